@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Cutting open connections, so that the program in the sandbox gets an error at
+ * once instead of a hang. Runs after the mode was raised: nothing that is
+ * destroyed here can be opened again, and its RST does not leave either.
+ */
+#include "cut.h"
+#include "who.bpf.h"
+
+#define NP_TCP_TIME_WAIT 6
+#define NP_TCP_LISTEN 10
+#define NP_TCP_NEW_SYN_RECV 12
+#define NP_SOCK_BINDPORT_LOCK 8 /* the program chose the port itself */
+
+int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
+
+static __always_inline struct np_cut_flow np_flow_of(struct sock_common *skc, __u16 protocol)
+{
+	struct np_cut_flow flow = { .protocol = protocol };
+
+	flow.near_port = BPF_CORE_READ(skc, skc_num);
+	flow.far_port = bpf_ntohs(BPF_CORE_READ(skc, skc_dport));
+	if (BPF_CORE_READ(skc, skc_family) == AF_INET) {
+		flow.near_addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
+		flow.far_addr = np_addr_v4(BPF_CORE_READ(skc, skc_daddr));
+	} else {
+		BPF_CORE_READ_INTO(&flow.near_addr, skc, skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&flow.far_addr, skc, skc_v6_daddr);
+	}
+	return flow;
+}
+
+static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64 id)
+{
+	struct np_cut_flow back = {
+		.near_addr = flow->far_addr,
+		.far_addr = flow->near_addr,
+		.near_port = flow->far_port,
+		.far_port = flow->near_port,
+		.protocol = flow->protocol,
+	};
+	__u64 *owner = bpf_map_lookup_elem(&np_cut_flows, &back);
+
+	return owner && *owner == id;
+}
+
+/* True when the daemon asked for this socket's sandbox and the socket has to go in this pass. */
+static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool connected, struct np_cut_state *state,
+					 struct np_cut_flow *flow)
+{
+	struct np_who who = np_who_is(sk);
+	struct np_facts f = {};
+	long r;
+
+	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
+		return false;
+	*flow = np_flow_of(&sk->__sk_common, protocol);
+	f.mode = who.box->mode;
+	f.protocol = protocol;
+	f.addr = flow->far_addr;
+	f.port = flow->far_port;
+	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
+	f.host_port = np_host_port_listed(f.port, f.mode);
+	if (state->pass == NP_CUT_DESTROY)
+		return np_judge_cut(&f, connected && f.local && np_flow_is_own(flow, who.id));
+	if (!np_judge_cut(&f, false))
+		return false;
+	state->candidates++;
+	/* skb->truesize of everything handed down and not yet freed by a device; 1 is the socket itself. */
+	state->in_flight += (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
+	if (connected && f.local) {
+		r = bpf_map_update_elem(&np_cut_flows, flow, &who.id, BPF_ANY);
+		if (r)
+			np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
+	}
+	return false;
+}
+
+static __always_inline void np_cut_done(struct np_cut_state *state, int r)
+{
+	if (r == 0) {
+		state->destroyed++;
+	} else {
+		state->failed++;
+		np_error_count(NP_AT_SOCK_DESTROY, r);
+	}
+}
+
+static __always_inline struct np_cut_state *np_cut_state(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&np_cut, &zero);
+}
+
+SEC("iter/tcp")
+int np_cut_tcp(struct bpf_iter__tcp *ctx)
+{
+	struct np_cut_state *state = np_cut_state();
+	struct sock_common *skc = ctx->sk_common;
+	struct np_cut_flow flow = {};
+	unsigned char tcp_state;
+
+	if (!skc || !state)
+		return 0;
+	tcp_state = skc->skc_state;
+	/* A listener stays: its own sandbox may still call. The other two are no full sockets and carry nothing. */
+	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
+		return 0;
+	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow))
+		np_cut_done(state, bpf_sock_destroy(skc));
+	return 0;
+}
+
+SEC("iter/udp")
+int np_cut_udp(struct bpf_iter__udp *ctx)
+{
+	struct np_cut_state *state = np_cut_state();
+	struct udp_sock *udp = ctx->udp_sk;
+	struct np_cut_flow flow = {};
+	struct sock *sk = (struct sock *)udp;
+	bool connected;
+
+	if (!udp || !state)
+		return 0;
+	connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
+	/* An unconnected socket on a port of its own choice is a server: it stays, for its own sandbox. One on a
+	 * port that the kernel chose is a client that may be waiting for an answer that will never come. */
+	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BINDPORT_LOCK))
+		return 0;
+	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))
+		np_cut_done(state, bpf_sock_destroy((struct sock_common *)udp));
+	return 0;
+}

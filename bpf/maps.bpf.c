@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "maps.bpf.h"
+
+struct np_boxes_map np_boxes SEC(".maps");
+struct np_depths_map np_depths SEC(".maps");
+struct np_host_addrs_map np_host_addrs SEC(".maps");
+struct np_host_ports_map np_host_ports SEC(".maps");
+struct np_events_map np_events SEC(".maps");
+struct np_strays_map np_strays SEC(".maps");
+struct np_counts_map np_counts SEC(".maps");
+struct np_errors_map np_errors SEC(".maps");
+struct np_cut_boxes_map np_cut_boxes SEC(".maps");
+struct np_cut_flows_map np_cut_flows SEC(".maps");
+struct np_cut_map np_cut SEC(".maps");
+
+const volatile __u64 np_slice_id = 0;
+const volatile __u32 np_slice_depth = 0;
+const volatile bool np_sees_cgroups = false;
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Every map of the gate. Defined in maps.bpf.c, declared here, so that the type
+ * that bpftool shows is the type that the programs use.
+ */
+#ifndef NP_MAPS_BPF_H
+#define NP_MAPS_BPF_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "box.h"
+#include "cut.h"
+#include "event.h"
+
+/* Sandboxes: cgroup id -> mode. Frozen: no user, root included, can write it; only np_raise and
+ * np_retire do, and they cannot lower. A cgroup that is not in it is NONE. */
+struct np_boxes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC); /* memory for the sandboxes there are, not for 65,536 */
+	__uint(max_entries, NP_BOXES_MAX);
+	__type(key, __u64);
+	__type(value, struct np_box);
+};
+extern struct np_boxes_map np_boxes SEC(".maps");
+
+/* One word: bit d is set when some sandbox lies d levels below the root. Frozen as well. It tells which
+ * ancestors of a socket's cgroup are worth looking up, so nested cgroups cost nothing extra. */
+struct np_depths_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+extern struct np_depths_map np_depths SEC(".maps");
+
+/* Addresses of the host's own devices; kept by the daemon from netlink. Only for the right errno at
+ * connect(): the packet layer knows a local packet by its device. */
+struct np_host_addrs_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_HOST_ADDRS_MAX);
+	__type(key, struct np_addr);
+	__type(value, __u8);
+};
+extern struct np_host_addrs_map np_host_addrs SEC(".maps");
+
+/* Ports of the host that sandboxes may use (host_loopback): port in host order -> bit (1 << mode). */
+struct np_host_ports_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, NP_HOST_PORTS_MAX);
+	__type(key, __u16);
+	__type(value, __u8);
+};
+extern struct np_host_ports_map np_host_ports SEC(".maps");
+
+struct np_events_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, NP_RING_BYTES);
+};
+extern struct np_events_map np_events SEC(".maps");
+
+/* Rate limit of events from cgroups below the slice that are no sandbox. */
+struct np_strays_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_meter);
+};
+extern struct np_strays_map np_strays SEC(".maps");
+
+/* Refusals by reason, of all sandboxes. */
+struct np_counts_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, NP_REASON_COUNT);
+	__type(key, __u32);
+	__type(value, __u64);
+};
+extern struct np_counts_map np_counts SEC(".maps");
+
+/* Failed helpers by place and errno. */
+struct np_errors_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(max_entries, NP_ERR_PLACES_MAX);
+	__type(key, struct np_error_key);
+	__type(value, __u64);
+};
+extern struct np_errors_map np_errors SEC(".maps");
+
+/* Sandboxes to cut, filled by the daemon for one cut. */
+struct np_cut_boxes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_BOXES_PER_SESSION);
+	__type(key, __u64);
+	__type(value, __u8);
+};
+extern struct np_cut_boxes_map np_cut_boxes SEC(".maps");
+
+/* Connections between two sockets of the sandboxes that are being cut -> cgroup id of the sandbox. */
+struct np_cut_flows_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_CUT_FLOWS_MAX);
+	__type(key, struct np_cut_flow);
+	__type(value, __u64);
+};
+extern struct np_cut_flows_map np_cut_flows SEC(".maps");
+
+struct np_cut_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_cut_state);
+};
+extern struct np_cut_map np_cut SEC(".maps");
+
+/* Set between open and load. */
+extern const volatile __u64 np_slice_id;	/* cgroup id of netpawl's slice */
+extern const volatile __u32 np_slice_depth; /* its level below the v2 root */
+extern const volatile bool np_sees_cgroups;  /* the kernel lets np_retire ask whether a cgroup lives */
+
+#endif

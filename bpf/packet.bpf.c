@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The packet layer: judges what is on the wire, whatever call made it. This is
+ * the boundary; it does not rely on anything that the socket layer approved.
+ */
+#include "who.bpf.h"
+
+#define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
+#define NP_ETH_P_IP 0x0800
+#define NP_ETH_P_IPV6 0x86dd
+#define NP_TC_NEXT (-1) /* TCX_NEXT, and TC_ACT_UNSPEC to clsact */
+#define NP_TC_DROP 2
+
+struct np_packet {
+	struct np_addr src, dst;
+	__be16 sport, dport; /* 0 when the packet has none, as a later fragment */
+	__u16 protocol;
+	bool options;
+	bool opening;
+	bool bare;
+};
+
+static __always_inline long np_load(struct __sk_buff *skb, __u32 offset, void *to, __u32 len)
+{
+	return bpf_skb_load_bytes_relative(skb, offset, to, len, BPF_HDR_START_NET);
+}
+
+/* Ports and TCP flags. payload_end is the length of the IP packet. */
+static __always_inline long np_parse_ports(struct __sk_buff *skb, __u32 offset, __u32 payload_end,
+					   struct np_packet *p)
+{
+	__u8 tcp[14];
+	__be16 ports[2];
+	long r;
+
+	if (p->protocol == NP_IPPROTO_TCP) {
+		__u8 flags, header;
+
+		r = np_load(skb, offset, tcp, sizeof(tcp));
+		if (r < 0)
+			return r;
+		__builtin_memcpy(ports, tcp, sizeof(ports));
+		flags = tcp[13];
+		header = tcp[12] >> 4 << 2;
+		p->opening = (flags & 0x12) == 0x02; /* SYN without ACK */
+		p->bare = !(flags & 0x02) && offset + header >= payload_end;
+	} else if (p->protocol == NP_IPPROTO_UDP) {
+		r = np_load(skb, offset, ports, sizeof(ports));
+		if (r < 0)
+			return r;
+	} else {
+		return 0;
+	}
+	p->sport = ports[0];
+	p->dport = ports[1];
+	return 0;
+}
+
+static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
+{
+	if (skb->protocol == bpf_htons(NP_ETH_P_IP)) {
+		__u8 ip[20];
+		__u32 header;
+		__be32 word;
+		long r = np_load(skb, 0, ip, sizeof(ip));
+
+		if (r < 0)
+			return r;
+		header = (ip[0] & 0x0f) * 4;
+		p->protocol = ip[9];
+		__builtin_memcpy(&word, ip + 12, 4);
+		p->src = np_addr_v4(word);
+		__builtin_memcpy(&word, ip + 16, 4);
+		p->dst = np_addr_v4(word);
+		p->options = header != 20;
+		if (((ip[6] & 0x1f) | ip[7]) != 0)
+			return 0; /* a later fragment: no ports */
+		return np_parse_ports(skb, header, (__u32)ip[2] << 8 | ip[3], p);
+	}
+	if (skb->protocol == bpf_htons(NP_ETH_P_IPV6)) {
+		__u8 ip[40];
+		long r = np_load(skb, 0, ip, sizeof(ip));
+
+		if (r < 0)
+			return r;
+		p->protocol = ip[6]; /* an extension header has a number of its own, which is not TCP or UDP */
+		__builtin_memcpy(&p->src, ip + 8, 16);
+		__builtin_memcpy(&p->dst, ip + 24, 16);
+		p->options = p->protocol != NP_IPPROTO_TCP && p->protocol != NP_IPPROTO_UDP &&
+			     p->protocol != NP_IPPROTO_ICMPV6;
+		return np_parse_ports(skb, 40, 40 + ((__u32)ip[4] << 8 | ip[5]), p);
+	}
+	return -1;
+}
+
+static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who,
+					     const struct np_facts *f, enum np_hook hook, enum np_reason reason)
+{
+	struct np_refusal r = {
+		.box = who->box,
+		.cgroup_id = who->id,
+		.hook = hook,
+		.reason = reason,
+		.family = skb->protocol == bpf_htons(NP_ETH_P_IP)   ? AF_INET :
+			  skb->protocol == bpf_htons(NP_ETH_P_IPV6) ? AF_INET6 :
+								      0,
+		.protocol = f->protocol,
+	};
+	struct np_event *e = np_refusal_open(&r);
+
+	if (!e)
+		return;
+	e->addr = f->addr;
+	e->port = f->port;
+	e->ifindex = skb->ifindex;
+	bpf_ringbuf_submit(e, 0);
+}
+
+/* The facts of an outgoing packet, without the peer. */
+static __always_inline struct np_facts np_facts_out(const struct np_packet *p, enum np_mode mode)
+{
+	struct np_facts f = {
+		.mode = mode,
+		.protocol = p->protocol,
+		.port = bpf_ntohs(p->dport),
+		.addr = p->dst,
+		.opening = p->opening,
+		.bare = p->bare,
+		.options = p->options,
+	};
+
+	return f;
+}
+
+static __always_inline bool np_is_ported(__u16 protocol)
+{
+	return protocol == NP_IPPROTO_TCP || protocol == NP_IPPROTO_UDP;
+}
+
+SEC("cgroup_skb/egress")
+int np_egress(struct __sk_buff *skb)
+{
+	struct np_who who = np_who_sends(skb);
+	struct np_packet p = {};
+	struct np_facts f;
+	enum np_reason reason;
+	long r = np_parse(skb, &p);
+
+	f = np_facts_out(&p, np_who_mode(&who));
+	if (r < 0) {
+		np_error_count(NP_AT_PACKET_LOAD, r);
+		reason = NP_R_MALFORMED;
+		goto refuse;
+	}
+	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX || np_addr_is_loopback(&p.dst);
+	if (f.local && np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
+		struct np_flow flow = {
+			.near_addr = p.dst,
+			.near_port = p.dport,
+			.far_addr = p.src,
+			.far_port = p.sport,
+			.protocol = p.protocol,
+		};
+
+		f.peer = np_peer_find(skb, &flow, who.id);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+	}
+	reason = np_judge_out(&f);
+	if (NP_REASON_ALLOWS(reason))
+		return 1;
+refuse:
+	np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason);
+	return 0;
+}
+
+SEC("cgroup_skb/ingress")
+int np_ingress(struct __sk_buff *skb)
+{
+	struct np_who who = np_who_sends(skb); /* on the way in the packet's socket is the receiver */
+	struct np_facts f = { .mode = np_who_mode(&who) };
+	struct np_packet p = {};
+	enum np_reason reason;
+	long r;
+
+	if (f.mode == NP_FULL)
+		return 1;
+	r = np_parse(skb, &p);
+	f.protocol = p.protocol;
+	f.addr = p.src;
+	f.port = bpf_ntohs(p.sport);
+	f.opening = p.opening;
+	f.bare = p.bare;
+	if (r < 0) {
+		np_error_count(NP_AT_PACKET_LOAD, r);
+		reason = NP_R_MALFORMED;
+		goto refuse;
+	}
+	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (f.local && np_is_ported(p.protocol)) {
+		struct np_flow flow = { /* the sender is the one who would get an answer */
+			.near_addr = p.src,
+			.near_port = p.sport,
+			.far_addr = p.dst,
+			.far_port = p.dport,
+			.protocol = p.protocol,
+		};
+
+		f.peer = np_peer_find(skb, &flow, who.id);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+	}
+	reason = np_judge_in(&f);
+	if (NP_REASON_ALLOWS(reason))
+		return 1;
+refuse:
+	np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason);
+	return 0;
+}
+
+/* The last gate, on every device: what did not come through the IP stack (AF_PACKET), or came through a hole
+ * in a hook above. Packets of sockets that belong to no sandbox, and forwarded ones, are none of our business. */
+SEC("tc")
+int np_device(struct __sk_buff *skb)
+{
+	struct np_who who = np_who_sends(skb);
+	struct np_packet p = {};
+	struct np_facts f;
+	enum np_reason reason;
+	long r;
+
+	if (!who.inside)
+		return NP_TC_NEXT;
+	r = np_parse(skb, &p);
+	f = np_facts_out(&p, np_who_mode(&who));
+	if (skb->ifindex == NP_LOOPBACK_IFINDEX) {
+		struct bpf_sock *sk = skb->sk;
+
+		/* np_egress has judged whatever an inet socket sends here, by its peer. */
+		if (sk && (sk->family == AF_INET || sk->family == AF_INET6) && r == 0)
+			return NP_TC_NEXT;
+		reason = NP_R_PROTOCOL;
+	} else if (r < 0) {
+		/* Not IP. FULL may speak it; no other mode has a use for it. */
+		if (f.mode == NP_FULL)
+			return NP_TC_NEXT;
+		reason = NP_R_PROTOCOL;
+	} else {
+		reason = np_judge_out(&f);
+		if (NP_REASON_ALLOWS(reason))
+			return NP_TC_NEXT;
+	}
+	np_report_packet(skb, &who, &f, NP_HOOK_DEVICE, reason);
+	return NP_TC_DROP;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The only writers of np_boxes. The map is frozen, so that user space has to come
+ * through here, and here is a maximum and no other way to set a mode.
+ */
+#include <asm/errno.h>
+
+#include "kernel.h"
+#include "maps.bpf.h"
+
+struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym __weak;
+void bpf_cgroup_release(struct cgroup *cg) __ksym __weak;
+
+SEC("syscall")
+int np_raise(struct np_raise *ctx)
+{
+	__u64 id = ctx->cgroup_id;
+	__u32 zero = 0, depth = ctx->depth;
+	struct np_box fresh = {};
+	struct np_box *box;
+	__u64 *depths;
+	long r;
+
+	if (ctx->version != NP_ABI_VERSION)
+		return -EPROTO;
+	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || !id || !depth || depth >= NP_DEPTH_MAX)
+		return -EINVAL;
+	depths = bpf_map_lookup_elem(&np_depths, &zero);
+	if (!depths)
+		return -EIO;
+	box = bpf_map_lookup_elem(&np_boxes, &id);
+	if (!box) {
+		fresh.mode = ctx->mode;
+		fresh.generation = ctx->generation;
+		fresh.raised_ns = bpf_ktime_get_ns();
+		fresh.meter.tokens = NP_EVENT_BURST * 1000ull;
+		fresh.meter.last_ns = fresh.raised_ns;
+		__builtin_memcpy(fresh.session, ctx->session, sizeof(fresh.session));
+		/* The depth before the entry: an entry that no walk looks for would leave its cgroup NONE. */
+		__sync_fetch_and_or(depths, 1ull << depth);
+		r = bpf_map_update_elem(&np_boxes, &id, &fresh, BPF_NOEXIST);
+		if (r)
+			return r;
+		box = bpf_map_lookup_elem(&np_boxes, &id);
+		if (!box)
+			return -EIO;
+	}
+	if (ctx->mode > box->mode) {
+		box->mode = ctx->mode;
+		box->raised_ns = bpf_ktime_get_ns();
+	}
+	if (ctx->generation > box->generation)
+		box->generation = ctx->generation;
+	ctx->result_mode = box->mode;
+	ctx->result_generation = box->generation;
+	return 0;
+}
+
+/* Forgets a sandbox, but never one whose cgroup is alive: it could be registered anew at a lower mode.
+ * (Where the kernel has no bpf_cgroup_from_id for these programs, the daemon alone sees to that.) */
+SEC("syscall")
+int np_retire(struct np_retire *ctx)
+{
+	__u64 id = ctx->cgroup_id;
+
+	if (ctx->version != NP_ABI_VERSION)
+		return -EPROTO;
+	if (np_sees_cgroups) {
+		struct cgroup *cg = bpf_cgroup_from_id(id);
+
+		if (cg) {
+			bpf_cgroup_release(cg);
+			return -EBUSY;
+		}
+	}
+	return bpf_map_delete_elem(&np_boxes, &id);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The socket layer, inet: refuses at the call, with the right errno. It is a
+ * courtesy to the program in the sandbox; the packet layer is the boundary.
+ */
+#include <asm/errno.h>
+
+#include "who.bpf.h"
+
+static __always_inline int np_refuse(int error)
+{
+	if (bpf_set_retval(-error))
+		np_error_count(NP_AT_SET_RETVAL, 0); /* then the caller gets EPERM */
+	return 0;
+}
+
+static __always_inline void np_report_sock(const struct np_who *who, const struct np_facts *f, enum np_hook hook,
+					   enum np_reason reason, __u8 family)
+{
+	struct np_refusal r = {
+		.box = who->box,
+		.cgroup_id = who->id,
+		.hook = hook,
+		.reason = reason,
+		.family = family,
+		.protocol = f->protocol,
+	};
+	struct np_event *e = np_refusal_open(&r);
+
+	if (!e)
+		return;
+	np_event_add_task(e);
+	e->addr = f->addr;
+	e->port = f->port;
+	bpf_ringbuf_submit(e, 0);
+}
+
+SEC("cgroup/sock_create")
+int np_create(struct bpf_sock *ctx)
+{
+	/* volatile: the compiler must not fold these into one moved pointer, which the verifier refuses. */
+	__u32 type = *(volatile __u32 *)&ctx->type;
+	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
+	struct np_who who = np_who_is(ctx);
+	enum np_reason reason = np_judge_create(np_who_mode(&who), type, protocol);
+	struct np_facts f = { .protocol = protocol };
+
+	if (NP_REASON_ALLOWS(reason))
+		return 1;
+	np_report_sock(&who, &f, NP_HOOK_CREATE, reason, ctx->family);
+	/* What a kernel without the protocol answers: programs that probe for MPTCP or SCTP then fall back. */
+	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
+}
+
+/* connect() and sendmsg() ask the same question: may this socket reach that address? */
+static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook)
+{
+	struct np_who who = np_who_is(ctx->sk);
+	struct np_facts f = {
+		.mode = np_who_mode(&who),
+		.protocol = ctx->protocol,
+		.port = bpf_ntohs((__be16)ctx->user_port),
+		.addr = addr,
+		.opening = true,
+	};
+	enum np_reason reason;
+
+	f.local = np_addr_is_loopback(&addr) || np_addr_is_any(&addr) ||
+		  bpf_map_lookup_elem(&np_host_addrs, &addr);
+	if (f.local && f.mode) {
+		struct np_flow flow = {
+			.near_addr = addr,
+			.near_port = ctx->user_port,
+			.protocol = ctx->protocol,
+		};
+
+		if (np_addr_is_any(&addr)) /* to the kernel "any" as a destination is loopback */
+			flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&addr) ? 127 : 0;
+		if (np_addr_is_v4(&addr))
+			flow.far_addr = np_addr_v4(0);
+		f.peer = np_peer_find(ctx, &flow, who.id);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+	}
+	reason = np_judge_out(&f);
+	if (NP_REASON_ALLOWS(reason))
+		return 1;
+	np_report_sock(&who, &f, hook, reason, ctx->family);
+	return np_refuse(ECONNREFUSED);
+}
+
+static __always_inline struct np_addr np_user_addr6(struct bpf_sock_addr *ctx)
+{
+	struct np_addr a = { .w = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2], ctx->user_ip6[3] } };
+
+	return a;
+}
+
+SEC("cgroup/connect4")
+int np_connect4(struct bpf_sock_addr *ctx)
+{
+	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_CONNECT);
+}
+
+SEC("cgroup/connect6")
+int np_connect6(struct bpf_sock_addr *ctx)
+{
+	return np_reach(ctx, np_user_addr6(ctx), NP_HOOK_CONNECT);
+}
+
+SEC("cgroup/sendmsg4")
+int np_sendmsg4(struct bpf_sock_addr *ctx)
+{
+	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_SEND);
+}
+
+SEC("cgroup/sendmsg6")
+int np_sendmsg6(struct bpf_sock_addr *ctx)
+{
+	return np_reach(ctx, np_user_addr6(ctx), NP_HOOK_SEND);
+}
+
+static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr addr)
+{
+	struct np_who who = np_who_is(ctx->sk);
+	struct np_facts f = {
+		.protocol = ctx->protocol,
+		.port = bpf_ntohs((__be16)ctx->user_port),
+		.addr = addr,
+	};
+	struct np_flow flow = { .near_addr = addr, .near_port = ctx->user_port, .protocol = ctx->protocol };
+	enum np_peer holder = NP_PEER_NOBODY;
+	enum np_reason reason;
+
+	if (np_addr_is_v4(&addr))
+		flow.far_addr = np_addr_v4(0);
+	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
+		holder = np_peer_find(ctx, &flow, who.id);
+	reason = np_judge_bind(np_who_mode(&who), holder);
+	if (NP_REASON_ALLOWS(reason))
+		return 1;
+	np_report_sock(&who, &f, NP_HOOK_BIND, reason, ctx->family);
+	return np_refuse(EADDRINUSE);
+}
+
+SEC("cgroup/bind4")
+int np_bind4(struct bpf_sock_addr *ctx)
+{
+	return np_bind(ctx, np_addr_v4(ctx->user_ip4));
+}
+
+SEC("cgroup/bind6")
+int np_bind6(struct bpf_sock_addr *ctx)
+{
+	return np_bind(ctx, np_user_addr6(ctx));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The sandbox as the kernel knows it, and the calls that change it.
+ * Shared by bpf/ and user/: fixed widths, explicit padding, pinned by asserts.
+ */
+#ifndef NP_BOX_H
+#define NP_BOX_H
+
+#include <linux/types.h>
+
+#include "limits.h"
+
+/* Version of everything in include/ that crosses the kernel boundary; also the
+ * name of the directory below --pin-dir. A daemon that meets another version's
+ * directory does not start. */
+#define NP_ABI_VERSION 1
+
+/* Ordered: a larger number is stricter. The raise program takes the maximum. */
+enum np_mode {
+	NP_FULL = 1,
+	NP_PROXIED = 2,
+	NP_NONE = 3,
+};
+
+/* Rate limit and counts of one sandbox's events. Written by the gate only. */
+struct np_meter {
+	__u64 last_ns;	  /* when tokens were last added */
+	__u64 tokens;	  /* events that may still be sent, in thousandths */
+	__u64 refused;	  /* refusals decided, sent or not */
+	__u64 suppressed; /* events not sent: over the rate, or the ring was full */
+};
+
+/* Value of np_boxes; the key is the 64-bit cgroup id of the sandbox. */
+struct np_box {
+	enum np_mode mode;
+	__u32 generation;
+	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
+	struct np_meter meter;
+	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
+};
+_Static_assert(sizeof(struct np_box) == 48 + NP_LABEL_SIZE, "np_box layout");
+
+/* Context of the np_raise program. in: all but result_*; out: result_*. */
+struct np_raise {
+	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
+	enum np_mode mode;
+	__u64 cgroup_id;
+	__u32 generation;
+	__u32 depth; /* of the cgroup below the v2 root, 1..NP_DEPTH_MAX-1 */
+	char session[NP_LABEL_SIZE];
+	enum np_mode result_mode; /* what stands now: the maximum */
+	__u32 result_generation;
+};
+_Static_assert(sizeof(struct np_raise) == 24 + NP_LABEL_SIZE + 8, "np_raise layout");
+
+/* Context of the np_retire program: forgets a sandbox whose cgroup is gone. */
+struct np_retire {
+	__u32 version;
+	__u32 pad;
+	__u64 cgroup_id;
+};
+_Static_assert(sizeof(struct np_retire) == 16, "np_retire layout");
+
+/* Key of np_errors: which helper failed where, and how. Errors are data. */
+enum np_place {
+	NP_AT_SOCK_LOOKUP = 1,
+	NP_AT_RING_RESERVE,
+	NP_AT_PACKET_LOAD,
+	NP_AT_CGROUP_READ,
+	NP_AT_BOX_INSERT,
+	NP_AT_SET_RETVAL,
+	NP_AT_SOCK_DESTROY,
+	NP_AT_FLOW_INSERT,
+	NP_AT_UNIX_READ,
+};
+struct np_error_key {
+	enum np_place place;
+	__s32 error; /* negative errno; 0 where the helper gives only NULL */
+};
+_Static_assert(sizeof(struct np_error_key) == 8, "np_error_key layout");
+
+/* 16-byte addresses everywhere; an IPv4 address is ::ffff:a.b.c.d. Network order. */
+struct np_addr {
+	union {
+		__u8 b[16];
+		__u32 w[4];
+		__u64 d[2];
+	};
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * One decision of the gate on its way to user space, through the np_events ring.
+ */
+#ifndef NP_EVENT_H
+#define NP_EVENT_H
+
+#include "box.h"
+#include "reason.h"
+
+/* Where in the kernel the decision was made. */
+/* X(NAME, code, token) */
+#define NP_HOOKS(X)                                                                                \
+	X(CREATE, 1, "socket")                                                                     \
+	X(CONNECT, 2, "connect")                                                                   \
+	X(SEND, 3, "sendmsg")                                                                      \
+	X(BIND, 4, "bind")                                                                         \
+	X(UNIX_CONNECT, 5, "unix_connect")                                                         \
+	X(UNIX_SEND, 6, "unix_sendmsg")                                                            \
+	X(EGRESS, 7, "egress")                                                                     \
+	X(INGRESS, 8, "ingress")                                                                   \
+	X(DEVICE, 9, "device")
+
+enum np_hook {
+#define X(name, code, token) NP_HOOK_##name = code,
+	NP_HOOKS(X)
+#undef X
+};
+
+struct np_event {
+	__u16 version; /* NP_ABI_VERSION */
+	__u8 hook;     /* enum np_hook */
+	__u8 reason;   /* enum np_reason */
+	__u8 mode;     /* enum np_mode at the decision; 0 when the box is unknown */
+	__u8 family;   /* AF_*, 0 when unknown */
+	__u16 protocol; /* IPPROTO_*, 0 when unknown */
+	__u64 time_ns;	 /* CLOCK_MONOTONIC */
+	__u64 cgroup_id; /* of the sandbox; of the socket's cgroup when there is none */
+	__u32 generation;
+	__u32 pid; /* 0 at the packet layer: whoever runs there is not the sender */
+	__u32 uid;
+	__u32 suppressed; /* events of this sandbox that were not sent before this one */
+	struct np_addr addr; /* the far end; zero for unix sockets */
+	__u16 port;	     /* host order */
+	__u16 unix_len;	     /* bytes of unix_path in use */
+	__u32 ifindex;	     /* packet layer only */
+	char comm[16];
+	char unix_path[40]; /* first bytes of a unix address; a leading NUL is an abstract name */
+};
+_Static_assert(sizeof(struct np_event) == 120, "np_event layout");
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/*
+ * The one vocabulary of reasons. The gate, the event log, the CLI, the API and
+ * every test use these tokens and no others.
+ *
+ * Codes are part of the kernel <-> user ABI and of stored events: append within
+ * a group's range, never renumber.
+ *
+ *   0..31    ALLOW    the gate let it pass
+ *   32..127  REFUSE   the gate (or later the inspector) refused it
+ *   128..191 CHANGE   something happened to a session, a sandbox or the daemon
+ *   192..255 ERROR    the control API or the CLI could not do what was asked
+ */
+#ifndef NP_REASON_H
+#define NP_REASON_H
+
+/* X(NAME, code, token, sentence) */
+#define NP_REASONS(X)                                                                              \
+	X(OPEN_MODE, 0, "open_mode", "the sandbox's mode is FULL")                                 \
+	X(OWN_LOOPBACK, 1, "own_loopback", "both ends belong to the same sandbox")                 \
+	X(NO_LISTENER, 2, "no_listener", "nobody listens there; the kernel answers by itself")     \
+	X(HOST_PORT, 3, "host_port", "the policy lists this port of the host (host_loopback)")     \
+	X(OWN_UNIX, 4, "own_unix", "the unix socket was opened by the same sandbox")               \
+	X(NOT_OURS, 5, "not_ours", "the socket belongs to no sandbox")                             \
+                                                                                                   \
+	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
+	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
+	  "the sandbox's mode is PROXIED and no rule allows this destination")                     \
+	X(NO_INSPECTOR, 34, "no_inspector",                                                        \
+	  "the sandbox's mode is PROXIED and no inspector is running to judge this request")       \
+	X(NO_DNS_GATE, 35, "no_dns_gate",                                                          \
+	  "the sandbox's mode is PROXIED and no DNS gate is running to answer this query")         \
+	X(METADATA, 36, "metadata", "cloud metadata and link-local addresses are refused in every mode") \
+	X(HOST_LOOPBACK, 37, "host_loopback",                                                      \
+	  "the listener on this host belongs to the host or to another sandbox")                   \
+	X(INBOUND, 38, "inbound", "only the sandbox itself may reach its listeners in this mode")  \
+	X(PROTOCOL, 39, "protocol", "sandboxes may use TCP and UDP, and nothing else, in this mode") \
+	X(UNREGISTERED, 40, "unregistered", "the cgroup is below netpawl's slice but is no sandbox") \
+	X(FOREIGN_UNIX, 41, "foreign_unix",                                                        \
+	  "the unix socket is not one that this sandbox opened")                                   \
+	X(MALFORMED, 42, "malformed", "the packet's headers could not be read")                    \
+	X(MULTICAST, 43, "multicast", "multicast and broadcast are refused in this mode")          \
+	X(IP_OPTIONS, 44, "ip_options", "IP options and extension headers are refused in this mode") \
+	X(PORT_TAKEN, 45, "port_taken", "the port is in use by the host or by another sandbox")    \
+	X(INTERNAL, 46, "internal", "the gate could not decide, so it refused")                    \
+                                                                                                   \
+	X(RAISED, 128, "raised", "the session's level was raised")                                 \
+	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \
+	X(CUT, 130, "cut", "open connections that the new mode forbids were cut")                  \
+	X(SESSION_CREATED, 131, "session_created", "a session was created")                        \
+	X(SESSION_ENDED, 132, "session_ended", "a session was ended; its level is kept")           \
+	X(SANDBOX_MADE, 133, "sandbox_made", "a sandbox was made")                                 \
+	X(SANDBOX_ADOPTED, 134, "sandbox_adopted", "an existing cgroup was adopted as a sandbox")  \
+	X(SANDBOX_REMOVED, 135, "sandbox_removed", "a sandbox was removed")                        \
+	X(DAEMON_READY, 136, "daemon_ready", "netpawld is ready")                                  \
+	X(DAEMON_STOPPED, 137, "daemon_stopped", "netpawld stopped; enforcement stays in the kernel") \
+	X(TOOK_OVER, 138, "took_over", "netpawld took over the gate of a predecessor")             \
+	X(SUPPRESSED, 139, "suppressed", "events of this sandbox were counted but not sent: too many") \
+	X(LOST, 140, "lost", "events were lost between the kernel and the daemon; they are counted") \
+	X(RECONCILED, 141, "reconciled",                                                           \
+	  "the kernel was stricter than the record, as after a crash; the record now says so")     \
+	X(IN_FLIGHT, 142, "in_flight",                                                             \
+	  "bytes queued below TCP before the switch had not left the queue in time")               \
+                                                                                                   \
+	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \
+	X(BAD_JSON, 193, "bad_json", "the body is not valid JSON")                                 \
+	X(UNKNOWN_FIELD, 194, "unknown_field", "the body has a field that this call does not know") \
+	X(BAD_FIELD, 195, "bad_field", "a field is missing, has the wrong type or a wrong value")  \
+	X(BAD_NAME, 196, "bad_name", "the name is not allowed")                                    \
+	X(BAD_LEVEL, 197, "bad_level", "the level is none of PUBLIC, INTERNAL, CONFIDENTIAL, SECRET") \
+	X(NO_SUCH_SESSION, 198, "no_such_session", "there is no session of that name")             \
+	X(NO_SUCH_SANDBOX, 199, "no_such_sandbox", "there is no sandbox of that id")               \
+	X(NO_SUCH_PATH, 200, "no_such_path", "the API has no such path")                           \
+	X(BAD_METHOD, 201, "bad_method", "this path does not take that method")                    \
+	X(TOO_LARGE, 202, "too_large", "the request is larger than the API takes")                 \
+	X(TOO_MANY, 203, "too_many", "a bound was reached")                                        \
+	X(FROM_SANDBOX, 204, "from_sandbox", "a process inside a sandbox may not use the control API") \
+	X(BAD_CGROUP, 205, "bad_cgroup", "the cgroup cannot be adopted")                           \
+	X(SANDBOX_BUSY, 206, "sandbox_busy",                                                       \
+	  "processes still run in the adopted cgroup; removing the sandbox would give them the network back") \
+	X(NOT_RECORDED, 207, "not_recorded",                                                       \
+	  "the gate was tightened but the record could not be written; try again until it is acknowledged") \
+	X(NOT_APPLIED, 208, "not_applied", "the kernel refused the change; nothing was loosened")  \
+	X(HELD_SOCKETS, 209, "held_sockets",                                                       \
+	  "a process in the cgroup holds a socket that the gate cannot govern")                    \
+	X(FOREIGN_NETNS, 210, "foreign_netns",                                                     \
+	  "a process in the cgroup lives in another network namespace than the daemon")            \
+	X(UNSUPPORTED, 211, "unsupported", "this kernel cannot keep that promise")                 \
+	X(NO_DAEMON, 212, "no_daemon", "netpawld does not answer on its control socket")           \
+	X(FAILED, 213, "failed", "an internal error")                                              \
+	X(NOT_PERMITTED, 214, "not_permitted", "that needs root")
+
+enum np_reason {
+#define X(name, code, token, sentence) NP_R_##name = code,
+	NP_REASONS(X)
+#undef X
+};
+
+#define NP_REASON_COUNT 256 /* size of tables indexed by reason */
+
+/* The one rule that turns a reason into "may it pass": see the ranges above. */
+#define NP_REASON_ALLOWS(r) ((unsigned)(r) < 32u)
+
+#endif

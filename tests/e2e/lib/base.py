@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where things are, what this run calls its things, and the list of what it must not leave behind."""
+import atexit
+import ctypes
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+ROOT = TESTS.parent
+BUILD = (ROOT / os.environ.get("NETPAWL_BUILD", "build")).resolve()
+PYTHON = "/usr/bin/python3"
+NETPAWLD = BUILD / "netpawld"
+NETPAWL = BUILD / "netpawl"
+NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
+
+# Everything that a run makes (namespace, cgroup, directory) starts with this.
+PREFIX = "np-test-" + secrets.token_hex(3)
+
+
+def unique(word):
+    return f"{PREFIX}-{word}-{secrets.token_hex(2)}"
+
+
+def token():
+    """A mark that is found again in captured frames and in a server's records."""
+    return "mark" + secrets.token_hex(6)
+
+
+def cgroup_mount():
+    """The cgroup v2 mount, from the mount table: a hybrid host has it in a subfolder."""
+    with open("/proc/self/mounts") as f:
+        for line in f:
+            _, where, kind = line.split()[:3]
+            if kind == "cgroup2":
+                return pathlib.Path(where)
+    raise RuntimeError("no cgroup v2 mount")
+
+
+def env(**more):
+    """What programs under test start with. The leak check needs ptrace and a clean exit: not in a sandbox."""
+    base = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", LC_ALL="C.UTF-8", USER="tester")
+    base.pop("NETPAWL_SOCKET", None)
+    base["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0"
+    base["UBSAN_OPTIONS"] = "print_stacktrace=1"
+    base.update(more)
+    return base
+
+
+def sh(*argv, check=True, timeout=20, **kw):
+    argv = [str(a) for a in argv]
+    p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, **kw)
+    if check and p.returncode:
+        raise RuntimeError(f"{' '.join(argv)}: {p.returncode}: {p.stderr.strip() or p.stdout.strip()}")
+    return p
+
+
+def eventually(probe, timeout=10, pause=0.02):
+    """probe() until it is true; its last answer. A bound against hangs, not a measurement."""
+    end = time.monotonic() + timeout
+    while True:
+        answer = probe()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(pause)
+
+
+_temps = []
+
+
+def tempdir(word):
+    """World-readable: ordinary users inside sandboxes run what is in it."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{word}-", dir="/tmp"))
+    path.chmod(0o755)
+    _temps.append(path)
+    return path
+
+
+def drop_tempdir(path):
+    shutil.rmtree(path, ignore_errors=True)
+    if path in _temps:
+        _temps.remove(path)
+
+
+def setns_call(netns, f):
+    """f() on a thread that is in that network namespace; the sockets it makes stay there."""
+    out = {}
+
+    def body():
+        fd = os.open(f"/run/netns/{netns}", os.O_RDONLY)
+        try:
+            if ctypes.CDLL(None, use_errno=True).setns(fd, 0x40000000):
+                raise OSError(ctypes.get_errno(), "setns")
+            out["value"] = f()
+        except BaseException as e:
+            out["error"] = e
+        finally:
+            os.close(fd)
+
+    t = threading.Thread(target=body)
+    t.start()
+    t.join()
+    if "error" in out:
+        raise out["error"]
+    return out["value"]
+
+
+# -- processes: ended by pid, by whoever started them -----------------------------
+
+_running = set()
+
+
+def popen(argv, **kw):
+    p = subprocess.Popen([str(a) for a in argv], **kw)
+    _running.add(p)
+    return p
+
+
+def reap(p, sig=signal.SIGTERM, timeout=5):
+    """Ends a process of ours, if it still runs, and takes its exit code."""
+    if p.poll() is None:
+        p.send_signal(sig)
+        try:
+            p.wait(timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            p.wait(5)
+    for f in (p.stdin, p.stdout, p.stderr):
+        if f:
+            try:
+                f.close()
+            except OSError:
+                pass
+    _running.discard(p)
+    return p.returncode
+
+
+# -- cgroups ------------------------------------------------------------------------
+
+def cgroup_make(word):
+    path = cgroup_mount() / unique(word)
+    path.mkdir()
+    return path
+
+
+def cgroup_pids(path):
+    """Every process in the cgroup or below it."""
+    pids = []
+    for folder, _, _ in os.walk(path):
+        try:
+            with open(os.path.join(folder, "cgroup.procs")) as f:
+                pids += [int(line) for line in f]
+        except OSError:
+            pass
+    return pids
+
+
+def cgroup_destroy(path, timeout=5):
+    """Kills what is in it and removes it with all that is nested."""
+    end = time.monotonic() + timeout
+    while path.exists() and time.monotonic() < end:
+        try:
+            (path / "cgroup.kill").write_text("1")
+        except OSError:
+            pass
+        for folder, _, _ in os.walk(path, topdown=False):
+            try:
+                os.rmdir(folder)
+            except OSError:
+                pass
+        if path.exists():
+            time.sleep(0.05)
+
+
+# -- what is left over ---------------------------------------------------------------
+
+def _our_processes():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = pathlib.Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if PREFIX in line and int(pid) != os.getpid():
+            found.append((int(pid), line))
+    return found
+
+
+def leftovers():
+    """Names of everything with our prefix that still exists."""
+    out = [f"process {pid}: {line}" for pid, line in _our_processes()]
+    out += [f"cgroup {p}" for p in cgroup_mount().glob(PREFIX + "*")]
+    netns = pathlib.Path("/run/netns")
+    out += [f"netns {p.name}" for p in netns.glob(PREFIX + "*")] if netns.exists() else []
+    with open("/proc/self/mounts") as f:
+        out += [f"mount {line.split()[1]}" for line in f if PREFIX in line and "/run/netns" not in line]
+    out += [f"directory {p}" for p in pathlib.Path("/tmp").glob(PREFIX + "*")]
+    return out
+
+
+def sweep():
+    """Removes everything of this run: the last resort, after a failure on the way."""
+    for p in list(_running):
+        reap(p, signal.SIGKILL)
+    for pid, _ in _our_processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    for path in cgroup_mount().glob(PREFIX + "*"):
+        cgroup_destroy(path)
+    with open("/proc/self/mounts") as f:
+        mounts = [line.split()[1] for line in f if PREFIX in line and "/run/netns" not in line]
+    for where in reversed(mounts):
+        subprocess.run(["umount", "-l", where], capture_output=True)
+    netns = pathlib.Path("/run/netns")
+    for path in netns.glob(PREFIX + "*") if netns.exists() else []:
+        subprocess.run(["ip", "netns", "del", path.name], capture_output=True)
+    for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+atexit.register(sweep)

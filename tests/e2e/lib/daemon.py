@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A netpawld of our own: its directories, a private bpffs, its start and its many ways to end."""
+import os
+import pathlib
+import signal
+import subprocess
+import threading
+
+from lib import base
+from lib.api import Api
+
+
+class NotReady(Exception):
+    def __init__(self, code, text):
+        super().__init__(f"netpawld ended with {code}: {text}")
+        self.code, self.text = code, text
+
+
+class Daemon:
+    def __init__(self, world, policy=None, state_dir=None):
+        self.world = world
+        self.dir = base.tempdir("daemon")
+        self.run_dir, self.pin_mount = self.dir / "run", self.dir / "bpf"
+        self.state_dir = pathlib.Path(state_dir) if state_dir else self.dir / "state"
+        self.cgroup = base.unique("slice")
+        self.policy = policy
+        self.run_dir.mkdir()
+        self.state_dir.mkdir(exist_ok=True)
+        self.pin_mount.mkdir()
+        base.sh("mount", "-t", "bpf", "bpf", self.pin_mount)
+        self.pin_dir = self.pin_mount / "netpawl"
+        self.socket = self.run_dir / "control.sock"
+        self.log = self.dir / "daemon.log"
+        self.api = Api(self.socket)
+        self.process = None
+
+    @property
+    def slice(self):
+        return base.cgroup_mount() / self.cgroup
+
+    @property
+    def pins(self):
+        return self.pin_dir / "v1"
+
+    def argv(self, *more, binary=None):
+        argv = [*self.world.enter(), binary or base.NETPAWLD, "--run-dir", self.run_dir, "--state-dir", self.state_dir,
+                "--pin-dir", self.pin_dir, "--cgroup", self.cgroup, *more]
+        if self.policy:
+            argv += ["--policy", self.policy]
+        return [str(a) for a in argv]
+
+    def start(self, failpoint=None, timeout=30):
+        """Returns when the ready line came; raises NotReady with what was said otherwise."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        env = base.env()
+        env["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
+        if failpoint:
+            env["NETPAWL_FAILPOINT"] = failpoint
+        binary = base.NETPAWLD_FAIL if failpoint else None
+        self.process = p = base.popen(self.argv(binary=binary), env=env, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        ready, said = threading.Event(), []
+
+        def read(p=p):
+            with open(self.log, "a") as log:
+                for line in p.stderr:
+                    text = line.decode(errors="replace")
+                    log.write(text)
+                    log.flush()
+                    said.append(text)
+                    if "ready" in text:
+                        ready.set()
+            ready.set()
+
+        self.reader = threading.Thread(target=read, daemon=True)
+        self.reader.start()
+        ready.wait(timeout)
+        if not any("ready" in line for line in said):
+            code = base.reap(p, signal.SIGKILL)
+            raise NotReady(code, "".join(said))
+        return self
+
+    def kill(self):
+        """SIGKILL: no good bye, no clean-up."""
+        code = base.reap(self.process, signal.SIGKILL)
+        self.reader.join(5)
+        return code
+
+    def stop(self):
+        code = base.reap(self.process, signal.SIGTERM, timeout=15)
+        self.reader.join(5)
+        return code
+
+    def wait_death(self, timeout=10):
+        self.process.wait(timeout)
+        return base.reap(self.process)
+
+    def restart(self, how="stop"):
+        getattr(self, how)()
+        return self.start()
+
+    def uninstall(self, check=True):
+        return base.sh(*self.argv("--uninstall"), check=check, env=base.env(), timeout=30)
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def text(self):
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def sanitizer_reports(self):
+        """Lines of ASan, UBSan or LSan in the log: none of them is ever fine."""
+        return [line for line in self.text().splitlines()
+                if "Sanitizer" in line or "runtime error:" in line]
+
+    def cli(self, *words, timeout=30, check=None, input=None, env=None):
+        """netpawl WORDS in HOST, with our socket in the environment."""
+        e = base.env(NETPAWL_SOCKET=str(self.socket), **(env or {}))
+        p = subprocess.run([*self.world.enter(), str(base.NETPAWL), *map(str, words)], capture_output=True, text=True,
+                           timeout=timeout, input=input, env=e, stdin=subprocess.DEVNULL if input is None else None)
+        if check is not None and p.returncode != check:
+            raise AssertionError(f"netpawl {words}: {p.returncode}, not {check}: {p.stderr or p.stdout}")
+        return p
+
+    def close(self):
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        if base.NETPAWLD.exists():
+            subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=30, env=base.env())
+        base.cgroup_destroy(self.slice)
+        subprocess.run(["umount", "-l", str(self.pin_mount)], capture_output=True)
+        reports = self.sanitizer_reports()
+        base.drop_tempdir(self.dir)
+        assert not reports, f"the daemon's sanitizer spoke: {reports}"
+
+
+def pids_of(path):
+    return base.cgroup_pids(path)
+
+
+def alive(pid):
+    return os.path.exists(f"/proc/{pid}")

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two network namespaces that are the whole internet of a test.
+
+HOST is where the daemon and the sandboxes live. WORLD is everything else: it owns the far addresses,
+runs the servers and captures on its end of the veth pair. No route leads anywhere else.
+"""
+import json
+import os
+import queue
+import shutil
+import subprocess
+import threading
+import time
+
+from lib import base
+
+HOST4, HOST6 = "192.0.2.2", "2001:db8:1::2"
+GATE4, GATE6 = "192.0.2.1", "2001:db8:1::1"
+FAR = {4: "198.51.100.10", 6: "2001:db8:2::10"}
+FAR_OTHER = "203.0.113.7"
+META = {4: "169.254.169.254", 6: "fd00:ec2::254"}
+META_ALL = [(4, "169.254.169.254"), (4, "100.100.100.200"), (4, "168.63.129.16"), (6, "fd00:ec2::254")]
+GATE_LINK = "fe80::1"  # link-local address of WORLD
+DEV, FAR_DEV = "npv0", "npv1"
+MAC_HOST, MAC_FAR = "02:00:00:00:02:02", "02:00:00:00:02:01"
+
+TCP_PORTS = (53, 80, 443, 8080, 9000)  # echo
+UDP_PORTS = (53, 443, 8080, 9000)
+SINK, HOLD, SOURCE, MPTCP, FASTOPEN = 9101, 9102, 9103, 9104, 9105
+
+
+class Refused(Exception):
+    """An operation of an agent that ended with an errno: .error is its name."""
+
+    def __init__(self, op, error):
+        super().__init__(f"{op}: {error}")
+        self.error = error
+
+
+class Agent:
+    """The near end of an agent.py process: call() raises Refused with the errno's name, try_() returns it."""
+
+    def __init__(self, argv, log, **kw):
+        self.log = open(log, "ab")
+        self.process = base.popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, **kw)
+        self.answers = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.answers.put(line)
+        self.answers.put(None)
+
+    def answer(self, op, args, timeout):
+        try:
+            self.process.stdin.write(json.dumps({"op": op, "args": args}).encode() + b"\n")
+            self.process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            raise RuntimeError(f"the agent is gone: {self.tail()}") from None
+        try:
+            line = self.answers.get(timeout=timeout)
+        except queue.Empty:
+            raise RuntimeError(f"{op} {args}: no answer in {timeout} s") from None
+        if line is None:
+            raise RuntimeError(f"the agent ended at {op}: {self.tail()}")
+        return json.loads(line)
+
+    def call(self, op, _timeout=45, **args):
+        answer = self.answer(op, args, _timeout)
+        if answer["ok"]:
+            return answer
+        if "error" in answer:
+            raise Refused(f"{op} {args}", answer["error"])
+        raise RuntimeError(f"{op} {args}: {answer['exception']}")
+
+    def try_(self, op, _timeout=45, **args):
+        """'ok', or the name of the errno."""
+        try:
+            self.call(op, _timeout, **args)
+        except Refused as e:
+            return e.error
+        return "ok"
+
+    def payload(self, module, function, timeout=20, **args):
+        """(exit status of the child, its answer)"""
+        got = self.call("payload", timeout + 10, module=module, function=function, args=args, timeout=timeout)
+        return got["status"], got["answer"]
+
+    def tail(self):
+        with open(self.log.name, "rb") as f:
+            return f.read()[-2000:].decode(errors="replace")
+
+    def close(self):
+        try:
+            self.process.stdin.close()
+        except OSError:
+            pass
+        try:
+            self.process.wait(3)
+        except subprocess.TimeoutExpired:
+            pass
+        code = base.reap(self.process)
+        self.log.close()
+        return code
+
+
+class World:
+    def __init__(self):
+        self.dir = base.tempdir("world")
+        self.host, self.far = base.unique("h"), base.unique("w")
+        shutil.copy(base.TESTS / "e2e/lib/agent.py", self.dir)
+        shutil.copytree(base.TESTS / "attack/payload", self.dir / "payload",
+                        ignore=shutil.ignore_patterns("__pycache__"))
+        self.agents = []
+        try:
+            self._namespaces()
+            self._programs()
+            self.world = self.agent(self.far)
+            self.world.call("capture_start", dev=FAR_DEV)
+            self._servers()
+            self.outside = self.agent(self.host)
+            self.outside_user = self.agent(self.host, user="nobody")
+        except BaseException:
+            self.close()
+            raise
+
+    # -- making it --
+
+    def _namespaces(self):
+        for ns in (self.host, self.far):
+            base.sh("ip", "netns", "add", ns)
+        for ns in (self.host, self.far):
+            self.sysctl(ns, {
+                "net.ipv6.conf.all.disable_ipv6": 0, "net.ipv6.conf.default.disable_ipv6": 0,
+                "net.ipv6.conf.lo.disable_ipv6": 0, "net.ipv6.conf.default.accept_dad": 0,
+                "net.ipv6.conf.default.router_solicitations": 0, "net.ipv6.conf.default.accept_ra": 0,
+                "net.ipv4.conf.default.rp_filter": 0, "net.ipv4.conf.all.rp_filter": 0,
+                # data in the SYN without a cookie, at both ends: MSG_FASTOPEN really is one packet
+                "net.ipv4.tcp_fastopen": 0x207,
+            })
+        self.sysctl(self.host, {"net.ipv4.ping_group_range": "0 2147483647"})
+        # the far end answers pings to its own broadcast address, and strays get no ICMP errors back
+        self._ip(self.host, f"link add {DEV} type veth peer name {FAR_DEV} netns {self.far}")
+        self._ip(self.host, "link set lo up", f"link set {DEV} address {MAC_HOST} up",
+                 f"addr add {HOST4}/24 brd + dev {DEV}", f"addr add {HOST6}/64 dev {DEV} nodad")
+        self._ip(self.far, "link set lo up", f"link set {FAR_DEV} address {MAC_FAR} up",
+                 f"addr add {GATE4}/24 brd + dev {FAR_DEV}", f"addr add {GATE6}/64 dev {FAR_DEV} nodad",
+                 f"addr add {GATE_LINK}/64 dev {FAR_DEV} nodad",
+                 f"neigh replace {HOST4} lladdr {MAC_HOST} nud permanent dev {FAR_DEV}",
+                 f"neigh replace {HOST6} lladdr {MAC_HOST} nud permanent dev {FAR_DEV}",
+                 *[f"addr add {a}/32 dev lo" for a in (FAR[4], FAR_OTHER)],
+                 *[f"addr add {a}/{32 if f == 4 else 128} dev lo{' nodad' if f == 6 else ''}" for f, a in META_ALL],
+                 f"addr add {FAR[6]}/128 dev lo nodad")
+        self._ip(self.host, f"neigh replace {GATE4} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                 f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                 f"neigh replace {GATE_LINK} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                 f"route add default via {GATE4}", f"-6 route add default via {GATE6}")
+
+    def _ip(self, ns, *lines):
+        p = subprocess.run(["ip", "-n", ns, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True,
+                           text=True, timeout=20)
+        if p.returncode:
+            raise RuntimeError(f"ip -n {ns}: {p.stderr}")
+
+    def ip(self, *words):
+        """An ip command in HOST."""
+        return base.sh("ip", "-n", self.host, *words)
+
+    def sysctl(self, ns, settings):
+        words = [f"{k}={v}" for k, v in settings.items()]
+        base.sh("nsenter", f"--net=/run/netns/{ns}", "sysctl", "-qw", *words)
+
+    def _programs(self):
+        """The payloads that Python cannot do."""
+        for source in sorted((self.dir / "payload").glob("*.c")):
+            base.sh("gcc", "-O1", "-Wall", "-o", source.with_suffix(""), source)
+
+    def _servers(self):
+        specs = []
+        for port in TCP_PORTS:
+            specs.append(dict(keep=f"tcp{port}", family=6, addr="::", port=port, v6only=False))
+        for port, role in ((SINK, "sink"), (HOLD, "hold"), (SOURCE, "source")):
+            specs.append(dict(keep=role, family=6, addr="::", port=port, v6only=False, role=role))
+        specs.append(dict(keep="mptcp", family=6, addr="::", port=MPTCP, v6only=False, protocol=262))
+        specs.append(dict(keep="fastopen", family=6, addr="::", port=FASTOPEN, v6only=False, fastopen=True))
+        # one UDP socket an address: a wildcard one would answer from another address than was asked
+        addrs = [(4, GATE4), (4, FAR[4]), (4, FAR_OTHER), (6, GATE6), (6, FAR[6]), *META_ALL]
+        for family, addr in addrs:
+            for port in UDP_PORTS:
+                specs.append(dict(keep=f"udp{addr}:{port}", family=family, addr=addr, port=port, kind="dgram"))
+            specs.append(dict(keep=f"udpsink{addr}", family=family, addr=addr, port=SINK, kind="dgram", role="sink"))
+        self.world.call("listen_many", specs=specs)
+
+    # -- using it --
+
+    def enter(self, ns=None):
+        """The start of a command line that runs in HOST. (`ip netns exec` would hide the cgroup mount.)"""
+        return ["nsenter", f"--net=/run/netns/{ns or self.host}"]
+
+    def agent_argv(self):
+        return [base.PYTHON, "-I", str(self.dir / "agent.py")]
+
+    def agent(self, ns, user=None, cgroup=None):
+        argv = self.enter(ns)
+        if user:
+            argv += ["setpriv", "--reuid", user, "--regid", "nogroup", "--clear-groups", "--"]
+        if cgroup:
+            argv = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh", *argv]
+        agent = Agent(argv + self.agent_argv(), self.dir / "agents.log", env=base.env())
+        self.agents.append(agent)
+        agent.call("hello")
+        return agent
+
+    def drop(self, agent):
+        agent.close()
+        if agent in self.agents:
+            self.agents.remove(agent)
+
+    def near(self, user="root"):
+        """The control: an agent on the host, in no sandbox."""
+        return self.outside if user == "root" else self.outside_user
+
+    def frames(self, since, mark=None, **kw):
+        return self.world.call("frames", since=since, mark=mark, **kw)
+
+    def records(self, since, mark=None, **kw):
+        return self.world.call("records", since=since, mark=mark, **kw)["records"]
+
+    def watch(self, mark=None):
+        return Watch(self, mark)
+
+    def close(self):
+        for agent in list(self.agents):
+            self.drop(agent)
+        for ns in (self.host, self.far):
+            if os.path.exists(f"/run/netns/{ns}"):
+                base.sh("ip", "netns", "del", ns, check=False)
+        base.drop_tempdir(self.dir)
+
+
+class Watch:
+    """What reached the far side between two moments: judged there, by frames on its own device."""
+
+    SETTLE = 0.06  # a frame crosses a veth in microseconds; this is for a retry by a timer
+
+    def __init__(self, world, mark):
+        self.world, self.mark = world, mark
+
+    def __enter__(self):
+        self.since = time.time_ns()
+        return self
+
+    def __exit__(self, *exc):
+        time.sleep(self.SETTLE)
+        got = self.world.frames(self.since, self.mark)
+        self.count, self.marked, self.frames = got["count"], got["marked"], got["frames"]
+        self.records = self.world.records(self.since, self.mark)
+
+    def nothing(self):
+        assert self.count == 0, f"{self.count} frames reached the far side: {self.frames[:5]}"
+        assert not self.records, f"the far side received {self.records[:5]}"
+        return True
+
+    def something(self):
+        assert self.count > 0, "the control did not get a frame to the far side: this test proves nothing"
+        return True

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Random bytes as an event: whatever is in its strings, the JSON parses, is one line within its bound, and holds
+ * nothing that a terminal or a reader of lines would take for more than text.
+ */
+#include "events/event.c"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			abort();                                                                   \
+	} while (0)
+
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+static uint64_t take_number(struct input *in, size_t width)
+{
+	uint64_t value = 0;
+
+	for (; width && in->size; width--, in->size--)
+		value = value << 8 | *in->data++;
+	return value;
+}
+
+/* Up to the next zero byte; a leading 0x01 stands for an absent string. Its own allocation, so that ASan sees
+ * every read beyond it. */
+static char *take_string(struct input *in)
+{
+	size_t len = strnlen((const char *)in->data, in->size);
+	char *text;
+
+	if (len == 1 && in->data[0] == 1) {
+		text = NULL;
+	} else {
+		text = strndup((const char *)in->data, len);
+		CHECK(text);
+	}
+	in->data += len;
+	in->size -= len;
+	if (in->size) {
+		in->data++;
+		in->size--;
+	}
+	return text;
+}
+
+static void check_line(const char *line, size_t len)
+{
+	CHECK(len && len <= NP_EVENT_LINE_MAX);
+	CHECK(strlen(line) == len);
+	CHECK(strchr(line, '\n') == line + len - 1);
+	for (size_t i = 0; i + 1 < len;) {
+		uint32_t c;
+		unsigned n = utf8_decode((const unsigned char *)line + i, &c);
+
+		CHECK(n && !is_deceptive(c));
+		i += n;
+	}
+}
+
+/* What was UTF-8 and not too long comes back as it was. */
+static void check_member(const json_t *json, const char *key, const char *text)
+{
+	json_t *value = json_object_get(json, key), *expected;
+
+	CHECK(!value == !text);
+	if (!text || strlen(text) > NP_EVENT_STRING_MAX)
+		return;
+	expected = json_string(text);
+	CHECK(!expected || json_equal(value, expected));
+	json_decref(expected);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const keys[] = { "session", "sandbox", "level", "address",
+					    "comm",    "dataset", "text",  "who" };
+	struct input in = { data, size };
+	struct buf out = BUF_INIT(NP_EVENT_LINE_MAX);
+	char *strings[8];
+	struct event event = {
+		.seq = take_number(&in, 4),
+		.wall_us = take_number(&in, 8),
+		.reason = (unsigned)take_number(&in, 2),
+		.mode = (unsigned)take_number(&in, 1),
+		.hook = (unsigned)take_number(&in, 1),
+		.protocol = (unsigned)take_number(&in, 2),
+		.generation = (uint32_t)take_number(&in, 1),
+		.uid = (uint32_t)take_number(&in, 1),
+	};
+	json_t *json;
+
+	for (size_t i = 0; i < 8; i++)
+		strings[i] = take_string(&in);
+	event.session = strings[0];
+	event.sandbox = strings[1];
+	event.level = strings[2];
+	event.address = strings[3];
+	event.comm = strings[4];
+	event.dataset = strings[5];
+	event.text = strings[6];
+	event.who = strings[7];
+
+	event_to_json(&event, &out);
+	CHECK(!buf_error(&out));
+	check_line(out.data, out.len);
+	json = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+	CHECK(json_is_object(json));
+	for (size_t i = 0; i < 8; i++)
+		check_member(json, keys[i], strings[i]);
+	json_decref(json);
+	for (size_t i = 0; i < 8; i++)
+		free(strings[i]);
+	buf_free(&out);
+	return 0;
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tempdir.h"
+
+#include <jansson.h>
+
+#include "events/log.c"
+
+static struct event_log *events;
+static struct buf out = { .max = 8 << 20 };
+
+static int setup(void **state)
+{
+	if (tempdir_make(state) < 0)
+		return -1;
+	return event_log_open(tempdir, &events);
+}
+
+static int teardown(void **state)
+{
+	event_log_close(events);
+	events = NULL;
+	buf_free(&out);
+	return tempdir_remove(state);
+}
+
+static void reopen(void)
+{
+	event_log_close(events);
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+}
+
+static uint64_t put(const char *session, unsigned reason, const char *text)
+{
+	struct event event = { .wall_us = 1767225600000000, .session = session, .reason = reason, .text = text };
+
+	event_log_put(events, &event);
+	return event.seq;
+}
+
+/* How many events the answer has; the first and the last seq in it. */
+static unsigned query(const char *session, const char *reason, uint64_t after, unsigned limit, json_int_t *first,
+		      json_int_t *last)
+{
+	unsigned count = 0;
+
+	buf_clear(&out);
+	assert_int_equal(event_log_query(events, session, reason, after, limit, &out), 0);
+	for (char *p = out.data; p && *p; count++) {
+		char *end = strchr(p, '\n');
+		json_t *json;
+		json_int_t seq;
+
+		assert_non_null(end);
+		json = json_loadb(p, (size_t)(end - p), JSON_REJECT_DUPLICATES, NULL);
+		assert_non_null(json);
+		seq = json_integer_value(json_object_get(json, "seq"));
+		if (!count)
+			*first = seq;
+		else
+			assert_true(seq > *last);
+		*last = seq;
+		json_decref(json);
+		p = end + 1;
+	}
+	return count;
+}
+
+static void test_all_three_get_the_same_line(void **state)
+{
+	static const char hostile[] = "a\n{\"seq\":9}\xff\xe2\x80\xae\"";
+	struct event_feed *feed = NULL;
+	char fed[1024] = "", *journal;
+
+	(void)state;
+	assert_int_equal(event_feed_new(events, NULL, NULL, NULL, &feed), 0);
+	assert_int_equal(put("alice/demo", NP_R_RAISED, hostile), 1);
+	assert_true(event_feed_read(feed, fed, sizeof(fed)) > 0);
+	journal = temp_read("events.ndjson");
+	assert_string_equal(fed, journal);
+	assert_int_equal(event_log_query(events, NULL, NULL, 0, 10, &out), 0);
+	assert_string_equal(out.data, journal);
+	assert_memory_equal(journal, "{\"seq\":1,\"time\":\"2026-01-01T00:00:00.000000Z\",", 46);
+	assert_ptr_equal(strchr(journal, '\n'), journal + strlen(journal) - 1);
+	free(journal);
+	event_feed_free(feed);
+}
+
+static void test_query_sees_what_waits(void **state)
+{
+	json_int_t first = 0, last = 0;
+
+	(void)state;
+	put("a/1", NP_R_RAISED, NULL);
+	put("a/2", NP_R_CUT, NULL);
+	put("a/1", NP_R_CUT, NULL);
+	put(NULL, NP_R_DAEMON_READY, NULL);
+	assert_int_equal(query(NULL, NULL, 0, 100, &first, &last), 4);
+	assert_int_equal(first, 1);
+	assert_int_equal(last, 4);
+	put("a/1", NP_R_CUT, NULL);
+	assert_int_equal(query("a/1", "cut", 0, 100, &first, &last), 2);
+	assert_int_equal(first, 3);
+	assert_int_equal(last, 5);
+	assert_int_equal(query("a/1", NULL, 3, 100, &first, &last), 1);
+	assert_int_equal(query(NULL, "lost", 0, 100, &first, &last), 0);
+	assert_int_equal(event_log_query(events, NULL, "unknown", 0, 1, &out), -EINVAL);
+	assert_int_equal(event_log_query(events, NULL, "", 0, 1, &out), -EINVAL);
+	assert_int_equal(event_log_query(events, NULL, "Cut", 0, 1, &out), -EINVAL);
+}
+
+static void test_limit_is_bounded(void **state)
+{
+	json_int_t first = 0, last = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < NP_EVENTS_PAGE + 50; i++)
+		put(NULL, NP_R_CUT, NULL);
+	assert_int_equal(query(NULL, NULL, 0, UINT32_MAX, &first, &last), NP_EVENTS_PAGE);
+	assert_int_equal(first, 51);
+	assert_int_equal(last, NP_EVENTS_PAGE + 50);
+}
+
+static void test_seq_goes_on(void **state)
+{
+	json_int_t first = 0, last = 0;
+
+	(void)state;
+	put(NULL, NP_R_CUT, NULL);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 2);
+	reopen();
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 3);
+	event_log_close(events); /* only the journal is left */
+	unlink(temp_path("events.db"));
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 4);
+	event_log_close(events); /* only the history is left */
+	unlink(temp_path("events.ndjson"));
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 5);
+	event_log_close(events); /* the journal has more, as after a crash that lost a batch, and a torn line */
+	temp_puts("events.ndjson", "{\"seq\":70,\"x\":1}\n{\"seq\":71,\"x");
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 72);
+	event_log_close(events); /* the journal has less */
+	temp_puts("events.ndjson", "{\"seq\":70,\"x\":1}\n");
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 73);
+	assert_int_equal(query(NULL, NULL, 0, 100, &first, &last), 4);
+	assert_int_equal(first, 4);
+	assert_int_equal(last, 73);
+}
+
+static void test_flush(void **state)
+{
+	struct event_log *other = NULL;
+
+	(void)state;
+	put(NULL, NP_R_CUT, NULL);
+	event_log_flush(events);
+	assert_int_equal(event_log_open(tempdir, &other), 0);
+	assert_int_equal(event_log_query(other, NULL, NULL, 0, 10, &out), 0);
+	assert_true(out.len > 0);
+	event_log_close(other);
+}
+
+static void test_failures_are_counted(void **state)
+{
+	struct event_log_stats stats;
+	json_int_t first = 0, last = 0;
+
+	(void)state;
+	assert_int_equal(mkdir(temp_path("events.ndjson"), 0700), 0);
+	put(NULL, NP_R_CUT, NULL);
+	put(NULL, NP_R_CUT, NULL);
+	event_log_stats(events, &stats);
+	assert_int_equal(stats.written, 2);
+	assert_int_equal(stats.journal_errors, 2);
+	assert_int_equal(stats.journal_error, -EISDIR);
+	assert_int_equal(stats.history_errors, 0);
+	assert_int_equal(query(NULL, NULL, 0, 10, &first, &last), 2);
+	assert_int_equal(rmdir(temp_path("events.ndjson")), 0);
+	put(NULL, NP_R_CUT, NULL);
+	event_log_stats(events, &stats);
+	assert_int_equal(stats.written, 3);
+	assert_int_equal(stats.journal_errors, 2);
+	assert_int_equal(stats.journal_error, 0);
+}
+
+static void test_starts_without_a_usable_disk(void **state)
+{
+	struct event_log_stats stats;
+
+	(void)state;
+	event_log_close(events);
+	assert_int_equal(unlink(temp_path("events.db")), 0);
+	assert_int_equal(mkdir(temp_path("events.db"), 0700), 0);
+	assert_int_equal(mkdir(temp_path("events.ndjson"), 0700), 0);
+	assert_int_equal(event_log_open(tempdir, &events), 0);
+	for (unsigned i = 0; i < NP_HISTORY_BATCH; i++)
+		put(NULL, NP_R_CUT, NULL);
+	event_log_stats(events, &stats);
+	assert_int_equal(stats.journal_errors, NP_HISTORY_BATCH);
+	assert_int_equal(stats.history_errors, NP_HISTORY_BATCH);
+	assert_int_equal(stats.history_error, -EISDIR);
+	assert_true(event_log_query(events, NULL, NULL, 0, 10, &out) < 0);
+	assert_int_equal(rmdir(temp_path("events.db")), 0);
+	put(NULL, NP_R_CUT, NULL);
+	assert_int_equal(event_log_query(events, NULL, NULL, 0, 10, &out), 0);
+	assert_true(out.len > 0);
+}
+
+static void test_open_fails(void **state)
+{
+	struct event_log *other = NULL;
+	char dir[128];
+
+	(void)state;
+	temp_puts("file", "x");
+	assert_int_equal(event_log_open(temp_path("file"), &other), -ENOTDIR);
+	assert_null(other);
+	strcpy(dir, temp_path("a/b/c"));
+	assert_int_equal(event_log_open(dir, &other), 0);
+	event_log_close(other);
+	event_log_close(NULL);
+}
+
+static void test_feed_outlives_the_log(void **state)
+{
+	struct event_feed *feed = NULL;
+	char data[1024];
+
+	(void)state;
+	assert_int_equal(event_feed_new(events, NULL, NULL, NULL, &feed), 0);
+	put(NULL, NP_R_DAEMON_STOPPED, NULL);
+	event_log_close(events);
+	events = NULL;
+	assert_true(event_feed_read(feed, data, sizeof(data)) > 0);
+	assert_int_equal(event_feed_read(feed, data, sizeof(data)), 0);
+	event_feed_free(feed);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(test_all_three_get_the_same_line),
+		T(test_query_sees_what_waits),
+		T(test_limit_is_bounded),
+		T(test_seq_goes_on),
+		T(test_flush),
+		T(test_failures_are_counted),
+		T(test_starts_without_a_usable_disk),
+		T(test_open_fails),
+		T(test_feed_outlives_the_log),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+int fs_write_all(int fd, const void *data, size_t len)
+{
+	const char *p = data;
+
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int fs_write_at(int dirfd, const char *path, const char *text)
+{
+	_close_ int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* One write, not fs_write_all: kernel files take a value whole or not at all. */
+	if (write(fd, text, strlen(text)) < 0)
+		return -errno;
+	return 0;
+}
+
+int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text)
+{
+	_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	_buf_ struct buf b = BUF_INIT(max);
+	char chunk[4096];
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = read(fd, chunk, sizeof(chunk));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		buf_append(&b, chunk, (size_t)n);
+		if (buf_error(&b))
+			return buf_error(&b);
+	}
+	*ret_text = buf_take(&b);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+int fs_mkdir_all(const char *path, mode_t mode)
+{
+	char partial[PATH_MAX];
+	struct stat st;
+	size_t len = strlen(path);
+
+	if (!len || len >= sizeof(partial))
+		return -ENAMETOOLONG;
+	memcpy(partial, path, len + 1);
+	for (char *slash = strchr(partial + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(partial, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	if (mkdir(path, mode) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (stat(path, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small file system verbs. All return 0 or -errno unless they say otherwise. */
+#ifndef NP_FS_H
+#define NP_FS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+int fs_write_all(int fd, const void *data, size_t len); /* retries short writes and EINTR */
+int fs_write_at(int dirfd, const char *path, const char *text); /* one write to an existing file (cgroupfs, procfs) */
+/* Reads at most max bytes of a file into a new NUL-terminated string; -E2BIG when it is larger. */
+int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
+int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
+
+#endif

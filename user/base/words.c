@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/words.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+
+static const char *const reason_tokens[NP_REASON_COUNT] = {
+#define X(name, code, token, sentence) [code] = token,
+	NP_REASONS(X)
+#undef X
+};
+
+static const char *const reason_sentences[NP_REASON_COUNT] = {
+#define X(name, code, token, sentence) [code] = sentence,
+	NP_REASONS(X)
+#undef X
+};
+
+static const char *const hook_tokens[] = {
+#define X(name, code, token) [code] = token,
+	NP_HOOKS(X)
+#undef X
+};
+
+static const char *const mode_names[] = {
+	[NP_FULL] = "FULL",
+	[NP_PROXIED] = "PROXIED",
+	[NP_NONE] = "NONE",
+};
+
+static const char *lookup(const char *const *table, size_t size, unsigned index, const char *otherwise)
+{
+	return index < size && table[index] ? table[index] : otherwise;
+}
+
+const char *reason_token(unsigned reason)
+{
+	return lookup(reason_tokens, ARRAY_SIZE(reason_tokens), reason, "unknown");
+}
+
+const char *reason_sentence(unsigned reason)
+{
+	return lookup(reason_sentences, ARRAY_SIZE(reason_sentences), reason,
+		      "a reason that this version does not know");
+}
+
+const char *hook_token(unsigned hook)
+{
+	return lookup(hook_tokens, ARRAY_SIZE(hook_tokens), hook, "unknown");
+}
+
+const char *mode_name(unsigned mode)
+{
+	return lookup(mode_names, ARRAY_SIZE(mode_names), mode, "?");
+}
+
+unsigned mode_parse(const char *name)
+{
+	for (unsigned m = NP_FULL; m <= NP_NONE; m++)
+		if (!strcasecmp(name, mode_names[m]))
+			return m;
+	return 0;
+}
+
+const char *protocol_name(unsigned protocol)
+{
+	switch (protocol) {
+	case IPPROTO_TCP:
+		return "tcp";
+	case IPPROTO_UDP:
+		return "udp";
+	case IPPROTO_ICMP:
+		return "icmp";
+	case IPPROTO_ICMPV6:
+		return "icmpv6";
+	case IPPROTO_SCTP:
+		return "sctp";
+	case IPPROTO_DCCP:
+		return "dccp";
+	case IPPROTO_UDPLITE:
+		return "udplite";
+	case IPPROTO_RAW:
+		return "raw";
+	case IPPROTO_MPTCP:
+		return "mptcp";
+	default:
+		return NULL;
+	}
+}
+
+void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE])
+{
+	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr->b))
+		inet_ntop(AF_INET, addr->b + 12, text, ADDR_TEXT_SIZE);
+	else
+		inet_ntop(AF_INET6, addr->b, text, ADDR_TEXT_SIZE);
+}
+
+/* Writes exactly `width` decimal digits and returns the place after them. */
+static char *digits(char *p, unsigned value, unsigned width)
+{
+	for (unsigned i = width; i-- > 0; value /= 10)
+		p[i] = (char)('0' + value % 10);
+	return p + width;
+}
+
+void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
+{
+	const uint64_t last_us = 253402300799999999u; /* 9999-12-31T23:59:59.999999Z */
+	struct tm tm;
+	time_t seconds;
+	char *p = text;
+
+	if (wall_us > last_us)
+		wall_us = last_us;
+	seconds = (time_t)(wall_us / 1000000);
+	gmtime_r(&seconds, &tm);
+	p = digits(p, (unsigned)tm.tm_year + 1900, 4);
+	*p++ = '-';
+	p = digits(p, (unsigned)tm.tm_mon + 1, 2);
+	*p++ = '-';
+	p = digits(p, (unsigned)tm.tm_mday, 2);
+	*p++ = 'T';
+	p = digits(p, (unsigned)tm.tm_hour, 2);
+	*p++ = ':';
+	p = digits(p, (unsigned)tm.tm_min, 2);
+	*p++ = ':';
+	p = digits(p, (unsigned)tm.tm_sec, 2);
+	*p++ = '.';
+	p = digits(p, (unsigned)(wall_us % 1000000), 6);
+	*p++ = 'Z';
+	*p = '\0';
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared enums of include/ in words, and back. */
+#ifndef NP_WORDS_H
+#define NP_WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "event.h"
+
+const char *reason_token(unsigned reason);    /* "unknown" for a code that has none */
+const char *reason_sentence(unsigned reason); /* likewise a sentence that says so */
+const char *hook_token(unsigned hook);
+const char *mode_name(unsigned mode);	  /* "FULL", "PROXIED", "NONE"; "?" otherwise */
+unsigned mode_parse(const char *name);	  /* enum np_mode; 0 when it is none; case does not matter */
+const char *protocol_name(unsigned protocol); /* "tcp", "udp", ...; NULL when it has no name here */
+
+/* "192.0.2.1" or "2001:db8::1"; a v4-mapped address is written as IPv4. */
+#define ADDR_TEXT_SIZE 48
+void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE]);
+
+/* RFC 3339 in UTC with microseconds: "2026-01-01T00:00:00.000000Z". Beyond the year 9999: its last microsecond. */
+#define TIME_TEXT_SIZE 28
+void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The strict reading of a request's body: one JSON object with the fields that the
+ * call knows, and nothing else. Pure: bytes in, texts out.
+ */
+#ifndef NP_CONTROL_BODY_H
+#define NP_CONTROL_BODY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "session/service.h"
+
+/* Every field of the API is a text. */
+struct body_field {
+	const char *name;
+	bool required;
+	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
+};
+
+/* Returns 0, or -EINVAL and a failure that names the field or the place. json_decref(*ret_root) when done.
+ * Refused: anything but an object, a field twice, an unknown field, a field that is no text, bytes after the
+ * object, NUL anywhere, text that is not UTF-8, nesting deeper than NP_JSON_DEPTH. */
+int body_read(const char *data, size_t len, const struct body_field *fields, size_t n, json_t **ret_root,
+	      struct failure *ret_failure);
+
+static inline void cleanup_json(json_t **json)
+{
+	json_decref(*json);
+}
+#define _json_ __attribute__((cleanup(cleanup_json)))
+
+#endif

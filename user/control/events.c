@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/events */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "control/names.h"
+#include "control/reply.h"
+#include "control/url.h"
+
+#define LIMIT_DEFAULT 100
+
+struct events_query {
+	struct session_name session;
+	bool has_session;
+	const char *reason;
+	uint64_t after, limit;
+	bool follow;
+};
+
+static bool reason_is_known(const char *token)
+{
+	static const unsigned codes[] = {
+#define X(name, code, token, sentence) code,
+		NP_REASONS(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		if (strcmp(token, reason_token(codes[i])) == 0)
+			return true;
+	return false;
+}
+
+static int query_read(const struct request *rq, struct events_query *ret, struct failure *ret_failure)
+{
+	const char *session = rq->query[0], *after = rq->query[2], *limit = rq->query[3];
+	struct events_query q = { .reason = rq->query[1] };
+
+	if (session) {
+		int r = name_read(session, &q.session, ret_failure);
+
+		if (r < 0)
+			return r;
+		q.has_session = true;
+	}
+	if (q.reason && !reason_is_known(q.reason))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no reason \"%.64s\"",
+				   q.reason);
+	if (after && url_number(after, INT64_MAX, &q.after) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the seq of an event");
+	if (url_flag(rq->query[4], &q.follow) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
+	if (limit && url_number(limit, NP_EVENTS_PAGE, &q.limit) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
+				   "limit must be a number of at most %d", NP_EVENTS_PAGE);
+	/* A follower who names the last event it saw wants to miss none; else it wants what is new. */
+	if (!limit)
+		q.limit = !q.follow ? LIMIT_DEFAULT : after ? NP_EVENTS_PAGE : 0;
+	*ret = q;
+	return 0;
+}
+
+static int events_follow(struct request *rq, const struct events_query *q, struct buf *history,
+			 struct answer *ret, struct failure *ret_failure)
+{
+	const struct follow_options options = {
+		.session = q->has_session ? q->session.text : NULL,
+		.reason = q->reason,
+		.peer = rq->peer,
+	};
+	struct MHD_Response *stream;
+	int r = follow_open(rq->follows, rq->connection, &options, history, &stream);
+
+	if (r == -EMFILE)
+		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%d followers are connected", NP_FOLLOWERS_MAX);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened");
+	ret->stream = stream;
+	return 0;
+}
+
+int events_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+	struct events_query q;
+	int r;
+
+	r = query_read(rq, &q, ret_failure);
+	if (r < 0)
+		return r;
+	if (q.limit > 0) {
+		r = event_log_query(rq->config->events, q.has_session ? q.session.text : NULL, q.reason, q.after,
+				    (unsigned)q.limit, &out);
+		if (buf_error(&out) == -E2BIG)
+			return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
+					   "these events do not fit into one answer; ask with a smaller limit");
+		if (r < 0 || buf_error(&out))
+			return failure_put(ret_failure, -EIO, NP_R_FAILED, "the history could not be read");
+	}
+	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
+	if (q.follow && !rq->head)
+		return events_follow(rq, &q, &out, ret, ret_failure);
+	ret->len = out.len;
+	ret->body = buf_take(&out);
+	if (!ret->body)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/objects.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "control/body.h"
+#include "control/reply.h"
+
+json_t *session_object(const struct session_row *row, json_t *datasets)
+{
+	return json_pack("{s:o,s:s,s:s,s:I,s:o,s:o,s:o}", "session", json_text(row->name.text), "level",
+			 level_name(row->level), "mode", mode_name(row->mode), "generation",
+			 (json_int_t)row->generation, "created", json_time(row->created_us), "ended",
+			 row->ended ? json_time(row->ended_us) : json_null(), "datasets", datasets);
+}
+
+json_t *dataset_object(const struct dataset_row *row)
+{
+	return json_pack("{s:o,s:s,s:o,s:o*}", "name", json_text(row->name), "level", level_name(row->level),
+			 "added", json_time(row->added_us), "reason",
+			 row->reason[0] ? json_text(row->reason) : NULL);
+}
+
+json_t *sandbox_object(const struct sandbox *sandbox)
+{
+	char cgroup_id[24]; /* 64 bits are more than a JavaScript number holds */
+
+	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
+	return json_pack("{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:o}", "sandbox", json_text(sandbox->id), "session",
+			 json_text(sandbox->session.text), "cgroup", json_text(sandbox->cgroup.path), "cgroup_id",
+			 cgroup_id, "mode", mode_name(sandbox->mode), "generation", (json_int_t)sandbox->generation,
+			 "adopted", (int)sandbox->adopted, "created", json_time(sandbox->created_us));
+}
+
+json_t *escalation_object(const struct escalation *escalation)
+{
+	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b}", "session", json_text(escalation->session.text), "level",
+			 level_name(escalation->level), "mode", mode_name(escalation->mode), "generation",
+			 (json_int_t)escalation->generation, "cut", (json_int_t)escalation->cut, "applied_us",
+			 (json_int_t)escalation->applied_us, "raised", (int)escalation->raised);
+}
+
+int array_add(json_t *array, json_t *item)
+{
+	if (json_array_size(array) >= NP_LIST_MAX) {
+		json_decref(item);
+		return -E2BIG;
+	}
+	return json_array_append_new(array, item) < 0 ? -ENOMEM : 0;
+}
+
+static int sandbox_add(void *data, const struct sandbox *sandbox)
+{
+	return array_add(data, sandbox_object(sandbox));
+}
+
+json_t *sandboxes_array(struct service *service, const char *session, bool *ret_cut_short)
+{
+	_json_ json_t *array = json_array();
+	int r;
+
+	if (!array)
+		return NULL;
+	r = service_sandboxes_each(service, session, sandbox_add, array);
+	if (r < 0 && r != -E2BIG)
+		return NULL;
+	*ret_cut_short = r == -E2BIG;
+	return take_ptr(array);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers, and how they go out by HTTP. */
+#ifndef NP_CONTROL_REPLY_H
+#define NP_CONTROL_REPLY_H
+
+#include <jansson.h>
+
+#include "control/failure.h"
+#include "control/request.h"
+
+/* A JSON string of any bytes: what is not UTF-8 (a text that was cut, a strange path) becomes '?'. */
+json_t *json_text(const char *text);
+json_t *json_time(uint64_t wall_us);
+
+/* Takes over json, also when it fails; NULL for json means that memory ran out. */
+int answer_json(struct answer *ret, unsigned status, json_t *json, struct failure *ret_failure);
+/* Never fails: a ready-made text is sent when there is no memory for a better one. */
+void answer_failure(struct answer *ret, const struct failure *failure);
+
+/* Sends the answer and empties it. */
+enum MHD_Result answer_send(struct answer *answer, struct MHD_Connection *connection);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a handler gets and what it gives. Handlers see neither sockets nor headers:
+ * a complete request comes in, one answer or one failure goes out.
+ */
+#ifndef NP_CONTROL_REQUEST_H
+#define NP_CONTROL_REQUEST_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "control/follow.h"
+#include "control/peer.h"
+#include "control/server.h"
+
+#define REQUEST_ARGS_MAX 2
+#define REQUEST_QUERY_MAX 5
+
+struct request {
+	const struct server_config *config;
+	struct follow_set *follows;
+	struct MHD_Connection *connection; /* for streams only */
+	struct peer peer;
+	bool head;			      /* GET without the body */
+	const char *args[REQUEST_ARGS_MAX];   /* what the stars of the route's pattern matched */
+	const char *query[REQUEST_QUERY_MAX]; /* in the order of the route's names; NULL when absent */
+	const char *body;
+	size_t body_len;
+};
+
+struct answer {
+	unsigned status; /* of HTTP */
+	const char *type;
+	char *body; /* owned, from malloc() */
+	size_t len;
+	const char *allow;	     /* value of the Allow header, or NULL */
+	struct MHD_Response *stream; /* owned; used instead of the body when not NULL */
+};
+
+/* Returns 0 and fills the answer, or -errno and says why. */
+typedef int request_fn(struct request *rq, struct answer *ret, struct failure *ret_failure);
+
+request_fn health_get;
+request_fn sessions_create, sessions_list, session_get, session_end, session_escalate;
+request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
+request_fn events_get;
+
+#endif

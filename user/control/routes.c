@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/routes.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+static const struct route routes[] = {
+	{ "GET", "/v1/health", health_get, { NULL } },
+	{ "POST", "/v1/sessions", sessions_create, { NULL } },
+	{ "GET", "/v1/sessions", sessions_list, { "ended" } },
+	{ "GET", "/v1/sessions/*/*", session_get, { NULL } },
+	{ "DELETE", "/v1/sessions/*/*", session_end, { NULL } },
+	{ "POST", "/v1/sessions/*/*/datasets", session_escalate, { NULL } },
+	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
+	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
+	{ "GET", "/v1/sandboxes/*", sandbox_get, { NULL } },
+	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
+	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
+};
+
+struct span {
+	char *at;
+	size_t len;
+};
+
+/* Both start with a slash. args gets what the stars matched. */
+static bool pattern_matches(const char *pattern, char *path, struct span args[REQUEST_ARGS_MAX])
+{
+	size_t stars = 0;
+
+	while (*pattern == '/' && *path == '/') {
+		size_t want = strcspn(++pattern, "/"), have = strcspn(++path, "/");
+
+		if (want == 1 && *pattern == '*') {
+			if (have == 0 || stars == REQUEST_ARGS_MAX)
+				return false;
+			args[stars++] = (struct span){ path, have };
+		} else if (want != have || memcmp(pattern, path, want) != 0) {
+			return false;
+		}
+		pattern += want;
+		path += have;
+	}
+	return *pattern == '\0' && *path == '\0';
+}
+
+static void allow_add(char *allow, size_t size, const char *method)
+{
+	size_t len = strlen(allow);
+
+	snprintf(allow + len, size - len, "%s%s", len ? ", " : "", method);
+}
+
+int route_find(const char *method, char *path, struct route_match *ret)
+{
+	const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+	struct route_match match = { .route = NULL };
+	struct span args[REQUEST_ARGS_MAX] = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(routes); i++) {
+		const struct route *route = &routes[i];
+
+		if (!pattern_matches(route->pattern, path, args))
+			continue;
+		if (strcmp(route->method, wanted) == 0) {
+			match.route = route;
+			break;
+		}
+		allow_add(match.allow, sizeof(match.allow), route->method);
+		if (strcmp(route->method, "GET") == 0)
+			allow_add(match.allow, sizeof(match.allow), "HEAD");
+	}
+	if (!match.route) {
+		if (!match.allow[0])
+			return -ENOENT;
+		*ret = match;
+		return -EOPNOTSUPP;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++) {
+		if (!args[i].at)
+			continue;
+		args[i].at[args[i].len] = '\0';
+		match.args[i] = args[i].at;
+	}
+	match.allow[0] = '\0';
+	*ret = match;
+	return 0;
+}
+
+bool route_takes_body(const struct route *route)
+{
+	return strcmp(route->method, "POST") == 0;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "control/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "base/cleanup.h"
+#include "control/exchange.h"
+#include "control/follow.h"
+#include "control/listen.h"
+#include "limits.h"
+
+/* A connection, from accept() to close(). */
+struct client {
+	struct client *next, **link; /* link points at what points here */
+	struct server *server;
+	int fd;		   /* MHD's */
+	uint64_t since_ns; /* when the connection, or the request in progress, began */
+	bool streams;	   /* follows events: may stay for ever */
+};
+
+struct server {
+	struct server_config config;
+	char *path;
+	struct listen_file file;
+	struct MHD_Daemon *daemon;
+	int epoll_fd; /* MHD's */
+	int kick_fd;  /* timer: MHD has something left to do, or something new */
+	struct client *clients;
+	struct follow_set follows;
+};
+
+#define TICK_MS 1000
+#define RUNS_MAX 16	     /* rounds of MHD before other parts of the daemon get their turn ... */
+#define PAUSE_NS 1000000     /* ... for so long. MHD can spin on a request that will never be whole */
+#define SOON_NS 1
+
+static void server_kick_in(struct server *server, long ns)
+{
+	const struct itimerspec spec = { .it_value.tv_nsec = ns };
+
+	timerfd_settime(server->kick_fd, 0, &spec, NULL);
+}
+
+static void server_kick(void *data)
+{
+	server_kick_in(data, SOON_NS);
+}
+
+/* MHD watches its connections edge-triggered and keeps to itself what it has not read to the end yet. So its
+ * epoll descriptor may be quiet while it has work: a timeout of zero says so. */
+static void server_run(struct server *server)
+{
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+
+	for (unsigned i = 0; i < RUNS_MAX; i++) {
+		MHD_run(server->daemon);
+		if (MHD_get_timeout(server->daemon, &wait_ms) != MHD_YES || wait_ms > 0)
+			return;
+	}
+	server_kick_in(server, PAUSE_NS);
+}
+
+static void on_ready(void *data, uint32_t events)
+{
+	(void)events;
+	server_run(data);
+}
+
+static void on_kick(void *data, uint32_t events)
+{
+	struct server *server = data;
+	uint64_t ticks;
+
+	(void)events;
+	if (read(server->kick_fd, &ticks, sizeof(ticks)) == sizeof(ticks))
+		server_run(server);
+}
+
+static void on_tick(void *data)
+{
+	struct server *server = data;
+	uint64_t now = loop_now_ns();
+
+	/* MHD's own timeout ends the silent. This ends those who send a byte now and then, or read one. */
+	for (struct client *c = server->clients; c; c = c->next)
+		if (!c->streams && now - c->since_ns > NP_REQUEST_S * UINT64_C(1000000000))
+			shutdown(c->fd, SHUT_RDWR);
+	follow_tick(&server->follows, now);
+	server_run(server);
+}
+
+static void on_connection(void *data, struct MHD_Connection *connection, void **socket_context,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *info;
+	struct server *server = data;
+	struct client *c = *socket_context;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (!c)
+			return;
+		*c->link = c->next;
+		if (c->next)
+			c->next->link = c->link;
+		free(c);
+		*socket_context = NULL;
+		return;
+	}
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	c = calloc(1, sizeof(*c));
+	if (!c || !info) {
+		free(c); /* its first request will be refused */
+		return;
+	}
+	*c = (struct client){
+		.next = server->clients,
+		.link = &server->clients,
+		.server = server,
+		.fd = info->connect_fd,
+		.since_ns = loop_now_ns(),
+	};
+	if (c->next)
+		c->next->link = &c->next;
+	server->clients = c;
+	*socket_context = c;
+}
+
+static struct client *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
+/* Called with the headers, then with each part of the body, then once more at the end. */
+static enum MHD_Result on_request(void *data, struct MHD_Connection *connection, const char *url,
+				  const char *method, const char *version, const char *body, size_t *body_len,
+				  void **request_context)
+{
+	struct client *client = client_of(connection);
+	struct exchange *ex = *request_context;
+	struct server *server = data;
+
+	(void)version;
+	if (!client)
+		return MHD_NO;
+	if (!ex) {
+		if (exchange_new(&ex) < 0)
+			return MHD_NO;
+		*request_context = ex;
+		return exchange_begin(ex, connection);
+	}
+	if (*body_len > 0) {
+		size_t len = *body_len;
+
+		*body_len = 0;
+		return exchange_take(ex, body, len);
+	}
+	return exchange_finish(ex, connection, method, url, &server->config, &server->follows, &client->streams);
+}
+
+static void on_completed(void *data, struct MHD_Connection *connection, void **request_context,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct client *client = client_of(connection);
+
+	(void)data;
+	(void)why;
+	exchange_free(*request_context);
+	*request_context = NULL;
+	if (client)
+		client->since_ns = loop_now_ns();
+}
+
+/* Decoding is done by url_decode(), which knows what to refuse: MHD's turns %00 into the end of the text. */
+static size_t on_unescape(void *data, struct MHD_Connection *connection, char *text)
+{
+	(void)data;
+	(void)connection;
+	return strlen(text);
+}
+
+static int server_start(struct server *server)
+{
+	const union MHD_DaemonInfo *info;
+	int fd = listen_unix(server->path, &server->file);
+
+	if (fd < 0)
+		return fd;
+	/* MHD closes fd when it stops, and on some of its failures. On the others it is left open, rather than
+	 * closed twice: a daemon without its control socket does not go on. */
+	server->daemon = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
+		MHD_OPTION_LISTEN_SOCKET, fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)NP_CLIENTS_MAX,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)NP_CLIENT_TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)NP_CLIENT_MEMORY,
+		MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server,
+		MHD_OPTION_END);
+	if (!server->daemon)
+		return -EIO;
+	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!info)
+		return -EIO;
+	server->epoll_fd = info->epoll_fd;
+	return 0;
+}
+
+static int server_watch(struct server *server)
+{
+	struct loop *loop = server->config.loop;
+	int r;
+
+	server->kick_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (server->kick_fd < 0)
+		return -errno;
+	r = loop_watch(loop, server->kick_fd, EPOLLIN, on_kick, server);
+	if (r < 0)
+		return r;
+	r = loop_watch(loop, server->epoll_fd, EPOLLIN, on_ready, server);
+	if (r < 0)
+		return r;
+	/* The listening socket enters MHD's epoll set in a run of MHD, so there has to be a first one. */
+	server_kick(server);
+	return loop_every(loop, TICK_MS, on_tick, server);
+}
+
+static void cleanup_server(struct server **server)
+{
+	server_free(*server);
+}
+
+int server_new(const struct server_config *config, struct server **ret)
+{
+	__attribute__((cleanup(cleanup_server))) struct server *server = calloc(1, sizeof(*server));
+	int r;
+
+	if (!server)
+		return -ENOMEM;
+	server->config = *config;
+	server->epoll_fd = -1;
+	server->kick_fd = -1;
+	server->follows = (struct follow_set){
+		.config = &server->config, .kick = server_kick, .data = server,
+	};
+	server->path = strdup(config->socket_path);
+	if (!server->path)
+		return -ENOMEM;
+	server->config.socket_path = server->path;
+	r = server_start(server);
+	if (r < 0)
+		return r;
+	r = server_watch(server);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(server);
+	return 0;
+}
+
+/* The loop must not run any more: its timers cannot be taken back. */
+void server_free(struct server *server)
+{
+	if (!server)
+		return;
+	if (server->file.ino)
+		listen_remove(server->path, &server->file);
+	if (server->epoll_fd >= 0)
+		loop_unwatch(server->config.loop, server->epoll_fd);
+	follow_end_all(&server->follows); /* MHD does not stop with suspended connections */
+	if (server->daemon)
+		MHD_stop_daemon(server->daemon);
+	if (server->kick_fd >= 0) {
+		loop_unwatch(server->config.loop, server->kick_fd);
+		close(server->kick_fd);
+	}
+	free(server->path);
+	free(server);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control API: HTTP/1.1 with JSON on a unix socket (libmicrohttpd), run by the daemon's loop. */
+#ifndef NP_CONTROL_SERVER_H
+#define NP_CONTROL_SERVER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "events/log.h"
+#include "loop/loop.h"
+#include "session/service.h"
+
+struct server;
+
+struct server_config {
+	struct loop *loop;
+	struct service *service;
+	struct event_log *events;
+	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
+	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
+	bool (*peer_is_sandboxed)(void *data, pid_t pid);
+	/* Appends the members (without braces) of the health answer that daemon/ knows: versions, directories,
+	 * kernel features, counters. */
+	void (*health)(void *data, struct buf *out);
+	void *data;
+};
+
+int server_new(const struct server_config *config, struct server **ret);
+void server_free(struct server *server);
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/sessions */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "control/body.h"
+#include "control/names.h"
+#include "control/objects.h"
+#include "control/reply.h"
+#include "control/url.h"
+
+int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const char *session, *level_text;
+	const struct body_field fields[] = {
+		{ "session", true, &session },
+		{ "level", false, &level_text },
+	};
+	enum level level = LEVEL_PUBLIC;
+	struct session_row before, row;
+	struct session_name name;
+	struct failure ignored;
+	_json_ json_t *body = NULL;
+	bool existed;
+	int r;
+
+	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r < 0)
+		return r;
+	r = name_read(session, &name, ret_failure);
+	if (r < 0)
+		return r;
+	r = level_text ? level_read(level_text, &level, ret_failure) : 0;
+	if (r < 0)
+		return r;
+	existed = service_session_show(rq->config->service, name.text, &before, &ignored) == 0 && !before.ended;
+	r = service_session_create(rq->config->service, name.text, level, rq->peer.who, &row, ret_failure);
+	if (r < 0)
+		return r;
+	return answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)),
+			   ret_failure);
+}
+
+struct session_list {
+	json_t *array;
+	bool with_ended;
+};
+
+static int session_add(void *data, const struct session_row *row)
+{
+	struct session_list *list = data;
+
+	if (row->ended && !list->with_ended)
+		return 0;
+	return array_add(list->array, session_object(row, json_integer(row->datasets)));
+}
+
+int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_json_ json_t *array = json_array();
+	struct session_list list = { .array = array };
+	int r;
+
+	if (url_flag(rq->query[0], &list.with_ended) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "ended must be 0 or 1");
+	r = store_sessions_each(service_store(rq->config->service), session_add, &list);
+	if (r < 0 && r != -E2BIG)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read");
+	return answer_json(ret, 200,
+			   json_pack("{s:O,s:o*}", "sessions", array, "truncated", r ? json_true() : NULL),
+			   ret_failure);
+}
+
+static int dataset_add(void *data, const struct dataset_row *row)
+{
+	return array_add(data, dataset_object(row));
+}
+
+int session_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_json_ json_t *datasets = json_array(), *object = NULL;
+	struct service *service = rq->config->service;
+	struct session_name name;
+	struct session_row row;
+	bool cut_short;
+	int r;
+
+	r = name_read_path(rq, &name, ret_failure);
+	if (r < 0)
+		return r;
+	r = service_session_show(service, name.text, &row, ret_failure);
+	if (r < 0)
+		return r;
+	r = store_datasets_each(service_store(service), name.text, dataset_add, datasets);
+	if (r < 0 && r != -E2BIG)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the datasets could not be read");
+	object = session_object(&row, json_incref(datasets));
+	/* A failure to add makes the object incomplete, so it is none. */
+	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	return answer_json(ret, 200, take_ptr(object), ret_failure);
+}
+
+int session_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	struct session_name name;
+	int r;
+
+	r = name_read_path(rq, &name, ret_failure);
+	if (r < 0)
+		return r;
+	r = service_session_end(rq->config->service, name.text, rq->peer.who, ret_failure);
+	if (r < 0)
+		return r;
+	return answer_json(ret, 200, json_pack("{s:s,s:b}", "session", name.text, "ended", 1), ret_failure);
+}
+
+/* The escalation. */
+int session_escalate(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const char *level_text, *dataset, *reason;
+	const struct body_field fields[] = {
+		{ "level", true, &level_text },
+		{ "dataset", false, &dataset },
+		{ "reason", false, &reason },
+	};
+	struct escalation escalation;
+	struct session_name name;
+	_json_ json_t *body = NULL;
+	enum level level;
+	int r;
+
+	r = name_read_path(rq, &name, ret_failure);
+	if (r < 0)
+		return r;
+	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r < 0)
+		return r;
+	r = level_read(level_text, &level, ret_failure);
+	if (r < 0)
+		return r;
+	r = service_escalate(rq->config->service, name.text, level, dataset, reason, rq->peer.who, &escalation,
+			     ret_failure);
+	if (r < 0)
+		return r;
+	return answer_json(ret, 200, escalation_object(&escalation), ret_failure);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "events/event.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "limits.h"
+
+const char *event_kind(unsigned reason)
+{
+	if (NP_REASON_ALLOWS(reason))
+		return "allow";
+	if (reason < 128)
+		return "refuse";
+	if (reason < 192)
+		return "change";
+	return "error";
+}
+
+/*
+ * The length of the UTF-8 character at s (1..4), or 0 when there is none: a stray byte, an overlong form, a
+ * surrogate, or above U+10FFFF. Never looks beyond the NUL, for a NUL is no continuation byte.
+ */
+static unsigned utf8_decode(const unsigned char *s, uint32_t *ret_char)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	unsigned len;
+	uint32_t c;
+
+	if (s[0] < 0x80) {
+		*ret_char = s[0];
+		return 1;
+	}
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		len = 2;
+	else if ((s[0] & 0xf0) == 0xe0)
+		len = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	c = s[0] & (0x7fu >> len);
+	for (unsigned i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret_char = c;
+	return len;
+}
+
+/* Characters that make a line look different from what it says, or end it: see the ranges. */
+static bool is_deceptive(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{ 0x0000, 0x001f },   /* C0 controls */
+		{ 0x007f, 0x009f },   /* DEL and the C1 controls: U+009B starts a terminal sequence */
+		{ 0x00ad, 0x00ad },   /* soft hyphen */
+		{ 0x061c, 0x061c },   /* Arabic letter mark */
+		{ 0x180e, 0x180e },   /* Mongolian vowel separator: no width */
+		{ 0x200b, 0x200f },   /* no width; direction marks */
+		{ 0x2028, 0x202e },   /* line and paragraph separators; bidi embeddings and overrides */
+		{ 0x2060, 0x206f },   /* no width; bidi isolates */
+		{ 0xfeff, 0xfeff },   /* byte order mark */
+		{ 0xfff9, 0xfffb },   /* interlinear annotation */
+		{ 0xfffe, 0xffff },   /* no characters */
+		{ 0xe0000, 0xe0fff }, /* tags and variation selectors: text that nobody sees */
+	};
+
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && c >= ranges[i].first; i++)
+		if (c <= ranges[i].last)
+			return true;
+	return false;
+}
+
+static void put_unit(struct buf *out, uint32_t unit)
+{
+	static const char hex[] = "0123456789abcdef";
+	char text[6] = { '\\', 'u', hex[unit >> 12 & 15], hex[unit >> 8 & 15], hex[unit >> 4 & 15], hex[unit & 15] };
+
+	buf_append(out, text, sizeof(text));
+}
+
+static void put_escaped(struct buf *out, uint32_t c)
+{
+	switch (c) {
+	case '"':
+		buf_append(out, "\\\"", 2);
+		return;
+	case '\\':
+		buf_append(out, "\\\\", 2);
+		return;
+	case '\n':
+		buf_append(out, "\\n", 2);
+		return;
+	case '\t':
+		buf_append(out, "\\t", 2);
+		return;
+	}
+	if (c > 0xffff) {
+		put_unit(out, 0xd800 + ((c - 0x10000) >> 10));
+		c = 0xdc00 + ((c - 0x10000) & 0x3ff);
+	}
+	put_unit(out, c);
+}
+
+static bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+static void put_quoted(struct buf *out, const char *value)
+{
+	const unsigned char *s = (const unsigned char *)value;
+	const unsigned char *end = s + strnlen(value, NP_EVENT_STRING_MAX);
+	const unsigned char *run = s; /* first byte not yet written */
+
+	buf_append(out, "\"", 1);
+	while (s < end) {
+		uint32_t c;
+		unsigned len;
+
+		if (is_plain(*s)) {
+			s++;
+			continue;
+		}
+		len = utf8_decode(s, &c);
+		if (len > end - s)
+			break; /* the bound falls into this character: leave all of it out */
+		if (len && c != '"' && c != '\\' && !is_deceptive(c)) {
+			s += len;
+			continue;
+		}
+		buf_append(out, run, (size_t)(s - run));
+		put_escaped(out, len ? c : *s);
+		s += len ? len : 1;
+		run = s;
+	}
+	buf_append(out, run, (size_t)(s - run));
+	buf_puts(out, *s ? "...\"" : "\"");
+}
+
+static void put_key(struct buf *out, const char *key)
+{
+	if (out->len && out->data[out->len - 1] != '{')
+		buf_append(out, ",", 1);
+	buf_append(out, "\"", 1);
+	buf_puts(out, key);
+	buf_append(out, "\":", 2);
+}
+
+static void put_string(struct buf *out, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	put_key(out, key);
+	put_quoted(out, value);
+}
+
+static void put_digits(struct buf *out, uint64_t value)
+{
+	char text[20];
+	size_t at = sizeof(text);
+
+	do
+		text[--at] = (char)('0' + value % 10);
+	while (value /= 10);
+	buf_append(out, text + at, sizeof(text) - at);
+}
+
+static void put_number(struct buf *out, const char *key, uint64_t value)
+{
+	put_key(out, key);
+	put_digits(out, value);
+}
+
+static void put_number_if(struct buf *out, const char *key, uint64_t value)
+{
+	if (value)
+		put_number(out, key, value);
+}
+
+static void put_time(struct buf *out, uint64_t wall_us)
+{
+	char text[TIME_TEXT_SIZE];
+
+	if (!wall_us)
+		return;
+	time_format(wall_us, text);
+	put_string(out, "time", text);
+}
+
+static void put_protocol(struct buf *out, unsigned protocol)
+{
+	if (!protocol)
+		return;
+	put_key(out, "protocol");
+	buf_append(out, "\"", 1);
+	if (protocol_name(protocol))
+		buf_puts(out, protocol_name(protocol));
+	else
+		put_digits(out, protocol);
+	buf_append(out, "\"", 1);
+}
+
+void event_to_json(const struct event *event, struct buf *out)
+{
+	buf_append(out, "{", 1);
+	put_number_if(out, "seq", event->seq);
+	put_time(out, event->wall_us);
+	put_string(out, "kind", event_kind(event->reason));
+	put_string(out, "reason", reason_token(event->reason));
+	put_string(out, "message", reason_sentence(event->reason));
+	put_string(out, "session", event->session);
+	put_string(out, "sandbox", event->sandbox);
+	put_string(out, "mode", event->mode ? mode_name(event->mode) : NULL);
+	put_string(out, "level", event->level);
+	put_number_if(out, "generation", event->generation);
+	put_string(out, "hook", event->hook ? hook_token(event->hook) : NULL);
+	put_protocol(out, event->protocol);
+	put_string(out, "address", event->address);
+	put_number_if(out, "port", event->port);
+	put_number_if(out, "pid", event->pid);
+	if (event->pid || event->uid)
+		put_number(out, "uid", event->uid);
+	put_string(out, "comm", event->comm);
+	put_number_if(out, "suppressed", event->suppressed);
+	put_string(out, "dataset", event->dataset);
+	put_string(out, "text", event->text);
+	put_string(out, "who", event->who);
+	if (event->has_cut)
+		put_number(out, "cut", event->cut);
+	put_number_if(out, "applied_us", event->applied_us);
+	buf_append(out, "}\n", 2);
+}

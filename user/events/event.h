@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One thing that happened: the only record there is, in one JSON form. The gate's
+ * refusals and the daemon's own doings are the same kind of event.
+ */
+#ifndef NP_EVENTS_EVENT_H
+#define NP_EVENTS_EVENT_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/words.h"
+
+/* Strings are borrowed for the time of the call; NULL or 0 means absent and is left out of the JSON. */
+struct event {
+	uint64_t seq;	  /* set by the log: counts up, also over restarts */
+	uint64_t wall_us; /* CLOCK_REALTIME */
+	unsigned reason;  /* enum np_reason: says what happened */
+	const char *session;
+	const char *sandbox; /* sandbox id */
+	unsigned mode;	     /* enum np_mode */
+	const char *level;   /* level name */
+	uint32_t generation;
+
+	/* a decision of the gate */
+	unsigned hook; /* enum np_hook */
+	unsigned protocol;
+	const char *address; /* far end in words; a unix path, "@name" for an abstract one */
+	unsigned port;
+	uint32_t pid;
+	uint32_t uid; /* root is 0, so it is written whenever pid is */
+	const char *comm;
+	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
+
+	/* a change */
+	const char *dataset;
+	const char *text; /* the reason a person gave, or details */
+	const char *who;  /* "uid 0 pid 123" of the API client; "daemon" */
+	uint32_t cut;
+	int has_cut; /* cut is meaningful */
+	uint64_t applied_us;
+};
+
+/* The kind of an event, from its reason: "allow", "refuse", "change" or "error". */
+const char *event_kind(unsigned reason);
+
+/*
+ * Appends one JSON object and a newline: at most NP_EVENT_LINE_MAX bytes, one line, valid UTF-8. Written as \uXXXX:
+ * control characters, what hides or reorders text on a screen, and each byte that is not UTF-8 (as \u00XX).
+ * A string over NP_EVENT_STRING_MAX bytes is cut at a character and ends in "...".
+ */
+void event_to_json(const struct event *event, struct buf *out);
+
+#endif

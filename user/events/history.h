@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The history: the newest events in SQLite, for queries. A file of its own, events.db, so that its syncs never
+ * wait in front of the session store's.
+ *
+ * It may not stop the daemon. A database that is corrupt or of another version is moved aside to events.db.bad and
+ * a new one is made; one that cannot be opened now is tried again at the next flush.
+ */
+#ifndef NP_EVENTS_HISTORY_H
+#define NP_EVENTS_HISTORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct history;
+
+struct history_row {
+	uint64_t seq;
+	uint64_t wall_us;
+	const char *session; /* NULL for none */
+	unsigned reason;     /* enum np_reason */
+};
+
+struct history_filter {
+	const char *session; /* NULL for all */
+	int reason;	     /* enum np_reason; negative for all */
+	uint64_t after_seq;
+	unsigned limit;
+};
+
+struct history_stats {
+	uint64_t dropped; /* rows that could not be stored */
+	int error;	  /* -errno of the last flush; 0 when it went well */
+};
+
+/* Fails for want of memory only. */
+int history_new(const char *dir, struct history **ret);
+void history_free(struct history *history); /* flushes; NULL is fine */
+
+uint64_t history_last_seq(const struct history *history); /* when it was opened; 0 when empty */
+
+/* Copies. Stored with the next flush, or now when NP_HISTORY_BATCH rows wait. */
+void history_put(struct history *history, const struct history_row *row, const char *json, size_t len);
+
+/* Stores what waits in one transaction and removes the oldest rows over NP_HISTORY_ROWS. After -errno the rows
+ * still wait; they are dropped, and counted, when the batch is full and it fails again. */
+int history_flush(struct history *history);
+
+/* Appends the newest rows that fit the filter, in order of seq. Flushes first. */
+int history_query(struct history *history, const struct history_filter *filter, struct buf *out);
+
+void history_stats(const struct history *history, struct history_stats *ret);
+
+#endif

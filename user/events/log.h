@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where events go: the journal (NDJSON files with rotation), the history (SQLite,
+ * for queries) and the feeds (followers of the API). Observes, never decides: a
+ * failing disk here loosens and stops nothing; it is counted and reported once.
+ *
+ * Files in the directory: events.ndjson, events.1.ndjson ... (older), events.db.
+ */
+#ifndef NP_EVENTS_LOG_H
+#define NP_EVENTS_LOG_H
+
+#include <stddef.h>
+
+#include "events/event.h"
+
+struct event_log;
+struct event_feed;
+
+/* Makes the directory. Fails only when that fails or memory is short: files that cannot be opened now are
+ * tried again with later events. */
+int event_log_open(const char *dir, struct event_log **ret);
+void event_log_close(struct event_log *log); /* flushes; NULL is fine */
+
+/* Sets event->seq, hands the event to all three. */
+void event_log_put(struct event_log *log, struct event *event);
+/* Writes what is batched for SQLite. Call about every second. Removes rows over NP_HISTORY_ROWS. */
+void event_log_flush(struct event_log *log);
+
+struct event_log_stats {
+	uint64_t written;	 /* events put */
+	uint64_t journal_errors; /* events that the journal could not take */
+	uint64_t history_errors; /* events that SQLite could not take */
+	int journal_error;	 /* -errno of the last attempt; 0 when it went well */
+	int history_error;	 /* likewise */
+};
+void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
+
+/* The newest `limit` events in order of seq, as NDJSON; session, reason (a token) may be NULL for all;
+ * after_seq 0 for all. limit is at most NP_EVENTS_PAGE. Sees what was put, flushed or not.
+ * -EINVAL when there is no such reason; -errno when the history cannot be read. */
+int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq,
+		    unsigned limit, struct buf *out);
+
+/* A follower. -EMFILE when there are NP_FOLLOWERS_MAX. session NULL for all. wake(data) is called when
+ * an empty feed gets bytes; it may free its own feed but no other. A feed may outlive its log; it gets nothing then. */
+int event_feed_new(struct event_log *log, const char *session, void (*wake)(void *data), void *data,
+		   struct event_feed **ret);
+/* Moves up to max bytes out of the feed. 0 when there is nothing now. A feed that was not read fast enough
+ * skips whole events, and then has one line {"kind":"change","reason":"lost","suppressed":N,...}. */
+size_t event_feed_read(struct event_feed *feed, char *data, size_t max);
+void event_feed_free(struct event_feed *feed); /* NULL is fine */
+
+#endif

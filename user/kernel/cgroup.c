@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <mntent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+
+#define PROCS_MAX (8u << 20) /* bytes of one cgroup.procs: a million processes */
+
+int cgroup_mount_find(char path[static 4096])
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	struct mntent entry;
+	char text[8192];
+	int r = -ENOENT;
+
+	if (!mounts)
+		return -errno;
+	while (r == -ENOENT && getmntent_r(mounts, &entry, text, sizeof(text)))
+		if (!strcmp(entry.mnt_type, "cgroup2") && strlen(entry.mnt_dir) < 4096) {
+			strcpy(path, entry.mnt_dir);
+			r = 0;
+		}
+	endmntent(mounts);
+	return r;
+}
+
+/* On 64-bit kernels the inode number of a cgroup directory is the cgroup's id. */
+static int cgroup_id_of(const char *path, uint64_t *ret)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	*ret = st.st_ino;
+	return 0;
+}
+
+int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret)
+{
+	char real[PATH_MAX];
+	size_t len = strlen(mount);
+	struct gate_cgroup cg = { 0 };
+	int r;
+
+	if (!realpath(path, real))
+		return -errno;
+	if (strncmp(real, mount, len) || real[len] != '/')
+		return -EXDEV;
+	for (const char *c = real + len; *c; c++)
+		cg.depth += *c == '/';
+	r = cgroup_id_of(real, &cg.id);
+	if (r < 0)
+		return r;
+	strcpy(cg.path, real);
+	*ret = cg;
+	return 0;
+}
+
+int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret)
+{
+	int r = fs_mkdir_all(path, 0755);
+
+	return r < 0 ? r : cgroup_look(mount, path, ret);
+}
+
+bool cgroup_populated(const struct gate_cgroup *cg)
+{
+	char path[PATH_MAX];
+	_free_ char *text = NULL;
+	int r;
+
+	snprintf(path, sizeof(path), "%s/cgroup.events", cg->path);
+	r = fs_read_at(AT_FDCWD, path, 4096, &text);
+	if (r == -ENOENT || r == -ENODEV) /* the directory is gone */
+		return false;
+	return r < 0 || !strstr(text, "populated 0");
+}
+
+struct below {
+	int (*fn)(void *data, const char *path, uint64_t id);
+	void *data;
+};
+
+/* Depth first, parents before children. Bounded by what the kernel allows as cgroup depth. */
+static int each_below(const char *path, const struct below *below)
+{
+	_closedir_ DIR *dir = opendir(path);
+	uint64_t id;
+	int r;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	r = cgroup_id_of(path, &id);
+	if (r == 0)
+		r = below->fn(below->data, path, id);
+	for (struct dirent *e; r == 0 && (e = readdir(dir));) {
+		char child[PATH_MAX];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, e->d_name) >= sizeof(child))
+			return -ENAMETOOLONG;
+		r = each_below(child, below);
+	}
+	return r;
+}
+
+int cgroup_each_below(const struct gate_cgroup *cg, int (*fn)(void *data, const char *path, uint64_t id), void *data)
+{
+	struct below below = { fn, data };
+
+	return each_below(cg->path, &below);
+}
+
+struct processes {
+	int (*fn)(void *data, pid_t pid);
+	void *data;
+};
+
+static int each_process_of(void *data, const char *path, uint64_t id)
+{
+	const struct processes *processes = data;
+	char procs[PATH_MAX];
+	_free_ char *text = NULL;
+	char *save = NULL;
+	int r;
+
+	(void)id;
+	if ((size_t)snprintf(procs, sizeof(procs), "%s/cgroup.procs", path) >= sizeof(procs))
+		return -ENAMETOOLONG;
+	r = fs_read_at(AT_FDCWD, procs, PROCS_MAX, &text);
+	if (r == -ENOENT || r == -ENODEV)
+		return 0;
+	if (r < 0)
+		return r;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		r = processes->fn(processes->data, (pid_t)strtol(line, NULL, 10));
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_t pid), void *data)
+{
+	struct processes processes = { fn, data };
+
+	return cgroup_each_below(cg, each_process_of, &processes);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	if (type != FTW_DP)
+		return 0; /* the control files go with their directory */
+	return rmdir(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int cgroup_remove(const struct gate_cgroup *cg)
+{
+	char kill_path[PATH_MAX];
+	int r;
+
+	snprintf(kill_path, sizeof(kill_path), "%s/cgroup.kill", cg->path);
+	r = fs_write_at(AT_FDCWD, kill_path, "1");
+	if (r == -ENOENT || r == -ENODEV)
+		return 0; /* gone already */
+	if (r < 0)
+		return r;
+	/* The kill is asynchronous; processes are gone within a few milliseconds unless they hang in the kernel. */
+	for (int i = 0; i < 100; i++) {
+		r = nftw(cg->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		if (r == 0 || access(cg->path, F_OK) < 0)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_nsec = i < 20 ? 200000 : 2000000 }, NULL);
+	}
+	return -EBUSY;
+}
+
+int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64_t id), void *data)
+{
+	char proc[64], path[PATH_MAX];
+	_free_ char *text = NULL;
+	char *line, *end;
+	size_t len = strlen(mount);
+	int r;
+
+	if (pid <= 0)
+		return -ESRCH; /* a process in a pid namespace that we cannot see */
+	snprintf(proc, sizeof(proc), "/proc/%d/cgroup", (int)pid);
+	r = fs_read_at(AT_FDCWD, proc, 65536, &text);
+	if (r < 0)
+		return r;
+	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
+	if (!line)
+		return -ENOENT;
+	line = strstr(line, "0::") + 3;
+	end = strchr(line, '\n');
+	if (end)
+		*end = '\0';
+	if (strstr(line, "/..") || strstr(line, " (deleted)") ||
+	    (size_t)snprintf(path, sizeof(path), "%s%s", mount, line) >= sizeof(path))
+		return -ENOENT;
+	for (end = path + strlen(path); end > path + len; end = strrchr(path, '/')) {
+		uint64_t id;
+
+		*end = '\0';
+		if (strlen(path) <= len)
+			break;
+		r = cgroup_id_of(path, &id);
+		if (r == 0)
+			r = fn(data, id);
+		if (r)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cgroup v2 file system: where it is, and the verbs that sandboxes need. No BPF here. */
+#ifndef NP_KERNEL_CGROUP_H
+#define NP_KERNEL_CGROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "session/gate.h"
+
+/* The first cgroup2 mount in the mount table: hybrid hosts keep it in a subfolder. */
+int cgroup_mount_find(char path[static 4096]);
+
+/* Fills in id and depth of an existing directory below mount. -EXDEV when it is elsewhere. */
+int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret);
+int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret); /* with missing parents; existing is fine */
+bool cgroup_populated(const struct gate_cgroup *cg);
+
+/* Kills everything in it and below and removes the directories. Waits a bounded time; -EBUSY after that. */
+int cgroup_remove(const struct gate_cgroup *cg);
+
+/* Calls fn for every process in it and below, until one answer is not 0, which is returned. */
+int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_t pid), void *data);
+/* Likewise for it and every cgroup below it. */
+int cgroup_each_below(const struct gate_cgroup *cg, int (*fn)(void *data, const char *path, uint64_t id), void *data);
+
+/* Calls fn with the id of every cgroup that pid is in, from its own up to the root's child.
+ * An error when that cannot be told, as for a process that is gone. */
+int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64_t id), void *data);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share. */
+#ifndef NP_KERNEL_INTERNAL_H
+#define NP_KERNEL_INTERNAL_H
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/cleanup.h"
+#include "cut.h"
+#include "kernel/cgroup.h"
+#include "kernel/kernel.h"
+
+/* bpftool's skeleton is not written for our warnings. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#include "gate.skel.h"
+#pragma GCC diagnostic pop
+
+/* Attach types that the libbpf headers we build with do not name yet. */
+enum {
+	NP_ATTACH_TCX_EGRESS = 47,
+	NP_ATTACH_UNIX_CONNECT = 49,
+	NP_ATTACH_UNIX_SENDMSG = 50,
+};
+
+struct features {
+	bool unix_hooks;   /* connect_unix and sendmsg_unix */
+	bool sock_destroy; /* bpf_sock_destroy; otherwise SOCK_DESTROY by netlink */
+	bool sees_cgroups; /* bpf_cgroup_from_id in syscall programs */
+	bool tcx;	   /* otherwise clsact */
+	bool lsm_cgroup;   /* BPF LSM programs load */
+};
+
+struct watch; /* of a sandbox's cgroup.events */
+
+struct kernel {
+	struct kernel_config config;
+	struct features features;
+	struct gate_bpf *skel;
+	char mount[4096]; /* of cgroup v2 */
+	char pins[4096];  /* pin_dir/v1 */
+	struct gate_cgroup slice;
+	int lock_fd; /* of pin_dir: one daemon per directory */
+	int netlink_fd;
+	int inotify_fd;
+	struct watch *watches;
+	struct ring_buffer *ring;
+	struct bpf_link *cut_tcp, *cut_udp; /* iterators; NULL without sock_destroy */
+	bool took_over;
+	unsigned devices; /* that carry np_device */
+};
+
+/* object.c */
+int object_load(struct kernel *kernel, char problem[static 512]);
+int object_pin(struct kernel *kernel);
+
+/* pins.c: directories and names on the bpf file system */
+int pins_open(struct kernel *kernel, char problem[static 512]);
+void pins_remove_tree(const char *path);
+int pins_link_replace(int link_fd, const char *path); /* pins under path, replacing what is there in one step */
+
+/* links.c: cgroups */
+int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name);
+void links_detach(struct kernel *kernel, const char *name);
+
+/* devices.c */
+int devices_start(struct kernel *kernel); /* watches netlink, attaches, fills np_host_addrs */
+void devices_detach_clsact(void);
+
+/* ratchet.c */
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
+		  const char *session, enum np_mode *ret_mode, uint32_t *ret_generation);
+int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
+int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data);
+
+/* cut.c */
+int cut_open(struct kernel *kernel);
+int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *ret_cut);
+
+/* adopt.c */
+int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
+int adopt_cut_foreign(struct kernel *kernel, const struct gate_cgroup *cg, unsigned *ret_cut);
+
+/* watch.c */
+int watch_start(struct kernel *kernel);
+void watch_add(struct kernel *kernel, const struct gate_cgroup *cg);
+void watch_free(struct kernel *kernel);
+
+/* probe.c */
+void features_probe(struct features *ret);
+void features_describe(const struct features *features, struct buf *out);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel side as the rest of the daemon sees it. This folder is the only one
+ * that knows libbpf. Enforcement belongs to the kernel: nothing here undoes it
+ * except kernel_uninstall().
+ */
+#ifndef NP_KERNEL_KERNEL_H
+#define NP_KERNEL_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "event.h"
+#include "loop/loop.h"
+#include "session/gate.h"
+
+struct kernel;
+
+struct host_port {
+	uint16_t port;
+	uint8_t modes; /* bit (1 << enum np_mode) for each mode in which sandboxes may use it */
+};
+
+struct kernel_config {
+	const char *pin_dir; /* on a bpf file system, or below /sys/fs/bpf, which is then mounted */
+	const char *slice;   /* relative to the cgroup v2 mount */
+	const struct host_port *host_ports;
+	size_t n_host_ports;
+	struct loop *loop;
+	void (*on_event)(void *data, const struct np_event *event);
+	/* A cgroup of a sandbox became populated or empty. */
+	void (*on_cgroup)(void *data, uint64_t cgroup_id);
+	void *data;
+};
+
+/* Loads or takes over the gate and attaches it to the slice and every device. When it returns 0 the kernel
+ * enforces. On failure a sentence is in problem, and whatever a predecessor left goes on enforcing. */
+int kernel_open(const struct kernel_config *config, struct kernel **ret, char problem[static 512]);
+void kernel_close(struct kernel *kernel); /* the gate stays */
+bool kernel_took_over(const struct kernel *kernel);
+
+struct gate kernel_gate(struct kernel *kernel);
+
+/* True when pid is in a sandbox or below the slice, or when that cannot be told. */
+bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
+
+/* Counts of one sandbox; -ENOENT when the kernel does not hold it. */
+int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret);
+
+/* Appends JSON members: "kernel":{...},"features":[...]. */
+void kernel_describe(struct kernel *kernel, struct buf *out);
+
+/* Detaches and unpins everything below pin_dir, kills and removes the sandboxes of the slice. */
+int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static 512]);
+
+/* What this kernel can do, tried and not guessed. Appends a JSON array. Needs root. */
+void kernel_probe(struct buf *out);
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attaching the gate to a cgroup, and keeping it there with pins. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernel/internal.h"
+
+/* True when the pinned link still is attached to this cgroup; a link outlives its cgroup, as an empty shell. */
+static bool link_is_on(int link_fd, uint64_t cgroup_id)
+{
+	struct bpf_link_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(link_fd, &info, &len) == 0 && info.type == BPF_LINK_TYPE_CGROUP &&
+	       info.cgroup.cgroup_id == cgroup_id;
+}
+
+/* A link that is there gets the new program in one step; there is no moment without one. */
+static int link_attach(struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id, const char *path)
+{
+	_close_ int old = bpf_obj_get(path);
+	_close_ int fresh = -1;
+	int prog_fd = bpf_program__fd(prog);
+
+	if (old >= 0 && link_is_on(old, cgroup_id))
+		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
+	fresh = bpf_link_create(prog_fd, cgroup_fd, bpf_program__expected_attach_type(prog), NULL);
+	if (fresh < 0)
+		return -errno;
+	return pins_link_replace(fresh, path);
+}
+
+static bool belongs_to_cgroups(const struct bpf_program *prog)
+{
+	switch (bpf_program__type(prog)) {
+	case BPF_PROG_TYPE_CGROUP_SKB:
+	case BPF_PROG_TYPE_CGROUP_SOCK:
+	case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name)
+{
+	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct bpf_program *prog;
+	char path[PATH_MAX];
+
+	if (cgroup_fd < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "%.3900s/links/%s", kernel->pins, name);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	bpf_object__for_each_program(prog, kernel->skel->obj) {
+		int r;
+
+		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog))
+			continue;
+		snprintf(path, sizeof(path), "%.3900s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
+		r = link_attach(prog, cgroup_fd, cg->id, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void links_detach(struct kernel *kernel, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.3900s/links/%s", kernel->pins, name);
+	pins_remove_tree(path);
+}

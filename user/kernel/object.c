@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading the gate's programs onto the maps that are there, or new ones. */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "kernel/internal.h"
+
+/* Maps that outlive a daemon. The np_cut ones are scratch paper of one cut. */
+static bool map_is_kept(const struct bpf_map *map)
+{
+	const char *name = bpf_map__name(map);
+
+	return !bpf_map__is_internal(map) && strncmp(name, "np_cut", 6) != 0;
+}
+
+static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features)
+{
+	struct bpf_map *map;
+
+	skel->rodata->np_slice_id = kernel->slice.id;
+	skel->rodata->np_slice_depth = kernel->slice.depth;
+	skel->rodata->np_sees_cgroups = features->sees_cgroups;
+	bpf_program__set_expected_attach_type(skel->progs.np_unix_connect, (enum bpf_attach_type)NP_ATTACH_UNIX_CONNECT);
+	bpf_program__set_expected_attach_type(skel->progs.np_unix_send, (enum bpf_attach_type)NP_ATTACH_UNIX_SENDMSG);
+	bpf_program__set_autoload(skel->progs.np_unix_connect, features->unix_hooks);
+	bpf_program__set_autoload(skel->progs.np_unix_send, features->unix_hooks);
+	bpf_program__set_autoload(skel->progs.np_cut_tcp, features->sock_destroy);
+	bpf_program__set_autoload(skel->progs.np_cut_udp, features->sock_destroy);
+	bpf_object__for_each_map(map, skel->obj) {
+		char path[PATH_MAX];
+		int r;
+
+		if (!map_is_kept(map))
+			continue;
+		snprintf(path, sizeof(path), "%.3900s/maps/%s", kernel->pins, bpf_map__name(map));
+		r = bpf_map__set_pin_path(map, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int object_try(struct kernel *kernel, const struct features *features)
+{
+	struct gate_bpf *skel = gate_bpf__open();
+	int r;
+
+	if (!skel)
+		return -errno;
+	r = object_prepare(kernel, skel, features);
+	if (r == 0)
+		r = gate_bpf__load(skel);
+	if (r < 0) {
+		gate_bpf__destroy(skel);
+		return r;
+	}
+	kernel->skel = skel;
+	kernel->features = *features;
+	return 0;
+}
+
+/* A frozen map answers EBUSY when it is frozen again. */
+static int object_freeze(struct bpf_map *map)
+{
+	return bpf_map_freeze(bpf_map__fd(map)) < 0 && errno != EBUSY ? -errno : 0;
+}
+
+int object_load(struct kernel *kernel, char problem[static 512])
+{
+	struct features features;
+	int r;
+
+	features_probe(&features);
+	r = object_try(kernel, &features);
+	if (r < 0 && features.sees_cgroups) { /* the function is there, but not for syscall programs: before 6.10 */
+		features.sees_cgroups = false;
+		r = object_try(kernel, &features);
+	}
+	if (r < 0 && features.unix_hooks) {
+		features.unix_hooks = false;
+		r = object_try(kernel, &features);
+	}
+	if (r < 0) {
+		snprintf(problem, 512, "the kernel does not take the gate's programs: %s. %s", strerror(-r),
+			 r == -EINVAL && kernel->took_over ?
+				 "If the maps below the pin directory are of another build, run netpawld --uninstall first" :
+				 "NETPAWL_DEBUG=1 shows the verifier's log");
+		return r;
+	}
+	r = object_freeze(kernel->skel->maps.np_boxes);
+	if (r == 0)
+		r = object_freeze(kernel->skel->maps.np_depths);
+	if (r < 0)
+		snprintf(problem, 512, "cannot freeze np_boxes: %s", strerror(-r));
+	return r;
+}
+
+int object_pin(struct kernel *kernel)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, kernel->skel->obj) {
+		char path[PATH_MAX];
+
+		if (bpf_program__fd(prog) < 0)
+			continue;
+		snprintf(path, sizeof(path), "%.3900s/progs/%s", kernel->pins, bpf_program__name(prog));
+		unlink(path); /* only a name for bpftool: the links hold the programs */
+		if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
+			return -errno;
+	}
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directory on the bpf file system that holds the gate while no daemon runs:
+ *
+ *   PIN_DIR/v1/maps/np_boxes ...          maps, for bpftool
+ *   PIN_DIR/v1/progs/np_connect4 ...      programs, likewise
+ *   PIN_DIR/v1/links/slice/np_connect4    what keeps the programs attached to the slice
+ *   PIN_DIR/v1/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v1/devices/if2                ... to network device 2
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/fs.h"
+#include "kernel/internal.h"
+
+#define BPF_FS_TYPE 0xcafe4a11
+#define BPF_FS_DEFAULT "/sys/fs/bpf"
+
+static bool is_bpffs(const char *path)
+{
+	struct statfs fs;
+
+	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_TYPE;
+}
+
+/* Only directories that this version knows may be there: another version's gate is enforcing with maps that
+ * we cannot read, so we leave it alone and do not start. */
+static int pins_check_versions(const char *pin_dir, char problem[static 512])
+{
+	_closedir_ DIR *dir = opendir(pin_dir);
+
+	if (!dir)
+		return -errno;
+	for (struct dirent *e; (e = readdir(dir));) {
+		char ours[16];
+
+		snprintf(ours, sizeof(ours), "v%d", NP_ABI_VERSION);
+		if (e->d_name[0] == '.' || !strcmp(e->d_name, ours))
+			continue;
+		snprintf(problem, 512, "%s/%.64s was made by another version; it goes on enforcing. "
+			 "Run that version's netpawld --uninstall first", pin_dir, e->d_name);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+int pins_open(struct kernel *kernel, char problem[static 512])
+{
+	static const char *const folders[] = { "", "/maps", "/progs", "/links", "/devices" };
+	const char *pin_dir = kernel->config.pin_dir;
+	char path[PATH_MAX];
+	int r;
+
+	if (!strncmp(pin_dir, BPF_FS_DEFAULT "/", strlen(BPF_FS_DEFAULT) + 1) && !is_bpffs(BPF_FS_DEFAULT) &&
+	    mount("bpf", BPF_FS_DEFAULT, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700") < 0) {
+		r = -errno;
+		snprintf(problem, 512, "cannot mount a bpf file system on " BPF_FS_DEFAULT ": %s", strerror(-r));
+		return r;
+	}
+	r = fs_mkdir_all(pin_dir, 0700);
+	if (r < 0 || !is_bpffs(pin_dir)) {
+		snprintf(problem, 512, "%s: %s", pin_dir, r < 0 ? strerror(-r) : "not on a bpf file system");
+		return r < 0 ? r : -EINVAL;
+	}
+	kernel->lock_fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (kernel->lock_fd < 0 || flock(kernel->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		r = -errno;
+		snprintf(problem, 512, "%s: %s", pin_dir, r == -EWOULDBLOCK ? "another netpawld is using it" : strerror(-r));
+		return r;
+	}
+	r = pins_check_versions(pin_dir, problem);
+	if (r < 0)
+		return r;
+	if ((size_t)snprintf(kernel->pins, sizeof(kernel->pins), "%s/v%d", pin_dir, NP_ABI_VERSION) >=
+	    sizeof(kernel->pins) - 128)
+		return -ENAMETOOLONG;
+	snprintf(path, sizeof(path), "%s/links/slice", kernel->pins);
+	kernel->took_over = access(path, F_OK) == 0;
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", kernel->pins, folders[i]) >= sizeof(path))
+			return -ENAMETOOLONG;
+		if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+			r = -errno;
+			snprintf(problem, 512, "%.400s: %s", path, strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int remove_pin(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)ftw;
+	if (type == FTW_DP || type == FTW_D)
+		rmdir(path);
+	else
+		unlink(path);
+	return 0;
+}
+
+void pins_remove_tree(const char *path)
+{
+	nftw(path, remove_pin, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+int pins_link_replace(int link_fd, const char *path)
+{
+	char fresh[PATH_MAX];
+
+	/* Beside it, then over it: at no moment is the old link unpinned before the new one is pinned. */
+	if ((size_t)snprintf(fresh, sizeof(fresh), "%s-new", path) >= sizeof(fresh))
+		return -ENAMETOOLONG;
+	unlink(fresh);
+	if (bpf_obj_pin(link_fd, fresh) < 0)
+		return -errno;
+	if (rename(fresh, path) < 0)
+		return -errno;
+	return 0;
+}

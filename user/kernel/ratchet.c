@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls into np_raise and np_retire, and reading the frozen map back. */
+#include <errno.h>
+#include <string.h>
+
+#include "kernel/internal.h"
+
+static int run_syscall_program(const struct bpf_program *prog, void *ctx, uint32_t size)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = ctx, .ctx_size_in = size);
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(prog), &opts) < 0)
+		return -errno;
+	return (int)opts.retval; /* the program's own 0 or -errno */
+}
+
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
+		  const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+{
+	struct np_raise call = {
+		.version = NP_ABI_VERSION,
+		.mode = mode,
+		.cgroup_id = cg->id,
+		.generation = generation,
+		.depth = cg->depth,
+	};
+	int r;
+
+	strncpy(call.session, session, sizeof(call.session) - 1);
+	r = run_syscall_program(kernel->skel->progs.np_raise, &call, sizeof(call));
+	if (r < 0)
+		return r;
+	*ret_mode = call.result_mode;
+	*ret_generation = call.result_generation;
+	return 0;
+}
+
+int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id)
+{
+	struct np_retire call = { .version = NP_ABI_VERSION, .cgroup_id = cgroup_id };
+	int r = run_syscall_program(kernel->skel->progs.np_retire, &call, sizeof(call));
+
+	return r == -ENOENT ? 0 : r;
+}
+
+int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_boxes);
+	__u64 *keys = calloc(NP_BOXES_MAX, sizeof(*keys)), key = 0;
+	size_t n = 0;
+	int r = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	/* All keys first: fn may retire entries, and an iteration would then start over. */
+	while (n < NP_BOXES_MAX && bpf_map_get_next_key(fd, n ? &key : NULL, &key) == 0)
+		keys[n++] = key;
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		struct gate_box box = { .cgroup_id = keys[i] };
+		struct np_box value;
+
+		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
+			continue;
+		box.mode = value.mode;
+		box.generation = value.generation;
+		memcpy(box.session, value.session, sizeof(box.session));
+		box.session[sizeof(box.session) - 1] = '\0';
+		r = fn(data, &box);
+	}
+	free(keys);
+	return r < 0 ? r : 0;
+}
+
+int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret)
+{
+	struct np_box value;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &cgroup_id, &value) < 0)
+		return -errno;
+	*ret = value.meter;
+	return 0;
+}

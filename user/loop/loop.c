@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "loop/loop.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+
+enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
+
+struct source {
+	struct source *next;
+	enum source_kind kind;
+	int fd; /* owned unless SOURCE_FD; -1 once unwatched */
+	union {
+		loop_fd_fn *on_fd;
+		loop_timer_fn *on_timer;
+		loop_signal_fn *on_signal;
+	};
+	void *data;
+};
+
+struct loop {
+	int epoll_fd;
+	bool stopped;
+	struct source *sources;
+};
+
+int loop_new(struct loop **ret)
+{
+	_free_ struct loop *loop = calloc(1, sizeof(*loop));
+
+	if (!loop)
+		return -ENOMEM;
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->epoll_fd < 0)
+		return -errno;
+	*ret = take_ptr(loop);
+	return 0;
+}
+
+void loop_free(struct loop *loop)
+{
+	if (!loop)
+		return;
+	for (struct source *s = loop->sources, *next; s; s = next) {
+		next = s->next;
+		if (s->kind != SOURCE_FD && s->fd >= 0)
+			close(s->fd);
+		free(s);
+	}
+	close(loop->epoll_fd);
+	free(loop);
+}
+
+/* Takes over fd only on success, and only for timers and signals. */
+static int loop_add(struct loop *loop, enum source_kind kind, int fd, uint32_t events, struct source **ret)
+{
+	_free_ struct source *s = calloc(1, sizeof(*s));
+	struct epoll_event ev = { .events = events, .data.ptr = s };
+
+	if (!s)
+		return -ENOMEM;
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return -errno;
+	s->kind = kind;
+	s->fd = fd;
+	s->next = loop->sources;
+	loop->sources = s;
+	*ret = take_ptr(s);
+	return 0;
+}
+
+int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *data)
+{
+	struct source *s;
+	int r = loop_add(loop, SOURCE_FD, fd, events, &s);
+
+	if (r < 0)
+		return r;
+	s->on_fd = fn;
+	s->data = data;
+	return 0;
+}
+
+void loop_unwatch(struct loop *loop, int fd)
+{
+	for (struct source *s = loop->sources; s; s = s->next) {
+		if (s->kind != SOURCE_FD || s->fd != fd)
+			continue;
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		s->fd = -1; /* swept after this round: an event for it may already be queued */
+		return;
+	}
+}
+
+int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *data)
+{
+	struct itimerspec spec = {
+		.it_interval = { .tv_sec = period_ms / 1000, .tv_nsec = (long)(period_ms % 1000) * 1000000 },
+	};
+	_close_ int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	struct source *s;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	spec.it_value = spec.it_interval;
+	if (timerfd_settime(fd, 0, &spec, NULL) < 0)
+		return -errno;
+	r = loop_add(loop, SOURCE_TIMER, fd, EPOLLIN, &s);
+	if (r < 0)
+		return r;
+	s->on_timer = fn;
+	s->data = data;
+	take_fd(fd);
+	return 0;
+}
+
+int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void *data)
+{
+	_close_ int fd = -1;
+	struct source *s;
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	for (; *signals; signals++)
+		sigaddset(&set, *signals);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = loop_add(loop, SOURCE_SIGNAL, fd, EPOLLIN, &s);
+	if (r < 0)
+		return r;
+	s->on_signal = fn;
+	s->data = data;
+	take_fd(fd);
+	return 0;
+}
+
+static void loop_dispatch(struct source *s, uint32_t events)
+{
+	struct signalfd_siginfo info;
+	uint64_t ticks;
+
+	if (s->fd < 0)
+		return;
+	switch (s->kind) {
+	case SOURCE_FD:
+		s->on_fd(s->data, events);
+		break;
+	case SOURCE_TIMER:
+		if (read(s->fd, &ticks, sizeof(ticks)) == sizeof(ticks))
+			s->on_timer(s->data);
+		break;
+	case SOURCE_SIGNAL:
+		while (read(s->fd, &info, sizeof(info)) == sizeof(info))
+			s->on_signal(s->data, (int)info.ssi_signo);
+		break;
+	}
+}
+
+static void loop_sweep(struct loop *loop)
+{
+	for (struct source **p = &loop->sources; *p;) {
+		struct source *s = *p;
+
+		if (s->fd >= 0) {
+			p = &s->next;
+			continue;
+		}
+		*p = s->next;
+		free(s);
+	}
+}
+
+int loop_run(struct loop *loop)
+{
+	struct epoll_event events[64];
+
+	while (!loop->stopped) {
+		int n = epoll_wait(loop->epoll_fd, events, ARRAY_SIZE(events), -1);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		for (int i = 0; i < n; i++)
+			loop_dispatch(events[i].data.ptr, events[i].events);
+		loop_sweep(loop);
+	}
+	return 0;
+}
+
+void loop_stop(struct loop *loop)
+{
+	loop->stopped = true;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t loop_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t loop_wall_us(void)
+{
+	return clock_ns(CLOCK_REALTIME) / 1000;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The event loop: file descriptors, timers, signals. Time enters the program here:
+ * everything below asks for no clock and gets `now` as an argument.
+ */
+#ifndef NP_LOOP_H
+#define NP_LOOP_H
+
+#include <stdint.h>
+#include <sys/epoll.h>
+
+struct loop;
+
+typedef void loop_fd_fn(void *data, uint32_t events);
+typedef void loop_timer_fn(void *data);
+typedef void loop_signal_fn(void *data, int signo);
+
+int loop_new(struct loop **ret);
+void loop_free(struct loop *loop);
+
+/* The loop watches fd but does not own it; loop_unwatch() before it is closed. */
+int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *data);
+void loop_unwatch(struct loop *loop, int fd);
+
+/* Calls fn every period_ms until the loop is freed. */
+int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *data);
+
+/* Blocks the signals and calls fn from the loop instead. At most once a loop. signals ends with 0. */
+int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void *data);
+
+int loop_run(struct loop *loop);   /* until loop_stop(); 0 or -errno */
+void loop_stop(struct loop *loop);
+
+uint64_t loop_now_ns(void);	/* CLOCK_MONOTONIC: durations */
+uint64_t loop_wall_us(void);	/* CLOCK_REALTIME: what people read */
+
+#endif

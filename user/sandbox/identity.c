@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/identity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Digits up to the end or to a colon. The highest number means "leave as it is" to setresuid(). */
+static int number_parse(const char *text, char end, unsigned *ret, const char **ret_rest)
+{
+	char *rest;
+	unsigned long long value;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &rest, 10);
+	if (errno || (*rest && *rest != end) || value >= (unsigned)-1)
+		return -EINVAL;
+	*ret = (unsigned)value;
+	*ret_rest = rest;
+	return 0;
+}
+
+static int identity_from_passwd(const struct passwd *pw, struct identity *ret)
+{
+	struct identity id = { .uid = pw->pw_uid, .gid = pw->pw_gid, .ngroups = IDENTITY_GROUPS_MAX };
+
+	if (getgrouplist(pw->pw_name, pw->pw_gid, id.groups, &id.ngroups) < 0)
+		return -E2BIG;
+	if (strlen(pw->pw_name) < sizeof(id.name))
+		strcpy(id.name, pw->pw_name);
+	if (strlen(pw->pw_dir) < sizeof(id.home))
+		strcpy(id.home, pw->pw_dir);
+	*ret = id;
+	return 0;
+}
+
+int identity_find(const char *text, struct identity *ret)
+{
+	const struct passwd *pw = getpwnam(text);
+	const char *rest;
+	unsigned uid, gid;
+	int err;
+
+	if (pw)
+		return identity_from_passwd(pw, ret);
+	if (!isdigit((unsigned char)*text))
+		return -ENOENT;
+	err = number_parse(text, ':', &uid, &rest);
+	if (err < 0)
+		return err;
+	pw = getpwuid(uid);
+	if (!*rest)
+		return pw ? identity_from_passwd(pw, ret) : -ENOENT;
+	err = number_parse(rest + 1, '\0', &gid, &rest);
+	if (err < 0)
+		return err;
+	*ret = (struct identity){ .uid = uid, .gid = gid, .ngroups = 1, .groups = { gid } };
+	if (pw && strlen(pw->pw_name) < sizeof(ret->name))
+		strcpy(ret->name, pw->pw_name);
+	if (pw && strlen(pw->pw_dir) < sizeof(ret->home))
+		strcpy(ret->home, pw->pw_dir);
+	return 0;
+}
+
+int identity_assume(const struct identity *identity)
+{
+	if (setgroups((size_t)identity->ngroups, identity->groups) < 0)
+		return -errno;
+	if (setresgid(identity->gid, identity->gid, identity->gid) < 0)
+		return -errno;
+	if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
+		return -errno;
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox sees of the file system: the host's, without what talks to the
+ * kernel or to the host's services.
+ *
+ *   /proc            fresh, of the sandbox's own pid namespace; the kernel's settings in it read-only
+ *   /sys             read-only
+ *   /dev             null zero full random urandom tty, its own pts and shm; no other device
+ *   /run             empty and private; resolv.conf kept when it lives there
+ *   cgroup, bpf, tracefs, debugfs, ... wherever they are mounted: an empty read-only directory
+ */
+#ifndef NP_SANDBOX_MOUNTS_H
+#define NP_SANDBOX_MOUNTS_H
+
+/* Call in a fresh mount and pid namespace, with CAP_SYS_ADMIN, /proc still the caller's. 0, or -errno and
+ * in *ret_place the path at which it failed (static storage): the namespace is then half made, so give up. */
+int mounts_confine(const char **ret_place);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Landlock domain: from here on no abstract unix socket and no signal reaches anybody outside of it. */
+#ifndef NP_SANDBOX_SCOPE_H
+#define NP_SANDBOX_SCOPE_H
+
+/* Needs no_new_privs. Children inherit it. 1: closed; 0: this kernel has no such scopes (Landlock ABI
+ * below 6), and the gate's own unix hooks are the only lock; -errno when it has them and refuses. */
+int scope_close(void);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/stdio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+
+#ifndef TRACEFS_MAGIC
+#define TRACEFS_MAGIC 0x74726163
+#endif
+#define PIDFS_MAGIC 0x50494446 /* 6.9 */
+#define CONFIGFS_KIND 0x62656570
+#define SELINUX_KIND 0xf97cff8c
+
+/* File systems whose "regular files" are doors into the kernel. */
+static bool file_is_plain(int fd)
+{
+	static const unsigned long doors[] = {
+		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, PROC_SUPER_MAGIC,    SYSFS_MAGIC,
+		DEBUGFS_MAGIC,	    TRACEFS_MAGIC,	 SECURITYFS_MAGIC,    BPF_FS_MAGIC,
+		NSFS_MAGIC,	    PIDFS_MAGIC,	 ANON_INODE_FS_MAGIC, EFIVARFS_MAGIC,
+		CONFIGFS_KIND,	    SELINUX_KIND,	 BINFMTFS_MAGIC,      PSTOREFS_MAGIC,
+	};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++)
+		if (((unsigned long)fs.f_type & 0xffffffff) == doors[i])
+			return false;
+	return true;
+}
+
+static bool device_is_harmless(dev_t device)
+{
+	switch (minor(device)) {
+	case 3: /* null */
+	case 5: /* zero */
+	case 7: /* full */
+	case 8: /* random */
+	case 9: /* urandom */
+		return major(device) == 1;
+	default:
+		return false;
+	}
+}
+
+bool stdio_passes(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if (S_ISFIFO(st.st_mode))
+		return true;
+	if (S_ISREG(st.st_mode))
+		return file_is_plain(fd);
+	return S_ISCHR(st.st_mode) && (device_is_harmless(st.st_rdev) || isatty(fd));
+}
+
+/* Standard output and error are often one file; one pipe keeps their order. */
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return !fstat(a, &sa) && !fstat(b, &sb) && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
+}
+
+/* Makes the pipe for one descriptor. The flag of our end is not shared with the command's end. */
+static int relay_prepare(struct relay *relay, int fd, int *ret_inside)
+{
+	bool input = fd == STDIN_FILENO;
+	int ends[2], ours;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	ours = input ? ends[1] : ends[0];
+	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return -errno;
+	}
+	relay->from = input ? fd : ours;
+	relay->to = input ? ours : fd;
+	relay->from_outer = input;
+	*ret_inside = input ? ends[0] : ends[1];
+	return 0;
+}
+
+int stdio_prepare(struct stdio *stdio)
+{
+	for (int fd = 0; fd < 3; fd++) {
+		stdio->inside[fd] = -1;
+		stdio->relays[fd].from = stdio->relays[fd].to = -1;
+		stdio->relays[fd].eof = true;
+		stdio->relays[fd].start = stdio->relays[fd].len = 0;
+	}
+	for (int fd = 0; fd < 3; fd++) {
+		int err;
+
+		if (stdio_passes(fd))
+			continue;
+		if (fd == STDERR_FILENO && stdio->inside[STDOUT_FILENO] >= 0 &&
+		    same_file(STDOUT_FILENO, STDERR_FILENO)) {
+			stdio->inside[fd] = fcntl(stdio->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 3);
+			if (stdio->inside[fd] < 0)
+				return -errno;
+			/* Our messages go there as well, and after the command's. */
+			stdio->keep_stdout = true;
+			continue;
+		}
+		err = relay_prepare(&stdio->relays[fd], fd, &stdio->inside[fd]);
+		if (err < 0)
+			return err;
+		stdio->relays[fd].eof = false;
+	}
+	return 0;
+}
+
+int stdio_enter(const struct stdio *stdio)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (stdio->inside[fd] >= 0 && dup2(stdio->inside[fd], fd) < 0)
+			return -errno;
+	return 0;
+}
+
+void stdio_leave(struct stdio *stdio)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (stdio->inside[fd] >= 0)
+			close(take_fd(stdio->inside[fd]));
+}
+
+/* Lets go of one end. Our own 0, 1, 2 become /dev/null instead of free: a number below three that the
+ * next open() could get would be somebody's standard output by mistake. */
+static void end_close(int *end)
+{
+	_close_ int null = -1;
+	int fd = take_fd(*end);
+
+	if (fd > STDERR_FILENO) {
+		close(fd);
+	} else if (fd >= 0) {
+		null = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (null >= 0)
+			dup2(null, fd);
+	}
+}
+
+/* What would happen to the command if it held the outer descriptor itself: its peer sees the end when the
+ * last holder closes, so we close. Standard error stays: we have messages of our own. */
+static void relay_end_output(struct stdio *stdio, struct relay *relay)
+{
+	bool keep = relay->to == STDERR_FILENO || (relay->to == STDOUT_FILENO && stdio->keep_stdout);
+
+	if (keep)
+		relay->to = -1;
+	else
+		end_close(&relay->to);
+}
+
+static void relay_stop(struct stdio *stdio, struct relay *relay)
+{
+	relay->eof = true;
+	relay->len = 0;
+	end_close(&relay->from);
+	relay_end_output(stdio, relay);
+}
+
+/* The caller's descriptors may be shared: they are asked not to block per call, where that is possible.
+ * Others are touched only when poll() said so. */
+static ssize_t relay_fill(struct relay *relay)
+{
+	ssize_t n = -1;
+
+	errno = ENOTSOCK;
+	if (relay->from_outer)
+		n = recv(relay->from, relay->data, sizeof(relay->data), MSG_DONTWAIT);
+	if (n < 0 && errno == ENOTSOCK)
+		n = read(relay->from, relay->data, sizeof(relay->data));
+	return n;
+}
+
+static ssize_t relay_flush(const struct relay *relay)
+{
+	ssize_t n = -1;
+
+	errno = ENOTSOCK;
+	if (!relay->from_outer)
+		n = send(relay->to, relay->data + relay->start, relay->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0 && errno == ENOTSOCK)
+		n = write(relay->to, relay->data + relay->start, relay->len);
+	return n;
+}
+
+static bool again(void)
+{
+	return errno == EAGAIN || errno == EINTR;
+}
+
+static void relay_move(struct stdio *stdio, struct relay *relay, short from_events, short to_events)
+{
+	ssize_t n;
+
+	if (relay->from >= 0 && !relay->len && from_events) {
+		n = relay_fill(relay);
+		if (n > 0) {
+			relay->start = 0;
+			relay->len = (size_t)n;
+			to_events |= POLLOUT; /* try at once; EAGAIN only costs a call */
+		} else if (n == 0 || !again()) {
+			relay->eof = true;
+			end_close(&relay->from);
+		}
+	}
+	if (relay->to >= 0 && relay->len && to_events) {
+		n = relay_flush(relay);
+		if (n > 0) {
+			relay->start += (size_t)n;
+			relay->len -= (size_t)n;
+		} else if (n < 0 && !again()) {
+			relay_stop(stdio, relay); /* the writer gets EPIPE in turn */
+		}
+	} else if (relay->to >= 0 && to_events & (POLLERR | POLLNVAL)) {
+		relay_stop(stdio, relay);
+	}
+	if (relay->eof && !relay->len && relay->to >= 0)
+		relay_end_output(stdio, relay);
+}
+
+void stdio_watch(const struct stdio *stdio, struct pollfd fds[static STDIO_POLLFDS])
+{
+	for (int i = 0; i < 3; i++) {
+		const struct relay *relay = &stdio->relays[i];
+
+		/* No POLLIN while there are bytes to deliver: that is the back-pressure. The target is watched
+		 * even when there are none, for poll() tells of its end by itself. */
+		fds[2 * i] = (struct pollfd){ .fd = relay->len ? -1 : relay->from, .events = POLLIN };
+		fds[2 * i + 1] = (struct pollfd){ .fd = relay->to, .events = relay->len ? POLLOUT : 0 };
+	}
+}
+
+void stdio_move(struct stdio *stdio, const struct pollfd fds[static STDIO_POLLFDS])
+{
+	for (int i = 0; i < 3; i++)
+		relay_move(stdio, &stdio->relays[i], fds[2 * i].revents, fds[2 * i + 1].revents);
+}
+
+void stdio_end_input(struct stdio *stdio)
+{
+	struct relay *input = &stdio->relays[STDIN_FILENO];
+
+	if (input->to >= 0)
+		relay_stop(stdio, input);
+}
+
+bool stdio_busy(const struct stdio *stdio)
+{
+	return stdio->relays[STDOUT_FILENO].to >= 0 || stdio->relays[STDERR_FILENO].to >= 0;
+}
+
+void stdio_free(struct stdio *stdio)
+{
+	stdio_leave(stdio);
+	for (int i = 0; i < 3; i++) {
+		struct relay *relay = &stdio->relays[i];
+
+		if (relay->from > STDERR_FILENO)
+			close(relay->from);
+		if (relay->to > STDERR_FILENO)
+			close(relay->to);
+		relay->from = relay->to = -1;
+	}
+}

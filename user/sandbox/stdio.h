@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Standard input, output and error of a sandboxed command.
+ *
+ * A descriptor that was opened outside belongs to the outside: a socket keeps the
+ * cgroup of its maker, so the gate would not see it, and a file of cgroupfs would
+ * move the writer out. So only these are handed over as they are: regular files of
+ * real file systems, pipes, terminals, and /dev/null, zero, full, random, urandom.
+ * For anything else the command gets a pipe, and bytes are carried between the two.
+ */
+#ifndef NP_SANDBOX_STDIO_H
+#define NP_SANDBOX_STDIO_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define STDIO_BUFFER 16384 /* bytes in flight per direction: a slow reader slows its writer */
+
+/* Carries bytes from one descriptor to another. Either is -1 when that side has ended. */
+struct relay {
+	int from, to;
+	bool from_outer; /* from is ours to read but the caller's to keep: never made non-blocking */
+	bool eof;	 /* nothing more will be read; what is in data still goes out */
+	size_t start, len;
+	char data[STDIO_BUFFER];
+};
+
+struct stdio {
+	int inside[3]; /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
+	bool keep_stdout; /* do not close our 1 when the command has closed its own */
+	struct relay relays[3];
+};
+#define STDIO_POLLFDS 6
+
+/* True when the descriptor may be handed over as it is. */
+bool stdio_passes(int fd);
+
+/* Looks at 0, 1, 2 and makes the pipes. All three must be open. 0 or -errno. stdio_free() in any case. */
+int stdio_prepare(struct stdio *stdio);
+/* In the sandbox's first process: puts the inside ends on 0, 1, 2. The rest is for close_range(). */
+int stdio_enter(const struct stdio *stdio);
+/* Outside, once the sandbox runs: lets go of the inside ends, so that an end is seen as an end. */
+void stdio_leave(struct stdio *stdio);
+/* Always STDIO_POLLFDS entries; those with nothing to wait for have fd -1. */
+void stdio_watch(const struct stdio *stdio, struct pollfd fds[static STDIO_POLLFDS]);
+/* After poll(): moves what can be moved. */
+void stdio_move(struct stdio *stdio, const struct pollfd fds[static STDIO_POLLFDS]);
+/* The command is gone: no more input. */
+void stdio_end_input(struct stdio *stdio);
+/* True while output is still on its way. */
+bool stdio_busy(const struct stdio *stdio);
+void stdio_free(struct stdio *stdio);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the session service needs of the kernel, as an interface: kernel/ provides
+ * it, daemon/ joins the two, a unit test puts a recording one in its place.
+ * Every function returns 0 or -errno. None of them can loosen anything.
+ */
+#ifndef NP_SESSION_GATE_H
+#define NP_SESSION_GATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "box.h"
+
+/* A sandbox's cgroup, as found or made. */
+struct gate_cgroup {
+	uint64_t id;
+	uint32_t depth;
+	char path[4096]; /* absolute, below the cgroup v2 mount */
+};
+
+/* Why an adoption was refused, in words, for the API. Empty when there is nothing to say. */
+struct gate_problem {
+	unsigned reason; /* enum np_reason, an ERROR one */
+	char text[512];
+};
+
+/* What the kernel holds for one sandbox, as read back at a takeover. */
+struct gate_box {
+	uint64_t cgroup_id;
+	enum np_mode mode;
+	uint32_t generation;
+	char session[NP_LABEL_SIZE];
+};
+
+struct gate {
+	void *ctx;
+
+	/* Makes slice/ID. The cgroup is NONE until it is raised. */
+	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
+	/* Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
+	int (*cgroup_inspect)(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
+	/* Finds slice/ID again after a restart; -ENOENT when it is gone. */
+	int (*cgroup_find)(void *ctx, const char *path, struct gate_cgroup *ret);
+
+	/* Registers or tightens: the kernel takes the maximum of what stands and what is asked.
+	 * ret_mode and ret_generation tell what stands afterwards. */
+	int (*raise)(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
+		     const char *session, enum np_mode *ret_mode, uint32_t *ret_generation);
+	/* Attaches the programs to an adopted cgroup and pins them; raise() comes first. Idempotent. */
+	int (*attach)(void *ctx, const struct gate_cgroup *cg);
+	/* Cuts every open connection that the mode of these sandboxes forbids, and waits until what was
+	 * queued below TCP has left. ret_cut counts sockets. */
+	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, unsigned *ret_cut);
+
+	/* Kills every process of a made sandbox and removes its cgroup, nested ones included.
+	 * -EBUSY when it is not yet empty: ask again later. */
+	int (*cgroup_remove)(void *ctx, const struct gate_cgroup *cg);
+	/* True when a process lives in it or below. An error counts as true. */
+	bool (*cgroup_populated)(void *ctx, const struct gate_cgroup *cg);
+	/* Detaches an adopted, empty cgroup. */
+	int (*detach)(void *ctx, const struct gate_cgroup *cg);
+	/* Forgets the kernel's entry of a cgroup that is gone (or detached). */
+	int (*retire)(void *ctx, uint64_t cgroup_id);
+
+	/* Calls fn for every sandbox that the kernel holds; stops at a negative answer and returns it. */
+	int (*each)(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data);
+
+	/* The two below may be NULL; recovery then cleans up less, and loosens nothing. */
+
+	/* Finds a cgroup by its id; -ENOENT when there is none (any more). */
+	int (*cgroup_by_id)(void *ctx, uint64_t id, struct gate_cgroup *ret);
+	/* Calls fn for every cgroup directly below the slice, whoever made it; stops as each() does. */
+	int (*slice_each)(void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data);
+};
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions and their sandboxes: the verbs behind the API. This is where the
+ * promise lives: tighten the kernel, cut what is open, record on disk, acknowledge.
+ *
+ * Single-threaded. Sessions are read from the store; live sandboxes are in memory.
+ */
+#ifndef NP_SERVICE_H
+#define NP_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "session/gate.h"
+#include "session/level.h"
+#include "session/name.h"
+#include "session/store.h"
+
+struct service;
+struct event; /* events/event.h */
+
+struct sandbox {
+	char id[NP_SANDBOX_ID_MAX + 1];
+	struct session_name session;
+	struct gate_cgroup cgroup;
+	bool adopted;
+	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
+	uint64_t created_us;
+	enum np_mode mode;
+	uint32_t generation;
+};
+
+struct service_config {
+	struct store *store;
+	struct gate gate;
+	struct level_modes modes;
+	uint64_t (*wall_us)(void); /* CLOCK_REALTIME in microseconds */
+	uint64_t (*now_ns)(void);  /* CLOCK_MONOTONIC */
+	/* May look things up here (a sandbox that is being removed is still found), but must not call a verb. */
+	void (*emit)(void *data, struct event *event);
+	void *emit_data;
+};
+
+/* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
+struct failure {
+	unsigned reason; /* enum np_reason */
+	char text[640];  /* names the place; empty when the reason's sentence says it all */
+};
+
+struct escalation {
+	struct session_name session;
+	enum level level;
+	enum np_mode mode;
+	uint32_t generation;
+	bool raised; /* false: the level that stands was as high already */
+	unsigned cut;
+	uint64_t applied_us; /* from the call to the kernel tightened */
+};
+
+int service_new(const struct service_config *config, struct service **ret);
+void service_free(struct service *service); /* leaves the kernel and the store as they are */
+
+/* After a start: joins what the store knows with what the kernel holds. Kernel stricter than the record
+ * (a crash between the steps): the record follows. Record stricter: the kernel follows. Sandboxes whose
+ * cgroup is gone are forgotten. A kernel entry below nobody's record is raised to NONE and kept.
+ * A failure does not end the work: it names the first thing that went wrong, the rest was joined, and the
+ * service can be used. */
+int service_recover(struct service *service, struct failure *ret_failure);
+
+int service_session_create(struct service *service, const char *name, enum level level, const char *who,
+			   struct session_row *ret, struct failure *ret_failure); /* existing: returned, raised to level */
+int service_session_show(struct service *service, const char *name, struct session_row *ret,
+			 struct failure *ret_failure);
+int service_session_end(struct service *service, const char *name, const char *who,
+			struct failure *ret_failure); /* kills and removes made sandboxes; -EBUSY if an adopted one still runs */
+
+/* dataset and text may be NULL. Creates the session when it does not exist yet.
+ * NOT_APPLIED: the kernel refused for one sandbox; the others are tightened and the level is recorded. Made
+ * sandboxes that could not be tightened are killed. NOT_RECORDED: tightened, but not on disk. After either,
+ * the same call again does what is missing. */
+int service_escalate(struct service *service, const char *name, enum level level, const char *dataset,
+		     const char *text, const char *who, struct escalation *ret, struct failure *ret_failure);
+
+int service_sandbox_make(struct service *service, const char *session, const char *who,
+			 const struct sandbox **ret, struct failure *ret_failure);
+int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
+			  const struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure);
+int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
+/* A removed sandbox whose processes are still dying is found by its cgroup only, for their last events. */
+const struct sandbox *service_sandbox_by_id(struct service *service, const char *id);
+const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
+/* All sandboxes (session is NULL), or one session's. fn must not call a verb; stops at a negative answer and returns it. */
+int service_sandboxes_each(struct service *service, const char *session,
+			   int (*fn)(void *data, const struct sandbox *sandbox), void *data);
+
+size_t service_sandboxes_count(const struct service *service);
+
+/* Call about every second: finishes removals that had to wait, and looks at a few sandboxes in turn, as
+ * service_sandbox_changed() does. What it costs does not grow with the number of sandboxes. */
+void service_sweep(struct service *service);
+/* Call when the cgroup.events file of a sandbox changed: removes a made sandbox that emptied, forgets an
+ * adopted one whose cgroup is gone. An unknown cgroup is fine. */
+void service_sandbox_changed(struct service *service, uint64_t cgroup_id);
+
+struct store *service_store(struct service *service);
+const struct level_modes *service_modes(const struct service *service);
+
+#endif

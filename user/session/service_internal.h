@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the session service. Files: service.c (the service, sessions), live.c (a session's floor and what
+ * hangs on it), raise.c (the ratchet: kernel, cut, record), sandboxes.c (make, adopt, remove),
+ * box.c (one sandbox in memory and its end), sweep.c, recover.c.
+ */
+#ifndef NP_SERVICE_INTERNAL_H
+#define NP_SERVICE_INTERNAL_H
+
+#include <sys/queue.h>
+
+#include "events/event.h"
+#include "session/service.h"
+#include "session/table.h"
+
+#define SWEEP_BATCH 64	/* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all */
+#define CUT_BATCH 1024	/* sandboxes named in one call of gate.cut */
+
+/* How far a session's ratchet has turned. */
+struct rung {
+	enum level level;
+	enum np_mode mode;
+	uint32_t generation;
+};
+
+enum live_status {
+	LIVE_NEW,   /* not in the store */
+	LIVE_ENDED, /* in the store, ended: using it revives it */
+	LIVE_OPEN,
+};
+
+/*
+ * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at work on it.
+ * What stands here is never looser than what the store says, so a new sandbox starts from here.
+ */
+struct live {
+	struct table_node node;
+	struct session_name name;
+	enum live_status status;
+	struct rung stands;   /* holds from now on, recorded or not */
+	struct rung recorded; /* on disk; for a new session what it starts from */
+	bool dirty;	      /* a record failed: forgetting this would forget a raise */
+	unsigned pins;	      /* verbs at work: not freed meanwhile */
+	TAILQ_HEAD(, box) boxes;
+	unsigned box_count;
+};
+
+/* The end of a sandbox, step by step; a step that failed is tried again, those before it are not. */
+enum box_stage {
+	BOX_LIVES,
+	BOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
+	BOX_RETIRED,  /* the kernel has no entry; what is left is our record */
+};
+
+struct box {
+	struct sandbox pub; /* first: a pointer to it is a pointer to the box */
+	struct live *live;
+	struct table_node by_id, by_cgroup;
+	TAILQ_ENTRY(box) of_all, of_session, of_care;
+	enum box_stage stage;
+	bool registered; /* the kernel has an entry: pub.mode and pub.generation are its */
+	bool recorded;	 /* in the store */
+	bool announced;	 /* an event told of it, so one tells of its end */
+	bool unfinished; /* an adoption that failed half-way: the same call again finishes it */
+	bool dying;	 /* killed, waits to be empty: hidden from the API */
+	bool uncut;	 /* tightened, but what was open is not cut yet */
+	bool care;	 /* on the list of those that the sweep must not forget */
+};
+
+TAILQ_HEAD(box_list, box);
+
+struct service {
+	struct service_config config;
+	uint64_t seed;
+	struct table lives, boxes_by_id, boxes_by_cgroup;
+	struct box_list all;  /* in the order they came */
+	struct box_list care; /* dying, behind or uncut */
+	struct box *cursor;   /* the next that the sweep looks at; NULL: from the start */
+	size_t hidden;	      /* how many are dying */
+};
+
+/* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
+int failure_set(struct failure *ret, unsigned reason, int err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+int name_read(const char *text, struct session_name *ret, struct failure *ret_failure);
+
+/* Fills in the time, the session and the sandbox (each may be NULL) and emits. */
+void event_emit(struct service *service, struct event *event, const struct live *live, const struct box *box);
+/* A change of a sandbox. */
+void box_event(struct service *service, unsigned reason, const struct box *box, const char *who, const unsigned *cut);
+
+/* -- live.c ---------------------------------------------------------------- */
+struct live *live_find(struct service *service, const char *name);
+/* From memory, or from the store, or new with that level (LIVE_NEW: nothing is written yet). Pinned:
+ * live_unpin() it. -E2BIG when it would be one session too many. */
+int live_load(struct service *service, const struct session_name *name, enum level level, struct live **ret,
+	      struct failure *ret_failure);
+void live_unpin(struct service *service, struct live *live);
+void live_release(struct service *service, struct live *live); /* frees it when nothing needs it any more */
+bool rung_equal(const struct rung *a, const struct rung *b);
+/* Takes the maximum of what stands and of what the kernel says. True when that changed something. */
+bool live_absorb(struct live *live, enum np_mode mode, uint32_t generation);
+
+/* -- raise.c --------------------------------------------------------------- */
+struct request {
+	enum level level;
+	const char *dataset; /* may be NULL, checked */
+	const char *text;
+	const char *who;
+	uint64_t start_ns;
+};
+/* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits what
+ * happened, but nothing when nothing did. */
+int live_raise(struct service *service, struct live *live, const struct request *request, struct escalation *ret,
+	       struct failure *ret_failure);
+/* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as tight. */
+int live_settle(struct service *service, struct live *live, const char *who, struct failure *ret_failure);
+/* Tightens every sandbox that is behind what stands. On failure the others are tightened all the same and
+ * *ret_failure names the first. May remove sandboxes: those made that the kernel would not tighten. */
+int live_apply(struct service *service, struct live *live, struct failure *ret_failure);
+/* Cuts what is uncut. */
+int live_cut(struct service *service, struct live *live, unsigned *ret_cut, struct failure *ret_failure);
+/* Writes what stands, and the dataset if there is one. -E2BIG: written, but without the dataset. */
+int live_record(struct service *service, struct live *live, const struct dataset_row *dataset, bool *ret_created);
+
+/* -- box.c ----------------------------------------------------------------- */
+/* Links a new box; -ENOMEM. Bounds are the caller's. */
+int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup,
+	    bool adopted, struct box **ret);
+void box_drop(struct service *service, struct box *box); /* from memory only */
+struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
+struct box *box_by_id(struct service *service, const char *id);
+bool box_is_behind(const struct box *box);
+void box_care(struct service *service, struct box *box);     /* puts it on the list when it needs to be there */
+bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
+/*
+ * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the kernel's entry,
+ * the record, the memory. 0: done, or nothing but bookkeeping is left, which the sweep does. -EBUSY: a made
+ * one was killed but is not empty yet, the sweep goes on. Other failures: nothing happened. After 0 the box
+ * may be freed.
+ */
+int box_end(struct service *service, struct box *box, bool gone, const char *who);
+/* Ends it if it emptied or is gone. The box may be freed. */
+void box_check(struct service *service, struct box *box);
+
+#endif

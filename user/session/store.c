@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's verbs. */
+#include "session/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/store_internal.h"
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	/* Borrowed: every statement is run and reset before the caller's string goes. */
+	sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_number(sqlite3_stmt *statement, int at, uint64_t number)
+{
+	sqlite3_bind_int64(statement, at, (sqlite3_int64)number);
+}
+
+/* Runs a statement that answers nothing. Leaves it ready for the next use. */
+static int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes)
+{
+	int r = store_error(store, sqlite3_step(statement));
+
+	if (!r && ret_changes)
+		*ret_changes = sqlite3_changes(store->db);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+static int transaction_begin(struct store *store)
+{
+	return statement_run(store, store->statements[STORE_BEGIN], NULL);
+}
+
+/* Commits when all went well so far (r is 0), else takes everything back. */
+static int transaction_end(struct store *store, int r)
+{
+	if (!r)
+		r = statement_run(store, store->statements[STORE_COMMIT], NULL);
+	/* Some failures have rolled back already; then there is nothing left to do. */
+	if (r && !sqlite3_get_autocommit(store->db))
+		statement_run(store, store->statements[STORE_ROLLBACK], NULL);
+	return r;
+}
+
+/* 0, or -ENOENT, or what went wrong. */
+static int session_exists(struct store *store, const char *name)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SESSION_EXISTS];
+	int rc, r;
+
+	bind_text(statement, 1, name);
+	rc = sqlite3_step(statement);
+	r = rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+static void bind_session(sqlite3_stmt *statement, const char *name, enum level level, enum np_mode mode,
+			 uint32_t generation)
+{
+	bind_text(statement, 1, name);
+	bind_number(statement, 2, level);
+	bind_number(statement, 3, mode);
+	bind_number(statement, 4, generation);
+}
+
+static int session_insert(struct store *store, const struct session_row *row)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SESSION_INSERT];
+	int r = session_exists(store, row->name.text);
+
+	if (r != -ENOENT)
+		return r ? r : -EEXIST;
+	bind_session(statement, row->name.text, row->level, row->mode, row->generation);
+	bind_number(statement, 5, row->created_us);
+	return statement_run(store, statement, NULL);
+}
+
+int store_session_put(struct store *store, const struct session_row *row)
+{
+	sqlite3_stmt *revive = store->statements[STORE_SESSION_REVIVE];
+	int revived = 0;
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	bind_session(revive, row->name.text, row->level, row->mode, row->generation);
+	r = statement_run(store, revive, &revived);
+	if (!r && !revived)
+		r = session_insert(store, row);
+	r = transaction_end(store, r);
+	if (!r && !revived)
+		store->sessions++;
+	return r;
+}
+
+static int session_read(sqlite3_stmt *statement, struct session_row *ret)
+{
+	const char *name = (const char *)sqlite3_column_text(statement, 0);
+	const char *problem;
+	struct session_row row = {
+		.level = (enum level)sqlite3_column_int(statement, 1),
+		.mode = (enum np_mode)sqlite3_column_int(statement, 2),
+		.generation = (uint32_t)sqlite3_column_int64(statement, 3),
+		.created_us = (uint64_t)sqlite3_column_int64(statement, 4),
+		.ended = sqlite3_column_type(statement, 5) != SQLITE_NULL,
+		.ended_us = (uint64_t)sqlite3_column_int64(statement, 5),
+		.datasets = (unsigned)sqlite3_column_int(statement, 6),
+	};
+
+	/* The CHECK constraints keep the ranges; a damaged file does not know them. */
+	if (!name || session_name_parse(name, &row.name, &problem) || (unsigned)row.level >= LEVEL_COUNT ||
+	    row.mode < NP_FULL || row.mode > NP_NONE)
+		return -EIO;
+	*ret = row;
+	return 0;
+}
+
+int store_session_get(struct store *store, const char *name, struct session_row *ret)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SESSION_GET];
+	int rc, r;
+
+	bind_text(statement, 1, name);
+	rc = sqlite3_step(statement);
+	if (rc == SQLITE_ROW)
+		r = session_read(statement, ret);
+	else
+		r = rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+int store_session_end(struct store *store, const char *name, uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SESSION_END];
+	int changes = 0;
+	int r;
+
+	bind_text(statement, 1, name);
+	bind_number(statement, 2, now_us);
+	r = statement_run(store, statement, &changes);
+	if (r || changes)
+		return r;
+	return session_exists(store, name); /* ended already is fine */
+}
+
+static int dataset_insert(struct store *store, const char *session, const struct dataset_row *dataset)
+{
+	sqlite3_stmt *count = store->statements[STORE_DATASET_COUNT];
+	sqlite3_stmt *insert = store->statements[STORE_DATASET_INSERT];
+	int rc, r;
+
+	bind_text(count, 1, session);
+	rc = sqlite3_step(count);
+	r = store_error(store, rc);
+	if (!r && sqlite3_column_int(count, 0) >= NP_DATASETS_MAX)
+		r = -E2BIG;
+	sqlite3_reset(count);
+	sqlite3_clear_bindings(count);
+	if (r)
+		return r;
+	bind_text(insert, 1, session);
+	bind_text(insert, 2, dataset->name);
+	bind_number(insert, 3, dataset->level);
+	bind_text(insert, 4, dataset->reason);
+	bind_number(insert, 5, dataset->added_us);
+	return statement_run(store, insert, NULL);
+}
+
+static int dataset_put(struct store *store, const char *session, const struct dataset_row *dataset, bool *ret_new)
+{
+	sqlite3_stmt *raise = store->statements[STORE_DATASET_RAISE];
+	int changes = 0;
+	int r;
+
+	bind_text(raise, 1, session);
+	bind_text(raise, 2, dataset->name);
+	bind_number(raise, 3, dataset->level);
+	r = statement_run(store, raise, &changes);
+	if (r || changes)
+		return r;
+	*ret_new = true;
+	return dataset_insert(store, session, dataset);
+}
+
+int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode,
+			uint32_t generation, const struct dataset_row *dataset, bool *ret_dataset_new)
+{
+	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
+	bool dataset_new = false;
+	int changes = 0;
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	bind_session(raise, name, level, mode, generation);
+	r = statement_run(store, raise, &changes);
+	if (!r && !changes)
+		r = -ENOENT;
+	if (!r && dataset)
+		r = dataset_put(store, name, dataset, &dataset_new);
+	r = transaction_end(store, r);
+	if (!r && ret_dataset_new)
+		*ret_dataset_new = dataset_new;
+	return r;
+}
+
+unsigned store_sessions_count(const struct store *store)
+{
+	return store->sessions;
+}
+
+int store_sandbox_put(struct store *store, const struct sandbox_row *row)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT];
+
+	bind_text(statement, 1, row->id);
+	bind_text(statement, 2, row->session.text);
+	bind_number(statement, 3, row->cgroup_id);
+	bind_text(statement, 4, row->path);
+	bind_number(statement, 5, row->adopted);
+	bind_number(statement, 6, row->created_us);
+	return statement_run(store, statement, NULL);
+}
+
+int store_sandbox_remove(struct store *store, const char *id)
+{
+	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_DELETE];
+
+	bind_text(statement, 1, id);
+	return statement_run(store, statement, NULL);
+}
+
+/*
+ * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn reads one row
+ * and hands it to the caller's function.
+ */
+struct each {
+	void *fn; /* holds a pointer to the caller's function pointer, whose type row_fn knows */
+	void *data;
+};
+
+static int each_row(struct store *store, const char *sql, const char *name,
+		    int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+	int r = store_error(store, rc);
+
+	if (!r && name)
+		bind_text(statement, 1, name);
+	while (!r) {
+		rc = sqlite3_step(statement);
+		if (rc == SQLITE_DONE)
+			break;
+		r = store_error(store, rc);
+		if (!r)
+			r = row_fn(statement, each);
+		if (r > 0)
+			r = 0;
+	}
+	sqlite3_finalize(statement);
+	return r;
+}
+
+typedef int session_fn(void *data, const struct session_row *row);
+typedef int dataset_fn(void *data, const struct dataset_row *row);
+typedef int sandbox_fn(void *data, const struct sandbox_row *row);
+
+static int each_session(sqlite3_stmt *statement, const struct each *each)
+{
+	struct session_row row;
+	int r = session_read(statement, &row);
+
+	return r ? r : (*(session_fn **)each->fn)(each->data, &row);
+}
+
+int store_sessions_each(struct store *store, int (*fn)(void *data, const struct session_row *row), void *data)
+{
+	return each_row(store, STORE_SESSION_SELECT " ORDER BY name", NULL, each_session,
+			&(struct each){ .fn = &fn, .data = data });
+}
+
+/* -EIO when the column has no text, or more than fits: another program wrote it. */
+static int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size)
+{
+	const char *text = (const char *)sqlite3_column_text(statement, column);
+
+	if (!text || strlen(text) >= size)
+		return -EIO;
+	strcpy(to, text);
+	return 0;
+}
+
+static int each_dataset(sqlite3_stmt *statement, const struct each *each)
+{
+	struct dataset_row row = {
+		.level = (enum level)sqlite3_column_int(statement, 1),
+		.added_us = (uint64_t)sqlite3_column_int64(statement, 3),
+	};
+
+	if (column_copy(statement, 0, row.name, sizeof(row.name)) ||
+	    column_copy(statement, 2, row.reason, sizeof(row.reason)) || (unsigned)row.level >= LEVEL_COUNT)
+		return -EIO;
+	return (*(dataset_fn **)each->fn)(each->data, &row);
+}
+
+int store_datasets_each(struct store *store, const char *name,
+			int (*fn)(void *data, const struct dataset_row *row), void *data)
+{
+	return each_row(store,
+			"SELECT name, level, reason, added_us FROM datasets WHERE session = ?1"
+			" ORDER BY added_us, name",
+			name, each_dataset, &(struct each){ .fn = &fn, .data = data });
+}
+
+static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
+{
+	struct sandbox_row row = {
+		.cgroup_id = (uint64_t)sqlite3_column_int64(statement, 2),
+		.adopted = sqlite3_column_int(statement, 4) != 0,
+		.created_us = (uint64_t)sqlite3_column_int64(statement, 5),
+	};
+	const char *session = (const char *)sqlite3_column_text(statement, 1);
+	const char *problem;
+
+	if (column_copy(statement, 0, row.id, sizeof(row.id)) ||
+	    column_copy(statement, 3, row.path, sizeof(row.path)) || !session ||
+	    session_name_parse(session, &row.session, &problem))
+		return -EIO;
+	return (*(sandbox_fn **)each->fn)(each->data, &row);
+}
+
+int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data)
+{
+	return each_row(store,
+			"SELECT id, session, cgroup_id, path, adopted, created_us FROM sandboxes"
+			" ORDER BY created_us, id",
+			NULL, each_sandbox, &(struct each){ .fn = &fn, .data = data });
+}

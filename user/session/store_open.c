@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's file: who may read it, how it is written, and what is in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "session/store_internal.h"
+
+#define STORE_VERSION 1
+
+/* Another process may only be a person who looks: whoever holds the file for longer is not waited for. */
+#define STORE_BUSY_MS 250
+
+/*
+ * Sessions are never deleted and never lowered, whoever writes: the triggers are in the file. The one on
+ * INSERT is there for "INSERT OR REPLACE", which deletes without asking the DELETE trigger.
+ */
+static const char *const store_schema =
+	"CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+	"CREATE TABLE sessions ("
+	" name TEXT PRIMARY KEY CHECK (length(name) BETWEEN 3 AND 129),"
+	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"
+	" mode INTEGER NOT NULL CHECK (mode BETWEEN 1 AND 3),"
+	" generation INTEGER NOT NULL CHECK (generation BETWEEN 0 AND 4294967295),"
+	" created_us INTEGER NOT NULL,"
+	" ended_us INTEGER"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TABLE datasets ("
+	" session TEXT NOT NULL REFERENCES sessions (name),"
+	" name TEXT NOT NULL CHECK (length(name) > 0),"
+	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"
+	" reason TEXT NOT NULL,"
+	" added_us INTEGER NOT NULL,"
+	" PRIMARY KEY (session, name)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TABLE sandboxes ("
+	" id TEXT PRIMARY KEY,"
+	" session TEXT NOT NULL REFERENCES sessions (name),"
+	" cgroup_id INTEGER NOT NULL," /* 64 bits, kept as a signed number */
+	" path TEXT NOT NULL,"
+	" adopted INTEGER NOT NULL CHECK (adopted IN (0, 1)),"
+	" created_us INTEGER NOT NULL"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TRIGGER sessions_only_rise BEFORE UPDATE ON sessions"
+	" WHEN NEW.level < OLD.level OR NEW.mode < OLD.mode OR NEW.generation < OLD.generation"
+	" OR NEW.name <> OLD.name"
+	" BEGIN SELECT RAISE(ABORT, 'a session only rises'); END;"
+	"CREATE TRIGGER sessions_stay BEFORE DELETE ON sessions"
+	" BEGIN SELECT RAISE(ABORT, 'a session is never deleted'); END;"
+	"CREATE TRIGGER sessions_are_not_replaced BEFORE INSERT ON sessions"
+	" WHEN EXISTS (SELECT 1 FROM sessions WHERE name = NEW.name)"
+	" BEGIN SELECT RAISE(ABORT, 'a session is never replaced'); END;"
+	"CREATE TRIGGER datasets_only_rise BEFORE UPDATE ON datasets"
+	" WHEN NEW.level < OLD.level OR NEW.session <> OLD.session OR NEW.name <> OLD.name"
+	" BEGIN SELECT RAISE(ABORT, 'a dataset only rises'); END;"
+	"INSERT INTO meta (key, value) VALUES ('schema', 1);";
+_Static_assert(STORE_VERSION == 1, "the last line of the schema says 1");
+_Static_assert(NP_SESSION_MAX == 129 && LEVEL_COUNT == 4 && NP_FULL == 1 && NP_NONE == 3,
+	       "the CHECK constraints are on disk: another range needs another schema version");
+
+int store_error(struct store *store, int rc)
+{
+	int system;
+
+	switch (rc & 0xff) {
+	case SQLITE_OK:
+	case SQLITE_ROW:
+	case SQLITE_DONE:
+		return 0;
+	case SQLITE_FULL:
+		return -ENOSPC;
+	case SQLITE_NOMEM:
+		return -ENOMEM;
+	case SQLITE_NOTADB:
+		return -EPROTO;
+	case SQLITE_CONSTRAINT:
+		if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
+			return -ENOENT;
+		return rc == SQLITE_CONSTRAINT_PRIMARYKEY ? -EEXIST : -EIO;
+	default:
+		system = sqlite3_system_errno(store->db);
+		return system == ENOSPC || system == EDQUOT ? -ENOSPC : -EIO;
+	}
+}
+
+static int store_exec(struct store *store, const char *sql)
+{
+	return store_error(store, sqlite3_exec(store->db, sql, NULL, NULL, NULL));
+}
+
+/* Runs a query that answers one row with one value. -ENODATA when there is no row. */
+static int store_ask(struct store *store, const char *sql, sqlite3_int64 *ret, bool *ret_is_wal)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+	int r;
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(statement);
+	r = rc == SQLITE_DONE ? -ENODATA : store_error(store, rc);
+	if (!r && ret)
+		*ret = sqlite3_column_int64(statement, 0);
+	if (!r && ret_is_wal) {
+		const char *text = (const char *)sqlite3_column_text(statement, 0);
+
+		*ret_is_wal = text && !strcmp(text, "wal");
+	}
+	sqlite3_finalize(statement);
+	return r;
+}
+
+/* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its mode. */
+static int store_file_prepare(const char *path)
+{
+	_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	_free_ char *copy = strdup(path);
+	_close_ int dir = -1;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (!copy)
+		return -ENOMEM;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EPROTO;
+	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
+		return -errno;
+	if (st.st_size)
+		return 0;
+	/* A new file is on the disk when its directory says so. */
+	dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || fsync(dir) < 0)
+		return -errno;
+	return 0;
+}
+
+/* 0 for an empty file, else the schema version; -EPROTO when something else is in it. */
+static int store_version(struct store *store)
+{
+	sqlite3_int64 tables = 0, meta = 0, version = 0;
+	int r = store_ask(store, "SELECT count(*) FROM sqlite_schema", &tables, NULL);
+
+	if (r || !tables)
+		return r;
+	r = store_ask(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta,
+		      NULL);
+	if (r)
+		return r;
+	if (!meta)
+		return -EPROTO;
+	r = store_ask(store, "SELECT value FROM meta WHERE key = 'schema'", &version, NULL);
+	if (r == -ENOSPC || r == -ENOMEM)
+		return r;
+	/* A meta table of another shape is another program's. */
+	return r || version != STORE_VERSION ? -EPROTO : STORE_VERSION;
+}
+
+static int store_settle(struct store *store)
+{
+	sqlite3_int64 sessions = 0;
+	bool is_wal = false;
+	int r = store_version(store); /* first: a stranger's file is left as it is */
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+		if (!r)
+			r = store_exec(store, "BEGIN IMMEDIATE");
+		if (!r)
+			r = store_exec(store, store_schema);
+		if (!r)
+			r = store_exec(store, "COMMIT");
+	} else {
+		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+	}
+	if (r)
+		return r;
+	if (!is_wal)
+		return -EIO;
+	r = store_ask(store, "SELECT count(*) FROM sessions", &sessions, NULL);
+	if (r)
+		return r;
+	store->sessions = (unsigned)sessions;
+	return 0;
+}
+
+static int store_prepare(struct store *store)
+{
+	static const char *const sql[STORE_STATEMENT_COUNT] = {
+#define X(name, text) [STORE_##name] = text,
+		STORE_STATEMENTS(X)
+#undef X
+	};
+
+	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++) {
+		int rc = sqlite3_prepare_v3(store->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
+					    &store->statements[i], NULL);
+
+		if (rc != SQLITE_OK)
+			return store_error(store, rc);
+	}
+	return 0;
+}
+
+int store_open(const char *path, struct store **ret)
+{
+	struct store *store;
+	int r = store_file_prepare(path);
+
+	if (r)
+		return r;
+	store = calloc(1, sizeof(*store));
+	if (!store)
+		return -ENOMEM;
+	r = store_error(store, sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE,
+					       NULL));
+	if (!r) {
+		sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+		sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+		sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one fsync. */
+		r = store_exec(store, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+				      "PRAGMA recursive_triggers = ON");
+	}
+	if (!r)
+		r = store_settle(store);
+	if (!r)
+		r = store_prepare(store);
+	if (r) {
+		store_close(store);
+		return r;
+	}
+	*ret = store;
+	return 0;
+}
+
+void store_close(struct store *store)
+{
+	if (!store)
+		return;
+	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++)
+		sqlite3_finalize(store->statements[i]);
+	sqlite3_close(store->db);
+	free(store);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The kernel's own types, only the members that the gate reads. CO-RE relocates
+ * them against the running kernel's BTF at load time, so their order, size and
+ * neighbours here mean nothing, and one header serves every architecture.
+ * User-facing types (struct __sk_buff, struct bpf_sock_addr, ...) come from
+ * <linux/bpf.h>.
+ */
+#ifndef NP_KERNEL_H
+#define NP_KERNEL_H
+
+#include <linux/types.h>
+
+#define AF_UNIX 1
+#define AF_INET 2
+#define AF_INET6 10
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[0]; /* 6.1 and later: 7f203bc89eb6 */
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+	} in6_u;
+};
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+
+struct hlist_head {
+	struct hlist_node *first;
+};
+
+struct unix_table {
+	struct hlist_head *buckets;
+};
+
+struct netns_unix {
+	struct unix_table table;
+};
+
+struct net {
+	struct netns_unix unx;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	struct hlist_node skc_node;
+	possible_net_t skc_net;
+};
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct refcount_struct {
+	atomic_t refs;
+} refcount_t;
+
+struct sock {
+	struct sock_common __sk_common;
+	refcount_t sk_wmem_alloc;
+	__u8 sk_userlocks : 4;
+	__u16 sk_protocol;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct udp_sock {
+	struct inet_sock inet;
+};
+
+struct sockaddr_un {
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len;
+	struct sockaddr_un name[0];
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+};
+
+struct sockaddr;
+
+struct bpf_sock_addr_kern {
+	struct sock *sk;
+	struct sockaddr *uaddr;
+	__u32 uaddrlen;
+};
+
+struct bpf_iter_meta {
+	__u64 session_id;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+struct bpf_iter__udp {
+	struct bpf_iter_meta *meta;
+	struct udp_sock *udp_sk;
+};
+
+#pragma clang attribute pop
+
+#endif
