@@ -4,6 +4,8 @@
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
 # make test       build and run every test
 # make bench      measure, print ratios, write JSON into build/bench/
+# make fuzz       run each fuzz target for FUZZ_SECONDS (60)
+# make lint       clang-format, cppcheck and clang-tidy
 # make deps       install what is missing, with apt-get
 # make install    PREFIX=/usr/local DESTDIR=
 # V=1             show the commands
@@ -15,7 +17,7 @@ MAKEFLAGS += --no-builtin-rules
 PREFIX ?= /usr/local
 CC = gcc
 CLANG = clang
-BPFTOOL := $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
+BPFTOOL = /usr/sbin/bpftool
 PYTHON = /usr/bin/python3
 VERSION := 0.1.0
 
@@ -93,4 +95,96 @@ $(BUILD)/gate.skel.h: $(BUILD)/bpf/netpawl.o
 
 $(call objs,kernel): | $(BUILD)/gate.skel.h
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(BPF_OBJS))
+
+# -- tests ----------------------------------------------------------------------
+
+TESTED_OBJS = $(filter-out %/daemon/main.o %/cli/main.o,$(sort $(DAEMON_OBJS) $(CLI_OBJS)))
+UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
+FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+TEST_LIBS = -lcmocka $(DAEMON_LIBS) -lseccomp
+PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
+FUZZ_SECONDS = 60
+
+$(BUILD)/libnetpawl.a: $(TESTED_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $^
+
+# A test includes the .c under test; the archive gives it everything else.
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawl.a
+	$(say) TEST $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -iquote bpf $(CFLAGS) -Wno-missing-prototypes -MMD -MP $(LDFLAGS) -o $@ $< \
+		$(BUILD)/libnetpawl.a $(TEST_LIBS)
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c
+	$(say) FUZZ $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -iquote bpf -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
+		$(filter-out user/daemon/main.c,$(call srcs,base)) $(DAEMON_LIBS)
+
+# The daemon with places to die at on demand: see user/base/failpoint.h.
+FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
+$(BUILD)/test/obj/%.o: user/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -DNP_FAILPOINTS $(CFLAGS) -MMD -MP -c -o $@ $<
+$(filter $(BUILD)/test/obj/kernel/%,$(FAIL_OBJS)): | $(BUILD)/gate.skel.h
+$(BUILD)/test/netpawld: $(FAIL_OBJS)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
+
+test-build: all $(BUILD)/test/netpawld $(UNIT_TESTS)
+test-unit: $(UNIT_TESTS)
+	$(Q)for t in $(UNIT_TESTS); do $$t >$$t.log 2>&1 || { cat $$t.log; echo "FAILED: $$t"; exit 1; }; \
+		grep -h 'PASSED  ]' $$t.log | sed "s|^|$${t##*/}: |"; done
+test-e2e: all $(BUILD)/test/netpawld
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/layers tests/e2e tests/attack
+
+test: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) test-build
+	$(Q)$(MAKE) --no-print-directory test-unit
+	$(Q)$(MAKE) --no-print-directory test-e2e
+
+fuzz: $(FUZZERS)
+	$(Q)for f in $(FUZZERS); do mkdir -p $$f.corpus; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 $$f.corpus || exit 1; done
+
+bench: all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py
+
+run: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/demo/demo.py $(AGENT)
+
+LINT_SRCS = $(sort $(wildcard user/*/*.c))
+lint:
+	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(wildcard user/*/*.h include/*.h bpf/*.[ch])
+	$(Q)cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
+		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' -Iuser $(LINT_SRCS)
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(LINT_SRCS) -- -std=gnu11 $(CPPFLAGS)
+
+# -- installation ------------------------------------------------------------------
+
+DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
+       libyaml-dev libseccomp-dev libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux curl
+
+deps:
+	$(Q)missing=; for p in $(DEPS); do \
+		dpkg-query -W -f='$${db:Status-Abbrev}' $$p 2>/dev/null | grep -q '^ii' || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 0755 $(BUILD)/netpawld $(DESTDIR)$(PREFIX)/sbin/netpawld
+	install -m 0755 $(BUILD)/netpawl $(DESTDIR)$(PREFIX)/bin/netpawl
+	install -m 0644 policies/*.yaml $(DESTDIR)$(PREFIX)/share/netpawl/policies
+	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
+
+clean:
+	rm -rf build
+
+.PHONY: test test-build test-unit test-e2e fuzz bench run lint deps install clean
+
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
+-include $(addsuffix .d,$(UNIT_TESTS))

@@ -3,6 +3,12 @@
  * Every bound in netpawl, with its reason. A stranger can make us allocate up
  * to these numbers and no further. Read by both compilers: plain numbers only.
  */
+
+/* gcc's own <limits.h> looks for the C library's by name and may find this file first: pass it on. */
+#if !defined(__BPF__) && __has_include_next(<limits.h>)
+#include_next <limits.h>
+#endif
+
 #ifndef NP_LIMITS_H
 #define NP_LIMITS_H
 

@@ -21,7 +21,7 @@ struct buf {
 #define BUF_INIT(max_bytes) ((struct buf){ .max = (max_bytes) })
 
 void buf_free(struct buf *b);
-#define _buf_ __attribute__((cleanup(buf_free)))
+#define _buf_ __attribute__((__cleanup__(buf_free)))
 
 void buf_clear(struct buf *b); /* empties it and forgets an error; keeps the memory */
 void buf_append(struct buf *b, const void *data, size_t len);

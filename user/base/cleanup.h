@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define cleanup(fn) __attribute__((cleanup(fn)))
+#define cleanup(fn) __attribute__((__cleanup__(fn)))
 
 static inline void cleanup_free(void *p)
 {

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -62,6 +64,20 @@ int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text)
 	}
 	*ret_text = buf_take(&b);
 	return *ret_text ? 0 : -ENOMEM;
+}
+
+int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(path, FS_PATH_SIZE, fmt, ap);
+	va_end(ap);
+	if (n >= 0 && n < FS_PATH_SIZE)
+		return 0;
+	path[0] = '\0';
+	return -ENAMETOOLONG;
 }
 
 int fs_mkdir_all(const char *path, mode_t mode)

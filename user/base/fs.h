@@ -10,6 +10,9 @@ int fs_write_all(int fd, const void *data, size_t len); /* retries short writes 
 int fs_write_at(int dirfd, const char *path, const char *text); /* one write to an existing file (cgroupfs, procfs) */
 /* Reads at most max bytes of a file into a new NUL-terminated string; -E2BIG when it is larger. */
 int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
+/* Prints a path; -ENAMETOOLONG when it does not fit, and then path is empty. */
+#define FS_PATH_SIZE 4096
+int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
 
 #endif

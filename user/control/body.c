@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "control/failure.h"
 #include "limits.h"
+#include "reason.h"
 
 /* Looks at the bytes before the parser does, for what it would tolerate: it recurses thousands of levels deep.
  * Brackets inside of strings do not count. Whether the rest is JSON is the parser's business. */

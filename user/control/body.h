@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/cleanup.h"
 #include "session/service.h"
 
 /* Every field of the API is a text. */
@@ -29,6 +30,6 @@ static inline void cleanup_json(json_t **json)
 {
 	json_decref(*json);
 }
-#define _json_ __attribute__((cleanup(cleanup_json)))
+#define _json_ cleanup(cleanup_json)
 
 #endif

@@ -83,7 +83,7 @@ static int events_follow(struct request *rq, const struct events_query *q, struc
 
 int events_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+	cleanup(buf_free) struct buf out = BUF_INIT(NP_ANSWER_BYTES);
 	struct events_query q;
 	int r;
 

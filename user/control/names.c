@@ -19,7 +19,7 @@ int name_read(const char *text, struct session_name *ret, struct failure *ret_fa
 /* USER and SESSION are two segments of the path. */
 int name_read_path(const struct request *rq, struct session_name *ret, struct failure *ret_failure)
 {
-	char text[NP_SESSION_MAX + 2]; /* one more than a name has, so that a cut one is still too long */
+	char text[1024]; /* a longer name is no name, cut or not */
 
 	snprintf(text, sizeof(text), "%s/%s", rq->args[0], rq->args[1]);
 	return name_read(text, ret, ret_failure);

@@ -8,7 +8,7 @@
 #include "base/words.h"
 #include "control/body.h"
 
-static const char json_type[] = "application/json";
+static const char type_json[] = "application/json";
 
 json_t *json_text(const char *text)
 {
@@ -42,7 +42,7 @@ int answer_json(struct answer *ret, unsigned status, json_t *json, struct failur
 	if (!text)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	*ret = (struct answer){
-		.status = status, .type = json_type, .body = text, .len = strlen(text),
+		.status = status, .type = type_json, .body = text, .len = strlen(text),
 	};
 	return 0;
 }
@@ -58,7 +58,7 @@ void answer_failure(struct answer *ret, const struct failure *failure)
 	if (answer_json(ret, failure_status(failure->reason), json, &ignored) == 0)
 		return;
 	*ret = (struct answer){
-		.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .type = json_type, .body = strdup(last_resort),
+		.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .type = type_json, .body = strdup(last_resort),
 	};
 	ret->len = ret->body ? sizeof(last_resort) - 1 : 0;
 }
@@ -71,7 +71,7 @@ static void response_done(struct MHD_Response *const *response)
 
 enum MHD_Result answer_send(struct answer *answer, struct MHD_Connection *connection)
 {
-	__attribute__((cleanup(response_done))) struct MHD_Response *response = take_ptr(answer->stream);
+	cleanup(response_done) struct MHD_Response *response = take_ptr(answer->stream);
 
 	if (!response) {
 		response = MHD_create_response_from_buffer(answer->len, answer->body, MHD_RESPMEM_MUST_FREE);

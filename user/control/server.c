@@ -239,7 +239,7 @@ static void cleanup_server(struct server **server)
 
 int server_new(const struct server_config *config, struct server **ret)
 {
-	__attribute__((cleanup(cleanup_server))) struct server *server = calloc(1, sizeof(*server));
+	cleanup(cleanup_server) struct server *server = calloc(1, sizeof(*server));
 	int r;
 
 	if (!server)

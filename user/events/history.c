@@ -15,6 +15,8 @@
 #define HISTORY_VERSION 1
 #define BATCH_BYTES (1u << 20) /* kept between batches; a larger one is given back */
 
+#define QUERY_SIZE 256
+
 #define TEXT_(x) #x
 #define TEXT(x) TEXT_(x)
 
@@ -204,7 +206,7 @@ int history_new(const char *dir, struct history **ret)
 
 	if (!history)
 		return -ENOMEM;
-	history->text = BUF_INIT(NP_HISTORY_BATCH * (NP_EVENT_LINE_MAX + NP_EVENT_STRING_MAX));
+	history->text = BUF_INIT((size_t)NP_HISTORY_BATCH * (NP_EVENT_LINE_MAX + NP_EVENT_STRING_MAX));
 	if (strlen(dir) + sizeof("/events.db") > PATH_MAX ||
 	    asprintf(&history->path, "%s/events.db", dir) < 0) {
 		free(history);
@@ -253,14 +255,15 @@ static int insert_step(struct history *history, const struct pending *row)
 /* A few batches at a time: a bound that was lowered is reached in steps, not in one long stop. */
 static int prune_step(struct history *history, uint64_t *rows)
 {
+	const uint64_t most = (uint64_t)4 * NP_HISTORY_BATCH;
 	uint64_t excess;
 	int r;
 
 	if (*rows <= NP_HISTORY_ROWS)
 		return 0;
 	excess = *rows - NP_HISTORY_ROWS;
-	if (excess > 4 * NP_HISTORY_BATCH)
-		excess = 4 * NP_HISTORY_BATCH;
+	if (excess > most)
+		excess = most;
 	sqlite3_bind_int64(history->prune, 1, (sqlite3_int64)excess - 1);
 	r = sql_errno(sqlite3_step(history->prune));
 	sqlite3_reset(history->prune);
@@ -349,16 +352,26 @@ void history_put(struct history *history, const struct history_row *row, const c
 	}
 }
 
+/* +reason: with a session given, the index on reason alone is the wrong one. */
+static void query_text(const struct history_filter *filter, char sql[static QUERY_SIZE])
+{
+	const char *reason = "";
+
+	if (filter->reason >= 0)
+		reason = filter->session ? " AND +reason = ?4" : " AND reason = ?4";
+	snprintf(sql, QUERY_SIZE,
+		 "SELECT json FROM (SELECT seq, json FROM event WHERE seq > ?1%s%s ORDER BY seq DESC LIMIT ?2) "
+		 "ORDER BY seq",
+		 filter->session ? " AND session = ?3" : "", reason);
+}
+
 static int query_run(sqlite3 *db, const struct history_filter *filter, struct buf *out)
 {
-	char sql[320];
+	char sql[QUERY_SIZE];
 	sqlite3_stmt *stmt = NULL;
 	int r;
 
-	snprintf(sql, sizeof(sql),
-		 "SELECT json FROM (SELECT seq, json FROM event WHERE seq > ?1%s%s ORDER BY seq DESC LIMIT ?2) "
-		 "ORDER BY seq",
-		 filter->session ? " AND session = ?3" : "", filter->reason >= 0 ? " AND reason = ?4" : "");
+	query_text(filter, sql);
 	r = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	if (r != SQLITE_OK)
 		return sql_errno(r);

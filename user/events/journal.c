@@ -26,7 +26,7 @@ static void file_name(unsigned index, char name[static FILE_NAME_SIZE])
 	if (index)
 		snprintf(name, FILE_NAME_SIZE, "events.%u.ndjson", index);
 	else
-		strcpy(name, "events.ndjson");
+		snprintf(name, FILE_NAME_SIZE, "events.ndjson");
 }
 
 int journal_new(int dirfd, struct journal **ret)
@@ -124,14 +124,14 @@ static int journal_rotate(struct journal *journal)
 static int journal_ready(struct journal *journal, off_t *ret_size)
 {
 	struct stat st;
-	int r;
 
 	/* Asked each time: someone may have removed or emptied the file, and a size that we only remember would
 	 * then make the truncation below fill it with zeros. */
 	if (journal->fd >= 0 && (fstat(journal->fd, &st) < 0 || !st.st_nlink))
 		journal_close(journal);
 	if (journal->fd < 0) {
-		r = journal_open(journal);
+		int r = journal_open(journal);
+
 		if (r < 0)
 			return r;
 		if (fstat(journal->fd, &st) < 0)
@@ -201,7 +201,7 @@ static uint64_t lines_seq(const char *text)
 
 static uint64_t file_seq(int dirfd, unsigned index)
 {
-	const size_t max = 4 * NP_EVENT_LINE_MAX; /* sure to hold whole lines, behind a torn one too */
+	const size_t max = (size_t)4 * NP_EVENT_LINE_MAX; /* sure to hold whole lines, behind a torn one too */
 	char name[FILE_NAME_SIZE];
 	_close_ int fd = -1;
 	_free_ char *text = NULL;

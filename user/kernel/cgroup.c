@@ -76,11 +76,11 @@ int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret)
 
 bool cgroup_populated(const struct gate_cgroup *cg)
 {
-	char path[PATH_MAX];
+	char path[FS_PATH_SIZE];
 	_free_ char *text = NULL;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/cgroup.events", cg->path);
+	fs_path(path, "%s/cgroup.events", cg->path);
 	r = fs_read_at(AT_FDCWD, path, 4096, &text);
 	if (r == -ENOENT || r == -ENODEV) /* the directory is gone */
 		return false;
@@ -96,7 +96,7 @@ struct below {
 static int each_below(const char *path, const struct below *below)
 {
 	_closedir_ DIR *dir = opendir(path);
-	uint64_t id;
+	uint64_t id = 0;
 	int r;
 
 	if (!dir)
@@ -105,11 +105,11 @@ static int each_below(const char *path, const struct below *below)
 	if (r == 0)
 		r = below->fn(below->data, path, id);
 	for (struct dirent *e; r == 0 && (e = readdir(dir));) {
-		char child[PATH_MAX];
+		char child[FS_PATH_SIZE];
 
 		if (e->d_type != DT_DIR || e->d_name[0] == '.')
 			continue;
-		if ((size_t)snprintf(child, sizeof(child), "%s/%s", path, e->d_name) >= sizeof(child))
+		if (fs_path(child, "%s/%s", path, e->d_name) < 0)
 			return -ENAMETOOLONG;
 		r = each_below(child, below);
 	}
@@ -131,13 +131,13 @@ struct processes {
 static int each_process_of(void *data, const char *path, uint64_t id)
 {
 	const struct processes *processes = data;
-	char procs[PATH_MAX];
+	char procs[FS_PATH_SIZE];
 	_free_ char *text = NULL;
 	char *save = NULL;
 	int r;
 
 	(void)id;
-	if ((size_t)snprintf(procs, sizeof(procs), "%s/cgroup.procs", path) >= sizeof(procs))
+	if (fs_path(procs, "%s/cgroup.procs", path) < 0)
 		return -ENAMETOOLONG;
 	r = fs_read_at(AT_FDCWD, procs, PROCS_MAX, &text);
 	if (r == -ENOENT || r == -ENODEV)
@@ -170,10 +170,10 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 int cgroup_remove(const struct gate_cgroup *cg)
 {
-	char kill_path[PATH_MAX];
+	char kill_path[FS_PATH_SIZE];
 	int r;
 
-	snprintf(kill_path, sizeof(kill_path), "%s/cgroup.kill", cg->path);
+	fs_path(kill_path, "%s/cgroup.kill", cg->path);
 	r = fs_write_at(AT_FDCWD, kill_path, "1");
 	if (r == -ENOENT || r == -ENODEV)
 		return 0; /* gone already */
@@ -191,7 +191,7 @@ int cgroup_remove(const struct gate_cgroup *cg)
 
 int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64_t id), void *data)
 {
-	char proc[64], path[PATH_MAX];
+	char proc[64], path[FS_PATH_SIZE];
 	_free_ char *text = NULL;
 	char *line, *end;
 	size_t len = strlen(mount);
@@ -211,10 +211,10 @@ int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64
 	if (end)
 		*end = '\0';
 	if (strstr(line, "/..") || strstr(line, " (deleted)") ||
-	    (size_t)snprintf(path, sizeof(path), "%s%s", mount, line) >= sizeof(path))
+	    fs_path(path, "%s%s", mount, line) < 0)
 		return -ENOENT;
 	for (end = path + strlen(path); end > path + len; end = strrchr(path, '/')) {
-		uint64_t id;
+		uint64_t id = 0;
 
 		*end = '\0';
 		if (strlen(path) <= len)

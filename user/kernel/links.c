@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "kernel/internal.h"
 
 /* True when the pinned link still is attached to this cgroup; a link outlives its cgroup, as an empty shell. */
@@ -49,11 +50,11 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 {
 	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct bpf_program *prog;
-	char path[PATH_MAX];
+	char path[FS_PATH_SIZE];
 
 	if (cgroup_fd < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "%.3900s/links/%s", kernel->pins, name);
+	fs_path(path, "%s/links/%s", kernel->pins, name);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	bpf_object__for_each_program(prog, kernel->skel->obj) {
@@ -61,7 +62,7 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 
 		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog))
 			continue;
-		snprintf(path, sizeof(path), "%.3900s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
+		fs_path(path, "%s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
 		r = link_attach(prog, cgroup_fd, cg->id, path);
 		if (r < 0)
 			return r;
@@ -71,8 +72,8 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 
 void links_detach(struct kernel *kernel, const char *name)
 {
-	char path[PATH_MAX];
+	char path[FS_PATH_SIZE];
 
-	snprintf(path, sizeof(path), "%.3900s/links/%s", kernel->pins, name);
+	fs_path(path, "%s/links/%s", kernel->pins, name);
 	pins_remove_tree(path);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fs.h"
 #include "kernel/internal.h"
 
 /* Maps that outlive a daemon. The np_cut ones are scratch paper of one cut. */
@@ -29,12 +30,12 @@ static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const st
 	bpf_program__set_autoload(skel->progs.np_cut_tcp, features->sock_destroy);
 	bpf_program__set_autoload(skel->progs.np_cut_udp, features->sock_destroy);
 	bpf_object__for_each_map(map, skel->obj) {
-		char path[PATH_MAX];
+		char path[FS_PATH_SIZE];
 		int r;
 
 		if (!map_is_kept(map))
 			continue;
-		snprintf(path, sizeof(path), "%.3900s/maps/%s", kernel->pins, bpf_map__name(map));
+		fs_path(path, "%s/maps/%s", kernel->pins, bpf_map__name(map));
 		r = bpf_map__set_pin_path(map, path);
 		if (r < 0)
 			return r;
@@ -102,11 +103,11 @@ int object_pin(struct kernel *kernel)
 	struct bpf_program *prog;
 
 	bpf_object__for_each_program(prog, kernel->skel->obj) {
-		char path[PATH_MAX];
+		char path[FS_PATH_SIZE];
 
 		if (bpf_program__fd(prog) < 0)
 			continue;
-		snprintf(path, sizeof(path), "%.3900s/progs/%s", kernel->pins, bpf_program__name(prog));
+		fs_path(path, "%s/progs/%s", kernel->pins, bpf_program__name(prog));
 		unlink(path); /* only a name for bpftool: the links hold the programs */
 		if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
 			return -errno;

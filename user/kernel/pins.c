@@ -56,7 +56,7 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 {
 	static const char *const folders[] = { "", "/maps", "/progs", "/links", "/devices" };
 	const char *pin_dir = kernel->config.pin_dir;
-	char path[PATH_MAX];
+	char path[FS_PATH_SIZE];
 	int r;
 
 	if (!strncmp(pin_dir, BPF_FS_DEFAULT "/", strlen(BPF_FS_DEFAULT) + 1) && !is_bpffs(BPF_FS_DEFAULT) &&
@@ -82,10 +82,10 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 	if ((size_t)snprintf(kernel->pins, sizeof(kernel->pins), "%s/v%d", pin_dir, NP_ABI_VERSION) >=
 	    sizeof(kernel->pins) - 128)
 		return -ENAMETOOLONG;
-	snprintf(path, sizeof(path), "%s/links/slice", kernel->pins);
+	fs_path(path, "%s/links/slice", kernel->pins);
 	kernel->took_over = access(path, F_OK) == 0;
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		if ((size_t)snprintf(path, sizeof(path), "%s%s", kernel->pins, folders[i]) >= sizeof(path))
+		if (fs_path(path, "%s%s", kernel->pins, folders[i]) < 0)
 			return -ENAMETOOLONG;
 		if (mkdir(path, 0700) < 0 && errno != EEXIST) {
 			r = -errno;
@@ -114,10 +114,10 @@ void pins_remove_tree(const char *path)
 
 int pins_link_replace(int link_fd, const char *path)
 {
-	char fresh[PATH_MAX];
+	char fresh[FS_PATH_SIZE];
 
 	/* Beside it, then over it: at no moment is the old link unpinned before the new one is pinned. */
-	if ((size_t)snprintf(fresh, sizeof(fresh), "%s-new", path) >= sizeof(fresh))
+	if (fs_path(fresh, "%s-new", path) < 0)
 		return -ENAMETOOLONG;
 	unlink(fresh);
 	if (bpf_obj_pin(link_fd, fresh) < 0)

@@ -14,9 +14,12 @@
 #ifndef TRACEFS_MAGIC
 #define TRACEFS_MAGIC 0x74726163
 #endif
+#ifndef PIDFS_MAGIC
 #define PIDFS_MAGIC 0x50494446 /* 6.9 */
-#define CONFIGFS_KIND 0x62656570
-#define SELINUX_KIND 0xf97cff8c
+#endif
+#ifndef CONFIGFS_MAGIC
+#define CONFIGFS_MAGIC 0x62656570
+#endif
 
 /* File systems whose "regular files" are doors into the kernel. */
 static bool file_is_plain(int fd)
@@ -25,7 +28,7 @@ static bool file_is_plain(int fd)
 		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, PROC_SUPER_MAGIC,    SYSFS_MAGIC,
 		DEBUGFS_MAGIC,	    TRACEFS_MAGIC,	 SECURITYFS_MAGIC,    BPF_FS_MAGIC,
 		NSFS_MAGIC,	    PIDFS_MAGIC,	 ANON_INODE_FS_MAGIC, EFIVARFS_MAGIC,
-		CONFIGFS_KIND,	    SELINUX_KIND,	 BINFMTFS_MAGIC,      PSTOREFS_MAGIC,
+		CONFIGFS_MAGIC,	    SELINUX_MAGIC,	 BINFMTFS_MAGIC,      PSTOREFS_MAGIC,
 	};
 	struct statfs fs;
 
@@ -228,7 +231,7 @@ static void relay_move(struct stdio *stdio, struct relay *relay, short from_even
 		} else if (n < 0 && !again()) {
 			relay_stop(stdio, relay); /* the writer gets EPIPE in turn */
 		}
-	} else if (relay->to >= 0 && to_events & (POLLERR | POLLNVAL)) {
+	} else if (relay->to >= 0 && to_events & (POLLERR | POLLHUP | POLLNVAL)) {
 		relay_stop(stdio, relay);
 	}
 	if (relay->eof && !relay->len && relay->to >= 0)

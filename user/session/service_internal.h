@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the session service. Files: service.c (the service, sessions), live.c (a session's floor and what
- * hangs on it), raise.c (the ratchet: kernel, cut, record), sandboxes.c (make, adopt, remove),
- * box.c (one sandbox in memory and its end), sweep.c, recover.c.
+ * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c (a session
+ * in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory and its end),
+ * sandboxes.c (make, adopt, remove), recover.c.
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -39,7 +39,7 @@ struct live {
 	enum live_status status;
 	struct rung stands;   /* holds from now on, recorded or not */
 	struct rung recorded; /* on disk; for a new session what it starts from */
-	bool dirty;	      /* a record failed: forgetting this would forget a raise */
+	bool dirty;	      /* a new session's level could not be recorded: it must not be forgotten */
 	unsigned pins;	      /* verbs at work: not freed meanwhile */
 	TAILQ_HEAD(, box) boxes;
 	unsigned box_count;
@@ -59,10 +59,12 @@ struct box {
 	TAILQ_ENTRY(box) of_all, of_session, of_care;
 	enum box_stage stage;
 	bool registered; /* the kernel has an entry: pub.mode and pub.generation are its */
+	bool stale;	 /* known from before a restart: it is raised again whatever the tables say */
 	bool recorded;	 /* in the store */
 	bool announced;	 /* an event told of it, so one tells of its end */
 	bool unfinished; /* an adoption that failed half-way: the same call again finishes it */
-	bool dying;	 /* killed, waits to be empty: hidden from the API */
+	bool gone;	 /* its cgroup was found to be gone, rather than removed by us */
+	bool dying;	 /* its end has begun and waits for something: hidden from the API */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool care;	 /* on the list of those that the sweep must not forget */
 };
@@ -75,17 +77,18 @@ struct service {
 	struct table lives, boxes_by_id, boxes_by_cgroup;
 	struct box_list all;  /* in the order they came */
 	struct box_list care; /* dying, behind or uncut */
+	size_t care_count;
 	struct box *cursor;   /* the next that the sweep looks at; NULL: from the start */
 	size_t hidden;	      /* how many are dying */
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
-int failure_set(struct failure *ret, unsigned reason, int err, const char *fmt, ...)
+int service_fail(struct failure *ret, unsigned reason, int err, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-int name_read(const char *text, struct session_name *ret, struct failure *ret_failure);
+int service_name_read(const char *text, struct session_name *ret, struct failure *ret_failure);
 
 /* Fills in the time, the session and the sandbox (each may be NULL) and emits. */
-void event_emit(struct service *service, struct event *event, const struct live *live, const struct box *box);
+void service_emit(struct service *service, struct event *event, const struct live *live, const struct box *box);
 /* A change of a sandbox. */
 void box_event(struct service *service, unsigned reason, const struct box *box, const char *who, const unsigned *cut);
 
@@ -102,7 +105,7 @@ bool rung_equal(const struct rung *a, const struct rung *b);
 bool live_absorb(struct live *live, enum np_mode mode, uint32_t generation);
 
 /* -- raise.c --------------------------------------------------------------- */
-struct request {
+struct raise_request {
 	enum level level;
 	const char *dataset; /* may be NULL, checked */
 	const char *text;
@@ -111,7 +114,7 @@ struct request {
 };
 /* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits what
  * happened, but nothing when nothing did. */
-int live_raise(struct service *service, struct live *live, const struct request *request, struct escalation *ret,
+int live_raise(struct service *service, struct live *live, const struct raise_request *request, struct escalation *ret,
 	       struct failure *ret_failure);
 /* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as tight. */
 int live_settle(struct service *service, struct live *live, const char *who, struct failure *ret_failure);
@@ -130,16 +133,20 @@ int box_new(struct service *service, struct live *live, const char *id, const st
 void box_drop(struct service *service, struct box *box); /* from memory only */
 struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
-bool box_is_behind(const struct box *box);
+bool box_is_behind(const struct box *box); /* has to be raised */
+bool box_is_loose(const struct box *box);  /* has more of a network than its session allows */
 void box_care(struct service *service, struct box *box);     /* puts it on the list when it needs to be there */
 bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
 /*
  * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the kernel's entry,
- * the record, the memory. 0: done, or nothing but bookkeeping is left, which the sweep does. -EBUSY: a made
- * one was killed but is not empty yet, the sweep goes on. Other failures: nothing happened. After 0 the box
- * may be freed.
+ * the record, the memory. 0: done, or only bookkeeping is left, which the sweep does. -EBUSY: a made one was
+ * killed but is not empty yet, and the sweep goes on with it; or processes run in an adopted one, which stays
+ * as it was. Other failures: nothing has changed. After 0 the box
+ * may be freed, and its session with it unless that is pinned. gone: its cgroup does not exist any more.
  */
 int box_end(struct service *service, struct box *box, bool gone, const char *who);
+/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The box may be freed. */
+void box_abandon(struct service *service, struct box *box);
 /* Ends it if it emptied or is gone. The box may be freed. */
 void box_check(struct service *service, struct box *box);
 

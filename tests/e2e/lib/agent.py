@@ -507,7 +507,7 @@ def parse(frame, length):
 
 def is_noise(p):
     """What a kernel says by itself: neighbour discovery, multicast group reports, a bare RST to a stray segment."""
-    if p["ethertype"] == "0806":
+    if p["ethertype"] == "0806" or p.get("proto") == 2:
         return True
     if p.get("proto") == 58 and p.get("type") in (130, 131, 132, 133, 134, 135, 136, 143):
         return True

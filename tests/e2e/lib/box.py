@@ -23,28 +23,27 @@ class Box:
         if user and user != "root":
             words += ["--user", user]
         argv = [*self.world.enter(), *words, "--", *self.world.agent_argv()]
+        before = {s["sandbox"] for s in daemon.api.sandboxes(self.session)}
         self.agent = Agent(argv, daemon.dir / "boxes.log", env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
         try:
             self.hello = self.agent.call("hello")
-            self.info = self._info()
+            new = [s for s in daemon.api.sandboxes(self.session) if s["sandbox"] not in before]
+            assert len(new) == 1, f"one run, one sandbox: {new}"
+            self.info = new[0]
         except BaseException:
             self.agent.close()
             raise
         self.id = self.info["sandbox"]
         self.cgroup = base.pathlib.Path(self.info["cgroup"])
 
-    def _info(self):
-        """The sandbox whose cgroup holds the agent."""
-        where = str(base.cgroup_mount()) + self.hello["cgroup"]
-        for s in self.daemon.api.sandboxes(self.session):
-            if where == s["cgroup"] or where.startswith(s["cgroup"] + "/"):
-                return s
-        raise AssertionError(f"the agent in {where} is in no sandbox of {self.session}")
-
     def __getattr__(self, name):
         if name in ("call", "try_", "payload"):
             return getattr(self.agent, name)
         raise AttributeError(name)
+
+    def pids(self):
+        """Processes of the sandbox, by the numbers of the host."""
+        return base.cgroup_pids(self.cgroup)
 
     def events(self, **params):
         return self.daemon.api.events(session=self.session, **params)

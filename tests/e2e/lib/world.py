@@ -154,7 +154,7 @@ class World:
         self._ip(self.host, f"neigh replace {GATE4} lladdr {MAC_FAR} nud permanent dev {DEV}",
                  f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
                  f"neigh replace {GATE_LINK} lladdr {MAC_FAR} nud permanent dev {DEV}",
-                 f"route add default via {GATE4}", f"-6 route add default via {GATE6}")
+                 f"route add default via {GATE4}", f"route add default via inet6 {GATE6} dev {DEV}")
 
     def _ip(self, ns, *lines):
         p = subprocess.run(["ip", "-n", ns, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True,

@@ -118,10 +118,11 @@ static void test_followers_are_bounded(void **state)
 	assert_null(list.first);
 }
 
-/* Reads all, in pieces of this size, and adds up what came and what was reported lost. Lines must be whole and in order. */
+/* Reads all, in pieces of this size, and adds up what came and what was reported lost. Lines must be whole and in
+ * order. */
 static void read_out(struct event_feed *feed, size_t piece, uint64_t *last, uint64_t *came, uint64_t *lost)
 {
-	static char text[2 * NP_FEED_BYTES];
+	static char text[3 * NP_FEED_BYTES];
 	size_t len = 0, n;
 
 	do {
@@ -205,16 +206,40 @@ static void test_trickle(void **state)
 	event_feed_free(feed);
 }
 
+/* It takes events again when half was read, not before and not only when all was. */
+static void test_resumes_at_half(void **state)
+{
+	static char data[NP_FEED_BYTES];
+	struct event_feed *feed = follow(NULL);
+	size_t len;
+
+	(void)state;
+	for (unsigned seq = 1; seq <= 300; seq++)
+		put_long(seq);
+	len = feed->unread.len;
+	assert_true(feed->skipped > 0);
+	assert_int_equal(event_feed_read(feed, data, len - RESUME_BYTES - 1), len - RESUME_BYTES - 1);
+	put_long(301);
+	assert_int_equal(feed->unread.len, RESUME_BYTES + 1);
+	assert_int_equal(event_feed_read(feed, data, 1), 1);
+	assert_int_equal(event_feed_read(feed, data, 1), 1);
+	assert_int_equal(feed->skipped, 0);
+	len = feed->unread.len;
+	put_long(302);
+	assert_int_equal(feed->unread.len, len + LINE_LEN);
+	event_feed_free(feed);
+}
+
 static void test_report(void **state)
 {
 	struct event_feed *feed = follow("a/1");
+	char data[512] = "";
 
 	(void)state;
 	feed->skipped = UINT32_MAX - 1;
 	put(1, "a/1");
 	put(2, "a/1"); /* the count stays at its end */
 	put(3, "a/2");
-	char data[512] = "";
 	assert_true(event_feed_read(feed, data, sizeof(data)) > 0);
 	assert_non_null(strstr(data, "{\"time\":\"1970-01-01T00:00:02.000000Z\",\"kind\":\"change\",\"reason\":\"lost\""));
 	assert_non_null(strstr(data, "\"session\":\"a/1\",\"suppressed\":4294967295,"));
@@ -266,6 +291,7 @@ int main(void)
 		cmocka_unit_test(test_followers_are_bounded),
 		cmocka_unit_test(test_slow_reader),
 		cmocka_unit_test(test_trickle),
+		cmocka_unit_test(test_resumes_at_half),
 		cmocka_unit_test(test_report),
 		cmocka_unit_test(test_detached),
 		cmocka_unit_test(test_freed_while_woken),

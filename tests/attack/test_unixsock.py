@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unix sockets of the host are deputies with the host's network: a sandbox reaches its own and no other."""
+import os
+import pathlib
+import secrets
+import shutil
+import socket
+
+import pytest
+
+from lib import base
+from lib.box import Adopted, Box
+
+MODES = ["FULL", "PROXIED", "NONE"]
+TRANSPORTS = {"stream": socket.SOCK_STREAM, "dgram": socket.SOCK_DGRAM, "seqpacket": socket.SOCK_SEQPACKET}
+TRICKS = ["symlink", "relative", "dotted", "own_name_then_symlink", "own_name_elsewhere", "own_directory_renamed",
+          "proc_fd"]
+
+
+@pytest.fixture(scope="module")
+def places(world):
+    """Host sockets: in /tmp, elsewhere, and abstract ones."""
+    made = {}
+    folders = {"tmp": base.tempdir("unix"), "elsewhere": pathlib.Path("/var/lib") / base.unique("unix")}
+    folders["elsewhere"].mkdir(mode=0o755)
+    tag = secrets.token_hex(4)
+    for transport in TRANSPORTS:
+        for where in ("tmp", "elsewhere", "abstract"):
+            name = f"@np-test-{transport}-{tag}" if where == "abstract" else str(folders[where] / transport)
+            keep = f"unix-{where}-{transport}"
+            world.outside.call("listen", keep=keep, family="unix", addr=name, kind=transport)
+            made[where, transport] = (keep, name)
+    yield made
+    for keep, _ in made.values():
+        world.outside.call("close", keep=keep)
+    for folder in folders.values():
+        shutil.rmtree(folder)
+    base.drop_tempdir(folders["tmp"])
+
+
+@pytest.fixture(scope="module")
+def scratch():
+    """A directory that everybody may write to, as /tmp is."""
+    path = base.tempdir("scratch")
+    path.chmod(0o1777)
+    yield str(path)
+    base.drop_tempdir(path)
+
+
+def seen(world, keep):
+    return len(world.outside.call("records", keep=keep)["records"])
+
+
+WHERE = [(w, t) for w in ("tmp", "elsewhere", "abstract") for t in TRANSPORTS]
+
+
+@pytest.mark.parametrize("where,transport", WHERE)
+def test_control(world, places, where, transport):
+    keep, name = places[where, transport]
+    before = seen(world, keep)
+    for near in (world.outside, world.outside_user):
+        assert near.try_("dial", family="unix", addr=name, kind=transport, data="x") == "ok"
+    if transport == "dgram":
+        assert world.outside.try_("sendto", family="unix", addr=name, data="x") == "ok"
+    assert base.eventually(lambda: seen(world, keep) > before)
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+@pytest.mark.parametrize("user", ["root", "nobody"])
+@pytest.mark.parametrize("mode", MODES)
+def test_host_sockets_are_closed(world, pool, places, mode, user, kind):
+    box = pool(mode, user, kind)
+    for (where, transport), (keep, name) in places.items():
+        before = seen(world, keep)
+        assert box.try_("dial", family="unix", addr=name, kind=transport, data="x") != "ok", (where, transport)
+        if transport == "dgram":
+            assert box.try_("sendto", family="unix", addr=name, data="x") != "ok"
+        assert seen(world, keep) == before, (where, transport)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("trick", TRICKS)
+def test_control_of_the_tricks(world, places, scratch, trick, transport):
+    keep, name = places["tmp", transport]
+    before = seen(world, keep)
+    _, answer = world.outside.payload("unixs", trick, target=name, scratch=scratch, kind=int(TRANSPORTS[transport]), mark="x")
+    assert answer == {"talk": "ok"}
+    assert base.eventually(lambda: seen(world, keep) > before)
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("trick", TRICKS)
+def test_tricks_with_names(world, pool, places, scratch, trick, transport, kind):
+    for where in ("tmp", "elsewhere"):
+        keep, name = places[where, transport]
+        before = seen(world, keep)
+        status, answer = pool("NONE", kind=kind).payload("unixs", trick, target=name, scratch=scratch,
+                                                         kind=int(TRANSPORTS[transport]), mark="x")
+        assert answer is not None and answer.get("talk") != "ok", (where, answer)
+        assert seen(world, keep) == before, where
+
+
+def test_no_descriptor_is_passed_out(world, pool, places, scratch):
+    keep, name = places["tmp", "dgram"]
+    before = seen(world, keep)
+    args = dict(target=name, scratch=scratch, kind=2, mark="x")
+    assert world.outside.payload("unixs", "passed_descriptor", **args)[1]["talk"] == "ok"
+    assert base.eventually(lambda: seen(world, keep) == before + 1)
+    for mode in MODES:
+        assert pool(mode).payload("unixs", "passed_descriptor", **args)[1]["talk"] != "ok"
+    assert seen(world, keep) == before + 1
+
+
+@pytest.mark.parametrize("other", MODES)
+def test_other_sandboxes_sockets_are_closed(pool, boxes, scratch, other):
+    target = boxes(other)
+    tag = secrets.token_hex(4)
+    names = {t: (os.path.join(scratch, f"{t}{tag}"), f"@np-test-{t}-{tag}") for t in TRANSPORTS}
+    for transport, (path, abstract) in names.items():
+        target.call("listen", keep=path, family="unix", addr=path, kind=transport)
+        target.call("listen", keep=abstract, family="unix", addr=abstract, kind=transport)
+    for mode in MODES:
+        for transport, pair in names.items():
+            for name in pair:
+                assert pool(mode).try_("dial", family="unix", addr=name, kind=transport, data="x") != "ok"
+    assert target.call("records")["records"] == []
+    for path, _ in names.values():
+        os.unlink(path)
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+@pytest.mark.parametrize("user", ["root", "nobody"])
+@pytest.mark.parametrize("mode", MODES)
+def test_own_sockets_work(pool, scratch, mode, user, kind):
+    status, answer = pool(mode, user, kind).payload("unixs", "own_use", scratch=scratch, tag=secrets.token_hex(4))
+    assert status == 0 and set(answer.values()) == {"ok"}, answer
+
+
+def test_own_socket_with_many_neighbours(world, pool, scratch):
+    """The table of unix sockets has a bounded walk: a crowd of the host's sockets must not hide one's own,
+    nor let a foreign one through."""
+    code = ("import socket,sys\n"
+            "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))\n"
+            "keep = []\n"
+            "for i in range(3000):\n"
+            "    s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind('\\0np-test-crowd-%d-' % i + sys.argv[1]); keep.append(s)\n"
+            "print('up', flush=True); sys.stdin.read()\n")
+    import subprocess
+    crowd = base.popen([*world.enter(), base.PYTHON, "-c", code, secrets.token_hex(4)], stdin=subprocess.PIPE,
+                       stdout=subprocess.PIPE)
+    try:
+        assert crowd.stdout.readline() == b"up\n"
+        _, answer = pool("NONE").payload("unixs", "own_use", scratch=scratch, tag=secrets.token_hex(4))
+        assert set(answer.values()) == {"ok"}, answer
+    finally:
+        crowd.stdin.close()
+        base.reap(crowd)
+
+
+def test_refusal_is_an_event(daemon, boxes, places):
+    box = boxes("FULL")
+    keep, name = places["tmp", "stream"]
+    _, abstract = places["abstract", "stream"]
+    assert box.try_("dial", family="unix", addr=name) != "ok"
+    event = box.refusals("foreign_unix")[0]
+    assert event["hook"] == "unix_connect" and name.startswith(event["address"].rstrip(".…")[:30])
+    keep, name = places["tmp", "dgram"]
+    assert box.try_("sendto", family="unix", addr=name, data="x") != "ok"
+    assert base.eventually(lambda: [e for e in box.events() if e.get("hook") == "unix_sendmsg"])

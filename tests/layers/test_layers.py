@@ -1,0 +1,60 @@
+"""The architecture, enforced: a forbidden #include fails here."""
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+LIBRARIES = ("bpf/", "yaml.h", "sqlite3.h", "seccomp.h", "microhttpd.h", "jansson.h", "openssl/", "nghttp2/")
+
+
+def table():
+    rows = {}
+    for line in (Path(__file__).parent / "layers.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if not line:
+            continue
+        left, _, right = line.partition("|")
+        folder, *uses = left.split()
+        rows[folder] = (uses, right.split())
+    return rows
+
+
+def violations(rows, folder, text):
+    uses, libraries = rows[folder]
+    for mark, name in INCLUDE.findall(text):
+        if mark == "<":
+            known = next((lib for lib in LIBRARIES if name.startswith(lib)), None)
+            if known and known not in libraries:
+                yield name
+            continue
+        top = name.split("/")[0]
+        if "/" not in name or top == folder:
+            continue  # include/, or a neighbour
+        if top not in uses and name not in uses:
+            yield name
+
+
+def test_every_folder_is_in_the_table():
+    assert {p.name for p in (ROOT / "user").iterdir() if p.is_dir()} <= set(table())
+
+
+def test_includes_keep_to_the_table():
+    rows = table()
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "user").rglob("*.[ch]"))
+        for name in violations(rows, path.parent.name, path.read_text())
+    ]
+    assert wrong == []
+
+
+def test_the_decisions_of_the_gate_are_pure():
+    text = (ROOT / "bpf" / "gate.bpf.h").read_text()
+    assert "bpf_map_" not in text and "ctx" not in re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+
+
+def test_a_forbidden_include_is_seen():
+    rows = table()
+    assert list(violations(rows, "base", '#include "kernel/kernel.h"\n')) == ["kernel/kernel.h"]
+    assert list(violations(rows, "cli", "#include <bpf/libbpf.h>\n")) == ["bpf/libbpf.h"]
+    assert list(violations(rows, "kernel", '#include "session/service.h"\n')) == ["session/service.h"]

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/api.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "cli/output.h"
+
+#define PATH_BYTES 4096 /* of a request: the longest names, every byte escaped */
+
+void api_answer_free(struct api_answer *answer)
+{
+	free(answer->text);
+	json_decref(answer->json);
+	*answer = (struct api_answer){ 0 };
+}
+
+int api_unreachable(const struct cli *cli, const char *subject, int error)
+{
+	char detail[512];
+
+	if (error == -EACCES || error == -EPERM) {
+		snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
+		complain(subject, NP_R_NOT_PERMITTED, detail);
+		return CLI_REFUSED;
+	}
+	if (error == -E2BIG || error == -ENOMEM) {
+		complain(subject, NP_R_FAILED, "the daemon's answer is larger than netpawl takes");
+		return CLI_REFUSED;
+	}
+	snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
+	complain(subject, NP_R_NO_DAEMON, detail);
+	return CLI_NO_DAEMON;
+}
+
+int api_refused(const char *subject, int status, const char *text)
+{
+	_json_ json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	const char *token = member_text(json, "error"), *sentence = member_text(json, "message");
+	char detail[64];
+
+	if (token && sentence) {
+		complain_text(subject, sentence, token, member_text(json, "detail"));
+	} else {
+		snprintf(detail, sizeof(detail), "the daemon answered HTTP %d without a reason", status);
+		complain(subject, NP_R_FAILED, detail);
+	}
+	return CLI_REFUSED;
+}
+
+int api_call(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
+	     struct api_answer *ret)
+{
+	_json_ json_t *owned = body;
+	_free_ char *request = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	int err;
+
+	*ret = (struct api_answer){ 0 };
+	if (owned && !request)
+		return complain(subject, NP_R_FAILED, strerror(ENOMEM)), CLI_REFUSED;
+	err = client_call(cli->socket, method, path, request, &answer);
+	if (err < 0)
+		return api_unreachable(cli, subject, err);
+	ret->status = answer.status;
+	ret->text = buf_take(&answer.body);
+	if (!ret->text)
+		return complain(subject, NP_R_FAILED, strerror(ENOMEM)), CLI_REFUSED;
+	if (answer.status < 200 || answer.status > 299)
+		return api_refused(subject, answer.status, ret->text);
+	ret->json = json_loads(ret->text, JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_object(ret->json)) {
+		complain(subject, NP_R_FAILED, "the daemon's answer is not a JSON object");
+		return CLI_REFUSED;
+	}
+	return CLI_OK;
+}
+
+int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
+	     void (*print)(const json_t *answer))
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(cli, subject, method, path, body, &answer);
+
+	if (cli->json && answer.text)
+		printf("%s%s", answer.text, strchr(answer.text, '\n') ? "" : "\n");
+	else if (code == CLI_OK)
+		print(answer.json);
+	return code;
+}
+
+void api_escape(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (isalnum((unsigned char)*text) || strchr("-._~/", *text))
+			buf_append(out, text, 1);
+		else
+			buf_printf(out, "%%%02X", (unsigned char)*text);
+	}
+}
+
+/* The daemon knows what a name may be made of; here it only has to be two words, to fit into the path. */
+char *api_session_path(const char *session, const char *suffix)
+{
+	const char *slash = strchr(session, '/');
+	struct buf path = BUF_INIT(PATH_BYTES);
+	char *text;
+
+	if (!slash || slash == session || !slash[1] || strchr(slash + 1, '/')) {
+		complain(session, NP_R_BAD_NAME, "a session is written USER/SESSION");
+		return NULL;
+	}
+	buf_puts(&path, "/v1/sessions/");
+	api_escape(&path, session);
+	buf_puts(&path, suffix);
+	text = buf_take(&path);
+	if (!text)
+		complain(NULL, NP_R_BAD_NAME, "the session's name is too long");
+	buf_free(&path);
+	return text;
+}

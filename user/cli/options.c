@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "cli/output.h"
+
+#define OPTIONS_MAX 16 /* options of one subcommand, the common ones included */
+
+int usage_error(const char *command, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	output_clean_line(stderr, "netpawl: %s%s%s; see netpawl %s%s--help", command ? command : "",
+			  command ? ": " : "", text, command ? command : "", command ? " " : "");
+	return CLI_USAGE;
+}
+
+/* getopt_long() has left the loop's trace in optind and optopt. */
+static int option_wrong(const struct options *options, char **argv, bool missing)
+{
+	const char *word = argv[optind - 1];
+
+	if (missing)
+		return usage_error(options->command, "option '%s' needs a value", word);
+	if (optopt && strncmp(word, "--", 2) != 0)
+		return usage_error(options->command, "unknown option '-%c'", optopt);
+	if (strncmp(word, "--", 2) == 0 && strchr(word, '=') && optopt)
+		return usage_error(options->command, "option '%s' takes no value", word);
+	return usage_error(options->command, "unknown option '%s'", word);
+}
+
+static void option_apply(const struct option_spec *spec, const char *value)
+{
+	if (spec->flag)
+		*spec->flag = true;
+	else
+		*spec->value = value;
+}
+
+int options_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next)
+{
+	bool help = false;
+	struct option_spec specs[OPTIONS_MAX] = {
+		{ "help", .flag = &help },
+		{ "json", .flag = &cli->json },
+		{ "socket", .value = &cli->socket },
+	};
+	struct option table[OPTIONS_MAX + 1] = { 0 };
+	size_t n = 3;
+	int c, index = 0;
+
+	for (size_t i = 0; i < options->count && n < OPTIONS_MAX; i++)
+		specs[n++] = options->specs[i];
+	for (size_t i = 0; i < n; i++)
+		table[i] = (struct option){ specs[i].name, specs[i].flag ? no_argument : required_argument,
+					    NULL, 1 };
+	optind = 0; /* GNU: forget the scan before, which was of netpawl's own options */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, options->until_operand ? "+:h" : ":h", table, &index)) != -1) {
+		if (c == 'h')
+			help = true;
+		else if (c == 1)
+			option_apply(&specs[index], optarg);
+		else
+			return option_wrong(options, argv, c == ':');
+	}
+	if (help) {
+		options->help(stdout);
+		return output_finish(CLI_OK);
+	}
+	*ret_next = optind;
+	return OPTIONS_GO_ON;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options by table: each subcommand names its own, --socket, --json and --help come with them. */
+#ifndef NP_CLI_OPTIONS_H
+#define NP_CLI_OPTIONS_H
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+#define OPTIONS_COMMON                                                                             \
+	"  --socket PATH    the daemon's control socket (else $NETPAWL_SOCKET, else\n"             \
+	"                   " CLI_SOCKET ")\n"                                                     \
+	"  --json           print JSON instead of text\n"                                          \
+	"  --help           print this text\n"
+
+/* One of value and flag is set. */
+struct option_spec {
+	const char *name;
+	const char **value;
+	bool *flag;
+};
+
+struct options {
+	const char *command; /* NULL for netpawl itself */
+	void (*help)(FILE *to);
+	const struct option_spec *specs;
+	size_t count;
+	bool until_operand; /* stop at the first word that is no option: the rest is a command line */
+};
+
+#define OPTIONS_GO_ON (-1)
+
+/* OPTIONS_GO_ON, with the index of the first operand in *ret_next; else the exit code to leave with, all said.
+ * Operands are moved behind the options unless until_operand. */
+int options_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next);
+
+/* "netpawl: COMMAND: message; see netpawl COMMAND --help". Returns CLI_USAGE. */
+int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

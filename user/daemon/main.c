@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Wiring: which part is given to which. A decision found here is in the wrong place. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "control/server.h"
+#include "daemon/options.h"
+#include "daemon/translate.h"
+#include "events/flood.h"
+#include "events/log.h"
+#include "kernel/kernel.h"
+#include "policy/policy.h"
+#include "session/service.h"
+
+struct daemon {
+	struct options options;
+	struct policy policy;
+	struct loop *loop;
+	struct store *store;
+	struct kernel *kernel;
+	struct service *service;
+	struct event_log *events;
+	struct flood *flood;
+	struct server *server;
+	int run_lock, state_lock;
+};
+
+/* -- what happens ------------------------------------------------------------- */
+
+static void emit(void *data, struct event *event)
+{
+	struct daemon *d = data;
+
+	if (!event->wall_us)
+		event->wall_us = loop_wall_us();
+	event_log_put(d->events, event);
+}
+
+static void on_kernel_event(void *data, const struct np_event *raw)
+{
+	struct daemon *d = data;
+	struct translated t;
+	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
+
+	translate_event(raw, sandbox, loop_now_ns(), loop_wall_us(), &t);
+	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
+	event_log_put(d->events, &t.event);
+}
+
+static void on_cgroup(void *data, uint64_t cgroup_id)
+{
+	struct daemon *d = data;
+
+	if (d->service)
+		service_sandbox_changed(d->service, cgroup_id);
+}
+
+static int flood_total(void *data, uint64_t cgroup_id, uint64_t *ret_total)
+{
+	struct daemon *d = data;
+	struct np_meter meter;
+	int r = kernel_meter(d->kernel, cgroup_id, &meter);
+
+	if (r == 0)
+		*ret_total = meter.suppressed;
+	return r;
+}
+
+static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
+{
+	struct daemon *d = data;
+	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
+	struct event event = { .reason = NP_R_SUPPRESSED, .suppressed = suppressed, .who = "daemon" };
+
+	if (sandbox) {
+		event.session = sandbox->session.text;
+		event.sandbox = sandbox->id;
+		event.mode = sandbox->mode;
+	}
+	emit(d, &event);
+}
+
+/* What a predecessor's log has already told is not news. */
+static int flood_start(void *data, const struct gate_box *box)
+{
+	struct daemon *d = data;
+	uint64_t total = 0;
+
+	if (flood_total(d, box->cgroup_id, &total) == 0 && total)
+		flood_note(d->flood, box->cgroup_id, total);
+	return 0;
+}
+
+static void on_second(void *data)
+{
+	struct daemon *d = data;
+
+	service_sweep(d->service);
+	flood_sweep(d->flood, flood_total, flood_report, d);
+	event_log_flush(d->events);
+}
+
+static void on_signal(void *data, int signo)
+{
+	struct daemon *d = data;
+
+	if (signo == SIGHUP) {
+		log_warning("SIGHUP: this version reads its policy at the start only");
+		return;
+	}
+	log_info("stopping; the gate stays in the kernel");
+	loop_stop(d->loop);
+}
+
+static bool peer_is_sandboxed(void *data, pid_t pid)
+{
+	struct daemon *d = data;
+
+	return kernel_is_sandboxed(d->kernel, pid);
+}
+
+static void describe(void *data, struct buf *out)
+{
+	struct daemon *d = data;
+	struct event_log_stats stats;
+	struct stat netns;
+
+	event_log_stats(d->events, &stats);
+	if (stat("/proc/self/ns/net", &netns) == 0)
+		buf_printf(out, "\"netns\":\"%llu\",", (unsigned long long)netns.st_ino);
+	buf_printf(out, "\"policy\":\"%s\",\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
+		   d->options.policy ? "file" : "default", (unsigned long long)stats.written,
+		   (unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
+	kernel_describe(d->kernel, out);
+}
+
+/* -- start ---------------------------------------------------------------------- */
+
+static int lock_take(const char *dir, int *ret_fd)
+{
+	char path[FS_PATH_SIZE], pid[32];
+	_close_ int fd = -1;
+	_free_ char *holder = NULL;
+	int r = fs_mkdir_all(dir, 0750);
+
+	if (r == 0)
+		r = fs_path(path, "%s/lock", dir);
+	if (r < 0) {
+		log_error("%s: %s", dir, strerror(-r));
+		return r;
+	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = -errno;
+		if (r == -EWOULDBLOCK && fs_read_at(AT_FDCWD, path, 64, &holder) == 0)
+			log_error("%s: in use by another netpawld, pid %s", dir, holder);
+		else
+			log_error("%s: %s", path, strerror(-r));
+		return r;
+	}
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, strlen(pid), 0) < 0)
+		log_warning("%s: %s", path, strerror(errno)); /* only a name for the next one's message */
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
+static int policy_open(struct daemon *d)
+{
+	_free_ char *text = NULL;
+	char problem[512];
+	int r;
+
+	policy_default(&d->policy);
+	if (!d->options.policy)
+		return 0;
+	r = fs_read_at(AT_FDCWD, d->options.policy, NP_POLICY_BYTES, &text);
+	if (r < 0) {
+		log_error("%s: %s", d->options.policy, strerror(-r));
+		return r;
+	}
+	r = policy_parse(d->options.policy, text, strlen(text), &d->policy, problem);
+	if (r < 0)
+		log_error("%s", problem);
+	return r;
+}
+
+static int kernel_start(struct daemon *d)
+{
+	struct host_port ports[NP_HOST_PORTS_MAX + 1];
+	struct kernel_config config = {
+		.pin_dir = d->options.pin_dir,
+		.slice = d->options.cgroup,
+		.host_ports = ports,
+		.loop = d->loop,
+		.on_event = on_kernel_event,
+		.on_cgroup = on_cgroup,
+		.data = d,
+	};
+	char problem[512];
+	int r;
+
+	config.n_host_ports = policy_host_ports(&d->policy, ports);
+	r = kernel_open(&config, &d->kernel, problem);
+	if (r < 0)
+		log_error("%s", problem);
+	return r;
+}
+
+static int service_start(struct daemon *d)
+{
+	struct service_config config = {
+		.store = d->store,
+		.gate = kernel_gate(d->kernel),
+		.wall_us = loop_wall_us,
+		.now_ns = loop_now_ns,
+		.emit = emit,
+		.emit_data = d,
+	};
+	struct failure failure = { 0 };
+	int r;
+
+	memcpy(config.modes.of, d->policy.modes, sizeof(config.modes.of));
+	r = service_new(&config, &d->service);
+	if (r == 0)
+		r = service_recover(d->service, &failure);
+	if (r < 0)
+		log_error("cannot join the record with the kernel: %s",
+			  failure.text[0] ? failure.text : strerror(-r));
+	if (r == 0)
+		r = config.gate.each(config.gate.ctx, flood_start, d);
+	return r;
+}
+
+static int state_start(struct daemon *d)
+{
+	char path[FS_PATH_SIZE];
+	int r = fs_path(path, "%s/sessions.db", d->options.state_dir);
+
+	if (r == 0)
+		r = store_open(path, &d->store);
+	if (r < 0) {
+		log_error("%s/sessions.db: %s", d->options.state_dir,
+			  r == -EPROTO ? "made by a version that this one does not know" : strerror(-r));
+		return r;
+	}
+	r = fs_path(path, "%s/events", d->options.state_dir);
+	if (r == 0)
+		r = fs_mkdir_all(path, 0750);
+	if (r == 0)
+		r = event_log_open(path, &d->events);
+	if (r == 0)
+		r = flood_new(&d->flood);
+	if (r < 0)
+		log_error("%s/events: %s", d->options.state_dir, strerror(-r));
+	return r;
+}
+
+static int server_start(struct daemon *d)
+{
+	char path[FS_PATH_SIZE];
+	struct server_config config = {
+		.loop = d->loop,
+		.service = d->service,
+		.events = d->events,
+		.socket_path = path,
+		.peer_is_sandboxed = peer_is_sandboxed,
+		.health = describe,
+		.data = d,
+	};
+	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
+
+	if (r == 0)
+		r = server_new(&config, &d->server);
+	if (r < 0)
+		log_error("%s/control.sock: %s", d->options.run_dir, strerror(-r));
+	return r;
+}
+
+/* Tells a service manager that asked for it (sd_notify's protocol: one datagram). */
+static void notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_close_ int fd = -1;
+	size_t len = path ? strlen(path) : 0;
+
+	if (!len || len >= sizeof(address.sun_path))
+		return;
+	memcpy(address.sun_path, path, len);
+	if (path[0] == '@')
+		address.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
+			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+		log_warning("NOTIFY_SOCKET: %s", strerror(errno));
+}
+
+static int daemon_start(struct daemon *d)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
+	int r = policy_open(d);
+
+	if (r == 0)
+		r = lock_take(d->options.run_dir, &d->run_lock);
+	if (r == 0)
+		r = lock_take(d->options.state_dir, &d->state_lock);
+	if (r == 0)
+		r = loop_new(&d->loop);
+	if (r == 0)
+		r = state_start(d);
+	if (r == 0)
+		r = kernel_start(d);
+	if (r == 0)
+		r = service_start(d);
+	if (r == 0)
+		r = loop_signals(d->loop, signals, on_signal, d);
+	if (r == 0)
+		r = loop_every(d->loop, 1000, on_second, d);
+	if (r == 0)
+		r = server_start(d);
+	return r;
+}
+
+static int daemon_run(struct daemon *d)
+{
+	struct event ready = { .reason = NP_R_DAEMON_READY, .who = "daemon" };
+	struct event stopped = { .reason = NP_R_DAEMON_STOPPED, .who = "daemon" };
+	int r = daemon_start(d);
+
+	if (r < 0)
+		return r;
+	if (kernel_took_over(d->kernel))
+		emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
+	emit(d, &ready);
+	log_info("ready: %s/control.sock", d->options.run_dir);
+	notify("READY=1");
+	r = loop_run(d->loop);
+	notify("STOPPING=1");
+	emit(d, &stopped);
+	return r;
+}
+
+static void daemon_free(struct daemon *d)
+{
+	server_free(d->server);
+	service_free(d->service);
+	loop_free(d->loop);
+	kernel_close(d->kernel);
+	flood_free(d->flood);
+	event_log_close(d->events);
+	store_close(d->store);
+	cleanup_close(&d->run_lock);
+	cleanup_close(&d->state_lock);
+}
+
+static int uninstall(struct daemon *d)
+{
+	char problem[512] = "";
+	int r = lock_take(d->options.run_dir, &d->run_lock);
+
+	if (r < 0)
+		return r;
+	r = kernel_uninstall(d->options.pin_dir, d->options.cgroup, problem);
+	if (r < 0)
+		log_error("%s", problem[0] ? problem : strerror(-r));
+	else
+		log_info("the gate is gone; the record of sessions stays in %s", d->options.state_dir);
+	return r;
+}
+
+static int probe(void)
+{
+	_buf_ struct buf out = BUF_INIT(64u << 10);
+
+	kernel_probe(&out);
+	printf("{\"features\":%s}\n", out.data ? out.data : "[]");
+	return buf_error(&out);
+}
+
+int main(int argc, char **argv)
+{
+	struct daemon d = { .run_lock = -1, .state_lock = -1 };
+	int r = options_parse(argc, argv, &d.options);
+
+	if (r)
+		return r - 1;
+	log_setup("netpawld", d.options.verbose ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO);
+	signal(SIGPIPE, SIG_IGN);
+	umask(027);
+	if (geteuid() != 0) {
+		log_error("needs root");
+		return 1;
+	}
+	switch (d.options.action) {
+	case ACTION_PROBE:
+		r = probe();
+		break;
+	case ACTION_UNINSTALL:
+		r = uninstall(&d);
+		break;
+	case ACTION_RUN:
+		r = daemon_run(&d);
+		break;
+	}
+	daemon_free(&d);
+	return r < 0;
+}

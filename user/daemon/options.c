@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] =
+	"Usage: netpawld [OPTION]...\n"
+	"Hold the network of sandboxes in the kernel: raise it, never lower it.\n"
+	"\n"
+	"  --policy FILE     policy file (default: embedded, see policies/default.yaml)\n"
+	"  --run-dir DIR     control.sock lives here (default: /run/netpawl)\n"
+	"  --state-dir DIR   sessions and events, kept for ever (default: /var/lib/netpawl)\n"
+	"  --pin-dir DIR     the gate's maps, programs and links, on a bpf file system\n"
+	"                    (default: /sys/fs/bpf/netpawl)\n"
+	"  --cgroup NAME     netpawl's slice below the cgroup v2 mount (default: netpawl.slice)\n"
+	"  --uninstall       end the sandboxes of the slice, take the gate away and exit;\n"
+	"                    the record of sessions stays\n"
+	"  --probe           print what this kernel can do, as JSON, and exit\n"
+	"  --verbose         say more\n"
+	"  --help, --version\n"
+	"\n"
+	"Runs in the foreground, as root. SIGTERM ends it cleanly; the gate goes on enforcing without it,\n"
+	"and the next netpawld with the same directories takes it over. Daemons with different\n"
+	"directories and cgroups run side by side.\n"
+	"\n"
+	"Exit codes: 0 ended by a signal or done; 1 could not start or failed; 2 wrong usage.\n"
+	"\n"
+	"Example: netpawld --run-dir /tmp/np --state-dir /tmp/np/state --pin-dir /sys/fs/bpf/np --cgroup np.slice\n";
+
+/* A name below the mount: no way up, no absolute path. */
+static bool cgroup_name_ok(const char *name)
+{
+	return *name && *name != '/' && !strstr(name, "..") && !strstr(name, "//") && strlen(name) < 256 &&
+	       name[strlen(name) - 1] != '/';
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+	enum { POLICY = 256, RUN_DIR, STATE_DIR, PIN_DIR, CGROUP, UNINSTALL, PROBE, VERBOSE, HELP, VERSION };
+	static const struct option table[] = {
+		{ "policy", required_argument, NULL, POLICY },	{ "run-dir", required_argument, NULL, RUN_DIR },
+		{ "state-dir", required_argument, NULL, STATE_DIR }, { "pin-dir", required_argument, NULL, PIN_DIR },
+		{ "cgroup", required_argument, NULL, CGROUP },	{ "uninstall", no_argument, NULL, UNINSTALL },
+		{ "probe", no_argument, NULL, PROBE },		{ "verbose", no_argument, NULL, VERBOSE },
+		{ "help", no_argument, NULL, HELP },		{ "version", no_argument, NULL, VERSION },
+		{ 0 },
+	};
+	struct options o = {
+		.run_dir = "/run/netpawl",
+		.state_dir = "/var/lib/netpawl",
+		.pin_dir = "/sys/fs/bpf/netpawl",
+		.cgroup = "netpawl.slice",
+	};
+
+	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+		switch (c) {
+		case POLICY:
+			o.policy = optarg;
+			break;
+		case RUN_DIR:
+			o.run_dir = optarg;
+			break;
+		case STATE_DIR:
+			o.state_dir = optarg;
+			break;
+		case PIN_DIR:
+			o.pin_dir = optarg;
+			break;
+		case CGROUP:
+			o.cgroup = optarg;
+			break;
+		case UNINSTALL:
+			o.action = ACTION_UNINSTALL;
+			break;
+		case PROBE:
+			o.action = ACTION_PROBE;
+			break;
+		case VERBOSE:
+			o.verbose = true;
+			break;
+		case HELP:
+			fputs(help, stdout);
+			return 1;
+		case VERSION:
+			puts("netpawld " NETPAWL_VERSION);
+			return 1;
+		default:
+			fputs("Try netpawld --help.\n", stderr);
+			return 3;
+		}
+	}
+	if (optind < argc) {
+		fprintf(stderr, "netpawld: unexpected argument: %s\nTry netpawld --help.\n", argv[optind]);
+		return 3;
+	}
+	if (!cgroup_name_ok(o.cgroup)) {
+		fprintf(stderr, "netpawld: --cgroup: not a name below the cgroup mount: %s\n", o.cgroup);
+		return 3;
+	}
+	*ret = o;
+	return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawld's command line. */
+#ifndef NP_DAEMON_OPTIONS_H
+#define NP_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+
+enum action { ACTION_RUN, ACTION_UNINSTALL, ACTION_PROBE };
+
+struct options {
+	enum action action;
+	const char *policy; /* NULL: the embedded defaults */
+	const char *run_dir;
+	const char *state_dir;
+	const char *pin_dir;
+	const char *cgroup;
+	bool verbose;
+};
+
+/* 0 to go on; otherwise the exit code plus one, everything having been said. */
+int options_parse(int argc, char **argv, struct options *ret);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/translate.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+static void translate_unix(const struct np_event *raw, char *text, size_t size)
+{
+	size_t len = raw->unix_len < sizeof(raw->unix_path) ? raw->unix_len : sizeof(raw->unix_path);
+
+	if (len >= size)
+		len = size - 1;
+	memcpy(text, raw->unix_path, len);
+	text[len] = '\0';
+	if (len && !text[0])
+		text[0] = '@'; /* how people write an abstract name */
+}
+
+void translate_event(const struct np_event *raw, const struct sandbox *sandbox, uint64_t now_ns, uint64_t wall_us,
+		     struct translated *ret)
+{
+	static const struct np_addr none;
+
+	*ret = (struct translated){ 0 };
+	memcpy(ret->comm, raw->comm, sizeof(raw->comm));
+	if (raw->family == AF_UNIX)
+		translate_unix(raw, ret->address, sizeof(ret->address));
+	else if (memcmp(&raw->addr, &none, sizeof(none)) != 0)
+		addr_format(&raw->addr, ret->address);
+	ret->event = (struct event){
+		.wall_us = wall_us - (now_ns > raw->time_ns ? (now_ns - raw->time_ns) / 1000 : 0),
+		.reason = raw->reason,
+		.session = sandbox ? sandbox->session.text : NULL,
+		.sandbox = sandbox ? sandbox->id : NULL,
+		.mode = raw->mode,
+		.generation = raw->generation,
+		.hook = raw->hook,
+		.protocol = raw->protocol,
+		.address = ret->address[0] ? ret->address : NULL,
+		.port = raw->port,
+		.pid = raw->pid,
+		.uid = raw->uid,
+		.comm = ret->comm[0] ? ret->comm : NULL,
+	};
+}
+
+size_t policy_host_ports(const struct policy *policy, struct host_port *ports)
+{
+	bool resolver_listed = false;
+	size_t n = 0;
+
+	for (size_t i = 0; i < policy->n_host_loopback; i++) {
+		ports[n++] = (struct host_port){ policy->host_loopback[i], 1 << NP_FULL | 1 << NP_PROXIED };
+		resolver_listed |= policy->host_loopback[i] == 53;
+	}
+	/* FULL without a resolver would be FULL in name only, and many hosts have theirs on loopback. */
+	if (!resolver_listed)
+		ports[n++] = (struct host_port){ 53, 1 << NP_FULL };
+	return n;
+}

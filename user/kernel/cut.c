@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cutting what is open: by the gate's own iterators (bpf_sock_destroy), or by
+ * SOCK_DESTROY where the kernel does not have that. Called after the raise.
+ */
+#include <errno.h>
+#include <linux/inet_diag.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernel/diag.h"
+#include "kernel/internal.h"
+
+/* A connect() that passed the socket layer just before the raise may enter the table behind the iterator's
+ * back. Its packets do not pass, so another round only spares its caller the wait. */
+#define ROUNDS_MAX 3
+#define DRAIN_STEP_US 200
+
+int cut_open(struct kernel *kernel)
+{
+	if (!kernel->features.sock_destroy)
+		return 0;
+	kernel->cut_tcp = bpf_program__attach_iter(kernel->skel->progs.np_cut_tcp, NULL);
+	kernel->cut_udp = bpf_program__attach_iter(kernel->skel->progs.np_cut_udp, NULL);
+	return kernel->cut_tcp && kernel->cut_udp ? 0 : -errno;
+}
+
+static int iterate(const struct bpf_link *link)
+{
+	_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	char none[64];
+
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = read(fd, none, sizeof(none));
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+	}
+}
+
+static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, struct np_cut_state *state)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
+	const __u32 zero = 0;
+
+	*state = (struct np_cut_state){ .pass = pass };
+	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
+		return -errno;
+	r = iterate(kernel->cut_tcp);
+	if (r == 0)
+		r = iterate(kernel->cut_udp);
+	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
+		r = -errno;
+	return r;
+}
+
+static void forget_flows(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_flows);
+	struct np_cut_flow key;
+
+	while (bpf_map_get_next_key(fd, NULL, &key) == 0)
+		if (bpf_map_delete_elem(fd, &key) < 0)
+			return;
+}
+
+/* Looks until nothing of these sandboxes is queued below TCP any more. Since the raise nothing new gets there. */
+static int cut_look(struct kernel *kernel, struct np_cut_state *state)
+{
+	for (unsigned waited = 0;; waited += DRAIN_STEP_US) {
+		int r = cut_pass(kernel, NP_CUT_LOOK, state);
+
+		if (r < 0 || !state->in_flight || waited >= NP_DRAIN_US)
+			return r;
+		nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
+	}
+}
+
+static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
+{
+	struct np_cut_state state;
+	int r = 0;
+
+	*ret_cut = 0;
+	for (int round = 0; round < ROUNDS_MAX; round++) {
+		r = cut_look(kernel, &state);
+		if (r < 0 || !state.candidates)
+			break;
+		r = cut_pass(kernel, NP_CUT_DESTROY, &state);
+		if (r < 0 || !state.destroyed)
+			break;
+		*ret_cut += state.destroyed;
+	}
+	forget_flows(kernel);
+	return r;
+}
+
+/* -- kernels without bpf_sock_destroy ---------------------------------------- */
+
+struct cut_ids {
+	uint64_t *ids; /* the sandboxes' cgroups and all below them */
+	size_t n, room;
+	unsigned cut;
+};
+
+static int collect_id(void *data, const char *path, uint64_t id)
+{
+	struct cut_ids *set = data;
+
+	(void)path;
+	if (set->n == set->room) {
+		size_t room = set->room ? set->room * 2 : 64;
+		uint64_t *ids = reallocarray(set->ids, room, sizeof(*ids));
+
+		if (!ids)
+			return -ENOMEM;
+		set->ids = ids;
+		set->room = room;
+	}
+	set->ids[set->n++] = id;
+	return 0;
+}
+
+static int destroy_if_ours(void *data, const struct diag_socket *socket)
+{
+	const struct inet_diag_msg *message = socket->message;
+	struct cut_ids *set = data;
+	bool loopback;
+
+	if (socket->state == 10 /* TCP_LISTEN */ || socket->state == 6 /* TCP_TIME_WAIT */ || !message->id.idiag_dport)
+		return 0;
+	/* Without a look at both ends, loopback connections are left to the packet layer, which knows. */
+	loopback = socket->family == AF_INET ? (ntohl(message->id.idiag_dst[0]) >> 24) == 127 :
+					       IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)message->id.idiag_dst);
+	for (size_t i = 0; !loopback && i < set->n; i++)
+		if (set->ids[i] == socket->cgroup_id) {
+			set->cut += diag_destroy(socket) == 0;
+			break;
+		}
+	return 0;
+}
+
+struct find_path {
+	struct kernel *kernel;
+	uint64_t id;
+	struct cut_ids *set;
+};
+
+/* The sandbox's cgroup and everything below it: sockets carry the id of the very cgroup they were made in. */
+static int collect_below(void *data, const char *path, uint64_t id)
+{
+	struct find_path *find = data;
+	struct gate_cgroup cg;
+
+	if (id != find->id || cgroup_look(find->kernel->mount, path, &cg) < 0)
+		return 0;
+	return cgroup_each_below(&cg, collect_id, find->set);
+}
+
+static int cut_by_netlink(struct kernel *kernel, const uint64_t *boxes, size_t n, unsigned *ret_cut)
+{
+	struct cut_ids set = { 0 };
+	struct gate_cgroup root = { 0 };
+	int r = 0;
+
+	snprintf(root.path, sizeof(root.path), "%s", kernel->mount);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct find_path find = { .kernel = kernel, .id = boxes[i], .set = &set };
+
+		r = cgroup_each_below(&root, collect_below, &find);
+	}
+	if (r == 0)
+		r = diag_each(destroy_if_ours, &set);
+	*ret_cut = set.cut;
+	free(set.ids);
+	return r;
+}
+
+int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *ret_cut)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = 0;
+	const __u8 one = 1;
+	unsigned cut = 0;
+
+	if (!kernel->features.sock_destroy) {
+		r = cut_by_netlink(kernel, ids, n, &cut);
+	} else {
+		for (size_t i = 0; r == 0 && i < n; i++)
+			r = bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY) < 0 ? -errno : 0;
+		if (r == 0)
+			r = cut_iterate(kernel, &cut);
+		for (size_t i = 0; i < n; i++)
+			bpf_map_delete_elem(fd, &ids[i]);
+	}
+	*ret_cut = cut;
+	return r;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * np_device on every network device, those that appear later too, and the table
+ * of the host's own addresses. Netlink only says "look again": what is true is
+ * read from the kernel anew each time, so a lost message costs nothing.
+ */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <limits.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/fs.h"
+#include "kernel/internal.h"
+
+/* Our place among a device's clsact filters, so that we find, replace and remove only our own. */
+#define CLSACT_HANDLE 0x6e70
+#define CLSACT_PRIORITY 0x6e70
+
+static bool link_is_on_device(int link_fd, unsigned ifindex)
+{
+	/* struct bpf_link_info of newer kernels: the tcx member is { ifindex, attach_type }. */
+	struct {
+		__u32 type, id, prog_id, pad;
+		__u32 ifindex, attach_type;
+		char rest[256];
+	} info = { 0 };
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(link_fd, &info, &len) == 0 && info.ifindex == ifindex;
+}
+
+static int device_attach_tcx(struct kernel *kernel, unsigned ifindex)
+{
+	int prog_fd = bpf_program__fd(kernel->skel->progs.np_device);
+	_close_ int old = -1, fresh = -1;
+	char path[FS_PATH_SIZE];
+
+	fs_path(path, "%s/devices/if%u", kernel->pins, ifindex);
+	old = bpf_obj_get(path);
+	if (old >= 0 && link_is_on_device(old, ifindex))
+		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
+	fresh = bpf_link_create(prog_fd, (int)ifindex, (enum bpf_attach_type)NP_ATTACH_TCX_EGRESS, NULL);
+	if (fresh < 0)
+		return -errno;
+	return pins_link_replace(fresh, path);
+}
+
+static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_EGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY,
+		    .prog_fd = bpf_program__fd(kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
+	int r = bpf_tc_hook_create(&hook);
+
+	if (r < 0 && r != -EEXIST)
+		return r;
+	return bpf_tc_attach(&hook, &opts);
+}
+
+void devices_detach_clsact(void)
+{
+	struct if_nameindex *names = if_nameindex();
+
+	for (struct if_nameindex *n = names; n && n->if_index; n++) {
+		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)n->if_index, .attach_point = BPF_TC_EGRESS);
+		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY);
+
+		bpf_tc_detach(&hook, &opts);
+	}
+	if_freenameindex(names);
+}
+
+static int devices_attach(struct kernel *kernel)
+{
+	struct if_nameindex *names = if_nameindex();
+	int result = 0;
+
+	if (!names)
+		return -errno;
+	kernel->devices = 0;
+	for (struct if_nameindex *n = names; n->if_index; n++) {
+		int r = -EINVAL;
+
+		if (kernel->features.tcx)
+			r = device_attach_tcx(kernel, n->if_index);
+		if (r == -EINVAL) {
+			kernel->features.tcx = false;
+			r = device_attach_clsact(kernel, n->if_index);
+		}
+		if (r == -ENODEV)
+			continue; /* gone in the meantime */
+		if (r < 0) {
+			log_error("device %s: cannot attach np_device: %s", n->if_name, strerror(-r));
+			result = r;
+			continue;
+		}
+		kernel->devices++;
+	}
+	if_freenameindex(names);
+	return result;
+}
+
+static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
+{
+	if (sa && sa->sa_family == AF_INET) {
+		*ret = (struct np_addr){ .w = { 0, 0, htonl(0xffff), ((const struct sockaddr_in *)sa)->sin_addr.s_addr } };
+		return true;
+	}
+	if (sa && sa->sa_family == AF_INET6) {
+		memcpy(ret, &((const struct sockaddr_in6 *)sa)->sin6_addr, sizeof(*ret));
+		return true;
+	}
+	return false;
+}
+
+static bool is_listed(const struct ifaddrs *list, const struct np_addr *addr)
+{
+	struct np_addr other;
+
+	for (; list; list = list->ifa_next)
+		if (address_of(list->ifa_addr, &other) && !memcmp(&other, addr, sizeof(other)))
+			return true;
+	return false;
+}
+
+static int addresses_update(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs), r = 0;
+	struct ifaddrs *list = NULL;
+	struct np_addr key, next;
+	const __u8 one = 1;
+	bool more;
+
+	if (getifaddrs(&list) < 0)
+		return -errno;
+	for (struct ifaddrs *a = list; a; a = a->ifa_next)
+		if (address_of(a->ifa_addr, &key) && bpf_map_update_elem(fd, &key, &one, BPF_ANY) < 0)
+			r = -errno; /* full: the packet layer still holds, only the errno is less kind */
+	more = bpf_map_get_next_key(fd, NULL, &key) == 0;
+	while (more) {
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (!is_listed(list, &key))
+			bpf_map_delete_elem(fd, &key);
+		key = next;
+	}
+	freeifaddrs(list);
+	return r;
+}
+
+static void on_netlink(void *data, uint32_t events)
+{
+	struct kernel *kernel = data;
+	char scratch[16384];
+
+	(void)events;
+	while (recv(kernel->netlink_fd, scratch, sizeof(scratch), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
+		errno = 0;
+	devices_attach(kernel);
+	if (addresses_update(kernel) < 0)
+		log_warning("the table of the host's addresses is incomplete");
+}
+
+int devices_start(struct kernel *kernel)
+{
+	struct sockaddr_nl address = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int r;
+
+	/* Listen before the first look, so that nothing falls between. */
+	kernel->netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+	if (kernel->netlink_fd < 0 || bind(kernel->netlink_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	r = devices_attach(kernel);
+	if (r == 0)
+		r = addresses_update(kernel);
+	if (r == 0)
+		r = loop_watch(kernel->config.loop, kernel->netlink_fd, EPOLLIN, on_netlink, kernel);
+	return r;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing the kernel side, and the interface that sessions use. */
+#include "kernel/kernel.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/words.h"
+#include "base/fs.h"
+#include "kernel/internal.h"
+
+/* The loader's own words, only for those who ask: callers get a sentence in `problem`. */
+static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	if (!getenv("NETPAWL_DEBUG") || level == LIBBPF_DEBUG)
+		return 0;
+	return vfprintf(stderr, fmt, ap);
+}
+
+static int on_ring(void *data, void *sample, size_t size)
+{
+	struct kernel *kernel = data;
+	const struct np_event *event = sample;
+
+	if (size >= sizeof(*event) && event->version == NP_ABI_VERSION)
+		kernel->config.on_event(kernel->config.data, event);
+	return 0;
+}
+
+static void on_ring_ready(void *data, uint32_t events)
+{
+	struct kernel *kernel = data;
+
+	(void)events;
+	ring_buffer__consume(kernel->ring);
+}
+
+static int ring_start(struct kernel *kernel)
+{
+	kernel->ring = ring_buffer__new(bpf_map__fd(kernel->skel->maps.np_events), on_ring, kernel, NULL);
+	if (!kernel->ring)
+		return -errno;
+	return loop_watch(kernel->config.loop, ring_buffer__epoll_fd(kernel->ring), EPOLLIN, on_ring_ready, kernel);
+}
+
+static int host_ports_fill(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_host_ports);
+	__u16 key;
+
+	/* A predecessor's list goes first: a port that is no longer listed is closed. */
+	while (bpf_map_get_next_key(fd, NULL, &key) == 0)
+		if (bpf_map_delete_elem(fd, &key) < 0)
+			return -errno;
+	for (size_t i = 0; i < kernel->config.n_host_ports; i++) {
+		const struct host_port *p = &kernel->config.host_ports[i];
+
+		if (bpf_map_update_elem(fd, &p->port, &p->modes, BPF_ANY) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int slice_open(struct kernel *kernel, char problem[static 512])
+{
+	char path[FS_PATH_SIZE];
+	int r = cgroup_mount_find(kernel->mount);
+
+	if (r < 0) {
+		snprintf(problem, 512, "no cgroup v2 file system is mounted");
+		return r;
+	}
+	if (fs_path(path, "%s/%s", kernel->mount, kernel->config.slice) < 0)
+		return -ENAMETOOLONG;
+	r = cgroup_make(kernel->mount, path, &kernel->slice);
+	if (r == 0 && kernel->slice.depth >= NP_DEPTH_MAX - 1)
+		r = -ENAMETOOLONG;
+	if (r < 0)
+		snprintf(problem, 512, "cannot make the cgroup %.400s: %s", path, strerror(-r));
+	return r;
+}
+
+/* The order matters: programs are on the slice before anything can be registered, maps are frozen before
+ * programs are attached, and whatever a predecessor left stays attached until ours has taken its place. */
+static int kernel_start(struct kernel *kernel, char problem[static 512])
+{
+	const struct {
+		int (*step)(struct kernel *kernel);
+		const char *words;
+	} steps[] = {
+		{ host_ports_fill, "fill np_host_ports" }, { object_pin, "pin the programs" },
+		{ watch_start, "watch cgroups" },	   { cut_open, "open the iterators" },
+		{ ring_start, "read the event ring" },	   { devices_start, "attach to the network devices" },
+	};
+	int r = slice_open(kernel, problem);
+
+	if (r == 0)
+		r = pins_open(kernel, problem);
+	if (r == 0)
+		r = object_load(kernel, problem);
+	if (r < 0)
+		return r;
+	r = links_attach(kernel, &kernel->slice, "slice");
+	if (r < 0) {
+		snprintf(problem, 512, "cannot attach to %.400s: %s", kernel->slice.path, strerror(-r));
+		return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		r = steps[i].step(kernel);
+		if (r < 0) {
+			snprintf(problem, 512, "cannot %s: %s", steps[i].words, strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+int kernel_open(const struct kernel_config *config, struct kernel **ret, char problem[static 512])
+{
+	struct kernel *kernel = calloc(1, sizeof(*kernel));
+	int r;
+
+	problem[0] = '\0';
+	if (!kernel)
+		return -ENOMEM;
+	libbpf_set_print(print_libbpf);
+	kernel->config = *config;
+	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = -1;
+	r = kernel_start(kernel, problem);
+	if (r < 0) {
+		if (!problem[0])
+			snprintf(problem, 512, "%s", strerror(-r));
+		kernel_close(kernel);
+		return r;
+	}
+	*ret = kernel;
+	return 0;
+}
+
+void kernel_close(struct kernel *kernel)
+{
+	if (!kernel)
+		return;
+	ring_buffer__free(kernel->ring);
+	bpf_link__destroy(kernel->cut_tcp);
+	bpf_link__destroy(kernel->cut_udp);
+	watch_free(kernel);
+	if (kernel->netlink_fd >= 0)
+		close(kernel->netlink_fd);
+	gate_bpf__destroy(kernel->skel);
+	if (kernel->lock_fd >= 0)
+		close(kernel->lock_fd);
+	free(kernel);
+}
+
+bool kernel_took_over(const struct kernel *kernel)
+{
+	return kernel->took_over;
+}
+
+/* -- the interface of session/gate.h ------------------------------------------ */
+
+static int gate_cgroup_make(void *ctx, const char *id, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+	char path[FS_PATH_SIZE];
+	int r;
+
+	if (fs_path(path, "%s/%s", kernel->slice.path, id) < 0)
+		return -ENAMETOOLONG;
+	r = cgroup_make(kernel->mount, path, ret);
+	if (r == 0)
+		watch_add(kernel, ret);
+	return r;
+}
+
+static int gate_cgroup_inspect(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
+{
+	return adopt_inspect(ctx, path, ret, ret_problem);
+}
+
+static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+	int r = cgroup_look(kernel->mount, path, ret);
+
+	if (r == 0)
+		watch_add(kernel, ret);
+	return r;
+}
+
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
+		      const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+{
+	return ratchet_raise(ctx, cg, mode, generation, session, ret_mode, ret_generation);
+}
+
+/* Name of an adopted cgroup's folder below links/. */
+static void links_name(uint64_t cgroup_id, char name[static 32])
+{
+	snprintf(name, 32, "c%llu", (unsigned long long)cgroup_id);
+}
+
+static int gate_attach(void *ctx, const struct gate_cgroup *cg)
+{
+	char name[32];
+	unsigned cut;
+	int r;
+
+	links_name(cg->id, name);
+	r = links_attach(ctx, cg, name);
+	/* After the hooks are on: whatever is opened from now on is governed, what is older is looked for. */
+	return r < 0 ? r : adopt_cut_foreign(ctx, cg, &cut);
+}
+
+static int gate_detach(void *ctx, const struct gate_cgroup *cg)
+{
+	char name[32];
+
+	links_name(cg->id, name);
+	links_detach(ctx, name);
+	return 0;
+}
+
+static int gate_cut(void *ctx, const uint64_t *ids, size_t n, unsigned *ret_cut)
+{
+	return cut_boxes(ctx, ids, n, ret_cut);
+}
+
+static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
+{
+	(void)ctx;
+	return cgroup_remove(cg);
+}
+
+static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
+{
+	(void)ctx;
+	return cgroup_populated(cg);
+}
+
+static int gate_retire(void *ctx, uint64_t cgroup_id)
+{
+	return ratchet_retire(ctx, cgroup_id);
+}
+
+static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)
+{
+	return ratchet_each(ctx, fn, data);
+}
+
+struct gate kernel_gate(struct kernel *kernel)
+{
+	return (struct gate){
+		.ctx = kernel,
+		.cgroup_make = gate_cgroup_make,
+		.cgroup_inspect = gate_cgroup_inspect,
+		.cgroup_find = gate_cgroup_find,
+		.raise = gate_raise,
+		.attach = gate_attach,
+		.cut = gate_cut,
+		.cgroup_remove = gate_cgroup_remove,
+		.cgroup_populated = gate_cgroup_populated,
+		.detach = gate_detach,
+		.retire = gate_retire,
+		.each = gate_each,
+	};
+}
+
+/* -- questions ------------------------------------------------------------------ */
+
+static int find_box(void *data, uint64_t id)
+{
+	struct kernel *kernel = data;
+	struct np_box box;
+
+	return id == kernel->slice.id ||
+	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &id, &box) == 0;
+}
+
+bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid)
+{
+	return cgroup_each_above(kernel->mount, pid, find_box, kernel) != 0;
+}
+
+static void describe_counts(struct kernel *kernel, struct buf *out)
+{
+	int n = libbpf_num_possible_cpus(), fd = bpf_map__fd(kernel->skel->maps.np_counts);
+	_free_ __u64 *values = n > 0 ? calloc((size_t)n, sizeof(*values)) : NULL;
+	const char *comma = "";
+
+	buf_puts(out, "\"refused\":{");
+	for (__u32 reason = 32; values && reason < 128; reason++) {
+		unsigned long long sum = 0;
+
+		if (bpf_map_lookup_elem(fd, &reason, values) < 0)
+			continue;
+		for (int i = 0; i < n; i++)
+			sum += values[i];
+		if (!sum)
+			continue;
+		buf_printf(out, "%s\"%s\":%llu", comma, reason_token(reason), sum);
+		comma = ",";
+	}
+	buf_puts(out, "}");
+}
+
+static void describe_errors(struct kernel *kernel, struct buf *out)
+{
+	int n = libbpf_num_possible_cpus(), fd = bpf_map__fd(kernel->skel->maps.np_errors);
+	_free_ __u64 *values = n > 0 ? calloc((size_t)n, sizeof(*values)) : NULL;
+	struct np_error_key key, *previous = NULL;
+	const char *comma = "";
+
+	buf_puts(out, "\"helper_errors\":[");
+	while (values && bpf_map_get_next_key(fd, previous, &key) == 0) {
+		unsigned long long sum = 0;
+
+		previous = &key;
+		if (bpf_map_lookup_elem(fd, &key, values) < 0)
+			continue;
+		for (int i = 0; i < n; i++)
+			sum += values[i];
+		buf_printf(out, "%s{\"place\":%d,\"errno\":%d,\"count\":%llu}", comma, key.place, -key.error, sum);
+		comma = ",";
+	}
+	buf_puts(out, "]");
+}
+
+void kernel_describe(struct kernel *kernel, struct buf *out)
+{
+	buf_printf(out, "\"cgroup\":\"%s\",\"pins\":\"%s\",\"devices\":%u,", kernel->slice.path, kernel->pins,
+		   kernel->devices);
+	describe_counts(kernel, out);
+	buf_puts(out, ",");
+	describe_errors(kernel, out);
+	buf_puts(out, ",\"features\":");
+	features_describe(&kernel->features, out);
+}
+
+int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static 512])
+{
+	char mount[4096], path[FS_PATH_SIZE];
+	struct gate_cgroup cg;
+	int r = cgroup_mount_find(mount);
+
+	/* Sandboxes die before the gate goes: none of them may see an open network. */
+	if (r == 0 && fs_path(path, "%s/%s", mount, slice) == 0 &&
+	    cgroup_look(mount, path, &cg) == 0) {
+		r = cgroup_remove(&cg);
+		if (r < 0) {
+			snprintf(problem, 512, "%.400s: %s; nothing was detached", cg.path, strerror(-r));
+			return r;
+		}
+	}
+	if (fs_path(path, "%s/v%d", pin_dir, NP_ABI_VERSION) < 0)
+		return -ENAMETOOLONG;
+	pins_remove_tree(path);
+	rmdir(pin_dir);
+	devices_detach_clsact();
+	if (access(path, F_OK) == 0) {
+		snprintf(problem, 512, "%.400s could not be removed", path);
+		return -EBUSY;
+	}
+	return 0;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * After a start: the store says whose cgroups there were, the kernel says how tight they are, the file system
+ * says which of them still exist. The stricter of two answers wins, and everything that one of them does not
+ * know is closed or removed, never opened. Nothing here passes through a looser state: the gate went on
+ * enforcing while there was no daemon.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/service_internal.h"
+
+/* A made sandbox that is empty now and older than this was used: whoever asked for it has entered it long ago.
+ * It emptied while nobody looked, and is removed. */
+#define ENTER_US (60 * 1000000ULL)
+
+/* What the kernel holds, sorted by cgroup id. */
+struct held {
+	struct gate_box *boxes;
+	size_t count, size;
+};
+
+struct recovery {
+	struct service *service;
+	struct held held;
+	int result; /* the first failure; the others are consequences or of the same kind */
+	struct failure failure;
+};
+
+static void recovery_fail(struct recovery *recovery, int r, const struct failure *failure)
+{
+	if (recovery->result)
+		return;
+	recovery->result = r;
+	recovery->failure = *failure;
+}
+
+#define RECOVERY_FAIL(recovery, reason, r, ...)                                                    \
+	do {                                                                                       \
+		struct failure failure_;                                                           \
+		service_fail(&failure_, reason, r, __VA_ARGS__);                                   \
+		recovery_fail(recovery, r, &failure_);                                             \
+	} while (0)
+
+static int held_add(void *data, const struct gate_box *box)
+{
+	struct held *held = data;
+
+	if (held->count == held->size) {
+		size_t size = held->size ? held->size * 2 : 64;
+		struct gate_box *boxes = reallocarray(held->boxes, size, sizeof(*boxes));
+
+		if (!boxes)
+			return -ENOMEM;
+		held->boxes = boxes;
+		held->size = size;
+	}
+	held->boxes[held->count++] = *box;
+	return 0;
+}
+
+static int held_compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct gate_box *)a)->cgroup_id, y = ((const struct gate_box *)b)->cgroup_id;
+
+	return (x > y) - (x < y);
+}
+
+static const struct gate_box *held_find(const struct held *held, uint64_t cgroup_id)
+{
+	struct gate_box key = { .cgroup_id = cgroup_id };
+
+	return held->count ? bsearch(&key, held->boxes, held->count, sizeof(key), held_compare) : NULL;
+}
+
+/* 0: it is there. -ENOENT: it is gone, or another cgroup has its path: then *ret says which. */
+static int row_find(struct service *service, const struct sandbox_row *row, struct gate_cgroup *ret)
+{
+	const struct gate *gate = &service->config.gate;
+	int r;
+
+	*ret = (struct gate_cgroup){ 0 };
+	r = gate->cgroup_find(gate->ctx, row->path, ret);
+	return !r && ret->id != row->cgroup_id ? -ENOENT : r;
+}
+
+/* Puts a recorded sandbox into memory, with what the kernel knows of it. */
+static int row_load(struct recovery *recovery, const struct sandbox_row *row, const struct gate_cgroup *cgroup,
+		    struct box **ret)
+{
+	struct service *service = recovery->service;
+	const struct gate_box *held = held_find(&recovery->held, row->cgroup_id);
+	struct failure failure;
+	struct live *live;
+	struct box *box;
+	int r = live_load(service, &row->session, LEVEL_PUBLIC, &live, &failure);
+
+	if (r) {
+		recovery_fail(recovery, r, &failure);
+		return r;
+	}
+	r = box_new(service, live, row->id, cgroup, row->adopted, &box);
+	live_unpin(service, live);
+	if (r) {
+		RECOVERY_FAIL(recovery, NP_R_FAILED, r, "sandbox %s: %s", row->id, strerror(-r));
+		return r;
+	}
+	box->pub.created_us = row->created_us;
+	box->recorded = box->announced = box->stale = true;
+	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
+	if (held) {
+		box->registered = true;
+		box->pub.mode = held->mode;
+		box->pub.generation = held->generation;
+	}
+	*ret = box;
+	return 0;
+}
+
+/* First round: the sandboxes that are still there. */
+static int row_recover(void *data, const struct sandbox_row *row)
+{
+	struct recovery *recovery = data;
+	struct service *service = recovery->service;
+	const struct gate *gate = &service->config.gate;
+	struct gate_cgroup cgroup;
+	struct box *box;
+	int r = row_find(service, row, &cgroup);
+
+	if (r == -ENOENT || box_by_cgroup(service, row->cgroup_id))
+		return 0;
+	if (r) {
+		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "cgroup %s of sandbox %s: %s", row->path, row->id,
+			      strerror(-r));
+		/* It may be there, so it is taken to be. The kernel uses the depth for new entries only. */
+		cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
+		strcpy(cgroup.path, row->path);
+	}
+	if (row_load(recovery, row, &cgroup, &box) || box->pub.adopted)
+		return 0;
+	if (box->live->status == LIVE_ENDED)
+		box_abandon(service, box); /* the end of its session was cut short */
+	else
+		box->pub.ever_populated = gate->cgroup_populated(gate->ctx, &box->pub.cgroup) ||
+					  service->config.wall_us() - box->pub.created_us > ENTER_US;
+	return 0;
+}
+
+/*
+ * Second round: those that are gone. After the first, because cgroup ids come again after a reboot, and the
+ * entry of a sandbox that lives must not be retired for one that is gone.
+ */
+static int row_forget(void *data, const struct sandbox_row *row)
+{
+	struct recovery *recovery = data;
+	struct service *service = recovery->service;
+	const struct gate *gate = &service->config.gate;
+	struct gate_cgroup cgroup, found;
+	struct box *box;
+
+	if (box_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
+		return 0;
+	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it goes. */
+	if (found.id && !row->adopted)
+		gate->cgroup_remove(gate->ctx, &found);
+	if (box_by_cgroup(service, row->cgroup_id)) {
+		store_sandbox_remove(service->config.store, row->id);
+		return 0;
+	}
+	cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
+	strcpy(cgroup.path, row->path);
+	if (!row_load(recovery, row, &cgroup, &box))
+		box_end(service, box, true, "daemon");
+	return 0;
+}
+
+/* What the kernel was told before a crash, and the record was not. */
+static void recover_absorb(struct service *service, struct live *live)
+{
+	struct event event = { .reason = NP_R_RECONCILED };
+	bool stricter = false, created;
+	struct box *box;
+
+	TAILQ_FOREACH(box, &live->boxes, of_session)
+		if (box->registered && live_absorb(live, box->pub.mode, box->pub.generation))
+			stricter = true;
+	if (!stricter)
+		return;
+	/* A failure shows again below, when all that stands is settled. An ended session is not revived. */
+	if (live->status == LIVE_OPEN)
+		live_record(service, live, NULL, &created);
+	else if (!store_session_raise(service->config.store, live->name.text, live->stands.level, live->stands.mode,
+				      live->stands.generation, NULL, NULL))
+		live->recorded = live->stands;
+	service_emit(service, &event, live, NULL);
+}
+
+static void recover_live(struct recovery *recovery, struct live *live)
+{
+	struct service *service = recovery->service;
+	const struct gate *gate = &service->config.gate;
+	struct failure failure;
+	struct box *box;
+	unsigned cut;
+	int r;
+
+	recover_absorb(service, live);
+	if (live->status == LIVE_OPEN) {
+		r = live_settle(service, live, "daemon", &failure);
+	} else {
+		r = live_apply(service, live, &failure);
+		if (!r)
+			r = live_cut(service, live, &cut, &failure);
+	}
+	if (r)
+		recovery_fail(recovery, r, &failure);
+	TAILQ_FOREACH(box, &live->boxes, of_session) {
+		if (!box->pub.adopted || box->stage != BOX_LIVES)
+			continue;
+		r = gate->attach(gate->ctx, &box->pub.cgroup);
+		if (r)
+			RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "the gate could not be attached to %s: %s",
+				      box->pub.cgroup.path, strerror(-r));
+	}
+}
+
+static void recover_lives(struct recovery *recovery)
+{
+	struct service *service = recovery->service;
+
+	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at hand. */
+	for (size_t i = 0; i < service->lives.size; i++) {
+		struct table_node *node = service->lives.buckets[i];
+
+		while (node) {
+			struct live *live = container_of(node, struct live, node);
+
+			live->pins++;
+			recover_live(recovery, live);
+			node = node->next;
+			live_unpin(service, live);
+		}
+	}
+}
+
+/* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when it is gone. */
+static void recover_unknown(struct recovery *recovery, const struct gate_box *held)
+{
+	const struct gate *gate = &recovery->service->config.gate;
+	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
+	struct gate_cgroup cgroup = { .id = held->cgroup_id, .depth = 1 };
+	enum np_mode mode;
+	uint32_t generation;
+	int r = 0;
+
+	if (gate->cgroup_by_id)
+		r = gate->cgroup_by_id(gate->ctx, held->cgroup_id, &cgroup);
+	if (r == -ENOENT) {
+		/* It refuses when the cgroup is there after all. */
+		r = gate->retire(gate->ctx, held->cgroup_id);
+		if (!r || r == -ENOENT)
+			return;
+	}
+	if (r)
+		cgroup = (struct gate_cgroup){ .id = held->cgroup_id, .depth = 1 };
+	r = gate->raise(gate->ctx, &cgroup, NP_NONE, held->generation, held->session, &mode, &generation);
+	if (r)
+		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r,
+			      "cgroup %llu of %s, which no record knows, could not be closed: %s",
+			      (unsigned long long)held->cgroup_id, held->session, strerror(-r));
+}
+
+/* Cgroups below the slice that are no sandboxes: of a make that was cut short. */
+struct strays {
+	struct service *service;
+	struct gate_cgroup *cgroups;
+	size_t count;
+};
+
+static int stray_add(void *data, const struct gate_cgroup *cgroup)
+{
+	struct strays *strays = data;
+	const struct gate *gate = &strays->service->config.gate;
+	struct gate_cgroup *cgroups;
+
+	if (box_by_cgroup(strays->service, cgroup->id) || gate->cgroup_populated(gate->ctx, cgroup))
+		return 0;
+	cgroups = reallocarray(strays->cgroups, strays->count + 1, sizeof(*cgroups));
+	if (!cgroups)
+		return -ENOMEM;
+	cgroups[strays->count++] = *cgroup;
+	strays->cgroups = cgroups;
+	return 0;
+}
+
+/* Tidying up: they are NONE and empty, so a failure matters to nobody. */
+static void recover_strays(struct service *service)
+{
+	const struct gate *gate = &service->config.gate;
+	struct strays strays = { .service = service };
+
+	if (!gate->slice_each)
+		return;
+	gate->slice_each(gate->ctx, stray_add, &strays);
+	for (size_t i = 0; i < strays.count; i++)
+		if (!gate->cgroup_remove(gate->ctx, &strays.cgroups[i]))
+			gate->retire(gate->ctx, strays.cgroups[i].id);
+	free(strays.cgroups);
+}
+
+int service_recover(struct service *service, struct failure *ret_failure)
+{
+	const struct gate *gate = &service->config.gate;
+	struct recovery recovery = { .service = service };
+	int r = gate->each(gate->ctx, held_add, &recovery.held);
+
+	if (r)
+		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the kernel's sandboxes could not be read: %s", strerror(-r));
+	if (recovery.held.count)
+		qsort(recovery.held.boxes, recovery.held.count, sizeof(*recovery.held.boxes), held_compare);
+	r = store_sandboxes_each(service->config.store, row_recover, &recovery);
+	if (!r)
+		r = store_sandboxes_each(service->config.store, row_forget, &recovery);
+	if (r)
+		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s", strerror(-r));
+	recover_lives(&recovery);
+	/* With half of the records read, an unknown sandbox may be a known one: it is closed all the same. */
+	for (size_t i = 0; i < recovery.held.count; i++)
+		if (!box_by_cgroup(service, recovery.held.boxes[i].cgroup_id))
+			recover_unknown(&recovery, &recovery.held.boxes[i]);
+	recover_strays(service);
+	free(recovery.held.boxes);
+	if (recovery.result && ret_failure)
+		*ret_failure = recovery.failure;
+	return recovery.result;
+}
