@@ -153,7 +153,7 @@ bench: all
 
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/demo/demo.py $(AGENT)
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) examples/demo.py $(AGENT)
 
 LINT_SRCS = $(sort $(wildcard user/*/*.c))
 lint:

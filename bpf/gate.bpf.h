@@ -11,16 +11,17 @@
 #include "reason.h"
 
 #ifdef __BPF__
-#include <bpf/bpf_endian.h>
 #define np_pure static __always_inline
-#define np_net16(x) bpf_htons(x)
-#define np_net32(x) bpf_htonl(x)
 #else
-#include <arpa/inet.h>
 #include <stdbool.h>
 #define np_pure static inline
-#define np_net16(x) htons(x)
-#define np_net32(x) htonl(x)
+#endif
+
+/* Constants in network order, for both compilers and for case labels. */
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define np_net32(x) __builtin_bswap32(x)
+#else
+#define np_net32(x) ((__u32)(x))
 #endif
 
 enum {

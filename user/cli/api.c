@@ -60,15 +60,19 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 	int err;
 
 	*ret = (struct api_answer){ 0 };
-	if (owned && !request)
-		return complain(subject, NP_R_FAILED, strerror(ENOMEM)), CLI_REFUSED;
+	if (owned && !request) {
+		complain(subject, NP_R_FAILED, strerror(ENOMEM));
+		return CLI_REFUSED;
+	}
 	err = client_call(cli->socket, method, path, request, &answer);
 	if (err < 0)
 		return api_unreachable(cli, subject, err);
 	ret->status = answer.status;
 	ret->text = buf_take(&answer.body);
-	if (!ret->text)
-		return complain(subject, NP_R_FAILED, strerror(ENOMEM)), CLI_REFUSED;
+	if (!ret->text) {
+		complain(subject, NP_R_FAILED, strerror(ENOMEM));
+		return CLI_REFUSED;
+	}
 	if (answer.status < 200 || answer.status > 299)
 		return api_refused(subject, answer.status, ret->text);
 	ret->json = json_loads(ret->text, JSON_REJECT_DUPLICATES, NULL);
@@ -79,6 +83,16 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 	return CLI_OK;
 }
 
+/* As it came; a newline at the end is ours when it has none. */
+static void json_text_print(const char *text)
+{
+	size_t len = strlen(text);
+
+	fputs(text, stdout);
+	if (!len || text[len - 1] != '\n')
+		fputc('\n', stdout);
+}
+
 int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
 	     void (*print)(const json_t *answer))
 {
@@ -86,7 +100,7 @@ int api_show(const struct cli *cli, const char *subject, const char *method, con
 	int code = api_call(cli, subject, method, path, body, &answer);
 
 	if (cli->json && answer.text)
-		printf("%s%s", answer.text, strchr(answer.text, '\n') ? "" : "\n");
+		json_text_print(answer.text);
 	else if (code == CLI_OK)
 		print(answer.json);
 	return code;
@@ -100,6 +114,16 @@ void api_escape(struct buf *out, const char *text)
 		else
 			buf_printf(out, "%%%02X", (unsigned char)*text);
 	}
+}
+
+int api_body(const char *subject, json_t *body, json_t **ret)
+{
+	if (!body) {
+		complain(subject, NP_R_BAD_FIELD, "the text is not UTF-8");
+		return CLI_REFUSED;
+	}
+	*ret = body;
+	return CLI_OK;
 }
 
 /* The daemon knows what a name may be made of; here it only has to be two words, to fit into the path. */

@@ -25,6 +25,9 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
 	     void (*print)(const json_t *answer));
 
+/* Checks what json_pack() made: it makes nothing of text that is not UTF-8. CLI_OK, or the exit code. */
+int api_body(const char *subject, json_t *body, json_t **ret);
+
 /* Tells why there was no answer. Returns the exit code. */
 int api_unreachable(const struct cli *cli, const char *subject, int error);
 /* Tells what the daemon's error object says. Returns the exit code. */

@@ -340,12 +340,22 @@ void kernel_describe(struct kernel *kernel, struct buf *out)
 	features_describe(&kernel->features, out);
 }
 
+void kernel_probe(struct buf *out)
+{
+	struct features features;
+
+	libbpf_set_print(print_libbpf);
+	features_probe(&features);
+	features_describe(&features, out);
+}
+
 int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static 512])
 {
 	char mount[4096], path[FS_PATH_SIZE];
 	struct gate_cgroup cg;
 	int r = cgroup_mount_find(mount);
 
+	libbpf_set_print(print_libbpf);
 	/* Sandboxes die before the gate goes: none of them may see an open network. */
 	if (r == 0 && fs_path(path, "%s/%s", mount, slice) == 0 &&
 	    cgroup_look(mount, path, &cg) == 0) {

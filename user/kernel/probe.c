@@ -98,11 +98,3 @@ void features_describe(const struct features *f, struct buf *out)
 			 "abstract unix sockets are shut by the connect_unix hook alone");
 	buf_puts(out, "]");
 }
-
-void kernel_probe(struct buf *out)
-{
-	struct features features;
-
-	features_probe(&features);
-	features_describe(&features, out);
-}

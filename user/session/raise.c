@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "session/service_internal.h"
 
 /* Sets what stands from now on: the maximum of what stood and of what is asked. */
@@ -266,15 +267,19 @@ int live_raise(struct service *service, struct live *live, const struct raise_re
 
 	live_target(service, live, request->level);
 	o.applied = live_apply(service, live, &failure);
+	failpoint("after_raise");
 	if (!o.applied)
 		failure.reason = 0; /* an earlier round's, made good since */
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
 	r = live_cut(service, live, &o.cut, o.applied ? NULL : &failure);
+	failpoint("after_cut");
 	if (!o.applied)
 		o.applied = r;
 	if (request->dataset)
 		dataset_fill(service, request, &dataset);
+	failpoint("before_record");
 	o.recorded = live_record(service, live, request->dataset ? &dataset : NULL, &o.created);
+	failpoint("after_record");
 	/* Against the record, not against memory: a raise whose record failed is raised when it is recorded. */
 	o.raised = live->stands.level > o.before.level || live->stands.mode > o.before.mode;
 

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An operator with bpftool and nothing else: he can read the gate, and he cannot lower it."""
+import json
+
+import pytest
+
+from lib import base
+from lib.box import Box
+from lib.world import FAR
+
+
+def bpftool(daemon, *words, check=True):
+    return base.sh(*daemon.world.enter(), "bpftool", *words, check=check)
+
+
+def key_of(box):
+    return ["%02x" % b for b in int(box.info["cgroup_id"]).to_bytes(8, "little")]
+
+
+def value_of(daemon, box):
+    out = json.loads(bpftool(daemon, "-j", "map", "lookup", "pinned", daemon.pins / "maps/np_boxes", "key", "hex", *key_of(box)).stdout)
+    return [int(b, 16) for b in out["value"]]
+
+
+@pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
+def test_a_mode_cannot_be_lowered(world, daemon, boxes, mode):
+    box = boxes(mode)
+    path = daemon.pins / "maps/np_boxes"
+    value = value_of(daemon, box)
+    assert value[0] == {"PROXIED": 2, "NONE": 3}[mode]
+    lower = ["%02x" % b for b in [1, *value[1:]]]
+    p = bpftool(daemon, "map", "update", "pinned", path, "key", "hex", *key_of(box), "value", "hex", *lower, check=False)
+    assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower(), p
+    p = bpftool(daemon, "map", "delete", "pinned", path, "key", "hex", *key_of(box), check=False)
+    assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower(), p
+    assert value_of(daemon, box)[0] == value[0]
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_a_sandbox_cannot_be_forged(daemon, boxes):
+    """Neither can a new entry be written: a cgroup of one's choice at FULL."""
+    box = boxes("NONE")
+    value = ["%02x" % b for b in value_of(daemon, box)]
+    p = bpftool(daemon, "map", "update", "pinned", daemon.pins / "maps/np_boxes", "key", "hex", *["01"] * 8, "value",
+                "hex", *value, check=False)
+    assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower()
+
+
+def test_depths_are_frozen_too(daemon):
+    path = daemon.pins / "maps/np_depths"
+    p = bpftool(daemon, "map", "update", "pinned", path, "key", "hex", *["00"] * 4, "value", "hex", *["00"] * 8, check=False)
+    assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower()
+    assert bpftool(daemon, "map", "show", "pinned", path).returncode == 0
+
+
+def test_the_raise_program_cannot_lower(world, daemon, boxes):
+    """Its only writer, run by hand with a lower mode, keeps the maximum. (struct np_raise, include/box.h)"""
+    import struct
+    programs = {p.name: p for p in (daemon.pins / "progs").rglob("*")}
+    raise_ = [p for n, p in programs.items() if "raise" in n]
+    assert raise_, sorted(programs)
+    box = boxes("NONE")
+    depth = len(box.cgroup.relative_to(base.cgroup_mount()).parts)
+    ctx = struct.pack("IIQII136sII", 1, 1, int(box.info["cgroup_id"]), 999, depth, b"evil/evil", 0, 0)
+    folder = base.tempdir("ctx")
+    try:
+        (folder / "ctx").write_bytes(ctx)
+        p = bpftool(daemon, "prog", "run", "pinned", raise_[0], "ctx_in", folder / "ctx", "ctx_out", folder / "out",
+                    check=False)
+        assert value_of(daemon, box)[0] == 3, p
+    finally:
+        base.drop_tempdir(folder)
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_retiring_a_living_sandbox(daemon, boxes):
+    """np_retire, run by hand on a cgroup that lives, frees nobody: gone from the map is NONE at best."""
+    import struct
+    retire = [p for p in (daemon.pins / "progs").rglob("*") if "retire" in p.name]
+    if not retire:
+        return  # not pinned: not there to be run
+    box = boxes("NONE")
+    folder = base.tempdir("ctx")
+    try:
+        (folder / "ctx").write_bytes(struct.pack("IIQ", 1, 0, int(box.info["cgroup_id"])))
+        bpftool(daemon, "prog", "run", "pinned", retire[0], "ctx_in", folder / "ctx", check=False)
+    finally:
+        base.drop_tempdir(folder)
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_retiring_a_living_adopted_sandbox(daemon, adopted):
+    import struct
+    retire = [p for p in (daemon.pins / "progs").rglob("*") if "retire" in p.name]
+    if not retire:
+        return
+    box = adopted("NONE")
+    folder = base.tempdir("ctx")
+    try:
+        (folder / "ctx").write_bytes(struct.pack("IIQ", 1, 0, int(box.info["cgroup_id"])))
+        bpftool(daemon, "prog", "run", "pinned", retire[0], "ctx_in", folder / "ctx", check=False)
+    finally:
+        base.drop_tempdir(folder)
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_dump_reads_like_words(daemon, boxes):
+    box = boxes("PROXIED")
+    text = bpftool(daemon, "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout
+    assert "NP_PROXIED" in text and box.session in text and '"mode"' in text and '"refused"' in text
+
+
+def test_tree_shows_the_programs(daemon):
+    text = bpftool(daemon, "cgroup", "tree", daemon.slice).stdout
+    for name in ("np_connect4", "np_connect6", "np_sendmsg4", "np_sendmsg6", "np_create", "np_bind4"):
+        assert name in text, text
+    for line in text.splitlines():
+        assert all(len(w) <= 15 for w in line.split() if w.startswith("np_"))
+
+
+def test_tree_shows_an_adopted_cgroup(daemon, adopted):
+    box = adopted("NONE")
+    assert "np_connect4" in bpftool(daemon, "cgroup", "show", box.cgroup).stdout
+    box.close()
+    assert not box.cgroup.exists()
+
+
+def test_devices_have_their_gate(world, daemon):
+    text = bpftool(daemon, "net", "show").stdout
+    links = bpftool(daemon, "link", "show").stdout
+    assert "npv0" in text or "npv0" in links, text + links
+
+
+def test_pins_are_where_they_should_be(daemon):
+    for name in ("np_boxes", "np_events", "np_counts", "np_errors"):
+        assert bpftool(daemon, "map", "show", "pinned", daemon.pins / "maps" / name).returncode == 0
+    assert any((daemon.pins / "links").rglob("*")) and any((daemon.pins / "progs").rglob("*"))
+
+
+def test_removing_pins_by_hand_frees_nobody(world, make_daemon):
+    """rm -r on the pins of the maps: the programs hold what they use. (The links are what attaches: an operator who
+    removes those as root has uninstalled the gate, and doctor or the next start must not call it healthy.)"""
+    d = make_daemon().start()
+    box = Box(d, "NONE")
+    try:
+        for path in (d.pins / "maps").iterdir():
+            path.unlink()
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+        assert d.api.escalate(box.session, "SECRET")["mode"] == "NONE"
+    finally:
+        box.close()

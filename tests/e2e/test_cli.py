@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""netpawl, the command: words, exit codes, streams and signals, as a person or a script meets them."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import time
+
+import pytest
+
+from lib import base
+from lib.box import new_session
+from lib.world import FAR
+
+SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "status", "doctor"]
+
+
+def start(daemon, *words, **kw):
+    return base.popen([*daemon.world.enter(), base.NETPAWL, *words],
+                      env=base.env(NETPAWL_SOCKET=str(daemon.socket)), **kw)
+
+
+# -- help and usage ------------------------------------------------------------------
+
+def test_help(daemon):
+    p = daemon.cli("--help", check=0)
+    for word in SUBCOMMANDS:
+        assert word in p.stdout
+    assert daemon.cli("--version", check=0).stdout.startswith("netpawl ")
+
+
+@pytest.mark.parametrize("sub", SUBCOMMANDS)
+def test_help_of_each(daemon, sub):
+    p = daemon.cli(sub, "--help", check=0)
+    assert "Usage" in p.stdout and "xample" in p.stdout and f"netpawl {sub}" in p.stdout and "--json" in p.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["nonsense"], ["--nonsense"], ["run"], ["run", "--"], ["run", "--nonsense", "--", "true"],
+                                   ["escalate"], ["escalate", "a/b"], ["escalate", "a/b", "SECRET", "more"], ["show"],
+                                   ["show", "a/b", "c/d"], ["end"], ["attach", "a/b"], ["attach", "--cgroup", "/x"],
+                                   ["events", "--limit", "x"], ["status", "stray"], ["sessions", "stray"],
+                                   ["run", "--session"]])
+def test_wrong_usage_is_2(daemon, words):
+    p = daemon.cli(*words)
+    assert p.returncode == 2, p
+    assert p.stderr.strip() and not p.stdout
+
+
+@pytest.mark.parametrize("words", [["status"], ["sessions"], ["show", "a/b"], ["escalate", "a/b", "SECRET"], ["end", "a/b"],
+                                   ["events"], ["attach", "a/b", "--cgroup", "/x"]])
+def test_no_daemon_is_3(daemon, words):
+    p = daemon.cli("--socket", "/nonexistent/control.sock", *words)
+    assert p.returncode == 3 and "no_daemon" in p.stderr, p
+
+
+def test_run_without_a_daemon_is_125(daemon):
+    p = daemon.cli("--socket", "/nonexistent/control.sock", "run", "--", "true")
+    assert p.returncode == 125 and "no_daemon" in p.stderr, p
+
+
+def test_socket_option_wins_and_goes_anywhere(daemon):
+    env = {"NETPAWL_SOCKET": "/nonexistent"}
+    e = base.env(**env)
+    for words in (["--socket", daemon.socket, "status"], ["status", "--socket", daemon.socket], [f"--socket={daemon.socket}", "status"]):
+        p = subprocess.run([*daemon.world.enter(), str(base.NETPAWL), *map(str, words)], capture_output=True, text=True,
+                           env=e, timeout=20)
+        assert p.returncode == 0, p
+
+
+# -- the subcommands ------------------------------------------------------------------
+
+def test_status(daemon):
+    assert str(daemon.process.pid) in daemon.cli("status", check=0).stdout
+    assert json.loads(daemon.cli("status", "--json", check=0).stdout)["status"] == "ok"
+    assert json.loads(daemon.cli("--json", "status", check=0).stdout)["status"] == "ok"
+
+
+def test_escalate_show_sessions_end(daemon, api):
+    name = new_session("cli")
+    p = daemon.cli("escalate", name, "CONFIDENTIAL", "--dataset", "a b.csv", "--reason", "some reason", check=0)
+    assert "PROXIED" in p.stdout
+    p = daemon.cli("escalate", name, "SECRET", "--json", check=0)
+    answer = json.loads(p.stdout)
+    assert (answer["session"], answer["level"], answer["mode"], answer["raised"]) == (name, "SECRET", "NONE", True)
+    p = daemon.cli("escalate", name, "PUBLIC", check=0)
+    assert "SECRET" in p.stdout and "NONE" in p.stdout
+    p = daemon.cli("show", name, check=0)
+    for word in (name, "SECRET", "NONE", "a b.csv", "some reason"):
+        assert word in p.stdout
+    shown = json.loads(daemon.cli("show", name, "--json", check=0).stdout)
+    assert shown["datasets"][0]["name"] == "a b.csv"
+    assert name in daemon.cli("sessions", check=0).stdout
+    listed = json.loads(daemon.cli("sessions", "--json", check=0).stdout)["sessions"]
+    assert name in [s["session"] for s in listed]
+    daemon.cli("end", name, check=0)
+    assert name not in daemon.cli("sessions", check=0).stdout
+    assert name in daemon.cli("sessions", "--all", check=0).stdout
+
+
+def test_refusals_of_the_daemon_are_1(daemon):
+    p = daemon.cli("show", "no/body", check=1)
+    assert "no/body" in p.stderr and "(no_such_session)" in p.stderr and p.stderr.startswith("netpawl: ")
+    p = daemon.cli("escalate", "a/..", "SECRET", check=1)
+    assert "(bad_name)" in p.stderr
+    p = daemon.cli("escalate", "a/b", "HUGE")
+    assert p.returncode in (1, 2) and "HUGE" in p.stderr or "bad_level" in p.stderr
+    p = daemon.cli("attach", "a/b", "--cgroup", "/etc", check=1)
+    assert "bad_cgroup" in p.stderr
+    p = daemon.cli("end", "no/body", "--json", check=1)
+    assert "no_such_session" in p.stderr + p.stdout
+
+
+def test_attach(world, daemon, api):
+    folder = base.cgroup_make("cli")
+    agent = world.agent(world.host, cgroup=folder)
+    name = new_session("attach")
+    try:
+        api.create(name, "SECRET")
+        p = daemon.cli("attach", name, "--cgroup", folder, "--json", check=0)
+        assert json.loads(p.stdout)["mode"] == "NONE"
+        assert agent.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+        assert str(folder) in daemon.cli("show", name, check=0).stdout
+    finally:
+        world.drop(agent)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        api.end(name)
+        base.cgroup_destroy(folder)
+
+
+def test_events(daemon, api):
+    name = new_session("events")
+    for i in range(5):
+        api.escalate(name, "PUBLIC", dataset=f"d{i}")
+    p = daemon.cli("events", "--session", name, check=0)
+    assert len(p.stdout.splitlines()) >= 5
+    p = daemon.cli("events", "--session", name, "--limit", "2", "--json", check=0)
+    assert len([json.loads(l) for l in p.stdout.splitlines()]) == 2
+    p = daemon.cli("events", "--session", name, "--reason", "session_created", "--json", check=0)
+    assert [json.loads(l)["reason"] for l in p.stdout.splitlines()] == ["session_created"]
+
+
+# -- run: what comes out ---------------------------------------------------------------
+
+@pytest.mark.parametrize("script,code", [("exit 0", 0), ("exit 7", 7), ("exit 125", 125), ("exit 255", 255),
+                                         ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
+def test_exit_codes(daemon, script, code):
+    assert daemon.cli("run", "--", "sh", "-c", script).returncode == code
+
+
+def test_not_found_and_not_executable(daemon):
+    p = daemon.cli("run", "--", "no-such-program-here")
+    assert p.returncode == 127 and "no-such-program-here" in p.stderr
+    p = daemon.cli("run", "--", "/etc/passwd")
+    assert p.returncode == 126 and "/etc/passwd" in p.stderr
+    assert daemon.cli("run", "--", "/tmp").returncode == 126
+
+
+def test_netpawls_own_failures_are_125(daemon):
+    assert daemon.cli("run", "--session", "../x", "--", "true").returncode == 125
+    assert daemon.cli("run", "--user", "no-such-user", "--", "true").returncode == 125
+    p = daemon.cli("run", "--level", "HUGE", "--", "true")
+    assert p.returncode in (2, 125)
+
+
+def test_streams(daemon):
+    data = os.urandom(300000)
+    p = start(daemon, "run", "--", "sh", "-c", "cat; echo error >&2", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+              stderr=subprocess.PIPE)
+    out, err = p.communicate(data, timeout=20)
+    base.reap(p)
+    assert out == data and err == b"error\n" and p.returncode == 0
+
+
+def test_streams_through_sockets(daemon):
+    """stdin and stdout are sockets, as under many supervisors: bytes are carried, all of them, both ways."""
+    import socket
+    import threading
+    a, b = socket.socketpair()
+    data = os.urandom(300000)
+    p = start(daemon, "run", "--", "cat", stdin=b, stdout=b, stderr=subprocess.PIPE)
+    b.close()
+
+    def feed():
+        a.sendall(data)
+        a.shutdown(socket.SHUT_WR)
+
+    t = threading.Thread(target=feed)
+    t.start()
+    got = b""
+    a.settimeout(15)
+    while chunk := a.recv(65536):
+        got += chunk
+    t.join(5)
+    a.close()
+    assert p.wait(10) == 0
+    base.reap(p)
+    assert got == data
+
+
+def test_interactive_input(daemon):
+    p = start(daemon, "run", "--", "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        for word in (b"one\n", b"two\n"):
+            p.stdin.write(word)
+            p.stdin.flush()
+            assert p.stdout.readline() == word
+        p.stdin.close()
+        assert p.wait(10) == 0
+    finally:
+        base.reap(p)
+
+
+def test_terminal(daemon):
+    """A terminal is passed on: the command sees one, and its output arrives."""
+    master, slave = pty.openpty()
+    p = start(daemon, "run", "--", "sh", "-c", "test -t 0 && test -t 1 && echo is-a-tty", stdin=slave, stdout=slave,
+              stderr=slave)
+    os.close(slave)
+    try:
+        got = b""
+        end = time.monotonic() + 10
+        while b"is-a-tty" not in got and time.monotonic() < end:
+            try:
+                got += os.read(master, 1000)
+            except OSError:
+                break
+        assert b"is-a-tty" in got
+        assert p.wait(10) == 0
+    finally:
+        os.close(master)
+        base.reap(p)
+
+
+def test_closed_standard_streams(daemon):
+    """Started with 0, 1 and 2 closed, as some daemons start things: no descriptor of ours takes their place."""
+    p = subprocess.run(["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", *daemon.world.enter(), str(base.NETPAWL), "run", "--",
+                        "true"], env=base.env(NETPAWL_SOCKET=str(daemon.socket)), timeout=20)
+    assert p.returncode in (0, 125)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT])
+def test_signals_are_passed_on(daemon, sig):
+    p = start(daemon, "run", "--", "sh", "-c", f"trap 'echo got; exit 9' {sig.name[3:]}; echo up; while :; do sleep 0.1; done",
+              stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        assert p.stdout.readline() == b"up\n"
+        p.send_signal(sig)
+        assert p.stdout.readline() == b"got\n"
+        assert p.wait(10) == 9
+    finally:
+        base.reap(p)
+
+
+def test_signal_that_kills_the_command(daemon):
+    p = start(daemon, "run", "--", "sleep", "30", stdin=subprocess.DEVNULL)
+    try:
+        base.eventually(lambda: any(base.cgroup_pids(b["cgroup"]) for b in daemon.api.sandboxes()))
+        time.sleep(0.2)
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(10) == 143
+    finally:
+        base.reap(p)
+
+
+# -- run: what is inside -----------------------------------------------------------------
+
+def test_user_and_environment(daemon):
+    p = daemon.cli("run", "--user", "nobody", "--", "sh", "-c", "id -u; id -g; id -G; pwd", check=0)
+    uid, gid, groups, _ = p.stdout.splitlines()
+    assert uid == "65534" and gid == "65534" and "0" not in groups.split()
+    p = daemon.cli("run", "--", "sh", "-c", "id -u; echo $WORD", env={"WORD": "through"}, check=0)
+    assert p.stdout.split() == ["0", "through"]
+
+
+def test_working_directory(daemon):
+    p = subprocess.run([*daemon.world.enter(), str(base.NETPAWL), "run", "--", "pwd"], cwd="/usr/share", text=True,
+                       capture_output=True, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), timeout=20)
+    assert p.stdout == "/usr/share\n"
+
+
+def test_named_session_stays_and_unnamed_one_ends(daemon, api):
+    name = new_session("named")
+    daemon.cli("run", "--session", name, "--level", "CONFIDENTIAL", "--", "true", check=0)
+    assert api.show(name)["ended"] is None and api.show(name)["level"] == "CONFIDENTIAL"
+    before = {s["session"] for s in api.sessions(ended=True)}
+    daemon.cli("run", "--", "true", check=0)
+    new = [s for s in api.sessions(ended=True) if s["session"] not in before]
+    assert len(new) == 1 and new[0]["ended"] is not None and new[0]["session"].startswith("tester/run-")
+
+
+def test_sandbox_is_gone_after_the_run(daemon, api):
+    name = new_session("gone")
+    daemon.cli("run", "--session", name, "--", "true", check=0)
+    assert base.eventually(lambda: not api.sandboxes(name), 10)
+    assert base.eventually(lambda: not list(daemon.slice.glob("*gone*")), 10)
+
+
+def test_level_raises_the_session_and_never_lowers(daemon, api):
+    name = new_session("level")
+    daemon.cli("run", "--session", name, "--level", "SECRET", "--", "true", check=0)
+    p = daemon.cli("run", "--session", name, "--level", "PUBLIC", "--", base.PYTHON, "-c",
+                   f"import socket\nsocket.create_connection(('{FAR[4]}', 9000), 2)")
+    assert p.returncode == 1 and "ConnectionRefusedError" in p.stderr
+    assert api.show(name)["level"] == "SECRET"
+
+
+def test_command_with_options_of_its_own(daemon):
+    p = daemon.cli("run", "--", "echo", "--json", "--help", "-x", check=0)
+    assert p.stdout == "--json --help -x\n"
+
+
+def test_new_files_appear_on_the_host(daemon):
+    """A sandbox is about the network: files are the host's."""
+    folder = base.tempdir("files")
+    try:
+        daemon.cli("run", "--", "sh", "-c", f"echo made > {folder}/made", check=0)
+        assert (folder / "made").read_text() == "made\n"
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_common_programs_work_inside(daemon):
+    """Nothing that an agent does every day is in the way of the filter: compilers, pipes, threads, temp files, git."""
+    folder = base.tempdir("work")
+    folder.chmod(0o777)
+    try:
+        script = f"""set -e; cd {folder}
+echo 'int main(void) {{ return 0; }}' > a.c; gcc -o a a.c; ./a
+{base.PYTHON} -c 'import threading, subprocess, tempfile, multiprocessing as m
+t = threading.Thread(target=print, args=("thread",)); t.start(); t.join()
+subprocess.run(["true"], check=True); tempfile.mkstemp(dir="{folder}")
+p = m.Pool(2); print(sum(p.map(abs, [-1, -2]))); p.close(); p.join()
+import socket; print(socket.getaddrinfo("localhost", 80)[0][4][0])'
+ls /proc/self/fd > /dev/null; sleep 0.01; date > /dev/null; df / > /dev/null; ps > /dev/null || true"""
+        for user in ("root", "nobody"):
+            p = daemon.cli("run", "--user", user, "--level", "SECRET", "--", "sh", "-c", script)
+            assert p.returncode == 0 and "thread" in p.stdout and "3" in p.stdout, p
+            for f in folder.iterdir():
+                f.unlink()
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_run_from_a_foreign_network_namespace(world, daemon):
+    """A sandbox whose packets never pass the daemon's devices cannot be kept: it is refused, not faked."""
+    p = subprocess.run([*world.enter(world.far), str(base.NETPAWL), "run", "--level", "SECRET", "--", "true"], text=True,
+                       capture_output=True, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), timeout=20)
+    assert p.returncode == 125 and "foreign_netns" in p.stderr, p
+
+
+def test_an_ordinary_user_cannot_run(world, daemon):
+    p = subprocess.run([*world.enter(), "setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--",
+                        str(base.NETPAWL), "run", "--", "true"], text=True, capture_output=True,
+                       env=base.env(NETPAWL_SOCKET=str(daemon.socket)), timeout=20)
+    assert p.returncode in (125,) and p.stderr, p
+
+
+def test_output_is_for_people_and_safe(daemon, api):
+    """Dataset names are somebody else's words: a terminal escape in them does not reach the terminal."""
+    name = new_session("esc")
+    api.escalate(name, "SECRET", dataset="caf\u00e9 \u202e evil")
+    out = daemon.cli("show", name, check=0).stdout
+    assert "caf\u00e9" in out and "\x1b" not in out

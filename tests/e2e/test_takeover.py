@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The daemon dies; the gate does not. Every way to end and to come back, and none of them passes through an open moment."""
+import json
+import os
+import time
+
+import pytest
+
+from lib import base
+from lib.box import LEVEL, Adopted, Box, attach_pid, new_session
+from lib.daemon import Daemon, NotReady
+from lib.world import FAR
+
+KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+RANK = {"FULL": 1, "PROXIED": 2, "NONE": 3}
+
+
+@pytest.fixture(scope="module")
+def daemon(world):
+    """Here the module's daemon is stopped, killed and started again; it is up at the end of every test."""
+    d = Daemon(world).start()
+    yield d
+    d.close()
+
+
+@pytest.fixture(autouse=True)
+def up(daemon):
+    if not daemon.running():
+        daemon.start()
+    yield
+    if not daemon.running():
+        daemon.start()
+
+
+def kernel_mode(daemon, box_id_of_cgroup):
+    """The mode's number in np_boxes, for a cgroup id."""
+    out = base.sh(*daemon.world.enter(), "bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout
+    for row in json.loads(out):
+        row = row.get("formatted", row)
+        if str(row["key"]) == str(box_id_of_cgroup):
+            mode = row["value"]["mode"]
+            return mode if isinstance(mode, int) else {"NP_FULL": 1, "NP_PROXIED": 2, "NP_NONE": 3}[mode]
+    return None
+
+
+def can(box, family=4):
+    return box.try_("dial", family=family, addr=FAR[family], port=9000, data="x", recv=1)
+
+
+@KINDS
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_enforcement_without_a_daemon(world, daemon, boxes, how, kind):
+    made = {mode: boxes(mode, kind=kind) for mode in RANK}
+    made["FULL"].call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="one", recv=10)
+    code = getattr(daemon, how)()
+    if how == "stop":
+        assert code == 0
+    with world.watch() as watch:
+        for mode in ("PROXIED", "NONE"):
+            for family in (4, 6):
+                assert can(made[mode], family) == "ECONNREFUSED"
+                assert made[mode].try_("sendto", family=family, addr=FAR[family], port=53) != "ok"
+    assert watch.nothing()
+    assert can(made["FULL"]) == "ok"
+    daemon.start()
+    for mode, box in made.items():
+        assert daemon.api.sandbox(box.id)["mode"] == mode
+        assert can(box) == ("ok" if mode == "FULL" else "ECONNREFUSED")
+    made["FULL"].call("send", keep="c", data="two")
+    assert made["FULL"].call("recv", keep="c")["data"] == "two", "a connection lives through a restart"
+    assert daemon.api.escalate(made["FULL"].session, "SECRET")["cut"] >= 1
+    assert can(made["FULL"]) == "ECONNREFUSED", "and the new daemon governs it"
+
+
+@KINDS
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_no_open_moment(world, daemon, boxes, how, kind):
+    """Sandboxes in NONE and PROXIED hammer at the gate through three ends and starts."""
+    made = [boxes("NONE", kind=kind), boxes("PROXIED", kind=kind)]
+    full = boxes("FULL", kind=kind)
+    full.call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="one", recv=10)
+    since = time.time_ns()
+    for box in made:
+        box.call("hammer", keep="tcp", family=4, addr=FAR[4], port=80, pause=0.0005)
+        box.call("hammer", keep="udp", family=6, addr=FAR[6], port=9000, pause=0.0005, kind="dgram")
+    for i in range(3):
+        daemon.restart(how)
+        full.call("send", keep="c", data="more")
+        assert full.call("recv", keep="c")["data"] == "more"
+    for box in made:
+        for keep in ("tcp", "udp"):
+            outcomes = box.call("hammer_stop", keep=keep)["outcomes"]
+            assert set(outcomes) <= {"ECONNREFUSED", "EPERM"} and sum(outcomes.values()) > 50, outcomes
+    full.call("close", keep="c")
+    world.world.call("frames", since=since)
+    left = [f for f in world.frames(since, limit=100000)["frames"] if f.get("dport") == 80 or
+            (f.get("proto") == 17)]
+    assert left == []
+
+
+def test_new_sandboxes_after_a_restart(daemon, boxes):
+    first = boxes("NONE")
+    daemon.restart("kill")
+    second = boxes("FULL", session=first.session)
+    assert second.info["mode"] == "NONE"
+    assert can(second) == "ECONNREFUSED"
+
+
+def test_took_over_is_told(daemon, boxes):
+    boxes("FULL")
+    daemon.restart("kill")
+    assert any(e["reason"] == "took_over" for e in daemon.api.events(reason="took_over"))
+
+
+def test_sandbox_that_ended_while_the_daemon_was_away(daemon, boxes):
+    box = boxes("NONE")
+    daemon.kill()
+    box.close()
+    base.eventually(lambda: not box.pids(), 5)
+    daemon.start()
+    assert base.eventually(lambda: not daemon.api.sandboxes(box.session), 10), "an empty sandbox is swept"
+    assert daemon.api.show(box.session)["level"] == "SECRET"
+
+
+def test_run_goes_on_without_a_daemon(world, daemon):
+    """The command's exit code comes through although the daemon was killed under it."""
+    import subprocess
+    p = subprocess.Popen([*world.enter(), str(base.NETPAWL), "run", "--level", "SECRET", "--", "sh", "-c",
+                          "read x; exit 7"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                         env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert base.eventually(lambda: any(base.cgroup_pids(b["cgroup"]) for b in daemon.api.sandboxes()), 10)
+        daemon.kill()
+        p.stdin.write(b"go\n")
+        p.stdin.close()
+        assert p.wait(15) == 7
+    finally:
+        if p.poll() is None:
+            p.kill()
+            p.wait(5)
+        p.stderr.close()
+        if not daemon.running():
+            daemon.start()
+
+
+# -- SIGKILL at every step of an escalation ------------------------------------------------
+
+FAILPOINTS = ["after_raise", "after_cut", "before_record", "after_record"]
+
+
+@KINDS
+@pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
+@pytest.mark.parametrize("point", FAILPOINTS)
+def test_killed_in_an_escalation(world, daemon, boxes, point, mode, kind):
+    """Tighter than recorded, never looser: at each moment and after the restart."""
+    daemon.stop()
+    daemon.start(failpoint=point)
+    box = boxes("FULL", kind=kind)
+    box.call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="x", recv=1)
+    cgroup_id = box.info["cgroup_id"]
+    before = daemon.api.show(box.session)
+    with pytest.raises(Exception):
+        daemon.api.escalate(box.session, LEVEL[mode], dataset="d")
+    assert daemon.wait_death() == -9, "the fail point did not strike"
+    # the kernel was tightened first, so at every one of these points it is tight
+    assert kernel_mode(daemon, cgroup_id) == RANK[mode]
+    with world.watch() as watch:
+        assert can(box) == "ECONNREFUSED" and can(box, 6) == "ECONNREFUSED"
+        if point != "after_raise":
+            assert box.try_("send", keep="c", data="x") != "ok", "it was cut"
+        else:
+            box.try_("send", keep="c", data="x")
+    assert watch.nothing()
+    daemon.start()
+    after = daemon.api.show(box.session)
+    assert RANK[after["mode"]] >= RANK[mode] >= RANK[before["mode"]], "the record follows the kernel"
+    assert daemon.api.sandbox(box.id)["mode"] == after["mode"]
+    assert kernel_mode(daemon, cgroup_id) >= RANK[mode]
+    with world.watch() as watch:
+        assert can(box) == "ECONNREFUSED"
+        assert box.try_("send", keep="c", data="x") != "ok", "what was open is cut by now"
+    assert watch.nothing()
+    if point == "after_record":
+        assert [d["name"] for d in after["datasets"]] == ["d"]
+    # a retry is acknowledged, and from here on it is as if nothing had happened
+    answer = daemon.api.escalate(box.session, LEVEL[mode], dataset="d")
+    assert answer["mode"] == mode and answer["generation"] >= after["generation"]
+    assert [d["name"] for d in daemon.api.show(box.session)["datasets"]] == ["d"]
+    daemon.restart("kill")
+    assert RANK[daemon.api.show(box.session)["mode"]] >= RANK[mode]
+
+
+@pytest.mark.parametrize("point", FAILPOINTS)
+def test_killed_while_creating_at_a_level(daemon, point):
+    """POST /v1/sessions with a higher level is an escalation as well: whatever was acknowledged stands."""
+    daemon.stop()
+    daemon.start()
+    name = new_session("create")
+    daemon.api.create(name, "CONFIDENTIAL")
+    daemon.stop()
+    daemon.start(failpoint=point)
+    try:
+        daemon.api.create(name, "SECRET")
+    except Exception:
+        daemon.wait_death()
+        daemon.start()
+    assert daemon.api.show(name)["level"] in ("CONFIDENTIAL", "SECRET")
+    assert daemon.api.escalate(name, "SECRET")["mode"] == "NONE"
+
+
+# -- others ------------------------------------------------------------------------------------
+
+def test_second_daemon_on_the_same_directories(world, daemon, boxes):
+    box = boxes("NONE")
+    second = Daemon(world)
+    try:
+        for share in (("run_dir", "state_dir", "pin_dir", "cgroup"), ("run_dir",), ("state_dir",), ("pin_dir", "cgroup")):
+            own = {name: getattr(second, name) for name in ("run_dir", "state_dir", "pin_dir", "cgroup")}
+            for name in share:
+                setattr(second, name, getattr(daemon, name))
+            try:
+                with pytest.raises(NotReady) as e:
+                    second.start(timeout=10)
+                assert e.value.code == 1 and e.value.text.strip(), share
+                assert any(w in e.value.text for w in ("another", "already", "in use", "running")), e.value.text
+            finally:
+                if second.running():
+                    second.stop()
+                for name, value in own.items():
+                    setattr(second, name, value)
+            assert daemon.running() and daemon.api.health()["pid"] == daemon.process.pid
+            assert can(box) == "ECONNREFUSED"
+    finally:
+        second.close()
+    assert daemon.api.escalate(box.session, "SECRET")["mode"] == "NONE"
+
+
+def test_uninstall_while_it_runs_is_refused(daemon, boxes):
+    box = boxes("NONE")
+    p = daemon.uninstall(check=False)
+    assert p.returncode == 1 and p.stderr
+    assert daemon.api.health()["status"] == "ok" and can(box) == "ECONNREFUSED"
+
+
+def test_two_daemons_side_by_side(world, daemon, make_daemon):
+    other = make_daemon().start()
+    mine, theirs = Box(daemon, "NONE"), Box(other, "FULL")
+    try:
+        assert can(mine) == "ECONNREFUSED" and can(theirs) == "ok"
+        assert [b["sandbox"] for b in other.api.sandboxes()] == [theirs.id]
+        same = mine.session
+        other.api.create(same, "PUBLIC")
+        assert other.api.show(same)["level"] == "PUBLIC" and daemon.api.show(same)["level"] == "SECRET"
+        # loopback between sandboxes of different daemons is closed as well
+        port = theirs.call("listen", keep="l", family=4, addr="127.0.0.1")["port"]
+        box = Box(daemon, "FULL")
+        assert box.try_("dial", family=4, addr="127.0.0.1", port=port) == "ECONNREFUSED"
+        box.close()
+        # the control socket of one is not open to sandboxes of the other
+        text = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+        got = theirs.agent.answer("raw_request", dict(path=str(daemon.socket), text=text), 20)
+        assert not got["ok"] or "from_sandbox" in got["data"], got
+        other.api.escalate(theirs.session, "SECRET")
+        assert can(theirs) == "ECONNREFUSED"
+        theirs.close()
+        assert other.stop() == 0
+        other.uninstall()
+        assert can(mine) == "ECONNREFUSED", "the uninstall of one is not the other's"
+    finally:
+        mine.close()
+        theirs.close()
+
+
+def test_uninstall_leaves_nothing(world, make_daemon):
+    d = make_daemon().start()
+    box = Box(d, "NONE")
+    outer = base.cgroup_make("left")
+    agent = world.agent(world.host, cgroup=outer)
+    session = new_session("left")
+    d.api.create(session, "SECRET")
+    d.api.adopt(session, outer)
+    assert agent.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+    programs = _programs(d)
+    assert len(programs) > 5 and programs <= _loaded()
+    d.kill()
+    try:
+        assert d.uninstall().returncode == 0
+        assert not d.pin_dir.exists() or not [f for _, _, files in os.walk(d.pin_dir) for f in files]
+        assert not d.slice.exists()
+        assert base.eventually(lambda: not programs & _loaded(), 10), "programs are still loaded"
+        assert agent.try_("dial", family=4, addr=FAR[4], port=9000) == "ok", "the gate is off"
+        assert base.sh("bpftool", "cgroup", "show", outer).stdout.strip() == ""
+        assert d.uninstall().returncode == 0, "twice is fine"
+        # the record stays: a new daemon knows the session
+        d.start()
+        assert d.api.show(session)["level"] == "SECRET"
+    finally:
+        box.close()
+        world.drop(agent)
+        d.stop()
+        base.cgroup_destroy(outer)
+
+
+def _programs(d):
+    """Ids of the programs that a daemon has pinned."""
+    ids = set()
+    for path in (d.pins / "progs").rglob("*"):
+        p = base.sh("bpftool", "-j", "prog", "show", "pinned", path, check=False)
+        if p.returncode == 0:
+            ids.add(json.loads(p.stdout)["id"])
+    return ids
+
+
+def _loaded():
+    return {p["id"] for p in json.loads(base.sh("bpftool", "-j", "prog", "show").stdout)}
+
+
+def test_session_survives_a_reboot(make_daemon):
+    """Stop, lose everything that a reboot loses (run dir, pins, cgroups), start: SECRET is SECRET."""
+    d = make_daemon().start()
+    session, other = new_session("reboot"), new_session("reboot")
+    d.api.escalate(session, "SECRET", dataset="d", reason="why")
+    d.api.escalate(other, "CONFIDENTIAL")
+    old = Box(d, session=session, mode="FULL")
+    d.kill()
+    old.close()
+    base.cgroup_destroy(d.slice)
+    base.sh("umount", "-l", d.pin_mount)
+    base.sh("mount", "-t", "bpf", "bpf", d.pin_mount)
+    for f in d.run_dir.iterdir():
+        f.unlink()
+    d.start()
+    shown = d.api.show(session)
+    assert (shown["level"], shown["mode"]) == ("SECRET", "NONE")
+    assert shown["datasets"][0]["reason"] == "why"
+    assert d.api.sandboxes() == []
+    assert d.api.show(other)["mode"] == "PROXIED"
+    box = Box(d, session=session, mode="FULL")
+    assert box.info["mode"] == "NONE" and can(box) == "ECONNREFUSED"
+    box.close()
+
+
+def test_stray_cgroup_survives_a_restart_closed(world, daemon, boxes):
+    """A nested cgroup of a sandbox, seen by a new daemon, is still the sandbox."""
+    box = boxes("NONE")
+    nested = box.cgroup / "nested"
+    nested.mkdir()
+    for pid in box.pids():
+        attach_pid(nested, pid)
+    daemon.restart("kill")
+    assert can(box) == "ECONNREFUSED"
+    assert [b["sandbox"] for b in daemon.api.sandboxes(box.session)] == [box.id]
+
+
+def test_pins_of_another_version_are_not_touched(make_daemon):
+    d = make_daemon()
+    (d.pin_dir / "v999" / "maps").mkdir(parents=True)
+    with pytest.raises(NotReady) as e:
+        d.start()
+    assert "v999" in e.value.text or "version" in e.value.text
+    assert (d.pin_dir / "v999" / "maps").exists()

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gate's decisions, natively: the same text that the kernel runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include "gate.bpf.h"
+
+static struct np_addr addr(const char *text)
+{
+	struct np_addr a;
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1)
+		return np_addr_v4(v4.s_addr);
+	assert_int_equal(inet_pton(AF_INET6, text, &a), 1);
+	return a;
+}
+
+static struct np_facts to(enum np_mode mode, int protocol, const char *address, int port)
+{
+	return (struct np_facts){
+		.mode = mode, .protocol = (uint16_t)protocol, .port = (uint16_t)port, .addr = addr(address), .opening = true
+	};
+}
+
+static void metadata_is_refused_in_every_mode_and_disguise(void **state)
+{
+	static const char *const bad[] = {
+		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1",
+		"100.100.100.200", "168.63.129.16",   "192.0.0.192",		"fd00:ec2::254",      "fe80::1",
+		"febf::1",	   "fd20:ce::254",    "fd00:42::42",
+	};
+	static const char *const good[] = {
+		"169.253.255.255", "169.255.0.0", "100.100.100.201", "168.63.129.17", "192.0.0.193", "fd00:ec3::1",
+		"fec0::1",	   "fd20:ce::255", "fd00:42::43",     "2001:db8::1",   "64:ff9b::c000:201",
+	};
+
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++)
+		for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+			struct np_facts f = to(mode, 6, bad[i], 80);
+
+			assert_int_equal(np_judge_out(&f), NP_R_METADATA);
+			f.local = true; /* even when the host itself has the address */
+			assert_int_equal(np_judge_out(&f), NP_R_METADATA);
+			assert_true(np_judge_cut(&f, true));
+		}
+	for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+		struct np_facts f = to(NP_FULL, 6, good[i], 80);
+
+		assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	}
+}
+
+static void modes_decide_what_leaves(void **state)
+{
+	struct np_facts f = to(NP_FULL, 6, "192.0.2.1", 443);
+
+	(void)state;
+	assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	f.mode = NP_NONE;
+	assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+	f.mode = NP_PROXIED;
+	assert_int_equal(np_judge_out(&f), NP_R_NO_INSPECTOR);
+	f.port = 53;
+	assert_int_equal(np_judge_out(&f), NP_R_NO_DNS_GATE);
+	f.protocol = 17;
+	assert_int_equal(np_judge_out(&f), NP_R_NO_DNS_GATE);
+	f.port = 443;
+	assert_int_equal(np_judge_out(&f), NP_R_NOT_IN_POLICY);
+	f.mode = 0;
+	assert_int_equal(np_judge_out(&f), NP_R_UNREGISTERED);
+	f.mode = 77; /* a mode from the future is the strictest */
+	assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+}
+
+static void loopback_is_private_in_every_mode(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++)
+		for (int protocol = 6; protocol <= 17; protocol += 11) {
+			struct np_facts f = to(mode, protocol, "127.0.0.1", 5432);
+
+			f.local = true;
+			f.peer = NP_PEER_SELF;
+			assert_int_equal(np_judge_out(&f), NP_R_OWN_LOOPBACK);
+			f.peer = NP_PEER_NOBODY;
+			assert_int_equal(np_judge_out(&f), NP_R_NO_LISTENER);
+			f.peer = NP_PEER_HOST;
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+			f.host_port = true;
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_PORT);
+			f.peer = NP_PEER_OTHER; /* a listed port is the host's, never another sandbox's */
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+		}
+}
+
+static void full_answers_its_callers_but_closed_modes_do_not(void **state)
+{
+	struct np_facts f = to(NP_FULL, 6, "127.0.0.1", 40000);
+
+	(void)state;
+	f.local = true;
+	f.peer = NP_PEER_HOST;
+	f.opening = false; /* an answer on a connection that the host opened */
+	assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	f.mode = NP_PROXIED;
+	assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+	f.mode = NP_NONE;
+	assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+}
+
+static void closed_modes_speak_only_plain_tcp_and_udp_to_themselves(void **state)
+{
+	struct np_facts f = to(NP_NONE, 1, "127.0.0.1", 0);
+
+	(void)state;
+	f.local = true;
+	f.peer = NP_PEER_SELF;
+	assert_int_equal(np_judge_out(&f), NP_R_PROTOCOL);
+	f.protocol = 17;
+	f.options = true;
+	assert_int_equal(np_judge_out(&f), NP_R_IP_OPTIONS);
+	f.options = false;
+	f.addr = addr("224.0.0.251");
+	assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
+	f.addr = addr("ff02::fb");
+	assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
+}
+
+static void inbound_is_for_the_sandbox_itself(void **state)
+{
+	struct np_facts f = to(NP_NONE, 6, "127.0.0.1", 40000);
+
+	(void)state;
+	f.local = true;
+	f.peer = NP_PEER_SELF;
+	assert_int_equal(np_judge_in(&f), NP_R_OWN_LOOPBACK);
+	f.peer = NP_PEER_HOST;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+	f.host_port = true;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND); /* a listed host port may answer, not call */
+	f.opening = false;
+	assert_int_equal(np_judge_in(&f), NP_R_HOST_PORT);
+	f.peer = NP_PEER_NOBODY;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+	f.bare = true; /* RST for a closed port, ACK out of TIME_WAIT */
+	assert_int_equal(np_judge_in(&f), NP_R_NO_LISTENER);
+	f.protocol = 17;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+	f.local = false;
+	f.peer = NP_PEER_SELF;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+	f.mode = NP_FULL;
+	assert_int_equal(np_judge_in(&f), NP_R_OPEN_MODE);
+	f.mode = 0;
+	assert_int_equal(np_judge_in(&f), NP_R_UNREGISTERED);
+}
+
+static void only_tcp_and_udp_sockets_are_made(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++) {
+		assert_int_equal(np_judge_create(mode, 1, 6), NP_R_OPEN_MODE);
+		assert_int_equal(np_judge_create(mode, 2, 17), NP_R_OPEN_MODE);
+		assert_int_equal(np_judge_create(mode, 2, 1), mode == NP_FULL ? NP_R_OPEN_MODE : NP_R_PROTOCOL);
+		assert_int_equal(np_judge_create(mode, 2, 58), mode == NP_FULL ? NP_R_OPEN_MODE : NP_R_PROTOCOL);
+		for (unsigned protocol = 0; protocol <= 262; protocol++) {
+			assert_int_equal(np_judge_create(mode, 3, protocol), NP_R_PROTOCOL);
+			if (protocol != 6)
+				assert_int_equal(np_judge_create(mode, 1, protocol), NP_R_PROTOCOL);
+		}
+	}
+	assert_int_equal(np_judge_create(0, 1, 6), NP_R_UNREGISTERED);
+}
+
+static void cut_spares_what_stays_inside(void **state)
+{
+	struct np_facts f = to(NP_NONE, 6, "192.0.2.1", 443);
+
+	(void)state;
+	assert_true(np_judge_cut(&f, false));
+	f.mode = NP_FULL;
+	assert_false(np_judge_cut(&f, false));
+	f = to(NP_PROXIED, 6, "127.0.0.1", 8080);
+	f.local = true;
+	assert_false(np_judge_cut(&f, true));
+	assert_true(np_judge_cut(&f, false));
+	f.host_port = true;
+	assert_false(np_judge_cut(&f, false));
+	f.local = false; /* the port number of a listed service, elsewhere */
+	assert_true(np_judge_cut(&f, false));
+}
+
+static void a_port_of_an_outsider_is_not_shared(void **state)
+{
+	(void)state;
+	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_HOST), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_OTHER), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_SELF), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(NP_NONE, NP_PEER_NOBODY), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(0, NP_PEER_NOBODY), NP_R_UNREGISTERED);
+}
+
+static void reasons_are_in_their_ranges(void **state)
+{
+	(void)state;
+	assert_true(NP_REASON_ALLOWS(NP_R_OPEN_MODE));
+	assert_true(NP_REASON_ALLOWS(NP_R_NOT_OURS));
+	assert_false(NP_REASON_ALLOWS(NP_R_MODE_NONE));
+	assert_false(NP_REASON_ALLOWS(NP_R_INTERNAL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
+		cmocka_unit_test(modes_decide_what_leaves),
+		cmocka_unit_test(loopback_is_private_in_every_mode),
+		cmocka_unit_test(full_answers_its_callers_but_closed_modes_do_not),
+		cmocka_unit_test(closed_modes_speak_only_plain_tcp_and_udp_to_themselves),
+		cmocka_unit_test(inbound_is_for_the_sandbox_itself),
+		cmocka_unit_test(only_tcp_and_udp_sockets_are_made),
+		cmocka_unit_test(cut_spares_what_stays_inside),
+		cmocka_unit_test(a_port_of_an_outsider_is_not_shared),
+		cmocka_unit_test(reasons_are_in_their_ranges),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "session/store.c"
+
+static char dir[64], path[96];
+static struct store *store;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/sessions.db", dir);
+	return store_open(path, &store);
+}
+
+static int teardown(void **state)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char file[128];
+
+	(void)state;
+	store_close(store);
+	store = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
+		unlink(file);
+	}
+	return rmdir(dir);
+}
+
+static void reopen(void)
+{
+	store_close(store);
+	store = NULL;
+	assert_int_equal(store_open(path, &store), 0);
+}
+
+static struct session_row row_of(const char *name, enum level level, enum np_mode mode, uint32_t generation)
+{
+	struct session_row row = { .level = level, .mode = mode, .generation = generation, .created_us = 5 };
+	const char *problem;
+
+	assert_int_equal(session_name_parse(name, &row.name, &problem), 0);
+	return row;
+}
+
+static void put(const char *name, enum level level, enum np_mode mode, uint32_t generation)
+{
+	struct session_row row = row_of(name, level, mode, generation);
+
+	assert_int_equal(store_session_put(store, &row), 0);
+}
+
+static struct session_row get(const char *name)
+{
+	struct session_row row;
+
+	assert_int_equal(store_session_get(store, name, &row), 0);
+	return row;
+}
+
+static void assert_stands(const char *name, enum level level, enum np_mode mode, uint32_t generation)
+{
+	struct session_row row = get(name);
+
+	assert_int_equal(row.level, level);
+	assert_int_equal(row.mode, mode);
+	assert_int_equal(row.generation, generation);
+}
+
+static int sql(const char *text)
+{
+	return sqlite3_exec(store->db, text, NULL, NULL, NULL);
+}
+
+static void test_file_modes(void **state)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	mode_t old = umask(0);
+	struct stat st;
+	char file[128];
+
+	(void)state;
+	teardown(NULL);
+	assert_int_equal(setup(NULL), 0);
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
+		assert_int_equal(stat(file, &st), 0);
+		assert_int_equal(st.st_mode & 07777, 0600);
+	}
+	/* One that somebody opened up is shut again. */
+	store_close(store);
+	assert_int_equal(chmod(path, 0644), 0);
+	assert_int_equal(store_open(path, &store), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	umask(old);
+}
+
+static void test_settings(void **state)
+{
+	static const struct {
+		const char *pragma, *value;
+	} want[] = { { "PRAGMA journal_mode", "wal" }, { "PRAGMA synchronous", "2" }, { "PRAGMA foreign_keys", "1" } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(want); i++) {
+		sqlite3_stmt *statement;
+
+		assert_int_equal(sqlite3_prepare_v2(store->db, want[i].pragma, -1, &statement, NULL), SQLITE_OK);
+		assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+		assert_string_equal((const char *)sqlite3_column_text(statement, 0), want[i].value);
+		sqlite3_finalize(statement);
+	}
+}
+
+static void test_session_put_and_get(void **state)
+{
+	struct session_row row = { .generation = 99 };
+
+	(void)state;
+	assert_int_equal(store_session_get(store, "a/b", &row), -ENOENT);
+	assert_int_equal(row.generation, 99);
+	assert_int_equal(store_sessions_count(store), 0);
+	put("a/b", LEVEL_INTERNAL, NP_FULL, UINT32_MAX);
+	row = get("a/b");
+	assert_string_equal(row.name.text, "a/b");
+	assert_int_equal(row.name.user_len, 1);
+	assert_stands("a/b", LEVEL_INTERNAL, NP_FULL, UINT32_MAX);
+	assert_int_equal(row.created_us, 5);
+	assert_false(row.ended);
+	assert_int_equal(row.datasets, 0);
+	assert_int_equal(store_session_put(store, &row), -EEXIST);
+	assert_int_equal(store_session_get(store, "A/b", &row), -ENOENT); /* case matters */
+	assert_int_equal(store_sessions_count(store), 1);
+	reopen();
+	assert_stands("a/b", LEVEL_INTERNAL, NP_FULL, UINT32_MAX);
+	assert_int_equal(store_sessions_count(store), 1);
+}
+
+static void test_session_end_and_revive(void **state)
+{
+	struct session_row row;
+
+	(void)state;
+	assert_int_equal(store_session_end(store, "a/b", 7), -ENOENT);
+	put("a/b", LEVEL_SECRET, NP_NONE, 4);
+	assert_int_equal(store_session_end(store, "a/b", 7), 0);
+	assert_int_equal(store_session_end(store, "a/b", 8), 0);
+	row = get("a/b");
+	assert_true(row.ended);
+	assert_int_equal(row.ended_us, 7);
+	/* Revived: the level is kept for ever. */
+	row = row_of("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	row.created_us = 9;
+	assert_int_equal(store_session_put(store, &row), 0);
+	row = get("a/b");
+	assert_false(row.ended);
+	assert_int_equal(row.created_us, 5);
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 4);
+	assert_int_equal(store_session_put(store, &row), -EEXIST);
+	assert_int_equal(store_sessions_count(store), 1);
+}
+
+static void test_raise_takes_each_maximum(void **state)
+{
+	(void)state;
+	put("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 1, NULL, NULL), 0);
+	assert_stands("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_FULL, 1, NULL, NULL), 0);
+	assert_stands("a/b", LEVEL_SECRET, NP_PROXIED, 3);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_NONE, 1, NULL, NULL), 0);
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 3);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL), 0);
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
+	assert_int_equal(store_session_raise(store, "a/c", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL), -ENOENT);
+	reopen();
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
+}
+
+static void test_triggers_refuse_to_lower(void **state)
+{
+	static const char *const refused[] = {
+		"UPDATE sessions SET level = 1",
+		"UPDATE sessions SET mode = 2",
+		"UPDATE sessions SET generation = 4",
+		"UPDATE sessions SET name = 'x/y'",
+		"DELETE FROM sessions",
+		"INSERT OR REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
+		"REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
+		"INSERT INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL) ON CONFLICT DO UPDATE SET level = 0",
+		"UPDATE datasets SET level = 1",
+		/* and the CHECK constraints */
+		"UPDATE sessions SET level = 4",
+		"UPDATE sessions SET mode = 4",
+		"INSERT INTO sessions VALUES ('c/d', -1, 1, 1, 1, NULL)",
+		"INSERT INTO sessions VALUES ('c/d', 0, 0, 1, 1, NULL)",
+		"INSERT INTO sessions VALUES ('c/d', 'x', 1, 1, 1, NULL)",
+		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 2, 1)",
+		"INSERT INTO sandboxes VALUES ('i', 'no/one', 1, '/p', 1, 1)",
+	};
+	struct dataset_row dataset = { .name = "d", .level = LEVEL_CONFIDENTIAL };
+
+	(void)state;
+	put("a/b", LEVEL_CONFIDENTIAL, NP_NONE, 5);
+	assert_int_equal(store_session_raise(store, "a/b", 0, NP_FULL, 0, &dataset, NULL), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
+		if ((sql(refused[i]) & 0xff) != SQLITE_CONSTRAINT)
+			fail_msg("not refused: %s", refused[i]);
+	/* The triggers are in the file, not in this connection's settings. */
+	assert_int_equal(sql("PRAGMA recursive_triggers = OFF"), SQLITE_OK);
+	assert_int_equal(sql(refused[5]) & 0xff, SQLITE_CONSTRAINT);
+	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_NONE, 5);
+	assert_int_equal(sql("UPDATE sessions SET level = 3"), SQLITE_OK);
+}
+
+struct datasets {
+	unsigned count;
+	struct dataset_row rows[8];
+	int answer;
+};
+
+static int dataset_collect(void *data, const struct dataset_row *row)
+{
+	struct datasets *all = data;
+
+	all->rows[all->count++] = *row;
+	return all->answer;
+}
+
+static void test_datasets(void **state)
+{
+	struct dataset_row one = { .name = "one", .level = LEVEL_INTERNAL, .reason = "first", .added_us = 10 };
+	struct dataset_row again = { .name = "one", .level = LEVEL_SECRET, .reason = "second", .added_us = 20 };
+	struct dataset_row two = { .name = "ein zwei", .level = LEVEL_PUBLIC, .added_us = 5 };
+	struct datasets all = { 0 };
+	bool is_new = false;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 2, &one, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 3, &again, &is_new), 0);
+	assert_false(is_new);
+	/* Lower than it is: the dataset keeps its maximum, too. */
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 3, &one, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 3, &two, &is_new), 0);
+	assert_true(is_new);
+	assert_int_equal(get("a/b").datasets, 2);
+	assert_int_equal(get("a/c").datasets, 0);
+
+	assert_int_equal(store_datasets_each(store, "a/b", dataset_collect, &all), 0);
+	assert_int_equal(all.count, 2);
+	assert_string_equal(all.rows[0].name, "ein zwei"); /* by time */
+	assert_string_equal(all.rows[1].name, "one");
+	assert_int_equal(all.rows[1].level, LEVEL_SECRET);
+	assert_string_equal(all.rows[1].reason, "first");
+	assert_int_equal(all.rows[1].added_us, 10);
+
+	all = (struct datasets){ .answer = -ECANCELED };
+	assert_int_equal(store_datasets_each(store, "a/b", dataset_collect, &all), -ECANCELED);
+	assert_int_equal(all.count, 1);
+	all = (struct datasets){ 0 };
+	assert_int_equal(store_datasets_each(store, "a/c", dataset_collect, &all), 0);
+	assert_int_equal(all.count, 0);
+}
+
+static void test_dataset_bound_changes_nothing(void **state)
+{
+	struct dataset_row dataset = { .level = LEVEL_PUBLIC };
+	bool is_new = true;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1024)"
+			     " INSERT INTO datasets SELECT 'a/b', 'd' || i, 0, '', i FROM n"),
+			 SQLITE_OK);
+	assert_int_equal(get("a/b").datasets, NP_DATASETS_MAX);
+	strcpy(dataset.name, "one too many");
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, &is_new), -E2BIG);
+	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	strcpy(dataset.name, "d7");
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, &is_new), 0);
+	assert_false(is_new);
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
+}
+
+static struct sandbox_row sandboxes[8];
+static unsigned sandbox_count;
+
+static int sandbox_collect(void *data, const struct sandbox_row *row)
+{
+	(void)data;
+	sandboxes[sandbox_count++] = *row;
+	/* The store may be used meanwhile, and the row at hand may be removed. */
+	return store_sandbox_remove(store, row->id);
+}
+
+static void test_sandboxes(void **state)
+{
+	struct sandbox_row row = { .id = "a.b.1", .cgroup_id = 0xfedcba9876543210, .path = "/cg/x y", .created_us = 3 };
+
+	(void)state;
+	row.session = row_of("a/b", 0, NP_FULL, 1).name;
+	assert_int_equal(store_sandbox_put(store, &row), -ENOENT);
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(store_sandbox_put(store, &row), 0);
+	assert_int_equal(store_sandbox_put(store, &row), -EEXIST);
+	strcpy(row.id, "a.b.2");
+	row.adopted = true;
+	assert_int_equal(store_sandbox_put(store, &row), 0);
+	assert_int_equal(store_sandbox_remove(store, "no such"), 0);
+	reopen();
+	sandbox_count = 0;
+	assert_int_equal(store_sandboxes_each(store, sandbox_collect, NULL), 0);
+	assert_int_equal(sandbox_count, 2);
+	assert_string_equal(sandboxes[0].id, "a.b.1");
+	assert_string_equal(sandboxes[0].session.text, "a/b");
+	assert_true(sandboxes[0].cgroup_id == 0xfedcba9876543210);
+	assert_string_equal(sandboxes[0].path, "/cg/x y");
+	assert_false(sandboxes[0].adopted);
+	assert_true(sandboxes[1].adopted);
+	sandbox_count = 0;
+	assert_int_equal(store_sandboxes_each(store, sandbox_collect, NULL), 0);
+	assert_int_equal(sandbox_count, 0);
+}
+
+static int session_nested(void *data, const struct session_row *row)
+{
+	unsigned *n = data;
+
+	/* A list inside a list. */
+	++*n;
+	assert_int_equal(get(row->name.text).level, row->level);
+	return *n < 100 ? store_sessions_each(store, session_nested, &(unsigned){ 100 }) : 0;
+}
+
+static void test_lists_nest(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	put("b/b", LEVEL_PUBLIC, NP_FULL, 1);
+	put("a/b", LEVEL_SECRET, NP_NONE, 1);
+	assert_int_equal(store_session_end(store, "a/b", 1), 0);
+	assert_int_equal(store_sessions_each(store, session_nested, &n), 0);
+	assert_int_equal(n, 2);
+}
+
+static void test_full_disk(void **state)
+{
+	struct session_row row = row_of("u/x", LEVEL_PUBLIC, NP_FULL, 1);
+	int r = 0;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	/* The schema's pages and a few more. */
+	assert_int_equal(sql("PRAGMA max_page_count = 16"), SQLITE_OK);
+	for (unsigned i = 0; i < 2000 && !r; i++) {
+		snprintf(row.name.text, sizeof(row.name.text), "u/%0*u", NP_NAME_MAX, i);
+		r = store_session_put(store, &row);
+	}
+	assert_int_equal(r, -ENOSPC);
+	assert_int_equal(store_session_get(store, row.name.text, &row), -ENOENT);
+	/* It is usable, and what was acknowledged is there. */
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), 0);
+	reopen();
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
+}
+
+static int commit_refuse(void *data)
+{
+	(void)data;
+	return 1;
+}
+
+static void test_failed_commit_leaves_nothing_open(void **state)
+{
+	struct dataset_row dataset = { .name = "d" };
+	struct session_row row = row_of("c/d", LEVEL_PUBLIC, NP_FULL, 1);
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	sqlite3_commit_hook(store->db, commit_refuse, NULL);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL), -EIO);
+	assert_int_equal(store_session_put(store, &row), -EIO);
+	assert_int_equal(store_session_end(store, "a/b", 1), -EIO);
+	assert_int_equal(store_sessions_count(store), 1);
+	sqlite3_commit_hook(store->db, NULL, NULL);
+	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(get("a/b").datasets, 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL), 0);
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
+}
+
+static void test_locked_by_another(void **state)
+{
+	sqlite3 *other;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), -EIO);
+	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1); /* readers do not wait for writers */
+	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(other);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), 0);
+}
+
+static void test_foreign_files(void **state)
+{
+	struct store *other = NULL;
+	char link[128];
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(sql("UPDATE meta SET value = 2 WHERE key = 'schema'"), SQLITE_OK);
+	assert_int_equal(store_open(path, &other), -EPROTO);
+	assert_int_equal(sql("DELETE FROM meta"), SQLITE_OK);
+	assert_int_equal(store_open(path, &other), -EPROTO);
+	assert_int_equal(sql("DROP TABLE meta"), SQLITE_OK);
+	assert_int_equal(store_open(path, &other), -EPROTO);
+	store_close(store);
+	store = NULL;
+	f = fopen(path, "w");
+	fputs("This is a text and no database, and it is long enough to tell by its first hundred bytes, or so.\n", f);
+	fputs("This is a text and no database, and it is long enough to tell by its first hundred bytes, or so.\n", f);
+	fclose(f);
+	assert_int_equal(store_open(path, &other), -EPROTO);
+	assert_int_equal(store_open("/nonexistent/dir/db", &other), -ENOENT);
+	assert_int_equal(store_open(dir, &other), -EISDIR);
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(symlink(path, link), 0);
+	assert_int_equal(store_open(link, &other), -ELOOP);
+	unlink(link);
+	assert_null(other);
+}
+
+#define store_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(test_file_modes),
+		store_test(test_settings),
+		store_test(test_session_put_and_get),
+		store_test(test_session_end_and_revive),
+		store_test(test_raise_takes_each_maximum),
+		store_test(test_triggers_refuse_to_lower),
+		store_test(test_datasets),
+		store_test(test_dataset_bound_changes_nothing),
+		store_test(test_sandboxes),
+		store_test(test_lists_nest),
+		store_test(test_full_disk),
+		store_test(test_failed_commit_leaves_nothing_open),
+		store_test(test_locked_by_another),
+		store_test(test_foreign_files),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawl end USER/SESSION */
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl end USER/SESSION [OPTIONS]\n\n"
+	      "Ends a session: kills what runs in the sandboxes that `netpawl run` made, and removes them. The\n"
+	      "session's level is kept for ever; used again, it starts at that level.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl end alice/demo\n\n"
+	      "Exit codes: 0 ended; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void print(const json_t *answer)
+{
+	output_clean_line(stdout, "%s: ended; its level is kept", member_text(answer, "session") ?: "?");
+}
+
+int command_end(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, false };
+	_free_ char *path = NULL;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 1)
+		return usage_error(argv[0], "it takes one session");
+	path = api_session_path(argv[next], "");
+	if (!path)
+		return CLI_REFUSED;
+	return api_show(cli, argv[next], "DELETE", path, NULL, print);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawl escalate USER/SESSION LEVEL */
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl escalate USER/SESSION LEVEL [OPTIONS]\n\n"
+	      "Raises a session to LEVEL: PUBLIC, INTERNAL, CONFIDENTIAL or SECRET. All its sandboxes tighten at\n"
+	      "once and connections that are now forbidden are cut; when this returns, it is done and recorded.\n"
+	      "A lower level changes nothing. A session that does not exist is created.\n\n"
+	      "Options:\n"
+	      "  --dataset NAME   the data that makes it necessary\n"
+	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON
+	      "\nExample:\n"
+	      "  netpawl escalate alice/demo CONFIDENTIAL --dataset customers.csv --reason 'ticket 4711'\n\n"
+	      "Exit codes: 0 the level stands; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void print(const json_t *answer)
+{
+	bool raised = json_is_true(json_object_get(answer, "raised"));
+
+	output_clean_line(stdout, "%s: %s%s, mode %s, generation %lld, %lld connections cut, %lld us",
+			  member_text(answer, "session") ?: "?", raised ? "raised to " : "stands at ",
+			  member_text(answer, "level") ?: "?", member_text(answer, "mode") ?: "?",
+			  (long long)json_integer_value(json_object_get(answer, "generation")),
+			  (long long)json_integer_value(json_object_get(answer, "cut")),
+			  (long long)json_integer_value(json_object_get(answer, "applied_us")));
+}
+
+int command_escalate(struct cli *cli, int argc, char **argv)
+{
+	const char *dataset = NULL, *reason = NULL;
+	const struct option_spec specs[] = {
+		{ "dataset", .value = &dataset },
+		{ "reason", .value = &reason },
+	};
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	_free_ char *path = NULL;
+	json_t *body;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 2)
+		return usage_error(argv[0], "it takes a session and a level");
+	path = api_session_path(argv[next], "/datasets");
+	if (!path)
+		return CLI_REFUSED;
+	code = api_body(argv[next],
+			json_pack("{s:s,s:s*,s:s*}", "level", argv[next + 1], "dataset", dataset, "reason",
+				  reason),
+			&body);
+	if (code != CLI_OK)
+		return code;
+	return api_show(cli, argv[next], "POST", path, body, print);
+}

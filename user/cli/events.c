@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawl events */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "limits.h"
+#include "reason.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl events [OPTIONS]\n\n"
+	      "Prints what was refused and what was changed, one line each: time, kind, reason, session, what it\n"
+	      "was about, process[pid] and a sentence.\n\n"
+	      "Options:\n"
+	      "  --follow         go on with what happens from now on, until interrupted\n"
+	      "  --session U/S    of this session only\n"
+	      "  --reason TOKEN   with this reason only\n"
+	      "  --limit N        the newest N (default 100; with --follow 0)\n" OPTIONS_COMMON
+	      "\nExample:\n"
+	      "  netpawl events --follow --session alice/demo\n\n"
+	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon, or it went away.\n",
+	      to);
+}
+
+/* "tcp 192.0.2.1:443", "unix /run/x.sock", "tcp [2001:db8::1]:53". */
+static void target_append(struct buf *out, const json_t *event)
+{
+	const char *address = member_text(event, "address");
+	const json_t *protocol = json_object_get(event, "protocol"), *port = json_object_get(event, "port");
+	_free_ char *word = protocol ? scalar_text(protocol) : NULL;
+	bool v6 = address && strchr(address, ':') && *address != '/' && *address != '@';
+
+	if (!address && !word)
+		return;
+	if (address && (*address == '/' || *address == '@') && !word)
+		word = strdup("unix");
+	buf_printf(out, " %s", word ? word : "");
+	if (address)
+		buf_printf(out, word ? " %s%s%s" : "%s%s%s", v6 && port ? "[" : "", address,
+			   v6 && port ? "]" : "");
+	if (port)
+		buf_printf(out, ":%lld", (long long)json_integer_value(port));
+}
+
+static void named_append(struct buf *out, const json_t *event, const char *name)
+{
+	const json_t *value = json_object_get(event, name);
+	_free_ char *text = value ? scalar_text(value) : NULL;
+
+	if (text)
+		buf_printf(out, " %s=%s", name, text);
+}
+
+static void event_format(struct buf *out, const json_t *event)
+{
+	const char *comm = member_text(event, "comm"), *text = member_text(event, "text");
+	const json_t *pid = json_object_get(event, "pid"), *suppressed = json_object_get(event, "suppressed");
+
+	buf_printf(out, "%s %-6s %-15s %s", member_text(event, "time") ?: "-", member_text(event, "kind") ?: "-",
+		   member_text(event, "reason") ?: "-", member_text(event, "session") ?: "-");
+	target_append(out, event);
+	if (comm || pid)
+		buf_printf(out, " %s[%lld]", comm ? comm : "?", (long long)json_integer_value(pid));
+	if (!json_object_get(event, "hook")) { /* a change: the level and what came with it */
+		named_append(out, event, "level");
+		named_append(out, event, "mode");
+		named_append(out, event, "dataset");
+		named_append(out, event, "cut");
+		named_append(out, event, "who");
+	}
+	buf_printf(out, " %s", member_text(event, "message") ?: "");
+	if (text)
+		buf_printf(out, ": %s", text);
+	if (json_integer_value(suppressed) > 0)
+		buf_printf(out, " (and %lld more)", (long long)json_integer_value(suppressed));
+}
+
+static int line_print(void *data, char *line)
+{
+	const struct cli *cli = data;
+	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
+	_json_ json_t *event = NULL;
+
+	if (cli->json) {
+		puts(line);
+	} else {
+		event = json_loads(line, 0, NULL);
+		if (!json_is_object(event))
+			return -EPROTO;
+		event_format(&out, event);
+		output_clean_line(stdout, "%s", out.data ? out.data : "");
+	}
+	/* A follower's reader waits for each line; nobody is left to read when it cannot be written. */
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int limit_check(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	return *text >= '0' && *text <= '9' && !*end && n <= NP_EVENTS_PAGE ? 0 : -EINVAL;
+}
+
+static char *query_build(const char *session, const char *reason, const char *limit, bool follow)
+{
+	struct buf path = BUF_INIT(8192);
+	char separator = '?';
+	const struct {
+		const char *name, *value;
+	} parameters[] = {
+		{ "session", session },
+		{ "reason", reason },
+		{ "limit", limit },
+		{ "follow", follow ? "1" : NULL },
+	};
+
+	buf_puts(&path, "/v1/events");
+	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
+		if (!parameters[i].value)
+			continue;
+		buf_printf(&path, "%c%s=", separator, parameters[i].name);
+		api_escape(&path, parameters[i].value);
+		separator = '&';
+	}
+	return buf_take(&path);
+}
+
+static int events_stream(struct cli *cli, const char *path, bool follow)
+{
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	int err = client_stream(cli->socket, path, line_print, cli, &answer);
+
+	if (err > 0)
+		return CLI_REFUSED; /* main() tells that standard output is gone */
+	if (err < 0)
+		return api_unreachable(cli, NULL, err);
+	if (answer.status != 200) {
+		if (cli->json && answer.body.data)
+			puts(answer.body.data);
+		return api_refused(NULL, answer.status, answer.body.data ? answer.body.data : "");
+	}
+	if (follow)
+		return api_unreachable(cli, NULL, -ECONNRESET);
+	return CLI_OK;
+}
+
+int command_events(struct cli *cli, int argc, char **argv)
+{
+	const char *session = NULL, *reason = NULL, *limit = NULL;
+	bool follow = false;
+	const struct option_spec specs[] = {
+		{ "follow", .flag = &follow },
+		{ "session", .value = &session },
+		{ "reason", .value = &reason },
+		{ "limit", .value = &limit },
+	};
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	_free_ char *path = NULL;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (next != argc)
+		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
+	if (limit && limit_check(limit) < 0)
+		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE,
+				   limit);
+	path = query_build(session, reason, limit, follow);
+	if (!path) {
+		complain(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
+		return CLI_REFUSED;
+	}
+	return events_stream(cli, path, follow);
+}

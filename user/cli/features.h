@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The "features" array of the health answer: what this kernel has, and what that means for the promise. */
+#ifndef NP_CLI_FEATURES_H
+#define NP_CLI_FEATURES_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct feature {
+	const char *name, *means; /* borrowed from the JSON; "?" when it has none */
+	bool present;
+};
+
+/* Item i of "features" in object; false past the end. */
+bool feature_get(const json_t *object, size_t i, struct feature *ret);
+/* How many are not present. */
+size_t features_missing(const json_t *object);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawl show USER/SESSION */
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl show USER/SESSION [OPTIONS]\n\n"
+	      "Shows a session: its level and mode, the data that raised it, its sandboxes.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl show alice/demo\n\n"
+	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void facts_print(const json_t *answer)
+{
+	static const char *const names[] = { "session", "level", "mode", "generation", "created", "ended" };
+	_table_ struct table table = { .columns = 2 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const json_t *value = json_object_get(answer, names[i]);
+		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
+
+		if (text)
+			table_add(&table, names[i], text);
+	}
+	table_print(&table, stdout);
+}
+
+static void datasets_print(const json_t *datasets)
+{
+	_table_ struct table table = { .columns = 4, .heading = true };
+	const json_t *dataset;
+	size_t i;
+
+	if (!json_array_size(datasets))
+		return;
+	table_add(&table, "DATASET", "LEVEL", "ADDED", "REASON");
+	json_array_foreach(datasets, i, dataset)
+		table_add(&table, member_text(dataset, "name"), member_text(dataset, "level"),
+			  member_text(dataset, "added"), member_text(dataset, "reason"));
+	fputc('\n', stdout);
+	table_print(&table, stdout);
+}
+
+static void sandboxes_print(const json_t *sandboxes)
+{
+	_table_ struct table table = { .columns = 5, .heading = true };
+	const json_t *sandbox;
+	size_t i;
+
+	if (!json_array_size(sandboxes))
+		return;
+	table_add(&table, "SANDBOX", "MODE", "KIND", "CREATED", "CGROUP");
+	json_array_foreach(sandboxes, i, sandbox)
+		table_add(&table, member_text(sandbox, "sandbox"), member_text(sandbox, "mode"),
+			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted" : "made",
+			  member_text(sandbox, "created"), member_text(sandbox, "cgroup"));
+	fputc('\n', stdout);
+	table_print(&table, stdout);
+}
+
+static void print(const json_t *answer)
+{
+	facts_print(answer);
+	datasets_print(json_object_get(answer, "datasets"));
+	sandboxes_print(json_object_get(answer, "sandboxes"));
+}
+
+int command_show(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, false };
+	_free_ char *path = NULL;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 1)
+		return usage_error(argv[0], "it takes one session");
+	path = api_session_path(argv[next], "");
+	if (!path)
+		return CLI_REFUSED;
+	return api_show(cli, argv[next], "GET", path, NULL, print);
+}

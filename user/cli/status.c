@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* netpawl status */
+#include <string.h>
+
+#include "cli/api.h"
+#include "cli/features.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+#define STATUS_DEPTH 4 /* members of members of ... that are shown */
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl status [OPTIONS]\n\n"
+	      "Shows the daemon, what it holds and what it counted.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl status\n\n"
+	      "Exit codes: 0 it runs; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+/* Every scalar below an object under its dotted name, whatever the daemon chooses to tell. */
+static void members_add(struct table *table, const json_t *object, const char *prefix, unsigned depth)
+{
+	static const char *const shown[] = { "status", "version", "pid", "features" };
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)object, name, value) {
+		_free_ char *text = scalar_text(value);
+		char full[256];
+		bool skip = false;
+
+		for (size_t i = 0; !*prefix && i < ARRAY_SIZE(shown); i++)
+			skip = skip || !strcmp(name, shown[i]);
+		if (skip)
+			continue;
+		snprintf(full, sizeof(full), "%s%s%s", prefix, *prefix ? "." : "", name);
+		if (text)
+			table_add(table, full, text);
+		else if (json_is_object(value) && depth < STATUS_DEPTH)
+			members_add(table, value, full, depth + 1);
+	}
+}
+
+static void missing_add(struct table *table, const json_t *answer)
+{
+	struct feature feature;
+
+	for (size_t i = 0; feature_get(answer, i, &feature); i++) {
+		char text[1024];
+
+		if (feature.present)
+			continue;
+		snprintf(text, sizeof(text), "%s: %s", feature.name, feature.means);
+		table_add(table, "missing", text);
+	}
+}
+
+static void print(const json_t *answer)
+{
+	_table_ struct table table = { .columns = 2 };
+	char daemon[256];
+
+	snprintf(daemon, sizeof(daemon), "%s, version %s, pid %lld", member_text(answer, "status") ?: "?",
+		 member_text(answer, "version") ?: "?",
+		 (long long)json_integer_value(json_object_get(answer, "pid")));
+	table_add(&table, "daemon", daemon);
+	members_add(&table, answer, "", 0);
+	missing_add(&table, answer);
+	table_print(&table, stdout);
+}
+
+int command_status(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, false };
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (next != argc)
+		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
+	return api_show(cli, NULL, "GET", "/v1/health", NULL, print);
+}
