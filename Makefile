@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 #
 # make            build everything into build/ (SAN=1: with ASan and UBSan, into build/san/)
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours

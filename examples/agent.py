@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """What an agent's code might do. Reads a word a line and answers with what happened, until end of input.
 
 It keeps one connection open from the beginning: that is the one an escalation has to cut.

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """FULL, PROXIED, NONE on a little internet of its own.
 
     make run                  the three modes, step by step

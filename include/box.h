@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The sandbox as the kernel knows it, and the calls that change it.
  * Shared by bpf/ and user/: fixed widths, explicit padding, pinned by asserts.

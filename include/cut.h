@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /* What the iterators that cut open connections share with the daemon that runs them. */
 #ifndef NP_CUT_H
 #define NP_CUT_H

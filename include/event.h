@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * One decision of the gate on its way to user space, through the np_events ring.
  */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Every bound in netpawl, with its reason. A stranger can make us allocate up
  * to these numbers and no further. Read by both compilers: plain numbers only.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR Apache-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The one vocabulary of reasons. The gate, the event log, the CLI, the API and
  * every test use these tokens and no others.

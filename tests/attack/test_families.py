@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Families and system calls that no inet hook sees. `netpawl run` closes them; an adopted cgroup cannot be closed
 this way (doctor says so), so these are about `run`."""
 import socket

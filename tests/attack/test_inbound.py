@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Callers from outside: in PROXIED and NONE nobody but the sandbox itself reaches its listeners."""
 import pytest
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """What was opened outside and handed to `netpawl run`: sockets keep the cgroup of their maker, so they must not
 come along at all."""
 import json

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Loopback is private: a sandbox reaches what it opened itself, and neither the host nor another sandbox,
 by whatever name of this host it calls."""
 import pytest

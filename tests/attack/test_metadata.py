@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Cloud metadata and link-local addresses: refused in every mode, in every spelling."""
 import pytest
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Unix sockets of the host are deputies with the host's network: a sandbox reaches its own and no other."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The control API as a stranger would treat it: every wrong request has a clear answer, and the daemon is none the worse."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """An operator with bpftool and nothing else: he can read the gate, and he cannot lower it."""
 import json
 

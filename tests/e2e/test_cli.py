@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """netpawl, the command: words, exit codes, streams and signals, as a person or a script meets them."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """netpawl doctor: what this kernel can keep, and what it cannot, in words."""
 import json
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The disk: full, small, gone bad. What was acknowledged is on it; what could not be written is never acknowledged."""
 import os
 

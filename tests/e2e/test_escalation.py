@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The promise: tighten the kernel, cut what is open, record on disk, acknowledge. After the acknowledgement not one
 byte leaves. Judged by the capture on the far side against the moment when the client had the answer."""
 import time

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Every refusal and every change is one event, with the same words everywhere; a flood is counted, never lost."""
 import json
 import re

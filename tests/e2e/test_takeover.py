@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The daemon dies; the gate does not. Every way to end and to come back, and none of them passes through an open moment."""
 import json
 import os

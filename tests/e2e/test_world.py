@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The little internet itself, with no gate in sight: what the other tests call "reached" really is reached here."""
 import time
 

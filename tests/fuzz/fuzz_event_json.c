@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Random bytes as an event: whatever is in its strings, the JSON parses, is one line within its bound, and holds
  * nothing that a terminal or a reader of lines would take for more than text.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * A byte buffer that grows up to a bound. Failure is sticky: write as much as
  * you like and ask once, at the end, with buf_error().

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Scope-bound clean-up. A destructor takes NULL (or -1) and does nothing then,
  * so that a variable may be released before it was ever filled.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Places at which a test build of the daemon dies on demand, to show that a crash
  * between any two steps leaves the system tighter than recorded, never looser.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Small file system verbs. All return 0 or -errno unless they say otherwise. */
 #ifndef NP_FS_H
 #define NP_FS_H

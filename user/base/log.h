@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Messages for the operator, on stderr, one line each. Libraries do not log; their callers do, once. */
 #ifndef NP_LOG_H
 #define NP_LOG_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The shared enums of include/ in words, and back. */
 #ifndef NP_WORDS_H
 #define NP_WORDS_H

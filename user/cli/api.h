@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Calls of the control API, with their failures told to the user. */
 #ifndef NP_CLI_API_H
 #define NP_CLI_API_H

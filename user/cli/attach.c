@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* netpawl attach USER/SESSION --cgroup PATH */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* What every subcommand shares: its settings, its exit codes, its place in the table. */
 #ifndef NP_CLI_H
 #define NP_CLI_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP over the control socket. Requests are HTTP/1.0, so that an answer ends
  * where the connection ends and never comes in chunks.

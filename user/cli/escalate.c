@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* netpawl escalate USER/SESSION LEVEL */
 #include "cli/api.h"
 #include "cli/options.h"

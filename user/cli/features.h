@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The "features" array of the health answer: what this kernel has, and what that means for the promise. */
 #ifndef NP_CLI_FEATURES_H
 #define NP_CLI_FEATURES_H

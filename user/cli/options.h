@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Options by table: each subcommand names its own, --socket, --json and --help come with them. */
 #ifndef NP_CLI_OPTIONS_H
 #define NP_CLI_OPTIONS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Text for people. Much of it was chosen by strangers (names of files, of
  * processes, of sessions), so everything is cleaned on its way out: control

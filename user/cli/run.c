@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* netpawl run -- COMMAND */
 #include <errno.h>
 #include <pwd.h>
@@ -39,7 +39,7 @@ static void help(FILE *to)
 	      "                   and ended afterwards\n"
 	      "  --level LEVEL    raise the session to this level before the start\n"
 	      "  --user USER      run as this user: a name, UID or UID:GID\n" OPTIONS_COMMON
-	      "                   (at the end, on standard output: exit_code, session, sandbox)\n"
+	      "\n--json prints exit_code, session and sandbox on standard output when the command has ended.\n"
 	      "\nExample:\n"
 	      "  netpawl run --session alice/demo --user alice -- python3 agent.py --fast\n\n"
 	      "Exit codes: the command's own; 128+N when signal N killed it; 125 netpawl failed before the\n"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* netpawl show USER/SESSION */
 #include "cli/api.h"
 #include "cli/options.h"

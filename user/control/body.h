@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The strict reading of a request's body: one JSON object with the fields that the
  * call knows, and nothing else. Pure: bytes in, texts out.

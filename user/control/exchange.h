@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* One request from its headers to its answer. */
 #ifndef NP_CONTROL_EXCHANGE_H
 #define NP_CONTROL_EXCHANGE_H

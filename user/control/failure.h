@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* What went wrong, on its way to the client. Pure. */
 #ifndef NP_CONTROL_FAILURE_H
 #define NP_CONTROL_FAILURE_H

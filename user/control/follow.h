@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Event streams that stay open. A follower with nothing to send is suspended: it costs
  * neither time nor a timer. New events wake it. It may read as slowly as it likes: what

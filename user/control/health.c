@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* /v1/health */
 #include <errno.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* A listening unix socket that is never looser than 0660, and that a restart replaces in one step. */
 #ifndef NP_CONTROL_LISTEN_H
 #define NP_CONTROL_LISTEN_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Names and levels that a client wrote, checked before anything is done with them. 0, or -EINVAL and why. */
 #ifndef NP_CONTROL_NAMES_H
 #define NP_CONTROL_NAMES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Sessions and sandboxes as the API shows them. NULL when memory ran out. */
 #ifndef NP_CONTROL_OBJECTS_H
 #define NP_CONTROL_OBJECTS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Who is at the other end of a unix socket: the kernel's word (SO_PEERCRED), not the client's. */
 #ifndef NP_CONTROL_PEER_H
 #define NP_CONTROL_PEER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Answers, and how they go out by HTTP. */
 #ifndef NP_CONTROL_REPLY_H
 #define NP_CONTROL_REPLY_H

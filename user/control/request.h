@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * What a handler gets and what it gives. Handlers see neither sockets nor headers:
  * a complete request comes in, one answer or one failure goes out.

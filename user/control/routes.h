@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Every call of the API, in one table. */
 #ifndef NP_CONTROL_ROUTES_H
 #define NP_CONTROL_ROUTES_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The control API: HTTP/1.1 with JSON on a unix socket (libmicrohttpd), run by the daemon's loop. */
 #ifndef NP_CONTROL_SERVER_H
 #define NP_CONTROL_SERVER_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Text in paths and query parameters. Pure. */
 #ifndef NP_CONTROL_URL_H
 #define NP_CONTROL_URL_H

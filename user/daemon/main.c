@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Wiring: which part is given to which. A decision found here is in the wrong place. */
 #include <arpa/inet.h>
 #include <errno.h>

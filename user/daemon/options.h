@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* netpawld's command line. */
 #ifndef NP_DAEMON_OPTIONS_H
 #define NP_DAEMON_OPTIONS_H

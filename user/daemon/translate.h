@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* From one part's form of a thing to another part's. No decisions. */
 #ifndef NP_DAEMON_TRANSLATE_H
 #define NP_DAEMON_TRANSLATE_H

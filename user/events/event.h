@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * One thing that happened: the only record there is, in one JSON form. The gate's
  * refusals and the daemon's own doings are the same kind of event.

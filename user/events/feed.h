@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The followers of the log. The readers' half, event_feed_read() and event_feed_free(), is in events/log.h. */
 #ifndef NP_EVENTS_FEED_H
 #define NP_EVENTS_FEED_H

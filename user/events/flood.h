@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Keeps account of events that the gate counted but did not send, so that each is
  * reported exactly once: with the next event of the same sandbox, or, when none

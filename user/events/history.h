@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The history: the newest events in SQLite, for queries. A file of its own, events.db, so that its syncs never
  * wait in front of the session store's.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The journal: one JSON line per event in events.ndjson, rotated by size to events.1.ndjson and on. One writer.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Where events go: the journal (NDJSON files with rotation), the history (SQLite,
  * for queries) and the feeds (followers of the API). Observes, never decides: a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Adopting a cgroup that somebody else made. Its processes may hold sockets that
  * were opened elsewhere: those carry another cgroup, so no hook of ours sees them.

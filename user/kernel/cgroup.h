@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The cgroup v2 file system: where it is, and the verbs that sandboxes need. No BPF here. */
 #ifndef NP_KERNEL_CGROUP_H
 #define NP_KERNEL_CGROUP_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Cutting what is open: by the gate's own iterators (bpf_sock_destroy), or by
  * SOCK_DESTROY where the kernel does not have that. Called after the raise.

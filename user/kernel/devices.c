@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * np_device on every network device, those that appear later too, and the table
  * of the host's own addresses. Netlink only says "look again": what is true is

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Sockets by netlink (sock_diag): listing them with their cgroup, and destroying one. */
 #ifndef NP_KERNEL_DIAG_H
 #define NP_KERNEL_DIAG_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* What the files of this folder share. */
 #ifndef NP_KERNEL_INTERNAL_H
 #define NP_KERNEL_INTERNAL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Opening and closing the kernel side, and the interface that sessions use. */
 #include "kernel/kernel.h"
 

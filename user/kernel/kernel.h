@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The kernel side as the rest of the daemon sees it. This folder is the only one
  * that knows libbpf. Enforcement belongs to the kernel: nothing here undoes it

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Attaching the gate to a cgroup, and keeping it there with pins. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Loading the gate's programs onto the maps that are there, or new ones. */
 #include <errno.h>
 #include <limits.h>

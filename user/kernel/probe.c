@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* What this kernel can do, found by doing it. */
 #include <errno.h>
 #include <linux/landlock.h>

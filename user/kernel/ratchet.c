@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The calls into np_raise and np_retire, and reading the frozen map back. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Tells when a sandbox's cgroup becomes populated or empty: one inotify for all of them. */
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The event loop: file descriptors, timers, signals. Time enters the program here:
  * everything below asks for no clock and gets `now` as an argument.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* What is left of root inside a sandbox: the capabilities that act on files and on the sandbox's own processes. */
 #ifndef NP_SANDBOX_CAPS_H
 #define NP_SANDBOX_CAPS_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The system call filter of a sandbox. It allows by default: the capabilities
  * that are gone refuse most of what matters, and this closes what needs none

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Who the command runs as: looked up outside, put on inside. */
 #ifndef NP_SANDBOX_IDENTITY_H
 #define NP_SANDBOX_IDENTITY_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Process 1 of a sandbox: builds the confinement around itself, then starts the command and waits for it. */
 #ifndef NP_SANDBOX_INIT_H
 #define NP_SANDBOX_INIT_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 #include "sandbox/launch.h"
 
 #include <errno.h>
@@ -278,7 +278,10 @@ void launch_run(const struct launch_plan *plan, struct launch_result *ret)
 	forwarded_set(&forwarded);
 	l.signals = signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
 	err = stdio_prepare(&l.stdio);
-	if (l.signals < 0 || err < 0) {
+	if (err == -EACCES) {
+		launch_problem(ret, 0, "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
+				       "which a sandbox may not write");
+	} else if (l.signals < 0 || err < 0) {
 		launch_problem(ret, err < 0 ? -err : errno, "cannot prepare standard input and output");
 	} else if (launch_start(&l)) {
 		stdio_leave(&l.stdio);

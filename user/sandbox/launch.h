@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs one command inside a sandbox: joins the cgroup, takes away what would lead
  * out of it, waits. What happens in which order, and why, is at the top of init.c.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * What a sandbox sees of the file system: the host's, without what talks to the
  * kernel or to the host's services.

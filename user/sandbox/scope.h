@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* A Landlock domain: from here on no abstract unix socket and no signal reaches anybody outside of it. */
 #ifndef NP_SANDBOX_SCOPE_H
 #define NP_SANDBOX_SCOPE_H

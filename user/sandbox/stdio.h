@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Standard input, output and error of a sandboxed command.
  *
@@ -36,7 +36,8 @@ struct stdio {
 /* True when the descriptor may be handed over as it is. */
 bool stdio_passes(int fd);
 
-/* Looks at 0, 1, 2 and makes the pipes. All three must be open. 0 or -errno. stdio_free() in any case. */
+/* Looks at 0, 1, 2 and makes the pipes. All three must be open. 0 or -errno; -EACCES when 1 or 2 is a file of
+ * cgroupfs, procfs and the like, which is not to be written by a sandbox. stdio_free() in any case. */
 int stdio_prepare(struct stdio *stdio);
 /* In the sandbox's first process: puts the inside ends on 0, 1, 2. The rest is for close_range(). */
 int stdio_enter(const struct stdio *stdio);

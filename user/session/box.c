@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* One sandbox in memory: how it is found, what it waits for, how it ends. */
 #include <errno.h>
 #include <stdlib.h>

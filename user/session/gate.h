@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * What the session service needs of the kernel, as an interface: kernel/ provides
  * it, daemon/ joins the two, a unit test puts a recording one in its place.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Sensitivity levels and the mode that each of them means. */
 #ifndef NP_LEVEL_H
 #define NP_LEVEL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Names that strangers choose. USER and SESSION become directory names and map
  * labels, so they are [A-Za-z0-9._-], 1 to NP_NAME_MAX bytes, and start with a

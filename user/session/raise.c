@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * The ratchet. Its order is the promise: tighten the kernel, cut what is open, record on disk, and only then
  * does the caller acknowledge. Each step leaves things tighter than the steps after it know, so a crash or a

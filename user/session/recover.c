@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * After a start: the store says whose cgroups there were, the kernel says how tight they are, the file system
  * says which of them still exist. The stricter of two answers wins, and everything that one of them does not

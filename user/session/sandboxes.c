@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Sandboxes come and go: make, adopt, remove. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The service itself, the verbs on sessions, look-ups and the sweep. */
 #include "session/service.h"
 

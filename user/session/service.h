@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Sessions and their sandboxes: the verbs behind the API. This is where the
  * promise lives: tighten the kernel, cut what is open, record on disk, acknowledge.

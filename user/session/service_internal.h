@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c (a session
  * in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory and its end),

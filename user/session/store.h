@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here.
  * The store can raise and cannot lower: its only update of a level or a mode takes

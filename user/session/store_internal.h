@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Shared by store.c (the verbs) and store_open.c (the file, the schema, the settings). */
 #ifndef NP_STORE_INTERNAL_H
 #define NP_STORE_INTERNAL_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The store's file: who may read it, how it is written, and what is in it. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * A hash table whose nodes live inside the things it finds: adding to a table that was
  * reserved cannot fail. It owns no thing. Keys are the caller's: it hashes and compares.

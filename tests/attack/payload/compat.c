@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * socket(AF_PACKET or AF_VSOCK) by another system call table than the usual one: a filter that
  * knows only x86-64 numbers does not see these. compat i386|x32

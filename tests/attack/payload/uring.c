@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * socket(), and connect() with send(), by io_uring: a system call filter does not see what a ring does.
  *   uring packet                   opens AF_PACKET

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """A process that does on the network what it is told: one JSON request a line on stdin, one answer on stdout.
 
 The same program runs in the far world, on the host outside of any sandbox (the control) and inside
@@ -518,6 +518,21 @@ def is_noise(p):
 def capture_start(dev):
     global capture
     capture = Capture(dev)
+    return {}
+
+
+@op
+def sniff(keep, dev):
+    """Frames of another device, as records of a held socket."""
+    s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    s.bind((dev, 3))
+    held[keep] = h = Held(s)
+
+    def body(h):
+        while not h.stop:
+            h.note(dev, s.recv(2048))
+
+    h.run(body)
     return {}
 
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The control API, as a client sees it: HTTP over a unix socket, nothing else."""
 import http.client
 import json

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Where things are, what this run calls its things, and the list of what it must not leave behind."""
 import atexit
 import ctypes

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """A sandbox with an agent in it: by `netpawl run`, or an adopted cgroup."""
 import os
 import secrets

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """A netpawld of our own: its directories, a private bpffs, its start and its many ways to end."""
 import os
 import pathlib

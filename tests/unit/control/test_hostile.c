@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Clients that do not play by the rules. Whatever they do, the next one is served. */
 #include "fixture.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* A directory of a test's own, and the verbs that its checks need. Every failure ends the test. */
 #ifndef NP_TEST_TEMPDIR_H
 #define NP_TEST_TEMPDIR_H

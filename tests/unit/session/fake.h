@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * A kernel and a file system of cgroups for the session service, in memory. It records every call in order,
  * together with the store's commits and the events, so that a test can assert on the order of all three. It

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Sessions and the ratchet: order, failures at every step, retries. */
 #include "fake.h"
 
