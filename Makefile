@@ -98,23 +98,32 @@ $(call objs,kernel): | $(BUILD)/gate.skel.h
 
 # -- tests ----------------------------------------------------------------------
 
-TESTED_OBJS = $(filter-out %/daemon/main.o %/cli/main.o,$(sort $(DAEMON_OBJS) $(CLI_OBJS)))
 UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_LIBS = -lcmocka $(DAEMON_LIBS) -lseccomp
 PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
 FUZZ_SECONDS = 60
 
-$(BUILD)/libnetpawl.a: $(TESTED_OBJS)
+# q, not r: two folders may have a file of the same name.
+$(BUILD)/libnetpawld.a: $(filter-out %/daemon/main.o,$(DAEMON_OBJS))
 	$(say) AR $@
-	$(Q)rm -f $@ && ar rcs $@ $^
+	$(Q)rm -f $@ && ar qcs $@ $^
+$(BUILD)/libnetpawl.a: $(filter-out %/cli/main.o,$(CLI_OBJS))
+	$(say) AR $@
+	$(Q)rm -f $@ && ar qcs $@ $^
 
-# A test includes the .c under test; the archive gives it everything else.
-$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawl.a
+# A test includes the .c under test; the archive of its program gives it everything else.
+define unit_test
 	$(say) TEST $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) -iquote bpf $(CFLAGS) -Wno-missing-prototypes -MMD -MP $(LDFLAGS) -o $@ $< \
-		$(BUILD)/libnetpawl.a $(TEST_LIBS)
+	$(Q)$(CC) $(CPPFLAGS) -iquote bpf $(CFLAGS) -Wno-missing-prototypes -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(TEST_LIBS)
+endef
+$(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
+	$(unit_test)
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c
 	$(say) FUZZ $<

@@ -10,7 +10,7 @@
 #define NP_TCP_TIME_WAIT 6
 #define NP_TCP_LISTEN 10
 #define NP_TCP_NEW_SYN_RECV 12
-#define NP_SOCK_BINDPORT_LOCK 8 /* the program chose the port itself */
+#define NP_SOCK_BIND_LOCKS 12 /* SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK: the program chose where it listens */
 
 int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
 
@@ -30,6 +30,15 @@ static __always_inline struct np_cut_flow np_flow_of(struct sock_common *skc, __
 	return flow;
 }
 
+static __always_inline bool np_flow_owner_is(const struct np_cut_flow *flow, __u64 id)
+{
+	__u64 *owner = bpf_map_lookup_elem(&np_cut_flows, flow);
+
+	return owner && *owner == id;
+}
+
+/* Is the other end of this connection in the same sandbox? It is a connected socket that looks back, or, for
+ * UDP, one that is bound there and takes datagrams from everyone. */
 static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64 id)
 {
 	struct np_cut_flow back = {
@@ -39,9 +48,28 @@ static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64
 		.far_port = flow->near_port,
 		.protocol = flow->protocol,
 	};
-	__u64 *owner = bpf_map_lookup_elem(&np_cut_flows, &back);
 
-	return owner && *owner == id;
+	if (np_flow_owner_is(&back, id))
+		return true;
+	if (flow->protocol != NP_IPPROTO_UDP)
+		return false;
+	__builtin_memset(&back.far_addr, 0, sizeof(back.far_addr));
+	back.far_port = 0;
+	if (np_flow_owner_is(&back, id))
+		return true;
+	__builtin_memset(&back.near_addr, 0, sizeof(back.near_addr));
+	if (np_flow_owner_is(&back, id))
+		return true;
+	back.near_addr = np_addr_v4(0);
+	return np_flow_owner_is(&back, id);
+}
+
+static __always_inline void np_flow_remember(struct np_cut_flow *flow, __u64 id)
+{
+	long r = bpf_map_update_elem(&np_cut_flows, flow, &id, BPF_ANY);
+
+	if (r)
+		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
 
 /* True when the daemon asked for this socket's sandbox and the socket has to go in this pass. */
@@ -50,7 +78,6 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 {
 	struct np_who who = np_who_is(sk);
 	struct np_facts f = {};
-	long r;
 
 	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
 		return false;
@@ -68,11 +95,8 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	state->candidates++;
 	/* skb->truesize of everything handed down and not yet freed by a device; 1 is the socket itself. */
 	state->in_flight += (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
-	if (connected && f.local) {
-		r = bpf_map_update_elem(&np_cut_flows, flow, &who.id, BPF_ANY);
-		if (r)
-			np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
-	}
+	if (connected && f.local)
+		np_flow_remember(flow, who.id);
 	return false;
 }
 
@@ -112,6 +136,18 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
+static __always_inline void np_cut_remember_server(struct sock *sk)
+{
+	struct np_who who = np_who_is(sk);
+	struct np_cut_flow flow;
+
+	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
+		return;
+	flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_UDP);
+	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
+	np_flow_remember(&flow, who.id);
+}
+
 SEC("iter/udp")
 int np_cut_udp(struct bpf_iter__udp *ctx)
 {
@@ -124,10 +160,13 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 	if (!udp || !state)
 		return 0;
 	connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
-	/* An unconnected socket on a port of its own choice is a server: it stays, for its own sandbox. One on a
-	 * port that the kernel chose is a client that may be waiting for an answer that will never come. */
-	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BINDPORT_LOCK))
+	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
+	 * the kernel put it is a client that may be waiting for an answer that will never come. */
+	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
+		if (state->pass == NP_CUT_LOOK)
+			np_cut_remember_server(sk);
 		return 0;
+	}
 	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))
 		np_cut_done(state, bpf_sock_destroy((struct sock_common *)udp));
 	return 0;

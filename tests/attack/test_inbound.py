@@ -18,7 +18,7 @@ def kind(request):
 
 def call(agent, kind, family, addr, port, mark):
     if kind == "stream":
-        return agent.try_("dial", family=family, addr=addr, port=port, data=mark, recv=100, timeout=1)
+        return agent.try_("dial", family=family, addr=addr, port=port, data=mark, recv=100, timeout=0.4)
     return agent.try_("sendto", family=family, addr=addr, port=port, data=mark, recv=100, timeout=0.4)
 
 
@@ -41,8 +41,9 @@ def test_listener_from_outside(world, pool, kind, mode, family, transport):
         box.call("close", keep="l")
     assert own == own_addr == "ok", "its own listener is reachable in every mode"
     if mode == "FULL":
-        assert (from_world, from_host, from_host_addr) == ("ok",) * 3
-        assert len(seen) == 3
+        assert len(seen) == 3 and from_world == "ok"
+        # A datagram back to a socket of the host is a call to the host as any other, and loopback is private.
+        assert from_host == from_host_addr == ("ok" if transport == "stream" else "TIMEOUT")
     else:
         assert "ok" not in (from_world, from_host, from_host_addr)
         assert seen == []

@@ -115,7 +115,7 @@ def test_control_inherited_things_are_useful(world, thing):
                                timeout=30, pass_fds=[5], preexec_fn=lambda: at_fd_5(t), env=base.env())
         found = {f["fd"]: f for f in answer_of(p)["fds"]}
         assert 5 in found, found
-        assert watch.marked
+        assert watch.marked or watch.records
     finally:
         t.close()
 

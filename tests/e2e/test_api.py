@@ -29,7 +29,10 @@ def raw(daemon, data, timeout=5, half=False):
     got = b""
     try:
         s.connect(str(daemon.socket))
-        s.sendall(data)
+        try:
+            s.sendall(data)
+        except BrokenPipeError:
+            pass  # it has heard enough; what it said is still there to be read
         if half:
             s.shutdown(socket.SHUT_WR)
         while chunk := s.recv(65536):
@@ -129,7 +132,7 @@ def test_chunked_body(daemon):
     text += b"%x\r\n%s\r\n%x\r\n%s\r\n0\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
     assert b" 201 " in raw(daemon, text)[:20]
     big = b"POST /v1/sessions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
-    got = raw(daemon, big + (b"8000\r\n" + b"x" * 0x8000 + b"\r\n") * 4 + b"0\r\n\r\n")
+    got = raw(daemon, big + (b"8000\r\n" + b"x" * 0x8000 + b"\r\n") * 4 + b"0\r\n\r\n", timeout=1)
     assert b" 413 " in got[:20] or b" 400 " in got[:20], got[:200]
 
 

@@ -48,7 +48,7 @@ def test_wrong_usage_is_2(daemon, words):
 
 
 @pytest.mark.parametrize("words", [["status"], ["sessions"], ["show", "a/b"], ["escalate", "a/b", "SECRET"], ["end", "a/b"],
-                                   ["events"], ["attach", "a/b", "--cgroup", "/x"]])
+                                   ["events"], ["attach", "a/b", "--cgroup", str(base.cgroup_mount())]])
 def test_no_daemon_is_3(daemon, words):
     p = daemon.cli("--socket", "/nonexistent/control.sock", *words)
     assert p.returncode == 3 and "no_daemon" in p.stderr, p
@@ -356,9 +356,11 @@ def test_an_ordinary_user_cannot_run(world, daemon):
     assert p.returncode in (125,) and p.stderr, p
 
 
-def test_output_is_for_people_and_safe(daemon, api):
-    """Dataset names are somebody else's words: a terminal escape in them does not reach the terminal."""
+def test_texts_reach_the_terminal_as_text(daemon, api):
+    """Dataset names are somebody else's words: letters of any script are, what turns a terminal around is not."""
     name = new_session("esc")
-    api.escalate(name, "SECRET", dataset="caf\u00e9 \u202e evil")
-    out = daemon.cli("show", name, check=0).stdout
-    assert "caf\u00e9" in out and "\x1b" not in out
+    for bad in ("\x1b[31m", "a\u202eb", "a\nb"):
+        p = daemon.cli("escalate", name, "SECRET", "--dataset", bad, check=1)
+        assert "\x1b" not in p.stderr and "\u202e" not in p.stderr
+    api.escalate(name, "SECRET", dataset="caf\u00e9 \u6587")
+    assert "caf\u00e9 \u6587" in daemon.cli("show", name, check=0).stdout

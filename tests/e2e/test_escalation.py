@@ -10,6 +10,7 @@ from lib.box import LEVEL, Adopted, Box
 from lib.world import FAR, HOLD, SINK, SOURCE
 
 KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+OWN = ((4, "127.0.0.1"), (6, "::1"))
 TIGHT = pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
 
 
@@ -46,11 +47,12 @@ def test_answer_of_an_escalation(api, boxes, mode, kind):
 @KINDS
 def test_stream_at_full_rate_ends_at_the_acknowledgement(world, api, boxes, family, transport, mode, kind):
     box = boxes("FULL", kind=kind)
-    world.world.call("frames", since=time.time_ns())  # forget what the capture counted before
+    start = time.time_ns()
+    world.world.call("frames", since=start)  # forget what the capture counted before
     box.call("dial", family=family, addr=FAR[family], port=SINK, kind=transport, keep="c")
     box.call("stream", keep="c", size=65536 if transport == "stream" else 1200)
     time.sleep(0.3)
-    began = world.frames(0)
+    began = world.frames(start, until=start + 200_000_000, limit=1)
     answer, acknowledged = escalate(api, box.session, mode)
     assert answer["cut"] >= 1
     sender = box.call("wait", keep="c", timeout=10)
@@ -147,19 +149,37 @@ def test_half_open_connections(world, api, boxes, mode):
 
 @TIGHT
 @KINDS
-def test_own_loopback_connections_live_on(api, boxes, mode, kind):
+def test_own_tcp_connections_live_on(api, boxes, mode, kind):
     """Cut is what the new mode forbids, and nothing else."""
     box = boxes("FULL", kind=kind)
-    for family, addr in ((4, "127.0.0.1"), (6, "::1")):
+    for family, addr in OWN:
         port = box.call("listen", keep=f"l{family}", family=family, addr=addr)["port"]
         box.call("dial", family=family, addr=addr, port=port, keep=f"c{family}", data="one", recv=10)
-        udp = box.call("listen", keep=f"lu{family}", family=family, addr=addr, kind="dgram")["port"]
-        box.call("dial", family=family, addr=addr, port=udp, kind="dgram", keep=f"u{family}", data="one", recv=10)
-    answer = api.escalate(box.session, LEVEL[mode])
-    assert answer["cut"] == 0, answer
-    for name in ("c4", "c6", "u4", "u6"):
-        box.call("send", keep=name, data="two")
-        assert box.call("recv", keep=name)["data"] == "two", name
+    assert api.escalate(box.session, LEVEL[mode])["cut"] == 0
+    for family, addr in OWN:
+        box.call("send", keep=f"c{family}", data="two")
+        assert box.call("recv", keep=f"c{family}")["data"] == "two", addr
+
+
+@pytest.mark.parametrize("chosen", [True, False], ids=["own-port", "any-port"])
+@TIGHT
+@KINDS
+def test_own_udp_sockets_live_on(api, boxes, mode, kind, chosen):
+    """A server on 127.0.0.1, on a port that it chose or that the kernel gave it, and its connected client."""
+    box = boxes("FULL", kind=kind)
+    ports = {}
+    for family, addr in OWN:
+        ports[family] = box.call("listen", keep=f"l{family}", family=family, addr=addr, kind="dgram",
+                                 port=23450 + family if chosen else 0)["port"]
+        box.call("dial", family=family, addr=addr, port=ports[family], kind="dgram", keep=f"u{family}", data="one", recv=10)
+    cut = api.escalate(box.session, LEVEL[mode])["cut"]
+    for family, addr in OWN:
+        assert box.try_("sendto", family=family, addr=addr, port=ports[family], data="new", recv=10, timeout=2) == "ok", \
+            f"the server on {addr} is gone"
+    for family, addr in OWN:
+        assert box.try_("send", keep=f"u{family}", data="two") == "ok", f"the client of {addr} is gone"
+        assert box.call("recv", keep=f"u{family}")["data"] == "two", addr
+    assert cut == 0
 
 
 @TIGHT

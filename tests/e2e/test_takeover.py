@@ -151,14 +151,14 @@ FAILPOINTS = ["after_raise", "after_cut", "before_record", "after_record"]
 @KINDS
 @pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
 @pytest.mark.parametrize("point", FAILPOINTS)
-def test_killed_in_an_escalation(world, daemon, boxes, point, mode, kind):
+def test_killed_in_an_escalation(world, make_daemon, boxes, point, mode, kind):
     """Tighter than recorded, never looser: at each moment and after the restart."""
-    daemon.stop()
-    daemon.start(failpoint=point)
-    box = boxes("FULL", kind=kind)
+    daemon = make_daemon().start(failpoint=point)
+    box = boxes("FULL", kind=kind, on=daemon)
     box.call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="x", recv=1)
     cgroup_id = box.info["cgroup_id"]
     before = daemon.api.show(box.session)
+    daemon.arm(point)
     with pytest.raises(Exception):
         daemon.api.escalate(box.session, LEVEL[mode], dataset="d")
     assert daemon.wait_death() == -9, "the fail point did not strike"
@@ -191,14 +191,14 @@ def test_killed_in_an_escalation(world, daemon, boxes, point, mode, kind):
 
 
 @pytest.mark.parametrize("point", FAILPOINTS)
-def test_killed_while_creating_at_a_level(daemon, point):
+def test_killed_while_creating_at_a_level(make_daemon, point):
     """POST /v1/sessions with a higher level is an escalation as well: whatever was acknowledged stands."""
-    daemon.stop()
-    daemon.start()
+    daemon = make_daemon().start()
     name = new_session("create")
     daemon.api.create(name, "CONFIDENTIAL")
     daemon.stop()
     daemon.start(failpoint=point)
+    daemon.arm(point)
     try:
         daemon.api.create(name, "SECRET")
     except Exception:

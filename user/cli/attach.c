@@ -16,8 +16,7 @@ static void help(FILE *to)
 	      "cannot be governed are a reason to refuse. What `netpawl run` shuts beyond that stays open here;\n"
 	      "`netpawl doctor` tells what it means.\n\n"
 	      "Options:\n"
-	      "  --cgroup PATH    the cgroup's directory\n" OPTIONS_COMMON
-	      "\nExample:\n"
+	      "  --cgroup PATH    the cgroup's directory\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl attach alice/demo --cgroup /sys/fs/cgroup/machine.slice/agent-7\n\n"
 	      "Exit codes: 0 adopted; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
 	      to);

@@ -23,7 +23,7 @@ enum cli_exit {
 /* argv[0] is the subcommand's name. Each returns an exit code. */
 typedef int cli_fn(struct cli *cli, int argc, char **argv);
 
-cli_fn command_run, command_escalate, command_sessions, command_show, command_attach, command_end,
-	command_events, command_status, command_doctor;
+cli_fn command_run, command_escalate, command_sessions, command_show, command_attach, command_end, command_events,
+	command_status, command_doctor;
 
 #endif

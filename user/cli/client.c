@@ -160,8 +160,7 @@ static int body_read(int fd, const struct head *head, struct buf *body)
 	return 0;
 }
 
-static int client_open(const char *socket_path, const char *method, const char *path, const char *body,
-		       int *ret_fd)
+static int client_open(const char *socket_path, const char *method, const char *path, const char *body, int *ret_fd)
 {
 	_close_ int fd = -1;
 	int err;
@@ -216,8 +215,7 @@ static int lines_give(struct buf *in, client_line_fn *fn, void *data)
 	return err;
 }
 
-int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data,
-		  struct client_answer *ret)
+int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data, struct client_answer *ret)
 {
 	cleanup(buf_free) struct buf in = BUF_INIT(CLIENT_LINE_MAX);
 	_close_ int fd = -1;

@@ -12,8 +12,7 @@ static void help(FILE *to)
 	      "A lower level changes nothing. A session that does not exist is created.\n\n"
 	      "Options:\n"
 	      "  --dataset NAME   the data that makes it necessary\n"
-	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON
-	      "\nExample:\n"
+	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl escalate alice/demo CONFIDENTIAL --dataset customers.csv --reason 'ticket 4711'\n\n"
 	      "Exit codes: 0 the level stands; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
 	      to);
@@ -52,8 +51,7 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 	if (!path)
 		return CLI_REFUSED;
 	code = api_body(argv[next],
-			json_pack("{s:s,s:s*,s:s*}", "level", argv[next + 1], "dataset", dataset, "reason",
-				  reason),
+			json_pack("{s:s,s:s*,s:s*}", "level", argv[next + 1], "dataset", dataset, "reason", reason),
 			&body);
 	if (code != CLI_OK)
 		return code;

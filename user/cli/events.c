@@ -18,8 +18,7 @@ static void help(FILE *to)
 	      "  --follow         go on with what happens from now on, until interrupted\n"
 	      "  --session U/S    of this session only\n"
 	      "  --reason TOKEN   with this reason only\n"
-	      "  --limit N        the newest N (default 100; with --follow 0)\n" OPTIONS_COMMON
-	      "\nExample:\n"
+	      "  --limit N        the newest N (default 100; with --follow 0)\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl events --follow --session alice/demo\n\n"
 	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon, or it went away.\n",
 	      to);
@@ -39,8 +38,7 @@ static void target_append(struct buf *out, const json_t *event)
 		word = strdup("unix");
 	buf_printf(out, " %s", word ? word : "");
 	if (address)
-		buf_printf(out, word ? " %s%s%s" : "%s%s%s", v6 && port ? "[" : "", address,
-			   v6 && port ? "]" : "");
+		buf_printf(out, word ? " %s%s%s" : "%s%s%s", v6 && port ? "[" : "", address, v6 && port ? "]" : "");
 	if (port)
 		buf_printf(out, ":%lld", (long long)json_integer_value(port));
 }
@@ -168,8 +166,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 	if (next != argc)
 		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	if (limit && limit_check(limit) < 0)
-		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE,
-				   limit);
+		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	path = query_build(session, reason, limit, follow);
 	if (!path) {
 		complain(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");

@@ -33,8 +33,7 @@ static void usage_print(FILE *to)
 		    "Commands:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-	fprintf(to, "\nOptions:\n" OPTIONS_COMMON
-		    "  --version        print the version\n\n"
+	fprintf(to, "\nOptions:\n" OPTIONS_COMMON "  --version        print the version\n\n"
 		    "netpawl COMMAND --help tells more about each of them.\n\n"
 		    "Exit codes: 0 done; 1 the daemon refused, or the operation failed; 2 wrong usage;\n"
 		    "3 the daemon is not reachable. run and doctor have more.\n");

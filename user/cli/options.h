@@ -7,10 +7,10 @@
 
 #include "cli/cli.h"
 
-#define OPTIONS_COMMON                                                                             \
-	"  --socket PATH    the daemon's control socket (else $NETPAWL_SOCKET, else\n"             \
-	"                   " CLI_SOCKET ")\n"                                                     \
-	"  --json           print JSON instead of text\n"                                          \
+#define OPTIONS_COMMON                                                                 \
+	"  --socket PATH    the daemon's control socket (else $NETPAWL_SOCKET, else\n" \
+	"                   " CLI_SOCKET ")\n"                                         \
+	"  --json           print JSON instead of text\n"                              \
 	"  --help           print this text\n"
 
 /* One of value and flag is set. */

@@ -49,8 +49,8 @@ static void help(FILE *to)
 
 static bool name_char(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-	       c == '_' || c == '-';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '-';
 }
 
 static bool name_is_fit(const char *name)
@@ -91,14 +91,15 @@ static int netns_check(const struct run *run)
 		return code;
 	theirs = member_text(health.json, "netns");
 	if (stat("/proc/self/ns/net", &st) < 0 || !theirs) {
-		complain("run", NP_R_FAILED, theirs ? "/proc/self/ns/net cannot be read" :
-						      "the daemon does not tell its network namespace");
+		complain("run", NP_R_FAILED,
+			 theirs ? "/proc/self/ns/net cannot be read"
+				: "the daemon does not tell its network namespace");
 		return CLI_REFUSED;
 	}
 	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
 	if (strcmp(ours, theirs) != 0) {
-		complain_text("run", "netpawl and the daemon live in different network namespaces",
-			      "foreign_netns", "start netpawl with nsenter --net, or in the daemon's namespace");
+		complain_text("run", "netpawl and the daemon live in different network namespaces", "foreign_netns",
+			      "start netpawl with nsenter --net, or in the daemon's namespace");
 		return CLI_REFUSED;
 	}
 	return CLI_OK;
@@ -230,9 +231,9 @@ static int user_find(struct run *run)
 	if (err == 0)
 		return 0;
 	complain(run->user, NP_R_FAILED,
-		 err == -ENOENT ? "there is no such user; a uid without a name is written UID:GID" :
-		 err == -E2BIG	? "the user is in too many groups" :
-				  "neither a user's name nor UID or UID:GID");
+		 err == -ENOENT	 ? "there is no such user; a uid without a name is written UID:GID"
+		 : err == -E2BIG ? "the user is in too many groups"
+				 : "neither a user's name nor UID or UID:GID");
 	return err;
 }
 

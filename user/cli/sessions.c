@@ -9,8 +9,7 @@ static void help(FILE *to)
 	fputs("Usage: netpawl sessions [OPTIONS]\n\n"
 	      "Lists sessions with their level and mode.\n\n"
 	      "Options:\n"
-	      "  --all            ended ones too\n" OPTIONS_COMMON
-	      "\nExample:\n"
+	      "  --all            ended ones too\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl sessions --all --json\n\n"
 	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
 	      to);
@@ -23,7 +22,8 @@ static void print(const json_t *answer)
 	size_t i;
 
 	table_add(&table, "SESSION", "LEVEL", "MODE", "DATASETS", "CREATED", "ENDED");
-	json_array_foreach(json_object_get(answer, "sessions"), i, session) {
+	json_array_foreach(json_object_get(answer, "sessions"), i, session)
+	{
 		const json_t *count = json_object_get(session, "datasets");
 		_free_ char *datasets = count ? scalar_text(count) : NULL;
 

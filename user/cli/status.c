@@ -26,7 +26,8 @@ static void members_add(struct table *table, const json_t *object, const char *p
 	const char *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, name, value) {
+	json_object_foreach((json_t *)object, name, value)
+	{
 		_free_ char *text = scalar_text(value);
 		char full[256];
 		bool skip = false;
@@ -63,8 +64,7 @@ static void print(const json_t *answer)
 	char daemon[256];
 
 	snprintf(daemon, sizeof(daemon), "%s, version %s, pid %lld", member_text(answer, "status") ?: "?",
-		 member_text(answer, "version") ?: "?",
-		 (long long)json_integer_value(json_object_get(answer, "pid")));
+		 member_text(answer, "version") ?: "?", (long long)json_integer_value(json_object_get(answer, "pid")));
 	table_add(&table, "daemon", daemon);
 	members_add(&table, answer, "", 0);
 	missing_add(&table, answer);

@@ -70,20 +70,19 @@ static const struct body_field *field_find(const struct body_field *fields, size
 
 static int fields_check(json_t *root, const struct body_field *fields, size_t n, struct failure *ret_failure)
 {
-	const char *name;
-	json_t *value;
+	for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
+		const char *name = json_object_iter_key(at);
+		const json_t *value = json_object_iter_value(at);
 
-	json_object_foreach (root, name, value) {
 		if (!field_find(fields, n, name))
 			return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\"", name);
 		if (!json_is_string(value))
-			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-					   "\"%s\" must be a string, not %s", name, type_name(value));
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string, not %s",
+					   name, type_name(value));
 	}
 	for (size_t i = 0; i < n; i++)
 		if (fields[i].required && !json_object_get(root, fields[i].name))
-			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" is missing",
-					   fields[i].name);
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" is missing", fields[i].name);
 	return 0;
 }
 
@@ -95,8 +94,7 @@ int body_read(const char *data, size_t len, const struct body_field *fields, siz
 	int r;
 
 	if (len == 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_JSON,
-				   "the body is empty; a JSON object is expected");
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_JSON, "the body is empty; a JSON object is expected");
 	r = body_scan(data, len, ret_failure);
 	if (r < 0)
 		return r;
@@ -105,8 +103,8 @@ int body_read(const char *data, size_t len, const struct body_field *fields, siz
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_JSON, "%s (line %d, column %d)", error.text,
 				   error.line, error.column);
 	if (!json_is_object(root))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_JSON,
-				   "the body is %s; a JSON object is expected", type_name(root));
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_JSON, "the body is %s; a JSON object is expected",
+				   type_name(root));
 	r = fields_check(root, fields, n, ret_failure);
 	if (r < 0)
 		return r;

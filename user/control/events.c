@@ -46,15 +46,14 @@ static int query_read(const struct request *rq, struct events_query *ret, struct
 		q.has_session = true;
 	}
 	if (q.reason && !reason_is_known(q.reason))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no reason \"%.64s\"",
-				   q.reason);
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no reason \"%.64s\"", q.reason);
 	if (after && url_number(after, INT64_MAX, &q.after) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the seq of an event");
 	if (url_flag(rq->query[4], &q.follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
 	if (limit && url_number(limit, NP_EVENTS_PAGE, &q.limit) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
-				   "limit must be a number of at most %d", NP_EVENTS_PAGE);
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "limit must be a number of at most %d",
+				   NP_EVENTS_PAGE);
 	/* A follower who names the last event it saw wants to miss none; else it wants what is new. */
 	if (!limit)
 		q.limit = !q.follow ? LIMIT_DEFAULT : after ? NP_EVENTS_PAGE : 0;
@@ -62,8 +61,8 @@ static int query_read(const struct request *rq, struct events_query *ret, struct
 	return 0;
 }
 
-static int events_follow(struct request *rq, const struct events_query *q, struct buf *history,
-			 struct answer *ret, struct failure *ret_failure)
+static int events_follow(struct request *rq, const struct events_query *q, struct buf *history, struct answer *ret,
+			 struct failure *ret_failure)
 {
 	const struct follow_options options = {
 		.session = q->has_session ? q->session.text : NULL,
@@ -83,8 +82,8 @@ static int events_follow(struct request *rq, const struct events_query *q, struc
 
 int events_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	cleanup(buf_free) struct buf out = BUF_INIT(NP_ANSWER_BYTES);
-	struct events_query q;
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+	struct events_query q = { 0 };
 	int r;
 
 	r = query_read(rq, &q, ret_failure);

@@ -25,7 +25,7 @@ struct follower {
 	bool beat; /* an empty line is due */
 };
 
-#define READ_CHUNK 4096	   /* bytes looked at a time when lines are filtered */
+#define READ_CHUNK   4096  /* bytes looked at a time when lines are filtered */
 #define STREAM_BLOCK 16384 /* bytes a follower is asked for at a time, by MHD */
 
 static void follower_resume(struct follower *f)
@@ -159,8 +159,7 @@ static void follow_reap(struct follow_set *set)
 int follow_open(struct follow_set *set, struct MHD_Connection *connection, const struct follow_options *options,
 		struct buf *history, struct MHD_Response **ret)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	_free_ struct follower *f = calloc(1, sizeof(*f));
 	struct MHD_Response *response;
 	int r;
@@ -181,8 +180,7 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	r = event_feed_new(set->config->events, options->session, follower_wake, f, &f->feed);
 	if (r < 0)
 		return r;
-	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, follower_read, f,
-						     follower_free);
+	response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, follower_read, f, follower_free);
 	if (!response) {
 		event_feed_free(f->feed);
 		return -ENOMEM;

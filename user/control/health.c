@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "control/reply.h"
 
 static int session_count(void *data, const struct session_row *row)
@@ -21,7 +20,7 @@ static int sandbox_count(void *data, const struct sandbox *sandbox)
 
 int health_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	cleanup(buf_free) struct buf out = BUF_INIT(NP_ANSWER_BYTES);
+	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
 	const struct server_config *config = rq->config;
 	unsigned sessions = 0, sandboxes = 0;
 	size_t start;

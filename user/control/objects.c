@@ -20,9 +20,8 @@ json_t *session_object(const struct session_row *row, json_t *datasets)
 
 json_t *dataset_object(const struct dataset_row *row)
 {
-	return json_pack("{s:o,s:s,s:o,s:o*}", "name", json_text(row->name), "level", level_name(row->level),
-			 "added", json_time(row->added_us), "reason",
-			 row->reason[0] ? json_text(row->reason) : NULL);
+	return json_pack("{s:o,s:s,s:o,s:o*}", "name", json_text(row->name), "level", level_name(row->level), "added",
+			 json_time(row->added_us), "reason", row->reason[0] ? json_text(row->reason) : NULL);
 }
 
 json_t *sandbox_object(const struct sandbox *sandbox)

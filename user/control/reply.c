@@ -42,7 +42,10 @@ int answer_json(struct answer *ret, unsigned status, json_t *json, struct failur
 	if (!text)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	*ret = (struct answer){
-		.status = status, .type = type_json, .body = text, .len = strlen(text),
+		.status = status,
+		.type = type_json,
+		.body = text,
+		.len = strlen(text),
 	};
 	return 0;
 }
@@ -58,7 +61,9 @@ void answer_failure(struct answer *ret, const struct failure *failure)
 	if (answer_json(ret, failure_status(failure->reason), json, &ignored) == 0)
 		return;
 	*ret = (struct answer){
-		.status = MHD_HTTP_INTERNAL_SERVER_ERROR, .type = type_json, .body = strdup(last_resort),
+		.status = MHD_HTTP_INTERNAL_SERVER_ERROR,
+		.type = type_json,
+		.body = strdup(last_resort),
 	};
 	ret->len = ret->body ? sizeof(last_resort) - 1 : 0;
 }
@@ -84,8 +89,7 @@ enum MHD_Result answer_send(struct answer *answer, struct MHD_Connection *connec
 	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type) != MHD_YES ||
 	    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") != MHD_YES)
 		return MHD_NO;
-	if (answer->allow &&
-	    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow) != MHD_YES)
+	if (answer->allow && MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow) != MHD_YES)
 		return MHD_NO;
 	return MHD_queue_response(connection, answer->status, response);
 }

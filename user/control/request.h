@@ -14,7 +14,7 @@
 #include "control/peer.h"
 #include "control/server.h"
 
-#define REQUEST_ARGS_MAX 2
+#define REQUEST_ARGS_MAX  2
 #define REQUEST_QUERY_MAX 5
 
 struct request {

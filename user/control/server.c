@@ -33,10 +33,10 @@ struct server {
 	struct follow_set follows;
 };
 
-#define TICK_MS 1000
-#define RUNS_MAX 16	     /* rounds of MHD before other parts of the daemon get their turn ... */
-#define PAUSE_NS 1000000     /* ... for so long. MHD can spin on a request that will never be whole */
-#define SOON_NS 1
+#define TICK_MS	 1000
+#define RUNS_MAX 16	 /* rounds of MHD before other parts of the daemon get their turn ... */
+#define PAUSE_NS 1000000 /* ... for so long. MHD can spin on a request that will never be whole */
+#define SOON_NS	 1
 
 static void server_kick_in(struct server *server, long ns)
 {
@@ -131,16 +131,14 @@ static void on_connection(void *data, struct MHD_Connection *connection, void **
 
 static struct client *client_of(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
 }
 
 /* Called with the headers, then with each part of the body, then once more at the end. */
-static enum MHD_Result on_request(void *data, struct MHD_Connection *connection, const char *url,
-				  const char *method, const char *version, const char *body, size_t *body_len,
-				  void **request_context)
+static enum MHD_Result on_request(void *data, struct MHD_Connection *connection, const char *url, const char *method,
+				  const char *version, const char *body, size_t *body_len, void **request_context)
 {
 	struct client *client = client_of(connection);
 	struct exchange *ex = *request_context;
@@ -194,6 +192,7 @@ static int server_start(struct server *server)
 		return fd;
 	/* MHD closes fd when it stops, and on some of its failures. On the others it is left open, rather than
 	 * closed twice: a daemon without its control socket does not go on. */
+	/* clang-format off */
 	server->daemon = MHD_start_daemon(
 		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
 		MHD_OPTION_LISTEN_SOCKET, fd,
@@ -204,6 +203,7 @@ static int server_start(struct server *server)
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
 		MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, server,
 		MHD_OPTION_END);
+	/* clang-format on */
 	if (!server->daemon)
 		return -EIO;
 	info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -248,7 +248,9 @@ int server_new(const struct server_config *config, struct server **ret)
 	server->epoll_fd = -1;
 	server->kick_fd = -1;
 	server->follows = (struct follow_set){
-		.config = &server->config, .kick = server_kick, .data = server,
+		.config = &server->config,
+		.kick = server_kick,
+		.data = server,
 	};
 	server->path = strdup(config->socket_path);
 	if (!server->path)

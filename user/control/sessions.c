@@ -37,8 +37,7 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 	r = service_session_create(rq->config->service, name.text, level, rq->peer.who, &row, ret_failure);
 	if (r < 0)
 		return r;
-	return answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)),
-			   ret_failure);
+	return answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)), ret_failure);
 }
 
 struct session_list {
@@ -66,8 +65,7 @@ int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_fa
 	r = store_sessions_each(service_store(rq->config->service), session_add, &list);
 	if (r < 0 && r != -E2BIG)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read");
-	return answer_json(ret, 200,
-			   json_pack("{s:O,s:o*}", "sessions", array, "truncated", r ? json_true() : NULL),
+	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "sessions", array, "truncated", r ? json_true() : NULL),
 			   ret_failure);
 }
 

@@ -25,12 +25,12 @@ static bool is_control(int byte)
 static int url_next(const char **text)
 {
 	const char *t = *text;
-	int high, low, byte = (unsigned char)*t;
+	int byte = (unsigned char)*t;
 
 	*text = t + 1;
 	if (byte == '%') {
-		high = hex_digit(t[1]);
-		low = high < 0 ? -1 : hex_digit(t[2]);
+		int high = hex_digit(t[1]), low = high < 0 ? -1 : hex_digit(t[2]);
+
 		if (low < 0)
 			return -EINVAL;
 		byte = high << 4 | low;

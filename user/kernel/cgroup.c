@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 
+#define FILEID_KERNFS 0xfe /* the kernel's file handle type for cgroups: the 64-bit id */
 #define PROCS_MAX (8u << 20) /* bytes of one cgroup.procs: a million processes */
 
 int cgroup_mount_find(char path[static 4096])
@@ -74,6 +75,30 @@ int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret)
 	return r < 0 ? r : cgroup_look(mount, path, ret);
 }
 
+int cgroup_by_id(const char *mount, uint64_t id, struct gate_cgroup *ret)
+{
+	struct {
+		struct file_handle header;
+		uint64_t id;
+	} handle = { .header = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS }, .id = id };
+	_close_ int mount_fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_close_ int fd = -1;
+	char link[64], path[FS_PATH_SIZE];
+	ssize_t n;
+
+	if (mount_fd < 0)
+		return -errno;
+	fd = open_by_handle_at(mount_fd, &handle.header, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ESTALE ? -ENOENT : -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return cgroup_look(mount, path, ret); /* -ENOENT for "PATH (deleted)" */
+}
+
 bool cgroup_populated(const struct gate_cgroup *cg)
 {
 	char path[FS_PATH_SIZE];
@@ -121,6 +146,26 @@ int cgroup_each_below(const struct gate_cgroup *cg, int (*fn)(void *data, const 
 	struct below below = { fn, data };
 
 	return each_below(cg->path, &below);
+}
+
+int cgroup_each_child(const char *mount, const struct gate_cgroup *cg,
+		      int (*fn)(void *data, const struct gate_cgroup *child), void *data)
+{
+	_closedir_ DIR *dir = opendir(cg->path);
+	int r = 0;
+
+	if (!dir)
+		return -errno;
+	for (struct dirent *e; r >= 0 && (e = readdir(dir));) {
+		char path[FS_PATH_SIZE];
+		struct gate_cgroup child;
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.' || fs_path(path, "%s/%s", cg->path, e->d_name) < 0)
+			continue;
+		if (cgroup_look(mount, path, &child) == 0)
+			r = fn(data, &child);
+	}
+	return r < 0 ? r : 0;
 }
 
 struct processes {

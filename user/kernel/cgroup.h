@@ -15,6 +15,7 @@ int cgroup_mount_find(char path[static 4096]);
 /* Fills in id and depth of an existing directory below mount. -EXDEV when it is elsewhere. */
 int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret);
 int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret); /* with missing parents; existing is fine */
+int cgroup_by_id(const char *mount, uint64_t id, struct gate_cgroup *ret); /* -ENOENT when there is none */
 bool cgroup_populated(const struct gate_cgroup *cg);
 
 /* Kills everything in it and below and removes the directories. Waits a bounded time; -EBUSY after that. */
@@ -24,6 +25,10 @@ int cgroup_remove(const struct gate_cgroup *cg);
 int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_t pid), void *data);
 /* Likewise for it and every cgroup below it. */
 int cgroup_each_below(const struct gate_cgroup *cg, int (*fn)(void *data, const char *path, uint64_t id), void *data);
+
+/* Likewise for the cgroups directly below it. */
+int cgroup_each_child(const char *mount, const struct gate_cgroup *cg,
+		      int (*fn)(void *data, const struct gate_cgroup *child), void *data);
 
 /* Calls fn with the id of every cgroup that pid is in, from its own up to the root's child.
  * An error when that cannot be told, as for a process that is gone. */

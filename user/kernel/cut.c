@@ -145,34 +145,17 @@ static int destroy_if_ours(void *data, const struct diag_socket *socket)
 	return 0;
 }
 
-struct find_path {
-	struct kernel *kernel;
-	uint64_t id;
-	struct cut_ids *set;
-};
-
-/* The sandbox's cgroup and everything below it: sockets carry the id of the very cgroup they were made in. */
-static int collect_below(void *data, const char *path, uint64_t id)
-{
-	struct find_path *find = data;
-	struct gate_cgroup cg;
-
-	if (id != find->id || cgroup_look(find->kernel->mount, path, &cg) < 0)
-		return 0;
-	return cgroup_each_below(&cg, collect_id, find->set);
-}
-
+/* Sockets carry the id of the very cgroup they were made in: those below a sandbox count as well. */
 static int cut_by_netlink(struct kernel *kernel, const uint64_t *boxes, size_t n, unsigned *ret_cut)
 {
 	struct cut_ids set = { 0 };
-	struct gate_cgroup root = { 0 };
 	int r = 0;
 
-	snprintf(root.path, sizeof(root.path), "%s", kernel->mount);
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct find_path find = { .kernel = kernel, .id = boxes[i], .set = &set };
+		struct gate_cgroup cg;
 
-		r = cgroup_each_below(&root, collect_below, &find);
+		if (cgroup_by_id(kernel->mount, boxes[i], &cg) == 0)
+			r = cgroup_each_below(&cg, collect_id, &set);
 	}
 	if (r == 0)
 		r = diag_each(destroy_if_ours, &set);

@@ -33,6 +33,7 @@ struct features {
 };
 
 struct watch; /* of a sandbox's cgroup.events */
+#define WATCH_BUCKETS 1024
 
 struct kernel {
 	struct kernel_config config;
@@ -44,7 +45,7 @@ struct kernel {
 	int lock_fd; /* of pin_dir: one daemon per directory */
 	int netlink_fd;
 	int inotify_fd;
-	struct watch *watches;
+	struct watch *watches[WATCH_BUCKETS]; /* by inotify descriptor */
 	struct ring_buffer *ring;
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators; NULL without sock_destroy */
 	bool took_over;

@@ -251,6 +251,20 @@ static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_box *box
 	return ratchet_each(ctx, fn, data);
 }
 
+static int gate_cgroup_by_id(void *ctx, uint64_t id, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+
+	return cgroup_by_id(kernel->mount, id, ret);
+}
+
+static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
+{
+	struct kernel *kernel = ctx;
+
+	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
+}
+
 struct gate kernel_gate(struct kernel *kernel)
 {
 	return (struct gate){
@@ -266,6 +280,8 @@ struct gate kernel_gate(struct kernel *kernel)
 		.detach = gate_detach,
 		.retire = gate_retire,
 		.each = gate_each,
+		.cgroup_by_id = gate_cgroup_by_id,
+		.slice_each = gate_slice_each,
 	};
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading the gate's programs onto the maps that are there, or new ones. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -62,10 +63,25 @@ static int object_try(struct kernel *kernel, const struct features *features)
 	return 0;
 }
 
-/* A frozen map answers EBUSY when it is frozen again. */
+/* Only the kernel's own word counts: a map of a predecessor answers EPERM to a second freeze, but not only then. */
+static bool map_is_frozen(int fd)
+{
+	_free_ char *text = NULL;
+	char path[FS_PATH_SIZE];
+
+	return fs_path(path, "/proc/self/fdinfo/%d", fd) == 0 && fs_read_at(AT_FDCWD, path, 65536, &text) == 0 &&
+	       strstr(text, "frozen:\t1\n");
+}
+
 static int object_freeze(struct bpf_map *map)
 {
-	return bpf_map_freeze(bpf_map__fd(map)) < 0 && errno != EBUSY ? -errno : 0;
+	int fd = bpf_map__fd(map), r = 0;
+
+	if (map_is_frozen(fd))
+		return 0;
+	if (bpf_map_freeze(fd) < 0)
+		r = -errno;
+	return map_is_frozen(fd) ? 0 : r < 0 ? r : -EIO;
 }
 
 int object_load(struct kernel *kernel, char problem[static 512])

@@ -14,16 +14,14 @@ struct watch {
 	uint64_t cgroup_id;
 };
 
-static void watch_drop(struct kernel *kernel, int wd)
+/* inotify gives the same descriptor for the same file, so adding twice is finding once. */
+static struct watch **watch_find(struct kernel *kernel, int wd)
 {
-	for (struct watch **p = &kernel->watches; *p; p = &(*p)->next)
-		if ((*p)->wd == wd) {
-			struct watch *w = *p;
+	struct watch **p = &kernel->watches[(unsigned)wd % WATCH_BUCKETS];
 
-			*p = w->next;
-			free(w);
-			return;
-		}
+	while (*p && (*p)->wd != wd)
+		p = &(*p)->next;
+	return p;
 }
 
 static void on_inotify(void *data, uint32_t events)
@@ -36,13 +34,13 @@ static void on_inotify(void *data, uint32_t events)
 	while ((n = read(kernel->inotify_fd, buffer, sizeof(buffer))) > 0)
 		for (char *p = buffer; p < buffer + n;) {
 			const struct inotify_event *e = (const void *)p;
-			uint64_t id = 0;
+			struct watch **found = watch_find(kernel, e->wd), *w = *found;
+			uint64_t id = w ? w->cgroup_id : 0;
 
-			for (struct watch *w = kernel->watches; w && !id; w = w->next)
-				if (w->wd == e->wd)
-					id = w->cgroup_id;
-			if (e->mask & IN_IGNORED) /* the directory is gone */
-				watch_drop(kernel, e->wd);
+			if (w && (e->mask & IN_IGNORED)) { /* the directory is gone */
+				*found = w->next;
+				free(w);
+			}
 			if (id)
 				kernel->config.on_cgroup(kernel->config.data, id);
 			p += sizeof(*e) + e->len;
@@ -60,26 +58,33 @@ int watch_start(struct kernel *kernel)
 /* Best effort: without a watch the daemon's periodic sweep finds the same, later. */
 void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
 {
-	struct watch *w = calloc(1, sizeof(*w));
 	char path[FS_PATH_SIZE];
+	struct watch **found;
+	int wd;
 
-	if (!w)
+	if (fs_path(path, "%s/cgroup.events", cg->path) < 0)
 		return;
-	fs_path(path, "%s/cgroup.events", cg->path);
-	w->wd = inotify_add_watch(kernel->inotify_fd, path, IN_MODIFY);
-	if (w->wd < 0) {
-		free(w);
+	wd = inotify_add_watch(kernel->inotify_fd, path, IN_MODIFY);
+	if (wd < 0)
 		return;
-	}
-	w->cgroup_id = cg->id;
-	w->next = kernel->watches;
-	kernel->watches = w;
+	found = watch_find(kernel, wd);
+	if (!*found)
+		*found = calloc(1, sizeof(**found));
+	if (!*found)
+		return;
+	(*found)->wd = wd;
+	(*found)->cgroup_id = cg->id;
 }
 
 void watch_free(struct kernel *kernel)
 {
-	while (kernel->watches)
-		watch_drop(kernel, kernel->watches->wd);
+	for (size_t i = 0; i < WATCH_BUCKETS; i++)
+		while (kernel->watches[i]) {
+			struct watch *w = kernel->watches[i];
+
+			kernel->watches[i] = w->next;
+			free(w);
+		}
 	if (kernel->inotify_fd >= 0)
 		close(kernel->inotify_fd);
 }

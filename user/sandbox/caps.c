@@ -13,9 +13,8 @@
 /* Enough to unpack archives, change users and serve on port 80 as root is used to. Nothing that reaches
  * the network stack, the kernel, devices, other mount or pid namespaces: not SETPCAP either, for nobody
  * in a sandbox has anything to hand on. */
-static const uint64_t caps_kept = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
-				  BIT(CAP_FSETID) | BIT(CAP_KILL) | BIT(CAP_SETGID) |
-				  BIT(CAP_SETUID) | BIT(CAP_NET_BIND_SERVICE);
+static const uint64_t caps_kept = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) | BIT(CAP_FSETID) |
+				  BIT(CAP_KILL) | BIT(CAP_SETGID) | BIT(CAP_SETUID) | BIT(CAP_NET_BIND_SERVICE);
 
 static int caps_reduce_bounding(void)
 {

@@ -72,8 +72,7 @@ static const struct filter_call calls[] = {
 static int filter_add_calls(scmp_filter_ctx ctx)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		int err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)calls[i].error),
-					   calls[i].nr, 0);
+		int err = seccomp_rule_add(ctx, SCMP_ACT_ERRNO((uint16_t)calls[i].error), calls[i].nr, 0);
 
 		/* EDOM: the architecture has no such call, which is as good as refusing it. */
 		if (err < 0 && err != -EDOM)
@@ -96,21 +95,18 @@ static int filter_add_sockets(scmp_filter_ctx ctx)
 	for (unsigned family = 0; family < AF_NETLINK; family++) {
 		if (family == AF_UNIX || family == AF_INET || family == AF_INET6)
 			continue;
-		err = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 1,
-				       SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, family));
+		err = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, family));
 		if (err < 0)
 			return err;
 	}
 	err = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_GT, AF_NETLINK));
 	if (err < 0)
 		return err;
-	err = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 2,
-			       SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
+	err = seccomp_rule_add(ctx, refuse, SCMP_SYS(socket), 2, SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, AF_NETLINK),
 			       SCMP_A2(SCMP_CMP_NE, NETLINK_ROUTE));
 	if (err < 0)
 		return err;
-	return seccomp_rule_add(ctx, refuse, SCMP_SYS(socketpair), 1,
-				SCMP_A0(SCMP_CMP_NE, AF_UNIX));
+	return seccomp_rule_add(ctx, refuse, SCMP_SYS(socketpair), 1, SCMP_A0(SCMP_CMP_NE, AF_UNIX));
 }
 
 /* No new namespace of any kind: in a user namespace of its own the command would have every capability. */

@@ -39,12 +39,11 @@
 
 #define REPORT_FD 3
 
-const int init_forwarded[] = { SIGHUP,	SIGINT,	  SIGQUIT, SIGTERM, SIGUSR1,
-			       SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP };
+const int init_forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP };
 const unsigned init_forwarded_count = ARRAY_SIZE(init_forwarded);
 
-__attribute__((format(printf, 4, 5))) static _Noreturn void
-init_fail(int report, int exit_code, int error, const char *fmt, ...)
+__attribute__((format(printf, 4, 5))) static _Noreturn void init_fail(int report, int exit_code, int error,
+								      const char *fmt, ...)
 {
 	struct init_report r = { .exit_code = exit_code, .error = error };
 	va_list ap;
@@ -149,8 +148,7 @@ static _Noreturn void command_main(const struct launch_plan *plan)
 	sigprocmask(SIG_SETMASK, plan->mask, NULL);
 	execvpe(plan->argv[0], plan->argv, plan->envp);
 	err = errno;
-	init_fail(REPORT_FD, err == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE, err, "%s",
-		  plan->argv[0]);
+	init_fail(REPORT_FD, err == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE, err, "%s", plan->argv[0]);
 }
 
 /* Exit code of the command once it has ended; -1 as long as it runs. Reaps orphans on the way. */

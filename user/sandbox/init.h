@@ -15,8 +15,8 @@ struct init_setup {
 	const struct launch_plan *plan;
 	const struct stdio *stdio;
 	const struct filter *filter;
-	int report;	/* write end of a pipe: an init_report when the command could not be started */
-	int parent;	/* pidfd of the launching process */
+	int report; /* write end of a pipe: an init_report when the command could not be started */
+	int parent; /* pidfd of the launching process */
 	char cwd[PATH_MAX];
 	struct stat cwd_stat;
 };

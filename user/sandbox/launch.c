@@ -26,9 +26,9 @@ struct launch {
 	const struct launch_plan *plan;
 	struct launch_result *result;
 	struct stdio stdio;
-	int child;   /* pidfd of process 1 of the sandbox */
-	int signals; /* signalfd */
-	int report;  /* read end */
+	int child;	  /* pidfd of process 1 of the sandbox */
+	int signals;	  /* signalfd */
+	int report;	  /* read end */
 	pid_t foreground; /* process group that had the terminal at the start; 0 without one */
 };
 
@@ -80,8 +80,7 @@ static bool cgroup_open(const struct launch_plan *plan, struct launch_result *re
 
 static bool directory_read(struct init_setup *setup, struct launch_result *result)
 {
-	if (!getcwd(setup->cwd, sizeof(setup->cwd)) || setup->cwd[0] != '/' ||
-	    stat(".", &setup->cwd_stat) < 0)
+	if (!getcwd(setup->cwd, sizeof(setup->cwd)) || setup->cwd[0] != '/' || stat(".", &setup->cwd_stat) < 0)
 		return launch_problem(result, 0, "the working directory does not exist any more");
 	return true;
 }
@@ -170,8 +169,7 @@ static bool signals_read(const struct launch *l, bool running)
 	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (running)
 			signal_forward(l, &info);
-		end = end || (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT &&
-			      info.ssi_signo != SIGTSTP);
+		end = end || (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT && info.ssi_signo != SIGTSTP);
 	}
 	return end;
 }
@@ -279,8 +277,9 @@ void launch_run(const struct launch_plan *plan, struct launch_result *ret)
 	l.signals = signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
 	err = stdio_prepare(&l.stdio);
 	if (err == -EACCES) {
-		launch_problem(ret, 0, "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
-				       "which a sandbox may not write");
+		launch_problem(ret, 0,
+			       "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
+			       "which a sandbox may not write");
 	} else if (l.signals < 0 || err < 0) {
 		launch_problem(ret, err < 0 ? -err : errno, "cannot prepare standard input and output");
 	} else if (launch_start(&l)) {

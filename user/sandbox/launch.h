@@ -12,9 +12,9 @@
 #include "sandbox/identity.h"
 
 /* Exit codes of our own, as env(1), nohup(1) and timeout(1) have them. */
-#define LAUNCH_FAILED 125
+#define LAUNCH_FAILED	      125
 #define LAUNCH_NOT_EXECUTABLE 126
-#define LAUNCH_NOT_FOUND 127
+#define LAUNCH_NOT_FOUND      127
 
 struct launch_plan {
 	const char *cgroup;		 /* absolute path of the sandbox's cgroup v2 directory */

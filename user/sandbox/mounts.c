@@ -20,21 +20,19 @@
 
 /* Directories that are covered whether or not the table shows a mount there. */
 static const char *const always_hidden[] = {
-	"/sys/fs/cgroup",    "/sys/fs/bpf",	     "/sys/kernel/debug",
-	"/sys/kernel/tracing", "/sys/kernel/security",
+	"/sys/fs/cgroup", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security",
 };
 
 /* File systems that are windows to the kernel or to other namespaces, wherever they are mounted. */
 static const char *const hidden_types[] = {
-	"cgroup",	"cgroup2",  "bpf",     "tracefs",   "debugfs", "securityfs",
-	"configfs",	"efivarfs", "pstore",  "resctrl",   "nsfs",    "binfmt_misc",
-	"fusectl",	"proc",	    "sysfs",   "devtmpfs",  "devpts",  "mqueue",
+	"cgroup",  "cgroup2", "bpf",	     "tracefs", "debugfs", "securityfs", "configfs", "efivarfs", "pstore",
+	"resctrl", "nsfs",    "binfmt_misc", "fusectl", "proc",	   "sysfs",	 "devtmpfs", "devpts",	 "mqueue",
 };
 
 /* Parts of /proc through which root changes the kernel, capabilities or not (core_pattern, modprobe). */
 static const char *const proc_readonly[] = {
-	"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",	 "/proc/bus",	 "/proc/fs",
-	"/proc/acpi", "/proc/mtrr",	    "/proc/dynamic_debug", "/proc/scsi", "/proc/asound",
+	"/proc/sys",  "/proc/sysrq-trigger", "/proc/irq",	    "/proc/bus",  "/proc/fs",
+	"/proc/acpi", "/proc/mtrr",	     "/proc/dynamic_debug", "/proc/scsi", "/proc/asound",
 };
 
 static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -109,8 +107,7 @@ static int dev_populate(void)
 	if (mkdir("/dev/shm", 0755) < 0 || mkdir("/dev/pts", 0755) < 0)
 		return -errno;
 	/* A new instance: the terminals of the host's users are not in it. */
-	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-		  "newinstance,ptmxmode=0666,mode=0620") < 0)
+	if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") < 0)
 		return -errno;
 	return tmpfs_mount("/dev/shm", MS_NOSUID | MS_NODEV, "mode=1777");
 }
@@ -247,8 +244,8 @@ static int mount_hide(char *line, const char **ret_place)
 	    sscanf(rest, " - %63s", type) != 1)
 		return -EPROTO;
 	octal_decode(point);
-	if (!type_is_hidden(type) || !strcmp(point, "/sys") || below(point, "/proc") ||
-	    below(point, "/dev") || below(point, "/run"))
+	if (!type_is_hidden(type) || !strcmp(point, "/sys") || below(point, "/proc") || below(point, "/dev") ||
+	    below(point, "/run"))
 		return 0;
 	if (stat(point, &st) < 0 || st.st_dev != makedev(major_nr, minor_nr))
 		return 0;
@@ -260,8 +257,7 @@ static int mount_hide(char *line, const char **ret_place)
 
 static int table_hide(char *table, const char **ret_place)
 {
-	for (char *save = NULL, *line = strtok_r(table, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
+	for (char *save = NULL, *line = strtok_r(table, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		int err = mount_hide(line, ret_place);
 
 		if (err < 0)
@@ -270,8 +266,7 @@ static int table_hide(char *table, const char **ret_place)
 	return 0;
 }
 
-static int paths_each(const char *const *paths, size_t n, int (*fn)(const char *path),
-		      const char **ret_place)
+static int paths_each(const char *const *paths, size_t n, int (*fn)(const char *path), const char **ret_place)
 {
 	for (size_t i = 0; i < n; i++) {
 		int err = fn(paths[i]);

@@ -16,9 +16,9 @@ struct scope_ruleset {
 	uint64_t scoped;
 };
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1u << 0)
-#define SCOPE_SIGNAL (1u << 1)
-#define SCOPE_ABI 6 /* the first Landlock that has scopes */
-#define RULESET_VERSION (1u << 0)
+#define SCOPE_SIGNAL		   (1u << 1)
+#define SCOPE_ABI		   6 /* the first Landlock that has scopes */
+#define RULESET_VERSION		   (1u << 0)
 
 int scope_close(void)
 {

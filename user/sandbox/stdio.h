@@ -27,7 +27,7 @@ struct relay {
 };
 
 struct stdio {
-	int inside[3]; /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
+	int inside[3];	  /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
 	struct relay relays[3];
 };

@@ -32,8 +32,8 @@ struct box *box_by_id(struct service *service, const char *id)
 	return NULL;
 }
 
-int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup,
-	    bool adopted, struct box **ret)
+int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup, bool adopted,
+	    struct box **ret)
 {
 	struct box *box;
 
@@ -96,7 +96,8 @@ bool box_is_loose(const struct box *box)
 bool box_is_behind(const struct box *box)
 {
 	if (box->stage != BOX_LIVES)
-		return false; /* nothing runs there; raising it could register a cgroup that is gone */
+		return false; /* nothing runs there; raising it could register a cgroup that is gone
+			       */
 	return box->stale || box_is_loose(box) || box->pub.generation < box->live->stands.generation;
 }
 
@@ -137,14 +138,14 @@ static int box_release(struct service *service, struct box *box)
 	/* Detaching gives the network back: never to anybody who is there to use it. */
 	if (box->pub.adopted && gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
 		return -EBUSY;
-	r = box->pub.adopted ? gate->detach(gate->ctx, &box->pub.cgroup) :
-			       gate->cgroup_remove(gate->ctx, &box->pub.cgroup);
+	r = box->pub.adopted ? gate->detach(gate->ctx, &box->pub.cgroup)
+			     : gate->cgroup_remove(gate->ctx, &box->pub.cgroup);
 	return r == -ENOENT ? 0 : r;
 }
 
 /*
- * The second stage. The kernel may refuse to forget a cgroup that still exists, as a detached one does: its
- * entry is harmless and stays until the cgroup goes.
+ * The second stage. The kernel may refuse to forget a cgroup that still exists, as a detached one
+ * does: its entry is harmless and stays until the cgroup goes.
  */
 static int box_retire(struct service *service, struct box *box)
 {
@@ -153,8 +154,9 @@ static int box_retire(struct service *service, struct box *box)
 
 	if (r && r != -ENOENT)
 		return r;
-	/* Only now: had the cgroup been alive after all, under another path, this would have freed it. What
-	 * is left to detach are pins in the file system, so a failure takes nothing away. */
+	/* Only now: had the cgroup been alive after all, under another path, this would have freed
+	 * it. What is left to detach are pins in the file system, so a failure takes nothing away.
+	 */
 	if (box->gone && box->pub.adopted)
 		gate->detach(gate->ctx, &box->pub.cgroup);
 	return 0;
@@ -162,11 +164,10 @@ static int box_retire(struct service *service, struct box *box)
 
 int box_end(struct service *service, struct box *box, bool gone, const char *who)
 {
-	int r;
-
 	box->gone = box->gone || gone;
 	if (box->stage == BOX_LIVES) {
-		r = box_release(service, box);
+		int r = box_release(service, box);
+
 		if (r == -EBUSY && !box->pub.adopted)
 			box_hide(service, box);
 		if (r)

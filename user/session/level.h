@@ -14,7 +14,7 @@ enum level {
 };
 #define LEVEL_COUNT 4
 
-const char *level_name(unsigned level);		   /* "PUBLIC", ...; "?" otherwise */
+const char *level_name(unsigned level);		    /* "PUBLIC", ...; "?" otherwise */
 int level_parse(const char *name, enum level *ret); /* 0 or -EINVAL; case does not matter */
 
 /* Which mode a level means. The policy file may change it. */

@@ -49,14 +49,14 @@ static int live_read(struct service *service, const struct session_name *name, e
 			return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %u sessions already",
 					    store_sessions_count(service->config.store));
 		live->status = LIVE_NEW;
-		live->stands = (struct rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
+		live->stands =
+			(struct rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
 	} else if (r) {
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", name->text,
 				    strerror(-r));
 	} else {
 		live->status = row.ended ? LIVE_ENDED : LIVE_OPEN;
-		live->stands =
-			(struct rung){ .level = row.level, .mode = row.mode, .generation = row.generation };
+		live->stands = (struct rung){ .level = row.level, .mode = row.mode, .generation = row.generation };
 	}
 	live->recorded = live->stands;
 	return 0;
@@ -73,7 +73,8 @@ int live_load(struct service *service, const struct session_name *name, enum lev
 		*ret = live;
 		return 0;
 	}
-	/* With a broken disk, raises that could not be recorded pile up here; they have the bound of the record. */
+	/* With a broken disk, raises that could not be recorded pile up here; they have the bound
+	 * of the record. */
 	if (service->lives.count >= NP_SESSIONS_MAX)
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%zu sessions are in use already",
 				    service->lives.count);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ratchet. Its order is the promise: tighten the kernel, cut what is open, record on disk, and only then
- * does the caller acknowledge. Each step leaves things tighter than the steps after it know, so a crash or a
- * failure between two of them is never a loosening:
+ * The ratchet. Its order is the promise: tighten the kernel, cut what is open, record on disk, and
+ * only then does the caller acknowledge. Each step leaves things tighter than the steps after it
+ * know, so a crash or a failure between two of them is never a loosening:
  *   - kernel raised, not cut: what is open is stopped at the packet layer already;
  *   - cut, not recorded: a restart finds the kernel stricter and the record follows;
  *   - recorded, not acknowledged: the client asks again and is told what stands.
@@ -35,12 +35,13 @@ static int box_raise(struct service *service, struct box *box)
 	const struct rung *stands = &box->live->stands;
 	enum np_mode mode = 0;
 	uint32_t generation = 0;
-	int r = gate->raise(gate->ctx, &box->pub.cgroup, stands->mode, stands->generation, box->live->name.text,
-			    &mode, &generation);
+	int r = gate->raise(gate->ctx, &box->pub.cgroup, stands->mode, stands->generation, box->live->name.text, &mode,
+			    &generation);
 
 	if (r)
 		return r;
-	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken promise. */
+	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken
+	 * promise. */
 	if (mode < stands->mode || mode > NP_NONE || generation < stands->generation)
 		return -EIO;
 	if (box->registered && mode > box->pub.mode)
@@ -52,15 +53,15 @@ static int box_raise(struct service *service, struct box *box)
 	return 0;
 }
 
-/* Raises every box that is behind. Whether the kernel was stricter than asked is told, for then what stands has
- * changed and boxes that were raised before may be behind again. */
+/* Raises every box that is behind. Whether the kernel was stricter than asked is told, for then
+ * what stands has changed and boxes that were raised before may be behind again. */
 static int live_apply_once(struct service *service, struct live *live, bool *ret_again, struct failure *ret_failure)
 {
 	struct box *box;
 	int result = 0;
 
 	*ret_again = false;
-	TAILQ_FOREACH(box, &live->boxes, of_session) {
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session)) {
 		int r;
 
 		if (!box_is_behind(box))
@@ -81,14 +82,16 @@ int live_apply(struct service *service, struct live *live, struct failure *ret_f
 	bool again = true;
 	int r = 0;
 
-	/* A mode can rise twice at most, and generations are the maximum of what is there: three rounds do. */
+	/* A mode can rise twice at most, and generations are the maximum of what is there: three
+	 * rounds do. */
 	for (int i = 0; i < 3 && again; i++)
 		r = live_apply_once(service, live, &again, ret_failure);
 	live->pins++;
 	for (box = TAILQ_FIRST(&live->boxes); box; box = next) {
 		next = TAILQ_NEXT(box, of_session);
-		/* The last resort against processes that would keep a network they must not have. An adopted
-		 * cgroup's processes are not ours to kill: the answer names it, and the sweep tries again. */
+		/* The last resort against processes that would keep a network they must not have.
+		 * An adopted cgroup's processes are not ours to kill: the answer names it, and the
+		 * sweep tries again. */
 		if (box_is_loose(box) && !box->pub.adopted &&
 		    (box_end(service, box, false, "daemon") == 0 || box->dying))
 			continue;
@@ -107,7 +110,7 @@ static int cut_batch(struct service *service, struct live *live, unsigned *cut)
 	struct box *box;
 	int r;
 
-	TAILQ_FOREACH(box, &live->boxes, of_session)
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
 		if (box->uncut && n < CUT_BATCH)
 			ids[n++] = box->pub.cgroup.id;
 	if (!n)
@@ -233,15 +236,16 @@ static int outcome_answer(const struct live *live, const struct outcome *o, stru
 	if (o->applied) {
 		size_t len = strlen(failure->text);
 
-		/* live_apply() and live_cut() have said which sandbox; say here that the record failed, too. */
+		/* live_apply() and live_cut() have said which sandbox; say here that the record
+		 * failed, too. */
 		if (o->recorded && o->recorded != -E2BIG)
 			snprintf(failure->text + len, sizeof(failure->text) - len, "; not recorded either: %s",
 				 strerror(-o->recorded));
 		return o->applied;
 	}
 	if (o->recorded == -E2BIG)
-		return o->raised ? 0 :
-				   service_fail(failure, NP_R_TOO_MANY, -E2BIG, "%s has %d datasets already",
+		return o->raised ? 0
+				 : service_fail(failure, NP_R_TOO_MANY, -E2BIG, "%s has %d datasets already",
 						live->name.text, NP_DATASETS_MAX);
 	if (o->recorded)
 		return service_fail(failure, NP_R_NOT_RECORDED, o->recorded, "%s: %s", live->name.text,
@@ -280,7 +284,8 @@ int live_raise(struct service *service, struct live *live, const struct raise_re
 	failpoint("before_record");
 	o.recorded = live_record(service, live, request->dataset ? &dataset : NULL, &o.created);
 	failpoint("after_record");
-	/* Against the record, not against memory: a raise whose record failed is raised when it is recorded. */
+	/* Against the record, not against memory: a raise whose record failed is raised when it is
+	 * recorded. */
 	o.raised = live->stands.level > o.before.level || live->stands.mode > o.before.mode;
 
 	r = outcome_answer(live, &o, &failure);

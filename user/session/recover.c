@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * After a start: the store says whose cgroups there were, the kernel says how tight they are, the file system
- * says which of them still exist. The stricter of two answers wins, and everything that one of them does not
- * know is closed or removed, never opened. Nothing here passes through a looser state: the gate went on
- * enforcing while there was no daemon.
+ * After a start: the store says whose cgroups there were, the kernel says how tight they are, the
+ * file system says which of them still exist. The stricter of two answers wins, and everything that
+ * one of them does not know is closed or removed, never opened. Nothing here passes through a
+ * looser state: the gate went on enforcing while there was no daemon.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "session/service_internal.h"
 
-/* A made sandbox that is empty now and older than this was used: whoever asked for it has entered it long ago.
- * It emptied while nobody looked, and is removed. */
+/* A made sandbox that is empty now and older than this was used: whoever asked for it has entered
+ * it long ago. It emptied while nobody looked, and is removed. */
 #define ENTER_US (60 * 1000000ULL)
 
 /* What the kernel holds, sorted by cgroup id. */
@@ -37,11 +37,11 @@ static void recovery_fail(struct recovery *recovery, int r, const struct failure
 	recovery->failure = *failure;
 }
 
-#define RECOVERY_FAIL(recovery, reason, r, ...)                                                    \
-	do {                                                                                       \
-		struct failure failure_;                                                           \
-		service_fail(&failure_, reason, r, __VA_ARGS__);                                   \
-		recovery_fail(recovery, r, &failure_);                                             \
+#define RECOVERY_FAIL(recovery, reason, r, ...)                  \
+	do {                                                     \
+		struct failure failure_;                         \
+		service_fail(&failure_, reason, r, __VA_ARGS__); \
+		recovery_fail(recovery, r, &failure_);           \
 	} while (0)
 
 static int held_add(void *data, const struct gate_box *box)
@@ -134,7 +134,8 @@ static int row_recover(void *data, const struct sandbox_row *row)
 	if (r) {
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "cgroup %s of sandbox %s: %s", row->path, row->id,
 			      strerror(-r));
-		/* It may be there, so it is taken to be. The kernel uses the depth for new entries only. */
+		/* It may be there, so it is taken to be. The kernel uses the depth for new entries
+		 * only. */
 		cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
 		strcpy(cgroup.path, row->path);
 	}
@@ -149,8 +150,8 @@ static int row_recover(void *data, const struct sandbox_row *row)
 }
 
 /*
- * Second round: those that are gone. After the first, because cgroup ids come again after a reboot, and the
- * entry of a sandbox that lives must not be retired for one that is gone.
+ * Second round: those that are gone. After the first, because cgroup ids come again after a reboot,
+ * and the entry of a sandbox that lives must not be retired for one that is gone.
  */
 static int row_forget(void *data, const struct sandbox_row *row)
 {
@@ -162,7 +163,8 @@ static int row_forget(void *data, const struct sandbox_row *row)
 
 	if (box_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
 		return 0;
-	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it goes. */
+	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it
+	 * goes. */
 	if (found.id && !row->adopted)
 		gate->cgroup_remove(gate->ctx, &found);
 	if (box_by_cgroup(service, row->cgroup_id)) {
@@ -183,12 +185,13 @@ static void recover_absorb(struct service *service, struct live *live)
 	bool stricter = false, created;
 	struct box *box;
 
-	TAILQ_FOREACH(box, &live->boxes, of_session)
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
 		if (box->registered && live_absorb(live, box->pub.mode, box->pub.generation))
 			stricter = true;
 	if (!stricter)
 		return;
-	/* A failure shows again below, when all that stands is settled. An ended session is not revived. */
+	/* A failure shows again below, when all that stands is settled. An ended session is not
+	 * revived. */
 	if (live->status == LIVE_OPEN)
 		live_record(service, live, NULL, &created);
 	else if (!store_session_raise(service->config.store, live->name.text, live->stands.level, live->stands.mode,
@@ -216,7 +219,7 @@ static void recover_live(struct recovery *recovery, struct live *live)
 	}
 	if (r)
 		recovery_fail(recovery, r, &failure);
-	TAILQ_FOREACH(box, &live->boxes, of_session) {
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session)) {
 		if (!box->pub.adopted || box->stage != BOX_LIVES)
 			continue;
 		r = gate->attach(gate->ctx, &box->pub.cgroup);
@@ -230,7 +233,8 @@ static void recover_lives(struct recovery *recovery)
 {
 	struct service *service = recovery->service;
 
-	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at hand. */
+	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at
+	 * hand. */
 	for (size_t i = 0; i < service->lives.size; i++) {
 		struct table_node *node = service->lives.buckets[i];
 
@@ -245,7 +249,8 @@ static void recover_lives(struct recovery *recovery)
 	}
 }
 
-/* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when it is gone. */
+/* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when
+ * it is gone. */
 static void recover_unknown(struct recovery *recovery, const struct gate_box *held)
 {
 	const struct gate *gate = &recovery->service->config.gate;
@@ -326,7 +331,8 @@ int service_recover(struct service *service, struct failure *ret_failure)
 	if (r)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s", strerror(-r));
 	recover_lives(&recovery);
-	/* With half of the records read, an unknown sandbox may be a known one: it is closed all the same. */
+	/* With half of the records read, an unknown sandbox may be a known one: it is closed all
+	 * the same. */
 	for (size_t i = 0; i < recovery.held.count; i++)
 		if (!box_by_cgroup(service, recovery.held.boxes[i].cgroup_id))
 			recover_unknown(&recovery, &recovery.held.boxes[i]);

@@ -29,12 +29,13 @@ static int bounds_check(const struct service *service, const struct live *live, 
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %zu sandboxes already",
 				    service->boxes_by_id.count);
 	if (live->box_count >= NP_BOXES_PER_SESSION)
-		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%s has %u sandboxes already",
-				    live->name.text, live->box_count);
+		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%s has %u sandboxes already", live->name.text,
+				    live->box_count);
 	return 0;
 }
 
-/* A session that is ready for one more sandbox: on disk, no looser than it should be, and pinned. */
+/* A session that is ready for one more sandbox: on disk, no looser than it should be, and pinned.
+ */
 static int live_enter(struct service *service, const char *session, const char *who, struct live **ret,
 		      struct failure *ret_failure)
 {
@@ -76,7 +77,8 @@ static int box_record(struct service *service, struct box *box)
 	return r;
 }
 
-/* What the session's boxes say may be stricter than its record: a cgroup that the kernel knew already. */
+/* What the session's boxes say may be stricter than its record: a cgroup that the kernel knew
+ * already. */
 static int live_follow(struct service *service, struct live *live, struct failure *ret_failure)
 {
 	bool created;
@@ -116,11 +118,11 @@ static int make_finish(struct service *service, struct box *box, struct failure 
 }
 
 /*
- * First the cgroup, then the record (which needs the cgroup's id), then the raise, which opens it to its
- * session's mode. A cgroup below the slice that is not registered is NONE. So a crash after the first step
- * leaves an empty cgroup that nobody was told of and that has no network, and recovery removes it; a crash
- * after the second leaves a record, and recovery raises it or forgets it. At no time is there a cgroup with
- * a network that no record knows.
+ * First the cgroup, then the record (which needs the cgroup's id), then the raise, which opens it
+ * to its session's mode. A cgroup below the slice that is not registered is NONE. So a crash after
+ * the first step leaves an empty cgroup that nobody was told of and that has no network, and
+ * recovery removes it; a crash after the second leaves a record, and recovery raises it or forgets
+ * it. At no time is there a cgroup with a network that no record knows.
  */
 static int make_in(struct service *service, struct live *live, const char *who, struct box **ret,
 		   struct failure *ret_failure)
@@ -176,7 +178,8 @@ static bool path_is_within(const char *inner, const char *outer)
 	return !strncmp(inner, outer, len) && (inner[len] == '\0' || inner[len] == '/');
 }
 
-/* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of them. */
+/* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of
+ * them. */
 static int overlap_check(struct service *service, const struct gate_cgroup *cgroup, struct failure *ret_failure)
 {
 	const struct box *box = box_by_cgroup(service, cgroup->id);
@@ -184,25 +187,26 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 	if (box)
 		return service_fail(ret_failure, NP_R_BAD_CGROUP, -EEXIST, "%s is already a sandbox of %s (%s)",
 				    cgroup->path, box->pub.session.text, box->pub.id);
-	TAILQ_FOREACH(box, &service->all, of_all) {
-		const char *how = path_is_within(cgroup->path, box->pub.cgroup.path) ? "is below" :
-				  path_is_within(box->pub.cgroup.path, cgroup->path) ? "contains" :
-										       NULL;
+	for (box = TAILQ_FIRST(&service->all); box; box = TAILQ_NEXT(box, of_all)) {
+		const char *how = path_is_within(cgroup->path, box->pub.cgroup.path)   ? "is below"
+				  : path_is_within(box->pub.cgroup.path, cgroup->path) ? "contains"
+										       : NULL;
 
 		/* A detached or removed one that only waits to be forgotten confines nobody. */
 		if (how && box->stage == BOX_LIVES)
 			return service_fail(ret_failure, NP_R_BAD_CGROUP, -EEXIST,
-					    "%s %s the cgroup of sandbox %s of %s", cgroup->path, how,
-					    box->pub.id, box->pub.session.text);
+					    "%s %s the cgroup of sandbox %s of %s", cgroup->path, how, box->pub.id,
+					    box->pub.session.text);
 	}
 	return 0;
 }
 
 /*
- * A box that this adoption may go on with: the same session's, whose adoption failed half-way, or one that was
- * removed but that the kernel still knows because its cgroup lives on. NULL when there is none.
+ * A box that this adoption may go on with: the same session's, whose adoption failed half-way, or
+ * one that was removed but that the kernel still knows because its cgroup lives on. NULL when there
+ * is none.
  */
-static struct box *adopt_resume(struct service *service, struct live *live, const struct gate_cgroup *cgroup)
+static struct box *adopt_resume(struct service *service, const struct live *live, const struct gate_cgroup *cgroup)
 {
 	struct box *box = box_by_cgroup(service, cgroup->id);
 
@@ -211,7 +215,8 @@ static struct box *adopt_resume(struct service *service, struct live *live, cons
 	if (box->live == live && box->stage == BOX_LIVES)
 		return box;
 	if (box->stage == BOX_RELEASED) {
-		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes the maximum. */
+		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes
+		 * the maximum. */
 		if (store_sandbox_remove(service->config.store, box->pub.id))
 			return NULL;
 		box_drop(service, box);
@@ -219,7 +224,8 @@ static struct box *adopt_resume(struct service *service, struct live *live, cons
 	return NULL;
 }
 
-/* Raise, attach, record, cut: none of them alone opens anything, and each makes the next one safe. */
+/* Raise, attach, record, cut: none of them alone opens anything, and each makes the next one safe.
+ */
 static int adopt_steps(struct service *service, struct box *box, unsigned *ret_cut, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
@@ -242,9 +248,10 @@ static int adopt_steps(struct service *service, struct box *box, unsigned *ret_c
 }
 
 /*
- * An adoption failed. Where nothing was raised, nothing happened. Else the cgroup is confined at least in part,
- * and taking that away would free processes that run in it: it stays as it is, in memory too, until the same
- * call finishes it or the cgroup empties. An empty one can be let go at once.
+ * An adoption failed. Where nothing was raised, nothing happened. Else the cgroup is confined at
+ * least in part, and taking that away would free processes that run in it: it stays as it is, in
+ * memory too, until the same call finishes it or the cgroup empties. An empty one can be let go at
+ * once.
  */
 static void adopt_undo(struct service *service, struct box *box)
 {
@@ -260,10 +267,11 @@ static int adopt_in(struct service *service, struct live *live, const struct gat
 		    struct box **ret, unsigned *ret_cut, struct failure *ret_failure)
 {
 	struct box *box = adopt_resume(service, live, cgroup);
-	char id[NP_SANDBOX_ID_MAX + 1];
 	int r;
 
 	if (!box) {
+		char id[NP_SANDBOX_ID_MAX + 1];
+
 		r = overlap_check(service, cgroup, ret_failure);
 		if (r)
 			return r;
@@ -271,8 +279,7 @@ static int adopt_in(struct service *service, struct live *live, const struct gat
 		if (!r)
 			r = box_new(service, live, id, cgroup, true, &box);
 		if (r)
-			return service_fail(ret_failure, NP_R_FAILED, r, "no sandbox could be made: %s",
-					    strerror(-r));
+			return service_fail(ret_failure, NP_R_FAILED, r, "no sandbox could be made: %s", strerror(-r));
 		box->pub.created_us = service->config.wall_us();
 	}
 	box->uncut = true; /* whatever its processes opened before */

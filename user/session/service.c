@@ -13,13 +13,13 @@
 
 int service_fail(struct failure *ret, unsigned reason, int err, const char *fmt, ...)
 {
-	va_list ap;
-
 	if (!ret)
 		return err;
 	ret->reason = reason;
 	ret->text[0] = '\0';
 	if (fmt) {
+		va_list ap;
+
 		va_start(ap, fmt);
 		vsnprintf(ret->text, sizeof(ret->text), fmt, ap);
 		va_end(ap);
@@ -101,9 +101,9 @@ void service_free(struct service *service)
 			node = next;
 		}
 	}
-	table_free(&service->lives);
-	table_free(&service->boxes_by_id);
-	table_free(&service->boxes_by_cgroup);
+	table_clear(&service->lives);
+	table_clear(&service->boxes_by_id);
+	table_clear(&service->boxes_by_cgroup);
 	free(service);
 }
 
@@ -139,9 +139,10 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	if (r == -ENOENT)
 		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, r, "%s", parsed.text);
 	if (r)
-		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s",
-				    parsed.text, strerror(-r));
-	/* What holds, not what is written: a raise that could not be recorded holds all the same. */
+		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", parsed.text,
+				    strerror(-r));
+	/* What holds, not what is written: a raise that could not be recorded holds all the same.
+	 */
 	live = live_find(service, parsed.text);
 	if (live) {
 		row.level = live->stands.level;
@@ -192,8 +193,8 @@ static int escalation_check(const char *name, enum level level, const char *data
 	return 0;
 }
 
-int service_escalate(struct service *service, const char *name, enum level level, const char *dataset,
-		     const char *text, const char *who, struct escalation *ret, struct failure *ret_failure)
+int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
+		     const char *who, struct escalation *ret, struct failure *ret_failure)
 {
 	struct raise_request request = {
 		.level = level,
@@ -233,7 +234,7 @@ static int boxes_end(struct service *service, struct live *live, const char *who
 	struct box *box, *next;
 	int result = 0;
 
-	TAILQ_FOREACH(box, &live->boxes, of_session)
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
 		if (box->pub.adopted && !box->dying && !box_is_gone(service, box) &&
 		    gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
 			return service_fail(ret_failure, NP_R_SANDBOX_BUSY, -EBUSY, "sandbox %s, cgroup %s",
@@ -325,7 +326,8 @@ int service_sandboxes_each(struct service *service, const char *session,
 	return 0;
 }
 
-/* What a box waits for: its end, or to be as tight as its session, or that its connections are cut. */
+/* What a box waits for: its end, or to be as tight as its session, or that its connections are cut.
+ */
 static void box_attend(struct service *service, struct box *box)
 {
 	struct live *live = box->live;
@@ -349,10 +351,13 @@ static void box_attend(struct service *service, struct box *box)
 
 void service_sweep(struct service *service)
 {
-	size_t n = service->care_count < SWEEP_BATCH ? service->care_count : SWEEP_BATCH;
+	size_t n = service->care_count;
 	struct box *box;
 
-	/* Each is put at the end first, so that those that stay do not keep the sweep from the others. */
+	if (n > SWEEP_BATCH)
+		n = SWEEP_BATCH;
+	/* Each is put at the end first, so that those that stay do not keep the sweep from the
+	 * others. */
 	for (size_t i = 0; i < n && (box = TAILQ_FIRST(&service->care)); i++) {
 		TAILQ_REMOVE(&service->care, box, of_care);
 		TAILQ_INSERT_TAIL(&service->care, box, of_care);

@@ -45,7 +45,7 @@ struct service_config {
 /* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
 struct failure {
 	unsigned reason; /* enum np_reason */
-	char text[640];  /* names the place; empty when the reason's sentence says it all */
+	char text[640];	 /* names the place; empty when the reason's sentence says it all */
 };
 
 struct escalation {
@@ -69,28 +69,31 @@ void service_free(struct service *service); /* leaves the kernel and the store a
 int service_recover(struct service *service, struct failure *ret_failure);
 
 int service_session_create(struct service *service, const char *name, enum level level, const char *who,
-			   struct session_row *ret, struct failure *ret_failure); /* existing: returned, raised to level */
+			   struct session_row *ret,
+			   struct failure *ret_failure); /* existing: returned, raised to level */
 int service_session_show(struct service *service, const char *name, struct session_row *ret,
 			 struct failure *ret_failure);
-int service_session_end(struct service *service, const char *name, const char *who,
-			struct failure *ret_failure); /* kills and removes made sandboxes; -EBUSY if an adopted one still runs */
+int service_session_end(
+	struct service *service, const char *name, const char *who,
+	struct failure *ret_failure); /* kills and removes made sandboxes; -EBUSY if an adopted one still runs */
 
 /* dataset and text may be NULL. Creates the session when it does not exist yet.
  * NOT_APPLIED: the kernel refused for one sandbox; the others are tightened and the level is recorded. Made
  * sandboxes that could not be tightened are killed. NOT_RECORDED: tightened, but not on disk. After either,
  * the same call again does what is missing. */
-int service_escalate(struct service *service, const char *name, enum level level, const char *dataset,
-		     const char *text, const char *who, struct escalation *ret, struct failure *ret_failure);
+int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
+		     const char *who, struct escalation *ret, struct failure *ret_failure);
 
-int service_sandbox_make(struct service *service, const char *session, const char *who,
-			 const struct sandbox **ret, struct failure *ret_failure);
+int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
+			 struct failure *ret_failure);
 int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
 			  const struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
 /* A removed sandbox whose processes are still dying is found by its cgroup only, for their last events. */
 const struct sandbox *service_sandbox_by_id(struct service *service, const char *id);
 const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
-/* All sandboxes (session is NULL), or one session's. fn must not call a verb; stops at a negative answer and returns it. */
+/* All sandboxes (session is NULL), or one session's; stops at a negative answer and returns it. fn must not
+ * call a verb. */
 int service_sandboxes_each(struct service *service, const char *session,
 			   int (*fn)(void *data, const struct sandbox *sandbox), void *data);
 

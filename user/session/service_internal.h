@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c (a session
- * in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory and its end),
- * sandboxes.c (make, adopt, remove), recover.c.
+ * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
+ * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
+ * and its end), sandboxes.c (make, adopt, remove), recover.c.
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -13,8 +13,10 @@
 #include "session/service.h"
 #include "session/table.h"
 
-#define SWEEP_BATCH 64	/* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all */
-#define CUT_BATCH 1024	/* sandboxes named in one call of gate.cut */
+#define SWEEP_BATCH \
+	64	       /* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all  \
+	    */
+#define CUT_BATCH 1024 /* sandboxes named in one call of gate.cut */
 
 /* How far a session's ratchet has turned. */
 struct rung {
@@ -29,9 +31,12 @@ enum live_status {
 	LIVE_OPEN,
 };
 
+TAILQ_HEAD(box_list, box);
+
 /*
- * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at work on it.
- * What stands here is never looser than what the store says, so a new sandbox starts from here.
+ * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at
+ * work on it. What stands here is never looser than what the store says, so a new sandbox starts
+ * from here.
  */
 struct live {
 	struct table_node node;
@@ -41,11 +46,12 @@ struct live {
 	struct rung recorded; /* on disk; for a new session what it starts from */
 	bool dirty;	      /* a new session's level could not be recorded: it must not be forgotten */
 	unsigned pins;	      /* verbs at work: not freed meanwhile */
-	TAILQ_HEAD(, box) boxes;
+	struct box_list boxes;
 	unsigned box_count;
 };
 
-/* The end of a sandbox, step by step; a step that failed is tried again, those before it are not. */
+/* The end of a sandbox, step by step; a step that failed is tried again, those before it are not.
+ */
 enum box_stage {
 	BOX_LIVES,
 	BOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
@@ -69,8 +75,6 @@ struct box {
 	bool care;	 /* on the list of those that the sweep must not forget */
 };
 
-TAILQ_HEAD(box_list, box);
-
 struct service {
 	struct service_config config;
 	uint64_t seed;
@@ -78,8 +82,8 @@ struct service {
 	struct box_list all;  /* in the order they came */
 	struct box_list care; /* dying, behind or uncut */
 	size_t care_count;
-	struct box *cursor;   /* the next that the sweep looks at; NULL: from the start */
-	size_t hidden;	      /* how many are dying */
+	struct box *cursor; /* the next that the sweep looks at; NULL: from the start */
+	size_t hidden;	    /* how many are dying */
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
@@ -94,14 +98,15 @@ void box_event(struct service *service, unsigned reason, const struct box *box, 
 
 /* -- live.c ---------------------------------------------------------------- */
 struct live *live_find(struct service *service, const char *name);
-/* From memory, or from the store, or new with that level (LIVE_NEW: nothing is written yet). Pinned:
- * live_unpin() it. -E2BIG when it would be one session too many. */
+/* From memory, or from the store, or new with that level (LIVE_NEW: nothing is written yet).
+ * Pinned: live_unpin() it. -E2BIG when it would be one session too many. */
 int live_load(struct service *service, const struct session_name *name, enum level level, struct live **ret,
 	      struct failure *ret_failure);
 void live_unpin(struct service *service, struct live *live);
 void live_release(struct service *service, struct live *live); /* frees it when nothing needs it any more */
 bool rung_equal(const struct rung *a, const struct rung *b);
-/* Takes the maximum of what stands and of what the kernel says. True when that changed something. */
+/* Takes the maximum of what stands and of what the kernel says. True when that changed something.
+ */
 bool live_absorb(struct live *live, enum np_mode mode, uint32_t generation);
 
 /* -- raise.c --------------------------------------------------------------- */
@@ -112,14 +117,16 @@ struct raise_request {
 	const char *who;
 	uint64_t start_ns;
 };
-/* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits what
- * happened, but nothing when nothing did. */
+/* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits
+ * what happened, but nothing when nothing did. */
 int live_raise(struct service *service, struct live *live, const struct raise_request *request, struct escalation *ret,
 	       struct failure *ret_failure);
-/* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as tight. */
+/* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as
+ * tight. */
 int live_settle(struct service *service, struct live *live, const char *who, struct failure *ret_failure);
-/* Tightens every sandbox that is behind what stands. On failure the others are tightened all the same and
- * *ret_failure names the first. May remove sandboxes: those made that the kernel would not tighten. */
+/* Tightens every sandbox that is behind what stands. On failure the others are tightened all the
+ * same and *ret_failure names the first. May remove sandboxes: those made that the kernel would not
+ * tighten. */
 int live_apply(struct service *service, struct live *live, struct failure *ret_failure);
 /* Cuts what is uncut. */
 int live_cut(struct service *service, struct live *live, unsigned *ret_cut, struct failure *ret_failure);
@@ -128,24 +135,26 @@ int live_record(struct service *service, struct live *live, const struct dataset
 
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */
-int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup,
-	    bool adopted, struct box **ret);
+int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup, bool adopted,
+	    struct box **ret);
 void box_drop(struct service *service, struct box *box); /* from memory only */
 struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
-bool box_is_behind(const struct box *box); /* has to be raised */
-bool box_is_loose(const struct box *box);  /* has more of a network than its session allows */
-void box_care(struct service *service, struct box *box);     /* puts it on the list when it needs to be there */
+bool box_is_behind(const struct box *box);			  /* has to be raised */
+bool box_is_loose(const struct box *box);			  /* has more of a network than its session allows */
+void box_care(struct service *service, struct box *box);	  /* puts it on the list when it needs to be there */
 bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
 /*
- * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the kernel's entry,
- * the record, the memory. 0: done, or only bookkeeping is left, which the sweep does. -EBUSY: a made one was
- * killed but is not empty yet, and the sweep goes on with it; or processes run in an adopted one, which stays
- * as it was. Other failures: nothing has changed. After 0 the box
- * may be freed, and its session with it unless that is pinned. gone: its cgroup does not exist any more.
+ * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the
+ * kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep
+ * does. -EBUSY: a made one was killed but is not empty yet, and the sweep goes on with it; or
+ * processes run in an adopted one, which stays as it was. Other failures: nothing has changed.
+ * After 0 the box may be freed, and its session with it unless that is pinned. gone: its cgroup
+ * does not exist any more.
  */
 int box_end(struct service *service, struct box *box, bool gone, const char *who);
-/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The box may be freed. */
+/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The box may be
+ * freed. */
 void box_abandon(struct service *service, struct box *box);
 /* Ends it if it emptied or is gone. The box may be freed. */
 void box_check(struct service *service, struct box *box);

@@ -192,8 +192,8 @@ static int dataset_put(struct store *store, const char *session, const struct da
 	return dataset_insert(store, session, dataset);
 }
 
-int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode,
-			uint32_t generation, const struct dataset_row *dataset, bool *ret_dataset_new)
+int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode, uint32_t generation,
+			const struct dataset_row *dataset, bool *ret_dataset_new)
 {
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
 	bool dataset_new = false;
@@ -241,8 +241,8 @@ int store_sandbox_remove(struct store *store, const char *id)
 }
 
 /*
- * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn reads one row
- * and hands it to the caller's function.
+ * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
+ * reads one row and hands it to the caller's function.
  */
 struct each {
 	void *fn; /* holds a pointer to the caller's function pointer, whose type row_fn knows */
@@ -314,8 +314,8 @@ static int each_dataset(sqlite3_stmt *statement, const struct each *each)
 	return (*(dataset_fn **)each->fn)(each->data, &row);
 }
 
-int store_datasets_each(struct store *store, const char *name,
-			int (*fn)(void *data, const struct dataset_row *row), void *data)
+int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),
+			void *data)
 {
 	return each_row(store,
 			"SELECT name, level, reason, added_us FROM datasets WHERE session = ?1"

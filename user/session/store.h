@@ -59,13 +59,13 @@ int store_session_end(struct store *store, const char *name, uint64_t now_us);
 /* Takes the maximum of each; adds the dataset (may be NULL) unless it is there: then its level is raised
  * to the maximum and the rest stays as it was first recorded. One transaction.
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
-int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode,
-			uint32_t generation, const struct dataset_row *dataset, bool *ret_dataset_new);
+int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode, uint32_t generation,
+			const struct dataset_row *dataset, bool *ret_dataset_new);
 /* The each functions stop at a negative answer of fn and return it. fn may use the store; whether rows that
  * it writes are visited is undefined. */
 int store_sessions_each(struct store *store, int (*fn)(void *data, const struct session_row *row), void *data);
-int store_datasets_each(struct store *store, const char *name,
-			int (*fn)(void *data, const struct dataset_row *row), void *data);
+int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),
+			void *data);
 
 unsigned store_sessions_count(const struct store *store); /* ended ones included; from memory */
 

@@ -2,7 +2,8 @@
 /* The store's file: who may read it, how it is written, and what is in it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,12 +12,13 @@
 
 #define STORE_VERSION 1
 
-/* Another process may only be a person who looks: whoever holds the file for longer is not waited for. */
+/* Another process may only be a person who looks: whoever holds the file for longer is not waited
+ * for. */
 #define STORE_BUSY_MS 250
 
 /*
- * Sessions are never deleted and never lowered, whoever writes: the triggers are in the file. The one on
- * INSERT is there for "INSERT OR REPLACE", which deletes without asking the DELETE trigger.
+ * Sessions are never deleted and never lowered, whoever writes: the triggers are in the file. The
+ * one on INSERT is there for "INSERT OR REPLACE", which deletes without asking the DELETE trigger.
  */
 static const char *const store_schema =
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
@@ -112,31 +114,55 @@ static int store_ask(struct store *store, const char *sql, sqlite3_int64 *ret, b
 	return r;
 }
 
-/* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its mode. */
+static int path_sync(const char *path)
+{
+	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fsync(fd) < 0 ? -errno : 0;
+}
+
+/*
+ * A predecessor that was killed between a write and its fsync left records that can be read but may
+ * be lost with the power. From here on they are answers that we give, so they go to the disk first.
+ * A new file is there for good when its directory is on the disk.
+ */
+static int store_file_sync(const char *path)
+{
+	char name[PATH_MAX];
+	char *slash;
+	int r;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s-wal", path) >= sizeof(name))
+		return -ENAMETOOLONG;
+	r = path_sync(path);
+	if (!r)
+		r = path_sync(name);
+	if (r)
+		return r;
+	slash = strrchr(name, '/');
+	if (slash)
+		slash[1] = '\0';
+	return path_sync(slash ? name : ".");
+}
+
+/* Makes the file before SQLite does, so that nobody else could ever read it; -wal and -shm get its
+ * mode. */
 static int store_file_prepare(const char *path)
 {
 	_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	_free_ char *copy = strdup(path);
-	_close_ int dir = -1;
 	struct stat st;
 
 	if (fd < 0)
 		return -errno;
-	if (!copy)
-		return -ENOMEM;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EPROTO;
 	if ((st.st_mode & 07777) != 0600 && fchmod(fd, 0600) < 0)
 		return -errno;
-	if (st.st_size)
-		return 0;
-	/* A new file is on the disk when its directory says so. */
-	dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || fsync(dir) < 0)
-		return -errno;
-	return 0;
+	return store_file_sync(path);
 }
 
 /* 0 for an empty file, else the schema version; -EPROTO when something else is in it. */
@@ -147,8 +173,7 @@ static int store_version(struct store *store)
 
 	if (r || !tables)
 		return r;
-	r = store_ask(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta,
-		      NULL);
+	r = store_ask(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta, NULL);
 	if (r)
 		return r;
 	if (!meta)
@@ -199,8 +224,8 @@ static int store_prepare(struct store *store)
 	};
 
 	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++) {
-		int rc = sqlite3_prepare_v3(store->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT,
-					    &store->statements[i], NULL);
+		int rc = sqlite3_prepare_v3(store->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i],
+					    NULL);
 
 		if (rc != SQLITE_OK)
 			return store_error(store, rc);
@@ -218,13 +243,13 @@ int store_open(const char *path, struct store **ret)
 	store = calloc(1, sizeof(*store));
 	if (!store)
 		return -ENOMEM;
-	r = store_error(store, sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE,
-					       NULL));
+	r = store_error(store, sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL));
 	if (!r) {
 		sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one fsync. */
+		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one
+		 * fsync. */
 		r = store_exec(store, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
 				      "PRAGMA recursive_triggers = ON");
 	}

@@ -55,7 +55,7 @@ void table_remove(struct table *table, struct table_node *node)
 	table->count--;
 }
 
-void table_free(struct table *table)
+void table_clear(struct table *table)
 {
 	free(table->buckets);
 	*table = (struct table){ 0 };
@@ -97,7 +97,8 @@ uint64_t hash_text(uint64_t seed, const char *text)
 	uint64_t factor = hash_number(seed, 0) | 1;
 	uint64_t h = seed;
 
-	/* A polynomial in a secret factor: without the factor nobody finds short texts that collide. */
+	/* A polynomial in a secret factor: without the factor nobody finds short texts that
+	 * collide. */
 	for (; *text; text++)
 		h = (h + (unsigned char)*text + 1) * factor;
 	return hash_number(seed, h);

@@ -20,10 +20,10 @@ struct table {
 	size_t count;
 };
 
-int table_reserve(struct table *table); /* room for one more: 0 or -ENOMEM */
+int table_reserve(struct table *table);					     /* room for one more: 0 or -ENOMEM */
 void table_add(struct table *table, struct table_node *node, uint64_t hash); /* after table_reserve() */
 void table_remove(struct table *table, struct table_node *node);
-void table_free(struct table *table);
+void table_clear(struct table *table);
 
 /* The nodes of a hash, one after another; NULL at the end. Different keys may share a hash. */
 struct table_node *table_first(const struct table *table, uint64_t hash);
@@ -33,6 +33,6 @@ struct table_node *table_next(const struct table_node *node);
 uint64_t hash_text(uint64_t seed, const char *text);
 uint64_t hash_number(uint64_t seed, uint64_t number);
 
-#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #endif

@@ -165,12 +165,11 @@ def udp_mapped_connected(family, addr, port, mark):
 
 def udp_connected_elsewhere(family, addr, port, mark):
     """Connected to itself, then sendto() an address: a connected socket with another destination."""
-    lo = "127.0.0.1" if family == 4 else "::1"
+    own = "192.0.2.2" if family == 4 else "2001:db8:1::2"  # loopback by a name that may be a source address outside
     s = make(family, socket.SOCK_DGRAM)
-    s.bind(to(family, lo, 0))
-    s.connect(to(family, lo, s.getsockname()[1]))
+    s.bind(to(family, own, 0))
     t = make(family, socket.SOCK_DGRAM)
-    t.connect(to(family, lo, s.getsockname()[1]))
+    t.connect(to(family, own, s.getsockname()[1]))
     return steps(lambda: t.sendto(mark.encode(), to(family, addr, port)))
 
 

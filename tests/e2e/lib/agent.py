@@ -586,7 +586,9 @@ def payload(module, function, args=None, timeout=20):
 
 @op
 def execute(argv, timeout=30, stdin=None):
-    p = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=timeout)
+    # never this process's own stdin: the requests come in there
+    where = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, **where)
     return {"code": p.returncode, "out": p.stdout, "err": p.stderr}
 
 

@@ -50,12 +50,13 @@ class Daemon:
         return [str(a) for a in argv]
 
     def start(self, failpoint=None, timeout=30):
-        """Returns when the ready line came; raises NotReady with what was said otherwise."""
+        """Returns when the ready line came; raises NotReady with what was said otherwise. failpoint: the test build,
+        which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         env = base.env()
         env["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
         if failpoint:
-            env["NETPAWL_FAILPOINT"] = failpoint
+            env["NETPAWL_FAILPOINT"] = "x" * len(failpoint)
         binary = base.NETPAWLD_FAIL if failpoint else None
         self.process = p = base.popen(self.argv(binary=binary), env=env, stdin=subprocess.DEVNULL,
                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -79,6 +80,20 @@ class Daemon:
             code = base.reap(p, signal.SIGKILL)
             raise NotReady(code, "".join(said))
         return self
+
+    def arm(self, failpoint):
+        """Names the fail point in the running daemon's environment. Not at its start: every raise passes these points,
+        those of the preparation too."""
+        with open(f"/proc/{self.process.pid}/stat") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        start, end = int(fields[47]), int(fields[48])  # env_start, env_end: fields 50 and 51 of proc(5)
+        with open(f"/proc/{self.process.pid}/mem", "r+b", buffering=0) as mem:
+            mem.seek(start)
+            text = mem.read(end - start)
+            at = text.index(b"NETPAWL_FAILPOINT=") + len(b"NETPAWL_FAILPOINT=")
+            assert text[at : at + len(failpoint) + 1] == b"x" * len(failpoint) + b"\0"
+            mem.seek(start + at)
+            mem.write(failpoint.encode())
 
     def kill(self):
         """SIGKILL: no good bye, no clean-up."""

@@ -45,8 +45,8 @@ static void success(void **state)
 
 static void refusal(void **state)
 {
-	static const char *const answer =
-		"HTTP/1.1 400 Bad\r\n\r\n{\"error\":\"bad_level\",\"message\":\"no \\u001b level\",\"detail\":\"it says X\"}";
+	static const char *const answer = "HTTP/1.1 400 Bad\r\n\r\n{\"error\":\"bad_level\",\"message\":\"no \\u001b "
+					  "level\",\"detail\":\"it says X\"}";
 	struct capture out, err;
 
 	(void)state;
@@ -116,8 +116,11 @@ static void text_that_is_not_utf8(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(success),   cmocka_unit_test(refusal), cmocka_unit_test(no_daemon),
-		cmocka_unit_test(paths), cmocka_unit_test(text_that_is_not_utf8),
+		cmocka_unit_test(success),
+		cmocka_unit_test(refusal),
+		cmocka_unit_test(no_daemon),
+		cmocka_unit_test(paths),
+		cmocka_unit_test(text_that_is_not_utf8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

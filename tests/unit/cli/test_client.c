@@ -24,8 +24,8 @@ static void answer_with_length(void **state)
 	struct client_answer answer;
 
 	(void)state;
-	assert_int_equal(call(&answer, "GET", NULL, PIECES("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n", "\r\n{\"a\"", ":1}")),
-			 0);
+	assert_int_equal(
+		call(&answer, "GET", NULL, PIECES("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n", "\r\n{\"a\"", ":1}")), 0);
 	assert_int_equal(answer.status, 200);
 	assert_string_equal(answer.body.data, "{\"a\":1}");
 	client_answer_free(&answer);
@@ -71,8 +71,9 @@ static void broken_answers(void **state)
 	assert_int_equal(call(&answer, "GET", NULL, PIECES("SSH-2.0-x\r\n\r\n")), -EPROTO);
 	assert_int_equal(call(&answer, "GET", NULL, PIECES("HTTP/1.1 2x0 OK\r\n\r\n")), -EPROTO);
 	assert_int_equal(call(&answer, "GET", NULL, PIECES("HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\na")), -EPROTO);
-	assert_int_equal(call(&answer, "GET", NULL, PIECES("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")),
-			 -EPROTO);
+	assert_int_equal(
+		call(&answer, "GET", NULL, PIECES("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")),
+		-EPROTO);
 }
 
 static void answers_are_bounded(void **state)
@@ -141,11 +142,13 @@ static void stream_gives_lines(void **state)
 	struct client_answer answer = { 0 };
 
 	(void)state;
-	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\n\r\none\ntw", "o\n\n\nth", "ree\n", "\n")), 0);
+	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\n\r\none\ntw", "o\n\n\nth", "ree\n", "\n")),
+			 0);
 	assert_string_equal(lines.text, "one|two|three|");
 	assert_int_equal(answer.status, 200);
 	lines = (struct lines){ 0 };
-	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\n", "two\n")), 0);
+	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\none\n", "two\n")),
+			 0);
 	assert_string_equal(lines.text, "one|two|");
 }
 
@@ -161,7 +164,8 @@ static void stream_ends_early(void **state)
 	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\n\r\na\nhal")), -ECONNRESET);
 	assert_string_equal(lines.text, "a|");
 	lines = (struct lines){ 0 };
-	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na\n")), -ECONNRESET);
+	assert_int_equal(stream(&lines, &answer, PIECES("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na\n")),
+			 -ECONNRESET);
 }
 
 static void stream_refused(void **state)
@@ -180,10 +184,10 @@ static void stream_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(answer_with_length), cmocka_unit_test(answer_until_the_end),
-		cmocka_unit_test(request_as_sent),    cmocka_unit_test(broken_answers),
+		cmocka_unit_test(answer_with_length),  cmocka_unit_test(answer_until_the_end),
+		cmocka_unit_test(request_as_sent),     cmocka_unit_test(broken_answers),
 		cmocka_unit_test(answers_are_bounded), cmocka_unit_test(nobody_there),
-		cmocka_unit_test(stream_gives_lines), cmocka_unit_test(stream_ends_early),
+		cmocka_unit_test(stream_gives_lines),  cmocka_unit_test(stream_ends_early),
 		cmocka_unit_test(stream_refused),
 	};
 

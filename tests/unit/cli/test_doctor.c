@@ -3,13 +3,14 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 
 #include "capture.h"
 
 #define ALL "{\"features\":[{\"feature\":\"a\",\"present\":true,\"means\":\"good\"}]}"
-#define SOME                                                                                       \
-	"{\"features\":[{\"feature\":\"a\",\"present\":true,\"means\":\"good\"},"                  \
+#define SOME                                                                      \
+	"{\"features\":[{\"feature\":\"a\",\"present\":true,\"means\":\"good\"}," \
 	"{\"feature\":\"long\",\"present\":false,\"means\":\"x stays\\u0007 open\"}]}"
 
 static int show(bool json, const char *text, struct capture *out)

@@ -23,19 +23,25 @@ static void assert_line(const char *event, const char *expected)
 static void one_line_an_event(void **state)
 {
 	(void)state;
-	assert_line("{\"seq\":1,\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"mode_none\",\"session\":\"a/b\",\"hook\":\"connect\","
-		    "\"protocol\":\"tcp\",\"address\":\"192.0.2.1\",\"port\":443,\"pid\":7,\"comm\":\"curl\\u001b[1m\",\"mode\":\"NONE\","
+	assert_line("{\"seq\":1,\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"mode_none\",\"session\":\"a/"
+		    "b\",\"hook\":\"connect\","
+		    "\"protocol\":\"tcp\",\"address\":\"192.0.2.1\",\"port\":443,\"pid\":7,\"comm\":\"curl\\u001b[1m\","
+		    "\"mode\":\"NONE\","
 		    "\"message\":\"closed\",\"suppressed\":3}",
 		    "T refuse mode_none       a/b tcp 192.0.2.1:443 curl?[1m[7] closed (and 3 more)\n");
-	assert_line("{\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"metadata\",\"session\":\"a/b\",\"hook\":\"egress\","
-		    "\"protocol\":\"udp\",\"address\":\"fd00:ec2::254\",\"port\":80,\"message\":\"m\"}",
-		    "T refuse metadata        a/b udp [fd00:ec2::254]:80 m\n");
-	assert_line("{\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"foreign_unix\",\"session\":\"a/b\",\"hook\":\"unix_connect\","
+	assert_line(
+		"{\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"metadata\",\"session\":\"a/b\",\"hook\":\"egress\","
+		"\"protocol\":\"udp\",\"address\":\"fd00:ec2::254\",\"port\":80,\"message\":\"m\"}",
+		"T refuse metadata        a/b udp [fd00:ec2::254]:80 m\n");
+	assert_line("{\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"foreign_unix\",\"session\":\"a/"
+		    "b\",\"hook\":\"unix_connect\","
 		    "\"address\":\"@x:y\",\"pid\":1,\"comm\":\"c\",\"message\":\"m\"}",
 		    "T refuse foreign_unix    a/b unix @x:y c[1] m\n");
-	assert_line("{\"time\":\"T\",\"kind\":\"change\",\"reason\":\"raised\",\"session\":\"a/b\",\"level\":\"SECRET\",\"mode\":\"NONE\","
-		    "\"dataset\":\"d\\n.csv\",\"cut\":2,\"who\":\"uid 0 pid 1\",\"message\":\"m\",\"text\":\"why\"}",
-		    "T change raised          a/b level=SECRET mode=NONE dataset=d?.csv cut=2 who=uid 0 pid 1 m: why\n");
+	assert_line(
+		"{\"time\":\"T\",\"kind\":\"change\",\"reason\":\"raised\",\"session\":\"a/"
+		"b\",\"level\":\"SECRET\",\"mode\":\"NONE\","
+		"\"dataset\":\"d\\n.csv\",\"cut\":2,\"who\":\"uid 0 pid 1\",\"message\":\"m\",\"text\":\"why\"}",
+		"T change raised          a/b level=SECRET mode=NONE dataset=d?.csv cut=2 who=uid 0 pid 1 m: why\n");
 	assert_line("{}", "- -      -               - \n");
 }
 
@@ -100,8 +106,9 @@ static void streams(void **state)
 	assert_string_equal(out.text, "1 -      -               - \n2 -      -               - \n");
 	/* A follower never ends by itself: the daemon went away. */
 	assert_int_equal(events_against(two, true, &out, &err), CLI_NO_DAEMON);
-	assert_int_equal(events_against("HTTP/1.1 400 Bad\r\n\r\n{\"error\":\"bad_name\",\"message\":\"m\"}", false, &out, &err),
-			 CLI_REFUSED);
+	assert_int_equal(
+		events_against("HTTP/1.1 400 Bad\r\n\r\n{\"error\":\"bad_name\",\"message\":\"m\"}", false, &out, &err),
+		CLI_REFUSED);
 	assert_string_equal(err.text, "netpawl: m (bad_name)\n");
 }
 

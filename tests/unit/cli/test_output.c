@@ -17,12 +17,17 @@ static void hostile_text_is_cleaned(void **state)
 {
 	(void)state;
 	assert_clean("plain text", "plain text");
-	assert_clean("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80", "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
+	assert_clean("gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80",
+		     "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
 	assert_clean("a\x1b[31mb\r\n\tc\x7f", "a?[31mb???c?");
-	assert_clean("\xc2\x9b" "31m", "?31m");		/* CSI as one character */
-	assert_clean("a\xe2\x80\xae" "b\xe2\x81\xa6", "a?b?"); /* right-to-left override, isolate */
+	assert_clean("\xc2\x9b"
+		     "31m",
+		     "?31m"); /* CSI as one character */
+	assert_clean("a\xe2\x80\xae"
+		     "b\xe2\x81\xa6",
+		     "a?b?");						   /* right-to-left override, isolate */
 	assert_clean("\xff\xc0\xaf\xe0\x80\xaf\xed\xa0\x80", "?????????"); /* never, overlong, surrogate */
-	assert_clean("end\xe2\x82", "end??");		/* cut short */
+	assert_clean("end\xe2\x82", "end??");				   /* cut short */
 }
 
 static void tables_are_aligned(void **state)
@@ -34,7 +39,10 @@ static void tables_are_aligned(void **state)
 
 	(void)state;
 	table_add(&table, "A", "LONG", "C");
-	table_add(&table, "gr\xc3\xbc" "n", NULL, "x y");
+	table_add(&table,
+		  "gr\xc3\xbc"
+		  "n",
+		  NULL, "x y");
 	table_add(&table, "1", "a\nb", "");
 	table_print(&table, to);
 	fclose(to);

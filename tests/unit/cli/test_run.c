@@ -74,7 +74,8 @@ static void another_network_namespace(void **state)
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
-	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}", (unsigned long long)st.st_ino + 1);
+	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}",
+		 (unsigned long long)st.st_ino + 1);
 	test_server_start(&server, (const char *const[]){ answer, NULL });
 	cli.socket = server.path;
 	capture_begin(&err, stderr);

@@ -39,9 +39,9 @@ static struct {
 	int stop_fd;
 	uint64_t next_cgroup;
 	struct gate_cgroup adopted; /* the last one */
-	_Atomic bool sandboxed; /* what the daemon would say of every peer */
-	_Atomic bool populated; /* of every cgroup */
-	_Atomic unsigned flood; /* events to put at the next health call */
+	_Atomic bool sandboxed;	    /* what the daemon would say of every peer */
+	_Atomic bool populated;	    /* of every cgroup */
+	_Atomic unsigned flood;	    /* events to put at the next health call */
 } world;
 
 /* -- the gate ------------------------------------------------------------ */
@@ -135,8 +135,11 @@ static void world_health(void *data, struct buf *out)
 {
 	(void)data;
 	for (unsigned n = atomic_exchange(&world.flood, 0); n > 0; n--) {
-		struct event event = { .wall_us = loop_wall_us(), .reason = NP_R_MODE_NONE, .session = "flood/flood",
-				       .address = "192.0.2.1", .port = n & 0xffff };
+		struct event event = { .wall_us = loop_wall_us(),
+				       .reason = NP_R_MODE_NONE,
+				       .session = "flood/flood",
+				       .address = "192.0.2.1",
+				       .port = n & 0xffff };
 
 		if (n % 100 == 0)
 			event.reason = NP_R_METADATA;
@@ -169,10 +172,17 @@ static const char *world_path(const char *name)
 static int world_new(void **state)
 {
 	struct service_config service = {
-		.gate = { .cgroup_make = gate_make, .cgroup_inspect = gate_inspect, .cgroup_find = gate_find,
-			  .raise = gate_raise, .attach = gate_cgroup_ok, .cut = gate_cut,
-			  .cgroup_remove = gate_cgroup_ok, .cgroup_populated = gate_populated,
-			  .detach = gate_cgroup_ok, .retire = gate_retire, .each = gate_each },
+		.gate = { .cgroup_make = gate_make,
+			  .cgroup_inspect = gate_inspect,
+			  .cgroup_find = gate_find,
+			  .raise = gate_raise,
+			  .attach = gate_cgroup_ok,
+			  .cut = gate_cut,
+			  .cgroup_remove = gate_cgroup_ok,
+			  .cgroup_populated = gate_populated,
+			  .detach = gate_cgroup_ok,
+			  .retire = gate_retire,
+			  .each = gate_each },
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
 		.emit = world_emit,
@@ -322,19 +332,19 @@ static int ask_n(const char *method, const char *path, const void *body, size_t 
 	return finish(fd);
 }
 
-static int ask(const char *method, const char *path, const char *body)
+static inline int ask(const char *method, const char *path, const char *body)
 {
 	return ask_n(method, path, body, body ? strlen(body) : 0);
 }
 
-static void expect_in(const char *text)
+static inline void expect_in(const char *text)
 {
 	if (!strstr(received, text))
 		fail_msg("no %s in: %s", text, received);
 }
 
 /* The refusal must be the JSON that the API promises, with this token, and name the place. */
-static void expect_error(const char *token, const char *place)
+static inline void expect_error(const char *token, const char *place)
 {
 	json_t *json = json_loads(body_of(received), 0, NULL);
 
@@ -351,7 +361,7 @@ static void expect_error(const char *token, const char *place)
 	json_decref(json);
 }
 
-static void still_serves(void)
+static inline void still_serves(void)
 {
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
 }

@@ -152,10 +152,14 @@ static void cuts_long_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads),		cmocka_unit_test(refuses_what_is_no_json),
-		cmocka_unit_test(refuses_bytes_behind), cmocka_unit_test(refuses_nul),
-		cmocka_unit_test(refuses_other_shapes), cmocka_unit_test(names_the_field),
-		cmocka_unit_test(refuses_twice),	cmocka_unit_test(bounds_the_depth),
+		cmocka_unit_test(reads),
+		cmocka_unit_test(refuses_what_is_no_json),
+		cmocka_unit_test(refuses_bytes_behind),
+		cmocka_unit_test(refuses_nul),
+		cmocka_unit_test(refuses_other_shapes),
+		cmocka_unit_test(names_the_field),
+		cmocka_unit_test(refuses_twice),
+		cmocka_unit_test(bounds_the_depth),
 		cmocka_unit_test(cuts_long_names),
 	};
 

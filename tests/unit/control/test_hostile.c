@@ -8,8 +8,23 @@
 
 static void garbage(void **state)
 {
-	static const char *const starts[] = { "\0\0\0\0", "\x16\x03\x01\x02", "GET", "\r\n\r\n\r\n", "   ", "GET / HTTP/9.9\r\n\r\n",
-					      "GET /v1/health\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" };
+#define B(text) text, sizeof(text) - 1
+	static const struct {
+		const char *data;
+		size_t len;
+	} starts[] = {
+		{ B("\0\0\0\0") },
+		{ B("\x16\x03\x01\x02") },
+		{ B("GET") },
+		{ B("\r\n\r\n\r\n") },
+		{ B("   ") },
+		{ B("GET / HTTP/9.9\r\n\r\n") },
+		{ B("GET /v1/health\r\n\r\n") },
+		{ B("GET /v1/sessions/a/b\0c HTTP/1.1\r\n\r\n") },
+		{ B("GET /v1/events?session=a/b\0c HTTP/1.1\r\n\r\n") },
+		{ B("GET /v1/health HTTP/1.1\r\nX\0Y: \0\r\n\r\n") },
+		{ B("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") },
+	};
 	unsigned char noise[8192];
 	unsigned seed = 1;
 
@@ -17,7 +32,7 @@ static void garbage(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(starts); i++) {
 		int fd = dial();
 
-		send_some(fd, starts[i], i == 0 ? 4 : strlen(starts[i]));
+		send_some(fd, starts[i].data, starts[i].len);
 		shutdown(fd, SHUT_WR);
 		finish(fd);
 	}
@@ -30,17 +45,6 @@ static void garbage(void **state)
 		shutdown(fd, SHUT_WR);
 		finish(fd);
 	}
-	still_serves();
-}
-
-static void nul_in_the_request_line(void **state)
-{
-	static const char text[] = "GET /v1/sessions/a/b\0c HTTP/1.1\r\nConnection: close\r\n\r\n";
-	int fd = dial();
-
-	(void)state;
-	send_some(fd, text, sizeof(text) - 1);
-	assert_int_not_equal(finish(fd), 200);
 	still_serves();
 }
 
@@ -278,36 +282,25 @@ static void long_client_address(void **state)
 	assert_int_equal(finish(fd), 200);
 }
 
-static long resident_kib(void)
-{
-	struct rusage usage;
-
-	getrusage(RUSAGE_SELF, &usage);
-	return usage.ru_maxrss;
-}
-
-/* Its feed is bounded; what did not fit is counted and said. */
+/* Its feed is bounded; what did not fit is counted and said. It is neither dropped nor does it hold up others. */
 static void follower_that_never_reads(void **state)
 {
-	long before;
 	int fd = dial();
 
 	(void)state;
 	send_text(fd, "GET /v1/events?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n");
 	assert_true(receive_until(fd, "\r\n\r\n"));
-	world.flood = 5000;
-	still_serves();
-	before = resident_kib();
 	for (unsigned i = 0; i < 10; i++) {
 		world.flood = 5000;
 		still_serves();
 	}
-	/* 50000 events are 10 MiB; a sanitizer keeps some freed memory. */
-	assert_true(resident_kib() - before < 8 * 1024);
+	sleep(NP_CLIENT_TIMEOUT_S + NP_REQUEST_S);
+	/* 50000 events are many MiB. This is the feed, a buffer of MHD's and what the socket holds. */
 	assert_true(receive_until(fd, "\"reason\":\"lost\""));
+	assert_true(received_len < (1 << 20));
+	/* It may go on skipping until it was read to its end, which is when there is time for a heartbeat. */
+	assert_true(receive_until(fd, "\r\n1\r\n\n\r\n"));
 	assert_int_equal(ask("POST", "/v1/sessions", "{\"session\":\"after/all\"}"), 201);
-	if (!strstr(received, "after/all\",\"level"))
-		fail_msg("%s", received);
 	assert_true(receive_until(fd, "after/all"));
 	close(fd);
 }
@@ -332,7 +325,6 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_new, world_free)
 	const struct CMUnitTest tests[] = {
 		TEST(garbage),
-		TEST(nul_in_the_request_line),
 		TEST(long_url_and_headers),
 		TEST(bodies_too_large),
 		TEST(chunked_bodies),

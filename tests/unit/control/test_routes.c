@@ -67,10 +67,29 @@ static void head_is_get(void **state)
 static void misses(void **state)
 {
 	static const char *const paths[] = {
-		"", "/", "//", "/v1", "/v1/", "/v1/health/", "//v1/health", "/v1//health", "v1/health", "/v2/health",
-		"/v1/sessions/", "/v1/sessions/alice", "/v1/sessions/alice/", "/v1/sessions//demo",
-		"/v1/sessions/a/b/c", "/v1/sessions/a/b/datasets/", "/v1/sandboxes/", "/v1/sandboxes/a/b",
-		"/v1/*", "/v1/healthy", "/v1/healt", "*", "/V1/health",
+		"",
+		"/",
+		"//",
+		"/v1",
+		"/v1/",
+		"/v1/health/",
+		"//v1/health",
+		"/v1//health",
+		"v1/health",
+		"/v2/health",
+		"/v1/sessions/",
+		"/v1/sessions/alice",
+		"/v1/sessions/alice/",
+		"/v1/sessions//demo",
+		"/v1/sessions/a/b/c",
+		"/v1/sessions/a/b/datasets/",
+		"/v1/sandboxes/",
+		"/v1/sandboxes/a/b",
+		"/v1/*",
+		"/v1/healthy",
+		"/v1/healt",
+		"*",
+		"/V1/health",
 	};
 
 	(void)state;

@@ -114,7 +114,8 @@ static void sandboxes(void **state)
 	expect_error("no_such_sandbox", id);
 	assert_int_equal(ask("DELETE", path, NULL), 404);
 
-	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"bob/run\",\"cgroup\":\"/sys/fs/cgroup/x\"}"), 201);
+	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"bob/run\",\"cgroup\":\"/sys/fs/cgroup/x\"}"),
+			 201);
 	expect_in("\"cgroup\":\"/sys/fs/cgroup/x\"");
 	expect_in("\"adopted\":true");
 	expect_in("\"cut\":");
@@ -125,7 +126,8 @@ static void sandboxes(void **state)
 static void busy_sandbox_is_409(void **state)
 {
 	(void)state;
-	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"bob/run\",\"cgroup\":\"/sys/fs/cgroup/x\"}"), 201);
+	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"bob/run\",\"cgroup\":\"/sys/fs/cgroup/x\"}"),
+			 201);
 	world.populated = true;
 	assert_int_equal(ask("DELETE", "/v1/sessions/bob/run", NULL), 409);
 	expect_error("sandbox_busy", NULL);

@@ -31,7 +31,9 @@ static void decodes_once(void **state)
 
 static void refuses_and_leaves_alone(void **state)
 {
-	static const char *const bad[] = { "%", "%4", "a%", "%4g", "%g4", "%%41", "a%00b", "%0a", "a\nb", "%7f", "a%-1" };
+	static const char *const bad[] = {
+		"%", "%4", "a%", "%4g", "%g4", "%%41", "a%00b", "%0a", "a\nb", "%7f", "a%-1"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

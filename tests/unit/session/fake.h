@@ -1,318 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A kernel and a file system of cgroups for the session service, in memory. It records every call in order,
- * together with the store's commits and the events, so that a test can assert on the order of all three. It
- * can fail the n-th step, whichever that is. Like the real one it cannot lower a mode, and it refuses to
- * retire a cgroup that exists.
- */
+/* A session service on a fake kernel and a real store, and shorthands for its tests. */
 #ifndef NP_TEST_SESSION_FAKE_H
 #define NP_TEST_SESSION_FAKE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-/* cmocka wants the four above first */
-#include <cmocka.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "session/service_internal.h"
-#include "session/store_internal.h"
-
-#define FAKE_SLICE "/cg/netpawl.slice"
-
-struct fake_cgroup {
-	uint64_t id;
-	char path[256];
-	bool exists, populated, attached, held;
-	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide: cgroup_find() says -EIO */
-	enum np_mode mode;
-	uint32_t generation;
-	char session[NP_LABEL_SIZE];
-};
-
-struct fake {
-	struct fake_cgroup cgroups[256];
-	size_t count;
-	uint64_t next_id;
-	unsigned cut; /* sockets that each cut finds */
-	char log[16384];
-	size_t log_len;
-	int steps;   /* fallible steps since the last fake_reset() */
-	int fail_at; /* the step that fails; 0: none */
-	bool failed; /* it was reached */
-	bool disk_full; /* every commit fails */
-	bool hold_retire; /* retire() refuses for existing cgroups */
-
-	char dir[64], db[96];
-	struct store *store;
-	struct service *service;
-	struct level_modes modes;
-	uint64_t wall;
-	struct failure failure;
-};
-
-static struct fake fake;
-
-__attribute__((format(printf, 1, 2))) static inline void fake_log(const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vsnprintf(fake.log + fake.log_len, sizeof(fake.log) - fake.log_len, fmt, ap);
-	va_end(ap);
-	assert_true((size_t)n < sizeof(fake.log) - fake.log_len);
-	fake.log_len += (size_t)n;
-}
-
-/* Forgets the log and plans a failure. */
-static inline void fake_reset(int fail_at)
-{
-	fake.log_len = 0;
-	fake.log[0] = '\0';
-	fake.steps = 0;
-	fake.fail_at = fail_at;
-	fake.failed = false;
-}
-
-static inline bool fake_fails(void)
-{
-	if (++fake.steps != fake.fail_at)
-		return false;
-	fake.failed = true;
-	fake_log("!");
-	return true;
-}
-
-static inline struct fake_cgroup *fake_by_id(uint64_t id)
-{
-	for (size_t i = 0; i < fake.count; i++)
-		if (fake.cgroups[i].id == id)
-			return &fake.cgroups[i];
-	return NULL;
-}
-
-static inline struct fake_cgroup *fake_by_path(const char *path)
-{
-	for (size_t i = 0; i < fake.count; i++)
-		if (fake.cgroups[i].exists && !strcmp(fake.cgroups[i].path, path))
-			return &fake.cgroups[i];
-	return NULL;
-}
-
-static inline struct fake_cgroup *fake_add(const char *path)
-{
-	struct fake_cgroup *cg = &fake.cgroups[fake.count++];
-
-	assert_true(fake.count <= 256);
-	*cg = (struct fake_cgroup){ .id = fake.next_id++, .exists = true };
-	snprintf(cg->path, sizeof(cg->path), "%s", path);
-	return cg;
-}
-
-static inline void fake_fill(const struct fake_cgroup *cg, struct gate_cgroup *ret)
-{
-	*ret = (struct gate_cgroup){ .id = cg->id, .depth = 2 };
-	strcpy(ret->path, cg->path);
-}
-
-static inline int fake_make(void *ctx, const char *id, struct gate_cgroup *ret)
-{
-	char path[256];
-
-	(void)ctx;
-	fake_log("make\n");
-	if (fake_fails())
-		return -EPERM;
-	snprintf(path, sizeof(path), FAKE_SLICE "/%s", id);
-	fake_fill(fake_add(path), ret);
-	return 0;
-}
-
-static inline int fake_inspect(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *problem)
-{
-	struct fake_cgroup *cg = fake_by_path(path);
-
-	(void)ctx;
-	fake_log("inspect\n");
-	if (!cg || fake_fails()) {
-		problem->reason = NP_R_HELD_SOCKETS;
-		strcpy(problem->text, "pid 1 holds fd 3");
-		return -EINVAL;
-	}
-	fake_fill(cg, ret);
-	return 0;
-}
-
-static inline int fake_find(void *ctx, const char *path, struct gate_cgroup *ret)
-{
-	struct fake_cgroup *cg = fake_by_path(path);
-
-	(void)ctx;
-	if (!cg)
-		return -ENOENT;
-	if (cg->hide)
-		return -EIO;
-	fake_fill(cg, ret);
-	return 0;
-}
-
-static inline int fake_raise(void *ctx, const struct gate_cgroup *g, enum np_mode mode, uint32_t generation,
-			     const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
-{
-	struct fake_cgroup *cg = fake_by_id(g->id);
-
-	(void)ctx;
-	fake_log("raise %d %s %u\n", (int)g->id, mode_name(mode), generation);
-	if (fake_fails() || !cg || cg->refuse_raise)
-		return -ENOMEM;
-	assert_true(g->depth > 0);
-	assert_true(mode >= NP_FULL && mode <= NP_NONE);
-	if (!cg->held)
-		snprintf(cg->session, sizeof(cg->session), "%s", session);
-	if (!cg->held || mode > cg->mode)
-		cg->mode = mode;
-	if (!cg->held || generation > cg->generation)
-		cg->generation = generation;
-	cg->held = true;
-	*ret_mode = cg->mode;
-	*ret_generation = cg->generation;
-	return 0;
-}
-
-static inline int fake_attach(void *ctx, const struct gate_cgroup *g)
-{
-	(void)ctx;
-	fake_log("attach %d\n", (int)g->id);
-	if (fake_fails())
-		return -ENOSPC;
-	assert_true(fake_by_id(g->id)->held); /* raise() comes first */
-	fake_by_id(g->id)->attached = true;
-	return 0;
-}
-
-static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, unsigned *ret_cut)
-{
-	(void)ctx;
-	fake_log("cut");
-	for (size_t i = 0; i < n; i++)
-		fake_log(" %d", (int)ids[i]);
-	fake_log("\n");
-	if (fake_fails())
-		return -EIO;
-	*ret_cut = fake.cut;
-	return 0;
-}
-
-static inline int fake_remove(void *ctx, const struct gate_cgroup *g)
-{
-	struct fake_cgroup *cg = fake_by_id(g->id);
-
-	(void)ctx;
-	fake_log("remove %d\n", (int)g->id);
-	assert_false(cg && cg->attached); /* an adopted one is not ours to kill */
-	if (fake_fails())
-		return -EIO;
-	if (cg && cg->busy)
-		return -EBUSY;
-	if (cg)
-		cg->exists = cg->populated = false;
-	return 0;
-}
-
-static inline bool fake_populated(void *ctx, const struct gate_cgroup *g)
-{
-	struct fake_cgroup *cg = fake_by_id(g->id);
-
-	(void)ctx;
-	return cg && cg->populated;
-}
-
-static inline int fake_detach(void *ctx, const struct gate_cgroup *g)
-{
-	struct fake_cgroup *cg = fake_by_id(g->id);
-
-	(void)ctx;
-	fake_log("detach %d\n", (int)g->id);
-	if (fake_fails())
-		return -EIO;
-	if (!cg)
-		return -ENOENT;
-	assert_false(cg->populated); /* that would free somebody */
-	cg->attached = false;
-	return 0;
-}
-
-static inline int fake_retire(void *ctx, uint64_t id)
-{
-	struct fake_cgroup *cg = fake_by_id(id);
-
-	(void)ctx;
-	fake_log("retire %d\n", (int)id);
-	if (fake_fails())
-		return -EIO;
-	if (!cg || !cg->held)
-		return -ENOENT;
-	assert_false(cg->populated);
-	if (cg->exists && fake.hold_retire)
-		return -EBUSY;
-	cg->held = false;
-	return 0;
-}
-
-static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)
-{
-	(void)ctx;
-	if (fake_fails())
-		return -EIO;
-	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
-		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_box box = { .cgroup_id = cg->id, .mode = cg->mode, .generation = cg->generation };
-		int r;
-
-		if (!cg->held)
-			continue;
-		strcpy(box.session, cg->session);
-		r = fn(data, &box);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static inline int fake_find_id(void *ctx, uint64_t id, struct gate_cgroup *ret)
-{
-	struct fake_cgroup *cg = fake_by_id(id);
-
-	(void)ctx;
-	if (!cg || !cg->exists)
-		return -ENOENT;
-	fake_fill(cg, ret);
-	return 0;
-}
-
-static inline int fake_slice(void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
-{
-	(void)ctx;
-	for (size_t i = 0; i < fake.count; i++) {
-		struct gate_cgroup g;
-		int r;
-
-		if (!fake.cgroups[i].exists || strncmp(fake.cgroups[i].path, FAKE_SLICE "/", sizeof(FAKE_SLICE)))
-			continue;
-		fake_fill(&fake.cgroups[i], &g);
-		r = fn(data, &g);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
+#include "fake_kernel.h"
 
 /* SQLite asks before each commit; not 0 turns it into a rollback and an error. */
 static inline int fake_commit(void *data)
@@ -478,6 +169,32 @@ static inline unsigned stored_sandboxes(void)
 
 	assert_int_equal(store_sandboxes_each(fake.store, count_row, &n), 0);
 	return n;
+}
+
+static inline void assert_log(const char *want)
+{
+	assert_string_equal(fake.log, want);
+}
+
+static inline int try_remove(const struct sandbox *sandbox)
+{
+	char id[NP_SANDBOX_ID_MAX + 1];
+
+	strcpy(id, sandbox->id);
+	return service_sandbox_remove(fake.service, id, "test", &fake.failure);
+}
+
+/* Nothing is left of any sandbox, anywhere. */
+static inline void assert_nothing_left(void)
+{
+	assert_int_equal(service_sandboxes_count(fake.service), 0);
+	assert_int_equal(stored_sandboxes(), 0);
+	assert_int_equal(fake.service->boxes_by_cgroup.count, 0);
+	assert_int_equal(fake.service->care_count, 0);
+	assert_int_equal(fake.service->hidden, 0);
+	assert_int_equal(fake.service->lives.count, 0);
+	for (size_t i = 0; i < fake.count; i++)
+		assert_false(fake.cgroups[i].held);
 }
 
 #endif

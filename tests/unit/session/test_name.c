@@ -93,14 +93,14 @@ static void test_good_text(void **state)
 		"customers.csv",
 		" ",
 		"quarter 3; \"draft\" <b>",
-		"\xc3\xa9t\xc3\xa9",		    /* two bytes */
-		"\xe6\x97\xa5\xe6\x9c\xac",	    /* three */
-		"\xf0\x9f\x98\x80",		    /* four */
-		"\xc2\xa0",			    /* U+00A0: the first after C1 */
-		"\xe2\x80\xa9\xe2\x80\xaf",	    /* U+2029, U+202F: either side of the direction marks */
-		"\xe2\x81\xa5\xe2\x81\xaa",	    /* U+2065, U+206A */
-		"\xed\x9f\xbf\xee\x80\x80",	    /* either side of the surrogates */
-		"\xf4\x8f\xbf\xbf",		    /* U+10FFFF */
+		"\xc3\xa9t\xc3\xa9",	    /* two bytes */
+		"\xe6\x97\xa5\xe6\x9c\xac", /* three */
+		"\xf0\x9f\x98\x80",	    /* four */
+		"\xc2\xa0",		    /* U+00A0: the first after C1 */
+		"\xe2\x80\xa9\xe2\x80\xaf", /* U+2029, U+202F: either side of the direction marks */
+		"\xe2\x81\xa5\xe2\x81\xaa", /* U+2065, U+206A */
+		"\xed\x9f\xbf\xee\x80\x80", /* either side of the surrogates */
+		"\xf4\x8f\xbf\xbf",	    /* U+10FFFF */
 	};
 	const char *problem = NULL;
 
@@ -121,24 +121,28 @@ static void test_bad_text(void **state)
 		{ "a\tb", "control" },
 		{ "\x7f", "control" },
 		{ "\xc2\x80", "control" },
-		{ "\xc2\x9b" "31m", "control" },
+		{ "\xc2\x9b"
+		  "31m",
+		  "control" },
 		{ "\xc2\x9f", "control" },
 		{ "\xe2\x80\xaa", "direction" },
-		{ "a\xe2\x80\xae" "b", "direction" },
+		{ "a\xe2\x80\xae"
+		  "b",
+		  "direction" },
 		{ "\xe2\x81\xa6", "direction" },
 		{ "\xe2\x81\xa9", "direction" },
 		{ "\x80", "UTF-8" },
 		{ "\xbf", "UTF-8" },
 		{ "\xff", "UTF-8" },
-		{ "\xc3", "UTF-8" },		 /* cut short */
+		{ "\xc3", "UTF-8" }, /* cut short */
 		{ "\xe2\x80", "UTF-8" },
 		{ "\xf0\x9f\x98", "UTF-8" },
 		{ "\xc3(", "UTF-8" },
-		{ "\xc0\x80", "UTF-8" },	 /* overlong NUL */
+		{ "\xc0\x80", "UTF-8" }, /* overlong NUL */
 		{ "\xc1\xbf", "UTF-8" },
-		{ "\xe0\x80\x8a", "UTF-8" },	 /* overlong newline */
+		{ "\xe0\x80\x8a", "UTF-8" }, /* overlong newline */
 		{ "\xf0\x80\x80\x8a", "UTF-8" },
-		{ "\xed\xa0\x80", "UTF-8" },	 /* surrogate */
+		{ "\xed\xa0\x80", "UTF-8" }, /* surrogate */
 		{ "\xed\xbf\xbf", "UTF-8" },
 		{ "\xf4\x90\x80\x80", "UTF-8" }, /* above U+10FFFF */
 		{ "\xf8\x88\x80\x80\x80", "UTF-8" },
@@ -146,7 +150,8 @@ static void test_bad_text(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		/* On the heap and not one byte longer, so that a sanitizer sees a read past the end. */
+		/* On the heap and not one byte longer, so that a sanitizer sees a read past the
+		 * end. */
 		char *copy = strdup(bad[i].text);
 		const char *problem = NULL;
 
@@ -172,12 +177,9 @@ static void test_text_length_counts_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_names),
-		cmocka_unit_test(test_bad_names),
-		cmocka_unit_test(test_name_lengths),
-		cmocka_unit_test(test_good_text),
-		cmocka_unit_test(test_bad_text),
-		cmocka_unit_test(test_text_length_counts_bytes),
+		cmocka_unit_test(test_good_names),   cmocka_unit_test(test_bad_names),
+		cmocka_unit_test(test_name_lengths), cmocka_unit_test(test_good_text),
+		cmocka_unit_test(test_bad_text),     cmocka_unit_test(test_text_length_counts_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,8 @@ static void test_triggers_refuse_to_lower(void **state)
 		"DELETE FROM sessions",
 		"INSERT OR REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
 		"REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
-		"INSERT INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL) ON CONFLICT DO UPDATE SET level = 0",
+		"INSERT INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL) ON CONFLICT DO UPDATE SET "
+		"level = 0",
 		"UPDATE datasets SET level = 1",
 		/* and the CHECK constraints */
 		"UPDATE sessions SET level = 4",
@@ -436,8 +437,12 @@ static void test_foreign_files(void **state)
 	store_close(store);
 	store = NULL;
 	f = fopen(path, "w");
-	fputs("This is a text and no database, and it is long enough to tell by its first hundred bytes, or so.\n", f);
-	fputs("This is a text and no database, and it is long enough to tell by its first hundred bytes, or so.\n", f);
+	fputs("This is a text and no database, and it is long enough to tell by its first hundred "
+	      "bytes, or so.\n",
+	      f);
+	fputs("This is a text and no database, and it is long enough to tell by its first hundred "
+	      "bytes, or so.\n",
+	      f);
 	fclose(f);
 	assert_int_equal(store_open(path, &other), -EPROTO);
 	assert_int_equal(store_open("/nonexistent/dir/db", &other), -ENOENT);

@@ -45,7 +45,7 @@ static void check(uint64_t (*hash_of)(unsigned number))
 	assert_int_equal(table.count, 1000);
 	for (unsigned i = 0; i < 2000; i++)
 		assert_ptr_equal(thing_find(&table, i, hash_of(i)), i % 2 ? &things[i] : NULL);
-	table_free(&table);
+	table_clear(&table);
 }
 
 static uint64_t spread(unsigned number)

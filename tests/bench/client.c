@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A client of the control API on one connection that stays open.
+ *
+ *   client SOCKET FAR-ADDR FAR-PORT DAEMON-PID
+ *
+ * Commands: "bare" escalates a fresh session without a sandbox; "box" one with a live sandbox whose process holds
+ * a TCP connection to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
+ * sandbox, "health" asks for nothing, "boxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "bench.h"
+
+static int api = -1;
+static struct sockaddr_un api_address = { .sun_family = AF_UNIX };
+static struct sockaddr_in far_end = { .sin_family = AF_INET };
+static char answer[64 << 10];
+static char schedstat[64];
+
+/* CPU time of the daemon, which has one thread. */
+static uint64_t daemon_cpu_ns(void)
+{
+	char text[64] = "";
+	int fd = open(schedstat, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		err(1, "%s", schedstat);
+	close(fd);
+	return strtoull(text, NULL, 10);
+}
+
+/* The clock stops with the answer; the CPU is read when the daemon is at rest again. */
+static void span_end(struct span *s)
+{
+	s->wall += clock_ns(CLOCK_MONOTONIC);
+	usleep(300);
+	s->cpu += daemon_cpu_ns();
+}
+
+static void span_begin(struct span *s)
+{
+	s->cpu = -daemon_cpu_ns();
+	s->wall = -clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The daemon drops a connection that says nothing for a while: then a new one is opened, outside of timed parts. */
+static void api_connect(void)
+{
+	char byte;
+
+	if (api >= 0 && recv(api, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN)
+		return;
+	if (api >= 0)
+		close(api);
+	api = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (api < 0 || connect(api, (struct sockaddr *)&api_address, sizeof(api_address)) < 0)
+		err(1, "%s", api_address.sun_path);
+}
+
+/* Sends one request; its body is in `answer` then. Returns the status, exits when the daemon is gone. */
+static int ask(const char *method, const char *path, const char *body)
+{
+	char request[2048];
+	size_t have = 0, want = 0;
+	char *end = NULL, *length;
+	int len = snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: n\r\nContent-Length: %zu\r\n\r\n%s",
+			   method, path, strlen(body), body);
+	int status;
+
+	if (len >= (int)sizeof(request) || send(api, request, (size_t)len, MSG_NOSIGNAL) != len)
+		err(1, "%s %s", method, path);
+	while (!want || have < want) {
+		ssize_t n = recv(api, answer + have, sizeof(answer) - 1 - have, 0);
+
+		if (n <= 0)
+			err(1, "%s %s: the answer ended", method, path);
+		have += (size_t)n;
+		answer[have] = '\0';
+		if (want || !(end = strstr(answer, "\r\n\r\n")))
+			continue;
+		length = strcasestr(answer, "\r\ncontent-length:");
+		if (!length)
+			errx(1, "%s %s: no length: %s", method, path, answer);
+		want = (size_t)(end - answer) + 4 + strtoul(length + 17, NULL, 10);
+	}
+	status = atoi(answer + 9);
+	memmove(answer, end + 4, strlen(end + 4) + 1);
+	return status;
+}
+
+static void must(const char *method, const char *path, const char *body)
+{
+	int status = ask(method, path, body);
+
+	if (status != 200 && status != 201)
+		errx(1, "%s %s %s: %d %s", method, path, body, status, answer);
+}
+
+/* The value of a member of the answer. Our own daemon wrote it: no parser is needed. */
+static const char *member(const char *name, char value[static 4096])
+{
+	char pattern[64];
+	const char *p;
+	size_t n = 0;
+
+	snprintf(pattern, sizeof(pattern), "\"%s\":", name);
+	p = strstr(answer, pattern);
+	if (!p)
+		errx(1, "no %s in %s", name, answer);
+	p += strlen(pattern);
+	p += strspn(p, " \"");
+	while (p[n] && !strchr("\",}", p[n]) && n < 4095)
+		n++;
+	memcpy(value, p, n);
+	value[n] = '\0';
+	return value;
+}
+
+static void sandbox_make(const char *session, char id[static 4096], char cgroup[static 4096])
+{
+	char body[512];
+
+	snprintf(body, sizeof(body), "{\"session\":\"%s\"}", session);
+	must("POST", "/v1/sandboxes", body);
+	member("sandbox", id);
+	member("cgroup", cgroup);
+}
+
+/* A process in the sandbox with one connection that it waits on. */
+static pid_t tenant_start(const char *cgroup)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0 || (pid = fork()) < 0)
+		err(1, "fork");
+	if (pid == 0) {
+		int fd;
+
+		cgroup_join(cgroup);
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		if (fd < 0 || connect(fd, (struct sockaddr *)&far_end, sizeof(far_end)) < 0)
+			err(1, "connect in the sandbox");
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		close(ready[1]);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		errx(1, "the process in the sandbox did not start");
+	close(ready[0]);
+	return pid;
+}
+
+static void escalate(bool with_box)
+{
+	static unsigned count;
+	char session[64], path[128], body[256], id[4096], cgroup[4096], applied[4096], cut[4096];
+	struct span s;
+	pid_t tenant = -1;
+
+	snprintf(session, sizeof(session), "bench/e%d-%u", (int)getpid(), count++);
+	snprintf(body, sizeof(body), "{\"session\":\"%s\",\"level\":\"PUBLIC\"}", session);
+	must("POST", "/v1/sessions", body);
+	if (with_box) {
+		sandbox_make(session, id, cgroup);
+		tenant = tenant_start(cgroup);
+	}
+	snprintf(path, sizeof(path), "/v1/sessions/%s/datasets", session);
+	span_begin(&s);
+	must("POST", path, "{\"level\":\"SECRET\",\"dataset\":\"bench.csv\"}");
+	span_end(&s);
+	printf("%llu %llu %s %s\n", (unsigned long long)s.wall, (unsigned long long)s.cpu,
+	       member("applied_us", applied), member("cut", cut));
+	fflush(stdout);
+	if (tenant > 0) {
+		kill(tenant, SIGKILL);
+		waitpid(tenant, NULL, 0);
+	}
+	snprintf(path, sizeof(path), "/v1/sessions/%s", session);
+	must("DELETE", path, "");
+}
+
+static void tell(struct span *s)
+{
+	span_end(s);
+	printf("%llu %llu\n", (unsigned long long)s->wall, (unsigned long long)s->cpu);
+	fflush(stdout);
+}
+
+static void start_one(void)
+{
+	char id[4096], cgroup[4096], path[4200];
+	struct span s;
+
+	span_begin(&s);
+	sandbox_make("bench/start", id, cgroup);
+	snprintf(path, sizeof(path), "/v1/sandboxes/%s", id);
+	must("DELETE", path, "");
+	tell(&s);
+}
+
+static void register_many(const char *session, unsigned n)
+{
+	char id[4096], cgroup[4096];
+	struct span s;
+
+	span_begin(&s);
+	while (n--)
+		sandbox_make(session, id, cgroup);
+	tell(&s);
+}
+
+int main(int argc, char **argv)
+{
+	char line[256], word[128];
+	unsigned n;
+
+	if (argc != 5)
+		errx(2, "usage: client SOCKET FAR-ADDR FAR-PORT DAEMON-PID");
+	snprintf(api_address.sun_path, sizeof(api_address.sun_path), "%s", argv[1]);
+	far_end.sin_port = htons((uint16_t)atoi(argv[3]));
+	snprintf(schedstat, sizeof(schedstat), "/proc/%d/schedstat", atoi(argv[4]));
+	inet_pton(AF_INET, argv[2], &far_end.sin_addr);
+	api_connect();
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		struct span s;
+
+		api_connect();
+		if (!strcmp(line, "bare\n") || !strcmp(line, "box\n")) {
+			escalate(line[1] == 'o');
+		} else if (!strcmp(line, "start\n")) {
+			start_one();
+		} else if (!strcmp(line, "health\n")) {
+			span_begin(&s);
+			must("GET", "/v1/health", "");
+			tell(&s);
+		} else if (sscanf(line, "boxes %127s %u", word, &n) == 2 && n <= 65536) {
+			register_many(word, n);
+		} else {
+			errx(2, "not a command: %s", line);
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""How fast the network goes away, beside what a user would do instead."""
+import statistics
+
+from nets import Skip
+from table import show, summary
+
+APPLIED_GOAL_US = 20
+
+OURS = {"box": "netpawl, a sandbox with an open connection", "bare": "netpawl, no sandbox"}
+PEERS = {"fdatasync": "one fdatasync of a 4 KiB append (the floor)", "nftlib": "libnftables in process, add rule",
+         "nftcli": "nft command, add rule", "bwrap": "kill, restart under bwrap --unshare-net"}
+FEW = ("box", "bare", "fdatasync")
+
+
+def collect(client, peers, rounds, ways, skips):
+    """Samples of every way, taken in turns: {way: [[wall us, cpu us, ...]...]}"""
+    samples = {way: [] for way in ways}
+    for i in range(-3, rounds):
+        for way in list(samples):
+            try:
+                got = (client if way in OURS else peers).ask(way)
+            except Skip as e:
+                skips.append(str(e))
+                del samples[way]
+                continue
+            if i >= 0:
+                samples[way].append([got[0] / 1000, got[1] / 1000, *got[2:]])
+    return samples
+
+
+def condense(samples):
+    out = {}
+    for way, rows in samples.items():
+        out[way] = dict(summary([row[0] for row in rows]), cpu_us=statistics.median(row[1] for row in rows))
+        if way in OURS:
+            out[way]["applied_us"] = summary([row[2] for row in rows])
+            out[way]["cut"] = sum(row[3] for row in rows)
+    return out
+
+
+def report(result, title, skips):
+    floor, base = result["fdatasync"]["p50"], result["box"]["p50"]
+    rows = []
+    for way, text in {**OURS, **PEERS}.items():
+        r = result.get(way)
+        if not r:
+            continue
+        applied = r.get("applied_us", {})
+        rows.append([text, applied.get("p50"), applied.get("p99"), r["p50"], r["p99"], r["cpu_us"],
+                     f"{r['p50'] / floor:.2f}", f"{r['p50'] / base:.2f}"])
+    applied = result["box"]["applied_us"]["p50"]
+    notes = ["applied: request read until the kernel is tightened; total: request sent until the durable answer is here.",
+             f"goal: applied p50 <= {APPLIED_GOAL_US} us: {applied:g} us, {'met' if applied <= APPLIED_GOAL_US else 'MISSED'}; "
+             f"{result['box']['cut']} connections were cut in {result['box']['n']} rounds.",
+             *[f"skipped: {text}" for text in skips]]
+    show(f"Escalation PUBLIC to SECRET over the API, {title}, {result['box']['n']} rounds in turns, us",
+         ["", "applied p50", "p99", "total p50", "p99", "CPU", "vs fdatasync", "vs netpawl"], rows, notes)
+
+
+def run(client, peers, title, rounds, ways=(*OURS, *PEERS)):
+    skips = []
+    result = condense(collect(client, peers, rounds, ways, skips))
+    result["skipped"] = skips
+    report(result, title, skips)
+    return result

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sandbox/identity.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "child.h"
+
+static void names_and_numbers(void **state)
+{
+	struct identity id;
+
+	(void)state;
+	assert_int_equal(identity_find("root", &id), 0);
+	assert_int_equal(id.uid, 0);
+	assert_string_equal(id.name, "root");
+	assert_true(id.ngroups >= 1);
+	assert_int_equal(identity_find("0", &id), 0);
+	assert_string_equal(id.name, "root");
+	assert_int_equal(identity_find("4242424:17", &id), 0);
+	assert_int_equal(id.uid, 4242424);
+	assert_int_equal(id.gid, 17);
+	assert_int_equal(id.ngroups, 1);
+	assert_int_equal(id.groups[0], 17);
+	assert_string_equal(id.name, "");
+}
+
+static void wrong_ones(void **state)
+{
+	struct identity id = { .uid = 77 };
+
+	(void)state;
+	assert_int_equal(identity_find("no-such-user", &id), -ENOENT);
+	assert_int_equal(identity_find("", &id), -ENOENT);
+	assert_int_equal(identity_find("4242424", &id), -ENOENT); /* whose groups would it have? */
+	assert_int_equal(identity_find("1x", &id), -EINVAL);
+	assert_int_equal(identity_find("1:", &id), -EINVAL);
+	assert_int_equal(identity_find("1:2:3", &id), -EINVAL);
+	assert_int_equal(identity_find("1:-2", &id), -EINVAL);
+	assert_int_equal(identity_find("4294967295:1", &id), -EINVAL); /* -1: "leave as it is" */
+	assert_int_equal(identity_find("1:4294967295", &id), -EINVAL);
+	assert_int_equal(identity_find("99999999999999999999:1", &id), -EINVAL);
+	assert_int_equal(id.uid, 77);
+}
+
+static int assumed(void)
+{
+	struct identity id;
+	gid_t groups[8];
+
+	CHECK(identity_find("4242424:17", &id) == 0);
+	CHECK(identity_assume(&id) == 0);
+	CHECK(getuid() == 4242424 && geteuid() == 4242424);
+	CHECK(getgid() == 17 && getegid() == 17);
+	CHECK(getgroups(8, groups) == 1 && groups[0] == 17);
+	CHECK(setuid(0) < 0);
+	return 0;
+}
+
+static void assuming(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(child_run(assumed), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_and_numbers),
+		cmocka_unit_test(wrong_ones),
+		cmocka_unit_test(assuming),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/* The ratchet: its order, failures at every step, retries. */
+#include "fake.h"
+
+#include "session/raise.c"
+
+static void test_order_is_kernel_cut_record_acknowledge(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("alice/demo");
+	made("alice/demo");
+	made("bob/other");
+	fake_reset(0);
+	fake.cut = 3;
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, "customers.csv", &done), 0);
+	assert_log("raise 101 NONE 2\nraise 102 NONE 2\n"
+		   "cut 101 102\n"
+		   "commit\n"
+		   "event raised cut=3 dataset=customers.csv\nevent cut cut=3\n");
+	assert_string_equal(done.session.text, "alice/demo");
+	assert_int_equal(done.level, LEVEL_SECRET);
+	assert_int_equal(done.mode, NP_NONE);
+	assert_int_equal(done.generation, 2);
+	assert_true(done.raised);
+	assert_int_equal(done.cut, 3);
+	assert_true(done.applied_us > 0);
+	assert_int_equal(stored("alice/demo").level, LEVEL_SECRET);
+	assert_int_equal(stored("alice/demo").mode, NP_NONE);
+	assert_int_equal(stored("alice/demo").datasets, 1);
+	assert_int_equal(fake_by_id(103)->mode, NP_FULL); /* bob's */
+}
+
+static void test_no_connections_no_cut_event(void **state)
+{
+	(void)state;
+	made("a/b");
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	assert_log("raise 101 PROXIED 2\ncut 101\ncommit\nevent raised cut=0\n");
+	assert_int_equal(stored("a/b").datasets, 0);
+}
+
+static void test_lower_level_stands(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("a/b");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_PUBLIC, NULL, &done), 0);
+	assert_log("event stands\n");
+	assert_false(done.raised);
+	assert_int_equal(done.level, LEVEL_SECRET);
+	assert_int_equal(done.mode, NP_NONE);
+	assert_int_equal(done.generation, 2);
+	/* A dataset is recorded, but it is no raise and no new generation. */
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, "d", &done), 0);
+	assert_log("commit\nevent stands dataset=d\n");
+	assert_int_equal(done.generation, 2);
+	assert_int_equal(stored("a/b").generation, 2);
+	assert_int_equal(stored("a/b").datasets, 1);
+}
+
+static void test_level_without_a_new_mode(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("a/b");
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, &done), 0);
+	assert_log("raise 101 FULL 2\ncommit\nevent raised cut=0\n"); /* nothing to cut */
+	assert_true(done.raised);
+	assert_int_equal(done.generation, 2);
+}
+
+static void test_refused_raise_kills_made_and_names_it(void **state)
+{
+	(void)state;
+	made("a/b");
+	made("a/b");
+	made("a/b");
+	fake_by_id(102)->refuse_raise = true;
+	fake_by_id(102)->populated = true;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_non_null(strstr(fake.failure.text, "sandbox a.b."));
+	assert_log("raise 101 NONE 2\nraise 102 NONE 2\nraise 103 NONE 2\n"
+		   "remove 102\nevent sandbox_removed\nretire 102\ncommit\n"
+		   "cut 101 103\ncommit\nevent raised cut=0\nevent not_applied\n");
+	assert_false(fake_by_id(102)->populated);
+	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(103)->mode, NP_NONE);
+	assert_int_equal(service_sandboxes_count(fake.service), 2);
+	/* Nothing is left to do. */
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+}
+
+static void test_refused_raise_of_adopted_is_tried_again(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent")->populated = true;
+	adopted("a/b", "/cg/agent");
+	fake_by_id(101)->refuse_raise = true;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_log("raise 101 NONE 2\ncommit\nevent raised cut=0\nevent not_applied\n"); /* not killed
+										       */
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("raise 101 NONE 2\n");
+	fake_by_id(101)->refuse_raise = false;
+	fake.cut = 2;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_log("raise 101 NONE 2\ncut 101\nevent cut cut=2\nevent stands\n");
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("");
+}
+
+static void test_sweep_tightens_what_was_left_behind(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent")->populated = true;
+	adopted("a/b", "/cg/agent");
+	fake_by_id(101)->refuse_raise = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+	fake_by_id(101)->refuse_raise = false;
+	fake.cut = 1;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("raise 101 NONE 2\ncut 101\nevent cut cut=1\n");
+}
+
+static void test_unrecorded_raise_holds_and_a_retry_records_it(void **state)
+{
+	const struct sandbox *sandbox = made("a/b");
+	struct session_row row;
+	struct escalation done;
+
+	(void)state;
+	fake.disk_full = true;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", NULL), -EIO);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
+	assert_log("raise 101 NONE 2\ncut 101\ncommit\nevent not_recorded dataset=d\n");
+	assert_int_equal(sandbox->mode, NP_NONE);
+	assert_int_equal(stored("a/b").level, LEVEL_PUBLIC);
+	assert_int_equal(service_session_show(fake.service, "a/b", &row, NULL), 0);
+	assert_int_equal(row.level, LEVEL_SECRET); /* what holds */
+	/* Again, and it is still not acknowledged, and not another generation. */
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", NULL), -EIO);
+	fake.disk_full = false;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", &done), 0);
+	assert_log("commit\nevent raised cut=0 dataset=d\n");
+	assert_true(done.raised);
+	assert_int_equal(done.generation, 2);
+	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(stored("a/b").datasets, 1);
+}
+
+static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
+{
+	struct session_row row;
+
+	(void)state;
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
+	fake.disk_full = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -EIO);
+	/* A session that does not exist yet, too, when it was to start above the bottom. */
+	assert_int_equal(service_session_create(fake.service, "c/d", LEVEL_SECRET, "test", &row, NULL), -EIO);
+	assert_int_equal(service_session_create(fake.service, "e/f", LEVEL_PUBLIC, "test", &row, NULL), -EIO);
+	assert_int_equal(fake.service->lives.count, 2); /* e/f is nothing to remember */
+	fake.disk_full = false;
+	assert_int_equal(made("a/b")->mode, NP_NONE);
+	assert_int_equal(made("c/d")->mode, NP_NONE);
+	assert_int_equal(stored("a/b").mode, NP_NONE);
+	assert_int_equal(stored("c/d").level, LEVEL_SECRET);
+}
+
+static void test_failed_raise_and_failed_record(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent");
+	adopted("a/b", "/cg/agent");
+	fake_by_id(101)->refuse_raise = true;
+	fake.disk_full = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_non_null(strstr(fake.failure.text, "not recorded either"));
+	fake_by_id(101)->refuse_raise = false;
+	fake.disk_full = false;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+}
+
+/* Whatever fails, wherever: what is acknowledged holds in the kernel and on disk, and a retry gets
+ * there. */
+static void test_any_step_may_fail(void **state)
+{
+	struct escalation done;
+	int n = 1;
+
+	(void)state;
+	for (;; n++) {
+		int r;
+
+		fake_again();
+		fake.cut = 1;
+		fake_add("/cg/agent")->populated = true;
+		adopted("a/b", "/cg/agent");
+		made("a/b");
+		made("a/b");
+		fake_by_id(102)->populated = fake_by_id(103)->populated = true;
+		fake_reset(n);
+		r = escalate("a/b", LEVEL_SECRET, "d", &done);
+		if (!fake.failed)
+			break;
+		assert_true(r < 0);
+		assert_true(fake.failure.reason == NP_R_NOT_APPLIED || fake.failure.reason == NP_R_NOT_RECORDED);
+		/* Those that were not the one refused are tight already, or dead. */
+		for (size_t i = 0; i < fake.count; i++)
+			assert_true(fake.cgroups[i].mode == NP_NONE || !fake.cgroups[i].exists ||
+				    fake.cgroups[i].attached);
+		fake_reset(0);
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", &done), 0);
+		assert_int_equal(done.mode, NP_NONE);
+		assert_int_equal(done.generation, 2);
+		assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+		assert_int_equal(stored("a/b").datasets, 1);
+		for (size_t i = 0; i < fake.count; i++)
+			assert_true(fake.cgroups[i].mode == NP_NONE || !fake.cgroups[i].exists);
+		fake_reset(0);
+		service_sweep(fake.service);
+		assert_null(strstr(fake.log, "raise")); /* nobody is behind */
+		assert_null(strstr(fake.log, "cut"));
+	}
+	assert_true(n > 5); /* three raises, a cut, a commit */
+}
+
+static void test_kernel_is_believed(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("a/b");
+	made("a/b");
+	made("a/b");
+	/* Somebody's raise that this daemon never heard of, on the one that is asked second. */
+	fake_by_id(102)->mode = NP_NONE;
+	fake_by_id(102)->generation = 7;
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, &done), 0);
+	assert_int_equal(done.mode, NP_NONE);
+	assert_int_equal(done.generation, 7);
+	for (uint64_t id = 101; id <= 103; id++) {
+		assert_int_equal(fake_by_id(id)->mode, NP_NONE);
+		assert_int_equal(fake_by_id(id)->generation, 7);
+		assert_int_equal(service_sandbox_by_cgroup(fake.service, id)->mode, NP_NONE);
+	}
+	assert_int_equal(stored("a/b").mode, NP_NONE);
+	assert_int_equal(stored("a/b").generation, 7);
+	assert_int_equal(stored("a/b").level, LEVEL_CONFIDENTIAL);
+}
+
+static void test_full_dataset_list_does_not_stop_a_raise(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("a/b");
+	assert_int_equal(sqlite3_exec(fake.store->db,
+				      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE "
+				      "i < 1024)"
+				      " INSERT INTO datasets SELECT 'a/b', 'd' || i, 0, '', i FROM n",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "one more", &done), 0);
+	assert_true(done.raised);
+	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(stored("a/b").datasets, NP_DATASETS_MAX);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "one more", &done), -E2BIG);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d5", &done), 0); /* it is there already */
+}
+
+static void test_generation_does_not_wrap(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("a/b");
+	fake_by_id(101)->generation = UINT32_MAX;
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, &done), 0);
+	assert_true(done.generation == UINT32_MAX);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, &done), 0);
+	assert_true(done.generation == UINT32_MAX);
+	assert_int_equal(done.mode, NP_NONE);
+	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+}
+
+/* A kernel that says yes and does less. */
+static int raise_less(void *ctx, const struct gate_cgroup *g, enum np_mode mode, uint32_t generation,
+		      const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+{
+	(void)ctx, (void)g, (void)session;
+	fake_log("raise less\n");
+	*ret_mode = mode - 1;
+	*ret_generation = generation;
+	return 0;
+}
+
+static void test_kernel_that_does_less_is_a_failure(void **state)
+{
+	(void)state;
+	made("a/b");
+	fake_reset(0);
+	fake.service->config.gate.raise = raise_less;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -EIO);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_non_null(strstr(fake.log, "remove 101\n")); /* made: killed rather than left open */
+	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(test_order_is_kernel_cut_record_acknowledge),
+		fake_test(test_no_connections_no_cut_event),
+		fake_test(test_lower_level_stands),
+		fake_test(test_level_without_a_new_mode),
+		fake_test(test_refused_raise_kills_made_and_names_it),
+		fake_test(test_refused_raise_of_adopted_is_tried_again),
+		fake_test(test_sweep_tightens_what_was_left_behind),
+		fake_test(test_unrecorded_raise_holds_and_a_retry_records_it),
+		fake_test(test_unrecorded_raise_is_a_floor_without_sandboxes),
+		fake_test(test_failed_raise_and_failed_record),
+		fake_test(test_any_step_may_fail),
+		fake_test(test_kernel_is_believed),
+		fake_test(test_kernel_that_does_less_is_a_failure),
+		fake_test(test_full_dataset_list_does_not_stop_a_raise),
+		fake_test(test_generation_does_not_wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* How sandboxes begin: made, adopted. */
+#include "fake.h"
+
+#include "session/sandboxes.c"
+
+static int try_adopt(const char *session, const char *path)
+{
+	const struct sandbox *sandbox;
+
+	fake.failure = (struct failure){ 0 };
+	return service_sandbox_adopt(fake.service, session, path, "test", &sandbox, NULL, &fake.failure);
+}
+
+static void test_make(void **state)
+{
+	const struct sandbox *one, *two;
+
+	(void)state;
+	one = made("alice.x/demo");
+	assert_log("commit\nevent session_created\nmake\ncommit\nraise 101 FULL 1\nevent "
+		   "sandbox_made\n");
+	assert_int_equal(strspn(one->id + strlen("alice.x.demo."), "0123456789abcdef"), 8);
+	assert_memory_equal(one->id, "alice.x.demo.", strlen("alice.x.demo."));
+	assert_int_equal(strlen(one->id), strlen("alice.x.demo.") + 8);
+	assert_string_equal(one->session.text, "alice.x/demo");
+	assert_string_equal(fake_by_id(101)->session, "alice.x/demo");
+	assert_int_equal(one->mode, NP_FULL);
+	assert_int_equal(one->generation, 1);
+	assert_int_equal(one->created_us, fake.wall);
+	assert_false(one->adopted);
+	two = made("alice.x/demo");
+	assert_string_not_equal(one->id, two->id);
+	assert_ptr_equal(service_sandbox_by_id(fake.service, one->id), one);
+	assert_ptr_equal(service_sandbox_by_cgroup(fake.service, 102), two);
+	assert_null(service_sandbox_by_id(fake.service, "alice.x.demo"));
+	assert_null(service_sandbox_by_cgroup(fake.service, 103));
+	assert_int_equal(stored_sandboxes(), 2);
+	assert_int_equal(service_sandboxes_count(fake.service), 2);
+}
+
+static void test_make_starts_where_its_session_stands(void **state)
+{
+	(void)state;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(0);
+	assert_int_equal(made("a/b")->mode, NP_NONE);
+	assert_log("make\ncommit\nraise 101 NONE 2\nevent sandbox_made\n");
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0);
+	assert_int_equal(made("a/b")->mode, NP_NONE); /* revived */
+	assert_false(stored("a/b").ended);
+}
+
+static void test_make_may_fail_at_any_step(void **state)
+{
+	const struct sandbox *sandbox = NULL;
+	int n = 1;
+
+	(void)state;
+	for (;; n++) {
+		int r;
+
+		fake_again();
+		fake_reset(n);
+		r = service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure);
+		if (!fake.failed)
+			break;
+		assert_true(r < 0);
+		assert_null(sandbox);
+		assert_true(fake.failure.reason == NP_R_NOT_APPLIED || fake.failure.reason == NP_R_NOT_RECORDED);
+		assert_null(strstr(fake.log, "event sandbox_"));
+		service_sweep(fake.service);
+		assert_nothing_left();
+		for (size_t i = 0; i < fake.count; i++)
+			assert_false(fake.cgroups[i].exists);
+		made("a/b");
+	}
+	assert_int_equal(n, 5); /* session, cgroup, record, raise */
+}
+
+static void test_make_undone_later_when_it_cannot_be_now(void **state)
+{
+	const struct sandbox *sandbox;
+
+	(void)state;
+	made("a/b");
+	try_remove(service_sandbox_by_cgroup(fake.service, 101));
+	/* The commit fails, and so does the removal of the cgroup. */
+	fake.disk_full = true;
+	fake_reset(3);
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure), -EIO);
+	assert_log("make\ncommit\nremove 102\n!");
+	assert_true(fake_by_id(102)->exists);
+	assert_int_equal(service_sandboxes_count(fake.service), 0);
+	fake.disk_full = false;
+	service_sweep(fake.service);
+	assert_false(fake_by_id(102)->exists);
+	assert_nothing_left();
+}
+
+static void test_bad_names_and_bounds(void **state)
+{
+	const struct sandbox *sandbox;
+	struct live *live;
+
+	(void)state;
+	assert_int_equal(service_sandbox_make(fake.service, "nobody", "test", &sandbox, &fake.failure), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
+	assert_int_equal(try_adopt("nobody", "/cg/x"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
+	assert_log("");
+	made("a/b");
+	live = live_find(fake.service, "a/b");
+	live->box_count = NP_BOXES_PER_SESSION;
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure), -E2BIG);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+	live->box_count = 1;
+	fake.service->boxes_by_id.count += NP_BOXES_MAX;
+	assert_int_equal(service_sandbox_make(fake.service, "c/d", "test", &sandbox, &fake.failure), -E2BIG);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+	fake.service->boxes_by_id.count -= NP_BOXES_MAX;
+	made("a/b");
+}
+
+static void test_adopt(void **state)
+{
+	const struct sandbox *sandbox;
+	unsigned cut = 99;
+
+	(void)state;
+	fake_add("/cg/agent")->populated = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(0);
+	fake.cut = 4;
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", "/cg/agent", "test", &sandbox, &cut, NULL), 0);
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\ncommit\ncut 101\nevent sandbox_adopted "
+		   "cut=4\n");
+	assert_int_equal(cut, 4);
+	assert_true(sandbox->adopted);
+	assert_int_equal(sandbox->mode, NP_NONE);
+	assert_string_equal(sandbox->cgroup.path, "/cg/agent");
+	assert_int_equal(stored_sandboxes(), 1);
+}
+
+static void test_adopt_passes_the_gates_reason_on(void **state)
+{
+	(void)state;
+	assert_int_equal(try_adopt("a/b", "/cg/none"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_HELD_SOCKETS);
+	assert_string_equal(fake.failure.text, "pid 1 holds fd 3");
+	assert_log("inspect\n"); /* and no session was made for it */
+}
+
+static void test_adopt_refuses_overlaps(void **state)
+{
+	(void)state;
+	fake_add("/cg/agents/one");
+	fake_add("/cg/agents/one/inner");
+	fake_add("/cg/agents");
+	fake_add("/cg/agents/one-more");
+	adopted("a/b", "/cg/agents/one");
+	assert_int_equal(try_adopt("a/b", "/cg/agents/one"), -EEXIST);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
+	assert_non_null(strstr(fake.failure.text, "already a sandbox of a/b"));
+	assert_int_equal(try_adopt("c/d", "/cg/agents/one"), -EEXIST);
+	assert_int_equal(try_adopt("c/d", "/cg/agents/one/inner"), -EEXIST);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
+	assert_non_null(strstr(fake.failure.text, "is below"));
+	assert_int_equal(try_adopt("c/d", "/cg/agents"), -EEXIST);
+	assert_non_null(strstr(fake.failure.text, "contains"));
+	adopted("c/d", "/cg/agents/one-more"); /* the same first letters, and no part of it */
+	assert_int_equal(fake_by_id(102)->held, false);
+	assert_int_equal(fake_by_id(103)->held, false);
+}
+
+/* With processes inside: whatever was confined stays confined, and the same call finishes it. */
+static void test_adopt_may_fail_at_any_step(void **state)
+{
+	int n = 1;
+
+	(void)state;
+	for (;; n++) {
+		struct fake_cgroup *cg;
+		int r;
+
+		fake_again();
+		cg = fake_add("/cg/agent");
+		cg->populated = true;
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+		fake_reset(n);
+		r = try_adopt("a/b", "/cg/agent");
+		if (!fake.failed)
+			break;
+		assert_true(r < 0);
+		assert_null(strstr(fake.log, "retire"));
+		assert_null(strstr(fake.log, "detach"));
+		if (cg->held)
+			assert_int_equal(cg->mode, NP_NONE);
+		/* Not for somebody else meanwhile. */
+		if (cg->held)
+			assert_int_equal(try_adopt("c/d", "/cg/agent"), -EEXIST);
+		fake_reset(0);
+		assert_int_equal(try_adopt("a/b", "/cg/agent"), 0);
+		assert_non_null(strstr(fake.log, "event sandbox_adopted"));
+		assert_non_null(strstr(fake.log, "cut 101"));
+		assert_true(cg->attached);
+		assert_int_equal(stored_sandboxes(), 1);
+		assert_int_equal(service_sandboxes_count(fake.service), 1);
+	}
+	assert_int_equal(n, 6); /* inspect, raise, attach, record, cut */
+}
+
+static void test_adopt_of_an_empty_cgroup_is_undone(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(3); /* attach */
+	assert_int_equal(try_adopt("a/b", "/cg/agent"), -ENOSPC);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\n!detach 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	cg->held = true;
+	cg->mode = NP_NONE;
+	cg->generation = 9;
+	made("a/b");
+	assert_int_equal(adopted("a/b", "/cg/agent")->mode, NP_NONE);
+	assert_int_equal(stored("a/b").mode, NP_NONE); /* its session has one mode: the stricter */
+	assert_int_equal(fake_by_id(102)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(102)->generation, 9);
+}
+
+static int collect(void *data, const struct sandbox *sandbox)
+{
+	uint64_t *ids = data;
+
+	while (*ids)
+		ids++;
+	*ids = sandbox->cgroup.id;
+	return sandbox->cgroup.id == 104 ? -ECANCELED : 0;
+}
+
+static void test_lists(void **state)
+{
+	uint64_t all[8] = { 0 }, own[8] = { 0 }, none[8] = { 0 };
+
+	(void)state;
+	made("a/b");
+	made("c/d");
+	made("a/b");
+	made("c/d");
+	made("c/d");
+	fake_by_id(102)->busy = true;
+	assert_int_equal(try_remove(service_sandbox_by_cgroup(fake.service, 102)), 0);
+	assert_int_equal(service_sandboxes_each(fake.service, NULL, collect, all), -ECANCELED);
+	assert_memory_equal(all, ((uint64_t[]){ 101, 103, 104, 0 }), 32);
+	assert_int_equal(service_sandboxes_each(fake.service, "a/b", collect, own), 0);
+	assert_memory_equal(own, ((uint64_t[]){ 101, 103, 0 }), 24);
+	assert_int_equal(service_sandboxes_each(fake.service, "no/one", collect, none), 0);
+	assert_int_equal(none[0], 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(test_make),
+		fake_test(test_make_starts_where_its_session_stands),
+		fake_test(test_make_may_fail_at_any_step),
+		fake_test(test_make_undone_later_when_it_cannot_be_now),
+		fake_test(test_bad_names_and_bounds),
+		fake_test(test_adopt),
+		fake_test(test_adopt_passes_the_gates_reason_on),
+		fake_test(test_adopt_refuses_overlaps),
+		fake_test(test_adopt_may_fail_at_any_step),
+		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
+		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
+		fake_test(test_lists),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
