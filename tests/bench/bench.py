@@ -139,8 +139,8 @@ def measure(bench, size, out):
     few = size["escalations"] // 4
     out["escalation"] = {"quiet": escalation.run(bench.client, bench.peers, "a quiet host", size["escalations"])}
     bench.crowd(CROWD)
-    out["escalation"]["crowded"] = escalation.run(bench.client, bench.peers, f"{bench.closed():,} connections in TIME_WAIT",
-                                                  few, escalation.FEW)
+    title = f"{bench.closed():,} connections in TIME_WAIT"
+    out["escalation"]["crowded"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
     out["start"] = scale.start(bench.client, bench.peers, size["starts"])
     floor = out["empty_program_ns"] = cost.empty_cost(bench.places, bench.empty, size["turns"])
     prints, programs = {}, {}
@@ -153,7 +153,8 @@ def measure(bench, size, out):
         out.setdefault("full", {})[str(bench.have)] = result
     cost.report_programs(programs, floor)
     out["programs"] = {str(n): c for n, c in programs.items()}
-    out["memory"] = {"at": {str(n): p for n, p in prints.items()}, "per_sandbox": scale.report_memory(prints, bench.registering)}
+    out["memory"] = {"at": {str(n): p for n, p in prints.items()},
+                     "per_sandbox": scale.report_memory(prints, bench.registering)}
     out["registered_per_second"] = (bench.have - 1) / bench.registering
     if bench.have > 1:
         title = f"{bench.have:,} sandboxes, {bench.closed():,} connections in TIME_WAIT"

@@ -49,12 +49,13 @@ def report(result, title, skips):
         applied = r.get("applied_us", {})
         rows.append([text, applied.get("p50"), applied.get("p99"), r["p50"], r["p99"], r["cpu_us"],
                      f"{r['p50'] / floor:.2f}", f"{r['p50'] / base:.2f}"])
-    applied = result["box"]["applied_us"]["p50"]
-    notes = ["applied: request read until the kernel is tightened; total: request sent until the durable answer is here.",
-             f"goal: applied p50 <= {APPLIED_GOAL_US} us: {applied:g} us, {'met' if applied <= APPLIED_GOAL_US else 'MISSED'}; "
-             f"{result['box']['cut']} connections were cut in {result['box']['n']} rounds.",
+    applied, rounds = result["box"]["applied_us"]["p50"], result["box"]["n"]
+    verdict = "met" if applied <= APPLIED_GOAL_US else "MISSED"
+    notes = ["applied: request read until the kernel is tightened; total: request sent until the durable answer.",
+             f"goal: applied p50 <= {APPLIED_GOAL_US} us: {applied:g} us, {verdict}; "
+             f"{result['box']['cut']} connections were cut in {rounds} rounds.",
              *[f"skipped: {text}" for text in skips]]
-    show(f"Escalation PUBLIC to SECRET over the API, {title}, {result['box']['n']} rounds in turns, us",
+    show(f"Escalation PUBLIC to SECRET over the API, {title}, {rounds} rounds in turns, us",
          ["", "applied p50", "p99", "total p50", "p99", "CPU", "vs fdatasync", "vs netpawl"], rows, notes)
 
 

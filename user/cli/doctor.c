@@ -36,7 +36,7 @@ static _Noreturn void probe_exec(void)
 		path[n] = '\0';
 		slash = strrchr(path, '/');
 		if (slash) {
-			strcpy(slash, "/netpawld");
+			memcpy(slash, "/netpawld", sizeof("/netpawld"));
 			execl(path, "netpawld", "--probe", (char *)NULL);
 		}
 	}

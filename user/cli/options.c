@@ -42,7 +42,7 @@ static void option_apply(const struct option_spec *spec, const char *value)
 {
 	if (spec->flag)
 		*spec->flag = true;
-	else
+	else if (spec->value)
 		*spec->value = value;
 }
 

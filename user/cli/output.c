@@ -152,9 +152,9 @@ static size_t column_width(const struct table *table, size_t column)
 void table_print(const struct table *table, FILE *to)
 {
 	bool bold = table->heading && isatty(fileno(to)) && !getenv("NO_COLOR");
-	_free_ size_t *widths = calloc(table->columns, sizeof(*widths));
+	size_t widths[TABLE_COLUMNS_MAX] = { 0 };
 
-	if (!widths)
+	if (!table->columns || table->columns > TABLE_COLUMNS_MAX)
 		return;
 	for (size_t column = 0; column < table->columns; column++)
 		widths[column] = column_width(table, column);

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -230,10 +231,11 @@ static int user_find(struct run *run)
 
 	if (err == 0)
 		return 0;
-	complain(run->user, NP_R_FAILED,
-		 err == -ENOENT	 ? "there is no such user; a uid without a name is written UID:GID"
-		 : err == -E2BIG ? "the user is in too many groups"
-				 : "neither a user's name nor UID or UID:GID");
+	complain_text(run->user,
+		      err == -ENOENT  ? "there is no such user"
+		      : err == -E2BIG ? "the user is in too many groups"
+				      : "that is neither a user's name nor UID or UID:GID",
+		      reason_token(NP_R_BAD_FIELD), err == -ENOENT ? "a uid without a name is written UID:GID" : NULL);
 	return err;
 }
 

@@ -39,8 +39,10 @@ static void datasets_print(const json_t *datasets)
 		return;
 	table_add(&table, "DATASET", "LEVEL", "ADDED", "REASON");
 	json_array_foreach(datasets, i, dataset)
+	{
 		table_add(&table, member_text(dataset, "name"), member_text(dataset, "level"),
 			  member_text(dataset, "added"), member_text(dataset, "reason"));
+	}
 	fputc('\n', stdout);
 	table_print(&table, stdout);
 }
@@ -55,9 +57,11 @@ static void sandboxes_print(const json_t *sandboxes)
 		return;
 	table_add(&table, "SANDBOX", "MODE", "KIND", "CREATED", "CGROUP");
 	json_array_foreach(sandboxes, i, sandbox)
+	{
 		table_add(&table, member_text(sandbox, "sandbox"), member_text(sandbox, "mode"),
 			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted" : "made",
 			  member_text(sandbox, "created"), member_text(sandbox, "cgroup"));
+	}
 	fputc('\n', stdout);
 	table_print(&table, stdout);
 }

@@ -27,16 +27,22 @@ static int number_parse(const char *text, char end, unsigned *ret, const char **
 	return 0;
 }
 
+/* What does not fit is left out: half a path would be another one. */
+static void identity_describe(struct identity *id, const struct passwd *pw)
+{
+	if (strlen(pw->pw_name) < sizeof(id->name))
+		memcpy(id->name, pw->pw_name, strlen(pw->pw_name) + 1);
+	if (strlen(pw->pw_dir) < sizeof(id->home))
+		memcpy(id->home, pw->pw_dir, strlen(pw->pw_dir) + 1);
+}
+
 static int identity_from_passwd(const struct passwd *pw, struct identity *ret)
 {
 	struct identity id = { .uid = pw->pw_uid, .gid = pw->pw_gid, .ngroups = IDENTITY_GROUPS_MAX };
 
 	if (getgrouplist(pw->pw_name, pw->pw_gid, id.groups, &id.ngroups) < 0)
 		return -E2BIG;
-	if (strlen(pw->pw_name) < sizeof(id.name))
-		strcpy(id.name, pw->pw_name);
-	if (strlen(pw->pw_dir) < sizeof(id.home))
-		strcpy(id.home, pw->pw_dir);
+	identity_describe(&id, pw);
 	*ret = id;
 	return 0;
 }
@@ -62,10 +68,8 @@ int identity_find(const char *text, struct identity *ret)
 	if (err < 0)
 		return err;
 	*ret = (struct identity){ .uid = uid, .gid = gid, .ngroups = 1, .groups = { gid } };
-	if (pw && strlen(pw->pw_name) < sizeof(ret->name))
-		strcpy(ret->name, pw->pw_name);
-	if (pw && strlen(pw->pw_dir) < sizeof(ret->home))
-		strcpy(ret->home, pw->pw_dir);
+	if (pw)
+		identity_describe(ret, pw);
 	return 0;
 }
 

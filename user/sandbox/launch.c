@@ -120,7 +120,8 @@ static bool launch_start(struct launch *l)
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return launch_problem(l->result, errno, "cannot make a pipe");
 	l->report = ends[0];
-	setup.report = write_end = ends[1];
+	write_end = ends[1];
+	setup.report = write_end;
 	setup.parent = parent;
 	setup.filter = filter;
 	pid = sandbox_clone(cgroup, &l->child);

@@ -172,7 +172,7 @@ static int resolver_path(char ret_path[static PATH_MAX])
 
 static int run_replace(void)
 {
-	char path[PATH_MAX], dir[PATH_MAX];
+	char path[PATH_MAX] = "", dir[PATH_MAX];
 	_close_ int resolver = -1;
 	struct stat st;
 	int err;
@@ -191,7 +191,7 @@ static int run_replace(void)
 	}
 	if (resolver < 0)
 		return 0;
-	strcpy(dir, path);
+	memcpy(dir, path, strlen(path) + 1);
 	*strrchr(dir, '/') = '\0';
 	err = fs_mkdir_all(dir, 0755);
 	if (err < 0)
@@ -234,7 +234,7 @@ static bool type_is_hidden(const char *type)
 static int mount_hide(char *line, const char **ret_place)
 {
 	static char place[PATH_MAX];
-	char point[PATH_MAX], type[64];
+	char point[PATH_MAX] = "", type[64];
 	const char *rest = strstr(line, " - ");
 	unsigned major_nr, minor_nr;
 	struct stat st;
@@ -251,7 +251,7 @@ static int mount_hide(char *line, const char **ret_place)
 		return 0;
 	err = path_hide(point);
 	if (err < 0)
-		*ret_place = strcpy(place, point);
+		*ret_place = memcpy(place, point, strlen(point) + 1);
 	return err;
 }
 

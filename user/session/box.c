@@ -198,6 +198,16 @@ void box_abandon(struct service *service, struct box *box)
 		box_hide(service, box);
 }
 
+/* From before a restart, empty, and older than this: whoever asked for it has entered it by now, and it
+ * emptied while nobody looked. */
+#define ENTER_US (5 * 1000000ULL)
+
+static bool box_was_used(struct service *service, const struct box *box)
+{
+	return box->pub.ever_populated ||
+	       (box->recovered && service->config.wall_us() - box->pub.created_us > ENTER_US);
+}
+
 void box_check(struct service *service, struct box *box)
 {
 	const struct gate *gate = &service->config.gate;
@@ -210,6 +220,6 @@ void box_check(struct service *service, struct box *box)
 		return;
 	if (gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
 		box->pub.ever_populated = true;
-	else if (box->pub.ever_populated)
+	else if (box_was_used(service, box))
 		box_end(service, box, false, "daemon");
 }

@@ -12,10 +12,6 @@
 #include "base/cleanup.h"
 #include "session/service_internal.h"
 
-/* A made sandbox that is empty now and older than this was used: whoever asked for it has entered
- * it long ago. It emptied while nobody looked, and is removed. */
-#define ENTER_US (60 * 1000000ULL)
-
 /* What the kernel holds, sorted by cgroup id. */
 struct held {
 	struct gate_box *boxes;
@@ -108,7 +104,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 		return r;
 	}
 	box->pub.created_us = row->created_us;
-	box->recorded = box->announced = box->stale = true;
+	box->recorded = box->announced = box->stale = box->recovered = true;
 	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
 	if (held) {
 		box->registered = true;
@@ -144,8 +140,7 @@ static int row_recover(void *data, const struct sandbox_row *row)
 	if (box->live->status == LIVE_ENDED)
 		box_abandon(service, box); /* the end of its session was cut short */
 	else
-		box->pub.ever_populated = gate->cgroup_populated(gate->ctx, &box->pub.cgroup) ||
-					  service->config.wall_us() - box->pub.created_us > ENTER_US;
+		box->pub.ever_populated = gate->cgroup_populated(gate->ctx, &box->pub.cgroup);
 	return 0;
 }
 
@@ -190,6 +185,9 @@ static void recover_absorb(struct service *service, struct live *live)
 			stricter = true;
 	if (!stricter)
 		return;
+	/* The crash came before the record, perhaps before the cut as well. */
+	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
+		box->uncut = true;
 	/* A failure shows again below, when all that stands is settled. An ended session is not
 	 * revived. */
 	if (live->status == LIVE_OPEN)

@@ -66,6 +66,7 @@ struct box {
 	enum box_stage stage;
 	bool registered; /* the kernel has an entry: pub.mode and pub.generation are its */
 	bool stale;	 /* known from before a restart: it is raised again whatever the tables say */
+	bool recovered;	 /* likewise: whether it was ever populated is not known */
 	bool recorded;	 /* in the store */
 	bool announced;	 /* an event told of it, so one tells of its end */
 	bool unfinished; /* an adoption that failed half-way: the same call again finishes it */

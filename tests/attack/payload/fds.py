@@ -20,13 +20,15 @@ def use(fd, mark):
         s = socket.socket(fileno=os.dup(fd))
         info["family"] = int(s.family)
         s.settimeout(1)
-        for name, call in (
-            ("send", lambda: s.send(mark.encode())),
-            ("frame", lambda: s.sendto(bytes.fromhex("020000000201020000000202") + b"\x88\xb5" + mark.encode() + bytes(40),
-                                       ("npv0", 0x88B5))),
-            ("connect", lambda: s.connect(("198.51.100.10", 9000))),
-            ("accept", lambda: s.accept()[0].send(mark.encode())),
-        ):
+        head = bytes.fromhex("020000000201020000000202") + b"\x88\xb5"
+        calls = {
+            "send": lambda: s.send(mark.encode()),
+            "connect": lambda: s.connect(("198.51.100.10", 9000) if s.family == socket.AF_INET else ("2001:db8:2::10", 9000)),
+            "accept": lambda: s.accept()[0].send(mark.encode()),
+        }
+        if s.family == socket.AF_PACKET:  # an address of this form would be looked up by name on other families
+            calls = {"frame": lambda: s.sendto(head + mark.encode() + bytes(40), ("npv0", 0x88B5))}
+        for name, call in calls.items():
             try:
                 call()
                 info[name] = "ok"
