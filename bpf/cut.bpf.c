@@ -7,10 +7,10 @@
 #include "cut.h"
 #include "who.bpf.h"
 
-#define NP_TCP_TIME_WAIT 6
-#define NP_TCP_LISTEN 10
+#define NP_TCP_TIME_WAIT    6
+#define NP_TCP_LISTEN	    10
 #define NP_TCP_NEW_SYN_RECV 12
-#define NP_SOCK_BIND_LOCKS 12 /* SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK: the program chose where it listens */
+#define NP_SOCK_BIND_LOCKS  12 /* SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK: the program chose where it listens */
 
 int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
 

@@ -124,11 +124,11 @@ np_pure bool np_addr_is_metadata(const struct np_addr *addr)
 		return (a.b[1] & 0xc0) == 0x80; /* fe80::/10 */
 	if (a.b[0] != 0xfd)
 		return false;
-	return a.w[0] == np_net32(0xfd000ec2) ||				      /* fd00:ec2::/32, AWS */
-	       (a.w[0] == np_net32(0xfd2000ce) && a.w[1] == 0 && a.w[2] == 0 &&	      /* fd20:ce::254, */
-		a.w[3] == np_net32(0x254)) ||					      /*   Google */
-	       (a.w[0] == np_net32(0xfd000042) && a.w[1] == 0 && a.w[2] == 0 &&	      /* fd00:42::42, */
-		a.w[3] == np_net32(0x42));					      /*   Scaleway */
+	return a.w[0] == np_net32(0xfd000ec2) ||				/* fd00:ec2::/32, AWS */
+	       (a.w[0] == np_net32(0xfd2000ce) && a.w[1] == 0 && a.w[2] == 0 && /* fd20:ce::254, */
+		a.w[3] == np_net32(0x254)) ||					/*   Google */
+	       (a.w[0] == np_net32(0xfd000042) && a.w[1] == 0 && a.w[2] == 0 && /* fd00:42::42, */
+		a.w[3] == np_net32(0x42));					/*   Scaleway */
 }
 
 /* -- decisions --------------------------------------------------------------- */
@@ -142,8 +142,7 @@ np_pure enum np_reason np_judge_create(enum np_mode mode, __u32 type, __u32 prot
 		return NP_R_OPEN_MODE;
 	if (type == NP_SOCK_DGRAM && protocol == NP_IPPROTO_UDP)
 		return NP_R_OPEN_MODE;
-	if (mode == NP_FULL && type == NP_SOCK_DGRAM &&
-	    (protocol == NP_IPPROTO_ICMP || protocol == NP_IPPROTO_ICMPV6))
+	if (mode == NP_FULL && type == NP_SOCK_DGRAM && (protocol == NP_IPPROTO_ICMP || protocol == NP_IPPROTO_ICMPV6))
 		return NP_R_OPEN_MODE;
 	return NP_R_PROTOCOL;
 }

@@ -119,8 +119,8 @@ struct np_cut_map {
 extern struct np_cut_map np_cut SEC(".maps");
 
 /* Set between open and load. */
-extern const volatile __u64 np_slice_id;	/* cgroup id of netpawl's slice */
+extern const volatile __u64 np_slice_id;    /* cgroup id of netpawl's slice */
 extern const volatile __u32 np_slice_depth; /* its level below the v2 root */
-extern const volatile bool np_sees_cgroups;  /* the kernel lets np_retire ask whether a cgroup lives */
+extern const volatile bool np_sees_cgroups; /* the kernel lets np_retire ask whether a cgroup lives */
 
 #endif

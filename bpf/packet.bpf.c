@@ -6,10 +6,10 @@
 #include "who.bpf.h"
 
 #define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
-#define NP_ETH_P_IP 0x0800
-#define NP_ETH_P_IPV6 0x86dd
-#define NP_TC_NEXT (-1) /* TCX_NEXT, and TC_ACT_UNSPEC to clsact */
-#define NP_TC_DROP 2
+#define NP_ETH_P_IP	    0x0800
+#define NP_ETH_P_IPV6	    0x86dd
+#define NP_TC_NEXT	    (-1) /* TCX_NEXT, and TC_ACT_UNSPEC to clsact */
+#define NP_TC_DROP	    2
 
 struct np_packet {
 	struct np_addr src, dst;
@@ -26,8 +26,7 @@ static __always_inline long np_load(struct __sk_buff *skb, __u32 offset, void *t
 }
 
 /* Ports and TCP flags. payload_end is the length of the IP packet. */
-static __always_inline long np_parse_ports(struct __sk_buff *skb, __u32 offset, __u32 payload_end,
-					   struct np_packet *p)
+static __always_inline long np_parse_ports(struct __sk_buff *skb, __u32 offset, __u32 payload_end, struct np_packet *p)
 {
 	__u8 tcp[14];
 	__be16 ports[2];
@@ -93,17 +92,17 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 	return -1;
 }
 
-static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who,
-					     const struct np_facts *f, enum np_hook hook, enum np_reason reason)
+static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who, const struct np_facts *f,
+					     enum np_hook hook, enum np_reason reason)
 {
 	struct np_refusal r = {
 		.box = who->box,
 		.cgroup_id = who->id,
 		.hook = hook,
 		.reason = reason,
-		.family = skb->protocol == bpf_htons(NP_ETH_P_IP)   ? AF_INET :
-			  skb->protocol == bpf_htons(NP_ETH_P_IPV6) ? AF_INET6 :
-								      0,
+		.family = skb->protocol == bpf_htons(NP_ETH_P_IP)     ? AF_INET
+			  : skb->protocol == bpf_htons(NP_ETH_P_IPV6) ? AF_INET6
+								      : 0,
 		.protocol = f->protocol,
 	};
 	struct np_event *e = np_refusal_open(&r);
@@ -197,12 +196,10 @@ int np_ingress(struct __sk_buff *skb)
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (f.local && np_is_ported(p.protocol)) {
-		struct np_flow flow = { /* the sender is the one who would get an answer */
-			.near_addr = p.src,
-			.near_port = p.sport,
-			.far_addr = p.dst,
-			.far_port = p.dport,
-			.protocol = p.protocol,
+		struct np_flow flow = {
+			/* the sender is the one who would get an answer */
+			.near_addr = p.src,  .near_port = p.sport,   .far_addr = p.dst,
+			.far_port = p.dport, .protocol = p.protocol,
 		};
 
 		f.peer = np_peer_find(skb, &flow, who.id);

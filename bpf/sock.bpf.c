@@ -65,8 +65,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	};
 	enum np_reason reason;
 
-	f.local = np_addr_is_loopback(&addr) || np_addr_is_any(&addr) ||
-		  bpf_map_lookup_elem(&np_host_addrs, &addr);
+	f.local = np_addr_is_loopback(&addr) || np_addr_is_any(&addr) || bpf_map_lookup_elem(&np_host_addrs, &addr);
 	if (f.local && f.mode) {
 		struct np_flow flow = {
 			.near_addr = addr,

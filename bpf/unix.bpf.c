@@ -16,7 +16,7 @@
 #include "who.bpf.h"
 
 #define NP_UNIX_PATH_MAX 108
-#define NP_SUN_PATH 2 /* offset of sun_path in struct sockaddr_un */
+#define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
 
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
@@ -89,8 +89,8 @@ static long np_unix_bucket(__u32 index, void *data)
 	return 0;
 }
 
-static __always_inline void np_report_unix(const struct np_who *who, const struct np_unix_search *s,
-					   enum np_hook hook, enum np_reason reason)
+static __always_inline void np_report_unix(const struct np_who *who, const struct np_unix_search *s, enum np_hook hook,
+					   enum np_reason reason)
 {
 	struct np_refusal r = {
 		.box = who->box,

@@ -15,9 +15,9 @@ enum np_cut_pass {
 struct np_cut_state {
 	enum np_cut_pass pass;
 	__u32 destroyed;
-	__u32 failed;	 /* sockets that would not go; the packet layer holds them */
+	__u32 failed;	  /* sockets that would not go; the packet layer holds them */
 	__u32 candidates; /* sockets of these sandboxes that np_judge_cut() may want gone */
-	__u64 in_flight; /* bytes that TCP and UDP have handed to devices and that are still queued there */
+	__u64 in_flight;  /* bytes that TCP and UDP have handed to devices and that are still queued there */
 };
 
 /* A connection between two sockets of this host, seen from one of them. */

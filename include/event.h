@@ -10,15 +10,15 @@
 
 /* Where in the kernel the decision was made. */
 /* X(NAME, code, token) */
-#define NP_HOOKS(X)                                                                                \
-	X(CREATE, 1, "socket")                                                                     \
-	X(CONNECT, 2, "connect")                                                                   \
-	X(SEND, 3, "sendmsg")                                                                      \
-	X(BIND, 4, "bind")                                                                         \
-	X(UNIX_CONNECT, 5, "unix_connect")                                                         \
-	X(UNIX_SEND, 6, "unix_sendmsg")                                                            \
-	X(EGRESS, 7, "egress")                                                                     \
-	X(INGRESS, 8, "ingress")                                                                   \
+#define NP_HOOKS(X)                        \
+	X(CREATE, 1, "socket")             \
+	X(CONNECT, 2, "connect")           \
+	X(SEND, 3, "sendmsg")              \
+	X(BIND, 4, "bind")                 \
+	X(UNIX_CONNECT, 5, "unix_connect") \
+	X(UNIX_SEND, 6, "unix_sendmsg")    \
+	X(EGRESS, 7, "egress")             \
+	X(INGRESS, 8, "ingress")           \
 	X(DEVICE, 9, "device")
 
 enum np_hook {
@@ -28,18 +28,18 @@ enum np_hook {
 };
 
 struct np_event {
-	__u16 version; /* NP_ABI_VERSION */
-	__u8 hook;     /* enum np_hook */
-	__u8 reason;   /* enum np_reason */
-	__u8 mode;     /* enum np_mode at the decision; 0 when the box is unknown */
-	__u8 family;   /* AF_*, 0 when unknown */
-	__u16 protocol; /* IPPROTO_*, 0 when unknown */
+	__u16 version;	 /* NP_ABI_VERSION */
+	__u8 hook;	 /* enum np_hook */
+	__u8 reason;	 /* enum np_reason */
+	__u8 mode;	 /* enum np_mode at the decision; 0 when the box is unknown */
+	__u8 family;	 /* AF_*, 0 when unknown */
+	__u16 protocol;	 /* IPPROTO_*, 0 when unknown */
 	__u64 time_ns;	 /* CLOCK_MONOTONIC */
 	__u64 cgroup_id; /* of the sandbox; of the socket's cgroup when there is none */
 	__u32 generation;
 	__u32 pid; /* 0 at the packet layer: whoever runs there is not the sender */
 	__u32 uid;
-	__u32 suppressed; /* events of this sandbox that were not sent before this one */
+	__u32 suppressed;    /* events of this sandbox that were not sent before this one */
 	struct np_addr addr; /* the far end; zero for unix sockets */
 	__u16 port;	     /* host order */
 	__u16 unix_len;	     /* bytes of unix_path in use */

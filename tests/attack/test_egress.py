@@ -66,8 +66,9 @@ def check_control(world, name, family, user):
     assert reached(name, family, answer, watch) or name in OPTIONAL, f"the control failed: {answer}, {watch.frames[:3]}"
 
 
-@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
-@pytest.mark.parametrize("user", ["root", "nobody"])
+# An adopted cgroup has no launcher: who its user is makes no difference to the gate.
+@pytest.mark.parametrize("kind,user", [(Box, "root"), (Box, "nobody"), (Adopted, "root")],
+                         ids=["run-root", "run-nobody", "adopted-root"])
 @pytest.mark.parametrize("mode", ["NONE", "PROXIED"])
 @pytest.mark.parametrize("family,name", CASES, ids=[f"{n}-v{f}" for f, n in CASES])
 def test_nothing_leaves(world, pool, family, name, mode, user, kind):

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """An operator with bpftool and nothing else: he can read the gate, and he cannot lower it."""
 import json
+import os
 
 import pytest
 
 from lib import base
-from lib.box import Box
+from lib.bpf import Ratchet
+from lib.box import Box, attach_pid
 from lib.world import FAR
 
 
@@ -153,3 +155,39 @@ def test_removing_pins_by_hand_frees_nobody(world, make_daemon):
         assert d.api.escalate(box.session, "SECRET")["mode"] == "NONE"
     finally:
         box.close()
+
+
+@pytest.mark.parametrize("kind", ["made", "adopted"])
+def test_a_nested_cgroup_cannot_be_raised_to_full(world, daemon, boxes, adopted, kind):
+    """np_raise, run by hand for a cgroup below a sandbox in NONE: an entry of its own must not take it out."""
+    box = boxes("NONE") if kind == "made" else adopted("NONE")
+    nested = box.cgroup / "nested"
+    nested.mkdir()
+    for pid in box.pids():
+        attach_pid(nested, pid)
+    ratchet = Ratchet(daemon)
+    try:
+        depth = len(nested.relative_to(base.cgroup_mount()).parts)
+        ratchet(os.stat(nested).st_ino, 1, depth)
+    finally:
+        ratchet.close()
+    with world.watch() as watch:
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+        assert box.try_("sendto", family=6, addr=FAR[6], port=9000) != "ok"
+    assert watch.nothing()
+
+
+def test_the_raise_program_takes_the_maximum(daemon, boxes):
+    """FULL, NONE, then FULL again is NONE; what is no mode is refused."""
+    box = boxes("FULL")
+    depth = len(box.cgroup.relative_to(base.cgroup_mount()).parts)
+    ratchet = Ratchet(daemon)
+    try:
+        for mode in (1, 3, 1, 2):
+            assert ratchet(int(box.info["cgroup_id"]), mode, depth) == 0
+        for mode in (0, 4, 255):
+            assert ratchet(int(box.info["cgroup_id"]), mode, depth) < 0
+    finally:
+        ratchet.close()
+    assert value_of(daemon, box)[0] == 3
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"

@@ -50,6 +50,7 @@ def test_capture_keeps_up_with_a_stream(world):
     for keep in ("s4", "s6"):
         world.outside.call("close", keep=keep)
     got = world.frames(start)
+    world.settle()
     assert got["count"] > 100 and got["drops"] == 0
 
 

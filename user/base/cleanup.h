@@ -41,17 +41,17 @@ static inline void cleanup_closedir(DIR **d)
 #define _closedir_ cleanup(cleanup_closedir)
 
 /* Hand a value over and leave the variable empty, so that its clean-up does nothing. */
-#define take_fd(fd)                                                                                \
-	({                                                                                         \
-		int *fd_ = &(fd), v_ = *fd_;                                                       \
-		*fd_ = -1;                                                                         \
-		v_;                                                                                \
+#define take_fd(fd)                          \
+	({                                   \
+		int *fd_ = &(fd), v_ = *fd_; \
+		*fd_ = -1;                   \
+		v_;                          \
 	})
-#define take_ptr(p)                                                                                \
-	({                                                                                         \
-		__typeof__(p) *p_ = &(p), v_ = *p_;                                                \
-		*p_ = NULL;                                                                        \
-		v_;                                                                                \
+#define take_ptr(p)                                 \
+	({                                          \
+		__typeof__(p) *p_ = &(p), v_ = *p_; \
+		*p_ = NULL;                         \
+		v_;                                 \
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-int fs_write_all(int fd, const void *data, size_t len); /* retries short writes and EINTR */
+int fs_write_all(int fd, const void *data, size_t len);		/* retries short writes and EINTR */
 int fs_write_at(int dirfd, const char *path, const char *text); /* one write to an existing file (cgroupfs, procfs) */
 /* Reads at most max bytes of a file into a new NUL-terminated string; -E2BIG when it is larger. */
 int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);

@@ -8,9 +8,9 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_setup(const char *program, enum log_level most); /* program must outlive the log */
 void log_line(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)	 log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

@@ -11,8 +11,8 @@
 const char *reason_token(unsigned reason);    /* "unknown" for a code that has none */
 const char *reason_sentence(unsigned reason); /* likewise a sentence that says so */
 const char *hook_token(unsigned hook);
-const char *mode_name(unsigned mode);	  /* "FULL", "PROXIED", "NONE"; "?" otherwise */
-unsigned mode_parse(const char *name);	  /* enum np_mode; 0 when it is none; case does not matter */
+const char *mode_name(unsigned mode);	      /* "FULL", "PROXIED", "NONE"; "?" otherwise */
+unsigned mode_parse(const char *name);	      /* enum np_mode; 0 when it is none; case does not matter */
 const char *protocol_name(unsigned protocol); /* "tcp", "udp", ...; NULL when it has no name here */
 
 /* "192.0.2.1" or "2001:db8::1"; a v4-mapped address is written as IPv4. */

@@ -236,8 +236,7 @@ static int service_start(struct daemon *d)
 	if (r == 0)
 		r = service_recover(d->service, &failure);
 	if (r < 0)
-		log_error("cannot join the record with the kernel: %s",
-			  failure.text[0] ? failure.text : strerror(-r));
+		log_error("cannot join the record with the kernel: %s", failure.text[0] ? failure.text : strerror(-r));
 	if (r == 0)
 		r = config.gate.each(config.gate.ctx, flood_start, d);
 	return r;

@@ -40,11 +40,16 @@ int options_parse(int argc, char **argv, struct options *ret)
 {
 	enum { POLICY = 256, RUN_DIR, STATE_DIR, PIN_DIR, CGROUP, UNINSTALL, PROBE, VERBOSE, HELP, VERSION };
 	static const struct option table[] = {
-		{ "policy", required_argument, NULL, POLICY },	{ "run-dir", required_argument, NULL, RUN_DIR },
-		{ "state-dir", required_argument, NULL, STATE_DIR }, { "pin-dir", required_argument, NULL, PIN_DIR },
-		{ "cgroup", required_argument, NULL, CGROUP },	{ "uninstall", no_argument, NULL, UNINSTALL },
-		{ "probe", no_argument, NULL, PROBE },		{ "verbose", no_argument, NULL, VERBOSE },
-		{ "help", no_argument, NULL, HELP },		{ "version", no_argument, NULL, VERSION },
+		{ "policy", required_argument, NULL, POLICY },
+		{ "run-dir", required_argument, NULL, RUN_DIR },
+		{ "state-dir", required_argument, NULL, STATE_DIR },
+		{ "pin-dir", required_argument, NULL, PIN_DIR },
+		{ "cgroup", required_argument, NULL, CGROUP },
+		{ "uninstall", no_argument, NULL, UNINSTALL },
+		{ "probe", no_argument, NULL, PROBE },
+		{ "verbose", no_argument, NULL, VERBOSE },
+		{ "help", no_argument, NULL, HELP },
+		{ "version", no_argument, NULL, VERSION },
 		{ 0 },
 	};
 	struct options o = {

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 
-#define BUCKETS 1024
+#define BUCKETS	     1024
 #define QUIET_SWEEPS 60
 
 struct account {

@@ -12,28 +12,29 @@
 #include "limits.h"
 
 #define HISTORY_APPLICATION 0x6e706576 /* "npev" */
-#define HISTORY_VERSION 1
-#define BATCH_BYTES (1u << 20) /* kept between batches; a larger one is given back */
+#define HISTORY_VERSION	    1
+#define BATCH_BYTES	    (1u << 20) /* kept between batches; a larger one is given back */
 
 #define QUERY_SIZE 256
 
 #define TEXT_(x) #x
-#define TEXT(x) TEXT_(x)
+#define TEXT(x)	 TEXT_(x)
 
 /* Both indexes end in the row's id, which is seq: each query below walks one of them backwards and sorts nothing.
  * reason is in the first so that a rare reason in a busy session is found without reading the rows. */
-static const char schema_sql[] = "BEGIN;"
-				 "CREATE TABLE event ("
-				 "  seq INTEGER PRIMARY KEY,"
-				 "  wall_us INTEGER NOT NULL,"
-				 "  session TEXT,"
-				 "  reason INTEGER NOT NULL,"
-				 "  json TEXT NOT NULL);"
-				 "CREATE INDEX event_session ON event (session, seq, reason);"
-				 "CREATE INDEX event_reason ON event (reason);"
-				 "PRAGMA application_id = " TEXT(HISTORY_APPLICATION) ";"
-				 "PRAGMA user_version = " TEXT(HISTORY_VERSION) ";"
-				 "COMMIT;";
+static const char schema_sql[] =
+	"BEGIN;"
+	"CREATE TABLE event ("
+	"  seq INTEGER PRIMARY KEY,"
+	"  wall_us INTEGER NOT NULL,"
+	"  session TEXT,"
+	"  reason INTEGER NOT NULL,"
+	"  json TEXT NOT NULL);"
+	"CREATE INDEX event_session ON event (session, seq, reason);"
+	"CREATE INDEX event_reason ON event (reason);"
+	"PRAGMA application_id = " TEXT(HISTORY_APPLICATION) ";"
+							     "PRAGMA user_version = " TEXT(HISTORY_VERSION) ";"
+													    "COMMIT;";
 
 struct pending {
 	uint64_t seq, wall_us;
@@ -157,8 +158,8 @@ static int history_open(struct history *history)
 		r = sql_errno(sqlite3_prepare_v3(history->db, insert_sql, -1, SQLITE_PREPARE_PERSISTENT,
 						 &history->insert, NULL));
 	if (r == 0)
-		r = sql_errno(sqlite3_prepare_v3(history->db, prune_sql, -1, SQLITE_PREPARE_PERSISTENT,
-						 &history->prune, NULL));
+		r = sql_errno(sqlite3_prepare_v3(history->db, prune_sql, -1, SQLITE_PREPARE_PERSISTENT, &history->prune,
+						 NULL));
 	if (r == 0 && history->last_seq > INT64_MAX / 2) /* rubbish: the counter would run out */
 		r = -EUCLEAN;
 	if (r < 0)
@@ -207,8 +208,7 @@ int history_new(const char *dir, struct history **ret)
 	if (!history)
 		return -ENOMEM;
 	history->text = BUF_INIT((size_t)NP_HISTORY_BATCH * (NP_EVENT_LINE_MAX + NP_EVENT_STRING_MAX));
-	if (strlen(dir) + sizeof("/events.db") > PATH_MAX ||
-	    asprintf(&history->path, "%s/events.db", dir) < 0) {
+	if (strlen(dir) + sizeof("/events.db") > PATH_MAX || asprintf(&history->path, "%s/events.db", dir) < 0) {
 		free(history);
 		return -ENOMEM;
 	}

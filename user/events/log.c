@@ -123,8 +123,8 @@ static int reason_code(const char *token)
 	return -EINVAL;
 }
 
-int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq,
-		    unsigned limit, struct buf *out)
+int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
+		    struct buf *out)
 {
 	struct history_filter filter = {
 		.session = session,

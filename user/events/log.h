@@ -38,8 +38,8 @@ void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
 /* The newest `limit` events in order of seq, as NDJSON; session, reason (a token) may be NULL for all;
  * after_seq 0 for all. limit is at most NP_EVENTS_PAGE. Sees what was put, flushed or not.
  * -EINVAL when there is no such reason; -errno when the history cannot be read. */
-int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq,
-		    unsigned limit, struct buf *out);
+int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
+		    struct buf *out);
 
 /* A follower. -EMFILE when there are NP_FOLLOWERS_MAX. session NULL for all. wake(data) is called when
  * an empty feed gets bytes; it may free its own feed but no other. A feed may outlive its log; it gets nothing then. */

@@ -13,8 +13,8 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 
-#define FILEID_KERNFS 0xfe /* the kernel's file handle type for cgroups: the 64-bit id */
-#define PROCS_MAX (8u << 20) /* bytes of one cgroup.procs: a million processes */
+#define FILEID_KERNFS 0xfe	 /* the kernel's file handle type for cgroups: the 64-bit id */
+#define PROCS_MAX     (8u << 20) /* bytes of one cgroup.procs: a million processes */
 
 int cgroup_mount_find(char path[static 4096])
 {
@@ -255,8 +255,7 @@ int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64
 	end = strchr(line, '\n');
 	if (end)
 		*end = '\0';
-	if (strstr(line, "/..") || strstr(line, " (deleted)") ||
-	    fs_path(path, "%s%s", mount, line) < 0)
+	if (strstr(line, "/..") || strstr(line, " (deleted)") || fs_path(path, "%s%s", mount, line) < 0)
 		return -ENOENT;
 	for (end = path + strlen(path); end > path + len; end = strrchr(path, '/')) {
 		uint64_t id = 0;

@@ -14,7 +14,8 @@ int cgroup_mount_find(char path[static 4096]);
 
 /* Fills in id and depth of an existing directory below mount. -EXDEV when it is elsewhere. */
 int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret);
-int cgroup_make(const char *mount, const char *path, struct gate_cgroup *ret); /* with missing parents; existing is fine */
+int cgroup_make(const char *mount, const char *path,
+		struct gate_cgroup *ret);				   /* with missing parents; existing is fine */
 int cgroup_by_id(const char *mount, uint64_t id, struct gate_cgroup *ret); /* -ENOENT when there is none */
 bool cgroup_populated(const struct gate_cgroup *cg);
 

@@ -14,7 +14,7 @@
 
 /* A connect() that passed the socket layer just before the raise may enter the table behind the iterator's
  * back. Its packets do not pass, so another round only spares its caller the wait. */
-#define ROUNDS_MAX 3
+#define ROUNDS_MAX    3
 #define DRAIN_STEP_US 200
 
 int cut_open(struct kernel *kernel)
@@ -135,8 +135,8 @@ static int destroy_if_ours(void *data, const struct diag_socket *socket)
 	if (socket->state == 10 /* TCP_LISTEN */ || socket->state == 6 /* TCP_TIME_WAIT */ || !message->id.idiag_dport)
 		return 0;
 	/* Without a look at both ends, loopback connections are left to the packet layer, which knows. */
-	loopback = socket->family == AF_INET ? (ntohl(message->id.idiag_dst[0]) >> 24) == 127 :
-					       IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)message->id.idiag_dst);
+	loopback = socket->family == AF_INET ? (ntohl(message->id.idiag_dst[0]) >> 24) == 127
+					     : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)message->id.idiag_dst);
 	for (size_t i = 0; !loopback && i < set->n; i++)
 		if (set->ids[i] == socket->cgroup_id) {
 			set->cut += diag_destroy(socket) == 0;

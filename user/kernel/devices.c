@@ -19,7 +19,7 @@
 #include "kernel/internal.h"
 
 /* Our place among a device's clsact filters, so that we find, replace and remove only our own. */
-#define CLSACT_HANDLE 0x6e70
+#define CLSACT_HANDLE	0x6e70
 #define CLSACT_PRIORITY 0x6e70
 
 static bool link_is_on_device(int link_fd, unsigned ifindex)
@@ -109,7 +109,8 @@ static int devices_attach(struct kernel *kernel)
 static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
 {
 	if (sa && sa->sa_family == AF_INET) {
-		*ret = (struct np_addr){ .w = { 0, 0, htonl(0xffff), ((const struct sockaddr_in *)sa)->sin_addr.s_addr } };
+		*ret = (struct np_addr){ .w = { 0, 0, htonl(0xffff),
+						((const struct sockaddr_in *)sa)->sin_addr.s_addr } };
 		return true;
 	}
 	if (sa && sa->sa_family == AF_INET6) {

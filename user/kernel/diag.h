@@ -10,7 +10,7 @@ struct diag_socket {
 	uint8_t protocol; /* IPPROTO_TCP, IPPROTO_UDP */
 	uint8_t state;	  /* TCP_* */
 	uint32_t inode;
-	uint64_t cgroup_id; /* of the socket; 0 when the kernel does not tell */
+	uint64_t cgroup_id;  /* of the socket; 0 when the kernel does not tell */
 	const void *message; /* struct inet_diag_msg, for diag_destroy() */
 };
 

@@ -292,8 +292,7 @@ static int find_box(void *data, uint64_t id)
 	struct kernel *kernel = data;
 	struct np_box box;
 
-	return id == kernel->slice.id ||
-	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &id, &box) == 0;
+	return id == kernel->slice.id || bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &id, &box) == 0;
 }
 
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid)
@@ -373,8 +372,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static
 
 	libbpf_set_print(print_libbpf);
 	/* Sandboxes die before the gate goes: none of them may see an open network. */
-	if (r == 0 && fs_path(path, "%s/%s", mount, slice) == 0 &&
-	    cgroup_look(mount, path, &cg) == 0) {
+	if (r == 0 && fs_path(path, "%s/%s", mount, slice) == 0 && cgroup_look(mount, path, &cg) == 0) {
 		r = cgroup_remove(&cg);
 		if (r < 0) {
 			snprintf(problem, 512, "%.400s: %s; nothing was detached", cg.path, strerror(-r));

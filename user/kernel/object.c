@@ -24,7 +24,8 @@ static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const st
 	skel->rodata->np_slice_id = kernel->slice.id;
 	skel->rodata->np_slice_depth = kernel->slice.depth;
 	skel->rodata->np_sees_cgroups = features->sees_cgroups;
-	bpf_program__set_expected_attach_type(skel->progs.np_unix_connect, (enum bpf_attach_type)NP_ATTACH_UNIX_CONNECT);
+	bpf_program__set_expected_attach_type(skel->progs.np_unix_connect,
+					      (enum bpf_attach_type)NP_ATTACH_UNIX_CONNECT);
 	bpf_program__set_expected_attach_type(skel->progs.np_unix_send, (enum bpf_attach_type)NP_ATTACH_UNIX_SENDMSG);
 	bpf_program__set_autoload(skel->progs.np_unix_connect, features->unix_hooks);
 	bpf_program__set_autoload(skel->progs.np_unix_send, features->unix_hooks);
@@ -101,9 +102,9 @@ int object_load(struct kernel *kernel, char problem[static 512])
 	}
 	if (r < 0) {
 		snprintf(problem, 512, "the kernel does not take the gate's programs: %s. %s", strerror(-r),
-			 r == -EINVAL && kernel->took_over ?
-				 "If the maps below the pin directory are of another build, run netpawld --uninstall first" :
-				 "NETPAWL_DEBUG=1 shows the verifier's log");
+			 r == -EINVAL && kernel->took_over ? "If the maps below the pin directory are of another "
+							     "build, run netpawld --uninstall first"
+							   : "NETPAWL_DEBUG=1 shows the verifier's log");
 		return r;
 	}
 	r = object_freeze(kernel->skel->maps.np_boxes);

@@ -21,7 +21,7 @@
 #include "base/fs.h"
 #include "kernel/internal.h"
 
-#define BPF_FS_TYPE 0xcafe4a11
+#define BPF_FS_TYPE    0xcafe4a11
 #define BPF_FS_DEFAULT "/sys/fs/bpf"
 
 static bool is_bpffs(const char *path)
@@ -45,8 +45,10 @@ static int pins_check_versions(const char *pin_dir, char problem[static 512])
 		snprintf(ours, sizeof(ours), "v%d", NP_ABI_VERSION);
 		if (e->d_name[0] == '.' || !strcmp(e->d_name, ours))
 			continue;
-		snprintf(problem, 512, "%s/%.64s was made by another version; it goes on enforcing. "
-			 "Run that version's netpawld --uninstall first", pin_dir, e->d_name);
+		snprintf(problem, 512,
+			 "%s/%.64s was made by another version; it goes on enforcing. "
+			 "Run that version's netpawld --uninstall first",
+			 pin_dir, e->d_name);
 		return -EPROTO;
 	}
 	return 0;
@@ -73,7 +75,8 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 	kernel->lock_fd = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (kernel->lock_fd < 0 || flock(kernel->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		r = -errno;
-		snprintf(problem, 512, "%s: %s", pin_dir, r == -EWOULDBLOCK ? "another netpawld is using it" : strerror(-r));
+		snprintf(problem, 512, "%s: %s", pin_dir,
+			 r == -EWOULDBLOCK ? "another netpawld is using it" : strerror(-r));
 		return r;
 	}
 	r = pins_check_versions(pin_dir, problem);

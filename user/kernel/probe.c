@@ -75,8 +75,8 @@ void features_describe(const struct features *f, struct buf *out)
 	bool first = true;
 
 	buf_puts(out, "[");
-	feature_describe(out, &first, "cgroup v2", cgroup_mount_find(mount) == 0, "sandboxes are cgroups; it is mounted",
-			 "not mounted: netpawld cannot start");
+	feature_describe(out, &first, "cgroup v2", cgroup_mount_find(mount) == 0,
+			 "sandboxes are cgroups; it is mounted", "not mounted: netpawld cannot start");
 	feature_describe(out, &first, "BTF", access("/sys/kernel/btf/vmlinux", R_OK) == 0,
 			 "the gate fits itself to this kernel", "no /sys/kernel/btf/vmlinux: netpawld cannot start");
 	feature_describe(out, &first, "tcx", f->tcx, "the last gate sits on every device as a link",
@@ -90,9 +90,9 @@ void features_describe(const struct features *f, struct buf *out)
 	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
-	feature_describe(out, &first, "BPF LSM", f->lsm_cgroup,
-			 "programs of this kind load; this version does not use them yet",
-			 "exotic socket families are shut by seccomp in netpawl run; adopted cgroups must shut them themselves");
+	feature_describe(
+		out, &first, "BPF LSM", f->lsm_cgroup, "programs of this kind load; this version does not use them yet",
+		"exotic socket families are shut by seccomp in netpawl run; adopted cgroups must shut them themselves");
 	feature_describe(out, &first, "Landlock 6", landlock >= 6,
 			 "netpawl run shuts abstract unix sockets and signals twice",
 			 "abstract unix sockets are shut by the connect_unix hook alone");

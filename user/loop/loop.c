@@ -39,7 +39,7 @@ int loop_new(struct loop **ret)
 		return -ENOMEM;
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
-		return -errno;
+		return -errno; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
 	*ret = take_ptr(loop);
 	return 0;
 }

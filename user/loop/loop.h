@@ -28,10 +28,10 @@ int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *d
 /* Blocks the signals and calls fn from the loop instead. At most once a loop. signals ends with 0. */
 int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void *data);
 
-int loop_run(struct loop *loop);   /* until loop_stop(); 0 or -errno */
+int loop_run(struct loop *loop); /* until loop_stop(); 0 or -errno */
 void loop_stop(struct loop *loop);
 
-uint64_t loop_now_ns(void);	/* CLOCK_MONOTONIC: durations */
-uint64_t loop_wall_us(void);	/* CLOCK_REALTIME: what people read */
+uint64_t loop_now_ns(void);  /* CLOCK_MONOTONIC: durations */
+uint64_t loop_wall_us(void); /* CLOCK_REALTIME: what people read */
 
 #endif

@@ -57,19 +57,21 @@ static int read_levels(struct reading *r, const yaml_node_t *node)
 		while (key && i < ARRAY_SIZE(level_keys) && strcmp(key, level_keys[i]))
 			i++;
 		if (!key || i == ARRAY_SIZE(level_keys))
-			return fail_at(r, &k->start_mark, "no such level; there are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET:",
-				       key ? key : "?");
+			return fail_at(
+				r, &k->start_mark,
+				"no such level; there are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET:", key ? key : "?");
 		if (seen[i])
 			return fail_at(r, &k->start_mark, "the level is listed twice:", key);
 		if (!mode)
-			return fail_at(r, &v->start_mark, "no such mode; there are full, proxied, none:", value ? value : "?");
+			return fail_at(r, &v->start_mark,
+				       "no such mode; there are full, proxied, none:", value ? value : "?");
 		seen[i] = true;
 		r->policy->modes[i] = (enum np_mode)mode;
 	}
 	for (size_t i = 1; i < ARRAY_SIZE(level_keys); i++)
 		if (r->policy->modes[i] < r->policy->modes[i - 1])
-			return fail_at(r, &node->start_mark, "a higher level may not mean a looser mode than the one below:",
-				       level_keys[i]);
+			return fail_at(r, &node->start_mark,
+				       "a higher level may not mean a looser mode than the one below:", level_keys[i]);
 	return 0;
 }
 

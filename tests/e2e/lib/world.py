@@ -226,6 +226,10 @@ class World:
     def records(self, since, mark=None, **kw):
         return self.world.call("records", since=since, mark=mark, **kw)["records"]
 
+    def settle(self, quiet=0.25, timeout=5):
+        """Waits until nobody talks any more: closed streams still drain."""
+        base.eventually(lambda: (time.sleep(quiet), self.frames(time.time_ns() - int(quiet * 1e9))["count"] == 0)[1], timeout)
+
     def watch(self, mark=None):
         return Watch(self, mark)
 

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the test machine's shell cannot do by itself: try one way out, and say in one word what came of it.
+ * `ok`, `silent` (sent, but no answer), or the name of the errno.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/ip_icmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define PATIENCE      5	     /* seconds until no answer is an answer; emulated machines are slow */
+#define HOLD_PATIENCE 30     /* seconds after which an open connection that was not cut counts as hanging */
+#define ETHERTYPE     0x88b5 /* for local experiments */
+#define SNIFF_MAX     4096
+
+static const char *word(int r)
+{
+	if (r >= 0)
+		return "ok";
+	return errno == EAGAIN ? "silent" : strerrorname_np(errno);
+}
+
+static struct sockaddr_in address(const char *ip, const char *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+
+	inet_pton(AF_INET, ip, &a.sin_addr);
+	return a;
+}
+
+static int open_socket(int type, int protocol, int seconds)
+{
+	const struct timeval patience = { .tv_sec = seconds };
+	int fd = socket(AF_INET, type, protocol);
+
+	if (fd >= 0) {
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	}
+	return fd;
+}
+
+/* One byte there and back. */
+static int echo(int fd)
+{
+	char c = 'x';
+	ssize_t n;
+
+	if (send(fd, &c, 1, MSG_NOSIGNAL) < 0)
+		return -1;
+	n = recv(fd, &c, 1, 0);
+	if (n == 0)
+		errno = ECONNRESET;
+	return n == 1 ? 0 : -1;
+}
+
+static int connected(int type, const char *ip, const char *port, int seconds)
+{
+	struct sockaddr_in a = address(ip, port);
+	int fd = open_socket(type, 0, seconds);
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	return fd;
+}
+
+/* -- the other side ----------------------------------------------------------- */
+
+static void serve_tcp(int listener)
+{
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+		char c;
+
+		if (fd >= 0 && fork() == 0) {
+			while (recv(fd, &c, 1, 0) == 1)
+				send(fd, &c, 1, MSG_NOSIGNAL);
+			_exit(0);
+		}
+		close(fd);
+	}
+}
+
+static void serve_udp(int fd)
+{
+	for (;;) {
+		struct sockaddr_in from;
+		socklen_t len = sizeof(from);
+		char c;
+
+		if (recvfrom(fd, &c, 1, 0, (struct sockaddr *)&from, &len) == 1)
+			sendto(fd, &c, 1, 0, (struct sockaddr *)&from, len);
+	}
+}
+
+/* Echoes on TCP and UDP; returns when both listen, and they go on behind. */
+static int cmd_serve(char **argv)
+{
+	struct sockaddr_in a = address(argv[0], argv[1]);
+	int tcp = socket(AF_INET, SOCK_STREAM, 0), udp = socket(AF_INET, SOCK_DGRAM, 0), one = 1;
+
+	setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(tcp, 16) < 0 ||
+	    bind(udp, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	if (fork() == 0)
+		serve_tcp(tcp);
+	if (fork() == 0)
+		serve_udp(udp);
+	return 0;
+}
+
+/* Writes into a file which of two marked frames came: reads until the one that says "end". */
+static int cmd_sniff(char **argv)
+{
+	int fd = socket(AF_PACKET, SOCK_DGRAM, htons(ETHERTYPE)), out;
+	bool seen = false;
+
+	if (fd < 0)
+		return -1;
+	if (fork() != 0)
+		return 0; /* the socket is open: whatever is sent from now on is seen */
+	for (int i = 0; i < SNIFF_MAX; i++) {
+		char text[64] = "";
+
+		if (recv(fd, text, sizeof(text) - 1, 0) < 0)
+			break;
+		if (!strcmp(text, "end"))
+			break;
+		seen |= !strcmp(text, "frame");
+	}
+	out = open(argv[0], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	dprintf(out, "%s\n", seen ? "seen" : "unseen");
+	_exit(0);
+}
+
+/* -- ways out ------------------------------------------------------------------ */
+
+static int cmd_tcp(char **argv)
+{
+	int fd = connected(SOCK_STREAM, argv[0], argv[1], PATIENCE);
+
+	return fd < 0 ? -1 : echo(fd);
+}
+
+static int cmd_udp(char **argv)
+{
+	struct sockaddr_in a = address(argv[0], argv[1]);
+	int fd = open_socket(SOCK_DGRAM, 0, PATIENCE);
+	char c = 'x';
+
+	if (fd < 0 || sendto(fd, &c, 1, 0, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	return recv(fd, &c, 1, 0) == 1 ? 0 : -1;
+}
+
+static int ping(int type, const char *ip)
+{
+	struct sockaddr_in a = address(ip, "0");
+	struct icmphdr request = { .type = ICMP_ECHO, .checksum = htons(0xf7ff) };
+	int fd = open_socket(type, IPPROTO_ICMP, PATIENCE);
+	char answer[256];
+
+	if (fd < 0 || sendto(fd, &request, sizeof(request), 0, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	return recv(fd, answer, sizeof(answer), 0) > 0 ? 0 : -1;
+}
+
+static int cmd_ping(char **argv)
+{
+	return ping(SOCK_DGRAM, argv[0]);
+}
+
+static int cmd_raw(char **argv)
+{
+	return ping(SOCK_RAW, argv[0]);
+}
+
+/* A frame that the IP stack never saw. */
+static int cmd_frame(char **argv)
+{
+	struct sockaddr_ll to = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(ETHERTYPE),
+		.sll_ifindex = (int)if_nametoindex(argv[0]),
+		.sll_halen = 6,
+		.sll_addr = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff },
+	};
+	int fd = socket(AF_PACKET, SOCK_DGRAM, 0);
+
+	return fd < 0 || sendto(fd, argv[1], strlen(argv[1]), 0, (struct sockaddr *)&to, sizeof(to)) < 0 ? -1 : 0;
+}
+
+/* The own loopback, both protocols. */
+static int cmd_own(char **argv)
+{
+	struct sockaddr_in a = address("127.0.0.1", argv[0]);
+	int tcp = open_socket(SOCK_STREAM, 0, PATIENCE), udp = open_socket(SOCK_DGRAM, 0, PATIENCE), client, server;
+	char c = 'x';
+
+	if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(tcp, 1) < 0 ||
+	    bind(udp, (struct sockaddr *)&a, sizeof(a)) < 0)
+		return -1;
+	client = connected(SOCK_STREAM, "127.0.0.1", argv[0], PATIENCE);
+	server = client < 0 ? -1 : accept(tcp, NULL, NULL);
+	if (server < 0 || send(client, &c, 1, MSG_NOSIGNAL) < 0 || recv(server, &c, 1, 0) != 1)
+		return -1;
+	client = connected(SOCK_DGRAM, "127.0.0.1", argv[0], PATIENCE);
+	return client < 0 || send(client, &c, 1, 0) < 0 || recv(udp, &c, 1, 0) != 1 ? -1 : 0;
+}
+
+/* Opens a connection and stays behind, reading: what ends the wait is written into a file. */
+static int hold(int type, char **argv)
+{
+	int fd = connected(type, argv[0], argv[1], HOLD_PATIENCE), out;
+	char c;
+
+	if (fd < 0 || echo(fd) < 0)
+		return -1;
+	if (fork() != 0)
+		return 0;
+	out = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	close(STDOUT_FILENO);
+	switch (recv(fd, &c, 1, 0)) {
+	case -1:
+		dprintf(out, "%s\n", word(-1));
+		break;
+	case 0:
+		dprintf(out, "closed\n");
+		break;
+	default:
+		dprintf(out, "ok\n");
+	}
+	_exit(0);
+}
+
+static int cmd_hold_tcp(char **argv)
+{
+	return hold(SOCK_STREAM, argv);
+}
+
+static int cmd_hold_udp(char **argv)
+{
+	return hold(SOCK_DGRAM, argv);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int operands;
+		int (*run)(char **argv);
+	} commands[] = {
+		{ "serve", 2, cmd_serve },	 { "sniff", 1, cmd_sniff },	  { "tcp", 2, cmd_tcp },
+		{ "udp", 2, cmd_udp },		 { "ping", 1, cmd_ping },	  { "raw", 1, cmd_raw },
+		{ "frame", 2, cmd_frame },	 { "own", 1, cmd_own },		  { "hold-tcp", 3, cmd_hold_tcp },
+		{ "hold-udp", 3, cmd_hold_udp },
+	};
+
+	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (!strcmp(argv[1], commands[i].name) && argc - 2 == commands[i].operands) {
+			puts(word(commands[i].run(argv + 2)));
+			return 0;
+		}
+	puts("usage");
+	return 2;
+}
