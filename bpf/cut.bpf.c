@@ -64,10 +64,11 @@ static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64
 	return np_flow_owner_is(&back, id);
 }
 
-static __always_inline void np_flow_remember(struct np_cut_flow *flow, __u64 id)
+static __always_inline void np_flow_remember(struct np_cut_state *state, struct np_cut_flow *flow, __u64 id)
 {
 	long r = bpf_map_update_elem(&np_cut_flows, flow, &id, BPF_ANY);
 
+	state->remembered++;
 	if (r)
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
@@ -78,26 +79,30 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 {
 	struct np_who who = np_who_is(sk);
 	struct np_facts f = {};
+	__u32 in_flight;
 
 	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
 		return false;
 	*flow = np_flow_of(&sk->__sk_common, protocol);
-	f.mode = who.box->mode;
+	f.mode = who.mode;
 	f.protocol = protocol;
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
 	f.host_port = np_host_port_listed(f.port, f.mode);
-	if (state->pass == NP_CUT_DESTROY)
-		return np_judge_cut(&f, connected && f.local && np_flow_is_own(flow, who.id));
+	if (state->pass == NP_CUT_LOCAL)
+		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, who.id));
 	if (!np_judge_cut(&f, false))
 		return false;
-	state->candidates++;
+	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
+		np_flow_remember(state, flow, who.id);
+		state->local++;
+		return false;
+	}
 	/* skb->truesize of everything handed down and not yet freed by a device; 1 is the socket itself. */
-	state->in_flight += (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
-	if (connected && f.local)
-		np_flow_remember(flow, who.id);
-	return false;
+	in_flight = (__u32)BPF_CORE_READ(sk, sk_wmem_alloc.refs.counter) - 1;
+	state->in_flight += in_flight;
+	return !in_flight || state->final;
 }
 
 static __always_inline void np_cut_done(struct np_cut_state *state, int r)
@@ -136,7 +141,7 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-static __always_inline void np_cut_remember_server(struct sock *sk)
+static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk)
 {
 	struct np_who who = np_who_is(sk);
 	struct np_cut_flow flow;
@@ -145,7 +150,7 @@ static __always_inline void np_cut_remember_server(struct sock *sk)
 		return;
 	flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_UDP);
 	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
-	np_flow_remember(&flow, who.id);
+	np_flow_remember(state, &flow, who.id);
 }
 
 SEC("iter/udp")
@@ -164,7 +169,7 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
 		if (state->pass == NP_CUT_LOOK)
-			np_cut_remember_server(sk);
+			np_cut_remember_server(state, sk);
 		return 0;
 	}
 	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))

@@ -53,6 +53,7 @@ struct np_facts {
 	bool opening;	     /* TCP: opens a connection (connect(), or SYN without ACK) */
 	bool bare;	     /* TCP: neither SYN nor payload: carries nothing */
 	bool options;	     /* IP options or extension headers */
+	bool many;	     /* multicast or broadcast */
 };
 
 /* -- addresses, written once on 16 bytes ------------------------------------ */
@@ -81,11 +82,12 @@ np_pure bool np_addr_is_loopback(const struct np_addr *a)
 	return a->d[0] == 0 && a->w[2] == 0 && a->w[3] == np_net32(1);
 }
 
-/* Multicast, and the limited broadcast address. Subnet broadcasts are known to the routing table only. */
+/* Multicast and broadcast, as far as the address tells. Subnet broadcasts are in np_host_addrs. */
 np_pure bool np_addr_is_many(const struct np_addr *a)
 {
 	if (np_addr_is_v4(a))
-		return (a->b[12] & 0xf0) == 0xe0 || a->w[3] == 0xffffffff;
+		return (a->b[12] & 0xf0) == 0xe0 || a->w[3] == 0xffffffff ||
+		       a->w[3] == np_net32(0x7fffffff); /* 127.255.255.255: every wildcard socket of the host */
 	return a->b[0] == 0xff;
 }
 
@@ -152,17 +154,14 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 {
 	bool ported = f->protocol == NP_IPPROTO_TCP || f->protocol == NP_IPPROTO_UDP;
 
+	if (f->options) /* they would hide the ports, and nobody needs them on the way to himself */
+		return NP_R_IP_OPTIONS;
 	if (f->mode == NP_FULL) {
 		/* Only the opening packet is judged: the others answer someone who may call us. */
-		if (!ported || (f->protocol == NP_IPPROTO_TCP && !f->opening) || np_addr_is_many(&f->addr))
+		if (!ported || (f->protocol == NP_IPPROTO_TCP && !f->opening))
 			return NP_R_OPEN_MODE;
-	} else {
-		if (!ported)
-			return NP_R_PROTOCOL;
-		if (f->options)
-			return NP_R_IP_OPTIONS;
-		if (np_addr_is_many(&f->addr))
-			return NP_R_MULTICAST;
+	} else if (!ported) {
+		return NP_R_PROTOCOL;
 	}
 	switch (f->peer) {
 	case NP_PEER_SELF:
@@ -194,6 +193,8 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 		return NP_R_UNREGISTERED;
 	if (np_addr_is_metadata(&f->addr))
 		return NP_R_METADATA;
+	if (f->many) /* in every mode: the kernel hands a copy to every listener of this host that wants it */
+		return NP_R_MULTICAST;
 	if (f->local)
 		return np_judge_local(f);
 	switch (f->mode) {

@@ -15,6 +15,7 @@
 #include "box.h"
 #include "cut.h"
 #include "event.h"
+#include "held.h"
 
 /* Sandboxes: cgroup id -> mode. Frozen: no user, root included, can write it; only np_raise and
  * np_retire do, and they cannot lower. A cgroup that is not in it is NONE. */
@@ -37,8 +38,9 @@ struct np_depths_map {
 };
 extern struct np_depths_map np_depths SEC(".maps");
 
-/* Addresses of the host's own devices; kept by the daemon from netlink. Only for the right errno at
- * connect(): the packet layer knows a local packet by its device. */
+/* Addresses of the host's own devices (NP_ADDR_OWN) and the broadcast addresses of its networks
+ * (NP_ADDR_BROADCAST), kept by the daemon from netlink. The own ones are only for the right errno at connect():
+ * the packet layer knows a local packet by its device. */
 struct np_host_addrs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -117,6 +119,30 @@ struct np_cut_map {
 	__type(value, struct np_cut_state);
 };
 extern struct np_cut_map np_cut SEC(".maps");
+
+/* The cgroup that np_held looks at. */
+struct np_held_query_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_held_query);
+};
+extern struct np_held_query_map np_held_query SEC(".maps");
+
+/* Room to write a path down, from its end to its beginning; twice as large as the longest one, so that the
+ * verifier need not be told where we are. */
+#define NP_PATH_ROOM 128
+struct np_paths {
+	char found[NP_PATH_ROOM * 2];
+	char asked[NP_PATH_ROOM * 2];
+};
+struct np_paths_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_paths);
+};
+extern struct np_paths_map np_paths SEC(".maps");
 
 /* Set between open and load. */
 extern const volatile __u64 np_slice_id;    /* cgroup id of netpawl's slice */

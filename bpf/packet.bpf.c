@@ -126,8 +126,11 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 		.opening = p->opening,
 		.bare = p->bare,
 		.options = p->options,
+		.many = np_addr_is_many(&p->dst),
 	};
 
+	if (p->protocol != NP_IPPROTO_TCP && np_host_addr_kind(&p->dst) == NP_ADDR_BROADCAST)
+		f.many = true;
 	return f;
 }
 
@@ -145,13 +148,13 @@ int np_egress(struct __sk_buff *skb)
 	enum np_reason reason;
 	long r = np_parse(skb, &p);
 
-	f = np_facts_out(&p, np_who_mode(&who));
+	f = np_facts_out(&p, who.mode);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
 		goto refuse;
 	}
-	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX || np_addr_is_loopback(&p.dst);
+	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (f.local && np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_flow flow = {
 			.near_addr = p.dst,
@@ -166,7 +169,7 @@ int np_egress(struct __sk_buff *skb)
 	}
 	reason = np_judge_out(&f);
 	if (NP_REASON_ALLOWS(reason))
-		return 1;
+		return np_allow();
 refuse:
 	np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason);
 	return 0;
@@ -176,13 +179,13 @@ SEC("cgroup_skb/ingress")
 int np_ingress(struct __sk_buff *skb)
 {
 	struct np_who who = np_who_sends(skb); /* on the way in the packet's socket is the receiver */
-	struct np_facts f = { .mode = np_who_mode(&who) };
+	struct np_facts f = { .mode = who.mode };
 	struct np_packet p = {};
 	enum np_reason reason;
 	long r;
 
 	if (f.mode == NP_FULL)
-		return 1;
+		return np_allow();
 	r = np_parse(skb, &p);
 	f.protocol = p.protocol;
 	f.addr = p.src;
@@ -207,14 +210,16 @@ int np_ingress(struct __sk_buff *skb)
 	}
 	reason = np_judge_in(&f);
 	if (NP_REASON_ALLOWS(reason))
-		return 1;
+		return np_allow();
 refuse:
 	np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason);
 	return 0;
 }
 
 /* The last gate, on every device: what did not come through the IP stack (AF_PACKET), or came through a hole
- * in a hook above. Packets of sockets that belong to no sandbox, and forwarded ones, are none of our business. */
+ * in a hook above. Packets of sockets that belong to no sandbox, and forwarded ones, are none of our business.
+ * A packet socket with PACKET_QDISC_BYPASS, and AF_XDP, go past every tc hook: making such a socket takes
+ * CAP_NET_RAW, which the launcher takes away. */
 SEC("tc")
 int np_device(struct __sk_buff *skb)
 {
@@ -227,7 +232,7 @@ int np_device(struct __sk_buff *skb)
 	if (!who.inside)
 		return NP_TC_NEXT;
 	r = np_parse(skb, &p);
-	f = np_facts_out(&p, np_who_mode(&who));
+	f = np_facts_out(&p, who.mode);
 	if (skb->ifindex == NP_LOOPBACK_IFINDEX) {
 		struct bpf_sock *sk = skb->sk;
 

@@ -16,25 +16,23 @@ static __always_inline void np_error_count(enum np_place place, long error)
 		bpf_map_update_elem(&np_errors, &key, &one, BPF_NOEXIST);
 }
 
-/* A token bucket in thousandths of an event. Two CPUs may race for the last token: one event more or less
- * does not matter, the counts beside it do and are atomic. */
+/* A token bucket in thousandths of an event. CPUs race for it without a lock; whoever loses is only counted:
+ * there may be too few events for a moment, never too many. */
 static __always_inline bool np_meter_take(struct np_meter *m)
 {
-	__u64 now = bpf_ktime_get_ns(), elapsed_us = (now - m->last_ns) / 1000;
-	__u64 tokens = m->tokens;
+	const __u64 full = NP_EVENT_BURST * 1000ull;
+	__u64 now = bpf_ktime_get_ns(), last = m->last_ns, tokens = m->tokens, add = 0, next;
+	bool take;
 
-	if (elapsed_us > 0) {
-		tokens += elapsed_us * NP_EVENT_RATE / 1000;
-		if (elapsed_us > 1000000000ull || tokens > NP_EVENT_BURST * 1000ull)
-			tokens = NP_EVENT_BURST * 1000ull;
-		m->last_ns = now;
-	}
-	if (tokens < 1000) {
-		m->tokens = tokens;
-		return false;
-	}
-	m->tokens = tokens - 1000;
-	return true;
+	if (now > last) /* another CPU may have been here with a later time */
+		add = (now - last) / 1000 * NP_EVENT_RATE / 1000;
+	if (add && __sync_val_compare_and_swap(&m->last_ns, last, now) != last)
+		add = 0; /* somebody else fills up for this time */
+	next = add < full && tokens + add < full ? tokens + add : full;
+	take = next >= 1000;
+	if (take)
+		next -= 1000;
+	return __sync_val_compare_and_swap(&m->tokens, tokens, next) == tokens && take;
 }
 
 /* Who is refused, where, why. Everything but the far end, which the caller fills in. */
@@ -50,17 +48,22 @@ struct np_refusal {
 /* Counts a refusal. Returns an event to fill and submit, or NULL when this one is only counted. */
 static __always_inline struct np_event *np_refusal_open(const struct np_refusal *r)
 {
-	struct np_meter *meter = r->box ? &r->box->meter : NULL;
+	struct np_box *box = r->box;
+	struct np_meter *meter;
 	__u32 zero = 0, reason = r->reason;
 	__u64 *count = bpf_map_lookup_elem(&np_counts, &reason);
 	struct np_event *e;
 
 	if (count)
 		(*count)++;
-	if (!meter)
+	if (box) {
+		barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
+		meter = &box->meter;
+	} else {
 		meter = bpf_map_lookup_elem(&np_strays, &zero);
-	if (!meter)
-		return NULL;
+		if (!meter)
+			return NULL;
+	}
 	__sync_fetch_and_add(&meter->refused, 1);
 	if (!np_meter_take(meter)) {
 		__sync_fetch_and_add(&meter->suppressed, 1);
@@ -76,8 +79,10 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 	e->version = NP_ABI_VERSION;
 	e->hook = r->hook;
 	e->reason = r->reason;
-	e->mode = r->box ? r->box->mode : 0;
-	e->generation = r->box ? r->box->generation : 0;
+	if (box) {
+		e->mode = box->mode;
+		e->generation = box->generation;
+	}
 	e->family = r->family;
 	e->protocol = r->protocol;
 	e->time_ns = bpf_ktime_get_ns();

@@ -7,6 +7,12 @@
 
 #include "who.bpf.h"
 
+#define NP_SOL_SOCKET		    1
+#define NP_SO_MAX_PACING_RATE	    47
+#define NP_SO_ATTACH_REUSEPORT_CBPF 51
+#define NP_SO_ATTACH_REUSEPORT_EBPF 52
+#define NP_SO_TXTIME		    61
+
 static __always_inline int np_refuse(int error)
 {
 	if (bpf_set_retval(-error))
@@ -42,11 +48,11 @@ int np_create(struct bpf_sock *ctx)
 	__u32 type = *(volatile __u32 *)&ctx->type;
 	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
 	struct np_who who = np_who_is(ctx);
-	enum np_reason reason = np_judge_create(np_who_mode(&who), type, protocol);
+	enum np_reason reason = np_judge_create(who.mode, type, protocol);
 	struct np_facts f = { .protocol = protocol };
 
 	if (NP_REASON_ALLOWS(reason))
-		return 1;
+		return np_allow();
 	np_report_sock(&who, &f, NP_HOOK_CREATE, reason, ctx->family);
 	/* What a kernel without the protocol answers: programs that probe for MPTCP or SCTP then fall back. */
 	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
@@ -57,15 +63,17 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 {
 	struct np_who who = np_who_is(ctx->sk);
 	struct np_facts f = {
-		.mode = np_who_mode(&who),
+		.mode = who.mode,
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
 		.opening = true,
 	};
+	__u8 kind = np_host_addr_kind(&addr);
 	enum np_reason reason;
 
-	f.local = np_addr_is_loopback(&addr) || np_addr_is_any(&addr) || bpf_map_lookup_elem(&np_host_addrs, &addr);
+	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
+	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
 	if (f.local && f.mode) {
 		struct np_flow flow = {
 			.near_addr = addr,
@@ -82,7 +90,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	}
 	reason = np_judge_out(&f);
 	if (NP_REASON_ALLOWS(reason))
-		return 1;
+		return np_allow();
 	np_report_sock(&who, &f, hook, reason, ctx->family);
 	return np_refuse(ECONNREFUSED);
 }
@@ -134,9 +142,9 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
 		holder = np_peer_find(ctx, &flow, who.id);
-	reason = np_judge_bind(np_who_mode(&who), holder);
+	reason = np_judge_bind(who.mode, holder);
 	if (NP_REASON_ALLOWS(reason))
-		return 1;
+		return np_allow();
 	np_report_sock(&who, &f, NP_HOOK_BIND, reason, ctx->family);
 	return np_refuse(EADDRINUSE);
 }
@@ -151,4 +159,29 @@ SEC("cgroup/bind6")
 int np_bind6(struct bpf_sock_addr *ctx)
 {
 	return np_bind(ctx, np_user_addr6(ctx));
+}
+
+/* Options that would get around the packet layer: a program of the sandbox's own that picks the receiver where
+ * the gate's look-up picks another, and sending times that keep packets in a queue below it. */
+SEC("cgroup/setsockopt")
+int np_setsockopt(struct bpf_sockopt *ctx)
+{
+	struct np_facts f = {};
+	struct np_who who;
+
+	ctx->optlen = -1; /* whatever the value is, the kernel reads it from the caller as if we were not here */
+	if (ctx->level != NP_SOL_SOCKET)
+		return np_allow();
+	switch (ctx->optname) {
+	case NP_SO_ATTACH_REUSEPORT_CBPF:
+	case NP_SO_ATTACH_REUSEPORT_EBPF:
+	case NP_SO_MAX_PACING_RATE:
+	case NP_SO_TXTIME:
+		break;
+	default:
+		return np_allow();
+	}
+	who = np_who_is(ctx->sk);
+	np_report_sock(&who, &f, NP_HOOK_OPTION, NP_R_SOCKET_OPTION, 0);
+	return np_refuse(EPERM);
 }

@@ -4,12 +4,17 @@
  * container engine, a message bus or our own control socket would otherwise do
  * the sandbox's bidding with the host's network.
  *
- * The hook sees the name, before the kernel looks it up, so the question is:
- * did this sandbox bind a socket to exactly this name? The answer is in the
- * kernel's own table of unix sockets. A path is compared as it was written; a
- * symbolic link that leads from an own name to a foreign socket is the launcher's
- * business (it hides the host's sockets) and, where BPF LSM programs load,
- * lsm.bpf.c's, which sees the peer itself.
+ * The hook sees the name before the kernel looks it up, so the question is: did this sandbox bind a socket to
+ * exactly this name, and is it still there? The answer is in the kernel's own table of unix sockets.
+ *
+ * - An abstract name is unique together with the socket's type, so both are compared.
+ * - The file that our socket is bound to must still be in its directory, and the directories above it, up to
+ *   the mount, must still have the names that the path says: otherwise a symbolic link put in the place of a
+ *   file or directory of ours would lead to somebody else's socket.
+ * - A relative path is a bare name in the caller's working directory, or it is refused.
+ *
+ * What remains is a race: a rename between this look and the kernel's. The launcher hides the places where
+ * hosts keep their sockets.
  */
 #include <asm/errno.h>
 
@@ -34,16 +39,9 @@ struct np_unix_search {
 	struct np_unix_name name;
 	struct hlist_head *buckets;
 	__u64 self;
+	__u16 type;
 	bool found;
 };
-
-/* The sandbox that a socket belongs to, 0 for none. Not inlined: the verifier walks it once, not per socket. */
-__noinline __u64 np_unix_owner(__u64 sk)
-{
-	struct np_who who = np_who_is((void *)sk);
-
-	return who.box ? who.id : 0;
-}
 
 static __always_inline bool np_unix_is_named(struct sock *sk, const struct np_unix_name *name)
 {
@@ -68,6 +66,74 @@ static __always_inline bool np_unix_is_named(struct sock *sk, const struct np_un
 	return !differ;
 }
 
+/* Writes down the path of a bound socket's file, from the file up to the root of its mount or, for a relative
+ * name, up to the working directory, which must be the next one. Returns where in `found` it begins, or 0 when it
+ * is too long, too deep, elsewhere or not there any more. */
+static __always_inline __u32 np_unix_path_write(struct np_paths *paths, __u64 sk, bool relative)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+	struct dentry *root = BPF_CORE_READ((struct unix_sock *)sk, path.mnt, mnt_root);
+	struct dentry *dentry = BPF_CORE_READ((struct unix_sock *)sk, path.dentry);
+	__u32 at = NP_PATH_ROOM;
+
+	if (!dentry || !BPF_CORE_READ(dentry, d_hash.pprev))
+		return 0; /* not a path name, or unlinked since */
+	for (int depth = 0; depth < 16; depth++) {
+		__u32 len = BPF_CORE_READ(dentry, d_name.len);
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+
+		if (dentry == root || dentry == parent)
+			return at;
+		if (len + 1 >= at)
+			return 0;
+		at -= len;
+		if (bpf_probe_read_kernel(paths->found + (at & (NP_PATH_ROOM - 1)), len & (NP_PATH_ROOM - 1),
+					  BPF_CORE_READ(dentry, d_name.name)))
+			return 0;
+		if (relative)
+			return parent == BPF_CORE_READ(task, fs, pwd.dentry) ? at : 0;
+		at -= 1;
+		paths->found[at & (NP_PATH_ROOM - 1)] = '/';
+		dentry = parent;
+	}
+	return 0;
+}
+
+/* Not inlined: the verifier walks it once, not per socket. */
+__noinline int np_unix_path_holds(__u64 sk, const struct np_unix_name *name)
+{
+	__u32 zero = 0, begin, len;
+	bool relative;
+	struct np_paths *paths = bpf_map_lookup_elem(&np_paths, &zero);
+
+	if (!paths || !name)
+		return 0;
+	relative = name->path[0] != '/';
+	begin = np_unix_path_write(paths, sk, relative);
+	len = name->len - 1; /* without the NUL */
+	if (!begin || begin == NP_PATH_ROOM || len > NP_UNIX_PATH_MAX || NP_PATH_ROOM - begin > len)
+		return 0;
+	if (relative && NP_PATH_ROOM - begin != len)
+		return 0;
+	if (bpf_probe_read_kernel(paths->asked + ((NP_PATH_ROOM - len) & (NP_PATH_ROOM - 1)), len, name->path))
+		return 0;
+	for (__u32 i = 0; i < NP_PATH_ROOM; i++)
+		if (i >= begin && paths->found[i] != paths->asked[i])
+			return 0;
+	return 1;
+}
+
+static __always_inline bool np_unix_is_ours(__u64 sk, const struct np_unix_search *s)
+{
+	struct np_place_of place = {};
+
+	if (np_sandbox_of(sk, &place) != s->self)
+		return false;
+	if (!s->name.path[0])
+		return BPF_CORE_READ((struct sock *)sk, sk_type) == s->type;
+	return np_unix_path_holds(sk, &s->name);
+}
+
 static long np_unix_bucket(__u32 index, void *data)
 {
 	struct np_unix_search *s = data;
@@ -80,7 +146,7 @@ static long np_unix_bucket(__u32 index, void *data)
 	for (int i = 0; i < NP_UNIX_CHAIN_MAX && node; i++) {
 		struct sock *sk = (void *)node - bpf_core_field_offset(struct sock, __sk_common.skc_node);
 
-		if (np_unix_is_named(sk, &s->name) && np_unix_owner((__u64)sk) == s->self) {
+		if (np_unix_is_named(sk, &s->name) && np_unix_is_ours((__u64)sk, s)) {
 			s->found = true;
 			return 1;
 		}
@@ -143,6 +209,7 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 		np_error_count(NP_AT_UNIX_READ, r);
 		goto refuse;
 	}
+	s.type = BPF_CORE_READ(sk, sk_type);
 	s.buckets = BPF_CORE_READ(sk, __sk_common.skc_net.net, unx.table.buckets);
 	if (who.box && s.buckets)
 		bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, &s, 0);

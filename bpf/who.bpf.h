@@ -16,9 +16,18 @@
 
 struct np_who {
 	struct np_box *box; /* NULL: not registered */
-	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when box is NULL */
+	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
+	enum np_mode mode;  /* 0: not registered */
 	bool inside;	    /* a sandbox, or below the slice */
 };
+
+/* who.bpf.c. The cgroup id of the sandbox that a socket belongs to, or 0; *own_id is that of its own cgroup, and
+ * *inside tells whether that lies below the slice. A function of its own, so that the verifier walks it once. */
+struct np_place_of {
+	__u64 own_id;
+	__u64 below_slice;
+};
+__u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
 
 static __always_inline __u64 np_depths_in_use(void)
 {
@@ -28,57 +37,57 @@ static __always_inline __u64 np_depths_in_use(void)
 	return mask ? *mask : 0;
 }
 
-static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
+/* Sandboxes do not nest, the daemon sees to that. Should they all the same, the strictest one counts. */
+static __always_inline __u64 np_stricter(__u64 id, __u64 other, __u32 *mode)
 {
-	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
-	struct cgroup *ancestor = NULL;
+	struct np_box *box = bpf_map_lookup_elem(&np_boxes, &other);
 
-	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
-	return BPF_CORE_READ(ancestor, kn, id);
+	if (!box || box->mode < *mode)
+		return id;
+	*mode = box->mode;
+	return other;
+}
+
+static __always_inline void np_who_set(struct np_who *who, __u64 id)
+{
+	who->id = id;
+	who->inside = true;
+	who->box = bpf_map_lookup_elem(&np_boxes, &id);
+	if (who->box)
+		who->mode = who->box->mode;
 }
 
 /* A context's socket pointer is the kernel's struct sock, but the verifier forbids arithmetic on it, which
  * CO-RE needs. Adding it to a number gives a number: an address to be read with bpf_probe_read_kernel() only. */
-static __always_inline const struct sock *np_sock_address(const void *sk)
+static __always_inline __u64 np_sock_address(const void *sk)
 {
 	__u64 address = 0;
 
 	__sync_fetch_and_add(&address, (__u64)sk);
-	return (const struct sock *)address;
+	return address;
 }
 
 static __always_inline struct np_who np_who_is(const void *sk)
 {
-	struct cgroup *cg = BPF_CORE_READ(np_sock_address(sk), sk_cgrp_data.cgroup);
-	__u64 mask = np_depths_in_use(), id;
+	struct np_place_of place = {};
+	__u64 id = np_sandbox_of(np_sock_address(sk), &place);
 	struct np_who who = {};
-	int level;
 
-	if (!cg)
-		return who; /* a kernel socket */
-	level = BPF_CORE_READ(cg, level);
-	for (int d = 1; d < NP_DEPTH_MAX && d <= level; d++) {
-		if (!(mask >> d & 1))
-			continue;
-		id = np_ancestor_id(cg, d);
-		who.box = bpf_map_lookup_elem(&np_boxes, &id);
-		if (who.box) {
-			who.id = id;
-			who.inside = true;
-			return who;
-		}
+	if (id) {
+		np_who_set(&who, id);
+	} else {
+		who.id = place.own_id;
+		who.inside = place.below_slice;
 	}
-	who.id = BPF_CORE_READ(cg, kn, id);
-	if (np_slice_depth && (__u32)level >= np_slice_depth && np_slice_depth < NP_DEPTH_MAX)
-		who.inside = np_ancestor_id(cg, np_slice_depth) == np_slice_id;
 	return who;
 }
 
 /* The same for a packet, by helpers that also see through request sockets. */
 static __always_inline struct np_who np_who_sends(struct __sk_buff *skb)
 {
-	__u64 mask = np_depths_in_use(), id;
+	__u64 mask = np_depths_in_use(), id, found = 0;
 	struct np_who who = {};
+	__u32 mode = 0;
 
 	for (int d = 1; d < NP_DEPTH_MAX; d++) {
 		if (!(mask >> d & 1))
@@ -86,23 +95,25 @@ static __always_inline struct np_who np_who_sends(struct __sk_buff *skb)
 		id = bpf_skb_ancestor_cgroup_id(skb, d);
 		if (!id)
 			break;
-		who.box = bpf_map_lookup_elem(&np_boxes, &id);
-		if (who.box) {
-			who.id = id;
-			who.inside = true;
-			return who;
-		}
+		found = np_stricter(found, id, &mode);
 	}
-	if (np_slice_depth && bpf_skb_ancestor_cgroup_id(skb, np_slice_depth) == np_slice_id) {
+	if (found) {
+		np_who_set(&who, found);
+	} else if (np_slice_depth && bpf_skb_ancestor_cgroup_id(skb, np_slice_depth) == np_slice_id) {
 		who.inside = true;
 		who.id = bpf_skb_cgroup_id(skb);
 	}
 	return who;
 }
 
-static __always_inline enum np_mode np_who_mode(const struct np_who *who)
+/* A cgroup program's "yes". Opaque to the compiler, which would otherwise return a register that it knows to be 1 (a
+ * mode, say): verifiers before 6.8 lose the value of a 32-bit register over the stack and then refuse the program. */
+static __always_inline int np_allow(void)
 {
-	return who->box ? who->box->mode : 0;
+	int yes = 1;
+
+	barrier_var(yes);
+	return yes;
 }
 
 /* A tuple as the receiving side sees it: near is where the packet goes, far where it comes from. */
@@ -144,6 +155,14 @@ static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_flow
 	if (!who.inside)
 		return NP_PEER_HOST;
 	return who.box && who.id == self ? NP_PEER_SELF : NP_PEER_OTHER;
+}
+
+/* NP_ADDR_*, or 0 for an address that is not the host's. */
+static __always_inline __u8 np_host_addr_kind(const struct np_addr *addr)
+{
+	__u8 *kind = bpf_map_lookup_elem(&np_host_addrs, addr);
+
+	return kind ? *kind : 0;
 }
 
 static __always_inline bool np_host_port_listed(__u16 port, enum np_mode mode)

@@ -79,6 +79,12 @@ struct np_error_key {
 };
 _Static_assert(sizeof(struct np_error_key) == 8, "np_error_key layout");
 
+/* Values of np_host_addrs. */
+enum {
+	NP_ADDR_OWN = 1,
+	NP_ADDR_BROADCAST = 2,
+};
+
 /* 16-byte addresses everywhere; an IPv4 address is ::ffff:a.b.c.d. Network order. */
 struct np_addr {
 	union {

@@ -7,17 +7,19 @@
 
 /* The passes over the socket tables, in this order. */
 enum np_cut_pass {
-	NP_CUT_LOOK = 1, /* remember flows that stay on this host; count bytes below TCP */
-	NP_CUT_DESTROY,	 /* destroy what np_judge_cut() says */
+	NP_CUT_LOOK = 1, /* destroy what leads off this host, remember what stays on it */
+	NP_CUT_LOCAL,	 /* destroy what stays on this host and leads to somebody else */
 };
 
 /* The one entry of np_cut. */
 struct np_cut_state {
 	enum np_cut_pass pass;
-	__u32 destroyed;
+	__u32 final;	  /* in: do not wait for bytes in flight any longer */
+	__u32 destroyed;  /* the rest is counted by the pass */
 	__u32 failed;	  /* sockets that would not go; the packet layer holds them */
-	__u32 candidates; /* sockets of these sandboxes that np_judge_cut() may want gone */
-	__u64 in_flight;  /* bytes that TCP and UDP have handed to devices and that are still queued there */
+	__u32 local;	  /* connections on this host that need the second pass */
+	__u32 remembered; /* entries made in np_cut_flows */
+	__u64 in_flight;  /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
 
 /* A connection between two sockets of this host, seen from one of them. */

@@ -19,7 +19,8 @@
 	X(UNIX_SEND, 6, "unix_sendmsg")    \
 	X(EGRESS, 7, "egress")             \
 	X(INGRESS, 8, "ingress")           \
-	X(DEVICE, 9, "device")
+	X(DEVICE, 9, "device")                                                                     \
+	X(OPTION, 10, "setsockopt")
 
 enum np_hook {
 #define X(name, code, token) NP_HOOK_##name = code,

@@ -39,9 +39,10 @@
 	X(FOREIGN_UNIX, 41, "foreign_unix",                                                        \
 	  "the unix socket is not one that this sandbox opened")                                   \
 	X(MALFORMED, 42, "malformed", "the packet's headers could not be read")                    \
-	X(MULTICAST, 43, "multicast", "multicast and broadcast are refused in this mode")          \
+	X(MULTICAST, 43, "multicast", "multicast and broadcast would reach listeners of this host")          \
 	X(IP_OPTIONS, 44, "ip_options", "IP options and extension headers are refused in this mode") \
 	X(PORT_TAKEN, 45, "port_taken", "the port is in use by the host or by another sandbox")    \
+	X(SOCKET_OPTION, 47, "socket_option", "this socket option would get around the gate")      \
 	X(INTERNAL, 46, "internal", "the gate could not decide, so it refused")                    \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

@@ -86,6 +86,7 @@ struct sock {
 	struct sock_common __sk_common;
 	refcount_t sk_wmem_alloc;
 	__u8 sk_userlocks : 4;
+	__u16 sk_type;
 	__u16 sk_protocol;
 	struct sock_cgroup_data sk_cgrp_data;
 };
@@ -107,9 +108,40 @@ struct unix_address {
 	struct sockaddr_un name[0];
 };
 
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+
+struct qstr {
+	union {
+		struct {
+			__u32 hash;
+			__u32 len;
+		};
+	};
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
 struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
+	struct path path;
+	struct sock *peer;
 };
 
 struct sockaddr;
@@ -120,8 +152,10 @@ struct bpf_sock_addr_kern {
 	__u32 uaddrlen;
 };
 
+struct seq_file;
+
 struct bpf_iter_meta {
-	__u64 session_id;
+	struct seq_file *seq;
 };
 
 struct bpf_iter__tcp {
@@ -132,6 +166,33 @@ struct bpf_iter__tcp {
 struct bpf_iter__udp {
 	struct bpf_iter_meta *meta;
 	struct udp_sock *udp_sk;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* in the v2 hierarchy */
+};
+
+struct fs_struct {
+	struct path pwd;
+};
+
+struct task_struct {
+	int tgid;
+	struct fs_struct *fs;
+	struct css_set *cgroups;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct file;
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	__u32 fd;
+	struct file *file;
 };
 
 #pragma clang attribute pop

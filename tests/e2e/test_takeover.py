@@ -18,9 +18,12 @@ RANK = {"FULL": 1, "PROXIED": 2, "NONE": 3}
 @pytest.fixture(scope="module")
 def daemon(world):
     """Here the module's daemon is stopped, killed and started again; it is up at the end of every test."""
-    d = Daemon(world).start()
-    yield d
-    d.close()
+    d = Daemon(world)
+    try:
+        d.start()
+        yield d
+    finally:
+        d.close()
 
 
 @pytest.fixture(autouse=True)

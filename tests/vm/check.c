@@ -74,6 +74,15 @@ static int connected(int type, const char *ip, const char *port, int seconds)
 	return fd;
 }
 
+/* True in a child that stays behind; whoever waits for our output does not wait for it. */
+static bool stay_behind(void)
+{
+	if (fork() != 0)
+		return false;
+	close(STDOUT_FILENO);
+	return true;
+}
+
 /* -- the other side ----------------------------------------------------------- */
 
 static void serve_tcp(int listener)
@@ -113,9 +122,9 @@ static int cmd_serve(char **argv)
 	if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(tcp, 16) < 0 ||
 	    bind(udp, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return -1;
-	if (fork() == 0)
+	if (stay_behind())
 		serve_tcp(tcp);
-	if (fork() == 0)
+	if (stay_behind())
 		serve_udp(udp);
 	return 0;
 }
@@ -128,7 +137,7 @@ static int cmd_sniff(char **argv)
 
 	if (fd < 0)
 		return -1;
-	if (fork() != 0)
+	if (!stay_behind())
 		return 0; /* the socket is open: whatever is sent from now on is seen */
 	for (int i = 0; i < SNIFF_MAX; i++) {
 		char text[64] = "";
@@ -206,8 +215,10 @@ static int cmd_own(char **argv)
 {
 	struct sockaddr_in a = address("127.0.0.1", argv[0]);
 	int tcp = open_socket(SOCK_STREAM, 0, PATIENCE), udp = open_socket(SOCK_DGRAM, 0, PATIENCE), client, server;
+	int one = 1;
 	char c = 'x';
 
+	setsockopt(tcp, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)); /* the last one's TIME_WAIT */
 	if (bind(tcp, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(tcp, 1) < 0 ||
 	    bind(udp, (struct sockaddr *)&a, sizeof(a)) < 0)
 		return -1;
@@ -227,10 +238,9 @@ static int hold(int type, char **argv)
 
 	if (fd < 0 || echo(fd) < 0)
 		return -1;
-	if (fork() != 0)
+	if (!stay_behind())
 		return 0;
 	out = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	close(STDOUT_FILENO);
 	switch (recv(fd, &c, 1, 0)) {
 	case -1:
 		dprintf(out, "%s\n", word(-1));

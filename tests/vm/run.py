@@ -90,7 +90,7 @@ def copy_program(source, root, to):
 
 def make_initramfs(tree, release, root):
     shutil.rmtree(root, ignore_errors=True)
-    for folder in ("bin", "sbin", "dev", "proc", "sys", "run", "tmp", "etc", "var/lib", "vm"):
+    for folder in ("bin", "sbin", "dev", "proc", "sys", "run", "tmp", "etc", "var/lib", "vm", "usr/bin", "usr/sbin"):
         (root / folder).mkdir(parents=True)
     (root / "etc" / "passwd").write_text("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
     copy_program("/bin/busybox", root, "/bin/busybox")
@@ -152,8 +152,8 @@ def run(series):
         print(summary[0])
     good = bool(summary) and [int(n) for n in summary.groups()] == [passed, 0] and passed > 0 and not failed
     if not good:
-        print(f"# {series} failed; the console:")
-        print((CACHE / f"console-{series}.log").read_text())
+        log = CACHE / f"console-{series}.log"
+        print(f"# {series} failed. The end of {log}:", *log.read_text().splitlines()[-60:], sep="\n")
     return good
 
 

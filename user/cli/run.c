@@ -24,6 +24,7 @@ struct run {
 	bool session_ours;		       /* made by us and so for us to end */
 	char *sandbox, *cgroup;
 	struct identity identity;
+	char *hidden[4]; /* the daemon's directories, ends with NULL; owned */
 };
 
 static void help(FILE *to)
@@ -78,8 +79,22 @@ static void session_name_make(struct run *run)
 	run->session = run->own_session;
 }
 
+/* What root in a sandbox must not reach: the record, the pins and the control socket. */
+static void hidden_note(struct run *run, const json_t *health)
+{
+	static const char *const members[] = { "run_dir", "state_dir", "pin_dir" };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+		const char *path = member_text(health, members[i]);
+
+		if (path)
+			run->hidden[n++] = strdup(path);
+	}
+}
+
 /* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-static int netns_check(const struct run *run)
+static int netns_check(struct run *run)
 {
 	_api_answer_ struct api_answer health;
 	const char *theirs;
@@ -103,6 +118,7 @@ static int netns_check(const struct run *run)
 			      "start netpawl with nsenter --net, or in the daemon's namespace");
 		return CLI_REFUSED;
 	}
+	hidden_note(run, health.json);
 	return CLI_OK;
 }
 
@@ -213,6 +229,7 @@ static int run_sandboxed(struct run *run)
 			plan.cgroup = run->cgroup;
 			plan.envp = environ;
 			plan.mask = &mask;
+			plan.hidden = (const char *const *)run->hidden;
 			plan.identity = run->user ? &run->identity : NULL;
 			launch_run(&plan, &result);
 			if (!result.started)

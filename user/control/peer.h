@@ -9,6 +9,7 @@
 #include "control/server.h"
 
 struct peer {
+	int fd;	   /* the connection; borrowed */
 	pid_t pid; /* of the process that called connect() */
 	uid_t uid;
 	char who[48]; /* "uid U pid P", for events */

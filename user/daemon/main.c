@@ -139,6 +139,8 @@ static void describe(void *data, struct buf *out)
 	event_log_stats(d->events, &stats);
 	if (stat("/proc/self/ns/net", &netns) == 0)
 		buf_printf(out, "\"netns\":\"%llu\",", (unsigned long long)netns.st_ino);
+	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"pin_dir\":\"%s\",", d->options.run_dir,
+		   d->options.state_dir, d->options.pin_dir);
 	buf_printf(out, "\"policy\":\"%s\",\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
 		   d->options.policy ? "file" : "default", (unsigned long long)stats.written,
 		   (unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
@@ -371,7 +373,7 @@ static int uninstall(struct daemon *d)
 
 	if (r < 0)
 		return r;
-	r = kernel_uninstall(d->options.pin_dir, d->options.cgroup, problem);
+	r = kernel_uninstall(d->options.pin_dir, d->options.cgroup, d->options.force, problem);
 	if (r < 0)
 		log_error("%s", problem[0] ? problem : strerror(-r));
 	else

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+
 static const char help[] =
 	"Usage: netpawld [OPTION]...\n"
 	"Hold the network of sandboxes in the kernel: raise it, never lower it.\n"
@@ -17,6 +19,8 @@ static const char help[] =
 	"  --cgroup NAME     netpawl's slice below the cgroup v2 mount (default: netpawl.slice)\n"
 	"  --uninstall       end the sandboxes of the slice, take the gate away and exit;\n"
 	"                    the record of sessions stays\n"
+	"  --force           with --uninstall: also while processes run in adopted cgroups,\n"
+	"                    which get their network back\n"
 	"  --probe           print what this kernel can do, as JSON, and exit\n"
 	"  --verbose         say more\n"
 	"  --help, --version\n"
@@ -36,9 +40,32 @@ static bool cgroup_name_ok(const char *name)
 	       name[strlen(name) - 1] != '/';
 }
 
+/* Absolute, for the daemon may be asked where they are; and fit to be written between quotes. */
+static bool directory_ok(const char *path)
+{
+	if (*path != '/' || strlen(path) >= 3500)
+		return false;
+	for (; *path; path++)
+		if ((unsigned char)*path < ' ' || *path == '"' || *path == '\\' || *path == 0x7f)
+			return false;
+	return true;
+}
+
+static bool directories_ok(const struct options *o)
+{
+	const char *const paths[] = { o->run_dir, o->state_dir, o->pin_dir };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (!directory_ok(paths[i])) {
+			fprintf(stderr, "netpawld: not an absolute path of plain characters: %s\n", paths[i]);
+			return false;
+		}
+	return true;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
-	enum { POLICY = 256, RUN_DIR, STATE_DIR, PIN_DIR, CGROUP, UNINSTALL, PROBE, VERBOSE, HELP, VERSION };
+	enum { POLICY = 256, RUN_DIR, STATE_DIR, PIN_DIR, CGROUP, UNINSTALL, FORCE, PROBE, VERBOSE, HELP, VERSION };
 	static const struct option table[] = {
 		{ "policy", required_argument, NULL, POLICY },
 		{ "run-dir", required_argument, NULL, RUN_DIR },
@@ -46,7 +73,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "pin-dir", required_argument, NULL, PIN_DIR },
 		{ "cgroup", required_argument, NULL, CGROUP },
 		{ "uninstall", no_argument, NULL, UNINSTALL },
-		{ "probe", no_argument, NULL, PROBE },
+		{ "force", no_argument, NULL, FORCE }, { "probe", no_argument, NULL, PROBE },
 		{ "verbose", no_argument, NULL, VERBOSE },
 		{ "help", no_argument, NULL, HELP },
 		{ "version", no_argument, NULL, VERSION },
@@ -79,6 +106,9 @@ int options_parse(int argc, char **argv, struct options *ret)
 		case UNINSTALL:
 			o.action = ACTION_UNINSTALL;
 			break;
+		case FORCE:
+			o.force = true;
+			break;
 		case PROBE:
 			o.action = ACTION_PROBE;
 			break;
@@ -104,6 +134,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 		fprintf(stderr, "netpawld: --cgroup: not a name below the cgroup mount: %s\n", o.cgroup);
 		return 3;
 	}
+	if (!directories_ok(&o))
+		return 3;
 	*ret = o;
 	return 0;
 }

@@ -14,6 +14,7 @@ struct options {
 	const char *state_dir;
 	const char *pin_dir;
 	const char *cgroup;
+	bool force;
 	bool verbose;
 };
 

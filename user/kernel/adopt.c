@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Adopting a cgroup that somebody else made. Its processes may hold sockets that
- * were opened elsewhere: those carry another cgroup, so no hook of ours sees them.
- * TCP and UDP ones are destroyed; others cannot be, and then we say no.
+ * Looking at a cgroup that somebody else made, before it is adopted. Its processes may hold sockets that were
+ * made elsewhere: those carry another cgroup for ever, so no hook of ours would see them, and destroying what
+ * they are connected to would not keep them from connecting anew. So we say no, and name one.
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "kernel/diag.h"
+#include "held.h"
 #include "kernel/internal.h"
-
-#define PROC_NET_MAX (64u << 20) /* bytes of one /proc/net table */
 
 static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -30,146 +28,169 @@ static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt
 	return -EINVAL;
 }
 
-/* Numbers collected while walking: socket inodes, or cgroup ids. */
-struct numbers {
-	uint64_t *of;
-	size_t n, room;
-};
+/* -- sockets ------------------------------------------------------------------------ */
 
-static int numbers_add(struct numbers *set, uint64_t number)
+/* Why a socket cannot be governed; NULL when it can. */
+static const char *held_objection(const struct np_held *held)
 {
-	if (set->n == set->room) {
-		size_t room = set->room ? set->room * 2 : 256;
-		uint64_t *of = reallocarray(set->of, room, sizeof(*of));
-
-		if (!of)
-			return -ENOMEM;
-		set->of = of;
-		set->room = room;
+	switch (held->family) {
+	case AF_INET:
+	case AF_INET6:
+		if (!held->inside)
+			return "an IP socket that was made outside the cgroup";
+		if ((held->type == SOCK_STREAM && held->protocol == IPPROTO_TCP) ||
+		    (held->type == SOCK_DGRAM && held->protocol == IPPROTO_UDP))
+			return NULL;
+		return "an IP socket that is neither TCP nor UDP";
+	case AF_UNIX:
+		/* Standard input and output are where whoever started it wanted them. */
+		return held->peer_outside && held->fd > 2 ? "a unix socket whose other end is outside the cgroup" : NULL;
+	case AF_NETLINK:
+		return NULL;
+	default:
+		return "a socket of a family that the gate does not see";
 	}
-	set->of[set->n++] = number;
-	return 0;
 }
 
-static bool numbers_have(const struct numbers *set, uint64_t number)
+/* 0, or -EINVAL with the first objection. */
+static int held_check(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *problem)
 {
-	for (size_t i = 0; i < set->n; i++)
-		if (set->of[i] == number)
-			return true;
-	return false;
+	struct np_held_query query = { .cgroup_id = cg->id, .depth = cg->depth };
+	const __u32 zero = 0;
+	struct bpf_link *link = NULL;
+	_close_ int fd = -1;
+	struct np_held held[64];
+	int r = 0;
+
+	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_held_query), &zero, &query, BPF_ANY) < 0)
+		return refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
+	link = bpf_program__attach_iter(kernel->skel->progs.np_held, NULL);
+	if (link)
+		fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		r = refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
+	while (r == 0) {
+		ssize_t n = read(fd, held, sizeof(held));
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			continue;
+		if (n == 0)
+			break;
+		if (n < 0 || n % (ssize_t)sizeof(*held))
+			r = refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
+		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*held); i++) {
+			const char *objection = held_objection(&held[i]);
+
+			if (objection)
+				r = refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s", cg->path,
+					   held[i].fd, held[i].pid, objection);
+		}
+	}
+	bpf_link__destroy(link);
+	return r;
 }
 
-static void numbers_free(struct numbers *set)
-{
-	free(set->of);
-}
-#define _numbers_ cleanup(numbers_free)
+/* -- processes ------------------------------------------------------------------------- */
 
-/* Socket inodes that a process holds. A process that is gone holds nothing. */
-static int collect_sockets(void *data, pid_t pid)
+/* 1 when a thread holds an io_uring, whose registered files no table shows; -errno when that cannot be told. */
+static int thread_has_ring(const char *task_path)
 {
-	char path[64];
-	_closedir_ DIR *dir = NULL;
+	_closedir_ DIR *dir = opendir(task_path);
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	dir = opendir(path);
-	for (struct dirent *e; dir && (e = readdir(dir));) {
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	for (struct dirent *e; (e = readdir(dir));) {
 		char target[64];
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
 
-		if (n <= 0)
+		if (n > 0) {
+			target[n] = '\0';
+			if (!strcmp(target, "anon_inode:[io_uring]"))
+				return 1;
+		}
+	}
+	return 0;
+}
+
+struct look {
+	ino_t netns; /* ours */
+	struct gate_problem *problem;
+	const char *path;
+};
+
+static int process_check(void *data, pid_t pid)
+{
+	const struct look *look = data;
+	char path[FS_PATH_SIZE];
+	_closedir_ DIR *threads = NULL;
+	struct stat netns;
+
+	fs_path(path, "/proc/%d/ns/net", (int)pid);
+	if (stat(path, &netns) < 0)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
+	if (netns.st_ino != look->netns)
+		return refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
+	fs_path(path, "/proc/%d/task", (int)pid);
+	threads = opendir(path);
+	if (!threads)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	for (struct dirent *e; (e = readdir(threads));) {
+		int r;
+
+		if (e->d_name[0] == '.' || fs_path(path, "/proc/%d/task/%s/fd", (int)pid, e->d_name) < 0)
 			continue;
-		target[n] = '\0';
-		if (!strncmp(target, "socket:[", 8) && numbers_add(data, strtoull(target + 8, NULL, 10)) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Adds the inodes of one /proc/net table. The inode's column differs from table to table. */
-static int collect_table(const char *path, unsigned column, struct numbers *set)
-{
-	_free_ char *text = NULL;
-	char *save = NULL;
-	int r = fs_read_at(AT_FDCWD, path, PROC_NET_MAX, &text);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	strtok_r(text, "\n", &save); /* the heading */
-	for (char *line; (line = strtok_r(NULL, "\n", &save));) {
-		char *rest = line, *word = NULL;
-
-		for (unsigned i = 0; i <= column; i++)
-			word = strsep(&rest, " "), word = word && !*word ? (i--, word) : word;
-		if (word && numbers_add(set, strtoull(word, NULL, 10)) < 0)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Inodes of the sockets that we can govern, or that cannot leave the host by themselves. */
-static int collect_known(struct numbers *set)
-{
-	static const struct {
-		const char *path;
-		unsigned column;
-	} tables[] = {
-		{ "/proc/net/tcp", 9 },	 { "/proc/net/tcp6", 9 }, { "/proc/net/udp", 9 },
-		{ "/proc/net/udp6", 9 }, { "/proc/net/unix", 6 }, { "/proc/net/netlink", 9 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-		int r = collect_table(tables[i].path, tables[i].column, set);
-
+		r = thread_has_ring(path);
+		if (r > 0)
+			return refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d holds an io_uring", look->path,
+				      (int)pid);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-static int find_foreign_netns(void *data, pid_t pid)
-{
-	const struct stat *ours = data;
-	char path[64];
-	struct stat theirs;
+/* -- sandboxes above and below ------------------------------------------------------------ */
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-	if (stat(path, &theirs) < 0)
-		return 0; /* gone */
-	return theirs.st_ino == ours->st_ino ? 0 : (int)pid;
+struct overlap {
+	struct kernel *kernel;
+	uint64_t self;
+};
+
+static int overlap_find(void *data, const char *path, uint64_t id)
+{
+	const struct overlap *overlap = data;
+	struct np_box box;
+
+	(void)path;
+	return id != overlap->self &&
+	       bpf_map_lookup_elem(bpf_map__fd(overlap->kernel->skel->maps.np_boxes), &id, &box) == 0;
 }
 
-static int check_sockets(const struct gate_cgroup *cg, struct gate_problem *problem)
+/* Asked of the kernel, not of the daemon's list: an entry lives as long as its cgroup. */
+static int overlap_check(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *problem)
 {
-	_numbers_ struct numbers held = { 0 }, known = { 0 };
-	int r = cgroup_each_process(cg, collect_sockets, &held);
+	struct overlap overlap = { kernel, cg->id };
+	struct gate_cgroup above = *cg;
+	int r = cgroup_each_below(cg, overlap_find, &overlap);
 
-	if (r == 0)
-		r = collect_known(&known);
 	if (r < 0)
-		return refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(-r));
-	for (size_t i = 0; i < held.n; i++)
-		/* An unbound TCP or UDP socket is in no table; it has no way out before a hook sees it. But so is
-		 * a raw or packet socket of another kind, and those tables exist: ask them. */
-		if (!numbers_have(&known, held.of[i])) {
-			static const char *const bad[] = { "/proc/net/raw", "/proc/net/raw6", "/proc/net/packet",
-							   "/proc/net/icmp", "/proc/net/icmp6" };
-			static const unsigned column[] = { 9, 9, 8, 9, 9 };
+		return refuse(problem, NP_R_FAILED, "%s: %s", cg->path, strerror(-r));
+	while (r == 0 && above.depth > 1) {
+		char path[FS_PATH_SIZE];
 
-			for (size_t t = 0; t < ARRAY_SIZE(bad); t++) {
-				_numbers_ struct numbers table = { 0 };
-
-				if (collect_table(bad[t], column[t], &table) < 0 || numbers_have(&table, held.of[i]))
-					return refuse(problem, NP_R_HELD_SOCKETS, "%s: socket %llu is listed in %s",
-						      cg->path, (unsigned long long)held.of[i], bad[t]);
-			}
-		}
-	return 0;
+		*strrchr(above.path, '/') = '\0';
+		memcpy(path, above.path, sizeof(path));
+		if (cgroup_look(kernel->mount, path, &above) < 0)
+			return refuse(problem, NP_R_FAILED, "%s: cannot look above it", cg->path);
+		r = overlap_find(&overlap, above.path, above.id);
+	}
+	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: another sandbox lies above or below it", cg->path) : 0;
 }
 
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
 {
 	size_t slice_len = strlen(kernel->slice.path);
+	struct look look = { .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
 	struct stat ours;
 	int r = cgroup_look(kernel->mount, path, &cg);
@@ -183,53 +204,22 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: inside netpawl's own slice", path);
 	if (!strncmp(kernel->slice.path, cg.path, strlen(cg.path)) && kernel->slice.path[strlen(cg.path)] == '/')
 		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: netpawl's own slice lies below it", path);
+	if (!kernel->features.unix_hooks)
+		return refuse(ret_problem, NP_R_UNSUPPORTED,
+			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's", path);
+	r = overlap_check(kernel, &cg, ret_problem);
+	if (r < 0)
+		return r;
 	if (stat("/proc/self/ns/net", &ours) < 0)
 		return -errno;
-	r = cgroup_each_process(&cg, find_foreign_netns, &ours);
+	look.netns = ours.st_ino;
+	r = cgroup_each_process(&cg, process_check, &look);
 	if (r < 0)
-		return refuse(ret_problem, NP_R_FAILED, "%s: cannot list its processes: %s", path, strerror(-r));
-	if (r > 0)
-		return refuse(ret_problem, NP_R_FOREIGN_NETNS, "%s: process %d", path, r);
-	r = check_sockets(&cg, ret_problem);
+		return ret_problem->reason ? r : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s", path,
+							strerror(-r));
+	r = held_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;
 	*ret = cg;
 	return 0;
-}
-
-struct foreign {
-	struct numbers held, ids;
-	unsigned cut;
-};
-
-static int collect_cgroup(void *data, const char *path, uint64_t id)
-{
-	(void)path;
-	return numbers_add(data, id);
-}
-
-static int destroy_foreign(void *data, const struct diag_socket *socket)
-{
-	struct foreign *foreign = data;
-
-	if (socket->inode && numbers_have(&foreign->held, socket->inode) &&
-	    !numbers_have(&foreign->ids, socket->cgroup_id))
-		foreign->cut += diag_destroy(socket) == 0;
-	return 0;
-}
-
-int adopt_cut_foreign(struct kernel *kernel, const struct gate_cgroup *cg, unsigned *ret_cut)
-{
-	struct foreign foreign = { 0 };
-	int r = cgroup_each_process(cg, collect_sockets, &foreign.held);
-
-	(void)kernel;
-	if (r == 0)
-		r = cgroup_each_below(cg, collect_cgroup, &foreign.ids);
-	if (r == 0 && foreign.held.n)
-		r = diag_each(destroy_foreign, &foreign);
-	*ret_cut = foreign.cut;
-	numbers_free(&foreign.held);
-	numbers_free(&foreign.ids);
-	return r;
 }

@@ -43,12 +43,12 @@ static int iterate(const struct bpf_link *link)
 	}
 }
 
-static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, struct np_cut_state *state)
+static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, uint32_t final, struct np_cut_state *state)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
 	const __u32 zero = 0;
 
-	*state = (struct np_cut_state){ .pass = pass };
+	*state = (struct np_cut_state){ .pass = pass, .final = final };
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
 	r = iterate(kernel->cut_tcp);
@@ -69,34 +69,54 @@ static void forget_flows(struct kernel *kernel)
 			return;
 }
 
-/* Looks until nothing of these sandboxes is queued below TCP any more. Since the raise nothing new gets there. */
-static int cut_look(struct kernel *kernel, struct np_cut_state *state)
+static uint64_t now_us(void)
 {
-	for (unsigned waited = 0;; waited += DRAIN_STEP_US) {
-		int r = cut_pass(kernel, NP_CUT_LOOK, state);
+	struct timespec ts;
 
-		if (r < 0 || !state->in_flight || waited >= NP_DRAIN_US)
-			return r;
-		nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
-	}
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
 }
 
+/*
+ * A socket whose bytes still lie in a device's queue is left until they are gone, for since the raise nothing
+ * new gets there: then the acknowledgement is true of them as well. All of it within NP_DRAIN_US; a sandbox
+ * that keeps bytes there on purpose is cut with them.
+ */
 static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
 {
+	uint64_t deadline = now_us() + NP_DRAIN_US;
 	struct np_cut_state state;
+	bool remembered = false;
 	int r = 0;
 
 	*ret_cut = 0;
-	for (int round = 0; round < ROUNDS_MAX; round++) {
-		r = cut_look(kernel, &state);
-		if (r < 0 || !state.candidates)
+	for (int round = 0; round < ROUNDS_MAX;) {
+		uint32_t destroyed, final = now_us() >= deadline || round == ROUNDS_MAX - 1;
+
+		r = cut_pass(kernel, NP_CUT_LOOK, final, &state);
+		if (r < 0)
 			break;
-		r = cut_pass(kernel, NP_CUT_DESTROY, &state);
-		if (r < 0 || !state.destroyed)
+		destroyed = state.destroyed;
+		remembered |= state.remembered > 0;
+		if (state.local) {
+			uint64_t in_flight = state.in_flight;
+
+			r = cut_pass(kernel, NP_CUT_LOCAL, final, &state);
+			if (r < 0)
+				break;
+			destroyed += state.destroyed;
+			state.in_flight = in_flight;
+		}
+		*ret_cut += destroyed;
+		if (state.in_flight && !final)
+			nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
+		else if (!destroyed || final)
 			break;
-		*ret_cut += state.destroyed;
+		else
+			round++;
 	}
-	forget_flows(kernel);
+	if (remembered)
+		forget_flows(kernel);
 	return r;
 }
 

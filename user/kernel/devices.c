@@ -120,13 +120,22 @@ static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
 	return false;
 }
 
+static const struct sockaddr *broadcast_of(const struct ifaddrs *a)
+{
+	return a->ifa_flags & IFF_BROADCAST && a->ifa_addr && a->ifa_addr->sa_family == AF_INET ? a->ifa_broadaddr :
+												      NULL;
+}
+
 static bool is_listed(const struct ifaddrs *list, const struct np_addr *addr)
 {
 	struct np_addr other;
 
-	for (; list; list = list->ifa_next)
+	for (; list; list = list->ifa_next) {
 		if (address_of(list->ifa_addr, &other) && !memcmp(&other, addr, sizeof(other)))
 			return true;
+		if (address_of(broadcast_of(list), &other) && !memcmp(&other, addr, sizeof(other)))
+			return true;
+	}
 	return false;
 }
 
@@ -135,14 +144,17 @@ static int addresses_update(struct kernel *kernel)
 	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs), r = 0;
 	struct ifaddrs *list = NULL;
 	struct np_addr key, next;
-	const __u8 one = 1;
+	const __u8 own = NP_ADDR_OWN, broadcast = NP_ADDR_BROADCAST;
 	bool more;
 
 	if (getifaddrs(&list) < 0)
 		return -errno;
-	for (struct ifaddrs *a = list; a; a = a->ifa_next)
-		if (address_of(a->ifa_addr, &key) && bpf_map_update_elem(fd, &key, &one, BPF_ANY) < 0)
+	for (struct ifaddrs *a = list; a; a = a->ifa_next) {
+		if (address_of(broadcast_of(a), &key) && bpf_map_update_elem(fd, &key, &broadcast, BPF_ANY) < 0)
+			r = -errno;
+		if (address_of(a->ifa_addr, &key) && bpf_map_update_elem(fd, &key, &own, BPF_ANY) < 0)
 			r = -errno; /* full: the packet layer still holds, only the errno is less kind */
+	}
 	more = bpf_map_get_next_key(fd, NULL, &key) == 0;
 	while (more) {
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;

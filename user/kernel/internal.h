@@ -52,6 +52,9 @@ struct kernel {
 	unsigned devices; /* that carry np_device */
 };
 
+/* kernel.c */
+void kernel_quiet(void); /* libbpf speaks only when NETPAWL_DEBUG is set */
+
 /* object.c */
 int object_load(struct kernel *kernel, char problem[static 512]);
 int object_pin(struct kernel *kernel);
@@ -81,7 +84,6 @@ int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *re
 
 /* adopt.c */
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
-int adopt_cut_foreign(struct kernel *kernel, const struct gate_cgroup *cg, unsigned *ret_cut);
 
 /* watch.c */
 int watch_start(struct kernel *kernel);

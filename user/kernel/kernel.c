@@ -19,6 +19,11 @@ static int print_libbpf(enum libbpf_print_level level, const char *fmt, va_list 
 	return vfprintf(stderr, fmt, ap);
 }
 
+void kernel_quiet(void)
+{
+	libbpf_set_print(print_libbpf);
+}
+
 static int on_ring(void *data, void *sample, size_t size)
 {
 	struct kernel *kernel = data;
@@ -125,7 +130,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 	problem[0] = '\0';
 	if (!kernel)
 		return -ENOMEM;
-	libbpf_set_print(print_libbpf);
+	kernel_quiet();
 	kernel->config = *config;
 	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = -1;
 	r = kernel_start(kernel, problem);
@@ -206,13 +211,9 @@ static void links_name(uint64_t cgroup_id, char name[static 32])
 static int gate_attach(void *ctx, const struct gate_cgroup *cg)
 {
 	char name[32];
-	unsigned cut;
-	int r;
 
 	links_name(cg->id, name);
-	r = links_attach(ctx, cg, name);
-	/* After the hooks are on: whatever is opened from now on is governed, what is older is looked for. */
-	return r < 0 ? r : adopt_cut_foreign(ctx, cg, &cut);
+	return links_attach(ctx, cg, name);
 }
 
 static int gate_detach(void *ctx, const struct gate_cgroup *cg)
@@ -359,34 +360,7 @@ void kernel_probe(struct buf *out)
 {
 	struct features features;
 
-	libbpf_set_print(print_libbpf);
+	kernel_quiet();
 	features_probe(&features);
 	features_describe(&features, out);
-}
-
-int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static 512])
-{
-	char mount[4096], path[FS_PATH_SIZE];
-	struct gate_cgroup cg;
-	int r = cgroup_mount_find(mount);
-
-	libbpf_set_print(print_libbpf);
-	/* Sandboxes die before the gate goes: none of them may see an open network. */
-	if (r == 0 && fs_path(path, "%s/%s", mount, slice) == 0 && cgroup_look(mount, path, &cg) == 0) {
-		r = cgroup_remove(&cg);
-		if (r < 0) {
-			snprintf(problem, 512, "%.400s: %s; nothing was detached", cg.path, strerror(-r));
-			return r;
-		}
-	}
-	if (fs_path(path, "%s/v%d", pin_dir, NP_ABI_VERSION) < 0)
-		return -ENAMETOOLONG;
-	pins_remove_tree(path);
-	rmdir(pin_dir);
-	devices_detach_clsact();
-	if (access(path, F_OK) == 0) {
-		snprintf(problem, 512, "%.400s could not be removed", path);
-		return -EBUSY;
-	}
-	return 0;
 }

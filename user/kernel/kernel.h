@@ -52,8 +52,9 @@ int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret
 /* Appends JSON members: "kernel":{...},"features":[...]. */
 void kernel_describe(struct kernel *kernel, struct buf *out);
 
-/* Detaches and unpins everything below pin_dir, kills and removes the sandboxes of the slice. */
-int kernel_uninstall(const char *pin_dir, const char *slice, char problem[static 512]);
+/* Detaches and unpins everything below pin_dir, kills and removes the sandboxes of the slice. Refuses with -EBUSY
+ * while processes run in an adopted cgroup, which would get their network back, unless force is set. */
+int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512]);
 
 /* What this kernel can do, tried and not guessed. Appends a JSON array. Needs root. */
 void kernel_probe(struct buf *out);

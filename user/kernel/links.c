@@ -40,6 +40,7 @@ static bool belongs_to_cgroups(const struct bpf_program *prog)
 	case BPF_PROG_TYPE_CGROUP_SKB:
 	case BPF_PROG_TYPE_CGROUP_SOCK:
 	case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:
+	case BPF_PROG_TYPE_CGROUP_SOCKOPT:
 		return true;
 	default:
 		return false;

@@ -9,12 +9,15 @@
 #include "base/fs.h"
 #include "kernel/internal.h"
 
-/* Maps that outlive a daemon. The np_cut ones are scratch paper of one cut. */
+/* Maps that outlive a daemon. The others are scratch paper. */
 static bool map_is_kept(const struct bpf_map *map)
 {
-	const char *name = bpf_map__name(map);
+	static const char *const scratch[] = { "np_cut", "np_cut_boxes", "np_cut_flows", "np_held_query", "np_paths" };
 
-	return !bpf_map__is_internal(map) && strncmp(name, "np_cut", 6) != 0;
+	for (size_t i = 0; i < ARRAY_SIZE(scratch); i++)
+		if (!strcmp(bpf_map__name(map), scratch[i]))
+			return false;
+	return !bpf_map__is_internal(map);
 }
 
 static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features)
@@ -94,10 +97,6 @@ int object_load(struct kernel *kernel, char problem[static 512])
 	r = object_try(kernel, &features);
 	if (r < 0 && features.sees_cgroups) { /* the function is there, but not for syscall programs: before 6.10 */
 		features.sees_cgroups = false;
-		r = object_try(kernel, &features);
-	}
-	if (r < 0 && features.unix_hooks) {
-		features.unix_hooks = false;
 		r = object_try(kernel, &features);
 	}
 	if (r < 0) {

@@ -104,6 +104,12 @@ static void enter_directory(const struct init_setup *setup)
 
 static void init_confine(const struct init_setup *setup)
 {
+	const struct launch_plan *plan = setup->plan;
+	const struct mounts_plan mounts = {
+		.cwd = setup->cwd,
+		.readonly = plan->identity ? plan->identity->uid == 0 : getuid() == 0,
+		.hidden = plan->hidden,
+	};
 	const char *place = "";
 	int err;
 
@@ -113,7 +119,7 @@ static void init_confine(const struct init_setup *setup)
 		init_fail(setup->report, LAUNCH_FAILED, -err, "cannot close inherited files");
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		init_fail(REPORT_FD, LAUNCH_FAILED, errno, "cannot make a cgroup namespace");
-	err = mounts_confine(&place);
+	err = mounts_confine(&mounts, &place);
 	if (err < 0)
 		init_fail(REPORT_FD, LAUNCH_FAILED, -err, "cannot make the sandbox's view of %s", place);
 	enter_directory(setup);

@@ -286,8 +286,34 @@ static int sys_make_readonly(void)
 	return err == -ENOENT || err == -EINVAL ? 0 : err; /* EINVAL: nothing is mounted there */
 }
 
-int mounts_confine(const char **ret_place)
+/* Read-only from here up; the directories that stay writable are cloned before and put back over themselves. A
+ * clone keeps what was read-only already. */
+static int root_make_readonly(const char *cwd, const char **ret_place)
 {
+	const char *writable[] = { "/tmp", "/var/tmp", strcmp(cwd, "/") ? cwd : NULL };
+	int trees[ARRAY_SIZE(writable)], err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(writable); i++)
+		trees[i] = writable[i] ? open_tree(AT_FDCWD, writable[i],
+						   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE) :
+					 -1;
+	err = tree_set_readonly(AT_FDCWD, "/", AT_RECURSIVE);
+	*ret_place = "/";
+	for (size_t i = 0; i < ARRAY_SIZE(writable); i++) {
+		if (trees[i] < 0)
+			continue; /* there is none */
+		if (err == 0 && move_mount(trees[i], "", AT_FDCWD, writable[i], MOVE_MOUNT_F_EMPTY_PATH) < 0) {
+			err = -errno;
+			*ret_place = writable[i];
+		}
+		close(trees[i]);
+	}
+	return err;
+}
+
+int mounts_confine(const struct mounts_plan *plan, const char **ret_place)
+{
+	size_t n_hidden = 0;
 	_free_ char *table = NULL;
 	const char *place = "/";
 	int err;
@@ -298,6 +324,10 @@ int mounts_confine(const char **ret_place)
 		goto out;
 	place = "/proc/self/mountinfo"; /* of the caller's /proc, before it is covered */
 	err = fs_read_at(AT_FDCWD, place, MOUNTINFO_BYTES, &table);
+	if (err < 0)
+		goto out;
+	/* Before anything is mounted that has to be writable. */
+	err = plan->readonly ? root_make_readonly(plan->cwd, &place) : 0;
 	if (err < 0)
 		goto out;
 	place = "/proc";
@@ -320,6 +350,11 @@ int mounts_confine(const char **ret_place)
 	if (err < 0)
 		goto out;
 	err = table_hide(table, &place);
+	if (err < 0)
+		goto out;
+	while (plan->hidden && plan->hidden[n_hidden])
+		n_hidden++;
+	err = paths_each(plan->hidden, n_hidden, path_hide, &place);
 	if (err < 0)
 		goto out;
 	place = "/sys";

@@ -7,13 +7,23 @@
  *   /sys             read-only
  *   /dev             null zero full random urandom tty, its own pts and shm; no other device
  *   /run             empty and private; resolv.conf kept when it lives there
+ *   for uid 0        everything read-only but the working directory, /tmp and /var/tmp: what root may write,
+ *                    the host would run or believe
  *   cgroup, bpf, tracefs, debugfs, ... wherever they are mounted: an empty read-only directory
  */
 #ifndef NP_SANDBOX_MOUNTS_H
 #define NP_SANDBOX_MOUNTS_H
 
+#include <stdbool.h>
+
+struct mounts_plan {
+	const char *cwd;	   /* the working directory, absolute */
+	bool readonly;		   /* all but cwd, /tmp and /var/tmp */
+	const char *const *hidden; /* further paths to hide, ends with NULL; NULL for none */
+};
+
 /* Call in a fresh mount and pid namespace, with CAP_SYS_ADMIN, /proc still the caller's. 0, or -errno and
  * in *ret_place the path at which it failed (static storage): the namespace is then half made, so give up. */
-int mounts_confine(const char **ret_place);
+int mounts_confine(const struct mounts_plan *plan, const char **ret_place);
 
 #endif

@@ -127,11 +127,28 @@ static void closed_modes_speak_only_plain_tcp_and_udp_to_themselves(void **state
 	f.protocol = 17;
 	f.options = true;
 	assert_int_equal(np_judge_out(&f), NP_R_IP_OPTIONS);
-	f.options = false;
-	f.addr = addr("224.0.0.251");
-	assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
-	f.addr = addr("ff02::fb");
-	assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
+	f.mode = NP_FULL;
+	assert_int_equal(np_judge_out(&f), NP_R_IP_OPTIONS);
+}
+
+static void multicast_and_broadcast_are_refused_in_every_mode(void **state)
+{
+	static const char *const many[] = { "224.0.0.251", "239.255.255.250", "255.255.255.255", "127.255.255.255", "ff02::fb" };
+	static const char *const one[] = { "223.255.255.255", "240.0.0.1", "127.0.0.1", "127.255.255.254", "fe00::1" };
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct np_addr a = addr(many[i]), b = addr(one[i]);
+
+		assert_true(np_addr_is_many(&a));
+		assert_false(np_addr_is_many(&b));
+	}
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++) {
+		struct np_facts f = to(mode, 17, "192.0.2.255", 9);
+
+		f.many = true;
+		assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
+	}
 }
 
 static void inbound_is_for_the_sandbox_itself(void **state)
@@ -225,6 +242,7 @@ int main(void)
 		cmocka_unit_test(loopback_is_private_in_every_mode),
 		cmocka_unit_test(full_answers_its_callers_but_closed_modes_do_not),
 		cmocka_unit_test(closed_modes_speak_only_plain_tcp_and_udp_to_themselves),
+		cmocka_unit_test(multicast_and_broadcast_are_refused_in_every_mode),
 		cmocka_unit_test(inbound_is_for_the_sandbox_itself),
 		cmocka_unit_test(only_tcp_and_udp_sockets_are_made),
 		cmocka_unit_test(cut_spares_what_stays_inside),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "who.bpf.h"
+
+static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
+{
+	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
+	struct cgroup *ancestor = NULL;
+
+	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
+__noinline __u64 np_sandbox_of(__u64 sk, struct np_place_of *place)
+{
+	struct cgroup *cg = BPF_CORE_READ((const struct sock *)sk, sk_cgrp_data.cgroup);
+	__u64 mask = np_depths_in_use(), found = 0;
+	__u32 mode = 0;
+	int level;
+
+	if (!cg || !place)
+		return 0; /* a kernel socket */
+	level = BPF_CORE_READ(cg, level);
+	for (int d = 1; d < NP_DEPTH_MAX && d <= level; d++)
+		if (mask >> d & 1)
+			found = np_stricter(found, np_ancestor_id(cg, d), &mode);
+	if (found)
+		return found;
+	place->own_id = BPF_CORE_READ(cg, kn, id);
+	if (np_slice_depth && (__u32)level >= np_slice_depth && np_slice_depth < NP_DEPTH_MAX)
+		place->below_slice = np_ancestor_id(cg, np_slice_depth) == np_slice_id;
+	return 0;
+}

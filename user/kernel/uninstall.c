@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Taking the gate away, as the operator's own decision. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "base/fs.h"
+#include "kernel/internal.h"
+
+/* The first adopted cgroup in which processes still run: 1 with its path, or 0. */
+static int find_adopted(const char *pin_dir, const char *mount, const char *slice, struct gate_cgroup *ret)
+{
+	char path[FS_PATH_SIZE];
+	_close_ int fd = -1;
+	__u64 key, *previous = NULL;
+
+	if (fs_path(path, "%s/v%d/maps/np_boxes", pin_dir, NP_ABI_VERSION) < 0)
+		return 0;
+	fd = bpf_obj_get(path);
+	if (fd < 0 || fs_path(path, "%s/%s/", mount, slice) < 0)
+		return 0;
+	while (bpf_map_get_next_key(fd, previous, &key) == 0) {
+		previous = &key;
+		if (cgroup_by_id(mount, key, ret) == 0 && strncmp(ret->path, path, strlen(path)) != 0 &&
+		    cgroup_populated(ret))
+			return 1;
+	}
+	return 0;
+}
+
+static int slice_remove(const char *mount, const char *slice, char problem[static 512])
+{
+	char path[FS_PATH_SIZE];
+	struct gate_cgroup cg;
+	int r = fs_path(path, "%s/%s", mount, slice);
+
+	if (r < 0 || cgroup_look(mount, path, &cg) < 0)
+		return r;
+	r = cgroup_remove(&cg);
+	if (r < 0)
+		snprintf(problem, 512, "%.400s: %s; nothing was detached", cg.path, strerror(-r));
+	return r;
+}
+
+int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512])
+{
+	_close_ int lock = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char mount[4096], path[FS_PATH_SIZE];
+	struct gate_cgroup adopted;
+	int r;
+
+	kernel_quiet();
+	if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0) {
+		snprintf(problem, 512, "%.400s: in use by a netpawld; stop it first", pin_dir);
+		return -EBUSY;
+	}
+	r = cgroup_mount_find(mount);
+	if (r < 0)
+		return r;
+	if (!force && find_adopted(pin_dir, mount, slice, &adopted)) {
+		snprintf(problem, 512, "%.300s was adopted and processes run in it; they would get their network back. "
+			 "End them first, or use --force", adopted.path);
+		return -EBUSY;
+	}
+	/* Sandboxes die before the gate goes: none of them may see an open network. */
+	r = slice_remove(mount, slice, problem);
+	if (r == 0)
+		r = fs_path(path, "%s/v%d", pin_dir, NP_ABI_VERSION);
+	if (r < 0)
+		return r;
+	pins_remove_tree(path);
+	rmdir(pin_dir);
+	devices_detach_clsact();
+	if (access(path, F_OK) == 0) {
+		snprintf(problem, 512, "%.400s could not be removed", path);
+		return -EBUSY;
+	}
+	return 0;
+}
