@@ -4,6 +4,7 @@
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
 # make test       build and run every test
 # make bench      measure, print ratios, write JSON into build/bench/
+# make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12"
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
 # make deps       install what is missing, with apt-get
@@ -160,6 +161,19 @@ fuzz: $(FUZZERS)
 bench: all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py
 
+# Static: it also runs in sandboxes of a machine that has hardly any files.
+$(BUILD)/tests/vm/check: tests/vm/check.c
+	$(say) CC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -D_GNU_SOURCE $(filter-out -fPIE -fsanitize=%,$(CFLAGS)) -static -o $@ $<
+
+VM_DEPS = qemu-system-x86 busybox-static cpio kmod
+KERNELS = 6.1 6.12
+vm:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/tests/vm/check
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/vm/run.py $(KERNELS)
+
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) examples/demo.py $(AGENT)
@@ -195,7 +209,7 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e fuzz bench run lint deps install clean
+.PHONY: test test-build test-unit test-e2e fuzz bench vm run lint deps install clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -169,7 +169,7 @@ int np_setsockopt(struct bpf_sockopt *ctx)
 	struct np_facts f = {};
 	struct np_who who;
 
-	ctx->optlen = -1; /* whatever the value is, the kernel reads it from the caller as if we were not here */
+	ctx->optlen = 0; /* the kernel takes the value from the caller, however long (-1 would skip the kernel) */
 	if (ctx->level != NP_SOL_SOCKET)
 		return np_allow();
 	switch (ctx->optname) {

@@ -202,8 +202,14 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	__u32 len = kern->uaddrlen - NP_SUN_PATH;
 	long r;
 
-	if (len - 1 >= NP_UNIX_PATH_MAX)
-		return 1; /* unnamed (AF_UNSPEC disconnects), or too long: the kernel refuses it by itself */
+	/* Unnamed (AF_UNSPEC disconnects), or too long: the kernel refuses it by itself. The barriers keep the compiler
+	 * from checking len - 1 in one register and using len in another: 6.12's verifier then sees no bound. */
+	if (!len)
+		return 1;
+	barrier_var(len);
+	if (len > NP_UNIX_PATH_MAX)
+		return 1;
+	barrier_var(len);
 	r = np_unix_name_read(&s.name, (void *)kern->uaddr + NP_SUN_PATH, len);
 	if (r < 0) {
 		np_error_count(NP_AT_UNIX_READ, r);

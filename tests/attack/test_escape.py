@@ -264,17 +264,31 @@ def test_cli_from_inside(daemon, pool, words):
 
 def test_control_connection_from_before(world, daemon):
     """Connected while it was outside, asking when it is inside: the peer is judged at each request."""
-    folder = base.cgroup_make("early")
     agent = world.agent(world.host)
     session = new_session("early")
     text = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
     try:
         agent.call("dial", family="unix", addr=str(daemon.socket), keep="api", data=text, recv=65536)
-        attach_pid(folder, agent.process.pid)
         daemon.api.create(session, "SECRET")
-        box = daemon.api.adopt(session, folder)
+        attach_pid(daemon.api.make(session)["cgroup"], agent.process.pid)
         if agent.try_("send", keep="api", data=text) == "ok":
             assert "from_sandbox" in agent.call("recv", keep="api")["data"]
+    finally:
+        world.drop(agent)
+        daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+
+
+def test_a_held_connection_is_not_adopted(world, daemon):
+    """A unix socket whose other end is outside would go on serving the adopted process: no adoption."""
+    folder = base.cgroup_make("held")
+    agent = world.agent(world.host)
+    session = new_session("held")
+    try:
+        agent.call("dial", family="unix", addr=str(daemon.socket), keep="api")
+        attach_pid(folder, agent.process.pid)
+        daemon.api.create(session, "SECRET")
+        status, answer = daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "cgroup": str(folder)})
+        assert (status, answer["error"]) == (409, "held_sockets"), answer
     finally:
         world.drop(agent)
         base.eventually(lambda: not base.cgroup_pids(folder), 3)

@@ -287,7 +287,10 @@ def test_uninstall_leaves_nothing(world, make_daemon):
     assert len(programs) > 5 and programs <= _loaded()
     d.kill()
     try:
-        assert d.uninstall().returncode == 0
+        refused = d.uninstall(check=False)
+        assert refused.returncode == 1 and "--force" in refused.stderr, "an adopted process would get its network back"
+        assert agent.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+        assert d.uninstall("--force").returncode == 0
         assert not d.pin_dir.exists() or not [f for _, _, files in os.walk(d.pin_dir) for f in files]
         assert not d.slice.exists()
         assert base.eventually(lambda: not programs & _loaded(), 10), "programs are still loaded"

@@ -11,11 +11,13 @@
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define PATIENCE      5	     /* seconds until no answer is an answer; emulated machines are slow */
@@ -173,6 +175,37 @@ static int cmd_udp(char **argv)
 	return recv(fd, &c, 1, 0) == 1 ? 0 : -1;
 }
 
+static struct sockaddr_un abstract(const char *name, socklen_t *ret_len)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+	strncpy(a.sun_path + 1, name, sizeof(a.sun_path) - 2);
+	*ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a.sun_path + 1));
+	return a;
+}
+
+/* An abstract unix socket of the host; serve-unix makes it. */
+static int cmd_unix(char **argv)
+{
+	socklen_t len;
+	struct sockaddr_un a = abstract(argv[0], &len);
+
+	return connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&a, len);
+}
+
+static int cmd_serve_unix(char **argv)
+{
+	socklen_t len;
+	struct sockaddr_un a = abstract(argv[0], &len);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	if (bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, 64) < 0)
+		return -1;
+	if (stay_behind())
+		pause();
+	return 0;
+}
+
 static int ping(int type, const char *ip)
 {
 	struct sockaddr_in a = address(ip, "0");
@@ -271,10 +304,10 @@ int main(int argc, char **argv)
 		int operands;
 		int (*run)(char **argv);
 	} commands[] = {
-		{ "serve", 2, cmd_serve },	 { "sniff", 1, cmd_sniff },	  { "tcp", 2, cmd_tcp },
-		{ "udp", 2, cmd_udp },		 { "ping", 1, cmd_ping },	  { "raw", 1, cmd_raw },
-		{ "frame", 2, cmd_frame },	 { "own", 1, cmd_own },		  { "hold-tcp", 3, cmd_hold_tcp },
-		{ "hold-udp", 3, cmd_hold_udp },
+		{ "serve", 2, cmd_serve },	 { "sniff", 1, cmd_sniff }, { "tcp", 2, cmd_tcp },
+		{ "udp", 2, cmd_udp },		 { "ping", 1, cmd_ping },   { "raw", 1, cmd_raw },
+		{ "frame", 2, cmd_frame },	 { "own", 1, cmd_own },	    { "hold-tcp", 3, cmd_hold_tcp },
+		{ "hold-udp", 3, cmd_hold_udp }, { "unix", 1, cmd_unix },   { "serve-unix", 1, cmd_serve_unix },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)

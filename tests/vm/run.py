@@ -105,7 +105,7 @@ def make_initramfs(tree, release, root):
     names = "\n".join(str(p.relative_to(root)) for p in sorted(root.rglob("*")))
     packed = sh("cpio", "-o", "-H", "newc", "-R", "0:0", "--quiet", cwd=root, input=names.encode(),
                 stdout=subprocess.PIPE).stdout
-    image = root.with_suffix(".cpio.gz")
+    image = root.with_name(f"{root.name}.cpio.gz")
     image.write_bytes(gzip.compress(packed, 1))
     return image
 

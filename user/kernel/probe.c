@@ -83,10 +83,13 @@ void features_describe(const struct features *f, struct buf *out)
 			 "clsact is used instead; another program may remove its filters");
 	feature_describe(out, &first, "bpf_sock_destroy", f->sock_destroy,
 			 "open connections get an error at once when a session is raised",
-			 "SOCK_DESTROY is used instead; foreign loopback connections hang instead of failing");
+			 "SOCK_DESTROY is used instead; connections over loopback and unconnected UDP sockets hang "
+			 "instead of failing, and packets that already are in a device's queue are not waited for");
 	feature_describe(out, &first, "connect_unix", f->unix_hooks,
 			 "a sandbox reaches only unix sockets that it opened itself",
-			 "host unix sockets are hidden by netpawl run only; adopted cgroups reach them");
+			 landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them" :
+					 "host unix sockets with a path are hidden by netpawl run only; abstract ones "
+					 "are reached by every sandbox, whatever its mode");
 	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
@@ -95,6 +98,7 @@ void features_describe(const struct features *f, struct buf *out)
 		"exotic socket families are shut by seccomp in netpawl run; adopted cgroups must shut them themselves");
 	feature_describe(out, &first, "Landlock 6", landlock >= 6,
 			 "netpawl run shuts abstract unix sockets and signals twice",
-			 "abstract unix sockets are shut by the connect_unix hook alone");
+			 f->unix_hooks ? "abstract unix sockets are shut by the connect_unix hook alone" :
+					 "nothing shuts the host's abstract unix sockets");
 	buf_puts(out, "]");
 }

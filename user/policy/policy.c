@@ -140,6 +140,21 @@ static int read_sections(struct reading *r)
 	return seen[0] ? 0 : fail_at(r, &root->start_mark, "version: 1 is missing", "");
 }
 
+/* A second document would be read by a person and by nobody else. */
+static int read_no_more(struct reading *r, yaml_parser_t *parser)
+{
+	const yaml_node_t *root;
+	int e = 0;
+
+	if (!yaml_parser_load(parser, &r->document))
+		return fail_at(r, &parser->problem_mark, parser->problem ? parser->problem : "not YAML", "");
+	root = yaml_document_get_root_node(&r->document);
+	if (root)
+		e = fail_at(r, &root->start_mark, "a second document; a policy file has one", "");
+	yaml_document_delete(&r->document);
+	return e;
+}
+
 int policy_parse(const char *name, const char *text, size_t len, struct policy *ret, char problem[static 512])
 {
 	struct policy policy;
@@ -160,6 +175,8 @@ int policy_parse(const char *name, const char *text, size_t len, struct policy *
 	} else {
 		e = read_sections(&r);
 		yaml_document_delete(&r.document);
+		if (e == 0)
+			e = read_no_more(&r, &parser);
 	}
 	yaml_parser_delete(&parser);
 	if (e == 0)

@@ -114,8 +114,8 @@ class Daemon:
         getattr(self, how)()
         return self.start()
 
-    def uninstall(self, check=True):
-        return base.sh(*self.argv("--uninstall"), check=check, env=base.env(), timeout=30)
+    def uninstall(self, *more, check=True):
+        return base.sh(*self.argv("--uninstall", *more), check=check, env=base.env(), timeout=30)
 
     def running(self):
         return self.process is not None and self.process.poll() is None

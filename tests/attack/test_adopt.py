@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""Adoption: what a process opened elsewhere keeps the cgroup it was made in, so the gate would never see it."""
+import contextlib
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.box import attach_pid, new_session
+from lib.world import FAR
+
+HELD = {
+    "unbound tcp": ("hold", dict(family=4)),
+    "unbound udp6": ("hold", dict(family=6, kind="dgram")),
+    "connected tcp": ("dial", dict(family=4, addr=FAR[4], port=9000)),
+    "connected udp": ("dial", dict(family=4, addr=FAR[4], port=9000, kind="dgram")),
+    "listener": ("listen", dict(family=4, addr="127.0.0.1")),
+}
+
+
+@contextlib.contextmanager
+def moved(world):
+    """An agent that lived outside and is moved into a cgroup that is about to be adopted."""
+    folder, agent = base.cgroup_make("moved"), world.agent(world.host)
+    try:
+        yield folder, agent
+    finally:
+        world.drop(agent)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        base.cgroup_destroy(folder)
+
+
+def adopt(daemon, session, folder):
+    return daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "cgroup": str(folder)})
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_a_socket_from_outside_is_a_reason_to_refuse(world, daemon, what):
+    op, args = HELD[what]
+    session = new_session("moved")
+    with moved(world) as (folder, agent):
+        agent.call(op, keep="h", **args)
+        attach_pid(folder, agent.process.pid)
+        daemon.api.create(session, "SECRET")
+        status, answer = adopt(daemon, session, folder)
+        assert (status, answer["error"]) == (409, "held_sockets"), answer
+        assert str(agent.process.pid) in answer["detail"], "it names the process"
+        # control: without the socket the same cgroup is adopted, and closed
+        agent.call("close", keep="h")
+        status, answer = adopt(daemon, session, folder)
+        assert status == 201, answer
+        assert agent.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_a_thread_with_descriptors_of_its_own(world, daemon):
+    """unshare(CLONE_FILES): /proc/PID/fd does not show what that thread holds."""
+    code = ("import ctypes, socket, sys, threading\n"
+            "ready = threading.Event()\n"
+            "def body():\n"
+            "    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+            "    s = socket.socket(); ready.set(); threading.Event().wait(60)\n"
+            "threading.Thread(target=body, daemon=True).start(); ready.wait()\n"
+            "print('up', flush=True); sys.stdin.read()\n")
+    folder = base.cgroup_make("thread")
+    p = base.popen([*world.enter(), base.PYTHON, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"up\n"
+        attach_pid(folder, p.pid)
+        status, answer = adopt(daemon, new_session("thread"), folder)
+        assert (status, answer["error"]) == (409, "held_sockets"), answer
+    finally:
+        p.stdin.close()
+        base.reap(p)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        base.cgroup_destroy(folder)
+
+
+def test_sandboxes_do_not_nest(world, daemon):
+    """An entry lives as long as its cgroup, so a removed sandbox still counts above and below."""
+    outer = base.cgroup_make("outer")
+    inner = outer / "inner"
+    inner.mkdir()
+    agent = world.agent(world.host, cgroup=inner)
+    first, second = new_session("outer"), new_session("inner")
+    try:
+        pid = agent.process.pid
+        attach_pid(base.cgroup_mount(), pid)
+        status, made = adopt(daemon, first, outer)
+        assert status == 201, made
+        daemon.api.remove(made["sandbox"])
+        attach_pid(inner, pid)
+        daemon.api.create(second, "SECRET")
+        status, answer = adopt(daemon, second, inner)
+        assert (status, answer["error"]) == (409, "bad_cgroup"), answer
+    finally:
+        world.drop(agent)
+        base.eventually(lambda: not base.cgroup_pids(inner), 3)
+        inner.rmdir()
+        base.cgroup_destroy(outer)
+
+
+def test_a_connection_in_other_hands(world, daemon):
+    """The process that connected is gone and its number may be anyone's: nobody can say where the peer is."""
+    code = ("import os, socket, sys\n"
+            "s = socket.socket(socket.AF_UNIX)\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    s.connect(sys.argv[1]); os._exit(0)\n"
+            "os.waitpid(pid, 0)\n"
+            "s.sendall(b'GET /v1/sandboxes HTTP/1.0\\r\\n\\r\\n')\n"
+            "data = b''\n"
+            "while chunk := s.recv(65536):\n"
+            "    data += chunk\n"
+            "print(data.decode())\n")
+    got = base.sh(*world.enter(), base.PYTHON, "-c", code, str(daemon.socket)).stdout
+    assert "403" in got and "from_sandbox" in got, got
+    # control: the same request by a process that is alive
+    got = base.sh(*world.enter(), base.PYTHON, "-c", code.replace("pid = os.fork()", "s.connect(sys.argv[1]); pid = os.fork()")
+                  .replace("    s.connect(sys.argv[1]); os._exit(0)", "    os._exit(0)"), str(daemon.socket)).stdout
+    assert "200" in got and "sandboxes" in got, got
+
+
+def test_root_cannot_rewrite_the_host_or_the_record(daemon):
+    """What root may write, the host would run or believe."""
+    state = daemon.state_dir
+    assert (state / "sessions.db").exists()
+    got = daemon.cli("run", "--", "sh", "-c", f"ls {state}; touch /etc/np-test-{base.token()} 2>&1; "
+                                              f"touch /usr/local/sbin/np-test-x 2>&1; echo end")
+    assert "sessions.db" not in got.stdout and got.stdout.count("Read-only file system") == 2 and "end" in got.stdout, got
