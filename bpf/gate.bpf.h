@@ -237,6 +237,45 @@ np_pure enum np_reason np_judge_bind(enum np_mode mode, enum np_peer holder)
 	return NP_R_OPEN_MODE;
 }
 
+/* Options that would get around the packet layer, in every mode. */
+np_pure enum np_reason np_judge_option(int level, int option)
+{
+	switch (level) {
+	case 1: /* SOL_SOCKET */
+		switch (option) {
+		case 51: /* SO_ATTACH_REUSEPORT_CBPF, _EBPF: a program picks the receiver where our look-up */
+		case 52: /*   picks another */
+		case 47: /* SO_MAX_PACING_RATE, SO_TXTIME: packets wait in a queue below us, for as long as */
+		case 61: /*   the sandbox likes */
+			return NP_R_SOCKET_OPTION;
+		}
+		break;
+	case 0: /* SOL_IP */
+		/* Joining a group makes the kernel itself send reports, with an address that the sandbox chose. */
+		switch (option) {
+		case 35: /* IP_ADD_MEMBERSHIP */
+		case 39: /* IP_ADD_SOURCE_MEMBERSHIP */
+		case 41: /* IP_MSFILTER */
+		case 42: /* MCAST_JOIN_GROUP */
+		case 46: /* MCAST_JOIN_SOURCE_GROUP */
+		case 48: /* MCAST_MSFILTER */
+			return NP_R_MULTICAST;
+		}
+		break;
+	case 41: /* SOL_IPV6 */
+		switch (option) {
+		case 20: /* IPV6_JOIN_GROUP */
+		case 27: /* IPV6_JOIN_ANYCAST */
+		case 42:
+		case 46:
+		case 48:
+			return NP_R_MULTICAST;
+		}
+		break;
+	}
+	return NP_R_OPEN_MODE;
+}
+
 /* Must this open connection go, now that the mode is what it is? own: its other end is in the same sandbox. */
 np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 {

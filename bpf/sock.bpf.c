@@ -7,12 +7,6 @@
 
 #include "who.bpf.h"
 
-#define NP_SOL_SOCKET		    1
-#define NP_SO_MAX_PACING_RATE	    47
-#define NP_SO_ATTACH_REUSEPORT_CBPF 51
-#define NP_SO_ATTACH_REUSEPORT_EBPF 52
-#define NP_SO_TXTIME		    61
-
 static __always_inline int np_refuse(int error)
 {
 	if (bpf_set_retval(-error))
@@ -161,27 +155,17 @@ int np_bind6(struct bpf_sock_addr *ctx)
 	return np_bind(ctx, np_user_addr6(ctx));
 }
 
-/* Options that would get around the packet layer: a program of the sandbox's own that picks the receiver where
- * the gate's look-up picks another, and sending times that keep packets in a queue below it. */
 SEC("cgroup/setsockopt")
 int np_setsockopt(struct bpf_sockopt *ctx)
 {
+	enum np_reason reason = np_judge_option(ctx->level, ctx->optname);
 	struct np_facts f = {};
 	struct np_who who;
 
 	ctx->optlen = 0; /* the kernel takes the value from the caller, however long (-1 would skip the kernel) */
-	if (ctx->level != NP_SOL_SOCKET)
+	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
-	switch (ctx->optname) {
-	case NP_SO_ATTACH_REUSEPORT_CBPF:
-	case NP_SO_ATTACH_REUSEPORT_EBPF:
-	case NP_SO_MAX_PACING_RATE:
-	case NP_SO_TXTIME:
-		break;
-	default:
-		return np_allow();
-	}
 	who = np_who_is(ctx->sk);
-	np_report_sock(&who, &f, NP_HOOK_OPTION, NP_R_SOCKET_OPTION, 0);
+	np_report_sock(&who, &f, NP_HOOK_OPTION, reason, 0);
 	return np_refuse(EPERM);
 }

@@ -49,13 +49,15 @@ def home(box, pids=None):
 @USERS
 @pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
 def test_moving_by_the_cgroup_file_system(world, pool, boxes, mode, user):
-    mount = str(base.cgroup_mount())
-    answer, watch = outside_leaves(world, "move", mount=mount, others=[])
+    mount, own = str(base.cgroup_mount()), base.unique("own")
+    answer, watch = outside_leaves(world, "move", mount=mount, others=[], own=own)
+    base.cgroup_destroy(base.cgroup_mount() / own)
     assert answer["after"] != answer["before"] and watch.marked, "the control moves and gets through"
     full = boxes("FULL")
     box = pool(mode, user)
     pids = box.pids()
-    answer = in_sandbox(world, box, "move", mount=mount, others=[str(full.cgroup), f"/proc/1/root{mount}"])
+    answer = in_sandbox(world, box, "move", mount=mount, others=[str(full.cgroup), f"/proc/1/root{mount}"], own=own)
+    assert not (base.cgroup_mount() / own).exists()
     assert answer["after"] == answer["before"] and answer["reach"] == "ECONNREFUSED"
     assert "ok" not in answer["tried"].values(), answer["tried"]
     home(box, pids)

@@ -87,8 +87,8 @@ void features_describe(const struct features *f, struct buf *out)
 			 "instead of failing, and packets that already are in a device's queue are not waited for");
 	feature_describe(out, &first, "connect_unix", f->unix_hooks,
 			 "a sandbox reaches only unix sockets that it opened itself",
-			 landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them" :
-					 "host unix sockets with a path are hidden by netpawl run only; abstract ones "
+			 landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
+				       : "host unix sockets with a path are hidden by netpawl run only; abstract ones "
 					 "are reached by every sandbox, whatever its mode");
 	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
@@ -98,7 +98,7 @@ void features_describe(const struct features *f, struct buf *out)
 		"exotic socket families are shut by seccomp in netpawl run; adopted cgroups must shut them themselves");
 	feature_describe(out, &first, "Landlock 6", landlock >= 6,
 			 "netpawl run shuts abstract unix sockets and signals twice",
-			 f->unix_hooks ? "abstract unix sockets are shut by the connect_unix hook alone" :
-					 "nothing shuts the host's abstract unix sockets");
+			 f->unix_hooks ? "abstract unix sockets are shut by the connect_unix hook alone"
+				       : "nothing shuts the host's abstract unix sockets");
 	buf_puts(out, "]");
 }

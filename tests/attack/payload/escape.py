@@ -53,7 +53,7 @@ def put(path, text="0"):
         f.write(text)
 
 
-def move(mount, others, addr, port, mark):
+def move(mount, others, own, addr, port, mark):
     """By the cgroup file system: the root, every parent, other sandboxes, a cgroup of our own making."""
     before = where()
     calls = {}
@@ -62,17 +62,10 @@ def move(mount, others, addr, port, mark):
     for target in [*(os.path.join(mount, p) for p in parents), *others]:
         for name in ("cgroup.procs", "cgroup.threads"):
             calls[f"{target}/{name}"] = lambda t=target, n=name: put(os.path.join(t, n))
-    own = os.path.join(mount, f"np-test-escape-{os.getpid()}")
 
-    def make_own():
-        os.mkdir(own)
-        try:
-            put(os.path.join(own, "cgroup.procs"))
-        finally:
-            try:
-                os.rmdir(own)
-            except OSError:
-                pass
+    def make_own():  # the test removes it, when we are no longer in it
+        os.mkdir(os.path.join(mount, own))
+        put(os.path.join(mount, own, "cgroup.procs"))
 
     calls["own"] = make_own
     calls["thread"] = lambda: put(os.path.join(mount, before.strip("/"), "cgroup.type"), "threaded")

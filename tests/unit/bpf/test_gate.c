@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <string.h>
 
 #include "gate.bpf.h"
@@ -225,6 +227,28 @@ static void a_port_of_an_outsider_is_not_shared(void **state)
 	assert_int_equal(np_judge_bind(0, NP_PEER_NOBODY), NP_R_UNREGISTERED);
 }
 
+static void options_around_the_gate_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_MAX_PACING_RATE), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_TXTIME), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_REUSEPORT), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_option(IPPROTO_IP, IP_ADD_MEMBERSHIP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, IP_ADD_SOURCE_MEMBERSHIP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, IP_MSFILTER), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, MCAST_JOIN_GROUP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, MCAST_JOIN_SOURCE_GROUP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, MCAST_MSFILTER), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IP, IP_TOS), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_option(IPPROTO_IPV6, IPV6_JOIN_GROUP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IPV6, IPV6_JOIN_ANYCAST), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IPV6, MCAST_JOIN_GROUP), NP_R_MULTICAST);
+	assert_int_equal(np_judge_option(IPPROTO_IPV6, IPV6_V6ONLY), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_option(IPPROTO_TCP, 20), NP_R_OPEN_MODE);
+}
+
 static void reasons_are_in_their_ranges(void **state)
 {
 	(void)state;
@@ -247,6 +271,7 @@ int main(void)
 		cmocka_unit_test(only_tcp_and_udp_sockets_are_made),
 		cmocka_unit_test(cut_spares_what_stays_inside),
 		cmocka_unit_test(a_port_of_an_outsider_is_not_shared),
+		cmocka_unit_test(options_around_the_gate_are_refused),
 		cmocka_unit_test(reasons_are_in_their_ranges),
 	};
 
