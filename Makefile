@@ -126,11 +126,11 @@ $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 	$(unit_test)
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libnetpawld.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -iquote bpf -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
-		$(filter-out user/daemon/main.c,$(call srcs,base)) $(DAEMON_LIBS)
+		$(BUILD)/libnetpawld.a $(DAEMON_LIBS)
 
 # The daemon with places to die at on demand: see user/base/failpoint.h.
 FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
@@ -154,7 +154,9 @@ test: deps
 	$(Q)$(MAKE) --no-print-directory test-unit
 	$(Q)$(MAKE) --no-print-directory test-e2e
 
-fuzz: $(FUZZERS)
+fuzz:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
 	$(Q)for f in $(FUZZERS); do mkdir -p $$f.corpus; \
 		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 $$f.corpus || exit 1; done
 

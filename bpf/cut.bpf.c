@@ -105,8 +105,21 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	return !in_flight || state->final;
 }
 
-static __always_inline void np_cut_done(struct np_cut_state *state, int r)
+/* Destroys a socket, or, before bpf_sock_destroy (6.5), writes to the daemon which one it has to destroy. */
+static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_common *skc, struct np_cut_state *state,
+				       const struct np_cut_flow *flow)
 {
+	long r;
+
+	if (np_destroys) {
+		r = bpf_sock_destroy(skc);
+	} else {
+		struct np_cut_order order = { .flow = *flow };
+
+		order.family = BPF_CORE_READ(skc, skc_family);
+		order.device = BPF_CORE_READ(skc, skc_bound_dev_if);
+		r = bpf_seq_write(meta->seq, &order, sizeof(order));
+	}
 	if (r == 0) {
 		state->destroyed++;
 	} else {
@@ -137,7 +150,7 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
 		return 0;
 	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow))
-		np_cut_done(state, bpf_sock_destroy(skc));
+		np_cut_one(ctx->meta, skc, state, &flow);
 	return 0;
 }
 
@@ -173,6 +186,6 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 		return 0;
 	}
 	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))
-		np_cut_done(state, bpf_sock_destroy((struct sock_common *)udp));
+		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &flow);
 	return 0;
 }

@@ -17,6 +17,8 @@ struct np_paths_map np_paths SEC(".maps");
 
 const volatile __u64 np_slice_id = 0;
 const volatile __u32 np_slice_depth = 0;
+const volatile bool np_casts = false;
 const volatile bool np_sees_cgroups = false;
+const volatile bool np_destroys = false;
 
 char LICENSE[] SEC("license") = "GPL";

@@ -223,22 +223,23 @@ refuse:
 SEC("tc")
 int np_device(struct __sk_buff *skb)
 {
-	struct np_who who = np_who_sends(skb);
+	bool loopback = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	struct np_facts f;
+	struct np_who who;
 	enum np_reason reason;
 	long r;
 
+	/* What an inet socket sends over lo, np_egress has judged by its peer. */
+	if (!sk || (loopback && (sk->family == AF_INET || sk->family == AF_INET6)))
+		return NP_TC_NEXT;
+	who = np_who_sends(skb);
 	if (!who.inside)
 		return NP_TC_NEXT;
 	r = np_parse(skb, &p);
 	f = np_facts_out(&p, who.mode);
-	if (skb->ifindex == NP_LOOPBACK_IFINDEX) {
-		struct bpf_sock *sk = skb->sk;
-
-		/* np_egress has judged whatever an inet socket sends here, by its peer. */
-		if (sk && (sk->family == AF_INET || sk->family == AF_INET6) && r == 0)
-			return NP_TC_NEXT;
+	if (loopback) {
 		reason = NP_R_PROTOCOL;
 	} else if (r < 0) {
 		/* Not IP. FULL may speak it; no other mode has a use for it. */

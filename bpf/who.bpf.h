@@ -89,7 +89,13 @@ static __always_inline struct np_who np_who_sends(struct __sk_buff *skb)
 	struct np_who who = {};
 	__u32 mode = 0;
 
-	for (int d = 1; d < NP_DEPTH_MAX; d++) {
+	if (mask == 2ull << np_slice_depth) { /* nothing is adopted: sandboxes lie right below the slice */
+		id = bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
+		if (id)
+			found = np_stricter(0, id, &mode);
+		mask = 0;
+	}
+	for (int d = 1; mask && d < NP_DEPTH_MAX; d++) {
 		if (!(mask >> d & 1))
 			continue;
 		id = bpf_skb_ancestor_cgroup_id(skb, d);
@@ -107,7 +113,7 @@ static __always_inline struct np_who np_who_sends(struct __sk_buff *skb)
 }
 
 /* A cgroup program's "yes". Opaque to the compiler, which would otherwise return a register that it knows to be 1 (a
- * mode, say): verifiers before 6.8 lose the value of a 32-bit register over the stack and then refuse the program. */
+ * mode, say): the verifier of 6.1 loses the value of a 32-bit register over the stack and refuses the program. */
 static __always_inline int np_allow(void)
 {
 	int yes = 1;

@@ -31,4 +31,12 @@ struct np_cut_flow {
 };
 _Static_assert(sizeof(struct np_cut_flow) == 40, "np_cut_flow layout");
 
+/* What the iterators write, on kernels without bpf_sock_destroy: a socket that the daemon is to destroy. */
+struct np_cut_order {
+	struct np_cut_flow flow;
+	__u32 device; /* that the socket is bound to, or 0 */
+	__u32 family;
+};
+_Static_assert(sizeof(struct np_cut_order) == 48, "np_cut_order layout");
+
 #endif

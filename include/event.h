@@ -19,7 +19,7 @@
 	X(UNIX_SEND, 6, "unix_sendmsg")    \
 	X(EGRESS, 7, "egress")             \
 	X(INGRESS, 8, "ingress")           \
-	X(DEVICE, 9, "device")                                                                     \
+	X(DEVICE, 9, "device")             \
 	X(OPTION, 10, "setsockopt")
 
 enum np_hook {

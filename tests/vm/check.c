@@ -263,28 +263,29 @@ static int cmd_own(char **argv)
 	return client < 0 || send(client, &c, 1, 0) < 0 || recv(udp, &c, 1, 0) != 1 ? -1 : 0;
 }
 
-/* Opens a connection and stays behind, reading: what ends the wait is written into a file. */
+/* Stays behind, reading: what ends the wait is written into a file. */
+static void hold_on(int fd, const char *path)
+{
+	ssize_t n;
+	int out;
+	char c;
+
+	if (!stay_behind())
+		return;
+	out = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	n = recv(fd, &c, 1, 0);
+	dprintf(out, "%s\n", n == 0 ? "closed" : word((int)n));
+	_exit(0);
+}
+
 static int hold(int type, char **argv)
 {
-	int fd = connected(type, argv[0], argv[1], HOLD_PATIENCE), out;
-	char c;
+	int fd = connected(type, argv[0], argv[1], HOLD_PATIENCE);
 
 	if (fd < 0 || echo(fd) < 0)
 		return -1;
-	if (!stay_behind())
-		return 0;
-	out = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	switch (recv(fd, &c, 1, 0)) {
-	case -1:
-		dprintf(out, "%s\n", word(-1));
-		break;
-	case 0:
-		dprintf(out, "closed\n");
-		break;
-	default:
-		dprintf(out, "ok\n");
-	}
-	_exit(0);
+	hold_on(fd, argv[2]);
+	return 0;
 }
 
 static int cmd_hold_tcp(char **argv)
@@ -297,6 +298,19 @@ static int cmd_hold_udp(char **argv)
 	return hold(SOCK_DGRAM, argv);
 }
 
+/* The same with a socket that is not connected: a client that waits for an answer. */
+static int cmd_hold_answer(char **argv)
+{
+	struct sockaddr_in a = address(argv[0], argv[1]);
+	int fd = open_socket(SOCK_DGRAM, 0, HOLD_PATIENCE);
+	char c = 'x';
+
+	if (fd < 0 || sendto(fd, &c, 1, 0, (struct sockaddr *)&a, sizeof(a)) < 0 || recv(fd, &c, 1, 0) != 1)
+		return -1;
+	hold_on(fd, argv[2]);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -304,10 +318,19 @@ int main(int argc, char **argv)
 		int operands;
 		int (*run)(char **argv);
 	} commands[] = {
-		{ "serve", 2, cmd_serve },	 { "sniff", 1, cmd_sniff }, { "tcp", 2, cmd_tcp },
-		{ "udp", 2, cmd_udp },		 { "ping", 1, cmd_ping },   { "raw", 1, cmd_raw },
-		{ "frame", 2, cmd_frame },	 { "own", 1, cmd_own },	    { "hold-tcp", 3, cmd_hold_tcp },
-		{ "hold-udp", 3, cmd_hold_udp }, { "unix", 1, cmd_unix },   { "serve-unix", 1, cmd_serve_unix },
+		{ "serve", 2, cmd_serve },
+		{ "sniff", 1, cmd_sniff },
+		{ "tcp", 2, cmd_tcp },
+		{ "udp", 2, cmd_udp },
+		{ "ping", 1, cmd_ping },
+		{ "raw", 1, cmd_raw },
+		{ "frame", 2, cmd_frame },
+		{ "own", 1, cmd_own },
+		{ "hold-tcp", 3, cmd_hold_tcp },
+		{ "hold-udp", 3, cmd_hold_udp },
+		{ "unix", 1, cmd_unix },
+		{ "hold-answer", 3, cmd_hold_answer },
+		{ "serve-unix", 1, cmd_serve_unix },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)

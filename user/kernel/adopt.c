@@ -44,7 +44,8 @@ static const char *held_objection(const struct np_held *held)
 		return "an IP socket that is neither TCP nor UDP";
 	case AF_UNIX:
 		/* Standard input and output are where whoever started it wanted them. */
-		return held->peer_outside && held->fd > 2 ? "a unix socket whose other end is outside the cgroup" : NULL;
+		return held->peer_outside && held->fd > 2 ? "a unix socket whose other end is outside the cgroup"
+							  : NULL;
 	case AF_NETLINK:
 		return NULL;
 	default:
@@ -82,8 +83,8 @@ static int held_check(struct kernel *kernel, const struct gate_cgroup *cg, struc
 			const char *objection = held_objection(&held[i]);
 
 			if (objection)
-				r = refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s", cg->path,
-					   held[i].fd, held[i].pid, objection);
+				r = refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s",
+					   cg->path, held[i].fd, held[i].pid, objection);
 		}
 	}
 	bpf_link__destroy(link);
@@ -206,7 +207,8 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: netpawl's own slice lies below it", path);
 	if (!kernel->features.unix_hooks)
 		return refuse(ret_problem, NP_R_UNSUPPORTED,
-			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's", path);
+			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's",
+			      path);
 	r = overlap_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;
@@ -215,8 +217,9 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 	look.netns = ours.st_ino;
 	r = cgroup_each_process(&cg, process_check, &look);
 	if (r < 0)
-		return ret_problem->reason ? r : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s", path,
-							strerror(-r));
+		return ret_problem->reason ? r
+					   : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
+						    path, strerror(-r));
 	r = held_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;

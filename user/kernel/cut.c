@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cutting what is open: by the gate's own iterators (bpf_sock_destroy), or by
- * SOCK_DESTROY where the kernel does not have that. Called after the raise.
+ * Cutting what is open. The gate's iterators judge every socket, and destroy it
+ * by bpf_sock_destroy or, where the kernel does not have that, let us destroy
+ * it by SOCK_DESTROY. Called after the raise.
  */
 #include <errno.h>
-#include <linux/inet_diag.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <time.h>
 
@@ -19,27 +18,29 @@
 
 int cut_open(struct kernel *kernel)
 {
-	if (!kernel->features.sock_destroy)
-		return 0;
 	kernel->cut_tcp = bpf_program__attach_iter(kernel->skel->progs.np_cut_tcp, NULL);
 	kernel->cut_udp = bpf_program__attach_iter(kernel->skel->progs.np_cut_udp, NULL);
 	return kernel->cut_tcp && kernel->cut_udp ? 0 : -errno;
 }
 
-static int iterate(const struct bpf_link *link)
+/* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
+ * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
+static int iterate(const struct bpf_link *link, uint32_t *failed)
 {
 	_close_ int fd = bpf_iter_create(bpf_link__fd(link));
-	char none[64];
+	struct np_cut_order orders[64];
 
 	if (fd < 0)
 		return -errno;
 	for (;;) {
-		ssize_t n = read(fd, none, sizeof(none));
+		ssize_t n = read(fd, orders, sizeof(orders));
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
+		for (size_t i = 0; i < (size_t)n / sizeof(*orders); i++)
+			*failed += diag_destroy(&orders[i]) < 0;
 	}
 }
 
@@ -47,16 +48,21 @@ static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, uint32_t final
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
 	const __u32 zero = 0;
+	uint32_t failed = 0;
 
 	*state = (struct np_cut_state){ .pass = pass, .final = final };
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
-	r = iterate(kernel->cut_tcp);
+	r = iterate(kernel->cut_tcp, &failed);
 	if (r == 0)
-		r = iterate(kernel->cut_udp);
+		r = iterate(kernel->cut_udp, &failed);
 	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
 		r = -errno;
-	return r;
+	if (r < 0)
+		return r;
+	state->destroyed -= failed;
+	state->failed += failed;
+	return 0;
 }
 
 static void forget_flows(struct kernel *kernel)
@@ -120,86 +126,18 @@ static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
 	return r;
 }
 
-/* -- kernels without bpf_sock_destroy ---------------------------------------- */
-
-struct cut_ids {
-	uint64_t *ids; /* the sandboxes' cgroups and all below them */
-	size_t n, room;
-	unsigned cut;
-};
-
-static int collect_id(void *data, const char *path, uint64_t id)
-{
-	struct cut_ids *set = data;
-
-	(void)path;
-	if (set->n == set->room) {
-		size_t room = set->room ? set->room * 2 : 64;
-		uint64_t *ids = reallocarray(set->ids, room, sizeof(*ids));
-
-		if (!ids)
-			return -ENOMEM;
-		set->ids = ids;
-		set->room = room;
-	}
-	set->ids[set->n++] = id;
-	return 0;
-}
-
-static int destroy_if_ours(void *data, const struct diag_socket *socket)
-{
-	const struct inet_diag_msg *message = socket->message;
-	struct cut_ids *set = data;
-	bool loopback;
-
-	if (socket->state == 10 /* TCP_LISTEN */ || socket->state == 6 /* TCP_TIME_WAIT */ || !message->id.idiag_dport)
-		return 0;
-	/* Without a look at both ends, loopback connections are left to the packet layer, which knows. */
-	loopback = socket->family == AF_INET ? (ntohl(message->id.idiag_dst[0]) >> 24) == 127
-					     : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)message->id.idiag_dst);
-	for (size_t i = 0; !loopback && i < set->n; i++)
-		if (set->ids[i] == socket->cgroup_id) {
-			set->cut += diag_destroy(socket) == 0;
-			break;
-		}
-	return 0;
-}
-
-/* Sockets carry the id of the very cgroup they were made in: those below a sandbox count as well. */
-static int cut_by_netlink(struct kernel *kernel, const uint64_t *boxes, size_t n, unsigned *ret_cut)
-{
-	struct cut_ids set = { 0 };
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < n; i++) {
-		struct gate_cgroup cg;
-
-		if (cgroup_by_id(kernel->mount, boxes[i], &cg) == 0)
-			r = cgroup_each_below(&cg, collect_id, &set);
-	}
-	if (r == 0)
-		r = diag_each(destroy_if_ours, &set);
-	*ret_cut = set.cut;
-	free(set.ids);
-	return r;
-}
-
 int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *ret_cut)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = 0;
 	const __u8 one = 1;
 	unsigned cut = 0;
 
-	if (!kernel->features.sock_destroy) {
-		r = cut_by_netlink(kernel, ids, n, &cut);
-	} else {
-		for (size_t i = 0; r == 0 && i < n; i++)
-			r = bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY) < 0 ? -errno : 0;
-		if (r == 0)
-			r = cut_iterate(kernel, &cut);
-		for (size_t i = 0; i < n; i++)
-			bpf_map_delete_elem(fd, &ids[i]);
-	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY) < 0 ? -errno : 0;
+	if (r == 0)
+		r = cut_iterate(kernel, &cut);
+	for (size_t i = 0; i < n; i++)
+		bpf_map_delete_elem(fd, &ids[i]);
 	*ret_cut = cut;
 	return r;
 }

@@ -122,8 +122,8 @@ static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
 
 static const struct sockaddr *broadcast_of(const struct ifaddrs *a)
 {
-	return a->ifa_flags & IFF_BROADCAST && a->ifa_addr && a->ifa_addr->sa_family == AF_INET ? a->ifa_broadaddr :
-												      NULL;
+	return a->ifa_flags & IFF_BROADCAST && a->ifa_addr && a->ifa_addr->sa_family == AF_INET ? a->ifa_broadaddr
+												: NULL;
 }
 
 static bool is_listed(const struct ifaddrs *list, const struct np_addr *addr)

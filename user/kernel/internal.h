@@ -27,6 +27,7 @@ enum {
 struct features {
 	bool unix_hooks;   /* connect_unix and sendmsg_unix */
 	bool sock_destroy; /* bpf_sock_destroy; otherwise SOCK_DESTROY by netlink */
+	bool casts;	   /* bpf_rdonly_cast; otherwise every member is read by a helper */
 	bool sees_cgroups; /* bpf_cgroup_from_id in syscall programs */
 	bool tcx;	   /* otherwise clsact */
 	bool lsm_cgroup;   /* BPF LSM programs load */
@@ -47,7 +48,7 @@ struct kernel {
 	int inotify_fd;
 	struct watch *watches[WATCH_BUCKETS]; /* by inotify descriptor */
 	struct ring_buffer *ring;
-	struct bpf_link *cut_tcp, *cut_udp; /* iterators; NULL without sock_destroy */
+	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
 	bool took_over;
 	unsigned devices; /* that carry np_device */
 };

@@ -26,14 +26,14 @@ static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const st
 
 	skel->rodata->np_slice_id = kernel->slice.id;
 	skel->rodata->np_slice_depth = kernel->slice.depth;
+	skel->rodata->np_casts = features->casts;
 	skel->rodata->np_sees_cgroups = features->sees_cgroups;
+	skel->rodata->np_destroys = features->sock_destroy;
 	bpf_program__set_expected_attach_type(skel->progs.np_unix_connect,
 					      (enum bpf_attach_type)NP_ATTACH_UNIX_CONNECT);
 	bpf_program__set_expected_attach_type(skel->progs.np_unix_send, (enum bpf_attach_type)NP_ATTACH_UNIX_SENDMSG);
 	bpf_program__set_autoload(skel->progs.np_unix_connect, features->unix_hooks);
 	bpf_program__set_autoload(skel->progs.np_unix_send, features->unix_hooks);
-	bpf_program__set_autoload(skel->progs.np_cut_tcp, features->sock_destroy);
-	bpf_program__set_autoload(skel->progs.np_cut_udp, features->sock_destroy);
 	bpf_object__for_each_map(map, skel->obj) {
 		char path[FS_PATH_SIZE];
 		int r;

@@ -54,6 +54,7 @@ void features_probe(struct features *ret)
 	if (!btf)
 		return;
 	ret->sock_destroy = btf__find_by_name_kind(btf, "bpf_sock_destroy", BTF_KIND_FUNC) > 0;
+	ret->casts = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	ret->sees_cgroups = btf__find_by_name_kind(btf, "bpf_cgroup_from_id", BTF_KIND_FUNC) > 0;
 	id = btf__find_by_name_kind(btf, "bpf_lsm_socket_create", BTF_KIND_FUNC);
 	ret->lsm_cgroup = id > 0 && program_loads(BPF_PROG_TYPE_LSM, BPF_LSM_CGROUP, (uint32_t)id);
@@ -83,8 +84,7 @@ void features_describe(const struct features *f, struct buf *out)
 			 "clsact is used instead; another program may remove its filters");
 	feature_describe(out, &first, "bpf_sock_destroy", f->sock_destroy,
 			 "open connections get an error at once when a session is raised",
-			 "SOCK_DESTROY is used instead; connections over loopback and unconnected UDP sockets hang "
-			 "instead of failing, and packets that already are in a device's queue are not waited for");
+			 "SOCK_DESTROY is used instead: the same, but slower");
 	feature_describe(out, &first, "connect_unix", f->unix_hooks,
 			 "a sandbox reaches only unix sockets that it opened itself",
 			 landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"

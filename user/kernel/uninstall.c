@@ -59,8 +59,10 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	if (r < 0)
 		return r;
 	if (!force && find_adopted(pin_dir, mount, slice, &adopted)) {
-		snprintf(problem, 512, "%.300s was adopted and processes run in it; they would get their network back. "
-			 "End them first, or use --force", adopted.path);
+		snprintf(problem, 512,
+			 "%.300s was adopted and processes run in it; they would get their network back. "
+			 "End them first, or use --force",
+			 adopted.path);
 		return -EBUSY;
 	}
 	/* Sandboxes die before the gate goes: none of them may see an open network. */

@@ -295,8 +295,8 @@ static int root_make_readonly(const char *cwd, const char **ret_place)
 
 	for (size_t i = 0; i < ARRAY_SIZE(writable); i++)
 		trees[i] = writable[i] ? open_tree(AT_FDCWD, writable[i],
-						   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE) :
-					 -1;
+						   OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE)
+				       : -1;
 	err = tree_set_readonly(AT_FDCWD, "/", AT_RECURSIVE);
 	*ret_place = "/";
 	for (size_t i = 0; i < ARRAY_SIZE(writable); i++) {
