@@ -58,31 +58,27 @@ void loop_free(struct loop *loop)
 	free(loop);
 }
 
-/* Takes over fd only on success, and only for timers and signals. */
-static int loop_add(struct loop *loop, enum source_kind kind, int fd, uint32_t events, struct source **ret)
+/* NULL with errno set. Takes over fd only on success, and only for timers and signals. */
+static struct source *loop_add(struct loop *loop, enum source_kind kind, int fd, uint32_t events)
 {
 	_free_ struct source *s = calloc(1, sizeof(*s));
 	struct epoll_event ev = { .events = events, .data.ptr = s };
 
-	if (!s)
-		return -ENOMEM;
-	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
-		return -errno;
+	if (!s || epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return NULL;
 	s->kind = kind;
 	s->fd = fd;
 	s->next = loop->sources;
 	loop->sources = s;
-	*ret = take_ptr(s);
-	return 0;
+	return take_ptr(s);
 }
 
 int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *data)
 {
-	struct source *s;
-	int r = loop_add(loop, SOURCE_FD, fd, events, &s);
+	struct source *s = loop_add(loop, SOURCE_FD, fd, events);
 
-	if (r < 0)
-		return r;
+	if (!s)
+		return -errno;
 	s->on_fd = fn;
 	s->data = data;
 	return 0;
@@ -106,16 +102,15 @@ int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *d
 	};
 	_close_ int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	struct source *s;
-	int r;
 
 	if (fd < 0)
 		return -errno;
 	spec.it_value = spec.it_interval;
 	if (timerfd_settime(fd, 0, &spec, NULL) < 0)
 		return -errno;
-	r = loop_add(loop, SOURCE_TIMER, fd, EPOLLIN, &s);
-	if (r < 0)
-		return r;
+	s = loop_add(loop, SOURCE_TIMER, fd, EPOLLIN);
+	if (!s)
+		return -errno;
 	s->on_timer = fn;
 	s->data = data;
 	take_fd(fd);
@@ -127,7 +122,6 @@ int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void
 	_close_ int fd = -1;
 	struct source *s;
 	sigset_t set;
-	int r;
 
 	sigemptyset(&set);
 	for (; *signals; signals++)
@@ -137,9 +131,9 @@ int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void
 	fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = loop_add(loop, SOURCE_SIGNAL, fd, EPOLLIN, &s);
-	if (r < 0)
-		return r;
+	s = loop_add(loop, SOURCE_SIGNAL, fd, EPOLLIN);
+	if (!s)
+		return -errno;
 	s->on_signal = fn;
 	s->data = data;
 	take_fd(fd);

@@ -49,11 +49,11 @@ class Daemon:
             argv += ["--policy", self.policy]
         return [str(a) for a in argv]
 
-    def start(self, failpoint=None, timeout=30):
+    def start(self, failpoint=None, timeout=30, **more_env):
         """Returns when the ready line came; raises NotReady with what was said otherwise. failpoint: the test build,
         which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
-        env = base.env()
+        env = base.env(**more_env)
         env["ASAN_OPTIONS"] = "detect_leaks=1:abort_on_error=0"
         if failpoint:
             env["NETPAWL_FAILPOINT"] = "x" * len(failpoint)
