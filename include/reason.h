@@ -59,9 +59,7 @@
 	X(SUPPRESSED, 139, "suppressed", "events of this sandbox were counted but not sent: too many") \
 	X(LOST, 140, "lost", "events were lost between the kernel and the daemon; they are counted") \
 	X(RECONCILED, 141, "reconciled",                                                           \
-	  "the kernel was stricter than the record, as after a crash; the record now says so")     \
-	X(IN_FLIGHT, 142, "in_flight",                                                             \
-	  "bytes queued below TCP before the switch had not left the queue in time")               \
+	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
                                                                                                    \
 	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \
 	X(BAD_JSON, 193, "bad_json", "the body is not valid JSON")                                 \

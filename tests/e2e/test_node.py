@@ -43,6 +43,7 @@ def test_a_device_that_appears_later_carries_the_gate(world, daemon):
         assert f"if{index}" in pins
     finally:
         base.sh("ip", "-n", world.host, "link", "del", "nplater")
+    assert base.eventually(lambda: not (daemon.pins / "devices" / f"if{index}").exists(), 10), "its pin is left"
     assert base.eventually(lambda: daemon.api.health()["devices"] == before, 10), "still counted"
 
 

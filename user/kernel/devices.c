@@ -76,6 +76,27 @@ void devices_detach_clsact(void)
 	if_freenameindex(names);
 }
 
+/* Pins of devices that are gone hold empty links. Hosts that make and drop veth pairs would collect them. */
+static void devices_forget(struct kernel *kernel, const struct if_nameindex *names)
+{
+	char path[FS_PATH_SIZE];
+	_closedir_ DIR *dir = NULL;
+
+	fs_path(path, "%s/devices", kernel->pins);
+	dir = opendir(path);
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		unsigned index;
+		const struct if_nameindex *n = names;
+
+		if (sscanf(e->d_name, "if%u", &index) != 1)
+			continue;
+		while (n->if_index && n->if_index != index)
+			n++;
+		if (!n->if_index)
+			unlinkat(dirfd(dir), e->d_name, 0);
+	}
+}
+
 static int devices_attach(struct kernel *kernel)
 {
 	struct if_nameindex *names = if_nameindex();
@@ -102,6 +123,7 @@ static int devices_attach(struct kernel *kernel)
 		}
 		kernel->devices++;
 	}
+	devices_forget(kernel, names);
 	if_freenameindex(names);
 	return result;
 }
