@@ -9,13 +9,7 @@
 /* True when cg is the cgroup with this id and depth, or lies below it. */
 static __always_inline bool np_is_at_or_below(struct cgroup *cg, __u64 id, __u32 depth)
 {
-	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
-	struct cgroup *ancestor = NULL;
-
-	if (!cg || (__u32)BPF_CORE_READ(cg, level) < depth)
-		return false;
-	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
-	return BPF_CORE_READ(ancestor, kn, id) == id;
+	return cg && (__u32)BPF_CORE_READ(cg, level) >= depth && np_ancestor_id(cg, depth) == id;
 }
 
 SEC("iter/task_file")

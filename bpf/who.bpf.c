@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "who.bpf.h"
 
-static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
-{
-	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
-	struct cgroup *ancestor = NULL;
-
-	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
-	return BPF_CORE_READ(ancestor, kn, id);
-}
-
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
 /* The common case with plain loads: only made sandboxes, and a socket made right in one. Its sandbox or 0. */

@@ -29,6 +29,16 @@ struct np_place_of {
 };
 __u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
 
+/* Id of the cgroup that lies `depth` levels below the root, on the way to cg. cg must be that deep. */
+static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
+{
+	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
+	struct cgroup *ancestor = NULL;
+
+	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
 static __always_inline __u64 np_depths_in_use(void)
 {
 	__u32 zero = 0;

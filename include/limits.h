@@ -64,6 +64,5 @@
 
 /* -- policy file ---------------------------------------------------------- */
 #define NP_POLICY_BYTES (8u << 20) /* one policy file */
-#define NP_POLICY_DEPTH 16	   /* YAML nesting */
 
 #endif

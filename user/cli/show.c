@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl show USER/SESSION */
-#include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -75,17 +75,5 @@ static void print(const json_t *answer)
 
 int command_show(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
-	_free_ char *path = NULL;
-	int next, code;
-
-	code = options_parse(&options, cli, argc, argv, &next);
-	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one session");
-	path = api_session_path(argv[next], "");
-	if (!path)
-		return CLI_REFUSED;
-	return api_show(cli, argv[next], "GET", path, NULL, print);
+	return session_command(cli, argc, argv, help, "GET", print);
 }
