@@ -90,6 +90,8 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
 	f.host_port = np_host_port_listed(f.port, f.mode);
+	if (!f.local)
+		np_facts_add_rule(&f, who.level);
 	if (state->pass == NP_CUT_LOCAL)
 		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, who.id));
 	if (!np_judge_cut(&f, false))
@@ -185,6 +187,8 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 			np_cut_remember_server(state, sk);
 		return 0;
 	}
+	if (!connected && state->reload)
+		return 0; /* each of its datagrams is judged anew */
 	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))
 		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &flow);
 	return 0;

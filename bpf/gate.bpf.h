@@ -6,23 +6,11 @@
 #ifndef NP_GATE_BPF_H
 #define NP_GATE_BPF_H
 
+#include "addr.h"
 #include "box.h"
 #include "event.h"
 #include "reason.h"
-
-#ifdef __BPF__
-#define np_pure static __always_inline
-#else
-#include <stdbool.h>
-#define np_pure static inline
-#endif
-
-/* Constants in network order, for both compilers and for case labels. */
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define np_net32(x) __builtin_bswap32(x)
-#else
-#define np_net32(x) ((__u32)(x))
-#endif
+#include "rules.h"
 
 enum {
 	NP_IPPROTO_ICMP = 1,
@@ -53,84 +41,17 @@ struct np_facts {
 	bool opening;	     /* TCP: opens a connection (connect(), or SYN without ACK) */
 	bool bare;	     /* TCP: neither SYN nor payload: carries nothing */
 	bool options;	     /* IP options or extension headers */
+	bool fragment;	     /* a later one: it has no ports */
 	bool many;	     /* multicast or broadcast */
+	bool inspected;	     /* the policy wants the port inspected */
+	__u32 action;	     /* enum np_action of the address rule that matches; 0: none does */
+	__u32 rule;	     /* its number, for the event */
+	__u32 epoch;	     /* of the policy */
 };
 
-/* -- addresses, written once on 16 bytes ------------------------------------ */
-
-np_pure struct np_addr np_addr_v4(__be32 v4)
+np_pure bool np_is_ported(__u16 protocol)
 {
-	struct np_addr a = { .w = { 0, 0, np_net32(0xffff), v4 } };
-
-	return a;
-}
-
-np_pure bool np_addr_is_v4(const struct np_addr *a)
-{
-	return a->d[0] == 0 && a->w[2] == np_net32(0xffff);
-}
-
-np_pure bool np_addr_is_any(const struct np_addr *a)
-{
-	return a->d[0] == 0 && a->w[3] == 0 && (a->w[2] == 0 || a->w[2] == np_net32(0xffff));
-}
-
-np_pure bool np_addr_is_loopback(const struct np_addr *a)
-{
-	if (np_addr_is_v4(a))
-		return a->b[12] == 127;
-	return a->d[0] == 0 && a->w[2] == 0 && a->w[3] == np_net32(1);
-}
-
-/* Multicast and broadcast, as far as the address tells. Subnet broadcasts are in np_host_addrs. */
-np_pure bool np_addr_is_many(const struct np_addr *a)
-{
-	if (np_addr_is_v4(a))
-		return (a->b[12] & 0xf0) == 0xe0 || a->w[3] == 0xffffffff ||
-		       a->w[3] == np_net32(0x7fffffff); /* 127.255.255.255: every wildcard socket of the host */
-	return a->b[0] == 0xff;
-}
-
-/* An IPv4 address inside an IPv6 one (NAT64 64:ff9b::/96, 6to4 2002::/16) is that IPv4 address. */
-np_pure struct np_addr np_addr_carried(const struct np_addr *a)
-{
-	if (a->w[0] == np_net32(0x0064ff9b) && a->w[1] == 0 && a->w[2] == 0)
-		return np_addr_v4(a->w[3]);
-	if (a->b[0] == 0x20 && a->b[1] == 0x02) {
-		struct np_addr v4 = np_addr_v4(0);
-
-		v4.b[12] = a->b[2];
-		v4.b[13] = a->b[3];
-		v4.b[14] = a->b[4];
-		v4.b[15] = a->b[5];
-		return v4;
-	}
-	return *a;
-}
-
-/* Where clouds keep credentials for whoever asks, and the link-local ranges they are served from. */
-np_pure bool np_addr_is_metadata(const struct np_addr *addr)
-{
-	struct np_addr a = np_addr_carried(addr);
-
-	if (np_addr_is_v4(&a)) {
-		switch (a.w[3]) {
-		case np_net32(0x646464c8): /* 100.100.100.200, Alibaba */
-		case np_net32(0xa83f8110): /* 168.63.129.16, Azure */
-		case np_net32(0xc00000c0): /* 192.0.0.192, Oracle */
-			return true;
-		}
-		return a.b[12] == 169 && a.b[13] == 254; /* 169.254.0.0/16 */
-	}
-	if (a.b[0] == 0xfe)
-		return (a.b[1] & 0xc0) == 0x80; /* fe80::/10 */
-	if (a.b[0] != 0xfd)
-		return false;
-	return a.w[0] == np_net32(0xfd000ec2) ||				/* fd00:ec2::/32, AWS */
-	       (a.w[0] == np_net32(0xfd2000ce) && a.w[1] == 0 && a.w[2] == 0 && /* fd20:ce::254, */
-		a.w[3] == np_net32(0x254)) ||					/*   Google */
-	       (a.w[0] == np_net32(0xfd000042) && a.w[1] == 0 && a.w[2] == 0 && /* fd00:42::42, */
-		a.w[3] == np_net32(0x42));					/*   Scaleway */
+	return protocol == NP_IPPROTO_TCP || protocol == NP_IPPROTO_UDP;
 }
 
 /* -- decisions --------------------------------------------------------------- */
@@ -152,7 +73,7 @@ np_pure enum np_reason np_judge_create(enum np_mode mode, __u32 type, __u32 prot
 /* Something that stays on this host: loopback, or any address of the host itself. */
 np_pure enum np_reason np_judge_local(const struct np_facts *f)
 {
-	bool ported = f->protocol == NP_IPPROTO_TCP || f->protocol == NP_IPPROTO_UDP;
+	bool ported = np_is_ported(f->protocol);
 
 	if (f->options) /* they would hide the ports, and nobody needs them on the way to himself */
 		return NP_R_IP_OPTIONS;
@@ -179,10 +100,22 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 /* What PROXIED says of a destination that is not on this host. */
 np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 {
-	if (f->protocol == NP_IPPROTO_TCP && (f->port == 80 || f->port == 443))
+	if (f->options) /* IPv6 extension headers would hide the ports that the rule asks for */
+		return NP_R_IP_OPTIONS;
+	if (f->action == NP_ALLOW) /* the compiler gives no allow for what the inspector or the DNS gate must see */
+		return NP_R_RULE_ALLOWS;
+	if (f->protocol == NP_IPPROTO_TCP && f->inspected)
 		return NP_R_NO_INSPECTOR;
-	if ((f->protocol == NP_IPPROTO_TCP || f->protocol == NP_IPPROTO_UDP) && f->port == 53)
+	if (np_is_ported(f->protocol) && f->port == 53)
 		return NP_R_NO_DNS_GATE;
+	switch (f->action) {
+	case NP_DENY:
+		return NP_R_RULE_DENIES;
+	case NP_ASK:
+		return NP_R_NEEDS_APPROVAL;
+	case NP_DECIDE:
+		return NP_R_NEEDS_DECIDER;
+	}
 	return NP_R_NOT_IN_POLICY;
 }
 
@@ -191,7 +124,7 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 {
 	if (!f->mode)
 		return NP_R_UNREGISTERED;
-	if (np_addr_is_metadata(&f->addr))
+	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW)
 		return NP_R_METADATA;
 	if (f->many) /* in every mode: the kernel hands a copy to every listener of this host that wants it */
 		return NP_R_MULTICAST;
@@ -199,7 +132,7 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 		return np_judge_local(f);
 	switch (f->mode) {
 	case NP_FULL:
-		return NP_R_OPEN_MODE;
+		return f->action == NP_DENY ? NP_R_RULE_DENIES : NP_R_OPEN_MODE;
 	case NP_PROXIED:
 		return np_judge_proxied(f);
 	case NP_NONE:
@@ -215,8 +148,8 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 		return NP_R_UNREGISTERED;
 	if (f->mode == NP_FULL)
 		return NP_R_OPEN_MODE;
-	if (!f->local)
-		return NP_R_INBOUND;
+	if (!f->local) /* answers from where the sandbox may go; calls from there are still calls */
+		return f->mode == NP_PROXIED && f->action == NP_ALLOW && !f->opening ? NP_R_RULE_ALLOWS : NP_R_INBOUND;
 	if (f->peer == NP_PEER_SELF)
 		return NP_R_OWN_LOOPBACK;
 	if (f->peer == NP_PEER_HOST && f->host_port && !f->opening)
@@ -279,11 +212,15 @@ np_pure enum np_reason np_judge_option(int level, int option)
 /* Must this open connection go, now that the mode is what it is? own: its other end is in the same sandbox. */
 np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 {
-	if (np_addr_is_metadata(&f->addr))
+	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW)
 		return true;
 	if (f->mode == NP_FULL)
+		return !f->local && f->action == NP_DENY;
+	if (own)
 		return false;
-	return !own && !(f->local && f->host_port);
+	if (f->local)
+		return !f->host_port;
+	return f->mode != NP_PROXIED || f->action != NP_ALLOW;
 }
 
 #endif

@@ -16,6 +16,7 @@
 #include "cut.h"
 #include "event.h"
 #include "held.h"
+#include "rules.h"
 
 /* Sandboxes: cgroup id -> mode. Frozen: no user, root included, can write it; only np_raise and
  * np_retire do, and they cannot lower. A cgroup that is not in it is NONE. */
@@ -50,14 +51,44 @@ struct np_host_addrs_map {
 };
 extern struct np_host_addrs_map np_host_addrs SEC(".maps");
 
-/* Ports of the host that sandboxes may use (host_loopback): port in host order -> bit (1 << mode). */
-struct np_host_ports_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, NP_HOST_PORTS_MAX);
-	__type(key, __u16);
-	__type(value, __u8);
+/* Which policy holds: see rules.h. Written by the daemon through its memory map, in one store. */
+struct np_live_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_live);
 };
-extern struct np_host_ports_map np_host_ports SEC(".maps");
+extern struct np_live_map np_live SEC(".maps");
+
+/* Ports that the policy speaks of as such: of the host (host_loopback), and inspected ones. */
+struct np_ports_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_LISTED_PORTS_MAX);
+	__type(key, struct np_listed_key);
+	__type(value, struct np_listed);
+};
+extern struct np_ports_map np_ports SEC(".maps");
+
+/* The policy's address rules. */
+struct np_nets_map {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_NETS_MAX);
+	__type(key, struct np_net_key);
+	__type(value, __u32);
+};
+extern struct np_nets_map np_nets SEC(".maps");
+
+struct np_net_ports_map {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_NET_PORTS_MAX);
+	__type(key, struct np_port_key);
+	__type(value, struct np_port_rule);
+};
+extern struct np_net_ports_map np_net_ports SEC(".maps");
 
 struct np_events_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -16,6 +16,7 @@ struct np_packet {
 	__be16 sport, dport; /* 0 when the packet has none, as a later fragment */
 	__u16 protocol;
 	bool options;
+	bool fragment;
 	bool opening;
 	bool bare;
 };
@@ -72,8 +73,10 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 		__builtin_memcpy(&word, ip + 16, 4);
 		p->dst = np_addr_v4(word);
 		p->options = header != 20;
-		if (((ip[6] & 0x1f) | ip[7]) != 0)
-			return 0; /* a later fragment: no ports */
+		if (((ip[6] & 0x1f) | ip[7]) != 0) {
+			p->fragment = true;
+			return 0;
+		}
 		return np_parse_ports(skb, header, (__u32)ip[2] << 8 | ip[3], p);
 	}
 	if (skb->protocol == bpf_htons(NP_ETH_P_IPV6)) {
@@ -104,6 +107,8 @@ static __always_inline void np_report_packet(struct __sk_buff *skb, const struct
 			  : skb->protocol == bpf_htons(NP_ETH_P_IPV6) ? AF_INET6
 								      : 0,
 		.protocol = f->protocol,
+		.rule = f->rule,
+		.epoch = f->epoch,
 	};
 	struct np_event *e = np_refusal_open(&r);
 
@@ -126,17 +131,13 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 		.opening = p->opening,
 		.bare = p->bare,
 		.options = p->options,
+		.fragment = p->fragment,
 		.many = np_addr_is_many(&p->dst),
 	};
 
 	if (p->protocol != NP_IPPROTO_TCP && np_host_addr_kind(&p->dst) == NP_ADDR_BROADCAST)
 		f.many = true;
 	return f;
-}
-
-static __always_inline bool np_is_ported(__u16 protocol)
-{
-	return protocol == NP_IPPROTO_TCP || protocol == NP_IPPROTO_UDP;
 }
 
 SEC("cgroup_skb/egress")
@@ -155,7 +156,9 @@ int np_egress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
-	if (f.local && np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
+	if (!f.local)
+		np_facts_add_rule(&f, who.level);
+	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_flow flow = {
 			.near_addr = p.dst,
 			.near_port = p.dport,
@@ -198,7 +201,9 @@ int np_ingress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
-	if (f.local && np_is_ported(p.protocol)) {
+	if (!f.local) {
+		np_facts_add_rule(&f, who.level);
+	} else if (np_is_ported(p.protocol)) {
 		struct np_flow flow = {
 			/* the sender is the one who would get an answer */
 			.near_addr = p.src,  .near_port = p.sport,   .far_addr = p.dst,
@@ -247,6 +252,7 @@ int np_device(struct __sk_buff *skb)
 			return NP_TC_NEXT;
 		reason = NP_R_PROTOCOL;
 	} else {
+		np_facts_add_rule(&f, who.level);
 		reason = np_judge_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;

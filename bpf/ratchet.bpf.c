@@ -23,7 +23,7 @@ int np_raise(struct np_raise *ctx)
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
-	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || !id || !depth || depth >= NP_DEPTH_MAX)
+	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > 3 || !id || !depth || depth >= NP_DEPTH_MAX)
 		return -EINVAL;
 	depths = bpf_map_lookup_elem(&np_depths, &zero);
 	if (!depths)
@@ -31,6 +31,7 @@ int np_raise(struct np_raise *ctx)
 	box = bpf_map_lookup_elem(&np_boxes, &id);
 	if (!box) {
 		fresh.mode = ctx->mode;
+		fresh.level = ctx->level;
 		fresh.generation = ctx->generation;
 		fresh.raised_ns = bpf_ktime_get_ns();
 		fresh.meter.tokens = NP_EVENT_BURST * 1000ull;
@@ -49,10 +50,13 @@ int np_raise(struct np_raise *ctx)
 		box->mode = ctx->mode;
 		box->raised_ns = bpf_ktime_get_ns();
 	}
+	if (ctx->level > box->level)
+		box->level = ctx->level;
 	if (ctx->generation > box->generation)
 		box->generation = ctx->generation;
 	ctx->result_mode = box->mode;
 	ctx->result_generation = box->generation;
+	ctx->result_level = box->level;
 	return 0;
 }
 

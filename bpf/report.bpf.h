@@ -43,6 +43,7 @@ struct np_refusal {
 	enum np_reason reason;
 	__u8 family;
 	__u16 protocol;
+	__u32 rule, epoch;
 };
 
 /* Counts a refusal. Returns an event to fill and submit, or NULL when this one is only counted. */
@@ -85,6 +86,8 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 	}
 	e->family = r->family;
 	e->protocol = r->protocol;
+	e->rule = r->rule;
+	e->epoch = r->epoch;
 	e->time_ns = bpf_ktime_get_ns();
 	e->cgroup_id = r->cgroup_id;
 	e->suppressed = meter->suppressed;

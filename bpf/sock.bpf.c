@@ -24,6 +24,8 @@ static __always_inline void np_report_sock(const struct np_who *who, const struc
 		.reason = reason,
 		.family = family,
 		.protocol = f->protocol,
+		.rule = f->rule,
+		.epoch = f->epoch,
 	};
 	struct np_event *e = np_refusal_open(&r);
 
@@ -81,6 +83,8 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 			flow.far_addr = np_addr_v4(0);
 		f.peer = np_peer_find(ctx, &flow, who.id);
 		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+	} else {
+		np_facts_add_rule(&f, who.level);
 	}
 	reason = np_judge_out(&f);
 	if (NP_REASON_ALLOWS(reason))

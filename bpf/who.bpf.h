@@ -11,6 +11,7 @@
 #include "gate.bpf.h"
 #include "kernel.h"
 #include "report.bpf.h"
+#include "rules.bpf.h"
 
 #include <bpf/bpf_core_read.h>
 
@@ -18,6 +19,7 @@ struct np_who {
 	struct np_box *box; /* NULL: not registered */
 	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
 	enum np_mode mode;  /* 0: not registered */
+	__u32 level;	    /* of its session */
 	bool inside;	    /* a sandbox, or below the slice */
 };
 
@@ -63,8 +65,10 @@ static __always_inline void np_who_set(struct np_who *who, __u64 id)
 	who->id = id;
 	who->inside = true;
 	who->box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (who->box)
+	if (who->box) {
 		who->mode = who->box->mode;
+		who->level = who->box->level;
+	}
 }
 
 /* A context's socket pointer is the kernel's struct sock, but the verifier forbids arithmetic on it, which
@@ -179,13 +183,6 @@ static __always_inline __u8 np_host_addr_kind(const struct np_addr *addr)
 	__u8 *kind = bpf_map_lookup_elem(&np_host_addrs, addr);
 
 	return kind ? *kind : 0;
-}
-
-static __always_inline bool np_host_port_listed(__u16 port, enum np_mode mode)
-{
-	__u8 *modes = bpf_map_lookup_elem(&np_host_ports, &port);
-
-	return modes && (*modes >> mode & 1);
 }
 
 #endif

@@ -13,7 +13,7 @@
 /* Version of everything in include/ that crosses the kernel boundary; also the
  * name of the directory below --pin-dir. A daemon that meets another version's
  * directory does not start. */
-#define NP_ABI_VERSION 1
+#define NP_ABI_VERSION 2
 
 /* Ordered: a larger number is stricter. The raise program takes the maximum. */
 enum np_mode {
@@ -34,11 +34,13 @@ struct np_meter {
 struct np_box {
 	enum np_mode mode;
 	__u32 generation;
+	__u32 level; /* of its session, 0..3: which of the policy's rules hold for it */
+	__u32 pad;
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
 };
-_Static_assert(sizeof(struct np_box) == 48 + NP_LABEL_SIZE, "np_box layout");
+_Static_assert(sizeof(struct np_box) == 56 + NP_LABEL_SIZE, "np_box layout");
 
 /* Context of the np_raise program. in: all but result_*; out: result_*. */
 struct np_raise {
@@ -47,11 +49,13 @@ struct np_raise {
 	__u64 cgroup_id;
 	__u32 generation;
 	__u32 depth; /* of the cgroup below the v2 root, 1..NP_DEPTH_MAX-1 */
+	__u32 level;
 	char session[NP_LABEL_SIZE];
-	enum np_mode result_mode; /* what stands now: the maximum */
+	enum np_mode result_mode; /* what stands now: the maximum of each */
 	__u32 result_generation;
+	__u32 result_level;
 };
-_Static_assert(sizeof(struct np_raise) == 24 + NP_LABEL_SIZE + 8, "np_raise layout");
+_Static_assert(sizeof(struct np_raise) == 28 + NP_LABEL_SIZE + 12, "np_raise layout");
 
 /* Context of the np_retire program: forgets a sandbox whose cgroup is gone. */
 struct np_retire {

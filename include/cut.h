@@ -15,10 +15,12 @@ enum np_cut_pass {
 struct np_cut_state {
 	enum np_cut_pass pass;
 	__u32 final;	  /* in: do not wait for bytes in flight any longer */
+	__u32 reload;	  /* in: the policy changed and the mode did not, so sockets that lead nowhere yet stay */
 	__u32 destroyed;  /* the rest is counted by the pass */
 	__u32 failed;	  /* sockets that would not go; the packet layer holds them */
 	__u32 local;	  /* connections on this host that need the second pass */
 	__u32 remembered; /* entries made in np_cut_flows */
+	__u32 pad;
 	__u64 in_flight;  /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
 

@@ -41,6 +41,8 @@ struct np_event {
 	__u32 pid; /* 0 at the packet layer: whoever runs there is not the sender */
 	__u32 uid;
 	__u32 suppressed;    /* events of this sandbox that were not sent before this one */
+	__u32 rule;	     /* of the policy of that epoch, from 1; 0: none */
+	__u32 epoch;
 	struct np_addr addr; /* the far end; zero for unix sockets */
 	__u16 port;	     /* host order */
 	__u16 unix_len;	     /* bytes of unix_path in use */
@@ -48,6 +50,6 @@ struct np_event {
 	char comm[16];
 	char unix_path[40]; /* first bytes of a unix address; a leading NUL is an abstract name */
 };
-_Static_assert(sizeof(struct np_event) == 120, "np_event layout");
+_Static_assert(sizeof(struct np_event) == 128, "np_event layout");
 
 #endif

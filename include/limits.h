@@ -26,6 +26,7 @@
 #define NP_DEPTH_MAX 32		/* cgroup depth of a sandbox: the walk in the kernel is bounded by it */
 #define NP_HOST_ADDRS_MAX 4096	/* addresses of the host's own devices */
 #define NP_HOST_PORTS_MAX 256	/* host_loopback entries of a policy */
+#define NP_LISTED_PORTS_MAX 1024 /* host_loopback and inspect_ports in the gate, of two policies during a reload */
 #define NP_ERR_PLACES_MAX 512	/* distinct (place, errno) pairs counted by np_errors */
 #define NP_CUT_FLOWS_MAX 65536	/* own-loopback flows remembered during one cut; beyond it they are cut too */
 #define NP_UNIX_CHAIN_MAX 64	/* sockets looked at in one bucket of the unix socket table */
@@ -43,7 +44,7 @@
 #define NP_FOLLOWERS_MAX 32	   /* open event feeds */
 #define NP_FEED_BYTES (256u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
 #define NP_EVENT_STRING_MAX 1024   /* bytes of one string in an event; a longer one is cut, and ends in three dots */
-#define NP_EVENT_LINE_MAX (64u << 10) /* one event as JSON: eight such strings, each byte escaped as six, and the rest */
+#define NP_EVENT_LINE_MAX (64u << 10) /* one event as JSON: ten such strings, each byte escaped as six, and the rest */
 #define NP_EVENTS_PAGE 1000	   /* events in one answer without follow */
 
 /* -- control API ---------------------------------------------------------- */
@@ -63,6 +64,25 @@
 #define NP_BOXES_PER_SESSION 1024 /* sandboxes one session may have at once */
 
 /* -- policy file ---------------------------------------------------------- */
-#define NP_POLICY_BYTES (8u << 20) /* one policy file */
+#define NP_POLICY_BYTES (8u << 20)    /* all files of a policy together: 100,000 rules are about 4 MiB */
+#define NP_POLICY_MEMORY (256u << 20) /* what a policy may take once it is read */
+#define NP_POLICY_FILES 64	      /* files of one policy, the first one included */
+#define NP_POLICY_DEPTH 8	      /* YAML nesting; the language needs five levels */
+#define NP_POLICY_NODES 2000000	      /* YAML scalars, lists and mappings */
+#define NP_POLICY_SCALAR 4096	      /* bytes of one YAML scalar */
+#define NP_POLICY_RULES 200000	      /* rules of one policy */
+#define NP_POLICY_PATTERNS 400000     /* destinations of all rules together, lists unfolded */
+#define NP_POLICY_PROBLEMS 64	      /* errors, and warnings, that are told; more are only counted */
+#define NP_POLICY_DECIDERS 64	      /* programs that answer decide rules */
+#define NP_RULE_WORDS 256	      /* methods, paths or headers of one rule */
+#define NP_INSPECT_PORTS_MAX 16	      /* inspect_ports */
+#define NP_PATH_MAX 4096	      /* normalised path that rules with paths still look at */
+#define NP_GLOB_MAX 512		      /* one path glob: with NP_PATH_MAX it bounds what a match can cost */
+#define NP_NETS_MAX 65536	      /* address ranges in the gate, of two policies during a reload */
+#define NP_NET_PORTS_MAX 262144	      /* port entries of these, likewise */
+#define NP_CASE_BYTES (1u << 20)      /* one .case file: 20,000 lines of 50 bytes */
+#define NP_CASE_LINES 20000	      /* lines of it, and so cases */
+#define NP_CASE_LINE 16384	      /* bytes of one line: a path of NP_PATH_MAX, every byte escaped, and the rest */
+#define NP_CASE_MEMORY (64u << 20)    /* what such a file may take once it is read */
 
 #endif

@@ -22,6 +22,7 @@
 	X(HOST_PORT, 3, "host_port", "the policy lists this port of the host (host_loopback)")     \
 	X(OWN_UNIX, 4, "own_unix", "the unix socket was opened by the same sandbox")               \
 	X(NOT_OURS, 5, "not_ours", "the socket belongs to no sandbox")                             \
+	X(RULE_ALLOWS, 6, "rule_allows", "a rule of the policy allows it")                         \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -44,6 +45,16 @@
 	X(PORT_TAKEN, 45, "port_taken", "the port is in use by the host or by another sandbox")    \
 	X(SOCKET_OPTION, 47, "socket_option", "this socket option would get around the gate")      \
 	X(INTERNAL, 46, "internal", "the gate could not decide, so it refused")                    \
+	X(RULE_DENIES, 48, "rule_denies", "a rule of the policy denies it")                        \
+	X(NEEDS_APPROVAL, 49, "needs_approval",                                                    \
+	  "a rule wants a person to approve this, and nobody can be asked yet")                    \
+	X(NEEDS_DECIDER, 50, "needs_decider",                                                      \
+	  "a rule wants a program to decide this, and none can be asked yet")                      \
+	X(BAD_PATH, 51, "bad_path",                                                                \
+	  "the path can be read in two ways, so no rule with paths can be trusted to judge it")    \
+	X(BODY_TOO_LARGE, 52, "body_too_large", "the rule that allows this request bounds its body (max_body)") \
+	X(NO_UPGRADE, 53, "no_upgrade",                                                            \
+	  "the rule that allows this request does not allow a websocket (websocket: true)")        \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \
@@ -60,6 +71,8 @@
 	X(LOST, 140, "lost", "events were lost between the kernel and the daemon; they are counted") \
 	X(RECONCILED, 141, "reconciled",                                                           \
 	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
+	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \
+	X(POLICY_REFUSED, 143, "policy_refused", "a policy could not be loaded; the one before stays live") \
                                                                                                    \
 	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \
 	X(BAD_JSON, 193, "bad_json", "the body is not valid JSON")                                 \
@@ -87,7 +100,8 @@
 	X(UNSUPPORTED, 211, "unsupported", "this kernel cannot keep that promise")                 \
 	X(NO_DAEMON, 212, "no_daemon", "netpawld does not answer on its control socket")           \
 	X(FAILED, 213, "failed", "an internal error")                                              \
-	X(NOT_PERMITTED, 214, "not_permitted", "that needs root")
+	X(NOT_PERMITTED, 214, "not_permitted", "that needs root")                                  \
+	X(BAD_POLICY, 215, "bad_policy", "the policy has errors; the one before stays live")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,

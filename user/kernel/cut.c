@@ -44,13 +44,14 @@ static int iterate(const struct bpf_link *link, uint32_t *failed)
 	}
 }
 
-static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, uint32_t final, struct np_cut_state *state)
+static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, enum gate_cut why, uint32_t final,
+		    struct np_cut_state *state)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
 	const __u32 zero = 0;
 	uint32_t failed = 0;
 
-	*state = (struct np_cut_state){ .pass = pass, .final = final };
+	*state = (struct np_cut_state){ .pass = pass, .final = final, .reload = why == GATE_CUT_RELOADED };
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
 	r = iterate(kernel->cut_tcp, &failed);
@@ -88,7 +89,7 @@ static uint64_t now_us(void)
  * new gets there: then the acknowledgement is true of them as well. All of it within NP_DRAIN_US; a sandbox
  * that keeps bytes there on purpose is cut with them.
  */
-static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
+static int cut_iterate(struct kernel *kernel, enum gate_cut why, unsigned *ret_cut)
 {
 	uint64_t deadline = now_us() + NP_DRAIN_US;
 	struct np_cut_state state;
@@ -99,7 +100,7 @@ static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
 	for (int round = 0; round < ROUNDS_MAX;) {
 		uint32_t destroyed, final = now_us() >= deadline || round == ROUNDS_MAX - 1;
 
-		r = cut_pass(kernel, NP_CUT_LOOK, final, &state);
+		r = cut_pass(kernel, NP_CUT_LOOK, why, final, &state);
 		if (r < 0)
 			break;
 		destroyed = state.destroyed;
@@ -107,7 +108,7 @@ static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
 		if (state.local) {
 			uint64_t in_flight = state.in_flight;
 
-			r = cut_pass(kernel, NP_CUT_LOCAL, final, &state);
+			r = cut_pass(kernel, NP_CUT_LOCAL, why, final, &state);
 			if (r < 0)
 				break;
 			destroyed += state.destroyed;
@@ -126,7 +127,7 @@ static int cut_iterate(struct kernel *kernel, unsigned *ret_cut)
 	return r;
 }
 
-int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *ret_cut)
+int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = 0;
 	const __u8 one = 1;
@@ -135,7 +136,7 @@ int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *re
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY) < 0 ? -errno : 0;
 	if (r == 0)
-		r = cut_iterate(kernel, &cut);
+		r = cut_iterate(kernel, why, &cut);
 	for (size_t i = 0; i < n; i++)
 		bpf_map_delete_elem(fd, &ids[i]);
 	*ret_cut = cut;

@@ -49,6 +49,7 @@ struct kernel {
 	struct watch *watches[WATCH_BUCKETS]; /* by inotify descriptor */
 	struct ring_buffer *ring;
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
+	uint64_t *live;			    /* np_live, mapped */
 	bool took_over;
 	unsigned devices; /* that carry np_device */
 };
@@ -74,14 +75,18 @@ int devices_start(struct kernel *kernel); /* watches netlink, attaches, fills np
 void devices_detach_clsact(void);
 
 /* ratchet.c */
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
-		  const char *session, enum np_mode *ret_mode, uint32_t *ret_generation);
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
+		  struct rung *ret);
 int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
 int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data);
 
 /* cut.c */
 int cut_open(struct kernel *kernel);
-int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, unsigned *ret_cut);
+int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
+
+/* tables.c */
+int tables_open(struct kernel *kernel);
+void tables_close(struct kernel *kernel);
 
 /* adopt.c */
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);

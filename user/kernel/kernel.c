@@ -50,24 +50,6 @@ static int ring_start(struct kernel *kernel)
 	return loop_watch(kernel->config.loop, ring_buffer__epoll_fd(kernel->ring), EPOLLIN, on_ring_ready, kernel);
 }
 
-static int host_ports_fill(struct kernel *kernel)
-{
-	int fd = bpf_map__fd(kernel->skel->maps.np_host_ports);
-	__u16 key;
-
-	/* A predecessor's list goes first: a port that is no longer listed is closed. */
-	while (bpf_map_get_next_key(fd, NULL, &key) == 0)
-		if (bpf_map_delete_elem(fd, &key) < 0)
-			return -errno;
-	for (size_t i = 0; i < kernel->config.n_host_ports; i++) {
-		const struct host_port *p = &kernel->config.host_ports[i];
-
-		if (bpf_map_update_elem(fd, &p->port, &p->modes, BPF_ANY) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
 static int slice_open(struct kernel *kernel, char problem[static 512])
 {
 	char path[FS_PATH_SIZE];
@@ -95,9 +77,9 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		int (*step)(struct kernel *kernel);
 		const char *words;
 	} steps[] = {
-		{ host_ports_fill, "fill np_host_ports" }, { object_pin, "pin the programs" },
-		{ watch_start, "watch cgroups" },	   { cut_open, "open the iterators" },
-		{ ring_start, "read the event ring" },	   { devices_start, "attach to the network devices" },
+		{ tables_open, "map np_live" },	       { object_pin, "pin the programs" },
+		{ watch_start, "watch cgroups" },      { cut_open, "open the iterators" },
+		{ ring_start, "read the event ring" }, { devices_start, "attach to the network devices" },
 	};
 	int r = slice_open(kernel, problem);
 
@@ -152,6 +134,7 @@ void kernel_close(struct kernel *kernel)
 	if (!kernel)
 		return;
 	ring_buffer__free(kernel->ring);
+	tables_close(kernel);
 	bpf_link__destroy(kernel->cut_tcp);
 	bpf_link__destroy(kernel->cut_udp);
 	watch_free(kernel);
@@ -199,10 +182,10 @@ static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret
 	return r;
 }
 
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
-		      const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
+		      struct rung *ret)
 {
-	return ratchet_raise(ctx, cg, mode, generation, session, ret_mode, ret_generation);
+	return ratchet_raise(ctx, cg, rung, session, ret);
 }
 
 /* Name of an adopted cgroup's folder below links/. */
@@ -228,9 +211,9 @@ static int gate_detach(void *ctx, const struct gate_cgroup *cg)
 	return 0;
 }
 
-static int gate_cut(void *ctx, const uint64_t *ids, size_t n, unsigned *ret_cut)
+static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	return cut_boxes(ctx, ids, n, ret_cut);
+	return cut_boxes(ctx, ids, n, why, ret_cut);
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)

@@ -14,20 +14,14 @@
 #include "base/buf.h"
 #include "event.h"
 #include "loop/loop.h"
+#include "policy/tables.h"
 #include "session/gate.h"
 
 struct kernel;
 
-struct host_port {
-	uint16_t port;
-	uint8_t modes; /* bit (1 << enum np_mode) for each mode in which sandboxes may use it */
-};
-
 struct kernel_config {
 	const char *pin_dir; /* on a bpf file system, or below /sys/fs/bpf, which is then mounted */
 	const char *slice;   /* relative to the cgroup v2 mount */
-	const struct host_port *host_ports;
-	size_t n_host_ports;
 	struct loop *loop;
 	void (*on_event)(void *data, const struct np_event *event);
 	/* A cgroup of a sandbox became populated or empty. */
@@ -42,6 +36,10 @@ void kernel_close(struct kernel *kernel); /* the gate stays */
 bool kernel_took_over(const struct kernel *kernel);
 
 struct gate kernel_gate(struct kernel *kernel);
+
+/* Makes this policy the live one, in one step: on failure the one before stays. Events of the gate name it by the
+ * epoch. Until the first call nothing is allowed by rule, or a predecessor's policy holds. */
+int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch);
 
 /* True when pid is in a sandbox or below the slice, or when that cannot be told. */
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);

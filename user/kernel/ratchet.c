@@ -14,15 +14,16 @@ static int run_syscall_program(const struct bpf_program *prog, void *ctx, uint32
 	return (int)opts.retval; /* the program's own 0 or -errno */
 }
 
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
-		  const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
+		  struct rung *ret)
 {
 	struct np_raise call = {
 		.version = NP_ABI_VERSION,
-		.mode = mode,
+		.mode = rung->mode,
 		.cgroup_id = cg->id,
-		.generation = generation,
+		.generation = rung->generation,
 		.depth = cg->depth,
+		.level = rung->level,
 	};
 	int r;
 
@@ -30,8 +31,11 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, enum np_m
 	r = run_syscall_program(kernel->skel->progs.np_raise, &call, sizeof(call));
 	if (r < 0)
 		return r;
-	*ret_mode = call.result_mode;
-	*ret_generation = call.result_generation;
+	*ret = (struct rung){
+		.level = call.result_level,
+		.mode = call.result_mode,
+		.generation = call.result_generation,
+	};
 	return 0;
 }
 
@@ -61,8 +65,11 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 
 		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
 			continue;
-		box.mode = value.mode;
-		box.generation = value.generation;
+		box.rung = (struct rung){
+			.level = value.level,
+			.mode = value.mode,
+			.generation = value.generation,
+		};
 		memcpy(box.session, value.session, sizeof(box.session));
 		box.session[sizeof(box.session) - 1] = '\0';
 		r = fn(data, &box);

@@ -48,7 +48,7 @@ int box_new(struct service *service, struct live *live, const char *id, const st
 	box->pub.cgroup.depth = cgroup->depth;
 	strcpy(box->pub.cgroup.path, cgroup->path); /* not the whole 4 KiB: there may be 10,000 boxes */
 	box->pub.adopted = adopted;
-	box->pub.mode = NP_FULL; /* nothing is known to hold it back yet */
+	box->pub.rung.mode = NP_FULL; /* nothing is known to hold it back yet */
 	box->live = live;
 	table_add(&service->boxes_by_id, &box->by_id, hash_text(service->seed, box->pub.id));
 	table_add(&service->boxes_by_cgroup, &box->by_cgroup, hash_number(service->seed, cgroup->id));
@@ -90,7 +90,10 @@ void box_drop(struct service *service, struct box *box)
 
 bool box_is_loose(const struct box *box)
 {
-	return box->stage == BOX_LIVES && (!box->registered || box->pub.mode < box->live->stands.mode);
+	const struct rung *stands = &box->live->stands, *kernel = &box->pub.rung;
+
+	return box->stage == BOX_LIVES &&
+	       (!box->registered || kernel->mode < stands->mode || kernel->level < stands->level);
 }
 
 bool box_is_behind(const struct box *box)
@@ -98,7 +101,7 @@ bool box_is_behind(const struct box *box)
 	if (box->stage != BOX_LIVES)
 		return false; /* nothing runs there; raising it could register a cgroup that is gone
 			       */
-	return box->stale || box_is_loose(box) || box->pub.generation < box->live->stands.generation;
+	return box->stale || box_is_loose(box) || box->pub.rung.generation < box->live->stands.generation;
 }
 
 void box_care(struct service *service, struct box *box)

@@ -13,6 +13,14 @@
 #include <sys/types.h>
 
 #include "box.h"
+#include "policy/level.h"
+
+/* How far a ratchet has turned: a session's, and that of each of its sandboxes. */
+struct rung {
+	enum level level;
+	enum np_mode mode;
+	uint32_t generation;
+};
 
 /* A sandbox's cgroup, as found or made. */
 struct gate_cgroup {
@@ -30,9 +38,14 @@ struct gate_problem {
 /* What the kernel holds for one sandbox, as read back at a takeover. */
 struct gate_box {
 	uint64_t cgroup_id;
-	enum np_mode mode;
-	uint32_t generation;
+	struct rung rung;
 	char session[NP_LABEL_SIZE];
+};
+
+/* Why open connections are cut. */
+enum gate_cut {
+	GATE_CUT_RAISED,   /* the mode or the level rose */
+	GATE_CUT_RELOADED, /* the policy changed: sockets that lead nowhere yet are left alone */
 };
 
 struct gate {
@@ -45,15 +58,15 @@ struct gate {
 	/* Finds slice/ID again after a restart; -ENOENT when it is gone. */
 	int (*cgroup_find)(void *ctx, const char *path, struct gate_cgroup *ret);
 
-	/* Registers or tightens: the kernel takes the maximum of what stands and what is asked.
-	 * ret_mode and ret_generation tell what stands afterwards. */
-	int (*raise)(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
-		     const char *session, enum np_mode *ret_mode, uint32_t *ret_generation);
+	/* Registers or tightens: the kernel takes the maximum of what stands and what is asked, member by member.
+	 * *ret tells what stands afterwards. */
+	int (*raise)(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
+		     struct rung *ret);
 	/* Attaches the programs to an adopted cgroup and pins them; raise() comes first. Idempotent. */
 	int (*attach)(void *ctx, const struct gate_cgroup *cg);
-	/* Cuts every open connection that the mode of these sandboxes forbids, and waits until what was
-	 * queued below TCP has left. ret_cut counts sockets. */
-	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, unsigned *ret_cut);
+	/* Cuts every open connection that the mode of these sandboxes, or the policy in it, forbids, and waits until
+	 * what was queued below TCP has left. ret_cut counts sockets. */
+	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, enum gate_cut why, unsigned *ret_cut);
 
 	/* Kills every process of a made sandbox and removes its cgroup, nested ones included.
 	 * -EBUSY when it is not yet empty: ask again later. */

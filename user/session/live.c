@@ -11,16 +11,17 @@ bool rung_equal(const struct rung *a, const struct rung *b)
 	return a->level == b->level && a->mode == b->mode && a->generation == b->generation;
 }
 
-bool live_absorb(struct live *live, enum np_mode mode, uint32_t generation)
+bool live_absorb(struct live *live, const struct rung *kernel)
 {
-	struct rung *stands = &live->stands;
-	bool changed = mode > stands->mode || generation > stands->generation;
+	struct rung *stands = &live->stands, before = *stands;
 
-	if (mode > stands->mode)
-		stands->mode = mode;
-	if (generation > stands->generation)
-		stands->generation = generation;
-	return changed;
+	if (kernel->level > stands->level)
+		stands->level = kernel->level;
+	if (kernel->mode > stands->mode)
+		stands->mode = kernel->mode;
+	if (kernel->generation > stands->generation)
+		stands->generation = kernel->generation;
+	return !rung_equal(&before, stands);
 }
 
 struct live *live_find(struct service *service, const char *name)

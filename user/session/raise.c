@@ -33,23 +33,23 @@ static int box_raise(struct service *service, struct box *box)
 {
 	const struct gate *gate = &service->config.gate;
 	const struct rung *stands = &box->live->stands;
-	enum np_mode mode = 0;
-	uint32_t generation = 0;
-	int r = gate->raise(gate->ctx, &box->pub.cgroup, stands->mode, stands->generation, box->live->name.text, &mode,
-			    &generation);
+	struct rung rung = { 0 };
+	int r = gate->raise(gate->ctx, &box->pub.cgroup, stands, box->live->name.text, &rung);
 
 	if (r)
 		return r;
 	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken
 	 * promise. */
-	if (mode < stands->mode || mode > NP_NONE || generation < stands->generation)
+	if (rung.mode < stands->mode || rung.mode > NP_NONE || rung.level < stands->level ||
+	    rung.level >= LEVEL_COUNT || rung.generation < stands->generation)
 		return -EIO;
-	if (box->registered && mode > box->pub.mode)
+	/* A higher level that is PROXIED as well has rules of its own. */
+	if (box->registered && (rung.mode > box->pub.rung.mode ||
+				(rung.mode == NP_PROXIED && rung.level > box->pub.rung.level)))
 		box->uncut = true;
 	box->registered = true;
 	box->stale = false;
-	box->pub.mode = mode;
-	box->pub.generation = generation;
+	box->pub.rung = rung;
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static int live_apply_once(struct service *service, struct live *live, bool *ret
 		if (r && !result)
 			result = service_fail(ret_failure, NP_R_NOT_APPLIED, r, "sandbox %s: %s", box->pub.id,
 					      strerror(-r));
-		if (!r && live_absorb(live, box->pub.mode, box->pub.generation))
+		if (!r && live_absorb(live, &box->pub.rung))
 			*ret_again = true;
 	}
 	return result;
@@ -115,7 +115,7 @@ static int cut_batch(struct service *service, struct live *live, unsigned *cut)
 			ids[n++] = box->pub.cgroup.id;
 	if (!n)
 		return 0;
-	r = gate->cut(gate->ctx, ids, n, &count);
+	r = gate->cut(gate->ctx, ids, n, GATE_CUT_RAISED, &count);
 	if (r)
 		return r;
 	*cut += count;

@@ -108,8 +108,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
 	if (held) {
 		box->registered = true;
-		box->pub.mode = held->mode;
-		box->pub.generation = held->generation;
+		box->pub.rung = held->rung;
 	}
 	*ret = box;
 	return 0;
@@ -181,7 +180,7 @@ static void recover_absorb(struct service *service, struct live *live)
 	struct box *box;
 
 	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
-		if (box->registered && live_absorb(live, box->pub.mode, box->pub.generation))
+		if (box->registered && live_absorb(live, &box->pub.rung))
 			stricter = true;
 	if (!stricter)
 		return;
@@ -254,8 +253,7 @@ static void recover_unknown(struct recovery *recovery, const struct gate_box *he
 	const struct gate *gate = &recovery->service->config.gate;
 	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
 	struct gate_cgroup cgroup = { .id = held->cgroup_id, .depth = 1 };
-	enum np_mode mode;
-	uint32_t generation;
+	struct rung closed = { LEVEL_SECRET, NP_NONE, held->rung.generation }, ignored;
 	int r = 0;
 
 	if (gate->cgroup_by_id)
@@ -268,7 +266,7 @@ static void recover_unknown(struct recovery *recovery, const struct gate_box *he
 	}
 	if (r)
 		cgroup = (struct gate_cgroup){ .id = held->cgroup_id, .depth = 1 };
-	r = gate->raise(gate->ctx, &cgroup, NP_NONE, held->generation, held->session, &mode, &generation);
+	r = gate->raise(gate->ctx, &cgroup, &closed, held->session, &ignored);
 	if (r)
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r,
 			      "cgroup %llu of %s, which no record knows, could not be closed: %s",

@@ -49,8 +49,8 @@ void service_emit(struct service *service, struct event *event, const struct liv
 	}
 	if (box) {
 		event->sandbox = box->pub.id;
-		event->mode = box->pub.mode;
-		event->generation = box->pub.generation;
+		event->mode = box->pub.rung.mode;
+		event->generation = box->pub.rung.generation;
 	}
 	service->config.emit(service->config.emit_data, event);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "session/gate.h"
-#include "session/level.h"
+#include "policy/level.h"
 #include "session/name.h"
 #include "session/store.h"
 
@@ -27,8 +27,7 @@ struct sandbox {
 	bool adopted;
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
-	enum np_mode mode;
-	uint32_t generation;
+	struct rung rung; /* what the kernel holds */
 };
 
 struct service_config {
@@ -105,6 +104,16 @@ void service_sweep(struct service *service);
 /* Call when the cgroup.events file of a sandbox changed: removes a made sandbox that emptied, forgets an
  * adopted one whose cgroup is gone. An unknown cgroup is fine. */
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id);
+
+/* The policy changed, and the gate has its rules already. Sessions whose level means a stricter mode now are raised;
+ * what is open and now forbidden is cut. No session's mode is lowered, whatever modes says. A failure names the first
+ * thing that went wrong; the rest was done, and the sweep goes on trying. */
+struct policy_effect {
+	unsigned raised; /* sessions */
+	unsigned cut;	 /* connections */
+};
+int service_policy_change(struct service *service, const struct level_modes *modes, const char *who,
+			  struct policy_effect *ret, struct failure *ret_failure);
 
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);

@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
  * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), recover.c.
+ * and its end), sandboxes.c (make, adopt, remove), recover.c, reload.c (a new policy).
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -17,13 +17,6 @@
 	64	       /* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all  \
 	    */
 #define CUT_BATCH 1024 /* sandboxes named in one call of gate.cut */
-
-/* How far a session's ratchet has turned. */
-struct rung {
-	enum level level;
-	enum np_mode mode;
-	uint32_t generation;
-};
 
 enum live_status {
 	LIVE_NEW,   /* not in the store */
@@ -64,7 +57,7 @@ struct box {
 	struct table_node by_id, by_cgroup;
 	TAILQ_ENTRY(box) of_all, of_session, of_care;
 	enum box_stage stage;
-	bool registered; /* the kernel has an entry: pub.mode and pub.generation are its */
+	bool registered; /* the kernel has an entry: pub.rung is its */
 	bool stale;	 /* known from before a restart: it is raised again whatever the tables say */
 	bool recovered;	 /* likewise: whether it was ever populated is not known */
 	bool recorded;	 /* in the store */
@@ -108,7 +101,7 @@ void live_release(struct service *service, struct live *live); /* frees it when 
 bool rung_equal(const struct rung *a, const struct rung *b);
 /* Takes the maximum of what stands and of what the kernel says. True when that changed something.
  */
-bool live_absorb(struct live *live, enum np_mode mode, uint32_t generation);
+bool live_absorb(struct live *live, const struct rung *kernel);
 
 /* -- raise.c --------------------------------------------------------------- */
 struct raise_request {

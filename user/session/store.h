@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "limits.h"
-#include "session/level.h"
+#include "policy/level.h"
 #include "session/name.h"
 
 struct store;

@@ -40,7 +40,7 @@ class Daemon:
 
     @property
     def pins(self):
-        return self.pin_dir / "v1"
+        return next(self.pin_dir.glob("v*"), self.pin_dir / "v0")
 
     def argv(self, *more, binary=None):
         argv = [*self.world.enter(), binary or base.NETPAWLD, "--run-dir", self.run_dir, "--state-dir", self.state_dir,

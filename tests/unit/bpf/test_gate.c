@@ -69,7 +69,10 @@ static void modes_decide_what_leaves(void **state)
 	f.mode = NP_NONE;
 	assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
 	f.mode = NP_PROXIED;
+	assert_int_equal(np_judge_out(&f), NP_R_NOT_IN_POLICY);
+	f.inspected = true;
 	assert_int_equal(np_judge_out(&f), NP_R_NO_INSPECTOR);
+	f.inspected = false;
 	f.port = 53;
 	assert_int_equal(np_judge_out(&f), NP_R_NO_DNS_GATE);
 	f.protocol = 17;
@@ -80,6 +83,66 @@ static void modes_decide_what_leaves(void **state)
 	assert_int_equal(np_judge_out(&f), NP_R_UNREGISTERED);
 	f.mode = 77; /* a mode from the future is the strictest */
 	assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+}
+
+static void rules_decide_in_proxied(void **state)
+{
+	static const struct {
+		enum np_action action;
+		enum np_reason reason;
+	} cases[] = {
+		{ 0, NP_R_NOT_IN_POLICY },	 { NP_ALLOW, NP_R_RULE_ALLOWS },    { NP_DENY, NP_R_RULE_DENIES },
+		{ NP_ASK, NP_R_NEEDS_APPROVAL }, { NP_DECIDE, NP_R_NEEDS_DECIDER }, { 77, NP_R_NOT_IN_POLICY },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct np_facts f = to(NP_PROXIED, 6, "192.0.2.1", 8443);
+
+		f.action = cases[i].action;
+		assert_int_equal(np_judge_out(&f), cases[i].reason);
+		assert_int_equal(np_judge_cut(&f, false), f.action != NP_ALLOW);
+		/* answers come in, calls do not */
+		f.opening = false;
+		assert_int_equal(np_judge_in(&f), f.action == NP_ALLOW ? NP_R_RULE_ALLOWS : NP_R_INBOUND);
+		f.opening = true;
+		assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+		/* an option may name another next hop, and hides the ports */
+		f.options = true;
+		assert_int_equal(np_judge_out(&f), NP_R_IP_OPTIONS);
+		f.options = false;
+		/* NONE knows no rules, and this host is reached by host_loopback only */
+		f.mode = NP_NONE;
+		assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+		assert_true(np_judge_cut(&f, false));
+		f.opening = false;
+		assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+		f.mode = NP_PROXIED;
+		f.opening = f.local = true;
+		f.peer = NP_PEER_HOST;
+		assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+		assert_true(np_judge_cut(&f, false));
+	}
+}
+
+static void rules_refuse_in_full(void **state)
+{
+	struct np_facts f = to(NP_FULL, 6, "192.0.2.1", 8443), meta = to(NP_FULL, 6, "169.254.169.254", 80);
+
+	(void)state;
+	f.action = NP_DENY;
+	assert_int_equal(np_judge_out(&f), NP_R_RULE_DENIES);
+	assert_true(np_judge_cut(&f, false));
+	f.action = NP_ALLOW;
+	assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	assert_false(np_judge_cut(&f, false));
+	meta.action = NP_ALLOW;
+	assert_int_equal(np_judge_out(&meta), NP_R_OPEN_MODE);
+	assert_false(np_judge_cut(&meta, false));
+	meta.mode = NP_PROXIED;
+	assert_int_equal(np_judge_out(&meta), NP_R_RULE_ALLOWS);
+	meta.mode = NP_NONE;
+	assert_int_equal(np_judge_out(&meta), NP_R_MODE_NONE);
 }
 
 static void loopback_is_private_in_every_mode(void **state)
@@ -263,6 +326,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
 		cmocka_unit_test(modes_decide_what_leaves),
+		cmocka_unit_test(rules_decide_in_proxied),
+		cmocka_unit_test(rules_refuse_in_full),
 		cmocka_unit_test(loopback_is_private_in_every_mode),
 		cmocka_unit_test(full_answers_its_callers_but_closed_modes_do_not),
 		cmocka_unit_test(closed_modes_speak_only_plain_tcp_and_udp_to_themselves),

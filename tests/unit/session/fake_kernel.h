@@ -32,6 +32,7 @@ struct fake_cgroup {
 	bool exists, populated, attached, held;
 	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide:
 					  cgroup_find() says -EIO */
+	enum level level;
 	enum np_mode mode;
 	uint32_t generation;
 	char session[NP_LABEL_SIZE];
@@ -164,26 +165,27 @@ static inline int fake_find(void *ctx, const char *path, struct gate_cgroup *ret
 	return 0;
 }
 
-static inline int fake_raise(void *ctx, const struct gate_cgroup *g, enum np_mode mode, uint32_t generation,
-			     const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struct rung *rung, const char *session,
+			     struct rung *ret)
 {
 	struct fake_cgroup *cg = fake_by_id(g->id);
 
 	(void)ctx;
-	fake_log("raise %d %s %u\n", (int)g->id, mode_name(mode), generation);
+	fake_log("raise %d %s %u\n", (int)g->id, mode_name(rung->mode), rung->generation);
 	if (fake_fails() || !cg || cg->refuse_raise)
 		return -ENOMEM;
 	assert_true(g->depth > 0);
-	assert_true(mode >= NP_FULL && mode <= NP_NONE);
+	assert_true(rung->mode >= NP_FULL && rung->mode <= NP_NONE && rung->level < LEVEL_COUNT);
 	if (!cg->held)
 		snprintf(cg->session, sizeof(cg->session), "%s", session);
-	if (!cg->held || mode > cg->mode)
-		cg->mode = mode;
-	if (!cg->held || generation > cg->generation)
-		cg->generation = generation;
+	if (!cg->held || rung->level > cg->level)
+		cg->level = rung->level;
+	if (!cg->held || rung->mode > cg->mode)
+		cg->mode = rung->mode;
+	if (!cg->held || rung->generation > cg->generation)
+		cg->generation = rung->generation;
 	cg->held = true;
-	*ret_mode = cg->mode;
-	*ret_generation = cg->generation;
+	*ret = (struct rung){ cg->level, cg->mode, cg->generation };
 	return 0;
 }
 
@@ -198,10 +200,10 @@ static inline int fake_attach(void *ctx, const struct gate_cgroup *g)
 	return 0;
 }
 
-static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, unsigned *ret_cut)
+static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
-	fake_log("cut");
+	fake_log(why == GATE_CUT_RELOADED ? "recut" : "cut");
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);
 	fake_log("\n");
@@ -274,7 +276,7 @@ static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_b
 		return -EIO;
 	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
 		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_box box = { .cgroup_id = cg->id, .mode = cg->mode, .generation = cg->generation };
+		struct gate_box box = { .cgroup_id = cg->id, .rung = { cg->level, cg->mode, cg->generation } };
 		int r;
 
 		if (!cg->held)

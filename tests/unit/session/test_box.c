@@ -113,7 +113,7 @@ static void test_removed_adopted_keeps_its_mode(void **state)
 	assert_int_equal(service_sandboxes_count(fake.service), 0);
 	assert_true(fake_by_id(101)->held);
 	/* Another session may have it: as strict as it was. */
-	assert_int_equal(adopted("c/d", "/cg/agent")->mode, NP_NONE);
+	assert_int_equal(adopted("c/d", "/cg/agent")->rung.mode, NP_NONE);
 	assert_int_equal(stored("c/d").mode, NP_NONE);
 	assert_int_equal(stored_sandboxes(), 1);
 	assert_int_equal(try_remove(service_sandbox_by_cgroup(fake.service, 101)), 0);

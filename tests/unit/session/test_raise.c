@@ -152,7 +152,7 @@ static void test_unrecorded_raise_holds_and_a_retry_records_it(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", NULL), -EIO);
 	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
 	assert_log("raise 101 NONE 2\ncut 101\ncommit\nevent not_recorded dataset=d\n");
-	assert_int_equal(sandbox->mode, NP_NONE);
+	assert_int_equal(sandbox->rung.mode, NP_NONE);
 	assert_int_equal(stored("a/b").level, LEVEL_PUBLIC);
 	assert_int_equal(service_session_show(fake.service, "a/b", &row, NULL), 0);
 	assert_int_equal(row.level, LEVEL_SECRET); /* what holds */
@@ -181,8 +181,8 @@ static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
 	assert_int_equal(service_session_create(fake.service, "e/f", LEVEL_PUBLIC, "test", &row, NULL), -EIO);
 	assert_int_equal(fake.service->lives.count, 2); /* e/f is nothing to remember */
 	fake.disk_full = false;
-	assert_int_equal(made("a/b")->mode, NP_NONE);
-	assert_int_equal(made("c/d")->mode, NP_NONE);
+	assert_int_equal(made("a/b")->rung.mode, NP_NONE);
+	assert_int_equal(made("c/d")->rung.mode, NP_NONE);
 	assert_int_equal(stored("a/b").mode, NP_NONE);
 	assert_int_equal(stored("c/d").level, LEVEL_SECRET);
 }
@@ -266,7 +266,7 @@ static void test_kernel_is_believed(void **state)
 	for (uint64_t id = 101; id <= 103; id++) {
 		assert_int_equal(fake_by_id(id)->mode, NP_NONE);
 		assert_int_equal(fake_by_id(id)->generation, 7);
-		assert_int_equal(service_sandbox_by_cgroup(fake.service, id)->mode, NP_NONE);
+		assert_int_equal(service_sandbox_by_cgroup(fake.service, id)->rung.mode, NP_NONE);
 	}
 	assert_int_equal(stored("a/b").mode, NP_NONE);
 	assert_int_equal(stored("a/b").generation, 7);
@@ -311,13 +311,13 @@ static void test_generation_does_not_wrap(void **state)
 }
 
 /* A kernel that says yes and does less. */
-static int raise_less(void *ctx, const struct gate_cgroup *g, enum np_mode mode, uint32_t generation,
-		      const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+static int raise_less(void *ctx, const struct gate_cgroup *g, const struct rung *rung, const char *session,
+		      struct rung *ret)
 {
 	(void)ctx, (void)g, (void)session;
 	fake_log("raise less\n");
-	*ret_mode = mode - 1;
-	*ret_generation = generation;
+	*ret = *rung;
+	ret->mode--;
 	return 0;
 }
 

@@ -46,14 +46,14 @@ static void test_known_sandboxes_come_back(void **state)
 	assert_null(strstr(fake.log, "commit"));
 	sandbox = service_sandbox_by_id(fake.service, id);
 	assert_non_null(sandbox);
-	assert_int_equal(sandbox->mode, NP_FULL);
+	assert_int_equal(sandbox->rung.mode, NP_FULL);
 	assert_int_equal(sandbox->cgroup.depth, 2);
 	assert_true(sandbox->ever_populated);
 	assert_int_equal(sandbox->created_us, fake.wall);
 	sandbox = service_sandbox_by_cgroup(fake.service, 102);
 	assert_true(sandbox->adopted);
-	assert_int_equal(sandbox->mode, NP_NONE);
-	assert_int_equal(sandbox->generation, 2);
+	assert_int_equal(sandbox->rung.mode, NP_NONE);
+	assert_int_equal(sandbox->rung.generation, 2);
 	assert_int_equal(fake.service->care_count, 0);
 	/* A second time changes nothing. */
 	recover();

@@ -25,8 +25,8 @@ static void test_make(void **state)
 	assert_int_equal(strlen(one->id), strlen("alice.x.demo.") + 8);
 	assert_string_equal(one->session.text, "alice.x/demo");
 	assert_string_equal(fake_by_id(101)->session, "alice.x/demo");
-	assert_int_equal(one->mode, NP_FULL);
-	assert_int_equal(one->generation, 1);
+	assert_int_equal(one->rung.mode, NP_FULL);
+	assert_int_equal(one->rung.generation, 1);
 	assert_int_equal(one->created_us, fake.wall);
 	assert_false(one->adopted);
 	two = made("alice.x/demo");
@@ -44,10 +44,10 @@ static void test_make_starts_where_its_session_stands(void **state)
 	(void)state;
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
 	fake_reset(0);
-	assert_int_equal(made("a/b")->mode, NP_NONE);
+	assert_int_equal(made("a/b")->rung.mode, NP_NONE);
 	assert_log("make\ncommit\nraise 101 NONE 2\nevent sandbox_made\n");
 	assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0);
-	assert_int_equal(made("a/b")->mode, NP_NONE); /* revived */
+	assert_int_equal(made("a/b")->rung.mode, NP_NONE); /* revived */
 	assert_false(stored("a/b").ended);
 }
 
@@ -137,7 +137,7 @@ static void test_adopt(void **state)
 		   "cut=4\n");
 	assert_int_equal(cut, 4);
 	assert_true(sandbox->adopted);
-	assert_int_equal(sandbox->mode, NP_NONE);
+	assert_int_equal(sandbox->rung.mode, NP_NONE);
 	assert_string_equal(sandbox->cgroup.path, "/cg/agent");
 	assert_int_equal(stored_sandboxes(), 1);
 }
@@ -231,7 +231,7 @@ static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
 	cg->mode = NP_NONE;
 	cg->generation = 9;
 	made("a/b");
-	assert_int_equal(adopted("a/b", "/cg/agent")->mode, NP_NONE);
+	assert_int_equal(adopted("a/b", "/cg/agent")->rung.mode, NP_NONE);
 	assert_int_equal(stored("a/b").mode, NP_NONE); /* its session has one mode: the stricter */
 	assert_int_equal(fake_by_id(102)->mode, NP_NONE);
 	assert_int_equal(fake_by_id(102)->generation, 9);

@@ -71,9 +71,9 @@ static void test_policy_may_change_the_modes(void **state)
 	assert_int_equal(escalate("c/d", LEVEL_SECRET, NULL, &done), 0);
 	assert_int_equal(done.mode, NP_NONE);
 	assert_false(done.raised);
-	assert_int_equal(made("c/d")->mode, NP_NONE);
+	assert_int_equal(made("c/d")->rung.mode, NP_NONE);
 	/* A new sandbox of an old session gets the stricter mode, and it is recorded. */
-	assert_int_equal(made("a/b")->mode, NP_PROXIED);
+	assert_int_equal(made("a/b")->rung.mode, NP_PROXIED);
 	assert_int_equal(stored("a/b").mode, NP_PROXIED);
 	assert_int_equal(stored("a/b").generation, 2);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Arrays that grow. */
+#ifndef NP_ARRAY_H
+#define NP_ARRAY_H
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Room for at least need items of each bytes. 0, or -ENOMEM and nothing changed. */
+static inline int array_reserve(void **items, size_t *size, size_t need, size_t each)
+{
+	size_t next = *size ? *size : 16;
+	void *p;
+
+	if (need <= *size)
+		return 0;
+	while (next < need)
+		next *= 2;
+	p = reallocarray(*items, next, each);
+	if (!p)
+		return -ENOMEM;
+	*items = p;
+	*size = next;
+	return 0;
+}
+#define ARRAY_RESERVE(items, size, need) array_reserve((void **)&(items), &(size), need, sizeof(*(items)))
+
+#endif

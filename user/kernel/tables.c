@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The policy in the kernel. A new one is written beside the live one, under an
+ * epoch of its own; then one store to np_live makes it the live one.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kernel/internal.h"
+#include "rules.h"
+
+int tables_open(struct kernel *kernel)
+{
+	void *p = mmap(NULL, sizeof(struct np_live), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(kernel->skel->maps.np_live), 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	kernel->live = p;
+	return 0;
+}
+
+void tables_close(struct kernel *kernel)
+{
+	if (kernel->live)
+		munmap(kernel->live, sizeof(struct np_live));
+}
+
+static struct np_live live_get(const struct kernel *kernel)
+{
+	uint64_t word = __atomic_load_n(kernel->live, __ATOMIC_ACQUIRE);
+	struct np_live live;
+
+	memcpy(&live, &word, sizeof(live));
+	return live;
+}
+
+static void live_set(struct kernel *kernel, const struct np_live *live)
+{
+	uint64_t word;
+
+	memcpy(&word, live, sizeof(word));
+	__atomic_store_n(kernel->live, word, __ATOMIC_RELEASE);
+}
+
+/* Deletes the entries of every epoch but one. All keys have their epoch at the same place. */
+static int map_prune(const struct bpf_map *map, size_t epoch_at, uint32_t epoch)
+{
+	int fd = bpf_map__fd(map);
+	size_t size = bpf_map__key_size(map), max = bpf_map__max_entries(map), n = 0;
+	_free_ char *keys = calloc(max + 1, size);
+	int r = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	/* Keys first: a deleted key has no next one. */
+	for (char *key = keys; n < max && bpf_map_get_next_key(fd, n ? key - size : NULL, key) == 0; key += size)
+		n++;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t of;
+
+		memcpy(&of, keys + i * size + epoch_at, sizeof(of));
+		if (of != epoch && bpf_map_delete_elem(fd, keys + i * size) < 0 && errno != ENOENT)
+			r = -errno;
+	}
+	return r;
+}
+
+/* What a predecessor left behind when it died within a reload, or an old policy once another one is live. */
+static int tables_prune(struct kernel *kernel, uint32_t epoch)
+{
+	int r = map_prune(kernel->skel->maps.np_nets, offsetof(struct np_net_key, epoch), epoch);
+	int r2 = map_prune(kernel->skel->maps.np_net_ports, offsetof(struct np_port_key, epoch), epoch);
+	int r3 = map_prune(kernel->skel->maps.np_ports, offsetof(struct np_listed_key, epoch), epoch);
+
+	return r ? r : r2 ? r2 : r3;
+}
+
+static int tables_write(struct kernel *kernel, const struct gate_tables *tables, uint32_t epoch)
+{
+	int nets = bpf_map__fd(kernel->skel->maps.np_nets), net_ports = bpf_map__fd(kernel->skel->maps.np_net_ports);
+	int ports = bpf_map__fd(kernel->skel->maps.np_ports);
+
+	for (size_t i = 0; i < tables->n_ports; i++) {
+		struct np_port_key key = tables->ports[i].key;
+
+		key.epoch = epoch;
+		if (bpf_map_update_elem(net_ports, &key, &tables->ports[i].value, BPF_NOEXIST) < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < tables->n_nets; i++) {
+		struct np_net_key key = tables->nets[i].key;
+
+		key.epoch = epoch;
+		if (bpf_map_update_elem(nets, &key, &tables->nets[i].class, BPF_NOEXIST) < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < tables->n_listed; i++) {
+		struct np_listed_key key = { .epoch = epoch, .port = tables->listed[i].port };
+
+		if (bpf_map_update_elem(ports, &key, &tables->listed[i].value, BPF_NOEXIST) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch)
+{
+	struct np_live now = live_get(kernel), next = { .sets = tables->sets, .full_rules = tables->full_rules };
+	int r = tables_prune(kernel, now.epoch);
+
+	if (r < 0)
+		return r;
+	next.epoch = now.epoch + 1 ? now.epoch + 1 : 1;
+	r = tables_write(kernel, tables, next.epoch);
+	if (r < 0) {
+		tables_prune(kernel, now.epoch);
+		return r;
+	}
+	live_set(kernel, &next);
+	*ret_epoch = next.epoch;
+	tables_prune(kernel, next.epoch); /* what fails here is tried again by the next load */
+	return 0;
+}
