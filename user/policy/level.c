@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/level.h"
+#include "policy/level.h"
 
 #include <errno.h>
 #include <strings.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The policy file (YAML). This version of it knows:
+ * A policy: read once from YAML, checked, compiled, then never changed. Whoever
+ * wants another one loads another one.
  *
- *   version: 1
- *   levels: { PUBLIC: full, INTERNAL: full, CONFIDENTIAL: proxied, SECRET: none }
- *   host_loopback: [11434]     # ports of the host that sandboxes may use, in FULL and PROXIED
+ *   files --read--> rules --compile--> names (a trie over labels), nets (ranges of addresses)
+ *   facts --policy_decide (decide.h)--> verdict
  *
- * Anything else is an error that names line and column: a rule that is not
- * understood must not look as if it held.
+ * Pure but for files.c, which opens what include: names.
  */
 #ifndef NP_POLICY_H
 #define NP_POLICY_H
@@ -15,17 +14,77 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "box.h"
-#include "limits.h"
+#include "policy/level.h"
+#include "policy/problem.h"
+#include "policy/rule.h"
+
+struct arena;	   /* base/arena.h */
+struct name_table; /* names.h */
+struct net_table;  /* nets.h */
+
+#define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */
 
 struct policy {
-	enum np_mode modes[4]; /* by level, PUBLIC first */
+	struct arena *arena;	     /* all memory below is in it */
+	char hash[POLICY_HASH_SIZE]; /* of every file's name and bytes, in the order they were read */
+
+	const char **files; /* as named in messages; rule->at.file is an index */
+	size_t n_files;
+
+	struct level_modes modes;
+	enum action fallback;	  /* default: ACTION_DENY or ACTION_ASK */
+	struct place fallback_at; /* line 0: not written in any file */
+
+	const struct rule *rules; /* for PROXIED, top to bottom */
+	size_t n_rules;
+	const struct rule *full; /* for FULL: address rules only */
+	size_t n_full;
+	const struct pattern *patterns; /* of all rules; a rule has a run of them */
+	size_t n_patterns;
+
+	uint16_t inspect_ports[NP_INSPECT_PORTS_MAX];
+	size_t n_inspect_ports;
 	uint16_t host_loopback[NP_HOST_PORTS_MAX];
 	size_t n_host_loopback;
+
+	const struct decider *deciders;
+	size_t n_deciders;
+	struct approval approval;
+
+	/* What the compiler makes of the rules, for policy_decide(). */
+	struct name_table *names;
+	struct net_table *nets;	     /* of rules */
+	struct net_table *full_nets; /* of full */
 };
 
-void policy_default(struct policy *ret);
-/* 0, or -errno and a sentence "FILE:LINE:COLUMN: what is wrong" in problem. */
-int policy_parse(const char *name, const char *text, size_t len, struct policy *ret, char problem[static 512]);
+/* Where include: finds its files. name is relative to the directory of the first file, with no "." or ".." left in
+ * it. 0 with text that the caller frees; -errno. */
+struct policy_source {
+	int (*read)(void *ctx, const char *name, char **ret_text, size_t *ret_len);
+	void *ctx;
+};
+
+/* name is that of the first file in source; shown is how messages call its directory ("" or "etc/netpawl/", with
+ * the slash). 0, with what is worth a warning in problems; or -errno with at least one error there. problems may
+ * not be NULL and is to be cleared by the caller. */
+int policy_load(const struct policy_source *source, const char *shown, const char *name, struct policy **ret,
+		struct problems *problems);
+/* The same from disk (files.c): nothing outside of path's directory is ever opened, however its links lead. */
+int policy_load_file(const char *path, struct policy **ret, struct problems *problems);
+/* From memory: no includes. */
+int policy_load_text(const char *name, const char *text, size_t len, struct policy **ret, struct problems *problems);
+/* What holds without a file: version: 1 and nothing else. */
+int policy_default(struct policy **ret);
+void policy_free(struct policy *policy);
+
+/* "coding-agent.yaml:14"; "default" when the place is in no file. */
+#define PLACE_TEXT_SIZE 320
+void place_format(const struct policy *policy, const struct place *place, char text[static PLACE_TEXT_SIZE]);
+
+static inline void policy_free_cleanup(struct policy **policy)
+{
+	policy_free(*policy);
+}
+#define _policy_ __attribute__((__cleanup__(policy_free_cleanup)))
 
 #endif

@@ -1,185 +1,244 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy/policy.h"
+#include "policy/read.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <yaml.h>
 
-#include "base/cleanup.h"
-#include "base/words.h"
+#include "base/arena.h"
+#include "policy/quote.h"
+#include "policy/suggest.h"
 
-static const char *const level_keys[] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET" };
+#define DURATION_MAX_MS (24u * 60 * 60 * 1000)
 
-struct reading {
-	const char *name;
-	yaml_document_t document;
-	struct policy *policy;
-	char *problem; /* 512 bytes */
-};
-
-void policy_default(struct policy *ret)
+void reader_clear(struct reader *reader)
 {
-	*ret = (struct policy){ .modes = { NP_FULL, NP_FULL, NP_PROXIED, NP_NONE } };
+	free(reader->lists);
+	free(reader->by_name);
+	free(reader->rules);
+	free(reader->full);
+	free(reader->patterns);
 }
 
-static int fail_at(struct reading *r, const yaml_mark_t *mark, const char *what, const char *word)
+const char *node_file(const struct reader *reader, const struct node *node)
 {
-	snprintf(r->problem, 512, "%.200s:%zu:%zu: %s%s%.64s%s", r->name, mark->line + 1, mark->column + 1, what,
-		 *word ? " \"" : "", word, *word ? "\"" : "");
-	return -EINVAL;
+	return reader->policy->files[node->file];
 }
 
-static const char *scalar_text(const yaml_node_t *node)
+struct place node_place(const struct node *node)
 {
-	/* A NUL inside would end the word early for us, but not for a person who reads the file. */
-	if (node->type != YAML_SCALAR_NODE || strlen((char *)node->data.scalar.value) != node->data.scalar.length)
-		return NULL;
-	return (char *)node->data.scalar.value;
+	return (struct place){ .file = node->file, .line = node->line, .column = node->column };
 }
 
-static int read_levels(struct reading *r, const yaml_node_t *node)
+static struct problem *tell_at(struct reader *reader, bool warning, const struct node *node, const char *fmt,
+			       va_list ap)
 {
-	bool seen[ARRAY_SIZE(level_keys)] = { false };
+	char text[PROBLEM_TEXT_SIZE];
 
-	if (node->type != YAML_MAPPING_NODE)
-		return fail_at(r, &node->start_mark, "levels takes a mapping of levels to modes", "");
-	for (yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
-		const yaml_node_t *k = yaml_document_get_node(&r->document, p->key);
-		const yaml_node_t *v = yaml_document_get_node(&r->document, p->value);
-		const char *key = scalar_text(k), *value = scalar_text(v);
-		unsigned mode = value ? mode_parse(value) : 0;
+	vsnprintf(text, sizeof(text), fmt, ap);
+	return problem_add(reader->problems, warning, node_file(reader, node), node->line, node->column, "%s", text);
+}
+
+struct problem *error_at(struct reader *reader, const struct node *node, const char *fmt, ...)
+{
+	struct problem *problem;
+	va_list ap;
+
+	va_start(ap, fmt);
+	problem = tell_at(reader, false, node, fmt, ap);
+	va_end(ap);
+	return problem;
+}
+
+struct problem *warn_at(struct reader *reader, const struct node *node, const char *fmt, ...)
+{
+	struct problem *problem;
+	va_list ap;
+
+	va_start(ap, fmt);
+	problem = tell_at(reader, true, node, fmt, ap);
+	va_end(ap);
+	return problem;
+}
+
+void problem_other(const struct reader *reader, struct problem *problem, const struct node *other)
+{
+	if (!problem)
+		return;
+	text_clean(problem->other_file, sizeof(problem->other_file), node_file(reader, other),
+		   strlen(node_file(reader, other)));
+	problem->other_line = other->line;
+}
+
+static void key_unknown(struct reader *reader, const struct node *key, const char *where, const char *const *keys,
+			size_t n_keys)
+{
+	const char *near = suggest_word(key->text, keys, n_keys);
+
+	if (near)
+		error_at(reader, key, "unknown key %s in %s; did you mean \"%s\"?", QUOTE(key->text, key->len), where,
+			 near);
+	else
+		error_at(reader, key, "unknown key %s in %s", QUOTE(key->text, key->len), where);
+}
+
+bool map_fields(struct reader *reader, const struct node *map, const char *where, const char *const *keys,
+		size_t n_keys, const struct node **ret)
+{
+	bool good = true;
+
+	memset(ret, 0, n_keys * sizeof(*ret));
+	for (const struct node *key = map->first; key; key = key->next->next) {
 		size_t i = 0;
 
-		while (key && i < ARRAY_SIZE(level_keys) && strcmp(key, level_keys[i]))
+		while (i < n_keys && strcmp(key->text, keys[i]) != 0)
 			i++;
-		if (!key || i == ARRAY_SIZE(level_keys))
-			return fail_at(
-				r, &k->start_mark,
-				"no such level; there are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET:", key ? key : "?");
-		if (seen[i])
-			return fail_at(r, &k->start_mark, "the level is listed twice:", key);
-		if (!mode)
-			return fail_at(r, &v->start_mark,
-				       "no such mode; there are full, proxied, none:", value ? value : "?");
-		seen[i] = true;
-		r->policy->modes[i] = (enum np_mode)mode;
+		if (i == n_keys) {
+			key_unknown(reader, key, where, keys, n_keys);
+			good = false;
+		} else if (node_is_null(key->next)) {
+			error_at(reader, key, "\"%s\" has no value", keys[i]);
+			good = false;
+		} else if (!ret[i]) { /* a second one was told of when the tree was made */
+			ret[i] = key;
+		}
 	}
-	for (size_t i = 1; i < ARRAY_SIZE(level_keys); i++)
-		if (r->policy->modes[i] < r->policy->modes[i - 1])
-			return fail_at(r, &node->start_mark,
-				       "a higher level may not mean a looser mode than the one below:", level_keys[i]);
+	return good;
+}
+
+const struct node *field_scalar(struct reader *reader, const struct node *key)
+{
+	if (key->next->kind == NODE_SCALAR)
+		return key->next;
+	error_at(reader, key->next, "%s takes one value, not a %s", QUOTE(key->text, key->len),
+		 key->next->kind == NODE_LIST ? "list" : "mapping");
+	return NULL;
+}
+
+size_t field_entries(struct reader *reader, const struct node *key, const struct node **ret_first)
+{
+	const struct node *value = key->next;
+
+	if (value->kind == NODE_SCALAR) {
+		*ret_first = value;
+		return 1;
+	}
+	if (value->kind == NODE_MAP) {
+		error_at(reader, value, "%s takes a value or a list of them, not a mapping",
+			 QUOTE(key->text, key->len));
+		return 0;
+	}
+	if (!value->len)
+		error_at(reader, value, "the list of %s is empty", QUOTE(key->text, key->len));
+	*ret_first = value->first;
+	return value->len;
+}
+
+bool entry_is_text(struct reader *reader, const struct node *key, const struct node *entry)
+{
+	if (entry->kind != NODE_SCALAR) {
+		error_at(reader, entry, "an entry of %s is one value, not a %s", QUOTE(key->text, key->len),
+			 entry->kind == NODE_LIST ? "list" : "mapping");
+		return false;
+	}
+	if (node_is_null(entry)) {
+		error_at(reader, entry, "an entry of %s is empty", QUOTE(key->text, key->len));
+		return false;
+	}
+	return true;
+}
+
+bool word_is_name(const char *text)
+{
+	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	return len && len <= NP_NAME_MAX && !text[len];
+}
+
+static uint64_t duration_parse(const char *text)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 60 * 60 * 1000 } };
+	size_t digits = strspn(text, "0123456789");
+	uint64_t value = 0;
+
+	if (!digits || digits > 9)
+		return 0;
+	for (size_t i = 0; i < digits; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(text + digits, units[i].unit))
+			return value * units[i].ms;
 	return 0;
 }
 
-static int read_host_loopback(struct reading *r, const yaml_node_t *node)
+bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms)
 {
-	if (node->type != YAML_SEQUENCE_NODE)
-		return fail_at(r, &node->start_mark, "host_loopback takes a list of ports", "");
-	for (yaml_node_item_t *i = node->data.sequence.items.start; i < node->data.sequence.items.top; i++) {
-		const yaml_node_t *v = yaml_document_get_node(&r->document, *i);
-		const char *text = scalar_text(v);
-		char *end = NULL;
-		unsigned long port = text && *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+	const struct node *value = field_scalar(reader, key);
+	uint64_t ms = value ? duration_parse(value->text) : 0;
 
-		if (!port || port > 65535 || *end)
-			return fail_at(r, &v->start_mark, "not a port:", text ? text : "?");
-		if (r->policy->n_host_loopback == NP_HOST_PORTS_MAX)
-			return fail_at(r, &v->start_mark, "too many ports", "");
-		r->policy->host_loopback[r->policy->n_host_loopback++] = (uint16_t)port;
+	if (value && (!ms || ms > DURATION_MAX_MS)) {
+		error_at(reader, value, "%s is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"",
+			 QUOTE(value->text, value->len));
+		return false;
 	}
-	return 0;
+	if (value)
+		*ret_ms = ms;
+	return value != NULL;
 }
 
-static int read_version(struct reading *r, const yaml_node_t *node)
+int array_grow(void **array, size_t *max, size_t n, size_t size)
 {
-	const char *text = scalar_text(node);
+	size_t more = *max ? 2 * *max : 64;
+	void *bigger;
 
-	if (!text || strcmp(text, "1") != 0)
-		return fail_at(r, &node->start_mark, "this netpawld reads version 1, not", text ? text : "?");
-	return 0;
-}
-
-static const struct {
-	const char *key;
-	int (*read)(struct reading *r, const yaml_node_t *node);
-} sections[] = {
-	{ "version", read_version },
-	{ "levels", read_levels },
-	{ "host_loopback", read_host_loopback },
-};
-
-static int read_sections(struct reading *r)
-{
-	const yaml_node_t *root = yaml_document_get_root_node(&r->document);
-	const yaml_mark_t start = { 0 };
-	bool seen[ARRAY_SIZE(sections)] = { false };
-
-	if (!root || root->type != YAML_MAPPING_NODE)
-		return fail_at(r, &start, "the file is not a mapping", "");
-	for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
-		const yaml_node_t *k = yaml_document_get_node(&r->document, p->key);
-		const char *key = scalar_text(k);
-		size_t i = 0;
-		int e;
-
-		while (key && i < ARRAY_SIZE(sections) && strcmp(key, sections[i].key))
-			i++;
-		if (!key || i == ARRAY_SIZE(sections))
-			return fail_at(r, &k->start_mark, "unknown key", key ? key : "?");
-		if (seen[i])
-			return fail_at(r, &k->start_mark, "the key is there twice:", key);
-		seen[i] = true;
-		e = sections[i].read(r, yaml_document_get_node(&r->document, p->value));
-		if (e < 0)
-			return e;
-	}
-	return seen[0] ? 0 : fail_at(r, &root->start_mark, "version: 1 is missing", "");
-}
-
-/* A second document would be read by a person and by nobody else. */
-static int read_no_more(struct reading *r, yaml_parser_t *parser)
-{
-	const yaml_node_t *root;
-	int e = 0;
-
-	if (!yaml_parser_load(parser, &r->document))
-		return fail_at(r, &parser->problem_mark, parser->problem ? parser->problem : "not YAML", "");
-	root = yaml_document_get_root_node(&r->document);
-	if (root)
-		e = fail_at(r, &root->start_mark, "a second document; a policy file has one", "");
-	yaml_document_delete(&r->document);
-	return e;
-}
-
-int policy_parse(const char *name, const char *text, size_t len, struct policy *ret, char problem[static 512])
-{
-	struct policy policy;
-	struct reading r = { .name = name, .policy = &policy, .problem = problem };
-	yaml_parser_t parser;
-	int e;
-
-	policy_default(&policy);
-	if (len > NP_POLICY_BYTES) {
-		snprintf(problem, 512, "%.200s: larger than %u bytes", name, NP_POLICY_BYTES);
-		return -E2BIG;
-	}
-	if (!yaml_parser_initialize(&parser))
+	if (n < *max)
+		return 0;
+	bigger = reallocarray(*array, more, size);
+	if (!bigger)
 		return -ENOMEM;
-	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	if (!yaml_parser_load(&parser, &r.document)) {
-		e = fail_at(&r, &parser.problem_mark, parser.problem ? parser.problem : "not YAML", "");
-	} else {
-		e = read_sections(&r);
-		yaml_document_delete(&r.document);
-		if (e == 0)
-			e = read_no_more(&r, &parser);
-	}
-	yaml_parser_delete(&parser);
-	if (e == 0)
-		*ret = policy;
-	return e;
+	*array = bigger;
+	*max = more;
+	return 0;
+}
+
+/* A copy in the policy's own memory; an empty array is NULL. */
+static int array_keep(struct arena *arena, const void *array, size_t n, size_t size, const void **ret)
+{
+	void *copy;
+
+	if (!n)
+		return 0;
+	copy = arena_alloc(arena, n, size);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, array, n * size);
+	*ret = copy;
+	return 0;
+}
+
+int reader_finish(struct reader *reader)
+{
+	struct policy *policy = reader->policy;
+	struct arena *arena = policy->arena;
+	const void *rules = NULL, *full = NULL, *patterns = NULL, *deciders = NULL;
+
+	if (array_keep(arena, reader->rules, reader->n_rules, sizeof(struct rule), &rules) < 0 ||
+	    array_keep(arena, reader->full, reader->n_full, sizeof(struct rule), &full) < 0 ||
+	    array_keep(arena, reader->patterns, reader->n_patterns, sizeof(struct pattern), &patterns) < 0 ||
+	    array_keep(arena, reader->deciders, reader->n_deciders, sizeof(struct decider), &deciders) < 0)
+		return -ENOMEM;
+	policy->rules = rules;
+	policy->n_rules = reader->n_rules;
+	policy->full = full;
+	policy->n_full = reader->n_full;
+	policy->patterns = patterns;
+	policy->n_patterns = reader->n_patterns;
+	policy->deciders = deciders;
+	policy->n_deciders = reader->n_deciders;
+	return 0;
 }

@@ -6,7 +6,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
-#include "session/level.c"
+#include "policy/level.c"
 
 static void test_names(void **state)
 {

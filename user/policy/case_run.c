@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/words.h"
+
+/* "x.yaml" is meant by "x.yaml" and is the last part of "dir/x.yaml". */
+static bool file_is(const char *shown, const char *wanted)
+{
+	size_t n = strlen(shown), m = strlen(wanted);
+
+	return n >= m && !strcmp(shown + n - m, wanted) && (n == m || shown[n - m - 1] == '/');
+}
+
+static bool place_holds(const struct policy *policy, const struct case_item *item, const struct rule *rule)
+{
+	if (!item->at)
+		return true;
+	if (!rule || rule->at.line != item->at)
+		return false;
+	return item->file ? file_is(policy->files[rule->at.file], item->file) : rule->at.file == 0;
+}
+
+struct case_outcome case_run(const struct policy *policy, const struct case_item *item)
+{
+	struct case_outcome out = { .facts = item->facts };
+
+	out.facts.mode = policy->modes.of[item->facts.level];
+	out.verdict = policy_decide(policy, &out.facts);
+	out.holds = out.verdict.action == item->action &&
+		    (item->reason < 0 || (int)out.verdict.reason == item->reason) &&
+		    place_holds(policy, item, out.verdict.rule);
+	return out;
+}
+
+void case_expected_format(const struct case_item *item, char text[static CASE_TEXT_SIZE])
+{
+	char place[PLACE_TEXT_SIZE] = "";
+
+	if (item->at)
+		snprintf(place, sizeof(place), item->file ? " %.256s:%u" : " %sline %u", item->file ? item->file : "",
+			 item->at);
+	snprintf(text, CASE_TEXT_SIZE, "%s%s%s%s", action_name(item->action), item->reason >= 0 ? " " : "",
+		 item->reason >= 0 ? reason_token((unsigned)item->reason) : "", place);
+}
+
+void case_actual_format(const struct policy *policy, const struct verdict *verdict, char text[static CASE_TEXT_SIZE])
+{
+	char place[PLACE_TEXT_SIZE] = "no rule";
+
+	if (verdict->rule)
+		place_format(policy, &verdict->rule->at, place);
+	snprintf(text, CASE_TEXT_SIZE, "%s %s, %s", action_name(verdict->action), reason_token(verdict->reason), place);
+}

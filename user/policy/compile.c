@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/compile.h"
+
+#include "policy/names.h"
+#include "policy/nets.h"
+
+int policy_compile(struct policy *policy)
+{
+	int e = name_table_make(policy->arena, policy, &policy->names);
+
+	if (e == 0)
+		e = net_table_make(policy->arena, policy, policy->rules, policy->n_rules, &policy->nets);
+	if (e == 0)
+		e = net_table_make(policy->arena, policy, policy->full, policy->n_full, &policy->full_nets);
+	return e;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/decide.h"
+
+#include <string.h>
+
+#include "addr.h"
+#include "policy/names.h"
+#include "policy/nets.h"
+#include "wire/path.h"
+
+/* For the first rule that matches. */
+struct search {
+	const struct policy *policy;
+	const struct facts *facts;
+	const struct rule *rules;
+	uint8_t levels; /* one bit; all of them in FULL, whose rules hold at every level */
+	bool inspected; /* TCP to one of inspect_ports */
+	bool dns;	/* port 53 in PROXIED, which only denies speak of: the rest is the DNS gate's */
+
+	char *path; /* normalised, once a rule asks for it */
+	enum { PATH_RAW, PATH_NORMAL, PATH_BAD } path_state;
+
+	struct target best; /* rule UINT32_MAX: none yet */
+	bool bad_path;	    /* best met one */
+	uint32_t passed;    /* the first deny that was passed over for want of a request; UINT32_MAX: none */
+};
+
+enum fit { FIT_NO, FIT_YES, FIT_BAD_PATH };
+
+static bool list_has(const char *const *list, const char *word)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, word) == 0)
+			return true;
+	return false;
+}
+
+static bool port_is_inspected(const struct policy *policy, uint16_t port)
+{
+	for (size_t i = 0; i < policy->n_inspect_ports; i++)
+		if (policy->inspect_ports[i] == port)
+			return true;
+	return false;
+}
+
+static enum fit paths_fit(struct search *s, const struct rule *rule)
+{
+	const char *target = s->facts->path;
+
+	if (s->path_state == PATH_RAW)
+		s->path_state = target && path_normalise(target, strlen(target), s->path) == 0 ? PATH_NORMAL : PATH_BAD;
+	if (s->path_state == PATH_BAD)
+		return FIT_BAD_PATH;
+	for (const char *const *glob = rule->paths; *glob; glob++)
+		if (path_matches(*glob, s->path))
+			return FIT_YES;
+	return FIT_NO;
+}
+
+static enum fit request_fits(struct search *s, const struct rule *rule)
+{
+	const struct facts *facts = s->facts;
+
+	if (!facts->method) {
+		if (rule->action != ACTION_DENY)
+			return FIT_YES;
+		if (rule->number < s->passed)
+			s->passed = rule->number;
+		return FIT_NO;
+	}
+	if (rule->methods && !list_has(rule->methods, facts->method))
+		return FIT_NO;
+	for (const char *const *header = rule->headers; header && *header; header++)
+		if (!list_has(facts->headers, *header))
+			return FIT_NO;
+	return rule->paths ? paths_fit(s, rule) : FIT_YES;
+}
+
+static enum fit target_fits(struct search *s, const struct target *target)
+{
+	const struct facts *facts = s->facts;
+
+	if (!(target->levels & s->levels) || !(target->protocols & facts->protocol))
+		return FIT_NO;
+	if (target->flags & TARGET_INSPECTED) {
+		if (!s->inspected)
+			return FIT_NO;
+	} else if (facts->port < target->first_port || facts->port > target->last_port) {
+		return FIT_NO;
+	}
+	if (s->dns && target->action != ACTION_DENY)
+		return FIT_NO;
+	return target->flags & TARGET_REQUEST ? request_fits(s, &s->rules[target->rule]) : FIT_YES;
+}
+
+static void target_consider(struct search *s, const struct target *target)
+{
+	enum fit fit = target_fits(s, target);
+
+	if (fit == FIT_NO)
+		return;
+	s->best = *target;
+	s->bad_path = fit == FIT_BAD_PATH;
+}
+
+static bool names_consider(void *ctx, const struct target *targets, size_t n)
+{
+	struct search *s = ctx;
+
+	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++)
+		target_consider(s, &targets[i]);
+	return s->best.rule != 0;
+}
+
+/* From the narrowest range outwards. In a metadata range only denies come in from outside. */
+static void nets_consider(struct search *s, const struct net_node *from, bool denies_only)
+{
+	const struct policy *policy = s->policy;
+
+	for (const struct net_node *node = from; node; node = node->up)
+		for (uint32_t i = 0; i < node->n_patterns; i++) {
+			uint32_t index = node->patterns[i];
+			const struct rule *rule = &s->rules[policy->patterns[index].rule];
+			struct target target;
+
+			if (rule->number >= s->best.rule)
+				break;
+			if (rule->action != ACTION_DENY && (denies_only || (from->metadata && !node->metadata)))
+				continue;
+			target = target_make(policy, rule, index);
+			target_consider(s, &target);
+		}
+}
+
+/* -- from the rule to the verdict ----------------------------------------------- */
+
+static struct verdict verdict_deny(enum np_reason reason, const struct rule *rule)
+{
+	return (struct verdict){ .action = ACTION_DENY, .reason = reason, .rule = rule };
+}
+
+static struct verdict verdict_default(const struct search *s)
+{
+	if (s->policy->fallback != ACTION_ASK)
+		return verdict_deny(NP_R_NOT_IN_POLICY, NULL);
+	return (struct verdict){
+		.action = ACTION_ASK,
+		.reason = NP_R_NEEDS_APPROVAL,
+		.inspect = s->inspected,
+		.websocket = !s->inspected,
+		.max_body = UINT64_MAX,
+	};
+}
+
+static struct verdict verdict_open(const struct rule *rule)
+{
+	return (struct verdict){
+		.action = ACTION_ALLOW,
+		.reason = rule ? NP_R_RULE_ALLOWS : NP_R_OPEN_MODE,
+		.rule = rule,
+		.websocket = true,
+		.max_body = UINT64_MAX,
+	};
+}
+
+static struct verdict verdict_of_best(const struct search *s)
+{
+	const struct target *best = &s->best;
+	const struct rule *rule = &s->rules[best->rule];
+	struct verdict verdict = verdict_open(rule);
+
+	if (s->bad_path)
+		return verdict_deny(NP_R_BAD_PATH, rule);
+	if (best->action == ACTION_DENY)
+		return verdict_deny(NP_R_RULE_DENIES, rule);
+	/* A deny above that looks at requests holds for this connection too: inspect: false must not hide them from it. */
+	if (s->inspected && (best->flags & TARGET_INSPECT || s->passed < best->rule)) {
+		verdict.inspect = true;
+		verdict.websocket = best->flags & TARGET_WEBSOCKET;
+		if (best->flags & TARGET_BOUNDED)
+			verdict.max_body = rule->max_body;
+	}
+	if (s->facts->method && s->facts->websocket && !verdict.websocket)
+		return verdict_deny(NP_R_NO_UPGRADE, rule);
+	if (s->facts->method && s->facts->body > verdict.max_body)
+		return verdict_deny(NP_R_BODY_TOO_LARGE, rule);
+	/* Whom to ask about a request is known once there is one. */
+	if (best->action == ACTION_ALLOW || (best->flags & TARGET_REQUEST && !s->facts->method))
+		return verdict;
+	verdict.action = (enum action)best->action;
+	verdict.reason = best->action == ACTION_ASK ? NP_R_NEEDS_APPROVAL : NP_R_NEEDS_DECIDER;
+	return verdict;
+}
+
+/* -- modes ---------------------------------------------------------------------- */
+
+static void search_restart(struct search *s)
+{
+	s->best.rule = s->passed = UINT32_MAX;
+	s->bad_path = false;
+}
+
+static const struct net_node *where(const struct net_table *nets, const struct facts *facts)
+{
+	struct np_addr addr;
+
+	if (!facts->has_addr)
+		return NULL;
+	addr = np_addr_carried(&facts->addr);
+	return net_table_find(nets, &addr);
+}
+
+static struct verdict judge_address(struct search *s, const struct net_node *node)
+{
+	nets_consider(s, node, false);
+	if (s->best.rule != UINT32_MAX)
+		return verdict_of_best(s);
+	return node && node->metadata ? verdict_deny(NP_R_METADATA, NULL) : verdict_default(s);
+}
+
+static struct verdict decide_full(struct search *s)
+{
+	const struct net_node *node = where(s->policy->full_nets, s->facts);
+
+	s->rules = s->policy->full;
+	s->levels = UINT8_MAX;
+	nets_consider(s, node, false);
+	if (s->best.rule == UINT32_MAX)
+		return node && node->metadata ? verdict_deny(NP_R_METADATA, NULL) : verdict_open(NULL);
+	if (s->best.action == ACTION_DENY)
+		return verdict_deny(NP_R_RULE_DENIES, &s->rules[s->best.rule]);
+	return verdict_open(&s->rules[s->best.rule]);
+}
+
+static struct verdict decide_proxied(struct search *s)
+{
+	const struct facts *facts = s->facts;
+	const struct net_node *node = where(s->policy->nets, facts);
+	struct verdict metadata = { .action = ACTION_ALLOW }, verdict;
+
+	s->rules = s->policy->rules;
+	s->levels = (uint8_t)(1u << facts->level);
+	s->inspected = facts->protocol == PATTERN_TCP && port_is_inspected(s->policy, facts->port);
+	s->dns = facts->port == 53;
+	if (!facts->name)
+		return judge_address(s, node);
+	/* A name that leads to a metadata address: both must be allowed. */
+	if (node && node->metadata) {
+		metadata = judge_address(s, node);
+		if (metadata.action == ACTION_DENY)
+			return metadata;
+		search_restart(s);
+	}
+	name_table_visit(s->policy->names, facts->name, names_consider, s);
+	nets_consider(s, node, true);
+	verdict = s->best.rule != UINT32_MAX ? verdict_of_best(s) : verdict_default(s);
+	return verdict.action == ACTION_ALLOW && metadata.action != ACTION_ALLOW ? metadata : verdict;
+}
+
+struct verdict policy_decide(const struct policy *policy, const struct facts *facts)
+{
+	char path[NP_PATH_MAX + 1];
+	struct search s = { .policy = policy, .facts = facts, .path = path };
+
+	search_restart(&s);
+	switch (facts->mode) {
+	case NP_FULL:
+		return decide_full(&s);
+	case NP_PROXIED:
+		return decide_proxied(&s);
+	case NP_NONE:
+		break;
+	}
+	return verdict_deny(NP_R_MODE_NONE, NULL);
+}

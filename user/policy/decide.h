@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verdict. Pure: the same policy and the same facts give the same verdict.
+ *
+ * In PROXIED, rules are taken top to bottom and the first that matches decides:
+ *   - name rules match names, address rules match addresses. But a deny by address also matches a name that is
+ *     known to resolve there (facts.has_addr beside facts.name), so that a name is no way around it;
+ *   - a rule with paths meets a path that cannot be normalised safely: deny (bad_path), by that rule;
+ *   - the rule allows but not a body so long, or not a websocket: deny, by that rule;
+ *   - no rule: default.
+ * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
+ */
+#ifndef NP_POLICY_DECIDE_H
+#define NP_POLICY_DECIDE_H
+
+#include "policy/policy.h"
+#include "reason.h"
+
+/* What is known of one attempt. */
+struct facts {
+	enum np_mode mode; /* the session's: may be stricter than the policy's for its level */
+	enum level level;
+	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
+	uint16_t port;
+	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
+	bool has_addr;
+	struct np_addr addr; /* where it goes, or, with a name, where that resolves to */
+
+	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). Then a rule that asks
+	 * for one is taken to match if it allows (go on, and judge each request) and not to match if it denies. */
+	const char *method;	    /* as sent: methods are case-sensitive */
+	const char *path;	    /* as sent, with or without its query */
+	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */
+	uint64_t body;		    /* length, as far as announced */
+	bool websocket;		    /* asks for an upgrade */
+};
+
+struct verdict {
+	enum action action;
+	enum np_reason reason;	 /* NP_R_RULE_ALLOWS, NP_R_RULE_DENIES, NP_R_NOT_IN_POLICY, ... */
+	const struct rule *rule; /* NULL: the mode, the default or a built-in refusal */
+	/* Of an allow: */
+	bool inspect; /* judge each request; false: let the bytes pass */
+	bool websocket;
+	uint64_t max_body;
+};
+
+struct verdict policy_decide(const struct policy *policy, const struct facts *facts);
+
+/* One sentence for people: what was decided, by which rule, and why. */
+#define VERDICT_TEXT_SIZE 1024
+void verdict_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
+		  char text[static VERDICT_TEXT_SIZE]);
+
+/* Why a rule was passed over, for people: "" when it matches. The slow, plain way, one rule at a time; for
+ * explain, and to check policy_decide() against. */
+enum misfit {
+	MISFIT_NONE, /* it matches */
+	MISFIT_LEVEL,
+	MISFIT_DESTINATION,
+	MISFIT_PORT,
+	MISFIT_REQUEST, /* wants a request, and there is none */
+	MISFIT_METHOD,
+	MISFIT_PATH,
+	MISFIT_HEADER,
+};
+enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts);
+const char *misfit_sentence(enum misfit misfit);
+
+#endif

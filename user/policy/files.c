@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+#define OPEN_TRIES 16
+
+/* The kernel follows the links, and refuses those that lead out: no check of ours could be raced. O_NONBLOCK, for
+ * opening a pipe would wait until somebody writes to it. */
+static int open_beneath(int dirfd, const char *name)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd = -1;
+
+	/* EAGAIN: something above was renamed in between, and the kernel could not tell whether it was left. */
+	for (unsigned i = 0; i < OPEN_TRIES; i++) {
+		fd = syscall(SYS_openat2, dirfd, name, &how, sizeof(how));
+		if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
+			break;
+	}
+	return fd < 0 ? -errno : (int)fd;
+}
+
+static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_len)
+{
+	const int *dirfd = ctx;
+	_close_ int fd = open_beneath(*dirfd, name);
+	_buf_ struct buf text = BUF_INIT(NP_POLICY_BYTES);
+	char chunk[16384];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
+	for (;;) {
+		n = read(fd, chunk, sizeof(chunk));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		buf_append(&text, chunk, (size_t)n);
+		if (buf_error(&text))
+			return buf_error(&text);
+	}
+	if (n < 0)
+		return -errno;
+	*ret_len = text.len;
+	*ret_text = buf_take(&text);
+	return *ret_text ? 0 : -ENOMEM;
+}
+
+int policy_load_file(const char *path, struct policy **ret, struct problems *problems)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	_free_ char *shown = strndup(path, (size_t)(name - path));
+	_close_ int dirfd = -1;
+	struct policy_source source = { file_read, &dirfd };
+	int e;
+
+	if (!shown)
+		return -ENOMEM;
+	dirfd = open(*shown ? shown : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	e = dirfd < 0 ? -errno : !*path ? -ENOENT : !*name ? -EISDIR : 0;
+	if (e < 0) {
+		problem_add(problems, false, path, 0, 0, "cannot read it: %s",
+			    e == -ENOENT ? "there is no such file" : strerror(-e));
+		return e;
+	}
+	return policy_load(&source, shown, name, ret, problems);
+}

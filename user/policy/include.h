@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of a policy: the first one, and those that include: names. For load.c. */
+#ifndef NP_POLICY_INCLUDE_H
+#define NP_POLICY_INCLUDE_H
+
+#include <nettle/sha2.h>
+
+#include "policy/read.h"
+
+struct loading {
+	struct reader reader;
+	const struct policy_source *source;
+	const char *shown;
+	struct sha256_ctx hash;
+	size_t bytes, nodes; /* of all files so far */
+	/* The files as their rules count: included ones before those that include them. */
+	unsigned order[NP_POLICY_FILES];
+	unsigned n_order;
+};
+
+/* Reads the file and what it includes. at is NULL for the first file, whose failure is returned; what is wrong with an
+ * included one is told at its entry. */
+int file_load(struct loading *loading, const char *name, const struct node *at);
+
+/* Why a policy_source gives no text, in words. */
+const char *source_words(int error);
+
+#endif

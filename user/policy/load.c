@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "policy/compile.h"
+#include "policy/include.h"
+#include "policy/quote.h"
+
+#define APPROVAL_TIMEOUT_MS (10 * 60 * 1000)
+
+const char *action_name(enum action action)
+{
+	static const char *const names[] = {
+		[ACTION_ALLOW] = "allow",
+		[ACTION_DENY] = "deny",
+		[ACTION_ASK] = "ask",
+		[ACTION_DECIDE] = "decide",
+	};
+
+	return (unsigned)action < ARRAY_SIZE(names) && names[action] ? names[action] : "?";
+}
+
+void place_format(const struct policy *policy, const struct place *place, char text[static PLACE_TEXT_SIZE])
+{
+	char file[PLACE_TEXT_SIZE - 16];
+	const char *name;
+	size_t len;
+
+	if (!place->line || place->file >= policy->n_files) {
+		snprintf(text, PLACE_TEXT_SIZE, "default");
+		return;
+	}
+	name = policy->files[place->file];
+	len = strlen(name);
+	/* Of a name that is too long the end says more. */
+	if (len >= sizeof(file)) {
+		name += len - (sizeof(file) - 1);
+		len = sizeof(file) - 1;
+	}
+	text_clean(file, sizeof(file), name, len);
+	snprintf(text, PLACE_TEXT_SIZE, "%s:%u", file, place->line);
+}
+
+void policy_free(struct policy *policy)
+{
+	if (!policy)
+		return;
+	arena_free(policy->arena);
+	free(policy);
+}
+
+static int policy_new(struct policy **ret)
+{
+	struct policy *policy = calloc(1, sizeof(*policy));
+	int e = policy ? arena_new(NP_POLICY_MEMORY, &policy->arena) : -ENOMEM;
+
+	if (e == 0) {
+		policy->files = arena_alloc(policy->arena, NP_POLICY_FILES, sizeof(*policy->files));
+		if (!policy->files)
+			e = -ENOMEM;
+	}
+	if (e < 0) {
+		policy_free(policy);
+		return e;
+	}
+	policy->modes = level_modes_default;
+	policy->fallback = ACTION_DENY;
+	policy->inspect_ports[policy->n_inspect_ports++] = 80;
+	policy->inspect_ports[policy->n_inspect_ports++] = 443;
+	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;
+	*ret = policy;
+	return 0;
+}
+
+/* errors: how many there were before this policy. */
+static int read_all(struct loading *l, unsigned errors)
+{
+	struct reader *reader = &l->reader;
+	int e = 0;
+
+	if (reader->n_files)
+		read_settings(reader, &reader->files[0]);
+	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
+		e = read_deciders(reader, &reader->files[l->order[i]]);
+		if (e == 0)
+			e = read_lists(reader, &reader->files[l->order[i]]);
+	}
+	if (e == 0)
+		e = lists_link(reader);
+	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
+		e = read_rules(reader, &reader->files[l->order[i]]);
+		if (e == 0)
+			e = read_full(reader, &reader->files[l->order[i]]);
+	}
+	/* After an error a list may seem unused because the rule that uses it was not understood. */
+	if (e == 0 && reader->problems->errors == errors)
+		lists_warn(reader);
+	return e == 0 ? reader_finish(reader) : e;
+}
+
+static void hash_finish(struct loading *l)
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+
+	sha256_digest(&l->hash, sizeof(digest), digest);
+	for (size_t i = 0; i < sizeof(digest); i++)
+		snprintf(l->reader.policy->hash + 2 * i, 3, "%02x", digest[i]);
+}
+
+static int load(struct loading *l, const char *name)
+{
+	struct problems *problems = l->reader.problems;
+	unsigned errors = problems->errors;
+	int e;
+
+	sha256_init(&l->hash);
+	e = file_load(l, name, NULL);
+	if (e == 0)
+		e = read_all(l, errors);
+	if (e == 0 && problems->errors != errors)
+		e = -EINVAL;
+	if (e < 0)
+		return e;
+	hash_finish(l);
+	e = policy_compile(l->reader.policy);
+	if (e == 0)
+		policy_check_cover(l->reader.policy, problems);
+	return e;
+}
+
+int policy_load(const struct policy_source *source, const char *shown, const char *name, struct policy **ret,
+		struct problems *problems)
+{
+	_free_ struct loading *l = calloc(1, sizeof(*l));
+	_policy_ struct policy *policy = NULL;
+	_arena_ struct arena *trees = NULL;
+	unsigned errors = problems->errors;
+	char path[PROBLEM_FILE_SIZE * 2];
+	int e = l ? policy_new(&policy) : -ENOMEM;
+
+	if (e == 0)
+		e = arena_new(NP_POLICY_MEMORY, &trees);
+	if (e == 0) {
+		l->source = source;
+		l->shown = shown;
+		l->reader.policy = policy;
+		l->reader.trees = trees;
+		l->reader.problems = problems;
+		e = load(l, name);
+		reader_clear(&l->reader);
+	}
+	if (e == 0) {
+		*ret = take_ptr(policy);
+		return 0;
+	}
+	if (problems->errors == errors) {
+		snprintf(path, sizeof(path), "%s%s", shown, name);
+		problem_add(problems, false, path, 0, 0, "%s",
+			    e == -ENOMEM ? "it takes more memory than there is for a policy" : strerror(-e));
+	}
+	return e;
+}
+
+struct text_source {
+	const char *name, *text;
+	size_t len;
+};
+
+static int text_read(void *ctx, const char *name, char **ret_text, size_t *ret_len)
+{
+	const struct text_source *source = ctx;
+	char *copy;
+
+	if (strcmp(name, source->name) != 0)
+		return -ENOTSUP;
+	copy = malloc(source->len + 1);
+	if (!copy)
+		return -ENOMEM;
+	if (source->len)
+		memcpy(copy, source->text, source->len);
+	*ret_text = copy;
+	*ret_len = source->len;
+	return 0;
+}
+
+int policy_load_text(const char *name, const char *text, size_t len, struct policy **ret, struct problems *problems)
+{
+	struct text_source ctx = { name, text, len };
+	const struct policy_source source = { text_read, &ctx };
+
+	if (len > NP_POLICY_BYTES) {
+		problem_add(problems, false, name, 0, 0, "cannot read it: %s", source_words(-E2BIG));
+		return -E2BIG;
+	}
+	return policy_load(&source, "", name, ret, problems);
+}
+
+int policy_default(struct policy **ret)
+{
+	static const char text[] = "version: 1\n";
+	_problems_ struct problems problems = { 0 };
+
+	return policy_load_text("default", text, strlen(text), ret, &problems);
+}

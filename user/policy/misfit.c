@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* Verdicts in words, and why a rule was passed over. Plain and slow, and none of it is shared with decide.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "addr.h"
+#include "base/words.h"
+#include "policy/decide.h"
+#include "policy/net.h"
+#include "wire/path.h"
+
+/* Labels from the right: "*" is one, "**" all that are left, and at least one. */
+static bool name_matches(const char *pattern, size_t p, const char *name, size_t n)
+{
+	while (p && n) {
+		const char *p_dot = memrchr(pattern, '.', p), *n_dot = memrchr(name, '.', n);
+		const char *p_label = p_dot ? p_dot + 1 : pattern, *n_label = n_dot ? n_dot + 1 : name;
+		size_t p_len = (size_t)(pattern + p - p_label), n_len = (size_t)(name + n - n_label);
+
+		if (p_len == 2 && memcmp(p_label, "**", 2) == 0)
+			return true;
+		if (!(p_len == 1 && p_label[0] == '*') && (p_len != n_len || memcmp(p_label, n_label, n_len) != 0))
+			return false;
+		p = p_dot ? (size_t)(p_dot - pattern) : 0;
+		n = n_dot ? (size_t)(n_dot - name) : 0;
+	}
+	return !p && !n;
+}
+
+static bool goes_there(const struct pattern *pattern, const struct rule *rule, const struct facts *facts)
+{
+	struct np_addr addr;
+
+	if (pattern->kind == PATTERN_NAME)
+		return facts->mode != NP_FULL && facts->name &&
+		       name_matches(pattern->name, strlen(pattern->name), facts->name, strlen(facts->name));
+	if (!facts->has_addr || (facts->name && facts->mode != NP_FULL && rule->action != ACTION_DENY))
+		return false;
+	addr = np_addr_carried(&facts->addr);
+	return pattern->v4 == np_addr_is_v4(&addr) && net_holds(&pattern->addr, pattern->bits, &addr);
+}
+
+static bool port_fits(const struct policy *policy, const struct pattern *pattern, const struct rule *rule,
+		      const struct facts *facts)
+{
+	if (!(pattern->protocols & facts->protocol))
+		return false;
+	if (facts->port == 53 && facts->mode != NP_FULL && rule->action != ACTION_DENY)
+		return false; /* the DNS gate's */
+	if (!pattern->inspected)
+		return facts->port >= pattern->first_port && facts->port <= pattern->last_port;
+	for (size_t i = 0; i < policy->n_inspect_ports; i++)
+		if (policy->inspect_ports[i] == facts->port)
+			return facts->protocol == PATTERN_TCP;
+	return false;
+}
+
+static enum misfit destination_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
+{
+	enum misfit misfit = MISFIT_DESTINATION;
+
+	for (uint32_t i = 0; i < rule->n_patterns; i++) {
+		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
+
+		if (!goes_there(pattern, rule, facts))
+			continue;
+		if (port_fits(policy, pattern, rule, facts))
+			return MISFIT_NONE;
+		misfit = MISFIT_PORT;
+	}
+	return misfit;
+}
+
+static bool is_among(const char *word, const char *const *words)
+{
+	while (words && *words && strcmp(*words, word) != 0)
+		words++;
+	return words && *words;
+}
+
+static bool path_fits(const struct rule *rule, const char *target)
+{
+	char path[NP_PATH_MAX + 1];
+
+	if (!target || path_normalise(target, strlen(target), path) < 0)
+		return false;
+	for (const char *const *glob = rule->paths; *glob; glob++)
+		if (path_matches(*glob, path))
+			return true;
+	return false;
+}
+
+enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
+{
+	enum misfit misfit;
+
+	if (facts->mode != NP_FULL && !(rule->levels & 1u << facts->level))
+		return MISFIT_LEVEL;
+	misfit = destination_misfit(policy, rule, facts);
+	if (misfit != MISFIT_NONE || !rule_asks_request(rule))
+		return misfit;
+	if (!facts->method)
+		return rule->action == ACTION_DENY ? MISFIT_REQUEST : MISFIT_NONE;
+	if (rule->methods && !is_among(facts->method, rule->methods))
+		return MISFIT_METHOD;
+	if (rule->paths && !path_fits(rule, facts->path))
+		return MISFIT_PATH;
+	for (const char *const *header = rule->headers; header && *header; header++)
+		if (!is_among(*header, facts->headers))
+			return MISFIT_HEADER;
+	return MISFIT_NONE;
+}
+
+const char *misfit_sentence(enum misfit misfit)
+{
+	switch (misfit) {
+	case MISFIT_NONE:
+		return "";
+	case MISFIT_LEVEL:
+		return "it is for other levels";
+	case MISFIT_DESTINATION:
+		return "it is for other destinations";
+	case MISFIT_PORT:
+		return "it is for other ports or another protocol";
+	case MISFIT_REQUEST:
+		return "it looks at requests, and none is known yet";
+	case MISFIT_METHOD:
+		return "it is for other methods";
+	case MISFIT_PATH:
+		return "it is for other paths";
+	case MISFIT_HEADER:
+		return "a header that it asks for is missing";
+	}
+	return "?";
+}
+
+/* -- the verdict in words ------------------------------------------------------- */
+
+/* "by coding-agent.yaml:14 (allow: api.github.com)"; a long head is cut, between characters. */
+#define BY_SIZE	     (PLACE_TEXT_SIZE + 256)
+#define HEAD_MAX_LEN 200
+static void by_format(const struct policy *policy, const struct rule *rule, char text[static BY_SIZE])
+{
+	char place[PLACE_TEXT_SIZE];
+	size_t len = strlen(rule->text), max = len;
+
+	if (len > HEAD_MAX_LEN)
+		for (max = HEAD_MAX_LEN; max && (rule->text[max] & 0xc0) == 0x80;)
+			max--;
+	place_format(policy, &rule->at, place);
+	snprintf(text, BY_SIZE, "by %s (%.*s%s)", place, (int)max, rule->text, max < len ? "..." : "");
+}
+
+static void default_text(const struct policy *policy, const struct verdict *verdict, char *text)
+{
+	const char *what =
+		verdict->action == ACTION_ASK ? "a person is asked: no rule decides it" : "denied: no rule allows it";
+	char place[PLACE_TEXT_SIZE];
+
+	place_format(policy, &policy->fallback_at, place);
+	snprintf(text, VERDICT_TEXT_SIZE, "%s (%s%s)", what, policy->fallback_at.line ? "default: " : "",
+		 policy->fallback_at.line ? place : "default");
+}
+
+static void rule_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict, char *text)
+{
+	const struct rule *rule = verdict->rule;
+	char by[BY_SIZE];
+
+	by_format(policy, rule, by);
+	switch (verdict->reason) {
+	case NP_R_RULE_ALLOWS:
+		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s%s", by,
+			 rule_asks_request(rule) && !facts->method ? "; each request is judged by itself" : "");
+		return;
+	case NP_R_RULE_DENIES:
+		snprintf(text, VERDICT_TEXT_SIZE, "denied %s", by);
+		return;
+	case NP_R_NEEDS_APPROVAL:
+		snprintf(text, VERDICT_TEXT_SIZE, "a person is asked, %s", by);
+		return;
+	case NP_R_NEEDS_DECIDER:
+		snprintf(text, VERDICT_TEXT_SIZE, "the decider \"%s\" is asked, %s", rule->by ? rule->by : "?", by);
+		return;
+	default:
+		snprintf(text, VERDICT_TEXT_SIZE, "denied %s: %s", by, reason_sentence(verdict->reason));
+		return;
+	}
+}
+
+void verdict_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
+		  char text[static VERDICT_TEXT_SIZE])
+{
+	if (verdict->rule)
+		rule_text(policy, facts, verdict, text);
+	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL)
+		default_text(policy, verdict, text);
+	else
+		snprintf(text, VERDICT_TEXT_SIZE, "%s: %s", verdict->action == ACTION_ALLOW ? "allowed" : "denied",
+			 reason_sentence(verdict->reason));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Text from a policy file on its way into a message: nothing of it moves a cursor, hides, or turns around. */
+#ifndef NP_POLICY_QUOTE_H
+#define NP_POLICY_QUOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the UTF-8 character at text (1 to 4); 0 when there is none: len is 0, a stray byte, an overlong form,
+ * a surrogate, above U+10FFFF. */
+unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);
+/* False for controls, for what ends a line, has no width or turns text around. */
+bool char_is_printable(uint32_t c);
+
+/* text in double quotes; what is not printable is escaped, and what is too long ends in three dots. Returns out. */
+#define QUOTE_SIZE 112
+const char *text_quote(char out[static QUOTE_SIZE], const char *text, size_t len);
+#define QUOTE(text, len) text_quote((char[QUOTE_SIZE]){ 0 }, text, len)
+
+/* Copies text: what is not printable becomes a question mark, and what does not fit is cut and ends in three dots.
+ * out and text may be the same. size is at least 4. */
+void text_clean(char *out, size_t size, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From trees of YAML to the rules of a policy. For load.c, which knows the files.
+ *
+ * Whoever finds something wrong says so in reader->problems and goes on, so that one run shows all of it. The
+ * functions return 0 then too; -ENOMEM is their only failure.
+ */
+#ifndef NP_POLICY_READ_H
+#define NP_POLICY_READ_H
+
+#include "policy/pattern.h"
+#include "policy/policy.h"
+#include "policy/yaml.h"
+
+/* Keys of a file. The first six may be in every file, the others only in the first one. */
+enum section {
+	SECTION_VERSION,
+	SECTION_INCLUDE,
+	SECTION_LISTS,
+	SECTION_RULES,
+	SECTION_FULL,
+	SECTION_DECIDERS,
+	SECTION_LEVELS,
+	SECTION_DEFAULT,
+	SECTION_INSPECT_PORTS,
+	SECTION_HOST_LOOPBACK,
+	SECTION_APPROVAL,
+	SECTION_COUNT,
+};
+
+struct file {
+	const char *name;			    /* relative to the directory of the first file */
+	const struct node *at;			    /* the entry of include: that names it; NULL: the first file */
+	const struct node *sections[SECTION_COUNT]; /* their keys; the value is ->next */
+};
+
+/* An entry of a list in lists:, a destination or another list. */
+struct list_item {
+	const struct node *node;
+	struct pattern pattern; /* not settled */
+	struct list *list;	/* the other list, once lists_link() has found it */
+	bool is_list;
+	bool told_dns, told_metadata; /* the warning was given: once, however many rules use the list */
+};
+
+struct list {
+	const struct node *key;
+	struct list_item *items;
+	size_t n_items;
+	bool used; /* by a rule, perhaps by way of other lists */
+	/* For the walk that looks for cycles. */
+	struct list *above;
+	size_t turn;
+	unsigned height;
+	enum { LIST_NEW, LIST_OPEN, LIST_DONE } state;
+};
+
+struct reader {
+	struct policy *policy; /* what has its final form is in policy->arena */
+	struct arena *trees;   /* the rest, freed when all is read */
+	struct problems *problems;
+	struct file files[NP_POLICY_FILES];
+	unsigned n_files;
+
+	struct list *lists; /* of all files, in the order they are read */
+	size_t n_lists, max_lists;
+	struct list **by_name; /* sorted */
+	bool lists_broken;     /* they lead in a circle, or too deep, and must not be walked */
+
+	struct rule *rules, *full; /* heap, until reader_finish() */
+	size_t n_rules, max_rules, n_full, max_full;
+	struct pattern *patterns;
+	size_t n_patterns, max_patterns;
+	size_t n_unfolded;  /* lists that were looked into, over all rules */
+	bool patterns_full; /* more than NP_POLICY_PATTERNS, and that is told */
+	struct decider deciders[NP_POLICY_DECIDERS];
+	size_t n_deciders;
+};
+
+void reader_clear(struct reader *reader); /* frees the heap, not the arenas */
+
+/* -- read.c: the verbs that all sections use ------------------------------------ */
+
+/* The problem's place is that of node. */
+struct problem *error_at(struct reader *reader, const struct node *node, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+struct problem *warn_at(struct reader *reader, const struct node *node, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void problem_other(const struct reader *reader, struct problem *problem, const struct node *other); /* NULL is fine */
+const char *node_file(const struct reader *reader, const struct node *node);
+struct place node_place(const struct node *node);
+
+/* Finds the keys of a mapping: ret[i] is the node of keys[i], whose value is ->next, or NULL. False when something was
+ * wrong with a key and is told: it is unknown (where says what the mapping is), or has no value, and is NULL in ret. */
+bool map_fields(struct reader *reader, const struct node *map, const char *where, const char *const *keys,
+		size_t n_keys, const struct node **ret);
+
+/* The value of key. NULL when it is no scalar, and that is told. */
+const struct node *field_scalar(struct reader *reader, const struct node *key);
+/* The value of key as a list, in which a scalar is one entry: their number, and the first; go on by ->next. 0 when it is
+ * a mapping or an empty list, and that is told. */
+size_t field_entries(struct reader *reader, const struct node *key, const struct node **ret_first);
+/* An entry of a list that must be a scalar. False when it is not, or is empty, and that is told. */
+bool entry_is_text(struct reader *reader, const struct node *key, const struct node *entry);
+
+/* [a-z0-9_-]{1,64} */
+bool word_is_name(const char *text);
+/* "5s" in ms. False when it is none, and that is told. */
+bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms);
+
+/* Room for one more in an array on the heap. */
+int array_grow(void **array, size_t *max, size_t n, size_t size);
+
+/* -- the sections -------------------------------------------------------------- */
+
+/* Finds the sections of the file and checks its version. False when the version is not ours: nothing else in the file
+ * is known to mean what it seems to. */
+bool file_open(struct reader *reader, struct file *file, const struct node *root);
+
+void read_settings(struct reader *reader, const struct file *file); /* of the first file */
+/* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
+const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
+int read_deciders(struct reader *reader, const struct file *file);
+int read_lists(struct reader *reader, const struct file *file);
+/* Once all are read. */
+int lists_link(struct reader *reader);
+struct list *list_find(const struct reader *reader, const char *name); /* NULL: there is none */
+void list_unknown(struct reader *reader, const struct node *entry);
+void lists_warn(struct reader *reader); /* of lists that nobody uses */
+
+/* Needs the settings, deciders and lists. */
+int read_rules(struct reader *reader, const struct file *file);
+int read_full(struct reader *reader, const struct file *file);
+/* Adds the patterns of the destinations below key, with lists unfolded. ret_not_http is the first that is no HTTP: it
+ * names a port that is not inspected, or udp; NULL when there is none. */
+int read_destinations(struct reader *reader, const struct node *key, enum pattern_use use, struct rule *rule,
+		      const struct node **ret_not_http);
+/* What a rule says beside its destinations. */
+enum rule_key {
+	RULE_ALLOW,
+	RULE_DENY,
+	RULE_ASK,
+	RULE_DECIDE,
+	RULE_METHODS,
+	RULE_PATHS,
+	RULE_HEADERS,
+	RULE_INSPECT,
+	RULE_WEBSOCKET,
+	RULE_MAX_BODY,
+	RULE_BY,
+	RULE_FOR,
+	RULE_KEYS,
+};
+/* complete: no key was left out of fields because something was wrong with it. */
+int read_conditions(struct reader *reader, const struct node *const *fields, bool complete, struct rule *rule);
+
+/* Moves everything to policy. */
+int reader_finish(struct reader *reader);
+
+#endif

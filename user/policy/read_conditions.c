@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* What a rule says beside its destinations: conditions on a request, and what an allow grants. */
+#include "policy/read.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "policy/quote.h"
+#include "policy/suggest.h"
+#include "wire/path.h"
+
+#define DIGITS "0123456789"
+
+/* RFC 9110, 5.6.2 */
+static bool word_is_token(const char *text)
+{
+	return !text[strspn(text, DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&'*+-.^_`|~")];
+}
+
+/* One word of a condition, from an entry of its list. 0, or -EINVAL when it is wrong and that is told. */
+#define WORD_SIZE (NP_POLICY_SCALAR + 1)
+_Static_assert(WORD_SIZE > NP_GLOB_MAX, "a normalised glob is a word");
+typedef int (*word_read)(struct reader *reader, const struct node *entry, char word[static WORD_SIZE]);
+
+static int read_method(struct reader *reader, const struct node *entry, char word[static WORD_SIZE])
+{
+	bool upper = true;
+
+	if (!word_is_token(entry->text)) {
+		error_at(reader, entry, "%s is no method", QUOTE(entry->text, entry->len));
+		return -EINVAL;
+	}
+	memcpy(word, entry->text, entry->len + 1);
+	for (char *c = word; *c; c++) {
+		if (*c >= 'a' && *c <= 'z') {
+			*c = (char)(*c - 'a' + 'A');
+			upper = false;
+		}
+	}
+	if (!upper)
+		error_at(reader, entry, "methods are written in upper case: %s", QUOTE(word, entry->len));
+	return upper ? 0 : -EINVAL;
+}
+
+static int read_header(struct reader *reader, const struct node *entry, char word[static WORD_SIZE])
+{
+	if (!word_is_token(entry->text)) {
+		error_at(reader, entry, "%s is no name of a header", QUOTE(entry->text, entry->len));
+		return -EINVAL;
+	}
+	memcpy(word, entry->text, entry->len + 1);
+	for (char *c = word; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			*c = (char)(*c - 'A' + 'a');
+	return 0;
+}
+
+static int read_path(struct reader *reader, const struct node *entry, char word[static WORD_SIZE])
+{
+	const char *problem = "it is no path";
+
+	if (glob_normalise(entry->text, entry->len, word, &problem) == 0)
+		return 0;
+	error_at(reader, entry, "path %s: %s", QUOTE(entry->text, entry->len), problem);
+	return -EINVAL;
+}
+
+/* The words below key as a NULL-terminated array. */
+static int read_words(struct reader *reader, const struct node *key, word_read read, const char *const **ret)
+{
+	const struct node *entry = NULL;
+	size_t n = field_entries(reader, key, &entry), kept = 0;
+	char word[WORD_SIZE];
+	const char **words;
+
+	if (n > NP_RULE_WORDS) {
+		error_at(reader, key, "more than %u %s in one rule", NP_RULE_WORDS, key->text);
+		return 0;
+	}
+	words = arena_alloc(reader->policy->arena, n + 1, sizeof(*words));
+	if (!words)
+		return -ENOMEM;
+	for (; n; n--, entry = entry->next) {
+		if (!entry_is_text(reader, key, entry) || read(reader, entry, word) < 0)
+			continue;
+		words[kept] = arena_text(reader->policy->arena, word, strlen(word));
+		if (!words[kept++])
+			return -ENOMEM;
+	}
+	*ret = words;
+	return 0;
+}
+
+static void read_bool(struct reader *reader, const struct node *key, bool *ret)
+{
+	const struct node *value = field_scalar(reader, key);
+
+	if (!value)
+		return;
+	if (!strcmp(value->text, "true"))
+		*ret = true;
+	else if (!strcmp(value->text, "false"))
+		*ret = false;
+	else
+		error_at(reader, value, "\"%s\" is true or false, not %s", key->text, QUOTE(value->text, value->len));
+}
+
+static bool size_parse(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		uint64_t bytes;
+	} units[] = {
+		{ "", 1 },	    { "k", 1000 },	{ "M", 1000000 },   { "G", 1000000000 },
+		{ "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
+	};
+	size_t digits = strspn(text, DIGITS), len = strlen(text);
+	uint64_t value = 0;
+
+	if (!digits || digits > 18)
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	text += digits;
+	len -= digits;
+	if (len && text[len - 1] == 'B')
+		len--;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (len == strlen(units[i].unit) && !memcmp(text, units[i].unit, len))
+			return !__builtin_mul_overflow(value, units[i].bytes, ret) && *ret != UINT64_MAX;
+	return false;
+}
+
+static void read_max_body(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *value = field_scalar(reader, key);
+	uint64_t bytes = 0;
+
+	if (!value)
+		return;
+	if (size_parse(value->text, &bytes))
+		rule->max_body = bytes;
+	else
+		error_at(reader, value, "%s is no number of bytes, as in \"1234\", \"500kB\" or \"10MiB\"",
+			 QUOTE(value->text, value->len));
+}
+
+/* -- for ------------------------------------------------------------------------ */
+
+static void check_for(struct reader *reader, const struct node *key, const struct rule *rule)
+{
+	unsigned lowest = LEVEL_COUNT;
+
+	/* What is refused at one level and not at a higher one is seldom meant. */
+	for (unsigned i = 0; rule->action == ACTION_DENY && i < LEVEL_COUNT; i++) {
+		if (rule->levels & 1u << i) {
+			lowest = i < lowest ? i : lowest;
+		} else if (lowest < i && reader->policy->modes.of[i] == NP_PROXIED) {
+			warn_at(reader, key, "denied for %s, but not for %s, which is higher", level_name(lowest),
+				level_name(i));
+			return;
+		}
+	}
+}
+
+static void read_for(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *entry = NULL;
+	size_t n = field_entries(reader, key, &entry);
+	const char *levels[LEVEL_COUNT];
+	bool good = n > 0;
+
+	for (unsigned i = 0; i < LEVEL_COUNT; i++)
+		levels[i] = level_name(i);
+	for (rule->levels = 0; n; n--, entry = entry->next) {
+		unsigned level = 0;
+
+		if (!entry_is_text(reader, key, entry)) {
+			good = false;
+			continue;
+		}
+		while (level < LEVEL_COUNT && strcmp(entry->text, levels[level]) != 0)
+			level++;
+		if (level < LEVEL_COUNT) {
+			rule->levels |= (uint8_t)(1u << level);
+			continue;
+		}
+		good = false;
+		if (suggest_word(entry->text, levels, LEVEL_COUNT))
+			error_at(reader, entry, "no level %s; did you mean \"%s\"?", QUOTE(entry->text, entry->len),
+				 suggest_word(entry->text, levels, LEVEL_COUNT));
+		else
+			error_at(reader, entry, "no level %s; there are PUBLIC, INTERNAL, CONFIDENTIAL and SECRET",
+				 QUOTE(entry->text, entry->len));
+	}
+	if (good)
+		check_for(reader, key, rule);
+}
+
+/* -- all of it ------------------------------------------------------------------ */
+
+static void read_by(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *value = field_scalar(reader, key);
+	struct suggestion suggestion = { .text = value ? value->text : "" };
+
+	for (size_t i = 0; value && i < reader->n_deciders; i++) {
+		if (!strcmp(value->text, reader->deciders[i].name)) {
+			rule->by = reader->deciders[i].name;
+			return;
+		}
+		suggestion_offer(&suggestion, reader->deciders[i].name);
+	}
+	if (value && suggestion.best)
+		error_at(reader, value, "unknown decider %s; did you mean \"%s\"?", QUOTE(value->text, value->len),
+			 suggestion.best);
+	else if (value)
+		error_at(reader, value, "unknown decider %s; it is not in \"deciders\"",
+			 QUOTE(value->text, value->len));
+}
+
+/* Keys that make no sense together. */
+static void check_keys(struct reader *reader, const struct node *const *fields, bool complete, const struct rule *rule)
+{
+	for (unsigned i = RULE_METHODS; i <= RULE_MAX_BODY; i++) {
+		if (!fields[i])
+			continue;
+		if (i >= RULE_INSPECT && rule->action == ACTION_DENY)
+			error_at(reader, fields[i], "\"%s\" is for allow, ask and decide, not for deny",
+				 fields[i]->text);
+		else if (i != RULE_INSPECT && !rule->inspect)
+			error_at(reader, fields[i],
+				 "\"%s\" needs a look at requests, and \"inspect: false\" forbids it", fields[i]->text);
+	}
+	if (fields[RULE_BY] && rule->action != ACTION_DECIDE)
+		error_at(reader, fields[RULE_BY], "\"by\" is for decide");
+	else if (complete && !fields[RULE_BY] && rule->action == ACTION_DECIDE)
+		error_at(reader, fields[RULE_DECIDE], "\"decide\" needs \"by\": the name of a decider");
+}
+
+int read_conditions(struct reader *reader, const struct node *const *fields, bool complete, struct rule *rule)
+{
+	int e = 0;
+
+	if (fields[RULE_FOR])
+		read_for(reader, fields[RULE_FOR], rule);
+	if (fields[RULE_METHODS])
+		e = read_words(reader, fields[RULE_METHODS], read_method, &rule->methods);
+	if (e == 0 && fields[RULE_PATHS])
+		e = read_words(reader, fields[RULE_PATHS], read_path, &rule->paths);
+	if (e == 0 && fields[RULE_HEADERS])
+		e = read_words(reader, fields[RULE_HEADERS], read_header, &rule->headers);
+	if (fields[RULE_INSPECT])
+		read_bool(reader, fields[RULE_INSPECT], &rule->inspect);
+	if (fields[RULE_WEBSOCKET])
+		read_bool(reader, fields[RULE_WEBSOCKET], &rule->websocket);
+	if (fields[RULE_MAX_BODY])
+		read_max_body(reader, fields[RULE_MAX_BODY], rule);
+	if (fields[RULE_BY])
+		read_by(reader, fields[RULE_BY], rule);
+	check_keys(reader, fields, complete, rule);
+	return e;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/read.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/arena.h"
+#include "base/cleanup.h"
+#include "policy/quote.h"
+
+#define DECIDER_TIMEOUT_MS 5000
+
+static int read_command(struct reader *reader, const struct node *key, struct decider *decider)
+{
+	const struct node *entry = key->next->first;
+	const char **words;
+	size_t n = 0;
+
+	if (key->next->kind != NODE_LIST || !key->next->len) {
+		error_at(reader, key->next, "\"command\" takes a list: the program and its arguments");
+		return 0;
+	}
+	if (key->next->len > NP_RULE_WORDS) {
+		error_at(reader, key->next, "a command of more than %u words", NP_RULE_WORDS);
+		return 0;
+	}
+	words = arena_alloc(reader->policy->arena, key->next->len + 1u, sizeof(*words));
+	if (!words)
+		return -ENOMEM;
+	for (; entry; entry = entry->next) {
+		if (!entry_is_text(reader, key, entry))
+			continue;
+		if (n == 0 && entry->text[0] != '/')
+			error_at(reader, entry, "the program %s needs its whole path, from \"/\"",
+				 QUOTE(entry->text, entry->len));
+		words[n] = arena_text(reader->policy->arena, entry->text, entry->len);
+		if (!words[n++])
+			return -ENOMEM;
+	}
+	decider->command = words;
+	return 0;
+}
+
+static int read_socket(struct reader *reader, const struct node *key, struct decider *decider)
+{
+	const struct node *value = field_scalar(reader, key);
+
+	if (!value)
+		return 0;
+	if (value->text[0] != '/')
+		error_at(reader, value, "the socket %s needs its whole path, from \"/\"",
+			 QUOTE(value->text, value->len));
+	if (value->len >= sizeof(((struct sockaddr_un *)0)->sun_path))
+		error_at(reader, value, "the path of a unix socket has at most %zu bytes",
+			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	decider->socket = arena_text(reader->policy->arena, value->text, value->len);
+	return decider->socket ? 0 : -ENOMEM;
+}
+
+static int read_decider(struct reader *reader, const struct node *key, struct decider *decider)
+{
+	static const char *const keys[] = { "command", "socket", "timeout" };
+	const struct node *fields[3];
+	bool good;
+	int e = 0;
+
+	if (key->next->kind != NODE_MAP) {
+		error_at(reader, key->next, "decider %s takes a mapping with \"command\" or \"socket\"",
+			 QUOTE(key->text, key->len));
+		return 0;
+	}
+	good = map_fields(reader, key->next, "a decider", keys, ARRAY_SIZE(keys), fields);
+	if (fields[0] && fields[1])
+		error_at(reader, fields[1], "decider %s has both a command and a socket; it needs one of them",
+			 QUOTE(key->text, key->len));
+	else if (good && !fields[0] && !fields[1])
+		error_at(reader, key, "decider %s needs a \"command\" or a \"socket\"", QUOTE(key->text, key->len));
+	if (fields[0])
+		e = read_command(reader, fields[0], decider);
+	if (e == 0 && fields[1])
+		e = read_socket(reader, fields[1], decider);
+	if (e == 0 && fields[2])
+		field_duration(reader, fields[2], &decider->timeout_ms);
+	return e;
+}
+
+/* False when one of that name is there; two in one file are a repeated key, which is told already. */
+static bool decider_is_new(struct reader *reader, const struct node *key)
+{
+	for (size_t i = 0; i < reader->n_deciders; i++) {
+		const struct decider *other = &reader->deciders[i];
+		const struct node at = { .file = (uint16_t)other->at.file, .line = other->at.line };
+
+		if (strcmp(other->name, key->text) != 0)
+			continue;
+		if (at.file != key->file)
+			problem_other(reader,
+				      error_at(reader, key, "decider %s is already in %s:%u",
+					       QUOTE(key->text, key->len), node_file(reader, &at), at.line),
+				      &at);
+		return false;
+	}
+	return true;
+}
+
+int read_deciders(struct reader *reader, const struct file *file)
+{
+	const struct node *section = file->sections[SECTION_DECIDERS];
+	const struct node *map = section ? section_map(reader, section, "names to deciders") : NULL;
+	int e = 0;
+
+	for (const struct node *key = map ? map->first : NULL; key && e == 0; key = key->next->next) {
+		struct decider decider = { .timeout_ms = DECIDER_TIMEOUT_MS, .at = node_place(key) };
+
+		if (!word_is_name(key->text)) {
+			error_at(reader, key, "%s is no name for a decider: 1 to %u of a-z, 0-9, \"_\" and \"-\"",
+				 QUOTE(key->text, key->len), NP_NAME_MAX);
+			continue;
+		}
+		if (!decider_is_new(reader, key))
+			continue;
+		if (reader->n_deciders == NP_POLICY_DECIDERS) {
+			error_at(reader, key, "more than %u deciders", NP_POLICY_DECIDERS);
+			break;
+		}
+		decider.name = arena_text(reader->policy->arena, key->text, key->len);
+		if (!decider.name)
+			return -ENOMEM;
+		e = read_decider(reader, key, &decider);
+		reader->deciders[reader->n_deciders++] = decider;
+	}
+	return e;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* rules: and full: */
+#include "policy/read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "policy/quote.h"
+
+#define RULE_TEXT_MAX 120 /* bytes of rule->text: one line of a terminal, with room for its place */
+
+static const char *const rule_keys[RULE_KEYS] = {
+	[RULE_ALLOW] = "allow",	      [RULE_DENY] = "deny",	  [RULE_ASK] = "ask",
+	[RULE_DECIDE] = "decide",     [RULE_METHODS] = "methods", [RULE_PATHS] = "paths",
+	[RULE_HEADERS] = "headers",   [RULE_INSPECT] = "inspect", [RULE_WEBSOCKET] = "websocket",
+	[RULE_MAX_BODY] = "max_body", [RULE_BY] = "by",		  [RULE_FOR] = "for",
+};
+
+static const enum action rule_actions[] = {
+	[RULE_ALLOW] = ACTION_ALLOW,
+	[RULE_DENY] = ACTION_DENY,
+	[RULE_ASK] = ACTION_ASK,
+	[RULE_DECIDE] = ACTION_DECIDE,
+};
+
+static bool node_is_before(const struct node *a, const struct node *b)
+{
+	return a->line != b->line ? a->line < b->line : a->column < b->column;
+}
+
+/* Of the keys that are actions, the one that comes first; NULL when there is none. The others are told of. */
+static const struct node *action_find(struct reader *reader, const struct node *const *fields, enum action *ret)
+{
+	const struct node *found = NULL;
+
+	for (unsigned i = RULE_ALLOW; i <= RULE_DECIDE; i++) {
+		if (!fields[i] || (found && node_is_before(found, fields[i])))
+			continue;
+		found = fields[i];
+		*ret = rule_actions[i];
+	}
+	for (unsigned i = RULE_ALLOW; i <= RULE_DECIDE; i++)
+		if (fields[i] && fields[i] != found)
+			error_at(reader, fields[i], "a rule has one action, and this one is \"%s\"", found->text);
+	return found;
+}
+
+/* "allow: a.example (and 3 more)", with quotes as they were written. Around a list's name they are left out: YAML
+ * wants them there, not the reader. */
+static const char *text_make(struct reader *reader, const struct node *key)
+{
+	const struct node *value = key->next, *entry = value->kind == NODE_LIST ? value->first : value;
+	bool scalar = entry && entry->kind == NODE_SCALAR;
+	char quote[2] = { scalar && entry->text[0] != '@' ? entry->quote : '\0' };
+	char more[32] = "", text[RULE_TEXT_MAX + sizeof(more)], one[RULE_TEXT_MAX - 16];
+
+	if (value->kind == NODE_LIST && value->len > 1)
+		snprintf(more, sizeof(more), " (and %u more)", value->len - 1);
+	text_clean(one, sizeof(one), scalar ? entry->text : "?", scalar ? entry->len : 1);
+	snprintf(text, sizeof(text), "%s: %s%s%s%s", key->text, quote, one, quote, more);
+	return arena_text(reader->policy->arena, text, strlen(text));
+}
+
+static void check_http(struct reader *reader, const struct node *const *fields, const struct node *not_http)
+{
+	for (unsigned i = RULE_METHODS; not_http && i <= RULE_MAX_BODY; i++) {
+		if (!fields[i])
+			continue;
+		error_at(reader, fields[i], "\"%s\" needs HTTP, and %s is not on a port of inspect_ports",
+			 fields[i]->text, QUOTE(not_http->text, not_http->len));
+		return;
+	}
+}
+
+static int read_rule(struct reader *reader, const struct node *map, struct rule *rule)
+{
+	const struct node *fields[RULE_KEYS], *key, *not_http = NULL;
+	bool complete = map_fields(reader, map, "a rule", rule_keys, RULE_KEYS, fields);
+	int e;
+
+	key = action_find(reader, fields, &rule->action);
+	if (!key) {
+		if (complete)
+			error_at(reader, map, "a rule needs one of allow, deny, ask and decide");
+		return 0;
+	}
+	e = read_conditions(reader, fields, complete, rule);
+	if (e == 0)
+		e = read_destinations(reader, key, rule->action == ACTION_DENY ? PATTERN_REFUSE : PATTERN_GRANT, rule,
+				      &not_http);
+	if (e < 0)
+		return e;
+	check_http(reader, fields, not_http);
+	rule->text = text_make(reader, key);
+	return rule->text ? 0 : -ENOMEM;
+}
+
+/* In FULL the gate alone decides, and it sees addresses and ports. */
+static void check_full_keys(struct reader *reader, const struct node *const *fields)
+{
+	for (unsigned i = RULE_ASK; i < RULE_KEYS; i++) {
+		if (!fields[i])
+			continue;
+		if (i <= RULE_DECIDE)
+			error_at(reader, fields[i], "\"%s\" cannot be in \"full\"; there are allow and deny",
+				 fields[i]->text);
+		else if (i == RULE_FOR)
+			error_at(reader, fields[i], "\"for\" cannot be in \"full\": it holds for every level in FULL");
+		else
+			error_at(reader, fields[i], "\"%s\" cannot be in \"full\": nothing looks at requests there",
+				 fields[i]->text);
+	}
+}
+
+static int read_full_rule(struct reader *reader, const struct node *map, struct rule *rule)
+{
+	const struct node *fields[RULE_KEYS], *key, *not_http;
+	bool complete = map_fields(reader, map, "a rule", rule_keys, RULE_KEYS, fields);
+	int e;
+
+	check_full_keys(reader, fields);
+	key = action_find(reader, fields, &rule->action);
+	if (!key) {
+		if (complete)
+			error_at(reader, map, "a rule of \"full\" needs allow or deny");
+		return 0;
+	}
+	if (rule->action != ACTION_ALLOW && rule->action != ACTION_DENY)
+		return 0;
+	e = read_destinations(reader, key, PATTERN_FULL, rule, &not_http);
+	if (e < 0)
+		return e;
+	rule->text = text_make(reader, key);
+	return rule->text ? 0 : -ENOMEM;
+}
+
+typedef int (*rule_read)(struct reader *reader, const struct node *map, struct rule *rule);
+
+static int read_section(struct reader *reader, const struct node *key, rule_read read, struct rule **rules, size_t *max,
+			size_t *n)
+{
+	const struct node *map = key->next->first;
+	int e = 0;
+
+	if (key->next->kind != NODE_LIST) {
+		error_at(reader, key->next, "\"%s\" takes a list of rules", key->text);
+		return 0;
+	}
+	for (; map && e == 0; map = map->next) {
+		struct rule rule = {
+			.number = (uint32_t)*n,
+			.levels = (1u << LEVEL_COUNT) - 1,
+			.inspect = true,
+			.max_body = UINT64_MAX,
+			.at = node_place(map),
+		};
+
+		if (map->kind != NODE_MAP) {
+			error_at(reader, map, "a rule is a mapping, as in \"- allow: example.com\"");
+			continue;
+		}
+		if (reader->n_rules + reader->n_full == NP_POLICY_RULES) {
+			error_at(reader, map, "more than %u rules", NP_POLICY_RULES);
+			break;
+		}
+		e = array_grow((void **)rules, max, *n, sizeof(rule));
+		if (e == 0)
+			e = read(reader, map, &rule);
+		if (e == 0)
+			(*rules)[(*n)++] = rule;
+	}
+	return e;
+}
+
+int read_rules(struct reader *reader, const struct file *file)
+{
+	const struct node *key = file->sections[SECTION_RULES];
+
+	return key ? read_section(reader, key, read_rule, &reader->rules, &reader->max_rules, &reader->n_rules) : 0;
+}
+
+int read_full(struct reader *reader, const struct file *file)
+{
+	const struct node *key = file->sections[SECTION_FULL];
+
+	return key ? read_section(reader, key, read_full_rule, &reader->full, &reader->max_full, &reader->n_full) : 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* The sections that are no lists of rules. */
+#include "policy/read.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "policy/quote.h"
+#include "policy/suggest.h"
+
+static const char *const section_keys[SECTION_COUNT] = {
+	[SECTION_VERSION] = "version",
+	[SECTION_INCLUDE] = "include",
+	[SECTION_LISTS] = "lists",
+	[SECTION_RULES] = "rules",
+	[SECTION_FULL] = "full",
+	[SECTION_DECIDERS] = "deciders",
+	[SECTION_LEVELS] = "levels",
+	[SECTION_DEFAULT] = "default",
+	[SECTION_INSPECT_PORTS] = "inspect_ports",
+	[SECTION_HOST_LOOPBACK] = "host_loopback",
+	[SECTION_APPROVAL] = "approval",
+};
+
+static bool version_is_ours(struct reader *reader, const struct node *root)
+{
+	const struct node *key = root->first, *value;
+
+	while (key && strcmp(key->text, "version") != 0)
+		key = key->next->next;
+	if (!key) {
+		error_at(reader, root, "\"version: 1\" is missing");
+		return false;
+	}
+	if (node_is_null(key->next)) {
+		error_at(reader, key, "\"version\" has no value");
+		return false;
+	}
+	value = field_scalar(reader, key);
+	if (value && strcmp(value->text, "1") != 0) {
+		error_at(reader, value, "version %s is not known; this netpawl reads version 1",
+			 QUOTE(value->text, value->len));
+		return false;
+	}
+	return value != NULL;
+}
+
+bool file_open(struct reader *reader, struct file *file, const struct node *root)
+{
+	if (root->kind != NODE_MAP) {
+		error_at(reader, root, "a policy file is a mapping that starts with \"version: 1\"");
+		return false;
+	}
+	if (!version_is_ours(reader, root))
+		return false;
+	map_fields(reader, root, "a policy file", section_keys, SECTION_COUNT, file->sections);
+	for (unsigned i = SECTION_LEVELS; file->at && i < SECTION_COUNT; i++) {
+		if (file->sections[i])
+			error_at(reader, file->sections[i], "\"%s\" belongs in the first file, not in an included one",
+				 section_keys[i]);
+		file->sections[i] = NULL;
+	}
+	return true;
+}
+
+const struct node *section_map(struct reader *reader, const struct node *key, const char *of)
+{
+	if (key->next->kind == NODE_MAP)
+		return key->next;
+	error_at(reader, key->next, "\"%s\" takes a mapping of %s", key->text, of);
+	return NULL;
+}
+
+/* -- levels ---------------------------------------------------------------- */
+
+static void check_levels(struct reader *reader, const struct node *map, const struct node *const *written)
+{
+	const struct level_modes *modes = &reader->policy->modes;
+
+	for (unsigned i = 1; i < LEVEL_COUNT; i++) {
+		const struct node *at = written[i] ? written[i] : written[i - 1];
+
+		if (modes->of[i] < modes->of[i - 1])
+			error_at(reader, at ? at->next : map,
+				 "level %s may not mean a looser mode (%s) than level %s below it (%s)", level_name(i),
+				 mode_name(modes->of[i]), level_name(i - 1), mode_name(modes->of[i - 1]));
+	}
+}
+
+static void read_levels(struct reader *reader, const struct node *key)
+{
+	static const char *const modes[] = { "full", "proxied", "none" };
+	const struct node *map = section_map(reader, key, "levels to modes"), *written[LEVEL_COUNT];
+	const char *levels[LEVEL_COUNT];
+	bool good;
+
+	if (!map)
+		return;
+	for (unsigned i = 0; i < LEVEL_COUNT; i++)
+		levels[i] = level_name(i);
+	good = map_fields(reader, map, "levels", levels, LEVEL_COUNT, written);
+	for (unsigned i = 0; i < LEVEL_COUNT; i++) {
+		const struct node *value = written[i] ? field_scalar(reader, written[i]) : NULL;
+		unsigned mode = value ? mode_parse(value->text) : 0;
+		const char *near = value && !mode ? suggest_word(value->text, modes, ARRAY_SIZE(modes)) : NULL;
+
+		if (mode)
+			reader->policy->modes.of[i] = (enum np_mode)mode;
+		else if (near)
+			error_at(reader, value, "no mode %s; did you mean \"%s\"?", QUOTE(value->text, value->len),
+				 near);
+		else if (value)
+			error_at(reader, value, "no mode %s; there are full, proxied and none",
+				 QUOTE(value->text, value->len));
+		good = good && (!written[i] || mode);
+	}
+	if (good)
+		check_levels(reader, map, written);
+}
+
+/* -- default, ports, approval ------------------------------------------------- */
+
+static void read_default(struct reader *reader, const struct node *key)
+{
+	const struct node *value = field_scalar(reader, key);
+
+	if (!value)
+		return;
+	if (!strcmp(value->text, "deny"))
+		reader->policy->fallback = ACTION_DENY;
+	else if (!strcmp(value->text, "ask"))
+		reader->policy->fallback = ACTION_ASK;
+	else if (!strcmp(value->text, "allow"))
+		error_at(reader, value, "the default cannot be \"allow\"; write a rule: allow: \"**\"");
+	else
+		error_at(reader, value, "%s is no default; there are deny and ask", QUOTE(value->text, value->len));
+	reader->policy->fallback_at = node_place(key);
+}
+
+static uint16_t port_parse(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+	unsigned port = 0;
+
+	if (!digits || digits > 5 || text[digits] || text[0] == '0')
+		return 0;
+	for (size_t i = 0; i < digits; i++)
+		port = port * 10 + (unsigned)(text[i] - '0');
+	return port <= 65535 ? (uint16_t)port : 0;
+}
+
+static void read_ports(struct reader *reader, const struct node *key, bool inspected, uint16_t *ports, size_t max,
+		       size_t *ret_n)
+{
+	const struct node *entry = key->next->first;
+	size_t n = 0;
+
+	if (key->next->kind != NODE_LIST) {
+		error_at(reader, key->next, "\"%s\" takes a list of ports", key->text);
+		return;
+	}
+	for (; entry; entry = entry->next) {
+		uint16_t port;
+		size_t i = 0;
+
+		if (!entry_is_text(reader, key, entry))
+			continue;
+		port = port_parse(entry->text);
+		while (i < n && ports[i] != port)
+			i++;
+		if (!port) {
+			error_at(reader, entry, "%s is no port; ports are 1 to 65535", QUOTE(entry->text, entry->len));
+		} else if (i < n) {
+			error_at(reader, entry, "port %u is in \"%s\" twice", port, key->text);
+		} else if (inspected && port == 53) {
+			error_at(reader, entry, "port 53 belongs to the DNS gate and cannot be inspected as HTTP");
+		} else if (n == max) {
+			error_at(reader, entry, "more than %zu ports in \"%s\"", max, key->text);
+			break;
+		} else {
+			ports[n++] = port;
+		}
+	}
+	*ret_n = n;
+}
+
+static void read_approval(struct reader *reader, const struct node *key)
+{
+	static const char *const keys[] = { "timeout", "remember" };
+	const struct node *map = section_map(reader, key, "\"timeout\" and \"remember\""), *fields[2], *value;
+	struct approval *approval = &reader->policy->approval;
+
+	if (!map)
+		return;
+	map_fields(reader, map, "approval", keys, ARRAY_SIZE(keys), fields);
+	approval->at = node_place(key);
+	if (fields[0])
+		field_duration(reader, fields[0], &approval->timeout_ms);
+	value = fields[1] ? field_scalar(reader, fields[1]) : NULL;
+	if (!value)
+		return;
+	if (!strcmp(value->text, "session"))
+		approval->remember = true;
+	else if (strcmp(value->text, "once") != 0)
+		error_at(reader, value, "%s cannot be remembered; there are once and session",
+			 QUOTE(value->text, value->len));
+}
+
+void read_settings(struct reader *reader, const struct file *file)
+{
+	const struct node *const *sections = file->sections;
+	struct policy *policy = reader->policy;
+
+	if (sections[SECTION_LEVELS])
+		read_levels(reader, sections[SECTION_LEVELS]);
+	if (sections[SECTION_DEFAULT])
+		read_default(reader, sections[SECTION_DEFAULT]);
+	if (sections[SECTION_INSPECT_PORTS])
+		read_ports(reader, sections[SECTION_INSPECT_PORTS], true, policy->inspect_ports, NP_INSPECT_PORTS_MAX,
+			   &policy->n_inspect_ports);
+	if (sections[SECTION_HOST_LOOPBACK])
+		read_ports(reader, sections[SECTION_HOST_LOOPBACK], false, policy->host_loopback, NP_HOST_PORTS_MAX,
+			   &policy->n_host_loopback);
+	if (sections[SECTION_APPROVAL])
+		read_approval(reader, sections[SECTION_APPROVAL]);
+}

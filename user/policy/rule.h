@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The rules of a policy as data: what the reader makes and the compiler takes. */
+#ifndef NP_POLICY_RULE_H
+#define NP_POLICY_RULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "box.h"
+#include "limits.h"
+#include "rules.h"
+
+/* A place in a policy file. Lines and columns from 1; line 0: nowhere. */
+struct place {
+	uint32_t file; /* index into policy->files */
+	uint32_t line, column;
+};
+
+/* The kernel's numbers, so that nothing needs translating. */
+enum action {
+	ACTION_ALLOW = NP_ALLOW,
+	ACTION_DENY = NP_DENY,
+	ACTION_ASK = NP_ASK,
+	ACTION_DECIDE = NP_DECIDE,
+};
+const char *action_name(enum action action); /* "allow", ...; "?" otherwise */
+
+/* One destination of a rule: a name pattern or a range of addresses, with ports and protocols. */
+enum pattern_kind {
+	PATTERN_NAME, /* never matches an address */
+	PATTERN_NET,  /* never matches a name, but see decide.h for deny */
+};
+
+#define PATTERN_TCP 1
+#define PATTERN_UDP 2
+
+struct pattern {
+	enum pattern_kind kind;
+	uint8_t protocols; /* PATTERN_TCP | PATTERN_UDP */
+	/* No port written: for deny every port (1 to 65535) of both protocols; for the others the inspected ports
+	 * over TCP, which is inspected = true and 0 in both. */
+	bool inspected;
+	uint16_t first_port, last_port;
+	/* NAME: canonical; "*" is one label, "**" (leftmost only) one or more, as in "*.example.com", "**". */
+	const char *name;
+	/* NET: bits count from the left of the 16 bytes, so an IPv4 /24 has 120. Bits behind are zero. */
+	struct np_addr addr;
+	uint8_t bits;
+	bool v4;
+	struct place at; /* where it is written: for a list, the line in the list */
+	uint32_t rule;	 /* index of the rule that uses it */
+};
+
+struct rule {
+	enum action action;
+	uint32_t number;	      /* index in its list, from 0 */
+	uint8_t levels;		      /* bit (1 << level): for: */
+	uint32_t pattern, n_patterns; /* a run in policy->patterns */
+	/* Conditions on a request; each is NULL-terminated, NULL when the rule has none. */
+	const char *const *methods; /* upper case */
+	const char *const *paths;   /* globs over the normalised path */
+	const char *const *headers; /* lower case; all must be present */
+	/* What an allow grants. */
+	bool inspect;	   /* true unless inspect: false */
+	bool websocket;	   /* websocket: true */
+	uint64_t max_body; /* UINT64_MAX: no bound */
+	const char *by;	   /* decide: name of its decider */
+	struct place at;
+	const char *text; /* its head as a person wrote it: "allow: @llm" */
+};
+
+/* True for conditions that only a request can meet. */
+static inline bool rule_asks_request(const struct rule *rule)
+{
+	return rule->methods || rule->paths || rule->headers;
+}
+
+/* A program that answers decide rules. One of command and socket is set. */
+struct decider {
+	const char *name;
+	const char *const *command; /* NULL-terminated; the first is an absolute path */
+	const char *socket;	    /* absolute path of a unix socket */
+	uint64_t timeout_ms;
+	struct place at;
+};
+
+/* How a person answers ask rules. */
+struct approval {
+	uint64_t timeout_ms;
+	bool remember;	 /* for the session; else each request is asked anew */
+	struct place at; /* line 0: not written */
+};
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "wire/url.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+/* Decimal, as everybody writes it: no sign, no leading zero. */
+static int port_parse(const char *text, size_t len, uint16_t *ret)
+{
+	unsigned port = 0;
+
+	if (!len || len > 5 || text[0] == '0')
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -EINVAL;
+		port = port * 10 + (unsigned)(text[i] - '0');
+	}
+	if (port > UINT16_MAX)
+		return -EINVAL;
+	*ret = (uint16_t)port;
+	return 0;
+}
+
+/* Where the host ends: at the colon in front of a port, which an IPv6 address in brackets may have too. */
+static size_t host_len(const char *text, size_t len)
+{
+	const char *end = len && text[0] == '[' ? memchr(text, ']', len) : NULL;
+
+	if (end)
+		return (size_t)(end + 1 - text);
+	end = memchr(text, ':', len);
+	return end ? (size_t)(end - text) : len;
+}
+
+int url_parse(const char *text, struct url *ret)
+{
+	struct url url = { .port = 80, .target = "/" };
+	size_t len, host;
+	int e;
+
+	for (const char *p = text; *p; p++)
+		if ((unsigned char)*p <= ' ' || *p == 0x7f)
+			return -EINVAL;
+	if (strncasecmp(text, "http://", 7) == 0) {
+		text += 7;
+	} else if (strncasecmp(text, "https://", 8) == 0) {
+		text += 8;
+		url.tls = true;
+		url.port = 443;
+	} else {
+		return -EINVAL;
+	}
+	len = strcspn(text, "/");
+	if (text[len])
+		url.target = text + len;
+	host = host_len(text, len);
+	e = host_parse(text, host, &url.host);
+	if (e < 0)
+		return e;
+	if (host < len) {
+		if (text[host] != ':')
+			return -EINVAL;
+		e = port_parse(text + host + 1, len - host - 1, &url.port);
+		if (e < 0)
+			return e;
+	}
+	*ret = url;
+	return 0;
+}
