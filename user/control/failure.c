@@ -43,6 +43,8 @@ unsigned failure_status(unsigned reason)
 		return 409;
 	case NP_R_TOO_LARGE:
 		return 413;
+	case NP_R_BAD_POLICY:
+		return 422;
 	case NP_R_TOO_MANY:
 		return 429;
 	case NP_R_UNSUPPORTED:

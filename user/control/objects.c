@@ -31,8 +31,9 @@ json_t *sandbox_object(const struct sandbox *sandbox)
 	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
 	return json_pack("{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:o}", "sandbox", json_text(sandbox->id), "session",
 			 json_text(sandbox->session.text), "cgroup", json_text(sandbox->cgroup.path), "cgroup_id",
-			 cgroup_id, "mode", mode_name(sandbox->mode), "generation", (json_int_t)sandbox->generation,
-			 "adopted", (int)sandbox->adopted, "created", json_time(sandbox->created_us));
+			 cgroup_id, "mode", mode_name(sandbox->rung.mode), "generation",
+			 (json_int_t)sandbox->rung.generation, "adopted", (int)sandbox->adopted, "created",
+			 json_time(sandbox->created_us));
 }
 
 json_t *escalation_object(const struct escalation *escalation)

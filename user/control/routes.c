@@ -18,6 +18,8 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
 	{ "GET", "/v1/sandboxes/*", sandbox_get, { NULL } },
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
+	{ "GET", "/v1/policy", policy_get, { NULL } },
+	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
 	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
 };
 

@@ -8,9 +8,26 @@
 
 #include "events/log.h"
 #include "loop/loop.h"
+#include "policy/policy.h"
 #include "session/service.h"
 
 struct server;
+
+/* The policy that holds now; borrowed. */
+struct policy_live {
+	const char *file; /* NULL: none was given */
+	const struct policy *policy;
+	const struct problems *problems;
+	uint64_t loaded_us;
+	const char *who; /* made it live */
+};
+
+/* What a reload did. */
+struct policy_reloaded {
+	char previous[POLICY_HASH_SIZE];
+	unsigned raised; /* sessions */
+	unsigned cut;	 /* connections */
+};
 
 struct server_config {
 	struct loop *loop;
@@ -22,6 +39,8 @@ struct server_config {
 	/* Appends the members (without braces) of the health answer that daemon/ knows: versions, directories,
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
+	void (*policy_live)(void *data, struct policy_live *ret);
+	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
 	void *data;
 };
 

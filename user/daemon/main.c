@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* Wiring: which part is given to which. A decision found here is in the wrong place. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "control/server.h"
 #include "daemon/options.h"
+#include "daemon/policy.h"
+#include "daemon/process.h"
 #include "daemon/translate.h"
 #include "events/flood.h"
 #include "events/log.h"
 #include "kernel/kernel.h"
-#include "policy/policy.h"
 #include "session/service.h"
 
 struct daemon {
 	struct options options;
-	struct policy policy;
+	struct live_policy policy;
 	struct loop *loop;
 	struct store *store;
 	struct kernel *kernel;
@@ -53,7 +48,7 @@ static void on_kernel_event(void *data, const struct np_event *raw)
 	struct translated t;
 	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
 
-	translate_event(raw, sandbox, loop_now_ns(), loop_wall_us(), &t);
+	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
 	event_log_put(d->events, &t.event);
 }
@@ -86,7 +81,7 @@ static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
 	if (sandbox) {
 		event.session = sandbox->session.text;
 		event.sandbox = sandbox->id;
-		event.mode = sandbox->mode;
+		event.mode = sandbox->rung.mode;
 	}
 	emit(d, &event);
 }
@@ -111,12 +106,85 @@ static void on_second(void *data)
 	event_log_flush(d->events);
 }
 
+/* -- the policy ---------------------------------------------------------------- */
+
+static void policy_tell(struct daemon *d, const char *who, unsigned cut)
+{
+	char text[256];
+	struct event event = {
+		.reason = NP_R_POLICY_LOADED,
+		.who = who,
+		.policy = d->policy.policy->hash,
+		.text = text,
+		.cut = cut,
+		.has_cut = 1,
+	};
+
+	snprintf(text, sizeof(text), "%.200s, %zu rules", d->policy.file ? d->policy.file : "no file",
+		 d->policy.policy->n_rules);
+	emit(d, &event);
+}
+
+static int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure)
+{
+	struct daemon *d = data;
+	const struct policy *before = d->policy.policy;
+	int r = live_policy_reload(&d->policy, d->kernel, d->service, who, ret, ret_failure);
+
+	if (d->policy.policy != before)
+		policy_tell(d, who, ret->cut);
+	if (r < 0)
+		emit(d,
+		     &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason : NP_R_POLICY_REFUSED,
+				      .who = who,
+				      .text = ret_failure->text });
+	return r;
+}
+
+static void policy_live(void *data, struct policy_live *ret)
+{
+	struct daemon *d = data;
+
+	*ret = (struct policy_live){
+		.file = d->policy.file,
+		.policy = d->policy.policy,
+		.problems = &d->policy.problems,
+		.loaded_us = d->policy.loaded_us,
+		.who = d->policy.who,
+	};
+}
+
+static void policy_warn(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->policy.problems.count; i++) {
+		char line[PROBLEM_LINE_SIZE];
+
+		problem_format(&d->policy.problems.items[i], line);
+		log_warning("%s", line);
+	}
+}
+
+static void on_hangup(struct daemon *d)
+{
+	struct policy_reloaded done = { 0 };
+	struct failure failure = { 0 };
+	int r = policy_reload_by(d, "SIGHUP", &done, &failure);
+
+	if (r < 0) {
+		log_error("%s", failure.text);
+		return;
+	}
+	policy_warn(d);
+	log_info("policy %.12s is live: %zu rules, %u connections cut, %u sessions raised", d->policy.policy->hash,
+		 d->policy.policy->n_rules, done.cut, done.raised);
+}
+
 static void on_signal(void *data, int signo)
 {
 	struct daemon *d = data;
 
 	if (signo == SIGHUP) {
-		log_warning("SIGHUP: this version reads its policy at the start only");
+		on_hangup(d);
 		return;
 	}
 	log_info("stopping; the gate stays in the kernel");
@@ -142,81 +210,59 @@ static void describe(void *data, struct buf *out)
 	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"pin_dir\":\"%s\",", d->options.run_dir,
 		   d->options.state_dir, d->options.pin_dir);
 	buf_printf(out, "\"policy\":\"%s\",\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
-		   d->options.policy ? "file" : "default", (unsigned long long)stats.written,
-		   (unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
+		   d->policy.policy->hash, (unsigned long long)stats.written, (unsigned long long)stats.journal_errors,
+		   (unsigned long long)stats.history_errors);
 	kernel_describe(d->kernel, out);
 }
 
 /* -- start ---------------------------------------------------------------------- */
 
-static int lock_take(const char *dir, int *ret_fd)
-{
-	char path[FS_PATH_SIZE], pid[32];
-	_close_ int fd = -1;
-	_free_ char *holder = NULL;
-	int r = fs_mkdir_all(dir, 0750);
-
-	if (r == 0)
-		r = fs_path(path, "%s/lock", dir);
-	if (r < 0) {
-		log_error("%s: %s", dir, strerror(-r));
-		return r;
-	}
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		r = -errno;
-		if (r == -EWOULDBLOCK && fs_read_at(AT_FDCWD, path, 64, &holder) == 0)
-			log_error("%s: in use by another netpawld, pid %s", dir, holder);
-		else
-			log_error("%s: %s", path, strerror(-r));
-		return r;
-	}
-	snprintf(pid, sizeof(pid), "%d", (int)getpid());
-	if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, strlen(pid), 0) < 0)
-		log_warning("%s: %s", path, strerror(errno)); /* only a name for the next one's message */
-	*ret_fd = take_fd(fd);
-	return 0;
-}
-
 static int policy_open(struct daemon *d)
 {
-	_free_ char *text = NULL;
-	char problem[512];
-	int r;
+	struct failure failure = { 0 };
+	int r = live_policy_open(&d->policy, d->options.policy, &failure);
 
-	policy_default(&d->policy);
-	if (!d->options.policy)
-		return 0;
-	r = fs_read_at(AT_FDCWD, d->options.policy, NP_POLICY_BYTES, &text);
-	if (r < 0) {
-		log_error("%s: %s", d->options.policy, strerror(-r));
-		return r;
-	}
-	r = policy_parse(d->options.policy, text, strlen(text), &d->policy, problem);
 	if (r < 0)
-		log_error("%s", problem);
+		log_error("%s", failure.text);
+	else
+		policy_warn(d);
+	return r;
+}
+
+/* For the gate of a predecessor: what it let pass and this policy does not is cut. */
+static int policy_start(struct daemon *d)
+{
+	struct failure failure = { 0 };
+	struct policy_effect effect = { 0 };
+	int r = service_policy_change(d->service, &d->policy.policy->modes, "daemon", &effect, &failure);
+
+	if (r < 0)
+		log_error("%s", failure.text);
+	policy_tell(d, "daemon", effect.cut);
 	return r;
 }
 
 static int kernel_start(struct daemon *d)
 {
-	struct host_port ports[NP_HOST_PORTS_MAX + 1];
 	struct kernel_config config = {
 		.pin_dir = d->options.pin_dir,
 		.slice = d->options.cgroup,
-		.host_ports = ports,
 		.loop = d->loop,
 		.on_event = on_kernel_event,
 		.on_cgroup = on_cgroup,
 		.data = d,
 	};
+	struct failure failure = { 0 };
 	char problem[512];
-	int r;
+	int r = kernel_open(&config, &d->kernel, problem);
 
-	config.n_host_ports = policy_host_ports(&d->policy, ports);
-	r = kernel_open(&config, &d->kernel, problem);
-	if (r < 0)
+	if (r < 0) {
 		log_error("%s", problem);
+		return r;
+	}
+	r = live_policy_apply(&d->policy, d->kernel, &failure);
+	if (r < 0)
+		log_error("the policy: %s", failure.text);
 	return r;
 }
 
@@ -233,7 +279,7 @@ static int service_start(struct daemon *d)
 	struct failure failure = { 0 };
 	int r;
 
-	memcpy(config.modes.of, d->policy.modes, sizeof(config.modes.of));
+	config.modes = d->policy.policy->modes;
 	r = service_new(&config, &d->service);
 	if (r == 0)
 		r = service_recover(d->service, &failure);
@@ -278,6 +324,8 @@ static int server_start(struct daemon *d)
 		.socket_path = path,
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = describe,
+		.policy_live = policy_live,
+		.policy_reload = policy_reload_by,
 		.data = d,
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
@@ -287,25 +335,6 @@ static int server_start(struct daemon *d)
 	if (r < 0)
 		log_error("%s/control.sock: %s", d->options.run_dir, strerror(-r));
 	return r;
-}
-
-/* Tells a service manager that asked for it (sd_notify's protocol: one datagram). */
-static void notify(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_close_ int fd = -1;
-	size_t len = path ? strlen(path) : 0;
-
-	if (!len || len >= sizeof(address.sun_path))
-		return;
-	memcpy(address.sun_path, path, len);
-	if (path[0] == '@')
-		address.sun_path[0] = '\0';
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
-			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
-		log_warning("NOTIFY_SOCKET: %s", strerror(errno));
 }
 
 static int daemon_start(struct daemon *d)
@@ -325,6 +354,8 @@ static int daemon_start(struct daemon *d)
 		r = kernel_start(d);
 	if (r == 0)
 		r = service_start(d);
+	if (r == 0)
+		r = policy_start(d);
 	if (r == 0)
 		r = loop_signals(d->loop, signals, on_signal, d);
 	if (r == 0)
@@ -362,6 +393,7 @@ static void daemon_free(struct daemon *d)
 	flood_free(d->flood);
 	event_log_close(d->events);
 	store_close(d->store);
+	live_policy_close(&d->policy);
 	cleanup_close(&d->run_lock);
 	cleanup_close(&d->state_lock);
 }
@@ -404,14 +436,14 @@ int main(int argc, char **argv)
 		log_error("needs root");
 		return 1;
 	}
-	switch (d.options.action) {
-	case ACTION_PROBE:
+	switch (d.options.task) {
+	case TASK_PROBE:
 		r = probe();
 		break;
-	case ACTION_UNINSTALL:
+	case TASK_UNINSTALL:
 		r = uninstall(&d);
 		break;
-	case ACTION_RUN:
+	case TASK_RUN:
 		r = daemon_run(&d);
 		break;
 	}

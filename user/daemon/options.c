@@ -105,13 +105,13 @@ int options_parse(int argc, char **argv, struct options *ret)
 			o.cgroup = optarg;
 			break;
 		case UNINSTALL:
-			o.action = ACTION_UNINSTALL;
+			o.task = TASK_UNINSTALL;
 			break;
 		case FORCE:
 			o.force = true;
 			break;
 		case PROBE:
-			o.action = ACTION_PROBE;
+			o.task = TASK_PROBE;
 			break;
 		case VERBOSE:
 			o.verbose = true;

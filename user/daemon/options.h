@@ -5,10 +5,10 @@
 
 #include <stdbool.h>
 
-enum action { ACTION_RUN, ACTION_UNINSTALL, ACTION_PROBE };
+enum task { TASK_RUN, TASK_UNINSTALL, TASK_PROBE };
 
 struct options {
-	enum action action;
+	enum task task;
 	const char *policy; /* NULL: the embedded defaults */
 	const char *run_dir;
 	const char *state_dir;

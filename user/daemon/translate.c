@@ -16,8 +16,8 @@ static void translate_unix(const struct np_event *raw, char *text, size_t size)
 		text[0] = '@'; /* how people write an abstract name */
 }
 
-void translate_event(const struct np_event *raw, const struct sandbox *sandbox, uint64_t now_ns, uint64_t wall_us,
-		     struct translated *ret)
+void translate_event(const struct np_event *raw, const struct sandbox *sandbox, const struct live_policy *policies,
+		     uint64_t now_ns, uint64_t wall_us, struct translated *ret)
 {
 	static const struct np_addr none;
 
@@ -41,20 +41,6 @@ void translate_event(const struct np_event *raw, const struct sandbox *sandbox, 
 		.pid = raw->pid,
 		.uid = raw->uid,
 		.comm = ret->comm[0] ? ret->comm : NULL,
+		.rule = policies && live_policy_place(policies, raw, ret->rule) ? ret->rule : NULL,
 	};
-}
-
-size_t policy_host_ports(const struct policy *policy, struct host_port *ports)
-{
-	bool resolver_listed = false;
-	size_t n = 0;
-
-	for (size_t i = 0; i < policy->n_host_loopback; i++) {
-		ports[n++] = (struct host_port){ policy->host_loopback[i], 1 << NP_FULL | 1 << NP_PROXIED };
-		resolver_listed |= policy->host_loopback[i] == 53;
-	}
-	/* FULL without a resolver would be FULL in name only, and many hosts have theirs on loopback. */
-	if (!resolver_listed)
-		ports[n++] = (struct host_port){ 53, 1 << NP_FULL };
-	return n;
 }

@@ -228,9 +228,11 @@ void event_to_json(const struct event *event, struct buf *out)
 	if (event->pid || event->uid)
 		put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
+	put_string(out, "rule", event->rule);
 	put_number_if(out, "suppressed", event->suppressed);
 	put_string(out, "dataset", event->dataset);
 	put_string(out, "text", event->text);
+	put_string(out, "policy", event->policy);
 	put_string(out, "who", event->who);
 	if (event->has_cut)
 		put_number(out, "cut", event->cut);

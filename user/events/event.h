@@ -30,11 +30,13 @@ struct event {
 	uint32_t pid;
 	uint32_t uid; /* root is 0, so it is written whenever pid is */
 	const char *comm;
+	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
 	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
 
 	/* a change */
 	const char *dataset;
 	const char *text; /* the reason a person gave, or details */
+	const char *policy; /* hash of the policy that is live now, or was refused */
 	const char *who;  /* "uid 0 pid 123" of the API client; "daemon" */
 	uint32_t cut;
 	int has_cut; /* cut is meaningful */

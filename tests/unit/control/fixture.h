@@ -77,12 +77,11 @@ static int gate_find(void *ctx, const char *path, struct gate_cgroup *ret)
 	return 0;
 }
 
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, enum np_mode mode, uint32_t generation,
-		      const char *session, enum np_mode *ret_mode, uint32_t *ret_generation)
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
+		      struct rung *ret)
 {
 	(void)ctx, (void)cg, (void)session;
-	*ret_mode = mode;
-	*ret_generation = generation;
+	*ret = *rung;
 	return 0;
 }
 
@@ -92,9 +91,9 @@ static int gate_cgroup_ok(void *ctx, const struct gate_cgroup *cg)
 	return 0;
 }
 
-static int gate_cut(void *ctx, const uint64_t *ids, size_t n, unsigned *ret_cut)
+static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	(void)ctx, (void)ids;
+	(void)ctx, (void)ids, (void)why;
 	*ret_cut = 3 * (unsigned)n;
 	return 0;
 }

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/policy */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "control/body.h"
+#include "control/objects.h"
+#include "control/reply.h"
+
+static json_t *ports_array(const uint16_t *ports, size_t n)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < n; i++)
+		json_array_append_new(array, json_integer(ports[i]));
+	return array;
+}
+
+static json_t *levels_object(const struct level_modes *modes)
+{
+	json_t *object = json_object();
+
+	for (unsigned level = 0; object && level < LEVEL_COUNT; level++)
+		json_object_set_new(object, level_name(level), json_string(mode_name(modes->of[level])));
+	return object;
+}
+
+static json_t *warnings_array(const struct problems *problems)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < problems->count; i++) {
+		char line[PROBLEM_LINE_SIZE];
+
+		if (!problems->items[i].warning)
+			continue;
+		problem_format(&problems->items[i], line);
+		json_array_append_new(array, json_text(line));
+	}
+	return array;
+}
+
+static json_t *rule_object(const struct policy *policy, const struct rule *rule)
+{
+	char place[PLACE_TEXT_SIZE];
+
+	place_format(policy, &rule->at, place);
+	return json_pack("{s:o,s:o}", "rule", json_text(place), "text", json_text(rule->text));
+}
+
+static json_t *listing_array(const struct policy *policy, const struct rule *rules, size_t n, bool *truncated)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < n; i++) {
+		if (array_add(array, rule_object(policy, &rules[i])) < 0) {
+			*truncated = true;
+			break;
+		}
+	}
+	return array;
+}
+
+int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const struct server_config *config = rq->config;
+	bool truncated = false;
+	struct policy_live live;
+	const struct policy *policy;
+	json_t *object;
+
+	config->policy_live(config->data, &live);
+	policy = live.policy;
+	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o}", "file",
+			   live.file ? json_text(live.file) : json_null(), "hash", policy->hash, "loaded",
+			   json_time(live.loaded_us), "who", json_text(live.who), "rules", (json_int_t)policy->n_rules,
+			   "levels", levels_object(&policy->modes), "default", action_name(policy->fallback),
+			   "inspect_ports", ports_array(policy->inspect_ports, policy->n_inspect_ports),
+			   "host_loopback", ports_array(policy->host_loopback, policy->n_host_loopback), "warnings",
+			   warnings_array(live.problems), "listing",
+			   listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
+			   listing_array(policy, policy->full, policy->n_full, &truncated));
+	if (object && truncated)
+		json_object_set_new(object, "truncated", json_true());
+	return answer_json(ret, 200, object, ret_failure);
+}
+
+int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const struct server_config *config = rq->config;
+	struct policy_reloaded done = { 0 };
+	_json_ json_t *body = NULL;
+	struct policy_live live;
+	int r = 0;
+
+	if (rq->body_len) /* a body is not needed; one that says something is not understood */
+		r = body_read(rq->body, rq->body_len, NULL, 0, &body, ret_failure);
+	if (r == 0)
+		r = config->policy_reload(config->data, rq->peer.who, &done, ret_failure);
+	if (r < 0)
+		return r;
+	config->policy_live(config->data, &live);
+	return answer_json(ret, 200,
+			   json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:o}", "hash", live.policy->hash, "previous",
+				     done.previous, "changed", strcmp(live.policy->hash, done.previous) != 0, "rules",
+				     (json_int_t)live.policy->n_rules, "cut", (json_int_t)done.cut, "raised",
+				     (json_int_t)done.raised, "warnings", warnings_array(live.problems)),
+			   ret_failure);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loop/loop.h"
+#include "policy/tables.h"
+
+static int fail(struct failure *ret, int error, unsigned reason, const char *text)
+{
+	ret->reason = reason;
+	snprintf(ret->text, sizeof(ret->text), "%.*s", (int)sizeof(ret->text) - 1, text);
+	return error;
+}
+
+static int policy_read(const char *file, struct policy **ret, struct problems *problems, struct failure *ret_failure)
+{
+	char line[PROBLEM_LINE_SIZE];
+	int r = file ? policy_load_file(file, ret, problems) : policy_default(ret);
+
+	if (r == 0)
+		return 0;
+	problems_first(problems, line);
+	return fail(ret_failure, r, NP_R_BAD_POLICY, line[0] ? line : strerror(-r));
+}
+
+static int policy_apply(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch,
+			struct failure *ret_failure)
+{
+	struct gate_tables tables;
+	int r = gate_tables_make(policy, &tables);
+
+	if (r == -E2BIG)
+		return fail(ret_failure, r, NP_R_BAD_POLICY,
+			    "its address rules make more entries than the gate's tables hold");
+	if (r < 0)
+		return fail(ret_failure, r, NP_R_FAILED, strerror(-r));
+	r = kernel_policy_load(kernel, &tables, ret_epoch);
+	gate_tables_free(&tables);
+	return r < 0 ? fail(ret_failure, r, NP_R_NOT_APPLIED, strerror(-r)) : 0;
+}
+
+int live_policy_open(struct live_policy *live, const char *file, struct failure *ret_failure)
+{
+	int r = policy_read(file, &live->policy, &live->problems, ret_failure);
+
+	if (r < 0)
+		return r;
+	live->file = file;
+	live->loaded_us = loop_wall_us();
+	snprintf(live->who, sizeof(live->who), "daemon");
+	return 0;
+}
+
+void live_policy_close(struct live_policy *live)
+{
+	policy_free(live->policy);
+	policy_free(live->before);
+	problems_clear(&live->problems);
+	*live = (struct live_policy){ 0 };
+}
+
+int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure)
+{
+	return policy_apply(live->policy, kernel, &live->epoch, ret_failure);
+}
+
+/* From here on the new one is the live one: nothing below can fail. */
+static void live_policy_replace(struct live_policy *live, struct policy *policy, struct problems *problems,
+				uint32_t epoch, const char *who)
+{
+	policy_free(live->before);
+	live->before = live->policy;
+	live->epoch_before = live->epoch;
+	live->policy = policy;
+	live->epoch = epoch;
+	problems_clear(&live->problems);
+	live->problems = *problems;
+	live->loaded_us = loop_wall_us();
+	snprintf(live->who, sizeof(live->who), "%s", who);
+}
+
+int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct service *service, const char *who,
+		       struct policy_reloaded *ret, struct failure *ret_failure)
+{
+	struct problems problems = { 0 };
+	struct policy *policy = NULL;
+	struct policy_effect effect;
+	uint32_t epoch;
+	int r;
+
+	if (!live->file)
+		return fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
+	r = policy_read(live->file, &policy, &problems, ret_failure);
+	if (r == 0)
+		r = policy_apply(policy, kernel, &epoch, ret_failure);
+	if (r < 0) {
+		policy_free(policy);
+		problems_clear(&problems);
+		return r;
+	}
+	live_policy_replace(live, policy, &problems, epoch, who);
+	r = service_policy_change(service, &live->policy->modes, who, &effect, ret_failure);
+	memcpy(ret->previous, live->before->hash, sizeof(ret->previous));
+	ret->raised = effect.raised;
+	ret->cut = effect.cut;
+	return r;
+}
+
+bool live_policy_place(const struct live_policy *live, const struct np_event *event, char text[static PLACE_TEXT_SIZE])
+{
+	const struct policy *policy = event->epoch == live->epoch	   ? live->policy
+				      : event->epoch == live->epoch_before ? live->before
+									   : NULL;
+	const struct rule *rule = policy && event->epoch ? gate_rule_find(policy, event->rule) : NULL;
+
+	if (rule)
+		place_format(policy, &rule->at, text);
+	return rule;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy that holds now, and the way from a file to there. */
+#ifndef NP_DAEMON_POLICY_H
+#define NP_DAEMON_POLICY_H
+
+#include "control/server.h"
+#include "events/event.h"
+#include "kernel/kernel.h"
+#include "policy/policy.h"
+#include "session/service.h"
+
+struct live_policy {
+	const char *file; /* NULL: what holds without one */
+	struct policy *policy;
+	struct problems problems; /* its warnings */
+	uint32_t epoch;		  /* in the gate; 0: not there yet */
+	uint64_t loaded_us;
+	char who[64];
+	/* The one before: events of the gate that are still on their way speak of it. */
+	struct policy *before;
+	uint32_t epoch_before;
+};
+
+/* Reads the file. On failure nothing is changed and failure->text names the place. */
+int live_policy_open(struct live_policy *live, const char *file, struct failure *ret_failure);
+void live_policy_close(struct live_policy *live);
+
+/* Gives the policy that was opened to the gate. */
+int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure);
+
+/* Reads the file again and makes it the live policy, in the gate and for all sessions; or changes nothing and says why.
+ * NOT_APPLIED or NOT_RECORDED: it is live, but a session could not be raised or a connection not be cut (yet). */
+int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct service *service, const char *who,
+		       struct policy_reloaded *ret, struct failure *ret_failure);
+
+/* Where the rule stands that an event of the gate names; false when that is not known (any more). */
+bool live_policy_place(const struct live_policy *live, const struct np_event *event, char text[static PLACE_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The daemon as a process among others. */
+#ifndef NP_DAEMON_PROCESS_H
+#define NP_DAEMON_PROCESS_H
+
+/* Makes the directory and takes its lock file: one daemon per directory. Logs what went wrong. */
+int lock_take(const char *dir, int *ret_fd);
+
+/* Tells a service manager that asked for it (sd_notify's protocol: one datagram). */
+void notify(const char *state);
+
+#endif
