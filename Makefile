@@ -8,6 +8,7 @@
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
 # make deps       install what is missing, with apt-get
+# make man        build the manual pages
 # make install    PREFIX=/usr/local DESTDIR=
 # V=1             show the commands
 
@@ -49,14 +50,15 @@ LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANFLAGS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-declarations \
 	     -I/usr/include/$(shell gcc -dumpmachine) -iquote include -iquote vmlinux -iquote bpf
 
-DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lyaml
-CLI_LIBS = -ljansson -lseccomp
+POLICY_LIBS = -lyaml -lidn2 -lnettle
+DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 $(POLICY_LIBS)
+CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 
-SHARED_OBJS = $(call objs,base)
-DAEMON_OBJS = $(SHARED_OBJS) $(call objs,loop policy session events kernel control daemon)
+SHARED_OBJS = $(call objs,base wire policy)
+DAEMON_OBJS = $(SHARED_OBJS) $(call objs,loop session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl
@@ -192,7 +194,8 @@ lint:
 # -- installation ------------------------------------------------------------------
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
-       libyaml-dev libseccomp-dev libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux curl
+       libyaml-dev libidn2-dev nettle-dev libseccomp-dev libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux curl \
+       scdoc
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \
@@ -200,18 +203,26 @@ deps:
 	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
-install: all
+MAN_PAGES = $(patsubst man/%.scd,$(BUILD)/man/%,$(sort $(wildcard man/*.scd)))
+$(BUILD)/man/%: man/%.scd
+	$(say) MAN $@
+	$(Q)mkdir -p $(@D)
+	$(Q)scdoc < $< > $@
+man: $(MAN_PAGES)
+
+install: all man
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system
+		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 0755 $(BUILD)/netpawld $(DESTDIR)$(PREFIX)/sbin/netpawld
 	install -m 0755 $(BUILD)/netpawl $(DESTDIR)$(PREFIX)/bin/netpawl
-	install -m 0644 policies/*.yaml $(DESTDIR)$(PREFIX)/share/netpawl/policies
+	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
+	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e fuzz bench vm run lint deps install clean
+.PHONY: test test-build test-unit test-e2e fuzz bench vm run lint deps man install clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

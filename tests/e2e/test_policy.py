@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: Apache-2.0
+# SPDX-License-Identifier: MIT
 """The policy file: what it can say today, and what it must not be able to say."""
 import pytest
 

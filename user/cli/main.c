@@ -23,6 +23,7 @@ static const struct {
 	{ "end", command_end, "end a session; its level is kept" },
 	{ "events", command_events, "what was refused and what was changed" },
 	{ "status", command_status, "the daemon in one page" },
+	{ "policy", command_policy, "check, test and explain policies; show and reload the live one" },
 	{ "doctor", command_doctor, "what this kernel can promise" },
 };
 

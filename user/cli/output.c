@@ -37,7 +37,7 @@ static bool is_unsafe(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-void text_clean(struct buf *out, const char *text, size_t len)
+void output_text(struct buf *out, const char *text, size_t len)
 {
 	const unsigned char *p = (const unsigned char *)text;
 
@@ -58,7 +58,7 @@ void output_clean(FILE *to, const char *text)
 {
 	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
 
-	text_clean(&out, text, strlen(text));
+	output_text(&out, text, strlen(text));
 	if (out.len)
 		fwrite(out.data, 1, out.len, to);
 }
@@ -121,7 +121,7 @@ void table_row(struct table *table, const char *const *cells)
 		struct buf clean = BUF_INIT(OUTPUT_TEXT_MAX);
 		const char *text = cells[i] && *cells[i] ? cells[i] : "-";
 
-		text_clean(&clean, text, strlen(text));
+		output_text(&clean, text, strlen(text));
 		table->cells[table->used++] = buf_take(&clean);
 		buf_free(&clean);
 	}

@@ -15,7 +15,7 @@
 
 #define OUTPUT_TEXT_MAX (1u << 20) /* one line or cell; the daemon's answers are bounded before */
 
-void text_clean(struct buf *out, const char *text, size_t len);
+void output_text(struct buf *out, const char *text, size_t len);
 void output_clean(FILE *to, const char *text);
 /* One line, cleaned, with its newline. */
 void output_clean_line(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -8,7 +8,7 @@ static void assert_clean(const char *text, const char *expected)
 {
 	struct buf out = BUF_INIT(1024);
 
-	text_clean(&out, text, strlen(text));
+	output_text(&out, text, strlen(text));
 	assert_string_equal(out.data, expected);
 	buf_free(&out);
 }

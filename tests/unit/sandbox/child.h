@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* Runs a check in a child process, for what cannot be taken back. */
 #ifndef NP_TEST_CHILD_H
 #define NP_TEST_CHILD_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /*
  * Real sandboxes in a scratch cgroup, without a daemon: what the launcher itself promises. The test program is
  * also the command that runs inside: called with a word it does what the table at the end says.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT */
 /* The parts that need no namespace; the rest is seen from inside by test_launch.c. */
 #include "sandbox/mounts.c"
 

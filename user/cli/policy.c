@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl policy check|test|explain|show|reload */
+#include "cli/policy.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/options.h"
+#include "cli/output.h"
+#include "reason.h"
+
+static const struct {
+	const char *name;
+	cli_fn *run;
+	const char *about;
+} commands[] = {
+	{ "check", command_policy_check, "read a policy and say what is wrong with it" },
+	{ "test", command_policy_test, "compare a policy with what .case files expect of it" },
+	{ "explain", command_policy_explain, "what a policy says to one request, and why" },
+	{ "show", command_policy_show, "the policy that the daemon enforces" },
+	{ "reload", command_policy_reload, "have the daemon read its policy again" },
+};
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl policy COMMAND [OPTIONS]\n\n"
+	      "Policies say what a sandbox may reach; netpawl-policy(5) describes them.\n\n"
+	      "Commands:\n",
+	      to);
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
+	fputs("\ncheck, test and explain need no daemon.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
+	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
+	      "  netpawl policy explain policy.yaml --method GET --url https://api.github.com/repos/a/b\n\n"
+	      "netpawl policy COMMAND --help tells more about each of them.\n",
+	      to);
+}
+
+int command_policy(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, .until_operand = true };
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (next == argc) {
+		help(stderr);
+		return CLI_USAGE;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(argv[next], commands[i].name))
+			return commands[i].run(cli, argc - next, argv + next);
+	return usage_error(argv[0], "there is no command '%s'", argv[next]);
+}
+
+void problems_print(const struct problems *problems, bool warnings)
+{
+	size_t errors = 0;
+
+	for (size_t i = 0; i < problems->count; i++) {
+		const struct problem *problem = &problems->items[i];
+		char text[PROBLEM_LINE_SIZE];
+
+		errors += !problem->warning;
+		if (problem->warning && !warnings)
+			continue;
+		problem_format(problem, text);
+		output_clean_line(stderr, "%s", text);
+	}
+	if (problems->errors > errors)
+		fprintf(stderr, "netpawl: %zu more errors are not shown\n", problems->errors - errors);
+	if (warnings && problems->warnings > problems->count - errors)
+		fprintf(stderr, "netpawl: %zu more warnings are not shown\n",
+			problems->warnings - (problems->count - errors));
+}
+
+json_t *text_json(const char *text)
+{
+	_buf_ struct buf clean = BUF_INIT(OUTPUT_TEXT_MAX);
+
+	if (!text)
+		return json_null();
+	output_text(&clean, text, strlen(text));
+	return json_string(clean.data ? clean.data : "");
+}
+
+json_t *problems_json(const struct problems *problems, bool warnings)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < problems->count; i++) {
+		const struct problem *problem = &problems->items[i];
+		json_t *one;
+
+		if (problem->warning != warnings)
+			continue;
+		one = json_pack("{s:o,s:i,s:i,s:o}", "file", text_json(problem->file), "line", (int)problem->line,
+				"column", (int)problem->column, "message", text_json(problem->text));
+		if (problem->other_line)
+			json_object_set_new(one, "other",
+					    json_pack("{s:o,s:i}", "file", text_json(problem->other_file), "line",
+						      (int)problem->other_line));
+		json_array_append_new(array, one);
+	}
+	return array;
+}
+
+json_t *rule_json(const struct policy *policy, const struct rule *rule)
+{
+	if (!rule)
+		return json_null();
+	return json_pack("{s:o,s:i,s:o}", "file", text_json(policy->files[rule->at.file]), "line", (int)rule->at.line,
+			 "text", text_json(rule->text));
+}
+
+int json_print(json_t *json, int code)
+{
+	_json_ json_t *owned = json;
+	_free_ char *text = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
+
+	if (!text) {
+		complain(NULL, NP_R_FAILED, strerror(ENOMEM));
+		return CLI_REFUSED;
+	}
+	puts(text);
+	return code;
+}
+
+int policy_broken(const struct cli *cli, const struct problems *problems)
+{
+	problems_print(problems, false);
+	if (!cli->json)
+		return CLI_REFUSED;
+	return json_print(json_pack("{s:b,s:o}", "ok", 0, "errors", problems_json(problems, false)), CLI_REFUSED);
+}

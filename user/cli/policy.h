@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What the subcommands of `netpawl policy` share. */
+#ifndef NP_CLI_POLICY_H
+#define NP_CLI_POLICY_H
+
+#include <jansson.h>
+
+#include "cli/cli.h"
+#include "policy/policy.h"
+
+cli_fn command_policy_check, command_policy_test, command_policy_explain, command_policy_show, command_policy_reload;
+
+#define POLICY_HASH_SHOWN 12 /* digits of a hash that people get to see; --json has them all */
+
+/* On stderr, a line each, as compilers do. */
+void problems_print(const struct problems *problems, bool warnings);
+/* The errors, or the warnings, as an array. */
+json_t *problems_json(const struct problems *problems, bool warnings);
+
+/* For a command that cannot go on with such a policy: tells its errors, with --json as JSON too. CLI_REFUSED. */
+int policy_broken(const struct cli *cli, const struct problems *problems);
+
+/* A string of text that may hold anything: what is not UTF-8 becomes '?'. NULL gives null. */
+json_t *text_json(const char *text);
+/* {"file", "line", "text"}: a rule and where it stands. NULL gives null. */
+json_t *rule_json(const struct policy *policy, const struct rule *rule);
+/* Prints json and lets go of it. Returns code, or CLI_REFUSED when it could not be made. */
+int json_print(json_t *json, int code);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl policy check FILE */
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/policy.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl policy check FILE [OPTIONS]\n\n"
+	      "Reads a policy and all that it includes, and names everything that is wrong with it by file, line\n"
+	      "and column. Needs no daemon.\n\n"
+	      "Options:\n"
+	      "  --strict         warnings fail too\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl policy check --strict /etc/netpawl/policy.yaml\n\n"
+	      "Exit codes: 0 the policy can be used; 1 it has errors; 2 wrong usage.\n",
+	      to);
+}
+
+int command_policy_check(struct cli *cli, int argc, char **argv)
+{
+	bool strict = false;
+	const struct option_spec specs[] = { { "strict", .flag = &strict } };
+	const struct options options = { "policy check", help, specs, ARRAY_SIZE(specs), false };
+	_problems_ struct problems problems = { 0 };
+	_policy_ struct policy *policy = NULL;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 1)
+		return usage_error(options.command, "it takes one file");
+	code = policy_load_file(argv[next], &policy, &problems) < 0 ? CLI_REFUSED : CLI_OK;
+	if (strict && problems.warnings)
+		code = CLI_REFUSED;
+	if (cli->json)
+		return json_print(json_pack("{s:o,s:b,s:o,s:i,s:o,s:o}", "file", text_json(argv[next]), "ok",
+					    code == CLI_OK, "hash", text_json(policy ? policy->hash : NULL), "rules",
+					    policy ? (int)(policy->n_rules + policy->n_full) : 0, "errors",
+					    problems_json(&problems, false), "warnings",
+					    problems_json(&problems, true)),
+				  code);
+	problems_print(&problems, true);
+	if (code == CLI_OK)
+		output_clean_line(stdout, "%s: ok, %zu rule%s, hash %.*s", argv[next], policy->n_rules + policy->n_full,
+				  policy->n_rules + policy->n_full == 1 ? "" : "s", POLICY_HASH_SHOWN, policy->hash);
+	return code;
+}

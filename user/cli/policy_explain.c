@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl policy explain FILE --url URL | --connect HOST:PORT */
+#include <errno.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/words.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/policy.h"
+#include "policy/attempt.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
+	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n\n"
+	      "Says what the policy decides, by which rule and why, and why the rules before it were passed over.\n"
+	      "Needs no daemon.\n\n"
+	      "Options:\n"
+	      "  --url URL        the request's URL\n"
+	      "  --method NAME    its method (GET)\n"
+	      "  --header NAMES   headers it has, by name: x-api-key,content-type\n"
+	      "  --body SIZE      length of its body: 1234, 500kB, 20MiB\n"
+	      "  --websocket      it asks for a websocket\n"
+	      "  --connect DEST   a connection of which no request is known: HOST:PORT or HOST:PORT/udp\n"
+	      "  --resolving ADDR the address that the name resolves to\n"
+	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
+	      "  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
+	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage.\n",
+	      to);
+}
+
+struct question {
+	const char *url, *method, *headers, *body, *connect, *resolving, *level;
+	bool websocket, all;
+};
+
+/* What is known of the attempt, from the options. OPTIONS_GO_ON or an exit code, all said. */
+static int question_read(const struct question *q, const char *command, struct arena *arena, struct facts *facts)
+{
+	const char *problem = "", *word = q->connect ? q->connect : q->url;
+	int e;
+
+	*facts = (struct facts){ .level = LEVEL_CONFIDENTIAL };
+	if (!q->url == !q->connect)
+		return usage_error(command, "it takes --url or --connect, one of them");
+	if (q->connect && q->method)
+		return usage_error(command, "--method goes with --url");
+	if (q->level && level_parse(q->level, &facts->level) < 0)
+		return usage_error(command, "there is no level '%s'", q->level);
+	e = q->connect ? attempt_connect(arena, q->connect, facts, &problem)
+		       : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
+	if (e == 0 && q->headers)
+		e = attempt_headers(arena, word = q->headers, facts, &problem);
+	if (e == 0 && q->body)
+		e = attempt_body(word = q->body, facts, &problem);
+	if (e == 0 && q->resolving)
+		e = attempt_resolving(word = q->resolving, facts, &problem);
+	if (e == 0 && q->websocket)
+		e = attempt_websocket(facts, &problem);
+	if (e == -EINVAL)
+		return usage_error(command, "'%s': %s", word, problem);
+	if (e < 0) {
+		complain(NULL, NP_R_FAILED, strerror(-e));
+		return CLI_REFUSED;
+	}
+	return OPTIONS_GO_ON;
+}
+
+/* One value an option: a second --header would make the first one go unnoticed. */
+static bool given_twice(int argc, char **argv, const char *option)
+{
+	size_t len = strlen(option);
+	int n = 0;
+
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		n += !strncmp(argv[i], option, len) && (!argv[i][len] || argv[i][len] == '=');
+	return n > 1;
+}
+
+/* -- the rules that did not decide ----------------------------------------- */
+
+struct passed {
+	const struct policy *policy;
+	const struct facts *facts;
+	const struct rule *rules;
+	size_t n; /* rules[0] to rules[n - 1] were passed over */
+};
+
+static struct passed passed_over(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
+{
+	struct passed p = { .policy = policy, .facts = facts };
+
+	if (facts->mode == NP_NONE)
+		return p;
+	p.rules = facts->mode == NP_FULL ? policy->full : policy->rules;
+	p.n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules;
+	if (verdict->rule)
+		p.n = verdict->rule->number;
+	return p;
+}
+
+/* Why a rule was passed over, as far as it concerns this destination at all; NULL when it does not. */
+static const char *passed_why(const struct passed *p, const struct rule *rule, bool all)
+{
+	enum misfit misfit = rule_misfit(p->policy, rule, p->facts);
+	enum misfit place = misfit;
+
+	/* A rule for another level is of interest only if it is about this destination. */
+	if (misfit == MISFIT_LEVEL && rule->levels) {
+		struct facts there = *p->facts;
+
+		there.level = (enum level)__builtin_ctz(rule->levels);
+		place = rule_misfit(p->policy, rule, &there);
+	}
+	if (place == MISFIT_DESTINATION && !all)
+		return NULL;
+	if (misfit == MISFIT_NONE)
+		return "it matches, but a metadata address is opened only by a rule inside of its range";
+	return misfit_sentence(misfit);
+}
+
+/* The first line of a page: what was asked. */
+static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
+{
+	output_clean_line(stdout, "%s  %s %s, at %s (mode %s)", action_name(verdict->action),
+			  q->connect ? "connect" : facts->method, q->connect ? q->connect : q->url,
+			  level_name(facts->level), mode_name(facts->mode));
+}
+
+static void page_print(const struct policy *policy, const struct question *q, const struct facts *facts,
+		       const struct verdict *verdict, const char *message)
+{
+	struct passed p = passed_over(policy, facts, verdict);
+	_table_ struct table table = { .columns = 3 };
+	char place[PLACE_TEXT_SIZE];
+	size_t listed = 0;
+
+	attempt_print(q, facts, verdict);
+	if (verdict->rule)
+		place_format(policy, &verdict->rule->at, place);
+	output_clean_line(stdout, "  rule    %s%s%s", verdict->rule ? place : "none", verdict->rule ? "  " : "",
+			  verdict->rule ? verdict->rule->text : "");
+	output_clean_line(stdout, "  reason  %s", reason_token(verdict->reason));
+	output_clean_line(stdout, "  why     %s", message);
+	for (size_t i = 0; i < p.n; i++) {
+		const char *why = passed_why(&p, &p.rules[i], q->all);
+
+		if (!why)
+			continue;
+		place_format(policy, &p.rules[i].at, place);
+		table_add(&table, place, p.rules[i].text, why);
+		listed++;
+	}
+	if (!p.n)
+		return;
+	printf("\nRules passed over: %zu\n", p.n);
+	table_print(&table, stdout);
+	if (listed < p.n)
+		printf("%s%zu for other destinations (--all lists them)\n", listed ? "and " : "", p.n - listed);
+}
+
+static json_t *page_json(const struct policy *policy, const struct question *q, const struct facts *facts,
+			 const struct verdict *verdict, const char *message)
+{
+	struct passed p = passed_over(policy, facts, verdict);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < p.n; i++) {
+		const char *why = passed_why(&p, &p.rules[i], q->all);
+		json_t *one;
+
+		if (!why)
+			continue;
+		one = rule_json(policy, &p.rules[i]);
+		json_object_set_new(one, "why", text_json(why));
+		json_array_append_new(list, one);
+	}
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i}", "action", text_json(action_name(verdict->action)),
+			 "reason", text_json(reason_token(verdict->reason)), "message", text_json(message), "rule",
+			 rule_json(policy, verdict->rule), "mode", text_json(mode_name(facts->mode)), "level",
+			 text_json(level_name(facts->level)), "passed_over", list, "passed_over_count", (int)p.n);
+}
+
+static int explain(const struct cli *cli, const char *file, const struct question *q, struct facts *facts)
+{
+	_problems_ struct problems problems = { 0 };
+	_policy_ struct policy *policy = NULL;
+	char message[VERDICT_TEXT_SIZE];
+	struct verdict verdict;
+
+	if (policy_load_file(file, &policy, &problems) < 0)
+		return policy_broken(cli, &problems);
+	facts->mode = policy->modes.of[facts->level];
+	verdict = policy_decide(policy, facts);
+	verdict_text(policy, facts, &verdict, message);
+	if (cli->json)
+		return json_print(page_json(policy, q, facts, &verdict, message), CLI_OK);
+	page_print(policy, q, facts, &verdict, message);
+	return CLI_OK;
+}
+
+int command_policy_explain(struct cli *cli, int argc, char **argv)
+{
+	struct question q = { 0 };
+	const struct option_spec specs[] = {
+		{ "url", .value = &q.url },	    { "method", .value = &q.method },
+		{ "header", .value = &q.headers },  { "body", .value = &q.body },
+		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
+		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
+		{ "all", .flag = &q.all },
+	};
+	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };
+	bool twice = given_twice(argc, argv, "--header");
+	_arena_ struct arena *arena = NULL;
+	struct facts facts;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 1)
+		return usage_error(options.command, "it takes one file");
+	if (twice)
+		return usage_error(options.command, "give all headers as one list: --header x-api-key,content-type");
+	if (arena_new(NP_CASE_MEMORY, &arena) < 0) {
+		complain(NULL, NP_R_FAILED, strerror(ENOMEM));
+		return CLI_REFUSED;
+	}
+	code = question_read(&q, options.command, arena, &facts);
+	return code == OPTIONS_GO_ON ? explain(cli, argv[next], &q, &facts) : code;
+}
