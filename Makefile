@@ -51,17 +51,24 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-decl
 	     -I/usr/include/$(shell gcc -dumpmachine) -iquote include -iquote vmlinux -iquote bpf
 
 POLICY_LIBS = -lyaml -lidn2 -lnettle
+INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 $(POLICY_LIBS)
 CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 
-SHARED_OBJS = $(call objs,base wire policy)
-DAEMON_OBJS = $(SHARED_OBJS) $(call objs,loop session events kernel control daemon)
+# What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
+HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c)))
+SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
+DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
+# Debian ships llhttp as generated C, to be compiled in.
+LLHTTP = /usr/share/llhttp
+LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
+INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop inspect)
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -71,6 +78,17 @@ $(BUILD)/netpawld: $(DAEMON_OBJS)
 $(BUILD)/netpawl: $(CLI_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
+
+$(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(INSPECT_LIBS)
+
+$(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
+	$(say) CC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -O2 -g -fPIE $(SANFLAGS) -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp -c -o $@ $<
+
+$(BUILD)/obj/wire/h1.o: CPPFLAGS += -I/usr/share/include/llhttp
 
 $(BUILD)/obj/%.o: user/%.c
 	$(say) CC $<
@@ -103,7 +121,7 @@ $(call objs,kernel): | $(BUILD)/gate.skel.h
 
 UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-TEST_LIBS = -lcmocka $(DAEMON_LIBS) -lseccomp
+TEST_LIBS = -lcmocka $(DAEMON_LIBS) $(INSPECT_LIBS)
 PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
 FUZZ_SECONDS = 60
 
@@ -112,6 +130,10 @@ $(BUILD)/libnetpawld.a: $(filter-out %/daemon/main.o,$(DAEMON_OBJS))
 	$(say) AR $@
 	$(Q)rm -f $@ && ar qcs $@ $^
 $(BUILD)/libnetpawl.a: $(filter-out %/cli/main.o,$(CLI_OBJS))
+	$(say) AR $@
+	$(Q)rm -f $@ && ar qcs $@ $^
+
+$(BUILD)/libnetpawl-inspect.a: $(filter-out %/inspect/main.o,$(INSPECT_OBJS))
 	$(say) AR $@
 	$(Q)rm -f $@ && ar qcs $@ $^
 
@@ -125,14 +147,19 @@ $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
+$(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp
+$(BUILD)/tests/unit/inspect/%: tests/unit/inspect/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 	$(unit_test)
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libnetpawld.a
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) -iquote bpf -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
-		$(BUILD)/libnetpawld.a $(DAEMON_LIBS)
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g \
+		-fsanitize=fuzzer,address,undefined -o $@ $< $(filter %.a,$^) $(DAEMON_LIBS) $(INSPECT_LIBS)
 
 # The daemon with places to die at on demand: see user/base/failpoint.h.
 FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
@@ -194,7 +221,7 @@ lint:
 # -- installation ------------------------------------------------------------------
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
-       libyaml-dev libidn2-dev nettle-dev libseccomp-dev libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux curl \
+       libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux curl \
        scdoc
 
 deps:

@@ -44,6 +44,7 @@ struct np_facts {
 	bool fragment;	     /* a later one: it has no ports */
 	bool many;	     /* multicast or broadcast */
 	bool inspected;	     /* the policy wants the port inspected */
+	bool inspector;	     /* connect(): it is there to be led to. Packets and sockets: the far end is its port */
 	__u32 action;	     /* enum np_action of the address rule that matches; 0: none does */
 	__u32 rule;	     /* its number, for the event */
 	__u32 epoch;	     /* of the policy */
@@ -90,6 +91,9 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	case NP_PEER_NOBODY:
 		return NP_R_NO_LISTENER;
 	case NP_PEER_HOST:
+		/* The inspector resets whom the socket layer has not sent, so the packet layer need not know. */
+		if (f->mode == NP_PROXIED && f->protocol == NP_IPPROTO_TCP && f->inspector)
+			return NP_R_STEERED;
 		return f->host_port ? NP_R_HOST_PORT : NP_R_HOST_LOOPBACK;
 	case NP_PEER_OTHER:
 		break;
@@ -105,7 +109,7 @@ np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 	if (f->action == NP_ALLOW) /* the compiler gives no allow for what the inspector or the DNS gate must see */
 		return NP_R_RULE_ALLOWS;
 	if (f->protocol == NP_IPPROTO_TCP && f->inspected)
-		return NP_R_NO_INSPECTOR;
+		return f->inspector ? NP_R_STEERED : NP_R_NO_INSPECTOR;
 	if (np_is_ported(f->protocol) && f->port == 53)
 		return NP_R_NO_DNS_GATE;
 	switch (f->action) {
@@ -154,6 +158,9 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 		return NP_R_OWN_LOOPBACK;
 	if (f->peer == NP_PEER_HOST && f->host_port && !f->opening)
 		return NP_R_HOST_PORT;
+	if (f->peer == NP_PEER_HOST && f->inspector && !f->opening && f->mode == NP_PROXIED &&
+	    f->protocol == NP_IPPROTO_TCP)
+		return NP_R_STEERED;
 	/* The kernel's own RST, or an ACK out of TIME_WAIT: without them closing would hang. */
 	if (f->peer == NP_PEER_NOBODY && f->protocol == NP_IPPROTO_TCP && f->bare)
 		return NP_R_NO_LISTENER;
@@ -219,7 +226,7 @@ np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 	if (own)
 		return false;
 	if (f->local)
-		return !f->host_port;
+		return !f->host_port && !(f->inspector && f->mode == NP_PROXIED);
 	return f->mode != NP_PROXIED || f->action != NP_ALLOW;
 }
 

@@ -15,6 +15,7 @@
 #include "box.h"
 #include "cut.h"
 #include "event.h"
+#include "flow.h"
 #include "held.h"
 #include "rules.h"
 
@@ -89,6 +90,34 @@ struct np_net_ports_map {
 	__type(value, struct np_port_rule);
 };
 extern struct np_net_ports_map np_net_ports SEC(".maps");
+
+/* Where the inspector listens, written by the daemon. */
+struct np_inspector_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_inspector);
+};
+extern struct np_inspector_map np_inspector SEC(".maps");
+
+/* Where a steered socket was meant to go, kept with the socket. */
+struct np_steered_map {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct np_flow);
+};
+extern struct np_steered_map np_steered SEC(".maps");
+
+/* Steered connections that the inspector has not asked for yet. No LRU: a full table refuses. */
+struct np_flows_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_FLOWS_MAX);
+	__type(key, struct np_flow_key);
+	__type(value, struct np_flow);
+};
+extern struct np_flows_map np_flows SEC(".maps");
 
 struct np_events_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -3,7 +3,7 @@
  * The packet layer: judges what is on the wire, whatever call made it. This is
  * the boundary; it does not rely on anything that the socket layer approved.
  */
-#include "who.bpf.h"
+#include "steer.bpf.h"
 
 #define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
 #define NP_ETH_P_IP	    0x0800
@@ -159,7 +159,7 @@ int np_egress(struct __sk_buff *skb)
 	if (!f.local)
 		np_facts_add_rule(&f, who.level);
 	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
-		struct np_flow flow = {
+		struct np_tuple flow = {
 			.near_addr = p.dst,
 			.near_port = p.dport,
 			.far_addr = p.src,
@@ -169,6 +169,7 @@ int np_egress(struct __sk_buff *skb)
 
 		f.peer = np_peer_find(skb, &flow, who.id);
 		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
 	}
 	reason = np_judge_out(&f);
 	if (NP_REASON_ALLOWS(reason))
@@ -204,7 +205,7 @@ int np_ingress(struct __sk_buff *skb)
 	if (!f.local) {
 		np_facts_add_rule(&f, who.level);
 	} else if (np_is_ported(p.protocol)) {
-		struct np_flow flow = {
+		struct np_tuple flow = {
 			/* the sender is the one who would get an answer */
 			.near_addr = p.src,  .near_port = p.sport,   .far_addr = p.dst,
 			.far_port = p.dport, .protocol = p.protocol,
@@ -212,6 +213,7 @@ int np_ingress(struct __sk_buff *skb)
 
 		f.peer = np_peer_find(skb, &flow, who.id);
 		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
 	}
 	reason = np_judge_in(&f);
 	if (NP_REASON_ALLOWS(reason))

@@ -5,7 +5,7 @@
  */
 #include <asm/errno.h>
 
-#include "who.bpf.h"
+#include "steer.bpf.h"
 
 static __always_inline int np_refuse(int error)
 {
@@ -54,8 +54,68 @@ int np_create(struct bpf_sock *ctx)
 	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
 }
 
+/* Is the inspector there? Its own socket must listen, not somebody who took the port after its death. */
+static __always_inline bool np_inspector_listens(struct bpf_sock_addr *ctx, bool v4)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	struct bpf_sock_tuple tuple = {};
+	struct bpf_sock *sk;
+	__u64 cookie, wanted;
+
+	if (!inspector)
+		return false;
+	if (v4) {
+		tuple.ipv4.daddr = np_net32(0x7f000001);
+		tuple.ipv4.dport = bpf_htons(inspector->port4);
+		wanted = inspector->cookie4;
+		sk = bpf_sk_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
+	} else {
+		tuple.ipv6.daddr[3] = np_net32(1);
+		tuple.ipv6.dport = bpf_htons(inspector->port6);
+		wanted = inspector->cookie6;
+		sk = bpf_sk_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
+	}
+	if (!sk)
+		return false;
+	cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
+	bpf_sk_release(sk);
+	return wanted && cookie == wanted;
+}
+
+/* Leads the connection to the inspector. False: it must be refused. six: the hook is connect6, v4: the address is
+ * IPv4 all the same. */
+static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
+				     bool six, bool v4)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	struct bpf_sock *sk = ctx->sk;
+	struct np_flow *flow;
+
+	if (!inspector || !sk || !who->box)
+		return false;
+	flow = bpf_sk_storage_get(&np_steered, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow)
+		return false;
+	flow->cgroup_id = who->id;
+	flow->addr = f->addr;
+	flow->port = f->port;
+	flow->generation = who->box->generation;
+	if (six) { /* volatile: the verifier takes no two words at once */
+		volatile __u32 *to = ctx->user_ip6;
+
+		to[0] = 0;
+		to[1] = 0;
+		to[2] = v4 ? np_net32(0xffff) : 0;
+		to[3] = v4 ? np_net32(0x7f000001) : np_net32(1);
+	} else {
+		ctx->user_ip4 = np_net32(0x7f000001);
+	}
+	ctx->user_port = bpf_htons(v4 ? inspector->port4 : inspector->port6);
+	return true;
+}
+
 /* connect() and sendmsg() ask the same question: may this socket reach that address? */
-static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook)
+static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
 {
 	struct np_who who = np_who_is(ctx->sk);
 	struct np_facts f = {
@@ -71,7 +131,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
 	if (f.local && f.mode) {
-		struct np_flow flow = {
+		struct np_tuple flow = {
 			.near_addr = addr,
 			.near_port = ctx->user_port,
 			.protocol = ctx->protocol,
@@ -85,43 +145,40 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
 	} else {
 		np_facts_add_rule(&f, who.level);
+		f.inspector = f.inspected && f.action != NP_ALLOW && hook == NP_HOOK_CONNECT &&
+			      np_inspector_listens(ctx, np_addr_is_v4(&addr));
 	}
 	reason = np_judge_out(&f);
+	if (hook == NP_HOOK_CONNECT && reason == NP_R_STEERED && !np_steer(ctx, &who, &f, six, np_addr_is_v4(&addr)))
+		reason = NP_R_NO_INSPECTOR;
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, hook, reason, ctx->family);
 	return np_refuse(ECONNREFUSED);
 }
 
-static __always_inline struct np_addr np_user_addr6(struct bpf_sock_addr *ctx)
-{
-	struct np_addr a = { .w = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2], ctx->user_ip6[3] } };
-
-	return a;
-}
-
 SEC("cgroup/connect4")
 int np_connect4(struct bpf_sock_addr *ctx)
 {
-	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_CONNECT);
+	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_CONNECT, false);
 }
 
 SEC("cgroup/connect6")
 int np_connect6(struct bpf_sock_addr *ctx)
 {
-	return np_reach(ctx, np_user_addr6(ctx), NP_HOOK_CONNECT);
+	return np_reach(ctx, np_addr_read(ctx->user_ip6), NP_HOOK_CONNECT, true);
 }
 
 SEC("cgroup/sendmsg4")
 int np_sendmsg4(struct bpf_sock_addr *ctx)
 {
-	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_SEND);
+	return np_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_SEND, false);
 }
 
 SEC("cgroup/sendmsg6")
 int np_sendmsg6(struct bpf_sock_addr *ctx)
 {
-	return np_reach(ctx, np_user_addr6(ctx), NP_HOOK_SEND);
+	return np_reach(ctx, np_addr_read(ctx->user_ip6), NP_HOOK_SEND, true);
 }
 
 static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr addr)
@@ -132,7 +189,7 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
 	};
-	struct np_flow flow = { .near_addr = addr, .near_port = ctx->user_port, .protocol = ctx->protocol };
+	struct np_tuple flow = { .near_addr = addr, .near_port = ctx->user_port, .protocol = ctx->protocol };
 	enum np_peer holder = NP_PEER_NOBODY;
 	enum np_reason reason;
 
@@ -156,7 +213,7 @@ int np_bind4(struct bpf_sock_addr *ctx)
 SEC("cgroup/bind6")
 int np_bind6(struct bpf_sock_addr *ctx)
 {
-	return np_bind(ctx, np_user_addr6(ctx));
+	return np_bind(ctx, np_addr_read(ctx->user_ip6));
 }
 
 SEC("cgroup/setsockopt")

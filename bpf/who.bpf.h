@@ -15,6 +15,14 @@
 
 #include <bpf/bpf_core_read.h>
 
+/* Four words of a context. volatile: the verifier lets nobody read two at once. */
+static __always_inline struct np_addr np_addr_read(const volatile __u32 *words)
+{
+	struct np_addr a = { .w = { words[0], words[1], words[2], words[3] } };
+
+	return a;
+}
+
 struct np_who {
 	struct np_box *box; /* NULL: not registered */
 	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
@@ -137,14 +145,14 @@ static __always_inline int np_allow(void)
 }
 
 /* A tuple as the receiving side sees it: near is where the packet goes, far where it comes from. */
-struct np_flow {
+struct np_tuple {
 	struct np_addr near_addr, far_addr;
 	__be16 near_port, far_port;
 	__u16 protocol;
 };
 
 /* Finds the socket that would get a packet on this flow, and says whose it is. */
-static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_flow *flow, __u64 self)
+static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self)
 {
 	struct bpf_sock_tuple tuple = {};
 	struct bpf_sock *sk;

@@ -29,6 +29,8 @@
 #define NP_LISTED_PORTS_MAX 1024 /* host_loopback and inspect_ports in the gate, of two policies during a reload */
 #define NP_ERR_PLACES_MAX 512	/* distinct (place, errno) pairs counted by np_errors */
 #define NP_CUT_FLOWS_MAX 65536	/* own-loopback flows remembered during one cut; beyond it they are cut too */
+#define NP_FLOWS_MAX 65536	/* connections that were steered to the inspector and not met by it yet */
+#define NP_FLOWS_PER_BOX 1024	/* of one sandbox: a flood of them takes no place from others */
 #define NP_UNIX_CHAIN_MAX 64	/* sockets looked at in one bucket of the unix socket table */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
@@ -84,5 +86,39 @@
 #define NP_CASE_LINES 20000	      /* lines of it, and so cases */
 #define NP_CASE_LINE 16384	      /* bytes of one line: a path of NP_PATH_MAX, every byte escaped, and the rest */
 #define NP_CASE_MEMORY (64u << 20)    /* what such a file may take once it is read */
+
+/* -- inspector ------------------------------------------------------------ */
+#define NP_HEAD_FIELDS 128	   /* fields of one head or of its trailers: what nginx and browsers get by with */
+#define NP_HEAD_BYTES (64u << 10)  /* bytes of one head */
+#define NP_HELLO_BYTES (16u << 10) /* a ClientHello, over as many records as it likes */
+#define NP_LEAVES_MAX 1024	   /* leaf certificates kept for one session */
+#define NP_TICKETS_MAX 256	   /* upstream TLS sessions kept for one session, for resumption */
+#define NP_NAMES_MAX 4096	   /* host names whose addresses one worker remembers */
+#define NP_ADDRS_PER_NAME 16	   /* addresses of one name that are tried */
+#define NP_NAME_TTL_MAX_S 300	   /* longest that an address is remembered, whatever its TTL says */
+#define NP_NAME_TTL_MIN_S 1	   /* shortest: a TTL of 0 would ask for each connection of a page */
+#define NP_NAME_FAILED_S 2	   /* how long a failure is remembered */
+#define NP_HOSTS_BYTES (1u << 20)   /* text of the hosts file: 40,000 lines */
+#define NP_CNAMES_MAX 16	   /* aliases on the way from a name to its addresses: resolvers give up there, too */
+#define NP_RESOLVE_MS 4000	   /* an answer from the resolvers */
+#define NP_CONNECT_MS 5000	   /* a connection to an origin, all its addresses together */
+#define NP_EYEBALL_MS 200	   /* head start of one address over the next (RFC 8305) */
+#define NP_EYEBALLS_MAX 4	   /* addresses of one host that are tried at once */
+#define NP_LAGGARD_MS 50	   /* wait for IPv6 addresses when IPv4 ones are there (RFC 8305, resolution delay) */
+#define NP_HANDSHAKE_MS 10000	   /* a TLS handshake, either leg */
+#define NP_HEAD_MS 15000	   /* a client's first byte to the end of its request's head */
+#define NP_IDLE_MS 60000	   /* a kept connection without an exchange */
+#define NP_STALL_MS 300000	   /* an exchange in which no byte moves: long polls and slow models included */
+#define NP_BACKLOG_HIGH (256u << 10) /* unsent bytes of one leg at which the other is no longer read ... */
+#define NP_BACKLOG_LOW (64u << 10)   /* ... until they are fewer than these */
+#define NP_H2_STREAMS 100	   /* concurrent streams of one client connection */
+#define NP_H2_WINDOW (256u << 10)  /* flow control window of one stream */
+#define NP_H2_CONNECTION (1u << 20) /* of one connection: 80 Mbit/s at 100 ms, or four streams that stall */
+#define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
+#define NP_POOL_PER_HOST 32	   /* kept upstream connections to one host, of one session */
+#define NP_POOL_PER_SESSION 256	   /* kept upstream connections of one session */
+#define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */
+#define NP_CONNS_MAX 16384	   /* open client connections of one worker */
+#define NP_WORKERS_MAX 64	   /* inspector processes */
 
 #endif

@@ -23,6 +23,7 @@
 	X(OWN_UNIX, 4, "own_unix", "the unix socket was opened by the same sandbox")               \
 	X(NOT_OURS, 5, "not_ours", "the socket belongs to no sandbox")                             \
 	X(RULE_ALLOWS, 6, "rule_allows", "a rule of the policy allows it")                         \
+	X(STEERED, 7, "steered", "it leads to the inspector, which judges each request")           \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -55,6 +56,17 @@
 	X(BODY_TOO_LARGE, 52, "body_too_large", "the rule that allows this request bounds its body (max_body)") \
 	X(NO_UPGRADE, 53, "no_upgrade",                                                            \
 	  "the rule that allows this request does not allow a websocket (websocket: true)")        \
+	X(HOST_MISMATCH, 54, "host_mismatch",                                                      \
+	  "the request names another host or port than the connection was made for")               \
+	X(BAD_HTTP, 55, "bad_http", "the request is not HTTP, or can be read in two ways")         \
+	X(ORIGIN_UNREACHABLE, 56, "origin_unreachable", "the host could not be reached; the policy is not the reason") \
+	X(ORIGIN_UNTRUSTED, 57, "origin_untrusted",                                                \
+	  "the host did not prove who it is: its certificate was not accepted")                    \
+	X(NO_SERVER_NAME, 58, "no_server_name",                                                    \
+	  "the TLS client did not say which host it wants, and no rule allows the address by itself") \
+	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \
+	  "the name leads to an address that sandboxes may not reach")                             \
+	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \

@@ -61,6 +61,10 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -73,6 +77,7 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 	struct hlist_node skc_node;
 	possible_net_t skc_net;
+	atomic64_t skc_cookie;
 };
 
 typedef struct {

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Benchmarks of the gate: ratios to peers that are measured in the same run, in turns.
+"""Benchmarks of the gate and of the policy: ratios to peers that are measured in the same run, in turns.
 
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json.
+the end. Writes BUILD/bench/gate.json and policy.json.
 """
 import argparse
 import contextlib
@@ -25,6 +25,7 @@ from lib.daemon import Daemon  # noqa: E402
 
 import cost  # noqa: E402
 import escalation  # noqa: E402
+import policy  # noqa: E402
 import scale  # noqa: E402
 from nets import BENCH, FAR, Net, Program, build, install  # noqa: E402
 
@@ -179,6 +180,7 @@ def main():
     started = time.monotonic()
     out = {"kernel": platform.release(), "cpus": os.cpu_count(), "quick": args.quick, "load": os.getloadavg()[0]}
     print(f"netpawl on Linux {out['kernel']}, {out['cpus']} CPUs, load {out['load']:.1f}")
+    policy.run()
     with contextlib.ExitStack() as stack:
         measure(Bench(stack, with_nft), size, out)
     out["seconds"] = time.monotonic() - started

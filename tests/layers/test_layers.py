@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
-LIBRARIES = ("bpf/", "yaml.h", "idn2.h", "nettle/", "sqlite3.h", "seccomp.h", "microhttpd.h", "jansson.h", "openssl/", "nghttp2/")
+LIBRARIES = ("bpf/", "yaml.h", "idn2.h", "nettle/", "sqlite3.h", "seccomp.h", "microhttpd.h", "jansson.h", "openssl/", "nghttp2/", "llhttp.h", "ares.h")
 
 
 def table():

@@ -49,6 +49,8 @@ unsigned failure_status(unsigned reason)
 		return 429;
 	case NP_R_UNSUPPORTED:
 		return 501;
+	case NP_R_NO_INSPECTOR:
+		return 503;
 	case NP_R_NOT_RECORDED:
 		return 507;
 	default:

@@ -14,6 +14,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sessions/*/*", session_get, { NULL } },
 	{ "DELETE", "/v1/sessions/*/*", session_end, { NULL } },
 	{ "POST", "/v1/sessions/*/*/datasets", session_escalate, { NULL } },
+	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, { NULL } },
 	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
 	{ "GET", "/v1/sandboxes/*", sandbox_get, { NULL } },

@@ -143,3 +143,23 @@ int session_escalate(struct request *rq, struct answer *ret, struct failure *ret
 		return r;
 	return answer_json(ret, 200, escalation_object(&escalation), ret_failure);
 }
+
+/* What a client in the sandbox has to trust, for TLS through the inspector. */
+int session_ca_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_buf_ struct buf pem = BUF_INIT(NP_ANSWER_BYTES);
+	struct session_name name;
+	int r = name_read_path(rq, &name, ret_failure);
+
+	if (r < 0)
+		return r;
+	r = rq->config->session_ca(rq->config->data, name.text, &pem);
+	if (r == -ENOENT)
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_SANDBOX, "%s has none, so it has no authority",
+				   name.text);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_NO_INSPECTOR, "no inspector is ready; try again");
+	*ret = (struct answer){ .status = 200, .type = "application/x-pem-file", .len = pem.len };
+	ret->body = buf_take(&pem);
+	return ret->body ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+}

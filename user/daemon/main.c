@@ -13,6 +13,7 @@
 #include "daemon/policy.h"
 #include "daemon/process.h"
 #include "daemon/translate.h"
+#include "daemon/workers.h"
 #include "events/flood.h"
 #include "events/log.h"
 #include "kernel/kernel.h"
@@ -24,6 +25,7 @@ struct daemon {
 	struct loop *loop;
 	struct store *store;
 	struct kernel *kernel;
+	struct workers *workers;
 	struct service *service;
 	struct event_log *events;
 	struct flood *flood;
@@ -51,6 +53,16 @@ static void on_kernel_event(void *data, const struct np_event *raw)
 	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
 	event_log_put(d->events, &t.event);
+}
+
+static void on_request(void *data, const struct link_request *request)
+{
+	struct daemon *d = data;
+	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, request->cgroup_id);
+	struct requested r;
+
+	if (sandbox && translate_request(request, sandbox, &r))
+		emit(d, &r.event);
 }
 
 static void on_cgroup(void *data, uint64_t cgroup_id)
@@ -129,7 +141,7 @@ static int policy_reload_by(void *data, const char *who, struct policy_reloaded 
 {
 	struct daemon *d = data;
 	const struct policy *before = d->policy.policy;
-	int r = live_policy_reload(&d->policy, d->kernel, d->service, who, ret, ret_failure);
+	int r = live_policy_reload(&d->policy, d->kernel, d->workers, d->service, who, ret, ret_failure);
 
 	if (d->policy.policy != before)
 		policy_tell(d, who, ret->cut);
@@ -191,6 +203,13 @@ static void on_signal(void *data, int signo)
 	loop_stop(d->loop);
 }
 
+static int session_ca(void *data, const char *session, struct buf *out)
+{
+	struct daemon *d = data;
+
+	return workers_ca(d->workers, session, out);
+}
+
 static bool peer_is_sandboxed(void *data, pid_t pid)
 {
 	struct daemon *d = data;
@@ -209,9 +228,11 @@ static void describe(void *data, struct buf *out)
 		buf_printf(out, "\"netns\":\"%llu\",", (unsigned long long)netns.st_ino);
 	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"pin_dir\":\"%s\",", d->options.run_dir,
 		   d->options.state_dir, d->options.pin_dir);
-	buf_printf(out, "\"policy\":\"%s\",\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
-		   d->policy.policy->hash, (unsigned long long)stats.written, (unsigned long long)stats.journal_errors,
-		   (unsigned long long)stats.history_errors);
+	buf_printf(
+		out,
+		"\"policy\":\"%s\",\"inspectors\":%u,\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
+		d->policy.policy->hash, workers_ready(d->workers), (unsigned long long)stats.written,
+		(unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
 	kernel_describe(d->kernel, out);
 }
 
@@ -266,11 +287,34 @@ static int kernel_start(struct daemon *d)
 	return r;
 }
 
+static int workers_start(struct daemon *d)
+{
+	char root[FS_PATH_SIZE];
+	struct workers_config config = {
+		.loop = d->loop,
+		.kernel = d->kernel,
+		.count = d->options.inspectors >= 0 ? (unsigned)d->options.inspectors : cpus_count(),
+		.uid = d->options.inspector_uid,
+		.root = root,
+		.roots = d->options.roots,
+		.resolvers = d->options.resolvers,
+		.on_request = on_request,
+		.data = d,
+	};
+	int r = fs_path(root, "%s/empty", d->options.run_dir);
+
+	if (r == 0)
+		r = workers_new(&config, &d->policy.record, &d->workers);
+	if (r < 0)
+		log_error("cannot start the inspector: %s", strerror(-r));
+	return r;
+}
+
 static int service_start(struct daemon *d)
 {
 	struct service_config config = {
 		.store = d->store,
-		.gate = kernel_gate(d->kernel),
+		.gate = workers_gate(d->workers),
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
 		.emit = emit,
@@ -326,6 +370,7 @@ static int server_start(struct daemon *d)
 		.health = describe,
 		.policy_live = policy_live,
 		.policy_reload = policy_reload_by,
+		.session_ca = session_ca,
 		.data = d,
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
@@ -352,6 +397,8 @@ static int daemon_start(struct daemon *d)
 		r = state_start(d);
 	if (r == 0)
 		r = kernel_start(d);
+	if (r == 0)
+		r = workers_start(d);
 	if (r == 0)
 		r = service_start(d);
 	if (r == 0)
@@ -388,6 +435,7 @@ static void daemon_free(struct daemon *d)
 {
 	server_free(d->server);
 	service_free(d->service);
+	workers_free(d->workers);
 	loop_free(d->loop);
 	kernel_close(d->kernel);
 	flood_free(d->flood);

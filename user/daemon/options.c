@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "limits.h"
 
 static const char help[] =
 	"Usage: netpawld [OPTION]...\n"
@@ -17,6 +19,13 @@ static const char help[] =
 	"  --pin-dir DIR     the gate's maps, programs and links, on a bpf file system\n"
 	"                    (default: /sys/fs/bpf/netpawl)\n"
 	"  --cgroup NAME     netpawl's slice below the cgroup v2 mount (default: netpawl.slice)\n"
+	"  --inspectors N    processes that inspect requests (default: one for each CPU; 0: none,\n"
+	"                    and what they should see is refused)\n"
+	"  --inspector-uid N user that they run as (default: 65533); nothing else should\n"
+	"  --roots FILE      certificates that origins are trusted by\n"
+	"                    (default: /etc/ssl/certs/ca-certificates.crt)\n"
+	"  --resolvers LIST  name servers that the inspector asks, as ADDRESS[:PORT],...\n"
+	"                    (default: those of /etc/resolv.conf)\n"
 	"  --uninstall       end the sandboxes of the slice, take the gate away and exit;\n"
 	"                    the record of sessions stays\n"
 	"  --force           with --uninstall: also while processes run in adopted cgroups,\n"
@@ -63,15 +72,46 @@ static bool directories_ok(const struct options *o)
 	return true;
 }
 
+static bool number_parse(const char *text, unsigned long max, unsigned long *ret)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*ret = strtoul(text, &end, 10);
+	return !*end && !errno && *ret <= max;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
-	enum { POLICY = 256, RUN_DIR, STATE_DIR, PIN_DIR, CGROUP, UNINSTALL, FORCE, PROBE, VERBOSE, HELP, VERSION };
+	enum {
+		POLICY = 256,
+		RUN_DIR,
+		STATE_DIR,
+		PIN_DIR,
+		CGROUP,
+		INSPECTORS,
+		INSPECTOR_UID,
+		ROOTS,
+		RESOLVERS,
+		UNINSTALL,
+		FORCE,
+		PROBE,
+		VERBOSE,
+		HELP,
+		VERSION
+	};
 	static const struct option table[] = {
 		{ "policy", required_argument, NULL, POLICY },
 		{ "run-dir", required_argument, NULL, RUN_DIR },
 		{ "state-dir", required_argument, NULL, STATE_DIR },
 		{ "pin-dir", required_argument, NULL, PIN_DIR },
 		{ "cgroup", required_argument, NULL, CGROUP },
+		{ "inspectors", required_argument, NULL, INSPECTORS },
+		{ "inspector-uid", required_argument, NULL, INSPECTOR_UID },
+		{ "roots", required_argument, NULL, ROOTS },
+		{ "resolvers", required_argument, NULL, RESOLVERS },
 		{ "uninstall", no_argument, NULL, UNINSTALL },
 		{ "force", no_argument, NULL, FORCE },
 		{ "probe", no_argument, NULL, PROBE },
@@ -85,7 +125,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.state_dir = "/var/lib/netpawl",
 		.pin_dir = "/sys/fs/bpf/netpawl",
 		.cgroup = "netpawl.slice",
+		.roots = "/etc/ssl/certs/ca-certificates.crt",
+		.inspectors = -1,
+		.inspector_uid = 65533,
 	};
+
+	unsigned long number;
 
 	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
 		switch (c) {
@@ -103,6 +148,26 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case CGROUP:
 			o.cgroup = optarg;
+			break;
+		case INSPECTORS:
+			if (!number_parse(optarg, NP_WORKERS_MAX, &number)) {
+				fprintf(stderr, "netpawld: --inspectors takes a number up to %d\n", NP_WORKERS_MAX);
+				return 3;
+			}
+			o.inspectors = (int)number;
+			break;
+		case INSPECTOR_UID:
+			if (!number_parse(optarg, 4294967294u, &number) || !number) {
+				fprintf(stderr, "netpawld: --inspector-uid takes a user's number, not root's\n");
+				return 3;
+			}
+			o.inspector_uid = (unsigned)number;
+			break;
+		case ROOTS:
+			o.roots = optarg;
+			break;
+		case RESOLVERS:
+			o.resolvers = optarg;
 			break;
 		case UNINSTALL:
 			o.task = TASK_UNINSTALL;

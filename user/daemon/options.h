@@ -14,6 +14,10 @@ struct options {
 	const char *state_dir;
 	const char *pin_dir;
 	const char *cgroup;
+	const char *roots;     /* certificates that origins are trusted by */
+	const char *resolvers; /* NULL: those of /etc/resolv.conf */
+	int inspectors;	       /* processes; -1: as many as CPUs */
+	unsigned inspector_uid;
 	bool force;
 	bool verbose;
 };

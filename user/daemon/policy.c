@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/workers.h"
 #include "loop/loop.h"
 #include "policy/tables.h"
+
+#define RECORD_MAX (NP_POLICY_BYTES + (1u << 20)) /* the files and their names */
 
 static int fail(struct failure *ret, int error, unsigned reason, const char *text)
 {
@@ -15,11 +18,17 @@ static int fail(struct failure *ret, int error, unsigned reason, const char *tex
 	return error;
 }
 
-static int policy_read(const char *file, struct policy **ret, struct problems *problems, struct failure *ret_failure)
+static int policy_read(const char *file, struct policy **ret, struct buf *record, struct problems *problems,
+		       struct failure *ret_failure)
 {
 	char line[PROBLEM_LINE_SIZE];
-	int r = file ? policy_load_file(file, ret, problems) : policy_default(ret);
+	int r = file ? policy_record_file(file, record, ret, problems) : policy_record_default(record, ret);
 
+	if (r == 0 && buf_error(record)) {
+		policy_free(*ret);
+		*ret = NULL;
+		r = buf_error(record);
+	}
 	if (r == 0)
 		return 0;
 	problems_first(problems, line);
@@ -44,8 +53,10 @@ static int policy_apply(const struct policy *policy, struct kernel *kernel, uint
 
 int live_policy_open(struct live_policy *live, const char *file, struct failure *ret_failure)
 {
-	int r = policy_read(file, &live->policy, &live->problems, ret_failure);
+	int r;
 
+	live->record = BUF_INIT(RECORD_MAX);
+	r = policy_read(file, &live->policy, &live->record, &live->problems, ret_failure);
 	if (r < 0)
 		return r;
 	live->file = file;
@@ -59,6 +70,7 @@ void live_policy_close(struct live_policy *live)
 	policy_free(live->policy);
 	policy_free(live->before);
 	problems_clear(&live->problems);
+	buf_free(&live->record);
 	*live = (struct live_policy){ 0 };
 }
 
@@ -68,9 +80,11 @@ int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct fa
 }
 
 /* From here on the new one is the live one: nothing below can fail. */
-static void live_policy_replace(struct live_policy *live, struct policy *policy, struct problems *problems,
-				uint32_t epoch, const char *who)
+static void live_policy_replace(struct live_policy *live, struct policy *policy, struct buf *record,
+				struct problems *problems, uint32_t epoch, const char *who)
 {
+	buf_free(&live->record);
+	live->record = *record;
 	policy_free(live->before);
 	live->before = live->policy;
 	live->epoch_before = live->epoch;
@@ -82,10 +96,12 @@ static void live_policy_replace(struct live_policy *live, struct policy *policy,
 	snprintf(live->who, sizeof(live->who), "%s", who);
 }
 
-int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct service *service, const char *who,
-		       struct policy_reloaded *ret, struct failure *ret_failure)
+int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct workers *workers,
+		       struct service *service, const char *who, struct policy_reloaded *ret,
+		       struct failure *ret_failure)
 {
 	struct problems problems = { 0 };
+	struct buf record = BUF_INIT(RECORD_MAX);
 	struct policy *policy = NULL;
 	struct policy_effect effect;
 	uint32_t epoch;
@@ -93,15 +109,18 @@ int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct s
 
 	if (!live->file)
 		return fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
-	r = policy_read(live->file, &policy, &problems, ret_failure);
+	r = policy_read(live->file, &policy, &record, &problems, ret_failure);
 	if (r == 0)
 		r = policy_apply(policy, kernel, &epoch, ret_failure);
 	if (r < 0) {
 		policy_free(policy);
 		problems_clear(&problems);
+		buf_free(&record);
 		return r;
 	}
-	live_policy_replace(live, policy, &problems, epoch, who);
+	live_policy_replace(live, policy, &record, &problems, epoch, who);
+	if (workers && workers_policy(workers, &live->record) < 0)
+		workers_stop(workers); /* better none than one with the old policy */
 	r = service_policy_change(service, &live->policy->modes, who, &effect, ret_failure);
 	memcpy(ret->previous, live->before->hash, sizeof(ret->previous));
 	ret->raised = effect.raised;

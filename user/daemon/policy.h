@@ -6,12 +6,15 @@
 #include "control/server.h"
 #include "events/event.h"
 #include "kernel/kernel.h"
-#include "policy/policy.h"
+#include "policy/snapshot.h"
 #include "session/service.h"
+
+struct workers; /* workers.h; NULL: there is no inspector */
 
 struct live_policy {
 	const char *file; /* NULL: what holds without one */
 	struct policy *policy;
+	struct buf record;	  /* what it was read from, for the inspector */
 	struct problems problems; /* its warnings */
 	uint32_t epoch;		  /* in the gate; 0: not there yet */
 	uint64_t loaded_us;
@@ -30,8 +33,9 @@ int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct fa
 
 /* Reads the file again and makes it the live policy, in the gate and for all sessions; or changes nothing and says why.
  * NOT_APPLIED or NOT_RECORDED: it is live, but a session could not be raised or a connection not be cut (yet). */
-int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct service *service, const char *who,
-		       struct policy_reloaded *ret, struct failure *ret_failure);
+int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct workers *workers,
+		       struct service *service, const char *who, struct policy_reloaded *ret,
+		       struct failure *ret_failure);
 
 /* Where the rule stands that an event of the gate names; false when that is not known (any more). */
 bool live_policy_place(const struct live_policy *live, const struct np_event *event, char text[static PLACE_TEXT_SIZE]);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "limits.h"
 
 int lock_take(const char *dir, int *ret_fd)
 {
@@ -58,4 +60,12 @@ void notify(const char *state)
 	if (fd < 0 || sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
 			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
 		log_warning("NOTIFY_SOCKET: %s", strerror(errno));
+}
+
+unsigned cpus_count(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : CPU_COUNT(&set);
+
+	return n < NP_WORKERS_MAX ? (unsigned)n : NP_WORKERS_MAX;
 }

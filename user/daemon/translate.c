@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/translate.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -43,4 +44,44 @@ void translate_event(const struct np_event *raw, const struct sandbox *sandbox, 
 		.comm = ret->comm[0] ? ret->comm : NULL,
 		.rule = policies && live_policy_place(policies, raw, ret->rule) ? ret->rule : NULL,
 	};
+}
+
+static const char *text_or_null(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	return *text ? text : NULL;
+}
+
+bool translate_request(const struct link_request *told, const struct sandbox *sandbox, struct requested *ret)
+{
+	struct link_request *r = &ret->request;
+
+	*r = *told;
+	if (r->reason >= 128 || !strcmp(reason_token(r->reason), "unknown") || r->status > 999)
+		return false;
+	ret->event = (struct event){
+		.reason = r->reason,
+		.session = sandbox->session.text,
+		.sandbox = sandbox->id,
+		.mode = sandbox->rung.mode,
+		.level = level_name(sandbox->rung.level),
+		.generation = sandbox->rung.generation,
+		.protocol = IPPROTO_TCP,
+		.address = text_or_null(r->address, sizeof(r->address)),
+		.port = r->port,
+		.method = text_or_null(r->method, sizeof(r->method)),
+		.url = text_or_null(r->url, sizeof(r->url)),
+		.status = r->status,
+		.sent = r->sent,
+		.received = r->received,
+		.dns_us = r->dns_us,
+		.connect_us = r->connect_us,
+		.tls_us = r->tls_us,
+		.wait_us = r->wait_us,
+		.receive_us = r->receive_us,
+		.rule = text_or_null(r->place, sizeof(r->place)),
+		.policy = text_or_null(r->policy, sizeof(r->policy)),
+		.text = text_or_null(r->text, sizeof(r->text)),
+	};
+	return true;
 }

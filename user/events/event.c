@@ -228,6 +228,16 @@ void event_to_json(const struct event *event, struct buf *out)
 	if (event->pid || event->uid)
 		put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
+	put_string(out, "method", event->method);
+	put_string(out, "url", event->url);
+	put_number_if(out, "status", event->status);
+	put_number_if(out, "sent", event->sent);
+	put_number_if(out, "received", event->received);
+	put_number_if(out, "dns_us", event->dns_us);
+	put_number_if(out, "connect_us", event->connect_us);
+	put_number_if(out, "tls_us", event->tls_us);
+	put_number_if(out, "wait_us", event->wait_us);
+	put_number_if(out, "receive_us", event->receive_us);
 	put_string(out, "rule", event->rule);
 	put_number_if(out, "suppressed", event->suppressed);
 	put_string(out, "dataset", event->dataset);

@@ -33,11 +33,17 @@ struct event {
 	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
 	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
 
+	/* a request that the inspector judged */
+	const char *method, *url;
+	unsigned status;	 /* what the client was answered */
+	uint64_t sent, received; /* bytes of its body, and of the response's */
+	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
+
 	/* a change */
 	const char *dataset;
-	const char *text; /* the reason a person gave, or details */
+	const char *text;   /* the reason a person gave, or details */
 	const char *policy; /* hash of the policy that is live now, or was refused */
-	const char *who;  /* "uid 0 pid 123" of the API client; "daemon" */
+	const char *who;    /* "uid 0 pid 123" of the API client; "daemon" */
 	uint32_t cut;
 	int has_cut; /* cut is meaningful */
 	uint64_t applied_us;

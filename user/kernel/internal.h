@@ -43,6 +43,7 @@ struct kernel {
 	char mount[4096]; /* of cgroup v2 */
 	char pins[4096];  /* pin_dir/v1 */
 	struct gate_cgroup slice;
+	struct gate_cgroup inspector;
 	int lock_fd; /* of pin_dir: one daemon per directory */
 	int netlink_fd;
 	int inotify_fd;
@@ -68,6 +69,8 @@ int pins_link_replace(int link_fd, const char *path); /* pins under path, replac
 
 /* links.c: cgroups */
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name);
+int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
+		     const char *name);
 void links_detach(struct kernel *kernel, const char *name);
 
 /* devices.c */
@@ -87,6 +90,10 @@ int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cu
 /* tables.c */
 int tables_open(struct kernel *kernel);
 void tables_close(struct kernel *kernel);
+
+/* inspector.c */
+#define INSPECTOR_SUFFIX "-inspector" /* its cgroup lies beside the slice */
+int inspector_open(struct kernel *kernel);
 
 /* adopt.c */
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);

@@ -77,9 +77,13 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		int (*step)(struct kernel *kernel);
 		const char *words;
 	} steps[] = {
-		{ tables_open, "map np_live" },	       { object_pin, "pin the programs" },
-		{ watch_start, "watch cgroups" },      { cut_open, "open the iterators" },
-		{ ring_start, "read the event ring" }, { devices_start, "attach to the network devices" },
+		{ tables_open, "map np_live" },
+		{ inspector_open, "make the inspector's cgroup" },
+		{ object_pin, "pin the programs" },
+		{ watch_start, "watch cgroups" },
+		{ cut_open, "open the iterators" },
+		{ ring_start, "read the event ring" },
+		{ devices_start, "attach to the network devices" },
 	};
 	int r = slice_open(kernel, problem);
 

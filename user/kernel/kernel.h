@@ -41,6 +41,13 @@ struct gate kernel_gate(struct kernel *kernel);
  * epoch. Until the first call nothing is allowed by rule, or a predecessor's policy holds. */
 int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch);
 
+/* The cgroup that the inspector must be started in, and make its listeners in: only there it is told whose connection
+ * it has. */
+const char *kernel_inspector_cgroup(const struct kernel *kernel);
+/* Steers to these listeners from now on, on 127.0.0.1 and ::1; -1 and -1: there is no inspector, and what it should
+ * see is refused. The gate also notices when they are closed. */
+int kernel_inspector_set(struct kernel *kernel, int listen4, int listen6);
+
 /* True when pid is in a sandbox or below the slice, or when that cannot be told. */
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
 

@@ -40,31 +40,40 @@ static bool belongs_to_cgroups(const struct bpf_program *prog)
 	case BPF_PROG_TYPE_CGROUP_SKB:
 	case BPF_PROG_TYPE_CGROUP_SOCK:
 	case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:
-	case BPF_PROG_TYPE_CGROUP_SOCKOPT:
+	case BPF_PROG_TYPE_SOCK_OPS:
 		return true;
+	case BPF_PROG_TYPE_CGROUP_SOCKOPT: /* the inspector's question is not for sandboxes */
+		return bpf_program__expected_attach_type(prog) == BPF_CGROUP_SETSOCKOPT;
 	default:
 		return false;
 	}
+}
+
+int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
+		     const char *name)
+{
+	char path[FS_PATH_SIZE];
+
+	fs_path(path, "%s/links/%s", kernel->pins, name);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fs_path(path, "%s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
+	return link_attach(prog, cgroup_fd, cgroup_id, path);
 }
 
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name)
 {
 	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct bpf_program *prog;
-	char path[FS_PATH_SIZE];
 
 	if (cgroup_fd < 0)
-		return -errno;
-	fs_path(path, "%s/links/%s", kernel->pins, name);
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	bpf_object__for_each_program(prog, kernel->skel->obj) {
 		int r;
 
 		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog))
 			continue;
-		fs_path(path, "%s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
-		r = link_attach(prog, cgroup_fd, cg->id, path);
+		r = links_attach_one(kernel, prog, cgroup_fd, cg->id, name);
 		if (r < 0)
 			return r;
 	}

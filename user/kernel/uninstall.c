@@ -29,11 +29,11 @@ static int find_adopted(const char *pin_dir, const char *mount, const char *slic
 	return 0;
 }
 
-static int slice_remove(const char *mount, const char *slice, char problem[static 512])
+static int slice_remove(const char *mount, const char *slice, const char *suffix, char problem[static 512])
 {
 	char path[FS_PATH_SIZE];
 	struct gate_cgroup cg;
-	int r = fs_path(path, "%s/%s", mount, slice);
+	int r = fs_path(path, "%s/%s%s", mount, slice, suffix);
 
 	if (r < 0 || cgroup_look(mount, path, &cg) < 0)
 		return r;
@@ -66,7 +66,9 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 		return -EBUSY;
 	}
 	/* Sandboxes die before the gate goes: none of them may see an open network. */
-	r = slice_remove(mount, slice, problem);
+	r = slice_remove(mount, slice, "", problem);
+	if (r == 0)
+		r = slice_remove(mount, slice, INSPECTOR_SUFFIX, problem);
 	if (r == 0)
 		r = fs_path(path, "%s/v%d", pin_dir, NP_ABI_VERSION);
 	if (r < 0)

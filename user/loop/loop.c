@@ -5,16 +5,18 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 
 enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
 
 struct source {
-	struct source *next;
+	struct source *next; /* of those unwatched */
 	enum source_kind kind;
 	int fd; /* owned unless SOURCE_FD; -1 once unwatched */
 	union {
@@ -28,7 +30,11 @@ struct source {
 struct loop {
 	int epoll_fd;
 	bool stopped;
-	struct source *sources;
+	struct source **by_fd; /* NULL where nothing is watched */
+	size_t by_fd_size;
+	struct source *gone; /* unwatched in this round: an event for one may already be queued */
+	struct loop_task *later, **later_end;
+	struct loop_task mark; /* where the work of this round ends */
 };
 
 int loop_new(struct loop **ret)
@@ -40,22 +46,47 @@ int loop_new(struct loop **ret)
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return -errno; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
+	loop->later_end = &loop->later;
 	*ret = take_ptr(loop);
 	return 0;
+}
+
+static void loop_sweep(struct loop *loop)
+{
+	for (struct source *s = loop->gone, *next; s; s = next) {
+		next = s->next;
+		free(s);
+	}
+	loop->gone = NULL;
 }
 
 void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
-	for (struct source *s = loop->sources, *next; s; s = next) {
-		next = s->next;
-		if (s->kind != SOURCE_FD && s->fd >= 0)
+	while (loop->later)
+		loop_cancel(loop, loop->later);
+	for (size_t fd = 0; fd < loop->by_fd_size; fd++) {
+		struct source *s = loop->by_fd[fd];
+
+		if (s && s->kind != SOURCE_FD)
 			close(s->fd);
 		free(s);
 	}
+	loop_sweep(loop);
+	free(loop->by_fd);
 	close(loop->epoll_fd);
 	free(loop);
+}
+
+static int loop_reserve(struct loop *loop, int fd)
+{
+	size_t old = loop->by_fd_size;
+	int r = ARRAY_RESERVE(loop->by_fd, loop->by_fd_size, (size_t)fd + 1);
+
+	if (r == 0)
+		memset(loop->by_fd + old, 0, (loop->by_fd_size - old) * sizeof(*loop->by_fd));
+	return r;
 }
 
 /* NULL with errno set. Takes over fd only on success, and only for timers and signals. */
@@ -64,12 +95,19 @@ static struct source *loop_add(struct loop *loop, enum source_kind kind, int fd,
 	_free_ struct source *s = calloc(1, sizeof(*s));
 	struct epoll_event ev = { .events = events, .data.ptr = s };
 
-	if (!s || epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+	if (fd < 0 || (loop->by_fd_size > (size_t)fd && loop->by_fd[fd])) {
+		errno = fd < 0 ? EBADF : EEXIST;
+		return NULL;
+	}
+	if (!s || loop_reserve(loop, fd) < 0) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
 		return NULL;
 	s->kind = kind;
 	s->fd = fd;
-	s->next = loop->sources;
-	loop->sources = s;
+	loop->by_fd[fd] = s;
 	return take_ptr(s);
 }
 
@@ -86,13 +124,50 @@ int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void 
 
 void loop_unwatch(struct loop *loop, int fd)
 {
-	for (struct source *s = loop->sources; s; s = s->next) {
-		if (s->kind != SOURCE_FD || s->fd != fd)
-			continue;
-		epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-		s->fd = -1; /* swept after this round: an event for it may already be queued */
+	struct source *s = fd >= 0 && (size_t)fd < loop->by_fd_size ? loop->by_fd[fd] : NULL;
+
+	if (!s || s->kind != SOURCE_FD)
 		return;
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	loop->by_fd[fd] = NULL;
+	s->fd = -1;
+	s->next = loop->gone;
+	loop->gone = s;
+}
+
+void loop_later(struct loop *loop, struct loop_task *task)
+{
+	if (task->link)
+		return;
+	task->next = NULL;
+	task->link = loop->later_end;
+	*loop->later_end = task;
+	loop->later_end = &task->next;
+}
+
+void loop_cancel(struct loop *loop, struct loop_task *task)
+{
+	if (!task->link)
+		return;
+	*task->link = task->next;
+	if (task->next)
+		task->next->link = task->link;
+	if (loop->later_end == &task->next)
+		loop->later_end = task->link;
+	task->link = NULL;
+}
+
+/* What is put off meanwhile goes behind the mark and waits its turn. */
+static void loop_run_tasks(struct loop *loop)
+{
+	loop_later(loop, &loop->mark);
+	while (loop->later != &loop->mark) {
+		struct loop_task *task = loop->later;
+
+		loop_cancel(loop, task);
+		task->fn(task->data);
 	}
+	loop_cancel(loop, &loop->mark);
 }
 
 int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *data)
@@ -162,31 +237,19 @@ static void loop_dispatch(struct source *s, uint32_t events)
 	}
 }
 
-static void loop_sweep(struct loop *loop)
-{
-	for (struct source **p = &loop->sources; *p;) {
-		struct source *s = *p;
-
-		if (s->fd >= 0) {
-			p = &s->next;
-			continue;
-		}
-		*p = s->next;
-		free(s);
-	}
-}
-
 int loop_run(struct loop *loop)
 {
 	struct epoll_event events[64];
 
 	while (!loop->stopped) {
-		int n = epoll_wait(loop->epoll_fd, events, ARRAY_SIZE(events), -1);
+		int n = epoll_wait(loop->epoll_fd, events, ARRAY_SIZE(events), loop->later ? 0 : -1);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		for (int i = 0; i < n; i++)
 			loop_dispatch(events[i].data.ptr, events[i].events);
+		if (loop->later)
+			loop_run_tasks(loop);
 		loop_sweep(loop);
 	}
 	return 0;

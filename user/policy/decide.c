@@ -240,7 +240,6 @@ static struct verdict decide_proxied(struct search *s)
 
 	s->rules = s->policy->rules;
 	s->levels = (uint8_t)(1u << facts->level);
-	s->inspected = facts->protocol == PATTERN_TCP && port_is_inspected(s->policy, facts->port);
 	s->dns = facts->port == 53;
 	if (!facts->name)
 		return judge_address(s, node);
@@ -262,6 +261,7 @@ struct verdict policy_decide(const struct policy *policy, const struct facts *fa
 	char path[NP_PATH_MAX + 1];
 	struct search s = { .policy = policy, .facts = facts, .path = path };
 
+	s.inspected = facts->protocol == PATTERN_TCP && port_is_inspected(policy, facts->port);
 	search_restart(&s);
 	switch (facts->mode) {
 	case NP_FULL:

@@ -9,6 +9,8 @@
  *   - the rule allows but not a body so long, or not a websocket: deny, by that rule;
  *   - no rule: default.
  * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
+ * A name that leads to one needs both, that allow and its own.
+ * Port 53 is the DNS gate's: in PROXIED only denies match it.
  */
 #ifndef NP_POLICY_DECIDE_H
 #define NP_POLICY_DECIDE_H
@@ -27,7 +29,8 @@ struct facts {
 	struct np_addr addr; /* where it goes, or, with a name, where that resolves to */
 
 	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). Then a rule that asks
-	 * for one is taken to match if it allows (go on, and judge each request) and not to match if it denies. */
+	 * for one is taken to match as an allow (go on, and judge each request), whomever it would ask, and not to
+	 * match if it denies; but then what an allow below lets pass is inspected, whatever that says. */
 	const char *method;	    /* as sent: methods are case-sensitive */
 	const char *path;	    /* as sent, with or without its query */
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */

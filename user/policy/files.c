@@ -11,6 +11,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "policy/include.h"
+#include "policy/snapshot.h"
 
 #define OPEN_TRIES 16
 
@@ -33,10 +35,15 @@ static int open_beneath(int dirfd, const char *name)
 	return fd < 0 ? -errno : (int)fd;
 }
 
+struct directory {
+	int fd;
+	struct buf *record; /* may be NULL */
+};
+
 static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_len)
 {
-	const int *dirfd = ctx;
-	_close_ int fd = open_beneath(*dirfd, name);
+	const struct directory *dir = ctx;
+	_close_ int fd = open_beneath(dir->fd, name);
 	_buf_ struct buf text = BUF_INIT(NP_POLICY_BYTES);
 	char chunk[16384];
 	struct stat st;
@@ -60,6 +67,8 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 	}
 	if (n < 0)
 		return -errno;
+	if (dir->record)
+		snapshot_add(dir->record, name, text.data, text.len);
 	*ret_len = text.len;
 	*ret_text = buf_take(&text);
 	return *ret_text ? 0 : -ENOMEM;
@@ -67,10 +76,16 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 
 int policy_load_file(const char *path, struct policy **ret, struct problems *problems)
 {
+	return policy_record_file(path, NULL, ret, problems);
+}
+
+int policy_record_file(const char *path, struct buf *record, struct policy **ret, struct problems *problems)
+{
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	_free_ char *shown = strndup(path, (size_t)(name - path));
 	_close_ int dirfd = -1;
-	struct policy_source source = { file_read, &dirfd };
+	struct directory dir = { .record = record };
+	struct policy_source source = { file_read, &dir };
 	int e;
 
 	if (!shown)
@@ -78,9 +93,11 @@ int policy_load_file(const char *path, struct policy **ret, struct problems *pro
 	dirfd = open(*shown ? shown : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	e = dirfd < 0 ? -errno : !*path ? -ENOENT : !*name ? -EISDIR : 0;
 	if (e < 0) {
-		problem_add(problems, false, path, 0, 0, "cannot read it: %s",
-			    e == -ENOENT ? "there is no such file" : strerror(-e));
+		problem_add(problems, false, path, 0, 0, "cannot read it: %s", source_words(e));
 		return e;
 	}
+	dir.fd = dirfd;
+	if (record)
+		snapshot_begin(record, shown, name);
 	return policy_load(&source, shown, name, ret, problems);
 }

@@ -132,7 +132,6 @@ static int split(struct span text, struct parts *parts, char *problem)
 		return split_brackets(text, parts, problem);
 	if (memmem(text.text, text.len, "://", 3))
 		return split_url(text, problem);
-	parts->host = text;
 	if (colon && memchr(colon + 1, ':', text.len - (size_t)(colon + 1 - text.text))) {
 		parts->v6 = true;
 		if (slash && !span_holds(span_from(text, (size_t)(slash + 1 - text.text)), "0123456789"))
@@ -307,10 +306,10 @@ int pattern_parse(const char *text, size_t len, char name[static NAME_SIZE], str
 		  char problem[static PATTERN_PROBLEM_SIZE])
 {
 	struct pattern pattern = { 0 };
-	struct parts parts = { 0 };
+	struct parts parts = { .host = { text, len } };
 	int e;
 
-	e = split((struct span){ text, len }, &parts, problem);
+	e = split(parts.host, &parts, problem);
 	if (e < 0)
 		return e;
 	if (parts.v6 || memchr(parts.host.text, '/', parts.host.len) ||

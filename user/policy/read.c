@@ -32,6 +32,11 @@ struct place node_place(const struct node *node)
 	return (struct place){ .file = node->file, .line = node->line, .column = node->column };
 }
 
+bool error_is_kept(const struct reader *reader)
+{
+	return reader->problems->errors < NP_POLICY_PROBLEMS;
+}
+
 static struct problem *tell_at(struct reader *reader, bool warning, const struct node *node, const char *fmt,
 			       va_list ap)
 {
@@ -75,7 +80,7 @@ void problem_other(const struct reader *reader, struct problem *problem, const s
 static void key_unknown(struct reader *reader, const struct node *key, const char *where, const char *const *keys,
 			size_t n_keys)
 {
-	const char *near = suggest_word(key->text, keys, n_keys);
+	const char *near = error_is_kept(reader) ? suggest_word(key->text, keys, n_keys) : NULL;
 
 	if (near)
 		error_at(reader, key, "unknown key %s in %s; did you mean \"%s\"?", QUOTE(key->text, key->len), where,

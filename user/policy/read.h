@@ -87,6 +87,8 @@ struct problem *error_at(struct reader *reader, const struct node *node, const c
 struct problem *warn_at(struct reader *reader, const struct node *node, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void problem_other(const struct reader *reader, struct problem *problem, const struct node *other); /* NULL is fine */
+/* False when one more error would only be counted: then nobody needs to look for what was meant, which takes long. */
+bool error_is_kept(const struct reader *reader);
 const char *node_file(const struct reader *reader, const struct node *node);
 struct place node_place(const struct node *node);
 

@@ -176,6 +176,7 @@ static void read_for(struct reader *reader, const struct node *key, struct rule 
 		levels[i] = level_name(i);
 	for (rule->levels = 0; n; n--, entry = entry->next) {
 		unsigned level = 0;
+		const char *near;
 
 		if (!entry_is_text(reader, key, entry)) {
 			good = false;
@@ -188,9 +189,10 @@ static void read_for(struct reader *reader, const struct node *key, struct rule 
 			continue;
 		}
 		good = false;
-		if (suggest_word(entry->text, levels, LEVEL_COUNT))
+		near = error_is_kept(reader) ? suggest_word(entry->text, levels, LEVEL_COUNT) : NULL;
+		if (near)
 			error_at(reader, entry, "no level %s; did you mean \"%s\"?", QUOTE(entry->text, entry->len),
-				 suggest_word(entry->text, levels, LEVEL_COUNT));
+				 near);
 		else
 			error_at(reader, entry, "no level %s; there are PUBLIC, INTERNAL, CONFIDENTIAL and SECRET",
 				 QUOTE(entry->text, entry->len));
@@ -211,7 +213,8 @@ static void read_by(struct reader *reader, const struct node *key, struct rule *
 			rule->by = reader->deciders[i].name;
 			return;
 		}
-		suggestion_offer(&suggestion, reader->deciders[i].name);
+		if (error_is_kept(reader))
+			suggestion_offer(&suggestion, reader->deciders[i].name);
 	}
 	if (value && suggestion.best)
 		error_at(reader, value, "unknown decider %s; did you mean \"%s\"?", QUOTE(value->text, value->len),

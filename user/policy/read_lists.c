@@ -142,7 +142,7 @@ void list_unknown(struct reader *reader, const struct node *entry)
 			 QUOTE(entry->text, entry->len));
 		return;
 	}
-	for (size_t i = 0; i < reader->n_lists && i < SUGGEST_LISTS; i++)
+	for (size_t i = 0; error_is_kept(reader) && i < reader->n_lists && i < SUGGEST_LISTS; i++)
 		suggestion_offer(&suggestion, reader->lists[i].key->text);
 	if (suggestion.best)
 		error_at(reader, entry, "unknown list %s; did you mean \"@%s\"?", QUOTE(entry->text, entry->len),

@@ -200,9 +200,9 @@ static int map_check(struct reading *r, const struct node *map)
 
 static int read_close(struct reading *r)
 {
-	struct node *node = r->open[--r->depth];
+	struct node *node = r->depth ? r->open[--r->depth] : NULL;
 
-	if (node->kind != NODE_MAP)
+	if (!node || node->kind != NODE_MAP)
 		return 0;
 	node->len /= 2;
 	return node->len > 1 ? map_check(r, node) : 0;

@@ -54,12 +54,12 @@ int yaml_text_check(struct problems *problems, const char *shown, const char *te
 	return 0;
 }
 
-struct span {
+struct piece {
 	const char *text;
 	size_t len;
 };
 
-static struct span line_find(const char *text, size_t len, size_t line)
+static struct piece line_find(const char *text, size_t len, size_t line)
 {
 	const char *end = text + len, *eol;
 
@@ -68,11 +68,11 @@ static struct span line_find(const char *text, size_t len, size_t line)
 		text = eol ? eol + 1 : end;
 	}
 	eol = memchr(text, '\n', (size_t)(end - text));
-	return (struct span){ text, (size_t)((eol ? eol : end) - text) };
+	return (struct piece){ text, (size_t)((eol ? eol : end) - text) };
 }
 
 /* From a column, in characters, up to where a word ends in YAML. */
-static struct span word_find(struct span line, size_t column)
+static struct piece word_find(struct piece line, size_t column)
 {
 	uint32_t c = 0;
 	size_t at = 0, n = 0;
@@ -81,7 +81,7 @@ static struct span word_find(struct span line, size_t column)
 		at += char_decode(line.text + at, line.len - at, &c);
 	while (at + n < line.len && !strchr(" \t\r,]}#", line.text[at + n]))
 		n++;
-	return (struct span){ line.text + at, n };
+	return (struct piece){ line.text + at, n };
 }
 
 static int star_problem(struct problems *problems, const char *shown, const yaml_mark_t *mark, const char *word,
@@ -101,7 +101,7 @@ int yaml_unquoted_star(struct problems *problems, const char *shown, const yaml_
 	return star_problem(problems, shown, mark, word, strlen(word));
 }
 
-static bool line_has_tab_indent(struct span line)
+static bool line_has_tab_indent(struct piece line)
 {
 	size_t n = 0;
 
@@ -111,7 +111,7 @@ static bool line_has_tab_indent(struct span line)
 }
 
 /* A line such as "allow: [2001:db8::1]:443": brackets are a list in YAML. */
-static bool line_has_bare_brackets(struct span line)
+static bool line_has_bare_brackets(struct piece line)
 {
 	for (size_t i = 0; i + 1 < line.len; i++)
 		if (line.text[i] == ']' && (line.text[i + 1] == ':' || line.text[i + 1] == '/'))
@@ -120,7 +120,7 @@ static bool line_has_bare_brackets(struct span line)
 }
 
 /* What people trip over most, in better words than the parser's. */
-static void syntax_explain(char why[static 320], const yaml_parser_t *parser, struct span line, struct span word)
+static void syntax_explain(char why[static 320], const yaml_parser_t *parser, struct piece line, struct piece word)
 {
 	if (line_has_tab_indent(line))
 		snprintf(why, 320, "a tab cannot indent; use spaces");
@@ -140,13 +140,13 @@ int yaml_syntax_problem(struct problems *problems, const char *shown, const yaml
 			size_t len)
 {
 	yaml_mark_t mark = parser->error == YAML_READER_ERROR ? parser->mark : parser->problem_mark;
-	struct span line = line_find(text, len, mark.line);
+	struct piece line = line_find(text, len, mark.line);
 	char why[320];
 
 	if (parser->error == YAML_MEMORY_ERROR)
 		return -ENOMEM;
 	if (parser->context && strstr(parser->context, "scanning an alias")) {
-		struct span word =
+		struct piece word =
 			word_find(line_find(text, len, parser->context_mark.line), parser->context_mark.column);
 
 		return star_problem(problems, shown, &parser->context_mark, word.text, word.len);

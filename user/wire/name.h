@@ -16,7 +16,7 @@
 /* 0; -EINVAL when text is no host name: an empty or overlong label, a byte that does not belong there, an xn-- label
  * that is not what its Unicode form encodes to, a last label that is a number (it would be read as an address).
  * Letters, digits, hyphens inside of labels and underscores pass; other scripts go through libidn2 (UTS 46,
- * non-transitional). One trailing dot is dropped. */
+ * non-transitional). One trailing dot is dropped. -ENOMEM. */
 int name_canonical(const char *text, size_t len, char ret[static NAME_SIZE]);
 
 /* One label of a pattern, no dots: the same rules, but "*" is not special here and refused. For patterns. */

@@ -17,8 +17,9 @@ class NotReady(Exception):
 
 
 class Daemon:
-    def __init__(self, world, policy=None, state_dir=None):
-        self.world = world
+    def __init__(self, world, policy=None, state_dir=None, inspectors=0, more=()):
+        """inspectors: how many; 0 for tests of the gate alone, where what the inspector should see is refused."""
+        self.world, self.inspectors, self.more = world, inspectors, list(more)
         self.dir = base.tempdir("daemon")
         self.run_dir, self.pin_mount = self.dir / "run", self.dir / "bpf"
         self.state_dir = pathlib.Path(state_dir) if state_dir else self.dir / "state"
@@ -44,7 +45,7 @@ class Daemon:
 
     def argv(self, *more, binary=None):
         argv = [*self.world.enter(), binary or base.NETPAWLD, "--run-dir", self.run_dir, "--state-dir", self.state_dir,
-                "--pin-dir", self.pin_dir, "--cgroup", self.cgroup, *more]
+                "--pin-dir", self.pin_dir, "--cgroup", self.cgroup, "--inspectors", self.inspectors, *self.more, *more]
         if self.policy:
             argv += ["--policy", self.policy]
         return [str(a) for a in argv]
@@ -142,7 +143,8 @@ class Daemon:
             self.stop()
         if base.NETPAWLD.exists():
             subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=30, env=base.env())
-        base.cgroup_destroy(self.slice)
+        for path in (self.slice, self.slice.with_name(self.slice.name + "-inspector")):
+            base.cgroup_destroy(path)
         subprocess.run(["umount", "-l", str(self.pin_mount)], capture_output=True)
         reports = self.sanitizer_reports()
         base.drop_tempdir(self.dir)

@@ -68,4 +68,31 @@ static inline struct facts request(const char *method, const char *name, const c
 	return facts;
 }
 
+/* The same, but: */
+static inline struct facts at(enum np_mode mode, enum level level, struct facts facts)
+{
+	facts.mode = mode;
+	facts.level = level;
+	return facts;
+}
+
+static inline struct facts over_udp(struct facts facts)
+{
+	facts.protocol = PATTERN_UDP;
+	return facts;
+}
+
+static inline struct facts resolving(struct facts facts, const char *addr)
+{
+	facts.has_addr = true;
+	facts.addr = addr_of(addr);
+	return facts;
+}
+
+static inline struct facts with_headers(struct facts facts, const char *const *headers)
+{
+	facts.headers = headers;
+	return facts;
+}
+
 #endif

@@ -45,32 +45,6 @@ static void assert_verdict(const struct policy *policy, struct facts facts, enum
 #define DENIED(of, rule)  ASSERT_VERDICT(of, DENY, RULE_DENIES, rule)
 #define NOT_IN_POLICY(of) ASSERT_VERDICT(of, DENY, NOT_IN_POLICY, NO_RULE)
 
-static struct facts at(enum np_mode mode, enum level level, struct facts facts)
-{
-	facts.mode = mode;
-	facts.level = level;
-	return facts;
-}
-
-static struct facts over_udp(struct facts facts)
-{
-	facts.protocol = PATTERN_UDP;
-	return facts;
-}
-
-static struct facts resolving(struct facts facts, const char *addr)
-{
-	facts.has_addr = true;
-	facts.addr = addr_of(addr);
-	return facts;
-}
-
-static struct facts with_headers(struct facts facts, const char *const *headers)
-{
-	facts.headers = headers;
-	return facts;
-}
-
 static void test_modes(void **state)
 {
 	_policy_ struct policy *policy = policy_of("rules:\n- allow: example.com\n");
@@ -424,111 +398,6 @@ static void test_full(void **state)
 	DENIED(at(NP_FULL, LEVEL_SECRET, to_addr("10.2.2.2", 443)), 1);
 }
 
-static void test_misfits(void **state)
-{
-	_policy_ struct policy *policy = policy_of("rules:\n"
-						   "- allow: a.example\n"
-						   "  for: CONFIDENTIAL\n"
-						   "  methods: GET\n"
-						   "  paths: /x\n"
-						   "  headers: h\n"
-						   "- deny: a.example\n"
-						   "  methods: PUT\n");
-	static const char *const headers[] = { "h", NULL };
-	const struct {
-		struct facts facts;
-		enum misfit misfit;
-	} rows[] = {
-		{ with_headers(request("GET", "a.example", "/x"), headers), MISFIT_NONE },
-		{ at(NP_PROXIED, LEVEL_SECRET, request("GET", "b.example", "/x")), MISFIT_LEVEL },
-		{ request("GET", "b.example", "/x"), MISFIT_DESTINATION },
-		{ to_name("a.example", 22), MISFIT_PORT },
-		{ over_udp(to_name("a.example", 443)), MISFIT_PORT },
-		{ request("POST", "a.example", "/y"), MISFIT_METHOD },
-		{ request("GET", "a.example", "/y"), MISFIT_PATH },
-		{ request("GET", "a.example", "//"), MISFIT_PATH },
-		{ request("GET", "a.example", "/x"), MISFIT_HEADER },
-		{ to_name("a.example", 443), MISFIT_NONE },
-	};
-	struct facts connection = to_name("a.example", 443);
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		assert_int_equal(rule_misfit(policy, &policy->rules[0], &rows[i].facts), rows[i].misfit);
-	assert_int_equal(rule_misfit(policy, &policy->rules[1], &connection), MISFIT_REQUEST);
-	assert_string_equal(misfit_sentence(MISFIT_NONE), "");
-	for (int i = MISFIT_LEVEL; i <= MISFIT_HEADER; i++)
-		assert_true(strlen(misfit_sentence((enum misfit)i)) > 10);
-}
-
-static void assert_text(const struct policy *policy, struct facts facts, const char *expected)
-{
-	struct verdict verdict = policy_decide(policy, &facts);
-	char text[VERDICT_TEXT_SIZE];
-
-	verdict_text(policy, &facts, &verdict, text);
-	assert_string_equal(text, expected);
-}
-
-static void test_texts(void **state)
-{
-	_policy_ struct policy *policy = policy_of("deciders: {guard: {socket: /run/guard}}\n"
-						   "rules:\n"
-						   "- allow: a.example\n"
-						   "- deny: b.example\n"
-						   "- ask: c.example\n"
-						   "- decide: d.example\n"
-						   "  by: guard\n"
-						   "- allow: e.example\n"
-						   "  paths: /x\n");
-	_policy_ struct policy *asks = policy_of("default: ask\n");
-	_policy_ struct policy *denies = policy_of("default: deny\n");
-
-	(void)state;
-	assert_text(policy, to_name("a.example", 443), "allowed by p.yaml:4 (allow: a.example)");
-	assert_text(policy, to_name("b.example", 443), "denied by p.yaml:5 (deny: b.example)");
-	assert_text(policy, to_name("c.example", 443), "a person is asked, by p.yaml:6 (ask: c.example)");
-	assert_text(policy, to_name("d.example", 443),
-		    "the decider \"guard\" is asked, by p.yaml:7 (decide: d.example)");
-	assert_text(policy, to_name("e.example", 443),
-		    "allowed by p.yaml:9 (allow: e.example); each request is judged by itself");
-	assert_text(
-		policy, request("GET", "e.example", "//"),
-		"denied by p.yaml:9 (allow: e.example): the path can be read in two ways, so no rule with paths can be "
-		"trusted to judge it");
-	assert_text(policy, to_name("f.example", 443), "denied: no rule allows it (default)");
-	assert_text(denies, to_name("f.example", 443), "denied: no rule allows it (default: p.yaml:2)");
-	assert_text(asks, to_name("f.example", 443), "a person is asked: no rule decides it (default: p.yaml:2)");
-	assert_text(policy, to_addr("169.254.169.254", 80),
-		    "denied: cloud metadata and link-local addresses are refused in every mode");
-	assert_text(policy, at(NP_FULL, LEVEL_PUBLIC, to_name("a.example", 80)), "allowed: the sandbox's mode is FULL");
-	assert_text(policy, at(NP_NONE, LEVEL_SECRET, to_name("a.example", 80)),
-		    "denied: the sandbox's mode is NONE: its network is closed");
-}
-
-/* A head that is too long for the sentence is cut between two characters. */
-static void test_long_texts(void **state)
-{
-	struct policy policy = { .files = (const char *[]){ "p.yaml" } };
-	struct rule rule = { .text = "" };
-	struct verdict verdict = { .action = ACTION_DENY, .reason = NP_R_BODY_TOO_LARGE, .rule = &rule };
-	struct facts facts = to_name("a", 1);
-	char head[4001], text[VERDICT_TEXT_SIZE];
-
-	(void)state;
-	for (int start = 0; start < 2; start++) {
-		for (size_t i = 0; i < sizeof(head) - 1; i++)
-			head[i] = (i + (size_t)start) % 2 ? '\xbc' : '\xc3';
-		head[0] = start ? 'x' : '\xc3';
-		head[sizeof(head) - 1] = '\0';
-		rule.text = head;
-		rule.at.line = 3;
-		verdict_text(&policy, &facts, &verdict, text);
-		assert_non_null(
-			strstr(text, "\xc3\xbc...): the rule that allows this request bounds its body (max_body)"));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,9 +415,6 @@ int main(void)
 		cmocka_unit_test(test_metadata),
 		cmocka_unit_test(test_metadata_behind_a_deny),
 		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_misfits),
-		cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_long_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "policy/names.c"
+#include "policy/names_make.c"
 
 #include "make.h"
 
@@ -162,33 +163,42 @@ static void test_many_stars(void **state)
 		"");
 }
 
-/* More patterns than the first table has room for. */
+/* More patterns than the first table has room for; each is found, by a walk that is not longer than it is deep. */
 static void test_many_names(void **state)
 {
 	_policy_ struct policy *policy = NULL;
 	static char text[20000 * 40];
 	char *at = text + sprintf(text, "rules:\n"), name[64];
-	struct target *target;
+	size_t taken = 0, longest = 0, probes = 0;
 
 	(void)state;
 	for (int i = 0; i < 20000; i++)
 		at += sprintf(at, "- allow: h%d.d%d.example\n", i, i % 300);
 	policy = policy_of(text);
 	for (uint32_t i = 0; i < 20000; i++) {
+		struct name_path path = { 0 };
 		uint32_t node = 0;
 
 		snprintf(name, sizeof(name), "h%u.d%u.example", i, i % 300);
 		for (size_t rest = strlen(name); rest;) {
-			struct label label = label_last(name, rest);
+			struct name_label label = name_label_last(name, rest);
 
-			node = child_find(policy->names, node, &label);
+			path = name_path_down(path, &label, name + strlen(name));
+			node = child_find(policy->names, node, path.hash, &label);
 			assert_int_not_equal(node, 0);
-			rest = label_rest(name, &label);
+			rest = name_label_rest(name, &label);
 		}
 		assert_int_equal(policy->names->nodes[node].n_exact, 1);
-		target = policy->names->targets + policy->names->nodes[node].exact;
-		assert_int_equal(target->rule, i);
+		assert_int_equal(policy->names->nodes[node].only.rule, i);
 	}
+	for (uint64_t i = 1; i <= policy->names->mask + 1; i++) {
+		probes = policy->names->nodes[i].len ? probes + 1 : 0;
+		longest = probes > longest ? probes : longest;
+		taken += policy->names->nodes[i].len != 0;
+	}
+	assert_int_equal(taken, 20000 + 300 + 1);
+	assert_true(2 * taken <= policy->names->mask + 1);
+	assert_true(longest < 64);
 }
 
 int main(void)

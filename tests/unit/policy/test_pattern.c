@@ -79,7 +79,9 @@ static void names(void **state)
 	(void)state;
 	is_name("example.com", "example.com", 0, 0, 0);
 	is_name("EXAMPLE.com.", "example.com", 0, 0, 0);
-	is_name("b\xc3\xbc" "cher.example", "xn--bcher-kva.example", 0, 0, 0);
+	is_name("b\xc3\xbc"
+		"cher.example",
+		"xn--bcher-kva.example", 0, 0, 0);
 	is_name("localhost", "localhost", 0, 0, 0);
 	is_name("_dmarc.example.com", "_dmarc.example.com", 0, 0, 0);
 	is_name("1.2.3.com", "1.2.3.com", 0, 0, 0);
@@ -96,7 +98,9 @@ static void stars(void **state)
 	is_name("api.*.example.com", "api.*.example.com", 0, 0, 0);
 	is_name("*.*.example.*", "*.*.example.*", 0, 0, 0);
 	is_name("**.*.example", "**.*.example", 0, 0, 0);
-	is_name("*.b\xc3\xbc" "cher.example:443", "*.xn--bcher-kva.example", 443, 443, 0);
+	is_name("*.b\xc3\xbc"
+		"cher.example:443",
+		"*.xn--bcher-kva.example", 443, 443, 0);
 	is_name("*.1.example", "*.1.example", 0, 0, 0);
 }
 
@@ -165,16 +169,19 @@ static void nets(void **state)
 
 static void host_is_not_reached(void **state)
 {
-	static const char *const host[] = { "127.0.0.1", "127.0.0.0/8", "127.255.255.255", "0.0.0.0", "0.0.0.0/8",
-					    "0.1.2.3", "::1", "::", "::1/128", "::/127", "::ffff:127.0.0.1",
-					    "::ffff:127.0.0.0/104", "127.0.0.1/8" };
+	static const char *const host[] = {
+		"127.0.0.1",  "127.0.0.0/8", "127.255.255.255", "0.0.0.0", "0.0.0.0/8",	       "0.1.2.3",
+		"::1",	      "::",	     "::1/128",		"::/127",  "::ffff:127.0.0.1", "::ffff:127.0.0.0/104",
+		"127.0.0.1/8"
+	};
 	static const char *const many[] = { "224.0.0.1", "224.0.0.0/4", "239.255.255.250", "255.255.255.255",
-					    "ff02::1", "ff00::/8", "ff05::/16" };
+					    "ff02::1",	 "ff00::/8",	"ff05::/16" };
 	char expected[256];
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(host); i++) {
-		snprintf(expected, sizeof(expected), "\"%s\": rules do not reach the host; host_loopback does", host[i]);
+		snprintf(expected, sizeof(expected), "\"%s\": rules do not reach the host; host_loopback does",
+			 host[i]);
 		refused(host[i], expected);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
@@ -195,7 +202,8 @@ static void bits_behind_the_prefix(void **state)
 	refused("[2001:db8::1/64]:443", "\"2001:db8::1/64\" has bits set behind its prefix; write \"2001:db8::/64\"");
 	refused("::ffff:10.1.0.0/104", "\"::ffff:10.1.0.0/104\" has bits set behind its prefix; write \"10.0.0.0/8\"");
 	refused("::ffff:0:0/90", "\"::ffff:0:0/90\" has bits set behind its prefix; write \"::ffc0:0:0/90\"");
-	refused("2001:db8:ffff::/35", "\"2001:db8:ffff::/35\" has bits set behind its prefix; write \"2001:db8:e000::/35\"");
+	refused("2001:db8:ffff::/35",
+		"\"2001:db8:ffff::/35\" has bits set behind its prefix; write \"2001:db8:e000::/35\"");
 }
 
 static void ipv4_inside_of_ipv6(void **state)
@@ -204,11 +212,14 @@ static void ipv4_inside_of_ipv6(void **state)
 	refused("64:ff9b::/96", "\"64:ff9b::/96\" carries IPv4 addresses; write the IPv4 range: \"0.0.0.0/0\"");
 	refused("64:ff9b::10.0.0.0/104",
 		"\"64:ff9b::10.0.0.0/104\" carries IPv4 addresses; write the IPv4 range: \"10.0.0.0/8\"");
-	refused("64:ff9b::192.0.2.1", "\"64:ff9b::192.0.2.1\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
+	refused("64:ff9b::192.0.2.1",
+		"\"64:ff9b::192.0.2.1\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
 	refused("2002::/16", "\"2002::/16\" carries IPv4 addresses; write the IPv4 range: \"0.0.0.0/0\"");
 	refused("2002:a00::/24", "\"2002:a00::/24\" carries IPv4 addresses; write the IPv4 range: \"10.0.0.0/8\"");
-	refused("2002:c000:201::/48", "\"2002:c000:201::/48\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
-	refused("2002:c000:201:1::1", "\"2002:c000:201:1::1\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
+	refused("2002:c000:201::/48",
+		"\"2002:c000:201::/48\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
+	refused("2002:c000:201:1::1",
+		"\"2002:c000:201:1::1\" carries IPv4 addresses; write the IPv4 range: \"192.0.2.1/32\"");
 }
 
 static void bad_names(void **state)
@@ -253,7 +264,10 @@ static void bad_stars(void **state)
 	refused("*..example", "\"\" is no host name");
 	refused("*..", "\"\" is no host name");
 	refused("*.a b", "\"a b\" is no host name");
-	refused("*.a\xe3\x80\x82" "b", "\"a\xe3\x80\x82" "b\" is no host name"); /* a dot in disguise */
+	refused("*.a\xe3\x80\x82"
+		"b",
+		"\"a\xe3\x80\x82"
+		"b\" is no host name"); /* a dot in disguise */
 	/* 253 bytes fit, 254 do not. */
 	while (strlen(text) < 252)
 		strcat(text, "a.");
@@ -269,7 +283,8 @@ static void bad_stars(void **state)
 
 static void bad_ports(void **state)
 {
-	static const char *const bad[] = { "0", "65536", "99999", "100000", "080", "+80", "-80", "x", "", "80 ", "0x50", "**" };
+	static const char *const bad[] = { "0",	  "65536", "99999", "100000", "080",  "+80",
+					   "-80", "x",	   "",	    "80 ",    "0x50", "**" };
 	char text[64], expected[256];
 
 	(void)state;
@@ -326,7 +341,8 @@ static void bad_addresses(void **state)
 		"\"[2001:db8::]/32\": the prefix length goes inside of the brackets, as in \"[2001:db8::/32]\"");
 	refused("[2001:db8::1]443", "behind \"]\" comes \":PORT\", not \"443\"");
 	refused("[zz::1]:443", "\"zz::1\" is no IPv6 address");
-	refused("https://a.example:443/x", "\"https://a.example:443/x\" is a URL; write the host alone: \"a.example:443\"");
+	refused("https://a.example:443/x",
+		"\"https://a.example:443/x\" is a URL; write the host alone: \"a.example:443\"");
 	refused("https://", "\"https://\" is a URL; write the host alone: \"\"");
 }
 
@@ -398,8 +414,8 @@ static void spans_dns(void **state)
 	static const struct {
 		const char *text;
 		bool spans;
-	} cases[] = { { "a.example", false },	 { "a.example:52-53", true },	{ "a.example:53-54", true },
-		      { "a.example:*", true },	 { "a.example:54-100", false }, { "a.example:1-52", false },
+	} cases[] = { { "a.example", false },	 { "a.example:52-53", true },	  { "a.example:53-54", true },
+		      { "a.example:*", true },	 { "a.example:54-100", false },	  { "a.example:1-52", false },
 		      { "a.example:80", false }, { "10.0.0.0/8:1-100/udp", true } };
 
 	(void)state;
@@ -415,12 +431,15 @@ static void spans_metadata(void **state)
 	static const struct {
 		const char *text;
 		bool spans;
-	} cases[] = { { "0.0.0.0/0", true },	    { "169.254.0.0/16", false },  { "169.254.169.254", false },
-		      { "169.254.0.0/15", true },   { "169.0.0.0/8", true },	  { "100.64.0.0/10", true },
-		      { "100.100.100.200", false }, { "100.100.100.0/24", true }, { "10.0.0.0/8", false },
-		      { "::/0", true },		    { "fd00::/8", true },	  { "fe80::/10", false },
-		      { "fd00:ec2::254", false },   { "2001:db8::/32", false },	  { "a.example", false },
-		      { "::/80", false },	    { "fe00::/7", true } };
+	} cases[] = { { "0.0.0.0/0", true },	    { "169.254.0.0/16", false },
+		      { "169.254.169.254", false }, { "169.254.0.0/15", true },
+		      { "169.0.0.0/8", true },	    { "100.64.0.0/10", true },
+		      { "100.100.100.200", false }, { "100.100.100.0/24", true },
+		      { "10.0.0.0/8", false },	    { "::/0", true },
+		      { "fd00::/8", true },	    { "fe80::/10", false },
+		      { "fd00:ec2::254", false },   { "2001:db8::/32", false },
+		      { "a.example", false },	    { "::/80", false },
+		      { "fe00::/7", true } };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -81,7 +81,9 @@ static void quotes(void **state)
 /* Whatever the length and the kind of characters: it fits, is in quotes, and is cut between two of them. */
 static void long_text_is_cut(void **state)
 {
-	static const char *const units[] = { "a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x01", "\xff", "\"" };
+	static const char *const units[] = {
+		"a", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\x01", "\xff", "\""
+	};
 	char text[1024];
 
 	(void)state;
@@ -111,7 +113,9 @@ static void long_text_is_cut(void **state)
 
 static void cleans(void **state)
 {
-	char out[8], same[] = "a\x1b" "b\xff\xe2\x80\xae" "c";
+	char out[8], same[] = "a\x1b"
+			      "b\xff\xe2\x80\xae"
+			      "c";
 
 	(void)state;
 	text_clean(out, sizeof(out), "abc", 3);
@@ -120,7 +124,10 @@ static void cleans(void **state)
 	assert_string_equal(out, "abcdefg");
 	text_clean(out, sizeof(out), "abcdefgh", 8);
 	assert_string_equal(out, "abcd...");
-	text_clean(out, sizeof(out), "abc\xc3\xa9" "efgh", 9); /* the dots do not split a character */
+	text_clean(out, sizeof(out),
+		   "abc\xc3\xa9"
+		   "efgh",
+		   9); /* the dots do not split a character */
 	assert_string_equal(out, "abc...");
 	text_clean(out, sizeof(out), "\n\x80\0", 3);
 	assert_string_equal(out, "???");
@@ -135,7 +142,7 @@ static void cleans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decodes), cmocka_unit_test(printable),	       cmocka_unit_test(quotes),
+		cmocka_unit_test(decodes),	    cmocka_unit_test(printable), cmocka_unit_test(quotes),
 		cmocka_unit_test(long_text_is_cut), cmocka_unit_test(cleans),
 	};
 

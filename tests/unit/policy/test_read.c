@@ -62,7 +62,8 @@ static void the_file_as_a_whole(void **state)
 	tells("version: 1\nrules: {}\nlists: []\nfull: 1\n",
 	      P "3:8: error: \"lists\" takes a mapping of names to lists of destinations\n" P
 		"2:8: error: \"rules\" takes a list of rules\n" P "4:7: error: \"full\" takes a list of rules\n");
-	tells("version: 1\nlevels: 1\ndefault: [deny]\ninspect_ports: 80\nhost_loopback: {}\ndeciders: []\napproval: x\n",
+	tells("version: 1\nlevels: 1\ndefault: [deny]\ninspect_ports: 80\nhost_loopback: {}\ndeciders: []\napproval: "
+	      "x\n",
 	      P "2:9: error: \"levels\" takes a mapping of levels to modes\n" P
 		"3:10: error: \"default\" takes one value, not a list\n" P
 		"4:16: error: \"inspect_ports\" takes a list of ports\n" P
@@ -82,7 +83,8 @@ static void levels(void **state)
 	loads("version: 1\nlevels: {INTERNAL: proxied}\n");
 	assert_int_equal(policy->modes.of[LEVEL_PUBLIC], NP_FULL);
 	assert_int_equal(policy->modes.of[LEVEL_INTERNAL], NP_PROXIED);
-	tells("version: 1\nlevels:\n  public: full\n  TOP: none\n  SECRET: open\n  INTERNAL: proxyed\n  CONFIDENTIAL:\n",
+	tells("version: 1\nlevels:\n  public: full\n  TOP: none\n  SECRET: open\n  INTERNAL: proxyed\n  "
+	      "CONFIDENTIAL:\n",
 	      P "3:3: error: unknown key \"public\" in levels; did you mean \"PUBLIC\"?\n" P
 		"4:3: error: unknown key \"TOP\" in levels\n" P "7:3: error: \"CONFIDENTIAL\" has no value\n" P
 		"6:13: error: no mode \"proxyed\"; did you mean \"proxied\"?\n" P
@@ -155,8 +157,19 @@ static void approval(void **state)
 		const char *text;
 		uint64_t ms;
 	} good[] = { { "1ms", 1 }, { "5s", 5000 }, { "10m", 600000 }, { "24h", 86400000 }, { "86400000ms", 86400000 } };
-	static const char *const bad[] = { "0s",  "5",	  "s",	 "5 s", "25h", "86400001ms", "-1s", "1.5s", "5S", "5d",
-					   "999999999h", "9999999999s", "18446744073709551616ms" };
+	static const char *const bad[] = { "0s",
+					   "5",
+					   "s",
+					   "5 s",
+					   "25h",
+					   "86400001ms",
+					   "-1s",
+					   "1.5s",
+					   "5S",
+					   "5d",
+					   "999999999h",
+					   "9999999999s",
+					   "18446744073709551616ms" };
 	char text[128], line[256];
 
 	(void)state;
@@ -240,7 +253,8 @@ static void deciders(void **state)
 static void lists(void **state)
 {
 	(void)state;
-	loads("version: 1\nlists:\n  llm:\n    - api.a.example\n    - \"*.b.example:8443\"\n  more: [\"@llm\", 192.0.2.0/24]\n"
+	loads("version: 1\nlists:\n  llm:\n    - api.a.example\n    - \"*.b.example:8443\"\n  more: [\"@llm\", "
+	      "192.0.2.0/24]\n"
 	      "rules:\n  - allow: [\"@more\", c.example]\n  - deny: \"@llm\"\n");
 	assert_int_equal(policy->n_rules, 2);
 	assert_int_equal(policy->n_patterns, 6);
@@ -283,7 +297,8 @@ static void bad_lists(void **state)
 		"9:31: error: unknown list \"@nope\"\n" P
 		"9:40: error: \"@f:443\": a list takes no port; write ports in the list\n" P
 		"9:50: error: unknown list \"@\"\n");
-	tells("version: 1\nlists: {llm: [a.example], a: [b.example]}\nrules:\n  - allow: [\"@lm\", \"@LLM\", \"@llm/tcp\"]\n",
+	tells("version: 1\nlists: {llm: [a.example], a: [b.example]}\nrules:\n  - allow: [\"@lm\", \"@LLM\", "
+	      "\"@llm/tcp\"]\n",
 	      P "4:13: error: unknown list \"@lm\"; did you mean \"@llm\"?\n" P
 		"4:20: error: unknown list \"@LLM\"; did you mean \"@llm\"?\n" P
 		"4:28: error: \"@llm/tcp\": a list takes no port; write ports in the list\n");
@@ -291,7 +306,8 @@ static void bad_lists(void **state)
 	      P "2:25: error: the key \"a\" is there twice, first in line 2\n");
 	memset(name, 'x', 65);
 	name[65] = '\0';
-	snprintf(text, sizeof(text), "version: 1\nlists: {%s: [a.example]}\nrules: [allow: \"@%s\"]\n", name + 1, name + 1);
+	snprintf(text, sizeof(text), "version: 1\nlists: {%s: [a.example]}\nrules: [allow: \"@%s\"]\n", name + 1,
+		 name + 1);
 	loads(text);
 	snprintf(text, sizeof(text), "version: 1\nlists: {%s: [a.example]}\n", name);
 	load_n(text, strlen(text));
@@ -301,7 +317,8 @@ static void bad_lists(void **state)
 static void unused_lists(void **state)
 {
 	(void)state;
-	tells("version: 1\nlists:\n  a: [\"@b\"]\n  b: [a.example]\n  c: [\"@d\"]\n  d: [d.example]\nrules: [allow: \"@a\"]\n",
+	tells("version: 1\nlists:\n  a: [\"@b\"]\n  b: [a.example]\n  c: [\"@d\"]\n  d: [d.example]\nrules: [allow: "
+	      "\"@a\"]\n",
 	      P "5:3: warning: list \"c\" is never used\n" P "6:3: warning: list \"d\" is never used\n");
 	/* full: counts */
 	loads("version: 1\nlists: {a: [10.0.0.0/8]}\nfull: [deny: \"@a\"]\n");
@@ -316,7 +333,8 @@ static void lists_in_circles(void **state)
 
 	(void)state;
 	tells("version: 1\nlists: {a: [\"@a\"]}\nrules: [allow: \"@a\"]\n", P "2:13: error: list \"a\" holds itself\n");
-	tells("version: 1\nlists:\n  a: [x.example, \"@b\"]\n  b: [\"@c\"]\n  c: [y.example, \"@a\"]\nrules: [allow: \"@b\"]\n",
+	tells("version: 1\nlists:\n  a: [x.example, \"@b\"]\n  b: [\"@c\"]\n  c: [y.example, \"@a\"]\nrules: [allow: "
+	      "\"@b\"]\n",
 	      P "5:18: error: list \"a\" holds itself by way of list \"c\"\n");
 	/* Depth: eight lists may hold each other, nine may not. */
 	for (unsigned i = 1; i < NP_POLICY_DEPTH; i++)

@@ -13,12 +13,23 @@ static void distances(void **state)
 		const char *a, *b;
 		unsigned distance; /* 3: more than two */
 	} cases[] = {
-		{ "", "", 0 },		      { "a", "", 1 },		     { "", "ab", 2 },
-		{ "", "abc", 3 },	      { "method", "methods", 1 },    { "methods", "method", 1 },
-		{ "mehtods", "methods", 1 },  { "METHODS", "methods", 0 },   { "metods", "methods", 1 },
-		{ "motheds", "methods", 2 },  { "allow", "alow", 1 },	     { "deny", "allow", 3 },
-		{ "kitten", "sitting", 3 },   { "abcdef", "badcfe", 3 },     { "abcd", "badc", 2 },
-		{ "inspect_port", "inspect_ports", 1 }, { "xa", "ax", 1 },
+		{ "", "", 0 },
+		{ "a", "", 1 },
+		{ "", "ab", 2 },
+		{ "", "abc", 3 },
+		{ "method", "methods", 1 },
+		{ "methods", "method", 1 },
+		{ "mehtods", "methods", 1 },
+		{ "METHODS", "methods", 0 },
+		{ "metods", "methods", 1 },
+		{ "motheds", "methods", 2 },
+		{ "allow", "alow", 1 },
+		{ "deny", "allow", 3 },
+		{ "kitten", "sitting", 3 },
+		{ "abcdef", "badcfe", 3 },
+		{ "abcd", "badc", 2 },
+		{ "inspect_port", "inspect_ports", 1 },
+		{ "xa", "ax", 1 },
 	};
 
 	(void)state;

@@ -145,7 +145,8 @@ static void line_endings_and_marks(void **state)
 	assert_scalar(root->first->next, "1", 1, 4);
 	assert_scalar(root->first->next->next, "b", 2, 1);
 	assert_scalar(root->first->next->next->next, "2", 2, 4);
-	reads("\xef\xbb\xbf" "a: 1\n");
+	reads("\xef\xbb\xbf"
+	      "a: 1\n");
 	assert_scalar(root->first, "a", 1, 1);
 	assert_scalar(root->first->next, "1", 1, 4);
 	/* Columns count characters, as editors do. */
@@ -164,12 +165,18 @@ static void text_that_is_none(void **state)
 	(void)state;
 	REFUSED("a: 1\nb: \xff\n", "p.yaml:2:4: error: not UTF-8 (byte 0xff)");
 	REFUSED("a: \xc3", "p.yaml:1:4: error: not UTF-8 (byte 0xc3)");
-	REFUSED("\xff\xfe" "a\0:\0", "p.yaml:1:1: error: not UTF-8 (byte 0xff)"); /* UTF-16 */
+	REFUSED("\xff\xfe"
+		"a\0:\0",
+		"p.yaml:1:1: error: not UTF-8 (byte 0xff)"); /* UTF-16 */
 	REFUSED("a: x\0y\n", "p.yaml:1:5: error: character U+0000 may not be in a policy file");
 	REFUSED("a: x # \x1b[2J\n", "p.yaml:1:8: error: character U+001B may not be in a policy file");
 	REFUSED("a: \x7f\n", "p.yaml:1:4: error: character U+007F may not be in a policy file");
-	REFUSED("a: \xc2\x85" "b\n", "p.yaml:1:4: error: character U+0085 may not be in a policy file");
-	REFUSED("# \xe2\x80\xa8" "a: b\n", "p.yaml:1:3: error: character U+2028 may not be in a policy file");
+	REFUSED("a: \xc2\x85"
+		"b\n",
+		"p.yaml:1:4: error: character U+0085 may not be in a policy file");
+	REFUSED("# \xe2\x80\xa8"
+		"a: b\n",
+		"p.yaml:1:3: error: character U+2028 may not be in a policy file");
 	REFUSED("# \xe2\x80\xae\n", "p.yaml:1:3: error: character U+202E may not be in a policy file");
 	REFUSED("a: 1\n\xef\xbb\xbf", "p.yaml:2:1: error: character U+FEFF may not be in a policy file");
 	reads("a: 1 # \xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb\n"); /* joined emoji in a comment */
@@ -183,7 +190,8 @@ static void scalars_that_hide_something(void **state)
 	REFUSED("a: \"\\e[2J\"\n", "p.yaml:1:4: error: \"\\u001b[2J\" holds a character that does not show (U+001B)");
 	REFUSED("a: |\n  x\n", "p.yaml:1:4: error: \"x\\u000a\" holds a character that does not show (U+000A)");
 	REFUSED("a: x\ty\n", "p.yaml:1:4: error: \"x\\u0009y\" holds a character that does not show (U+0009)");
-	REFUSED("a: x\xe2\x80\x8by\n", "p.yaml:1:4: error: \"x\\u200by\" holds a character that does not show (U+200B)");
+	REFUSED("a: x\xe2\x80\x8by\n",
+		"p.yaml:1:4: error: \"x\\u200by\" holds a character that does not show (U+200B)");
 	REFUSED("\"\\0\": 1\n", "p.yaml:1:1: error: \"\\u0000\" holds a character that does not show (U+0000)");
 	reads("a: |-\n  x\n");
 	assert_string_equal(root->first->next->text, "x");
@@ -315,9 +323,9 @@ static double seconds(void)
 /* Files that are made to be slow. */
 static void hostile_shapes(void **state)
 {
-	static const char *const units[] = { "[",    "{",	"- ",	 "? ",	    "[{",  "a: ",	"'",	    "\"",   "#",
-					     "\n",   "- [\n", "&a ", "*a\n", "a: [\n", ",",	"|\n ", "%\n",	"---\n",
-					     "\"\\\n", "a\n", "[a,\n", "{a: b,\n", "!" };
+	static const char *const units[] = { "[",   "{",     "- ",     "? ",  "[{",    "a: ",	   "'", "\"",
+					     "#",   "\n",    "- [\n",  "&a ", "*a\n",  "a: [\n",   ",", "|\n ",
+					     "%\n", "---\n", "\"\\\n", "a\n", "[a,\n", "{a: b,\n", "!" };
 	double start = seconds();
 
 	(void)state;

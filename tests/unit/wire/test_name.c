@@ -176,6 +176,25 @@ static void test_xn_labels_that_lie(void **state)
 		assert_no_name(bad[i], strlen(bad[i]));
 }
 
+/* libidn2 looks at that as well; should it ever look away, this is what stands behind it. */
+static void test_there_and_back(void **state)
+{
+	static const struct plain good = { .text = "a.xn--bcher-kva.de" }, other = { .text = "a.xn--Bcher-kva.de" },
+				  empty = { .text = "xn--abc-.de" };
+
+	(void)state;
+	assert_int_equal(idn_verify(&good), 0);
+	assert_int_equal(idn_verify(&other), -EINVAL);
+	assert_int_equal(idn_verify(&empty), -EINVAL);
+	assert_true(ace_labels_decode("a.xn--bcher-kva.de", "a.b\xc3\xbc"
+							    "cher.de"));
+	assert_true(ace_labels_decode("a.de", "a.de"));
+	assert_false(ace_labels_decode("xn--abc-.de", "abc.de"));
+	assert_false(ace_labels_decode("xn--abc-.de", "xn--abc-.de"));
+	assert_false(ace_labels_decode("xn--tda.de", "\xc3\xbc.d.e"));
+	assert_false(ace_labels_decode("xn--tda.de", "\xc3\xbc"));
+}
+
 static void test_labels(void **state)
 {
 	static const char *const bad[] = {
@@ -287,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_other_scripts),
 		cmocka_unit_test(test_what_maps_to_something_else),
 		cmocka_unit_test(test_xn_labels_that_lie),
+		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_hosts),

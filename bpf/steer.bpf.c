@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Steering: what becomes of a connection after connect() was told to lead to the
+ * inspector. Its identity is kept with the socket; when its port is known, and
+ * before its first packet leaves, it is written down for the inspector to find.
+ */
+#include <asm/errno.h>
+
+#include "steer.bpf.h"
+
+#define NP_TCP_CLOSE 7
+
+static __always_inline void np_flow_forget(const struct np_flow_key *key, __u64 cgroup_id)
+{
+	struct np_box *box;
+
+	if (bpf_map_delete_elem(&np_flows, key))
+		return; /* somebody else has, and has counted */
+	box = bpf_map_lookup_elem(&np_boxes, &cgroup_id);
+	if (box)
+		__sync_fetch_and_add(&box->flows, -1);
+}
+
+static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ctx)
+{
+	struct np_flow_key key = {};
+
+	if (ctx->family == AF_INET) {
+		key.addr = np_addr_v4(ctx->local_ip4);
+	} else {
+		key.addr = np_addr_read(ctx->local_ip6);
+	}
+	key.port = (__u16)ctx->local_port;
+	return key;
+}
+
+/* A sandbox has a bounded number of connections that the inspector has not met yet; one over it, or a full table, and
+ * the connection has no identity: the inspector resets it. */
+static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, const struct np_flow *flow)
+{
+	struct np_flow_key key = np_flow_key_of(ctx);
+	__u64 id = flow->cgroup_id;
+	struct np_box *box = bpf_map_lookup_elem(&np_boxes, &id);
+	long r;
+
+	if (!box || box->flows >= NP_FLOWS_PER_BOX)
+		return;
+	__sync_fetch_and_add(&box->flows, 1);
+	r = bpf_map_update_elem(&np_flows, &key, flow, BPF_NOEXIST);
+	if (r) {
+		__sync_fetch_and_add(&box->flows, -1);
+		np_error_count(NP_AT_FLOW_INSERT, r);
+		return;
+	}
+	bpf_sock_ops_cb_flags_set(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
+}
+
+SEC("sockops")
+int np_sockops(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct np_flow *flow;
+	struct np_flow_key key;
+
+	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB &&
+	    !(ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == NP_TCP_CLOSE))
+		return 1;
+	if (!sk)
+		return 1;
+	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
+	if (!flow)
+		return 1;
+	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
+		/* An old note on a socket that was connected anew, somewhere else, is not for the inspector. */
+		struct np_addr far = {};
+
+		if (ctx->family == AF_INET) {
+			far = np_addr_v4(ctx->remote_ip4);
+		} else {
+			far = np_addr_read(ctx->remote_ip6);
+		}
+		if (np_is_inspector(&far, (__u16)bpf_ntohl(ctx->remote_port)))
+			np_flow_remember(ctx, flow);
+		return 1;
+	}
+	key = np_flow_key_of(ctx);
+	np_flow_forget(&key, flow->cgroup_id);
+	return 1;
+}
+
+/* The program sees the address that it asked for. */
+static __always_inline struct np_flow *np_steered_peer(struct bpf_sock_addr *ctx, const struct np_addr *addr)
+{
+	struct bpf_sock *sk = ctx->sk;
+
+	if (!sk || !np_is_inspector(addr, bpf_ntohs((__be16)ctx->user_port)))
+		return NULL;
+	return bpf_sk_storage_get(&np_steered, sk, NULL, 0);
+}
+
+SEC("cgroup/getpeername4")
+int np_getpeername4(struct bpf_sock_addr *ctx)
+{
+	struct np_addr addr = np_addr_v4(ctx->user_ip4);
+	struct np_flow *flow = np_steered_peer(ctx, &addr);
+
+	if (flow) {
+		ctx->user_ip4 = flow->addr.w[3];
+		ctx->user_port = bpf_htons(flow->port);
+	}
+	return np_allow();
+}
+
+SEC("cgroup/getpeername6")
+int np_getpeername6(struct bpf_sock_addr *ctx)
+{
+	struct np_addr addr = np_addr_read(ctx->user_ip6);
+	struct np_flow *flow = np_steered_peer(ctx, &addr);
+
+	if (flow) {
+		volatile __u32 *to = ctx->user_ip6;
+
+		to[0] = flow->addr.w[0];
+		to[1] = flow->addr.w[1];
+		to[2] = flow->addr.w[2];
+		to[3] = flow->addr.w[3];
+		ctx->user_port = bpf_htons(flow->port);
+	}
+	return np_allow();
+}
+
+/* The inspector's question, on its own sockets: who is this? Answered once. */
+SEC("cgroup/getsockopt")
+int np_flow_get(struct bpf_sockopt *ctx)
+{
+	struct np_flow *out = ctx->optval, *flow;
+	struct np_flow_key key = {};
+	struct bpf_sock *sk = ctx->sk;
+	__u64 cgroup_id;
+
+	if (ctx->level != NP_SOL_FLOW || ctx->optname != NP_SO_FLOW || !sk)
+		return np_allow();
+	if (sk->family == AF_INET) {
+		key.addr = np_addr_v4(sk->dst_ip4);
+	} else {
+		key.addr = np_addr_read(sk->dst_ip6);
+	}
+	key.port = bpf_ntohs(sk->dst_port);
+	flow = bpf_map_lookup_elem(&np_flows, &key);
+	if (!flow || (void *)(out + 1) > ctx->optval_end)
+		return np_allow(); /* ENOPROTOOPT, as the kernel said already */
+	__builtin_memcpy(out, flow, sizeof(*out));
+	cgroup_id = flow->cgroup_id;
+	np_flow_forget(&key, cgroup_id);
+	*(volatile __s32 *)&ctx->optlen = sizeof(*out); /* not both at once */
+	*(volatile __s32 *)&ctx->retval = 0;
+	return np_allow();
+}

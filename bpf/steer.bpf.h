@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Where the inspector is, and which sockets lead to it. */
+#ifndef NP_STEER_BPF_H
+#define NP_STEER_BPF_H
+
+#include "who.bpf.h"
+
+static __always_inline struct np_inspector *np_inspector_now(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&np_inspector, &zero);
+}
+
+/* 127.0.0.1 or ::1, in the family of addr. */
+static __always_inline struct np_addr np_loopback_for(const struct np_addr *addr)
+{
+	struct np_addr a = {};
+
+	if (np_addr_is_v4(addr))
+		return np_addr_v4(np_net32(0x7f000001));
+	a.w[3] = np_net32(1);
+	return a;
+}
+
+static __always_inline bool np_addr_equal(const struct np_addr *a, const struct np_addr *b)
+{
+	return a->d[0] == b->d[0] && a->d[1] == b->d[1];
+}
+
+/* Is that the inspector's address and port? */
+static __always_inline bool np_is_inspector(const struct np_addr *addr, __u16 port)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	struct np_addr loopback = np_loopback_for(addr);
+
+	return inspector && port && port == (np_addr_is_v4(addr) ? inspector->port4 : inspector->port6) &&
+	       np_addr_equal(addr, &loopback);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * A steered connection: it was meant for somebody out there and leads to the
+ * inspector. The gate keeps its identity; the inspector asks for it with
+ *
+ *   getsockopt(accepted, NP_SOL_FLOW, NP_SO_FLOW, &flow, &len)
+ *
+ * which works once, in the inspector's cgroup only. A connection without one is nobody's, and reset.
+ */
+#ifndef NP_FLOW_H
+#define NP_FLOW_H
+
+#include "box.h"
+
+#define NP_SOL_FLOW 0x6e70
+#define NP_SO_FLOW  1
+
+/* The client's end, as the inspector's socket names its peer. */
+struct np_flow_key {
+	struct np_addr addr;
+	__u16 port; /* host order */
+	__u16 pad;
+	__u32 pad2;
+};
+_Static_assert(sizeof(struct np_flow_key) == 24, "np_flow_key layout");
+
+struct np_flow {
+	__u64 cgroup_id;     /* of the sandbox */
+	struct np_addr addr; /* where it was meant to go */
+	__u16 port;	     /* host order */
+	__u16 pad;
+	__u32 generation; /* of the sandbox when it connected */
+};
+_Static_assert(sizeof(struct np_flow) == 32, "np_flow layout");
+
+/* The one entry of np_inspector: its listeners. A port of 0: there is none. */
+struct np_inspector {
+	__u64 cookie4, cookie6; /* of the sockets: nobody else may sit on the port when the inspector is gone */
+	__u16 port4, port6;	/* on 127.0.0.1 and ::1, host order */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct np_inspector) == 24, "np_inspector layout");
+
+#endif

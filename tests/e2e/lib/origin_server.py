@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""DNS for *.test and an HTTP(S) server that says what it got. Arguments: DNS address and port, address of the names,
+certificate, key. Serves 80 and 443 of that address."""
+import http.server
+import json
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import threading
+import time
+
+ADDRESS = None
+
+
+def dns_answer(query):
+    ident, flags, qd, _, _, _ = struct.unpack("!6H", query[:12])
+    at, labels = 12, []
+    while query[at]:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1").lower())
+        at += 1 + query[at]
+    kind = struct.unpack("!H", query[at + 1 : at + 3])[0]
+    question = query[12 : at + 5]
+    name = ".".join(labels)
+    addresses = {"loop.test": "127.0.0.1", "meta.test": "169.254.169.254", "host.test": "192.0.2.2",
+                 "dead.test": "198.51.100.99"}
+    found = name.endswith(".test") and not name.startswith("nx.")
+    rdata = b""
+    if found and kind == 1:
+        rdata = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 5, 4) + socket.inet_aton(addresses.get(name, ADDRESS))
+    sys.stderr.write(f"dns {name} {kind}\n")
+    sys.stderr.flush()
+    return struct.pack("!6H", ident, 0x8180 | (0 if found else 3), 1, 1 if rdata else 0, 0, 0) + question + rdata
+
+
+def serve_dns(address, port):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((address, port))
+    while True:
+        query, peer = s.recvfrom(2048)
+        try:
+            s.sendto(dns_answer(query), peer)
+        except (IndexError, struct.error):
+            pass
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def body(self):
+        if "chunked" in self.headers.get("transfer-encoding", ""):
+            got = b""
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                got += self.rfile.read(size)
+                self.rfile.readline()
+            while self.rfile.readline() not in (b"\r\n", b"\n", b""):
+                pass
+            return got
+        return self.rfile.read(int(self.headers.get("content-length", 0)))
+
+    def answer(self):
+        if self.path.startswith("/stream"):
+            return self.stream()
+        if self.path.startswith("/bytes/"):
+            return self.bytes(int(self.path.split("/")[2]))
+        if self.path.startswith("/status/"):
+            self.send_response(int(self.path.split("/")[2]))
+            self.send_header("content-length", "0")
+            self.end_headers()
+            return None
+        got = self.body()
+        text = json.dumps({"method": self.command, "path": self.path, "host": self.headers.get("host"),
+                           "headers": {k.lower(): v for k, v in self.headers.items()}, "body": len(got),
+                           "text": got[:200].decode("latin-1"), "port": self.server.server_port,
+                           "peer": self.client_address[1]}).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+        return None
+
+    def stream(self):
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for i in range(5):
+            line = f"data: {i}\n\n".encode()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            self.wfile.flush()
+            time.sleep(0.2)
+        self.wfile.write(b"0\r\n\r\n")
+
+    def bytes(self, n):
+        self.send_response(200)
+        self.send_header("content-length", str(n))
+        self.end_headers()
+        block = b"x" * 65536
+        while n > 0:
+            self.wfile.write(block[: min(n, len(block))])
+            n -= len(block)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = do_OPTIONS = do_PATCH = answer
+
+    def log_message(self, fmt, *args):
+        sys.stderr.write(f"{self.server.server_port} {fmt % args}\n")
+        sys.stderr.flush()
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    allow_reuse_address = True
+
+
+def main():
+    global ADDRESS
+    dns, port, ADDRESS, cert, key = sys.argv[1:]
+    threading.Thread(target=serve_dns, args=(dns, int(port)), daemon=True).start()
+    plain = Server((ADDRESS, 80), Handler)
+    tls = Server((ADDRESS, 443), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    tls.socket = context.wrap_socket(tls.socket, server_side=True, do_handshake_on_connect=False)
+    for server in (plain, tls):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    print("ready", flush=True)
+    while True:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/answer.h"
+
+#include <arpa/inet.h>
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "addr.h"
+
+/* A name in wire form and lower case. */
+struct wire_name {
+	size_t len;
+	uint8_t bytes[NS_MAXCDNAME];
+};
+
+struct message {
+	const uint8_t *data;
+	size_t len;
+};
+
+struct record {
+	struct wire_name owner;
+	unsigned type, class;
+	uint32_t ttl_s;
+	size_t data, data_len;
+};
+
+struct alias {
+	size_t owner, target; /* offsets into the message */
+	uint32_t ttl_s;
+};
+
+static unsigned read16(const struct message *m, size_t at)
+{
+	return (unsigned)m->data[at] << 8 | m->data[at + 1];
+}
+
+/* Each pointer leads to a place in front of the piece it ends, so there is no way round; the number of them is bound
+ * because a long row of pointers to pointers could be walked again for each record. */
+static int name_read(const struct message *m, size_t at, struct wire_name *ret, size_t *ret_next)
+{
+	size_t next = 0, piece = at;
+	unsigned hops = 0;
+
+	ret->len = 0;
+	for (;;) {
+		unsigned n;
+
+		if (at >= m->len)
+			return -EBADMSG;
+		n = m->data[at];
+		if ((n & NS_CMPRSFLGS) == NS_CMPRSFLGS) {
+			size_t target;
+
+			if (at + 2 > m->len || ++hops > NS_MAXLABEL)
+				return -EBADMSG;
+			target = read16(m, at) & 0x3fff;
+			if (target >= piece)
+				return -EBADMSG;
+			if (!next)
+				next = at + 2;
+			piece = at = target;
+			continue;
+		}
+		if (n > NS_MAXLABEL || at + 1 + n > m->len || ret->len + 1 + n > sizeof(ret->bytes))
+			return -EBADMSG;
+		ret->bytes[ret->len++] = (uint8_t)n;
+		for (size_t i = at + 1; i <= at + n; i++) {
+			uint8_t c = m->data[i];
+
+			ret->bytes[ret->len++] = c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+		}
+		at += 1 + n;
+		if (!n)
+			break;
+	}
+	*ret_next = next ? next : at;
+	return 0;
+}
+
+static bool name_same(const struct wire_name *a, const struct wire_name *b)
+{
+	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
+
+/* Reads the record at *at and leaves *at behind it. */
+static int record_read(const struct message *m, size_t *at, struct record *ret)
+{
+	size_t p;
+
+	if (name_read(m, *at, &ret->owner, &p) < 0 || p + NS_RRFIXEDSZ > m->len)
+		return -EBADMSG;
+	ret->type = read16(m, p);
+	ret->class = read16(m, p + 2);
+	ret->ttl_s = (uint32_t)read16(m, p + 4) << 16 | read16(m, p + 6);
+	if (ret->ttl_s > INT32_MAX) /* RFC 2181, 8 */
+		ret->ttl_s = 0;
+	ret->data_len = read16(m, p + 8);
+	ret->data = p + NS_RRFIXEDSZ;
+	if (ret->data + ret->data_len > m->len)
+		return -EBADMSG;
+	*at = ret->data + ret->data_len;
+	return 0;
+}
+
+static int question_read(const struct message *m, enum family family, struct wire_name *ret_name, size_t *ret_next)
+{
+	size_t p;
+
+	if (m->len < NS_HFIXEDSZ || !(m->data[2] & 0x80) || m->data[2] & 0x78 || read16(m, 4) != 1)
+		return -EBADMSG;
+	if (name_read(m, NS_HFIXEDSZ, ret_name, &p) < 0 || p + NS_QFIXEDSZ > m->len ||
+	    read16(m, p) != (family == FAMILY_V4 ? ns_t_a : ns_t_aaaa) || read16(m, p + 2) != ns_c_in)
+		return -EBADMSG;
+	*ret_next = p + NS_QFIXEDSZ;
+	return 0;
+}
+
+static int aliases_read(const struct message *m, size_t at, struct alias aliases[static NP_CNAMES_MAX], size_t *ret_n)
+{
+	unsigned records = read16(m, 6);
+	struct record record;
+	size_t n = 0;
+
+	for (unsigned i = 0; i < records; i++) {
+		size_t owner = at;
+
+		if (record_read(m, &at, &record) < 0)
+			return -EBADMSG;
+		if (record.class != ns_c_in || record.type != ns_t_cname)
+			continue;
+		if (n == NP_CNAMES_MAX)
+			return -EBADMSG;
+		aliases[n++] = (struct alias){ .owner = owner, .target = record.data, .ttl_s = record.ttl_s };
+	}
+	*ret_n = n;
+	return 0;
+}
+
+/* Replaces name by what it stands for in the end. As many steps as there are aliases: a circle ends somewhere in it,
+ * and has no addresses there. */
+static int aliases_follow(const struct message *m, const struct alias *aliases, size_t n, struct wire_name *name,
+			  uint32_t *ttl_s)
+{
+	struct wire_name owner;
+	size_t next;
+
+	for (size_t step = 0; step < n; step++) {
+		const struct alias *found = NULL;
+
+		for (size_t i = 0; i < n && !found; i++) {
+			if (name_read(m, aliases[i].owner, &owner, &next) < 0)
+				return -EBADMSG;
+			if (name_same(&owner, name))
+				found = &aliases[i];
+		}
+		if (!found)
+			break;
+		if (name_read(m, found->target, name, &next) < 0)
+			return -EBADMSG;
+		if (found->ttl_s < *ttl_s)
+			*ttl_s = found->ttl_s;
+	}
+	return 0;
+}
+
+static void address_add(struct addresses *addresses, const uint8_t *data, enum family family)
+{
+	struct np_addr addr;
+
+	if (addresses->count == NP_ADDRS_PER_NAME)
+		return;
+	if (family == FAMILY_V4) {
+		addr = np_addr_v4(0);
+		memcpy(addr.b + 12, data, 4);
+	} else {
+		memcpy(addr.b, data, 16);
+	}
+	addresses->addrs[addresses->count++] = addr;
+}
+
+int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret, uint32_t *ret_ttl_s)
+{
+	const unsigned type = family == FAMILY_V4 ? ns_t_a : ns_t_aaaa;
+	const size_t size = family == FAMILY_V4 ? 4 : 16;
+	const struct message m = { data, len };
+	struct addresses addresses = { 0 };
+	struct alias aliases[NP_CNAMES_MAX];
+	size_t at, n_aliases;
+	struct wire_name name;
+	struct record record;
+	uint32_t ttl_s = UINT32_MAX;
+	unsigned rcode;
+
+	if (question_read(&m, family, &name, &at) < 0)
+		return -EBADMSG;
+	rcode = data[3] & 0xf;
+	if (rcode != ns_r_noerror)
+		return rcode == ns_r_nxdomain ? -ENOENT : -EREMOTEIO;
+	if (aliases_read(&m, at, aliases, &n_aliases) < 0 || aliases_follow(&m, aliases, n_aliases, &name, &ttl_s) < 0)
+		return -EBADMSG;
+	for (unsigned i = read16(&m, 6); i > 0; i--) {
+		if (record_read(&m, &at, &record) < 0)
+			return -EBADMSG;
+		if (record.type != type || record.class != ns_c_in || record.data_len != size ||
+		    !name_same(&record.owner, &name))
+			continue;
+		address_add(&addresses, data + record.data, family);
+		if (record.ttl_s < ttl_s)
+			ttl_s = record.ttl_s;
+	}
+	if (!addresses.count)
+		return -ENODATA;
+	*ret = addresses;
+	*ret_ttl_s = ttl_s;
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What a DNS server says about the addresses of a name, read from its message. */
+#ifndef NP_INSPECT_ANSWER_H
+#define NP_INSPECT_ANSWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "box.h"
+
+enum family { FAMILY_V6, FAMILY_V4, FAMILY_COUNT }; /* in the order in which they are tried */
+
+struct addresses {
+	unsigned count;
+	struct np_addr addrs[NP_ADDRS_PER_NAME]; /* v4 as ::ffff:a.b.c.d */
+};
+
+/* Reads the addresses of the name in the question, through at most NP_CNAMES_MAX aliases, in whatever order the records
+ * come. The first NP_ADDRS_PER_NAME are kept. ret_ttl_s is the shortest of all records that were used.
+ * 0; -ENOENT the name does not exist; -ENODATA it has no such address; -EREMOTEIO the server failed or refused;
+ * -EBADMSG when this is no answer to such a question. Nothing is allocated; the work is linear in len. */
+int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret, uint32_t *ret_ttl_s);
+
+#endif

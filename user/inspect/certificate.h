@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Certificates that the inspector makes. */
+#ifndef NP_INSPECT_CERTIFICATE_H
+#define NP_INSPECT_CERTIFICATE_H
+
+#include <openssl/x509.h>
+
+#include "wire/name.h"
+
+EVP_PKEY *certificate_key(void); /* a new P-256 key; NULL */
+
+/* An authority that signs itself, and leaves only. 0, -ENOMEM, or -EINVAL when session is no text. */
+int certificate_authority(EVP_PKEY *key, const char *session, X509 **ret);
+/* A server's that is host, never longer valid than its issuer. 0 or -ENOMEM. */
+int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, X509 **ret);
+
+#endif

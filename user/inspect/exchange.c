@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/* One request and its response: judged, led to an origin, and both bodies passed on as fast as the slower side takes
+ * them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/words.h"
+#include "inspect/worker.h"
+
+/* -- the report ------------------------------------------------------------------- */
+
+static uint32_t us_between(uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t us = from_ns && to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+static void report_begin(struct exchange *ex)
+{
+	struct link_request *report = &ex->report;
+	const struct client *client = ex->client;
+
+	report->cgroup_id = client->box->cgroup_id;
+	report->port = ex->port;
+	report->tls = client->tls;
+	report->h2 = client->state == CLIENT_H2;
+	snprintf(report->policy, sizeof(report->policy), "%s", client->worker->policy->hash);
+	snprintf(report->method, sizeof(report->method), "%s", ex->head.method ? ex->head.method : "");
+	snprintf(report->url, sizeof(report->url), "%s://%s%s", ex->tls ? "https" : "http",
+		 ex->head.authority ? ex->head.authority : "", ex->head.target ? ex->head.target : "");
+}
+
+static void report_verdict(struct exchange *ex, const struct verdict *verdict)
+{
+	struct link_request *report = &ex->report;
+
+	report->reason = verdict->reason;
+	if (!verdict->rule)
+		return;
+	report->rule = verdict->rule->number + 1;
+	place_format(ex->client->worker->policy, &verdict->rule->at, report->place);
+}
+
+/* -- the end ------------------------------------------------------------------------ */
+
+static void exchange_free(struct exchange *ex)
+{
+	head_free(&ex->head);
+	buf_free(&ex->pending);
+	free(ex);
+}
+
+/* Both sides have been told. */
+static void exchange_over(struct exchange *ex)
+{
+	uint64_t now = loop_now_ns();
+
+	ex->report.wait_us = us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now);
+	ex->report.receive_us = us_between(ex->head_ns, now);
+	worker_tell(ex->client->worker, &ex->report);
+	client_done(ex);
+	exchange_free(ex);
+}
+
+/* The client's side cannot be finished properly. */
+static void exchange_break(struct exchange *ex)
+{
+	upstream_cancel(ex);
+	client_abort(ex);
+	exchange_over(ex);
+}
+
+/* Answers instead of an origin. With a verdict: its rule is named. */
+static void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict,
+			    const char *detail)
+{
+	_buf_ struct buf body = BUF_INIT(16u << 10);
+	struct head head;
+	int r;
+
+	upstream_cancel(ex);
+	ex->report.reason = reason;
+	if (detail)
+		snprintf(ex->report.text, sizeof(ex->report.text), "%s", detail);
+	head_init(&head);
+	r = refusal_make(ex->client, reason, &ex->head, &ex->host, verdict, detail, &head, &body);
+	ex->report.status = head.status;
+	if (r == 0 && ex->head.method && !strcmp(ex->head.method, "HEAD"))
+		r = client_respond(ex, &head, true);
+	else if (r == 0)
+		r = client_respond(ex, &head, false) ?: client_body(ex, body.data, body.len) ?: client_end(ex, NULL);
+	head_free(&head);
+	if (r < 0)
+		client_abort(ex);
+	exchange_over(ex);
+}
+
+/* -- the request -------------------------------------------------------------------- */
+
+bool authority_parse(const char *text, bool tls, struct host *ret_host, uint16_t *ret_port)
+{
+	const char *end = text + strlen(text), *colon = strrchr(text, ':');
+	unsigned long port = tls ? 443 : 80;
+	char *stop;
+
+	if (colon && !memchr(colon, ']', (size_t)(end - colon))) {
+		if (colon[1] < '0' || colon[1] > '9' || end - colon > 6)
+			return false;
+		port = strtoul(colon + 1, &stop, 10);
+		if (*stop || !port || port > 65535)
+			return false;
+		end = colon;
+	}
+	*ret_port = (uint16_t)port;
+	return host_parse(text, (size_t)(end - text), ret_host) == 0;
+}
+
+static bool host_equal(const struct host *a, const struct host *b)
+{
+	if (a->is_addr != b->is_addr)
+		return false;
+	return a->is_addr ? !memcmp(&a->addr, &b->addr, sizeof(a->addr)) : !strcmp(a->name, b->name);
+}
+
+/* Where the request goes, and whether that is where the connection was meant to go. */
+static enum np_reason request_place(struct exchange *ex)
+{
+	struct client *client = ex->client;
+	bool has_port = strrchr(ex->head.authority, ':') && ex->head.authority[0] != '[';
+	uint16_t port;
+
+	/* An absolute target on a plain connection: we are the client's configured proxy. */
+	bool proxied = !client->tls && !client->tunnel && client->state == CLIENT_H1 && ex->head.scheme;
+
+	ex->tls = client->tls || (proxied && !strcmp(ex->head.scheme, "https"));
+	if (ex->head.authority[0] == '[')
+		has_port = strstr(ex->head.authority, "]:") != NULL;
+	if (!authority_parse(ex->head.authority, ex->tls, &ex->host, &port))
+		return NP_R_BAD_HTTP;
+	if (!has_port && !proxied)
+		port = client->port;
+	ex->port = port;
+	if (proxied)
+		return NP_R_RULE_ALLOWS;
+	if (port != client->port || (client->named && !host_equal(&ex->host, &client->host)))
+		return NP_R_HOST_MISMATCH;
+	return NP_R_RULE_ALLOWS;
+}
+
+/* What we send on: the canonical name, so that origin, policy and log speak of the same. */
+static int request_rewrite(struct exchange *ex)
+{
+	char text[NAME_SIZE + 16], addr[ADDR_TEXT_SIZE];
+	const char *name = ex->host.name;
+	int len;
+
+	if (ex->host.is_addr) {
+		addr_format(&ex->host.addr, addr);
+		name = addr;
+	}
+	len = snprintf(text, sizeof(text), ex->host.is_addr && strchr(addr, ':') ? "[%s]" : "%s", name);
+	if (ex->port != (ex->tls ? 443 : 80))
+		len += snprintf(text + len, sizeof(text) - (size_t)len, ":%u", ex->port);
+	return head_set_authority(&ex->head, text, (size_t)len)
+		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
+}
+
+static int head_copy(struct head *to, const struct head *from)
+{
+	int r = head_set_method(to, from->method, strlen(from->method)) ?:
+		head_set_authority(to, from->authority, strlen(from->authority)) ?:
+		head_set_target(to, from->target, strlen(from->target));
+
+	if (r == 0 && from->scheme)
+		r = head_set_scheme(to, from->scheme, strlen(from->scheme));
+	if (r == 0 && from->upgrade)
+		r = head_set_upgrade(to, from->upgrade, strlen(from->upgrade));
+	for (size_t i = 0; r == 0 && i < from->fields.n; i++) {
+		const struct field *f = &from->fields.items[i];
+
+		r = fields_add(&to->fields, f->name, f->name_len, f->value, f->value_len);
+	}
+	to->has_body = from->has_body;
+	to->length = from->length;
+	to->has_length = from->has_length;
+	to->expects_continue = from->expects_continue;
+	to->te_trailers = from->te_trailers;
+	return r;
+}
+
+static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, const struct head *head)
+{
+	struct exchange *ex = calloc(1, sizeof(*ex));
+
+	if (!ex)
+		return NULL;
+	ex->client = client;
+	ex->stream = stream;
+	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
+	ex->max_body = UINT64_MAX;
+	ex->start_ns = loop_now_ns();
+	head_init(&ex->head);
+	if (head_copy(&ex->head, head) < 0) {
+		exchange_free(ex);
+		return NULL;
+	}
+	if (stream)
+		h2_stream_set_user(stream, ex);
+	else
+		client->exchange = ex;
+	LIST_INSERT_HEAD(&client->exchanges, ex, of_client);
+	return ex;
+}
+
+void exchange_start(struct client *client, struct h2_stream *stream, const struct head *head, bool end)
+{
+	struct exchange *ex = exchange_new(client, stream, head);
+	enum np_reason placed;
+	struct verdict verdict;
+
+	if (!ex) {
+		if (stream)
+			h2_reset(stream, 11 /* ENHANCE_YOUR_CALM */);
+		else
+			client_close(client);
+		return;
+	}
+	ex->request_done = end;
+	placed = request_place(ex);
+	report_begin(ex);
+	if (!NP_REASON_ALLOWS(placed)) {
+		exchange_refuse(ex, placed, NULL, NULL);
+		return;
+	}
+	verdict = client_judge(client, &ex->host, ex->port, NULL, &ex->head);
+	report_verdict(ex, &verdict);
+	if (verdict.action != ACTION_ALLOW) {
+		exchange_refuse(ex, verdict.reason, &verdict, NULL);
+		return;
+	}
+	ex->max_body = verdict.max_body;
+	if (request_rewrite(ex) < 0) {
+		exchange_refuse(ex, NP_R_BAD_HTTP, NULL, "the head is too large");
+		return;
+	}
+	upstream_get(ex, ex->head.upgrade != NULL);
+}
+
+void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
+		   const struct verdict *verdict)
+{
+	struct exchange *ex = exchange_new(client, stream, head);
+
+	if (!ex) {
+		client_close(client);
+		return;
+	}
+	ex->request_done = true;
+	ex->port = client->port;
+	ex->host = client->host;
+	report_begin(ex);
+	exchange_refuse(ex, verdict->reason, verdict, NULL);
+}
+
+/* -- the request's body --------------------------------------------------------------- */
+
+static void body_forward(struct exchange *ex, const char *data, size_t len)
+{
+	if (upstream_body(ex, data, len) < 0) {
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+		return;
+	}
+	if (upstream_backlog(ex) <= NP_BACKLOG_HIGH && !ex->owed_client)
+		client_consume(ex, len);
+	else
+		ex->owed_client += len;
+}
+
+void exchange_body(struct exchange *ex, const char *data, size_t len)
+{
+	ex->report.sent += len;
+	if (ex->report.sent > ex->max_body) {
+		if (ex->responded)
+			exchange_break(ex);
+		else
+			exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
+		return;
+	}
+	if (ex->upstream) {
+		body_forward(ex, data, len);
+		return;
+	}
+	buf_append(&ex->pending, data, len); /* bounded by what the client may send without credit */
+	ex->owed_client += len;
+	if (buf_error(&ex->pending))
+		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
+}
+
+void exchange_end(struct exchange *ex, const struct fields *trailers)
+{
+	ex->request_done = true;
+	if (!ex->upstream)
+		return; /* trailers before there is an origin: none that we know need them */
+	ex->request_sent = true;
+	if (upstream_end(ex, trailers) < 0)
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+}
+
+void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
+{
+	bool end = ex->request_done && !ex->pending.len;
+	int r;
+
+	ex->upstream = upstream;
+	ex->sent_ns = loop_now_ns();
+	r = upstream_request(ex, &ex->head, end);
+	if (r == 0 && ex->pending.len) {
+		r = upstream_body(ex, ex->pending.data, ex->pending.len);
+		buf_free(&ex->pending);
+		if (r == 0 && upstream_backlog(ex) <= NP_BACKLOG_HIGH) {
+			client_consume(ex, ex->owed_client);
+			ex->owed_client = 0;
+		}
+	}
+	if (r == 0 && ex->request_done && !end)
+		r = upstream_end(ex, NULL);
+	ex->request_sent = ex->request_done;
+	if (r < 0)
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
+}
+
+void exchange_upstream_drained(struct exchange *ex)
+{
+	size_t owed = ex->owed_client;
+
+	ex->owed_client = 0;
+	if (owed)
+		client_consume(ex, owed);
+}
+
+void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
+{
+	if (ex->responded) {
+		snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
+		exchange_break(ex);
+		return;
+	}
+	exchange_refuse(ex, reason, NULL, words);
+}
+
+/* -- the response --------------------------------------------------------------------- */
+
+static void tunnel_closed(void *ctx, uint64_t sent, uint64_t received)
+{
+	struct client *client = ctx;
+
+	client->relay = NULL;
+	client->report.sent = sent;
+	client->report.received = received;
+	worker_tell(client->worker, &client->report);
+	client_close(client);
+}
+
+/* After a 101 both connections belong to whatever was agreed on. */
+static void exchange_switch(struct exchange *ex, struct head *head)
+{
+	struct client *client = ex->client;
+	struct channel *near, *far;
+
+	if (!ex->head.upgrade || client->state != CLIENT_H1) {
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it switched protocols without being asked");
+		return;
+	}
+	ex->report.status = 101;
+	ex->responded = true;
+	if (client_respond(ex, head, true) < 0) {
+		exchange_break(ex);
+		return;
+	}
+	far = upstream_take(ex);
+	near = client_take(ex);
+	client->report = ex->report;
+	client->exchange = NULL;
+	LIST_REMOVE(ex, of_client);
+	exchange_free(ex);
+	if (relay_start(near, far, NULL, NULL, tunnel_closed, client, &client->relay) < 0)
+		client_close(client);
+}
+
+/* The origin has said all, and the client has it. */
+static void exchange_finish(struct exchange *ex)
+{
+	if (ex->request_sent)
+		upstream_done(ex);
+	else
+		upstream_cancel(ex); /* it answered before it had heard all: the rest is of no interest */
+	exchange_over(ex);
+}
+
+void exchange_response(struct exchange *ex, struct head *head, bool end)
+{
+	if (head->status == 101) {
+		exchange_switch(ex, head);
+		return;
+	}
+	if (head->status < 200) {
+		if (client_respond(ex, head, false) < 0)
+			exchange_break(ex);
+		return;
+	}
+	ex->head_ns = loop_now_ns();
+	ex->responded = true;
+	ex->report.status = head->status;
+	ex->response_done = end || !head->has_body;
+	if (client_respond(ex, head, ex->response_done) < 0) {
+		exchange_break(ex);
+		return;
+	}
+	if (end)
+		exchange_finish(ex);
+}
+
+void exchange_response_body(struct exchange *ex, const char *data, size_t len)
+{
+	ex->report.received += len;
+	if (client_body(ex, data, len) < 0) {
+		exchange_break(ex);
+		return;
+	}
+	if (client_backlog(ex) <= NP_BACKLOG_HIGH && !ex->owed_origin)
+		upstream_consume(ex, len);
+	else
+		ex->owed_origin += len;
+}
+
+void exchange_response_end(struct exchange *ex, const struct fields *trailers)
+{
+	if (!ex->response_done && client_end(ex, trailers) < 0) {
+		exchange_break(ex);
+		return;
+	}
+	exchange_finish(ex);
+}
+
+void exchange_client_drained(struct exchange *ex)
+{
+	size_t owed = ex->owed_origin;
+
+	ex->owed_origin = 0;
+	if (owed && ex->upstream)
+		upstream_consume(ex, owed);
+}
+
+void exchange_client_gone(struct exchange *ex)
+{
+	upstream_cancel(ex);
+	snprintf(ex->report.text, sizeof(ex->report.text), "the client went away");
+	exchange_over(ex);
+}
+
+void exchange_rejudge(struct exchange *ex)
+{
+	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, NULL, &ex->head);
+
+	if (verdict.action == ACTION_ALLOW)
+		return;
+	report_verdict(ex, &verdict);
+	if (ex->responded)
+		exchange_break(ex);
+	else
+		exchange_refuse(ex, verdict.reason, &verdict, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What netpawld and an inspector say to each other, over a SOCK_SEQPACKET pair: one
+ * message a packet, a struct link_message in front. Both are of one build, so the
+ * structs are the format. The daemon believes nothing of what comes from there.
+ */
+#ifndef NP_INSPECT_LINK_H
+#define NP_INSPECT_LINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "box.h"
+#include "limits.h"
+
+enum link_type {
+	/* to the inspector */
+	LINK_SETTINGS = 1, /* fd: text of resolvers, NUL, text of /etc/hosts, NUL */
+	LINK_POLICY,	   /* fd: a snapshot (policy/snapshot.h) */
+	LINK_ROOTS,	   /* fd: PEM of the certificates that origins are trusted by */
+	LINK_BOX,	   /* struct link_box: a sandbox is there, or its session was raised */
+	LINK_GONE,	   /* struct link_box: it is not, its connections end */
+	LINK_CA,	   /* struct link_ca: a session's authority */
+	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
+	LINK_SYNC,	   /* a number: answer it when all before is done */
+	/* to the daemon */
+	LINK_READY,   /* policy, roots and settings are there: connections may come */
+	LINK_REQUEST, /* struct link_request: what became of a request */
+};
+
+struct link_message {
+	uint32_t type;
+	uint32_t len; /* of what follows */
+};
+#define LINK_BYTES_MAX (12u << 10)
+
+struct link_box {
+	uint64_t cgroup_id;
+	uint32_t level, mode, generation, pad;
+	char session[NP_LABEL_SIZE];
+};
+
+#define LINK_CA_BYTES 4096
+struct link_ca {
+	char session[NP_LABEL_SIZE];
+	uint32_t len, pem_len;
+	char data[LINK_CA_BYTES]; /* ca_export(), then the certificate as PEM */
+};
+
+/* Strings are cut to fit, and end with a NUL. */
+struct link_request {
+	uint64_t cgroup_id;
+	uint32_t reason; /* enum np_reason */
+	uint32_t status; /* what the client was answered; 0: nothing */
+	uint16_t port;
+	uint8_t tls, h2;	 /* of the client's leg */
+	uint32_t rule;		 /* number of the rule in its list, from 1; 0: none */
+	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
+	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
+	char policy[65]; /* hash */
+	char method[32];
+	char place[320]; /* "coding-agent.yaml:14" */
+	char address[48];
+	char url[2048]; /* without user, password and fragment */
+	char text[256]; /* details of a failure */
+};
+
+/* Sends one message, perhaps with a descriptor (-1: none). 0; -EAGAIN when the other end does not keep up; -errno. */
+int link_send(int fd, enum link_type type, const void *data, size_t len, int pass_fd);
+/* Takes one message: its length behind the header, its descriptor in *ret_fd (-1: none; the caller's). -EAGAIN; -EPIPE
+ * when the other end is gone; -EPROTO for nonsense. */
+int link_receive(int fd, enum link_type *ret_type, char data[static LINK_BYTES_MAX], size_t *ret_len, int *ret_fd);
+
+/* A sealed file in memory with these bytes, for what is too long for a message. */
+int link_blob(const void *data, size_t len, int *ret_fd);
+/* Maps one; unmap with munmap(). An empty one gives NULL and 0. */
+int link_blob_map(int fd, size_t max, const char **ret_data, size_t *ret_len);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * netpawl-inspect: a process that reads bytes of hostile code, so it has next to
+ * nothing: no user of note, no capability, no file, and of the system calls those
+ * that move bytes. Started by netpawld, with its descriptors in place.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/seccomp.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "inspect/worker.h"
+
+/* What netpawld gives: see daemon/workers.c. */
+#define LINK_FD	   3
+#define LISTEN4_FD 4
+#define LISTEN6_FD 5
+
+/* Refused calls get EPERM rather than death: libraries look for files that are not there in any case. */
+static int filter_load(void)
+{
+	static const int calls[] = {
+		/* bytes */
+		SCMP_SYS(read),
+		SCMP_SYS(write),
+		SCMP_SYS(readv),
+		SCMP_SYS(writev),
+		SCMP_SYS(recvfrom),
+		SCMP_SYS(sendto),
+		SCMP_SYS(recvmsg),
+		SCMP_SYS(sendmsg),
+		SCMP_SYS(close),
+		SCMP_SYS(shutdown),
+		SCMP_SYS(splice),
+		SCMP_SYS(pipe2),
+		SCMP_SYS(fcntl),
+		/* connections */
+		SCMP_SYS(accept4),
+		SCMP_SYS(connect),
+		SCMP_SYS(bind),
+		SCMP_SYS(getsockname),
+		SCMP_SYS(getpeername),
+		SCMP_SYS(getsockopt),
+		SCMP_SYS(setsockopt),
+		/* waiting */
+		SCMP_SYS(epoll_create1),
+		SCMP_SYS(epoll_ctl),
+		SCMP_SYS(epoll_wait),
+		SCMP_SYS(epoll_pwait),
+		SCMP_SYS(poll),
+		SCMP_SYS(ppoll),
+		SCMP_SYS(timerfd_create),
+		SCMP_SYS(timerfd_settime),
+		SCMP_SYS(eventfd2),
+		SCMP_SYS(clock_gettime),
+		SCMP_SYS(gettimeofday),
+		SCMP_SYS(clock_nanosleep),
+		SCMP_SYS(nanosleep),
+		SCMP_SYS(futex),
+		/* memory */
+		SCMP_SYS(brk),
+		SCMP_SYS(munmap),
+		SCMP_SYS(mremap),
+		SCMP_SYS(madvise),
+		SCMP_SYS(fstat),
+		SCMP_SYS(newfstatat),
+		/* itself */
+		SCMP_SYS(getrandom),
+		SCMP_SYS(exit),
+		SCMP_SYS(exit_group),
+		SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigaction),
+		SCMP_SYS(sigaltstack),
+		SCMP_SYS(getpid),
+		SCMP_SYS(gettid),
+		SCMP_SYS(tgkill),
+		SCMP_SYS(restart_syscall),
+		SCMP_SYS(sched_yield),
+		SCMP_SYS(set_robust_list),
+		SCMP_SYS(rseq),
+	};
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r = ctx ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+	/* Sockets of the internet; memory that is not executable. */
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET6));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	if (r == 0)
+		r = seccomp_load(ctx);
+	if (ctx)
+		seccomp_release(ctx);
+	return r;
+}
+
+static int give_up_privileges(uid_t uid, const char *root)
+{
+	struct rlimit none = { 0, 0 }, files = { 65536, 65536 };
+
+	setrlimit(RLIMIT_NOFILE, &files); /* while root; what is not granted shows as refused connections */
+	setrlimit(RLIMIT_CORE, &none);	  /* it holds keys */
+	if (chroot(root) < 0 || chdir("/") < 0)
+		return -errno;
+	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	setrlimit(RLIMIT_NPROC, &none);
+	/* After the change of user, which clears them. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct worker *worker = NULL;
+	unsigned char seed[32];
+	unsigned long uid;
+	char *end;
+	int r;
+
+	log_setup("netpawl-inspect", LOG_LEVEL_INFO);
+	if (argc != 3 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
+		fprintf(stderr, "netpawl-inspect is started by netpawld\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	/* While there are files: OpenSSL's configuration, and its random numbers. */
+	if (!OPENSSL_init_ssl(OPENSSL_INIT_LOAD_CONFIG, NULL) || RAND_bytes(seed, sizeof(seed)) != 1) {
+		log_error("OpenSSL does not start");
+		return 1;
+	}
+	r = give_up_privileges((uid_t)uid, argv[2]);
+	if (r == 0 && recv(LINK_FD, seed, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+	if (r == 0)
+		r = filter_load();
+	if (r == 0)
+		r = worker_new(LINK_FD, LISTEN4_FD, LISTEN6_FD, &worker);
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		return 1;
+	}
+	r = worker_run(worker);
+	worker_free(worker);
+	return r < 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a refusal says. It is read by people and by language models that act on it:
+ * what happened, that trying again will not help, and what they may do instead.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/words.h"
+#include "inspect/worker.h"
+
+unsigned refusal_status(enum np_reason reason)
+{
+	switch (reason) {
+	case NP_R_BAD_HTTP:
+		return 400;
+	case NP_R_HOST_MISMATCH:
+		return 421;
+	case NP_R_BODY_TOO_LARGE:
+		return 413;
+	case NP_R_ORIGIN_UNREACHABLE:
+	case NP_R_ORIGIN_UNTRUSTED:
+		return 502;
+	default:
+		return 403;
+	}
+}
+
+static const char *hint_of(enum np_reason reason)
+{
+	switch (reason) {
+	case NP_R_ORIGIN_UNREACHABLE:
+		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
+		       "again "
+		       "later.";
+	case NP_R_ORIGIN_UNTRUSTED:
+		return "The policy allows this host, but its certificate was not accepted. Do not work around "
+		       "certificate checks; tell the user.";
+	case NP_R_BAD_HTTP:
+	case NP_R_HOST_MISMATCH:
+		return "Send a plain, well-formed request whose Host is the host that you connect to.";
+	case NP_R_BODY_TOO_LARGE:
+		return "A smaller body may pass. Sending the same one again will not.";
+	case NP_R_BAD_PATH:
+		return "Write the path without double slashes, dot segments and escaped slashes.";
+	case NP_R_NEEDS_APPROVAL:
+	case NP_R_NEEDS_DECIDER:
+		return "Trying again will not help. Go on without this host, or ask the user to have the request "
+		       "approved.";
+	default:
+		return "Trying again, another client or another address will not help. Go on without this host, or "
+		       "tell "
+		       "the user that the platform's policy would have to allow it.";
+	}
+}
+
+/* JSON text: what is not printable ASCII is left out, for nothing here needs it. */
+static void put_json(struct buf *out, const char *key, const char *value)
+{
+	buf_printf(out, "%s\"%s\":", out->len > 1 ? "," : "", key);
+	if (!value) {
+		buf_puts(out, "null");
+		return;
+	}
+	buf_puts(out, "\"");
+	for (; *value; value++) {
+		if (*value == '"' || *value == '\\')
+			buf_append(out, "\\", 1);
+		if (*value >= 0x20 && *value < 0x7f)
+			buf_append(out, value, 1);
+	}
+	buf_puts(out, "\"");
+}
+
+static bool wants_text(const struct head *request)
+{
+	const struct field *accept = request ? fields_find(&request->fields, "accept") : NULL;
+
+	return accept && accept->value_len >= 5 && strncasecmp(accept->value, "text/", 5) == 0;
+}
+
+static void host_text(const struct host *host, char text[static NAME_SIZE])
+{
+	char addr[ADDR_TEXT_SIZE];
+
+	if (!host->is_addr) {
+		snprintf(text, NAME_SIZE, "%s", host->name);
+		return;
+	}
+	addr_format(&host->addr, addr);
+	snprintf(text, NAME_SIZE, "%s", addr);
+}
+
+static int field_put(struct head *head, const char *name, const char *value)
+{
+	return fields_add(&head->fields, name, strlen(name), value, strlen(value));
+}
+
+int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
+		 const struct host *host, const struct verdict *verdict, const char *detail, struct head *ret_head,
+		 struct buf *ret_body)
+{
+	const struct policy *policy = client->worker->policy;
+	char name[NAME_SIZE] = "", place[PLACE_TEXT_SIZE] = "", message[768];
+	bool text = wants_text(request);
+	int r;
+
+	if (host)
+		host_text(host, name);
+	if (verdict && verdict->rule)
+		place_format(policy, &verdict->rule->at, place);
+	snprintf(message, sizeof(message), "netpawl refused this request%s%s: %s%s%s.", name[0] ? " to " : "", name,
+		 reason_sentence(reason), detail && *detail ? ": " : "", detail ? detail : "");
+	if (text) {
+		buf_printf(ret_body, "%s\n%s\n", message, hint_of(reason));
+	} else {
+		buf_puts(ret_body, "{");
+		put_json(ret_body, "error", "blocked");
+		put_json(ret_body, "reason", reason_token(reason));
+		put_json(ret_body, "host", name[0] ? name : NULL);
+		put_json(ret_body, "rule", place[0] ? place : NULL);
+		put_json(ret_body, "mode", mode_name(client->box->mode));
+		put_json(ret_body, "level", level_name(client->box->level));
+		put_json(ret_body, "message", message);
+		put_json(ret_body, "hint", hint_of(reason));
+		buf_puts(ret_body, "}\n");
+	}
+	ret_head->status = refusal_status(reason);
+	ret_head->has_body = ret_head->has_length = true;
+	ret_head->length = ret_body->len;
+	r = field_put(ret_head, "content-type", text ? "text/plain; charset=utf-8" : "application/json");
+	if (r == 0)
+		r = field_put(ret_head, "x-netpawl-reason", reason_token(reason));
+	if (r == 0)
+		r = field_put(ret_head, "cache-control", "no-store");
+	return r ? r : buf_error(ret_body);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "inspect/worker.h"
+
+struct relay {
+	struct channel *ends[2]; /* the client's, the origin's */
+	struct side {
+		struct relay *relay;
+		unsigned index;
+		bool eof;
+	} sides[2];
+	void (*closed)(void *ctx, uint64_t sent, uint64_t received);
+	void *ctx;
+	bool starting, over; /* over while starting: as soon as it has started */
+};
+
+static void relay_over(struct relay *relay)
+{
+	void (*closed)(void *, uint64_t, uint64_t) = relay->closed;
+	uint64_t sent = channel_received(relay->ends[0]), received = channel_received(relay->ends[1]);
+	void *ctx = relay->ctx;
+
+	if (relay->starting) {
+		relay->over = true;
+		return;
+	}
+	relay_free(relay);
+	closed(ctx, sent, received);
+}
+
+static struct channel *other(const struct side *side)
+{
+	return side->relay->ends[!side->index];
+}
+
+static size_t on_data(void *ctx, const char *data, size_t len)
+{
+	struct side *side = ctx;
+
+	if (side->relay->over)
+		return len;
+	if (channel_write(other(side), data, len) < 0) {
+		relay_over(side->relay);
+		return len;
+	}
+	if (channel_backlog(other(side)) > NP_BACKLOG_HIGH)
+		channel_pause(side->relay->ends[side->index]);
+	return len;
+}
+
+static void on_eof(void *ctx)
+{
+	struct side *side = ctx;
+
+	side->eof = true;
+	channel_finish(other(side));
+	if (side->relay->sides[!side->index].eof)
+		relay_over(side->relay);
+}
+
+/* What this end had to take is gone: the other one may send more. */
+static void on_drained(void *ctx)
+{
+	struct side *side = ctx;
+
+	if (!side->relay->sides[!side->index].eof)
+		channel_resume(other(side));
+}
+
+static void on_broken(void *ctx, int error)
+{
+	struct side *side = ctx;
+
+	(void)error;
+	relay_over(side->relay);
+}
+
+static const struct channel_events relay_events = {
+	.data = on_data, .eof = on_eof, .drained = on_drained, .broken = on_broken
+};
+
+int relay_start(struct channel *client, struct channel *origin, const struct buf *to_origin,
+		const struct buf *to_client, void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx,
+		struct relay **ret)
+{
+	struct relay *relay = calloc(1, sizeof(*relay));
+	int r = relay ? 0 : -ENOMEM;
+
+	if (r == 0 && to_origin && to_origin->len)
+		r = channel_write(origin, to_origin->data, to_origin->len);
+	if (r == 0 && to_client && to_client->len)
+		r = channel_write(client, to_client->data, to_client->len);
+	if (r < 0) {
+		free(relay);
+		channel_free(client);
+		channel_free(origin);
+		return r;
+	}
+	*relay = (struct relay){ .ends = { client, origin }, .closed = closed, .ctx = ctx };
+	for (unsigned i = 0; i < 2; i++) {
+		relay->sides[i] = (struct side){ .relay = relay, .index = i };
+		channel_set_owner(relay->ends[i], &relay_events, &relay->sides[i]);
+	}
+	*ret = relay;
+	relay->starting = true;
+	channel_resume(client);
+	if (!relay->over)
+		channel_resume(origin);
+	relay->starting = false;
+	if (relay->over)
+		relay_over(relay);
+	return 0;
+}
+
+void relay_free(struct relay *relay)
+{
+	if (!relay)
+		return;
+	channel_free(relay->ends[0]);
+	channel_free(relay->ends[1]);
+	free(relay);
+}

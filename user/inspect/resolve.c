@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "inspect/hosts.h"
+#include "inspect/query.h"
+
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+#define BUCKETS	  4096 /* a power of two, about NP_NAMES_MAX */
+
+/* A name. It is idle, and may be forgotten, unless it waits for the resolvers (asking), has news that are not spread
+ * (news) or are being spread (held), or a query is pending, which may be so after the time was up. */
+struct entry {
+	struct entry *next; /* in its bucket */
+	struct resolver *resolver;
+	TAILQ_ENTRY(entry) idle_link, asking_link, news_link;
+	bool idle, asking, news, held;
+	uint64_t hash, deadline_ns, expires_ns;
+	struct query queries[FAMILY_COUNT];
+	int errors[FAMILY_COUNT]; /* once they are told */
+	uint64_t until_ns[FAMILY_COUNT];
+	LIST_HEAD(, lookup) waiters;
+	struct known known;
+	char name[];
+};
+TAILQ_HEAD(entry_list, entry);
+
+struct resolver {
+	struct loop *loop;
+	struct loop_task task; /* to spread the news */
+	struct hosts *hosts;
+	struct asker *asker; /* NULL: nobody to ask */
+	uint64_t key[2];
+	size_t count;
+	struct entry_list idle;	  /* used last first */
+	struct entry_list asking; /* by deadline */
+	struct entry_list news;
+	struct known local; /* what comes from no entry */
+	struct entry *buckets[BUCKETS];
+};
+
+/* -- names that are remembered ------------------------------------------------- */
+
+static uint64_t hash_mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Names come from strangers: without the key nobody can pick some that fall into one bucket. */
+static uint64_t name_hash(const struct resolver *r, const char *name, size_t len)
+{
+	uint64_t hash = r->key[0] ^ len, piece;
+
+	for (; len >= sizeof(piece); name += sizeof(piece), len -= sizeof(piece)) {
+		memcpy(&piece, name, sizeof(piece));
+		hash = hash_mix(hash ^ piece, r->key[1]);
+	}
+	piece = 0;
+	memcpy(&piece, name, len);
+	return hash_mix(hash ^ piece, r->key[1]);
+}
+
+static void entry_rest(struct entry *e)
+{
+	if (e->idle || e->asking || e->news || e->held || e->queries[FAMILY_V6].pending ||
+	    e->queries[FAMILY_V4].pending)
+		return;
+	TAILQ_INSERT_HEAD(&e->resolver->idle, e, idle_link);
+	e->idle = true;
+}
+
+static void entry_wake(struct entry *e)
+{
+	if (e->idle)
+		TAILQ_REMOVE(&e->resolver->idle, e, idle_link);
+	e->idle = false;
+}
+
+static void entry_forget(struct entry *e)
+{
+	struct entry **p = &e->resolver->buckets[e->hash % BUCKETS];
+
+	entry_wake(e);
+	while (*p != e)
+		p = &(*p)->next;
+	*p = e->next;
+	e->resolver->count--;
+	free(e);
+}
+
+static struct entry *entry_find(const struct resolver *r, const char *name, uint64_t hash)
+{
+	struct entry *e = r->buckets[hash % BUCKETS];
+
+	while (e && (e->hash != hash || strcmp(e->name, name) != 0))
+		e = e->next;
+	return e;
+}
+
+static void query_told(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s);
+
+/* -EAGAIN when every name that there is room for is being asked for. */
+static int entry_new(struct resolver *r, const char *name, size_t len, uint64_t hash, struct entry **ret)
+{
+	struct entry *e;
+
+	if (r->count == NP_NAMES_MAX) {
+		e = TAILQ_LAST(&r->idle, entry_list);
+		if (!e)
+			return -EAGAIN;
+		entry_forget(e);
+	}
+	e = calloc(1, sizeof(*e) + len + 1);
+	if (!e)
+		return -ENOMEM;
+	e->resolver = r;
+	e->hash = hash;
+	memcpy(e->name, name, len + 1);
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		e->queries[f] = (struct query){ .asker = r->asker, .name = e->name, .family = f, .told = query_told };
+	LIST_INIT(&e->waiters);
+	e->next = r->buckets[hash % BUCKETS];
+	r->buckets[hash % BUCKETS] = e;
+	r->count++;
+	*ret = e;
+	return 0;
+}
+
+/* -- answers ------------------------------------------------------------------- */
+
+static void known_fail(struct known *known, int error)
+{
+	known->error = error;
+	switch (error) {
+	case -ENOENT:
+		known->words = "the name does not exist";
+		break;
+	case -ENODATA:
+		known->error = -ENOENT;
+		known->words = "the name has no address";
+		break;
+	case -ETIMEDOUT:
+		known->words = "the resolvers did not answer in time";
+		break;
+	case -EAGAIN:
+		known->words = "too many names are being looked up";
+		break;
+	case -ENOMEM:
+		known->words = "out of memory";
+		break;
+	case -EHOSTUNREACH:
+		known->words = "there is no resolver to ask";
+		break;
+	default:
+		known->error = -EREMOTEIO;
+		known->words = "the resolvers gave no usable answer";
+	}
+}
+
+/* The addresses hold as long as the first of them; that a name has none of one family, as long as the others do. */
+static void entry_settle(struct entry *e, uint64_t now)
+{
+	const int v6 = e->errors[FAMILY_V6], v4 = e->errors[FAMILY_V4];
+
+	e->known.error = 0;
+	e->known.words = NULL;
+	e->expires_ns = UINT64_MAX;
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		if (!e->errors[f] && e->until_ns[f] < e->expires_ns)
+			e->expires_ns = e->until_ns[f];
+	if (v6 && v4) {
+		known_fail(&e->known, v4 == -ENODATA ? v6 : v4);
+		e->expires_ns = now + NP_NAME_FAILED_S * NS_PER_S;
+	}
+}
+
+static void entry_told(struct entry *e, enum family f, int error, const struct addresses *addresses, uint32_t ttl_s)
+{
+	struct resolver *r = e->resolver;
+	uint64_t now = loop_now_ns();
+
+	if (e->known.told[f] && error)
+		return; /* the time was up already; only an address is still of use */
+	if (ttl_s < NP_NAME_TTL_MIN_S)
+		ttl_s = NP_NAME_TTL_MIN_S;
+	if (ttl_s > NP_NAME_TTL_MAX_S)
+		ttl_s = NP_NAME_TTL_MAX_S;
+	e->known.told[f] = true;
+	e->errors[f] = error;
+	e->until_ns[f] = now + ttl_s * NS_PER_S;
+	if (!error)
+		e->known.family[f] = *addresses;
+	if (known_all(&e->known)) {
+		if (e->asking)
+			TAILQ_REMOVE(&r->asking, e, asking_link);
+		e->asking = false;
+		entry_settle(e, now);
+	}
+	if (!e->news)
+		TAILQ_INSERT_TAIL(&r->news, e, news_link);
+	e->news = true;
+	loop_later(r->loop, &r->task);
+}
+
+static void query_told(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s)
+{
+	enum family f = query->family;
+	struct entry *e = (struct entry *)((char *)(query - f) - offsetof(struct entry, queries));
+
+	entry_told(e, f, error, addresses, ttl_s);
+	entry_rest(e);
+}
+
+/* heard() may cancel lookups, and ask. */
+static void entry_spread(struct entry *e)
+{
+	LIST_HEAD(, lookup) todo = LIST_HEAD_INITIALIZER(todo);
+	struct lookup *lookup = LIST_FIRST(&e->waiters);
+
+	if (lookup) {
+		LIST_FIRST(&todo) = lookup;
+		lookup->link.le_prev = &LIST_FIRST(&todo);
+		LIST_INIT(&e->waiters);
+	}
+	while ((lookup = LIST_FIRST(&todo))) {
+		LIST_REMOVE(lookup, link);
+		lookup->waiting = !known_all(&e->known);
+		if (lookup->waiting)
+			LIST_INSERT_HEAD(&e->waiters, lookup, link);
+		lookup->heard(lookup->ctx, &e->known);
+	}
+}
+
+static void resolver_spread(void *ctx)
+{
+	struct resolver *r = ctx;
+	struct entry *e;
+
+	while ((e = TAILQ_FIRST(&r->news))) {
+		TAILQ_REMOVE(&r->news, e, news_link);
+		e->news = false;
+		e->held = true;
+		entry_spread(e);
+		e->held = false;
+		entry_rest(e);
+	}
+}
+
+/* -- questions ----------------------------------------------------------------- */
+
+static void entry_ask(struct entry *e, uint64_t now)
+{
+	entry_wake(e);
+	e->known = (struct known){ 0 };
+	e->deadline_ns = now + NP_RESOLVE_MS * NS_PER_MS;
+	e->asking = true;
+	TAILQ_INSERT_TAIL(&e->resolver->asking, e, asking_link);
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		if (!e->queries[f].pending)
+			query_send(&e->queries[f]);
+}
+
+static const struct known *resolver_fail(struct resolver *r, int error)
+{
+	r->local = (struct known){ .told = { true, true } };
+	known_fail(&r->local, error);
+	return &r->local;
+}
+
+const struct known *resolver_ask(struct resolver *r, const char *name, struct lookup *lookup)
+{
+	uint64_t now = loop_now_ns(), hash;
+	size_t len = strlen(name);
+	struct entry *e;
+	int error;
+
+	lookup->waiting = false;
+	if (hosts_find(r->hosts, name, r->local.family)) {
+		r->local.told[FAMILY_V6] = r->local.told[FAMILY_V4] = true;
+		r->local.error = 0;
+		r->local.words = NULL;
+		return &r->local;
+	}
+	if (!r->asker)
+		return resolver_fail(r, -EHOSTUNREACH);
+	hash = name_hash(r, name, len);
+	e = entry_find(r, name, hash);
+	if (!e) {
+		error = entry_new(r, name, len, hash, &e);
+		if (error < 0)
+			return resolver_fail(r, error);
+		entry_ask(e, now);
+	} else if (!e->asking && now >= e->expires_ns) {
+		entry_ask(e, now);
+	} else if (e->idle) {
+		entry_wake(e); /* to the front */
+		entry_rest(e);
+	}
+	if (e->asking) {
+		LIST_INSERT_HEAD(&e->waiters, lookup, link);
+		lookup->waiting = true;
+	}
+	return &e->known;
+}
+
+void lookup_cancel(struct lookup *lookup)
+{
+	if (lookup->waiting)
+		LIST_REMOVE(lookup, link);
+	lookup->waiting = false;
+}
+
+void resolver_tick(struct resolver *r)
+{
+	uint64_t now = loop_now_ns();
+	struct entry *e;
+
+	if (r->asker)
+		asker_tick(r->asker);
+	while ((e = TAILQ_FIRST(&r->asking)) && e->deadline_ns <= now)
+		for (enum family f = 0; f < FAMILY_COUNT; f++)
+			entry_told(e, f, -ETIMEDOUT, NULL, 0);
+}
+
+int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, struct resolver **ret)
+{
+	struct resolver *r = calloc(1, sizeof(*r));
+	int e = 0;
+
+	if (!r)
+		return -ENOMEM;
+	r->loop = loop;
+	r->task.fn = resolver_spread;
+	r->task.data = r;
+	TAILQ_INIT(&r->idle);
+	TAILQ_INIT(&r->asking);
+	TAILQ_INIT(&r->news);
+	if (getrandom(r->key, sizeof(r->key), 0) != sizeof(r->key))
+		e = -EIO;
+	if (e == 0)
+		e = hosts_new(hosts, &r->hosts);
+	if (e == 0 && resolvers && *resolvers)
+		e = asker_new(loop, resolvers, &r->asker);
+	if (e < 0) {
+		resolver_free(r);
+		return e;
+	}
+	*ret = r;
+	return 0;
+}
+
+void resolver_free(struct resolver *r)
+{
+	if (!r)
+		return;
+	asker_free(r->asker);
+	loop_cancel(r->loop, &r->task);
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (r->buckets[i]) {
+			struct entry *e = r->buckets[i];
+
+			r->buckets[i] = e->next;
+			free(e);
+		}
+	hosts_free(r->hosts);
+	free(r);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* From names to addresses: the hosts file, what is remembered, and the resolvers for the rest. */
+#ifndef NP_INSPECT_RESOLVE_H
+#define NP_INSPECT_RESOLVE_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "inspect/answer.h"
+#include "loop/loop.h"
+
+struct resolver;
+
+/* What is known of a name so far. */
+struct known {
+	bool told[FAMILY_COUNT]; /* nothing more will come for this family */
+	struct addresses family[FAMILY_COUNT];
+	int error; /* 0 until all is told and there is no address: -ENOENT no such name or no address, -ETIMEDOUT, */
+	const char *words; /* -EREMOTEIO no usable answer, -EAGAIN too much is asked, -EHOSTUNREACH nobody to ask */
+};
+
+/* Somebody who waits for a name; in his memory. */
+struct lookup {
+	LIST_ENTRY(lookup) link;
+	bool waiting;
+	void (*heard)(void *ctx, const struct known *known);
+	void *ctx;
+};
+
+/* resolvers: see asker_new(); NULL or "": only hosts. hosts: text, or NULL. 0, -ENOMEM, -EIO without random numbers,
+ * -EINVAL resolvers make no sense, -E2BIG hosts is too large. */
+int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, struct resolver **ret);
+void resolver_free(struct resolver *resolver); /* nobody may wait */
+
+/* What is known of the name (canonical) now; borrowed until the next call. If that is not all, the lookup waits:
+ * heard() is called whenever there is more, last when all is told, or until lookup_cancel(). It is not called from
+ * resolver_ask(), and all is told within NP_RESOLVE_MS. */
+const struct known *resolver_ask(struct resolver *resolver, const char *name, struct lookup *lookup);
+void lookup_cancel(struct lookup *lookup); /* fine if it does not wait */
+
+void resolver_tick(struct resolver *resolver); /* every 50 ms or so */
+
+static inline bool known_all(const struct known *known)
+{
+	return known->told[FAMILY_V6] && known->told[FAMILY_V4];
+}
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside the inspector. Files: main.c (a process that gives up what it does not
+ * need), worker.c (what netpawld tells it, whose connection is whose), client.c (a
+ * connection of a sandbox), exchange.c (one request and its response), upstream.c
+ * (connections to origins, and their pool), refuse.c (what a refusal says),
+ * relay.c (bytes that are not looked at).
+ */
+#ifndef NP_INSPECT_WORKER_H
+#define NP_INSPECT_WORKER_H
+
+#include <sys/queue.h>
+
+#include "flow.h"
+#include "inspect/ca.h"
+#include "inspect/channel.h"
+#include "inspect/dial.h"
+#include "inspect/link.h"
+#include "inspect/origin.h"
+#include "loop/loop.h"
+#include "policy/decide.h"
+#include "wire/h1.h"
+#include "wire/h2.h"
+#include "wire/head.h"
+
+LIST_HEAD(client_list, client);
+LIST_HEAD(upstream_list, upstream);
+TAILQ_HEAD(upstream_queue, upstream);
+
+/* A session: its authority, what its origins remember, its kept connections. Nothing of it is shared. */
+struct site {
+	LIST_ENTRY(site) of_worker;
+	char session[NP_LABEL_SIZE];
+	unsigned boxes; /* it goes with the last one */
+	struct ca *ca;	/* NULL: asked for */
+	struct origins *origins;
+	struct upstream_list upstreams;
+	struct upstream_queue idle; /* least recently used first */
+	unsigned n_idle;
+};
+
+/* A sandbox. */
+struct box {
+	LIST_ENTRY(box) of_worker;
+	uint64_t cgroup_id;
+	struct site *site;
+	enum level level;
+	enum np_mode mode;
+	struct client_list clients;
+	unsigned n_clients;
+};
+
+#define BOX_BUCKETS 1024
+
+struct worker {
+	struct loop *loop;
+	int link;
+	int listeners[2];
+	struct policy *policy;
+	struct roots *roots;
+	struct dialer *dialer;
+	LIST_HEAD(, box) boxes[BOX_BUCKETS];
+	LIST_HEAD(, site) sites;
+	struct client_list dirty_clients; /* that have something to write: worker_flush() */
+	struct upstream_list dirty_upstreams;
+	unsigned n_clients;
+	uint64_t now_ns; /* of the last tick: deadlines need no better */
+	bool flushing;
+	uint64_t lost; /* events that the daemon did not take */
+	bool ready;
+};
+
+int worker_new(int link, int listen4, int listen6, struct worker **ret);
+int worker_run(struct worker *worker);
+void worker_free(struct worker *worker);
+
+/* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
+void worker_flush(struct worker *worker);
+void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
+struct box *box_find(struct worker *worker, uint64_t cgroup_id);
+void worker_tell(struct worker *worker, const struct link_request *request);
+
+/* -- client.c: a connection of a sandbox ---------------------------------------- */
+struct exchange;
+
+struct client {
+	LIST_ENTRY(client) of_box, of_dirty;
+	bool dirty;
+	struct worker *worker;
+	struct box *box;
+	struct channel *channel;
+	struct np_flow flow;
+	/* Where it means to go: the flow's address, then what SNI or CONNECT say. */
+	uint16_t port;
+	bool named; /* by SNI or CONNECT: requests must name the same host */
+	struct host host;
+	bool tls, tunnel; /* tunnel: it came by CONNECT */
+	enum {
+		CLIENT_SNIFF,
+		CLIENT_WAIT_CA,
+		CLIENT_HANDSHAKE,
+		CLIENT_H1,
+		CLIENT_H2,
+		CLIENT_RELAY,
+	} state;
+	struct buf first; /* bytes before it is known what they are */
+	struct h1 *h1;
+	struct h2 *h2;
+	struct buf out;
+	struct exchange *exchange; /* h1: the one at hand */
+	LIST_HEAD(, exchange) exchanges;
+	struct relay *relay;
+	struct dial *dial; /* for it */
+	struct channel *origin;
+	struct link_request report; /* of it */
+	/* h1, of the request at hand */
+	bool request_read;  /* all of it was read */
+	bool answered;	    /* the exchange is over; with request_read the next one may come */
+	bool connect;	    /* it was a CONNECT, and granted */
+	uint64_t discarded; /* bytes of a body that nobody wants */
+	size_t unread;	    /* bytes of its body that the origin has not taken */
+	bool paused;
+	bool prior;	    /* h2 without TLS */
+	bool closing;	    /* after what is written */
+	bool closing_after; /* after this exchange */
+	bool opaque;	    /* after CONNECT: bytes pass unseen */
+	bool broken;	    /* a response was cut short: with a reset */
+	uint64_t deadline_ns;
+	bool busy; /* inside of a codec: it is freed later */
+	bool dead;
+};
+
+void client_flush(struct client *client);
+void client_dirty(struct client *client);
+/* Tells of something that is no exchange. status 0: it was reset. */
+void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);
+int client_speak(struct client *client);				  /* client_http.c: h1 or h2 */
+size_t client_feed(struct client *client, const char *data, size_t len);  /* likewise */
+void client_next(struct client *client);				  /* likewise: the next request */
+void client_tunnel(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
+void client_wait(struct client *client, uint64_t ms);
+void client_rejudge(struct client *client);
+void client_accept(struct worker *worker, int fd);
+void client_close(struct client *client); /* at once */
+void client_reset(struct client *client); /* with a RST */
+void client_tick(struct client *client, uint64_t now_ns);
+void client_ca_ready(struct client *client);
+
+/* What an exchange does to the client's side of it. */
+int client_respond(struct exchange *exchange, const struct head *head, bool end);
+int client_body(struct exchange *exchange, const char *data, size_t len);
+int client_end(struct exchange *exchange, const struct fields *trailers);
+size_t client_backlog(const struct exchange *exchange);
+void client_consume(struct exchange *exchange, size_t n);
+void client_abort(struct exchange *exchange); /* the response cannot be finished */
+void client_done(struct exchange *exchange);  /* the exchange is over; it frees itself */
+/* Takes the connection out of HTTP's hands, after a 101. It offers what was not used yet once more. */
+struct channel *client_take(struct exchange *exchange);
+
+/* -- exchange.c ------------------------------------------------------------------- */
+struct exchange {
+	LIST_ENTRY(exchange) of_client;
+	struct client *client;
+	struct h2_stream *stream; /* h2: the client's */
+	struct upstream *upstream;
+	struct dial *dial;		 /* on the way to one */
+	struct upstream *handshake;	 /* further on */
+	struct h2_stream *origin_stream; /* h2: the origin's */
+	bool retried;			 /* a kept connection was gone when it was used */
+	struct head head;		 /* the request's */
+	struct host host;
+	uint16_t port;
+	bool tls; /* of the origin's leg */
+	uint64_t max_body;
+	struct buf pending; /* request body before there is an upstream */
+	size_t owed_client; /* body bytes of the client not given back to its window yet */
+	size_t owed_origin;
+	bool request_done;  /* the client has sent it all */
+	bool request_sent;  /* and the origin has it */
+	bool responded;	    /* a final head went to the client */
+	bool response_done; /* and all of it, as far as the client is concerned */
+	bool gone;	    /* the client's side */
+	struct link_request report;
+	uint64_t start_ns, sent_ns, head_ns;
+};
+
+/* A request came; the head is copied. May be over when this returns. */
+void exchange_start(struct client *client, struct h2_stream *stream, const struct head *head, bool end);
+/* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
+void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
+		   const struct verdict *verdict);
+/* Which host and port an authority names; tls for the default port. False: it does not say so in one way. */
+bool authority_parse(const char *text, bool tls, struct host *ret_host, uint16_t *ret_port);
+void exchange_body(struct exchange *exchange, const char *data, size_t len);
+void exchange_end(struct exchange *exchange, const struct fields *trailers);
+void exchange_client_drained(struct exchange *exchange);
+void exchange_client_gone(struct exchange *exchange); /* no more to or from the client */
+/* The policy or the level changed: is it still allowed? It is broken off if not. */
+void exchange_rejudge(struct exchange *exchange);
+
+void exchange_upstream_ready(struct exchange *exchange, struct upstream *upstream);
+void exchange_upstream_failed(struct exchange *exchange, enum np_reason reason, const char *words);
+void exchange_response(struct exchange *exchange, struct head *head, bool end);
+void exchange_response_body(struct exchange *exchange, const char *data, size_t len);
+void exchange_response_end(struct exchange *exchange, const struct fields *trailers);
+void exchange_upstream_drained(struct exchange *exchange);
+
+/* The verdict on what this client may do; address may be NULL, method NULL: on the connection. */
+struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
+			    const struct np_addr *address, const struct head *head);
+
+/* -- refuse.c --------------------------------------------------------------------- */
+/* A whole response: head and body. host and rule may be NULL. */
+int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
+		 const struct host *host, const struct verdict *verdict, const char *detail, struct head *ret_head,
+		 struct buf *ret_body);
+unsigned refusal_status(enum np_reason reason);
+
+/* -- upstream.c ------------------------------------------------------------------- */
+/* Finds or makes a connection to the exchange's host; exchange_upstream_ready() or _failed() follows, perhaps at once.
+ * upgrade: HTTP/1.1, and for this exchange alone. */
+void upstream_get(struct exchange *exchange, bool upgrade);
+void upstream_cancel(struct exchange *exchange); /* it wants no more of it */
+int upstream_request(struct exchange *exchange, const struct head *head, bool end);
+int upstream_body(struct exchange *exchange, const char *data, size_t len);
+int upstream_end(struct exchange *exchange, const struct fields *trailers);
+size_t upstream_backlog(const struct exchange *exchange);
+void upstream_consume(struct exchange *exchange, size_t n);
+void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
+struct channel *upstream_take(struct exchange *exchange);
+void upstream_tick(struct site *site, uint64_t now_ns);
+void upstream_close_all(struct site *site);
+/* Closes kept connections, so that what a new policy forbids is not reused. */
+void upstream_drop_idle(struct site *site);
+
+void upstream_flush(struct upstream *upstream);
+
+/* May an inspector dial this address for the client? head is NULL for a tunnel. */
+bool address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
+		 const struct head *head);
+
+/* -- relay.c ---------------------------------------------------------------------- */
+/* Bytes both ways between two channels, unseen. Takes over both; closed() is called once, when it is over. */
+struct relay;
+int relay_start(struct channel *client, struct channel *origin, const struct buf *to_origin,
+		const struct buf *to_client, void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx,
+		struct relay **ret);
+void relay_free(struct relay *relay); /* closed() is not called */
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* A policy as the bytes it was read from, for a process that has no files: read there, it is the same policy. */
+#ifndef NP_POLICY_SNAPSHOT_H
+#define NP_POLICY_SNAPSHOT_H
+
+#include "base/buf.h"
+#include "policy/policy.h"
+
+/* As policy_load_file(), and writes down what was read. path NULL: what holds without a file. */
+int policy_record_file(const char *path, struct buf *record, struct policy **ret, struct problems *problems);
+int policy_record_default(struct buf *record, struct policy **ret);
+
+/* What a record holds. -EINVAL when it is none. */
+int policy_load_snapshot(const void *data, size_t len, struct policy **ret, struct problems *problems);
+
+void snapshot_begin(struct buf *record, const char *shown, const char *first);
+void snapshot_add(struct buf *record, const char *name, const char *text, size_t len);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* The first line of a head, and the authority that it or Host names. */
+#include "wire/h1_internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "wire/url.h"
+
+/* -- authorities ------------------------------------------------------------------ */
+
+#define AUTHORITY_MAX 300 /* a name of 253 bytes, its port, and some air */
+
+struct authority {
+	struct host host;
+	uint16_t port;
+	bool has_port;
+};
+
+bool h1_authority_is_plain(const char *text, size_t len)
+{
+	static const bool bytes[256] = {
+		['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true, ['.'] = true,
+		['_'] = true,	      [':'] = true,	    ['['] = true,	  [']'] = true,
+	};
+
+	for (size_t i = 0; i < len; i++)
+		if (!bytes[(unsigned char)text[i]])
+			return false;
+	return len > 0;
+}
+
+static int authority_parse(const char *text, size_t len, bool tls, struct authority *ret)
+{
+	char copy[sizeof("https://") + AUTHORITY_MAX] = "https://";
+	char *start = copy + strlen(copy);
+	const char *colon = memrchr(text, ':', len);
+	struct url url;
+	int e;
+
+	if (len > AUTHORITY_MAX || !h1_authority_is_plain(text, len))
+		return -EINVAL;
+	if (!tls)
+		start = stpcpy(copy, "http://");
+	memcpy(start, text, len);
+	start[len] = '\0';
+	e = url_parse(copy, &url);
+	if (e < 0)
+		return e;
+	ret->host = url.host;
+	ret->port = url.port;
+	ret->has_port = colon && !memchr(colon, ']', (size_t)(text + len - colon));
+	return 0;
+}
+
+static bool host_equal(const struct host *a, const struct host *b)
+{
+	if (a->is_addr != b->is_addr)
+		return false;
+	return a->is_addr ? memcmp(&a->addr, &b->addr, sizeof(a->addr)) == 0 : strcmp(a->name, b->name) == 0;
+}
+
+/* The target named a host itself: Host must not name another. */
+int h1_authority_check(struct h1 *h1)
+{
+	bool tls = h1->head.scheme && strcmp(h1->head.scheme, "https") == 0;
+	struct authority target, host;
+
+	if (authority_parse(h1->head.authority, strlen(h1->head.authority), tls, &target) < 0)
+		return h1_refuse(h1, "the target's authority is not a host with perhaps a port");
+	if (h1->is_connect && !target.has_port)
+		return h1_refuse(h1, "CONNECT to a host without a port");
+	if (authority_parse(h1->notes.host, h1->notes.host_len, tls, &host) < 0)
+		return h1_refuse(h1, "Host is not a host with perhaps a port");
+	if (h1->is_connect && !host.has_port)
+		host.port = target.port;
+	if (!host_equal(&target.host, &host.host) || target.port != host.port)
+		return h1_refuse(h1, "Host and the target name two hosts");
+	return 0;
+}
+
+/* -- first lines -------------------------------------------------------------------- */
+
+static int version_read(struct h1 *h1, const char *text)
+{
+	if (memcmp(text, "HTTP/1.1", 8) != 0 && memcmp(text, "HTTP/1.0", 8) != 0)
+		return h1_refuse(h1, "the version is neither HTTP/1.1 nor HTTP/1.0");
+	h1->old_version = text[7] == '0';
+	return 0;
+}
+
+static int absolute_form(struct h1 *h1, const char *target, size_t len)
+{
+	struct head *head = &h1->head;
+	const char *authority, *path, *end = target + len;
+	bool tls = len >= 8 && strncasecmp(target, "https://", 8) == 0;
+	int e;
+
+	if (!tls && (len < 7 || strncasecmp(target, "http://", 7) != 0))
+		return h1_refuse(h1, "the target is neither a path nor an http or https URL");
+	authority = target + (tls ? 8 : 7);
+	path = memchr(authority, '/', (size_t)(end - authority));
+	if (!path)
+		path = end;
+	if (memchr(authority, '@', (size_t)(path - authority)))
+		return h1_refuse(h1, "the target has a user name");
+	if (!h1_authority_is_plain(authority, (size_t)(path - authority)))
+		return h1_refuse(h1, "the target's authority is not a host with perhaps a port");
+	e = head_set_scheme(head, tls ? "https" : "http", tls ? 5 : 4);
+	if (e == 0)
+		e = head_set_authority(head, authority, (size_t)(path - authority));
+	if (e < 0)
+		return e;
+	if (path < end)
+		return head_set_target(head, path, (size_t)(end - path));
+	/* RFC 9112, 3.2.4: this is how a client asks a proxy for it. */
+	return head_set_target(head, strcmp(head->method, "OPTIONS") == 0 ? "*" : "/", 1);
+}
+
+static int target_read(struct h1 *h1, const char *target, size_t len)
+{
+	struct head *head = &h1->head;
+	int e;
+
+	for (size_t i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)target[i];
+
+		if (c == ' ')
+			return h1_refuse(h1, "the request line has more than two spaces");
+		if (c == '#')
+			return h1_refuse(h1, "the target has a fragment");
+		if (c < 0x20 || c >= 0x7f)
+			return h1_refuse(h1, "the target has a byte that does not belong there");
+	}
+	if (h1->is_connect) {
+		if (!h1_authority_is_plain(target, len))
+			return h1_refuse(h1, "CONNECT needs a host and a port");
+		e = head_set_authority(head, target, len);
+		return e < 0 ? e : head_set_target(head, "", 0);
+	}
+	if (len == 1 && target[0] == '*' && strcmp(head->method, "OPTIONS") != 0)
+		return h1_refuse(h1, "only OPTIONS may have \"*\" as its target");
+	if (target[0] == '/' || (len == 1 && target[0] == '*'))
+		return head_set_target(head, target, len);
+	return absolute_form(h1, target, len);
+}
+
+int h1_request_line(struct h1 *h1, const char *line, size_t len)
+{
+	const char *space = memchr(line, ' ', len);
+	size_t method_len = space ? (size_t)(space - line) : 0;
+	int e;
+
+	if (!field_name_is_valid(line, method_len))
+		return h1_refuse(h1, "the request line does not begin with a method");
+	/* The method, a space, at least one byte of target, a space and the version. */
+	if (len < method_len + 1 + 1 + 9 || line[len - 9] != ' ')
+		return h1_refuse(h1, "the request line does not end with a target and a version");
+	e = version_read(h1, line + len - 8);
+	if (e == 0)
+		e = head_set_method(&h1->head, line, method_len);
+	if (e < 0)
+		return e;
+	h1->is_head = strcmp(h1->head.method, "HEAD") == 0;
+	h1->is_connect = strcmp(h1->head.method, "CONNECT") == 0;
+	return target_read(h1, space + 1, len - method_len - 10);
+}
+
+int h1_status_line(struct h1 *h1, const char *line, size_t len)
+{
+	unsigned status = 0;
+	int e;
+
+	if (len < 12 || line[8] != ' ' || (len > 12 && line[12] != ' '))
+		return h1_refuse(h1, "it does not begin with a status line");
+	e = version_read(h1, line);
+	if (e < 0)
+		return e;
+	for (size_t i = 9; i < 12; i++) {
+		if (line[i] < '0' || line[i] > '9')
+			return h1_refuse(h1, "the status is not a number of three digits");
+		status = status * 10 + (unsigned)(line[i] - '0');
+	}
+	if (status < 100)
+		return h1_refuse(h1, "the status is below 100");
+	h1->head.status = status;
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* The first bytes of a TLS client, read and not answered: for whom is it meant? Pure. */
+#ifndef NP_WIRE_HELLO_H
+#define NP_WIRE_HELLO_H
+
+#include <stddef.h>
+
+#include "wire/name.h"
+
+struct hello {
+	bool has_name;
+	char name[NAME_SIZE]; /* canonical */
+	bool h2, http1;	      /* offered by ALPN */
+	bool has_alpn;
+};
+
+/* 0; -EAGAIN: more bytes are needed; -EPROTO: it is no ClientHello, or one that can be read in two ways (a server_name
+ * that is no host name or is there twice, extensions twice, lengths that do not add up); -E2BIG. */
+int hello_parse(const unsigned char *data, size_t len, struct hello *ret);
+
+#endif
