@@ -32,9 +32,11 @@ struct owner {
 };
 
 struct exchange {
-	bool head, end, above;
+	bool head, end;
 	size_t held;
 };
+
+static void ask(struct owner *owner, const char *method);
 
 static unsigned roll(struct owner *owner, unsigned sides)
 {
@@ -144,6 +146,9 @@ static int on_head(void *ctx, struct h2_stream *stream, struct head *head, bool 
 		answer(owner, stream);
 	else if (!roll(owner, 4))
 		send_something(owner, stream);
+	if (owner->h2->role == H2_CLIENT && h2_room(owner->h2))
+		ask(owner, "POST");
+	check(h2_read(owner->h2, "x", 1) == -EBUSY);
 	return 0;
 }
 
@@ -265,6 +270,9 @@ static void drain(struct owner *owner)
 		check(out.len <= max + LAST_FRAMES + 16384 + 9);
 		check_output(owner, &out);
 	} while (out.len && --left);
+	check(!left || !h2_wants_write(owner->h2));
+	if (!roll(owner, 50))
+		h2_goaway(owner->h2);
 }
 
 /* -- input ----------------------------------------------------------------- */
@@ -420,7 +428,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_drop(&out, sizeof(magic) - 1);
 		check_output(&owner, &out);
 	}
-	add_frame(&in, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
+	if (data[2] & 1) { /* windows without end */
+		add_frame(&in, NGHTTP2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6);
+		add_frame(&in, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\0\0\0", 4);
+	} else {
+		add_frame(&in, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
+	}
 	if (mode == MODE_FRAMES)
 		frames_make(data + 3, size - 3, &in);
 	else
@@ -435,6 +448,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			drain(&owner);
 		if (e < 0) {
 			check(h2_read(owner.h2, "x", 1) == e);
+			drain(&owner);
+			check(h2_is_done(owner.h2));
 			break;
 		}
 	}

@@ -168,16 +168,14 @@ static int aliases_follow(const struct message *m, const struct alias *aliases, 
 
 static void address_add(struct addresses *addresses, const uint8_t *data, enum family family)
 {
-	struct np_addr addr;
+	struct np_addr addr = np_addr_v4(0);
 
 	if (addresses->count == NP_ADDRS_PER_NAME)
 		return;
-	if (family == FAMILY_V4) {
-		addr = np_addr_v4(0);
+	if (family == FAMILY_V4)
 		memcpy(addr.b + 12, data, 4);
-	} else {
+	else
 		memcpy(addr.b, data, 16);
-	}
 	addresses->addrs[addresses->count++] = addr;
 }
 

@@ -338,9 +338,7 @@ void client_done(struct exchange *ex)
 
 	LIST_REMOVE(ex, of_client);
 	if (ex->stream) {
-		h2_stream_set_user(ex->stream, NULL);
-		if (!ex->request_done) /* it was answered; what it still wants to send is of no interest */
-			h2_reset(ex->stream, 0 /* NO_ERROR */);
+		h2_stream_set_user(ex->stream, NULL); /* what it still wants to send is read and forgotten */
 	} else if (client->exchange == ex) {
 		client->exchange = NULL;
 		client->answered = true;

@@ -46,10 +46,12 @@ struct dial {
 	struct dial_result result;
 };
 
+LIST_HEAD(dial_list, dial);
+
 struct dialer {
 	struct loop *loop;
 	struct resolver *resolver;
-	LIST_HEAD(, dial) dials; /* those that are not finished */
+	struct dial_list dials; /* those that are not finished */
 };
 
 static const char *error_words(int error)

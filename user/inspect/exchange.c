@@ -229,6 +229,8 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 		return;
 	}
 	ex->request_done = end;
+	if (ex->head.upgrade && !strcmp(ex->head.upgrade, "h2c"))
+		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
 	placed = request_place(ex);
 	report_begin(ex);
 	if (!NP_REASON_ALLOWS(placed)) {

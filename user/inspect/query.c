@@ -17,12 +17,14 @@ struct watched {
 	int fd;
 };
 
+LIST_HEAD(watched_list, watched);
+
 struct asker {
 	struct loop *loop;
 	ares_channel channel;
 	bool edns;
 	size_t pending;
-	LIST_HEAD(, watched) watched;
+	struct watched_list watched;
 };
 
 /* -- questions ----------------------------------------------------------------- */

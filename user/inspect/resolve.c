@@ -13,6 +13,8 @@
 #define NS_PER_S  1000000000ull
 #define BUCKETS	  4096 /* a power of two, about NP_NAMES_MAX */
 
+LIST_HEAD(lookup_list, lookup);
+
 /* A name. It is idle, and may be forgotten, unless it waits for the resolvers (asking), has news that are not spread
  * (news) or are being spread (held), or a query is pending, which may be so after the time was up. */
 struct entry {
@@ -24,7 +26,7 @@ struct entry {
 	struct query queries[FAMILY_COUNT];
 	int errors[FAMILY_COUNT]; /* once they are told */
 	uint64_t until_ns[FAMILY_COUNT];
-	LIST_HEAD(, lookup) waiters;
+	struct lookup_list waiters;
 	struct known known;
 	char name[];
 };
@@ -221,7 +223,7 @@ static void query_told(struct query *query, int error, const struct addresses *a
 /* heard() may cancel lookups, and ask. */
 static void entry_spread(struct entry *e)
 {
-	LIST_HEAD(, lookup) todo = LIST_HEAD_INITIALIZER(todo);
+	struct lookup_list todo = LIST_HEAD_INITIALIZER(todo);
 	struct lookup *lookup = LIST_FIRST(&e->waiters);
 
 	if (lookup) {

@@ -86,12 +86,16 @@ int policy_record_file(const char *path, struct buf *record, struct policy **ret
 	_close_ int dirfd = -1;
 	struct directory dir = { .record = record };
 	struct policy_source source = { file_read, &dir };
-	int e;
+	int e = 0;
 
+	if (shown)
+		dirfd = open(*shown ? shown : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (!shown)
-		return -ENOMEM;
-	dirfd = open(*shown ? shown : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	e = dirfd < 0 ? -errno : !*path ? -ENOENT : !*name ? -EISDIR : 0;
+		e = -ENOMEM;
+	else if (dirfd < 0)
+		e = -errno;
+	else if (!*name)
+		e = *path ? -EISDIR : -ENOENT;
 	if (e < 0) {
 		problem_add(problems, false, path, 0, 0, "cannot read it: %s", source_words(e));
 		return e;

@@ -131,8 +131,7 @@ static int response_came(struct h2 *h2, struct h2_stream *stream, bool end)
 	int e = h2_head_finish(h2, stream, end);
 
 	if (e < 0)
-		return head_refuse(h2, stream->id, e) == NGHTTP2_ERR_CALLBACK_FAILURE ? NGHTTP2_ERR_CALLBACK_FAILURE
-										      : 0;
+		return head_refuse(h2, stream->id, e);
 	stream->answered = h2->in.status >= 200;
 	return event_result(h2, h2->events.head(h2->ctx, stream, &h2->in, end));
 }

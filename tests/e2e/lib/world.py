@@ -105,7 +105,9 @@ class Agent:
 
 
 class World:
-    def __init__(self):
+    def __init__(self, tcp_ports=TCP_PORTS):
+        """tcp_ports: where the far side echoes; a test that has servers of its own on 80 and 443 leaves them out."""
+        self.tcp_ports = tcp_ports
         self.dir = base.tempdir("world")
         self.host, self.far = base.unique("h"), base.unique("w")
         shutil.copy(base.TESTS / "e2e/lib/agent.py", self.dir)
@@ -177,7 +179,7 @@ class World:
 
     def _servers(self):
         specs = []
-        for port in TCP_PORTS:
+        for port in self.tcp_ports:
             specs.append(dict(keep=f"tcp{port}", family=6, addr="::", port=port, v6only=False))
         for port, role in ((SINK, "sink"), (HOLD, "hold"), (SOURCE, "source")):
             specs.append(dict(keep=role, family=6, addr="::", port=port, v6only=False, role=role))

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""A world with origins, and a daemon whose inspector trusts their root."""
+import contextlib
+import os
+import subprocess
+import time
+
+from lib import base
+from lib.box import new_session
+from lib.daemon import Daemon
+from lib.origins import Origins
+from lib.world import FAR, World
+
+POLICY = """version: 1
+rules:
+  - deny: bad.origin.test
+  - allow: get-only.origin.test
+    methods: [GET, HEAD]
+  - allow: paths.origin.test
+    paths: ["/open/**"]
+  - deny: [get-only.origin.test, paths.origin.test]
+  - allow: small.origin.test
+    max_body: 1000
+  - allow: ws.origin.test
+    websocket: true
+  - allow: pinned.origin.test
+    inspect: false
+  - allow: 198.51.100.10
+  - allow: [origin.test, "**.origin.test", other.test, loop.test, meta.test, host.test, dead.test, nx.test]
+"""
+
+
+class Inspected:
+    """One daemon with an inspector, one PROXIED session, and commands that run in its sandboxes."""
+
+    def __init__(self, stack, policy=POLICY, inspectors=2, more=()):
+        self.world = World(tcp_ports=(53, 8080, 9000))
+        stack.callback(self.world.close)
+        self.origins = Origins(self.world)
+        stack.callback(self.origins.close)
+        self.policy = self.origins.dir / "policy.yaml"
+        self.policy.write_text(policy)
+        self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors,
+                             more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem, *more])
+        stack.callback(self.daemon.close)
+        self.daemon.start()
+        self.api = self.daemon.api
+        base.eventually(lambda: self.api.health()["inspectors"] == inspectors, 10)
+        # names of the world, for clients that look them up before they connect; there is no DNS gate yet
+        self.session = new_session("inspected")
+        self.api.create(self.session, "CONFIDENTIAL")
+        # a sandbox that stays keeps the session's authority
+        self.keeper = self.spawn("sleep", "1000")
+        stack.callback(base.reap, self.keeper)
+        base.eventually(lambda: self.api.sandboxes(self.session), 10)
+        self.ca = self.world.dir / "session-ca.pem"
+        base.eventually(lambda: self.fetch_ca(), 10)
+
+    def fetch_ca(self):
+        status, _, pem = self.api.raw("GET", f"/v1/sessions/{self.session}/ca")
+        if status != 200:
+            return False
+        self.ca.write_bytes(pem)
+        self.ca.chmod(0o644)
+        return True
+
+    def argv(self, *cmd, session=None):
+        return [*self.world.enter(), str(base.NETPAWL), "run", "--session", session or self.session, "--", *map(str, cmd)]
+
+    def env(self, **more):
+        """The usual variables by which clients find certificates."""
+        ca = str(self.ca)
+        return base.env(NETPAWL_SOCKET=str(self.daemon.socket), SSL_CERT_FILE=ca, CURL_CA_BUNDLE=ca, REQUESTS_CA_BUNDLE=ca,
+                        NODE_EXTRA_CA_CERTS=ca, GIT_SSL_CAINFO=ca, **more)
+
+    def spawn(self, *cmd, session=None, **kw):
+        return base.popen(self.argv(*cmd, session=session), env=base.env(NETPAWL_SOCKET=str(self.daemon.socket)),
+                          stdin=subprocess.DEVNULL, **kw)
+
+    def run(self, *cmd, timeout=30, input=None, env=None):
+        """A command in a sandbox of the session: (exit code, stdout, stderr)."""
+        return subprocess.run(self.argv(*cmd), capture_output=True, text=True, timeout=timeout, input=input,
+                              env=self.env(**(env or {})))
+
+    def curl(self, *words, timeout=30):
+        """curl by name: every *.test name is at FAR, which curl is told, for there is no resolver in a sandbox yet."""
+        return self.run("curl", "-sS", "-m", "15", "--connect-to", f"::{FAR[4]}:", *words, timeout=timeout)
+
+    def control(self, *cmd, timeout=30):
+        """The same on the host, in no sandbox: without the gate."""
+        return subprocess.run([*self.world.enter(), *map(str, cmd)], capture_output=True, text=True, timeout=timeout,
+                              env=self.env(SSL_CERT_FILE=str(self.origins.authority.pem)))
+
+    def events(self, want=lambda e: True, after=0, timeout=10):
+        pick = lambda got: [e for e in got if e.get("url") and want(e)]
+        return pick(self.api.wait_events(pick, timeout, session=self.session, after=after))
+
+    def last(self):
+        got = self.api.events()
+        return got[-1]["seq"] if got else 0
+
+
+@contextlib.contextmanager
+def inspected(**kw):
+    with contextlib.ExitStack() as stack:
+        yield Inspected(stack, **kw)
