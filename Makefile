@@ -251,5 +251,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e fuzz bench vm run lint deps man install clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

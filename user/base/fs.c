@@ -41,14 +41,10 @@ int fs_write_at(int dirfd, const char *path, const char *text)
 	return 0;
 }
 
-int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text)
+int fs_read_fd(int fd, struct buf *out)
 {
-	_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
-	_buf_ struct buf b = BUF_INIT(max);
-	char chunk[4096];
+	char chunk[16384];
 
-	if (fd < 0)
-		return -errno;
 	for (;;) {
 		ssize_t n = read(fd, chunk, sizeof(chunk));
 
@@ -57,11 +53,21 @@ int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text)
 		if (n < 0)
 			return -errno;
 		if (n == 0)
-			break;
-		buf_append(&b, chunk, (size_t)n);
-		if (buf_error(&b))
-			return buf_error(&b);
+			return buf_error(out);
+		buf_append(out, chunk, (size_t)n);
+		if (buf_error(out))
+			return buf_error(out);
 	}
+}
+
+int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text)
+{
+	_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC);
+	_buf_ struct buf b = BUF_INIT(max);
+	int r = fd < 0 ? -errno : fs_read_fd(fd, &b);
+
+	if (r < 0)
+		return r;
 	*ret_text = buf_take(&b);
 	return *ret_text ? 0 : -ENOMEM;
 }

@@ -6,8 +6,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
+
 int fs_write_all(int fd, const void *data, size_t len);		/* retries short writes and EINTR */
 int fs_write_at(int dirfd, const char *path, const char *text); /* one write to an existing file (cgroupfs, procfs) */
+/* Reads to the end of fd, up to the bound of out; -E2BIG when there is more. */
+int fs_read_fd(int fd, struct buf *out);
 /* Reads at most max bytes of a file into a new NUL-terminated string; -E2BIG when it is larger. */
 int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
 /* Prints a path; -ENAMETOOLONG when it does not fit, and then path is empty. */

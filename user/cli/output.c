@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/output.h"
 
+#include "base/chars.h"
+
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,47 +11,17 @@
 #include "base/words.h"
 #include "cli/cli.h"
 
-/* Length of the character at p and its code point; 0 when it is not well-formed UTF-8. */
-static size_t utf8_next(const unsigned char *p, size_t len, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xf8 ? 0 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc0 ? 2 : 0;
-	uint32_t c;
-
-	if (!n || n > len)
-		return 0;
-	c = n == 1 ? p[0] : p[0] & (0x7fu >> n);
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return n;
-}
-
-/* Controls, and what reorders or breaks a line on a terminal. */
-static bool is_unsafe(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200e && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
-}
-
 void output_text(struct buf *out, const char *text, size_t len)
 {
-	const unsigned char *p = (const unsigned char *)text;
-
 	while (len) {
 		uint32_t c;
-		size_t n = utf8_next(p, len, &c);
+		size_t n = char_decode(text, len, &c);
 
-		if (n && !is_unsafe(c))
-			buf_append(out, p, n);
+		if (n && char_is_printable(c))
+			buf_append(out, text, n);
 		else
 			buf_puts(out, "?");
-		p += n ? n : 1;
+		text += n ? n : 1;
 		len -= n ? n : 1;
 	}
 }

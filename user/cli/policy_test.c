@@ -32,33 +32,12 @@ static void help(FILE *to)
 	      to);
 }
 
-/* With its length: fs_read_at() would hide what comes behind a NUL, and cases that nobody ran would seem to hold. */
-static int file_read(const char *path, struct buf *ret)
-{
-	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char chunk[4096];
-
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return buf_error(ret);
-		buf_append(ret, chunk, (size_t)n);
-		if (buf_error(ret))
-			return buf_error(ret);
-	}
-}
-
 static int cases_load(const char *path, struct case_file **ret, struct problems *problems)
 {
 	_buf_ struct buf text = BUF_INIT(NP_CASE_BYTES);
-	int e = file_read(path, &text);
+	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int e = fd < 0 ? -errno
+		       : fs_read_fd(fd, &text); /* with its length: cases behind a NUL must not be passed over */
 
 	if (e == 0)
 		return case_file_parse(path, text.data ? text.data : "", text.len, ret, problems);

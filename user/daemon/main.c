@@ -2,213 +2,15 @@
 /* Wiring: which part is given to which. A decision found here is in the wrong place. */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "control/server.h"
-#include "daemon/options.h"
-#include "daemon/policy.h"
+#include "daemon/daemon.h"
 #include "daemon/process.h"
-#include "daemon/translate.h"
-#include "daemon/workers.h"
-#include "events/flood.h"
-#include "events/log.h"
-#include "kernel/kernel.h"
-#include "session/service.h"
-
-struct daemon {
-	struct options options;
-	struct live_policy policy;
-	struct loop *loop;
-	struct store *store;
-	struct kernel *kernel;
-	struct workers *workers;
-	struct service *service;
-	struct event_log *events;
-	struct flood *flood;
-	struct server *server;
-	int run_lock, state_lock;
-};
-
-/* -- what happens ------------------------------------------------------------- */
-
-static void emit(void *data, struct event *event)
-{
-	struct daemon *d = data;
-
-	if (!event->wall_us)
-		event->wall_us = loop_wall_us();
-	event_log_put(d->events, event);
-}
-
-static void on_kernel_event(void *data, const struct np_event *raw)
-{
-	struct daemon *d = data;
-	struct translated t;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
-
-	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
-	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
-	event_log_put(d->events, &t.event);
-}
-
-static void on_request(void *data, const struct link_request *request)
-{
-	struct daemon *d = data;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, request->cgroup_id);
-	struct requested r;
-
-	if (sandbox && translate_request(request, sandbox, &r))
-		emit(d, &r.event);
-}
-
-static void on_cgroup(void *data, uint64_t cgroup_id)
-{
-	struct daemon *d = data;
-
-	if (d->service)
-		service_sandbox_changed(d->service, cgroup_id);
-}
-
-static int flood_total(void *data, uint64_t cgroup_id, uint64_t *ret_total)
-{
-	struct daemon *d = data;
-	struct np_meter meter;
-	int r = kernel_meter(d->kernel, cgroup_id, &meter);
-
-	if (r == 0)
-		*ret_total = meter.suppressed;
-	return r;
-}
-
-static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
-{
-	struct daemon *d = data;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
-	struct event event = { .reason = NP_R_SUPPRESSED, .suppressed = suppressed, .who = "daemon" };
-
-	if (sandbox) {
-		event.session = sandbox->session.text;
-		event.sandbox = sandbox->id;
-		event.mode = sandbox->rung.mode;
-	}
-	emit(d, &event);
-}
-
-/* What a predecessor's log has already told is not news. */
-static int flood_start(void *data, const struct gate_box *box)
-{
-	struct daemon *d = data;
-	uint64_t total = 0;
-
-	if (flood_total(d, box->cgroup_id, &total) == 0 && total)
-		flood_note(d->flood, box->cgroup_id, total);
-	return 0;
-}
-
-static void on_second(void *data)
-{
-	struct daemon *d = data;
-
-	service_sweep(d->service);
-	flood_sweep(d->flood, flood_total, flood_report, d);
-	event_log_flush(d->events);
-}
-
-/* -- the policy ---------------------------------------------------------------- */
-
-static void policy_tell(struct daemon *d, const char *who, unsigned cut)
-{
-	char text[256];
-	struct event event = {
-		.reason = NP_R_POLICY_LOADED,
-		.who = who,
-		.policy = d->policy.policy->hash,
-		.text = text,
-		.cut = cut,
-		.has_cut = 1,
-	};
-
-	snprintf(text, sizeof(text), "%.200s, %zu rules", d->policy.file ? d->policy.file : "no file",
-		 d->policy.policy->n_rules);
-	emit(d, &event);
-}
-
-static int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure)
-{
-	struct daemon *d = data;
-	const struct policy *before = d->policy.policy;
-	int r = live_policy_reload(&d->policy, d->kernel, d->workers, d->service, who, ret, ret_failure);
-
-	if (d->policy.policy != before)
-		policy_tell(d, who, ret->cut);
-	if (r < 0)
-		emit(d,
-		     &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason : NP_R_POLICY_REFUSED,
-				      .who = who,
-				      .text = ret_failure->text });
-	return r;
-}
-
-static void policy_live(void *data, struct policy_live *ret)
-{
-	struct daemon *d = data;
-
-	*ret = (struct policy_live){
-		.file = d->policy.file,
-		.policy = d->policy.policy,
-		.problems = &d->policy.problems,
-		.loaded_us = d->policy.loaded_us,
-		.who = d->policy.who,
-	};
-}
-
-static void policy_warn(const struct daemon *d)
-{
-	for (size_t i = 0; i < d->policy.problems.count; i++) {
-		char line[PROBLEM_LINE_SIZE];
-
-		problem_format(&d->policy.problems.items[i], line);
-		log_warning("%s", line);
-	}
-}
-
-static void on_hangup(struct daemon *d)
-{
-	struct policy_reloaded done = { 0 };
-	struct failure failure = { 0 };
-	int r = policy_reload_by(d, "SIGHUP", &done, &failure);
-
-	if (r < 0) {
-		log_error("%s", failure.text);
-		return;
-	}
-	policy_warn(d);
-	log_info("policy %.12s is live: %zu rules, %u connections cut, %u sessions raised", d->policy.policy->hash,
-		 d->policy.policy->n_rules, done.cut, done.raised);
-}
-
-static void on_signal(void *data, int signo)
-{
-	struct daemon *d = data;
-
-	if (signo == SIGHUP) {
-		on_hangup(d);
-		return;
-	}
-	log_info("stopping; the gate stays in the kernel");
-	loop_stop(d->loop);
-}
-
-static int session_ca(void *data, const char *session, struct buf *out)
-{
-	struct daemon *d = data;
-
-	return workers_ca(d->workers, session, out);
-}
 
 static bool peer_is_sandboxed(void *data, pid_t pid)
 {
@@ -271,6 +73,9 @@ static int kernel_start(struct daemon *d)
 		.loop = d->loop,
 		.on_event = on_kernel_event,
 		.on_cgroup = on_cgroup,
+		.on_raised = on_raised,
+		.on_retired = on_retired,
+		.before_cut = before_cut,
 		.data = d,
 	};
 	struct failure failure = { 0 };
@@ -314,7 +119,7 @@ static int service_start(struct daemon *d)
 {
 	struct service_config config = {
 		.store = d->store,
-		.gate = workers_gate(d->workers),
+		.gate = kernel_gate(d->kernel),
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
 		.emit = emit,

@@ -44,10 +44,9 @@ struct authority {
 
 struct workers {
 	struct workers_config config;
-	struct gate gate; /* the kernel's */
 	int listeners[2];
 	int settings, roots, policy; /* blobs */
-	char exe[FS_PATH_SIZE];
+	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE];
 	uint64_t seed;
 	struct table boxes, authorities;
 	uint32_t sync;
@@ -228,7 +227,7 @@ static int process_start(struct process *p)
 {
 	struct workers *w = p->workers;
 	char uid[16];
-	const char *argv[] = { w->exe, uid, w->config.root, NULL };
+	const char *argv[] = { w->exe, uid, w->root, NULL };
 	int pair[2], r;
 
 	snprintf(uid, sizeof(uid), "%u", w->config.uid);
@@ -410,81 +409,6 @@ int workers_ca(struct workers *w, const char *session, struct buf *out)
 	return buf_error(out);
 }
 
-/* -- the gate, with an ear ---------------------------------------------------------------- */
-
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		      struct rung *ret)
-{
-	struct workers *w = ctx;
-	int r = w->gate.raise(w->gate.ctx, cg, rung, session, ret);
-
-	if (r == 0)
-		workers_box(w, cg->id, session, ret);
-	return r;
-}
-
-static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
-{
-	struct workers *w = ctx;
-
-	workers_sync(w); /* exchanges that the new level forbids are over before this is acknowledged */
-	return w->gate.cut(w->gate.ctx, ids, n, why, ret_cut);
-}
-
-static int gate_retire(void *ctx, uint64_t cgroup_id)
-{
-	struct workers *w = ctx;
-	int r = w->gate.retire(w->gate.ctx, cgroup_id);
-
-	if (r == 0)
-		workers_gone(w, cgroup_id);
-	return r;
-}
-
-#define FORWARD(name, args, ...)                               \
-	static int gate_##name args                            \
-	{                                                      \
-		struct workers *w = ctx;                       \
-		return w->gate.name(w->gate.ctx, __VA_ARGS__); \
-	}
-FORWARD(cgroup_make, (void *ctx, const char *id, struct gate_cgroup *ret), id, ret)
-FORWARD(cgroup_inspect, (void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *problem), path, ret,
-	problem)
-FORWARD(cgroup_find, (void *ctx, const char *path, struct gate_cgroup *ret), path, ret)
-FORWARD(attach, (void *ctx, const struct gate_cgroup *cg), cg)
-FORWARD(cgroup_remove, (void *ctx, const struct gate_cgroup *cg), cg)
-FORWARD(detach, (void *ctx, const struct gate_cgroup *cg), cg)
-FORWARD(each, (void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data), fn, data)
-FORWARD(cgroup_by_id, (void *ctx, uint64_t id, struct gate_cgroup *ret), id, ret)
-FORWARD(slice_each, (void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data), fn, data)
-
-static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
-{
-	struct workers *w = ctx;
-
-	return w->gate.cgroup_populated(w->gate.ctx, cg);
-}
-
-struct gate workers_gate(struct workers *w)
-{
-	return (struct gate){
-		.ctx = w,
-		.cgroup_make = gate_cgroup_make,
-		.cgroup_inspect = gate_cgroup_inspect,
-		.cgroup_find = gate_cgroup_find,
-		.raise = gate_raise,
-		.attach = gate_attach,
-		.cut = gate_cut,
-		.cgroup_remove = gate_cgroup_remove,
-		.cgroup_populated = gate_cgroup_populated,
-		.detach = gate_detach,
-		.retire = gate_retire,
-		.each = gate_each,
-		.cgroup_by_id = gate_cgroup_by_id,
-		.slice_each = gate_slice_each,
-	};
-}
-
 /* -- start --------------------------------------------------------------------------------- */
 
 /* "nameserver ADDRESS" lines of resolv.conf, as c-ares wants them. */
@@ -555,14 +479,15 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	if (!w)
 		return -ENOMEM;
 	w->config = *config;
-	w->gate = kernel_gate(config->kernel);
 	w->listeners[0] = w->listeners[1] = w->settings = w->roots = w->policy = -1;
 	w->seed = loop_now_ns(); /* session names are an operator's */
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .workers = w, .link = -1 };
 	r = exe_find(w);
 	if (r == 0)
-		r = fs_mkdir_all(config->root, 0555);
+		r = fs_path(w->root, "%s", config->root);
+	if (r == 0)
+		r = fs_mkdir_all(w->root, 0555);
 	if (r == 0)
 		r = spawn_listeners(kernel_inspector_cgroup(config->kernel), w->listeners);
 	if (r == 0)

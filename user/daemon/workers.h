@@ -42,7 +42,4 @@ void workers_sync(struct workers *workers);
 /* The certificate of a session's authority, as PEM. -ENOENT: the session has no sandbox; -EAGAIN: no inspector. */
 int workers_ca(struct workers *workers, const char *session, struct buf *out);
 
-/* The kernel's gate, with the workers told of what goes through it. */
-struct gate workers_gate(struct workers *workers);
-
 #endif

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "limits.h"
 
 const char *event_kind(unsigned reason)
@@ -15,66 +16,6 @@ const char *event_kind(unsigned reason)
 	if (reason < 192)
 		return "change";
 	return "error";
-}
-
-/*
- * The length of the UTF-8 character at s (1..4), or 0 when there is none: a stray byte, an overlong form, a
- * surrogate, or above U+10FFFF. Never looks beyond the NUL, for a NUL is no continuation byte.
- */
-static unsigned utf8_decode(const unsigned char *s, uint32_t *ret_char)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	unsigned len;
-	uint32_t c;
-
-	if (s[0] < 0x80) {
-		*ret_char = s[0];
-		return 1;
-	}
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		len = 2;
-	else if ((s[0] & 0xf0) == 0xe0)
-		len = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		len = 4;
-	else
-		return 0;
-	c = s[0] & (0x7fu >> len);
-	for (unsigned i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret_char = c;
-	return len;
-}
-
-/* Characters that make a line look different from what it says, or end it: see the ranges. */
-static bool is_deceptive(uint32_t c)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{ 0x0000, 0x001f },   /* C0 controls */
-		{ 0x007f, 0x009f },   /* DEL and the C1 controls: U+009B starts a terminal sequence */
-		{ 0x00ad, 0x00ad },   /* soft hyphen */
-		{ 0x061c, 0x061c },   /* Arabic letter mark */
-		{ 0x180e, 0x180e },   /* Mongolian vowel separator: no width */
-		{ 0x200b, 0x200f },   /* no width; direction marks */
-		{ 0x2028, 0x202e },   /* line and paragraph separators; bidi embeddings and overrides */
-		{ 0x2060, 0x206f },   /* no width; bidi isolates */
-		{ 0xfeff, 0xfeff },   /* byte order mark */
-		{ 0xfff9, 0xfffb },   /* interlinear annotation */
-		{ 0xfffe, 0xffff },   /* no characters */
-		{ 0xe0000, 0xe0fff }, /* tags and variation selectors: text that nobody sees */
-	};
-
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]) && c >= ranges[i].first; i++)
-		if (c <= ranges[i].last)
-			return true;
-	return false;
 }
 
 static void put_unit(struct buf *out, uint32_t unit)
@@ -128,10 +69,11 @@ static void put_quoted(struct buf *out, const char *value)
 			s++;
 			continue;
 		}
-		len = utf8_decode(s, &c);
+		/* To the NUL, not to end: a character that the bound falls into is left out as a whole. */
+		len = char_decode((const char *)s, strnlen((const char *)s, 4), &c);
 		if (len > end - s)
-			break; /* the bound falls into this character: leave all of it out */
-		if (len && c != '"' && c != '\\' && !is_deceptive(c)) {
+			break;
+		if (len && c != '"' && c != '\\' && char_is_printable(c)) {
 			s += len;
 			continue;
 		}

@@ -21,8 +21,7 @@ void ca_free(struct ca *ca);			     /* wipes the keys; an SSL of it may live on 
 
 /* A server that is host, in accept state: leaf (P-256, the key shared by all leaves of the authority), TLS 1.2 and 1.3,
  * tickets for resumption by the same host only, ALPN: h2 if the client offers it, else http/1.1, else none. At most
- * NP_LEAVES_MAX leaves are kept, the least used goes first; all share one SSL_CTX, for one of them takes more memory
- * than a hundred leaves. */
+ * NP_LEAVES_MAX leaves (3 KiB each) are kept, the least used goes first. All share one SSL_CTX (13 KiB). */
 int ca_server(struct ca *ca, const struct host *host, SSL **ret);
 
 #endif

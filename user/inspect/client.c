@@ -110,18 +110,10 @@ void client_dirty(struct client *client)
 
 static int client_write(struct client *client)
 {
-	int r = 0;
+	int r = h2_push(client->h2, client->channel, &client->out);
 
-	if (client->h2) {
-		if (channel_backlog(client->channel) <= NP_BACKLOG_HIGH)
-			r = h2_write(client->h2, &client->out, NP_BACKLOG_HIGH);
+	if (client->h2)
 		client->closing |= h2_is_done(client->h2);
-	}
-	if (r == 0 && client->out.len)
-		r = channel_write(client->channel, client->out.data, client->out.len);
-	buf_clear(&client->out);
-	if (client->out.cap > (16u << 10))
-		buf_free(&client->out); /* an idle connection is small */
 	return r;
 }
 

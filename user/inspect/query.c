@@ -105,11 +105,10 @@ static void asker_socket(void *data, ares_socket_t fd, int readable, int writabl
 {
 	struct asker *asker = data;
 	uint32_t events = (readable ? EPOLLIN : 0) | (writable ? EPOLLOUT : 0);
-	struct watched *w;
+	struct watched *w = LIST_FIRST(&asker->watched);
 
-	LIST_FOREACH(w, &asker->watched, link)
-	if (w->fd == fd)
-		break;
+	while (w && w->fd != fd)
+		w = LIST_NEXT(w, link);
 	if (w) {
 		loop_unwatch(asker->loop, fd);
 	} else if (events) {

@@ -476,19 +476,13 @@ static const struct channel_events upstream_events = {
 
 void upstream_flush(struct upstream *up)
 {
-	int r = 0;
+	int r;
 
 	up->dirty = false;
 	LIST_REMOVE(up, of_dirty);
 	if (up->dead || !up->channel)
 		return;
-	if (up->h2 && channel_backlog(up->channel) <= NP_BACKLOG_HIGH)
-		r = h2_write(up->h2, &up->out, NP_BACKLOG_HIGH);
-	if (r == 0 && up->out.len)
-		r = channel_write(up->channel, up->out.data, up->out.len);
-	buf_clear(&up->out);
-	if (up->out.cap > (16u << 10))
-		buf_free(&up->out);
+	r = h2_push(up->h2, up->channel, &up->out);
 	if (r < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 	else if (up->h2 && h2_is_done(up->h2) && !up->n_exchanges)

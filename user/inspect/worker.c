@@ -290,6 +290,27 @@ void worker_tell(struct worker *worker, const struct link_request *request)
 
 /* -- the loop ----------------------------------------------------------------------- */
 
+int h2_push(struct h2 *h2, struct channel *channel, struct buf *out)
+{
+	int r = 0;
+
+	for (;;) {
+		if (h2 && channel_backlog(channel) <= NP_BACKLOG_HIGH)
+			r = h2_write(h2, out, NP_BACKLOG_HIGH);
+		if (r < 0 || !out->len)
+			break;
+		r = channel_write(channel, out->data, out->len);
+		buf_clear(out);
+		/* More, while the socket takes it all: it will not tell of room that it never lacked. */
+		if (r < 0 || !h2)
+			break;
+	}
+	buf_clear(out);
+	if (out->cap > (16u << 10))
+		buf_free(out); /* an idle connection is small */
+	return r;
+}
+
 void worker_flush(struct worker *worker)
 {
 	struct upstream *up;

@@ -76,6 +76,8 @@ void worker_free(struct worker *worker);
 
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
+/* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows. */
+int h2_push(struct h2 *h2, struct channel *channel, struct buf *out);
 void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
 void worker_tell(struct worker *worker, const struct link_request *request);

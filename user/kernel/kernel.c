@@ -189,7 +189,12 @@ static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret
 static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
 		      struct rung *ret)
 {
-	return ratchet_raise(ctx, cg, rung, session, ret);
+	struct kernel *kernel = ctx;
+	int r = ratchet_raise(kernel, cg, rung, session, ret);
+
+	if (r == 0)
+		kernel->config.on_raised(kernel->config.data, cg->id, session, ret);
+	return r;
 }
 
 /* Name of an adopted cgroup's folder below links/. */
@@ -217,7 +222,10 @@ static int gate_detach(void *ctx, const struct gate_cgroup *cg)
 
 static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	return cut_boxes(ctx, ids, n, why, ret_cut);
+	struct kernel *kernel = ctx;
+
+	kernel->config.before_cut(kernel->config.data);
+	return cut_boxes(kernel, ids, n, why, ret_cut);
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
@@ -234,7 +242,12 @@ static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
 
 static int gate_retire(void *ctx, uint64_t cgroup_id)
 {
-	return ratchet_retire(ctx, cgroup_id);
+	struct kernel *kernel = ctx;
+	int r = ratchet_retire(kernel, cgroup_id);
+
+	if (r == 0)
+		kernel->config.on_retired(kernel->config.data, cgroup_id);
+	return r;
 }
 
 static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)

@@ -26,6 +26,11 @@ struct kernel_config {
 	void (*on_event)(void *data, const struct np_event *event);
 	/* A cgroup of a sandbox became populated or empty. */
 	void (*on_cgroup)(void *data, uint64_t cgroup_id);
+	/* A sandbox was registered or raised; it is forgotten; connections are about to be cut. For those who act on
+	 * sandboxes in user space. */
+	void (*on_raised)(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
+	void (*on_retired)(void *data, uint64_t cgroup_id);
+	void (*before_cut)(void *data);
 	void *data;
 };
 

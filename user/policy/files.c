@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/fs.h"
 #include "policy/include.h"
 #include "policy/snapshot.h"
 
@@ -45,9 +46,8 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 	const struct directory *dir = ctx;
 	_close_ int fd = open_beneath(dir->fd, name);
 	_buf_ struct buf text = BUF_INIT(NP_POLICY_BYTES);
-	char chunk[16384];
 	struct stat st;
-	ssize_t n;
+	int e;
 
 	if (fd < 0)
 		return fd;
@@ -55,18 +55,9 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -ENXIO;
-	for (;;) {
-		n = read(fd, chunk, sizeof(chunk));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			break;
-		buf_append(&text, chunk, (size_t)n);
-		if (buf_error(&text))
-			return buf_error(&text);
-	}
-	if (n < 0)
-		return -errno;
+	e = fs_read_fd(fd, &text);
+	if (e < 0)
+		return e;
 	if (dir->record)
 		snapshot_add(dir->record, name, text.data, text.len);
 	*ret_len = text.len;

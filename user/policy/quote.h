@@ -3,15 +3,7 @@
 #ifndef NP_POLICY_QUOTE_H
 #define NP_POLICY_QUOTE_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-
-/* The length of the UTF-8 character at text (1 to 4); 0 when there is none: len is 0, a stray byte, an overlong form,
- * a surrogate, above U+10FFFF. */
-unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);
-/* False for controls, for what ends a line, has no width or turns text around. */
-bool char_is_printable(uint32_t c);
 
 /* text in double quotes; what is not printable is escaped, and what is too long ends in three dots. Returns out. */
 #define QUOTE_SIZE 112

@@ -7,6 +7,7 @@
 #include <yaml.h>
 
 #include "base/cleanup.h"
+#include "base/chars.h"
 #include "policy/quote.h"
 #include "policy/yaml_text.h"
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "policy/quote.h"
 
 /* In comments too. Characters without width pass there: some scripts and emoji need them. */

@@ -38,10 +38,10 @@ enum h1_field h1_field_kind(const char *name, size_t len)
 		[17] = { { "transfer-encoding", H1_FIELD_CODING }, { "transfer_encoding", H1_FIELD_LOOKALIKE } },
 	};
 
-	if (len >= ARRAY_SIZE(of_length))
+	if (len >= ARRAY_SIZE(of_length) || !of_length[len][0].name)
 		return H1_FIELD_OTHER;
 	for (size_t i = 0; i < ARRAY_SIZE(of_length[0]) && of_length[len][i].name; i++)
-		if (memcmp(name, of_length[len][i].name, len) == 0)
+		if (name[0] == of_length[len][i].name[0] && memcmp(name, of_length[len][i].name, len) == 0)
 			return of_length[len][i].kind;
 	return H1_FIELD_OTHER;
 }
@@ -237,8 +237,9 @@ static int special_read(struct h1 *h1, enum h1_field kind, const struct field *f
 static int field_add(struct h1 *h1, struct fields *fields, const char *name, size_t name_len, const char *value,
 		     size_t value_len)
 {
-	if (!field_name_is_valid(name, name_len))
-		return h1_refuse(h1, "a field name is empty or has a byte that does not belong there");
+	/* llhttp has seen to its bytes. */
+	if (!name_len)
+		return h1_refuse(h1, "a field has no name, which does not belong there");
 	while (value_len && (value[0] == ' ' || value[0] == '\t')) {
 		value++;
 		value_len--;

@@ -122,16 +122,13 @@ static int target_read(struct h1 *h1, const char *target, size_t len)
 	struct head *head = &h1->head;
 	int e;
 
-	for (size_t i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)target[i];
-
-		if (c == ' ')
-			return h1_refuse(h1, "the request line has more than two spaces");
-		if (c == '#')
-			return h1_refuse(h1, "the target has a fragment");
-		if (c < 0x20 || c >= 0x7f)
-			return h1_refuse(h1, "the target has a byte that does not belong there");
-	}
+	if (memchr(target, ' ', len))
+		return h1_refuse(h1, "the request line has more than two spaces");
+	if (memchr(target, '#', len))
+		return h1_refuse(h1, "the target has a fragment");
+	/* llhttp sees to other bytes. */
+	if (memchr(target, '\t', len))
+		return h1_refuse(h1, "the target has a byte that does not belong there");
 	if (h1->is_connect) {
 		if (!h1_authority_is_plain(target, len))
 			return h1_refuse(h1, "CONNECT needs a host and a port");
@@ -151,7 +148,7 @@ int h1_request_line(struct h1 *h1, const char *line, size_t len)
 	size_t method_len = space ? (size_t)(space - line) : 0;
 	int e;
 
-	if (!field_name_is_valid(line, method_len))
+	if (!space || !field_name_is_valid(line, method_len))
 		return h1_refuse(h1, "the request line does not begin with a method");
 	/* The method, a space, at least one byte of target, a space and the version. */
 	if (len < method_len + 1 + 1 + 9 || line[len - 9] != ' ')

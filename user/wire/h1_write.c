@@ -48,12 +48,26 @@ static void put_number(struct writer *w, uint64_t number, unsigned base)
 
 static int put_field(struct writer *w, const struct field *field)
 {
+	size_t len;
+	char *at;
+
 	if (!field_name_is_valid(field->name, field->name_len) || !field_value_is_valid(field->value, field->value_len))
 		return -EINVAL;
-	put(w, field->name, field->name_len);
-	put(w, ": ", 2);
-	put(w, field->value, field->value_len);
-	put(w, "\r\n", 2);
+	len = (size_t)field->name_len + field->value_len + 4;
+	if (len > sizeof(w->data) - w->n)
+		writer_flush(w);
+	if (len > sizeof(w->data)) {
+		buf_append(w->out, field->name, field->name_len);
+		buf_append(w->out, ": ", 2);
+		buf_append(w->out, field->value, field->value_len);
+		buf_append(w->out, "\r\n", 2);
+		return 0;
+	}
+	at = mempcpy(w->data + w->n, field->name, field->name_len);
+	at = mempcpy(at, ": ", 2);
+	at = mempcpy(at, field->value, field->value_len);
+	memcpy(at, "\r\n", 2);
+	w->n += len;
 	return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "wire/h2_internal.h"
 
 _Static_assert((int)H2_PROTOCOL_ERROR == NGHTTP2_PROTOCOL_ERROR && (int)H2_INTERNAL_ERROR == NGHTTP2_INTERNAL_ERROR &&
@@ -77,15 +76,7 @@ void h2_stream_release(struct h2_stream *stream)
 {
 	struct h2 *h2 = stream->h2;
 
-	while (stream->first) {
-		struct h2_chunk *next = stream->first->next;
-
-		free(stream->first);
-		stream->first = next;
-	}
-	stream->last = NULL;
-	stream->queued = 0;
-	free(take_ptr(stream->trailers));
+	h2_queue_clear(stream);
 	if (stream->held && !h2->dead)
 		h2_check(h2, nghttp2_session_consume_connection(h2->session, stream->held));
 	stream->held = 0;

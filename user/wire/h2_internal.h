@@ -82,6 +82,8 @@ void h2_stream_close(struct h2_stream *stream, uint32_t error); /* tells the own
 /* All that waits to be sent is forgotten, and what the peer sent is given back to the connection's window. */
 void h2_stream_release(struct h2_stream *stream);
 
+void h2_queue_clear(struct h2_stream *stream); /* body and trailers that wait */
+
 /* Fields that have a meaning of their own here. */
 enum h2_field {
 	H2_FIELD_OTHER,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "wire/h2_internal.h"
 
 #define CHUNK_MIN 4096 /* small writes share a chunk */
@@ -150,6 +151,19 @@ int h2_respond(struct h2_stream *stream, const struct head *head, bool end)
 	if (e == 0)
 		return 0;
 	return e == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EPIPE;
+}
+
+void h2_queue_clear(struct h2_stream *stream)
+{
+	while (stream->first) {
+		struct h2_chunk *next = stream->first->next;
+
+		free(stream->first);
+		stream->first = next;
+	}
+	stream->last = NULL;
+	stream->queued = 0;
+	free(take_ptr(stream->trailers));
 }
 
 static bool stream_is_open(const struct h2_stream *stream)

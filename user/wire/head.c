@@ -7,12 +7,6 @@
 
 #include "wire/bytes.h"
 
-const bool token_bytes[256] = {
-	['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['!'] = true, ['#'] = true, ['$'] = true,
-	['%'] = true,	      ['&'] = true,	    ['\''] = true,	  ['*'] = true, ['+'] = true, ['-'] = true,
-	['.'] = true,	      ['^'] = true,	    ['_'] = true,	  ['`'] = true, ['|'] = true, ['~'] = true,
-};
-
 /* In front of fields->text. Text never moves, so that a head may point into it: a block that is full stays where it
  * is until the list is cleared, and a larger one takes what comes. */
 struct block {
@@ -63,7 +57,7 @@ void fields_free(struct fields *fields)
 	fields_init(fields);
 }
 
-static int fields_grow(struct fields *fields, size_t len)
+static __attribute__((noinline)) int fields_grow(struct fields *fields, size_t len)
 {
 	struct block *newest = fields_block(fields), *block;
 	size_t size = fields->size ? fields->size : FIRST_BLOCK / 2;
@@ -84,7 +78,7 @@ static int fields_grow(struct fields *fields, size_t len)
 }
 
 /* Room for len bytes of text. */
-static int fields_take(struct fields *fields, size_t len, char **ret)
+static inline int fields_take(struct fields *fields, size_t len, char **ret)
 {
 	const struct block *newest = fields_block(fields);
 	size_t before = newest ? newest->before : 0;
@@ -115,8 +109,7 @@ int fields_add(struct fields *fields, const char *name, size_t name_len, const c
 		return e;
 	fields->items[fields->n++] =
 		(struct field){ text, text + name_len + 1, (uint32_t)name_len, (uint32_t)value_len };
-	for (size_t i = 0; i < name_len; i++)
-		text[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] | 0x20 : name[i]);
+	bytes_lower(text, name, name_len);
 	text[name_len] = '\0';
 	text += name_len + 1;
 	if (value_len)
@@ -212,10 +205,21 @@ int head_set_upgrade(struct head *head, const char *text, size_t len)
 
 bool field_name_is_valid(const char *text, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (!token_bytes[(unsigned char)text[i]])
-			return false;
-	return len > 0;
+	static const bool token[256] = {
+		['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['!'] = true,	 ['#'] = true,
+		['$'] = true,	      ['%'] = true,	    ['&'] = true,	  ['\''] = true, ['*'] = true,
+		['+'] = true,	      ['-'] = true,	    ['.'] = true,	  ['^'] = true,	 ['_'] = true,
+		['`'] = true,	      ['|'] = true,	    ['~'] = true,
+	};
+	const unsigned char *name = (const unsigned char *)text;
+	unsigned all = len > 0;
+	size_t i = 0;
+
+	for (; len - i >= 4; i += 4)
+		all &= token[name[i]] & token[name[i + 1]] & token[name[i + 2]] & token[name[i + 3]];
+	for (; i < len; i++)
+		all &= token[name[i]];
+	return all;
 }
 
 static bool is_blank(char c)

@@ -18,18 +18,18 @@ struct field {
 	uint32_t name_len, value_len;
 };
 
-/* Fields of a head, or trailers. All text is in one block that the list owns. */
+/* Fields of a head, or trailers. The list owns all text, and text never moves. */
 struct fields {
 	struct field items[NP_HEAD_FIELDS];
 	size_t n;
-	char *text;
-	size_t used, size; /* never above NP_HEAD_BYTES */
+	char *text;	   /* the newest block */
+	size_t used, size; /* of it. All together never above NP_HEAD_BYTES */
 };
 
 void fields_init(struct fields *fields);
 void fields_clear(struct fields *fields); /* empties it; keeps the memory */
 void fields_free(struct fields *fields);
-/* Copies. 0, -E2BIG (too many or too long) or -ENOMEM. */
+/* Copies, the name in lower case. 0, -E2BIG (too many or too long) or -ENOMEM. */
 int fields_add(struct fields *fields, const char *name, size_t name_len, const char *value, size_t value_len);
 /* The first of that name, or NULL. name is lower case. */
 const struct field *fields_find(const struct fields *fields, const char *name);
@@ -37,7 +37,7 @@ const struct field *fields_find(const struct fields *fields, const char *name);
 #define BODY_UNKNOWN UINT64_MAX
 
 struct head {
-	/* A request has a method, a response a status. Strings are in fields.text, NUL-terminated. */
+	/* A request has a method, a response a status. Strings belong to fields, NUL-terminated. */
 	const char *method;
 	const char *authority; /* Host or :authority as sent, never empty in a request */
 	const char *target;    /* "/path?query"; "*" for OPTIONS; "" for CONNECT */
@@ -58,7 +58,7 @@ struct head {
 void head_init(struct head *head);
 void head_clear(struct head *head);
 void head_free(struct head *head);
-/* Copies a text into the head's block; NULL when it is full. The block may move: strings that were set before follow. */
+/* Copies a text to where the fields have theirs. 0, -E2BIG or -ENOMEM. */
 int head_set_method(struct head *head, const char *text, size_t len);
 int head_set_authority(struct head *head, const char *text, size_t len);
 int head_set_target(struct head *head, const char *text, size_t len);

@@ -9,13 +9,13 @@
 /* Waits that a test can sit out, and a memory that it can fill. */
 #include "limits.h"
 #undef NP_RESOLVE_MS
-#define NP_RESOLVE_MS 350
+#define NP_RESOLVE_MS 700
 #undef NP_CONNECT_MS
-#define NP_CONNECT_MS 600
+#define NP_CONNECT_MS 1200
 #undef NP_EYEBALL_MS
-#define NP_EYEBALL_MS 100
+#define NP_EYEBALL_MS 200
 #undef NP_NAMES_MAX
-#define NP_NAMES_MAX 60
+#define NP_NAMES_MAX 30
 
 #include "loop/loop.c"
 

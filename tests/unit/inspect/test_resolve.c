@@ -425,7 +425,8 @@ static void too_many_at_once_are_refused(void **state)
 	(void)state;
 	for (int i = 0; i <= NP_NAMES_MAX; i++) {
 		snprintf(names[i], sizeof(names[i]), "s%d.test", i);
-		silent[i] = (struct zone){ .name = names[i], .quirk = { SILENT, SILENT } };
+		silent[i] = (struct zone){ .name = names[i] }; /* one of the families is enough to be busy */
+		silent[i].quirk[i % 2 ? FAMILY_V4 : FAMILY_V6] = SILENT;
 	}
 	dns.zones = silent;
 	all_told = 0;
@@ -433,8 +434,14 @@ static void too_many_at_once_are_refused(void **state)
 		caller_ask(&callers[i], names[i]);
 	caller_ask(&callers[NP_NAMES_MAX], names[NP_NAMES_MAX]);
 	expect_failure(&callers[NP_NAMES_MAX].known, -EAGAIN, "too many names are being looked up");
+	run_until(&dns.asked[FAMILY_V4], NP_NAMES_MAX);
+	run_for(20);
+	clock_skew_ns += NP_RESOLVE_MS * NS_PER_MS; /* the time is up, but c-ares does not know */
 	run_until(&all_told, NP_NAMES_MAX);
-	run_for(300); /* c-ares lets go of them */
+	expect_failure(&callers[0].known, -ETIMEDOUT, "the resolvers did not answer in time");
+	known = ask("v4.test");
+	expect_failure(&known, -EAGAIN, "too many names are being looked up");
+	run_for(2 * NP_RESOLVE_MS);
 	dns.zones = zones;
 	known = ask("v4.test");
 	expect_addresses(&known, "", "192.0.2.1");
@@ -532,6 +539,37 @@ static void questions_may_be_open_at_the_end(void **state)
 	lookup_cancel(&c.lookup);
 }
 
+static int query_error;
+
+static void query_noted(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s)
+{
+	(void)query, (void)addresses, (void)ttl_s;
+	query_error = error;
+}
+
+static void c_ares_fails_in_many_ways(void **state)
+{
+	static const struct {
+		int status, error;
+	} cases[] = {
+		{ ARES_ETIMEOUT, -ETIMEDOUT }, { ARES_ECONNREFUSED, -EREMOTEIO }, { ARES_ESERVFAIL, -EREMOTEIO },
+		{ ARES_ENOMEM, -EREMOTEIO },   { ARES_SUCCESS, -EREMOTEIO }, /* without a message */
+		{ ARES_EDESTRUCTION, 1 },				     /* not told */
+	};
+	struct query query = { .asker = resolver->asker, .told = query_noted };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		query_error = 1;
+		query.pending = true;
+		resolver->asker->pending++;
+		query_answered(&query, cases[i].status, 0, NULL, 0);
+		assert_int_equal(query_error, cases[i].error);
+		assert_false(query.pending);
+	}
+	assert_int_equal(resolver->asker->pending, 0);
+}
+
 /* As it is in its process: no file can be opened, and yet the ids are not those of c-ares without /dev/urandom. */
 static void child_without_files(int to)
 {
@@ -604,6 +642,7 @@ int main(void)
 		TEST(bad_settings_are_refused),
 		TEST(a_dead_resolver_is_passed_over),
 		TEST(questions_may_be_open_at_the_end),
+		TEST(c_ares_fails_in_many_ways),
 		TEST(it_needs_no_files),
 	};
 

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "base/chars.h"
+#include "base/cleanup.h"
+
 static void decodes(void **state)
 {
 	static const struct {

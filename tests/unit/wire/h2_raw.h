@@ -21,7 +21,7 @@ struct raw {
 	struct buf in; /* what the peer says next */
 	struct h2_stream *stream;
 	bool answers; /* 200 to every request */
-	char head[512];
+	char head[512], trailers[256];
 	size_t heads, bytes, ends, closed;
 	uint32_t error; /* of the stream that closed last */
 	/* What we told the peer. */
@@ -68,9 +68,13 @@ static inline int raw_on_body(void *ctx, struct h2_stream *stream, const char *d
 static inline int raw_on_end(void *ctx, struct h2_stream *stream, const struct fields *trailers)
 {
 	struct raw *raw = ctx;
+	size_t n = 0;
 
-	(void)trailers;
 	raw->ends++;
+	raw->trailers[0] = '\0';
+	for (size_t i = 0; i < trailers->n && n < sizeof(raw->trailers); i++)
+		n += (size_t)snprintf(raw->trailers + n, sizeof(raw->trailers) - n, "|%s=%s", trailers->items[i].name,
+				      trailers->items[i].value);
 	if (raw->answers)
 		assert_int_equal(h2_send_end(stream, NULL), 0);
 	return 0;

@@ -9,8 +9,6 @@
 
 #include "wire/h1.c"
 
-#include <stdio.h>
-
 #include "h1_tape.h"
 
 #define BYTES(text) text, sizeof(text) - 1
@@ -53,7 +51,7 @@ static void assert_tape(enum h1_role role, const char *method, const char *data,
 		tape_free(&tape);
 	}
 }
-#define assert_request(text, expected)	       assert_tape(H1_SERVER, NULL, BYTES(text), expected)
+#define assert_request(text, expected)		assert_tape(H1_SERVER, NULL, BYTES(text), expected)
 #define assert_response(method, text, expected) assert_tape(H1_CLIENT, method, BYTES(text), expected)
 
 /* -- requests ----------------------------------------------------------------------- */
@@ -62,9 +60,10 @@ static void test_requests(void **state)
 {
 	(void)state;
 	assert_request("GET / HTTP/1.1\r\n" HOST "\r\n", "GET a.example /\n[]\n.\n");
-	assert_request("GET /p?q=%20&r HTTP/1.1\r\nhOsT:\t a.example:8080 \t\r\nAccept: */*\r\nX-Empty:\r\nX-Blank:  "
-		       "\r\nX-Tab: a\tb\r\nX-High: \xc3\xbc\r\n\r\n",
-		       "GET a.example:8080 /p?q=%20&r\naccept=*/*\nx-empty=\nx-blank=\nx-tab=a\tb\nx-high=\xc3\xbc\n[]\n.\n");
+	assert_request(
+		"GET /p?q=%20&r HTTP/1.1\r\nhOsT:\t a.example:8080 \t\r\nAccept: */*\r\nX-Empty:\r\nX-Blank:  "
+		"\r\nX-Tab: a\tb\r\nX-High: \xc3\xbc\r\n\r\n",
+		"GET a.example:8080 /p?q=%20&r\naccept=*/*\nx-empty=\nx-blank=\nx-tab=a\tb\nx-high=\xc3\xbc\n[]\n.\n");
 	assert_request("POST / HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello",
 		       "POST a.example / length=5 body\n[hello]\n.\n");
 	assert_request("POST / HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n", "POST a.example / length=0\n[]\n.\n");
@@ -103,7 +102,8 @@ static void test_targets(void **state)
 static void test_connection_fields(void **state)
 {
 	(void)state;
-	assert_request("GET / HTTP/1.1\r\nX-A: 1\r\nX-B: 2\r\n" HOST "Connection: keep-alive, x-B ,,\tX-c\r\nKeep-Alive: "
+	assert_request("GET / HTTP/1.1\r\nX-A: 1\r\nX-B: 2\r\n" HOST
+		       "Connection: keep-alive, x-B ,,\tX-c\r\nKeep-Alive: "
 		       "5\r\nProxy-Connection: close\r\nX-C: 3\r\nX-D: 4\r\nx-b: 5\r\n\r\n",
 		       "GET a.example /\nx-a=1\nx-d=4\n[]\n.\n");
 	assert_request("GET / HTTP/1.1\r\n" HOST "TE: gzip;q=0.5, Trailers\r\nConnection: TE\r\n\r\n",
@@ -199,10 +199,13 @@ static void assert_refused(enum h1_role role, const char *method, const char *up
 		free(tapes[i]);
 }
 
-#define GET		"GET / HTTP/1.1\r\n" HOST
-#define POST		"POST / HTTP/1.1\r\n" HOST
-#define CHUNKED		POST "Transfer-Encoding: chunked\r\n\r\n"
-#define BAD(text, why) { BYTES(text), why }
+#define GET	"GET / HTTP/1.1\r\n" HOST
+#define POST	"POST / HTTP/1.1\r\n" HOST
+#define CHUNKED POST "Transfer-Encoding: chunked\r\n\r\n"
+#define BAD(text, why)           \
+	{                        \
+		BYTES(text), why \
+	}
 
 static void test_bad_lengths(void **state)
 {
@@ -226,10 +229,14 @@ static void test_bad_lengths(void **state)
 		BAD(POST "Transfer-Encoding: \"chunked\"\r\n\r\n", "transfer-encoding"),
 		BAD(POST "Transfer-Encoding: identity\r\n\r\n", "transfer-encoding"),
 		BAD(POST "Transfer-Encoding:\r\n\r\n", "transfer-encoding"),
-		BAD(POST "Transfer-Encoding: \x0b" "chunked\r\n\r\n", "control byte"),
+		BAD(POST "Transfer-Encoding: \x0b"
+			 "chunked\r\n\r\n",
+		    "control byte"),
 		BAD(POST "Transfer-Encoding: chunked\x0b\r\n\r\n", "control byte"),
 		BAD(POST "Transfer-Encoding: chunked\0\r\n\r\n", "control byte"),
-		BAD(POST "Transfer-Encoding: \xc2\xa0" "chunked\r\n\r\n", "transfer-encoding"),
+		BAD(POST "Transfer-Encoding: \xc2\xa0"
+			 "chunked\r\n\r\n",
+		    "transfer-encoding"),
 		BAD(POST "Transfer-Encoding : chunked\r\n\r\n", "does not belong"),
 		BAD(POST "Transfer-Encoding\t: chunked\r\n\r\n", "does not belong"),
 		BAD(POST " Transfer-Encoding: chunked\r\n\r\n", "begins with space"),
@@ -412,8 +419,12 @@ static void test_bad_lines(void **state)
 		BAD(GET "X(: z\r\n\r\n", "does not belong"),
 		BAD(GET "X\0: z\r\n\r\n", "control byte"),
 		BAD(GET "X: a\0b\r\n\r\n", "control byte"),
-		BAD(GET "X: a\x08" "b\r\n\r\n", "control byte"),
-		BAD(GET "X: a\x7f" "b\r\n\r\n", "control byte"),
+		BAD(GET "X: a\x08"
+			"b\r\n\r\n",
+		    "control byte"),
+		BAD(GET "X: a\x7f"
+			"b\r\n\r\n",
+		    "control byte"),
 		BAD(GET "X: a\rb\r\n\r\n", "CR without LF"),
 		BAD(GET "X: a\r\n\tb\r\n\r\n", "begins with space"),
 		BAD(GET "X: a\r\n \r\n\r\n", "begins with space"),
@@ -441,6 +452,41 @@ static void test_bad_lines(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_refused(H1_SERVER, NULL, NULL, &cases[i]);
+}
+
+/* By the grammar, byte for byte: in a name, in a value and in a target. */
+static void test_every_byte(void **state)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char *const texts[] = { "GET / HTTP/1.1\r\nHost: a\r\nX@Y: z\r\n\r\n",
+					     "GET / HTTP/1.1\r\nHost: a\r\n@: z\r\n\r\n",
+					     "GET / HTTP/1.1\r\nHost: a\r\nx: y@z\r\n\r\n",
+					     "GET /@ HTTP/1.1\r\nHost: a\r\n\r\n" };
+
+	(void)state;
+	for (size_t f = 0; f < 4; f++) {
+		for (int c = 0; c < 256; c++) {
+			size_t len = strlen(texts[f]);
+			char text[100];
+			bool valid = c && strchr(token, c);
+			struct tape tape;
+			struct h1 *h1;
+
+			strcpy(text, texts[f]);
+			*strchr(text, '@') = (char)c;
+			if (f == 0 && c == ':')
+				valid = true; /* it ends there */
+			if (f == 2)
+				valid = c == '\t' || (c >= 0x20 && c != 0x7f);
+			if (f == 3)
+				valid = c > 0x20 && c < 0x7f && c != '#';
+			tape_init(&tape);
+			assert_int_equal(h1_new(H1_SERVER, &tape_events, &tape, &h1), 0);
+			assert_int_equal(h1_read(h1, text, len), valid ? (ssize_t)len : -EPROTO);
+			h1_free(h1);
+			tape_free(&tape);
+		}
+	}
 }
 
 static void test_bad_extension(void **state)
@@ -544,26 +590,31 @@ static void test_responses(void **state)
 			"200 length=2 body\nserver=x\n[hi]\n.\n");
 	assert_response("GET", "HTTP/1.1 404\r\nContent-Length: 0\r\n\r\n", "404 length=0\n[]\n.\n");
 	assert_response("GET", "HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n", "999 length=0\n[]\n.\n");
-	assert_response("GET", "HTTP/1.1 200 S\xc3\xbc\xc3\x9f\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX: y\r\n\r\n",
-			"200 body\n[hi]\nx=y\n.\n");
+	assert_response(
+		"GET",
+		"HTTP/1.1 200 S\xc3\xbc\xc3\x9f\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX: y\r\n\r\n",
+		"200 body\n[hi]\nx=y\n.\n");
 	assert_response("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "200 length=2\n[]\n.\n");
 	assert_response("HEAD", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "200\n[]\n.\n");
 	assert_response("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", "304 length=7\n[]\n.\n");
 	assert_response("GET", "HTTP/1.1 204 No Content\r\n\r\n", "204\n[]\n.\n");
 	assert_response("GET", "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n", "204\n[]\n.\n");
-	assert_response("GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n"
-			       "Content-Length: 1\r\n\r\n!",
+	assert_response("GET",
+			"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n"
+			"Content-Length: 1\r\n\r\n!",
 			"100\n103\nlink=x\n200 length=1 body\n[!]\n.\n");
 	assert_response("GET", "HTTP/1.1 200 OK\r\nConnection: Upgrade\r\nUpgrade: h2,h2c\r\nContent-Length: 0\r\n\r\n",
 			"200 length=0\n[]\n.\n");
-	assert_response("CONNECT", "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\n!", "403 length=1 body\n[!]\n.\n");
+	assert_response("CONNECT", "HTTP/1.1 403 Forbidden\r\nContent-Length: 1\r\n\r\n!",
+			"403 length=1 body\n[!]\n.\n");
 	/* Until the connection closes. */
 	assert_response("GET", "HTTP/1.1 200 OK\r\n\r\nGET / HTTP/1.1\r\n\r\n", "200 body\n");
 }
 
 static void test_until_close(void **state)
 {
-	static const char *const heads[] = { "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n" };
+	static const char *const heads[] = { "HTTP/1.1 200 OK\r\n\r\n",
+					     "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n\r\n" };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -657,12 +708,17 @@ static void test_bad_responses(void **state)
 		const char *method, *upgrade;
 		struct bad bad;
 	} cases[] = {
-		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", "several content-length") },
-		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both") },
-		{ "HEAD", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", "both") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", "several content-length") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both") },
+		{ "HEAD", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n", "both") },
 		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", "transfer-encoding") },
-		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "transfer-encoding") },
-		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", "transfer-encoding") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", "transfer-encoding") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", "transfer-encoding") },
 		{ "GET", NULL, BAD("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "HTTP/1.0") },
 		{ "GET", NULL, BAD("HTTP/1.1 200 OK\nContent-Length: 0\r\n\r\n", "without CR") },
 		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nX: y\nContent-Length: 0\r\n\r\n", "without CR") },
@@ -681,18 +737,24 @@ static void test_bad_responses(void **state)
 		{ "GET", NULL, BAD("ICY 200 OK now what\r\n\r\n", "status") },
 		{ "GET", NULL, BAD("GET / HTTP/1.1\r\n" HOST "\r\n", "status") },
 		{ "GET", NULL, BAD("HTTP/1.1 204 OK\r\nContent-Length: 5\r\n\r\nhello", "cannot have one") },
-		{ "GET", NULL, BAD("HTTP/1.1 204 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "cannot have one") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 204 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "cannot have one") },
 		{ "GET", NULL, BAD("HTTP/1.1 100 OK\r\nContent-Length: 5\r\n\r\nhello", "cannot have one") },
-		{ "GET", NULL, BAD("HTTP/1.1 103 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "cannot have one") },
-		{ "GET", NULL, BAD("HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", "did not ask") },
-		{ "GET", "websocket", BAD("HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", "another protocol") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 103 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "cannot have one") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", "did not ask") },
+		{ "GET", "websocket",
+		  BAD("HTTP/1.1 101 OK\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n", "another protocol") },
 		{ "GET", "websocket", BAD("HTTP/1.1 101 OK\r\nUpgrade: websocket\r\n\r\n", "another protocol") },
 		{ "GET", "websocket", BAD("HTTP/1.1 101 OK\r\nConnection: upgrade\r\n\r\n", "another protocol") },
-		{ "GET", "websocket", BAD("HTTP/1.0 101 OK\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", "another protocol") },
+		{ "GET", "websocket",
+		  BAD("HTTP/1.0 101 OK\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", "another protocol") },
 		{ "CONNECT", NULL, BAD("HTTP/1.1 200 OK\r\n\r\n", "tunnel") },
 		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nConnection: content-length\r\n\r\n", "taken back") },
 		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\nx\r\n0\r\n\r\n", "chunk") },
-		{ "GET", NULL, BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nSet-Cookie: a=b\r\n\r\n", "trailer") },
+		{ "GET", NULL,
+		  BAD("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nSet-Cookie: a=b\r\n\r\n", "trailer") },
 	};
 
 	(void)state;
@@ -759,8 +821,9 @@ static void test_trailers_do_not_stay(void **state)
 	assert_int_equal(h1_read(h1, BYTES(second)), sizeof(second) - 1);
 	h1_next(h1);
 	assert_int_equal(h1_read(h1, BYTES(GET "\r\n")), sizeof(GET) + 1);
-	assert_string_equal(tape_text(&tape),
-			    "POST a.example / body\n[]\nx-sum=1\n.\nPOST a.example / body\n[]\n.\nGET a.example /\n[]\n.\n");
+	assert_string_equal(
+		tape_text(&tape),
+		"POST a.example / body\n[]\nx-sum=1\n.\nPOST a.example / body\n[]\n.\nGET a.example /\n[]\n.\n");
 	h1_free(h1);
 	tape_free(&tape);
 }
@@ -846,6 +909,7 @@ int main(void)
 		cmocka_unit_test(test_bad_lengths),
 		cmocka_unit_test(test_bad_chunks),
 		cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_every_byte),
 		cmocka_unit_test(test_bad_extension),
 		cmocka_unit_test(test_head_bounds),
 		cmocka_unit_test(test_trailer_bounds),

@@ -167,7 +167,8 @@ static void test_responses(void **state)
 		{ GET, 103, false, false, BODY_UNKNOWN, "HTTP/1.1 103 Early Hints\r\n\r\n", true },
 		{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", 200, false, true, 9,
 		  "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", true },
-		{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", 200, true, false, BODY_UNKNOWN, "HTTP/1.1 200 OK\r\n\r\n", true },
+		{ "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", 200, true, false, BODY_UNKNOWN, "HTTP/1.1 200 OK\r\n\r\n",
+		  true },
 		{ "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 200, false, false, BODY_UNKNOWN,
 		  "HTTP/1.1 200 OK\r\n\r\n", true },
 		{ "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", 403, true, true, 1,
@@ -272,6 +273,12 @@ static void test_after_a_problem(void **state)
 	pair_close(&p);
 }
 
+/* fields_add() would not take these. */
+static void put_raw(struct fields *fields, const char *name, const char *value)
+{
+	fields->items[fields->n++] = (struct field){ name, value, (uint32_t)strlen(name), (uint32_t)strlen(value) };
+}
+
 /* No part of a head can add a line to it. */
 static void test_injection(void **state)
 {
@@ -317,9 +324,7 @@ static void test_injection(void **state)
 		p.head.upgrade = cases[i].upgrade;
 		/* More than the writer keeps to itself, in front of the bad one. */
 		assert_int_equal(fields_add(&p.head.fields, "x", 1, large, sizeof(large)), 0);
-		assert_int_equal(fields_add(&p.head.fields, cases[i].name, strlen(cases[i].name), cases[i].value,
-					    strlen(cases[i].value)),
-				 0);
+		put_raw(&p.head.fields, cases[i].name, cases[i].value);
 		assert_int_equal(h1_write_head(p.h1, &p.head, false, &p.out), -EINVAL);
 		assert_string_equal(written(&p), "before");
 		pair_close(&p);
@@ -333,7 +338,7 @@ static void test_bad_trailers(void **state)
 
 	(void)state;
 	fields_init(&trailers);
-	assert_int_equal(fields_add(&trailers, "x", 1, "\r\n\r\nGET", 7), 0);
+	put_raw(&trailers, "x", "\r\n\r\nGET");
 	pair_open(&p, H1_CLIENT);
 	p.head.has_body = true;
 	assert_int_equal(h1_write_head(p.h1, &p.head, false, &p.out), 0);
@@ -362,8 +367,8 @@ static void test_bad_status(void **state)
 /* Fields of one connection that somebody left in the list are not ours to pass on. */
 static void test_left_fields(void **state)
 {
-	static const char *const names[] = { "connection", "keep-alive", "proxy-connection", "transfer-encoding",
-					     "upgrade",	   "te",	 "http2-settings",   "host",
+	static const char *const names[] = { "connection",     "keep-alive", "proxy-connection", "transfer-encoding",
+					     "upgrade",	       "te",	     "http2-settings",	 "host",
 					     "content-length", "expect" };
 	struct pair p;
 
@@ -394,12 +399,18 @@ static void test_full_buffer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_request),		   cmocka_unit_test(test_request_parts),
-		cmocka_unit_test(test_bodies),		   cmocka_unit_test(test_responses),
-		cmocka_unit_test(test_response_until_close), cmocka_unit_test(test_interim_then_final),
-		cmocka_unit_test(test_switch),		   cmocka_unit_test(test_after_a_problem),
-		cmocka_unit_test(test_injection),	   cmocka_unit_test(test_bad_trailers),
-		cmocka_unit_test(test_bad_status),	   cmocka_unit_test(test_left_fields),
+		cmocka_unit_test(test_request),
+		cmocka_unit_test(test_request_parts),
+		cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_responses),
+		cmocka_unit_test(test_response_until_close),
+		cmocka_unit_test(test_interim_then_final),
+		cmocka_unit_test(test_switch),
+		cmocka_unit_test(test_after_a_problem),
+		cmocka_unit_test(test_injection),
+		cmocka_unit_test(test_bad_trailers),
+		cmocka_unit_test(test_bad_status),
+		cmocka_unit_test(test_left_fields),
 		cmocka_unit_test(test_full_buffer),
 	};
 

@@ -185,6 +185,41 @@ static void test_cookies(void **state)
 	raw_stop(&r);
 }
 
+static void test_trailers(void **state)
+{
+	(void)state;
+	start(H2_SERVER);
+	raw_head(&r, 1, 0, GET);
+	raw_head(&r, 1, END_STREAM,
+		 HEAD("x-a", "1", "host", "other", "expect", "x", "te", "trailers", "cookie", "a", "cookie", "b"));
+	raw_head(&r, 3, 0, GET);
+	raw_frame(&r, DATA, END_STREAM, 3, NULL, 0);
+	next_id = 5;
+	assert_int_equal(raw_say(&r), 0);
+	assert_int_equal(r.ends, 2);
+	assert_string_equal(r.trailers, "");
+	raw_head(&r, next_id, 0, GET);
+	raw_head(&r, next_id, END_STREAM,
+		 HEAD("x-a", "1", "host", "other", "expect", "x", "te", "trailers", "cookie", "a", "cookie", "b"));
+	next_id += 2;
+	assert_int_equal(raw_say(&r), 0);
+	assert_string_equal(r.trailers, "|x-a=1|cookie=a|cookie=b");
+	assert_string_equal(r.head, "GET https example.com /");
+	/* Not trailers: pseudo headers, fields of the connection, no end. */
+	for (size_t i = 0; i < 3; i++) {
+		raw_head(&r, next_id, 0, GET);
+		raw_head(&r, next_id, i == 2 ? 0 : END_STREAM,
+			 i == 0 ? HEAD(":path", "/b") : HEAD(i == 1 ? "connection" : "x", "close"));
+		assert_int_equal(raw_say(&r), 0);
+		assert_int_equal(r.reset, next_id);
+		assert_int_equal(r.error, H2_PROTOCOL_ERROR);
+		next_id += 2;
+	}
+	assert_int_equal(r.ends, 3);
+	assert_alive();
+	raw_stop(&r);
+}
+
 /* Over a bound: the stream goes, and its owner never hears of it; the connection stays. */
 static void assert_too_big(const struct buf *block)
 {
@@ -330,8 +365,9 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_authority), cmocka_unit_test(test_target), cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_cookies),	  cmocka_unit_test(test_bounds), cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_authority), cmocka_unit_test(test_target),   cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_cookies),	  cmocka_unit_test(test_trailers), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_answers),
 	};
 
 	return cmocka_run_group_tests_name("h2_head", tests, NULL, NULL);

@@ -33,6 +33,30 @@ static void test_add_and_find(void **state)
 	fields_free(&fields);
 }
 
+/* Every byte, at every place of a word and behind the last whole one. */
+static void test_lower(void **state)
+{
+	(void)state;
+	for (size_t len = 1; len <= 20; len++) {
+		for (size_t at = 0; at < len; at++) {
+			struct fields fields;
+			char name[20];
+
+			fields_init(&fields);
+			for (int c = 0; c < 128; c++) {
+				memset(name, 'X', len);
+				name[at] = (char)(2 * c + (int)(len & 1));
+				assert_int_equal(fields_add(&fields, name, len, "", 0), 0);
+				for (size_t i = 0; i < len; i++)
+					assert_int_equal(fields.items[c].name[i],
+							 name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
+				assert_int_equal(fields.items[c].name[len], '\0');
+			}
+			fields_free(&fields);
+		}
+	}
+}
+
 static void test_number_bound(void **state)
 {
 	struct fields fields;
@@ -147,9 +171,10 @@ static void test_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_add_and_find), cmocka_unit_test(test_number_bound),
-		cmocka_unit_test(test_byte_bound),   cmocka_unit_test(test_text_stays),
-		cmocka_unit_test(test_names),	     cmocka_unit_test(test_values),
+		cmocka_unit_test(test_add_and_find), cmocka_unit_test(test_lower),
+		cmocka_unit_test(test_number_bound), cmocka_unit_test(test_byte_bound),
+		cmocka_unit_test(test_text_stays),   cmocka_unit_test(test_names),
+		cmocka_unit_test(test_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

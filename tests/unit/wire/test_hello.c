@@ -134,8 +134,10 @@ static void test_names(void **state)
 		{ "xn--bcher-kva.example", "xn--bcher-kva.example" },
 		{ "localhost", "localhost" },
 	};
-	static const char *const bad[] = { "",		"a..b",	     "192.0.2.1", "[::1]",    "a b", "example.com:443",
-					   "b\xc3\xbc.de", "*.example", "-a.b",	     "a/b",	 "..",	"a\\b" };
+	static const char *const bad[] = {
+		"",	     "a..b", "192.0.2.1", "[::1]", "a b", "example.com:443", "b\xc3\xbc.de",
+		"*.example", "-a.b", "a/b",	  "..",	   "a\\b"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -289,11 +291,11 @@ static void test_not_a_hello(void **state)
 		{ "\x16", 1, -EAGAIN },
 		{ "\x16\x03\x01", 3, -EAGAIN },
 		{ "G", 1, -EPROTO },
-		{ "\x80\x2e\x01", 3, -EPROTO },	      /* SSLv2 */
-		{ "\x15\x03\x01", 3, -EPROTO },	      /* an alert */
-		{ "\x16\x02", 2, -EPROTO },	      /* no such version */
-		{ "\x16\x03\x01\0\0", 5, -EPROTO },   /* an empty record */
-		{ "\x16\x03\x01\x40\x01", 5, -EPROTO }, /* one too long */
+		{ "\x80\x2e\x01", 3, -EPROTO },		  /* SSLv2 */
+		{ "\x15\x03\x01", 3, -EPROTO },		  /* an alert */
+		{ "\x16\x02", 2, -EPROTO },		  /* no such version */
+		{ "\x16\x03\x01\0\0", 5, -EPROTO },	  /* an empty record */
+		{ "\x16\x03\x01\x40\x01", 5, -EPROTO },	  /* one too long */
 		{ "\x16\x03\x01\0\x04\x02", 6, -EPROTO }, /* a ServerHello */
 		{ "\x16\x03\x01\0\x04\x01\0\x3f\xfd", 9, -E2BIG },
 		{ "\x16\x03\x01\0\x04\x01\xff\xff\xff", 9, -E2BIG },
@@ -351,10 +353,14 @@ static void test_openssl(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),	    cmocka_unit_test(test_nul_in_name),
-		cmocka_unit_test(test_without_extensions), cmocka_unit_test(test_alpn),
-		cmocka_unit_test(test_twice),	    cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_not_a_hello), cmocka_unit_test(test_largest),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nul_in_name),
+		cmocka_unit_test(test_without_extensions),
+		cmocka_unit_test(test_alpn),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_not_a_hello),
+		cmocka_unit_test(test_largest),
 		cmocka_unit_test(test_openssl),
 	};
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Characters of text that a stranger may have written, on its way to a person. */
+#ifndef NP_CHARS_H
+#define NP_CHARS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the UTF-8 character at text (1 to 4); 0 when there is none: len is 0, a stray byte, an overlong form,
+ * a surrogate, above U+10FFFF. */
+unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);
+/* False for controls, for what ends a line, has no width or turns text around. */
+bool char_is_printable(uint32_t c);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the running daemon, and what happens to it. Files: main.c (start and end), happenings.c (what the parts
+ * tell each other), policy.c (the live policy), workers.c (the inspector's processes). */
+#ifndef NP_DAEMON_H
+#define NP_DAEMON_H
+
+#include "control/server.h"
+#include "daemon/options.h"
+#include "daemon/policy.h"
+#include "daemon/workers.h"
+#include "events/flood.h"
+#include "events/log.h"
+#include "kernel/kernel.h"
+#include "session/service.h"
+
+struct daemon {
+	struct options options;
+	struct live_policy policy;
+	struct loop *loop;
+	struct store *store;
+	struct kernel *kernel;
+	struct workers *workers;
+	struct service *service;
+	struct event_log *events;
+	struct flood *flood;
+	struct server *server;
+	int run_lock, state_lock;
+};
+
+void emit(void *data, struct event *event);
+
+/* happenings.c */
+void on_kernel_event(void *data, const struct np_event *raw);
+void on_request(void *data, const struct link_request *request);
+void on_cgroup(void *data, uint64_t cgroup_id);
+void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
+void on_retired(void *data, uint64_t cgroup_id);
+void before_cut(void *data);
+int flood_start(void *data, const struct gate_box *box);
+void on_second(void *data);
+void policy_tell(struct daemon *d, const char *who, unsigned cut);
+int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
+void policy_live(void *data, struct policy_live *ret);
+void policy_warn(const struct daemon *d);
+void on_signal(void *data, int signo);
+int session_ca(void *data, const char *session, struct buf *out);
+
+#endif
