@@ -186,8 +186,8 @@ test: deps
 fuzz:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
-	$(Q)for f in $(FUZZERS); do mkdir -p $$f.corpus; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 $$f.corpus || exit 1; done
+	$(Q)for f in $(FUZZERS); do mkdir -p $$f.corpus; seeds=tests/fuzz/corpus/$${f##*/}; [ -d $$seeds ] || seeds=; \
+		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 $$f.corpus $$seeds || exit 1; done
 
 bench: all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/bench.py

@@ -136,3 +136,36 @@ void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
 	*p++ = 'Z';
 	*p = '\0';
 }
+
+bool size_parse(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		uint64_t bytes;
+	} units[] = {
+		{ "", 1 },	    { "k", 1000 },	{ "M", 1000000 },   { "G", 1000000000 },
+		{ "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
+	};
+	size_t digits = strspn(text, "0123456789"), len = strlen(text);
+	uint64_t value = 0, bytes;
+
+	if (!digits)
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return false;
+	text += digits;
+	len -= digits;
+	if (len && text[len - 1] == 'B')
+		len--;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (len != strlen(units[i].unit) || memcmp(text, units[i].unit, len) != 0)
+			continue;
+		if (__builtin_mul_overflow(value, units[i].bytes, &bytes) || bytes == UINT64_MAX)
+			return false;
+		*ret = bytes;
+		return true;
+	}
+	return false;
+}

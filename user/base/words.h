@@ -3,6 +3,7 @@
 #ifndef NP_WORDS_H
 #define NP_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,10 @@ const char *protocol_name(unsigned protocol); /* "tcp", "udp", ...; NULL when it
 /* "192.0.2.1" or "2001:db8::1"; a v4-mapped address is written as IPv4. */
 #define ADDR_TEXT_SIZE 48
 void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE]);
+
+/* A number of bytes: "1234", "500kB", "10MiB"; k, M, G are thousands, Ki, Mi, Gi are 1024s, the B may be left out.
+ * False for anything else, and for UINT64_MAX and above. */
+bool size_parse(const char *text, uint64_t *ret);
 
 /* RFC 3339 in UTC with microseconds: "2026-01-01T00:00:00.000000Z". Beyond the year 9999: its last microsecond. */
 #define TIME_TEXT_SIZE 28

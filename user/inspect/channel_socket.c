@@ -101,7 +101,8 @@ size_t channel_send(struct channel *c, const struct iovec *iov, size_t n)
 	if (!c->writable)
 		return 0;
 	do
-		sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+		sent = n == 1 ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL)
+			      : sendmsg(c->fd, &msg, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
 	if (sent < 0 && errno == EAGAIN)
 		sent = 0;

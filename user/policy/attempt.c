@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/words.h"
 #include "wire/url.h"
 
 static int refuse(const char **ret_problem, const char *why)
@@ -148,36 +149,11 @@ int attempt_headers(struct arena *arena, const char *list, struct facts *facts, 
 
 int attempt_body(const char *size, struct facts *facts, const char **ret_problem)
 {
-	static const struct {
-		const char *unit;
-		uint64_t factor;
-	} units[] = {
-		{ "", 1 },
-		{ "k", 1000 },
-		{ "M", 1000000 },
-		{ "G", 1000000000 },
-		{ "Ki", 1ull << 10 },
-		{ "Mi", 1ull << 20 },
-		{ "Gi", 1ull << 30 },
-	};
-	size_t digits = strspn(size, "0123456789"), len = strlen(size + digits);
-	uint64_t value;
-
 	if (!facts->method)
 		return refuse(ret_problem, "a connection has no body; only a request has");
-	if (len && size[digits + len - 1] == 'B')
-		len--;
-	if (number_parse(size, digits, UINT64_MAX, &value) == 0) {
-		for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-			if (len != strlen(units[i].unit) || strncmp(size + digits, units[i].unit, len) != 0)
-				continue;
-			if (value > UINT64_MAX / units[i].factor)
-				break;
-			facts->body = value * units[i].factor;
-			return 0;
-		}
-	}
-	return refuse(ret_problem, "not a size like 1234, 500kB or 20MiB");
+	if (!size_parse(size, &facts->body))
+		return refuse(ret_problem, "not a size like 1234, 500kB or 20MiB");
+	return 0;
 }
 
 int attempt_resolving(const char *addr, struct facts *facts, const char **ret_problem)

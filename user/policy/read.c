@@ -196,21 +196,6 @@ bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret
 	return value != NULL;
 }
 
-int array_grow(void **array, size_t *max, size_t n, size_t size)
-{
-	size_t more = *max ? 2 * *max : 64;
-	void *bigger;
-
-	if (n < *max)
-		return 0;
-	bigger = reallocarray(*array, more, size);
-	if (!bigger)
-		return -ENOMEM;
-	*array = bigger;
-	*max = more;
-	return 0;
-}
-
 /* A copy in the policy's own memory; an empty array is NULL. */
 static int array_keep(struct arena *arena, const void *array, size_t n, size_t size, const void **ret)
 {

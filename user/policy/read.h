@@ -110,9 +110,6 @@ bool word_is_name(const char *text);
 /* "5s" in ms. False when it is none, and that is told. */
 bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms);
 
-/* Room for one more in an array on the heap. */
-int array_grow(void **array, size_t *max, size_t n, size_t size);
-
 /* -- the sections -------------------------------------------------------------- */
 
 /* Finds the sections of the file and checks its version. False when the version is not ours: nothing else in the file

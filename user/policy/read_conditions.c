@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
+#include "base/words.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 #include "wire/path.h"
@@ -105,32 +106,6 @@ static void read_bool(struct reader *reader, const struct node *key, bool *ret)
 		*ret = false;
 	else
 		error_at(reader, value, "\"%s\" is true or false, not %s", key->text, QUOTE(value->text, value->len));
-}
-
-static bool size_parse(const char *text, uint64_t *ret)
-{
-	static const struct {
-		const char *unit;
-		uint64_t bytes;
-	} units[] = {
-		{ "", 1 },	    { "k", 1000 },	{ "M", 1000000 },   { "G", 1000000000 },
-		{ "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
-	};
-	size_t digits = strspn(text, DIGITS), len = strlen(text);
-	uint64_t value = 0;
-
-	if (!digits || digits > 18)
-		return false;
-	for (size_t i = 0; i < digits; i++)
-		value = value * 10 + (uint64_t)(text[i] - '0');
-	text += digits;
-	len -= digits;
-	if (len && text[len - 1] == 'B')
-		len--;
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (len == strlen(units[i].unit) && !memcmp(text, units[i].unit, len))
-			return !__builtin_mul_overflow(value, units[i].bytes, ret) && *ret != UINT64_MAX;
-	return false;
 }
 
 static void read_max_body(struct reader *reader, const struct node *key, struct rule *rule)

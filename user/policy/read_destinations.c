@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "policy/quote.h"
 
 /* A rule whose destinations are read. */
@@ -91,7 +92,7 @@ static int pattern_add(struct adding *a, const struct node *node, struct pattern
 		reader->patterns_full = true;
 		return 0;
 	}
-	if (array_grow((void **)&reader->patterns, &reader->max_patterns, reader->n_patterns, sizeof(pattern)) < 0)
+	if (ARRAY_RESERVE(reader->patterns, reader->max_patterns, reader->n_patterns + 1) < 0)
 		return -ENOMEM;
 	pattern.rule = a->rule->number;
 	reader->patterns[reader->n_patterns++] = pattern;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 
@@ -82,7 +83,7 @@ int read_lists(struct reader *reader, const struct file *file)
 				 QUOTE(key->text, key->len), NP_NAME_MAX);
 			continue;
 		}
-		e = array_grow((void **)&reader->lists, &reader->max_lists, reader->n_lists, sizeof(*list));
+		e = ARRAY_RESERVE(reader->lists, reader->max_lists, reader->n_lists + 1);
 		if (e < 0)
 			break;
 		list = &reader->lists[reader->n_lists++];

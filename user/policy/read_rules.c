@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/array.h"
 #include "policy/quote.h"
 
 #define RULE_TEXT_MAX 120 /* bytes of rule->text: one line of a terminal, with room for its place */
@@ -165,7 +166,7 @@ static int read_section(struct reader *reader, const struct node *key, rule_read
 			error_at(reader, map, "more than %u rules", NP_POLICY_RULES);
 			break;
 		}
-		e = array_grow((void **)rules, max, *n, sizeof(rule));
+		e = array_reserve((void **)rules, max, *n + 1, sizeof(rule));
 		if (e == 0)
 			e = read(reader, map, &rule);
 		if (e == 0)

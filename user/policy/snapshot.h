@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "policy/policy.h"
 
-/* As policy_load_file(), and writes down what was read. path NULL: what holds without a file. */
+/* As policy_load_file(), and writes down what was read. */
 int policy_record_file(const char *path, struct buf *record, struct policy **ret, struct problems *problems);
 int policy_record_default(struct buf *record, struct policy **ret);
 

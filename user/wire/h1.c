@@ -252,8 +252,13 @@ static ssize_t head_read(struct h1 *h1, const char *data, size_t len)
 static ssize_t chunks_read(struct h1 *h1, const char *data, size_t len)
 {
 	bool in_line = h1->chunk_line != SIZE_MAX, border;
-	ssize_t n = parser_run(h1, data, len, &border);
+	ssize_t n;
 
+	if (in_line && h1->chunk_line == H1_CHUNK_LINE)
+		return h1_refuse(h1, "the extensions of a chunk are too long");
+	if (in_line && len > H1_CHUNK_LINE - h1->chunk_line)
+		len = H1_CHUNK_LINE - h1->chunk_line;
+	n = parser_run(h1, data, len, &border);
 	if (n < 0)
 		return n;
 	if (!in_line) {
@@ -262,8 +267,6 @@ static ssize_t chunks_read(struct h1 *h1, const char *data, size_t len)
 		return n;
 	}
 	h1->chunk_line += (size_t)n;
-	if (h1->chunk_line > H1_CHUNK_LINE)
-		return h1_refuse(h1, "the extensions of a chunk are too long");
 	if (!border)
 		return n;
 	if (!h1->chunk_extended && h1->chunk_line > H1_CHUNK_DIGITS + 2)

@@ -254,8 +254,8 @@ int h2_read(struct h2 *h2, const char *data, size_t len)
 	else if (!h2->error && h2_is_given_up(h2))
 		h2->error = -EPROTO;
 	/* The GOAWAY is made now, for it has nghttp2's words for h2_problem(). */
-	if (h2->error && !h2->dead)
-		h2_pump(h2, &h2->last, LAST_FRAMES);
+	if (h2->error && !h2->dead && h2_pump(h2, &h2->last, LAST_FRAMES) < 0)
+		h2->dead = true;
 	h2->busy = false;
 	return h2->error;
 }

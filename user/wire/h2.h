@@ -47,7 +47,7 @@ void h2_free(struct h2 *h2); /* closed() is called for every stream that is left
 
 /* All of len is consumed. -EPROTO: the connection is broken, h2_problem() says how; write what is pending, then close. */
 int h2_read(struct h2 *h2, const char *data, size_t len);
-/* Appends frames that may be sent now, up to about max bytes. 0 or -errno. */
+/* Appends frames that may be sent now, up to about max bytes: the last one may be 16 KiB beyond it. 0 or -errno. */
 int h2_write(struct h2 *h2, struct buf *out, size_t max);
 bool h2_wants_write(const struct h2 *h2);
 bool h2_is_done(const struct h2 *h2); /* nothing more to read or write: close */
@@ -61,7 +61,8 @@ size_t h2_streams(const struct h2 *h2);
 void *h2_stream_user(const struct h2_stream *stream);
 void h2_stream_set_user(struct h2_stream *stream, void *user);
 
-/* CLIENT. end: there is neither body nor h2_send_end(). -EAGAIN without h2_room(), -EINVAL for a head that is none. */
+/* CLIENT. end: there is neither body nor h2_send_end(). A head without a scheme goes as https. -EAGAIN without
+ * h2_room(), -EINVAL for a head that is none. */
 int h2_request(struct h2 *h2, const struct head *head, bool end, void *user, struct h2_stream **ret);
 /* SERVER: a response, or an informational one (1xx). -EPIPE: the stream is reset; -EALREADY: it has its response. */
 int h2_respond(struct h2_stream *stream, const struct head *head, bool end);

@@ -308,9 +308,10 @@ ssize_t h2_on_body_read(nghttp2_session *session, int32_t id, uint8_t *buf, size
 
 static void queue_take(struct h2_stream *stream, size_t len, struct buf *out)
 {
+	struct h2_chunk *chunk;
+
 	stream->queued -= len;
-	while (len) {
-		struct h2_chunk *chunk = stream->first;
+	while (len && (chunk = stream->first)) {
 		size_t part = chunk->end - chunk->start;
 
 		if (part > len)

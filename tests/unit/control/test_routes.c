@@ -31,6 +31,9 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/sandboxes", sandboxes_list },
 		{ "GET", "/v1/sandboxes/x", sandbox_get },
 		{ "DELETE", "/v1/sandboxes/x", sandbox_remove },
+		{ "GET", "/v1/sessions/alice/demo/ca", session_ca_get },
+		{ "GET", "/v1/policy", policy_get },
+		{ "POST", "/v1/policy/reload", policy_reload },
 		{ "GET", "/v1/events", events_get },
 	};
 

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -1025,6 +1026,96 @@ static void test_untrusted(void **state)
 	assert_string_equal(channel_problem(b.channel), "tlsv1 alert unknown ca");
 }
 
+/* What a peer has to say, one byte at a time, each with a wake-up of its own. */
+static void trickle(SSL *peer, int fd)
+{
+	char bytes[8192];
+	ssize_t n;
+
+	for (int still = 0; still < 2; still++) {
+		int len = BIO_read(SSL_get_wbio(peer), bytes, sizeof(bytes));
+
+		for (int i = 0; i < len; i++, still = 0) {
+			assert_int_equal(send(fd, bytes + i, 1, 0), 1);
+			channel_on_event(a.channel, EPOLLIN);
+		}
+		n = recv(fd, bytes, sizeof(bytes), 0);
+		if (n > 0) {
+			BIO_write(SSL_get_rbio(peer), bytes, (int)n);
+			still = 0;
+		}
+		if (!SSL_is_init_finished(peer))
+			SSL_do_handshake(peer);
+	}
+}
+
+static void test_trickle(void **state)
+{
+	SSL *peer = ssl_of(client_ctx, false);
+	char bytes[64];
+	int fds[2];
+
+	(void)state;
+	local_pair(fds);
+	end_init(&a, fds[0], true);
+	SSL_set_bio(peer, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+	assert_int_equal(channel_tls(a.channel, ssl_of(server_ctx, true), NULL, 0), 0);
+	SSL_do_handshake(peer);
+	trickle(peer, fds[1]);
+	assert_true(a.ready);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(SSL_write(peer, "abcd", 4), 4);
+		SSL_key_update(peer, SSL_KEY_UPDATE_REQUESTED);
+		trickle(peer, fds[1]);
+		channel_write(a.channel, "efgh", 4);
+		channel_pump(a.channel);
+		trickle(peer, fds[1]);
+		assert_int_equal(SSL_read(peer, bytes, sizeof(bytes)), 4);
+		assert_memory_equal(bytes, "efgh", 4);
+	}
+	assert_string_equal(a.got.data, "abcdabcdabcd");
+	SSL_free(peer);
+	close(fds[1]);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static size_t memory_used(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.uordblks + info.hblkhd;
+}
+
+/* A connection that waits, both its legs: what NP_CONNS_MAX of them take is a matter of this. */
+static void test_idle_memory(void **state)
+{
+	enum { PAIRS = 50 };
+	static struct end legs[PAIRS][2];
+	size_t before, after;
+
+	(void)state;
+	before = memory_used();
+	for (int i = 0; i < PAIRS; i++) {
+		n_ends = 0;
+		connect_tls(); /* a, b */
+		channel_write(a.channel, "ping", 4);
+		channel_write(b.channel, "pong", 4);
+		run_ticks(2);
+		buf_free(&a.got);
+		buf_free(&b.got);
+		legs[i][0] = a;
+		legs[i][1] = b;
+	}
+	n_ends = 0;
+	after = memory_used();
+	print_message("%zu bytes for both legs of an idle connection\n", (after - before) / PAIRS);
+	assert_true((after - before) / PAIRS < 40 << 10);
+	for (int i = 0; i < PAIRS; i++)
+		for (int j = 0; j < 2; j++)
+			channel_free(legs[i][j].channel);
+}
+#endif
+
 /* A peer that asks for new keys over and over and never reads the answers. */
 static void test_key_update_flood(void **state)
 {
@@ -1092,7 +1183,11 @@ int main(void)
 		TEST(test_garbage),
 		TEST(test_bad_record),
 		TEST(test_untrusted),
+		TEST(test_trickle),
 		TEST(test_key_update_flood),
+#ifndef __SANITIZE_ADDRESS__
+		TEST(test_idle_memory),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

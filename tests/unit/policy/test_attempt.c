@@ -176,7 +176,7 @@ static void bodies(void **state)
 		{ "20MiB", 20u << 20 },
 		{ "20Mi", 20u << 20 },
 		{ "3G", 3000000000u },
-		{ "18446744073709551615", UINT64_MAX },
+		{ "18446744073709551614", UINT64_MAX - 1 },
 	};
 	static const char *const bad[] = { "",
 					   "B",

@@ -215,16 +215,37 @@ static inline int raw_say(struct raw *raw)
 	return e;
 }
 
-static inline void raw_start(struct raw *raw, enum h2_role role)
+/* As it is before the peer said anything. */
+static inline void raw_new(struct raw *raw, enum h2_role role)
 {
 	static const struct h2_events events = { raw_on_head, raw_on_body, raw_on_end, raw_on_drained, raw_on_closed };
 
 	*raw = (struct raw){ .in = BUF_INIT(16 << 20) };
 	assert_int_equal(h2_new(role, &events, raw, &raw->h2), 0);
+}
+
+static inline void raw_start(struct raw *raw, enum h2_role role)
+{
+	raw_new(raw, role);
 	if (role == H2_SERVER)
 		buf_puts(&raw->in, MAGIC);
 	raw_frame(raw, SETTINGS, 0, 0, NULL, 0);
 	raw_frame(raw, SETTINGS, ACK, 0, NULL, 0);
+	assert_int_equal(raw_say(raw), 0);
+}
+
+/* CLIENT: a request of ours, on the next stream. */
+static inline void raw_ask(struct raw *raw)
+{
+	struct h2_stream *stream;
+	struct head head;
+
+	head_init(&head);
+	assert_int_equal(head_set_method(&head, "GET", 3), 0);
+	assert_int_equal(head_set_authority(&head, "a", 1), 0);
+	assert_int_equal(head_set_target(&head, "/", 1), 0);
+	assert_int_equal(h2_request(raw->h2, &head, true, NULL, &stream), 0);
+	head_free(&head);
 	assert_int_equal(raw_say(raw), 0);
 }
 

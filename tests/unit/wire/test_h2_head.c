@@ -303,25 +303,11 @@ static void test_bounds(void **state)
 	raw_stop(&r);
 }
 
-static void ask(const char *method)
-{
-	struct h2_stream *stream;
-	struct head head;
-
-	head_init(&head);
-	assert_int_equal(head_set_method(&head, method, strlen(method)), 0);
-	assert_int_equal(head_set_authority(&head, "a", 1), 0);
-	assert_int_equal(head_set_target(&head, "/", 1), 0);
-	assert_int_equal(h2_request(r.h2, &head, true, NULL, &stream), 0);
-	head_free(&head);
-	assert_int_equal(raw_say(&r), 0);
-}
-
 static void assert_answer(const char *const *fields, const char *expected)
 {
 	size_t heads = r.heads, closed = r.closed;
 
-	ask("GET");
+	raw_ask(&r);
 	raw_head(&r, next_id, END_STREAM, fields);
 	next_id += 2;
 	assert_int_equal(raw_say(&r), 0);

@@ -159,12 +159,10 @@ static void test_floods_unread(void **state)
 /* A client that never takes our settings, and so is not bound by them, is refused stream by stream. */
 static void test_streams_without_settings(void **state)
 {
-	static const struct h2_events events = { raw_on_head, raw_on_body, raw_on_end, raw_on_drained, raw_on_closed };
 	int e = 0;
 
 	(void)state;
-	r = (struct raw){ .in = BUF_INIT(16 << 20) };
-	assert_int_equal(h2_new(H2_SERVER, &events, &r, &r.h2), 0);
+	raw_new(&r, H2_SERVER);
 	buf_puts(&r.in, MAGIC);
 	raw_frame(&r, SETTINGS, 0, 0, NULL, 0);
 	for (uint32_t i = 0; i < 2 * NP_H2_STREAMS; i++)
@@ -221,11 +219,10 @@ static void test_busy(void **state)
 	raw_stop(&r);
 }
 
-static void assert_broken(enum h2_role role, const char *problem, uint32_t code)
+static void assert_broken(const char *problem, uint32_t code)
 {
 	int e = raw_say(&r);
 
-	(void)role;
 	assert_int_equal(e, -EPROTO);
 	assert_string_equal(h2_problem(r.h2), problem);
 	assert_int_equal(r.goaways, code ? 1 : 0);
@@ -236,47 +233,44 @@ static void assert_broken(enum h2_role role, const char *problem, uint32_t code)
 
 static void test_broken(void **state)
 {
-	static const struct h2_events events = { raw_on_head, raw_on_body, raw_on_end, raw_on_drained, raw_on_closed };
-
 	(void)state;
-	r = (struct raw){ .in = BUF_INIT(16 << 20) };
-	assert_int_equal(h2_new(H2_SERVER, &events, &r, &r.h2), 0);
+	raw_new(&r, H2_SERVER);
 	buf_puts(&r.in, "GET / HTTP/1.1\r\nhost: a\r\n\r\n");
-	assert_broken(H2_SERVER, "it does not begin as HTTP/2 does", 0);
+	assert_broken("it does not begin as HTTP/2 does", 0);
 
 	raw_start(&r, H2_SERVER);
 	raw_frame(&r, PING, 0, 0, "1", 1);
-	assert_broken(H2_SERVER, "broken HTTP/2: FRAME_SIZE_ERROR", 6);
+	assert_broken("broken HTTP/2: FRAME_SIZE_ERROR", 6);
 
 	raw_start(&r, H2_SERVER);
 	buf_append(&r.in, "\xff\xff\xff\0\0\0\0\0\1", 9);
-	assert_broken(H2_SERVER, "broken HTTP/2: too large frame size", 6);
+	assert_broken("broken HTTP/2: too large frame size", 6);
 
 	raw_start(&r, H2_SERVER);
 	raw_frame(&r, DATA, 0, 0, "1", 1);
-	assert_broken(H2_SERVER, "broken HTTP/2: DATA: stream_id == 0", 1);
+	assert_broken("broken HTTP/2: DATA: stream_id == 0", 1);
 
 	raw_start(&r, H2_SERVER);
 	raw_frame(&r, HEADERS, END_HEADERS, 2, "", 0);
-	assert_broken(H2_SERVER, "broken HTTP/2: request HEADERS: invalid stream_id", 1);
+	assert_broken("broken HTTP/2: request HEADERS: invalid stream_id", 1);
 
 	raw_start(&r, H2_SERVER);
 	raw_frame(&r, HEADERS, END_HEADERS, 1, "\xff\xff\xff\xff\xff\xff\xff", 7);
-	assert_broken(H2_SERVER, "broken HTTP/2: COMPRESSION_ERROR", 9);
+	assert_broken("broken HTTP/2: COMPRESSION_ERROR", 9);
 
 	raw_start(&r, H2_SERVER);
 	raw_frame(&r, HEADERS, 0, 1, "\x82", 1);
 	raw_frame(&r, PING, 0, 0, "12345678", 8);
-	assert_broken(H2_SERVER, "broken HTTP/2: unexpected non-CONTINUATION frame or stream_id is invalid", 1);
+	assert_broken("broken HTTP/2: unexpected non-CONTINUATION frame or stream_id is invalid", 1);
 
 	raw_start(&r, H2_SERVER);
 	for (uint32_t i = 0; i <= NP_H2_STREAMS; i++)
 		raw_head(&r, 2 * i + 1, END_STREAM, GET);
-	assert_broken(H2_SERVER, "broken HTTP/2: request HEADERS: max concurrent streams exceeded", 1);
+	assert_broken("broken HTTP/2: request HEADERS: max concurrent streams exceeded", 1);
 
 	raw_start(&r, H2_CLIENT);
 	raw_head(&r, 2, END_STREAM, HEAD(":status", "200"));
-	assert_broken(H2_CLIENT, "broken HTTP/2: request HEADERS: client received request", 1);
+	assert_broken("broken HTTP/2: request HEADERS: client received request", 1);
 }
 
 /* Beyond the window that we gave. */
@@ -319,28 +313,16 @@ static void test_room(void **state)
 static void test_push(void **state)
 {
 	struct buf block = BUF_INIT(1024);
-	struct h2_stream *stream;
-	struct head head;
 
 	(void)state;
 	for (int acked = 0; acked < 2; acked++) {
 		if (acked) {
 			raw_start(&r, H2_CLIENT);
 		} else {
-			static const struct h2_events events = { raw_on_head, raw_on_body, raw_on_end, raw_on_drained,
-								 raw_on_closed };
-
-			r = (struct raw){ .in = BUF_INIT(16 << 20) };
-			assert_int_equal(h2_new(H2_CLIENT, &events, &r, &r.h2), 0);
+			raw_new(&r, H2_CLIENT);
 			raw_frame(&r, SETTINGS, 0, 0, NULL, 0);
 		}
-		head_init(&head);
-		assert_int_equal(head_set_method(&head, "GET", 3), 0);
-		assert_int_equal(head_set_authority(&head, "a", 1), 0);
-		assert_int_equal(head_set_target(&head, "/", 1), 0);
-		assert_int_equal(h2_request(r.h2, &head, true, NULL, &stream), 0);
-		head_free(&head);
-		assert_int_equal(raw_say(&r), 0);
+		raw_ask(&r);
 		buf_clear(&block);
 		buf_append(&block, "\0\0\0\2", 4);
 		for (const char *const *f = GET; f[0]; f += 2)
