@@ -219,7 +219,7 @@ static void grants(void **state)
 		     { "5Gi", 5ull << 30 },
 		     { "17179869183GiB", 17179869183ull << 30 } };
 	static const char *const bad[] = { "-1",   "x",	   "10mb", "10KB",	     "10 MiB",
-					   "1.5M", "10TB", "MiB",  "17179869184GiB", "9999999999999999999",
+					   "1.5M", "10TB", "MiB",  "17179869184GiB", "99999999999999999999",
 					   "1BB",  "1i" };
 	char text[128], line[256];
 
