@@ -240,7 +240,7 @@ man: $(MAN_PAGES)
 install: all man
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
-	install -m 0755 $(BUILD)/netpawld $(DESTDIR)$(PREFIX)/sbin/netpawld
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(DESTDIR)$(PREFIX)/bin/netpawl
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
