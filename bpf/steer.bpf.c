@@ -10,11 +10,13 @@
 
 #define NP_TCP_CLOSE 7
 
-static __always_inline void np_flow_forget(const struct np_flow_key *key, __u64 cgroup_id)
+static __always_inline void np_flow_forget(const struct np_flow_key *key, __u64 cgroup_id, __u64 cookie)
 {
+	struct np_flow *flow = bpf_map_lookup_elem(&np_flows, key);
 	struct np_box *box;
 
-	if (bpf_map_delete_elem(&np_flows, key))
+	/* Another socket may be at this port by now. */
+	if (!flow || flow->cookie != cookie || bpf_map_delete_elem(&np_flows, key))
 		return; /* somebody else has, and has counted */
 	box = bpf_map_lookup_elem(&np_boxes, &cgroup_id);
 	if (box)
@@ -36,7 +38,7 @@ static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ct
 
 /* A sandbox has a bounded number of connections that the inspector has not met yet; one over it, or a full table, and
  * the connection has no identity: the inspector resets it. */
-static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, const struct np_flow *flow)
+static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct np_flow *flow)
 {
 	struct np_flow_key key = np_flow_key_of(ctx);
 	__u64 id = flow->cgroup_id;
@@ -45,6 +47,7 @@ static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, const str
 
 	if (!box || box->flows >= NP_FLOWS_PER_BOX)
 		return;
+	flow->cookie = bpf_get_socket_cookie(ctx);
 	__sync_fetch_and_add(&box->flows, 1);
 	r = bpf_map_update_elem(&np_flows, &key, flow, BPF_NOEXIST);
 	if (r) {
@@ -84,7 +87,7 @@ int np_sockops(struct bpf_sock_ops *ctx)
 		return 1;
 	}
 	key = np_flow_key_of(ctx);
-	np_flow_forget(&key, flow->cgroup_id);
+	np_flow_forget(&key, flow->cgroup_id, bpf_get_socket_cookie(ctx));
 	return 1;
 }
 
@@ -131,7 +134,7 @@ int np_getpeername6(struct bpf_sock_addr *ctx)
 
 /* The inspector's question, on its own sockets: who is this? Answered once. */
 SEC("cgroup/getsockopt")
-int np_flow_get(struct bpf_sockopt *ctx)
+int np_worker_flow(struct bpf_sockopt *ctx)
 {
 	struct np_flow *out = ctx->optval, *flow;
 	struct np_flow_key key = {};
@@ -151,8 +154,48 @@ int np_flow_get(struct bpf_sockopt *ctx)
 		return np_allow(); /* ENOPROTOOPT, as the kernel said already */
 	__builtin_memcpy(out, flow, sizeof(*out));
 	cgroup_id = flow->cgroup_id;
-	np_flow_forget(&key, cgroup_id);
+	np_flow_forget(&key, cgroup_id, flow->cookie);
 	*(volatile __s32 *)&ctx->optlen = sizeof(*out); /* not both at once */
 	*(volatile __s32 *)&ctx->retval = 0;
 	return np_allow();
+}
+
+/* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is
+ * the policy's business. */
+static __always_inline int np_worker_reach(struct bpf_sock_addr *ctx, struct np_addr addr)
+{
+	struct np_addr carried = np_addr_carried(&addr);
+
+	if (ctx->user_port == bpf_htons(53))
+		return np_allow();
+	if (!np_addr_is_loopback(&carried) && !np_addr_is_any(&carried) && !np_addr_is_many(&carried) &&
+	    !np_host_addr_kind(&carried) && !np_host_addr_kind(&addr))
+		return np_allow();
+	if (bpf_set_retval(-ECONNREFUSED))
+		np_error_count(NP_AT_SET_RETVAL, 0);
+	return 0;
+}
+
+SEC("cgroup/connect4")
+int np_worker_connect4(struct bpf_sock_addr *ctx)
+{
+	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4));
+}
+
+SEC("cgroup/connect6")
+int np_worker_connect6(struct bpf_sock_addr *ctx)
+{
+	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6));
+}
+
+SEC("cgroup/sendmsg4")
+int np_worker_sendmsg4(struct bpf_sock_addr *ctx)
+{
+	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4));
+}
+
+SEC("cgroup/sendmsg6")
+int np_worker_sendmsg6(struct bpf_sock_addr *ctx)
+{
+	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6));
 }

@@ -30,8 +30,9 @@ struct np_flow {
 	__u16 port;	     /* host order */
 	__u16 pad;
 	__u32 generation; /* of the sandbox when it connected */
+	__u64 cookie;	  /* of the sandbox's socket: who may take the entry back */
 };
-_Static_assert(sizeof(struct np_flow) == 32, "np_flow layout");
+_Static_assert(sizeof(struct np_flow) == 40, "np_flow layout");
 
 /* The one entry of np_inspector: its listeners. A port of 0: there is none. */
 struct np_inspector {

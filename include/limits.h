@@ -117,6 +117,10 @@
 #define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
 #define NP_POOL_PER_HOST 32	   /* kept upstream connections to one host, of one session */
 #define NP_POOL_PER_SESSION 256	   /* kept upstream connections of one session */
+#define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
+#define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
+#define NP_EXCHANGES_PER_BOX 1024  /* open requests of one sandbox to one worker */
+#define NP_INTERIM_MAX 32	   /* informational responses before the final one */
 #define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */
 #define NP_CONNS_MAX 16384	   /* open client connections of one worker */
 #define NP_WORKERS_MAX 64	   /* inspector processes */

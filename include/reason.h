@@ -66,6 +66,7 @@
 	  "the TLS client did not say which host it wants, and no rule allows the address by itself") \
 	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \
 	  "the name leads to an address that sandboxes may not reach")                             \
+	X(TOO_MANY_REQUESTS, 61, "too_many_requests", "the sandbox has as many requests open as it may") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

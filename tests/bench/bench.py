@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Benchmarks of the gate and of the policy: ratios to peers that are measured in the same run, in turns.
+"""Benchmarks of the gate, the policy and the inspector: ratios to peers that are measured in the same run, in turns.
 
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json and policy.json.
+the end. Writes BUILD/bench/gate.json, policy.json and inspect.json. inspection.py does the inspector's part alone.
 """
 import argparse
 import contextlib
@@ -25,6 +25,7 @@ from lib.daemon import Daemon  # noqa: E402
 
 import cost  # noqa: E402
 import escalation  # noqa: E402
+import inspection  # noqa: E402
 import policy  # noqa: E402
 import scale  # noqa: E402
 from nets import BENCH, FAR, Net, Program, build, install  # noqa: E402
@@ -164,12 +165,12 @@ def measure(bench, size, out):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="less of everything, below a minute")
+    parser.add_argument("--quick", action="store_true", help="less of everything, about two minutes")
     args = parser.parse_args()
     size = QUICK if args.quick else FULL
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"])
+    signal.alarm(size["seconds"] + (inspection.QUICK if args.quick else inspection.FULL)["seconds"])
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -186,6 +187,7 @@ def main():
     out["seconds"] = time.monotonic() - started
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
+    inspection.run(args.quick)
     left = base.leftovers()
     if left:
         sys.exit(f"bench: left behind: {left}")

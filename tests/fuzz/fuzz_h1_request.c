@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(read_it(text, size, 1, &bytes, &other) == n && strcmp(problem, other) == 0);
 	CHECK(read_it(text, size, 3, &threes, &other) == n && strcmp(problem, other) == 0);
 	CHECK(whole.write_error == 0);
-	if (whole.out.len)
+	if (whole.out.len && !whole.brim)
 		CHECK(read_it(whole.out.data, whole.out.len, 1000, &again, &problem) == (ssize_t)whole.out.len);
 	tape_flush(&whole);
 	tape_flush(&bytes);
@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tape_flush(&again);
 	check_same(&whole, &bytes);
 	check_same(&whole, &threes);
-	check_same(&whole, &again);
+	if (!whole.brim)
+		check_same(&whole, &again);
 
 	h1_free(whole.writer);
 	tape_free(&whole);

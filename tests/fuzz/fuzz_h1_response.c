@@ -119,7 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = read_it(which, (const char *)data, size, SIZE_MAX, &whole, &closed);
 	CHECK(read_it(which, (const char *)data, size, 1, &bytes, &other) == n && other == closed);
 	CHECK(whole.write_error == 0);
-	if (whole.out.len) {
+	if (whole.out.len && !whole.brim) {
 		CHECK(read_it(which, whole.out.data, whole.out.len, SIZE_MAX, &again, &other) ==
 		      (ssize_t)whole.out.len);
 		CHECK(closed < 0 || other == 0);
@@ -128,7 +128,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tape_flush(&bytes);
 	tape_flush(&again);
 	check_same(&whole, &bytes);
-	check_same(&whole, &again);
+	if (!whole.brim)
+		check_same(&whole, &again);
 
 	h1_free(whole.writer);
 	tape_free(&whole);

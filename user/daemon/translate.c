@@ -72,6 +72,7 @@ bool translate_request(const struct link_request *told, const struct sandbox *sa
 		.method = text_or_null(r->method, sizeof(r->method)),
 		.url = text_or_null(r->url, sizeof(r->url)),
 		.status = r->status,
+		.suppressed = r->suppressed,
 		.sent = r->sent,
 		.received = r->received,
 		.dns_us = r->dns_us,

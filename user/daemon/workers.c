@@ -15,8 +15,10 @@
 #include "daemon/spawn.h"
 #include "session/table.h"
 
-#define SYNC_MS	       200 /* a worker that takes longer than this is hung */
-#define BACKOFF_MS     100 /* before the first restart; doubled up to the next */
+#define SYNC_MS	       200   /* a worker that takes longer than this is hung */
+#define CA_RETRY_MS    1000  /* until another worker is asked for an authority */
+#define HEALTHY_MS     10000 /* a worker that lived so long starts with a clean record */
+#define BACKOFF_MS     100   /* before the first restart; doubled up to the next */
 #define BACKOFF_MAX_MS 5000
 
 struct process {
@@ -38,7 +40,8 @@ struct known {
 struct authority {
 	struct table_node node;
 	unsigned boxes;
-	bool asked;
+	const struct process *asked; /* who is to make it; nobody else is believed */
+	uint64_t asked_ns;
 	struct link_ca ca; /* len 0: not made yet */
 };
 
@@ -50,6 +53,8 @@ struct workers {
 	uint64_t seed;
 	struct table boxes, authorities;
 	uint32_t sync;
+	unsigned turn; /* whose turn it is to make an authority */
+	uint64_t asked_ns;
 	bool live; /* the gate steers */
 	struct process processes[NP_WORKERS_MAX];
 };
@@ -86,7 +91,7 @@ static void process_end(struct process *p, const char *why)
 
 static void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
 {
-	int r = p->pid ? link_send(p->link, type, data, len, fd) : 0;
+	int r = p->pid ? link_send_patiently(p->link, type, data, len, fd, SYNC_MS) : 0;
 
 	if (r < 0)
 		process_end(p, strerror(-r));
@@ -111,39 +116,45 @@ static struct authority *authority_find(struct workers *w, const char *session)
 	return NULL;
 }
 
-static void authority_learn(struct workers *w, const struct link_ca *told)
+static void authority_learn(struct process *from, const struct link_ca *told)
 {
+	struct workers *w = from->workers;
 	struct authority *a;
 
 	if (told->session[NP_LABEL_SIZE - 1] || !told->len || told->len > LINK_CA_BYTES ||
 	    told->pem_len > LINK_CA_BYTES - told->len)
 		return;
 	a = authority_find(w, told->session);
-	if (!a || a->ca.len)
+	if (!a || a->ca.len || a->asked != from)
 		return;
 	a->ca = *told;
 	tell_all(w, LINK_CA, &a->ca, sizeof(a->ca), -1);
 }
 
+/* Of the next worker in turn, if the last one that was asked has not answered for a while. */
 static void authority_ask(struct workers *w, struct authority *a)
 {
-	for (unsigned i = 0; !a->ca.len && !a->asked && i < w->config.count; i++)
-		if (w->processes[i].ready) {
-			a->asked = true;
-			process_send(&w->processes[i], LINK_MAKE_CA, &a->ca, sizeof(a->ca), -1);
-		}
+	uint64_t now = loop_now_ns();
+
+	if (a->ca.len || (a->asked && now - a->asked_ns < CA_RETRY_MS * 1000000ull))
+		return;
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[w->turn++ % w->config.count];
+
+		if (!p->ready)
+			continue;
+		a->asked = p;
+		a->asked_ns = now;
+		process_send(p, LINK_MAKE_CA, &a->ca, sizeof(a->ca), -1);
+		return;
+	}
 }
 
-static void authorities_ask(struct workers *w, bool again)
+static void authorities_ask(struct workers *w)
 {
 	for (size_t i = 0; i < w->authorities.size; i++)
-		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next) {
-			struct authority *a = container_of(n, struct authority, node);
-
-			if (again)
-				a->asked = false;
-			authority_ask(w, a);
-		}
+		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next)
+			authority_ask(w, container_of(n, struct authority, node));
 }
 
 static int message_take(struct process *p, enum link_type type, const char *data, size_t len)
@@ -153,9 +164,8 @@ static int message_take(struct process *p, enum link_type type, const char *data
 	switch (type) {
 	case LINK_READY:
 		p->ready = true;
-		p->failures = 0;
 		live_update(w);
-		authorities_ask(w, true);
+		authorities_ask(w);
 		return 0;
 	case LINK_SYNC:
 		if (len != sizeof(p->synced))
@@ -165,7 +175,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 	case LINK_CA:
 		if (len != sizeof(struct link_ca))
 			return -EPROTO;
-		authority_learn(w, (const struct link_ca *)(const void *)data);
+		authority_learn(p, (const struct link_ca *)(const void *)data);
 		return 0;
 	case LINK_REQUEST:
 		if (len != sizeof(struct link_request))
@@ -185,9 +195,8 @@ static void process_read(struct process *p, unsigned most)
 	for (unsigned i = 0; p->pid && i < most; i++) {
 		enum link_type type;
 		size_t len;
-		int fd = -1, r = link_receive(p->link, &type, data, &len, &fd);
+		int r = link_receive(p->link, &type, data, &len, NULL);
 
-		cleanup_close(&fd); /* there is none that we want */
 		if (r == 0)
 			r = message_take(p, type, data, len);
 		if (r == -EAGAIN)
@@ -203,24 +212,50 @@ static void on_link(void *data, uint32_t events)
 	process_read(data, 256);
 }
 
+static void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
+{
+	struct link_message message = { .type = type, .len = (uint32_t)len };
+
+	buf_append(out, &message, sizeof(message));
+	buf_append(out, data, len);
+}
+
+/* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
+static int batch_make(struct workers *w, int *ret_fd)
+{
+	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	int r;
+
+	for (size_t i = 0; i < w->boxes.size; i++)
+		for (struct table_node *n = w->boxes.buckets[i]; n; n = n->next)
+			batch_add(&out, LINK_BOX, &container_of(n, struct known, node)->box, sizeof(struct link_box));
+	for (size_t i = 0; i < w->authorities.size; i++)
+		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next) {
+			const struct authority *a = container_of(n, struct authority, node);
+
+			if (a->ca.len)
+				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
+		}
+	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
+	if (out.data)
+		explicit_bzero(out.data, out.len);
+	return r;
+}
+
 static void process_brief(struct process *p)
 {
 	struct workers *w = p->workers;
+	int fd;
 
 	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
 	process_send(p, LINK_POLICY, NULL, 0, w->policy);
-	for (size_t i = 0; i < w->boxes.size; i++)
-		for (struct table_node *n = w->boxes.buckets[i]; n; n = n->next)
-			process_send(p, LINK_BOX, &container_of(n, struct known, node)->box, sizeof(struct link_box),
-				     -1);
-	for (size_t i = 0; i < w->authorities.size; i++)
-		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next) {
-			struct authority *a = container_of(n, struct authority, node);
-
-			if (a->ca.len)
-				process_send(p, LINK_CA, &a->ca, sizeof(a->ca), -1);
-		}
+	if (batch_make(w, &fd) < 0) {
+		process_end(p, "it could not be told what there is");
+		return;
+	}
+	process_send(p, LINK_BATCH, NULL, 0, fd);
+	close(fd);
 }
 
 static int process_start(struct process *p)
@@ -255,10 +290,17 @@ static void on_tick(void *data)
 	struct workers *w = data;
 	uint64_t now = loop_now_ns();
 
+	if (now - w->asked_ns > CA_RETRY_MS * 1000000ull) {
+		w->asked_ns = now;
+		authorities_ask(w);
+	}
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 		uint64_t wait = p->failures ? BACKOFF_MS : 0;
 		int r;
+
+		if (p->ready && now - p->start_ns > HEALTHY_MS * 1000000ull)
+			p->failures = 0;
 
 		for (unsigned k = 1; k < p->failures && wait < BACKOFF_MAX_MS; k++)
 			wait *= 2;

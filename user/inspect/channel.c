@@ -86,7 +86,9 @@ static void channel_offer(struct channel *c, const char *data, size_t len)
 		return;
 	if (used > len)
 		used = len;
-	c->wants_more = c->resumed && used == 0;
+	/* Twice: what kept the owner from it may have been settled in the same call, behind the look at these bytes. */
+	c->wants_more = c->resumed && used == 0 && c->tried;
+	c->tried = c->resumed && used == 0 && !c->wants_more;
 	if (c->ssl && !was_tls) {
 		r = leftover_add(&c->first, data + used, len - used);
 		leftover_clear(&c->rest);

@@ -21,8 +21,9 @@ struct channel_events {
 	/* TLS is up (channel_tls() only). */
 	void (*ready)(void *ctx);
 	/* Bytes came. Returns how many were used; fewer than len pauses the channel, and the rest is offered again
-	 * after channel_resume(). Who needs more bytes to go on calls channel_resume() in here and returns 0: then the
-	 * same is offered with more behind it as soon as there is more. data is valid during the call only. */
+	 * after channel_resume(). That may be called in here, too: the rest is offered at once. Who does so and returns
+	 * 0 twice needs more to go on: then the same is offered with more behind it as soon as there is more. data is
+	 * valid during the call only. */
 	size_t (*data)(void *ctx, const char *data, size_t len);
 	/* The peer will send no more; with TLS: it said so. A TLS stream that just ends is broken(-ECONNRESET), for
 	 * someone on the way may have cut it. */

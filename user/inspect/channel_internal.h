@@ -38,12 +38,13 @@ struct channel {
 	bool eof;     /* the peer sends no more */
 	bool sock_eof;
 	/* The owner. */
-	bool paused, resumed, wants_more;
-	bool offering;	  /* data() runs */
-	bool busy, freed; /* some callback may run; the owner freed it in one */
-	bool high;	  /* the backlog was above NP_BACKLOG_HIGH */
-	bool finishing;	  /* channel_finish() was called ... */
-	bool ended, shut; /* ... close_notify is queued ... and the sending side closed */
+	bool paused, resumed;
+	bool tried, wants_more; /* data() did not use what is left: once; again, and so with more only */
+	bool offering;		/* data() runs */
+	bool busy, freed;	/* some callback may run; the owner freed it in one */
+	bool high;		/* the backlog was above NP_BACKLOG_HIGH */
+	bool finishing;		/* channel_finish() was called ... */
+	bool ended, shut;	/* ... close_notify is queued ... and the sending side closed */
 	bool told_eof, told_broken, told_finished;
 	/* TLS. */
 	bool up;     /* the handshake is done */

@@ -28,6 +28,9 @@ static void client_free(struct client *client)
 	buf_free(&client->first);
 	buf_free(&client->out);
 	channel_free(client->channel);
+	if (client->relay_head)
+		head_free(client->relay_head);
+	free(client->relay_head);
 	free(client);
 }
 
@@ -74,6 +77,13 @@ void client_wait(struct client *client, uint64_t ms)
 
 void client_tick(struct client *client, uint64_t now_ns)
 {
+	struct exchange *ex, *next;
+
+	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
+		next = LIST_NEXT(ex, of_client);
+		if (now_ns > ex->active_ns + NP_STALL_MS * 1000000ull)
+			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "nothing moved for too long");
+	}
 	if (client->deadline_ns && now_ns > client->deadline_ns)
 		client_close(client);
 }
@@ -130,7 +140,9 @@ void client_flush(struct client *client)
 	if (client->closing) {
 		if (!client->h2 || !h2_wants_write(client->h2))
 			channel_finish(client->channel);
-		client_wait(client, 5000);
+		if (!client->finishing)
+			client_wait(client, 5000);
+		client->finishing = true;
 		return;
 	}
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
@@ -224,6 +236,9 @@ void client_tunnel(struct client *client, const struct verdict *verdict)
 	struct link_request *report = &client->report;
 	const struct worker *worker = client->worker;
 
+	if (client->dial)
+		return;
+
 	*report = (struct link_request){
 		.cgroup_id = client->box->cgroup_id, .reason = verdict->reason, .port = client->port, .tls = 1
 	};
@@ -244,7 +259,9 @@ void client_rejudge(struct client *client)
 	struct exchange *ex, *next;
 
 	if (client->state == CLIENT_RELAY || client->dial) {
-		if (client_judge(client, &client->host, client->port, NULL, NULL).action != ACTION_ALLOW)
+		const struct np_addr *addr = client->relay_head ? &client->relay_addr : NULL;
+
+		if (client_judge(client, &client->host, client->port, addr, client->relay_head).action != ACTION_ALLOW)
 			client_reset(client);
 		return;
 	}
@@ -424,7 +441,7 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 	if (getsockopt(fd, NP_SOL_FLOW, NP_SO_FLOW, ret, &len) < 0 || len != sizeof(*ret))
 		return NULL;
 	box = box_find(worker, ret->cgroup_id);
-	if (!box) { /* it may be so new that the daemon's word is still on its way */
+	if (!box || (int32_t)(ret->generation - box->generation) > 0) { /* the daemon's word is still on its way */
 		worker_drain(worker);
 		box = box_find(worker, ret->cgroup_id);
 	}

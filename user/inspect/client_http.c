@@ -15,17 +15,17 @@ static int h1_connect(struct client *client, struct head *head)
 	struct host host;
 	uint16_t port;
 
-	if (!client->tls && !client->tunnel && authority_parse(head->authority, true, &host, &port)) {
-		client->host = host;
-		client->port = port;
+	if (!client->tls && !client->tunnel && authority_parse(head->authority, true, &host, &port))
 		verdict = client_judge(client, &host, port, NULL, NULL);
-	}
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_deny(client, NULL, head, &verdict);
 		return client->dead ? -ECANCELED : 0;
 	}
+	client->host = host;
+	client->port = port;
 	client->named = client->tunnel = client->connect = true;
-	client->opaque = !verdict.inspect;
+	client->opaque =
+		!policy_inspects(client->worker->policy, port); /* elsewhere the name in the hello is judged first */
 	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
 	client_dirty(client);
 	return 0;
@@ -108,7 +108,7 @@ static void h1_into_tunnel(struct client *client)
 
 	h1_free(client->h1);
 	client->h1 = NULL;
-	client->connect = false;
+	client->connect = client->request_read = client->answered = false;
 	client->state = CLIENT_SNIFF;
 	client_wait(client, NP_HEAD_MS);
 	if (!client->opaque)
@@ -138,9 +138,11 @@ static size_t h1_feed(struct client *client, const char *data, size_t len)
 		used += (size_t)n;
 		if (client->connect) {
 			h1_into_tunnel(client);
-			client_dirty(client); /* offers the rest again */
-			client->paused = true;
-			client->unread = 0;
+			if (!client->dead && !client->opaque) {
+				client->paused = true; /* so that the rest is offered again */
+				client->unread = 0;
+				client_dirty(client);
+			}
 			return used;
 		}
 	}
@@ -337,6 +339,7 @@ void client_done(struct exchange *ex)
 	struct client *client = ex->client;
 
 	LIST_REMOVE(ex, of_client);
+	client->box->n_exchanges--;
 	if (ex->stream) {
 		h2_stream_set_user(ex->stream, NULL); /* what it still wants to send is read and forgotten */
 	} else if (client->exchange == ex) {

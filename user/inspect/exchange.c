@@ -118,13 +118,6 @@ bool authority_parse(const char *text, bool tls, struct host *ret_host, uint16_t
 	return host_parse(text, (size_t)(end - text), ret_host) == 0;
 }
 
-static bool host_equal(const struct host *a, const struct host *b)
-{
-	if (a->is_addr != b->is_addr)
-		return false;
-	return a->is_addr ? !memcmp(&a->addr, &b->addr, sizeof(a->addr)) : !strcmp(a->name, b->name);
-}
-
 /* Where the request goes, and whether that is where the connection was meant to go. */
 static enum np_reason request_place(struct exchange *ex)
 {
@@ -201,7 +194,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->stream = stream;
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
 	ex->max_body = UINT64_MAX;
-	ex->start_ns = loop_now_ns();
+	ex->start_ns = ex->active_ns = loop_now_ns();
 	head_init(&ex->head);
 	if (head_copy(&ex->head, head) < 0) {
 		exchange_free(ex);
@@ -212,6 +205,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	else
 		client->exchange = ex;
 	LIST_INSERT_HEAD(&client->exchanges, ex, of_client);
+	client->box->n_exchanges++;
 	return ex;
 }
 
@@ -233,6 +227,8 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
 	placed = request_place(ex);
 	report_begin(ex);
+	if (client->box->n_exchanges > NP_EXCHANGES_PER_BOX)
+		placed = NP_R_TOO_MANY_REQUESTS;
 	if (!NP_REASON_ALLOWS(placed)) {
 		exchange_refuse(ex, placed, NULL, NULL);
 		return;
@@ -284,6 +280,7 @@ static void body_forward(struct exchange *ex, const char *data, size_t len)
 void exchange_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.sent += len;
+	ex->active_ns = loop_now_ns();
 	if (ex->report.sent > ex->max_body) {
 		if (ex->responded)
 			exchange_break(ex);
@@ -382,12 +379,28 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 		exchange_break(ex);
 		return;
 	}
+	client->relay_addr = *upstream_addr(ex->upstream);
 	far = upstream_take(ex);
 	near = client_take(ex);
 	client->report = ex->report;
 	client->exchange = NULL;
+	client->host = ex->host;
+	client->port = ex->port;
 	LIST_REMOVE(ex, of_client);
+	client->box->n_exchanges--;
+	client->relay_head = calloc(1, sizeof(*client->relay_head));
+	if (client->relay_head) { /* the request, for when the policy changes */
+		head_init(client->relay_head);
+		if (head_copy(client->relay_head, &ex->head) < 0)
+			client->relay_head->method = NULL;
+	}
 	exchange_free(ex);
+	if (!client->relay_head || !client->relay_head->method) {
+		channel_free(near);
+		channel_free(far);
+		client_close(client);
+		return;
+	}
 	if (relay_start(near, far, NULL, NULL, tunnel_closed, client, &client->relay) < 0)
 		client_close(client);
 }
@@ -408,8 +421,11 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 		exchange_switch(ex, head);
 		return;
 	}
+	ex->active_ns = loop_now_ns();
 	if (head->status < 200) {
-		if (client_respond(ex, head, false) < 0)
+		if (++ex->interims > NP_INTERIM_MAX)
+			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it does not come to the point");
+		else if (client_respond(ex, head, false) < 0)
 			exchange_break(ex);
 		return;
 	}
@@ -428,6 +444,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.received += len;
+	ex->active_ns = loop_now_ns();
 	if (client_body(ex, data, len) < 0) {
 		exchange_break(ex);
 		return;
@@ -465,11 +482,13 @@ void exchange_client_gone(struct exchange *ex)
 
 void exchange_rejudge(struct exchange *ex)
 {
-	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, NULL, &ex->head);
+	const struct np_addr *addr = ex->upstream ? upstream_addr(ex->upstream) : NULL;
+	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, addr, &ex->head);
 
 	if (verdict.action == ACTION_ALLOW)
 		return;
 	report_verdict(ex, &verdict);
+	upstream_reset(ex);
 	if (ex->responded)
 		exchange_break(ex);
 	else

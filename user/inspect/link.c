@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -41,32 +42,66 @@ int link_send(int fd, enum link_type type, const void *data, size_t len, int pas
 	return n < 0 ? -errno : 0;
 }
 
+int link_send_patiently(int fd, enum link_type type, const void *data, size_t len, int pass_fd, int ms)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	int r = link_send(fd, type, data, len, pass_fd);
+
+	if (r != -EAGAIN || poll(&room, 1, ms) <= 0)
+		return r;
+	return link_send(fd, type, data, len, pass_fd);
+}
+
+/* The descriptors of a message: the one that is wanted, and none else. */
+static int fds_take(struct msghdr *msg, int *ret_fd)
+{
+	int kept = -1, n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; at + sizeof(int) <= c->cmsg_len - CMSG_LEN(0); at += sizeof(int)) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + at, sizeof(fd));
+			if (n++ == 0)
+				kept = fd;
+			else
+				close(fd);
+		}
+	}
+	*ret_fd = kept;
+	return n > 1 ? -EPROTO : 0;
+}
+
 int link_receive(int fd, enum link_type *ret_type, char data[static LINK_BYTES_MAX], size_t *ret_len, int *ret_fd)
 {
 	struct link_message message;
 	struct iovec parts[2] = { { &message, sizeof(message) }, { data, LINK_BYTES_MAX } };
 	union fd_control control;
-	struct msghdr msg = {
-		.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof(control)
-	};
-	const struct cmsghdr *c;
+	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = 2 };
 	_close_ int passed = -1;
 	ssize_t n;
+	int r = 0;
 
+	if (ret_fd) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
 	do
 		n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n < 0 ? -errno : -EPIPE;
-	c = CMSG_FIRSTHDR(&msg);
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&passed, CMSG_DATA(c), sizeof(int));
-	if ((size_t)n < sizeof(message) || message.len != (size_t)n - sizeof(message) ||
+	if (ret_fd)
+		r = fds_take(&msg, &passed);
+	if (r < 0 || (size_t)n < sizeof(message) || message.len != (size_t)n - sizeof(message) ||
 	    msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 		return -EPROTO;
 	*ret_type = message.type;
 	*ret_len = message.len;
-	*ret_fd = take_fd(passed);
+	if (ret_fd)
+		*ret_fd = take_fd(passed);
 	return 0;
 }
 

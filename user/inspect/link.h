@@ -22,7 +22,8 @@ enum link_type {
 	LINK_GONE,	   /* struct link_box: it is not, its connections end */
 	LINK_CA,	   /* struct link_ca: a session's authority */
 	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
-	LINK_SYNC,	   /* a number: answer it when all before is done */
+	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
+	LINK_SYNC,  /* a number: answer it when all before is done */
 	/* to the daemon */
 	LINK_READY,   /* policy, roots and settings are there: connections may come */
 	LINK_REQUEST, /* struct link_request: what became of a request */
@@ -33,6 +34,7 @@ struct link_message {
 	uint32_t len; /* of what follows */
 };
 #define LINK_BYTES_MAX (12u << 10)
+#define LINK_BATCH_MAX (512u << 20) /* NP_BOXES_MAX sandboxes and as many sessions */
 
 struct link_box {
 	uint64_t cgroup_id;
@@ -54,6 +56,7 @@ struct link_request {
 	uint32_t status; /* what the client was answered; 0: nothing */
 	uint16_t port;
 	uint8_t tls, h2;	 /* of the client's leg */
+	uint32_t suppressed;	 /* requests of this sandbox that were not told of before this one: too many */
 	uint32_t rule;		 /* number of the rule in its list, from 1; 0: none */
 	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
@@ -68,8 +71,10 @@ struct link_request {
 /* Sends one message, perhaps with a descriptor (-1: none). 0; -EAGAIN when the other end does not keep up; -errno. */
 int link_send(int fd, enum link_type type, const void *data, size_t len, int pass_fd);
 /* Takes one message: its length behind the header, its descriptor in *ret_fd (-1: none; the caller's). -EAGAIN; -EPIPE
- * when the other end is gone; -EPROTO for nonsense. */
+ * when the other end is gone; -EPROTO for nonsense. ret_fd NULL: descriptors are not taken at all. */
 int link_receive(int fd, enum link_type *ret_type, char data[static LINK_BYTES_MAX], size_t *ret_len, int *ret_fd);
+/* Waits for room, up to ms, and sends. */
+int link_send_patiently(int fd, enum link_type type, const void *data, size_t len, int pass_fd, int ms);
 
 /* A sealed file in memory with these bytes, for what is too long for a message. */
 int link_blob(const void *data, size_t len, int *ret_fd);

@@ -20,6 +20,8 @@ unsigned refusal_status(enum np_reason reason)
 		return 421;
 	case NP_R_BODY_TOO_LARGE:
 		return 413;
+	case NP_R_TOO_MANY_REQUESTS:
+		return 429;
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_ORIGIN_UNTRUSTED:
 		return 502;

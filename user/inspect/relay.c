@@ -26,7 +26,14 @@ static void relay_over(struct relay *relay)
 		relay->over = true;
 		return;
 	}
-	relay_free(relay);
+	/* Both have said all: an orderly end. Else what is short must look so. */
+	if (relay->sides[0].eof && relay->sides[1].eof) {
+		channel_free(relay->ends[0]);
+		channel_free(relay->ends[1]);
+		free(relay);
+	} else {
+		relay_free(relay);
+	}
 	closed(ctx, sent, received);
 }
 
@@ -118,7 +125,7 @@ void relay_free(struct relay *relay)
 {
 	if (!relay)
 		return;
-	channel_free(relay->ends[0]);
-	channel_free(relay->ends[1]);
+	channel_reset(relay->ends[0]);
+	channel_reset(relay->ends[1]);
 	free(relay);
 }

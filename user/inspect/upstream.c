@@ -24,7 +24,8 @@ struct upstream {
 	struct buf out;
 	struct exchange *exchange; /* h1, or whom a handshake is for */
 	unsigned n_exchanges;
-	size_t unread; /* h1: bytes of a response that the client has not taken */
+	size_t unread;	     /* h1: bytes of a response that the client has not taken */
+	struct np_addr addr; /* where it leads */
 	bool handshaking, used, alone;
 	bool idle, dirty, paused, busy, dead;
 	bool next;  /* h1: the codec is to be made ready for the next request, once it has returned */
@@ -54,8 +55,10 @@ static bool addr_is_own(const struct np_addr *addr)
 		memcpy(&to.v6.sin6_addr, addr, 16);
 	}
 	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, &to.sa, len) < 0)
-		return false; /* nor can it be dialled */
+	if (fd < 0)
+		return true;
+	if (connect(fd, &to.sa, len) < 0)
+		return errno == ECONNREFUSED; /* the gate says so; else it cannot be dialled in any case */
 	if (getsockname(fd, &from.sa, &from_len) < 0)
 		return true;
 	if (to.sa.sa_family == AF_INET)
@@ -100,6 +103,20 @@ static void upstream_free(struct upstream *up)
 	free(up);
 }
 
+void channel_reset(struct channel *channel)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	if (channel)
+		setsockopt(channel_fd(channel), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	channel_free(channel);
+}
+
+const struct np_addr *upstream_addr(const struct upstream *up)
+{
+	return &up->addr;
+}
+
 static void upstream_close(struct upstream *up)
 {
 	up->dead = true;
@@ -135,14 +152,18 @@ static void upstream_detach(struct exchange *ex)
 	if (ex->origin_stream)
 		h2_stream_set_user(ex->origin_stream, NULL);
 	ex->origin_stream = NULL;
+	if (!up->n_exchanges && !up->deadline_ns)
+		up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
 }
 
 /* The exchange of an HTTP/1.1 connection, told that there will be no answer. A request that may be sent again, over a
  * kept connection that its origin closed meanwhile, is. */
 static void exchange_lost(struct exchange *ex, const struct upstream *up, enum np_reason reason, const char *words)
 {
-	bool again = up->used && !up->spoke && !ex->retried && !ex->responded && ex->request_done && !ex->report.sent &&
-		     !ex->head.upgrade;
+	bool safe = !strcmp(ex->head.method, "GET") || !strcmp(ex->head.method, "HEAD") ||
+		    !strcmp(ex->head.method, "OPTIONS");
+	bool again = safe && up->used && !up->spoke && !ex->retried && !ex->responded && ex->request_done &&
+		     !ex->report.sent && !ex->head.upgrade;
 
 	if (!again) {
 		exchange_upstream_failed(ex, reason, words);
@@ -155,16 +176,18 @@ static void exchange_lost(struct exchange *ex, const struct upstream *up, enum n
 static void upstream_fail(struct upstream *up, enum np_reason reason, const char *words)
 {
 	struct exchange *ex = up->exchange;
+	bool busy = up->busy;
 
-	up->dead = true;
+	up->dead = up->busy = true; /* it must last to the end of this */
 	if (ex) {
 		if (ex->upstream)
 			upstream_detach(ex);
-		else
-			up->exchange = NULL;
+		up->exchange = NULL;
+		ex->handshake = NULL;
 		exchange_lost(ex, up, reason, words);
 	}
-	if (!up->busy)
+	up->busy = busy;
+	if (!busy)
 		upstream_free(up); /* h2_free() tells the streams */
 }
 
@@ -172,9 +195,7 @@ static void upstream_fail(struct upstream *up, enum np_reason reason, const char
 
 static bool host_is(const struct upstream *up, const struct exchange *ex)
 {
-	if (up->port != ex->port || up->tls != ex->tls || up->host.is_addr != ex->host.is_addr)
-		return false;
-	return up->host.is_addr ? !memcmp(&up->host.addr, &ex->host.addr, 16) : !strcmp(up->host.name, ex->host.name);
+	return up->port == ex->port && up->tls == ex->tls && host_equal(&up->host, &ex->host);
 }
 
 static struct upstream *pool_find(const struct exchange *ex)
@@ -234,25 +255,30 @@ void upstream_tick(struct site *site, uint64_t now_ns)
 	}
 }
 
-void upstream_drop_idle(struct site *site)
+void upstream_retire(struct site *site)
 {
 	struct upstream *up, *next;
 
 	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
 		next = LIST_NEXT(up, of_site);
-		if (up->h2 && up->n_exchanges)
-			up->alone = true; /* no new streams */
-		else if (!up->n_exchanges && !up->handshaking)
+		up->alone = true;
+		if (!up->n_exchanges && !up->handshaking && !up->busy)
 			upstream_close(up);
 	}
 }
 
 void upstream_close_all(struct site *site)
 {
-	struct upstream *up;
+	struct upstream *up, *next;
 
-	while ((up = LIST_FIRST(&site->upstreams)))
-		upstream_free(up);
+	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
+		struct channel *channel = up->channel;
+
+		next = LIST_NEXT(up, of_site);
+		up->channel = NULL;
+		channel_reset(channel);
+		upstream_fail(up, NP_R_MODE_NONE, "the session was closed");
+	}
 }
 
 /* -- HTTP --------------------------------------------------------------------------- */
@@ -263,6 +289,8 @@ static int on_h1_head(void *ctx, struct head *head)
 
 	if (up->exchange)
 		exchange_response(up->exchange, head, false);
+	if (!up->channel)
+		return 0; /* a tunnel now: what follows the head is not ours */
 	return up->dead || !up->exchange ? -ECANCELED : 0;
 }
 
@@ -369,7 +397,7 @@ static size_t h1_feed(struct upstream *up, const char *data, size_t len)
 		up->paused = true;
 		channel_pause(up->channel);
 	}
-	return up->dead ? len : used;
+	return up->dead && up->channel ? len : used; /* a tunnel is offered the rest */
 }
 
 static size_t on_data(void *ctx, const char *data, size_t len)
@@ -547,6 +575,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	up->alone = ex->head.upgrade != NULL;
 	up->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
 	up->handshaking = true;
+	up->addr = result->addr;
 	up->start_ns = loop_now_ns();
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->exchange = ex;
@@ -594,9 +623,23 @@ void upstream_cancel(struct exchange *ex)
 		upstream_detach(ex);
 		upstream_dirty(up);
 	} else {
-		upstream_detach(ex);
-		upstream_close(up);
+		upstream_reset(ex);
 	}
+}
+
+void upstream_reset(struct exchange *ex)
+{
+	const struct linger now = { .l_onoff = 1 };
+	struct upstream *up = ex->upstream;
+
+	if (!up)
+		return;
+	upstream_detach(ex);
+	setsockopt(channel_fd(up->channel), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	if (up->n_exchanges)
+		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "another request on the connection was broken off");
+	else
+		upstream_close(up);
 }
 
 int upstream_request(struct exchange *ex, const struct head *head, bool end)
@@ -651,8 +694,8 @@ void upstream_done(struct exchange *ex)
 
 	upstream_detach(ex);
 	if (up->h2) {
-		if (!up->n_exchanges)
-			up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
+		if (up->alone && !up->n_exchanges)
+			upstream_close(up);
 		return;
 	}
 	up->unread = 0;

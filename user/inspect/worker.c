@@ -13,6 +13,7 @@
 
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
+#define PATIENCE_MS  2000 /* for what the daemon waits for */
 
 /* -- sandboxes and sessions --------------------------------------------------------- */
 
@@ -103,15 +104,24 @@ static int box_learn(struct worker *worker, const struct link_box *told)
 			return -ENOMEM;
 		box->cgroup_id = told->cgroup_id;
 		box->site = site;
+		box->tokens = NP_REQUEST_BURST;
+		box->told_ns = loop_now_ns();
 		site->boxes++;
 		LIST_INSERT_HEAD(&worker->boxes[told->cgroup_id % BOX_BUCKETS], box, of_worker);
 	}
+	box->generation = told->generation;
+	if (box->level == (enum level)told->level && box->mode == (enum np_mode)told->mode)
+		return 0;
 	box->level = (enum level)told->level;
 	box->mode = (enum np_mode)told->mode;
-	if (box->mode == NP_PROXIED)
+	upstream_retire(box->site);
+	if (box->mode == NP_PROXIED) {
 		box_rejudge(box);
-	else
-		box_close_clients(box);
+		return 0;
+	}
+	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. */
+	box_close_clients(box);
+	upstream_close_all(box->site);
 	return 0;
 }
 
@@ -127,6 +137,9 @@ static int ca_learn(struct worker *worker, struct link_ca *told)
 		return 0;
 	r = ca_import(told->data, told->len, &site->ca);
 	explicit_bzero(told->data, sizeof(told->data));
+	if (r < 0)
+		log_error("an authority was not understood: %s",
+			  strerror(-r)); /* its session's TLS is reset, no more */
 	for (size_t i = 0; r == 0 && i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker)
 		{
@@ -139,7 +152,7 @@ static int ca_learn(struct worker *worker, struct link_ca *told)
 				client_ca_ready(client);
 			}
 		}
-	return r;
+	return 0;
 }
 
 /* The daemon gives it to all workers, to us as well. */
@@ -162,7 +175,7 @@ static int ca_make(struct worker *worker, const struct link_ca *told)
 		answer.pem_len = (uint32_t)pem.len;
 		memcpy(answer.data, secret.data, secret.len);
 		memcpy(answer.data + secret.len, pem.data, pem.len);
-		r = link_send(worker->link, LINK_CA, &answer, sizeof(answer), -1);
+		r = link_send_patiently(worker->link, LINK_CA, &answer, sizeof(answer), -1, PATIENCE_MS);
 	}
 	if (secret.data)
 		explicit_bzero(secret.data, secret.len);
@@ -184,7 +197,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	worker->policy = policy;
 	policy_free(old);
 	LIST_FOREACH(site, &worker->sites, of_worker)
-	upstream_drop_idle(site);
+	upstream_retire(site);
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker)
 	box_rejudge(box);
@@ -204,11 +217,36 @@ static int settings_learn(struct worker *worker, const char *data, size_t len)
 	return dialer_new(&config, &worker->dialer);
 }
 
+static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd);
+
+static int batch_learn(struct worker *worker, const char *data, size_t len)
+{
+	static char copy[LINK_BYTES_MAX] __attribute__((aligned(16)));
+	struct link_message message;
+	int r = 0;
+
+	while (r == 0 && len) {
+		if (len < sizeof(message))
+			return -EPROTO;
+		memcpy(&message, data, sizeof(message));
+		data += sizeof(message);
+		len -= sizeof(message);
+		if (message.len > len || message.len > sizeof(copy) || message.type == LINK_BATCH)
+			return -EPROTO;
+		memcpy(copy, data, message.len);
+		r = message_take(worker, message.type, copy, message.len, -1);
+		data += message.len;
+		len -= message.len;
+	}
+	explicit_bzero(copy, sizeof(copy));
+	return r;
+}
+
 static int blob_learn(struct worker *worker, enum link_type type, int fd)
 {
 	const char *data;
 	size_t len;
-	int r = fd < 0 ? -EPROTO : link_blob_map(fd, 2 * NP_POLICY_BYTES, &data, &len);
+	int r = fd < 0 ? -EPROTO : link_blob_map(fd, LINK_BATCH_MAX, &data, &len);
 
 	if (r < 0)
 		return r;
@@ -216,6 +254,8 @@ static int blob_learn(struct worker *worker, enum link_type type, int fd)
 		r = policy_learn(worker, data, len);
 	else if (type == LINK_SETTINGS)
 		r = settings_learn(worker, data, len);
+	else if (type == LINK_BATCH)
+		r = batch_learn(worker, data, len);
 	else if (!worker->roots)
 		r = roots_new(data, len, &worker->roots);
 	if (data)
@@ -244,12 +284,32 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_MAKE_CA:
 		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
+	case LINK_BATCH:
+		return blob_learn(worker, type, fd);
 	case LINK_SYNC:
 		worker_flush(worker);
-		return link_send(worker->link, LINK_SYNC, data, len, -1);
+		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);
 	default:
 		return -EPROTO;
 	}
+}
+
+static void on_listen4(void *data, uint32_t events);
+static void on_listen6(void *data, uint32_t events);
+
+/* All is known: connections may come. */
+static int worker_open(struct worker *worker)
+{
+	int r = worker->policy && worker->roots && worker->dialer ? 0 : -EPROTO;
+
+	if (r == 0)
+		r = loop_watch(worker->loop, worker->listeners[0], EPOLLIN | EPOLLEXCLUSIVE, on_listen4, worker);
+	if (r == 0)
+		r = loop_watch(worker->loop, worker->listeners[1], EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
+	if (r < 0)
+		return r;
+	worker->ready = true;
+	return link_send_patiently(worker->link, LINK_READY, NULL, 0, -1, PATIENCE_MS);
 }
 
 void worker_drain(struct worker *worker)
@@ -269,10 +329,10 @@ void worker_drain(struct worker *worker)
 		cleanup_close(&received);
 		if (r < 0)
 			break;
-		if (!worker->ready && worker->policy && worker->roots && worker->dialer) {
-			worker->ready = true;
-			link_send(worker->link, LINK_READY, NULL, 0, -1);
-		}
+		if (type == LINK_BATCH && !worker->ready)
+			r = worker_open(worker);
+		if (r < 0)
+			break;
 	}
 	if (r == -EAGAIN)
 		return;
@@ -282,10 +342,38 @@ void worker_drain(struct worker *worker)
 	loop_stop(worker->loop);
 }
 
+/* One sandbox does not push the others out of the history: beyond its rate its requests are only counted. */
+static bool box_may_tell(struct box *box)
+{
+	uint64_t now = loop_now_ns(), add = (now - box->told_ns) * NP_REQUEST_RATE / 1000000000;
+
+	if (add) {
+		box->tokens = box->tokens + add < NP_REQUEST_BURST ? box->tokens + add : NP_REQUEST_BURST;
+		box->told_ns = now;
+	}
+	if (!box->tokens)
+		return false;
+	box->tokens--;
+	return true;
+}
+
 void worker_tell(struct worker *worker, const struct link_request *request)
 {
-	if (link_send(worker->link, LINK_REQUEST, request, sizeof(*request), -1) < 0)
-		worker->lost++;
+	struct box *box = box_find(worker, request->cgroup_id);
+	struct link_request told;
+
+	if (!box)
+		return;
+	if (!box_may_tell(box)) {
+		box->suppressed++;
+		return;
+	}
+	told = *request;
+	told.suppressed = box->suppressed;
+	if (link_send(worker->link, LINK_REQUEST, &told, sizeof(told), -1) < 0)
+		box->suppressed++;
+	else
+		box->suppressed = 0;
 }
 
 /* -- the loop ----------------------------------------------------------------------- */
@@ -407,10 +495,6 @@ int worker_new(int link, int listen4, int listen6, struct worker **ret)
 	r = loop_new(&worker->loop);
 	if (r == 0)
 		r = loop_watch(worker->loop, link, EPOLLIN, on_link, worker);
-	if (r == 0)
-		r = loop_watch(worker->loop, listen4, EPOLLIN | EPOLLEXCLUSIVE, on_listen4, worker);
-	if (r == 0)
-		r = loop_watch(worker->loop, listen6, EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
 	if (r < 0) {

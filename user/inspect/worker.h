@@ -46,8 +46,11 @@ struct box {
 	struct site *site;
 	enum level level;
 	enum np_mode mode;
+	uint32_t generation;
 	struct client_list clients;
-	unsigned n_clients;
+	unsigned n_clients, n_exchanges;
+	uint64_t told_ns, tokens; /* of reports */
+	uint32_t suppressed;
 };
 
 #define BOX_BUCKETS 1024
@@ -77,6 +80,7 @@ void worker_free(struct worker *worker);
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
 /* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows. */
+void channel_reset(struct channel *channel); /* frees it, with a RST instead of what waits in the socket */
 int h2_push(struct h2 *h2, struct channel *channel, struct buf *out);
 void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
@@ -112,7 +116,10 @@ struct client {
 	struct exchange *exchange; /* h1: the one at hand */
 	LIST_HEAD(, exchange) exchanges;
 	struct relay *relay;
-	struct dial *dial; /* for it */
+	struct dial *dial;	 /* for it */
+	struct head *relay_head; /* the request that it grew out of; NULL: none did */
+	struct np_addr relay_addr;
+
 	struct channel *origin;
 	struct link_request report; /* of it */
 	/* h1, of the request at hand */
@@ -125,7 +132,8 @@ struct client {
 	bool prior;	    /* h2 without TLS */
 	bool closing;	    /* after what is written */
 	bool closing_after; /* after this exchange */
-	bool opaque;	    /* after CONNECT: bytes pass unseen */
+	bool finishing;	    /* the end was written */
+	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	bool broken;	    /* a response was cut short: with a reset */
 	uint64_t deadline_ns;
 	bool busy; /* inside of a codec: it is freed later */
@@ -182,6 +190,8 @@ struct exchange {
 	bool responded;	    /* a final head went to the client */
 	bool response_done; /* and all of it, as far as the client is concerned */
 	bool gone;	    /* the client's side */
+	unsigned interims;
+	uint64_t active_ns; /* when a byte moved last */
 	struct link_request report;
 	uint64_t start_ns, sent_ns, head_ns;
 };
@@ -232,8 +242,12 @@ void upstream_done(struct exchange *exchange); /* request and response are compl
 struct channel *upstream_take(struct exchange *exchange);
 void upstream_tick(struct site *site, uint64_t now_ns);
 void upstream_close_all(struct site *site);
-/* Closes kept connections, so that what a new policy forbids is not reused. */
-void upstream_drop_idle(struct site *site);
+/* The policy or the level changed: none of the connections that are there serves another request. */
+void upstream_retire(struct site *site);
+/* Where it leads. */
+const struct np_addr *upstream_addr(const struct upstream *upstream);
+/* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
+void upstream_reset(struct exchange *exchange);
 
 void upstream_flush(struct upstream *upstream);
 
@@ -247,6 +261,6 @@ struct relay;
 int relay_start(struct channel *client, struct channel *origin, const struct buf *to_origin,
 		const struct buf *to_client, void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx,
 		struct relay **ret);
-void relay_free(struct relay *relay); /* closed() is not called */
+void relay_free(struct relay *relay); /* closed() is not called; with resets */
 
 #endif

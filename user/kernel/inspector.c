@@ -15,17 +15,13 @@
 int inspector_open(struct kernel *kernel)
 {
 	char path[FS_PATH_SIZE];
-	_close_ int fd = -1;
 	int r = fs_path(path, "%s" INSPECTOR_SUFFIX, kernel->slice.path);
 
 	if (r == 0)
 		r = cgroup_make(kernel->mount, path, &kernel->inspector);
 	if (r < 0)
 		return r;
-	fd = open(kernel->inspector.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	r = links_attach_one(kernel, kernel->skel->progs.np_flow_get, fd, kernel->inspector.id, "inspector");
+	r = links_attach(kernel, &kernel->inspector, "inspector", true);
 	/* Whoever listened there for a predecessor is gone. */
 	return r < 0 ? r : kernel_inspector_set(kernel, -1, -1);
 }

@@ -68,9 +68,8 @@ void pins_remove_tree(const char *path);
 int pins_link_replace(int link_fd, const char *path); /* pins under path, replacing what is there in one step */
 
 /* links.c: cgroups */
-int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name);
-int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
-		     const char *name);
+/* worker: the programs of the inspector's cgroup rather than those of sandboxes. */
+int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker);
 void links_detach(struct kernel *kernel, const char *name);
 
 /* devices.c */

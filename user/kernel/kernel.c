@@ -93,7 +93,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		r = object_load(kernel, problem);
 	if (r < 0)
 		return r;
-	r = links_attach(kernel, &kernel->slice, "slice");
+	r = links_attach(kernel, &kernel->slice, "slice", false);
 	if (r < 0) {
 		snprintf(problem, 512, "cannot attach to %.400s: %s", kernel->slice.path, strerror(-r));
 		return r;
@@ -208,7 +208,7 @@ static int gate_attach(void *ctx, const struct gate_cgroup *cg)
 	char name[32];
 
 	links_name(cg->id, name);
-	return links_attach(ctx, cg, name);
+	return links_attach(ctx, cg, name, false);
 }
 
 static int gate_detach(void *ctx, const struct gate_cgroup *cg)

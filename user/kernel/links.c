@@ -40,17 +40,22 @@ static bool belongs_to_cgroups(const struct bpf_program *prog)
 	case BPF_PROG_TYPE_CGROUP_SKB:
 	case BPF_PROG_TYPE_CGROUP_SOCK:
 	case BPF_PROG_TYPE_CGROUP_SOCK_ADDR:
+	case BPF_PROG_TYPE_CGROUP_SOCKOPT:
 	case BPF_PROG_TYPE_SOCK_OPS:
 		return true;
-	case BPF_PROG_TYPE_CGROUP_SOCKOPT: /* the inspector's question is not for sandboxes */
-		return bpf_program__expected_attach_type(prog) == BPF_CGROUP_SETSOCKOPT;
 	default:
 		return false;
 	}
 }
 
-int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
-		     const char *name)
+/* Programs for the inspector's cgroup are none for sandboxes. */
+static bool is_for_workers(const struct bpf_program *prog)
+{
+	return !strncmp(bpf_program__name(prog), "np_worker_", 10);
+}
+
+static int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
+			    const char *name)
 {
 	char path[FS_PATH_SIZE];
 
@@ -61,7 +66,7 @@ int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup
 	return link_attach(prog, cgroup_fd, cgroup_id, path);
 }
 
-int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name)
+int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker)
 {
 	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct bpf_program *prog;
@@ -71,7 +76,7 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 	bpf_object__for_each_program(prog, kernel->skel->obj) {
 		int r;
 
-		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog))
+		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog) || is_for_workers(prog) != worker)
 			continue;
 		r = links_attach_one(kernel, prog, cgroup_fd, cg->id, name);
 		if (r < 0)

@@ -35,7 +35,7 @@ static bool list_has(const char *const *list, const char *word)
 	return false;
 }
 
-static bool port_is_inspected(const struct policy *policy, uint16_t port)
+bool policy_inspects(const struct policy *policy, uint16_t port)
 {
 	for (size_t i = 0; i < policy->n_inspect_ports; i++)
 		if (policy->inspect_ports[i] == port)
@@ -261,7 +261,7 @@ struct verdict policy_decide(const struct policy *policy, const struct facts *fa
 	char path[NP_PATH_MAX + 1];
 	struct search s = { .policy = policy, .facts = facts, .path = path };
 
-	s.inspected = facts->protocol == PATTERN_TCP && port_is_inspected(policy, facts->port);
+	s.inspected = facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
 	search_restart(&s);
 	switch (facts->mode) {
 	case NP_FULL:

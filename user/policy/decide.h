@@ -48,6 +48,9 @@ struct verdict {
 	uint64_t max_body;
 };
 
+/* Is the port one of inspect_ports? */
+bool policy_inspects(const struct policy *policy, uint16_t port);
+
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts);
 
 /* One sentence for people: what was decided, by which rule, and why. */

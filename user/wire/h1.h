@@ -21,9 +21,11 @@ enum h1_role {
 
 /* Each returns 0 to go on or -errno, which h1_read() then returns. What is passed is borrowed for the call. */
 struct h1_events {
-	int (*head)(void *ctx, struct head *head); /* CLIENT: also informational ones, status 1xx but 101 */
+	/* CLIENT: also informational ones. No end() follows those, nor a 101. */
+	int (*head)(void *ctx, struct head *head);
 	int (*body)(void *ctx, const char *data, size_t len);
-	int (*end)(void *ctx, const struct fields *trailers); /* the message is complete */
+	/* The message is complete. trailers is never NULL, often empty. */
+	int (*end)(void *ctx, const struct fields *trailers);
 };
 
 int h1_new(enum h1_role role, const struct h1_events *events, void *ctx, struct h1 **ret);

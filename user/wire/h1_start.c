@@ -53,13 +53,6 @@ static int authority_parse(const char *text, size_t len, bool tls, struct author
 	return 0;
 }
 
-static bool host_equal(const struct host *a, const struct host *b)
-{
-	if (a->is_addr != b->is_addr)
-		return false;
-	return a->is_addr ? memcmp(&a->addr, &b->addr, sizeof(a->addr)) == 0 : strcmp(a->name, b->name) == 0;
-}
-
 /* The target named a host itself: Host must not name another. */
 int h1_authority_check(struct h1 *h1)
 {

@@ -235,3 +235,10 @@ int host_parse(const char *text, size_t len, struct host *ret)
 		*ret = host;
 	return e;
 }
+
+bool host_equal(const struct host *a, const struct host *b)
+{
+	if (a->is_addr != b->is_addr)
+		return false;
+	return a->is_addr ? !memcmp(&a->addr, &b->addr, sizeof(a->addr)) : !strcmp(a->name, b->name);
+}

@@ -27,6 +27,7 @@ struct host {
 	struct np_addr addr; /* v4 as ::ffff:a.b.c.d */
 	char name[NAME_SIZE];
 };
+bool host_equal(const struct host *a, const struct host *b);
 /* A host as URLs and Host headers write it: a name, a dotted quad (four decimal numbers without leading zeros), or
  * an IPv6 address in brackets, without a zone. -EINVAL for anything else. */
 int host_parse(const char *text, size_t len, struct host *ret);

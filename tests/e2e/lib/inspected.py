@@ -89,7 +89,8 @@ class Inspected:
     def control(self, *cmd, timeout=30):
         """The same on the host, in no sandbox: without the gate."""
         return subprocess.run([*self.world.enter(), *map(str, cmd)], capture_output=True, text=True, timeout=timeout,
-                              env=self.env(SSL_CERT_FILE=str(self.origins.authority.pem)))
+                              env={**self.env(), "SSL_CERT_FILE": str(self.origins.authority.pem),
+                                   "CURL_CA_BUNDLE": str(self.origins.authority.pem)})
 
     def events(self, want=lambda e: True, after=0, timeout=10):
         pick = lambda got: [e for e in got if e.get("url") and want(e)]

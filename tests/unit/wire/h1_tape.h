@@ -14,6 +14,7 @@ struct tape {
 	struct buf body;
 	unsigned heads, ends;
 	unsigned status;   /* of the last head */
+	bool brim;	   /* a head was so large that one more hop could make it too large */
 	bool canonical;	   /* leaves out what one more hop changes */
 	int fail;	   /* what the events return */
 	struct h1 *writer; /* gets everything, or NULL */
@@ -59,6 +60,8 @@ static int tape_head(void *ctx, struct head *head)
 
 	tape->heads++;
 	tape->status = head->status;
+	if (head->fields.n > NP_HEAD_FIELDS - 8 || head->fields.size > NP_HEAD_BYTES / 2)
+		tape->brim = true;
 	if (head->method)
 		buf_printf(&tape->text, "%s %s %s", head->method, head->authority, head->target);
 	else

@@ -1,0 +1,887 @@
+# SPDX-License-Identifier: MIT
+"""The inspector under attack: by a sandbox, by an origin, by a name server, and by its own worker processes."""
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+
+import pytest
+
+from lib import base
+from lib.daemon import Daemon
+from lib.inspected import Inspected
+from lib.world import DEV, FAR, GATE4, HOST4, HOST6, World
+
+DNS_PORT = 5301
+SECOND4 = "192.0.2.77"  # a second address of the host, in the subnet of its first
+SECRET = b"a listener of the host"
+POLICY = """version: 1
+rules:
+  - deny: bad.test
+  - allow: order.test
+    paths: ["/a/**"]
+  - deny: 203.0.113.0/24
+  - allow: get.origin.test
+    methods: [GET]
+  - deny: get.origin.test
+  - allow: [pinned.test, slow.test]
+    inspect: false
+  - allow: ws.test
+    websocket: true
+  - allow: ["**.test"]
+"""
+SAN = "san" in base.BUILD.name
+
+# What runs in a sandbox: connects, says, listens, prints what it got.
+RAW = r"""
+import json, socket, ssl, sys, time
+a = json.load(sys.stdin)
+if "cases" in a:
+    out = []
+    for text in a["cases"]:
+        s, got = socket.create_connection((a["to"], a["port"]), timeout=a["wait"]), b""
+        try:
+            s.sendall(text.encode("latin-1"))
+            while d := s.recv(65536):
+                got += d
+        except OSError as e:
+            got += b"<" + type(e).__name__.encode() + b">"
+        s.close()
+        out.append(got.decode("latin-1"))
+    print(json.dumps(out))
+    sys.exit()
+s = socket.create_connection((a["to"], a["port"]), timeout=a["wait"])
+got = b""
+def read(until=None):
+    global got
+    try:
+        while until is None or until not in got:
+            d = s.recv(65536)
+            if not d:
+                break
+            got += d
+    except OSError as e:
+        got += b"<" + type(e).__name__.encode() + b">"
+if a.get("connect"):
+    s.sendall(f"CONNECT {a['connect']} HTTP/1.1\r\nHost: {a['connect']}\r\n\r\n".encode())
+    read(b"\r\n\r\n")
+try:
+    if a.get("sni"):
+        c = ssl._create_unverified_context()
+        c.set_alpn_protocols(a.get("alpn", ["http/1.1"]))
+        s = c.wrap_socket(s, server_hostname=a["sni"])
+    for part in a["parts"]:
+        s.sendall(part.encode("latin-1"))
+        time.sleep(a.get("pause", 0))
+    read()
+except (OSError, ssl.SSLError) as e:
+    got += b"<" + type(e).__name__.encode() + b">"
+sys.stdout.buffer.write(got)
+"""
+
+# HTTP/2 by hand: prior knowledge on a plain connection.
+H2 = r"""
+import socket, ssl, struct, time, os, sys
+def frame(t, f, sid, p=b""):
+    return struct.pack("!I", len(p))[1:] + bytes([t, f]) + struct.pack("!I", sid) + p
+def request(sid, host, path=b"/", end=True):
+    return frame(1, 5 if end else 4, sid, b"\x82\x86\x04" + bytes([len(path)]) + path + b"\x01" + bytes([len(host)]) + host)
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+FAR = %r
+""" % FAR[4]
+
+
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack("!I", len(payload))[1:] + bytes([kind, flags]) + struct.pack("!I", stream) + payload
+
+
+def read_head(c):
+    got = b""
+    while b"\r\n\r\n" not in got:
+        piece = c.recv(65536)
+        if not piece:
+            raise EOFError
+        got += piece
+    return got
+
+
+def says(body):
+    def handler(c):
+        while True:
+            read_head(c)
+            c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+
+    return handler
+
+
+class Net(Inspected):
+    """Origins that are as bad as we like: threads of this process, with sockets of the far namespace."""
+
+    def __init__(self, stack, inspectors=2):
+        self.names, self.fresh, self.sockets = {}, itertools.count(20), []
+        stack.callback(lambda: [s.close() for s in self.sockets])
+        super().__init__(stack, policy=POLICY, inspectors=inspectors, more=["--resolvers", f"{GATE4}:{DNS_PORT}"])
+        self.names.update({"origin.test": [FAR[4]], "bad.test": [FAR[4]], "get.origin.test": [FAR[4]], "dead.test": ["198.51.100.99"],
+                           "slow.test": ["198.51.100.99"]})
+        self.listen(self.world.far, GATE4, DNS_PORT, None, kind=socket.SOCK_DGRAM)
+
+    def listen(self, ns, addr, port, handler, tls=None, kind=socket.SOCK_STREAM, rcvbuf=0):
+        def make():
+            s = socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET, kind)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if rcvbuf:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+            s.bind((addr, port))
+            if kind == socket.SOCK_STREAM:
+                s.listen(4096)
+            return s
+
+        s = base.setns_call(ns, make)
+        self.sockets.append(s)
+        threading.Thread(target=self.serve if handler else self.serve_dns, args=(s, handler, tls), daemon=True).start()
+        return s
+
+    def serve(self, s, handler, tls):
+        def one(c):
+            with contextlib.suppress(OSError, EOFError), c:
+                handler(tls.wrap_socket(c, server_side=True) if tls else c)
+
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
+
+    def serve_dns(self, s, *_):
+        with contextlib.suppress(OSError):
+            while True:
+                query, peer = s.recvfrom(2048)
+                at, labels = 12, []
+                while query[at]:
+                    labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1").lower())
+                    at += 1 + query[at]
+                kind, = struct.unpack("!H", query[at + 1 : at + 3])
+                found = self.names.get(".".join(labels), [])
+                answers = b""
+                for addr in found:
+                    if kind == (28 if ":" in addr else 1):
+                        raw = socket.inet_pton(socket.AF_INET6 if ":" in addr else socket.AF_INET, addr)
+                        answers += b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 1, len(raw)) + raw
+                n = len(answers) // (28 if kind == 28 else 16)
+                s.sendto(query[:2] + struct.pack("!5H", 0x8180 if found else 0x8183, 1, n, 0, 0) + query[12 : at + 5] + answers, peer)
+
+    def origin(self, name, handler, port=80, addr=None, alpn=None, **kw):
+        """A host of that name with an address of its own."""
+        addr = addr or f"198.51.100.{next(self.fresh)}"
+        base.sh("ip", "-n", self.world.far, "addr", "replace", f"{addr}/32", "dev", "lo")
+        self.names[name] = [addr]
+        tls = None
+        if port == 443:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(*self.origins.authority.leaf(name))
+            tls.set_alpn_protocols(alpn or ["http/1.1"])
+        self.listen(self.world.far, addr, port, handler, tls, **kw)
+        return addr
+
+    def raw(self, *parts, port=80, session=None, wait=3, control=None, **more):
+        """Bytes to an inspected port, and what came back. control: an address, dialled from the host without a gate."""
+        ask = json.dumps(dict(to=control or FAR[4], port=port, parts=parts, wait=wait, **more))
+        argv = [*self.world.enter()] if control else self.argv(session=session)
+        p = subprocess.run([*argv, base.PYTHON, "-c", RAW], input=ask.encode(), capture_output=True, timeout=60, env=self.env())
+        assert p.returncode == 0, p.stderr.decode()
+        return p.stdout
+
+    def get(self, url, *words, session=None):
+        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "8", "--connect-to", f"::{FAR[4]}:", *words, url],
+                           capture_output=True, timeout=30, env=self.env())
+        return p.stdout
+
+    def plain(self, url):
+        """The control: curl on the host, in no sandbox."""
+        host = url.split("/")[2]
+        addr = self.names[host][0]
+        return self.bare("curl", "-sSk", "-m", "5", "--connect-to", f"::[{addr}]:" if ":" in addr else f"::{addr}:", url)
+
+    def bare(self, *argv, input=None):
+        """On the host, in no sandbox: the gate is not asked."""
+        return subprocess.run([*self.world.enter(), *map(str, argv)], input=input, capture_output=True, timeout=60, env=base.env()).stdout
+
+    def python(self, code, session=None, **kw):
+        return self.spawn(base.PYTHON, "-c", code, session=session, stdout=subprocess.PIPE, **kw)
+
+    def workers(self):
+        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
+
+    def new_session(self, level="CONFIDENTIAL", word="other"):
+        from lib.box import new_session
+        name = new_session(word)
+        self.api.create(name, level)
+        return name
+
+    def raise_to(self, session, level):
+        status, got = self.api.ask("POST", f"/v1/sessions/{session}/datasets", {"level": level, "dataset": "d", "reason": "r"})
+        assert status == 200, got
+        return got
+
+
+def ends_workers(test):
+    test.ends_workers = True
+    return test
+
+
+@pytest.fixture(scope="module")
+def net():
+    with contextlib.ExitStack() as stack:
+        n = Net(stack)
+        n.world.ip("addr", "add", f"{SECOND4}/24", "dev", DEV)
+        for addr in (HOST4, SECOND4, "127.0.0.1", "127.9.9.9", HOST6, "::1"):
+            n.listen(n.world.host, addr, 80, says(SECRET))
+        yield n
+
+
+@pytest.fixture(autouse=True)
+def unharmed(request):
+    """No attack ends a worker, but where the test does it itself."""
+    if "net" not in request.fixturenames:
+        yield
+        return
+    net = request.getfixturevalue("net")
+    base.eventually(lambda: net.api.health()["inspectors"] == 2, 10)
+    before = net.workers()
+    yield
+    assert net.daemon.running()
+    if not getattr(request.function, "ends_workers", False):
+        assert net.workers() == before, "a worker died: " + net.daemon.text()[-3000:]
+
+
+# -- the front door --------------------------------------------------------------------------
+
+def listeners(net):
+    text = base.sh(*net.world.enter(), "ss", "-Hltn").stdout
+    return [line.split()[3].rsplit(":", 1) for line in text.splitlines()]
+
+
+def test_the_inspectors_port_is_not_for_dialling(net):
+    doors = [(a.strip("[]"), int(p)) for a, p in listeners(net) if a in ("127.0.0.1", "[::1]") and int(p) > 1024]
+    assert {a for a, _ in doors} == {"127.0.0.1", "::1"}
+    code = "import socket,sys\nfor a,p in %r:\n  try:\n    s=socket.create_connection((a,p),2); s.sendall(b'GET / HTTP/1.1\\r\\nHost: origin.test\\r\\n\\r\\n'); print('got', s.recv(100))\n  except OSError as e: print(type(e).__name__)\n" % doors
+    out, _ = net.python(code).communicate(timeout=20)
+    assert out.decode().split() == ["ConnectionRefusedError"] * len(doors)
+    # From the host: the connection is nobody's, so it ends without a word. (Control: it is there to be dialled.)
+    out = net.bare(base.PYTHON, "-c", code).decode()
+    assert "got" not in out.replace("got b''", "") and "Refused" not in out, out
+
+
+@pytest.mark.parametrize("addr,port_ok", [
+    ("127.0.0.1", True), ("127.9.9.9", True), (HOST4, True), (SECOND4, True), (HOST6, True), ("::1", True), ("0.0.0.0", True),
+    ("::ffff:127.0.0.1", True), ("64:ff9b::127.0.0.1", False), (f"64:ff9b::{SECOND4}", False), ("2002:7f00:1::1", False),
+    ("169.254.169.254", False), ("64:ff9b::169.254.169.254", False), ("fd00:ec2::254", False), ("::", True)])
+def test_no_name_leads_to_the_host_or_to_metadata(net, addr, port_ok):
+    name = f"ssrf{next(net.fresh)}.test"
+    net.names[name] = [addr]
+    if port_ok:
+        assert SECRET in net.plain(f"http://{name}/")  # control: without the inspector it is there
+    got = net.get(f"http://{name}/", "-D", "-")
+    assert SECRET not in got and b"x-netpawl-reason: address_refused" in got.lower(), got
+
+
+def test_another_sandboxs_listener_is_not_an_origin(net):
+    other = net.new_session()
+    p = net.python("import http.server as h; h.test(h.SimpleHTTPRequestHandler, port=8088, bind='0.0.0.0')", session=other,
+                   stderr=subprocess.DEVNULL)
+    try:
+        base.eventually(lambda: any(port == "8088" for _, port in listeners(net)), 5)
+        net.names["box.test"] = [HOST4]
+        got = net.raw("GET http://box.test:8088/ HTTP/1.1\r\nHost: box.test:8088\r\nConnection: close\r\n\r\n")
+        assert b"403" in got.split(b"\r\n")[0], got
+    finally:
+        base.reap(p)
+
+
+# -- judged as one thing, sent as another -------------------------------------------------------
+
+GET = "GET / HTTP/1.1\r\nHost: rec.test\r\n"
+INNER = "POST /smuggled HTTP/1.1\r\nHost: rec.test\r\nContent-Length: 0\r\n\r\n"
+SMUGGLE = {
+    "two lengths": f"POST / HTTP/1.1\r\nHost: rec.test\r\nContent-Length: 0\r\nContent-Length: {len(INNER)}\r\n\r\n{INNER}",
+    "length and chunked": f"POST / HTTP/1.1\r\nHost: rec.test\r\nContent-Length: {len(INNER) + 5}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n{INNER}",
+    "chunked, twisted": f"POST / HTTP/1.1\r\nHost: rec.test\r\nTransfer-Encoding: xchunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n{INNER}",
+    "chunked behind a tab": f"POST / HTTP/1.1\r\nHost: rec.test\r\nTransfer-Encoding:\tchunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n{INNER}",
+    "space before the colon": f"POST / HTTP/1.1\r\nHost: rec.test\r\nContent-Length : {len(INNER)}\r\n\r\n{INNER}",
+    "folded": f"GET / HTTP/1.1\r\nHost: rec.test\r\nX: a\r\n Transfer-Encoding: chunked\r\n\r\n{INNER}",
+    "bare LF": f"GET / HTTP/1.1\nHost: rec.test\n\n{INNER}",
+    "bare CR in a value": f"GET / HTTP/1.1\r\nHost: rec.test\r\nX: a\rGET /smuggled HTTP/1.1\r\n\r\n",
+    "NUL in a value": f"GET / HTTP/1.1\r\nHost: rec.test\r\nX: a\0\r\n\r\n{INNER}",
+    "two hosts": f"GET /smuggled HTTP/1.1\r\nHost: rec.test\r\nHost: bad.test\r\n\r\n",
+    "no host": "GET /smuggled HTTP/1.1\r\n\r\n",
+    "host and target differ": "GET http://rec.test/smuggled HTTP/1.1\r\nHost: bad.test\r\n\r\n",
+    "a user in the target": "GET http://rec.test@bad.test/smuggled HTTP/1.1\r\nHost: bad.test\r\n\r\n",
+    "a path in the host": "GET / HTTP/1.1\r\nHost: rec.test/smuggled\r\n\r\n",
+    "chunk size with a sign": f"POST / HTTP/1.1\r\nHost: rec.test\r\nTransfer-Encoding: chunked\r\n\r\n+0\r\n\r\n{INNER}",
+    "chunk size too long": f"POST / HTTP/1.1\r\nHost: rec.test\r\nTransfer-Encoding: chunked\r\n\r\n{'0' * 30}\r\n\r\n{INNER}",
+    "negative length": f"POST / HTTP/1.1\r\nHost: rec.test\r\nContent-Length: -1\r\n\r\n{INNER}",
+    "a space in the target": "GET /a /smuggled HTTP/1.1\r\nHost: rec.test\r\n\r\n",
+    "no version": "GET /smuggled\r\n\r\n",
+    "HTTP/1.2": "GET /smuggled HTTP/1.2\r\nHost: rec.test\r\n\r\n",
+    "forbidden port in Host": "GET /smuggled HTTP/1.1\r\nHost: rec.test:22\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def recorder(net):
+    seen = []
+
+    def record(c):
+        while True:
+            piece = c.recv(65536)
+            if not piece:
+                return
+            seen.append(piece)
+            if b"\r\n\r\n" in piece:
+                c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi")
+
+    addr = net.origin("rec.test", record)
+    return seen, addr
+
+
+def test_ambiguous_requests_reach_nobody(net, recorder):
+    seen, addr = recorder
+    assert b"hi" in net.raw(GET + "Connection: close\r\n\r\n")
+    cases = [text.replace("/smuggled", f"/smuggled-{n:02}")
+             for n, text in enumerate(SMUGGLE.values())]
+    net.raw(control=addr, wait=0.2, cases=cases)
+    missing = [word for n, word in enumerate(SMUGGLE) if b"smuggled-%02d" % n not in b"".join(seen)]
+    assert not missing, f"control: {missing}"
+    seen.clear()
+    answers = json.loads(net.raw(cases=cases, wait=0.4))
+    reached = [word for n, word in enumerate(SMUGGLE) if b"smuggled-%02d" % n in b"".join(seen)]
+    assert not reached, f"{reached}: {seen}"
+    for word, got in zip(SMUGGLE, answers):
+        assert got.startswith(("HTTP/1.1 4", "<ConnectionReset")) or "HTTP/1.1 400" in got, (word, got[:300])
+
+
+def test_what_is_pipelined_is_judged_on_its_own(net):
+    got = net.raw("GET /1 HTTP/1.1\r\nHost: get.origin.test\r\n\r\nPOST /2 HTTP/1.1\r\nHost: get.origin.test\r\nContent-Length: 3\r\n\r\nabc"
+                  "GET /3 HTTP/1.1\r\nHost: bad.test\r\n\r\nGET /4 HTTP/1.1\r\nHost: get.origin.test\r\nConnection: close\r\n\r\n")
+    assert [piece.split()[0] for piece in got.split(b"HTTP/1.1 ")[1:]] == [b"200", b"403", b"403", b"200"], got
+
+
+def test_names_of_a_connection_agree(net):
+    tls = dict(port=443, sni="origin.test")
+    assert b"HTTP/1.1 200" in net.raw("GET / HTTP/1.1\r\nHost: origin.test\r\nConnection: close\r\n\r\n", **tls)  # control
+    for text in ("GET / HTTP/1.1\r\nHost: get.origin.test\r\nConnection: close\r\n\r\n",
+                 "GET https://get.origin.test/ HTTP/1.1\r\nHost: get.origin.test\r\nConnection: close\r\n\r\n",
+                 "GET / HTTP/1.1\r\nHost: origin.test:80\r\nConnection: close\r\n\r\n"):
+        assert net.raw(text, **tls).startswith(b"HTTP/1.1 421"), text
+    assert net.raw("CONNECT get.origin.test:443 HTTP/1.1\r\nHost: get.origin.test:443\r\n\r\n", **tls, wait=1).startswith(b"HTTP/1.1 403")
+    got = net.raw("GET / HTTP/1.1\r\nHost: origin.test\r\n\r\n", connect="origin.test:443", sni="get.origin.test", wait=2)
+    assert b"<" in got and got.count(b"HTTP/1.1") == 1, got
+    got = net.raw("GET / HTTP/1.1\r\nHost: bad.test\r\n\r\n", connect="origin.test:80", wait=2)
+    assert b"421" in got and got.count(b"HTTP/1.1 200 OK") == 0, got
+
+
+def test_http11_inside_of_connect(net):
+    got = net.raw("GET /in HTTP/1.1\r\nHost: origin.test\r\nConnection: close\r\n\r\n", connect="origin.test:443", sni="origin.test")
+    assert b'"/in"' in got, got
+
+
+def test_untouched_bytes_go_to_the_judged_name_only(net):
+    """inspect: false: the SNI is judged, also when a CONNECT came before."""
+    seen = []
+    net.origin("pinned.test", lambda c: (seen.append(c.recv(9000)), c.sendall(b"x")), port=8443)
+    addr = net.names["pinned.test"][0]
+    net.listen(net.world.far, addr, 443, lambda c: (seen.append(c.recv(9000)), c.sendall(b"x")))
+    net.raw(port=443, sni="pinned.test", wait=1)
+    assert any(b"pinned.test" in s for s in seen)  # control: it passes
+    seen.clear()
+    net.raw(connect="pinned.test:443", sni="pinned.test", wait=1)
+    assert any(b"pinned.test" in s for s in seen)
+    seen.clear()
+    net.raw(connect="pinned.test:443", sni="fronted.example", wait=1)
+    net.raw("EHLO no TLS at all\r\n", connect="pinned.test:443", wait=1)
+    assert not seen, seen
+
+
+def test_a_hello_before_the_tunnel_is_there(net):
+    """The client that leaves before the origin was reached, and the one that stays."""
+    code = f"""
+import os, socket, ssl, time
+stay = 0.2 if os.fork() else 6.3
+s = socket.create_connection(({FAR[4]!r}, 80)); s.sendall(b'CONNECT slow.test:443 HTTP/1.1\\r\\nHost: slow.test:443\\r\\n\\r\\n')
+print(s.recv(1000))
+o = ssl.MemoryBIO(); x = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), o, server_hostname='slow.test')
+try: x.do_handshake()
+except ssl.SSLWantReadError: pass
+s.sendall(o.read()); time.sleep(stay); s.close(); time.sleep(6.5 - stay)
+"""
+    net.python(code).communicate(timeout=30)
+
+
+# -- kept connections, and what a session shares ---------------------------------------------------
+
+def test_a_kept_connection_is_judged_by_its_address_for_each_request(net):
+    net.origin("order.test", says(b"reached"), addr="203.0.113.7")
+    assert b"reached" in net.plain("http://order.test/b")  # control
+    assert b"address_refused" in net.get("http://order.test/b")
+    assert b"reached" in net.get("http://order.test/a/x")
+    assert b"address_refused" in net.get("http://order.test/b")
+
+
+def test_sessions_share_nothing(net):
+    other = net.new_session()
+    keep = net.spawn("sleep", "30", session=other)
+    try:
+        peers = [json.loads(net.get("https://origin.test/", session=s))["peer"] for s in (None, None, other, None)]
+        assert peers[2] not in (peers[0], peers[1], peers[3])
+        pem = base.eventually(lambda: (lambda r: r[2] if r[0] == 200 else None)(net.api.raw("GET", f"/v1/sessions/{other}/ca")), 10)
+        assert pem != net.ca.read_bytes()
+        mine = net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/")
+        assert mine.stdout == "200", mine
+        p = subprocess.run([*net.argv(session=other), "curl", "-sS", "-m", "8", "--connect-to", f"::{FAR[4]}:", "https://origin.test/"],
+                           capture_output=True, text=True, env=net.env(), timeout=30)
+        assert p.returncode == 60, p  # signed by another session's authority
+    finally:
+        base.reap(keep)
+
+
+def test_an_identity_is_not_inherited_with_a_port(net):
+    """Two sessions take turns on one local port, bound before connect, and reset what they had."""
+    other = net.new_session()
+    code = """
+import socket, struct, sys, time
+done, end = 0, time.time() + 4
+while done < 40 and time.time() < end:
+    s = socket.socket(%s); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); s.settimeout(2)
+    try:
+        s.bind((%r, 45678)); s.connect((%r, 80))
+        s.sendall(b'GET /turn-%s HTTP/1.1\\r\\nHost: bad.test\\r\\n\\r\\n'); done += b'403' in s.recv(1000)
+    except OSError: pass
+    s.close(); time.sleep(0.002)
+"""
+    after = net.last()
+    a = net.python(code % ("socket.AF_INET", "127.0.0.1", FAR[4], "mine"))
+    b = net.python(code % ("socket.AF_INET6", "::ffff:127.0.0.1", "::ffff:" + FAR[4], "theirs"), session=other)
+    a.communicate(timeout=60), b.communicate(timeout=60)
+    want = lambda got: [e for e in got if "/turn-" in (e.get("url") or "")]
+    events = want(net.api.wait_events(lambda got: len({e["session"] for e in want(got)}) == 2, 10, after=after))
+    told = {(e["session"], e["url"].rsplit("-", 1)[1]) for e in events}
+    assert told == {(net.session, "mine"), (other, "theirs")}, told
+
+
+def test_a_sandbox_cannot_forget_the_identity_of_another(net):
+    """A socket that was steered once, was disconnected, and sits on the local port of somebody else when it is closed."""
+    other = net.new_session()
+    mine = f"""
+import ctypes, socket, struct, sys, time
+l = socket.socket(); l.bind(('127.0.0.1', 40001)); l.listen(5)
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 45679)); s.connect(({FAR[4]!r}, 80))
+s.sendall(b'GET /a HTTP/1.1\\r\\nHost: bad.test\\r\\n\\r\\n'); s.recv(12)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+ctypes.CDLL(None).connect(s.fileno(), bytes(16), 16)  # AF_UNSPEC
+s.connect(('127.0.0.1', 40001)); print('own', flush=True); time.sleep(1.5); s.close(); print('closed', flush=True)
+"""
+    theirs = f"""
+import socket
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.settimeout(5); s.bind(('127.0.0.1', 45679))
+s.connect(({FAR[4]!r}, 80)); print('connected', flush=True)
+try: s.sendall(b'GET /b HTTP/1.1\\r\\nHost: bad.test\\r\\n\\r\\n'); print(s.recv(12), flush=True)
+except OSError as e: print(type(e).__name__)
+"""
+    a = net.python(mine)
+    assert a.stdout.readline() == b"own\n"
+    stopped = net.workers()
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        b = net.python(theirs, session=other)
+        said = b.stdout.readline(), a.stdout.readline()
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert said == (b"connected\n", b"closed\n")
+    assert b.communicate(timeout=10)[0] == b"b'HTTP/1.1 403'\n"
+
+
+# -- origins ------------------------------------------------------------------------------------------
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+ANSWERS = {
+    "garbage": b"\x00\x01\x02" * 50, "nothing": b"", "half a head": b"HTTP/1.1 200 OK\r\ncontent-le",
+    "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nabc",
+    "length and chunked": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    "split": b"HTTP/1.1 200 OK\r\nx: a\rset-cookie: evil=1\r\ncontent-length: 0\r\n\r\n",
+    "bare LF": b"HTTP/1.1 200 OK\nset-cookie: evil=1\n\n", "folded": b"HTTP/1.1 200 OK\r\nx: a\r\n set-cookie: evil=1\r\n\r\n",
+    "NUL": b"HTTP/1.1 200 OK\r\nx: a\0set-cookie: evil=1\r\ncontent-length: 0\r\n\r\n",
+    "101": b"HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nevil=1",
+    "interims": b"HTTP/1.1 103 Early\r\nx: y\r\n\r\n" * 5000, "endless head": b"HTTP/1.1 200 OK\r\n" + b"x: " + b"a" * 300000,
+    "many fields": b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 3000 + b"\r\n", "status 99": b"HTTP/1.1 099 Odd\r\n\r\n",
+    "short body": b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nshort",
+    "bad chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", "SSH": b"SSH-2.0-x\r\n",
+}
+
+
+def test_hostile_answers_harm_nobody(net):
+    now = [b""]
+    net.origin("evil.test", lambda c: (read_head(c), c.sendall(now[0])))
+    for word, text in ANSWERS.items():
+        now[0] = text
+        for version in ("--http1.1", "--http2-prior-knowledge"):
+            got = net.get("http://evil.test/", "-D", "-", version)
+            assert b"set-cookie" not in got.lower() and b"evil=1" not in got, (word, got)
+    now[0] = OK
+    assert net.get("http://evil.test/").endswith(b"ok")
+
+
+def test_an_answer_too_many_is_not_the_next_ones(net):
+    count = itertools.count()
+
+    def twice(c):
+        while True:
+            read_head(c)
+            c.sendall(OK + (OK.replace(b"ok", b"no") if next(count) == 0 else b""))
+
+    net.origin("twice.test", twice)
+    got = net.raw("GET /1 HTTP/1.1\r\nHost: twice.test\r\n\r\nGET /2 HTTP/1.1\r\nHost: twice.test\r\nConnection: close\r\n\r\n")
+    assert got.count(b"ok") == 2 and b"no" not in got.split(b"\r\n\r\n")[2], got
+
+
+def test_a_handshake_that_fails_is_an_answer(net):
+    """An origin that closes, resets, talks nonsense or shows the wrong name."""
+    for n, what in enumerate([lambda c: c.recv(9), lambda c: (c.recv(9000), c.sendall(b"\x15\x03\x03\x00\x02\x02\x28")),
+                              lambda c: (c.recv(9000), c.sendall(b"HTTP/1.1 400 Plain\r\n\r\n")),
+                              lambda c: c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))]):
+        addr = net.origin(f"hs{n}.test", what, port=8443)
+        net.listen(net.world.far, addr, 443, what)
+        for version in ("--http1.1", "--http2"):
+            got = net.get(f"https://hs{n}.test/", "-w", "%{http_code}", version)
+            assert got.endswith(b"502"), (n, got)
+    net.names["wrong.test"] = [FAR[4]]
+    assert b"origin_untrusted" in net.get("https://wrong.test/")
+
+
+def test_bytes_behind_a_101_are_not_lost(net):
+    def switch(c):
+        read_head(c)
+        c.sendall(b"HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nfirst")
+        time.sleep(0.3)
+        c.sendall(b"second")
+
+    net.origin("ws.test", switch)
+    got = net.raw("GET /ws HTTP/1.1\r\nHost: ws.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", wait=2)
+    assert b"firstsecond" in got, got
+
+
+def rss_mib(pids):
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/status") as f:
+            total += next(int(line.split()[1]) for line in f if line.startswith("VmRSS")) // 1024
+    return total
+
+
+def test_heads_that_pile_up_are_bounded(net):
+    """An origin that sends interim heads without end, each a few bytes of HPACK, to a client that does not read."""
+    if SAN:
+        pytest.skip("memory is not what it is, under a sanitizer")
+
+    def bomb(c):
+        c.recv(65536)
+        value = b"v" * 3900
+        length, left = b"\x7f", len(value) - 127
+        while left >= 128:
+            length += bytes([left % 128 + 128])
+            left //= 128
+        c.sendall(frame(4, 0, 0) + frame(4, 1, 0) + frame(1, 4, 1, b"\x48\x03103\x40\x01x" + length + bytes([left]) + value))
+        for _ in range(40):
+            c.sendall(frame(1, 4, 1, b"\xbf" + b"\xbe" * 14) * 240)
+            time.sleep(0.02)
+        time.sleep(1)
+
+    net.origin("bomb.test", bomb, port=443, alpn=["h2"])
+    before = rss_mib(net.workers())
+    p = net.python(H2 + """
+c = ssl._create_unverified_context(); c.set_alpn_protocols(["h2"]); keep = []
+for k in range(3):
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096); s.connect((FAR, 443))
+    s = c.wrap_socket(s, server_hostname="bomb.test"); s.sendall(PREFACE + frame(1, 5, 1, b"\\x82\\x87\\x84\\x01\\x09bomb.test")); keep.append(s)
+time.sleep(2.5)
+""")
+    peak = 0
+    while p.poll() is None:
+        peak = max(peak, rss_mib(net.workers()))
+        time.sleep(0.05)
+    base.reap(p)
+    assert peak - before < 200, f"{before} MiB became {peak}"
+
+
+# -- starving others -------------------------------------------------------------------------------------
+
+def test_one_sandbox_has_a_bounded_number_of_connections_to_origins(net):
+    other, count, keep = net.new_session(), itertools.count(), []
+    net.origin("hang.test", lambda c: (keep.append(next(count)), c.recv(9), time.sleep(5)))
+    p = net.python(H2 + """
+keep = []
+for k in range(30):
+    s = socket.create_connection((FAR, 80)); s.sendall(PREFACE + b"".join(request(2*j+1, b"hang.test") for j in range(100))); keep.append(s)
+time.sleep(3)
+""")
+    base.eventually(lambda: len(keep) > 1500, 3)
+    got = net.get("http://origin.test/others", session=other)
+    base.reap(p)
+    assert b"/others" in got, "another session was starved"
+    assert len(keep) <= 1100, f"{len(keep)} connections of one sandbox"
+
+
+def test_slow_clients_starve_nobody(net):
+    other = net.new_session()
+    p = net.python("""
+import socket, time
+keep = []
+for k in range(2300):
+    try:
+        s = socket.create_connection((%r, 80), 2); s.sendall([b'', b'GET / HTT', b'\\x16\\x03\\x01\\x02\\x00', b'PRI * HT'][k %% 4]); keep.append(s)
+    except OSError: pass
+print(len(keep), flush=True); time.sleep(20)
+""" % FAR[4])
+    try:
+        assert int(p.stdout.readline()) > 500
+        assert b"/others" in net.get("http://origin.test/others", session=other)
+    finally:
+        base.reap(p)
+
+
+def test_a_flood_of_requests_does_not_end_the_inspector_when_others_are_raised(net):
+    p = net.python("""
+import os, socket, time
+for k in range(2): os.fork()
+end = time.time() + 4
+while time.time() < end:
+    try:
+        s = socket.create_connection((%r, 80), 2)
+        s.sendall(b"GET /f HTTP/1.1\\r\\nHost: nope.example\\r\\n\\r\\n" * 400)
+        n = 0
+        while n < 120000:
+            d = s.recv(65536)
+            if not d: break
+            n += len(d)
+    except OSError: pass
+""" % FAR[4])
+    time.sleep(1)
+    for _ in range(15):
+        session = net.new_session()
+        net.api.ask("POST", "/v1/sandboxes", {"session": session})
+        net.raise_to(session, "SECRET")
+    base.reap(p, timeout=10)
+
+
+# -- raises, reloads, deaths --------------------------------------------------------------------------------
+
+def test_nothing_of_an_upload_leaves_after_the_acknowledgement(net):
+    go, session = threading.Event(), net.new_session()
+
+    def slow(c):
+        read_head(c)
+        go.wait(20)
+        while c.recv(65536):
+            pass
+
+    addr = net.origin("upload.test", slow, rcvbuf=4096)
+    p = net.python("""
+import socket, time
+s = socket.create_connection((%r, 80)); s.sendall(b'POST / HTTP/1.1\\r\\nHost: upload.test\\r\\nContent-Length: 50000000\\r\\n\\r\\n')
+try:
+    while True: s.sendall(b'S' * 65536)
+except OSError as e: print(type(e).__name__, flush=True)
+time.sleep(20)
+""" % FAR[4], session=session)
+    time.sleep(1.5)
+    net.raise_to(session, "SECRET")
+    with net.world.watch() as watch:
+        go.set()
+        time.sleep(2)
+    late = [f for f in watch.frames if f["dst"] == addr and f["payload"]]
+    assert p.stdout.readline().strip() in (b"ConnectionAbortedError", b"ConnectionResetError", b"BrokenPipeError")
+    base.reap(p)
+    assert not late, f"{len(late)} frames of it after the acknowledgement"
+
+
+def test_a_reload_reaches_what_is_open(net):
+    gate, count = threading.Event(), itertools.count()
+
+    def slow(c):
+        while True:
+            read_head(c)
+            c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab")
+            if next(count) == 0:
+                gate.wait(10)
+            c.sendall(b"cd")
+
+    def echo(c):
+        read_head(c)
+        c.sendall(b"HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        while piece := c.recv(100):
+            c.sendall(piece)
+
+    net.origin("keep.test", slow)
+    net.origin("ws2.test", echo, port=443)
+    text = POLICY.replace("allow: ws.test", "allow: [ws.test, ws2.test]")
+    try:
+        net.policy.write_text(text)
+        net.daemon.cli("policy", "reload", check=0)
+        first = net.spawn("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://keep.test/1", stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
+        web = net.python("""
+import socket, ssl, time
+s = ssl._create_unverified_context().wrap_socket(socket.create_connection((%r, 443), 5), server_hostname='ws2.test')
+s.sendall(b'GET /chat HTTP/1.1\\r\\nHost: ws2.test\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n'); s.recv(1000)
+print('open', flush=True); time.sleep(2)
+try:
+    s.sendall(b'x'); print(s.recv(10))
+except OSError as e: print('cut')
+""" % FAR[4])
+        assert web.stdout.readline() == b"open\n"
+        time.sleep(0.5)
+        net.policy.write_text(text.replace("rules:", f"rules:\n  - deny: {net.names['keep.test'][0]}\n  - deny: ws2.test\n    paths: ['/chat']"))
+        net.daemon.cli("policy", "reload", check=0)
+        gate.set()
+        after = net.get("http://keep.test/2")
+        first.communicate(timeout=15)
+        assert web.communicate(timeout=10)[0] in (b"cut\n", b"b''\n"), "a websocket that the policy forbids lived on"
+        assert b"address_refused" in after, after
+    finally:
+        net.policy.write_text(POLICY)
+        net.daemon.cli("policy", "reload", check=0)
+
+
+def direct(net):
+    """Tries to get out until told to stop, and prints every outcome once."""
+    return net.python("""
+import socket, time
+seen = set(); end = time.time() + 4
+while time.time() < end:
+    try:
+        s = socket.create_connection((%r, 80), 1); s.sendall(b'GET /d HTTP/1.1\\r\\nHost: nope.example\\r\\nConnection: close\\r\\n\\r\\n')
+        seen.add(s.recv(20)[:12] or b'closed'); s.close()
+    except OSError as e: seen.add(type(e).__name__.encode())
+    time.sleep(0.01)
+print(sorted(seen))
+""" % FAR[4])
+
+
+@ends_workers
+def test_dead_workers_come_back_and_nothing_passes_meanwhile(net):
+    p = direct(net)
+    time.sleep(1)
+    with net.world.watch() as watch:
+        for _ in range(3):
+            for pid in net.workers():
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.4)
+        out, _ = p.communicate(timeout=20)
+    assert not [f for f in watch.frames if f["dst"] == FAR[4]], "it went straight out"
+    assert set(eval(out)) <= {b"HTTP/1.1 403", b"closed", b"ConnectionRefusedError", b"ConnectionResetError", b"TimeoutError"}, out
+    assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 10), net.daemon.text()[-2000:]
+    assert b"/back" in net.get("https://origin.test/back")
+
+
+def test_what_a_worker_has(net):
+    assert len(net.workers()) == 2
+    for pid in net.workers():
+        with open(f"/proc/{pid}/status") as f:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+        assert set(status["Uid"].split()) == set(status["Gid"].split()) == {"65533"} and not status["Groups"].strip()
+        assert all(int(status[c], 16) == 0 for c in ("CapInh", "CapPrm", "CapEff", "CapAmb"))
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+        root = os.readlink(f"/proc/{pid}/root")
+        assert os.listdir(root) == [] and os.stat(root).st_mode & 0o222 == 0
+        kinds = {os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd")}
+        assert kinds <= {"socket", "anon_inode", "/dev/null", "pipe", "/memfd"}, kinds
+
+
+@ends_workers
+def test_workers_come_back_when_there_is_much_to_tell_them(net):
+    made = []
+    for _ in range(300):
+        session = net.new_session(word="many")
+        made.append(net.api.ask("POST", "/v1/sandboxes", {"session": session})[1]["sandbox"])
+    old = net.workers()
+    for pid in old:
+        os.kill(pid, signal.SIGKILL)
+    back = base.eventually(lambda: not set(old) & set(net.workers()) and net.api.health()["inspectors"] == 2, 6)
+    for sandbox in made:
+        net.api.ask("DELETE", f"/v1/sandboxes/{sandbox}")
+    assert back, net.daemon.text()[-600:]
+
+
+# -- a worker that is no longer ours ----------------------------------------------------------------------------
+
+TURNED = """#!/usr/bin/python3
+import array, os, random, socket, struct, sys
+try:
+    os.close(os.open(%(lock)r, os.O_CREAT | os.O_EXCL))
+except FileExistsError:
+    os.execv(%(real)r, [%(real)r] + sys.argv[1:])
+s = socket.socket(fileno=3)
+s.setblocking(True)
+def send(kind, data=b"", fds=()):
+    s.sendmsg([struct.pack("II", kind, len(data)) + data], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
+send(9)
+what = %(what)r
+if what == "descriptors":
+    for n in (1, 2, 3, 5):
+        for k in range(200):
+            try: send(9, fds=[3] * n)
+            except OSError: break
+elif what == "noise":
+    random.seed(1)
+    for k in range(20000):
+        kind = random.choice([0, 1, 5, 6, 8, 9, 10, 11, 2**32 - 1])
+        size = {6: 4240, 8: 4, 9: 0, 10: %(request)d}.get(kind, 0) if random.random() < .999 else random.randrange(9000)
+        if kind in (6, 8, 9, 10): send(kind, random.randbytes(size))
+while True:
+    m = s.recv(20000)
+    if not m: break
+    kind, = struct.unpack("I", m[:4])
+    if kind in (4, 7) and what == "authority":
+        send(6, (m[32:168] if kind == 4 else m[8:144]) + struct.pack("II", 100, 10) + b"J" * 4096)
+    if kind == 8: send(8, m[8:])
+"""
+REQUEST_SIZE = 2832  # sizeof(struct link_request); with another one "noise" ends at its first message
+
+
+@pytest.mark.parametrize("what", ["descriptors", "authority", "noise"])
+def test_a_turned_worker_harms_neither_daemon_nor_others(what):
+    folder = base.tempdir("turned")
+    with contextlib.ExitStack() as stack:
+        stack.callback(base.drop_tempdir, folder)
+        world = World(tcp_ports=(53,))
+        stack.callback(world.close)
+        shutil.copy(base.NETPAWLD, folder / "netpawld")
+        (folder / "netpawl-inspect").write_text(TURNED % dict(lock=str(folder / "lock"), real=str(base.BUILD / "netpawl-inspect"),
+                                                              what=what, request=REQUEST_SIZE))
+        (folder / "netpawl-inspect").chmod(0o755)
+        daemon = Daemon(world, inspectors=3)
+        stack.callback(daemon.close)
+        daemon.argv, plain = lambda *a, binary=None: plain(*a, binary=folder / "netpawld"), daemon.argv
+        daemon.start()
+        assert base.eventually(lambda: daemon.api.health()["inspectors"] >= 2, 10)
+        daemon.api.create("t/a", "CONFIDENTIAL")
+        assert daemon.api.ask("POST", "/v1/sandboxes", {"session": "t/a"})[0] == 201
+        for k in range(15):
+            daemon.api.create(f"t/b{k}", "CONFIDENTIAL")
+            daemon.api.ask("POST", "/v1/sandboxes", {"session": f"t/b{k}"})
+        time.sleep(1)
+        assert "not understood" not in daemon.text(), daemon.text()[-800:]
+        assert daemon.running()
+        assert len(os.listdir(f"/proc/{daemon.process.pid}/fd")) < 150
+        assert base.eventually(lambda: daemon.api.health()["inspectors"] >= 2, 3), daemon.text()[-800:]
+        time.sleep(0.5)
+        assert daemon.api.health()["inspectors"] >= 2, daemon.text()[-800:]
+        assert daemon.api.ask("POST", "/v1/sessions/t/a/datasets", {"level": "SECRET", "dataset": "d", "reason": "r"})[0] == 200
