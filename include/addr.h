@@ -53,11 +53,13 @@ np_pure bool np_addr_is_many(const struct np_addr *a)
 	return a->b[0] == 0xff;
 }
 
-/* An IPv4 address inside an IPv6 one (NAT64 64:ff9b::/96, 6to4 2002::/16) is that IPv4 address. */
+/* An IPv4 address inside an IPv6 one (NAT64 64:ff9b::/96 and 64:ff9b:1::/48, 6to4 2002::/16) is that IPv4 address. */
 np_pure struct np_addr np_addr_carried(const struct np_addr *a)
 {
 	if (a->w[0] == np_net32(0x0064ff9b) && a->w[1] == 0 && a->w[2] == 0)
 		return np_addr_v4(a->w[3]);
+	if (a->w[0] == np_net32(0x0064ff9b) && (a->w[1] & np_net32(0xffff0000)) == np_net32(0x00010000))
+		return np_addr_v4(a->w[3]); /* for local use, RFC 8215, as a /96 of it */
 	if (a->b[0] == 0x20 && a->b[1] == 0x02) {
 		struct np_addr v4 = np_addr_v4(0);
 

@@ -81,6 +81,8 @@
 #define NP_PATH_MAX 4096	      /* normalised path that rules with paths still look at */
 #define NP_GLOB_MAX 512		      /* one path glob: with NP_PATH_MAX it bounds what a match can cost */
 #define NP_NETS_MAX 65536	      /* address ranges in the gate, of two policies during a reload */
+#define NP_NETS_WORK 4000000	      /* steps to compile them: ranges times the rules around each */
+#define NP_COVER_WORK 20000000	      /* words compared in search of rules that never match; then the search ends */
 #define NP_NET_PORTS_MAX 262144	      /* port entries of these, likewise */
 #define NP_CASE_BYTES (1u << 20)      /* one .case file: 20,000 lines of 50 bytes */
 #define NP_CASE_LINES 20000	      /* lines of it, and so cases */
@@ -119,7 +121,7 @@
 #define NP_POOL_PER_SESSION 256	   /* kept upstream connections of one session */
 #define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
-#define NP_EXCHANGES_PER_BOX 1024  /* open requests of one sandbox to one worker */
+#define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */
 #define NP_INTERIM_MAX 32	   /* informational responses before the final one */
 #define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */
 #define NP_CONNS_MAX 16384	   /* open client connections of one worker */

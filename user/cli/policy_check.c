@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl policy check FILE */
+#include <errno.h>
+
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
+#include "policy/tables.h"
 
 static void help(FILE *to)
 {
@@ -14,6 +17,21 @@ static void help(FILE *to)
 	      "  netpawl policy check --strict /etc/netpawl/policy.yaml\n\n"
 	      "Exit codes: 0 the policy can be used; 1 it has errors; 2 wrong usage.\n",
 	      to);
+}
+
+/* What the daemon would say of it later. */
+static bool fits(const struct policy *policy, const char *file, struct problems *problems)
+{
+	struct gate_tables tables;
+	int r = gate_tables_make(policy, &tables);
+
+	if (r == 0)
+		gate_tables_free(&tables);
+	else
+		problem_add(problems, false, file, 0, 0, "%s",
+			    r == -E2BIG ? "its address rules make more entries than the gate's tables hold"
+					: "out of memory");
+	return r == 0;
 }
 
 int command_policy_check(struct cli *cli, int argc, char **argv)
@@ -30,7 +48,9 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1)
 		return usage_error(options.command, "it takes one file");
-	code = policy_load_file(argv[next], &policy, &problems) < 0 ? CLI_REFUSED : CLI_OK;
+	code = policy_load_file(argv[next], &policy, &problems) < 0 || !fits(policy, argv[next], &problems)
+		       ? CLI_REFUSED
+		       : CLI_OK;
 	if (strict && problems.warnings)
 		code = CLI_REFUSED;
 	if (cli->json)

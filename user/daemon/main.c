@@ -57,7 +57,7 @@ static int policy_start(struct daemon *d)
 {
 	struct failure failure = { 0 };
 	struct policy_effect effect = { 0 };
-	int r = service_policy_change(d->service, &d->policy.policy->modes, "daemon", &effect, &failure);
+	int r = live_policy_turn(&d->policy, d->kernel, d->workers, d->service, "daemon", &effect, &failure);
 
 	if (r < 0)
 		log_error("%s", failure.text);
@@ -86,7 +86,7 @@ static int kernel_start(struct daemon *d)
 		log_error("%s", problem);
 		return r;
 	}
-	r = live_policy_apply(&d->policy, d->kernel, &failure);
+	r = live_policy_prepare(&d->policy, d->kernel, &failure);
 	if (r < 0)
 		log_error("the policy: %s", failure.text);
 	return r;

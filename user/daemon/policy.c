@@ -35,8 +35,8 @@ static int policy_read(const char *file, struct policy **ret, struct buf *record
 	return fail(ret_failure, r, NP_R_BAD_POLICY, line[0] ? line : strerror(-r));
 }
 
-static int policy_apply(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch,
-			struct failure *ret_failure)
+static int policy_prepare(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch,
+			  struct failure *ret_failure)
 {
 	struct gate_tables tables;
 	int r = gate_tables_make(policy, &tables);
@@ -46,7 +46,7 @@ static int policy_apply(const struct policy *policy, struct kernel *kernel, uint
 			    "its address rules make more entries than the gate's tables hold");
 	if (r < 0)
 		return fail(ret_failure, r, NP_R_FAILED, strerror(-r));
-	r = kernel_policy_load(kernel, &tables, ret_epoch);
+	r = kernel_policy_prepare(kernel, &tables, ret_epoch);
 	gate_tables_free(&tables);
 	return r < 0 ? fail(ret_failure, r, NP_R_NOT_APPLIED, strerror(-r)) : 0;
 }
@@ -74,9 +74,9 @@ void live_policy_close(struct live_policy *live)
 	*live = (struct live_policy){ 0 };
 }
 
-int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure)
+int live_policy_prepare(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure)
 {
-	return policy_apply(live->policy, kernel, &live->epoch, ret_failure);
+	return policy_prepare(live->policy, kernel, &live->epoch, ret_failure);
 }
 
 /* From here on the new one is the live one: nothing below can fail. */
@@ -96,6 +96,23 @@ static void live_policy_replace(struct live_policy *live, struct policy *policy,
 	snprintf(live->who, sizeof(live->who), "%s", who);
 }
 
+int live_policy_turn(struct live_policy *live, struct kernel *kernel, struct workers *workers, struct service *service,
+		     const char *who, struct policy_effect *ret, struct failure *ret_failure)
+{
+	struct failure of_cut = { 0 };
+	int r, cut;
+
+	*ret = (struct policy_effect){ 0 };
+	r = service_policy_raise(service, &live->policy->modes, who, ret, ret_failure);
+	kernel_policy_commit(kernel);
+	if (workers_policy(workers, &live->record) < 0)
+		workers_stop(workers); /* better none than one with the old policy */
+	cut = service_policy_cut(service, ret, &of_cut);
+	if (!r && cut)
+		*ret_failure = of_cut;
+	return r ? r : cut;
+}
+
 int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct workers *workers,
 		       struct service *service, const char *who, struct policy_reloaded *ret,
 		       struct failure *ret_failure)
@@ -111,7 +128,7 @@ int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct w
 		return fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
 	r = policy_read(live->file, &policy, &record, &problems, ret_failure);
 	if (r == 0)
-		r = policy_apply(policy, kernel, &epoch, ret_failure);
+		r = policy_prepare(policy, kernel, &epoch, ret_failure);
 	if (r < 0) {
 		policy_free(policy);
 		problems_clear(&problems);
@@ -119,9 +136,7 @@ int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct w
 		return r;
 	}
 	live_policy_replace(live, policy, &record, &problems, epoch, who);
-	if (workers && workers_policy(workers, &live->record) < 0)
-		workers_stop(workers); /* better none than one with the old policy */
-	r = service_policy_change(service, &live->policy->modes, who, &effect, ret_failure);
+	r = live_policy_turn(live, kernel, workers, service, who, &effect, ret_failure);
 	memcpy(ret->previous, live->before->hash, sizeof(ret->previous));
 	ret->raised = effect.raised;
 	ret->cut = effect.cut;

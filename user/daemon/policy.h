@@ -9,7 +9,7 @@
 #include "policy/snapshot.h"
 #include "session/service.h"
 
-struct workers; /* workers.h; NULL: there is no inspector */
+struct workers; /* workers.h */
 
 struct live_policy {
 	const char *file; /* NULL: what holds without one */
@@ -28,8 +28,12 @@ struct live_policy {
 int live_policy_open(struct live_policy *live, const char *file, struct failure *ret_failure);
 void live_policy_close(struct live_policy *live);
 
-/* Gives the policy that was opened to the gate. */
-int live_policy_apply(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure);
+/* Writes the policy that was opened down beside the one that holds; live_policy_turn() makes it hold. */
+int live_policy_prepare(struct live_policy *live, struct kernel *kernel, struct failure *ret_failure);
+/* Modes rise first, then the rules change, then what they forbid is cut: at no time holds more than one of the two
+ * policies grants. */
+int live_policy_turn(struct live_policy *live, struct kernel *kernel, struct workers *workers, struct service *service,
+		     const char *who, struct policy_effect *ret, struct failure *ret_failure);
 
 /* Reads the file again and makes it the live policy, in the gate and for all sessions; or changes nothing and says why.
  * NOT_APPLIED or NOT_RECORDED: it is live, but a session could not be raised or a connection not be cut (yet). */

@@ -16,6 +16,7 @@
 #include "session/table.h"
 
 #define SYNC_MS	       200   /* a worker that takes longer than this is hung */
+#define POLICY_MS      3000  /* to read a policy of 100,000 rules, on a busy machine */
 #define CA_RETRY_MS    1000  /* until another worker is asked for an authority */
 #define HEALTHY_MS     10000 /* a worker that lived so long starts with a clean record */
 #define BACKOFF_MS     100   /* before the first restart; doubled up to the next */
@@ -395,9 +396,9 @@ static bool is_behind(const struct workers *w, const struct process *p)
 	return p->pid && p->ready && p->synced != w->sync;
 }
 
-void workers_sync(struct workers *w)
+static void sync_within(struct workers *w, unsigned ms)
 {
-	uint64_t deadline = loop_now_ns() + SYNC_MS * 1000000ull;
+	uint64_t deadline = loop_now_ns() + ms * 1000000ull;
 
 	w->sync++;
 	for (unsigned i = 0; i < w->config.count; i++)
@@ -418,6 +419,11 @@ void workers_sync(struct workers *w)
 	}
 }
 
+void workers_sync(struct workers *w)
+{
+	sync_within(w, SYNC_MS);
+}
+
 void workers_stop(struct workers *w)
 {
 	for (unsigned i = 0; i < w->config.count; i++)
@@ -433,7 +439,7 @@ int workers_policy(struct workers *w, const struct buf *policy)
 	close(w->policy);
 	w->policy = fd;
 	tell_all(w, LINK_POLICY, NULL, 0, w->policy);
-	workers_sync(w);
+	sync_within(w, POLICY_MS);
 	return 0;
 }
 

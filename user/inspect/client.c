@@ -155,12 +155,20 @@ void client_flush(struct client *client)
 
 /* -- the verdict -------------------------------------------------------------------- */
 
+/* The session's, or what the policy in hand means for its level: the stricter. */
+static enum np_mode client_mode(const struct client *client)
+{
+	enum np_mode policy = client->worker->policy->modes.of[client->box->level];
+
+	return policy > client->box->mode ? policy : client->box->mode;
+}
+
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
 			    const struct np_addr *address, const struct head *head)
 {
 	const char *names[NP_HEAD_FIELDS + 1];
 	struct facts facts = {
-		.mode = client->box->mode,
+		.mode = client_mode(client),
 		.level = client->box->level,
 		.protocol = PATTERN_TCP,
 		.port = port,
@@ -202,7 +210,9 @@ static bool tunnel_may(void *ctx, const struct np_addr *addr)
 {
 	const struct client *client = ctx;
 
-	return address_may(client, &client->host, client->port, addr, NULL);
+	/* With the address known, a rule may want to see what the name alone let pass. */
+	return address_may(client, &client->host, client->port, addr, NULL) &&
+	       !client_judge(client, &client->host, client->port, addr, NULL).inspect;
 }
 
 static const struct channel_events no_events;
@@ -222,6 +232,7 @@ static void tunnel_dialled(void *ctx, const struct dial_result *result)
 		client_reset(client);
 		return;
 	}
+	client->relay_addr = result->addr;
 	client->channel = NULL;
 	client->state = CLIENT_RELAY;
 	client->deadline_ns = 0;
@@ -259,9 +270,11 @@ void client_rejudge(struct client *client)
 	struct exchange *ex, *next;
 
 	if (client->state == CLIENT_RELAY || client->dial) {
-		const struct np_addr *addr = client->relay_head ? &client->relay_addr : NULL;
+		const struct np_addr *addr = client->state == CLIENT_RELAY ? &client->relay_addr : NULL;
+		struct verdict verdict = client_judge(client, &client->host, client->port, addr, client->relay_head);
 
-		if (client_judge(client, &client->host, client->port, addr, client->relay_head).action != ACTION_ALLOW)
+		/* Without a request it passed unseen, so that must still be granted. */
+		if (verdict.action != ACTION_ALLOW || (!client->relay_head && verdict.inspect))
 			client_reset(client);
 		return;
 	}

@@ -485,8 +485,10 @@ void exchange_rejudge(struct exchange *ex)
 	const struct np_addr *addr = ex->upstream ? upstream_addr(ex->upstream) : NULL;
 	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, addr, &ex->head);
 
-	if (verdict.action == ACTION_ALLOW)
+	if (verdict.action == ACTION_ALLOW && ex->report.sent <= verdict.max_body) {
+		ex->max_body = verdict.max_body;
 		return;
+	}
 	report_verdict(ex, &verdict);
 	upstream_reset(ex);
 	if (ex->responded)

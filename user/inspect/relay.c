@@ -9,7 +9,8 @@ struct relay {
 	struct side {
 		struct relay *relay;
 		unsigned index;
-		bool eof;
+		bool eof;  /* it has said all */
+		bool done; /* and has been told all that the other one said */
 	} sides[2];
 	void (*closed)(void *ctx, uint64_t sent, uint64_t received);
 	void *ctx;
@@ -27,7 +28,7 @@ static void relay_over(struct relay *relay)
 		return;
 	}
 	/* Both have said all: an orderly end. Else what is short must look so. */
-	if (relay->sides[0].eof && relay->sides[1].eof) {
+	if (relay->sides[0].done && relay->sides[1].done) {
 		channel_free(relay->ends[0]);
 		channel_free(relay->ends[1]);
 		free(relay);
@@ -62,18 +63,21 @@ static void on_eof(void *ctx)
 	struct side *side = ctx;
 
 	side->eof = true;
-	channel_finish(other(side));
-	if (side->relay->sides[!side->index].eof)
-		relay_over(side->relay);
+	channel_finish(other(side)); /* drained() tells when it has gone */
 }
 
 /* What this end had to take is gone: the other one may send more. */
 static void on_drained(void *ctx)
 {
-	struct side *side = ctx;
+	struct side *side = ctx, *from = &side->relay->sides[!side->index];
 
-	if (!side->relay->sides[!side->index].eof)
+	if (!from->eof) {
 		channel_resume(other(side));
+		return;
+	}
+	side->done = true;
+	if (from->done)
+		relay_over(side->relay);
 }
 
 static void on_broken(void *ctx, int error)

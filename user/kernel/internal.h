@@ -10,6 +10,7 @@
 #include "cut.h"
 #include "kernel/cgroup.h"
 #include "kernel/kernel.h"
+#include "rules.h"
 
 /* bpftool's skeleton is not written for our warnings. */
 #pragma GCC diagnostic push
@@ -51,6 +52,7 @@ struct kernel {
 	struct ring_buffer *ring;
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
 	uint64_t *live;			    /* np_live, mapped */
+	struct np_live next;		    /* prepared */
 	bool took_over;
 	unsigned devices; /* that carry np_device */
 };

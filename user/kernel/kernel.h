@@ -42,9 +42,11 @@ bool kernel_took_over(const struct kernel *kernel);
 
 struct gate kernel_gate(struct kernel *kernel);
 
-/* Makes this policy the live one, in one step: on failure the one before stays. Events of the gate name it by the
- * epoch. Until the first call nothing is allowed by rule, or a predecessor's policy holds. */
-int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch);
+/* Writes a policy beside the live one; nothing else fails after that. Events of the gate name it by the epoch. */
+int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch);
+/* Makes the one that was prepared the live one, in one step. Before the first, nothing is allowed by rule, or a
+ * predecessor's policy holds. */
+void kernel_policy_commit(struct kernel *kernel);
 
 /* The cgroup that the inspector must be started in, and make its listeners in: only there it is told whose connection
  * it has. */

@@ -4,8 +4,10 @@
  * epoch of its own; then one store to np_live makes it the live one.
  */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "kernel/internal.h"
 #include "rules.h"
@@ -67,6 +69,13 @@ static int map_prune(const struct bpf_map *map, size_t epoch_at, uint32_t epoch)
 	return r;
 }
 
+/* Until every program that runs now has ended (a grace period of RCU). */
+static void grace_wait(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) < 0)
+		usleep(100000); /* none of them runs that long */
+}
+
 /* What a predecessor left behind when it died within a reload, or an old policy once another one is live. */
 static int tables_prune(struct kernel *kernel, uint32_t epoch)
 {
@@ -105,11 +114,14 @@ static int tables_write(struct kernel *kernel, const struct gate_tables *tables,
 	return 0;
 }
 
-int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch)
+int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch)
 {
 	struct np_live now = live_get(kernel), next = { .sets = tables->sets, .full_rules = tables->full_rules };
-	int r = tables_prune(kernel, now.epoch);
+	int r;
 
+	/* The policy before this one may still be in use by a program that began before it was replaced. */
+	grace_wait();
+	r = tables_prune(kernel, now.epoch);
 	if (r < 0)
 		return r;
 	next.epoch = now.epoch + 1 ? now.epoch + 1 : 1;
@@ -118,8 +130,12 @@ int kernel_policy_load(struct kernel *kernel, const struct gate_tables *tables, 
 		tables_prune(kernel, now.epoch);
 		return r;
 	}
-	live_set(kernel, &next);
+	kernel->next = next;
 	*ret_epoch = next.epoch;
-	tables_prune(kernel, next.epoch); /* what fails here is tried again by the next load */
 	return 0;
+}
+
+void kernel_policy_commit(struct kernel *kernel)
+{
+	live_set(kernel, &kernel->next); /* the old one's entries go with the next prepare */
 }

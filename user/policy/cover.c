@@ -19,6 +19,7 @@ struct cover {
 	const struct pattern *pattern;
 	uint32_t found; /* its number, or NONE */
 	unsigned runs;	/* looked at */
+	size_t *work;	/* left for the whole policy */
 };
 
 static bool has_word(const char *const *words, const char *word)
@@ -119,11 +120,31 @@ static bool rule_includes(const struct cover *c, const struct rule *wide, const 
 	return !wide->headers || (rule->headers && words_include(rule->headers, wide->headers));
 }
 
+static size_t words_count(const char *const *words)
+{
+	size_t n = 0;
+
+	while (words && words[n])
+		n++;
+	return n;
+}
+
+/* What comparing two rules costs at most. */
+static void work_spend(struct cover *c, const struct rule *other)
+{
+	size_t cost = 1 + words_count(c->rule->methods) * words_count(other->methods) +
+		      words_count(c->rule->paths) * words_count(other->paths) +
+		      words_count(c->rule->headers) * words_count(other->headers);
+
+	*c->work = *c->work > cost ? *c->work - cost : 0;
+}
+
 /* false once there is no need to look at patterns of later rules. */
 static bool cover_consider(struct cover *c, uint32_t number, uint32_t pattern)
 {
-	if (number >= c->rule->number || number >= c->found)
+	if (number >= c->rule->number || number >= c->found || !*c->work)
 		return false;
+	work_spend(c, &c->rules[number]);
 	if (!rule_includes(c, &c->rules[number], &c->policy->patterns[pattern]))
 		return true;
 	c->found = number;
@@ -154,9 +175,21 @@ static void nets_consider(struct cover *c, const struct net_table *nets)
 }
 
 static uint32_t pattern_cover(const struct policy *policy, const struct rule *rules, const struct rule *rule,
-			      const struct pattern *pattern)
+			      const struct pattern *pattern, size_t *work)
 {
-	struct cover c = { .policy = policy, .rules = rules, .rule = rule, .pattern = pattern, .found = NONE };
+	struct cover c = {
+		.policy = policy, .rules = rules, .rule = rule, .pattern = pattern, .found = NONE, .work = work
+	};
+	struct pattern inspected = *pattern;
+
+	/* A deny without a port is for every port, but it is requests that its author thinks of. */
+	if (rules == policy->rules && rule->action == ACTION_DENY && pattern->kind == PATTERN_NAME &&
+	    pattern->first_port <= 1 && pattern->last_port == UINT16_MAX && !pattern->inspected) {
+		inspected.inspected = true;
+		inspected.protocols = PATTERN_TCP;
+		inspected.first_port = inspected.last_port = 0;
+		c.pattern = &inspected;
+	}
 
 	if (pattern->kind == PATTERN_NAME)
 		name_table_visit(policy->names, pattern->name, names_consider, &c);
@@ -187,7 +220,7 @@ static void warn(const struct policy *policy, const struct rule *rule, const str
 }
 
 static void rules_check(const struct policy *policy, const struct rule *rules, size_t n_rules,
-			struct problems *problems)
+			struct problems *problems, size_t *work)
 {
 	for (size_t r = 1; r < n_rules; r++) {
 		const struct rule *rule = &rules[r];
@@ -195,7 +228,7 @@ static void rules_check(const struct policy *policy, const struct rule *rules, s
 		bool others = false;
 
 		for (uint32_t i = 0; i < rule->n_patterns; i++) {
-			uint32_t by = pattern_cover(policy, rules, rule, &policy->patterns[rule->pattern + i]);
+			uint32_t by = pattern_cover(policy, rules, rule, &policy->patterns[rule->pattern + i], work);
 
 			others |= i && by != first;
 			if (by == NONE || !i)
@@ -210,6 +243,8 @@ static void rules_check(const struct policy *policy, const struct rule *rules, s
 
 void policy_check_cover(const struct policy *policy, struct problems *problems)
 {
-	rules_check(policy, policy->rules, policy->n_rules, problems);
-	rules_check(policy, policy->full, policy->n_full, problems);
+	size_t work = NP_COVER_WORK;
+
+	rules_check(policy, policy->rules, policy->n_rules, problems, &work);
+	rules_check(policy, policy->full, policy->n_full, problems, &work);
 }

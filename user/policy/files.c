@@ -76,7 +76,7 @@ int policy_record_file(const char *path, struct buf *record, struct policy **ret
 	_free_ char *shown = strndup(path, (size_t)(name - path));
 	_close_ int dirfd = -1;
 	struct directory dir = { .record = record };
-	struct policy_source source = { file_read, &dir };
+	struct policy_source source = { .read = file_read, .ctx = &dir };
 	int e = 0;
 
 	if (shown)

@@ -62,6 +62,7 @@ struct policy {
 struct policy_source {
 	int (*read)(void *ctx, const char *name, char **ret_text, size_t *ret_len);
 	void *ctx;
+	bool trusted; /* it was checked before: no warnings */
 };
 
 /* name is that of the first file in source; shown is how messages call its directory ("" or "etc/netpawl/", with

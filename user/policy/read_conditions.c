@@ -128,6 +128,9 @@ static void check_for(struct reader *reader, const struct node *key, const struc
 {
 	unsigned lowest = LEVEL_COUNT;
 
+	for (unsigned i = 0; rule->action == ACTION_DENY && i < LEVEL_COUNT; i++)
+		if (rule->levels & 1u << i && reader->policy->modes.of[i] == NP_FULL)
+			warn_at(reader, key, "%s is full, where rules do not hold; see \"full\"", level_name(i));
 	/* What is refused at one level and not at a higher one is seldom meant. */
 	for (unsigned i = 0; rule->action == ACTION_DENY && i < LEVEL_COUNT; i++) {
 		if (rule->levels & 1u << i) {

@@ -26,6 +26,7 @@ struct making {
 	struct range *claims, *segments;
 	size_t claims_size, segments_size;
 	size_t n_chain, chain_size;
+	size_t work; /* patterns looked at, in all */
 	int error;
 };
 
@@ -73,6 +74,8 @@ static int chain_collect(struct making *m, const struct net_node *node)
 				continue;
 			if (ARRAY_RESERVE(m->chain, m->chain_size, m->n_chain + 1) < 0)
 				return -ENOMEM;
+			if (++m->work > NP_NETS_WORK)
+				return -E2BIG;
 			m->chain[m->n_chain++] = pattern;
 		}
 	if (m->n_chain)
@@ -101,7 +104,8 @@ static int claims_collect(struct making *m, uint8_t protocol, size_t *ret_n)
 
 		if (!(p->protocols & protocol))
 			continue;
-		if (!p->inspected)
+		/* A condition on requests can be met where requests are seen, and nowhere else. */
+		if (!p->inspected && !rule_asks_request(rule_of(m, p)))
 			m->claims[n++] = (struct range){ p->first_port, p->last_port, (uint32_t)i };
 		else if (protocol == PATTERN_TCP)
 			for (size_t k = 0; k < m->policy->n_inspect_ports; k++) {

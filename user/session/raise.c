@@ -44,8 +44,8 @@ static int box_raise(struct service *service, struct box *box)
 	    rung.level >= LEVEL_COUNT || rung.generation < stands->generation)
 		return -EIO;
 	/* A higher level that is PROXIED as well has rules of its own. */
-	if (box->registered && (rung.mode > box->pub.rung.mode ||
-				(rung.mode == NP_PROXIED && rung.level > box->pub.rung.level)))
+	if (box->registered &&
+	    (rung.mode > box->pub.rung.mode || (rung.mode == NP_PROXIED && rung.level > box->pub.rung.level)))
 		box->uncut = true;
 	box->registered = true;
 	box->stale = false;

@@ -99,20 +99,14 @@ static int boxes_reload(struct service *service, struct policy_effect *effect, s
 	return result;
 }
 
-int service_policy_change(struct service *service, const struct level_modes *modes, const char *who,
-			  struct policy_effect *ret, struct failure *ret_failure)
+int service_policy_raise(struct service *service, const struct level_modes *modes, const char *who,
+			 struct policy_effect *effect, struct failure *ret_failure)
 {
-	struct policy_effect effect = { 0 };
-	struct failure failure = { 0 }, of_cut = { 0 };
-	int r, cut;
-
 	service->config.modes = *modes;
-	r = lives_reload(service, who, &effect, &failure);
-	cut = boxes_reload(service, &effect, &of_cut);
-	*ret = effect;
-	if (!r && cut)
-		failure = of_cut;
-	if ((r || cut) && ret_failure)
-		*ret_failure = failure;
-	return r ? r : cut;
+	return lives_reload(service, who, effect, ret_failure);
+}
+
+int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure)
+{
+	return boxes_reload(service, effect, ret_failure);
 }

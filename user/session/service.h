@@ -105,15 +105,16 @@ void service_sweep(struct service *service);
  * adopted one whose cgroup is gone. An unknown cgroup is fine. */
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id);
 
-/* The policy changed, and the gate has its rules already. Sessions whose level means a stricter mode now are raised;
- * what is open and now forbidden is cut. No session's mode is lowered, whatever modes says. A failure names the first
- * thing that went wrong; the rest was done, and the sweep goes on trying. */
+/* The policy changes. First, before its rules hold: sessions whose level means a stricter mode are raised; none is
+ * lowered, whatever modes says. Then, when they hold: what is open and now forbidden is cut. A failure names the first
+ * thing that went wrong; the rest was done, and the sweep goes on trying. Both add to *effect. */
 struct policy_effect {
 	unsigned raised; /* sessions */
 	unsigned cut;	 /* connections */
 };
-int service_policy_change(struct service *service, const struct level_modes *modes, const char *who,
-			  struct policy_effect *ret, struct failure *ret_failure);
+int service_policy_raise(struct service *service, const struct level_modes *modes, const char *who,
+			 struct policy_effect *effect, struct failure *ret_failure);
+int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure);
 
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);

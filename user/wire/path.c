@@ -61,7 +61,7 @@ struct writer {
 	unsigned percent; /* the last bytes were: 1 a percent sign, 2 one and a digit of an escape */
 };
 
-enum segment { SEGMENT_NAME, SEGMENT_EMPTY, SEGMENT_DOT, SEGMENT_DOTS, SEGMENT_ODD };
+enum segment { SEGMENT_NAME, SEGMENT_EMPTY, SEGMENT_DOTS, SEGMENT_ODD };
 
 static enum segment segment_kind(const struct writer *w)
 {
@@ -70,38 +70,25 @@ static enum segment segment_kind(const struct writer *w)
 
 	if (!len)
 		return SEGMENT_EMPTY;
+	if (memchr(text, ';', len))
+		return SEGMENT_ODD;
 	while (dots < len && dots < 2 && text[dots] == '.')
 		dots++;
-	if (dots && dots < len && text[dots] == ';')
-		return SEGMENT_ODD;
-	if (!dots || dots < len)
-		return SEGMENT_NAME;
-	return dots == 1 ? SEGMENT_DOT : SEGMENT_DOTS;
+	return !dots || dots < len ? SEGMENT_NAME : SEGMENT_DOTS;
 }
 
-/* "/a/.." is "/": what a dot segment leaves is a directory, and its slash stays. */
-static int segment_end(struct writer *w, bool last)
+/* Dot segments are for clients to resolve: a server that does not would see another path than a rule does. Parameters
+ * (";") some servers cut off. */
+static int segment_end(const struct writer *w, bool last)
 {
 	switch (segment_kind(w)) {
 	case SEGMENT_EMPTY:
 		return last ? 0 : -EINVAL;
-	case SEGMENT_ODD:
-		return -EINVAL;
-	case SEGMENT_DOT:
-		w->len = w->segment;
-		return 0;
-	case SEGMENT_DOTS:
-		if (w->segment == 1)
-			return -EINVAL;
-		w->len = w->segment - 1;
-		while (w->out[w->len - 1] != '/')
-			w->len--;
-		w->segment = w->len;
-		return 0;
 	case SEGMENT_NAME:
-		break;
+		return 0;
+	default:
+		return -EINVAL;
 	}
-	return last ? 0 : 1;
 }
 
 static int put(struct writer *w, const char *text, size_t len)
@@ -153,7 +140,7 @@ static int put_slash(struct writer *w)
 {
 	int e = w->utf8.more ? -EINVAL : segment_end(w, false);
 
-	if (e > 0)
+	if (e == 0)
 		e = put(w, "/", 1);
 	w->segment = w->len;
 	w->percent = 0;
@@ -202,7 +189,7 @@ static const char *glob_segment_problem(struct writer *w, bool last)
 		return NULL;
 	if (kind == SEGMENT_EMPTY)
 		return "no path that reaches a rule has an empty segment (//)";
-	return "no path that reaches a rule has a . or .. segment";
+	return "no path that reaches a rule has a . or .. segment, or a semicolon";
 }
 
 static const char *glob_escape_problem(struct writer *w, const char *text, size_t len)

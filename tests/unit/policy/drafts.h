@@ -185,7 +185,7 @@ static void random_attempt(struct attempt *a)
 	static const struct {
 		const char *raw, *normal;
 	} paths[] = { { "/", "/" },	     { "/a", "/a" },   { "/a/b", "/a/b" },   { "/a/b/c?q=/x", "/a/b/c" },
-		      { "/a/../b", "/b" },   { "/b/", "/b/" }, { "/%61/b", "/a/b" }, { "/c/./b", "/c/b" },
+		      { "/a/../b", NULL },   { "/b/", "/b/" }, { "/%61/b", "/a/b" }, { "/c;x/b", NULL },
 		      { "/%2e%2e/a", NULL }, { "//a", NULL },  { "/a%2fb", NULL } };
 	struct facts *f = &a->facts;
 	int path = chance((int)(sizeof(paths) / sizeof(paths[0])));

@@ -190,11 +190,11 @@ static void test_requests(void **state)
 
 	(void)state;
 	ALLOWED(request("GET", "api.example", "/repos/a/b?page=2"), 0);
-	ALLOWED(request("HEAD", "api.example", "/x/../health"), 0);
+	ALLOWED(request("HEAD", "api.example", "/%68ealth"), 0);
+	ASSERT_VERDICT(request("HEAD", "api.example", "/x/../health"), DENY, BAD_PATH, 0);
 	NOT_IN_POLICY(request("get", "api.example", "/repos/a"));
 	NOT_IN_POLICY(request("POST", "api.example", "/repos/a"));
 	NOT_IN_POLICY(request("GET", "api.example", "/repos"));
-	NOT_IN_POLICY(request("GET", "api.example", "/repos/../users"));
 	DENIED(request("DELETE", "api.example", "/repos/a"), 1);
 	DENIED(with_headers(request("POST", "api.example", "/"), key), 4);
 	ALLOWED(with_headers(request("POST", "api.example", "/"), both), 2);
@@ -223,7 +223,8 @@ static void test_paths_that_cannot_be_read(void **state)
 	ALLOWED(request("GET", "api.example", "//"), 1);
 	ASSERT_VERDICT(request("GET", "deny.example", "//"), DENY, BAD_PATH, 2);
 	ALLOWED(request("GET", "deny.example", "/public"), 3);
-	DENIED(request("GET", "deny.example", "/public/%2e./secret/x"), 2);
+	DENIED(request("GET", "deny.example", "/%73ecret/x"), 2);
+	ASSERT_VERDICT(request("GET", "deny.example", "/public/%2e./secret/x"), DENY, BAD_PATH, 2);
 }
 
 static void test_bodies_and_websockets(void **state)

@@ -36,7 +36,7 @@ static int entry_read(void *ctx, const char *name, char **ret_text, size_t *ret_
 
 static int load_from(const struct entry *from)
 {
-	const struct policy_source source = { entry_read, &entries };
+	const struct policy_source source = { .read = entry_read, .ctx = &entries };
 	int r;
 
 	told_clear(NULL);

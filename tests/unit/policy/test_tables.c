@@ -101,9 +101,9 @@ static const char *const addresses[] = {
 static const uint16_t ports[] = { 1, 22, 53, 80, 443, 444, 8000, 8080, 8443, 65535 };
 static const char *const port_words[] = { "", ":22", ":*", ":8000-8443", ":443", ":80-443", ":1-65535", ":8443" };
 
-static void destination(FILE *out)
+static void destination(FILE *out, bool any_port)
 {
-	const char *net = nets[roll(ARRAY_SIZE(nets))], *port = port_words[roll(ARRAY_SIZE(port_words))];
+	const char *net = nets[roll(ARRAY_SIZE(nets))], *port = any_port ? "" : port_words[roll(ARRAY_SIZE(port_words))];
 	bool v6 = strchr(net, ':');
 
 	if (*port && v6)
@@ -125,23 +125,26 @@ static char *random_policy(void)
 	fprintf(out, "rules:%s\n", n ? "" : " []");
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t action = roll(2) ? roll(2) : roll(4), many = 1 + (roll(4) ? 0 : roll(3));
+		bool asks = action == 1 && roll(4) == 0; /* for a request: no connection meets that */
 
 		fprintf(out, "  - %s: [", actions[action]);
 		for (uint32_t k = 0; k < many; k++) {
 			if (k)
 				fputs(", ", out);
-			destination(out);
+			destination(out, asks);
 		}
 		fputs("]\n", out);
 		if (action == 3)
 			fputs("    by: g\n", out);
+		if (asks)
+			fputs("    methods: POST\n", out);
 		if (roll(3) == 0)
 			fprintf(out, "    for: [%s]\n", levels[roll(4)]);
 	}
 	fprintf(out, "full:%s\n", n_full ? "" : " []");
 	for (uint32_t i = 0; i < n_full; i++) {
 		fprintf(out, "  - %s: ", roll(2) ? "deny" : "allow");
-		destination(out);
+		destination(out, false);
 		fputs("\n", out);
 	}
 	fclose(out);

@@ -10,7 +10,12 @@ static const struct level_modes loose = { { NP_FULL, NP_FULL, NP_FULL, NP_FULL }
 
 static int change(const struct level_modes *modes, struct policy_effect *ret)
 {
-	return service_policy_change(fake.service, modes, "tester", ret, &fake.failure);
+	int r, cut;
+
+	*ret = (struct policy_effect){ 0 };
+	r = service_policy_raise(fake.service, modes, "tester", ret, &fake.failure);
+	cut = service_policy_cut(fake.service, ret, &fake.failure);
+	return r ? r : cut;
 }
 
 static void test_same_modes_only_cut(void **state)

@@ -22,17 +22,6 @@ static void test_normal_forms(void **state)
 		{ "/?a=b", "/" },
 		{ "/a/b?c=/../d#e", "/a/b" },
 		{ "/a/", "/a/" },
-		{ "/.", "/" },
-		{ "/./", "/" },
-		{ "/a/.", "/a/" },
-		{ "/a/./b", "/a/b" },
-		{ "/a/..", "/" },
-		{ "/a/../", "/" },
-		{ "/a/b/..", "/a/" },
-		{ "/a/b/../../c", "/c" },
-		{ "/a/%2e%2E/b", "/b" },
-		{ "/a/.%2e/b", "/b" },
-		{ "/%2e/b", "/b" },
 		{ "/...", "/..." },
 		{ "/.a/..b/c..", "/.a/..b/c.." },
 		{ "/%61%7E%41", "/a~A" },
@@ -44,8 +33,6 @@ static void test_normal_forms(void **state)
 		{ "/%25/aa", "/%/aa" },
 		{ "/%c3%bc", "/%C3%BC" },
 		{ "/%C3%BC/%e2%82%ac/%f0%9f%98%80", "/%C3%BC/%E2%82%AC/%F0%9F%98%80" },
-		{ "/a;b=c/d", "/a;b=c/d" },
-		{ "/...;x", "/...;x" },
 		{ "/a:b@c!$&'()*+,=\"<>^`{|}", "/a:b@c!$&'()*+,=\"<>^`{|}" },
 	};
 	char path[NP_PATH_MAX + 1];
@@ -72,6 +59,20 @@ static void test_what_can_be_read_in_two_ways(void **state)
 		"/a//b",
 		"/a//",
 		"/a/.//b",
+		"/.",
+		"/./",
+		"/a/.",
+		"/a/./b",
+		"/a/..",
+		"/a/../",
+		"/a/b/../../c",
+		"/a/%2e%2E/b",
+		"/a/.%2e/b",
+		"/%2e/b",
+		"/a;b=c/d",
+		"/...;x",
+		"/v1/;/x",
+		"/a%3bb",
 		"/a/..//b",
 		"/a%2fb",
 		"/a%2Fb",
@@ -149,14 +150,10 @@ static void test_long_paths(void **state)
 	assert_int_equal(strlen(path), NP_PATH_MAX);
 	assert_int_equal(path_normalise(text, NP_PATH_MAX + 1, path), -E2BIG);
 	assert_int_equal(path_normalise(text, size, path), -E2BIG);
-	/* Its query does not count, nor do the dots that go. */
+	/* Its query does not count. */
 	text[100] = '?';
 	assert_int_equal(path_normalise(text, size, path), 0);
 	assert_int_equal(strlen(path), 100);
-	for (size_t i = 0; i + 5 <= size - 1; i += 5)
-		memcpy(text + i, "/a/..", 5);
-	assert_int_equal(path_normalise(text, size / 5 * 5, path), 0);
-	assert_string_equal(path, "/");
 	free(text);
 }
 
