@@ -117,8 +117,8 @@
 #define NP_H2_WINDOW (256u << 10)  /* flow control window of one stream */
 #define NP_H2_CONNECTION (1u << 20) /* of one connection: 80 Mbit/s at 100 ms, or four streams that stall */
 #define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
-#define NP_POOL_PER_HOST 32	   /* kept upstream connections to one host, of one session */
-#define NP_POOL_PER_SESSION 256	   /* kept upstream connections of one session */
+#define NP_POOL_PER_HOST 128	   /* kept upstream connections to one host, of one session */
+#define NP_POOL_PER_SESSION 512	   /* kept upstream connections of one session */
 #define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
 #define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */

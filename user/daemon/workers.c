@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "daemon/blobs.h"
 #include "daemon/spawn.h"
 #include "session/table.h"
 
@@ -459,50 +460,6 @@ int workers_ca(struct workers *w, const char *session, struct buf *out)
 
 /* -- start --------------------------------------------------------------------------------- */
 
-/* "nameserver ADDRESS" lines of resolv.conf, as c-ares wants them. */
-static void resolvers_read(struct buf *out)
-{
-	_free_ char *text = NULL;
-	char *line, *rest;
-
-	if (fs_read_at(AT_FDCWD, "/etc/resolv.conf", 64u << 10, &text) < 0)
-		return;
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char address[64];
-
-		if (sscanf(line, "nameserver %63s", address) == 1)
-			buf_printf(out, strchr(address, ':') ? "%s[%s]" : "%s%s", out->len ? "," : "", address);
-	}
-}
-
-static int settings_make(struct workers *w)
-{
-	_buf_ struct buf text = BUF_INIT(2u << 20);
-	_free_ char *hosts = NULL;
-
-	if (w->config.resolvers)
-		buf_puts(&text, w->config.resolvers);
-	else
-		resolvers_read(&text);
-	buf_append(&text, "", 1);
-	if (fs_read_at(AT_FDCWD, "/etc/hosts", 1u << 20, &hosts) == 0)
-		buf_puts(&text, hosts);
-	buf_append(&text, "", 1);
-	return buf_error(&text) ? buf_error(&text) : link_blob(text.data, text.len, &w->settings);
-}
-
-static int roots_make(struct workers *w)
-{
-	_free_ char *pem = NULL;
-	int r = fs_read_at(AT_FDCWD, w->config.roots, 8u << 20, &pem);
-
-	if (r < 0) {
-		log_warning("%s: %s; no origin will be trusted", w->config.roots, strerror(-r));
-		return link_blob("", 0, &w->roots);
-	}
-	return link_blob(pem, strlen(pem), &w->roots);
-}
-
 static int exe_find(struct workers *w)
 {
 	char self[FS_PATH_SIZE];
@@ -539,9 +496,9 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	if (r == 0)
 		r = spawn_listeners(kernel_inspector_cgroup(config->kernel), w->listeners);
 	if (r == 0)
-		r = settings_make(w);
+		r = blob_settings(config->resolvers, &w->settings);
 	if (r == 0)
-		r = roots_make(w);
+		r = blob_roots(config->roots, &w->roots);
 	if (r == 0)
 		r = link_blob(policy->data, policy->len, &w->policy);
 	if (r == 0)

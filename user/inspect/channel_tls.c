@@ -13,6 +13,13 @@
 #define READ_AHEAD  (32u << 10)		  /* one recv(): two full records. Held only while a record is incomplete */
 #define REPLIES_MAX (2 * NP_BACKLOG_HIGH) /* a peer that makes TLS answer and reads nothing is read no further */
 
+/* Walks sixteen slots when it need not: the queue is empty but for a failure. */
+static void errors_clear(void)
+{
+	if (ERR_peek_error())
+		ERR_clear_error();
+}
+
 static int bio_write(BIO *bio, const char *data, size_t len, size_t *written)
 {
 	struct channel *c = BIO_get_data(bio);
@@ -155,7 +162,7 @@ int tls_handshake(struct channel *c)
 {
 	int r;
 
-	ERR_clear_error();
+	errors_clear();
 	r = SSL_do_handshake(c->ssl);
 	if (r == 1)
 		return 1;
@@ -175,7 +182,7 @@ ssize_t tls_read(struct channel *c, char *data, size_t len)
 	if (c->read_error)
 		return c->read_error;
 	do {
-		ERR_clear_error();
+		errors_clear();
 		if (!SSL_read_ex(c->ssl, data + got, len - got, &n)) {
 			c->read_error = tls_error(c, 0);
 			break;
@@ -196,7 +203,7 @@ int tls_write(struct channel *c, const void *data, size_t len)
 
 	if (len == 0)
 		return 0;
-	ERR_clear_error();
+	errors_clear();
 	/* The close_notify of a channel that ends goes along with its last record. */
 	c->direct = len <= QUEUE_CHUNK && !c->finishing;
 	r = SSL_write_ex(c->ssl, data, len, &written);
@@ -209,6 +216,6 @@ int tls_write(struct channel *c, const void *data, size_t len)
 
 int tls_finish(struct channel *c)
 {
-	ERR_clear_error();
+	errors_clear();
 	return SSL_shutdown(c->ssl) < 0 ? tls_error(c, -1) : 0;
 }

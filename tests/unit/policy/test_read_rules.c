@@ -180,7 +180,7 @@ static void paths(void **state)
 	assert_null(rule()->paths[2]);
 	RULE_TELLS("allow: a.example\n    paths: [repos, /a/../b]",
 		   P "4:13: error: path \"repos\": a path starts with a slash (or **)\n" P
-		     "4:20: error: path \"/a/../b\": no path that reaches a rule has a . or .. segment\n");
+		     "4:20: error: path \"/a/../b\": no path that reaches a rule has a . or .. segment, or a semicolon\n");
 	memset(text + strlen(text), 'x', NP_GLOB_MAX - 1);
 	RULE_LOADS(text);
 	text[strlen(text)] = 'x';
@@ -335,14 +335,17 @@ static void a_deny_that_ends_too_low(void **state)
 {
 	(void)state;
 	RULE_TELLS("deny: a.example\n    for: PUBLIC",
+		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n"
 		   P "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
 	RULE_TELLS("deny: a.example\n    for: [PUBLIC, SECRET]",
+		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n"
 		   P "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
 	RULE_LOADS("deny: a.example\n    for: CONFIDENTIAL"); /* SECRET is closed */
-	RULE_LOADS("deny: a.example\n    for: [PUBLIC, CONFIDENTIAL]");
+	RULE_TELLS("deny: a.example\n    for: [PUBLIC, CONFIDENTIAL]", P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n");
 	RULE_LOADS("deny: a.example\n    for: SECRET");
 	RULE_LOADS("allow: a.example\n    for: PUBLIC");
 	tells("version: 1\nlevels: {SECRET: proxied}\nrules:\n  - deny: a.example\n    for: [INTERNAL, CONFIDENTIAL]\n",
+	      P "5:5: warning: INTERNAL is full, where rules do not hold; see \"full\"\n"
 	      P "5:5: warning: denied for INTERNAL, but not for SECRET, which is higher\n");
 }
 

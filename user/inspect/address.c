@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Where an inspector does not dial, whatever a name leads to. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "addr.h"
+#include "base/cleanup.h"
+#include "inspect/worker.h"
+
+/* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
+static bool addr_is_own(const struct np_addr *addr)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} to = { 0 }, from;
+	socklen_t len = np_addr_is_v4(addr) ? sizeof(to.v4) : sizeof(to.v6), from_len = sizeof(from);
+	_close_ int fd = -1;
+
+	if (np_addr_is_v4(addr)) {
+		to.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+					      .sin_port = htons(9),
+					      .sin_addr.s_addr = addr->w[3] };
+	} else {
+		to.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(9) };
+		memcpy(&to.v6.sin6_addr, addr, 16);
+	}
+	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return true;
+	if (connect(fd, &to.sa, len) < 0)
+		return errno == ECONNREFUSED; /* the gate says so; else it cannot be dialled in any case */
+	if (getsockname(fd, &from.sa, &from_len) < 0)
+		return true;
+	if (to.sa.sa_family == AF_INET)
+		return from.v4.sin_addr.s_addr == to.v4.sin_addr.s_addr;
+	return !memcmp(&from.v6.sin6_addr, &to.v6.sin6_addr, 16);
+}
+
+bool address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
+		 const struct head *head)
+{
+	struct np_addr carried = np_addr_carried(addr);
+
+	if (np_addr_is_loopback(&carried) || np_addr_is_any(&carried) || np_addr_is_many(&carried) ||
+	    (np_addr_is_v4(&carried) && !carried.b[12]))
+		return false;
+	if (addr_is_own(addr) || addr_is_own(&carried))
+		return false;
+	return client_judge(client, host, port, addr, head).action == ACTION_ALLOW;
+}

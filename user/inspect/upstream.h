@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside of connections to origins. Files: upstream.c (life, the pool, what an
+ * exchange does with one), upstream_io.c (how one is made, and its bytes).
+ */
+#ifndef NP_INSPECT_UPSTREAM_H
+#define NP_INSPECT_UPSTREAM_H
+
+#include "inspect/worker.h"
+
+struct upstream {
+	LIST_ENTRY(upstream) of_site, of_dirty;
+	TAILQ_ENTRY(upstream) of_idle;
+	struct worker *worker;
+	struct site *site;
+	struct host host;
+	uint16_t port;
+	bool tls;
+	struct channel *channel;
+	struct h1 *h1;
+	struct h2 *h2;
+	struct buf out;
+	struct exchange *exchange; /* h1, or whom a handshake is for */
+	unsigned n_exchanges;
+	size_t unread;	     /* h1: bytes of a response that the client has not taken */
+	struct np_addr addr; /* where it leads */
+	bool handshaking, used, alone;
+	bool idle, dirty, paused, busy, dead;
+	bool next;  /* h1: the codec is to be made ready for the next request, once it has returned */
+	bool spoke; /* bytes of a response came since the last request */
+	uint64_t deadline_ns, start_ns;
+};
+
+/* -- upstream.c */
+void upstream_close(struct upstream *up); /* at once, or when its codec has returned */
+bool upstream_leave(struct upstream *up); /* after everything that may call back into it. False: it is gone */
+void upstream_dirty(struct upstream *up);
+void upstream_attach(struct upstream *up, struct exchange *exchange);
+void upstream_detach(struct exchange *exchange);
+/* There will be no answer. A request that may be sent again, over a kept connection that its origin closed meanwhile, is. */
+void upstream_fail(struct upstream *up, enum np_reason reason, const char *words);
+void exchange_lost(struct exchange *exchange, const struct upstream *up, enum np_reason reason, const char *words);
+
+/* -- upstream_io.c */
+void upstream_dial(struct exchange *exchange);
+
+#endif
