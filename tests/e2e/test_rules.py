@@ -75,7 +75,7 @@ def test_an_allowed_address_and_port_is_open(world, make_daemon, policy, kind, f
                 assert reach(box, FAR[family], port, way) == want, (way, port)
         with world.watch() as watch:
             assert reach(box, FAR_OTHER, 9000) == "ECONNREFUSED"
-        assert watch.nothing()
+        assert not [f for f in watch.frames if f["dst"] == FAR_OTHER]
         d.api.escalate(box.session, "SECRET")
         assert reach(box, FAR[family], 9000) == "ECONNREFUSED"
     finally:
@@ -166,7 +166,7 @@ def test_metadata_opens_only_to_who_names_it(world, make_daemon, policy, mode):
         with world.watch() as watch:
             for port in (80, 9000):
                 assert reach(box, META[4], port) == "ECONNREFUSED"
-        assert watch.nothing()
+        assert not [f for f in watch.frames if f["dst"] == META[4]]  # the connection before may still say good bye
         policy.write("allow: 169.254.169.254:9000/tcp", full=["allow: 169.254.169.254:9000/tcp"])
         reload(d)
         assert reach(box, META[4], 9000) == "ok"

@@ -334,7 +334,7 @@ def test_session_survives_a_reboot(make_daemon):
     base.sh("umount", "-l", d.pin_mount)
     base.sh("mount", "-t", "bpf", "bpf", d.pin_mount)
     for f in d.run_dir.iterdir():
-        f.unlink()
+        f.rmdir() if f.is_dir() else f.unlink()
     d.start()
     shown = d.api.show(session)
     assert (shown["level"], shown["mode"]) == ("SECRET", "NONE")
