@@ -215,8 +215,9 @@ lint:
 		$(filter-out include/limits.h include/reason.h,$(wildcard include/*.h)) # those two are tables
 	$(Q)cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' \
-		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' -Iuser $(LINT_SRCS)
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(LINT_SRCS) -- -std=gnu11 $(CPPFLAGS)
+		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=for (;;)' \
+		-Iuser $(LINT_SRCS)
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(LINT_SRCS) -- -std=gnu11 $(CPPFLAGS) -I/usr/share/include/llhttp
 
 # -- installation ------------------------------------------------------------------
 

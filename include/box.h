@@ -34,8 +34,8 @@ struct np_meter {
 struct np_box {
 	enum np_mode mode;
 	__u32 generation;
-	__u32 level; /* of its session, 0..3: which of the policy's rules hold for it */
-	__u32 flows; /* connections on their way to the inspector */
+	__u32 level;	 /* of its session, 0..3: which of the policy's rules hold for it */
+	__u32 flows;	 /* connections on their way to the inspector */
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */

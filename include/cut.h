@@ -21,7 +21,7 @@ struct np_cut_state {
 	__u32 local;	  /* connections on this host that need the second pass */
 	__u32 remembered; /* entries made in np_cut_flows */
 	__u32 pad;
-	__u64 in_flight;  /* bytes handed to devices and still queued there: their sockets wait for another look */
+	__u64 in_flight; /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
 
 /* A connection between two sockets of this host, seen from one of them. */

@@ -40,8 +40,8 @@ struct np_event {
 	__u32 generation;
 	__u32 pid; /* 0 at the packet layer: whoever runs there is not the sender */
 	__u32 uid;
-	__u32 suppressed;    /* events of this sandbox that were not sent before this one */
-	__u32 rule;	     /* of the policy of that epoch, from 1; 0: none */
+	__u32 suppressed; /* events of this sandbox that were not sent before this one */
+	__u32 rule;	  /* of the policy of that epoch, from 1; 0: none */
 	__u32 epoch;
 	struct np_addr addr; /* the far end; zero for unix sockets */
 	__u16 port;	     /* host order */

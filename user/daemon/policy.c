@@ -121,7 +121,7 @@ int live_policy_reload(struct live_policy *live, struct kernel *kernel, struct w
 	struct buf record = BUF_INIT(RECORD_MAX);
 	struct policy *policy = NULL;
 	struct policy_effect effect;
-	uint32_t epoch;
+	uint32_t epoch = 0;
 	int r;
 
 	if (!live->file)

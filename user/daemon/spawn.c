@@ -138,7 +138,7 @@ int spawn_listeners(const char *cgroup, int ret[2])
 	};
 	_close_ int near = -1, far = -1;
 	int pair[2], status, r = spawn_pair(pair);
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (r < 0)
 		return r;

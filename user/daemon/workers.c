@@ -247,7 +247,7 @@ static int batch_make(struct workers *w, int *ret_fd)
 static void process_brief(struct process *p)
 {
 	struct workers *w = p->workers;
-	int fd;
+	int fd = -1;
 
 	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);

@@ -16,7 +16,7 @@ static bool addr_is_own(const struct np_addr *addr)
 		struct sockaddr sa;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
-	} to = { 0 }, from;
+	} to = { 0 }, from = { 0 };
 	socklen_t len = np_addr_is_v4(addr) ? sizeof(to.v4) : sizeof(to.v6), from_len = sizeof(from);
 	_close_ int fd = -1;
 

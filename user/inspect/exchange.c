@@ -146,7 +146,7 @@ static enum np_reason request_place(struct exchange *ex)
 /* What we send on: the canonical name, so that origin, policy and log speak of the same. */
 static int request_rewrite(struct exchange *ex)
 {
-	char text[NAME_SIZE + 16], addr[ADDR_TEXT_SIZE];
+	char text[NAME_SIZE + 16], addr[ADDR_TEXT_SIZE] = "";
 	const char *name = ex->host.name;
 	int len;
 

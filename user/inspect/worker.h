@@ -23,7 +23,10 @@
 #include "wire/h2.h"
 #include "wire/head.h"
 
+LIST_HEAD(box_list, box);
+LIST_HEAD(site_list, site);
 LIST_HEAD(client_list, client);
+LIST_HEAD(exchange_list, exchange);
 LIST_HEAD(upstream_list, upstream);
 TAILQ_HEAD(upstream_queue, upstream);
 
@@ -62,14 +65,13 @@ struct worker {
 	struct policy *policy;
 	struct roots *roots;
 	struct dialer *dialer;
-	LIST_HEAD(, box) boxes[BOX_BUCKETS];
-	LIST_HEAD(, site) sites;
+	struct box_list boxes[BOX_BUCKETS];
+	struct site_list sites;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
 	unsigned n_clients;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
 	bool flushing;
-	uint64_t lost; /* events that the daemon did not take */
 	bool ready;
 };
 
@@ -114,7 +116,7 @@ struct client {
 	struct h2 *h2;
 	struct buf out;
 	struct exchange *exchange; /* h1: the one at hand */
-	LIST_HEAD(, exchange) exchanges;
+	struct exchange_list exchanges;
 	struct relay *relay;
 	struct dial *dial;	 /* for it */
 	struct head *relay_head; /* the request that it grew out of; NULL: none did */

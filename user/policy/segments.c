@@ -48,11 +48,12 @@ static size_t next_free(uint32_t *skip, size_t i)
 size_t segments_make(const struct range *claims, size_t n, const uint16_t *cuts, size_t n_cuts, struct range *out)
 {
 	size_t room = segments_room(n, n_cuts), pieces, count = 0;
-	uint32_t *bounds = calloc(3 * (room + 1), sizeof(*bounds)), *owner = bounds + room + 1,
-		 *skip = owner + room + 1;
+	uint32_t *bounds = calloc(3 * (room + 1), sizeof(*bounds)), *owner, *skip;
 
 	if (!bounds)
 		return SIZE_MAX;
+	owner = bounds + room + 1;
+	skip = owner + room + 1;
 	pieces = bounds_collect(claims, n, cuts, n_cuts, bounds);
 	for (size_t i = 0; i <= pieces; i++) {
 		owner[i] = NOBODY;

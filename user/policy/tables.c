@@ -249,8 +249,8 @@ static void net_write(struct making *m, const struct net_node *node, uint32_t cl
 static int node_make(struct making *m, const struct net_node *node, struct saying *saying)
 {
 	size_t index = (size_t)(node - m->nets->nodes);
-	uint32_t class, around = node->up ? m->class_of[node->up - m->nets->nodes] : 0;
-	bool is_new;
+	uint32_t class = 0, around = node->up ? m->class_of[node->up - m->nets->nodes] : 0;
+	bool is_new = false;
 	int r = chain_collect(m, node);
 
 	saying->n = 0;
