@@ -215,7 +215,7 @@ lint:
 		$(filter-out include/limits.h include/reason.h,$(wildcard include/*.h)) # those two are tables
 	$(Q)cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' \
-		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=for (;;)' \
+		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=while (v = h)' \
 		-Iuser $(LINT_SRCS)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(LINT_SRCS) -- -std=gnu11 $(CPPFLAGS) -I/usr/share/include/llhttp
 
