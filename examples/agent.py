@@ -19,7 +19,8 @@ def outcome(action):
 
 def tcp(address, port):
     with socket.create_connection((address, port), timeout=2) as s:
-        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        host = f"[{address}]" if ":" in address else address
+        s.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         return "got " + repr(s.recv(64).split(b"\r\n")[0].decode())
 
 

@@ -227,6 +227,7 @@ static int daemon_run(struct daemon *d)
 		return r;
 	if (kernel_took_over(d->kernel))
 		emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
+	workers_await(d->workers, 3000);
 	emit(d, &ready);
 	log_info("ready: %s/control.sock", d->options.run_dir);
 	notify("READY=1");

@@ -392,6 +392,22 @@ void workers_gone(struct workers *w, uint64_t cgroup_id)
 	}
 }
 
+void workers_await(struct workers *w, unsigned ms)
+{
+	uint64_t deadline = loop_now_ns() + ms * 1000000ull, now;
+
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[i];
+
+		while (p->pid && !p->ready && (now = loop_now_ns()) < deadline) {
+			struct pollfd fd = { .fd = p->link, .events = POLLIN };
+
+			if (poll(&fd, 1, (int)((deadline - now) / 1000000) + 1) > 0)
+				process_read(p, 64);
+		}
+	}
+}
+
 static bool is_behind(const struct workers *w, const struct process *p)
 {
 	return p->pid && p->ready && p->synced != w->sync;

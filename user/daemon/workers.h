@@ -30,6 +30,9 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 void workers_free(struct workers *workers);
 unsigned workers_ready(const struct workers *workers);
 
+/* Waits until they are ready, up to ms: who is told that the daemon is ready may count on them. */
+void workers_await(struct workers *workers, unsigned ms);
+
 /* A snapshot of the policy that holds from now on. */
 int workers_policy(struct workers *workers, const struct buf *policy);
 /* Ends them all; they come again with what holds then. */
