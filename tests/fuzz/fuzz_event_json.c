@@ -59,9 +59,9 @@ static void check_line(const char *line, size_t len)
 	CHECK(strchr(line, '\n') == line + len - 1);
 	for (size_t i = 0; i + 1 < len;) {
 		uint32_t c;
-		unsigned n = utf8_decode((const unsigned char *)line + i, &c);
+		unsigned n = char_decode(line + i, len - i, &c);
 
-		CHECK(n && !is_deceptive(c));
+		CHECK(n && char_is_printable(c));
 		i += n;
 	}
 }
