@@ -3,6 +3,7 @@
 # make            build everything into build/ (SAN=1: with ASan and UBSan, into build/san/)
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
 # make test       build and run every test
+# make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12"
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
@@ -183,6 +184,14 @@ test: deps
 	$(Q)$(MAKE) --no-print-directory test-unit
 	$(Q)$(MAKE) --no-print-directory test-e2e
 
+# Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
+CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 python3-websockets nodejs golang-go \
+	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps
+test-clients:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
+
 fuzz:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
@@ -250,7 +259,7 @@ install: all man
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e fuzz bench vm run lint deps man install clean
+.PHONY: test test-build test-unit test-e2e test-clients fuzz bench vm run lint deps man install clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -122,6 +122,7 @@
 #define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
 #define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */
+#define NP_REFUSED_BODY (64u << 20) /* body of a refused request that is read and forgotten, so that its client reads why */
 #define NP_INTERIM_MAX 32	   /* informational responses before the final one */
 #define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */
 #define NP_CONNS_MAX 16384	   /* open client connections of one worker */

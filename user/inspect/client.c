@@ -145,6 +145,9 @@ void client_flush(struct client *client)
 		client->finishing = true;
 		return;
 	}
+	/* A channel that took it all at once has nothing to tell of later. */
+	if (client->exchange && channel_backlog(client->channel) <= NP_BACKLOG_HIGH)
+		exchange_client_drained(client->exchange);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
 	else if (client->paused && client->unread < NP_BACKLOG_LOW) {
@@ -412,10 +415,14 @@ static void on_eof(void *ctx)
 	struct worker *worker = client->worker;
 
 	/* Half a connection is no use to HTTP: who says no more gets no more, unless an answer is on its way. */
-	if (client->state == CLIENT_H1 && client->exchange && client->request_read)
+	if (client->state == CLIENT_H1 && client->exchange && client->request_read) {
 		client->closing_after = true;
-	else
+	} else if (client->state == CLIENT_H1 && !client->exchange && channel_backlog(client->channel)) {
+		client->closing = true;
+		client_dirty(client);
+	} else {
 		client_close(client);
+	}
 	worker_flush(worker);
 }
 

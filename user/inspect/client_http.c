@@ -53,7 +53,7 @@ static int on_h1_body(void *ctx, const char *data, size_t len)
 		exchange_body(client->exchange, data, len);
 	} else {
 		client->discarded += len;
-		if (client->discarded > NP_BODY_DISCARD)
+		if (client->discarded > NP_REFUSED_BODY)
 			return -ECANCELED; /* it was answered, and does not stop */
 	}
 	return client->dead ? -ECANCELED : 0;

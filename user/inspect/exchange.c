@@ -50,6 +50,9 @@ static void exchange_free(struct exchange *ex)
 {
 	head_free(&ex->head);
 	buf_free(&ex->pending);
+	if (ex->trailers)
+		fields_free(ex->trailers);
+	free(ex->trailers);
 	free(ex);
 }
 
@@ -298,11 +301,31 @@ void exchange_body(struct exchange *ex, const char *data, size_t len)
 		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
 }
 
+/* Until there is an origin to have them. */
+static void trailers_keep(struct exchange *ex, const struct fields *trailers)
+{
+	int r = 0;
+
+	if (!trailers || !trailers->n)
+		return;
+	ex->trailers = calloc(1, sizeof(*ex->trailers));
+	if (!ex->trailers)
+		return;
+	fields_init(ex->trailers);
+	for (size_t i = 0; r == 0 && i < trailers->n; i++) {
+		const struct field *f = &trailers->items[i];
+
+		r = fields_add(ex->trailers, f->name, f->name_len, f->value, f->value_len);
+	}
+}
+
 void exchange_end(struct exchange *ex, const struct fields *trailers)
 {
 	ex->request_done = true;
-	if (!ex->upstream)
-		return; /* trailers before there is an origin: none that we know need them */
+	if (!ex->upstream) {
+		trailers_keep(ex, trailers);
+		return;
+	}
 	ex->request_sent = true;
 	if (upstream_end(ex, trailers) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
@@ -310,7 +333,7 @@ void exchange_end(struct exchange *ex, const struct fields *trailers)
 
 void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
 {
-	bool end = ex->request_done && !ex->pending.len;
+	bool end = ex->request_done && !ex->pending.len && !ex->trailers;
 	int r;
 
 	ex->upstream = upstream;
@@ -325,7 +348,7 @@ void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
 		}
 	}
 	if (r == 0 && ex->request_done && !end)
-		r = upstream_end(ex, NULL);
+		r = upstream_end(ex, ex->trailers);
 	ex->request_sent = ex->request_done;
 	if (r < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");

@@ -226,14 +226,22 @@ void upstream_flush(struct upstream *up)
 	if (up->dead || !up->channel)
 		return;
 	r = h2_push(up->h2, up->channel, &up->out);
-	if (r < 0)
+	if (r < 0) {
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
-	else if (up->h2 && h2_is_done(up->h2) && !up->n_exchanges)
-		upstream_close(up);
-	else if (up->paused && up->unread < NP_BACKLOG_LOW) {
+		return;
+	}
+	if (up->h2) {
+		if (h2_is_done(up->h2) && !up->n_exchanges)
+			upstream_close(up);
+		return;
+	}
+	if (up->paused && up->unread < NP_BACKLOG_LOW) {
 		up->paused = false;
 		channel_resume(up->channel);
 	}
+	/* A channel that took it all at once has nothing to tell of later. */
+	if (up->exchange && up->h1 && channel_backlog(up->channel) <= NP_BACKLOG_HIGH)
+		exchange_upstream_drained(up->exchange);
 }
 
 /* -- making one ----------------------------------------------------------------------- */

@@ -95,9 +95,10 @@ static void box_rejudge(struct box *box)
 static int box_learn(struct worker *worker, const struct link_box *told)
 {
 	struct box *box = box_find(worker, told->cgroup_id);
+	bool fresh = !box;
 	struct site *site;
 
-	if (!box) {
+	if (fresh) {
 		site = site_get(worker, told->session);
 		box = site ? calloc(1, sizeof(*box)) : NULL;
 		if (!box)
@@ -114,7 +115,8 @@ static int box_learn(struct worker *worker, const struct link_box *told)
 		return 0;
 	box->level = (enum level)told->level;
 	box->mode = (enum np_mode)told->mode;
-	upstream_retire(box->site);
+	if (!fresh)
+		upstream_retire(box->site);
 	if (box->mode == NP_PROXIED) {
 		box_rejudge(box);
 		return 0;

@@ -193,7 +193,8 @@ struct exchange {
 	bool response_done; /* and all of it, as far as the client is concerned */
 	bool gone;	    /* the client's side */
 	unsigned interims;
-	uint64_t active_ns; /* when a byte moved last */
+	struct fields *trailers; /* of the request, before there is an upstream */
+	uint64_t active_ns;	 /* when a byte moved last */
 	struct link_request report;
 	uint64_t start_ns, sent_ns, head_ns;
 };

@@ -322,9 +322,12 @@ static int request_finish(struct h1 *h1)
 	const struct h1_notes *notes = &h1->notes;
 	struct head *head = &h1->head;
 
-	if (!notes->n_hosts)
+	/* What some tools still send to a proxy: the target names the host, and nothing can contradict it. */
+	bool hostless = h1->is_connect && h1->old_version && !notes->n_hosts;
+
+	if (!notes->n_hosts && !hostless)
 		return h1_refuse(h1, "there is no Host");
-	if (!h1_authority_is_plain(notes->host, notes->host_len))
+	if (!hostless && !h1_authority_is_plain(notes->host, notes->host_len))
 		return h1_refuse(h1, "Host is not a host with perhaps a port");
 	h1->peer_old = h1->old_version;
 	if (h1->old_version)
@@ -336,6 +339,8 @@ static int request_finish(struct h1 *h1)
 	if (h1->is_connect && (notes->n_codings || head->has_length))
 		return h1_refuse(h1, "CONNECT with a body");
 	/* In origin-form the target names no host. */
+	if (hostless)
+		return 0;
 	if (head->authority)
 		return h1_authority_check(h1);
 	head->authority = notes->host;

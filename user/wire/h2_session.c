@@ -337,7 +337,10 @@ static int settings_submit(nghttp2_session *session, enum h2_role role)
 		e = nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, client, ARRAY_SIZE(client));
 	if (e != 0)
 		return e;
-	return nghttp2_session_set_local_window_size(session, NGHTTP2_FLAG_NONE, 0, NP_H2_CONNECTION);
+	/* As a client we share the connection among readers that know nothing of each other: one that does not read must
+	 * not stop the others, so the connection is as wide as all its streams together. */
+	return nghttp2_session_set_local_window_size(
+		session, NGHTTP2_FLAG_NONE, 0, role == H2_SERVER ? NP_H2_CONNECTION : NP_H2_STREAMS * NP_H2_WINDOW);
 }
 
 int h2_session_new(struct h2 *h2)
