@@ -129,8 +129,15 @@ static struct upstream *pool_find(const struct exchange *ex)
 	struct upstream *up;
 
 	LIST_FOREACH(up, &site->upstreams, of_site)
-	if (!up->dead && !up->handshaking && host_is(up, ex) && (up->h2 ? h2_room(up->h2) > 0 && !up->alone : up->idle))
-		return up;
+	{
+		if (up->dead || up->handshaking || up->alone || !host_is(up, ex))
+			continue;
+		if (up->h2 ? !h2_room(up->h2) : !up->idle)
+			continue;
+		/* Another request may not go where the first one did. */
+		if (address_may(ex->client, &ex->host, ex->port, &up->addr, &ex->head))
+			return up;
+	}
 	return NULL;
 }
 
