@@ -12,20 +12,20 @@
 static int h1_connect(struct client *client, struct head *head)
 {
 	struct verdict verdict = { .action = ACTION_DENY, .reason = NP_R_NO_TUNNEL };
-	struct host host;
-	uint16_t port;
+	struct authority to;
 
-	if (!client->tls && !client->tunnel && authority_parse(head->authority, true, &host, &port))
-		verdict = client_judge(client, &host, port, NULL, NULL);
+	if (!client->tls && !client->tunnel &&
+	    authority_parse(head->authority, strlen(head->authority), true, &to) == 0)
+		verdict = client_judge(client, &to.host, to.port, NULL, NULL);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_deny(client, NULL, head, &verdict);
 		return client->dead ? -ECANCELED : 0;
 	}
-	client->host = host;
-	client->port = port;
+	client->host = to.host;
+	client->port = to.port;
 	client->named = client->tunnel = client->connect = true;
 	client->opaque =
-		!policy_inspects(client->worker->policy, port); /* elsewhere the name in the hello is judged first */
+		!policy_inspects(client->worker->policy, to.port); /* elsewhere the name in the hello is judged first */
 	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
 	client_dirty(client);
 	return 0;

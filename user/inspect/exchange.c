@@ -103,45 +103,23 @@ static void exchange_refuse(struct exchange *ex, enum np_reason reason, const st
 
 /* -- the request -------------------------------------------------------------------- */
 
-bool authority_parse(const char *text, bool tls, struct host *ret_host, uint16_t *ret_port)
-{
-	const char *end = text + strlen(text), *colon = strrchr(text, ':');
-	unsigned long port = tls ? 443 : 80;
-	char *stop;
-
-	if (colon && !memchr(colon, ']', (size_t)(end - colon))) {
-		if (colon[1] < '0' || colon[1] > '9' || end - colon > 6)
-			return false;
-		port = strtoul(colon + 1, &stop, 10);
-		if (*stop || !port || port > 65535)
-			return false;
-		end = colon;
-	}
-	*ret_port = (uint16_t)port;
-	return host_parse(text, (size_t)(end - text), ret_host) == 0;
-}
-
 /* Where the request goes, and whether that is where the connection was meant to go. */
 static enum np_reason request_place(struct exchange *ex)
 {
 	struct client *client = ex->client;
-	bool has_port = strrchr(ex->head.authority, ':') && ex->head.authority[0] != '[';
-	uint16_t port;
+	struct authority authority;
 
 	/* An absolute target on a plain connection: we are the client's configured proxy. */
 	bool proxied = !client->tls && !client->tunnel && client->state == CLIENT_H1 && ex->head.scheme;
 
 	ex->tls = client->tls || (proxied && !strcmp(ex->head.scheme, "https"));
-	if (ex->head.authority[0] == '[')
-		has_port = strstr(ex->head.authority, "]:") != NULL;
-	if (!authority_parse(ex->head.authority, ex->tls, &ex->host, &port))
+	if (authority_parse(ex->head.authority, strlen(ex->head.authority), ex->tls, &authority) < 0)
 		return NP_R_BAD_HTTP;
-	if (!has_port && !proxied)
-		port = client->port;
-	ex->port = port;
+	ex->host = authority.host;
+	ex->port = authority.has_port || proxied ? authority.port : client->port;
 	if (proxied)
 		return NP_R_RULE_ALLOWS;
-	if (port != client->port || (client->named && !host_equal(&ex->host, &client->host)))
+	if (ex->port != client->port || (client->named && !host_equal(&ex->host, &client->host)))
 		return NP_R_HOST_MISMATCH;
 	return NP_R_RULE_ALLOWS;
 }

@@ -128,8 +128,7 @@ static struct upstream *pool_find(const struct exchange *ex)
 	struct site *site = ex->client->box->site;
 	struct upstream *up;
 
-	LIST_FOREACH(up, &site->upstreams, of_site)
-	{
+	LIST_FOREACH(up, &site->upstreams, of_site) {
 		if (up->dead || up->handshaking || up->alone || !host_is(up, ex))
 			continue;
 		if (up->h2 ? !h2_room(up->h2) : !up->idle)
@@ -147,8 +146,8 @@ static unsigned pool_count(const struct upstream *like)
 	unsigned n = 0;
 
 	TAILQ_FOREACH(up, &like->site->idle, of_idle)
-	n += up->port == like->port && up->host.is_addr == like->host.is_addr &&
-	     !memcmp(&up->host, &like->host, sizeof(up->host));
+		n += up->port == like->port && up->host.is_addr == like->host.is_addr &&
+		     !memcmp(&up->host, &like->host, sizeof(up->host));
 	return n;
 }
 

@@ -22,8 +22,8 @@ struct box *box_find(struct worker *worker, uint64_t cgroup_id)
 	struct box *box;
 
 	LIST_FOREACH(box, &worker->boxes[cgroup_id % BOX_BUCKETS], of_worker)
-	if (box->cgroup_id == cgroup_id)
-		return box;
+		if (box->cgroup_id == cgroup_id)
+			return box;
 	return NULL;
 }
 
@@ -32,8 +32,8 @@ static struct site *site_find(struct worker *worker, const char *session)
 	struct site *site;
 
 	LIST_FOREACH(site, &worker->sites, of_worker)
-	if (!strcmp(site->session, session))
-		return site;
+		if (!strcmp(site->session, session))
+			return site;
 	return NULL;
 }
 
@@ -143,8 +143,7 @@ static int ca_learn(struct worker *worker, struct link_ca *told)
 		log_error("an authority was not understood: %s",
 			  strerror(-r)); /* its session's TLS is reset, no more */
 	for (size_t i = 0; r == 0 && i < BOX_BUCKETS; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-		{
+		LIST_FOREACH(box, &worker->boxes[i], of_worker) {
 			struct client *client, *next;
 
 			if (box->site != site)
@@ -199,10 +198,10 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	worker->policy = policy;
 	policy_free(old);
 	LIST_FOREACH(site, &worker->sites, of_worker)
-	upstream_retire(site);
+		upstream_retire(site);
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-	box_rejudge(box);
+			box_rejudge(box);
 	return 0;
 }
 
@@ -472,8 +471,7 @@ static void on_tick(void *data)
 		upstream_tick(site, worker->now_ns);
 	}
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-		{
+		LIST_FOREACH(box, &worker->boxes[i], of_worker) {
 			struct client *client, *after;
 
 			for (client = LIST_FIRST(&box->clients); client; client = after) {

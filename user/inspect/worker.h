@@ -22,6 +22,7 @@
 #include "wire/h1.h"
 #include "wire/h2.h"
 #include "wire/head.h"
+#include "wire/url.h"
 
 LIST_HEAD(box_list, box);
 LIST_HEAD(site_list, site);
@@ -204,8 +205,6 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 /* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
 void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
 		   const struct verdict *verdict);
-/* Which host and port an authority names; tls for the default port. False: it does not say so in one way. */
-bool authority_parse(const char *text, bool tls, struct host *ret_host, uint16_t *ret_port);
 void exchange_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "policy/compile.h"
+#include "policy/decide.h"
 #include "policy/metadata.h"
 #include "policy/names.h"
 #include "policy/nets.h"
@@ -60,14 +61,6 @@ static bool paths_include(const char *const *wide, const char *const *paths)
 	return true;
 }
 
-static bool is_inspected(const struct policy *policy, unsigned port)
-{
-	for (size_t i = 0; i < policy->n_inspect_ports; i++)
-		if (policy->inspect_ports[i] == port)
-			return true;
-	return false;
-}
-
 static bool ports_include(const struct policy *policy, const struct pattern *wide, const struct pattern *pattern)
 {
 	if (pattern->protocols & ~wide->protocols)
@@ -83,7 +76,7 @@ static bool ports_include(const struct policy *policy, const struct pattern *wid
 	if (!wide->inspected)
 		return wide->first_port <= pattern->first_port && wide->last_port >= pattern->last_port;
 	for (unsigned port = pattern->first_port; port <= pattern->last_port; port++)
-		if (!is_inspected(policy, port))
+		if (!policy_inspects(policy, (uint16_t)port))
 			return false;
 	return true;
 }

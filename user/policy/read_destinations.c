@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "policy/decide.h"
 #include "policy/quote.h"
 
 /* A rule whose destinations are read. */
@@ -18,14 +19,6 @@ struct adding {
 	const struct node *not_http;
 };
 
-static bool port_is_inspected(const struct policy *policy, unsigned port)
-{
-	for (size_t i = 0; i < policy->n_inspect_ports; i++)
-		if (policy->inspect_ports[i] == port)
-			return true;
-	return false;
-}
-
 /* Of a pattern that is not settled, so that only what was written counts. */
 static bool pattern_is_http(const struct policy *policy, const struct pattern *pattern)
 {
@@ -36,7 +29,7 @@ static bool pattern_is_http(const struct policy *policy, const struct pattern *p
 	if (pattern->last_port - pattern->first_port >= NP_INSPECT_PORTS_MAX)
 		return false;
 	for (unsigned port = pattern->first_port; port <= pattern->last_port; port++)
-		if (!port_is_inspected(policy, port))
+		if (!policy_inspects(policy, (uint16_t)port))
 			return false;
 	return true;
 }

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "policy/classes.h"
+#include "policy/decide.h"
 #include "policy/metadata.h"
 #include "policy/nets.h"
 #include "policy/segments.h"
@@ -83,14 +84,6 @@ static int chain_collect(struct making *m, const struct net_node *node)
 	return 0;
 }
 
-static bool is_inspected(const struct policy *policy, uint16_t port)
-{
-	for (size_t i = 0; i < policy->n_inspect_ports; i++)
-		if (policy->inspect_ports[i] == port)
-			return true;
-	return false;
-}
-
 /* What the claims of the chain are on one protocol's ports; owner is an index into the chain. */
 static int claims_collect(struct making *m, uint8_t protocol, size_t *ret_n)
 {
@@ -134,7 +127,7 @@ static bool segment_is_ours(const struct making *m, const struct range *segment,
 		return true;
 	if (segment->first == 53)
 		return false;
-	if (protocol == PATTERN_TCP && is_inspected(m->policy, segment->first))
+	if (protocol == PATTERN_TCP && policy_inspects(m->policy, segment->first))
 		return rule->action == ACTION_ALLOW && !rule->inspect;
 	return true;
 }

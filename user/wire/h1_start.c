@@ -9,14 +9,6 @@
 
 /* -- authorities ------------------------------------------------------------------ */
 
-#define AUTHORITY_MAX 300 /* a name of 253 bytes, its port, and some air */
-
-struct authority {
-	struct host host;
-	uint16_t port;
-	bool has_port;
-};
-
 bool h1_authority_is_plain(const char *text, size_t len)
 {
 	static const bool bytes[256] = {
@@ -30,27 +22,9 @@ bool h1_authority_is_plain(const char *text, size_t len)
 	return len > 0;
 }
 
-static int authority_parse(const char *text, size_t len, bool tls, struct authority *ret)
+static int plain_parse(const char *text, size_t len, bool tls, struct authority *ret)
 {
-	char copy[sizeof("https://") + AUTHORITY_MAX] = "https://";
-	char *start = copy + strlen(copy);
-	const char *colon = memrchr(text, ':', len);
-	struct url url;
-	int e;
-
-	if (len > AUTHORITY_MAX || !h1_authority_is_plain(text, len))
-		return -EINVAL;
-	if (!tls)
-		start = stpcpy(copy, "http://");
-	memcpy(start, text, len);
-	start[len] = '\0';
-	e = url_parse(copy, &url);
-	if (e < 0)
-		return e;
-	ret->host = url.host;
-	ret->port = url.port;
-	ret->has_port = colon && !memchr(colon, ']', (size_t)(text + len - colon));
-	return 0;
+	return h1_authority_is_plain(text, len) ? authority_parse(text, len, tls, ret) : -EINVAL;
 }
 
 /* The target named a host itself: Host must not name another. */
@@ -59,11 +33,11 @@ int h1_authority_check(struct h1 *h1)
 	bool tls = h1->head.scheme && strcmp(h1->head.scheme, "https") == 0;
 	struct authority target, host;
 
-	if (authority_parse(h1->head.authority, strlen(h1->head.authority), tls, &target) < 0)
+	if (plain_parse(h1->head.authority, strlen(h1->head.authority), tls, &target) < 0)
 		return h1_refuse(h1, "the target's authority is not a host with perhaps a port");
 	if (h1->is_connect && !target.has_port)
 		return h1_refuse(h1, "CONNECT to a host without a port");
-	if (authority_parse(h1->notes.host, h1->notes.host_len, tls, &host) < 0)
+	if (plain_parse(h1->notes.host, h1->notes.host_len, tls, &host) < 0)
 		return h1_refuse(h1, "Host is not a host with perhaps a port");
 	if (h1->is_connect && !host.has_port)
 		host.port = target.port;

@@ -34,10 +34,26 @@ static size_t host_len(const char *text, size_t len)
 	return end ? (size_t)(end - text) : len;
 }
 
+int authority_parse(const char *text, size_t len, bool tls, struct authority *ret)
+{
+	struct authority authority = { .port = tls ? 443 : 80 };
+	size_t host = host_len(text, len);
+	int e = host_parse(text, host, &authority.host);
+
+	if (e == 0 && host < len) {
+		authority.has_port = true;
+		e = text[host] == ':' ? port_parse(text + host + 1, len - host - 1, &authority.port) : -EINVAL;
+	}
+	if (e == 0)
+		*ret = authority;
+	return e;
+}
+
 int url_parse(const char *text, struct url *ret)
 {
-	struct url url = { .port = 80, .target = "/" };
-	size_t len, host;
+	struct url url = { .target = "/" };
+	struct authority authority;
+	size_t len;
 	int e;
 
 	for (const char *p = text; *p; p++)
@@ -48,24 +64,17 @@ int url_parse(const char *text, struct url *ret)
 	} else if (strncasecmp(text, "https://", 8) == 0) {
 		text += 8;
 		url.tls = true;
-		url.port = 443;
 	} else {
 		return -EINVAL;
 	}
 	len = strcspn(text, "/");
 	if (text[len])
 		url.target = text + len;
-	host = host_len(text, len);
-	e = host_parse(text, host, &url.host);
+	e = authority_parse(text, len, url.tls, &authority);
 	if (e < 0)
 		return e;
-	if (host < len) {
-		if (text[host] != ':')
-			return -EINVAL;
-		e = port_parse(text + host + 1, len - host - 1, &url.port);
-		if (e < 0)
-			return e;
-	}
+	url.host = authority.host;
+	url.port = authority.port;
 	*ret = url;
 	return 0;
 }

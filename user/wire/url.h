@@ -6,6 +6,16 @@
 
 #include "wire/name.h"
 
+/* What a URL, Host and :authority say between the scheme and the path. */
+struct authority {
+	struct host host;
+	uint16_t port; /* 80, or 443 with TLS, when none is written */
+	bool has_port;
+};
+
+/* A host and perhaps a port. -EINVAL otherwise, and then ret is as it was. */
+int authority_parse(const char *text, size_t len, bool tls, struct authority *ret);
+
 struct url {
 	bool tls;
 	struct host host;
