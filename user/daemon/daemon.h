@@ -31,7 +31,7 @@ void emit(void *data, struct event *event);
 
 /* happenings.c */
 void on_kernel_event(void *data, const struct np_event *raw);
-void on_request(void *data, const struct link_request *request);
+void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS]);
 void on_cgroup(void *data, uint64_t cgroup_id);
 void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
 void on_retired(void *data, uint64_t cgroup_id);

@@ -27,13 +27,13 @@ void on_kernel_event(void *data, const struct np_event *raw)
 	event_log_put(d->events, &t.event);
 }
 
-void on_request(void *data, const struct link_request *request)
+void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS])
 {
 	struct daemon *d = data;
 	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, request->cgroup_id);
 	struct requested r;
 
-	if (sandbox && translate_request(request, sandbox, &r))
+	if (sandbox && translate_request(request, tails, sandbox, &r))
 		emit(d, &r.event);
 }
 

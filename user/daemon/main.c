@@ -57,7 +57,7 @@ static int policy_start(struct daemon *d)
 {
 	struct failure failure = { 0 };
 	struct policy_effect effect = { 0 };
-	int r = live_policy_turn(&d->policy, d->kernel, d->workers, d->service, "daemon", &effect, &failure);
+	int r = live_policy_turn(&d->policy, d->kernel, NULL, d->service, "daemon", &effect, &failure);
 
 	if (r < 0)
 		log_error("%s", failure.text);

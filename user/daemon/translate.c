@@ -52,7 +52,8 @@ static const char *text_or_null(char *text, size_t size)
 	return *text ? text : NULL;
 }
 
-bool translate_request(const struct link_request *told, const struct sandbox *sandbox, struct requested *ret)
+bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
+		       const struct sandbox *sandbox, struct requested *ret)
 {
 	struct link_request *r = &ret->request;
 
@@ -69,8 +70,8 @@ bool translate_request(const struct link_request *told, const struct sandbox *sa
 		.protocol = IPPROTO_TCP,
 		.address = text_or_null(r->address, sizeof(r->address)),
 		.port = r->port,
-		.method = text_or_null(r->method, sizeof(r->method)),
-		.url = text_or_null(r->url, sizeof(r->url)),
+		.method = tails[LINK_METHOD],
+		.url = tails[LINK_URL],
 		.status = r->status,
 		.suppressed = r->suppressed,
 		.sent = r->sent,

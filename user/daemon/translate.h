@@ -17,13 +17,14 @@ struct translated {
 	char rule[PLACE_TEXT_SIZE];
 };
 
-/* What an inspector tells of a request, with the words it borrows. */
+/* What an inspector tells of a request, with the words it borrows: those, and the tails. */
 struct requested {
 	struct event event;
 	struct link_request request;
 };
 /* False when it tells nonsense: an inspector reads hostile bytes, and is not believed more than need be. */
-bool translate_request(const struct link_request *told, const struct sandbox *sandbox, struct requested *ret);
+bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
+		       const struct sandbox *sandbox, struct requested *ret);
 
 /* sandbox may be NULL, and so may policies. now_ns and wall_us are the two clocks at this moment. */
 void translate_event(const struct np_event *raw, const struct sandbox *sandbox, const struct live_policy *policies,

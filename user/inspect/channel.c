@@ -375,6 +375,20 @@ void channel_finish(struct channel *c)
 	channel_wake(c);
 }
 
+void reset_on_close(int fd)
+{
+	const struct linger now = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+}
+
+void channel_reset(struct channel *c)
+{
+	if (c && !c->freed)
+		reset_on_close(c->fd);
+	channel_free(c);
+}
+
 void channel_resume(struct channel *c)
 {
 	if (c->told_broken)

@@ -36,14 +36,17 @@ struct channel_events {
 
 /* Takes over fd (non-blocking, connected) also on failure. */
 int channel_new(struct loop *loop, int fd, const struct channel_events *events, void *ctx, struct channel **ret);
-void channel_free(struct channel *channel); /* closes at once; what is unsent is lost */
+void channel_free(struct channel *channel);  /* closes at once; what is unsent is lost */
+void channel_reset(struct channel *channel); /* likewise, and nothing that waits in the socket leaves */
+void reset_on_close(int fd);		     /* a RST instead of what waits in it */
 void channel_set_owner(struct channel *channel, const struct channel_events *events, void *ctx);
 
 /* Starts TLS; ssl is set up for its role (SSL_set_accept_state or connect) and is taken over, also on failure.
  * first/len: bytes of it that data() has used. Those that it has not, or does not use in the call that this is made in,
  * come behind them by themselves. */
 int channel_tls(struct channel *channel, SSL *ssl, const char *first, size_t len);
-SSL *channel_ssl(const struct channel *channel); /* NULL without TLS */
+SSL *channel_ssl(const struct channel *channel);       /* NULL without TLS */
+bool channel_speaks_h2(const struct channel *channel); /* so it was agreed on, by ALPN */
 
 /* Keeps what the socket does not take. Less than a TLS record's worth is kept until the loop has been through the
  * events at hand, so that a head and its body make one record and one packet. Before ready() all is kept. 0 or -errno;

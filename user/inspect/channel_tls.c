@@ -214,6 +214,16 @@ int tls_write(struct channel *c, const void *data, size_t len)
 	return r < 0 ? r : -EPROTO;
 }
 
+bool channel_speaks_h2(const struct channel *c)
+{
+	const unsigned char *alpn = NULL;
+	unsigned len = 0;
+
+	if (c->ssl)
+		SSL_get0_alpn_selected(c->ssl, &alpn, &len);
+	return len == 2 && memcmp(alpn, "h2", 2) == 0;
+}
+
 int tls_finish(struct channel *c)
 {
 	errors_clear();

@@ -28,9 +28,6 @@ static void client_free(struct client *client)
 	buf_free(&client->first);
 	buf_free(&client->out);
 	channel_free(client->channel);
-	if (client->relay_head)
-		head_free(client->relay_head);
-	free(client->relay_head);
 	free(client);
 }
 
@@ -39,11 +36,8 @@ void client_close(struct client *client)
 	if (client->dead)
 		return;
 	client->dead = true;
-	if (client->dial)
-		dial_cancel(client->dial);
-	client->dial = NULL;
-	relay_free(client->relay);
-	client->relay = NULL;
+	tunnel_free(client->tunnel);
+	client->tunnel = NULL;
 	if (client->exchange)
 		exchange_client_gone(client->exchange);
 	/* A codec is at work further up: who called it frees the client. */
@@ -53,21 +47,17 @@ void client_close(struct client *client)
 
 void client_reset(struct client *client)
 {
-	const struct linger now = { .l_onoff = 1 };
-
 	if (client->channel)
-		setsockopt(channel_fd(client->channel), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		reset_on_close(channel_fd(client->channel));
 	client_close(client);
 }
 
-/* After everything that may call back into the client. False: it is gone. */
-static bool client_leave(struct client *client)
+/* After everything that may call back into the client; it may be gone then. */
+static void client_leave(struct client *client)
 {
 	client->busy = false;
-	if (!client->dead)
-		return true;
-	client_free(client);
-	return false;
+	if (client->dead)
+		client_free(client);
 }
 
 void client_wait(struct client *client, uint64_t ms)
@@ -95,17 +85,14 @@ void client_report(struct client *client, enum np_reason reason, unsigned status
 		.reason = reason,
 		.status = status,
 		.port = client->port,
-		.tls = client->tls,
 	};
-	char addr[ADDR_TEXT_SIZE];
+	const bool by_name = client->named && !client->host.is_addr;
 
-	addr_format(client->host.is_addr ? &client->host.addr : &client->flow.addr, addr);
+	addr_format(client->host.is_addr ? &client->host.addr : &client->flow.addr, report.address);
 	snprintf(report.policy, sizeof(report.policy), "%s", client->worker->policy->hash);
-	snprintf(report.url, sizeof(report.url), "%s",
-		 client->named && !client->host.is_addr ? client->host.name : addr);
-	snprintf(report.address, sizeof(report.address), "%s", addr);
 	snprintf(report.text, sizeof(report.text), "%s", text ? text : "");
-	worker_tell(client->worker, &report);
+	report_tell(client->worker, &report, NULL,
+		    (const char *const[]){ by_name ? client->host.name : report.address, NULL });
 }
 
 /* -- writing ------------------------------------------------------------------------ */
@@ -196,89 +183,12 @@ struct verdict client_judge(const struct client *client, const struct host *host
 	return policy_decide(client->worker->policy, &facts);
 }
 
-/* -- unseen ------------------------------------------------------------------------- */
-
-static void tunnel_over(void *ctx, uint64_t sent, uint64_t received)
-{
-	struct client *client = ctx;
-
-	client->relay = NULL;
-	client->report.sent = sent;
-	client->report.received = received;
-	worker_tell(client->worker, &client->report);
-	client_close(client);
-}
-
-static bool tunnel_may(void *ctx, const struct np_addr *addr)
-{
-	const struct client *client = ctx;
-
-	/* With the address known, a rule may want to see what the name alone let pass. */
-	return address_may(client, &client->host, client->port, addr, NULL) &&
-	       !client_judge(client, &client->host, client->port, addr, NULL).inspect;
-}
-
-static const struct channel_events no_events;
-
-static void tunnel_dialled(void *ctx, const struct dial_result *result)
-{
-	struct client *client = ctx;
-	struct worker *worker = client->worker;
-	struct channel *near = client->channel, *far;
-
-	client->dial = NULL;
-	client->report.dns_us = (uint32_t)result->dns_us;
-	client->report.connect_us = (uint32_t)result->connect_us;
-	if (result->error || channel_new(worker->loop, result->fd, &no_events, NULL, &far) < 0) {
-		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
-			      result->words);
-		client_reset(client);
-		return;
-	}
-	client->relay_addr = result->addr;
-	client->channel = NULL;
-	client->state = CLIENT_RELAY;
-	client->deadline_ns = 0;
-	if (relay_start(near, far, &client->first, NULL, tunnel_over, client, &client->relay) < 0)
-		client_close(client);
-	else if (!client->dead)
-		buf_free(&client->first);
-}
-
-void client_tunnel(struct client *client, const struct verdict *verdict)
-{
-	struct link_request *report = &client->report;
-	const struct worker *worker = client->worker;
-
-	if (client->dial)
-		return;
-
-	*report = (struct link_request){
-		.cgroup_id = client->box->cgroup_id, .reason = verdict->reason, .port = client->port, .tls = 1
-	};
-	snprintf(report->policy, sizeof(report->policy), "%s", worker->policy->hash);
-	snprintf(report->method, sizeof(report->method), "CONNECT");
-	snprintf(report->url, sizeof(report->url), "%s", client->host.is_addr ? "" : client->host.name);
-	if (verdict->rule)
-		place_format(worker->policy, &verdict->rule->at, report->place);
-	channel_pause(client->channel);
-	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(worker->dialer, &client->host, client->port, tunnel_may, tunnel_dialled, client, &client->dial) <
-	    0)
-		client_reset(client);
-}
-
 void client_rejudge(struct client *client)
 {
 	struct exchange *ex, *next;
 
-	if (client->state == CLIENT_RELAY || client->dial) {
-		const struct np_addr *addr = client->state == CLIENT_RELAY ? &client->relay_addr : NULL;
-		struct verdict verdict = client_judge(client, &client->host, client->port, addr, client->relay_head);
-
-		/* Without a request it passed unseen, so that must still be granted. */
-		if (verdict.action != ACTION_ALLOW || (!client->relay_head && verdict.inspect))
-			client_reset(client);
+	if (client->tunnel) {
+		tunnel_rejudge(client);
 		return;
 	}
 	client->busy = true;
@@ -345,7 +255,7 @@ static void client_hello(struct client *client, const struct hello *hello)
 		client_report(client, NP_R_NO_SERVER_NAME, 0, NULL);
 		client_reset(client);
 	} else if (verdict.action == ACTION_ALLOW && !verdict.inspect) {
-		client_tunnel(client, &verdict);
+		tunnel_start(client, &verdict);
 	} else if (!client->box->site->ca) {
 		client->state = CLIENT_WAIT_CA;
 		channel_pause(client->channel);
@@ -470,14 +380,13 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 
 void client_accept(struct worker *worker, int fd)
 {
-	const struct linger now = { .l_onoff = 1 };
 	const int yes = 1;
 	struct np_flow flow;
 	struct box *box = worker->n_clients < NP_CONNS_MAX ? flow_box(worker, fd, &flow) : NULL;
 	struct client *client = box ? calloc(1, sizeof(*client)) : NULL;
 
 	if (!client) {
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+		reset_on_close(fd);
 		close(fd);
 		return;
 	}

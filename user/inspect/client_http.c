@@ -14,7 +14,7 @@ static int h1_connect(struct client *client, struct head *head)
 	struct verdict verdict = { .action = ACTION_DENY, .reason = NP_R_NO_TUNNEL };
 	struct authority to;
 
-	if (!client->tls && !client->tunnel &&
+	if (!client->tls && !client->by_connect &&
 	    authority_parse(head->authority, strlen(head->authority), true, &to) == 0)
 		verdict = client_judge(client, &to.host, to.port, NULL, NULL);
 	if (verdict.action != ACTION_ALLOW) {
@@ -23,7 +23,7 @@ static int h1_connect(struct client *client, struct head *head)
 	}
 	client->host = to.host;
 	client->port = to.port;
-	client->named = client->tunnel = client->connect = true;
+	client->named = client->by_connect = client->connect = true;
 	client->opaque =
 		!policy_inspects(client->worker->policy, to.port); /* elsewhere the name in the hello is judged first */
 	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
@@ -118,7 +118,7 @@ static void h1_into_tunnel(struct client *client)
 		return;
 	}
 	buf_clear(&client->out);
-	client_tunnel(client, &verdict);
+	tunnel_start(client, &verdict);
 }
 
 static size_t h1_feed(struct client *client, const char *data, size_t len)
@@ -237,13 +237,8 @@ static const struct h2_events h2_events = {
 
 int client_speak(struct client *client)
 {
-	const unsigned char *alpn = NULL;
-	unsigned len = 0;
-
-	if (channel_ssl(client->channel))
-		SSL_get0_alpn_selected(channel_ssl(client->channel), &alpn, &len);
 	client_wait(client, NP_HEAD_MS);
-	if ((len == 2 && !memcmp(alpn, "h2", 2)) || client->prior) {
+	if (channel_speaks_h2(client->channel) || client->prior) {
 		client->state = CLIENT_H2;
 		client_dirty(client); /* our settings */
 		return h2_new(H2_SERVER, &h2_events, client, &client->h2);
@@ -360,8 +355,5 @@ struct channel *client_take(struct exchange *ex)
 	if (client->out.len)
 		channel_write(channel, client->out.data, client->out.len); /* a failure shows again in the relay */
 	buf_clear(&client->out);
-	client->channel = NULL;
-	client->state = CLIENT_RELAY;
-	client->deadline_ns = 0;
 	return channel;
 }

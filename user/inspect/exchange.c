@@ -25,12 +25,13 @@ static void report_begin(struct exchange *ex)
 
 	report->cgroup_id = client->box->cgroup_id;
 	report->port = ex->port;
-	report->tls = client->tls;
-	report->h2 = client->state == CLIENT_H2;
 	snprintf(report->policy, sizeof(report->policy), "%s", client->worker->policy->hash);
-	snprintf(report->method, sizeof(report->method), "%s", ex->head.method ? ex->head.method : "");
-	snprintf(report->url, sizeof(report->url), "%s://%s%s", ex->tls ? "https" : "http",
-		 ex->head.authority ? ex->head.authority : "", ex->head.target ? ex->head.target : "");
+}
+
+void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls)
+{
+	report_tell(worker, report, head->method,
+		    (const char *const[]){ tls ? "https://" : "http://", head->authority, head->target, NULL });
 }
 
 static void report_verdict(struct exchange *ex, const struct verdict *verdict)
@@ -40,13 +41,12 @@ static void report_verdict(struct exchange *ex, const struct verdict *verdict)
 	report->reason = verdict->reason;
 	if (!verdict->rule)
 		return;
-	report->rule = verdict->rule->number + 1;
 	place_format(ex->client->worker->policy, &verdict->rule->at, report->place);
 }
 
 /* -- the end ------------------------------------------------------------------------ */
 
-static void exchange_free(struct exchange *ex)
+void exchange_free(struct exchange *ex)
 {
 	head_free(&ex->head);
 	buf_free(&ex->pending);
@@ -63,7 +63,7 @@ static void exchange_over(struct exchange *ex)
 
 	ex->report.wait_us = us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now);
 	ex->report.receive_us = us_between(ex->head_ns, now);
-	worker_tell(ex->client->worker, &ex->report);
+	exchange_tell(ex->client->worker, &ex->report, &ex->head, ex->tls);
 	client_done(ex);
 	exchange_free(ex);
 }
@@ -110,7 +110,7 @@ static enum np_reason request_place(struct exchange *ex)
 	struct authority authority;
 
 	/* An absolute target on a plain connection: we are the client's configured proxy. */
-	bool proxied = !client->tls && !client->tunnel && client->state == CLIENT_H1 && ex->head.scheme;
+	bool proxied = !client->tls && !client->by_connect && client->state == CLIENT_H1 && ex->head.scheme;
 
 	ex->tls = client->tls || (proxied && !strcmp(ex->head.scheme, "https"));
 	if (authority_parse(ex->head.authority, strlen(ex->head.authority), ex->tls, &authority) < 0)
@@ -142,29 +142,6 @@ static int request_rewrite(struct exchange *ex)
 		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
 }
 
-static int head_copy(struct head *to, const struct head *from)
-{
-	int r = head_set_method(to, from->method, strlen(from->method)) ?:
-		head_set_authority(to, from->authority, strlen(from->authority)) ?:
-		head_set_target(to, from->target, strlen(from->target));
-
-	if (r == 0 && from->scheme)
-		r = head_set_scheme(to, from->scheme, strlen(from->scheme));
-	if (r == 0 && from->upgrade)
-		r = head_set_upgrade(to, from->upgrade, strlen(from->upgrade));
-	for (size_t i = 0; r == 0 && i < from->fields.n; i++) {
-		const struct field *f = &from->fields.items[i];
-
-		r = fields_add(&to->fields, f->name, f->name_len, f->value, f->value_len);
-	}
-	to->has_body = from->has_body;
-	to->length = from->length;
-	to->has_length = from->has_length;
-	to->expects_continue = from->expects_continue;
-	to->te_trailers = from->te_trailers;
-	return r;
-}
-
 static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, const struct head *head)
 {
 	struct exchange *ex = calloc(1, sizeof(*ex));
@@ -175,7 +152,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->stream = stream;
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
 	ex->max_body = UINT64_MAX;
-	ex->start_ns = ex->active_ns = loop_now_ns();
+	ex->active_ns = client->worker->now_ns;
 	head_init(&ex->head);
 	if (head_copy(&ex->head, head) < 0) {
 		exchange_free(ex);
@@ -261,7 +238,7 @@ static void body_forward(struct exchange *ex, const char *data, size_t len)
 void exchange_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.sent += len;
-	ex->active_ns = loop_now_ns();
+	ex->active_ns = ex->client->worker->now_ns;
 	if (ex->report.sent > ex->max_body) {
 		if (ex->responded)
 			exchange_break(ex);
@@ -282,19 +259,13 @@ void exchange_body(struct exchange *ex, const char *data, size_t len)
 /* Until there is an origin to have them. */
 static void trailers_keep(struct exchange *ex, const struct fields *trailers)
 {
-	int r = 0;
-
 	if (!trailers || !trailers->n)
 		return;
 	ex->trailers = calloc(1, sizeof(*ex->trailers));
 	if (!ex->trailers)
 		return;
 	fields_init(ex->trailers);
-	for (size_t i = 0; r == 0 && i < trailers->n; i++) {
-		const struct field *f = &trailers->items[i];
-
-		r = fields_add(ex->trailers, f->name, f->name_len, f->value, f->value_len);
-	}
+	fields_copy(ex->trailers, trailers); /* they came in one piece within the same bounds */
 }
 
 void exchange_end(struct exchange *ex, const struct fields *trailers)
@@ -353,24 +324,10 @@ void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const 
 
 /* -- the response --------------------------------------------------------------------- */
 
-static void tunnel_closed(void *ctx, uint64_t sent, uint64_t received)
-{
-	struct client *client = ctx;
-
-	client->relay = NULL;
-	client->report.sent = sent;
-	client->report.received = received;
-	worker_tell(client->worker, &client->report);
-	client_close(client);
-}
-
 /* After a 101 both connections belong to whatever was agreed on. */
 static void exchange_switch(struct exchange *ex, struct head *head)
 {
-	struct client *client = ex->client;
-	struct channel *near, *far;
-
-	if (!ex->head.upgrade || client->state != CLIENT_H1) {
+	if (!ex->head.upgrade || ex->client->state != CLIENT_H1) {
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it switched protocols without being asked");
 		return;
 	}
@@ -380,30 +337,7 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 		exchange_break(ex);
 		return;
 	}
-	client->relay_addr = *upstream_addr(ex->upstream);
-	far = upstream_take(ex);
-	near = client_take(ex);
-	client->report = ex->report;
-	client->exchange = NULL;
-	client->host = ex->host;
-	client->port = ex->port;
-	LIST_REMOVE(ex, of_client);
-	client->box->n_exchanges--;
-	client->relay_head = calloc(1, sizeof(*client->relay_head));
-	if (client->relay_head) { /* the request, for when the policy changes */
-		head_init(client->relay_head);
-		if (head_copy(client->relay_head, &ex->head) < 0)
-			client->relay_head->method = NULL;
-	}
-	exchange_free(ex);
-	if (!client->relay_head || !client->relay_head->method) {
-		channel_free(near);
-		channel_free(far);
-		client_close(client);
-		return;
-	}
-	if (relay_start(near, far, NULL, NULL, tunnel_closed, client, &client->relay) < 0)
-		client_close(client);
+	tunnel_switch(ex);
 }
 
 /* The origin has said all, and the client has it. */
@@ -422,7 +356,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 		exchange_switch(ex, head);
 		return;
 	}
-	ex->active_ns = loop_now_ns();
+	ex->active_ns = ex->client->worker->now_ns;
 	if (head->status < 200) {
 		if (++ex->interims > NP_INTERIM_MAX)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it does not come to the point");
@@ -445,7 +379,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.received += len;
-	ex->active_ns = loop_now_ns();
+	ex->active_ns = ex->client->worker->now_ns;
 	if (client_body(ex, data, len) < 0) {
 		exchange_break(ex);
 		return;

@@ -136,3 +136,21 @@ int link_blob_map(int fd, size_t max, const char **ret_data, size_t *ret_len)
 	*ret_data = p;
 	return 0;
 }
+
+ssize_t link_request_next(const char *data, size_t len, struct link_request *ret, const char *ret_tails[LINK_TAILS])
+{
+	size_t at = sizeof(*ret);
+
+	if (len < at)
+		return -EPROTO;
+	memcpy(ret, data, sizeof(*ret));
+	for (unsigned i = 0; i < LINK_TAILS; i++) {
+		uint32_t n = ret->tails[i];
+
+		if (n > LINK_TAIL_MAX || n > len - at || (n && data[at + n - 1]))
+			return -EPROTO;
+		ret_tails[i] = n ? data + at : NULL;
+		at += n;
+	}
+	return (ssize_t)at;
+}

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "box.h"
 #include "limits.h"
@@ -25,15 +26,15 @@ enum link_type {
 	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
 	LINK_SYNC,  /* a number: answer it when all before is done */
 	/* to the daemon */
-	LINK_READY,   /* policy, roots and settings are there: connections may come */
-	LINK_REQUEST, /* struct link_request: what became of a request */
+	LINK_READY,    /* policy, roots and settings are there: connections may come */
+	LINK_REQUESTS, /* struct link_request and its tails, one after another: what became of requests */
 };
 
 struct link_message {
 	uint32_t type;
 	uint32_t len; /* of what follows */
 };
-#define LINK_BYTES_MAX (12u << 10)
+#define LINK_BYTES_MAX (64u << 10)
 #define LINK_BATCH_MAX (512u << 20) /* NP_BOXES_MAX sandboxes and as many sessions */
 
 struct link_box {
@@ -49,24 +50,34 @@ struct link_ca {
 	char data[LINK_CA_BYTES]; /* ca_export(), then the certificate as PEM */
 };
 
+/* Texts of a request that are as long as they are; each ends with a NUL, which its length counts. */
+enum link_tail {
+	LINK_METHOD,
+	LINK_URL, /* without user, password and fragment */
+	LINK_TAILS,
+};
+#define LINK_TAIL_MAX 2048
+
 /* Strings are cut to fit, and end with a NUL. */
 struct link_request {
 	uint64_t cgroup_id;
 	uint32_t reason; /* enum np_reason */
 	uint32_t status; /* what the client was answered; 0: nothing */
 	uint16_t port;
-	uint8_t tls, h2;	 /* of the client's leg */
+	uint16_t pad;
 	uint32_t suppressed;	 /* requests of this sandbox that were not told of before this one: too many */
-	uint32_t rule;		 /* number of the rule in its list, from 1; 0: none */
 	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
-	char policy[65]; /* hash */
-	char method[32];
-	char place[320]; /* "coding-agent.yaml:14" */
+	uint32_t tails[LINK_TAILS]; /* lengths of what follows; 0: there is none */
+	char policy[65];	    /* hash */
+	char place[320];	    /* "coding-agent.yaml:14" */
 	char address[48];
-	char url[2048]; /* without user, password and fragment */
 	char text[256]; /* details of a failure */
 };
+
+/* Takes the next of the requests in data: ret is a copy, and the tails point into data. How many bytes it took, or
+ * -EPROTO. */
+ssize_t link_request_next(const char *data, size_t len, struct link_request *ret, const char *ret_tails[LINK_TAILS]);
 
 /* Sends one message, perhaps with a descriptor (-1: none). 0; -EAGAIN when the other end does not keep up; -errno. */
 int link_send(int fd, enum link_type type, const void *data, size_t len, int pass_fd);

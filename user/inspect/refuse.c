@@ -11,7 +11,7 @@
 #include "base/words.h"
 #include "inspect/worker.h"
 
-unsigned refusal_status(enum np_reason reason)
+static unsigned refusal_status(enum np_reason reason)
 {
 	switch (reason) {
 	case NP_R_BAD_HTTP:

@@ -92,17 +92,14 @@ static const struct channel_events relay_events = {
 	.data = on_data, .eof = on_eof, .drained = on_drained, .broken = on_broken
 };
 
-int relay_start(struct channel *client, struct channel *origin, const struct buf *to_origin,
-		const struct buf *to_client, void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx,
-		struct relay **ret)
+int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
+		void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx, struct relay **ret)
 {
 	struct relay *relay = calloc(1, sizeof(*relay));
 	int r = relay ? 0 : -ENOMEM;
 
-	if (r == 0 && to_origin && to_origin->len)
-		r = channel_write(origin, to_origin->data, to_origin->len);
-	if (r == 0 && to_client && to_client->len)
-		r = channel_write(client, to_client->data, to_client->len);
+	if (r == 0 && first->len)
+		r = channel_write(origin, first->data, first->len);
 	if (r < 0) {
 		free(relay);
 		channel_free(client);

@@ -2,7 +2,6 @@
 /* Connections to origins: made for an exchange, kept for the next one of the same session, never for another's. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "inspect/upstream.h"
 
@@ -30,15 +29,6 @@ static void upstream_free(struct upstream *up)
 	free(up);
 }
 
-void channel_reset(struct channel *channel)
-{
-	const struct linger now = { .l_onoff = 1 };
-
-	if (channel)
-		setsockopt(channel_fd(channel), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	channel_free(channel);
-}
-
 const struct np_addr *upstream_addr(const struct upstream *up)
 {
 	return &up->addr;
@@ -51,13 +41,11 @@ void upstream_close(struct upstream *up)
 		upstream_free(up);
 }
 
-bool upstream_leave(struct upstream *up)
+void upstream_leave(struct upstream *up)
 {
 	up->busy = false;
-	if (!up->dead)
-		return true;
-	upstream_free(up);
-	return false;
+	if (up->dead)
+		upstream_free(up);
 }
 
 void upstream_dirty(struct upstream *up)
@@ -239,13 +227,12 @@ void upstream_cancel(struct exchange *ex)
 
 void upstream_reset(struct exchange *ex)
 {
-	const struct linger now = { .l_onoff = 1 };
 	struct upstream *up = ex->upstream;
 
 	if (!up)
 		return;
 	upstream_detach(ex);
-	setsockopt(channel_fd(up->channel), SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	reset_on_close(channel_fd(up->channel));
 	if (up->n_exchanges)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "another request on the connection was broken off");
 	else

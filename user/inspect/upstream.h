@@ -33,7 +33,7 @@ struct upstream {
 
 /* -- upstream.c */
 void upstream_close(struct upstream *up); /* at once, or when its codec has returned */
-bool upstream_leave(struct upstream *up); /* after everything that may call back into it. False: it is gone */
+void upstream_leave(struct upstream *up); /* after everything that may call back into it; it may be gone then */
 void upstream_dirty(struct upstream *up);
 void upstream_attach(struct upstream *up, struct exchange *exchange);
 void upstream_detach(struct exchange *exchange);

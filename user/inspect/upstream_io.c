@@ -189,15 +189,11 @@ static void on_ready(void *ctx)
 	struct upstream *up = ctx;
 	struct worker *worker = up->worker;
 	struct exchange *ex = up->exchange;
-	const unsigned char *alpn = NULL;
-	unsigned len = 0;
 	int r;
 
 	up->handshaking = false;
 	up->exchange = NULL;
-	if (channel_ssl(up->channel))
-		SSL_get0_alpn_selected(channel_ssl(up->channel), &alpn, &len);
-	if (len == 2 && !memcmp(alpn, "h2", 2))
+	if (channel_speaks_h2(up->channel))
 		r = h2_new(H2_CLIENT, &h2_events, up, &up->h2);
 	else
 		r = h1_new(H1_CLIENT, &h1_events, up, &up->h1);

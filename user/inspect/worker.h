@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the inspector. Files: main.c (a process that gives up what it does not
- * need), worker.c (what netpawld tells it, whose connection is whose), client.c (a
- * connection of a sandbox), exchange.c (one request and its response), upstream.c
- * (connections to origins, and their pool), refuse.c (what a refusal says),
- * relay.c (bytes that are not looked at).
+ * need), worker.c (its loop), told.c (what netpawld tells it), report.c (what it
+ * tells netpawld), boxes.c (whose connection is whose), client.c (a connection of a
+ * sandbox), exchange.c (one request and its response), upstream.c (connections to
+ * origins, and their pool), refuse.c (what a refusal says), tunnel.c and relay.c
+ * (bytes that are not looked at).
  */
 #ifndef NP_INSPECT_WORKER_H
 #define NP_INSPECT_WORKER_H
@@ -71,7 +72,8 @@ struct worker {
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
 	unsigned n_clients;
-	uint64_t now_ns; /* of the last tick: deadlines need no better */
+	uint64_t now_ns;    /* of the last tick: deadlines need no better */
+	struct buf reports; /* not told yet */
 	bool flushing;
 	bool ready;
 };
@@ -83,11 +85,24 @@ void worker_free(struct worker *worker);
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
 /* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows. */
-void channel_reset(struct channel *channel); /* frees it, with a RST instead of what waits in the socket */
 int h2_push(struct h2 *h2, struct channel *channel, struct buf *out);
-void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
+
+/* -- boxes.c ---------------------------------------------------------------------- */
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
-void worker_tell(struct worker *worker, const struct link_request *request);
+struct site *site_find(struct worker *worker, const char *session);
+int box_learn(struct worker *worker, const struct link_box *told);
+void box_rejudge(struct box *box); /* the policy changed */
+void box_free(struct box *box);
+
+/* -- told.c ----------------------------------------------------------------------- */
+void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
+int worker_open(struct worker *worker);	  /* all is known: connections may come */
+
+/* -- report.c --------------------------------------------------------------------- */
+/* url is in parts, NULL at the end. method may be NULL. */
+void report_tell(struct worker *worker, const struct link_request *request, const char *method,
+		 const char *const url[]);
+void report_flush(struct worker *worker);
 
 /* -- client.c: a connection of a sandbox ---------------------------------------- */
 struct exchange;
@@ -103,14 +118,14 @@ struct client {
 	uint16_t port;
 	bool named; /* by SNI or CONNECT: requests must name the same host */
 	struct host host;
-	bool tls, tunnel; /* tunnel: it came by CONNECT */
+	bool tls, by_connect;
 	enum {
 		CLIENT_SNIFF,
 		CLIENT_WAIT_CA,
 		CLIENT_HANDSHAKE,
 		CLIENT_H1,
 		CLIENT_H2,
-		CLIENT_RELAY,
+		CLIENT_TUNNEL,
 	} state;
 	struct buf first; /* bytes before it is known what they are */
 	struct h1 *h1;
@@ -118,13 +133,7 @@ struct client {
 	struct buf out;
 	struct exchange *exchange; /* h1: the one at hand */
 	struct exchange_list exchanges;
-	struct relay *relay;
-	struct dial *dial;	 /* for it */
-	struct head *relay_head; /* the request that it grew out of; NULL: none did */
-	struct np_addr relay_addr;
-
-	struct channel *origin;
-	struct link_request report; /* of it */
+	struct tunnel *tunnel;
 	/* h1, of the request at hand */
 	bool request_read;  /* all of it was read */
 	bool answered;	    /* the exchange is over; with request_read the next one may come */
@@ -147,10 +156,9 @@ void client_flush(struct client *client);
 void client_dirty(struct client *client);
 /* Tells of something that is no exchange. status 0: it was reset. */
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);
-int client_speak(struct client *client);				  /* client_http.c: h1 or h2 */
-size_t client_feed(struct client *client, const char *data, size_t len);  /* likewise */
-void client_next(struct client *client);				  /* likewise: the next request */
-void client_tunnel(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
+int client_speak(struct client *client);				 /* client_http.c: h1 or h2 */
+size_t client_feed(struct client *client, const char *data, size_t len); /* likewise */
+void client_next(struct client *client);				 /* likewise: the next request */
 void client_wait(struct client *client, uint64_t ms);
 void client_rejudge(struct client *client);
 void client_accept(struct worker *worker, int fd);
@@ -197,7 +205,7 @@ struct exchange {
 	struct fields *trailers; /* of the request, before there is an upstream */
 	uint64_t active_ns;	 /* when a byte moved last */
 	struct link_request report;
-	uint64_t start_ns, sent_ns, head_ns;
+	uint64_t sent_ns, head_ns;
 };
 
 /* A request came; the head is copied. May be over when this returns. */
@@ -205,6 +213,8 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 /* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
 void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
 		   const struct verdict *verdict);
+void exchange_free(struct exchange *exchange);
+void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls);
 void exchange_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);
@@ -228,7 +238,6 @@ struct verdict client_judge(const struct client *client, const struct host *host
 int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
 		 const struct host *host, const struct verdict *verdict, const char *detail, struct head *ret_head,
 		 struct buf *ret_body);
-unsigned refusal_status(enum np_reason reason);
 
 /* -- upstream.c ------------------------------------------------------------------- */
 /* Finds or makes a connection to the exchange's host; exchange_upstream_ready() or _failed() follows, perhaps at once.
@@ -257,12 +266,20 @@ void upstream_flush(struct upstream *upstream);
 bool address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
 		 const struct head *head);
 
+/* -- tunnel.c --------------------------------------------------------------------- */
+struct tunnel;
+void tunnel_start(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
+/* The request that the exchange was for has switched protocols: from here on nobody knows what the bytes mean. */
+void tunnel_switch(struct exchange *exchange);
+void tunnel_rejudge(struct client *client);
+void tunnel_free(struct tunnel *tunnel);
+
 /* -- relay.c ---------------------------------------------------------------------- */
-/* Bytes both ways between two channels, unseen. Takes over both; closed() is called once, when it is over. */
+/* Bytes both ways between two channels, unseen; first goes to the origin before them. Takes over both; closed() is
+ * called once, when it is over. */
 struct relay;
-int relay_start(struct channel *client, struct channel *origin, const struct buf *to_origin,
-		const struct buf *to_client, void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx,
-		struct relay **ret);
+int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
+		void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx, struct relay **ret);
 void relay_free(struct relay *relay); /* closed() is not called; with resets */
 
 #endif

@@ -203,6 +203,41 @@ int head_set_upgrade(struct head *head, const char *text, size_t len)
 	return head_set(head, &head->upgrade, text, len);
 }
 
+int fields_copy(struct fields *to, const struct fields *from)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < from->n; i++) {
+		const struct field *f = &from->items[i];
+
+		r = fields_add(to, f->name, f->name_len, f->value, f->value_len);
+	}
+	return r;
+}
+
+static int head_set_maybe(struct head *head, const char **member, const char *text)
+{
+	return text ? head_set(head, member, text, strlen(text)) : 0;
+}
+
+int head_copy(struct head *to, const struct head *from)
+{
+	int r = head_set_maybe(to, &to->method, from->method) ?:
+		head_set_maybe(to, &to->authority, from->authority) ?:
+		head_set_maybe(to, &to->target, from->target) ?:
+		head_set_maybe(to, &to->scheme, from->scheme) ?:
+		head_set_maybe(to, &to->upgrade, from->upgrade) ?:
+		fields_copy(&to->fields, &from->fields);
+
+	to->status = from->status;
+	to->has_body = from->has_body;
+	to->length = from->length;
+	to->has_length = from->has_length;
+	to->expects_continue = from->expects_continue;
+	to->te_trailers = from->te_trailers;
+	return r;
+}
+
 bool field_name_is_valid(const char *text, size_t len)
 {
 	static const bool token[256] = {

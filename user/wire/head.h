@@ -31,6 +31,8 @@ void fields_clear(struct fields *fields); /* empties it; keeps the memory */
 void fields_free(struct fields *fields);
 /* Copies, the name in lower case. 0, -E2BIG (too many or too long) or -ENOMEM. */
 int fields_add(struct fields *fields, const char *name, size_t name_len, const char *value, size_t value_len);
+/* Adds all of them. */
+int fields_copy(struct fields *to, const struct fields *from);
 /* The first of that name, or NULL. name is lower case. */
 const struct field *fields_find(const struct fields *fields, const char *name);
 
@@ -64,6 +66,9 @@ int head_set_authority(struct head *head, const char *text, size_t len);
 int head_set_target(struct head *head, const char *text, size_t len);
 int head_set_scheme(struct head *head, const char *text, size_t len);
 int head_set_upgrade(struct head *head, const char *text, size_t len);
+
+/* Into an empty one. On failure it is to be freed. */
+int head_copy(struct head *to, const struct head *from);
 
 /* Field names and values by the grammar of RFC 9110, with nothing lenient about it. */
 bool field_name_is_valid(const char *text, size_t len);	 /* token; any case */

@@ -92,9 +92,10 @@ class Inspected:
                               env={**self.env(), "SSL_CERT_FILE": str(self.origins.authority.pem),
                                    "CURL_CA_BUNDLE": str(self.origins.authority.pem)})
 
-    def events(self, want=lambda e: True, after=0, timeout=10):
+    def events(self, want=lambda e: True, after=0, count=1, timeout=10):
+        """Of requests, when there are so many."""
         pick = lambda got: [e for e in got if e.get("url") and want(e)]
-        return pick(self.api.wait_events(pick, timeout, session=self.session, after=after))
+        return pick(self.api.wait_events(lambda got: len(pick(got)) >= count, timeout, session=self.session, after=after))
 
     def last(self):
         got = self.api.events()

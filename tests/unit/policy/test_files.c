@@ -66,7 +66,7 @@ static void fails(const char *path, int error, const char *lines)
 /* One include in etc/p.yaml, and what is told of it behind its place. */
 static void include_fails(const char *include, const char *words)
 {
-	char text[256];
+	char text[320];
 
 	snprintf(text, sizeof(text), "version: 1\ninclude: %s\n", include);
 	file_write("etc/p.yaml", text);

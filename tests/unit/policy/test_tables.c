@@ -161,7 +161,7 @@ static struct np_addr parse(const char *text)
 
 static bool inspects(const struct policy *policy, uint16_t port)
 {
-	return is_inspected(policy, port);
+	return policy_inspects(policy, port);
 }
 
 /* What the gate may say when policy_decide() gives this verdict. */

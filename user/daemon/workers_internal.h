@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside of the inspectors' keeper. Files: workers.c (processes: started, watched,
+ * spoken to), workers_known.c (what every one of them has to know).
+ */
+#ifndef NP_DAEMON_WORKERS_INTERNAL_H
+#define NP_DAEMON_WORKERS_INTERNAL_H
+
+#include <sys/types.h>
+
+#include "base/fs.h"
+#include "daemon/workers.h"
+#include "session/table.h"
+
+struct process {
+	struct workers *workers;
+	pid_t pid; /* 0: none */
+	int link;
+	bool ready;
+	uint32_t synced; /* the last number it answered */
+	unsigned failures;
+	uint64_t start_ns; /* when it was started, or may be again */
+};
+
+/* What every worker must know: told again to one that starts. */
+struct known {
+	struct table_node node;
+	struct link_box box;
+};
+
+struct authority {
+	struct table_node node;
+	unsigned boxes;
+	const struct process *asked; /* who is to make it; nobody else is believed */
+	uint64_t asked_ns;
+	struct link_ca ca; /* len 0: not made yet */
+};
+
+struct workers {
+	struct workers_config config;
+	int listeners[2];
+	int settings, roots, policy; /* blobs */
+	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE];
+	uint64_t seed;
+	struct table boxes, authorities;
+	uint32_t sync;
+	unsigned turn; /* whose turn it is to make an authority */
+	bool live;     /* the gate steers */
+	struct process processes[NP_WORKERS_MAX];
+};
+
+/* -- workers.c */
+void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
+void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd);
+
+/* -- workers_known.c */
+void authority_learn(struct process *from, const struct link_ca *told);
+void authorities_ask(struct workers *w); /* for those that are not there yet, if nobody was asked just now */
+/* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
+int batch_make(struct workers *w, int *ret_fd);
+void known_clear(struct workers *w);
+
+#endif

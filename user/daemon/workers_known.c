@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* What every inspector has to know: sandboxes, and the authorities of their sessions. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/workers_internal.h"
+#include "loop/loop.h"
+
+#define CA_RETRY_MS 1000 /* until another worker is asked for an authority */
+
+/* -- authorities ------------------------------------------------------------------------ */
+
+static struct authority *authority_find(struct workers *w, const char *session)
+{
+	uint64_t hash = hash_text(w->seed, session);
+
+	for (struct table_node *n = table_first(&w->authorities, hash); n; n = table_next(n)) {
+		struct authority *a = container_of(n, struct authority, node);
+
+		if (!strcmp(a->ca.session, session))
+			return a;
+	}
+	return NULL;
+}
+
+void authority_learn(struct process *from, const struct link_ca *told)
+{
+	struct workers *w = from->workers;
+	struct authority *a;
+
+	if (told->session[NP_LABEL_SIZE - 1] || !told->len || told->len > LINK_CA_BYTES ||
+	    told->pem_len > LINK_CA_BYTES - told->len)
+		return;
+	a = authority_find(w, told->session);
+	if (!a || a->ca.len || a->asked != from)
+		return;
+	a->ca = *told;
+	tell_all(w, LINK_CA, &a->ca, sizeof(a->ca), -1);
+}
+
+/* Of the next worker in turn, if the last one that was asked has not answered for a while. */
+static void authority_ask(struct workers *w, struct authority *a)
+{
+	uint64_t now = loop_now_ns();
+
+	if (a->ca.len || (a->asked && now - a->asked_ns < CA_RETRY_MS * 1000000ull))
+		return;
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[w->turn++ % w->config.count];
+
+		if (!p->ready)
+			continue;
+		a->asked = p;
+		a->asked_ns = now;
+		process_send(p, LINK_MAKE_CA, &a->ca, sizeof(a->ca), -1);
+		return;
+	}
+}
+
+void authorities_ask(struct workers *w)
+{
+	for (size_t i = 0; i < w->authorities.size; i++)
+		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next)
+			authority_ask(w, container_of(n, struct authority, node));
+}
+
+int workers_ca(struct workers *w, const char *session, struct buf *out)
+{
+	const struct authority *a = authority_find(w, session);
+
+	if (!a)
+		return -ENOENT;
+	if (!a->ca.len)
+		workers_sync(w); /* it was asked for when the sandbox came */
+	if (!a->ca.len)
+		return -EAGAIN;
+	buf_append(out, a->ca.data + a->ca.len, a->ca.pem_len);
+	return buf_error(out);
+}
+
+/* -- sandboxes -------------------------------------------------------------------------- */
+
+static struct known *known_find(struct workers *w, uint64_t cgroup_id)
+{
+	uint64_t hash = hash_number(w->seed, cgroup_id);
+
+	for (struct table_node *n = table_first(&w->boxes, hash); n; n = table_next(n)) {
+		struct known *known = container_of(n, struct known, node);
+
+		if (known->box.cgroup_id == cgroup_id)
+			return known;
+	}
+	return NULL;
+}
+
+static struct known *known_new(struct workers *w, uint64_t cgroup_id, const char *session)
+{
+	struct known *known = calloc(1, sizeof(*known));
+	struct authority *a = authority_find(w, session);
+
+	if (!a && table_reserve(&w->authorities) == 0 && (a = calloc(1, sizeof(*a)))) {
+		memcpy(a->ca.session, session, strnlen(session, sizeof(a->ca.session) - 1));
+		table_add(&w->authorities, &a->node, hash_text(w->seed, a->ca.session));
+	}
+	if (!known || !a || table_reserve(&w->boxes) < 0) {
+		free(known);
+		return NULL;
+	}
+	a->boxes++;
+	known->box.cgroup_id = cgroup_id;
+	memcpy(known->box.session, a->ca.session, sizeof(known->box.session));
+	table_add(&w->boxes, &known->node, hash_number(w->seed, cgroup_id));
+	authority_ask(w, a);
+	return known;
+}
+
+void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, const struct rung *rung)
+{
+	struct known *known = known_find(w, cgroup_id);
+
+	if (!known)
+		known = known_new(w, cgroup_id, session);
+	if (!known)
+		return; /* the inspector resets what it does not know */
+	known->box.level = rung->level;
+	known->box.mode = rung->mode;
+	known->box.generation = rung->generation;
+	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
+}
+
+void workers_gone(struct workers *w, uint64_t cgroup_id)
+{
+	struct known *known = known_find(w, cgroup_id);
+	struct authority *a = known ? authority_find(w, known->box.session) : NULL;
+
+	if (!known)
+		return;
+	tell_all(w, LINK_GONE, &known->box, sizeof(known->box), -1);
+	workers_sync(w); /* what they have to tell of it comes before it is forgotten */
+	table_remove(&w->boxes, &known->node);
+	free(known);
+	if (a && --a->boxes == 0) {
+		table_remove(&w->authorities, &a->node);
+		explicit_bzero(a, sizeof(*a));
+		free(a);
+	}
+}
+
+static void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
+{
+	struct link_message message = { .type = type, .len = (uint32_t)len };
+
+	buf_append(out, &message, sizeof(message));
+	buf_append(out, data, len);
+}
+
+int batch_make(struct workers *w, int *ret_fd)
+{
+	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	int r;
+
+	for (size_t i = 0; i < w->boxes.size; i++)
+		for (struct table_node *n = w->boxes.buckets[i]; n; n = n->next)
+			batch_add(&out, LINK_BOX, &container_of(n, struct known, node)->box, sizeof(struct link_box));
+	for (size_t i = 0; i < w->authorities.size; i++)
+		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next) {
+			const struct authority *a = container_of(n, struct authority, node);
+
+			if (a->ca.len)
+				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
+		}
+	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
+	if (out.data)
+		explicit_bzero(out.data, out.len);
+	return r;
+}
+
+void known_clear(struct workers *w)
+{
+	for (size_t i = 0; i < w->boxes.size; i++)
+		while (w->boxes.buckets[i])
+			workers_gone(w, container_of(w->boxes.buckets[i], struct known, node)->box.cgroup_id);
+	table_clear(&w->boxes);
+	table_clear(&w->authorities);
+}

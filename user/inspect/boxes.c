@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Sandboxes and their sessions: whose connection is whose. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/worker.h"
+
+struct box *box_find(struct worker *worker, uint64_t cgroup_id)
+{
+	struct box *box;
+
+	LIST_FOREACH(box, &worker->boxes[cgroup_id % BOX_BUCKETS], of_worker)
+		if (box->cgroup_id == cgroup_id)
+			return box;
+	return NULL;
+}
+
+struct site *site_find(struct worker *worker, const char *session)
+{
+	struct site *site;
+
+	LIST_FOREACH(site, &worker->sites, of_worker)
+		if (!strcmp(site->session, session))
+			return site;
+	return NULL;
+}
+
+static struct site *site_get(struct worker *worker, const char *session)
+{
+	struct site *site = site_find(worker, session);
+
+	if (site)
+		return site;
+	site = calloc(1, sizeof(*site));
+	if (!site || origins_new(worker->roots, &site->origins) < 0) {
+		free(site);
+		return NULL;
+	}
+	memcpy(site->session, session, strnlen(session, sizeof(site->session) - 1));
+	TAILQ_INIT(&site->idle);
+	LIST_INSERT_HEAD(&worker->sites, site, of_worker);
+	return site;
+}
+
+static void site_free(struct site *site)
+{
+	upstream_close_all(site);
+	origins_free(site->origins);
+	ca_free(site->ca);
+	LIST_REMOVE(site, of_worker);
+	free(site);
+}
+
+static void box_close_clients(struct box *box)
+{
+	struct client *client, *next;
+
+	for (client = LIST_FIRST(&box->clients); client; client = next) {
+		next = LIST_NEXT(client, of_box);
+		client_reset(client);
+	}
+}
+
+void box_free(struct box *box)
+{
+	box_close_clients(box);
+	LIST_REMOVE(box, of_worker);
+	if (--box->site->boxes == 0)
+		site_free(box->site);
+	free(box);
+}
+
+void box_rejudge(struct box *box)
+{
+	struct client *client, *next;
+
+	for (client = LIST_FIRST(&box->clients); client; client = next) {
+		next = LIST_NEXT(client, of_box);
+		client_rejudge(client);
+	}
+}
+
+int box_learn(struct worker *worker, const struct link_box *told)
+{
+	struct box *box = box_find(worker, told->cgroup_id);
+	bool fresh = !box;
+	struct site *site;
+
+	if (fresh) {
+		site = site_get(worker, told->session);
+		box = site ? calloc(1, sizeof(*box)) : NULL;
+		if (!box)
+			return -ENOMEM;
+		box->cgroup_id = told->cgroup_id;
+		box->site = site;
+		box->tokens = NP_REQUEST_BURST;
+		box->told_ns = loop_now_ns();
+		site->boxes++;
+		LIST_INSERT_HEAD(&worker->boxes[told->cgroup_id % BOX_BUCKETS], box, of_worker);
+	}
+	box->generation = told->generation;
+	if (box->level == (enum level)told->level && box->mode == (enum np_mode)told->mode)
+		return 0;
+	box->level = (enum level)told->level;
+	box->mode = (enum np_mode)told->mode;
+	if (!fresh)
+		upstream_retire(box->site);
+	if (box->mode == NP_PROXIED) {
+		box_rejudge(box);
+		return 0;
+	}
+	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. */
+	box_close_clients(box);
+	upstream_close_all(box->site);
+	return 0;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes that pass unseen: where a rule says so, and after a request that switched protocols. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/worker.h"
+
+struct tunnel {
+	struct client *client;
+	struct dial *dial; /* on the way */
+	struct relay *relay;
+	struct np_addr addr; /* where it leads */
+	struct head head;    /* of the request that it grew out of; without a method: none did */
+	struct link_request report;
+};
+
+static struct tunnel *tunnel_new(struct client *client)
+{
+	struct tunnel *tunnel = calloc(1, sizeof(*tunnel));
+
+	if (tunnel) {
+		tunnel->client = client;
+		head_init(&tunnel->head);
+		client->tunnel = tunnel;
+	}
+	return tunnel;
+}
+
+void tunnel_free(struct tunnel *tunnel)
+{
+	if (!tunnel)
+		return;
+	if (tunnel->dial)
+		dial_cancel(tunnel->dial);
+	relay_free(tunnel->relay);
+	head_free(&tunnel->head);
+	free(tunnel);
+}
+
+static void on_over(void *ctx, uint64_t sent, uint64_t received)
+{
+	struct tunnel *tunnel = ctx;
+	struct client *client = tunnel->client;
+	const struct head *head = &tunnel->head;
+	const char *name = client->host.is_addr ? "" : client->host.name;
+
+	tunnel->relay = NULL;
+	tunnel->report.sent = sent;
+	tunnel->report.received = received;
+	if (head->method)
+		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"));
+	else
+		report_tell(client->worker, &tunnel->report, "CONNECT", (const char *const[]){ name, NULL });
+	client_close(client);
+}
+
+/* Takes over both channels. */
+static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far)
+{
+	struct client *client = tunnel->client;
+
+	client->channel = NULL;
+	client->state = CLIENT_TUNNEL;
+	client->deadline_ns = 0;
+	if (relay_start(near, far, &client->first, on_over, tunnel, &tunnel->relay) < 0)
+		client_close(client);
+	else if (!client->dead)
+		buf_free(&client->first);
+}
+
+static bool addr_may(void *ctx, const struct np_addr *addr)
+{
+	const struct client *client = ((const struct tunnel *)ctx)->client;
+
+	/* With the address known, a rule may want to see what the name alone let pass. */
+	return address_may(client, &client->host, client->port, addr, NULL) &&
+	       !client_judge(client, &client->host, client->port, addr, NULL).inspect;
+}
+
+static const struct channel_events no_events;
+
+static void on_dialled(void *ctx, const struct dial_result *result)
+{
+	struct tunnel *tunnel = ctx;
+	struct client *client = tunnel->client;
+	struct channel *far;
+
+	tunnel->dial = NULL;
+	tunnel->report.dns_us = (uint32_t)result->dns_us;
+	tunnel->report.connect_us = (uint32_t)result->connect_us;
+	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
+		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
+			      result->words);
+		client_reset(client);
+		return;
+	}
+	tunnel->addr = result->addr;
+	tunnel_relay(tunnel, client->channel, far);
+}
+
+void tunnel_start(struct client *client, const struct verdict *verdict)
+{
+	const struct worker *worker = client->worker;
+	struct link_request *report;
+	struct tunnel *tunnel;
+
+	if (client->tunnel)
+		return;
+	tunnel = tunnel_new(client);
+	if (!tunnel) {
+		client_reset(client);
+		return;
+	}
+	report = &tunnel->report;
+	report->cgroup_id = client->box->cgroup_id;
+	report->reason = verdict->reason;
+	report->port = client->port;
+	snprintf(report->policy, sizeof(report->policy), "%s", worker->policy->hash);
+	if (verdict->rule)
+		place_format(worker->policy, &verdict->rule->at, report->place);
+	channel_pause(client->channel);
+	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
+	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0)
+		client_reset(client);
+}
+
+void tunnel_switch(struct exchange *ex)
+{
+	struct client *client = ex->client;
+	struct tunnel *tunnel = tunnel_new(client);
+	struct channel *near, *far;
+
+	if (!tunnel) {
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
+		return;
+	}
+	tunnel->addr = *upstream_addr(ex->upstream);
+	tunnel->report = ex->report;
+	tunnel->head = ex->head; /* for when the policy changes */
+	head_init(&ex->head);
+	far = upstream_take(ex);
+	near = client_take(ex);
+	client->host = ex->host;
+	client->port = ex->port;
+	client->exchange = NULL;
+	LIST_REMOVE(ex, of_client);
+	client->box->n_exchanges--;
+	exchange_free(ex);
+	tunnel_relay(tunnel, near, far);
+}
+
+void tunnel_rejudge(struct client *client)
+{
+	const struct tunnel *tunnel = client->tunnel;
+	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
+	struct verdict verdict =
+		client_judge(client, &client->host, client->port, tunnel->relay ? &tunnel->addr : NULL, head);
+
+	/* Without a request it passed unseen, so that must still be granted. */
+	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect))
+		client_reset(client);
+}
