@@ -182,6 +182,9 @@ ssize_t tls_read(struct channel *c, char *data, size_t len)
 	if (c->read_error)
 		return c->read_error;
 	do {
+		/* To find out that there is nothing OpenSSL takes a buffer and gives it back. */
+		if (!c->readable && !c->first.len && !SSL_has_pending(c->ssl))
+			break;
 		errors_clear();
 		if (!SSL_read_ex(c->ssl, data + got, len - got, &n)) {
 			c->read_error = tls_error(c, 0);

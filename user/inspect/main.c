@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <grp.h>
+#include <malloc.h>
 #include <linux/seccomp.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
@@ -157,6 +158,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	mallopt(M_TRIM_THRESHOLD,
+		1 << 20); /* records' buffers come and go at the top of the heap, many times a second */
 	/* While there are files: OpenSSL's configuration, and its random numbers. */
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_LOAD_CONFIG, NULL) || RAND_bytes(seed, sizeof(seed)) != 1) {
 		log_error("OpenSSL does not start");

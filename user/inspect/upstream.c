@@ -121,8 +121,8 @@ static struct upstream *pool_find(const struct exchange *ex)
 			continue;
 		if (up->h2 ? !h2_room(up->h2) : !up->idle)
 			continue;
-		/* Another request may not go where the first one did. */
-		if (address_may(ex->client, &ex->host, ex->port, &up->addr, &ex->head))
+		/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
+		if (client_judge(ex->client, &ex->host, ex->port, &up->addr, &ex->head).action == ACTION_ALLOW)
 			return up;
 	}
 	return NULL;
