@@ -44,9 +44,9 @@
 #define NP_HISTORY_ROWS 200000	   /* events kept in SQLite for queries; the oldest go first */
 #define NP_HISTORY_BATCH 256	   /* events per SQLite transaction */
 #define NP_FOLLOWERS_MAX 32	   /* open event feeds */
-#define NP_FEED_BYTES (256u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
+#define NP_FEED_BYTES (512u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
 #define NP_EVENT_STRING_MAX 1024   /* bytes of one string in an event; a longer one is cut, and ends in three dots */
-#define NP_EVENT_LINE_MAX (64u << 10) /* one event as JSON: ten such strings, each byte escaped as six, and the rest */
+#define NP_EVENT_LINE_MAX (192u << 10) /* one event as JSON: ten such strings and four captures, each byte escaped as six */
 #define NP_EVENTS_PAGE 1000	   /* events in one answer without follow */
 
 /* -- control API ---------------------------------------------------------- */
@@ -119,6 +119,7 @@
 #define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
 #define NP_POOL_PER_HOST 128	   /* kept upstream connections to one host, of one session */
 #define NP_POOL_PER_SESSION 512	   /* kept upstream connections of one session */
+#define NP_CAPTURE_MAX 4096	   /* bytes of a body that a rule may want in an event; of all headers likewise */
 #define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
 #define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The inspector: requests of a PROXIED sandbox, judged one by one."""
+import base64
 import json
 
 import pytest
 
+from lib import base
 from lib.inspected import inspected
+from lib.origins import Authority
 from lib.world import FAR
 
 
@@ -45,6 +48,51 @@ def test_a_refusal_explains_itself_and_the_connection_lives_on(net, version):
     events = net.events(lambda e: "get-only" in e["url"], after, count=3)
     assert [(e["method"], e["status"], e["reason"]) for e in events] == [
         ("GET", 200, "rule_allows"), ("POST", 403, "rule_denies"), ("GET", 200, "rule_allows")]
+
+
+@VERSIONS
+def test_a_rule_captures_bodies_and_headers_without_secrets(net, version):
+    after = net.last()
+    got = net.curl(version, "https://captured.origin.test/a", "-d", "who=me&" + "x" * 100, "-H", "X-Plain: seen",
+                   "-H", "Authorization: Bearer s3cret", "-H", "Cookie: a=s3cret", "-H", "X-Api-Key: s3cret")
+    assert json.loads(got.stdout)["text"].startswith("who=me"), got
+    got = net.curl(version, "https://captured.origin.test/b", "--data-binary", "@" + str(net.binary()))
+    assert got.returncode == 0, got
+    text, binary = net.events(lambda e: "captured" in e["url"], after, count=2)
+    assert text["request_body"] == ("who=me&" + "x" * 100)[:64] and "request_base64" not in text
+    headers = dict(l.split(": ", 1) for l in text["request_headers"].splitlines())
+    assert headers["x-plain"] == "seen"
+    assert headers["authorization"] == headers["cookie"] == headers["x-api-key"] == "(redacted)"
+    assert "s3cret" not in json.dumps(text)
+    assert "content-type: " in text["response_headers"] and len(text["response_body"]) <= 64
+    assert base64.b64decode(binary["request_base64"]) == net.binary().read_bytes()[:64] and "request_body" not in binary
+    got = net.curl(version, "https://origin.test/uncaptured", "-d", "secret")
+    [plain] = net.events(lambda e: "uncaptured" in e["url"], after)
+    assert not [k for k in plain if k.startswith(("request_", "response_"))]
+
+
+def test_extra_roots_come_and_go_with_the_policy():
+    folder = base.tempdir("otherroot")
+    try:
+        other = Authority(folder)
+        with inspected(more=["--roots", other.pem]) as net:
+            ask = lambda: net.curl("-w", "\n%{http_code}", "https://origin.test/").stdout.splitlines()[-1]
+            assert ask() == "502"
+            [untrusted] = net.events(lambda e: e["reason"] == "origin_untrusted")
+            plain = net.policy.read_text()
+            net.policy.write_text(plain + "extra_roots: root.pem\n")  # of the origins, beside the policy
+            assert net.api.ask("POST", "/v1/policy/reload")[0] == 200
+            assert ask() == "200"
+            net.policy.write_text(plain)
+            assert net.api.ask("POST", "/v1/policy/reload")[0] == 200
+            assert ask() == "502"
+            (net.origins.dir / "key.pem").write_text(net.origins.authority.key.read_text())
+            net.policy.write_text(plain + "extra_roots: [root.pem, key.pem, none.pem, ../x]\n")
+            status, answer = net.api.ask("POST", "/v1/policy/reload")[:2]
+            assert status == 422 and "key.pem" in str(answer) and "no certificate" in str(answer)
+            assert ask() == "502"
+    finally:
+        base.drop_tempdir(folder)
 
 
 @pytest.mark.parametrize("url,code,reason", [

@@ -403,6 +403,7 @@ def test_parts_of_policies_in_the_page_are_sound(write):
     """What is no whole policy becomes one by what has to stand around it."""
     write("version: 1\n", "lists.yaml")
     write("version: 1\n", "team/rules.yaml")
+    write("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", "corp-root.pem")
     parts = [b for b in blocks() if not b.startswith("version: 1\n") and "\ncases:\n" not in b]
     assert len(parts) >= 12
     for text in parts:

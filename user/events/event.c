@@ -54,10 +54,10 @@ static bool is_plain(unsigned char c)
 	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
 }
 
-static void put_quoted(struct buf *out, const char *value)
+static void put_quoted(struct buf *out, const char *value, size_t max)
 {
 	const unsigned char *s = (const unsigned char *)value;
-	const unsigned char *end = s + strnlen(value, NP_EVENT_STRING_MAX);
+	const unsigned char *end = s + strnlen(value, max);
 	const unsigned char *run = s; /* first byte not yet written */
 
 	buf_append(out, "\"", 1);
@@ -95,12 +95,17 @@ static void put_key(struct buf *out, const char *key)
 	buf_append(out, "\":", 2);
 }
 
-static void put_string(struct buf *out, const char *key, const char *value)
+static void put_text(struct buf *out, const char *key, const char *value, size_t max)
 {
 	if (!value)
 		return;
 	put_key(out, key);
-	put_quoted(out, value);
+	put_quoted(out, value, max);
+}
+
+static void put_string(struct buf *out, const char *key, const char *value)
+{
+	put_text(out, key, value, NP_EVENT_STRING_MAX);
 }
 
 static void put_digits(struct buf *out, uint64_t value)
@@ -149,6 +154,16 @@ static void put_protocol(struct buf *out, unsigned protocol)
 	buf_append(out, "\"", 1);
 }
 
+static void put_capture(struct buf *out, const struct event *event)
+{
+	const size_t max = NP_CAPTURE_MAX / 3 * 4 + 8; /* in base64 */
+
+	put_text(out, "request_headers", event->request_headers, max);
+	put_text(out, event->request_base64 ? "request_base64" : "request_body", event->request_body, max);
+	put_text(out, "response_headers", event->response_headers, max);
+	put_text(out, event->response_base64 ? "response_base64" : "response_body", event->response_body, max);
+}
+
 void event_to_json(const struct event *event, struct buf *out)
 {
 	buf_append(out, "{", 1);
@@ -180,6 +195,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_number_if(out, "tls_us", event->tls_us);
 	put_number_if(out, "wait_us", event->wait_us);
 	put_number_if(out, "receive_us", event->receive_us);
+	put_capture(out, event);
 	put_string(out, "rule", event->rule);
 	put_number_if(out, "suppressed", event->suppressed);
 	put_string(out, "dataset", event->dataset);

@@ -38,6 +38,10 @@ struct event {
 	unsigned status;	 /* what the client was answered */
 	uint64_t sent, received; /* bytes of its body, and of the response's */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
+	/* What its rule wants captured: up to NP_CAPTURE_MAX bytes each, cut where they are more. Headers are lines, with
+	 * secrets left out; a body that is no text is base64. */
+	const char *request_headers, *response_headers, *request_body, *response_body;
+	int request_base64, response_base64;
 
 	/* a change */
 	const char *dataset;

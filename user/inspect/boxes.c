@@ -33,7 +33,7 @@ static struct site *site_get(struct worker *worker, const char *session)
 	if (site)
 		return site;
 	site = calloc(1, sizeof(*site));
-	if (!site || origins_new(worker->roots, &site->origins) < 0) {
+	if (!site || origins_new(worker_roots(worker), &site->origins) < 0) {
 		free(site);
 		return NULL;
 	}
@@ -45,7 +45,7 @@ static struct site *site_get(struct worker *worker, const char *session)
 
 static void site_free(struct site *site)
 {
-	upstream_close_all(site);
+	upstream_close_all(site, NP_R_MODE_NONE, "the session was closed");
 	origins_free(site->origins);
 	ca_free(site->ca);
 	LIST_REMOVE(site, of_worker);
@@ -112,6 +112,6 @@ int box_learn(struct worker *worker, const struct link_box *told)
 	}
 	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. */
 	box_close_clients(box);
-	upstream_close_all(box->site);
+	upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
 	return 0;
 }

@@ -92,7 +92,7 @@ void client_report(struct client *client, enum np_reason reason, unsigned status
 	snprintf(report.policy, sizeof(report.policy), "%s", client->worker->policy->hash);
 	snprintf(report.text, sizeof(report.text), "%s", text ? text : "");
 	report_tell(client->worker, &report, NULL,
-		    (const char *const[]){ by_name ? client->host.name : report.address, NULL });
+		    (const char *const[]){ by_name ? client->host.name : report.address, NULL }, NULL);
 }
 
 /* -- writing ------------------------------------------------------------------------ */

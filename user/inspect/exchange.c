@@ -28,10 +28,12 @@ static void report_begin(struct exchange *ex)
 	snprintf(report->policy, sizeof(report->policy), "%s", client->worker->policy->hash);
 }
 
-void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls)
+void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
+		   const struct capture *capture)
 {
 	report_tell(worker, report, head->method,
-		    (const char *const[]){ tls ? "https://" : "http://", head->authority, head->target, NULL });
+		    (const char *const[]){ tls ? "https://" : "http://", head->authority, head->target, NULL },
+		    capture);
 }
 
 static void report_verdict(struct exchange *ex, const struct verdict *verdict)
@@ -50,6 +52,7 @@ void exchange_free(struct exchange *ex)
 {
 	head_free(&ex->head);
 	buf_free(&ex->pending);
+	capture_free(ex->capture);
 	if (ex->trailers)
 		fields_free(ex->trailers);
 	free(ex->trailers);
@@ -63,7 +66,8 @@ static void exchange_over(struct exchange *ex)
 
 	ex->report.wait_us = us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now);
 	ex->report.receive_us = us_between(ex->head_ns, now);
-	exchange_tell(ex->client->worker, &ex->report, &ex->head, ex->tls);
+	capture_finish(ex->capture, &ex->report);
+	exchange_tell(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
 	client_done(ex);
 	exchange_free(ex);
 }
@@ -198,6 +202,8 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 		return;
 	}
 	ex->max_body = verdict.max_body;
+	ex->capture = capture_new(verdict.capture);
+	capture_head(ex->capture, LINK_REQUEST_HEADERS, &ex->head.fields);
 	if (request_rewrite(ex) < 0) {
 		exchange_refuse(ex, NP_R_BAD_HTTP, NULL, "the head is too large");
 		return;
@@ -246,6 +252,7 @@ void exchange_body(struct exchange *ex, const char *data, size_t len)
 			exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
 		return;
 	}
+	capture_body(ex->capture, LINK_REQUEST_BODY, data, len);
 	if (ex->upstream) {
 		body_forward(ex, data, len);
 		return;
@@ -365,6 +372,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 		return;
 	}
 	ex->head_ns = loop_now_ns();
+	capture_head(ex->capture, LINK_RESPONSE_HEADERS, &head->fields);
 	ex->responded = true;
 	ex->report.status = head->status;
 	ex->response_done = end || !head->has_body;
@@ -379,6 +387,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.received += len;
+	capture_body(ex->capture, LINK_RESPONSE_BODY, data, len);
 	ex->active_ns = ex->client->worker->now_ns;
 	if (client_body(ex, data, len) < 0) {
 		exchange_break(ex);

@@ -54,9 +54,14 @@ struct link_ca {
 enum link_tail {
 	LINK_METHOD,
 	LINK_URL, /* without user, password and fragment */
+	/* What the rule wants captured. */
+	LINK_REQUEST_HEADERS,
+	LINK_RESPONSE_HEADERS,
+	LINK_REQUEST_BODY,
+	LINK_RESPONSE_BODY,
 	LINK_TAILS,
 };
-#define LINK_TAIL_MAX 2048
+#define LINK_TAIL_MAX (NP_CAPTURE_MAX / 3 * 4 + 8) /* in base64 */
 
 /* Strings are cut to fit, and end with a NUL. */
 struct link_request {
@@ -64,7 +69,7 @@ struct link_request {
 	uint32_t reason; /* enum np_reason */
 	uint32_t status; /* what the client was answered; 0: nothing */
 	uint16_t port;
-	uint16_t pad;
+	uint8_t request_base64, response_base64; /* the body is no text */
 	uint32_t suppressed;	 /* requests of this sandbox that were not told of before this one: too many */
 	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;

@@ -74,7 +74,25 @@ static int roots_read(X509_STORE *store, BIO *bio)
 	return 0;
 }
 
+static int roots_copy(X509_STORE *to, const struct roots *from)
+{
+	STACK_OF(X509_OBJECT) *objects = X509_STORE_get0_objects(from->store);
+
+	for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
+		X509 *cert = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+
+		if (cert && !X509_STORE_add_cert(to, cert))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int roots_new(const char *pem, size_t len, struct roots **ret)
+{
+	return roots_extend(NULL, pem, len, ret);
+}
+
+int roots_extend(const struct roots *base, const char *pem, size_t len, struct roots **ret)
 {
 	_free_ struct roots *roots = calloc(1, sizeof(*roots));
 	BIO *bio = len <= INT_MAX ? BIO_new_mem_buf(pem, (int)len) : NULL;
@@ -83,6 +101,8 @@ int roots_new(const char *pem, size_t len, struct roots **ret)
 
 	ERR_clear_error();
 	if (roots && bio && store)
+		r = base ? roots_copy(store, base) : 0;
+	if (r == 0)
 		r = roots_read(store, bio);
 	ERR_clear_error();
 	BIO_free(bio);

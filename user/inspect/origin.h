@@ -13,6 +13,8 @@ struct roots;	/* trusted certificates, shared by all */
 /* PEM text of all roots (the system's bundle and extra_roots), read by someone who may. -EINVAL: it cannot be read, or
  * there is none in it. */
 int roots_new(const char *pem, size_t len, struct roots **ret);
+/* Those of base and these. */
+int roots_extend(const struct roots *base, const char *pem, size_t len, struct roots **ret);
 void roots_free(struct roots *roots); /* counted: may be called while origins still use it */
 
 int origins_new(struct roots *roots, struct origins **ret);

@@ -63,7 +63,8 @@ static void tail_add(struct worker *worker, struct link_request *told, enum link
 	told->tails[tail] = (uint32_t)len + 1;
 }
 
-void report_tell(struct worker *worker, const struct link_request *request, const char *method, const char *const url[])
+void report_tell(struct worker *worker, const struct link_request *request, const char *method, const char *const url[],
+		 const struct capture *capture)
 {
 	struct box *box = box_find(worker, request->cgroup_id);
 	struct buf *out = &worker->reports;
@@ -82,6 +83,8 @@ void report_tell(struct worker *worker, const struct link_request *request, cons
 	buf_append(out, &told, sizeof(told));
 	tail_add(worker, &told, LINK_METHOD, (const char *const[]){ method, NULL });
 	tail_add(worker, &told, LINK_URL, url);
+	for (enum link_tail i = LINK_REQUEST_HEADERS; i < LINK_TAILS; i++)
+		tail_add(worker, &told, i, (const char *const[]){ capture_part(capture, i), NULL });
 	if (buf_error(out)) {
 		reports_lost(worker);
 		return;

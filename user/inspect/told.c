@@ -68,6 +68,40 @@ static int ca_make(struct worker *worker, const struct link_ca *told)
 	return r;
 }
 
+/* Whom origins are trusted by has changed: what was vouched for by others is over. */
+static int roots_turn(struct worker *worker)
+{
+	const struct policy *policy = worker->policy;
+	struct roots *roots = NULL;
+	struct site *site;
+	int r = 0;
+
+	if (policy->extra_roots_len)
+		r = roots_extend(worker->system, policy->extra_roots, policy->extra_roots_len, &roots);
+	if (r < 0) {
+		log_error("extra_roots: a certificate was not understood, so none of them counts");
+		roots = NULL;
+	}
+	roots_free(worker->roots);
+	worker->roots = roots;
+	LIST_FOREACH(site, &worker->sites, of_worker) {
+		struct origins *fresh = NULL;
+
+		r = origins_new(worker_roots(worker), &fresh);
+		if (r < 0)
+			return r;
+		upstream_close_all(site, NP_R_ORIGIN_UNTRUSTED, "the policy's extra_roots have changed");
+		origins_free(site->origins);
+		site->origins = fresh;
+	}
+	return 0;
+}
+
+static bool roots_differ(const struct policy *a, const struct policy *b)
+{
+	return a->extra_roots_len != b->extra_roots_len || memcmp(a->extra_roots, b->extra_roots, a->extra_roots_len);
+}
+
 static int policy_learn(struct worker *worker, const char *data, size_t len)
 {
 	_problems_ struct problems problems = { 0 };
@@ -79,7 +113,11 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
+	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
+		r = roots_turn(worker);
 	policy_free(old);
+	if (r < 0)
+		return r;
 	LIST_FOREACH(site, &worker->sites, of_worker)
 		upstream_retire(site);
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
@@ -140,8 +178,8 @@ static int blob_learn(struct worker *worker, enum link_type type, int fd)
 		r = settings_learn(worker, data, len);
 	else if (type == LINK_BATCH)
 		r = batch_learn(worker, data, len);
-	else if (!worker->roots)
-		r = roots_new(data, len, &worker->roots);
+	else if (!worker->system)
+		r = roots_new(data, len, &worker->system);
 	if (data)
 		munmap((void *)data, len);
 	return r;

@@ -49,9 +49,9 @@ static void on_over(void *ctx, uint64_t sent, uint64_t received)
 	tunnel->report.sent = sent;
 	tunnel->report.received = received;
 	if (head->method)
-		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"));
+		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
 	else
-		report_tell(client->worker, &tunnel->report, "CONNECT", (const char *const[]){ name, NULL });
+		report_tell(client->worker, &tunnel->report, "CONNECT", (const char *const[]){ name, NULL }, NULL);
 	client_close(client);
 }
 

@@ -186,7 +186,7 @@ void upstream_retire(struct site *site)
 	}
 }
 
-void upstream_close_all(struct site *site)
+void upstream_close_all(struct site *site, enum np_reason reason, const char *words)
 {
 	struct upstream *up, *next;
 
@@ -196,7 +196,7 @@ void upstream_close_all(struct site *site)
 		next = LIST_NEXT(up, of_site);
 		up->channel = NULL;
 		channel_reset(channel);
-		upstream_fail(up, NP_R_MODE_NONE, "the session was closed");
+		upstream_fail(up, reason, words);
 	}
 }
 

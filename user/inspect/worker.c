@@ -14,7 +14,7 @@ static void on_listen6(void *data, uint32_t events);
 
 int worker_open(struct worker *worker)
 {
-	int r = worker->policy && worker->roots && worker->dialer ? 0 : -EPROTO;
+	int r = worker->policy && worker->system && worker->dialer ? 0 : -EPROTO;
 
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->listeners[0], EPOLLIN | EPOLLEXCLUSIVE, on_listen4, worker);
@@ -172,6 +172,7 @@ void worker_free(struct worker *worker)
 	report_flush(worker);
 	buf_free(&worker->reports);
 	roots_free(worker->roots);
+	roots_free(worker->system);
 	policy_free(worker->policy);
 	loop_free(worker->loop);
 	free(worker);

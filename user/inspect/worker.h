@@ -65,7 +65,8 @@ struct worker {
 	int link;
 	int listeners[2];
 	struct policy *policy;
-	struct roots *roots;
+	struct roots *system; /* roots that netpawld gave */
+	struct roots *roots;  /* and the policy's beside them */
 	struct dialer *dialer;
 	struct box_list boxes[BOX_BUCKETS];
 	struct site_list sites;
@@ -77,6 +78,11 @@ struct worker {
 	bool flushing;
 	bool ready;
 };
+
+static inline struct roots *worker_roots(const struct worker *worker)
+{
+	return worker->roots ? worker->roots : worker->system;
+}
 
 int worker_new(int link, int listen4, int listen6, struct worker **ret);
 int worker_run(struct worker *worker);
@@ -98,10 +104,20 @@ void box_free(struct box *box);
 void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
 int worker_open(struct worker *worker);	  /* all is known: connections may come */
 
+/* -- capture.c -------------------------------------------------------------------- */
+/* All take NULL: then nothing is wanted. */
+struct capture;
+struct capture *capture_new(uint32_t max); /* bytes of a body; 0 gives NULL */
+void capture_free(struct capture *capture);
+void capture_head(struct capture *capture, enum link_tail tail, const struct fields *fields);
+void capture_body(struct capture *capture, enum link_tail tail, const char *data, size_t len);
+void capture_finish(struct capture *capture, struct link_request *report);    /* no more comes */
+const char *capture_part(const struct capture *capture, enum link_tail tail); /* NULL: there is none */
+
 /* -- report.c --------------------------------------------------------------------- */
-/* url is in parts, NULL at the end. method may be NULL. */
-void report_tell(struct worker *worker, const struct link_request *request, const char *method,
-		 const char *const url[]);
+/* url is in parts, NULL at the end. method and capture may be NULL. */
+void report_tell(struct worker *worker, const struct link_request *request, const char *method, const char *const url[],
+		 const struct capture *capture);
 void report_flush(struct worker *worker);
 
 /* -- client.c: a connection of a sandbox ---------------------------------------- */
@@ -205,6 +221,7 @@ struct exchange {
 	struct fields *trailers; /* of the request, before there is an upstream */
 	uint64_t active_ns;	 /* when a byte moved last */
 	struct link_request report;
+	struct capture *capture; /* NULL: its rule wants none */
 	uint64_t sent_ns, head_ns;
 };
 
@@ -214,7 +231,8 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
 		   const struct verdict *verdict);
 void exchange_free(struct exchange *exchange);
-void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls);
+void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
+		   const struct capture *capture);
 void exchange_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);
@@ -252,7 +270,7 @@ void upstream_consume(struct exchange *exchange, size_t n);
 void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
 struct channel *upstream_take(struct exchange *exchange);
 void upstream_tick(struct site *site, uint64_t now_ns);
-void upstream_close_all(struct site *site);
+void upstream_close_all(struct site *site, enum np_reason reason, const char *words);
 /* The policy or the level changed: none of the connections that are there serves another request. */
 void upstream_retire(struct site *site);
 /* Where it leads. */

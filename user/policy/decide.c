@@ -179,6 +179,7 @@ static struct verdict verdict_of_best(const struct search *s)
 		verdict.websocket = best->flags & TARGET_WEBSOCKET;
 		if (best->flags & TARGET_BOUNDED)
 			verdict.max_body = rule->max_body;
+		verdict.capture = rule->capture;
 	}
 	if (s->facts->method && s->facts->websocket && !verdict.websocket)
 		return verdict_deny(NP_R_NO_UPGRADE, rule);

@@ -46,6 +46,7 @@ struct verdict {
 	bool inspect; /* judge each request; false: let the bytes pass */
 	bool websocket;
 	uint64_t max_body;
+	uint32_t capture;
 };
 
 /* Is the port one of inspect_ports? */

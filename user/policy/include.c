@@ -2,7 +2,6 @@
 #include "policy/include.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,15 +114,15 @@ static bool file_is_welcome(struct loading *l, const char *name, const struct no
 
 /* -- include ------------------------------------------------------------------------- */
 
-/* entry, as file says it, relative to the directory of the first file. -EINVAL when it leads out, and that is told. */
-static int include_resolve(struct reader *reader, const struct file *file, const struct node *entry,
-			   char name[static PATH_MAX])
+int path_resolve(struct reader *reader, const struct file *file, const struct node *key, const struct node *entry,
+		 char name[static PATH_MAX])
 {
 	const char *slash = strrchr(file->name, '/'), *text = entry->text;
 	size_t at = slash ? (size_t)(slash - file->name) : 0;
 
 	if (text[0] == '/') {
-		error_at(reader, entry, "include takes paths relative to the file, not %s", QUOTE(text, entry->len));
+		error_at(reader, entry, "%s takes paths relative to the file, not %s", key->text,
+			 QUOTE(text, entry->len));
 		return -EINVAL;
 	}
 	if (at >= PATH_MAX) {
@@ -174,12 +173,29 @@ static int load_includes(struct loading *l, const struct file *file)
 
 		if (!name)
 			return -ENOMEM;
-		if (!entry_is_text(&l->reader, key, entry) || include_resolve(&l->reader, file, entry, name) < 0)
+		if (!entry_is_text(&l->reader, key, entry) || path_resolve(&l->reader, file, key, entry, name) < 0)
 			continue;
 		if (file_is_welcome(l, name, entry))
 			e = file_load(l, name, entry);
 	}
 	return e;
+}
+
+int text_load(struct loading *l, const char *name, const struct node *at, char **ret_text, size_t *ret_len)
+{
+	_free_ char *text = NULL;
+	size_t len = 0;
+	int e = l->source->read(l->source->ctx, name, &text, &len);
+
+	*ret_text = NULL;
+	if (e < 0)
+		return read_failed(l, name, at, e);
+	e = file_count(l, name, at, text, len);
+	if (e < 0)
+		return at ? 0 : e;
+	*ret_len = len;
+	*ret_text = take_ptr(text);
+	return 0;
 }
 
 /* The tree of a file. 0 with NULL when there is none, and that is told. */
@@ -193,12 +209,9 @@ static int file_parse(struct loading *l, const char *name, const struct node *at
 	int e;
 
 	*ret = NULL;
-	e = l->source->read(l->source->ctx, name, &text, &len);
-	if (e < 0)
-		return read_failed(l, name, at, e);
-	e = file_count(l, name, at, text, len);
-	if (e < 0)
-		return at ? 0 : e;
+	e = text_load(l, name, at, &text, &len);
+	if (e < 0 || !text)
+		return e;
 	e = file_register(l, name, at, &file);
 	if (e < 0)
 		return e;

@@ -3,6 +3,7 @@
 #ifndef NP_POLICY_INCLUDE_H
 #define NP_POLICY_INCLUDE_H
 
+#include <limits.h>
 #include <nettle/sha2.h>
 
 #include "policy/read.h"
@@ -21,6 +22,17 @@ struct loading {
 /* Reads the file and what it includes. at is NULL for the first file, whose failure is returned; what is wrong with an
  * included one is told at its entry. */
 int file_load(struct loading *loading, const char *name, const struct node *at);
+
+/* entry, as file says it below key, relative to the directory of the first file. -EINVAL when it leads out, and that is
+ * told. */
+int path_resolve(struct reader *reader, const struct file *file, const struct node *key, const struct node *entry,
+		 char name[static PATH_MAX]);
+/* The text of a file that counts as part of the policy; the caller frees it. 0 with NULL when there is none, and that is
+ * told at the entry; at is NULL for the first file, whose failure is returned. */
+int text_load(struct loading *loading, const char *name, const struct node *at, char **ret_text, size_t *ret_len);
+
+/* roots.c: the certificates that extra_roots: names. */
+int roots_load(struct loading *loading, const struct file *first);
 
 /* Why a policy_source gives no text, in words. */
 const char *source_words(int error);

@@ -84,8 +84,10 @@ static int read_all(struct loading *l, unsigned errors)
 	struct reader *reader = &l->reader;
 	int e = 0;
 
-	if (reader->n_files)
+	if (reader->n_files) {
 		read_settings(reader, &reader->files[0]);
+		e = roots_load(l, &reader->files[0]);
+	}
 	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
 		e = read_deciders(reader, &reader->files[l->order[i]]);
 		if (e == 0)

@@ -47,6 +47,9 @@ struct policy {
 	uint16_t host_loopback[NP_HOST_PORTS_MAX];
 	size_t n_host_loopback;
 
+	const char *extra_roots; /* PEM: certificates that origins are trusted by beside the system's; "" */
+	size_t extra_roots_len;
+
 	const struct decider *deciders;
 	size_t n_deciders;
 	struct approval approval;

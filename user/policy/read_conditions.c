@@ -122,6 +122,18 @@ static void read_max_body(struct reader *reader, const struct node *key, struct 
 			 QUOTE(value->text, value->len));
 }
 
+static void read_capture(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *value = field_scalar(reader, key);
+	uint64_t bytes = 0;
+
+	if (value && (!size_parse(value->text, &bytes) || bytes > NP_CAPTURE_MAX))
+		error_at(reader, value, "%s is no number of bytes up to %u", QUOTE(value->text, value->len),
+			 NP_CAPTURE_MAX);
+	else if (value)
+		rule->capture = (uint32_t)bytes;
+}
+
 /* -- for ------------------------------------------------------------------------ */
 
 static void check_for(struct reader *reader, const struct node *key, const struct rule *rule)
@@ -205,7 +217,7 @@ static void read_by(struct reader *reader, const struct node *key, struct rule *
 /* Keys that make no sense together. */
 static void check_keys(struct reader *reader, const struct node *const *fields, bool complete, const struct rule *rule)
 {
-	for (unsigned i = RULE_METHODS; i <= RULE_MAX_BODY; i++) {
+	for (unsigned i = RULE_METHODS; i <= RULE_CAPTURE; i++) {
 		if (!fields[i])
 			continue;
 		if (i >= RULE_INSPECT && rule->action == ACTION_DENY)
@@ -239,6 +251,8 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 		read_bool(reader, fields[RULE_WEBSOCKET], &rule->websocket);
 	if (fields[RULE_MAX_BODY])
 		read_max_body(reader, fields[RULE_MAX_BODY], rule);
+	if (fields[RULE_CAPTURE])
+		read_capture(reader, fields[RULE_CAPTURE], rule);
 	if (fields[RULE_BY])
 		read_by(reader, fields[RULE_BY], rule);
 	check_keys(reader, fields, complete, rule);

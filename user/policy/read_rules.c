@@ -16,7 +16,8 @@ static const char *const rule_keys[RULE_KEYS] = {
 	[RULE_ALLOW] = "allow",	      [RULE_DENY] = "deny",	  [RULE_ASK] = "ask",
 	[RULE_DECIDE] = "decide",     [RULE_METHODS] = "methods", [RULE_PATHS] = "paths",
 	[RULE_HEADERS] = "headers",   [RULE_INSPECT] = "inspect", [RULE_WEBSOCKET] = "websocket",
-	[RULE_MAX_BODY] = "max_body", [RULE_BY] = "by",		  [RULE_FOR] = "for",
+	[RULE_MAX_BODY] = "max_body", [RULE_CAPTURE] = "capture", [RULE_BY] = "by",
+	[RULE_FOR] = "for",
 };
 
 static const enum action rule_actions[] = {

@@ -21,6 +21,7 @@ static const char *const section_keys[SECTION_COUNT] = {
 	[SECTION_INSPECT_PORTS] = "inspect_ports",
 	[SECTION_HOST_LOOPBACK] = "host_loopback",
 	[SECTION_APPROVAL] = "approval",
+	[SECTION_EXTRA_ROOTS] = "extra_roots",
 };
 
 static bool version_is_ours(struct reader *reader, const struct node *root)

@@ -65,6 +65,7 @@ struct rule {
 	bool inspect;	   /* true unless inspect: false */
 	bool websocket;	   /* websocket: true */
 	uint64_t max_body; /* UINT64_MAX: no bound */
+	uint32_t capture;  /* so many bytes of each body, and the headers, go into events; 0: nothing does */
 	const char *by;	   /* decide: name of its decider */
 	struct place at;
 	const char *text; /* its head as a person wrote it: "allow: @llm" */

@@ -21,6 +21,8 @@ rules:
   - deny: [get-only.origin.test, paths.origin.test]
   - allow: small.origin.test
     max_body: 1000
+  - allow: captured.origin.test
+    capture: 64
   - allow: ws.origin.test
     websocket: true
   - allow: pinned.origin.test
@@ -85,6 +87,13 @@ class Inspected:
     def curl(self, *words, timeout=30):
         """curl by name: every *.test name is at FAR, which curl is told, for there is no resolver in a sandbox yet."""
         return self.run("curl", "-sS", "-m", "15", "--connect-to", f"::{FAR[4]}:", *words, timeout=timeout)
+
+    def binary(self):
+        """A file that is no text, where a sandbox can read it."""
+        path = self.world.dir / "binary"
+        path.write_bytes(bytes(range(256)))
+        path.chmod(0o644)
+        return path
 
     def control(self, *cmd, timeout=30):
         """The same on the host, in no sandbox: without the gate."""

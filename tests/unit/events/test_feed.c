@@ -193,7 +193,7 @@ static void test_trickle(void **state)
 	(void)state;
 	memset(line, 'x', sizeof(line));
 	line[LINE_LEN - 1] = '\n';
-	for (unsigned i = 0; i < 2000; i++) {
+	for (unsigned i = 0; i < 4000; i++) {
 		feed_list_put(&list, &event, line, sizeof(line));
 		if (i % 5 == 0) {
 			size_t n = event_feed_read(feed, data, sizeof(data));
@@ -214,18 +214,18 @@ static void test_resumes_at_half(void **state)
 	size_t len;
 
 	(void)state;
-	for (unsigned seq = 1; seq <= 300; seq++)
+	for (unsigned seq = 1; seq <= 600; seq++)
 		put_long(seq);
 	len = feed->unread.len;
 	assert_true(feed->skipped > 0);
 	assert_int_equal(event_feed_read(feed, data, len - RESUME_BYTES - 1), len - RESUME_BYTES - 1);
-	put_long(301);
+	put_long(601);
 	assert_int_equal(feed->unread.len, RESUME_BYTES + 1);
 	assert_int_equal(event_feed_read(feed, data, 1), 1);
 	assert_int_equal(event_feed_read(feed, data, 1), 1);
 	assert_int_equal(feed->skipped, 0);
 	len = feed->unread.len;
-	put_long(302);
+	put_long(602);
 	assert_int_equal(feed->unread.len, len + LINE_LEN);
 	event_feed_free(feed);
 }

@@ -107,6 +107,36 @@ static void files_share_lists_and_deciders(void **state)
 	assert_int_equal(policy->rules[0].at.file, 1);
 }
 
+#define PEM(text) "-----BEGIN CERTIFICATE-----\n" text "\n-----END CERTIFICATE-----\n"
+#define ROOTS_TELL(words, text)                                                                                       \
+	FILES_TELL("etc/p.yaml:2:14: error: \"c.pem\": " words "\n", F("p.yaml", "version: 1\nextra_roots: c.pem\n"), \
+		   F("c.pem", text))
+
+static void extra_roots_are_read(void **state)
+{
+	(void)state;
+	assert_int_equal(load_from(FILES(F("p.yaml", "version: 1\nextra_roots: [c.pem, d.pem]\n"),
+					 F("c.pem", "# ours\n" PEM("MAMBAf8=")), F("d.pem", PEM("MAA=") PEM("MAA=")))),
+			 0);
+	assert_string_equal(told_join(), "");
+	assert_string_equal(policy->extra_roots, "# ours\n" PEM("MAMBAf8=") "\n" PEM("MAA=") PEM("MAA=") "\n");
+	assert_int_equal(policy->extra_roots_len, strlen(policy->extra_roots));
+	ROOTS_TELL("it holds no certificate in PEM", "");
+	ROOTS_TELL("it holds no certificate in PEM", "MAA=\n");
+	ROOTS_TELL("it holds something that is no certificate",
+		   PEM("MAA=") "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n");
+	ROOTS_TELL("it holds a certificate that cannot be read", PEM("MAMB"));
+	ROOTS_TELL("it holds a certificate that cannot be read", PEM("MAMBAf8=MAA="));
+	ROOTS_TELL("it holds a certificate that cannot be read", PEM("!"));
+	ROOTS_TELL("it holds a certificate that cannot be read", "-----BEGIN CERTIFICATE-----\nMAA=\n");
+	FILES_TELL("etc/p.yaml:2:15: error: extra_roots takes paths relative to the file, not \"/c.pem\"\n"
+		   "etc/p.yaml:2:23: error: \"../c.pem\" leads out of the directory of the policy's first file\n"
+		   "etc/p.yaml:2:33: error: cannot read \"none.pem\": there is no such file\n",
+		   F("p.yaml", "version: 1\nextra_roots: [/c.pem, ../c.pem, none.pem]\n"));
+	load_from(FILES(F("p.yaml", "version: 1\nextra_roots: {a: b}\n")));
+	assert_int_equal(told.errors, 1);
+}
+
 static void names_are_there_once(void **state)
 {
 	(void)state;
@@ -569,6 +599,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(included_files_come_first, told_clear),
 		cmocka_unit_test_teardown(files_share_lists_and_deciders, told_clear),
+		cmocka_unit_test_teardown(extra_roots_are_read, told_clear),
 		cmocka_unit_test_teardown(names_are_there_once, told_clear),
 		cmocka_unit_test_teardown(settings_are_for_the_first_file, told_clear),
 		cmocka_unit_test_teardown(errors_of_all_files_in_one_run, told_clear),

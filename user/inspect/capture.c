@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* What a rule wants of its requests in events: headers without their secrets, and the first bytes of bodies. */
+#include <nettle/base64.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/chars.h"
+#include "inspect/worker.h"
+
+struct capture {
+	size_t max; /* of a body */
+	struct buf parts[LINK_TAILS];
+};
+
+struct capture *capture_new(uint32_t max)
+{
+	struct capture *capture = max ? calloc(1, sizeof(*capture)) : NULL;
+
+	for (unsigned i = 0; capture && i < LINK_TAILS; i++)
+		capture->parts[i] = BUF_INIT(LINK_TAIL_MAX - 1);
+	if (capture)
+		capture->max = max;
+	return capture;
+}
+
+void capture_free(struct capture *capture)
+{
+	for (unsigned i = 0; capture && i < LINK_TAILS; i++)
+		buf_free(&capture->parts[i]);
+	free(capture);
+}
+
+/* Names of headers that carry what opens doors. Parts of names: there is no end of x-something-token. */
+static bool is_secret(const char *name)
+{
+	static const char *const words[] = { "auth", "cookie",	   "token",	"secret", "password", "passwd",	  "key",
+					     "sess", "credential", "signature", "jwt",	  "csrf",     "assertion" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strstr(name, words[i]))
+			return true;
+	return false;
+}
+
+static void append(struct buf *to, const char *data, size_t len, size_t max)
+{
+	size_t room = max > to->len ? max - to->len : 0;
+
+	buf_append(to, data, len < room ? len : room);
+}
+
+void capture_head(struct capture *capture, enum link_tail tail, const struct fields *fields)
+{
+	struct buf *to = capture ? &capture->parts[tail] : NULL;
+
+	for (size_t i = 0; capture && i < fields->n; i++) {
+		const struct field *f = &fields->items[i];
+		const char *value = is_secret(f->name) ? "(redacted)" : f->value;
+
+		append(to, f->name, f->name_len, NP_CAPTURE_MAX);
+		append(to, ": ", 2, NP_CAPTURE_MAX);
+		append(to, value, value == f->value ? f->value_len : strlen(value), NP_CAPTURE_MAX);
+		append(to, "\n", 1, NP_CAPTURE_MAX);
+	}
+}
+
+void capture_body(struct capture *capture, enum link_tail tail, const char *data, size_t len)
+{
+	if (capture)
+		append(&capture->parts[tail], data, len, capture->max);
+}
+
+/* UTF-8 without control bytes; a character that the bound cut is fine. */
+static bool is_text(const char *data, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		uint32_t c;
+		unsigned n = char_decode(data + at, len - at < 4 ? len - at : 4, &c);
+
+		if (!n && len - at < 4 && (data[at] & 0xc0) == 0xc0)
+			return true;
+		if (!n || (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+/* In place: binary becomes base64. True then. */
+static uint8_t body_finish(struct buf *body)
+{
+	_buf_ struct buf raw = *body;
+
+	if (!raw.len || is_text(raw.data, raw.len)) {
+		raw = BUF_INIT(0);
+		return 0;
+	}
+	*body = BUF_INIT(LINK_TAIL_MAX - 1);
+	body->data = malloc(BASE64_ENCODE_RAW_LENGTH(raw.len) + 1);
+	if (!body->data)
+		return 0;
+	base64_encode_raw(body->data, raw.len, (const uint8_t *)raw.data);
+	body->len = BASE64_ENCODE_RAW_LENGTH(raw.len);
+	body->cap = body->len + 1;
+	body->data[body->len] = '\0';
+	return 1;
+}
+
+void capture_finish(struct capture *capture, struct link_request *report)
+{
+	if (!capture)
+		return;
+	report->request_base64 = body_finish(&capture->parts[LINK_REQUEST_BODY]);
+	report->response_base64 = body_finish(&capture->parts[LINK_RESPONSE_BODY]);
+}
+
+const char *capture_part(const struct capture *capture, enum link_tail tail)
+{
+	return capture && capture->parts[tail].len ? capture->parts[tail].data : NULL;
+}
