@@ -62,12 +62,12 @@ objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 # What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
 HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c)))
 SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
-DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop session events kernel control daemon)
+DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop dns session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
-INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop inspect)
+INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop dns inspect)
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
 .PHONY: all
