@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/cleanup.h"
 #include "limits.h"
 #include "wire/name.h"
 
@@ -199,8 +198,8 @@ void names_free(struct names *names)
 
 int names_get(struct names *names, const char *name, uint64_t now_ms, uint32_t *ret_index)
 {
-	_free_ char *copy = NULL;
 	uint32_t index;
+	char *copy;
 	int e;
 
 	if (!is_name(name))
@@ -217,7 +216,7 @@ int names_get(struct names *names, const char *name, uint64_t now_ms, uint32_t *
 	copy = strdup(name);
 	if (!copy)
 		return -ENOMEM;
-	entry_take(names, index, take_ptr(copy), now_ms);
+	entry_take(names, index, copy, now_ms);
 	*ret_index = index;
 	return 0;
 }
@@ -235,8 +234,8 @@ void names_touch(struct names *names, uint32_t index, uint64_t now_ms)
 
 int names_restore(struct names *names, uint32_t index, const char *name, uint64_t now_ms)
 {
-	_free_ char *copy = NULL;
 	uint32_t there;
+	char *copy;
 	int e;
 
 	if (index < 1 || index > NP_NAMES_PER_SESSION || !is_name(name))
@@ -248,11 +247,14 @@ int names_restore(struct names *names, uint32_t index, const char *name, uint64_
 	}
 	if (there || names_find(names, index))
 		return -EEXIST;
+	e = names_grow(names, index);
+	if (e < 0)
+		return e;
 	copy = strdup(name);
-	e = copy ? names_grow(names, index) : -ENOMEM;
-	if (e == 0)
-		entry_take(names, index, take_ptr(copy), now_ms);
-	return e;
+	if (!copy)
+		return -ENOMEM;
+	entry_take(names, index, copy, now_ms);
+	return 0;
 }
 
 size_t names_count(const struct names *names)

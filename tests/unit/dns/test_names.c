@@ -11,6 +11,8 @@
 #include <malloc.h>
 #include <stdio.h>
 
+#include "base/cleanup.h"
+
 #define MOST NP_NAMES_PER_SESSION
 #define REST ((uint64_t)NP_NAME_REST_MS)
 
