@@ -88,7 +88,7 @@ static void check_answers(const struct dns_query *q, unsigned read_as, uint8_t c
 		.n_addrs = choice % 101u,
 		.ptr = *q->name && choice & 4 ? q->name : NULL,
 		.ttl_s = 60,
-		.ede = choice & 8 ? DNS_EDE_PROHIBITED : DNS_EDE_NONE,
+		.ede = choice & 8 ? DNS_EDE_BLOCKED : DNS_EDE_NONE,
 		.words = choice & 16 ? "words" : NULL,
 	};
 

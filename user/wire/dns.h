@@ -52,9 +52,10 @@ void dns_query_text(const struct dns_query *query, char ret[static DNS_TEXT_SIZE
 size_t dns_answer_limit(const struct dns_query *query, bool tcp);
 
 /* INFO-CODEs of RFC 8914 */
-#define DNS_EDE_NONE	   UINT16_MAX
-#define DNS_EDE_OTHER	   0
-#define DNS_EDE_PROHIBITED 18 /* "an authorised client is not allowed this": what every refusal by policy says */
+#define DNS_EDE_NONE  UINT16_MAX
+#define DNS_EDE_OTHER 0
+#define DNS_EDE_BLOCKED \
+	15 /* by a policy of whoever runs the server: what every refusal by policy says, whatever its RCODE */
 
 struct dns_answer {
 	unsigned rcode; /* NOERROR without records of the type asked for is NODATA */

@@ -119,14 +119,14 @@ static void nothing_there(void **state)
 static void refusals_say_why(void **state)
 {
 	struct dns_query a = EXTENDED(ns_t_a), plain = PLAIN(ns_t_a);
-	struct dns_answer answer = { .rcode = ns_r_refused, .ede = DNS_EDE_PROHIBITED, .words = "no rule" };
+	struct dns_answer answer = { .rcode = ns_r_refused, .ede = DNS_EDE_BLOCKED, .words = "no rule" };
 
 	(void)state;
 	write_udp(&a, &answer);
-	EXPECT(HEAD("\x81\x85", "\0\0\0\0\0\1") "\0\1\0\1\0\0\x29\4\xd0\0\0\x80\0\0\x0d\0\x0f\0\x09\0\x12no rule");
+	EXPECT(HEAD("\x81\x85", "\0\0\0\0\0\1") "\0\1\0\1\0\0\x29\4\xd0\0\0\x80\0\0\x0d\0\x0f\0\x09\0\x0fno rule");
 	answer.words = NULL;
 	write_udp(&a, &answer);
-	EXPECT(HEAD("\x81\x85", "\0\0\0\0\0\1") "\0\1\0\1\0\0\x29\4\xd0\0\0\x80\0\0\6\0\x0f\0\2\0\x12");
+	EXPECT(HEAD("\x81\x85", "\0\0\0\0\0\1") "\0\1\0\1\0\0\x29\4\xd0\0\0\x80\0\0\6\0\x0f\0\2\0\x0f");
 	/* Who does not speak EDNS gets none. */
 	write_udp(&plain, &answer);
 	EXPECT(HEAD("\x81\x85", "\0\0\0\0\0\0") "\0\1\0\1");
@@ -136,7 +136,7 @@ static void long_words_are_cut(void **state)
 {
 	struct dns_query a = EXTENDED(ns_t_a);
 	char words[NP_DNS_WORDS_MAX + 10];
-	struct dns_answer answer = { .rcode = ns_r_refused, .ede = DNS_EDE_PROHIBITED, .words = words };
+	struct dns_answer answer = { .rcode = ns_r_refused, .ede = DNS_EDE_BLOCKED, .words = words };
 	const size_t before = NS_HFIXEDSZ + NAME_LEN + 4 + OPT_SIZE + EDE_SIZE;
 
 	(void)state;
@@ -236,7 +236,7 @@ static void what_does_not_fit_is_truncated(void **state)
 static void the_longest_question_has_an_answer(void **state)
 {
 	char words[NP_DNS_WORDS_MAX + 1], name[NAME_SIZE];
-	struct dns_answer answer = { .rcode = ns_r_nxdomain, .ede = DNS_EDE_PROHIBITED, .words = words, .ptr = name };
+	struct dns_answer answer = { .rcode = ns_r_nxdomain, .ede = DNS_EDE_BLOCKED, .words = words, .ptr = name };
 	struct dns_query query;
 	uint8_t wire[255];
 
@@ -366,7 +366,7 @@ static void libc_reads_everything(void **state)
 					    types[k] != ns_t_any;
 
 				answer.rcode = rcodes[i];
-				answer.ede = k % 2 ? DNS_EDE_PROHIBITED : DNS_EDE_NONE;
+				answer.ede = k % 2 ? DNS_EDE_BLOCKED : DNS_EDE_NONE;
 				write_udp(&query, &answer);
 				libc_reads_all(&query, rcodes[i], data,
 					       !data && (rcodes[i] == ns_r_noerror || rcodes[i] == ns_r_nxdomain));
