@@ -62,12 +62,12 @@ objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 # What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
 HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c)))
 SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
-DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop session events kernel control daemon)
+DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop dns session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
-INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop inspect)
+INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop dns inspect)
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
 .PHONY: all
@@ -122,7 +122,7 @@ $(call objs,kernel): | $(BUILD)/gate.skel.h
 
 UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-TEST_LIBS = -lcmocka $(DAEMON_LIBS) $(INSPECT_LIBS)
+TEST_LIBS = -lcmocka -lresolv $(DAEMON_LIBS) $(INSPECT_LIBS)
 PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
 FUZZ_SECONDS = 60
 
@@ -232,7 +232,8 @@ lint:
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
-       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc
+       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc \
+       python3-dnspython iodine dns2tcp
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

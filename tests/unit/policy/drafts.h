@@ -80,6 +80,26 @@ static void random_name(char *name, bool pattern)
 	strcat(name, pattern && chance(8) == 0 ? "*" : WORD("x", "x", "x", "y"));
 }
 
+/* Does a pattern match? From the left, unlike the trie. */
+static inline bool name_fits(const char *pattern, const char *name)
+{
+	const char *p = strchr(pattern, '.'), *n = strchr(name, '.');
+
+	if (!strncmp(pattern, "**", 2)) {
+		if (!p)
+			return true;
+		for (; n; n = strchr(n + 1, '.'))
+			if (name_fits(p + 1, n + 1))
+				return true;
+		return false;
+	}
+	if (*pattern != '*' && strcspn(pattern, ".") != strcspn(name, "."))
+		return false;
+	if (*pattern != '*' && strncmp(pattern, name, strcspn(name, ".")) != 0)
+		return false;
+	return p && n ? name_fits(p + 1, n + 1) : !p && !n;
+}
+
 /* Few addresses, so that ranges meet; many of them metadata. */
 static void random_addr(uint8_t addr[16])
 {
@@ -106,7 +126,7 @@ static bool is_v4(const uint8_t addr[16])
 	return memcmp(addr, prefix, 12) == 0;
 }
 
-static bool bit_of(const uint8_t addr[16], int bit)
+static inline bool bit_of(const uint8_t addr[16], int bit)
 {
 	return addr[bit / 8] >> (7 - bit % 8) & 1;
 }

@@ -31,26 +31,6 @@ static bool glob_fits(const char *glob, const char *path)
 	return *glob == *path && (!*glob || glob_fits(glob + 1, path + 1));
 }
 
-/* From the left, unlike the trie. */
-static bool name_fits(const char *pattern, const char *name)
-{
-	const char *p = strchr(pattern, '.'), *n = strchr(name, '.');
-
-	if (!strncmp(pattern, "**", 2)) {
-		if (!p)
-			return true;
-		for (; n; n = strchr(n + 1, '.'))
-			if (name_fits(p + 1, n + 1))
-				return true;
-		return false;
-	}
-	if (*pattern != '*' && strcspn(pattern, ".") != strcspn(name, "."))
-		return false;
-	if (*pattern != '*' && strncmp(pattern, name, strcspn(name, ".")) != 0)
-		return false;
-	return p && n ? name_fits(p + 1, n + 1) : !p && !n;
-}
-
 static bool bits_equal(const uint8_t *a, const uint8_t *b, int bits)
 {
 	for (int i = 0; i < bits; i++)
