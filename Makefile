@@ -67,7 +67,7 @@ CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
-INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop inspect)
+INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop dns inspect)
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
 .PHONY: all
@@ -151,6 +151,8 @@ $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 $(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp
 $(BUILD)/tests/unit/inspect/%: tests/unit/inspect/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
+$(BUILD)/tests/unit/dns/%: tests/unit/dns/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
 $(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
@@ -232,7 +234,7 @@ lint:
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
-       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc
+       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

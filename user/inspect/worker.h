@@ -11,6 +11,7 @@
 
 #include <sys/queue.h>
 
+#include "dns/port.h"
 #include "flow.h"
 #include "inspect/ca.h"
 #include "inspect/channel.h"
@@ -62,6 +63,7 @@ struct worker {
 	struct loop *loop;
 	int link;
 	int listeners[2];
+	struct dns_port *dns;
 	struct policy *policy;
 	struct roots *roots;
 	struct dialer *dialer;
@@ -75,7 +77,14 @@ struct worker {
 	bool ready;
 };
 
-int worker_new(int link, int listen4, int listen6, struct worker **ret);
+/* What netpawld gives it; IPv4, then IPv6. */
+struct worker_fds {
+	int link;
+	int listeners[2];
+	int dns[2];
+	int asks; /* map np_asks */
+};
+int worker_new(const struct worker_fds *fds, struct worker **ret);
 int worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 
