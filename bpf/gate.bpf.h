@@ -68,8 +68,7 @@ np_pure bool np_is_lookup(const struct np_facts *f)
 		return false;
 	if (!f->local)
 		return true;
-	return f->peer != NP_PEER_SELF &&
-	       (f->peer != NP_PEER_NOBODY || f->protocol == NP_IPPROTO_UDP || f->opening);
+	return f->peer != NP_PEER_SELF && (f->peer != NP_PEER_NOBODY || f->protocol == NP_IPPROTO_UDP || f->opening);
 }
 
 /* Must a connection be led to the inspector's listener? */

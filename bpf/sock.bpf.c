@@ -144,8 +144,8 @@ static __always_inline bool np_is_led_there(struct bpf_sock_addr *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 
-	return sk && sk->family == AF_INET6 && sk->state == NP_ESTABLISHED &&
-	       sk->dst_port == (__be16)ctx->user_port && bpf_sk_storage_get(&np_asked, sk, NULL, 0);
+	return sk && sk->family == AF_INET6 && sk->state == NP_ESTABLISHED && sk->dst_port == (__be16)ctx->user_port &&
+	       bpf_sk_storage_get(&np_asked, sk, NULL, 0);
 }
 
 /* Who is at an address of this host. */

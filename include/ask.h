@@ -20,7 +20,7 @@ struct np_ask {
 };
 _Static_assert(sizeof(struct np_ask) == 48, "np_ask layout: also the distance of two entries");
 
-#define NP_ASKS 131072
+#define NP_ASKS			   131072
 #define NP_ASKS_INDEX(is_v6, port) ((__u32)(is_v6) << 16 | (port))
 
 /* Value of np_asked, kept with a socket whose datagrams are led to the DNS gate. */

@@ -31,8 +31,8 @@ struct np_bucket {
 /* Rate limit and counts of one sandbox's events. Written by the gate only. */
 struct np_meter {
 	struct np_bucket events; /* that may still be sent */
-	__u64 refused;	  /* refusals decided, sent or not */
-	__u64 suppressed; /* events not sent: over the rate, or the ring was full */
+	__u64 refused;		 /* refusals decided, sent or not */
+	__u64 suppressed;	 /* events not sent: over the rate, or the ring was full */
 };
 
 /* Value of np_boxes; the key is the 64-bit cgroup id of the sandbox. */
@@ -43,7 +43,7 @@ struct np_box {
 	__u32 flows;	 /* connections on their way to the inspector */
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;
-	struct np_bucket queries; /* to the DNS gate */
+	struct np_bucket queries;    /* to the DNS gate */
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
 };
 _Static_assert(sizeof(struct np_box) == 72 + NP_LABEL_SIZE, "np_box layout");
