@@ -144,6 +144,8 @@ np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 {
 	if (f->options) /* IPv6 extension headers would hide the ports that the rule asks for */
 		return NP_R_IP_OPTIONS;
+	if (np_addr_is_loopback(&f->addr)) /* on its way to a device all the same: SO_BINDTODEVICE */
+		return NP_R_HOST_LOOPBACK;
 	if (np_addr_is_synthetic(&f->addr)) { /* no rule speaks of these: the name behind it is judged */
 		if (f->protocol != NP_IPPROTO_TCP)
 			return NP_R_NOT_IN_POLICY;

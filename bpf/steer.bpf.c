@@ -237,7 +237,7 @@ static __always_inline int np_worker_refuse(void)
 	return 0;
 }
 
-/* The DNS gate's own sockets answer sandboxes, and do nothing else. */
+/* The DNS gate's own sockets answer sandboxes in PROXIED, and do nothing else. */
 static __always_inline bool np_is_dns_socket(struct bpf_sock_addr *ctx)
 {
 	struct np_inspector *inspector = np_inspector_now();
@@ -258,11 +258,18 @@ static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const str
 		.far_addr = np_loopback_for(addr),
 		.protocol = NP_IPPROTO_UDP,
 	};
+	struct bpf_sock *sk;
+	struct np_who who;
 
 	if (!inspector)
 		return np_worker_refuse();
 	flow.far_port = bpf_htons(np_addr_is_v4(addr) ? inspector->dns[0].port : inspector->dns[1].port);
-	return np_peer_find(ctx, &flow, 0) == NP_PEER_OTHER ? np_allow() : np_worker_refuse();
+	sk = np_sock_find(ctx, &flow);
+	if (!sk)
+		return np_worker_refuse();
+	who = np_who_is(sk);
+	bpf_sk_release(sk);
+	return who.mode == NP_PROXIED ? np_allow() : np_worker_refuse();
 }
 
 /* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """DNS of a PROXIED sandbox is led to the DNS gate, whatever server it names; nobody gets there in another way."""
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import pytest
 from lib import base
 from lib.box import Adopted, Box
 from lib.inspected import Inspected
-from lib.world import FAR, HOST4, HOST6
+from lib.world import DEV, FAR, HOST4, HOST6
 
 SERVER4, SERVER6 = "198.51.100.53", "2001:db8:2::53"  # the world's own name server
 REAL = "203.0.113.99"  # what it answers
@@ -29,8 +30,8 @@ rules:
 
 
 class Net(Inspected):
-    def __init__(self, stack, **kw):
-        super().__init__(stack, policy=POLICY, **kw)
+    def __init__(self, stack, policy=POLICY):
+        super().__init__(stack, policy=policy)
         self.asked, self.sockets = [], []
         stack.callback(lambda: [s.close() for s in self.sockets])
         for addr in (SERVER4, SERVER6):
@@ -296,6 +297,65 @@ def test_the_packet_layer_alone_keeps_them_out(own, mode):
         assert got == ({"error": "EPERM"} if mode == "PROXIED" else got) and (len(own.asked) > before) == (mode == "FULL")
     finally:
         box.close()
+
+
+def test_a_query_does_not_leave_by_a_device(own):
+    """SO_BINDTODEVICE takes even what is led to loopback to a device. Not where a rule allows everything."""
+    own.policy.write_text('version: 1\nrules: [{allow: ["0.0.0.0/0:*/udp", "[::/0]:*/udp"]}]\n')
+    own.daemon.cli("policy", "reload", check=0)
+    box, full = Box(own.daemon, "PROXIED"), Box(own.daemon, "FULL")
+    try:
+        for how in HOWS:
+            for family, addr in ((4, SERVER4), (6, SERVER6), (6, "::ffff:" + SERVER4)):
+                with own.world.watch() as watch:
+                    got = ask(box, how, family, addr, device=DEV, timeout=0.2)
+                assert "error" in got, got
+                watch.nothing()
+                assert ask(full, how, family, addr, device=DEV).get("rcode") == 0  # the control
+        assert {e["hook"] for e in box.refusals("host_loopback")} == {"egress"}
+    finally:
+        box.close()
+        full.close()
+
+
+def taken(pid, fd):
+    """A copy of another process's socket: what it could do with it, we can."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pidfd = os.pidfd_open(pid)
+    got = libc.syscall(438, pidfd, fd, 0)  # pidfd_getfd
+    os.close(pidfd)
+    assert got >= 0, os.strerror(ctypes.get_errno())
+    return socket.socket(fileno=got)
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_turned_worker_does_nothing_else_with_the_gates_socket(net, family):
+    addr = {4: "127.0.0.1", 6: "::1"}[family]
+    host = net.world.outside.call("listen", keep="host", family=family, addr=addr, kind="dgram")["port"]
+    ports = {mode: net.box(mode).call("listen", keep="turned", family=family, addr=addr, kind="dgram", role="sink")["port"]
+             for mode in ("FULL", "PROXIED", "NONE")}
+    s = taken(net.workers()[0], {4: 6, 6: 7}[family])
+    try:
+        for to in ((addr, host), (FAR[family], 9000), (SERVER4 if family == 4 else SERVER6, 53), (addr, ports["FULL"]),
+                   (addr, ports["NONE"]), (addr, 9)):
+            for way in (s.connect, lambda to: s.sendto(b"x", to)):
+                with pytest.raises(ConnectionRefusedError):
+                    way(to)
+        s.sendto(b"x", (addr, ports["PROXIED"]))  # an answer, for all the gate knows; but that socket has asked nothing
+        assert net.box("PROXIED").refusals("inbound")
+        for mode in ports:
+            assert net.box(mode).call("records", keep="turned")["records"] == []
+        assert net.world.outside.call("records", keep="host")["records"] == []
+        free = base.setns_call(net.world.host, lambda: socket.socket(s.family, socket.SOCK_DGRAM))
+        free.sendto(b"control", (addr, host))  # a socket of the host gets there
+        assert base.eventually(lambda: net.world.outside.call("records", keep="host", mark="control")["records"], 3)
+        free.close()
+    finally:
+        s.close()
+        net.world.outside.call("close", keep="host")
+        for mode in ports:
+            net.box(mode).call("close", keep="turned")
+    assert ask(net.box("PROXIED"), "sendto", 4, SERVER4)["rcode"] == 5  # the gate lives on
 
 
 def entry(net, v6, port):

@@ -58,9 +58,11 @@ def _sendmmsg(s, packets, to=None):
     return n
 
 
-def ask(how, family, addr, port=53, bind=None, timeout=3):
+def ask(how, family, addr, port=53, bind=None, timeout=3, device=None):
     """Two queries on one socket, and the answers to both."""
     s = _socket(family, bind, timeout)
+    if device:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
     to, peer = (addr, port), None
     packets = [query(7), query(8)]
     if how.startswith("connect"):

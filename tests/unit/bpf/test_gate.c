@@ -394,6 +394,11 @@ static void the_dns_gate_is_for_those_who_were_led_there(void **state)
 			f.peer = NP_PEER_OTHER;
 			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
 		}
+	/* on its way to a device, where a rule allows everything */
+	f = to(NP_PROXIED, 17, "127.0.0.1", 40000);
+	f.action = NP_ALLOW;
+	f.steered = true;
+	assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
 }
 
 static void synthetic_addresses_lead_to_the_inspector_and_nowhere_else(void **state)
