@@ -542,6 +542,7 @@ void workers_free(struct workers *w)
 			loop_unwatch(w->config.loop, w->processes[i].link);
 			close(w->processes[i].link);
 			spawn_end(w->processes[i].pid);
+			w->processes[i].pid = 0; /* nothing more is told to it */
 		}
 	kernel_inspector_set(w->config.kernel, NULL);
 	for (size_t i = 0; i < w->boxes.size; i++)
