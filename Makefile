@@ -62,7 +62,7 @@ objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 # What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
 HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c)))
 SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
-DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(call objs,loop dns session events kernel control daemon)
+DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(BUILD)/obj/dns/names.o $(call objs,loop session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
@@ -151,6 +151,8 @@ $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 $(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp
 $(BUILD)/tests/unit/inspect/%: tests/unit/inspect/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
+$(BUILD)/tests/unit/dns/%: tests/unit/dns/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
 $(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
@@ -232,7 +234,7 @@ lint:
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
-       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc \
+       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
        python3-dnspython iodine dns2tcp
 
 deps:

@@ -11,6 +11,7 @@
 #include "event.h"
 #include "reason.h"
 #include "rules.h"
+#include "synth.h"
 
 enum {
 	NP_IPPROTO_ICMP = 1,
@@ -19,6 +20,8 @@ enum {
 	NP_IPPROTO_ICMPV6 = 58,
 	NP_SOCK_STREAM = 1,
 	NP_SOCK_DGRAM = 2,
+	NP_ESTABLISHED = 1, /* TCP_ESTABLISHED: of UDP sockets, too, when they are connected */
+	NP_DNS_PORT = 53,
 };
 
 /* Whose socket is at the far end of an attempt that stays on this host. */
@@ -45,6 +48,8 @@ struct np_facts {
 	bool many;	     /* multicast or broadcast */
 	bool inspected;	     /* the policy wants the port inspected */
 	bool inspector;	     /* connect(): it is there to be led to. Packets and sockets: the far end is its port */
+	bool dns_gate;	     /* the same of the DNS gate and its UDP port; of that port at the socket layer, too */
+	bool steered;	     /* UDP: the socket was led to the DNS gate before */
 	__u32 action;	     /* enum np_action of the address rule that matches; 0: none does */
 	__u32 rule;	     /* its number, for the event */
 	__u32 epoch;	     /* of the policy */
@@ -53,6 +58,27 @@ struct np_facts {
 np_pure bool np_is_ported(__u16 protocol)
 {
 	return protocol == NP_IPPROTO_TCP || protocol == NP_IPPROTO_UDP;
+}
+
+/* What is for the DNS gate, whatever server it names: but for one that the sandbox runs for itself, and (TCP) for the
+ * farewell to one that it ran. */
+np_pure bool np_is_lookup(const struct np_facts *f)
+{
+	if (f->mode != NP_PROXIED || !np_is_ported(f->protocol) || f->port != NP_DNS_PORT || f->many)
+		return false;
+	if (!f->local)
+		return true;
+	return f->peer != NP_PEER_SELF && (f->peer != NP_PEER_NOBODY || f->protocol == NP_IPPROTO_UDP || f->opening);
+}
+
+/* Must a connection be led to the inspector's listener? */
+np_pure bool np_wants_inspector(const struct np_facts *f)
+{
+	if (f->mode != NP_PROXIED || f->protocol != NP_IPPROTO_TCP)
+		return false;
+	if (np_is_lookup(f))
+		return true;
+	return !f->local && (np_addr_is_synthetic(&f->addr) || (f->inspected && f->action != NP_ALLOW));
 }
 
 /* -- decisions --------------------------------------------------------------- */
@@ -91,6 +117,8 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	case NP_PEER_NOBODY:
 		return NP_R_NO_LISTENER;
 	case NP_PEER_HOST:
+		if (f->dns_gate) /* for whom the socket layer has sent, and nobody else */
+			return f->mode == NP_PROXIED && f->steered ? NP_R_STEERED : NP_R_HOST_LOOPBACK;
 		/* The inspector resets whom the socket layer has not sent, so the packet layer need not know. */
 		if (f->mode == NP_PROXIED && f->protocol == NP_IPPROTO_TCP && f->inspector)
 			return NP_R_STEERED;
@@ -101,17 +129,32 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	return NP_R_HOST_LOOPBACK;
 }
 
+/* The server that is named does not matter, for nothing goes there. */
+np_pure enum np_reason np_judge_lookup(const struct np_facts *f)
+{
+	bool there = f->protocol == NP_IPPROTO_TCP ? f->inspector : f->dns_gate;
+
+	if (f->options)
+		return NP_R_IP_OPTIONS;
+	return there ? NP_R_STEERED : NP_R_NO_DNS_GATE;
+}
+
 /* What PROXIED says of a destination that is not on this host. */
 np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 {
 	if (f->options) /* IPv6 extension headers would hide the ports that the rule asks for */
 		return NP_R_IP_OPTIONS;
+	if (np_addr_is_loopback(&f->addr)) /* on its way to a device all the same: SO_BINDTODEVICE */
+		return NP_R_HOST_LOOPBACK;
+	if (np_addr_is_synthetic(&f->addr)) { /* no rule speaks of these: the name behind it is judged */
+		if (f->protocol != NP_IPPROTO_TCP)
+			return NP_R_NOT_IN_POLICY;
+		return f->inspector ? NP_R_STEERED : NP_R_NO_INSPECTOR;
+	}
 	if (f->action == NP_ALLOW) /* the compiler gives no allow for what the inspector or the DNS gate must see */
 		return NP_R_RULE_ALLOWS;
 	if (f->protocol == NP_IPPROTO_TCP && f->inspected)
 		return f->inspector ? NP_R_STEERED : NP_R_NO_INSPECTOR;
-	if (np_is_ported(f->protocol) && f->port == 53)
-		return NP_R_NO_DNS_GATE;
 	switch (f->action) {
 	case NP_DENY:
 		return NP_R_RULE_DENIES;
@@ -128,6 +171,8 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 {
 	if (!f->mode)
 		return NP_R_UNREGISTERED;
+	if (np_is_lookup(f))
+		return np_judge_lookup(f);
 	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW)
 		return NP_R_METADATA;
 	if (f->many) /* in every mode: the kernel hands a copy to every listener of this host that wants it */
@@ -160,6 +205,9 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 		return NP_R_HOST_PORT;
 	if (f->peer == NP_PEER_HOST && f->inspector && !f->opening && f->mode == NP_PROXIED &&
 	    f->protocol == NP_IPPROTO_TCP)
+		return NP_R_STEERED;
+	/* Answers to sockets that asked. */
+	if (f->peer == NP_PEER_HOST && f->dns_gate && f->steered && f->mode == NP_PROXIED)
 		return NP_R_STEERED;
 	/* The kernel's own RST, or an ACK out of TIME_WAIT: without them closing would hang. */
 	if (f->peer == NP_PEER_NOBODY && f->protocol == NP_IPPROTO_TCP && f->bare)
@@ -226,8 +274,8 @@ np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 	if (own)
 		return false;
 	if (f->local)
-		return !f->host_port && !(f->inspector && f->mode == NP_PROXIED);
-	return f->mode != NP_PROXIED || f->action != NP_ALLOW;
+		return !f->host_port && !((f->inspector || f->dns_gate) && f->mode == NP_PROXIED);
+	return f->mode != NP_PROXIED || f->action != NP_ALLOW || np_addr_is_synthetic(&f->addr);
 }
 
 #endif

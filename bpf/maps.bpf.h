@@ -12,6 +12,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include "ask.h"
 #include "box.h"
 #include "cut.h"
 #include "event.h"
@@ -91,7 +92,7 @@ struct np_net_ports_map {
 };
 extern struct np_net_ports_map np_net_ports SEC(".maps");
 
-/* Where the inspector listens, written by the daemon. */
+/* Where the inspector and the DNS gate are, written by the daemon. */
 struct np_inspector_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -108,6 +109,25 @@ struct np_steered_map {
 	__type(value, struct np_flow);
 };
 extern struct np_steered_map np_steered SEC(".maps");
+
+/* Which servers a socket asked whose datagrams lead to the DNS gate, likewise. */
+struct np_asked_map {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct np_asked);
+};
+extern struct np_asked_map np_asked SEC(".maps");
+
+/* Whose queries come from which port; see ask.h. Frozen: the DNS gate reads it, the packet layer alone writes. */
+struct np_asks_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, NP_ASKS);
+	__type(key, __u32);
+	__type(value, struct np_ask);
+};
+extern struct np_asks_map np_asks SEC(".maps");
 
 /* Steered connections that the inspector has not asked for yet. No LRU: a full table refuses. */
 struct np_flows_map {

@@ -140,6 +140,96 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 	return f;
 }
 
+/* Who is at the other end of a packet that stays on this host. flow: as that end sees it. */
+static __always_inline void np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, const struct np_tuple *flow,
+						 __u64 self)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	struct bpf_sock *sk = skb->sk;
+
+	f->peer = np_peer_find(skb, flow, self);
+	if (f->peer != NP_PEER_HOST)
+		return;
+	f->host_port = np_host_port_listed(f->port, f->mode);
+	f->inspector = np_is_inspector(&f->addr, f->port);
+	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
+		return;
+	/* For every datagram: that of a connected socket did not meet the socket layer, which looked there at first. */
+	f->dns_gate = true;
+	f->steered = sk && bpf_sk_storage_get(&np_asked, sk, NULL, 0) &&
+		     np_door_is_kept(skb, flow,
+				     np_addr_is_v4(&f->addr) ? inspector->dns[0].cookie : inspector->dns[1].cookie);
+}
+
+/* A sandbox has its share of the DNS gate's attention and of its socket's buffer: large datagrams, and those that are
+ * many in one (UDP_SEGMENT), cost more. */
+static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_box *box)
+{
+	__u64 cost = 1 + skb->len / NP_QUERY_COST + skb->gso_segs;
+
+	if (!box)
+		return false;
+	barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
+	return np_bucket_take(&box->queries, NP_QUERY_RATE, NP_QUERY_BURST, cost);
+}
+
+/* Writes down whose query this is, for the DNS gate to find. False: it must not leave. */
+static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_who *who, const struct np_packet *p)
+{
+	__u32 at = NP_ASKS_INDEX(!np_addr_is_v4(&p->src), bpf_ntohs(p->sport)), number;
+	struct np_ask *ask = bpf_map_lookup_elem(&np_asks, &at);
+	struct bpf_sock *sk = skb->sk;
+	struct np_asked *asked = sk ? bpf_sk_storage_get(&np_asked, sk, NULL, 0) : NULL;
+	__u32 generation = who->box ? who->box->generation : 0;
+
+	if (!ask || !asked)
+		return false;
+	number = *(volatile __u32 *)&ask->number;
+	if (number & 1) /* another CPU writes of another socket at this port: both would be wrong */
+		return false;
+	if (!number || ask->cgroup_id != who->id || ask->generation != generation ||
+	    !np_addr_equal(&ask->source, &p->src)) {
+		if (__sync_val_compare_and_swap(&ask->number, number, number + 1) != number)
+			return false;
+		ask->cgroup_id = who->id;
+		ask->generation = generation;
+		ask->source = p->src;
+		/* with a barrier; 0 stands for a packet without a mark */
+		__sync_val_compare_and_swap(&ask->number, number + 1, number + 2 ? number + 2 : 2);
+		number = number + 2 ? number + 2 : 2;
+	} else if (__sync_val_compare_and_swap(&ask->number, number, number) != number) {
+		return false;
+	}
+	if (sk->dst_port)
+		ask->asked = asked->peer;
+	else if (np_addr_is_v4(&p->src))
+		ask->asked = asked->last[0];
+	else
+		ask->asked = asked->last[1];
+	skb->mark = number;
+	return true;
+}
+
+/* A query that the socket layer has led to the DNS gate. Its answer must come back to this sandbox, so the address that
+ * it comes from must be the sandbox's own (IP_PKTINFO lets a program choose one). */
+static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, const struct np_who *who,
+						     const struct np_packet *p)
+{
+	struct np_tuple back = {
+		.near_addr = p->src,
+		.near_port = p->sport,
+		.far_addr = p->dst,
+		.far_port = p->dport,
+		.protocol = NP_IPPROTO_UDP,
+	};
+
+	if (np_peer_find(skb, &back, who->id) != NP_PEER_SELF)
+		return NP_R_HOST_LOOPBACK;
+	if (!np_query_may(skb, who->box))
+		return NP_R_TOO_MANY_QUERIES;
+	return np_query_sign(skb, who, p) ? NP_R_STEERED : NP_R_INTERNAL;
+}
+
 SEC("cgroup_skb/egress")
 int np_egress(struct __sk_buff *skb)
 {
@@ -167,11 +257,11 @@ int np_egress(struct __sk_buff *skb)
 			.protocol = p.protocol,
 		};
 
-		f.peer = np_peer_find(skb, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
-		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
+		np_facts_add_far_end(skb, &f, &flow, who.id);
 	}
 	reason = np_judge_out(&f);
+	if (reason == NP_R_STEERED && f.dns_gate)
+		reason = np_judge_query(skb, &who, &p);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 refuse:
@@ -211,9 +301,7 @@ int np_ingress(struct __sk_buff *skb)
 			.far_port = p.dport, .protocol = p.protocol,
 		};
 
-		f.peer = np_peer_find(skb, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
-		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
+		np_facts_add_far_end(skb, &f, &flow, who.id);
 	}
 	reason = np_judge_in(&f);
 	if (NP_REASON_ALLOWS(reason))

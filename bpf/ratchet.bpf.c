@@ -34,8 +34,9 @@ int np_raise(struct np_raise *ctx)
 		fresh.level = ctx->level;
 		fresh.generation = ctx->generation;
 		fresh.raised_ns = bpf_ktime_get_ns();
-		fresh.meter.tokens = NP_EVENT_BURST * 1000ull;
-		fresh.meter.last_ns = fresh.raised_ns;
+		fresh.meter.events.tokens = NP_EVENT_BURST * 1000ull;
+		fresh.queries.tokens = NP_QUERY_BURST * 1000ull;
+		fresh.meter.events.last_ns = fresh.queries.last_ns = fresh.raised_ns;
 		__builtin_memcpy(fresh.session, ctx->session, sizeof(fresh.session));
 		/* The depth before the entry: an entry that no walk looks for would leave its cgroup NONE. */
 		__sync_fetch_and_or(depths, 1ull << depth);

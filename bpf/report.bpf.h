@@ -16,23 +16,28 @@ static __always_inline void np_error_count(enum np_place place, long error)
 		bpf_map_update_elem(&np_errors, &key, &one, BPF_NOEXIST);
 }
 
-/* A token bucket in thousandths of an event. CPUs race for it without a lock; whoever loses is only counted:
- * there may be too few events for a moment, never too many. */
-static __always_inline bool np_meter_take(struct np_meter *m)
+/* CPUs race for the bucket without a lock; whoever loses too often goes without: there may be too few for a moment,
+ * never too many. */
+static __always_inline bool np_bucket_take(struct np_bucket *b, __u64 rate, __u64 burst, __u64 cost)
 {
-	const __u64 full = NP_EVENT_BURST * 1000ull;
-	__u64 now = bpf_ktime_get_ns(), last = m->last_ns, tokens = m->tokens, add = 0, next;
-	bool take;
+	const __u64 full = burst * 1000;
+	__u64 now = bpf_ktime_get_ns(), last = b->last_ns, add = 0;
 
 	if (now > last) /* another CPU may have been here with a later time */
-		add = (now - last) / 1000 * NP_EVENT_RATE / 1000;
-	if (add && __sync_val_compare_and_swap(&m->last_ns, last, now) != last)
+		add = (now - last) / 1000 * rate / 1000;
+	if (add && __sync_val_compare_and_swap(&b->last_ns, last, now) != last)
 		add = 0; /* somebody else fills up for this time */
-	next = add < full && tokens + add < full ? tokens + add : full;
-	take = next >= 1000;
-	if (take)
-		next -= 1000;
-	return __sync_val_compare_and_swap(&m->tokens, tokens, next) == tokens && take;
+	for (int tries = 0; tries < 4; tries++) {
+		__u64 tokens = *(volatile __u64 *)&b->tokens;
+		__u64 next = add < full && tokens + add < full ? tokens + add : full;
+		bool take = next >= cost * 1000;
+
+		if (take)
+			next -= cost * 1000;
+		if (__sync_val_compare_and_swap(&b->tokens, tokens, next) == tokens)
+			return take;
+	}
+	return false;
 }
 
 /* Who is refused, where, why. Everything but the far end, which the caller fills in. */
@@ -66,7 +71,7 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 			return NULL;
 	}
 	__sync_fetch_and_add(&meter->refused, 1);
-	if (!np_meter_take(meter)) {
+	if (!np_bucket_take(&meter->events, NP_EVENT_RATE, NP_EVENT_BURST, 1)) {
 		__sync_fetch_and_add(&meter->suppressed, 1);
 		return NULL;
 	}

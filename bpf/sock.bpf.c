@@ -54,52 +54,76 @@ int np_create(struct bpf_sock *ctx)
 	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
 }
 
-/* Is the inspector there? Its own socket must listen, not somebody who took the port after its death. */
-static __always_inline bool np_inspector_listens(struct bpf_sock_addr *ctx, bool v4)
+/* Where a connection or a datagram is led: the inspector's listener, or the DNS gate's socket. */
+static __always_inline struct np_door *np_door_for(struct np_inspector *inspector, __u16 protocol, bool v4)
+{
+	return protocol == NP_IPPROTO_TCP ? &inspector->tcp[!v4] : &inspector->dns[!v4];
+}
+
+/* Is somebody there to be led to? */
+static __always_inline bool np_door_opens(struct bpf_sock_addr *ctx, const struct np_facts *f)
 {
 	struct np_inspector *inspector = np_inspector_now();
-	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *sk;
-	__u64 cookie, wanted;
+	bool v4 = np_addr_is_v4(&f->addr);
+	struct np_tuple flow = { .near_addr = np_loopback_for(&f->addr), .protocol = f->protocol };
+	struct np_door *door;
 
 	if (!inspector)
 		return false;
-	if (v4) {
-		tuple.ipv4.daddr = np_net32(0x7f000001);
-		tuple.ipv4.dport = bpf_htons(inspector->port4);
-		wanted = inspector->cookie4;
-		sk = bpf_sk_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv4), BPF_F_CURRENT_NETNS, 0);
-	} else {
-		tuple.ipv6.daddr[3] = np_net32(1);
-		tuple.ipv6.dport = bpf_htons(inspector->port6);
-		wanted = inspector->cookie6;
-		sk = bpf_sk_lookup_tcp(ctx, &tuple, sizeof(tuple.ipv6), BPF_F_CURRENT_NETNS, 0);
-	}
-	if (!sk)
-		return false;
-	cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
-	bpf_sk_release(sk);
-	return wanted && cookie == wanted;
+	door = np_door_for(inspector, f->protocol, v4);
+	flow.near_port = bpf_htons(door->port);
+	return np_door_is_kept(ctx, &flow, door->cookie);
 }
 
-/* Leads the connection to the inspector. False: it must be refused. six: the hook is connect6, v4: the address is
- * IPv4 all the same. */
-static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
-				     bool six, bool v4)
+/* What is kept with the socket. False: it cannot be kept. */
+static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
+				    enum np_hook hook, __u16 port)
 {
-	struct np_inspector *inspector = np_inspector_now();
 	struct bpf_sock *sk = ctx->sk;
+	struct np_asked *asked;
 	struct np_flow *flow;
 
-	if (!inspector || !sk || !who->box)
+	if (!sk || !who->box)
 		return false;
-	flow = bpf_sk_storage_get(&np_steered, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!flow)
+	if (f->protocol == NP_IPPROTO_TCP) {
+		flow = bpf_sk_storage_get(&np_steered, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!flow)
+			return false;
+		flow->cgroup_id = who->id;
+		flow->addr = f->addr;
+		flow->port = f->port;
+		flow->generation = who->box->generation;
+		return true;
+	}
+	asked = bpf_sk_storage_get(&np_asked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!asked)
 		return false;
-	flow->cgroup_id = who->id;
-	flow->addr = f->addr;
-	flow->port = f->port;
-	flow->generation = who->box->generation;
+	if (np_addr_is_v4(&f->addr)) {
+		asked->last[0] = f->addr;
+		asked->port[0] = port;
+	} else {
+		asked->last[1] = f->addr;
+		asked->port[1] = port;
+	}
+	if (hook == NP_HOOK_CONNECT)
+		asked->peer = f->addr;
+	return true;
+}
+
+/* Leads it to where it is judged. False: it must be refused. six: the hook is one of IPv6's; the address may be IPv4
+ * all the same. */
+static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
+				     enum np_hook hook, bool six)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	bool v4 = np_addr_is_v4(&f->addr);
+	__u16 port;
+
+	if (!inspector)
+		return false;
+	port = np_door_for(inspector, f->protocol, v4)->port;
+	if (!np_note(ctx, who, f, hook, port))
+		return false;
 	if (six) { /* volatile: the verifier takes no two words at once */
 		volatile __u32 *to = ctx->user_ip6;
 
@@ -110,8 +134,36 @@ static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_
 	} else {
 		ctx->user_ip4 = np_net32(0x7f000001);
 	}
-	ctx->user_port = bpf_htons(v4 ? inspector->port4 : inspector->port6);
+	ctx->user_port = bpf_htons(port);
 	return true;
+}
+
+/* send() on an AF_INET6 socket that is connected to an IPv4 address meets sendmsg4, with the address that connect() was
+ * led to. */
+static __always_inline bool np_is_led_there(struct bpf_sock_addr *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+
+	return sk && sk->family == AF_INET6 && sk->state == NP_ESTABLISHED && sk->dst_port == (__be16)ctx->user_port &&
+	       bpf_sk_storage_get(&np_asked, sk, NULL, 0);
+}
+
+/* Who is at an address of this host. */
+static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f, __u64 self)
+{
+	struct np_tuple flow = {
+		.near_addr = f->addr,
+		.near_port = ctx->user_port,
+		.protocol = ctx->protocol,
+	};
+
+	if (np_addr_is_any(&f->addr)) /* to the kernel "any" as a destination is loopback */
+		flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&f->addr) ? 127 : 0;
+	if (np_addr_is_v4(&f->addr))
+		flow.far_addr = np_addr_v4(0);
+	f->peer = np_peer_find(ctx, &flow, self);
+	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, f->mode);
+	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
 /* connect() and sendmsg() ask the same question: may this socket reach that address? */
@@ -131,26 +183,19 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
 	if (f.local && f.mode) {
-		struct np_tuple flow = {
-			.near_addr = addr,
-			.near_port = ctx->user_port,
-			.protocol = ctx->protocol,
-		};
-
-		if (np_addr_is_any(&addr)) /* to the kernel "any" as a destination is loopback */
-			flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&addr) ? 127 : 0;
-		if (np_addr_is_v4(&addr))
-			flow.far_addr = np_addr_v4(0);
-		f.peer = np_peer_find(ctx, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		np_facts_add_peer(ctx, &f, who.id);
+		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
+			f.steered = np_is_led_there(ctx);
 	} else {
 		np_facts_add_rule(&f, who.level);
-		f.inspector = f.inspected && f.action != NP_ALLOW && hook == NP_HOOK_CONNECT &&
-			      np_inspector_listens(ctx, np_addr_is_v4(&addr));
 	}
+	if (np_wants_inspector(&f))
+		f.inspector = hook == NP_HOOK_CONNECT && np_door_opens(ctx, &f);
+	else if (np_is_lookup(&f))
+		f.dns_gate = np_door_opens(ctx, &f);
 	reason = np_judge_out(&f);
-	if (hook == NP_HOOK_CONNECT && reason == NP_R_STEERED && !np_steer(ctx, &who, &f, six, np_addr_is_v4(&addr)))
-		reason = NP_R_NO_INSPECTOR;
+	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &who, &f, hook, six))
+		reason = np_is_lookup(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, hook, reason, ctx->family);

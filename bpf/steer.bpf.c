@@ -91,26 +91,79 @@ int np_sockops(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* The program sees the address that it asked for. */
-static __always_inline struct np_flow *np_steered_peer(struct bpf_sock_addr *ctx, const struct np_addr *addr)
+/* -- the program sees the address that it asked for ------------------------------ */
+
+/* Who a socket's peer at this address was meant to be. False: just that. */
+static __always_inline bool np_flow_restore(struct bpf_sock_addr *ctx, struct np_addr *addr, __u16 *ret_port)
 {
 	struct bpf_sock *sk = ctx->sk;
+	struct np_flow *flow;
 
 	if (!sk || !np_is_inspector(addr, bpf_ntohs((__be16)ctx->user_port)))
-		return NULL;
-	return bpf_sk_storage_get(&np_steered, sk, NULL, 0);
+		return false;
+	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
+	if (!flow)
+		return false;
+	*addr = flow->addr;
+	*ret_port = flow->port;
+	return true;
+}
+
+/* Likewise, and which server a datagram from there answers for. By the port that is noted: the DNS gate may have
+ * another one by now. A socket that asked several in a row gets all answers from the last one. */
+static __always_inline bool np_asked_restore(struct bpf_sock_addr *ctx, struct np_addr *addr, __u16 *ret_port)
+{
+	struct np_addr loopback = np_loopback_for(addr);
+	struct bpf_sock *sk = ctx->sk;
+	struct np_asked *asked;
+	bool v4 = np_addr_is_v4(addr);
+	__u16 port;
+
+	if (!sk || ctx->protocol != NP_IPPROTO_UDP || !np_addr_equal(addr, &loopback))
+		return false;
+	asked = bpf_sk_storage_get(&np_asked, sk, NULL, 0);
+	if (!asked)
+		return false;
+	port = v4 ? asked->port[0] : asked->port[1];
+	if (!port || port != bpf_ntohs((__be16)ctx->user_port))
+		return false;
+	if (sk->state == NP_ESTABLISHED)
+		*addr = asked->peer;
+	else if (v4)
+		*addr = asked->last[0];
+	else
+		*addr = asked->last[1];
+	*ret_port = NP_DNS_PORT;
+	return true;
+}
+
+static __always_inline int np_name_write4(struct bpf_sock_addr *ctx, const struct np_addr *addr, __u16 port)
+{
+	ctx->user_ip4 = addr->w[3];
+	ctx->user_port = bpf_htons(port);
+	return np_allow();
+}
+
+static __always_inline int np_name_write6(struct bpf_sock_addr *ctx, const struct np_addr *addr, __u16 port)
+{
+	volatile __u32 *to = ctx->user_ip6;
+
+	to[0] = addr->w[0];
+	to[1] = addr->w[1];
+	to[2] = addr->w[2];
+	to[3] = addr->w[3];
+	ctx->user_port = bpf_htons(port);
+	return np_allow();
 }
 
 SEC("cgroup/getpeername4")
 int np_getpeername4(struct bpf_sock_addr *ctx)
 {
 	struct np_addr addr = np_addr_v4(ctx->user_ip4);
-	struct np_flow *flow = np_steered_peer(ctx, &addr);
+	__u16 port = 0;
 
-	if (flow) {
-		ctx->user_ip4 = flow->addr.w[3];
-		ctx->user_port = bpf_htons(flow->port);
-	}
+	if (np_flow_restore(ctx, &addr, &port) || np_asked_restore(ctx, &addr, &port))
+		return np_name_write4(ctx, &addr, port);
 	return np_allow();
 }
 
@@ -118,19 +171,36 @@ SEC("cgroup/getpeername6")
 int np_getpeername6(struct bpf_sock_addr *ctx)
 {
 	struct np_addr addr = np_addr_read(ctx->user_ip6);
-	struct np_flow *flow = np_steered_peer(ctx, &addr);
+	__u16 port = 0;
 
-	if (flow) {
-		volatile __u32 *to = ctx->user_ip6;
-
-		to[0] = flow->addr.w[0];
-		to[1] = flow->addr.w[1];
-		to[2] = flow->addr.w[2];
-		to[3] = flow->addr.w[3];
-		ctx->user_port = bpf_htons(flow->port);
-	}
+	if (np_flow_restore(ctx, &addr, &port) || np_asked_restore(ctx, &addr, &port))
+		return np_name_write6(ctx, &addr, port);
 	return np_allow();
 }
+
+SEC("cgroup/recvmsg4")
+int np_recvmsg4(struct bpf_sock_addr *ctx)
+{
+	struct np_addr addr = np_addr_v4(ctx->user_ip4);
+	__u16 port = 0;
+
+	if (np_asked_restore(ctx, &addr, &port))
+		return np_name_write4(ctx, &addr, port);
+	return np_allow();
+}
+
+SEC("cgroup/recvmsg6")
+int np_recvmsg6(struct bpf_sock_addr *ctx)
+{
+	struct np_addr addr = np_addr_read(ctx->user_ip6);
+	__u16 port = 0;
+
+	if (np_asked_restore(ctx, &addr, &port))
+		return np_name_write6(ctx, &addr, port);
+	return np_allow();
+}
+
+/* -- the inspector's side --------------------------------------------------------- */
 
 /* The inspector's question, on its own sockets: who is this? Answered once. */
 SEC("cgroup/getsockopt")
@@ -160,42 +230,84 @@ int np_worker_flow(struct bpf_sockopt *ctx)
 	return np_allow();
 }
 
-/* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is
- * the policy's business. */
-static __always_inline int np_worker_reach(struct bpf_sock_addr *ctx, struct np_addr addr)
+static __always_inline int np_worker_refuse(void)
 {
-	struct np_addr carried = np_addr_carried(&addr);
-
-	if (ctx->user_port == bpf_htons(53))
-		return np_allow();
-	if (!np_addr_is_loopback(&carried) && !np_addr_is_any(&carried) && !np_addr_is_many(&carried) &&
-	    !np_host_addr_kind(&carried) && !np_host_addr_kind(&addr))
-		return np_allow();
 	if (bpf_set_retval(-ECONNREFUSED))
 		np_error_count(NP_AT_SET_RETVAL, 0);
 	return 0;
 }
 
+/* The DNS gate's own sockets answer sandboxes in PROXIED, and do nothing else. */
+static __always_inline bool np_is_dns_socket(struct bpf_sock_addr *ctx)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	__u64 cookie;
+
+	if (!inspector || ctx->protocol != NP_IPPROTO_UDP)
+		return false;
+	cookie = bpf_get_socket_cookie(ctx);
+	return cookie == inspector->dns[0].cookie || cookie == inspector->dns[1].cookie;
+}
+
+static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const struct np_addr *addr)
+{
+	struct np_inspector *inspector = np_inspector_now();
+	struct np_tuple flow = {
+		.near_addr = *addr,
+		.near_port = ctx->user_port,
+		.far_addr = np_loopback_for(addr),
+		.protocol = NP_IPPROTO_UDP,
+	};
+	struct bpf_sock *sk;
+	struct np_who who;
+
+	if (!inspector)
+		return np_worker_refuse();
+	flow.far_port = bpf_htons(np_addr_is_v4(addr) ? inspector->dns[0].port : inspector->dns[1].port);
+	sk = np_sock_find(ctx, &flow);
+	if (!sk)
+		return np_worker_refuse();
+	who = np_who_is(sk);
+	bpf_sk_release(sk);
+	return who.mode == NP_PROXIED ? np_allow() : np_worker_refuse();
+}
+
+/* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is
+ * the policy's business. */
+static __always_inline int np_worker_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook)
+{
+	struct np_addr carried = np_addr_carried(&addr);
+
+	if (np_is_dns_socket(ctx))
+		return hook == NP_HOOK_SEND ? np_worker_answer(ctx, &addr) : np_worker_refuse();
+	if (ctx->user_port == bpf_htons(NP_DNS_PORT))
+		return np_allow();
+	if (!np_addr_is_loopback(&carried) && !np_addr_is_any(&carried) && !np_addr_is_many(&carried) &&
+	    !np_host_addr_kind(&carried) && !np_host_addr_kind(&addr))
+		return np_allow();
+	return np_worker_refuse();
+}
+
 SEC("cgroup/connect4")
 int np_worker_connect4(struct bpf_sock_addr *ctx)
 {
-	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4));
+	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_CONNECT);
 }
 
 SEC("cgroup/connect6")
 int np_worker_connect6(struct bpf_sock_addr *ctx)
 {
-	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6));
+	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6), NP_HOOK_CONNECT);
 }
 
 SEC("cgroup/sendmsg4")
 int np_worker_sendmsg4(struct bpf_sock_addr *ctx)
 {
-	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4));
+	return np_worker_reach(ctx, np_addr_v4(ctx->user_ip4), NP_HOOK_SEND);
 }
 
 SEC("cgroup/sendmsg6")
 int np_worker_sendmsg6(struct bpf_sock_addr *ctx)
 {
-	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6));
+	return np_worker_reach(ctx, np_addr_read(ctx->user_ip6), NP_HOOK_SEND);
 }

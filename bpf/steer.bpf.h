@@ -28,14 +28,41 @@ static __always_inline bool np_addr_equal(const struct np_addr *a, const struct 
 	return a->d[0] == b->d[0] && a->d[1] == b->d[1];
 }
 
-/* Is that the inspector's address and port? */
+/* Is that the address and port of one of these doors? */
+static __always_inline bool np_is_door(const struct np_door doors[2], const struct np_addr *addr, __u16 port)
+{
+	struct np_addr loopback = np_loopback_for(addr);
+
+	return port && port == doors[!np_addr_is_v4(addr)].port && np_addr_equal(addr, &loopback);
+}
+
 static __always_inline bool np_is_inspector(const struct np_addr *addr, __u16 port)
 {
 	struct np_inspector *inspector = np_inspector_now();
-	struct np_addr loopback = np_loopback_for(addr);
 
-	return inspector && port && port == (np_addr_is_v4(addr) ? inspector->port4 : inspector->port6) &&
-	       np_addr_equal(addr, &loopback);
+	return inspector && np_is_door(inspector->tcp, addr, port);
+}
+
+/* Whether its own socket is behind it is another question: np_door_is_kept(). */
+static __always_inline bool np_is_dns_gate(const struct np_addr *addr, __u16 port)
+{
+	struct np_inspector *inspector = np_inspector_now();
+
+	return inspector && np_is_door(inspector->dns, addr, port);
+}
+
+/* Would a packet on this flow meet the socket that belongs behind the door, and not somebody who took the port after its
+ * death? */
+static __always_inline bool np_door_is_kept(void *ctx, const struct np_tuple *flow, __u64 wanted)
+{
+	struct bpf_sock *sk = np_sock_find(ctx, flow);
+	__u64 cookie;
+
+	if (!sk)
+		return false;
+	cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
+	bpf_sk_release(sk);
+	return wanted && cookie == wanted;
 }
 
 #endif

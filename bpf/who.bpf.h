@@ -151,12 +151,10 @@ struct np_tuple {
 	__u16 protocol;
 };
 
-/* Finds the socket that would get a packet on this flow, and says whose it is. */
-static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self)
+/* The socket that would get a packet on this flow, or NULL. For bpf_sk_release(). */
+static __always_inline struct bpf_sock *np_sock_find(void *ctx, const struct np_tuple *flow)
 {
 	struct bpf_sock_tuple tuple = {};
-	struct bpf_sock *sk;
-	struct np_who who;
 	__u32 size;
 
 	if (np_addr_is_v4(&flow->near_addr)) {
@@ -173,9 +171,16 @@ static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tupl
 		size = sizeof(tuple.ipv6);
 	}
 	if (flow->protocol == NP_IPPROTO_TCP)
-		sk = bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
-	else
-		sk = bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+		return bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	return bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+}
+
+/* Finds the socket that would get a packet on this flow, and says whose it is. */
+static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self)
+{
+	struct bpf_sock *sk = np_sock_find(ctx, flow);
+	struct np_who who;
+
 	if (!sk)
 		return NP_PEER_NOBODY;
 	who = np_who_is(sk);

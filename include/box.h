@@ -13,7 +13,7 @@
 /* Version of everything in include/ that crosses the kernel boundary; also the
  * name of the directory below --pin-dir. A daemon that meets another version's
  * directory does not start. */
-#define NP_ABI_VERSION 2
+#define NP_ABI_VERSION 3
 
 /* Ordered: a larger number is stricter. The raise program takes the maximum. */
 enum np_mode {
@@ -22,12 +22,17 @@ enum np_mode {
 	NP_NONE = 3,
 };
 
+/* A token bucket. CPUs share it without a lock. */
+struct np_bucket {
+	__u64 last_ns; /* when tokens were last added */
+	__u64 tokens;  /* in thousandths */
+};
+
 /* Rate limit and counts of one sandbox's events. Written by the gate only. */
 struct np_meter {
-	__u64 last_ns;	  /* when tokens were last added */
-	__u64 tokens;	  /* events that may still be sent, in thousandths */
-	__u64 refused;	  /* refusals decided, sent or not */
-	__u64 suppressed; /* events not sent: over the rate, or the ring was full */
+	struct np_bucket events; /* that may still be sent */
+	__u64 refused;		 /* refusals decided, sent or not */
+	__u64 suppressed;	 /* events not sent: over the rate, or the ring was full */
 };
 
 /* Value of np_boxes; the key is the 64-bit cgroup id of the sandbox. */
@@ -38,9 +43,10 @@ struct np_box {
 	__u32 flows;	 /* connections on their way to the inspector */
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;
+	struct np_bucket queries;    /* to the DNS gate */
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
 };
-_Static_assert(sizeof(struct np_box) == 56 + NP_LABEL_SIZE, "np_box layout");
+_Static_assert(sizeof(struct np_box) == 72 + NP_LABEL_SIZE, "np_box layout");
 
 /* Context of the np_raise program. in: all but result_*; out: result_*. */
 struct np_raise {

@@ -34,12 +34,20 @@ struct np_flow {
 };
 _Static_assert(sizeof(struct np_flow) == 40, "np_flow layout");
 
-/* The one entry of np_inspector: its listeners. A port of 0: there is none. */
-struct np_inspector {
-	__u64 cookie4, cookie6; /* of the sockets: nobody else may sit on the port when the inspector is gone */
-	__u16 port4, port6;	/* on 127.0.0.1 and ::1, host order */
-	__u32 pad;
+/* A socket on 127.0.0.1 or ::1 that the gate leads to. */
+struct np_door {
+	__u64 cookie; /* of the socket: nobody else may sit on the port when it is gone */
+	__u16 port;   /* host order; 0: there is none */
+	__u16 pad;
+	__u32 pad2;
 };
-_Static_assert(sizeof(struct np_inspector) == 24, "np_inspector layout");
+_Static_assert(sizeof(struct np_door) == 16, "np_door layout");
+
+/* The one entry of np_inspector. IPv4 first, then IPv6. */
+struct np_inspector {
+	struct np_door tcp[2]; /* the inspector's listeners */
+	struct np_door dns[2]; /* the DNS gate's UDP sockets */
+};
+_Static_assert(sizeof(struct np_inspector) == 64, "np_inspector layout");
 
 #endif

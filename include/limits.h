@@ -31,6 +31,9 @@
 #define NP_CUT_FLOWS_MAX 65536	/* own-loopback flows remembered during one cut; beyond it they are cut too */
 #define NP_FLOWS_MAX 65536	/* connections that were steered to the inspector and not met by it yet */
 #define NP_FLOWS_PER_BOX 1024	/* of one sandbox: a flood of them takes no place from others */
+#define NP_QUERY_BURST 1000	/* DNS queries that one sandbox may send at once: a share of the gate's NP_DNS_ROOM ... */
+#define NP_QUERY_RATE 2000	/* ... and per second after that; more are dropped */
+#define NP_QUERY_COST 512	/* bytes of a datagram that are worth one query: what a plain one may have (RFC 1035) */
 #define NP_UNIX_CHAIN_MAX 64	/* sockets looked at in one bucket of the unix socket table */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
@@ -127,6 +130,9 @@
 #define NP_INTERIM_MAX 32	   /* informational responses before the final one */
 #define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */
 #define NP_CONNS_MAX 16384	   /* open client connections of one worker */
+#define NP_DNS_ROOM (16u << 20)	   /* unread datagrams of the DNS gate: the bursts of ten sandboxes */
+#define NP_DNS_BYTES 4096	   /* one query over UDP: EDNS asks for no more (RFC 6891) */
+#define NP_DNS_BATCH 32		   /* queries that are received at once */
 #define NP_WORKERS_MAX 64	   /* inspector processes */
 
 /* -- DNS gate ------------------------------------------------------------- */

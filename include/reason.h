@@ -23,7 +23,7 @@
 	X(OWN_UNIX, 4, "own_unix", "the unix socket was opened by the same sandbox")               \
 	X(NOT_OURS, 5, "not_ours", "the socket belongs to no sandbox")                             \
 	X(RULE_ALLOWS, 6, "rule_allows", "a rule of the policy allows it")                         \
-	X(STEERED, 7, "steered", "it leads to the inspector, which judges each request")           \
+	X(STEERED, 7, "steered", "it leads to the inspector or to the DNS gate, which judge each request") \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -67,6 +67,7 @@
 	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \
 	  "the name leads to an address that sandboxes may not reach")                             \
 	X(TOO_MANY_REQUESTS, 61, "too_many_requests", "the sandbox has as many requests open as it may") \
+	X(TOO_MANY_QUERIES, 62, "too_many_queries", "the sandbox asks the DNS gate more often than it may") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #define PATIENCE      5	     /* seconds until no answer is an answer; emulated machines are slow */
-#define HOLD_PATIENCE 30     /* seconds after which an open connection that was not cut counts as hanging */
+#define HOLD_PATIENCE 150    /* seconds after which an open connection that was not cut counts as hanging */
 #define ETHERTYPE     0x88b5 /* for local experiments */
 #define SNIFF_MAX     4096
 
@@ -311,6 +311,46 @@ static int cmd_hold_answer(char **argv)
 	return 0;
 }
 
+/* A DNS query, answered REFUSED by the one that was asked. */
+static int lookup(const char *ip, bool connects)
+{
+	static const char query[] = "\0\7\1\0\0\1\0\0\0\0\0\0\3www\0\0\1\0";
+	const struct timeval patience = { .tv_sec = PATIENCE };
+	struct sockaddr_in v4 = address(ip, "53");
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(53) }, from = { 0 };
+	bool six = inet_pton(AF_INET6, ip, &to.sin6_addr) == 1;
+	int fd = socket(six ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
+	const void *name = six ? (const void *)&to : (const void *)&v4;
+	socklen_t len = six ? sizeof(to) : sizeof(v4), from_len = sizeof(from);
+	char answer[sizeof(query)];
+	int r;
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	if (connects) {
+		if (connect(fd, name, len) < 0 || send(fd, query, sizeof(query), 0) < 0)
+			return -1;
+	} else if (sendto(fd, query, sizeof(query), 0, name, len) < 0) {
+		return -1;
+	}
+	if (recvfrom(fd, answer, sizeof(answer), 0, (struct sockaddr *)&from, &from_len) != (ssize_t)sizeof(answer))
+		return -1;
+	r = (answer[3] & 15) == 5 && from_len == len && !memcmp(&from, name, len) ? 0 : -1;
+	if (r == 0 && connects)
+		r = getpeername(fd, (struct sockaddr *)&from, &from_len) == 0 && !memcmp(&from, name, len) ? 0 : -1;
+	errno = EBADMSG;
+	return r;
+}
+
+static int cmd_lookup(char **argv)
+{
+	return lookup(argv[0], false);
+}
+
+static int cmd_lookup_connected(char **argv)
+{
+	return lookup(argv[0], true);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -331,6 +371,8 @@ int main(int argc, char **argv)
 		{ "unix", 1, cmd_unix },
 		{ "hold-answer", 3, cmd_hold_answer },
 		{ "serve-unix", 1, cmd_serve_unix },
+		{ "lookup", 1, cmd_lookup },
+		{ "lookup-connected", 1, cmd_lookup_connected },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the gate on other kernels: boots each in an emulated machine without a network and reads what tests/vm/init says.
 
-    run.py [SERIES...]      default: 6.1 6.12. Needs netpawld, netpawl and tests/vm/check in $NETPAWL_BUILD
+    run.py [SERIES...]      default: 6.1 6.12. Needs netpawld, netpawl, netpawl-inspect and tests/vm/check in $NETPAWL_BUILD
 """
 import gzip
 import lzma
@@ -93,10 +93,14 @@ def make_initramfs(tree, release, root):
     for folder in ("bin", "sbin", "dev", "proc", "sys", "run", "tmp", "etc", "var/lib", "vm", "usr/bin", "usr/sbin"):
         (root / folder).mkdir(parents=True)
     (root / "etc" / "passwd").write_text("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n")
+    (root / "etc" / "resolv.conf").write_text("nameserver 10.9.0.2\n")
+    # the inspector asks for some certificate to trust; it dials nobody here
+    sh("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30", "-subj", "/CN=vm",
+       "-keyout", "/dev/null", "-out", root / "etc" / "roots.pem", stderr=subprocess.DEVNULL)
     copy_program("/bin/busybox", root, "/bin/busybox")
     for name, path in TOOLS.items():
         copy_program(shutil.which(name, path=os.defpath + ":/sbin:/usr/sbin"), root, path)
-    for name in ("netpawld", "netpawl"):
+    for name in ("netpawld", "netpawl", "netpawl-inspect"):
         copy_program(BUILD / name, root, f"/usr/sbin/{name}")
     copy_program(BUILD / "tests" / "vm" / "check", root, "/vm/check")
     shutil.copy(HERE / "init", root / "init")

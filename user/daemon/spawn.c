@@ -15,6 +15,11 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "limits.h"
+
+#ifndef SO_RCVMARK
+#define SO_RCVMARK 75 /* Linux 5.19 */
+#endif
 
 int spawn_pair(int ret[2])
 {
@@ -84,7 +89,7 @@ void spawn_end(pid_t pid)
 		;
 }
 
-static int listener_make(int family)
+static int socket_make(int family, int type)
 {
 	union {
 		struct sockaddr sa;
@@ -92,8 +97,8 @@ static int listener_make(int family)
 		struct sockaddr_in6 v6;
 	} name = { 0 };
 	socklen_t len = family == AF_INET ? sizeof(name.v4) : sizeof(name.v6);
-	const int yes = 1;
-	int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	const int yes = 1, room = NP_DNS_ROOM / 2; /* the kernel doubles it */
+	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	name.sa.sa_family = (sa_family_t)family;
 	if (family == AF_INET)
@@ -102,20 +107,29 @@ static int listener_make(int family)
 		name.v6.sin6_addr = in6addr_loopback;
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
-	if (fd < 0 || bind(fd, &name.sa, len) < 0 || listen(fd, 4096) < 0)
+	if (fd < 0 || bind(fd, &name.sa, len) < 0)
+		return -1;
+	if (type == SOCK_STREAM)
+		return listen(fd, 4096) < 0 ? -1 : fd;
+	/* The mark tells whose datagram it is: see ask.h. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_RCVMARK, &yes, sizeof(yes)) < 0)
 		return -1;
 	return fd;
 }
 
+#define SOCKETS 4 /* TCP and UDP, of each family */
 union fds_control {
 	struct cmsghdr header;
-	char room[CMSG_SPACE(2 * sizeof(int))];
+	char room[CMSG_SPACE(SOCKETS * sizeof(int))];
 };
 
-static void child_listen(int to)
+static void child_make_sockets(int to)
 {
-	int fds[2] = { listener_make(AF_INET), listener_make(AF_INET6) };
-	size_t bytes = (fds[1] < 0 ? 1 : 2) * sizeof(int); /* a host may have no IPv6 at all */
+	const int fds[SOCKETS] = { socket_make(AF_INET, SOCK_STREAM), socket_make(AF_INET, SOCK_DGRAM),
+				   socket_make(AF_INET6, SOCK_STREAM), socket_make(AF_INET6, SOCK_DGRAM) };
+	/* a host may have no IPv6 at all */
+	size_t bytes = (fds[2] < 0 || fds[3] < 0 ? SOCKETS / 2 : SOCKETS) * sizeof(int);
 	union fds_control control = { 0 };
 	struct iovec byte = { "", 1 };
 	struct msghdr msg = {
@@ -125,10 +139,10 @@ static void child_listen(int to)
 	control.header =
 		(struct cmsghdr){ .cmsg_len = CMSG_LEN(bytes), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 	memcpy(CMSG_DATA(&control.header), fds, bytes);
-	_exit(fds[0] < 0 || sendmsg(to, &msg, MSG_NOSIGNAL) < 0);
+	_exit(fds[0] < 0 || fds[1] < 0 || sendmsg(to, &msg, MSG_NOSIGNAL) < 0);
 }
 
-int spawn_listeners(const char *cgroup, int ret[2])
+int spawn_sockets(const char *cgroup, struct inspector_sockets *ret)
 {
 	union fds_control control;
 	char byte;
@@ -137,7 +151,7 @@ int spawn_listeners(const char *cgroup, int ret[2])
 		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
 	_close_ int near = -1, far = -1;
-	int pair[2], status, r = spawn_pair(pair);
+	int pair[2], status, fds[SOCKETS] = { -1, -1, -1, -1 }, r = spawn_pair(pair);
 	pid_t pid = -1;
 
 	if (r < 0)
@@ -148,16 +162,16 @@ int spawn_listeners(const char *cgroup, int ret[2])
 	if (r < 0)
 		return r;
 	if (pid == 0)
-		child_listen(far);
+		child_make_sockets(far);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		return -EADDRNOTAVAIL;
 	if (recvmsg(near, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0)
 		return -errno;
-	if (msg.msg_flags & MSG_CTRUNC || control.header.cmsg_len < CMSG_LEN(sizeof(int)))
+	if (msg.msg_flags & MSG_CTRUNC || control.header.cmsg_len < CMSG_LEN(SOCKETS / 2 * sizeof(int)))
 		return -EPROTO;
-	ret[1] = -1;
-	memcpy(ret, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	memcpy(fds, CMSG_DATA(&control.header), control.header.cmsg_len - CMSG_LEN(0));
+	*ret = (struct inspector_sockets){ .tcp = { fds[0], fds[2] }, .dns = { fds[1], fds[3] } };
 	return 0;
 }

@@ -30,7 +30,7 @@ static void live_update(struct workers *w)
 	if (live == w->live)
 		return;
 	w->live = live;
-	if (kernel_inspector_set(w->config.kernel, live ? w->listeners[0] : -1, live ? w->listeners[1] : -1) < 0)
+	if (kernel_inspector_set(w->config.kernel, live ? &w->sockets : NULL) < 0)
 		log_error("the gate does not take the inspector");
 }
 
@@ -158,6 +158,8 @@ static void process_brief(struct process *p)
 static int process_start(struct process *p)
 {
 	struct workers *w = p->workers;
+	const struct inspector_sockets *s = &w->sockets;
+	bool has6 = s->tcp[1] >= 0; /* without IPv6 it has those of IPv4 twice */
 	char uid[16];
 	const char *argv[] = { w->exe, uid, w->root, NULL };
 	int pair[2], r;
@@ -168,7 +170,9 @@ static int process_start(struct process *p)
 	if (r < 0)
 		return r;
 	r = spawn_into(kernel_inspector_cgroup(w->config.kernel), argv,
-		       (const int[]){ pair[1], w->listeners[0], w->listeners[w->listeners[1] >= 0] }, 3, &p->pid);
+		       (const int[]){ pair[1], s->tcp[0], s->tcp[has6], s->dns[0], s->dns[has6],
+				      kernel_asks_fd(w->config.kernel) },
+		       6, &p->pid);
 	close(pair[1]);
 	if (r < 0) {
 		close(pair[0]);
@@ -315,7 +319,8 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	if (!w)
 		return -ENOMEM;
 	w->config = *config;
-	w->listeners[0] = w->listeners[1] = w->settings = w->roots = w->policy = -1;
+	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
+	w->settings = w->roots = w->policy = -1;
 	w->seed = loop_now_ns(); /* session names are an operator's */
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .workers = w, .link = -1 };
@@ -325,7 +330,7 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	if (r == 0)
 		r = fs_mkdir_all(w->root, 0555);
 	if (r == 0)
-		r = spawn_listeners(kernel_inspector_cgroup(config->kernel), w->listeners);
+		r = spawn_sockets(kernel_inspector_cgroup(config->kernel), &w->sockets);
 	if (r == 0)
 		r = blob_settings(config->resolvers, &w->settings);
 	if (r == 0)
@@ -347,12 +352,14 @@ void workers_free(struct workers *w)
 {
 	if (!w)
 		return;
-	kernel_inspector_set(w->config.kernel, -1, -1);
+	kernel_inspector_set(w->config.kernel, NULL);
 	for (unsigned i = 0; i < w->config.count; i++)
 		process_drop(&w->processes[i]);
 	known_clear(w);
-	for (size_t i = 0; i < 2; i++)
-		cleanup_close(&w->listeners[i]);
+	for (size_t i = 0; i < 2; i++) {
+		cleanup_close(&w->sockets.tcp[i]);
+		cleanup_close(&w->sockets.dns[i]);
+	}
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);
 	cleanup_close(&w->policy);

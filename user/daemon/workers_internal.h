@@ -38,7 +38,7 @@ struct authority {
 
 struct workers {
 	struct workers_config config;
-	int listeners[2];
+	struct inspector_sockets sockets;
 	int settings, roots, policy; /* blobs */
 	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE];
 	uint64_t seed;

@@ -226,6 +226,16 @@ const char *names_find(const struct names *names, uint32_t index)
 	return index >= 1 && index <= names->size ? entry_at(names, index)->name : NULL;
 }
 
+uint32_t names_index(const struct names *names, const char *name)
+{
+	return index_of(names, name);
+}
+
+uint64_t names_used_ms(const struct names *names, uint32_t index)
+{
+	return names_find(names, index) ? entry_at(names, index)->used_ms : 0;
+}
+
 void names_touch(struct names *names, uint32_t index, uint64_t now_ms)
 {
 	if (names_find(names, index))
@@ -245,7 +255,7 @@ int names_restore(struct names *names, uint32_t index, const char *name, uint64_
 		entry_use(names, index, now_ms);
 		return 0;
 	}
-	if (there || names_find(names, index))
+	if (there)
 		return -EEXIST;
 	e = names_grow(names, index);
 	if (e < 0)

@@ -25,11 +25,15 @@ void names_free(struct names *names);			       /* NULL is fine */
 int names_get(struct names *names, const char *name, uint64_t now_ms, uint32_t *ret_index);
 /* The name of an index, or NULL. It is the table's, until the next names_get() or names_restore(). */
 const char *names_find(const struct names *names, uint32_t index);
+/* The index of a name, or 0; it does not count as a use. */
+uint32_t names_index(const struct names *names, const char *name);
+uint64_t names_used_ms(const struct names *names, uint32_t index); /* when the name was last asked for or used */
 /* A connection used the address. An index that has no name is none of ours: nothing happens. */
 void names_touch(struct names *names, uint32_t index, uint64_t now_ms);
 
-/* An entry that was stored by another process. It counts as used now, for clocks differ and the other's last uses may not
- * have been stored. 0, also when it is there; -EEXIST when the index or the name is taken otherwise; -EINVAL; -ENOMEM. */
+/* An entry that another process made, or an earlier one: what had the index before goes. It counts as used now, for clocks
+ * differ and the other's last uses may not have been stored. 0; -EEXIST when the name has another index; -EINVAL;
+ * -ENOMEM. */
 int names_restore(struct names *names, uint32_t index, const char *name, uint64_t now_ms);
 
 size_t names_count(const struct names *names);

@@ -8,6 +8,7 @@
 #include "addr.h"
 #include "base/cleanup.h"
 #include "inspect/worker.h"
+#include "synth.h"
 
 /* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
 static bool addr_is_own(const struct np_addr *addr)
@@ -47,6 +48,8 @@ bool address_may(const struct client *client, const struct host *host, uint16_t 
 
 	if (np_addr_is_loopback(&carried) || np_addr_is_any(&carried) || np_addr_is_many(&carried) ||
 	    (np_addr_is_v4(&carried) && !carried.b[12]))
+		return false;
+	if (np_addr_is_synthetic(addr)) /* it stands for a name, and leads nowhere */
 		return false;
 	if (addr_is_own(addr) || addr_is_own(&carried))
 		return false;

@@ -26,9 +26,8 @@
 #include "inspect/worker.h"
 
 /* What netpawld gives: see daemon/workers.c. */
-#define LINK_FD	   3
-#define LISTEN4_FD 4
-#define LISTEN6_FD 5
+#define LINK_FD 3
+static const struct worker_fds fds = { .link = LINK_FD, .listeners = { 4, 5 }, .dns = { 6, 7 }, .asks = 8 };
 
 #ifdef __SANITIZE_ADDRESS__
 /* The search for leaks at the end needs ptrace(), which the filter does not give. */
@@ -51,6 +50,7 @@ static int filter_load(void)
 		SCMP_SYS(recvfrom),
 		SCMP_SYS(sendto),
 		SCMP_SYS(recvmsg),
+		SCMP_SYS(recvmmsg),
 		SCMP_SYS(sendmsg),
 		SCMP_SYS(close),
 		SCMP_SYS(shutdown),
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = filter_load();
 	if (r == 0)
-		r = worker_new(LINK_FD, LISTEN4_FD, LISTEN6_FD, &worker);
+		r = worker_new(&fds, &worker);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
 		return 1;

@@ -20,6 +20,8 @@ int worker_open(struct worker *worker)
 		r = loop_watch(worker->loop, worker->listeners[0], EPOLLIN | EPOLLEXCLUSIVE, on_listen4, worker);
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->listeners[1], EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
+	if (r == 0)
+		r = dns_port_open(worker->dns);
 	if (r < 0)
 		return r;
 	worker->ready = true;
@@ -132,23 +134,43 @@ static void on_tick(void *data)
 	report_flush(worker);
 }
 
-int worker_new(int link, int listen4, int listen6, struct worker **ret)
+/* Nothing is resolved for sandboxes yet: every query is answered REFUSED. */
+static void on_query(void *ctx, const struct dns_asker *asker, const char *data, size_t len)
+{
+	struct worker *worker = ctx;
+	struct box *box = box_find(worker, asker->cgroup_id);
+	char answer[NP_DNS_BYTES];
+
+	if (!box || box->mode != NP_PROXIED || len < 12 || len > sizeof(answer) || data[2] & 0x80)
+		return; /* of nobody, or no query */
+	memcpy(answer, data, len);
+	answer[2] = (char)(answer[2] | 0x80);
+	answer[3] = (char)((answer[3] & 0xf0) | 5);
+	dns_port_reply(worker->dns, asker, answer, len);
+}
+
+int worker_new(const struct worker_fds *fds, struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
+	struct dns_port_config dns = { .sockets = { fds->dns[0], fds->dns[1] }, .asks = fds->asks, .ask = on_query };
 	int r;
 
 	if (!worker)
 		return -ENOMEM;
-	worker->link = link;
-	worker->listeners[0] = listen4;
-	worker->listeners[1] = listen6;
+	worker->link = fds->link;
+	worker->listeners[0] = fds->listeners[0];
+	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
 	worker->reports = BUF_INIT(LINK_BYTES_MAX);
 	r = loop_new(&worker->loop);
 	if (r == 0)
-		r = loop_watch(worker->loop, link, EPOLLIN, on_link, worker);
+		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
+	dns.loop = worker->loop;
+	dns.ctx = worker;
+	if (r == 0)
+		r = dns_port_new(&dns, &worker->dns);
 	if (r < 0) {
 		worker_free(worker);
 		return r;
@@ -174,6 +196,7 @@ void worker_free(struct worker *worker)
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);
+	dns_port_free(worker->dns);
 	loop_free(worker->loop);
 	free(worker);
 }

@@ -12,6 +12,7 @@
 
 #include <sys/queue.h>
 
+#include "dns/port.h"
 #include "flow.h"
 #include "inspect/ca.h"
 #include "inspect/channel.h"
@@ -64,6 +65,7 @@ struct worker {
 	struct loop *loop;
 	int link;
 	int listeners[2];
+	struct dns_port *dns;
 	struct policy *policy;
 	struct roots *system; /* roots that netpawld gave */
 	struct roots *roots;  /* and the policy's beside them */
@@ -84,7 +86,14 @@ static inline struct roots *worker_roots(const struct worker *worker)
 	return worker->roots ? worker->roots : worker->system;
 }
 
-int worker_new(int link, int listen4, int listen6, struct worker **ret);
+/* What netpawld gives it; IPv4, then IPv6. */
+struct worker_fds {
+	int link;
+	int listeners[2];
+	int dns[2];
+	int asks; /* map np_asks */
+};
+int worker_new(const struct worker_fds *fds, struct worker **ret);
 int worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inspector as the gate knows it: a cgroup of its own, and two listening sockets. */
+/* The inspector as the gate knows it: a cgroup of its own, two listening sockets, and two for DNS queries. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ int inspector_open(struct kernel *kernel)
 		return r;
 	r = links_attach(kernel, &kernel->inspector, "inspector", true);
 	/* Whoever listened there for a predecessor is gone. */
-	return r < 0 ? r : kernel_inspector_set(kernel, -1, -1);
+	return r < 0 ? r : kernel_inspector_set(kernel, NULL);
 }
 
 const char *kernel_inspector_cgroup(const struct kernel *kernel)
@@ -31,36 +31,42 @@ const char *kernel_inspector_cgroup(const struct kernel *kernel)
 	return kernel->inspector.path;
 }
 
-static int listener_describe(int fd, uint16_t *ret_port, uint64_t *ret_cookie)
+static int door_describe(int fd, struct np_door *ret)
 {
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
 	} name = { 0 };
-	socklen_t len = sizeof(name), cookie_len = sizeof(*ret_cookie);
+	uint64_t cookie;
+	socklen_t len = sizeof(name), cookie_len = sizeof(cookie);
 
 	if (fd < 0)
 		return 0;
-	if (getsockname(fd, &name.sa, &len) < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, ret_cookie, &cookie_len) < 0)
+	if (getsockname(fd, &name.sa, &len) < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &cookie_len) < 0)
 		return -errno;
-	*ret_port = ntohs(name.sa.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
+	ret->port = ntohs(name.sa.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
+	ret->cookie = cookie;
 	return 0;
 }
 
-int kernel_inspector_set(struct kernel *kernel, int listen4, int listen6)
+int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_inspector);
+	int fd = bpf_map__fd(kernel->skel->maps.np_inspector), r = 0;
 	struct np_inspector inspector = { 0 };
-	uint64_t cookie4 = 0, cookie6 = 0;
 	const __u32 zero = 0;
-	int r = listener_describe(listen4, &inspector.port4, &cookie4);
 
-	if (r == 0)
-		r = listener_describe(listen6, &inspector.port6, &cookie6);
+	for (int i = 0; sockets && r == 0 && i < 2; i++) {
+		r = door_describe(sockets->tcp[i], &inspector.tcp[i]);
+		if (r == 0)
+			r = door_describe(sockets->dns[i], &inspector.dns[i]);
+	}
 	if (r < 0)
 		return r;
-	inspector.cookie4 = cookie4;
-	inspector.cookie6 = cookie6;
 	return bpf_map_update_elem(fd, &zero, &inspector, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int kernel_asks_fd(const struct kernel *kernel)
+{
+	return bpf_map__fd(kernel->skel->maps.np_asks);
 }

@@ -42,7 +42,7 @@ struct kernel {
 	struct features features;
 	struct gate_bpf *skel;
 	char mount[4096]; /* of cgroup v2 */
-	char pins[4096];  /* pin_dir/v1 */
+	char pins[4096];  /* pin_dir/vN */
 	struct gate_cgroup slice;
 	struct gate_cgroup inspector;
 	int lock_fd; /* of pin_dir: one daemon per directory */

@@ -48,12 +48,20 @@ int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *table
  * predecessor's policy holds. */
 void kernel_policy_commit(struct kernel *kernel);
 
-/* The cgroup that the inspector must be started in, and make its listeners in: only there it is told whose connection
+/* The cgroup that the inspector must be started in, and its sockets made in: only there it is told whose connection
  * it has. */
 const char *kernel_inspector_cgroup(const struct kernel *kernel);
-/* Steers to these listeners from now on, on 127.0.0.1 and ::1; -1 and -1: there is no inspector, and what it should
- * see is refused. The gate also notices when they are closed. */
-int kernel_inspector_set(struct kernel *kernel, int listen4, int listen6);
+/* On 127.0.0.1 and ::1; -1: there is none. */
+struct inspector_sockets {
+	int tcp[2]; /* listeners */
+	int dns[2]; /* UDP: the DNS gate's */
+};
+/* Steers there from now on. NULL: there is no inspector, and what it should see is refused. The gate also notices when
+ * they are closed. */
+int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets);
+/* The map that tells whose queries come from which port (ask.h), to be mapped for reading; nobody can write it. It stays
+ * the kernel's. */
+int kernel_asks_fd(const struct kernel *kernel);
 
 /* True when pid is in a sandbox or below the slice, or when that cannot be told. */
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);

@@ -109,8 +109,10 @@ int object_load(struct kernel *kernel, char problem[static 512])
 	r = object_freeze(kernel->skel->maps.np_boxes);
 	if (r == 0)
 		r = object_freeze(kernel->skel->maps.np_depths);
+	if (r == 0)
+		r = object_freeze(kernel->skel->maps.np_asks);
 	if (r < 0)
-		snprintf(problem, 512, "cannot freeze np_boxes: %s", strerror(-r));
+		snprintf(problem, 512, "cannot freeze np_boxes, np_depths or np_asks: %s", strerror(-r));
 	return r;
 }
 

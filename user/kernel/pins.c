@@ -2,11 +2,11 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v1/maps/np_boxes ...          maps, for bpftool
- *   PIN_DIR/v1/progs/np_connect4 ...      programs, likewise
- *   PIN_DIR/v1/links/slice/np_connect4    what keeps the programs attached to the slice
- *   PIN_DIR/v1/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
- *   PIN_DIR/v1/devices/if2                ... to network device 2
+ *   PIN_DIR/v3/maps/np_boxes ...          maps, for bpftool
+ *   PIN_DIR/v3/progs/np_connect4 ...      programs, likewise
+ *   PIN_DIR/v3/links/slice/np_connect4    what keeps the programs attached to the slice
+ *   PIN_DIR/v3/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v3/devices/if2                ... to network device 2
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -181,6 +181,9 @@ static void read_ports(struct reader *reader, const struct node *key, bool inspe
 			break;
 		} else {
 			ports[n++] = port;
+			if (!inspected && port == 53)
+				warn_at(reader, entry,
+					"port 53 belongs to the DNS gate: this opens nothing in PROXIED");
 		}
 	}
 	*ret_n = n;

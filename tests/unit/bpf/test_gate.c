@@ -312,6 +312,149 @@ static void options_around_the_gate_are_refused(void **state)
 	assert_int_equal(np_judge_option(IPPROTO_TCP, 20), NP_R_OPEN_MODE);
 }
 
+static void lookups_go_to_the_dns_gate_whatever_server_they_name(void **state)
+{
+	static const struct {
+		const char *server;
+		bool local;
+		enum np_peer peer;
+	} cases[] = {
+		{ "192.0.2.1", false, NP_PEER_NOBODY },	      { "2001:db8::1", false, NP_PEER_NOBODY },
+		{ "169.254.169.253", false, NP_PEER_NOBODY }, { "fe80::1", false, NP_PEER_NOBODY },
+		{ "127.0.0.53", true, NP_PEER_HOST },	      { "127.0.0.53", true, NP_PEER_NOBODY },
+		{ "::1", true, NP_PEER_OTHER },		      { "198.18.0.1", false, NP_PEER_NOBODY },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct np_facts udp = to(NP_PROXIED, 17, cases[i].server, 53), tcp = to(NP_PROXIED, 6, cases[i].server, 53);
+
+		udp.local = tcp.local = cases[i].local;
+		udp.peer = tcp.peer = cases[i].peer;
+		udp.host_port = tcp.host_port = true; /* the host's own resolver is no way around it, listed or not */
+		assert_true(np_is_lookup(&udp) && np_is_lookup(&tcp));
+		assert_true(np_wants_inspector(&tcp) && !np_wants_inspector(&udp));
+		assert_int_equal(np_judge_out(&udp), NP_R_NO_DNS_GATE);
+		assert_int_equal(np_judge_out(&tcp), NP_R_NO_DNS_GATE);
+		tcp.inspector = udp.dns_gate = true;
+		assert_int_equal(np_judge_out(&udp), NP_R_STEERED);
+		assert_int_equal(np_judge_out(&tcp), NP_R_STEERED);
+		udp.options = true;
+		assert_int_equal(np_judge_out(&udp), NP_R_IP_OPTIONS);
+		udp.options = false;
+		udp.mode = tcp.mode = NP_NONE;
+		udp.host_port = udp.dns_gate = false;
+		assert_false(np_is_lookup(&udp) || np_is_lookup(&tcp));
+		assert_true(!NP_REASON_ALLOWS(np_judge_out(&udp)) || (udp.local && udp.peer == NP_PEER_NOBODY));
+		udp.mode = tcp.mode = NP_FULL;
+		assert_false(np_is_lookup(&udp) || np_is_lookup(&tcp) || np_wants_inspector(&tcp));
+	}
+}
+
+static void a_server_of_the_sandbox_itself_is_its_own(void **state)
+{
+	struct np_facts f = to(NP_PROXIED, 17, "127.0.0.1", 53);
+
+	(void)state;
+	f.local = true;
+	f.peer = NP_PEER_SELF;
+	assert_int_equal(np_judge_out(&f), NP_R_OWN_LOOPBACK);
+	f.protocol = 6;
+	assert_int_equal(np_judge_out(&f), NP_R_OWN_LOOPBACK);
+	/* The last ACK to one that is gone; a call to it is a lookup again. */
+	f.peer = NP_PEER_NOBODY;
+	f.opening = false;
+	assert_int_equal(np_judge_out(&f), NP_R_NO_LISTENER);
+	f.opening = true;
+	assert_int_equal(np_judge_out(&f), NP_R_NO_DNS_GATE);
+	f = to(NP_PROXIED, 17, "224.0.0.1", 53);
+	f.many = true;
+	assert_int_equal(np_judge_out(&f), NP_R_MULTICAST);
+}
+
+static void the_dns_gate_is_for_those_who_were_led_there(void **state)
+{
+	struct np_facts f;
+
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++)
+		for (unsigned steered = 0; steered < 2; steered++) {
+			bool may = mode == NP_PROXIED && steered;
+
+			f = to(mode, 17, "127.0.0.1", 40000);
+			f.local = f.dns_gate = f.host_port = true; /* the policy may list the port by chance */
+			f.peer = NP_PEER_HOST;
+			f.steered = steered;
+			assert_int_equal(np_judge_out(&f), may ? NP_R_STEERED : NP_R_HOST_LOOPBACK);
+			f.host_port = f.opening = false;
+			assert_int_equal(np_judge_in(&f), may		   ? NP_R_STEERED
+							  : mode == NP_FULL ? NP_R_OPEN_MODE
+									    : NP_R_INBOUND);
+			assert_int_equal(np_judge_cut(&f, false), mode == NP_NONE);
+			f.peer = NP_PEER_OTHER;
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+		}
+	/* on its way to a device, where a rule allows everything */
+	f = to(NP_PROXIED, 17, "127.0.0.1", 40000);
+	f.action = NP_ALLOW;
+	f.steered = true;
+	assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+}
+
+static void synthetic_addresses_lead_to_the_inspector_and_nowhere_else(void **state)
+{
+	static const char *const yes[] = { "198.18.0.0", "198.18.0.1", "198.19.255.255", "::ffff:198.18.7.7",
+					   "64:ff9b::c612:1", "2002:c612:1::1", "fd6e:6574:7061:776c::",
+					   "fd6e:6574:7061:776c::ffff:ffff" };
+	static const char *const no[] = { "198.17.255.255", "198.20.0.0", "fd6e:6574:7061:776b::1", "fd6e:6574:7061:776c:0:1::",
+					  "fd6e:6574:7061:776c:1::", "::1" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(yes) / sizeof(*yes); i++) {
+		struct np_facts f = to(NP_PROXIED, 6, yes[i], 5432);
+
+		assert_true(np_addr_is_synthetic(&f.addr));
+		f.action = NP_ALLOW; /* of a rule for 0.0.0.0/0, say */
+		assert_true(np_wants_inspector(&f));
+		assert_true(np_judge_cut(&f, false));
+		assert_int_equal(np_judge_out(&f), NP_R_NO_INSPECTOR);
+		f.inspector = true;
+		assert_int_equal(np_judge_out(&f), NP_R_STEERED);
+		f.protocol = 17;
+		assert_int_equal(np_judge_out(&f), NP_R_NOT_IN_POLICY);
+		f.mode = NP_NONE;
+		assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+		f.mode = NP_FULL;
+		assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	}
+	for (size_t i = 0; i < sizeof(no) / sizeof(*no); i++) {
+		struct np_addr a = addr(no[i]);
+
+		assert_false(np_addr_is_synthetic(&a));
+	}
+}
+
+static void synthetic_addresses_and_numbers_are_one(void **state)
+{
+	static const uint32_t numbers[] = { 0, 1, 255, 256, 65535, 65536, NP_SYNTH4_COUNT - 1, NP_SYNTH4_COUNT, 0xffffffff };
+	struct np_addr a = addr("198.19.1.2"), b = addr("fd6e:6574:7061:776c::1:102"), c;
+
+	(void)state;
+	assert_int_equal(np_synth_number(&a), 0x10102);
+	assert_int_equal(np_synth_number(&b), 0x10102);
+	c = np_synth_v4(0x10102);
+	assert_memory_equal(&a, &c, sizeof(a));
+	c = np_synth_v6(0x10102);
+	assert_memory_equal(&b, &c, sizeof(b));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		struct np_addr v4 = np_synth_v4(numbers[i]), v6 = np_synth_v6(numbers[i]);
+
+		assert_true(np_addr_is_v4(&v4) && np_addr_is_synthetic(&v4) && np_addr_is_synthetic(&v6));
+		assert_int_equal(np_synth_number(&v6), numbers[i]);
+		assert_int_equal(np_synth_number(&v4), numbers[i] % NP_SYNTH4_COUNT);
+	}
+}
+
 static void reasons_are_in_their_ranges(void **state)
 {
 	(void)state;
@@ -337,6 +480,11 @@ int main(void)
 		cmocka_unit_test(cut_spares_what_stays_inside),
 		cmocka_unit_test(a_port_of_an_outsider_is_not_shared),
 		cmocka_unit_test(options_around_the_gate_are_refused),
+		cmocka_unit_test(lookups_go_to_the_dns_gate_whatever_server_they_name),
+		cmocka_unit_test(a_server_of_the_sandbox_itself_is_its_own),
+		cmocka_unit_test(the_dns_gate_is_for_those_who_were_led_there),
+		cmocka_unit_test(synthetic_addresses_lead_to_the_inspector_and_nowhere_else),
+		cmocka_unit_test(synthetic_addresses_and_numbers_are_one),
 		cmocka_unit_test(reasons_are_in_their_ranges),
 	};
 

@@ -119,11 +119,13 @@ static void port_lists(void **state)
 	char text[4096] = "version: 1\nhost_loopback: [1";
 
 	(void)state;
-	loads("version: 1\ninspect_ports: [80, \"8080\"]\nhost_loopback: [11434, 53, 65535]\n");
+	loads("version: 1\ninspect_ports: [80, \"8080\"]\nhost_loopback: [11434, 54, 65535]\n");
 	assert_int_equal(policy->n_inspect_ports, 2);
 	assert_int_equal(policy->inspect_ports[1], 8080);
 	assert_int_equal(policy->n_host_loopback, 3);
 	assert_int_equal(policy->host_loopback[2], 65535);
+	tells("version: 1\nhost_loopback: [53]\n",
+	      P "2:17: warning: port 53 belongs to the DNS gate: this opens nothing in PROXIED\n");
 	tells("version: 1\nhost_loopback: [0, 65536, x, -1, 080, 0x50, 80.5, 99999999999]\n",
 	      P "2:17: error: \"0\" is no port; ports are 1 to 65535\n" P
 		"2:20: error: \"65536\" is no port; ports are 1 to 65535\n" P

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Whose DNS query is it? The gate writes it down before the datagram leaves, under the
+ * port that it comes from, and marks the datagram with the number of what it wrote
+ * (SO_RCVMARK gives it to the receiver). Who finds that number in the entry has the
+ * entry of just this datagram, whoever uses the port by now.
+ */
+#ifndef NP_ASK_H
+#define NP_ASK_H
+
+#include "box.h"
+
+/* An entry of np_asks, which the DNS gate maps and reads without a system call. */
+struct np_ask {
+	__u32 number; /* odd while it is written; other with each change of the next three; 0: never written */
+	__u32 generation;
+	__u64 cgroup_id;       /* of the sandbox */
+	struct np_addr source; /* of the datagram */
+	struct np_addr asked;  /* the server that this port asked last: a hint, which no number covers */
+};
+_Static_assert(sizeof(struct np_ask) == 48, "np_ask layout: also the distance of two entries");
+
+#define NP_ASKS			   131072
+#define NP_ASKS_INDEX(is_v6, port) ((__u32)(is_v6) << 16 | (port))
+
+/* Value of np_asked, kept with a socket whose datagrams are led to the DNS gate. */
+struct np_asked {
+	struct np_addr last[2]; /* the server that was asked last: IPv4, IPv6 */
+	struct np_addr peer;	/* the one that the socket was connected to */
+	__u16 port[2];		/* where they were led, host order; 0: nowhere */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct np_asked) == 56, "np_asked layout");
+
+#endif

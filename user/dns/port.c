@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "dns/port.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "addr.h"
+#include "limits.h"
+
+#define ASKS_BYTES  (NP_ASKS * sizeof(struct np_ask))
+#define BATCHES_MAX 4 /* before others have their turn */
+
+union name {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+union mark_control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(uint32_t))];
+};
+
+struct dns_port {
+	struct dns_port_config config;
+	const struct np_ask *asks;
+	/* of the batch at hand */
+	struct mmsghdr messages[NP_DNS_BATCH];
+	struct iovec parts[NP_DNS_BATCH];
+	union name names[NP_DNS_BATCH];
+	union mark_control controls[NP_DNS_BATCH];
+	char data[NP_DNS_BATCH][NP_DNS_BYTES];
+};
+
+/* -- whose it is -------------------------------------------------------------------- */
+
+static bool asker_from(const union name *name, struct dns_asker *ret)
+{
+	switch (name->sa.sa_family) {
+	case AF_INET:
+		ret->addr = np_addr_v4(name->v4.sin_addr.s_addr);
+		ret->port = ntohs(name->v4.sin_port);
+		ret->v6 = false;
+		return true;
+	case AF_INET6:
+		memcpy(&ret->addr, &name->v6.sin6_addr, sizeof(ret->addr));
+		ret->port = ntohs(name->v6.sin6_port);
+		ret->v6 = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* 0: it has none, so no sandbox sent it. */
+static uint32_t mark_of(struct msghdr *message)
+{
+	uint32_t mark = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_MARK && c->cmsg_len == CMSG_LEN(sizeof(mark)))
+			memcpy(&mark, CMSG_DATA(c), sizeof(mark));
+	return mark;
+}
+
+/* The kernel writes while we read: what was read counts if its number was the same before and after. */
+static bool asker_find(const struct np_ask *asks, uint32_t mark, struct dns_asker *asker)
+{
+	const struct np_ask *ask = &asks[NP_ASKS_INDEX(asker->v6, asker->port)];
+	struct np_addr source;
+
+	if (!mark || mark & 1 || __atomic_load_n(&ask->number, __ATOMIC_ACQUIRE) != mark)
+		return false;
+	asker->cgroup_id = ask->cgroup_id;
+	asker->generation = ask->generation;
+	asker->asked = ask->asked;
+	source = ask->source;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&ask->number, __ATOMIC_RELAXED) != mark)
+		return false;
+	asker->number = mark;
+	return memcmp(&source, &asker->addr, sizeof(source)) == 0;
+}
+
+/* -- in and out ----------------------------------------------------------------------- */
+
+static void message_take(struct dns_port *port, size_t i)
+{
+	struct mmsghdr *message = &port->messages[i];
+	struct dns_asker asker = { 0 };
+
+	if (message->msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !asker_from(&port->names[i], &asker))
+		return;
+	if (asker_find(port->asks, mark_of(&message->msg_hdr), &asker))
+		port->config.ask(port->config.ctx, &asker, port->data[i], message->msg_len);
+}
+
+static void batches_receive(struct dns_port *port, int fd)
+{
+	for (unsigned batch = 0; batch < BATCHES_MAX; batch++) {
+		int n;
+
+		for (size_t i = 0; i < NP_DNS_BATCH; i++) {
+			port->parts[i] = (struct iovec){ port->data[i], NP_DNS_BYTES };
+			port->messages[i].msg_hdr = (struct msghdr){
+				.msg_name = &port->names[i],
+				.msg_namelen = sizeof(port->names[i]),
+				.msg_iov = &port->parts[i],
+				.msg_iovlen = 1,
+				.msg_control = &port->controls[i],
+				.msg_controllen = sizeof(port->controls[i]),
+			};
+		}
+		n = recvmmsg(fd, port->messages, NP_DNS_BATCH, MSG_DONTWAIT, NULL);
+		for (int i = 0; i < n; i++)
+			message_take(port, (size_t)i);
+		if (n < NP_DNS_BATCH)
+			return;
+	}
+}
+
+static void on_socket4(void *data, uint32_t events)
+{
+	struct dns_port *port = data;
+
+	(void)events;
+	batches_receive(port, port->config.sockets[0]);
+}
+
+static void on_socket6(void *data, uint32_t events)
+{
+	struct dns_port *port = data;
+
+	(void)events;
+	batches_receive(port, port->config.sockets[1]);
+}
+
+int dns_port_reply(struct dns_port *port, const struct dns_asker *asker, const void *data, size_t len)
+{
+	const struct np_ask *ask = &port->asks[NP_ASKS_INDEX(asker->v6, asker->port)];
+	union name name = { 0 };
+	socklen_t name_len;
+
+	/* Somebody else may have the port by now. (Then the kernel lets the answer through only if he has asked, too.) */
+	if (__atomic_load_n(&ask->number, __ATOMIC_RELAXED) != asker->number)
+		return -ESTALE;
+	if (asker->v6) {
+		name.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(asker->port) };
+		memcpy(&name.v6.sin6_addr, &asker->addr, sizeof(asker->addr));
+		name_len = sizeof(name.v6);
+	} else {
+		name.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+						.sin_port = htons(asker->port),
+						.sin_addr.s_addr = asker->addr.w[3] };
+		name_len = sizeof(name.v4);
+	}
+	return sendto(port->config.sockets[asker->v6], data, len, MSG_DONTWAIT | MSG_NOSIGNAL, &name.sa, name_len) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* -- life ------------------------------------------------------------------------------ */
+
+int dns_port_new(const struct dns_port_config *config, struct dns_port **ret)
+{
+	struct dns_port *port = calloc(1, sizeof(*port));
+	void *asks;
+	int r;
+
+	if (!port)
+		return -ENOMEM;
+	asks = mmap(NULL, ASKS_BYTES, PROT_READ, MAP_SHARED, config->asks, 0);
+	if (asks == MAP_FAILED) {
+		r = -errno;
+		free(port);
+		return r;
+	}
+	port->config = *config;
+	port->asks = asks;
+	*ret = port;
+	return 0;
+}
+
+int dns_port_open(struct dns_port *port)
+{
+	const struct dns_port_config *c = &port->config;
+	int r = loop_watch(c->loop, c->sockets[0], EPOLLIN | EPOLLEXCLUSIVE, on_socket4, port);
+
+	return r < 0 ? r : loop_watch(c->loop, c->sockets[1], EPOLLIN | EPOLLEXCLUSIVE, on_socket6, port);
+}
+
+void dns_port_free(struct dns_port *port)
+{
+	if (!port)
+		return;
+	munmap((void *)port->asks, ASKS_BYTES);
+	free(port);
+}
