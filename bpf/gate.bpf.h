@@ -42,6 +42,7 @@ struct np_facts {
 	enum np_peer peer;   /* for local attempts */
 	bool host_port;	     /* the policy lists the port of the host in this mode */
 	bool opening;	     /* TCP: opens a connection (connect(), or SYN without ACK) */
+	bool connecting;     /* it is connect() that asks */
 	bool bare;	     /* TCP: neither SYN nor payload: carries nothing */
 	bool options;	     /* IP options or extension headers */
 	bool fragment;	     /* a later one: it has no ports */
@@ -147,6 +148,9 @@ np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 	if (np_addr_is_loopback(&f->addr)) /* on its way to a device all the same: SO_BINDTODEVICE */
 		return NP_R_HOST_LOOPBACK;
 	if (np_addr_is_synthetic(&f->addr)) { /* no rule speaks of these: the name behind it is judged */
+		/* glibc connects a UDP socket to each address of an answer, only to sort them. */
+		if (f->protocol == NP_IPPROTO_UDP && f->connecting)
+			return NP_R_NOTHING_SENT;
 		if (f->protocol != NP_IPPROTO_TCP)
 			return NP_R_NOT_IN_POLICY;
 		return f->inspector ? NP_R_STEERED : NP_R_NO_INSPECTOR;

@@ -176,6 +176,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
 		.opening = true,
+		.connecting = hook == NP_HOOK_CONNECT,
 	};
 	__u8 kind = np_host_addr_kind(&addr);
 	enum np_reason reason;

@@ -24,6 +24,7 @@
 	X(NOT_OURS, 5, "not_ours", "the socket belongs to no sandbox")                             \
 	X(RULE_ALLOWS, 6, "rule_allows", "a rule of the policy allows it")                         \
 	X(STEERED, 7, "steered", "it leads to the inspector or to the DNS gate, which judge each request") \
+	X(NOTHING_SENT, 8, "nothing_sent", "connect() of a UDP socket sends nothing; what it sends is judged") \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -68,6 +69,10 @@
 	  "the name leads to an address that sandboxes may not reach")                             \
 	X(TOO_MANY_REQUESTS, 61, "too_many_requests", "the sandbox has as many requests open as it may") \
 	X(TOO_MANY_QUERIES, 62, "too_many_queries", "the sandbox asks the DNS gate more often than it may") \
+	X(TOO_MANY_NAMES, 63, "too_many_names", "the session has looked up as many names as it may") \
+	X(BAD_DNS, 64, "bad_dns", "the DNS query cannot be understood, or is for what the DNS gate does not do") \
+	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
+	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

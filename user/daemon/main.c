@@ -94,13 +94,14 @@ static int kernel_start(struct daemon *d)
 
 static int workers_start(struct daemon *d)
 {
-	char root[FS_PATH_SIZE];
+	char root[FS_PATH_SIZE], names[FS_PATH_SIZE];
 	struct workers_config config = {
 		.loop = d->loop,
 		.kernel = d->kernel,
 		.count = d->options.inspectors >= 0 ? (unsigned)d->options.inspectors : cpus_count(),
 		.uid = d->options.inspector_uid,
 		.root = root,
+		.names = names,
 		.roots = d->options.roots,
 		.resolvers = d->options.resolvers,
 		.on_request = on_request,
@@ -108,6 +109,8 @@ static int workers_start(struct daemon *d)
 	};
 	int r = fs_path(root, "%s/empty", d->options.run_dir);
 
+	if (r == 0)
+		r = fs_path(names, "%s/names", d->options.run_dir);
 	if (r == 0)
 		r = workers_new(&config, &d->policy.record, &d->workers);
 	if (r < 0)

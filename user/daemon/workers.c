@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -106,6 +107,11 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		if (len != sizeof(struct link_ca))
 			return -EPROTO;
 		authority_learn(p, (const struct link_ca *)(const void *)data);
+		return 0;
+	case LINK_NAME:
+		if (len != sizeof(struct link_name))
+			return -EPROTO;
+		names_learn(p, (const struct link_name *)(const void *)data);
 		return 0;
 	case LINK_REQUESTS:
 		return requests_take(w, data, len);
@@ -326,7 +332,13 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 		w->processes[i] = (struct process){ .workers = w, .link = -1 };
 	r = exe_find(w);
 	if (r == 0)
+		r = getrandom(&w->key, sizeof(w->key), 0) == sizeof(w->key) ? 0 : -EIO;
+	if (r == 0)
 		r = fs_path(w->root, "%s", config->root);
+	if (r == 0)
+		r = fs_path(w->names_dir, "%s", config->names);
+	if (r == 0)
+		r = fs_mkdir_all(w->names_dir, 0700);
 	if (r == 0)
 		r = fs_mkdir_all(w->root, 0555);
 	if (r == 0)

@@ -20,6 +20,7 @@ struct workers_config {
 	unsigned count;
 	unsigned uid;
 	const char *root;      /* an empty directory, which is made */
+	const char *names;     /* a directory for what outlives a daemon, which is made */
 	const char *roots;     /* file with the certificates that origins are trusted by */
 	const char *resolvers; /* for c-ares; NULL: those of /etc/resolv.conf */
 	void (*on_request)(void *data, const struct link_request *request, const char *const tails[LINK_TAILS]);

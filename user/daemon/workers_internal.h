@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside of the inspectors' keeper. Files: workers.c (processes: started, watched,
- * spoken to), workers_known.c (what every one of them has to know).
+ * spoken to), workers_known.c (what every one of them has to know), workers_names.c
+ * (which synthetic address stands for which name).
  */
 #ifndef NP_DAEMON_WORKERS_INTERNAL_H
 #define NP_DAEMON_WORKERS_INTERNAL_H
@@ -10,6 +11,7 @@
 
 #include "base/fs.h"
 #include "daemon/workers.h"
+#include "dns/names.h"
 #include "session/table.h"
 
 struct process {
@@ -28,9 +30,12 @@ struct known {
 	struct link_box box;
 };
 
-struct authority {
+/* A session that has sandboxes. */
+struct site {
 	struct table_node node;
 	unsigned boxes;
+	struct names *names;	     /* that have a synthetic address */
+	int names_fd;		     /* where they are kept; -1: nowhere */
 	const struct process *asked; /* who is to make it; nobody else is believed */
 	uint64_t asked_ns;
 	struct link_ca ca; /* len 0: not made yet */
@@ -40,9 +45,10 @@ struct workers {
 	struct workers_config config;
 	struct inspector_sockets sockets;
 	int settings, roots, policy; /* blobs */
-	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE];
+	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
+	struct hash_key key;
 	uint64_t seed;
-	struct table boxes, authorities;
+	struct table boxes, sites;
 	uint32_t sync;
 	unsigned turn; /* whose turn it is to make an authority */
 	bool live;     /* the gate steers */
@@ -53,7 +59,15 @@ struct workers {
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
 void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd);
 
+/* -- workers_names.c: names of sessions, and their synthetic addresses */
+int names_open(struct workers *w, struct site *site); /* with what an earlier daemon gave out */
+void names_close(struct workers *w, struct site *site, bool forget);
+void names_learn(struct process *from, const struct link_name *told);
+void names_batch(const struct site *site, struct buf *out);
+
 /* -- workers_known.c */
+struct site *site_find(struct workers *w, const char *session);
+void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
 void authority_learn(struct process *from, const struct link_ca *told);
 void authorities_ask(struct workers *w); /* for those that are not there yet, if nobody was asked just now */
 /* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */

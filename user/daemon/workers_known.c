@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every inspector has to know: sandboxes, and the authorities of their sessions. */
+/* What every inspector has to know: sandboxes, their sessions, and the authorities of those. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 
 /* -- authorities ------------------------------------------------------------------------ */
 
-static struct authority *authority_find(struct workers *w, const char *session)
+struct site *site_find(struct workers *w, const char *session)
 {
 	uint64_t hash = hash_text(w->seed, session);
 
-	for (struct table_node *n = table_first(&w->authorities, hash); n; n = table_next(n)) {
-		struct authority *a = container_of(n, struct authority, node);
+	for (struct table_node *n = table_first(&w->sites, hash); n; n = table_next(n)) {
+		struct site *a = container_of(n, struct site, node);
 
 		if (!strcmp(a->ca.session, session))
 			return a;
@@ -27,12 +27,12 @@ static struct authority *authority_find(struct workers *w, const char *session)
 void authority_learn(struct process *from, const struct link_ca *told)
 {
 	struct workers *w = from->workers;
-	struct authority *a;
+	struct site *a;
 
 	if (told->session[NP_LABEL_SIZE - 1] || !told->len || told->len > LINK_CA_BYTES ||
 	    told->pem_len > LINK_CA_BYTES - told->len)
 		return;
-	a = authority_find(w, told->session);
+	a = site_find(w, told->session);
 	if (!a || a->ca.len || a->asked != from)
 		return;
 	a->ca = *told;
@@ -40,7 +40,7 @@ void authority_learn(struct process *from, const struct link_ca *told)
 }
 
 /* Of the next worker in turn, if the last one that was asked has not answered for a while. */
-static void authority_ask(struct workers *w, struct authority *a)
+static void authority_ask(struct workers *w, struct site *a)
 {
 	uint64_t now = loop_now_ns();
 
@@ -60,14 +60,14 @@ static void authority_ask(struct workers *w, struct authority *a)
 
 void authorities_ask(struct workers *w)
 {
-	for (size_t i = 0; i < w->authorities.size; i++)
-		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next)
-			authority_ask(w, container_of(n, struct authority, node));
+	for (size_t i = 0; i < w->sites.size; i++)
+		for (struct table_node *n = w->sites.buckets[i]; n; n = n->next)
+			authority_ask(w, container_of(n, struct site, node));
 }
 
 int workers_ca(struct workers *w, const char *session, struct buf *out)
 {
-	const struct authority *a = authority_find(w, session);
+	const struct site *a = site_find(w, session);
 
 	if (!a)
 		return -ENOENT;
@@ -94,15 +94,37 @@ static struct known *known_find(struct workers *w, uint64_t cgroup_id)
 	return NULL;
 }
 
+static struct site *site_new(struct workers *w, const char *session)
+{
+	struct site *site = table_reserve(&w->sites) == 0 ? calloc(1, sizeof(*site)) : NULL;
+
+	if (!site)
+		return NULL;
+	memcpy(site->ca.session, session, strnlen(session, sizeof(site->ca.session) - 1));
+	site->names_fd = -1;
+	if (names_open(w, site) < 0) {
+		free(site);
+		return NULL;
+	}
+	table_add(&w->sites, &site->node, hash_text(w->seed, site->ca.session));
+	return site;
+}
+
+static void site_free(struct workers *w, struct site *site, bool forget)
+{
+	names_close(w, site, forget);
+	table_remove(&w->sites, &site->node);
+	explicit_bzero(site, sizeof(*site));
+	free(site);
+}
+
 static struct known *known_new(struct workers *w, uint64_t cgroup_id, const char *session)
 {
 	struct known *known = calloc(1, sizeof(*known));
-	struct authority *a = authority_find(w, session);
+	struct site *a = site_find(w, session);
 
-	if (!a && table_reserve(&w->authorities) == 0 && (a = calloc(1, sizeof(*a)))) {
-		memcpy(a->ca.session, session, strnlen(session, sizeof(a->ca.session) - 1));
-		table_add(&w->authorities, &a->node, hash_text(w->seed, a->ca.session));
-	}
+	if (!a)
+		a = site_new(w, session);
 	if (!known || !a || table_reserve(&w->boxes) < 0) {
 		free(known);
 		return NULL;
@@ -129,25 +151,29 @@ void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, con
 	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
 }
 
+/* forget: what was given to its session is free for others, for nobody is left who may remember it. */
+static void known_free(struct workers *w, struct known *known, bool forget)
+{
+	struct site *site = site_find(w, known->box.session);
+
+	table_remove(&w->boxes, &known->node);
+	free(known);
+	if (site && --site->boxes == 0)
+		site_free(w, site, forget);
+}
+
 void workers_gone(struct workers *w, uint64_t cgroup_id)
 {
 	struct known *known = known_find(w, cgroup_id);
-	struct authority *a = known ? authority_find(w, known->box.session) : NULL;
 
 	if (!known)
 		return;
 	tell_all(w, LINK_GONE, &known->box, sizeof(known->box), -1);
 	workers_sync(w); /* what they have to tell of it comes before it is forgotten */
-	table_remove(&w->boxes, &known->node);
-	free(known);
-	if (a && --a->boxes == 0) {
-		table_remove(&w->authorities, &a->node);
-		explicit_bzero(a, sizeof(*a));
-		free(a);
-	}
+	known_free(w, known, true);
 }
 
-static void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
+void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
 {
 	struct link_message message = { .type = type, .len = (uint32_t)len };
 
@@ -163,12 +189,13 @@ int batch_make(struct workers *w, int *ret_fd)
 	for (size_t i = 0; i < w->boxes.size; i++)
 		for (struct table_node *n = w->boxes.buckets[i]; n; n = n->next)
 			batch_add(&out, LINK_BOX, &container_of(n, struct known, node)->box, sizeof(struct link_box));
-	for (size_t i = 0; i < w->authorities.size; i++)
-		for (struct table_node *n = w->authorities.buckets[i]; n; n = n->next) {
-			const struct authority *a = container_of(n, struct authority, node);
+	for (size_t i = 0; i < w->sites.size; i++)
+		for (struct table_node *n = w->sites.buckets[i]; n; n = n->next) {
+			const struct site *a = container_of(n, struct site, node);
 
 			if (a->ca.len)
 				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
+			names_batch(a, &out);
 		}
 	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
 	if (out.data)
@@ -180,7 +207,7 @@ void known_clear(struct workers *w)
 {
 	for (size_t i = 0; i < w->boxes.size; i++)
 		while (w->boxes.buckets[i])
-			workers_gone(w, container_of(w->boxes.buckets[i], struct known, node)->box.cgroup_id);
+			known_free(w, container_of(w->boxes.buckets[i], struct known, node), false);
 	table_clear(&w->boxes);
-	table_clear(&w->authorities);
+	table_clear(&w->sites);
 }

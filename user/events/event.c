@@ -185,6 +185,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	if (event->pid || event->uid)
 		put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
+	put_string(out, "lookup", event->lookup);
 	put_string(out, "method", event->method);
 	put_string(out, "url", event->url);
 	put_number_if(out, "status", event->status);

@@ -33,6 +33,8 @@ struct event {
 	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
 	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
 
+	const char *lookup; /* a name that the DNS gate was asked for; text is the type */
+
 	/* a request that the inspector judged */
 	const char *method, *url;
 	unsigned status;	 /* what the client was answered */

@@ -33,7 +33,10 @@ static struct site *site_get(struct worker *worker, const char *session)
 	if (site)
 		return site;
 	site = calloc(1, sizeof(*site));
-	if (!site || origins_new(worker_roots(worker), &site->origins) < 0) {
+	if (!site || origins_new(worker_roots(worker), &site->origins) < 0 ||
+	    names_new(&worker->key, &site->names) < 0) {
+		if (site)
+			origins_free(site->origins);
 		free(site);
 		return NULL;
 	}
@@ -48,23 +51,25 @@ static void site_free(struct site *site)
 	upstream_close_all(site, NP_R_MODE_NONE, "the session was closed");
 	origins_free(site->origins);
 	ca_free(site->ca);
+	names_free(site->names);
 	LIST_REMOVE(site, of_worker);
 	free(site);
 }
 
-static void box_close_clients(struct box *box)
+static void box_close_clients(struct worker *worker, struct box *box)
 {
 	struct client *client, *next;
 
+	lookup_forget(worker, box, NULL);
 	for (client = LIST_FIRST(&box->clients); client; client = next) {
 		next = LIST_NEXT(client, of_box);
 		client_reset(client);
 	}
 }
 
-void box_free(struct box *box)
+void box_free(struct worker *worker, struct box *box)
 {
-	box_close_clients(box);
+	box_close_clients(worker, box);
 	LIST_REMOVE(box, of_worker);
 	if (--box->site->boxes == 0)
 		site_free(box->site);
@@ -111,7 +116,7 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		return 0;
 	}
 	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. */
-	box_close_clients(box);
+	box_close_clients(worker, box);
 	upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection of a sandbox: whose it is, whom it is meant for, and whether we may look inside. */
+#include <arpa/nameser.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -12,6 +13,7 @@
 
 #include "base/words.h"
 #include "inspect/worker.h"
+#include "synth.h"
 #include "wire/hello.h"
 
 /* -- life --------------------------------------------------------------------------- */
@@ -23,6 +25,8 @@ static void client_free(struct client *client)
 		LIST_REMOVE(client, of_dirty);
 	client->box->n_clients--;
 	client->worker->n_clients--;
+	if (client->state == CLIENT_DNS)
+		lookup_forget(client->worker, NULL, client);
 	h1_free(client->h1);
 	h2_free(client->h2);
 	buf_free(&client->first);
@@ -91,8 +95,8 @@ void client_report(struct client *client, enum np_reason reason, unsigned status
 	addr_format(client->host.is_addr ? &client->host.addr : &client->flow.addr, report.address);
 	snprintf(report.policy, sizeof(report.policy), "%s", client->worker->policy->hash);
 	snprintf(report.text, sizeof(report.text), "%s", text ? text : "");
-	report_tell(client->worker, &report, NULL,
-		    (const char *const[]){ by_name ? client->host.name : report.address, NULL }, NULL);
+	report_tell(client->worker, &report,
+		    &(struct report_texts){ .url = { by_name ? client->host.name : report.address } });
 }
 
 /* -- writing ------------------------------------------------------------------------ */
@@ -222,20 +226,18 @@ void client_ca_ready(struct client *client)
 		client_close(client);
 }
 
-/* The name in SNI; after a CONNECT it must be the one given there. */
+/* The name in SNI; after a CONNECT it must be the one given there. Without SNI it is what the address stands for. */
 static bool hello_host(const struct client *client, const struct hello *hello, struct host *ret)
 {
 	if (hello->has_name)
 		memcpy(ret->name, hello->name, sizeof(ret->name));
 	else
-		*ret = (struct host){ .is_addr = true, .addr = client->flow.addr };
+		*ret = client->host;
 	if (!client->named)
 		return true;
-	if (client->host.is_addr && !hello->has_name) {
-		*ret = client->host;
-		return true;
-	}
-	return !client->host.is_addr && hello->has_name && !strcmp(ret->name, client->host.name);
+	if (!hello->has_name)
+		return client->host.is_addr;
+	return !client->host.is_addr && !strcmp(ret->name, client->host.name);
 }
 
 static void client_hello(struct client *client, const struct hello *hello)
@@ -302,7 +304,9 @@ static size_t on_data(void *ctx, const char *data, size_t len)
 	size_t used = len;
 
 	client->busy = true;
-	if (client->state != CLIENT_SNIFF || client_sniff(client, data, len))
+	if (client->state == CLIENT_DNS)
+		used = lookup_feed(client, data, len);
+	else if (client->state != CLIENT_SNIFF || client_sniff(client, data, len))
 		used = client_feed(client, data, len);
 	client_leave(client);
 	worker_flush(worker);
@@ -378,6 +382,45 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 	return box && box->mode == NP_PROXIED && box->n_clients < NP_CONNS_PER_BOX ? box : NULL;
 }
 
+/* No HTTP is spoken there, and perhaps the server speaks first: the name that the address stands for, and the port, are
+ * all that can be judged. */
+static void client_pass(struct client *client)
+{
+	struct verdict verdict = client_judge(client, &client->host, client->port, NULL, NULL);
+
+	client->named = true;
+	if (verdict.action == ACTION_ALLOW) {
+		tunnel_start(client, &verdict);
+		return;
+	}
+	client_report(client, verdict.reason, 0, NULL);
+	client_reset(client);
+}
+
+/* What it is, as far as its destination tells. */
+static void client_meet(struct client *client)
+{
+	const char *name;
+
+	if (client->port == NS_DEFAULTPORT) {
+		client->state = CLIENT_DNS;
+		return;
+	}
+	client->state = CLIENT_SNIFF;
+	if (!np_addr_is_synthetic(&client->flow.addr))
+		return;
+	name = lookup_back(client->worker, client->box->site, &client->flow.addr);
+	if (!name) {
+		client_report(client, NP_R_NAME_FORGOTTEN, 0, NULL);
+		client_reset(client);
+		return;
+	}
+	client->host = (struct host){ .is_addr = false };
+	memcpy(client->host.name, name, strlen(name) + 1);
+	if (!policy_inspects(client->worker->policy, client->port))
+		client_pass(client);
+}
+
 void client_accept(struct worker *worker, int fd)
 {
 	const int yes = 1;
@@ -404,4 +447,6 @@ void client_accept(struct worker *worker, int fd)
 	client_wait(client, NP_HEAD_MS);
 	if (channel_new(worker->loop, fd, &client_events, client, &client->channel) < 0)
 		client_close(client);
+	else
+		client_meet(client);
 }

@@ -31,9 +31,12 @@ static void report_begin(struct exchange *ex)
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
 		   const struct capture *capture)
 {
-	report_tell(worker, report, head->method,
-		    (const char *const[]){ tls ? "https://" : "http://", head->authority, head->target, NULL },
-		    capture);
+	report_tell(worker, report,
+		    &(struct report_texts){
+			    .method = head->method,
+			    .url = { tls ? "https://" : "http://", head->authority, head->target },
+			    .capture = capture,
+		    });
 }
 
 static void report_verdict(struct exchange *ex, const struct verdict *verdict)

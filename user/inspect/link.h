@@ -25,6 +25,8 @@ enum link_type {
 	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
 	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
 	LINK_SYNC,  /* a number: answer it when all before is done */
+	LINK_NAME, /* struct link_name: a name of the session has this index; 0: it gets none. To the daemon, without one: it
+		    * was looked up or used, and wants one. */
 	/* to the daemon */
 	LINK_READY,    /* policy, roots and settings are there: connections may come */
 	LINK_REQUESTS, /* struct link_request and its tails, one after another: what became of requests */
@@ -50,10 +52,17 @@ struct link_ca {
 	char data[LINK_CA_BYTES]; /* ca_export(), then the certificate as PEM */
 };
 
+struct link_name {
+	char session[NP_LABEL_SIZE];
+	uint32_t index; /* of its synthetic addresses */
+	char name[256]; /* canonical */
+};
+
 /* Texts of a request that are as long as they are; each ends with a NUL, which its length counts. */
 enum link_tail {
 	LINK_METHOD,
-	LINK_URL, /* without user, password and fragment */
+	LINK_URL,    /* without user, password and fragment */
+	LINK_LOOKUP, /* the name, of a DNS query */
 	/* What the rule wants captured. */
 	LINK_REQUEST_HEADERS,
 	LINK_RESPONSE_HEADERS,

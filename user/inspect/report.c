@@ -63,8 +63,7 @@ static void tail_add(struct worker *worker, struct link_request *told, enum link
 	told->tails[tail] = (uint32_t)len + 1;
 }
 
-void report_tell(struct worker *worker, const struct link_request *request, const char *method, const char *const url[],
-		 const struct capture *capture)
+void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
 {
 	struct box *box = box_find(worker, request->cgroup_id);
 	struct buf *out = &worker->reports;
@@ -81,10 +80,11 @@ void report_tell(struct worker *worker, const struct link_request *request, cons
 	told.suppressed = box->suppressed;
 	box->suppressed = 0;
 	buf_append(out, &told, sizeof(told));
-	tail_add(worker, &told, LINK_METHOD, (const char *const[]){ method, NULL });
-	tail_add(worker, &told, LINK_URL, url);
+	tail_add(worker, &told, LINK_METHOD, (const char *const[]){ texts->method, NULL });
+	tail_add(worker, &told, LINK_URL, texts->url);
+	tail_add(worker, &told, LINK_LOOKUP, (const char *const[]){ texts->lookup, NULL });
 	for (enum link_tail i = LINK_REQUEST_HEADERS; i < LINK_TAILS; i++)
-		tail_add(worker, &told, i, (const char *const[]){ capture_part(capture, i), NULL });
+		tail_add(worker, &told, i, (const char *const[]){ capture_part(texts->capture, i), NULL });
 	if (buf_error(out)) {
 		reports_lost(worker);
 		return;

@@ -201,12 +201,17 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 	case LINK_GONE:
 		box = len == sizeof(*told) ? box_find(worker, told->cgroup_id) : NULL;
 		if (box)
-			box_free(box);
+			box_free(worker, box);
 		return 0;
 	case LINK_CA:
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_MAKE_CA:
 		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
+	case LINK_NAME:
+		if (len != sizeof(struct link_name))
+			return -EPROTO;
+		lookup_name(worker, (const struct link_name *)(const void *)data);
+		return 0;
 	case LINK_SYNC:
 		worker_flush(worker);
 		report_flush(worker); /* who asks has acted on it, and looks for what came of that */

@@ -51,7 +51,8 @@ static void on_over(void *ctx, uint64_t sent, uint64_t received)
 	if (head->method)
 		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
 	else
-		report_tell(client->worker, &tunnel->report, "CONNECT", (const char *const[]){ name, NULL }, NULL);
+		report_tell(client->worker, &tunnel->report,
+			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
 	client_close(client);
 }
 

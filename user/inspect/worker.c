@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #define ACCEPT_BATCH 64
@@ -117,6 +118,7 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
+	lookup_tick(worker);
 	for (site = LIST_FIRST(&worker->sites); site; site = next) {
 		next = LIST_NEXT(site, of_worker);
 		upstream_tick(site, worker->now_ns);
@@ -134,25 +136,10 @@ static void on_tick(void *data)
 	report_flush(worker);
 }
 
-/* Nothing is resolved for sandboxes yet: every query is answered REFUSED. */
-static void on_query(void *ctx, const struct dns_asker *asker, const char *data, size_t len)
-{
-	struct worker *worker = ctx;
-	struct box *box = box_find(worker, asker->cgroup_id);
-	char answer[NP_DNS_BYTES];
-
-	if (!box || box->mode != NP_PROXIED || len < 12 || len > sizeof(answer) || data[2] & 0x80)
-		return; /* of nobody, or no query */
-	memcpy(answer, data, len);
-	answer[2] = (char)(answer[2] | 0x80);
-	answer[3] = (char)((answer[3] & 0xf0) | 5);
-	dns_port_reply(worker->dns, asker, answer, len);
-}
-
 int worker_new(const struct worker_fds *fds, struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
-	struct dns_port_config dns = { .sockets = { fds->dns[0], fds->dns[1] }, .asks = fds->asks, .ask = on_query };
+	struct dns_port_config dns = { .sockets = { fds->dns[0], fds->dns[1] }, .asks = fds->asks, .ask = lookup_ask };
 	int r;
 
 	if (!worker)
@@ -161,8 +148,11 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[0] = fds->listeners[0];
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
+	TAILQ_INIT(&worker->lookups);
 	worker->reports = BUF_INIT(LINK_BYTES_MAX);
-	r = loop_new(&worker->loop);
+	r = getrandom(&worker->key, sizeof(worker->key), 0) == sizeof(worker->key) ? 0 : -EIO;
+	if (r == 0)
+		r = loop_new(&worker->loop);
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
 	if (r == 0)
@@ -188,7 +178,7 @@ void worker_free(struct worker *worker)
 {
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		while (!LIST_EMPTY(&worker->boxes[i]))
-			box_free(LIST_FIRST(&worker->boxes[i]));
+			box_free(worker, LIST_FIRST(&worker->boxes[i]));
 	if (worker->dialer)
 		dialer_free(worker->dialer);
 	report_flush(worker);

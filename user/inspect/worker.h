@@ -3,7 +3,7 @@
  * Inside the inspector. Files: main.c (a process that gives up what it does not
  * need), worker.c (its loop), told.c (what netpawld tells it), report.c (what it
  * tells netpawld), boxes.c (whose connection is whose), client.c (a connection of a
- * sandbox), exchange.c (one request and its response), upstream.c (connections to
+ * sandbox), lookup.c (DNS), exchange.c (one request and its response), upstream.c (connections to
  * origins, and their pool), refuse.c (what a refusal says), tunnel.c and relay.c
  * (bytes that are not looked at).
  */
@@ -12,6 +12,7 @@
 
 #include <sys/queue.h>
 
+#include "dns/names.h"
 #include "dns/port.h"
 #include "flow.h"
 #include "inspect/ca.h"
@@ -32,6 +33,7 @@ LIST_HEAD(client_list, client);
 LIST_HEAD(exchange_list, exchange);
 LIST_HEAD(upstream_list, upstream);
 TAILQ_HEAD(upstream_queue, upstream);
+TAILQ_HEAD(lookup_queue, lookup);
 
 /* A session: its authority, what its origins remember, its kept connections. Nothing of it is shared. */
 struct site {
@@ -40,6 +42,7 @@ struct site {
 	unsigned boxes; /* it goes with the last one */
 	struct ca *ca;	/* NULL: asked for */
 	struct origins *origins;
+	struct names *names; /* that have a synthetic address */
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
@@ -55,6 +58,7 @@ struct box {
 	uint32_t generation;
 	struct client_list clients;
 	unsigned n_clients, n_exchanges;
+	unsigned n_lookups;	  /* that wait */
 	uint64_t told_ns, tokens; /* of reports */
 	uint32_t suppressed;
 };
@@ -74,6 +78,8 @@ struct worker {
 	struct site_list sites;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
+	struct lookup_queue lookups; /* that wait until a name has an address, the oldest first */
+	struct hash_key key;
 	unsigned n_clients;
 	uint64_t now_ns;    /* of the last tick: deadlines need no better */
 	struct buf reports; /* not told yet */
@@ -107,7 +113,7 @@ struct box *box_find(struct worker *worker, uint64_t cgroup_id);
 struct site *site_find(struct worker *worker, const char *session);
 int box_learn(struct worker *worker, const struct link_box *told);
 void box_rejudge(struct box *box); /* the policy changed */
-void box_free(struct box *box);
+void box_free(struct worker *worker, struct box *box);
 
 /* -- told.c ----------------------------------------------------------------------- */
 void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
@@ -124,9 +130,13 @@ void capture_finish(struct capture *capture, struct link_request *report);    /*
 const char *capture_part(const struct capture *capture, enum link_tail tail); /* NULL: there is none */
 
 /* -- report.c --------------------------------------------------------------------- */
-/* url is in parts, NULL at the end. method and capture may be NULL. */
-void report_tell(struct worker *worker, const struct link_request *request, const char *method, const char *const url[],
-		 const struct capture *capture);
+struct report_texts {
+	const char *method; /* NULL: none; so are the others */
+	const char *url[4]; /* in parts */
+	const char *lookup;
+	const struct capture *capture;
+};
+void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 
 /* -- client.c: a connection of a sandbox ---------------------------------------- */
@@ -145,6 +155,7 @@ struct client {
 	struct host host;
 	bool tls, by_connect;
 	enum {
+		CLIENT_DNS,
 		CLIENT_SNIFF,
 		CLIENT_WAIT_CA,
 		CLIENT_HANDSHAKE,
@@ -259,6 +270,15 @@ void exchange_upstream_drained(struct exchange *exchange);
 /* The verdict on what this client may do; address may be NULL, method NULL: on the connection. */
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
 			    const struct np_addr *address, const struct head *head);
+
+/* -- lookup.c --------------------------------------------------------------------- */
+void lookup_ask(void *worker, const struct dns_asker *asker, const char *data, size_t len); /* a dns_ask_fn */
+size_t lookup_feed(struct client *client, const char *data, size_t len);		    /* over TCP */
+void lookup_name(struct worker *worker, const struct link_name *told);			    /* the daemon's answer */
+void lookup_tick(struct worker *worker);
+void lookup_forget(struct worker *worker, const struct box *box, const struct client *client); /* of one of them */
+/* The name that a synthetic address stands for in this session, or NULL. It counts as a use. */
+const char *lookup_back(struct worker *worker, struct site *site, const struct np_addr *addr);
 
 /* -- refuse.c --------------------------------------------------------------------- */
 /* A whole response: head and body. host and rule may be NULL. */

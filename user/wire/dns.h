@@ -48,6 +48,10 @@ int dns_query_read(const uint8_t *data, size_t len, struct dns_query *ret);
 /* The question's name for people: printable ASCII, all else as \DDD (RFC 1035, 5.1). "." for the root, "" for none. */
 void dns_query_text(const struct dns_query *query, char ret[static DNS_TEXT_SIZE]);
 
+/* "A", "AAAA", ...; "TYPE1234" for those without a name here. */
+#define DNS_TYPE_SIZE 12
+void dns_type_text(uint16_t type, char ret[static DNS_TYPE_SIZE]);
+
 /* How long an answer may be. */
 size_t dns_answer_limit(const struct dns_query *query, bool tcp);
 

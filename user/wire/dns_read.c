@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <arpa/nameser.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wire/dns.h"
@@ -210,4 +211,26 @@ int dns_frame_read(const uint8_t *data, size_t len, const uint8_t **ret_message,
 	*ret_message = data + DNS_FRAME_SIZE;
 	*ret_len = read16(&m, 0);
 	return 0;
+}
+
+void dns_type_text(uint16_t type, char ret[static DNS_TYPE_SIZE])
+{
+	static const struct {
+		uint16_t type;
+		const char *name;
+	} known[] = {
+		{ ns_t_a, "A" },	   { ns_t_ns, "NS" },	    { ns_t_cname, "CNAME" },
+		{ ns_t_soa, "SOA" },	   { ns_t_null, "NULL" },   { ns_t_ptr, "PTR" },
+		{ ns_t_mx, "MX" },	   { ns_t_txt, "TXT" },	    { ns_t_aaaa, "AAAA" },
+		{ ns_t_srv, "SRV" },	   { ns_t_naptr, "NAPTR" }, { ns_t_ds, "DS" },
+		{ ns_t_dnskey, "DNSKEY" }, { 64, "SVCB" },	    { 65, "HTTPS" },
+		{ ns_t_any, "ANY" },	   { 257, "CAA" },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].type == type) {
+			snprintf(ret, DNS_TYPE_SIZE, "%s", known[i].name);
+			return;
+		}
+	snprintf(ret, DNS_TYPE_SIZE, "TYPE%u", type);
 }

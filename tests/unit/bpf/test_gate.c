@@ -422,6 +422,8 @@ static void synthetic_addresses_lead_to_the_inspector_and_nowhere_else(void **st
 		assert_int_equal(np_judge_out(&f), NP_R_STEERED);
 		f.protocol = 17;
 		assert_int_equal(np_judge_out(&f), NP_R_NOT_IN_POLICY);
+		f.connecting = true;
+		assert_int_equal(np_judge_out(&f), NP_R_NOTHING_SENT);
 		f.mode = NP_NONE;
 		assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
 		f.mode = NP_FULL;

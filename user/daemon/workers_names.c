@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which synthetic address stands for which name, for each session. Kept in a file in the run directory, for the sandboxes
+ * outlive this daemon and remember addresses; a reboot forgets both. One line for each that was given out, written before
+ * anybody is told: "INDEX NAME". The last line of an index counts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/workers_internal.h"
+#include "loop/loop.h"
+#include "wire/name.h"
+
+#define FILE_MAX (16u << 20) /* each name once is 2 MiB at the most; an index changes hands once an hour */
+
+static uint64_t now_ms(void)
+{
+	return loop_now_ns() / 1000000;
+}
+
+/* USER/SESSION as one component: neither has a comma. */
+static int names_path(const struct workers *w, const struct site *site, char path[static FS_PATH_SIZE])
+{
+	char name[NP_LABEL_SIZE];
+
+	memcpy(name, site->ca.session, sizeof(name));
+	for (char *c = name; *c; c++)
+		if (*c == '/')
+			*c = ',';
+	return fs_path(path, "%s/%s", w->names_dir, name);
+}
+
+static bool is_canonical(const char *name)
+{
+	char again[NAME_SIZE];
+
+	return name_canonical(name, strlen(name), again) == 0 && strcmp(name, again) == 0;
+}
+
+/* A last line without its end was never told to anybody. */
+static void names_read(struct site *site, char *text)
+{
+	char *end;
+
+	for (char *line = text; (end = strchr(line, '\n')); line = end + 1) {
+		char *name;
+		unsigned long index = strtoul(line, &name, 10);
+
+		*end = '\0';
+		if (*name == ' ' && is_canonical(name + 1) && index <= NP_NAMES_PER_SESSION)
+			names_restore(site->names, (uint32_t)index, name + 1, now_ms());
+	}
+}
+
+int names_open(struct workers *w, struct site *site)
+{
+	_buf_ struct buf text = BUF_INIT(FILE_MAX);
+	char path[FS_PATH_SIZE];
+	_close_ int fd = -1;
+	int r = names_new(&w->key, &site->names);
+
+	if (r == 0)
+		r = names_path(w, site, path);
+	if (r == 0) {
+		fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+		r = fd < 0 ? -errno : fs_read_fd(fd, &text);
+	}
+	if (r < 0) {
+		/* Without a record the next daemon could give an address to another name: none is given out. */
+		log_error("names of %s: %s; its names are not resolved", site->ca.session, strerror(-r));
+		return site->names ? 0 : r;
+	}
+	if (text.data)
+		names_read(site, text.data);
+	site->names_fd = take_fd(fd);
+	return 0;
+}
+
+void names_close(struct workers *w, struct site *site, bool forget)
+{
+	char path[FS_PATH_SIZE];
+
+	if (forget && names_path(w, site, path) == 0)
+		unlink(path);
+	cleanup_close(&site->names_fd);
+	names_free(site->names);
+}
+
+static int names_keep(const struct site *site, uint32_t index, const char *name)
+{
+	char line[16 + NAME_SIZE];
+	int len = snprintf(line, sizeof(line), "%u %s\n", index, name);
+
+	/* One write, so that a line is there or is not. */
+	return site->names_fd < 0 ? -EBADF : fs_write_all(site->names_fd, line, (size_t)len);
+}
+
+void names_learn(struct process *from, const struct link_name *told)
+{
+	struct workers *w = from->workers;
+	struct link_name answer = *told;
+	struct site *site;
+	bool fresh;
+	int r;
+
+	answer.index = 0;
+	if (told->session[NP_LABEL_SIZE - 1] || told->name[sizeof(told->name) - 1] || !is_canonical(told->name))
+		return;
+	site = site_find(w, told->session);
+	if (!site)
+		return;
+	fresh = !names_index(site->names, told->name);
+	if (site->names_fd < 0 || names_get(site->names, told->name, now_ms(), &answer.index) < 0)
+		answer.index = 0;
+	if (answer.index && fresh && (r = names_keep(site, answer.index, told->name)) < 0) {
+		log_error("names of %s: %s; no more of its names are resolved", told->session, strerror(-r));
+		cleanup_close(&site->names_fd);
+		site->names_fd = -1;
+		answer.index = 0;
+	}
+	if (answer.index && fresh)
+		tell_all(w, LINK_NAME, &answer, sizeof(answer), -1);
+	else
+		process_send(from, LINK_NAME, &answer, sizeof(answer), -1);
+}
+
+void names_batch(const struct site *site, struct buf *out)
+{
+	size_t left = names_count(site->names);
+
+	for (uint32_t i = 1; left && i <= NP_NAMES_PER_SESSION; i++) {
+		const char *name = names_find(site->names, i);
+		struct link_name told = { .index = i };
+
+		if (!name)
+			continue;
+		memcpy(told.session, site->ca.session, sizeof(told.session));
+		memcpy(told.name, name, strlen(name) + 1);
+		batch_add(out, LINK_NAME, &told, sizeof(told));
+		left--;
+	}
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sandbox is told when it looks a name up. Nothing of a query leaves this host for that: a name that some rule
+ * could allow gets a synthetic address (include/synth.h), everything else a refusal. Whoever connects to such an address
+ * is judged by the name, and only then is the name resolved. Pure.
+ */
+#ifndef NP_DNS_GATE_H
+#define NP_DNS_GATE_H
+
+#include "dns/names.h"
+#include "policy/decide.h"
+#include "wire/dns.h"
+
+/* What is known of who asks. */
+struct dns_facts {
+	const struct policy *policy;
+	enum np_mode mode;
+	enum level level;
+	const struct names *names; /* of the session */
+};
+
+struct dns_judged {
+	struct dns_query query;
+	enum np_reason reason;	  /* an allow when it is answered */
+	struct dns_answer answer; /* for dns_answer_write(); borrows from here and from the names */
+	struct np_addr addrs[2];
+};
+
+/* 0: answer it. -EAGAIN: query.name may be reached but has no index yet; when it has, judge again. -EBADMSG: say
+ * nothing. */
+int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struct dns_judged *ret);
+/* The answer when it can get none. */
+void dns_judged_full(struct dns_judged *judged);
+
+#endif

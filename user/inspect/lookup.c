@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* DNS queries of sandboxes: judged by dns/gate.h, answered here. The daemon gives names their addresses. */
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dns/gate.h"
+#include "inspect/worker.h"
+#include "synth.h"
+
+#define TOLD_MS (NP_NAME_REST_MS / 6) /* after so long the daemon hears that a name is still in use */
+
+/* A query that waits. */
+struct lookup {
+	TAILQ_ENTRY(lookup) of_worker;
+	struct box *box;
+	struct client *client; /* over TCP; else */
+	struct dns_asker asker;
+	uint64_t since_ns;
+	char name[NAME_SIZE];
+	size_t len;
+	char data[];
+};
+
+static uint64_t now_ms(const struct worker *worker)
+{
+	return worker->now_ns / 1000000;
+}
+
+/* -- names -------------------------------------------------------------------------- */
+
+static void name_want(struct worker *worker, const struct site *site, const char *name)
+{
+	struct link_name want = { 0 };
+
+	memcpy(want.session, site->session, sizeof(want.session));
+	memcpy(want.name, name, strlen(name) + 1);
+	link_send(worker->link, LINK_NAME, &want, sizeof(want), -1); /* lost: the client asks again */
+}
+
+/* It is in use: now and then the daemon is told, so that nobody else gets its addresses. */
+static void name_use(struct worker *worker, const struct site *site, uint32_t index)
+{
+	if (now_ms(worker) - names_used_ms(site->names, index) < TOLD_MS)
+		return;
+	names_touch(site->names, index, now_ms(worker));
+	name_want(worker, site, names_find(site->names, index));
+}
+
+const char *lookup_back(struct worker *worker, struct site *site, const struct np_addr *addr)
+{
+	uint32_t index = np_synth_number(addr);
+
+	if (!names_find(site->names, index))
+		worker_drain(worker); /* another worker may have asked for it */
+	if (names_find(site->names, index))
+		name_use(worker, site, index);
+	return names_find(site->names, index);
+}
+
+/* -- answers ------------------------------------------------------------------------ */
+
+static void lookup_tell(struct worker *worker, const struct box *box, const struct dns_judged *judged)
+{
+	struct link_request report = { .cgroup_id = box->cgroup_id, .reason = judged->reason, .port = NS_DEFAULTPORT };
+	char name[DNS_TEXT_SIZE], type[DNS_TYPE_SIZE];
+
+	if (NP_REASON_ALLOWS(judged->reason))
+		return; /* nothing has left; what is done with the address is told */
+	dns_query_text(&judged->query, name);
+	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
+	dns_type_text(judged->query.type, type);
+	snprintf(report.text, sizeof(report.text), "%s", type);
+	report_tell(worker, &report, &(struct report_texts){ .lookup = *name ? name : "?" });
+}
+
+static void lookup_reply(struct worker *worker, struct box *box, struct client *client, const struct dns_asker *asker,
+			 const struct dns_judged *judged)
+{
+	static uint8_t out[DNS_FRAME_SIZE + DNS_TCP_MAX];
+	size_t len = dns_answer_write(&judged->query, &judged->answer, out + DNS_FRAME_SIZE,
+				      dns_answer_limit(&judged->query, client != NULL));
+
+	lookup_tell(worker, box, judged);
+	if (!client) {
+		dns_port_reply(worker->dns, asker, out + DNS_FRAME_SIZE, len);
+		return;
+	}
+	dns_frame_write(out, len);
+	buf_append(&client->out, out, DNS_FRAME_SIZE + len);
+	client_wait(client, NP_IDLE_MS);
+	client_dirty(client);
+}
+
+static int lookup_judge(struct worker *worker, const struct box *box, const char *data, size_t len,
+			struct dns_judged *ret)
+{
+	struct dns_facts facts = {
+		.policy = worker->policy, .mode = box->mode, .level = box->level, .names = box->site->names
+	};
+	int r = dns_judge(&facts, data, len, ret);
+
+	if (r == 0 && ret->answer.n_addrs && names_index(facts.names, ret->query.name))
+		name_use(worker, box->site, names_index(facts.names, ret->query.name));
+	return r;
+}
+
+static void lookup_free(struct worker *worker, struct lookup *lookup)
+{
+	TAILQ_REMOVE(&worker->lookups, lookup, of_worker);
+	lookup->box->n_lookups--;
+	free(lookup);
+}
+
+/* False: there is no room. */
+static bool lookup_wait(struct worker *worker, struct box *box, struct client *client, const struct dns_asker *asker,
+			const struct dns_judged *judged, const char *data, size_t len)
+{
+	struct lookup *lookup = box->n_lookups < NP_LOOKUPS_PER_BOX ? malloc(sizeof(*lookup) + len) : NULL;
+
+	if (!lookup)
+		return false;
+	*lookup = (struct lookup){ .box = box, .client = client, .since_ns = worker->now_ns, .len = len };
+	if (asker)
+		lookup->asker = *asker;
+	memcpy(lookup->name, judged->query.name, sizeof(lookup->name));
+	memcpy(lookup->data, data, len);
+	TAILQ_INSERT_TAIL(&worker->lookups, lookup, of_worker);
+	box->n_lookups++;
+	name_want(worker, box->site, lookup->name);
+	return true;
+}
+
+static void lookup_take(struct worker *worker, struct box *box, struct client *client, const struct dns_asker *asker,
+			const char *data, size_t len)
+{
+	struct dns_judged judged;
+	int r = lookup_judge(worker, box, data, len, &judged);
+
+	if (r == -EAGAIN && !lookup_wait(worker, box, client, asker, &judged, data, len)) {
+		dns_judged_full(&judged);
+		r = 0;
+	}
+	if (r == 0)
+		lookup_reply(worker, box, client, asker, &judged);
+}
+
+/* -- queries ------------------------------------------------------------------------ */
+
+void lookup_ask(void *ctx, const struct dns_asker *asker, const char *data, size_t len)
+{
+	struct worker *worker = ctx;
+	struct box *box = box_find(worker, asker->cgroup_id);
+
+	if (!box || (int32_t)(asker->generation - box->generation) > 0) { /* the daemon's word is still on its way */
+		worker_drain(worker);
+		box = box_find(worker, asker->cgroup_id);
+	}
+	if (box && box->mode == NP_PROXIED)
+		lookup_take(worker, box, NULL, asker, data, len);
+}
+
+size_t lookup_feed(struct client *client, const char *data, size_t len)
+{
+	size_t used = 0, n;
+	const uint8_t *message;
+	int r = 0;
+
+	while (r == 0 && !client->dead) {
+		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
+		if (r == 0) {
+			lookup_take(client->worker, client->box, client, NULL, (const char *)message, n);
+			used += DNS_FRAME_SIZE + n;
+		}
+	}
+	if (r == -EAGAIN && used < len)
+		channel_resume(client->channel); /* the rest, with what comes behind it */
+	else if (r < 0 && r != -EAGAIN)
+		client_reset(client);
+	return used;
+}
+
+void lookup_name(struct worker *worker, const struct link_name *told)
+{
+	struct site *site = site_find(worker, told->session);
+	struct lookup *lookup, *next;
+
+	if (!site || told->name[sizeof(told->name) - 1])
+		return;
+	if (told->index && names_restore(site->names, told->index, told->name, now_ms(worker)) < 0)
+		return;
+	for (lookup = TAILQ_FIRST(&worker->lookups); lookup; lookup = next) {
+		struct dns_judged judged;
+		int r;
+
+		next = TAILQ_NEXT(lookup, of_worker);
+		if (lookup->box->site != site || strcmp(lookup->name, told->name) != 0)
+			continue;
+		r = lookup_judge(worker, lookup->box, lookup->data, lookup->len, &judged);
+		if (r == -EAGAIN)
+			dns_judged_full(&judged);
+		if (r == 0 || r == -EAGAIN)
+			lookup_reply(worker, lookup->box, lookup->client, &lookup->asker, &judged);
+		lookup_free(worker, lookup);
+	}
+}
+
+void lookup_tick(struct worker *worker)
+{
+	struct lookup *lookup;
+
+	while ((lookup = TAILQ_FIRST(&worker->lookups)) &&
+	       worker->now_ns - lookup->since_ns > NP_LOOKUP_MS * 1000000ull)
+		lookup_free(worker, lookup);
+}
+
+void lookup_forget(struct worker *worker, const struct box *box, const struct client *client)
+{
+	struct lookup *lookup, *next;
+
+	for (lookup = TAILQ_FIRST(&worker->lookups); lookup; lookup = next) {
+		next = TAILQ_NEXT(lookup, of_worker);
+		if (lookup->box == box || (client && lookup->client == client))
+			lookup_free(worker, lookup);
+	}
+}
