@@ -143,8 +143,8 @@ static void port_lists(void **state)
 		"3:28: error: an entry of \"host_loopback\" is empty\n");
 	tells("version: 1\ninspect_ports: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]\n",
 	      P "2:56: error: more than 16 ports in \"inspect_ports\"\n");
-	for (unsigned i = 2; i <= NP_HOST_PORTS_MAX; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), ",%u", i);
+	for (unsigned i = 1; i < NP_HOST_PORTS_MAX; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ",%u", 1000 + i);
 	strcat(text, "]\n");
 	loads(text);
 	assert_int_equal(policy->n_host_loopback, NP_HOST_PORTS_MAX);

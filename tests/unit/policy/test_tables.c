@@ -171,8 +171,8 @@ static enum np_reason expected(const struct policy *policy, const struct facts *
 
 	if (facts->mode == NP_FULL)
 		return v->action == ACTION_ALLOW ? NP_R_OPEN_MODE : metadata ? NP_R_METADATA : v->reason;
-	if (facts->port == 53)
-		return metadata ? NP_R_METADATA : NP_R_NO_DNS_GATE;
+	if (facts->port == 53) /* led to the DNS gate, whatever server is named: were it there */
+		return NP_R_NO_DNS_GATE;
 	if (tcp && inspects(policy, facts->port)) {
 		if (v->action == ACTION_ALLOW && !v->inspect)
 			return NP_R_RULE_ALLOWS;
