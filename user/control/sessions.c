@@ -13,8 +13,8 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 {
 	const char *session, *level_text;
 	const struct body_field fields[] = {
-		{ "session", true, &session },
-		{ "level", false, &level_text },
+		{ "session", true, .ret_text = &session },
+		{ "level", false, .ret_text = &level_text },
 	};
 	enum level level = LEVEL_PUBLIC;
 	struct session_row before, row;
@@ -118,9 +118,9 @@ int session_escalate(struct request *rq, struct answer *ret, struct failure *ret
 {
 	const char *level_text, *dataset, *reason;
 	const struct body_field fields[] = {
-		{ "level", true, &level_text },
-		{ "dataset", false, &dataset },
-		{ "reason", false, &reason },
+		{ "level", true, .ret_text = &level_text },
+		{ "dataset", false, .ret_text = &dataset },
+		{ "reason", false, .ret_text = &reason },
 	};
 	struct escalation escalation;
 	struct session_name name;

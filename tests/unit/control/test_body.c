@@ -7,8 +7,8 @@
 
 static const char *session, *level;
 static const struct body_field fields[] = {
-	{ "session", true, &session },
-	{ "level", false, &level },
+	{ "session", true, .ret_text = &session },
+	{ "level", false, .ret_text = &level },
 };
 static struct failure failure;
 static json_t *root;
