@@ -74,7 +74,8 @@ const char *reason_hint(unsigned reason)
 		return "Trying again will not help. Only what was started in this sandbox can be reached: start the "
 		       "service in here, or go on without it.";
 	case NP_R_INBOUND:
-		return "Trying again will not help. Clients in the same sandbox can reach this listener, others cannot.";
+		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
+		       "cannot.";
 	case NP_R_PORT_TAKEN:
 		return "Choose another port.";
 	case NP_R_PROTOCOL:
@@ -85,7 +86,8 @@ const char *reason_hint(unsigned reason)
 	case NP_R_TOO_MANY_REQUESTS:
 		return "Wait for some of the open requests to end, and try again then.";
 	case NP_R_ORIGIN_UNREACHABLE:
-		return "The policy allows this host, but it cannot be reached from here at the moment. You may try again "
+		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
+		       "again "
 		       "later.";
 	case NP_R_ORIGIN_UNTRUSTED:
 		return "The policy allows this host, but its certificate was not accepted. Do not work around "

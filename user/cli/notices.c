@@ -20,7 +20,8 @@ static void help(FILE *to)
 	      "  --all            all of them, and no place is moved\n"
 	      "  --follow         go on with those that come, until interrupted\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl notices alice/demo --reader my-agent --follow --json\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went away.\n",
+	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went "
+	      "away.\n",
 	      to);
 }
 

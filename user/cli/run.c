@@ -36,8 +36,10 @@ static void help(FILE *to)
 	      "The command sees the host's files, but not /run, devices, cgroups or other processes; /sys and\n"
 	      "/proc/sys are read-only. It has no capability that reaches the kernel or the network stack, and\n"
 	      "cannot gain any. Run as root it can still change the host's files: prefer --user.\n"
-	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION and NETPAWL_NOTICES, the file with\n"
-	      "the session's notices; with --user also HOME, USER and LOGNAME are set. When it ends, whatever it started is killed.\n\n"
+	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION and NETPAWL_NOTICES, the file "
+	      "with\n"
+	      "the session's notices; with --user also HOME, USER and LOGNAME are set. When it ends, whatever it "
+	      "started is killed.\n\n"
 	      "Options:\n"
 	      "  --session U/S    the session; made when missing, and it stays. Without it a new one is made\n"
 	      "                   and ended afterwards\n"
@@ -204,7 +206,8 @@ static int environment_set(const struct run *run)
 {
 	int err = unsetenv("NETPAWL_SOCKET") | setenv("NETPAWL_SESSION", run->session, 1);
 
-	err |= run->notices ? setenv("NETPAWL_NOTICES", MOUNTS_NOTICES "/notices.ndjson", 1) : unsetenv("NETPAWL_NOTICES");
+	err |= run->notices ? setenv("NETPAWL_NOTICES", MOUNTS_NOTICES "/notices.ndjson", 1)
+			    : unsetenv("NETPAWL_NOTICES");
 	if (run->user && run->identity.name[0])
 		err |= setenv("USER", run->identity.name, 1) | setenv("LOGNAME", run->identity.name, 1);
 	if (run->user && run->identity.home[0])

@@ -15,12 +15,12 @@ struct follower {
 	struct MHD_Connection *connection;
 	int fd; /* MHD's */
 	struct peer peer;
-	struct event_feed *feed; /* NULL once ended */
+	struct event_feed *feed;     /* NULL once ended */
 	struct session_name session; /* with more only */
 	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
 	uint32_t after;
-	char match[64];		 /* what a line must contain; empty when all of them pass */
-	struct buf out;		 /* history, then lines that passed the filter */
+	char match[64]; /* what a line must contain; empty when all of them pass */
+	struct buf out; /* history, then lines that passed the filter */
 	size_t out_sent;
 	struct buf line;   /* filter only: the start of a line whose end has not come yet */
 	uint64_t spoke_ns; /* when bytes were last handed out */

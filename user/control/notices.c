@@ -103,7 +103,8 @@ static int notice_add(void *data, const struct notice_row *row)
 	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
 
 	notice_to_json(listing->session, row, &line);
-	return buf_error(&line) ? buf_error(&line) : array_add(listing->array, json_loadb(line.data, line.len, 0, NULL));
+	return buf_error(&line) ? buf_error(&line)
+				: array_add(listing->array, json_loadb(line.data, line.len, 0, NULL));
 }
 
 int notices_get(struct request *rq, struct answer *ret, struct failure *ret_failure)

@@ -30,7 +30,7 @@ static void protocol_text(const json_t *event, char text[static 16])
 {
 	size_t n = 0;
 
-	for (const char *p = text_of(event, "protocol"); *p && n < 15; p++)
+	for (const char *p = text_of(event, "protocol"); isalnum((unsigned char)*p) && n < 15; p++)
 		text[n++] = (char)toupper((unsigned char)*p);
 	text[n] = '\0';
 }
@@ -53,10 +53,14 @@ static void address_text(const json_t *event, struct refusal *refusal)
 static void request_name(const json_t *event, struct refusal *refusal)
 {
 	const char *method = text_of(event, "method"), *url = text_of(event, "url");
+	bool dns = json_integer_value(json_object_get(event, "port")) == 53;
 	char text[NP_WHY_WHERE * 4];
 
-	snprintf(refusal->what, sizeof(refusal->what), "%s", *method ? "HTTP request" : "connection");
-	refusal->link = *method ? " " : " to ";
+	snprintf(refusal->what, sizeof(refusal->what), "%s",
+		 *method ? "HTTP request"
+		 : dns	 ? "DNS lookup"
+			 : "connection");
+	refusal->link = *method ? " " : dns ? " of " : " to ";
 	if (!*url) {
 		address_text(event, refusal);
 		return;
@@ -151,7 +155,8 @@ int refusals_read(const char *lines, size_t len, size_t max, struct refusals *re
 	*ret = (struct refusals){ .max = max < NP_WHY_MAX ? max : NP_WHY_MAX };
 	while (len) {
 		const char *end = lines + len - 1; /* of the last line, which is the newest */
-		const char *newline = len > 1 ? memrchr(lines, '\n', len - 1) : NULL, *line = newline ? newline + 1 : lines;
+		const char *newline = len > 1 ? memrchr(lines, '\n', len - 1) : NULL,
+			   *line = newline ? newline + 1 : lines;
 		_json_ json_t *event = json_loadb(line, (size_t)(end - line) + 1, 0, NULL);
 		int reason = json_is_object(event) ? reason_parse(text_of(event, "reason")) : -EINVAL;
 
@@ -182,10 +187,11 @@ json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
 	static const char *const copied[] = { "address", "port", "protocol", "method", "url",  "rule",
 					      "mode",	 "comm", "pid",	     "hook",   "text", "sandbox" };
-	json_t *object = json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
-				   json_text(refusal->where), "reason", reason_token(refusal->reason), "message",
-				   reason_sentence(refusal->reason), "hint", refusal_hint(refusal, mode), "count",
-				   (int)refusal->count, "first", refusal->first, "last", text_of(refusal->event, "time"));
+	json_t *object =
+		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
+			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",
+			  reason_sentence(refusal->reason), "hint", refusal_hint(refusal, mode), "count",
+			  (int)refusal->count, "first", refusal->first, "last", text_of(refusal->event, "time"));
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(copied); i++) {
 		json_t *value = json_object_get(refusal->event, copied[i]);
@@ -202,7 +208,9 @@ void time_shorten(const char *time, char text[static 32])
 {
 	size_t dot = strcspn(time, ".");
 
-	snprintf(text, 32, "%.*s%s", (int)(dot < 30 ? dot : 30), time, time[dot] == '.' ? "Z" : "");
+	text_clean(text, 31, time, dot);
+	if (time[dot] == '.')
+		strcat(text, "Z");
 }
 
 static void refusal_line(const struct refusal *refusal, size_t number, struct buf *out)

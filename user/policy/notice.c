@@ -13,7 +13,8 @@
 
 static const char *const notice_defaults[NP_NONE + 1] = {
 	[NP_PROXIED] = NOTICE_WHO
-	"{cause}, so session {session} is now at level {level}, network mode {mode}. It may reach {allowed}. Everything "
+	"{cause}, so session {session} is now at level {level}, network mode {mode}. It may reach {allowed}. "
+	"Everything "
 	"else is refused from now on: trying again, another client or another address will not help, and connections "
 	"that are no longer allowed were cut. Processes, files and work so far are kept. Go on within these limits, or "
 	"tell the user what the platform's policy would have to allow.",
@@ -110,7 +111,8 @@ const char *notice_template_check(const char *text, size_t len, char problem[sta
 		}
 		if (piece.kind == PIECE_UNKNOWN) {
 			snprintf(problem, NOTICE_PROBLEM_SIZE,
-				 "nothing is called %s; there are {session}, {cause}, {dataset}, {reason}, {level}, {mode} "
+				 "nothing is called %s; there are {session}, {cause}, {dataset}, {reason}, {level}, "
+				 "{mode} "
 				 "and {allowed}",
 				 QUOTE(piece.text, piece.len));
 			return problem;

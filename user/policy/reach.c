@@ -64,9 +64,14 @@ static bool is_open(const struct policy *policy, enum level level, const struct 
 		.mode = NP_PROXIED,
 		.level = level,
 		.protocol = pattern->protocols & PATTERN_TCP ? PATTERN_TCP : PATTERN_UDP,
-		.port = pattern->inspected ? policy->inspect_ports[policy->n_inspect_ports - 1] : pattern->first_port,
+		.port = pattern->last_port, /* the first of several may be the DNS gate's */
 	};
 
+	if (pattern->inspected) {
+		if (!policy->n_inspect_ports)
+			return false;
+		facts.port = policy->inspect_ports[policy->n_inspect_ports - 1];
+	}
 	if (pattern->kind == PATTERN_NAME) {
 		facts.name = pattern->name;
 		if (strchr(pattern->name, '*'))
@@ -78,13 +83,6 @@ static bool is_open(const struct policy *policy, enum level level, const struct 
 			return true;
 	}
 	return policy_decide(policy, &facts).action == ACTION_ALLOW;
-}
-
-static bool is_usable(const struct policy *policy, const struct pattern *pattern)
-{
-	if (pattern->inspected)
-		return policy->n_inspect_ports > 0;
-	return pattern->first_port != 53 || pattern->last_port != 53; /* which is the DNS gate's */
 }
 
 static void reach_put(struct reach *reach, const char *text, size_t len)
@@ -112,7 +110,7 @@ static void reach_rule(const struct policy *policy, const struct rule *rule, enu
 			reach->more += rule->n_patterns - i;
 			return;
 		}
-		if (!is_usable(policy, pattern) || !is_open(policy, level, pattern))
+		if (!is_open(policy, level, pattern))
 			continue;
 		put_item(&out, rule, pattern);
 		if (out.len)
@@ -145,7 +143,7 @@ static void put_ports(const struct policy *policy, struct buf *out)
 	buf_puts(out, " (those without a port: HTTP and HTTPS on port");
 	for (size_t i = 0; i < policy->n_inspect_ports; i++)
 		buf_printf(out, "%s %u",
-			   i == 0				 ? ""
+			   i == 0			      ? ""
 			   : i + 1 == policy->n_inspect_ports ? " or"
 							      : ",",
 			   policy->inspect_ports[i]);

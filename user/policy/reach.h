@@ -13,7 +13,7 @@ struct reach {
 	 * "db.corp.example:5432/tcp", "localhost:11434". One without a port goes by inspect_ports. */
 	char items[NP_REACH_ITEMS][REACH_ITEM_SIZE];
 	size_t count;
-	size_t more;	 /* destinations that are not in items */
+	size_t more;	/* destinations that are not in items */
 	bool inspected; /* one of items goes by inspect_ports */
 };
 

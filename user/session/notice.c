@@ -27,8 +27,8 @@ void notice_to_json(const char *session, const struct notice_row *row, struct bu
 	char time[TIME_TEXT_SIZE];
 
 	time_format(row->made_us, time);
-	buf_printf(out, "{\"notice\":%u,\"time\":\"%s\",\"session\":\"%s\",\"level\":\"%s\",\"mode\":\"%s\"", row->number,
-		   time, session, level_name(row->level), mode_name(row->mode));
+	buf_printf(out, "{\"notice\":%u,\"time\":\"%s\",\"session\":\"%s\",\"level\":\"%s\",\"mode\":\"%s\"",
+		   row->number, time, session, level_name(row->level), mode_name(row->mode));
 	put_member(out, "dataset", row->dataset, NP_DATASET_MAX);
 	put_member(out, "reason", row->reason, NP_REASON_TEXT_MAX);
 	put_member(out, "text", row->text, NP_NOTICE_TEXT);
@@ -100,7 +100,8 @@ static bool file_is_start(int fd, const struct buf *text, size_t *ret_have)
 {
 	_buf_ struct buf have = BUF_INIT(NOTICES_BYTES);
 
-	if (fs_read_fd(fd, &have) < 0 || have.len > text->len || (have.len && memcmp(have.data, text->data, have.len) != 0))
+	if (fs_read_fd(fd, &have) < 0 || have.len > text->len ||
+	    (have.len && memcmp(have.data, text->data, have.len) != 0))
 		return false;
 	*ret_have = have.len;
 	return true;

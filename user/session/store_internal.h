@@ -26,7 +26,7 @@
 	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                      \
 			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                      \
 	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"  \
-			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"  \
+			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1)," \
 			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                           \
 	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                      \
 	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                    \

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
+#include "base/words.h"
 #include "session/store.c"
 
 static char dir[64], path[96];
@@ -421,6 +423,110 @@ static void test_locked_by_another(void **state)
 	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), 0);
 }
 
+static int notice_collect(void *data, const struct notice_row *row)
+{
+	struct buf *out = data;
+
+	buf_printf(out, "%u %s %s %s|%s|%s\n", row->number, level_name(row->level), mode_name(row->mode), row->dataset,
+		   row->reason, row->text);
+	return 0;
+}
+
+static const char *notices_of(const char *name, uint32_t after)
+{
+	static char text[4096];
+	_buf_ struct buf out = BUF_INIT(sizeof(text) - 1);
+
+	assert_int_equal(store_notices_each(store, name, after, notice_collect, &out), 0);
+	snprintf(text, sizeof(text), "%s", out.data ? out.data : "");
+	return text;
+}
+
+static void test_notices(void **state)
+{
+	struct notice_row notice = { .made_us = 1, .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .text = "one" };
+	struct session_row row = { .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .generation = 1 };
+	const char *problem;
+
+	(void)state;
+	session_name_parse("a/b", &row.name, &problem);
+	assert_int_equal(store_session_put(store, &row, &notice), 0);
+	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
+	notice = (struct notice_row){ .level = LEVEL_SECRET, .mode = NP_NONE, .text = "two" };
+	strcpy(notice.dataset, "d");
+	strcpy(notice.reason, "r");
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/c", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	reopen();
+	assert_string_equal(notices_of("a/b", 0), "1 CONFIDENTIAL PROXIED ||one\n2 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/b", 1), "2 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/b", 2), "");
+	assert_string_equal(notices_of("a/c", 0), "1 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/d", 0), "");
+	/* With a session that is not there it is not there either. */
+	assert_int_equal(store_session_raise(store, "x/y", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), -ENOENT);
+	assert_string_equal(notices_of("x/y", 0), "");
+	/* What somebody was told stays. */
+	assert_int_equal(sql("UPDATE notices SET text = 'other'"), SQLITE_CONSTRAINT_TRIGGER);
+	assert_int_equal(sql("DELETE FROM notices"), SQLITE_CONSTRAINT_TRIGGER);
+}
+
+static void assert_reader(const char *name, const char *reader, uint32_t want)
+{
+	uint32_t upto = 77;
+
+	assert_int_equal(store_reader_get(store, name, reader, &upto), 0);
+	assert_int_equal(upto, want);
+}
+
+static void test_notice_readers(void **state)
+{
+	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+	char reader[16];
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_reader("a/b", "r0", 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), -ERANGE);
+	assert_int_equal(store_reader_put(store, "x/y", "r0", 0), -ENOENT);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 2), 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), 0); /* only ever on */
+	reopen();
+	assert_reader("a/b", "r0", 2);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 4), -ERANGE);
+	assert_reader("a/b", "r0", 2);
+	for (int i = 1; i < NP_NOTICE_READERS; i++) {
+		snprintf(reader, sizeof(reader), "r%d", i);
+		assert_int_equal(store_reader_put(store, "a/b", reader, 1), 0);
+	}
+	assert_int_equal(store_reader_put(store, "a/b", "more", 1), -E2BIG);
+	assert_reader("a/b", "more", 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 3), 0);
+	assert_int_equal(sql("UPDATE notice_readers SET upto = 0"), SQLITE_CONSTRAINT_TRIGGER);
+}
+
+/* A file of version 1 keeps what it has and gets what it lacks. */
+static void test_upgrade(void **state)
+{
+	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+
+	(void)state;
+	put("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
+	assert_int_equal(sql("DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"), SQLITE_OK);
+	reopen();
+	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, &notice, NULL), 0);
+	reopen();
+	assert_string_equal(notices_of("a/b", 0), "1 SECRET NONE ||t\n");
+	/* One that cannot be brought up to date is left as it is. */
+	assert_int_equal(sql("UPDATE meta SET value = 1"), SQLITE_OK);
+	store_close(store);
+	assert_int_equal(store_open(path, &store), -EIO);
+	store = NULL;
+}
+
 static void test_foreign_files(void **state)
 {
 	struct store *other = NULL;
@@ -472,6 +578,9 @@ int main(void)
 		store_test(test_full_disk),
 		store_test(test_failed_commit_leaves_nothing_open),
 		store_test(test_locked_by_another),
+		store_test(test_notices),
+		store_test(test_notice_readers),
+		store_test(test_upgrade),
 		store_test(test_foreign_files),
 	};
 
