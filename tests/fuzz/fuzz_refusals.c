@@ -10,11 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct refusals refusals;
-	_buf_ struct buf out = BUF_INIT(64u << 10);
+	_buf_ struct buf out = BUF_INIT(96u << 10);
 	size_t lines = 0, most;
 
-	if (refusals_read((const char *)data, size, NP_WHY_MAX, &refusals) < 0)
-		abort();
+	refusals_read((const char *)data, size, NP_WHY_MAX, &refusals);
 	refusals_text(&refusals, NP_PROXIED, &out);
 	if (buf_error(&out))
 		abort();

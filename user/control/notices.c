@@ -134,8 +134,8 @@ int notices_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 /* A reader moves on when it says so, not when it was answered: an answer may be lost on its way. */
 int notices_ack(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *reader;
-	uint64_t upto;
+	const char *reader = NULL;
+	uint64_t upto = 0;
 	const struct body_field fields[] = {
 		{ "reader", true, .ret_text = &reader },
 		{ "upto", true, .ret_number = &upto },

@@ -150,7 +150,7 @@ void refusals_clear(struct refusals *refusals)
 	*refusals = (struct refusals){ 0 };
 }
 
-int refusals_read(const char *lines, size_t len, size_t max, struct refusals *ret)
+void refusals_read(const char *lines, size_t len, size_t max, struct refusals *ret)
 {
 	*ret = (struct refusals){ .max = max < NP_WHY_MAX ? max : NP_WHY_MAX };
 	while (len) {
@@ -168,7 +168,6 @@ int refusals_read(const char *lines, size_t len, size_t max, struct refusals *re
 		if (reason != NP_R_SUPPRESSED)
 			refusals_put(ret, event, (unsigned)reason);
 	}
-	return 0;
 }
 
 /* What is inside of the sandbox, or on this host, is not opened by any mode. */

@@ -35,8 +35,8 @@ struct refusals {
 void refusals_clear(struct refusals *refusals);
 
 /* Reads lines as event_log_refused() gives them. At most max (NP_WHY_MAX) different ones are kept. A line that is no
- * event is left out. -ENOMEM. */
-int refusals_read(const char *lines, size_t len, size_t max, struct refusals *ret);
+ * event is left out. */
+void refusals_read(const char *lines, size_t len, size_t max, struct refusals *ret);
 
 /* One of them as an object; NULL when memory ran out. */
 json_t *refusal_object(const struct refusal *refusal, enum np_mode mode);

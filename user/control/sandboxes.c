@@ -11,7 +11,7 @@
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session, *cgroup;
+	const char *session = NULL, *cgroup = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "cgroup", false, .ret_text = &cgroup },

@@ -11,7 +11,7 @@
 
 int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session, *level_text;
+	const char *session = NULL, *level_text = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "level", false, .ret_text = &level_text },
@@ -116,7 +116,7 @@ int session_end(struct request *rq, struct answer *ret, struct failure *ret_fail
 /* The escalation. */
 int session_escalate(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *level_text, *dataset, *reason;
+	const char *level_text = NULL, *dataset = NULL, *reason = NULL;
 	const struct body_field fields[] = {
 		{ "level", true, .ret_text = &level_text },
 		{ "dataset", false, .ret_text = &dataset },

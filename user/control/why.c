@@ -13,7 +13,7 @@
 #include "policy/reach.h"
 
 #define LAST_DEFAULT 10
-#define TEXT_MAX     (64u << 10) /* NP_WHY_MAX lines of three texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
+#define TEXT_MAX     (96u << 10) /* NP_WHY_MAX lines of four texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
 
 /* When and how the session came to its mode. */
 struct since {
@@ -104,28 +104,31 @@ static int refusals_load(struct event_log *events, const char *session, size_t l
 	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
 	int r = event_log_refused(events, session, NP_WHY_EVENTS, &lines);
 
-	if (r == 0)
-		r = refusals_read(lines.data, lines.len, last, ret);
-	return r < 0 ? failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read") : 0;
+	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */
+		buf_clear(&lines);
+		r = event_log_refused(events, session, NP_ANSWER_BYTES / NP_EVENT_LINE_MAX, &lines);
+	}
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read");
+	refusals_read(lines.data, lines.len, last, ret);
+	return 0;
 }
 
 static int why_answer(struct request *rq, const struct session_row *row, const struct refusals *refusals,
 		      struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
-	_free_ struct reach *reach = malloc(sizeof(*reach));
 	struct since since = { .mode = row->mode };
 	struct policy_live live;
+	struct reach reach;
 	int r;
 
 	r = store_notices_each(service_store(rq->config->service), row->name.text, 0, since_note, &since);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
-	if (!reach)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	rq->config->policy_live(rq->config->data, &live);
-	policy_reach(live.policy, row->mode, row->level, reach);
-	reach_text(live.policy, row->mode, reach, &allowed);
+	policy_reach(live.policy, row->mode, row->level, &reach);
+	reach_text(live.policy, row->mode, &reach, &allowed);
 	head_text(row, &since, &text);
 	buf_printf(&text, "It may reach %s.\n", allowed.data);
 	refusals_text(refusals, row->mode, &text);
@@ -134,7 +137,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 	return answer_json(ret, 200,
 			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o}", "session", json_text(row->name.text),
 				     "level", level_name(row->level), "mode", mode_name(row->mode), "since",
-				     since_object(&since), "allowed", allowed_object(reach, allowed.data), "refused",
+				     since_object(&since), "allowed", allowed_object(&reach, allowed.data), "refused",
 				     refused_array(refusals, row->mode), "others", (int)refusals->others, "suppressed",
 				     (json_int_t)refusals->suppressed, "truncated",
 				     (int)(refusals->seen >= NP_WHY_EVENTS), "text", json_text(text.data)),
@@ -143,7 +146,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 
 int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	_free_ struct refusals *refusals = calloc(1, sizeof(*refusals));
+	struct refusals refusals;
 	uint64_t last = LAST_DEFAULT;
 	struct session_name name;
 	struct session_row row;
@@ -158,11 +161,10 @@ int session_why(struct request *rq, struct answer *ret, struct failure *ret_fail
 	r = service_session_show(rq->config->service, name.text, &row, ret_failure);
 	if (r < 0)
 		return r;
-	if (!refusals)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	r = refusals_load(rq->config->events, name.text, (size_t)last, refusals, ret_failure);
-	if (r == 0)
-		r = why_answer(rq, &row, refusals, ret, ret_failure);
-	refusals_clear(refusals);
+	r = refusals_load(rq->config->events, name.text, (size_t)last, &refusals, ret_failure);
+	if (r < 0)
+		return r;
+	r = why_answer(rq, &row, &refusals, ret, ret_failure);
+	refusals_clear(&refusals);
 	return r;
 }

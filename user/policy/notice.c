@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/words.h"
 #include "policy/quote.h"
 #include "policy/reach.h"
@@ -136,6 +135,8 @@ void notice_cause(const struct notice_facts *facts, struct buf *out)
 static void put_place(const struct policy *policy, const struct notice_facts *facts, enum placeholder place,
 		      struct buf *out)
 {
+	struct reach reach;
+
 	switch (place) {
 	case PLACE_SESSION:
 		buf_puts(out, facts->session);
@@ -155,15 +156,10 @@ static void put_place(const struct policy *policy, const struct notice_facts *fa
 	case PLACE_MODE:
 		buf_puts(out, mode_name(facts->mode));
 		break;
-	case PLACE_ALLOWED: {
-		_free_ struct reach *reach = malloc(sizeof(*reach));
-
-		if (!reach)
-			break;
-		policy_reach(policy, facts->mode, facts->level, reach);
-		reach_text(policy, facts->mode, reach, out);
+	case PLACE_ALLOWED:
+		policy_reach(policy, facts->mode, facts->level, &reach);
+		reach_text(policy, facts->mode, &reach, out);
 		break;
-	}
 	case PLACE_COUNT:
 		break;
 	}
