@@ -123,10 +123,10 @@ static int file_replace(int dir, const struct buf *text)
 	return renameat(dir, NOTICE_FILE_NEW, dir, NOTICE_FILE) < 0 ? -errno : 0;
 }
 
-int notice_file_put(const char *dir, const struct session_name *name, const struct buf *text)
+int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text)
 {
-	_close_ int root = -1, user = user_enter(dir, name, true, &root);
-	_close_ int folder = user < 0 ? user : dir_enter(user, session_part(name), true);
+	_close_ int root = -1, user = user_enter(dir, name, make, &root);
+	_close_ int folder = user < 0 ? user : dir_enter(user, session_part(name), make);
 	_close_ int fd = folder < 0 ? -1 : openat(folder, NOTICE_FILE, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	size_t have = 0;
 

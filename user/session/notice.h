@@ -20,8 +20,9 @@ int notices_to_json(struct store *store, const char *session, uint32_t after, st
 
 int notice_file_path(const char *dir, const char *session, char path[static FS_PATH_SIZE]);
 /* Makes the file say text. Bytes that are there already stay where they are, so that whoever reads along goes on; a
- * file that says something else is replaced. Nothing on the way may be a symbolic link. */
-int notice_file_put(const char *dir, const struct session_name *name, const struct buf *text);
+ * file that says something else is replaced. Without make a file whose directory is not there stays away: -ENOENT. Nothing on the way may be a symbolic
+ * link. */
+int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text);
 int notice_file_remove(const char *dir, const struct session_name *name); /* a missing one is fine */
 
 #endif

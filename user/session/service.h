@@ -122,7 +122,8 @@ int service_policy_raise(struct service *service, const struct level_modes *mode
 			 struct policy_effect *effect, struct failure *ret_failure);
 int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure);
 
-/* Where the sandboxes of a session find its notices, seen from the host; -ENOENT when they do not. */
+/* Where the sandboxes of a session find its notices, seen from the host: there from the first sandbox to the end of the
+ * session. -ENOENT when there are no such files. */
 int service_notices_path(const struct service *service, const char *session, char path[static FS_PATH_SIZE]);
 
 struct store *service_store(struct service *service);

@@ -54,7 +54,10 @@ void live_publish(struct service *service, const struct live *live)
 		return;
 	r = notices_to_json(service->config.store, live->name.text, 0, &text);
 	if (r == 0)
-		r = notice_file_put(service->config.notices_dir, &live->name, &text);
+		r = notice_file_put(service->config.notices_dir, &live->name, live->box_count, &text);
+	/* Nobody has looked for it yet: it comes with the first sandbox. */
+	if (r == -ENOENT && !live->box_count)
+		return;
 	if (r < 0)
 		publish_failed(service, live, "written", r);
 }

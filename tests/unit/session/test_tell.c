@@ -189,6 +189,9 @@ static void test_the_file(void **state)
 	assert_int_equal(stat(fake.notices, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
 	made("a/c");
+	/* Without a sandbox nobody looks for it. */
+	assert_int_equal(escalate("b/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_string_equal(file_text("b/b"), strerror(ENOENT));
 	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
 	assert_string_equal(file_text("a/b"), strerror(ENOENT));
 	assert_string_equal(file_text("a/c"), ""); /* the user's other session */
