@@ -204,6 +204,20 @@ def test_a_file_that_cannot_be_written_stops_nothing(d):
         box.close()
 
 
+def test_a_sandbox_starts_without_the_file(d):
+    """The directory cannot be made: the session is told by the API alone, and the command runs."""
+    (d.run_dir / "notices").write_text("in the way")
+    box = Box(d, "FULL")
+    try:
+        got = box.call("execute", argv=["sh", "-c", 'echo "${NETPAWL_NOTICES-none}"; ls -A /run/netpawl'])
+        assert got["out"] == "none\n"
+        d.api.escalate(box.session, "SECRET", "s.csv")
+        assert numbers(notices(d.api, box.session)) == [1]
+    finally:
+        box.close()
+        (d.run_dir / "notices").unlink()
+
+
 # -- readers ------------------------------------------------------------------------
 
 def test_once_per_reader(d):

@@ -36,10 +36,9 @@ static void help(FILE *to)
 	      "The command sees the host's files, but not /run, devices, cgroups or other processes; /sys and\n"
 	      "/proc/sys are read-only. It has no capability that reaches the kernel or the network stack, and\n"
 	      "cannot gain any. Run as root it can still change the host's files: prefer --user.\n"
-	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION and NETPAWL_NOTICES, the file "
-	      "with\n"
-	      "the session's notices; with --user also HOME, USER and LOGNAME are set. When it ends, whatever it "
-	      "started is killed.\n\n"
+	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION; NETPAWL_NOTICES names a\n"
+	      "read-only file with the session's notices, see netpawl notices; with --user also HOME, USER and\n"
+	      "LOGNAME are set. When it ends, whatever it started is killed.\n\n"
 	      "Options:\n"
 	      "  --session U/S    the session; made when missing, and it stays. Without it a new one is made\n"
 	      "                   and ended afterwards\n"
@@ -169,7 +168,8 @@ static int sandbox_make(struct run *run)
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
 	notices = member_text(answer.json, "notices");
-	if (notices && strrchr(notices, '/'))
+	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
+	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
 	return run->sandbox && run->cgroup ? CLI_OK : CLI_REFUSED;
 }

@@ -95,12 +95,12 @@ static void follower_filter(struct follower *f)
 		while (f->line.len && (end = memchr(f->line.data, '\n', f->line.len))) {
 			size_t len = (size_t)(end - f->line.data) + 1;
 
-			if (!line_passes(f, f->line.data, len))
-				;
-			else if (f->more)
-				follower_more(f);
-			else
-				buf_append(&f->out, f->line.data, len);
+			if (line_passes(f, f->line.data, len)) {
+				if (f->more)
+					follower_more(f);
+				else
+					buf_append(&f->out, f->line.data, len);
+			}
 			buf_drop(&f->line, len);
 		}
 	}
