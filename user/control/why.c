@@ -146,7 +146,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 
 int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	struct refusals refusals;
+	struct refusals refusals = { 0 };
 	uint64_t last = LAST_DEFAULT;
 	struct session_name name;
 	struct session_row row;
