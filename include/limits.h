@@ -68,6 +68,15 @@
 #define NP_SESSIONS_MAX 100000 /* sessions in the store; ended ones count, for they keep their level */
 #define NP_BOXES_PER_SESSION 1024 /* sandboxes one session may have at once */
 
+#define NP_NOTICE_READERS 16	  /* readers of one session's notices whose place is kept */
+#define NP_NOTICES_PER_SESSION 5  /* levels and modes only rise: three and two steps. Not a bound, its consequence */
+#define NP_NOTICE_LINE (64u << 10) /* one notice as JSON: its text and names, each byte escaped as six */
+
+/* -- why ------------------------------------------------------------------ */
+#define NP_WHY_EVENTS 1000	/* newest refusals that are looked at and merged: NP_EVENTS_PAGE */
+#define NP_WHY_MAX 50		/* merged ones that are told: more is no help to anybody's context */
+#define NP_WHY_WHERE 256	/* bytes of one destination in words */
+
 /* -- policy file ---------------------------------------------------------- */
 #define NP_POLICY_BYTES (8u << 20)    /* all files of a policy together: 100,000 rules are about 4 MiB */
 #define NP_POLICY_MEMORY (256u << 20) /* what a policy may take once it is read */
@@ -87,6 +96,9 @@
 #define NP_NETS_WORK 4000000	      /* steps to compile them: ranges times the rules around each */
 #define NP_COVER_WORK 20000000	      /* words compared in search of rules that never match; then the search ends */
 #define NP_NET_PORTS_MAX 262144	      /* port entries of these, likewise */
+#define NP_NOTICE_TEMPLATE 2048	      /* bytes of a text in notices: */
+#define NP_NOTICE_TEXT 8192	      /* what it becomes: NP_REACH_ITEMS destinations and a page of words */
+#define NP_REACH_ITEMS 24	      /* destinations that are named when a session's reach is told; more are counted */
 #define NP_CASE_BYTES (1u << 20)      /* one .case file: 20,000 lines of 50 bytes */
 #define NP_CASE_LINES 20000	      /* lines of it, and so cases */
 #define NP_CASE_LINE 16384	      /* bytes of one line: a path of NP_PATH_MAX, every byte escaped, and the rest */

@@ -13,7 +13,7 @@ from lib import base
 from lib.box import new_session
 from lib.world import FAR
 
-SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "policy", "status", "doctor"]
+SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "why", "notices", "policy", "status", "doctor"]
 
 
 def start(daemon, *words, **kw):
@@ -39,7 +39,8 @@ def test_help_of_each(daemon, sub):
 @pytest.mark.parametrize("words", [[], ["nonsense"], ["--nonsense"], ["run"], ["run", "--"], ["run", "--nonsense", "--", "true"],
                                    ["escalate"], ["escalate", "a/b"], ["escalate", "a/b", "SECRET", "more"], ["show"],
                                    ["show", "a/b", "c/d"], ["end"], ["attach", "a/b"], ["attach", "--cgroup", "/x"],
-                                   ["events", "--limit", "x"], ["status", "stray"], ["sessions", "stray"],
+                                   ["events", "--limit", "x"], ["why"], ["why", "a/b", "c/d"], ["why", "a/b", "--last", "x"], ["notices"],
+                                   ["notices", "a/b", "--all", "--reader", "x"], ["status", "stray"], ["sessions", "stray"],
                                    ["run", "--session"]])
 def test_wrong_usage_is_2(daemon, words):
     p = daemon.cli(*words)
@@ -48,7 +49,7 @@ def test_wrong_usage_is_2(daemon, words):
 
 
 @pytest.mark.parametrize("words", [["status"], ["sessions"], ["show", "a/b"], ["escalate", "a/b", "SECRET"], ["end", "a/b"],
-                                   ["events"], ["attach", "a/b", "--cgroup", str(base.cgroup_mount())]])
+                                   ["events"], ["why", "a/b"], ["notices", "a/b"], ["notices", "a/b", "--follow"], ["attach", "a/b", "--cgroup", str(base.cgroup_mount())]])
 def test_no_daemon_is_3(daemon, words):
     p = daemon.cli("--socket", "/nonexistent/control.sock", *words)
     assert p.returncode == 3 and "no_daemon" in p.stderr, p

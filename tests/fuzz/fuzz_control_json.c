@@ -31,9 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *level = NULL, *dataset = NULL, *reason = NULL;
 	const struct body_field fields[] = {
-		{ "level", true, &level },
-		{ "dataset", false, &dataset },
-		{ "reason", false, &reason },
+		{ "level", true, .ret_text = &level },
+		{ "dataset", false, .ret_text = &dataset },
+		{ "reason", false, .ret_text = &reason },
 	};
 	struct failure failure;
 	json_t *root = NULL;

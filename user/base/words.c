@@ -2,6 +2,7 @@
 #include "base/words.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
@@ -47,6 +48,72 @@ const char *reason_sentence(unsigned reason)
 {
 	return lookup(reason_sentences, ARRAY_SIZE(reason_sentences), reason,
 		      "a reason that this version does not know");
+}
+
+int reason_parse(const char *token)
+{
+	for (unsigned i = 0; i < NP_REASON_COUNT; i++)
+		if (reason_tokens[i] && !strcmp(token, reason_tokens[i]))
+			return (int)i;
+	return -EINVAL;
+}
+
+const char *reason_hint(unsigned reason)
+{
+	switch (reason) {
+	case NP_R_MODE_NONE:
+		return "Trying again will not help: the network of this session stays closed. Go on with what is here "
+		       "already, or tell the user that the rest needs a network.";
+	case NP_R_NO_INSPECTOR:
+	case NP_R_NO_DNS_GATE:
+		return "Nothing is there to judge it at the moment. You may try again later.";
+	case NP_R_METADATA:
+		return "Trying again will not help. Sandboxes get no credentials of the host; go on without them.";
+	case NP_R_HOST_LOOPBACK:
+	case NP_R_FOREIGN_UNIX:
+		return "Trying again will not help. Only what was started in this sandbox can be reached: start the "
+		       "service in here, or go on without it.";
+	case NP_R_INBOUND:
+		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
+		       "cannot.";
+	case NP_R_PORT_TAKEN:
+		return "Choose another port.";
+	case NP_R_PROTOCOL:
+	case NP_R_IP_OPTIONS:
+	case NP_R_MULTICAST:
+	case NP_R_SOCKET_OPTION:
+		return "Trying again will not help. Use plain TCP or UDP to one address, or go on without it.";
+	case NP_R_TOO_MANY_QUERIES:
+		return "Look names up less often, and keep the answers.";
+	case NP_R_TOO_MANY_NAMES:
+		return "Trying again will not help for an hour. Use names that were looked up before.";
+	case NP_R_NAME_FORGOTTEN:
+		return "Look the name up again and connect to the address that you get then.";
+	case NP_R_BAD_DNS:
+		return "Send a plain query of class IN with one question.";
+	case NP_R_TOO_MANY_REQUESTS:
+		return "Wait for some of the open requests to end, and try again then.";
+	case NP_R_ORIGIN_UNREACHABLE:
+		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
+		       "again later.";
+	case NP_R_ORIGIN_UNTRUSTED:
+		return "The policy allows this host, but its certificate was not accepted. Do not work around "
+		       "certificate checks; tell the user.";
+	case NP_R_BAD_HTTP:
+	case NP_R_HOST_MISMATCH:
+		return "Send a plain, well-formed request whose Host is the host that you connect to.";
+	case NP_R_BODY_TOO_LARGE:
+		return "A smaller body may pass. Sending the same one again will not.";
+	case NP_R_BAD_PATH:
+		return "Write the path without double slashes, dot segments and escaped slashes.";
+	case NP_R_NEEDS_APPROVAL:
+	case NP_R_NEEDS_DECIDER:
+		return "Trying again will not help. Go on without this host, or ask the user to have the request "
+		       "approved.";
+	default:
+		return "Trying again, another client or another address will not help. Go on without this host, or "
+		       "tell the user that the platform's policy would have to allow it.";
+	}
 }
 
 const char *hook_token(unsigned hook)

@@ -11,6 +11,9 @@
 
 const char *reason_token(unsigned reason);    /* "unknown" for a code that has none */
 const char *reason_sentence(unsigned reason); /* likewise a sentence that says so */
+int reason_parse(const char *token);	      /* its code; -EINVAL when there is none */
+/* What whoever was refused may do now: read by people and by language models that act on it. */
+const char *reason_hint(unsigned reason);
 const char *hook_token(unsigned hook);
 const char *mode_name(unsigned mode);	      /* "FULL", "PROXIED", "NONE"; "?" otherwise */
 unsigned mode_parse(const char *name);	      /* enum np_mode; 0 when it is none; case does not matter */

@@ -22,6 +22,8 @@ static const struct {
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
 	{ "end", command_end, "end a session; its level is kept" },
 	{ "events", command_events, "what was refused and what was changed" },
+	{ "why", command_why, "what was refused of a session, and what it may do instead" },
+	{ "notices", command_notices, "what a session's agent is told when its network tightens" },
 	{ "status", command_status, "the daemon in one page" },
 	{ "policy", command_policy, "check, test and explain policies; show and reload the live one" },
 	{ "doctor", command_doctor, "what this kernel can promise" },

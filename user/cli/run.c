@@ -13,6 +13,7 @@
 #include "limits.h"
 #include "reason.h"
 #include "sandbox/launch.h"
+#include "sandbox/mounts.h"
 
 extern char **environ;
 
@@ -23,6 +24,7 @@ struct run {
 	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
 	bool session_ours;		       /* made by us and so for us to end */
 	char *sandbox, *cgroup;
+	char *notices; /* directory of the file with the session's notices; NULL: there is none */
 	struct identity identity;
 	char *hidden[4]; /* the daemon's directories, ends with NULL; owned */
 };
@@ -34,8 +36,9 @@ static void help(FILE *to)
 	      "The command sees the host's files, but not /run, devices, cgroups or other processes; /sys and\n"
 	      "/proc/sys are read-only. It has no capability that reaches the kernel or the network stack, and\n"
 	      "cannot gain any. Run as root it can still change the host's files: prefer --user.\n"
-	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION; with --user also HOME,\n"
-	      "USER and LOGNAME are set. When it ends, whatever it started is killed.\n\n"
+	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION; NETPAWL_NOTICES names a\n"
+	      "read-only file with the session's notices, see netpawl notices; with --user also HOME, USER and\n"
+	      "LOGNAME are set. When it ends, whatever it started is killed.\n\n"
 	      "Options:\n"
 	      "  --session U/S    the session; made when missing, and it stays. Without it a new one is made\n"
 	      "                   and ended afterwards\n"
@@ -152,7 +155,7 @@ static int sandbox_make(struct run *run)
 {
 	_api_answer_ struct api_answer answer;
 	int code = post(run, "/v1/sandboxes", json_pack("{s:s}", "session", run->session), &answer);
-	const char *id, *cgroup;
+	const char *id, *cgroup, *notices;
 
 	if (code != CLI_OK)
 		return code;
@@ -164,6 +167,10 @@ static int sandbox_make(struct run *run)
 	}
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
+	notices = member_text(answer.json, "notices");
+	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
+	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
+		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
 	return run->sandbox && run->cgroup ? CLI_OK : CLI_REFUSED;
 }
 
@@ -192,12 +199,15 @@ static void run_clean_up(struct run *run)
 	}
 	free(run->sandbox);
 	free(run->cgroup);
+	free(run->notices);
 }
 
 static int environment_set(const struct run *run)
 {
 	int err = unsetenv("NETPAWL_SOCKET") | setenv("NETPAWL_SESSION", run->session, 1);
 
+	err |= run->notices ? setenv("NETPAWL_NOTICES", MOUNTS_NOTICES "/notices.ndjson", 1)
+			    : unsetenv("NETPAWL_NOTICES");
 	if (run->user && run->identity.name[0])
 		err |= setenv("USER", run->identity.name, 1) | setenv("LOGNAME", run->identity.name, 1);
 	if (run->user && run->identity.home[0])
@@ -228,6 +238,7 @@ static int run_sandboxed(struct run *run)
 		} else {
 			plan.cgroup = run->cgroup;
 			plan.envp = environ;
+			plan.notices = run->notices;
 			plan.mask = &mask;
 			plan.hidden = (const char *const *)run->hidden;
 			plan.identity = run->user ? &run->identity : NULL;

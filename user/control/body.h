@@ -9,19 +9,21 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
 #include "session/service.h"
 
-/* Every field of the API is a text. */
+/* A field is a text or a whole number: one of the two is set. */
 struct body_field {
 	const char *name;
 	bool required;
 	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
+	uint64_t *ret_number;  /* set to 0 when the field is absent */
 };
 
 /* Returns 0, or -EINVAL and a failure that names the field or the place. json_decref(*ret_root) when done.
- * Refused: anything but an object, a field twice, an unknown field, a field that is no text, bytes after the
+ * Refused: anything but an object, a field twice, an unknown field, a field of the wrong type, bytes after the
  * object, NUL anywhere, text that is not UTF-8, nesting deeper than NP_JSON_DEPTH. */
 int body_read(const char *data, size_t len, const struct body_field *fields, size_t n, json_t **ret_root,
 	      struct failure *ret_failure);

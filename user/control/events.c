@@ -19,20 +19,6 @@ struct events_query {
 	bool follow;
 };
 
-static bool reason_is_known(const char *token)
-{
-	static const unsigned codes[] = {
-#define X(name, code, token, sentence) code,
-		NP_REASONS(X)
-#undef X
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
-		if (strcmp(token, reason_token(codes[i])) == 0)
-			return true;
-	return false;
-}
-
 static int query_read(const struct request *rq, struct events_query *ret, struct failure *ret_failure)
 {
 	const char *session = rq->query[0], *after = rq->query[2], *limit = rq->query[3];
@@ -45,7 +31,7 @@ static int query_read(const struct request *rq, struct events_query *ret, struct
 			return r;
 		q.has_session = true;
 	}
-	if (q.reason && !reason_is_known(q.reason))
+	if (q.reason && reason_parse(q.reason) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no reason \"%.64s\"", q.reason);
 	if (after && url_number(after, INT64_MAX, &q.after) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the seq of an event");
@@ -69,15 +55,8 @@ static int events_follow(struct request *rq, const struct events_query *q, struc
 		.reason = q->reason,
 		.peer = rq->peer,
 	};
-	struct MHD_Response *stream;
-	int r = follow_open(rq->follows, rq->connection, &options, history, &stream);
 
-	if (r == -EMFILE)
-		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%d followers are connected", NP_FOLLOWERS_MAX);
-	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened");
-	ret->stream = stream;
-	return 0;
+	return follow_answer(rq, &options, history, ret, ret_failure);
 }
 
 int events_get(struct request *rq, struct answer *ret, struct failure *ret_failure)

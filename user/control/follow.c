@@ -15,9 +15,12 @@ struct follower {
 	struct MHD_Connection *connection;
 	int fd; /* MHD's */
 	struct peer peer;
-	struct event_feed *feed; /* NULL once ended */
-	char match[64];		 /* what a line must contain; empty when all of them pass */
-	struct buf out;		 /* history, then lines that passed the filter */
+	struct event_feed *feed;     /* NULL once ended */
+	struct session_name session; /* with more only */
+	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
+	uint32_t after;
+	char match[64]; /* what a line must contain; empty when all of them pass */
+	struct buf out; /* history, then lines that passed the filter */
 	size_t out_sent;
 	struct buf line;   /* filter only: the start of a line whose end has not come yet */
 	uint64_t spoke_ns; /* when bytes were last handed out */
@@ -73,6 +76,12 @@ static bool line_passes(const struct follower *f, const char *line, size_t len)
 	return memmem(line, len, f->match, strlen(f->match)) || memmem(line, len, lost, sizeof(lost) - 1);
 }
 
+static void follower_more(struct follower *f)
+{
+	if (f->more(f->set->config, f->session.text, &f->after, &f->out) < 0 && !buf_error(&f->out))
+		f->out.error = -EIO;
+}
+
 /* Reads the feed until a line passes or it is empty. */
 static void follower_filter(struct follower *f)
 {
@@ -86,8 +95,12 @@ static void follower_filter(struct follower *f)
 		while (f->line.len && (end = memchr(f->line.data, '\n', f->line.len))) {
 			size_t len = (size_t)(end - f->line.data) + 1;
 
-			if (line_passes(f, f->line.data, len))
-				buf_append(&f->out, f->line.data, len);
+			if (line_passes(f, f->line.data, len)) {
+				if (f->more)
+					follower_more(f);
+				else
+					buf_append(&f->out, f->line.data, len);
+			}
 			buf_drop(&f->line, len);
 		}
 	}
@@ -118,6 +131,9 @@ static ssize_t follower_read(void *data, uint64_t pos, char *bytes, size_t max)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	if (f->out.len == 0 && f->match[0]) {
 		follower_filter(f);
+		/* Not every way to a notice has an event: nobody waits longer than a heartbeat for one. */
+		if (f->beat && f->more)
+			follower_more(f);
 		if (buf_error(&f->line) || buf_error(&f->out))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
@@ -175,6 +191,12 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	f->spoke_ns = loop_now_ns();
 	if (options->reason)
 		snprintf(f->match, sizeof(f->match), "\"reason\":\"%s\"", options->reason);
+	if (options->more) {
+		f->more = options->more;
+		f->after = options->after;
+		snprintf(f->session.text, sizeof(f->session.text), "%s", options->session);
+		strcpy(f->match, "\"kind\":\"change\"");
+	}
 
 	follow_reap(set); /* their places may be the ones that are missing */
 	r = event_feed_new(set->config->events, options->session, follower_wake, f, &f->feed);

@@ -24,6 +24,10 @@ struct follow_set {
 struct follow_options {
 	const char *session; /* NULL for all */
 	const char *reason;  /* a token, or NULL for all */
+	/* NULL: the events themselves. Else a change of the session only means that there may be something new: then this
+	 * appends what is new after *after, and moves that on. */
+	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
+	uint32_t after;
 	struct peer peer;
 };
 

@@ -68,6 +68,20 @@ void answer_failure(struct answer *ret, const struct failure *failure)
 	ret->len = ret->body ? sizeof(last_resort) - 1 : 0;
 }
 
+int follow_answer(struct request *rq, const struct follow_options *options, struct buf *history, struct answer *ret,
+		  struct failure *ret_failure)
+{
+	struct MHD_Response *stream;
+	int r = follow_open(rq->follows, rq->connection, options, history, &stream);
+
+	if (r == -EMFILE)
+		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%d followers are connected", NP_FOLLOWERS_MAX);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened");
+	ret->stream = stream;
+	return 0;
+}
+
 static void response_done(struct MHD_Response *const *response)
 {
 	if (*response)

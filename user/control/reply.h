@@ -17,6 +17,10 @@ int answer_json(struct answer *ret, unsigned status, json_t *json, struct failur
 /* Never fails: a ready-made text is sent when there is no memory for a better one. */
 void answer_failure(struct answer *ret, const struct failure *failure);
 
+/* Makes it a stream: see follow_open(). */
+int follow_answer(struct request *rq, const struct follow_options *options, struct buf *history, struct answer *ret,
+		  struct failure *ret_failure);
+
 /* Sends the answer and empties it. */
 enum MHD_Result answer_send(struct answer *answer, struct MHD_Connection *connection);
 

@@ -44,6 +44,7 @@ typedef int request_fn(struct request *rq, struct answer *ret, struct failure *r
 request_fn health_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
+request_fn session_why, notices_get, notices_ack;
 request_fn events_get;
 request_fn policy_get, policy_reload;
 

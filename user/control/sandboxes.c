@@ -11,14 +11,15 @@
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session, *cgroup;
+	const char *session = NULL, *cgroup = NULL;
 	const struct body_field fields[] = {
-		{ "session", true, &session },
-		{ "cgroup", false, &cgroup },
+		{ "session", true, .ret_text = &session },
+		{ "cgroup", false, .ret_text = &cgroup },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
 	const struct sandbox *sandbox;
+	char notices[FS_PATH_SIZE];
 	struct session_name name;
 	unsigned cut;
 	int r;
@@ -37,6 +38,9 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return r;
 	object = sandbox_object(sandbox);
 	if (cgroup && json_object_set_new(object, "cut", json_integer(cut)) < 0)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	if (service_notices_path(service, name.text, notices) == 0 &&
+	    json_object_set_new(object, "notices", json_text(notices)) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	return answer_json(ret, 201, take_ptr(object), ret_failure);
 }

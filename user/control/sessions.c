@@ -11,10 +11,10 @@
 
 int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session, *level_text;
+	const char *session = NULL, *level_text = NULL;
 	const struct body_field fields[] = {
-		{ "session", true, &session },
-		{ "level", false, &level_text },
+		{ "session", true, .ret_text = &session },
+		{ "level", false, .ret_text = &level_text },
 	};
 	enum level level = LEVEL_PUBLIC;
 	struct session_row before, row;
@@ -116,11 +116,11 @@ int session_end(struct request *rq, struct answer *ret, struct failure *ret_fail
 /* The escalation. */
 int session_escalate(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *level_text, *dataset, *reason;
+	const char *level_text = NULL, *dataset = NULL, *reason = NULL;
 	const struct body_field fields[] = {
-		{ "level", true, &level_text },
-		{ "dataset", false, &dataset },
-		{ "reason", false, &reason },
+		{ "level", true, .ret_text = &level_text },
+		{ "dataset", false, .ret_text = &dataset },
+		{ "reason", false, .ret_text = &reason },
 	};
 	struct escalation escalation;
 	struct session_name name;

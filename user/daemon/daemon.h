@@ -24,6 +24,7 @@ struct daemon {
 	struct event_log *events;
 	struct flood *flood;
 	struct server *server;
+	char notices_dir[FS_PATH_SIZE];
 	int run_lock, state_lock;
 };
 
@@ -43,6 +44,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 void policy_live(void *data, struct policy_live *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
+void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

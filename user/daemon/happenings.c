@@ -197,6 +197,13 @@ void on_signal(void *data, int signo)
 	loop_stop(d->loop);
 }
 
+void notice_words(void *data, const struct notice_facts *facts, struct buf *out)
+{
+	struct daemon *d = data;
+
+	notice_write(d->policy.policy, facts, out);
+}
+
 int session_ca(void *data, const char *session, struct buf *out)
 {
 	struct daemon *d = data;

@@ -127,12 +127,16 @@ static int service_start(struct daemon *d)
 		.now_ns = loop_now_ns,
 		.emit = emit,
 		.emit_data = d,
+		.notice_write = notice_words,
+		.notice_data = d,
+		.notices_dir = d->notices_dir,
 	};
 	struct failure failure = { 0 };
-	int r;
+	int r = fs_path(d->notices_dir, "%s/notices", d->options.run_dir);
 
 	config.modes = d->policy.policy->modes;
-	r = service_new(&config, &d->service);
+	if (r == 0)
+		r = service_new(&config, &d->service);
 	if (r == 0)
 		r = service_recover(d->service, &failure);
 	if (r < 0)

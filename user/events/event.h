@@ -59,9 +59,8 @@ struct event {
 const char *event_kind(unsigned reason);
 
 /*
- * Appends one JSON object and a newline: at most NP_EVENT_LINE_MAX bytes, one line, valid UTF-8. Written as \uXXXX:
- * control characters, what hides or reorders text on a screen, and each byte that is not UTF-8 (as \u00XX).
- * A string over NP_EVENT_STRING_MAX bytes is cut at a character and ends in "...".
+ * Appends one JSON object and a newline: at most NP_EVENT_LINE_MAX bytes, one line. Its strings are those of
+ * json_quote(), cut at NP_EVENT_STRING_MAX bytes.
  */
 void event_to_json(const struct event *event, struct buf *out);
 

@@ -10,12 +10,16 @@
 
 #include "base/cleanup.h"
 #include "limits.h"
+#include "reason.h"
 
 #define HISTORY_APPLICATION 0x6e706576 /* "npev" */
 #define HISTORY_VERSION	    1
 #define BATCH_BYTES	    (1u << 20) /* kept between batches; a larger one is given back */
 
 #define QUERY_SIZE 256
+
+#define HISTORY_SUPPRESSED 139 /* NP_R_SUPPRESSED, in a form that goes into SQL */
+_Static_assert(HISTORY_SUPPRESSED == NP_R_SUPPRESSED, "the code of suppressed");
 
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
@@ -359,6 +363,8 @@ static void query_text(const struct history_filter *filter, char sql[static QUER
 
 	if (filter->reason >= 0)
 		reason = filter->session ? " AND +reason = ?4" : " AND reason = ?4";
+	else if (filter->refused)
+		reason = " AND (+reason BETWEEN 32 AND 127 OR +reason = " TEXT(HISTORY_SUPPRESSED) ")";
 	snprintf(sql, QUERY_SIZE,
 		 "SELECT json FROM (SELECT seq, json FROM event WHERE seq > ?1%s%s ORDER BY seq DESC LIMIT ?2) "
 		 "ORDER BY seq",

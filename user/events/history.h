@@ -9,6 +9,7 @@
 #ifndef NP_EVENTS_HISTORY_H
 #define NP_EVENTS_HISTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct history_filter {
 	int reason;	     /* enum np_reason; negative for all */
 	uint64_t after_seq;
 	unsigned limit;
+	bool refused; /* only what the gate or the inspector refused, and how much of it was only counted */
 };
 
 struct history_stats {

@@ -105,24 +105,6 @@ void event_log_stats(const struct event_log *log, struct event_log_stats *ret)
 	};
 }
 
-/* The code of a token; -EINVAL when there is none. */
-static int reason_code(const char *token)
-{
-	static const struct {
-		const char *token;
-		int code;
-	} reasons[] = {
-#define X(name, number, text, sentence) { text, number },
-		NP_REASONS(X)
-#undef X
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
-		if (!strcmp(token, reasons[i].token))
-			return reasons[i].code;
-	return -EINVAL;
-}
-
 int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
 		    struct buf *out)
 {
@@ -134,10 +116,22 @@ int event_log_query(struct event_log *log, const char *session, const char *reas
 	};
 
 	if (reason) {
-		filter.reason = reason_code(reason);
+		filter.reason = reason_parse(reason);
 		if (filter.reason < 0)
 			return filter.reason;
 	}
+	return history_query(log->history, &filter, out);
+}
+
+int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out)
+{
+	struct history_filter filter = {
+		.session = session,
+		.reason = -1,
+		.limit = limit < NP_EVENTS_PAGE ? limit : NP_EVENTS_PAGE,
+		.refused = true,
+	};
+
 	return history_query(log->history, &filter, out);
 }
 

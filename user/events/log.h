@@ -41,6 +41,9 @@ void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
 int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
 		    struct buf *out);
 
+/* The newest of what was refused of a session, and of its refusals that were only counted (suppressed); likewise. */
+int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out);
+
 /* A follower. -EMFILE when there are NP_FOLLOWERS_MAX. session NULL for all. wake(data) is called when
  * an empty feed gets bytes; it may free its own feed but no other. A feed may outlive its log; it gets nothing then. */
 int event_feed_new(struct event_log *log, const char *session, void (*wake)(void *data), void *data,

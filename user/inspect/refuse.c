@@ -30,34 +30,6 @@ static unsigned refusal_status(enum np_reason reason)
 	}
 }
 
-static const char *hint_of(enum np_reason reason)
-{
-	switch (reason) {
-	case NP_R_ORIGIN_UNREACHABLE:
-		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
-		       "again "
-		       "later.";
-	case NP_R_ORIGIN_UNTRUSTED:
-		return "The policy allows this host, but its certificate was not accepted. Do not work around "
-		       "certificate checks; tell the user.";
-	case NP_R_BAD_HTTP:
-	case NP_R_HOST_MISMATCH:
-		return "Send a plain, well-formed request whose Host is the host that you connect to.";
-	case NP_R_BODY_TOO_LARGE:
-		return "A smaller body may pass. Sending the same one again will not.";
-	case NP_R_BAD_PATH:
-		return "Write the path without double slashes, dot segments and escaped slashes.";
-	case NP_R_NEEDS_APPROVAL:
-	case NP_R_NEEDS_DECIDER:
-		return "Trying again will not help. Go on without this host, or ask the user to have the request "
-		       "approved.";
-	default:
-		return "Trying again, another client or another address will not help. Go on without this host, or "
-		       "tell "
-		       "the user that the platform's policy would have to allow it.";
-	}
-}
-
 /* JSON text: what is not printable ASCII is left out, for nothing here needs it. */
 static void put_json(struct buf *out, const char *key, const char *value)
 {
@@ -116,7 +88,7 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 	snprintf(message, sizeof(message), "netpawl refused this request%s%s: %s%s%s.", name[0] ? " to " : "", name,
 		 reason_sentence(reason), detail && *detail ? ": " : "", detail ? detail : "");
 	if (text) {
-		buf_printf(ret_body, "%s\n%s\n", message, hint_of(reason));
+		buf_printf(ret_body, "%s\n%s\n", message, reason_hint(reason));
 	} else {
 		buf_puts(ret_body, "{");
 		put_json(ret_body, "error", "blocked");
@@ -126,7 +98,7 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		put_json(ret_body, "mode", mode_name(client->box->mode));
 		put_json(ret_body, "level", level_name(client->box->level));
 		put_json(ret_body, "message", message);
-		put_json(ret_body, "hint", hint_of(reason));
+		put_json(ret_body, "hint", reason_hint(reason));
 		buf_puts(ret_body, "}\n");
 	}
 	ret_head->status = refusal_status(reason);

@@ -85,8 +85,9 @@ static int read_all(struct loading *l, unsigned errors)
 	int e = 0;
 
 	if (reader->n_files) {
-		read_settings(reader, &reader->files[0]);
-		e = roots_load(l, &reader->files[0]);
+		e = read_settings(reader, &reader->files[0]);
+		if (e == 0)
+			e = roots_load(l, &reader->files[0]);
 	}
 	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
 		e = read_deciders(reader, &reader->files[l->order[i]]);

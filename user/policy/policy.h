@@ -53,6 +53,7 @@ struct policy {
 	const struct decider *deciders;
 	size_t n_deciders;
 	struct approval approval;
+	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 
 	/* What the compiler makes of the rules, for policy_decide(). */
 	struct name_table *names;

@@ -2,10 +2,13 @@
 /* The sections that are no lists of rules. */
 #include "policy/read.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/words.h"
+#include "policy/notice.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 
@@ -22,6 +25,7 @@ static const char *const section_keys[SECTION_COUNT] = {
 	[SECTION_HOST_LOOPBACK] = "host_loopback",
 	[SECTION_APPROVAL] = "approval",
 	[SECTION_EXTRA_ROOTS] = "extra_roots",
+	[SECTION_NOTICES] = "notices",
 };
 
 static bool version_is_ours(struct reader *reader, const struct node *root)
@@ -211,7 +215,34 @@ static void read_approval(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 }
 
-void read_settings(struct reader *reader, const struct file *file)
+/* -- notices ------------------------------------------------------------------- */
+
+static int read_notices(struct reader *reader, const struct node *key)
+{
+	static const char *const keys[] = { "proxied", "none" };
+	static const enum np_mode modes[] = { NP_PROXIED, NP_NONE };
+	const struct node *map = section_map(reader, key, "modes to texts"), *fields[ARRAY_SIZE(keys)];
+	struct policy *policy = reader->policy;
+
+	if (!map)
+		return 0;
+	map_fields(reader, map, "notices", keys, ARRAY_SIZE(keys), fields);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const struct node *value = fields[i] ? field_scalar(reader, fields[i]) : NULL;
+		char problem[NOTICE_PROBLEM_SIZE];
+
+		if (!value)
+			continue;
+		if (notice_template_check(value->text, value->len, problem))
+			error_at(reader, value, "%s", problem);
+		policy->notices[modes[i]] = arena_text(policy->arena, value->text, value->len);
+		if (!policy->notices[modes[i]])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int read_settings(struct reader *reader, const struct file *file)
 {
 	const struct node *const *sections = file->sections;
 	struct policy *policy = reader->policy;
@@ -228,4 +259,5 @@ void read_settings(struct reader *reader, const struct file *file)
 			   &policy->n_host_loopback);
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
+	return sections[SECTION_NOTICES] ? read_notices(reader, sections[SECTION_NOTICES]) : 0;
 }

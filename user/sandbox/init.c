@@ -109,6 +109,7 @@ static void init_confine(const struct init_setup *setup)
 		.cwd = setup->cwd,
 		.readonly = plan->identity ? plan->identity->uid == 0 : getuid() == 0,
 		.hidden = plan->hidden,
+		.notices = plan->notices,
 	};
 	const char *place = "";
 	int err;

@@ -22,6 +22,7 @@ struct launch_plan {
 	char **envp;			 /* ends with NULL */
 	const struct identity *identity; /* NULL: stay who we are */
 	const char *const *hidden;	 /* paths that the command must not see, ends with NULL; may be NULL */
+	const char *notices;		 /* a directory that the command sees at MOUNTS_NOTICES; may be NULL */
 	const sigset_t *mask;		 /* the command's signal mask: what launch_hold_signals() gave back */
 	bool keep_stdout;		 /* the caller still writes to standard output when the command has ended */
 };

@@ -181,6 +181,8 @@ static int run_replace(void)
 		resolver = open_tree(AT_FDCWD, "/etc/resolv.conf", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (!stat("/run", &st)) {
 		err = tmpfs_mount("/run", MS_NOSUID | MS_NODEV, "mode=0755");
+		if (err == 0)
+			err = fs_mkdir_all(MOUNTS_NOTICES, 0755);
 		if (err < 0)
 			return err;
 	}
@@ -279,6 +281,29 @@ static int paths_each(const char *const *paths, size_t n, int (*fn)(const char *
 	return 0;
 }
 
+/* A window into the host's directory: what the daemon writes there later is seen at once, and nothing can be written
+ * from this side. */
+static int notices_open(const char *path, int *ret_tree)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+	};
+
+	if (!path)
+		return 0;
+	*ret_tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (*ret_tree < 0 || mount_setattr(*ret_tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		return -errno;
+	return 0;
+}
+
+static int notices_put(int tree)
+{
+	if (tree < 0)
+		return 0;
+	return move_mount(tree, "", AT_FDCWD, MOUNTS_NOTICES, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
 static int sys_make_readonly(void)
 {
 	int err = tree_set_readonly(AT_FDCWD, "/sys", AT_RECURSIVE);
@@ -314,6 +339,7 @@ static int root_make_readonly(const char *cwd, const char **ret_place)
 int mounts_confine(const struct mounts_plan *plan, const char **ret_place)
 {
 	size_t n_hidden = 0;
+	_close_ int notices = -1;
 	_free_ char *table = NULL;
 	const char *place = "/";
 	int err;
@@ -324,6 +350,10 @@ int mounts_confine(const struct mounts_plan *plan, const char **ret_place)
 		goto out;
 	place = "/proc/self/mountinfo"; /* of the caller's /proc, before it is covered */
 	err = fs_read_at(AT_FDCWD, place, MOUNTINFO_BYTES, &table);
+	if (err < 0)
+		goto out;
+	place = MOUNTS_NOTICES; /* from the host's /run, before it is covered */
+	err = notices_open(plan->notices, &notices);
 	if (err < 0)
 		goto out;
 	/* Before anything is mounted that has to be writable. */
@@ -355,6 +385,10 @@ int mounts_confine(const struct mounts_plan *plan, const char **ret_place)
 	while (plan->hidden && plan->hidden[n_hidden])
 		n_hidden++;
 	err = paths_each(plan->hidden, n_hidden, path_hide, &place);
+	if (err < 0)
+		goto out;
+	place = MOUNTS_NOTICES; /* over what hides the daemon's directory, when that is its name */
+	err = notices_put(notices);
 	if (err < 0)
 		goto out;
 	place = "/sys";

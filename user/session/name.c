@@ -12,7 +12,7 @@ static bool is_alnum(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-/* The sentences for one half of a name, so that each of them names the place. */
+/* The sentences for one half of a name, or for a name of that form, so that each of them names the place. */
 struct half {
 	const char *empty, *too_long, *first, *other;
 };
@@ -29,6 +29,12 @@ static const struct half session_half = {
 	.too_long = "the session after the slash is longer than 64 bytes",
 	.first = "the session after the slash does not start with a letter or a digit",
 	.other = "the session after the slash has a character outside A-Z a-z 0-9 . _ -",
+};
+static const struct half reader_half = {
+	.empty = "the reader's name is empty",
+	.too_long = "the reader's name is longer than 64 bytes",
+	.first = "the reader's name does not start with a letter or a digit",
+	.other = "the reader's name has a character outside A-Z a-z 0-9 . _ -",
 };
 _Static_assert(NP_NAME_MAX == 64, "the sentences above say 64");
 _Static_assert(NP_SESSION_MAX == 2 * NP_NAME_MAX + 1, "two halves and a slash");
@@ -76,6 +82,12 @@ int session_name_parse(const char *text, struct session_name *ret, const char **
 	*ret = (struct session_name){ .user_len = user_len };
 	memcpy(ret->text, text, user_len + 1 + session_len);
 	return 0;
+}
+
+int reader_name_check(const char *text, const char **ret_problem)
+{
+	*ret_problem = half_check(text, strnlen(text, NP_NAME_MAX + 1), &reader_half);
+	return *ret_problem ? -EINVAL : 0;
 }
 
 /* Reads one code point of valid UTF-8 (no overlong forms, no surrogates). 0 bytes when it is not.

@@ -20,6 +20,8 @@ struct session_name {
 
 /* Each returns 0 or -EINVAL and then a sentence in *ret_problem that names the place. */
 int session_name_parse(const char *text, struct session_name *ret, const char **ret_problem);
+/* Who reads notices: a name as each half of a session's. */
+int reader_name_check(const char *text, const char **ret_problem);
 /* max counts bytes. */
 int text_check(const char *text, size_t max, const char **ret_problem);
 

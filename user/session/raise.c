@@ -142,48 +142,78 @@ int live_cut(struct service *service, struct live *live, unsigned *ret_cut, stru
 	return 0;
 }
 
-int live_record(struct service *service, struct live *live, const struct dataset_row *dataset, bool *ret_created)
+static void dataset_fill(struct service *service, const struct raise_request *request, struct dataset_row *row)
 {
-	struct store *store = service->config.store;
-	struct rung *stands = &live->stands;
-	bool too_many = false;
+	*row = (struct dataset_row){ .level = request->level, .added_us = service->config.wall_us() };
+	strncpy(row->name, request->dataset, sizeof(row->name) - 1);
+	if (request->text)
+		strncpy(row->reason, request->text, sizeof(row->reason) - 1);
+}
+
+/* Makes or revives it in the store, when it is not open there. */
+static int live_put(struct service *service, struct live *live, const struct notice_row *notice, bool *ret_created)
+{
+	const struct rung *stands = &live->stands;
+	struct session_row row = {
+		.name = live->name,
+		.level = stands->level,
+		.mode = stands->mode,
+		.generation = stands->generation,
+		.created_us = service->config.wall_us(),
+	};
+	int r = store_session_put(service->config.store, &row, notice);
+
+	if (r)
+		return r;
+	*ret_created = true;
+	live->status = LIVE_OPEN;
+	live->recorded = *stands;
+	return 0;
+}
+
+static int live_store(struct service *service, struct live *live, const struct dataset_row *dataset,
+		      const struct notice_row *notice)
+{
+	const struct rung *stands = &live->stands;
+	int r = store_session_raise(service->config.store, live->name.text, stands->level, stands->mode,
+				    stands->generation, dataset, notice, NULL);
+
+	if (!r)
+		live->recorded = *stands;
+	return r;
+}
+
+int live_record(struct service *service, struct live *live, const struct raise_request *request, bool *ret_created)
+{
+	_buf_ struct buf text = BUF_INIT(NP_NOTICE_TEXT);
+	bool has_dataset = request && request->dataset, too_many = false;
+	struct dataset_row dataset;
+	struct notice_row notice;
+	/* The first transaction that writes the new mode has the notice: neither is there without the other. */
+	const struct notice_row *due = live_notice(service, live, request, &notice, &text) ? &notice : NULL;
+	const struct notice_row *told = due;
 	int r = 0;
 
 	*ret_created = false;
+	if (has_dataset)
+		dataset_fill(service, request, &dataset);
 	if (live->status != LIVE_OPEN) {
-		struct session_row row = {
-			.name = live->name,
-			.level = stands->level,
-			.mode = stands->mode,
-			.generation = stands->generation,
-			.created_us = service->config.wall_us(),
-		};
-
-		r = store_session_put(store, &row);
-		if (!r) {
-			*ret_created = true;
-			live->status = LIVE_OPEN;
-			live->recorded = *stands;
-		}
+		r = live_put(service, live, due, ret_created);
+		due = NULL;
 	}
-	if (!r && dataset) {
-		r = store_session_raise(store, live->name.text, stands->level, stands->mode, stands->generation,
-					dataset, NULL);
+	if (!r && has_dataset) {
+		r = live_store(service, live, &dataset, due);
 		too_many = r == -E2BIG;
-		if (!r)
-			live->recorded = *stands;
 	}
 	/* Bookkeeping is no reason to lose a raise: without the dataset then. */
-	if ((!r || too_many) && !rung_equal(stands, &live->recorded)) {
-		r = store_session_raise(store, live->name.text, stands->level, stands->mode, stands->generation, NULL,
-					NULL);
-		if (!r)
-			live->recorded = *stands;
-	} else if (too_many) {
+	if ((!r || too_many) && !rung_equal(&live->stands, &live->recorded))
+		r = live_store(service, live, NULL, due);
+	else if (too_many)
 		r = 0;
-	}
+	if (!r && told)
+		live_publish(service, live);
 	/* Worth remembering only when it starts above the bottom. */
-	live->dirty = r && live->status == LIVE_NEW && stands->level > LEVEL_PUBLIC;
+	live->dirty = r && live->status == LIVE_NEW && live->stands.level > LEVEL_PUBLIC;
 	return !r && too_many ? -E2BIG : r;
 }
 
@@ -253,20 +283,11 @@ static int outcome_answer(const struct live *live, const struct outcome *o, stru
 	return 0;
 }
 
-static void dataset_fill(struct service *service, const struct raise_request *request, struct dataset_row *row)
-{
-	*row = (struct dataset_row){ .level = request->level, .added_us = service->config.wall_us() };
-	strncpy(row->name, request->dataset, sizeof(row->name) - 1);
-	if (request->text)
-		strncpy(row->reason, request->text, sizeof(row->reason) - 1);
-}
-
 int live_raise(struct service *service, struct live *live, const struct raise_request *request, struct escalation *ret,
 	       struct failure *ret_failure)
 {
 	struct outcome o = { .before = live->recorded };
 	struct failure failure = { 0 };
-	struct dataset_row dataset;
 	int r;
 
 	live_target(service, live, request->level);
@@ -279,10 +300,8 @@ int live_raise(struct service *service, struct live *live, const struct raise_re
 	failpoint("after_cut");
 	if (!o.applied)
 		o.applied = r;
-	if (request->dataset)
-		dataset_fill(service, request, &dataset);
 	failpoint("before_record");
-	o.recorded = live_record(service, live, request->dataset ? &dataset : NULL, &o.created);
+	o.recorded = live_record(service, live, request, &o.created);
 	failpoint("after_record");
 	/* Against the record, not against memory: a raise whose record failed is raised when it is
 	 * recorded. */

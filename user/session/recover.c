@@ -192,7 +192,7 @@ static void recover_absorb(struct service *service, struct live *live)
 	if (live->status == LIVE_OPEN)
 		live_record(service, live, NULL, &created);
 	else if (!store_session_raise(service->config.store, live->name.text, live->stands.level, live->stands.mode,
-				      live->stands.generation, NULL, NULL))
+				      live->stands.generation, NULL, NULL, NULL))
 		live->recorded = live->stands;
 	service_emit(service, &event, live, NULL);
 }
@@ -216,6 +216,9 @@ static void recover_live(struct recovery *recovery, struct live *live)
 	}
 	if (r)
 		recovery_fail(recovery, r, &failure);
+	/* The daemon may have died between the record and the file, or the files are gone with a reboot. */
+	if (live->status == LIVE_OPEN)
+		live_publish(service, live);
 	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session)) {
 		if (!box->pub.adopted || box->stage != BOX_LIVES)
 			continue;

@@ -147,6 +147,7 @@ static int make_in(struct service *service, struct live *live, const char *who, 
 	r = make_finish(service, box, ret_failure);
 	if (r)
 		return r;
+	live_publish(service, live); /* it is there before anybody can look for it */
 	box->announced = true;
 	box_event(service, NP_R_SANDBOX_MADE, box, who, NULL);
 	*ret = box;
@@ -289,6 +290,7 @@ static int adopt_in(struct service *service, struct live *live, const struct gat
 		return r;
 	}
 	box->unfinished = false;
+	live_publish(service, live);
 	box->announced = true;
 	box_event(service, NP_R_SANDBOX_ADOPTED, box, who, ret_cut);
 	*ret = box;

@@ -268,6 +268,7 @@ static int live_end(struct service *service, struct live *live, const char *who,
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", live->name.text, strerror(-r));
 	live->status = LIVE_ENDED;
+	live_unpublish(service, live);
 	service_emit(service, &event, live, NULL);
 	return 0;
 }

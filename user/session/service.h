@@ -12,8 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/fs.h"
 #include "session/gate.h"
 #include "policy/level.h"
+#include "policy/notice.h"
 #include "session/name.h"
 #include "session/store.h"
 
@@ -39,6 +41,10 @@ struct service_config {
 	/* May look things up here (a sandbox that is being removed is still found), but must not call a verb. */
 	void (*emit)(void *data, struct event *event);
 	void *emit_data;
+	/* The words of a notice, at most NP_NOTICE_TEXT bytes: the policy knows them. */
+	void (*notice_write)(void *data, const struct notice_facts *facts, struct buf *out);
+	void *notice_data;
+	const char *notices_dir; /* where sessions with sandboxes have their notices as files; NULL: nowhere */
 };
 
 /* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
@@ -115,6 +121,10 @@ struct policy_effect {
 int service_policy_raise(struct service *service, const struct level_modes *modes, const char *who,
 			 struct policy_effect *effect, struct failure *ret_failure);
 int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure);
+
+/* Where the sandboxes of a session find its notices, seen from the host: there from the first sandbox to the end of the
+ * session. -ENOENT when there are no such files. */
+int service_notices_path(const struct service *service, const char *session, char path[static FS_PATH_SIZE]);
 
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);

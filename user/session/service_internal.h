@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
  * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), recover.c, reload.c (a new policy).
+ * and its end), sandboxes.c (make, adopt, remove), recover.c, reload.c (a new policy), tell.c (notices).
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -124,8 +124,17 @@ int live_settle(struct service *service, struct live *live, const char *who, str
 int live_apply(struct service *service, struct live *live, struct failure *ret_failure);
 /* Cuts what is uncut. */
 int live_cut(struct service *service, struct live *live, unsigned *ret_cut, struct failure *ret_failure);
-/* Writes what stands, and the dataset if there is one. -E2BIG: written, but without the dataset. */
-int live_record(struct service *service, struct live *live, const struct dataset_row *dataset, bool *ret_created);
+/* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
+ * -E2BIG: written, but without the dataset. */
+int live_record(struct service *service, struct live *live, const struct raise_request *request, bool *ret_created);
+
+/* -- tell.c ------------------------------------------------------------------- */
+/* The notice that is due when what stands is recorded; false when none is. text is where its words go. */
+bool live_notice(struct service *service, const struct live *live, const struct raise_request *request,
+		 struct notice_row *ret, struct buf *text);
+/* Sees to the file with the session's notices. It is a convenience: a failure is told in an event and stops nothing. */
+void live_publish(struct service *service, const struct live *live);
+void live_unpublish(struct service *service, const struct live *live);
 
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by store.c (the verbs) and store_open.c (the file, the schema, the settings). */
+/* Shared by store.c (the verbs), store_notices.c (those on notices) and store_open.c (the file, the schema, the settings). */
 #ifndef NP_STORE_INTERNAL_H
 #define NP_STORE_INTERNAL_H
 
@@ -25,6 +25,14 @@
 	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                   \
 	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                      \
 			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                      \
+	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"  \
+			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1)," \
+			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                           \
+	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                      \
+	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                    \
+	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")             \
+	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                 \
+		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")          \
 	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us)"          \
 			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
 	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")
@@ -45,6 +53,36 @@ struct store {
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
 	unsigned sessions; /* rows, so that a bound can be kept without counting them each time */
 };
+
+/* -- store.c: what its verbs and those of store_notices.c are made of ------------- */
+
+void bind_text(sqlite3_stmt *statement, int at, const char *text);
+void bind_number(sqlite3_stmt *statement, int at, uint64_t number);
+/* Runs a statement that answers nothing. Leaves it ready for the next use. */
+int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes);
+/* Runs one that answers a number; 0 when it has no row. */
+int statement_ask(struct store *store, sqlite3_stmt *statement, uint64_t *ret);
+int transaction_begin(struct store *store);
+/* Commits when all went well so far (r is 0), else takes everything back. */
+int transaction_end(struct store *store, int r);
+int session_exists(struct store *store, const char *name); /* 0, or -ENOENT, or what went wrong */
+/* -EIO when the column has no text, or more than fits: another program wrote it. */
+int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size);
+
+/*
+ * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
+ * reads one row and hands it to the caller's function.
+ */
+struct each {
+	void *fn; /* holds a pointer to the caller's function pointer, whose type row_fn knows */
+	void *data;
+};
+/* name (may be NULL) is parameter 1, after is 2 if the statement has it. */
+int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
+	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
+
+/* store_notices.c: inside of a transaction. */
+int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
 
 int store_error(struct store *store, int rc); /* what SQLite said, as -errno; 0 for its successes */
 

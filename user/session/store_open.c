@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -59,7 +59,34 @@ static const char *const store_schema =
 	" WHEN NEW.level < OLD.level OR NEW.session <> OLD.session OR NEW.name <> OLD.name"
 	" BEGIN SELECT RAISE(ABORT, 'a dataset only rises'); END;"
 	"INSERT INTO meta (key, value) VALUES ('schema', 1);";
-_Static_assert(STORE_VERSION == 1, "the last line of the schema says 1");
+
+/* From version 1, which had none of these, to 2. A notice is what somebody was told: it stays as it is. */
+static const char *const store_upgrade =
+	"CREATE TABLE notices ("
+	" session TEXT NOT NULL REFERENCES sessions (name),"
+	" number INTEGER NOT NULL CHECK (number > 0),"
+	" made_us INTEGER NOT NULL,"
+	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"
+	" mode INTEGER NOT NULL CHECK (mode BETWEEN 1 AND 3),"
+	" dataset TEXT NOT NULL,"
+	" reason TEXT NOT NULL,"
+	" text TEXT NOT NULL,"
+	" PRIMARY KEY (session, number)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TABLE notice_readers ("
+	" session TEXT NOT NULL REFERENCES sessions (name),"
+	" reader TEXT NOT NULL CHECK (length(reader) > 0),"
+	" upto INTEGER NOT NULL CHECK (upto >= 0),"
+	" PRIMARY KEY (session, reader)"
+	") STRICT, WITHOUT ROWID;"
+	"CREATE TRIGGER notices_stay_the_same BEFORE UPDATE ON notices"
+	" BEGIN SELECT RAISE(ABORT, 'a notice is never changed'); END;"
+	"CREATE TRIGGER notices_stay BEFORE DELETE ON notices"
+	" BEGIN SELECT RAISE(ABORT, 'a notice is never deleted'); END;"
+	"CREATE TRIGGER readers_only_go_on BEFORE UPDATE ON notice_readers WHEN NEW.upto < OLD.upto"
+	" BEGIN SELECT RAISE(ABORT, 'a reader only goes on'); END;"
+	"UPDATE meta SET value = 2 WHERE key = 'schema';";
+_Static_assert(STORE_VERSION == 2, "the last line of the upgrade says 2");
 _Static_assert(NP_SESSION_MAX == 129 && LEVEL_COUNT == 4 && NP_FULL == 1 && NP_NONE == 3,
 	       "the CHECK constraints are on disk: another range needs another schema version");
 
@@ -182,28 +209,33 @@ static int store_version(struct store *store)
 	if (r == -ENOSPC || r == -ENOMEM)
 		return r;
 	/* A meta table of another shape is another program's. */
-	return r || version != STORE_VERSION ? -EPROTO : STORE_VERSION;
+	return r || version < 1 || version > STORE_VERSION ? -EPROTO : (int)version;
+}
+
+/* Whole or not at all: a crash on the way leaves the file of the version before. */
+static int store_upgrade_from(struct store *store, int version)
+{
+	int r = store_exec(store, "BEGIN IMMEDIATE");
+
+	if (!r && version < 1)
+		r = store_exec(store, store_schema);
+	if (!r && version < 2)
+		r = store_exec(store, store_upgrade);
+	return r ? r : store_exec(store, "COMMIT"); /* after a failure the file is closed, which takes it back */
 }
 
 static int store_settle(struct store *store)
 {
 	sqlite3_int64 sessions = 0;
 	bool is_wal = false;
-	int r = store_version(store); /* first: a stranger's file is left as it is */
+	int version = store_version(store); /* first: a stranger's file is left as it is */
+	int r;
 
-	if (r < 0)
-		return r;
-	if (r == 0) {
-		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
-		if (!r)
-			r = store_exec(store, "BEGIN IMMEDIATE");
-		if (!r)
-			r = store_exec(store, store_schema);
-		if (!r)
-			r = store_exec(store, "COMMIT");
-	} else {
-		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
-	}
+	if (version < 0)
+		return version;
+	r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+	if (!r && version < STORE_VERSION)
+		r = store_upgrade_from(store, version);
 	if (r)
 		return r;
 	if (!is_wal)

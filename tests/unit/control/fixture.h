@@ -35,6 +35,7 @@ static struct {
 	struct event_log *events;
 	struct service *service;
 	struct server *server;
+	struct policy *policy;
 	pthread_t thread;
 	int stop_fd;
 	uint64_t next_cgroup;
@@ -123,6 +124,18 @@ static void world_emit(void *data, struct event *event)
 	event_log_put(data, event);
 }
 
+static void world_notice(void *data, const struct notice_facts *facts, struct buf *out)
+{
+	(void)data;
+	notice_write(world.policy, facts, out);
+}
+
+static void world_policy(void *data, struct policy_live *ret)
+{
+	(void)data;
+	*ret = (struct policy_live){ .policy = world.policy };
+}
+
 static bool world_sandboxed(void *data, pid_t pid)
 {
 	(void)data;
@@ -185,8 +198,11 @@ static int world_new(void **state)
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
 		.emit = world_emit,
+		.notice_write = world_notice,
 	};
-	struct server_config config = { .peer_is_sandboxed = world_sandboxed, .health = world_health };
+	struct server_config config = { .peer_is_sandboxed = world_sandboxed,
+					.health = world_health,
+					.policy_live = world_policy };
 
 	(void)state;
 	memset(&world, 0, sizeof(world));
@@ -194,6 +210,7 @@ static int world_new(void **state)
 	assert_non_null(mkdtemp(world.dir));
 	snprintf(world.socket, sizeof(world.socket), "%s/control.sock", world.dir);
 	assert_int_equal(loop_new(&world.loop), 0);
+	assert_int_equal(policy_default(&world.policy), 0);
 	assert_int_equal(store_open(world_path("sessions.db"), &world.store), 0);
 	assert_int_equal(event_log_open(world.dir, &world.events), 0);
 	service.store = world.store;
@@ -229,6 +246,7 @@ static int world_free(void **state)
 	service_free(world.service);
 	event_log_close(world.events);
 	store_close(world.store);
+	policy_free(world.policy);
 	loop_free(world.loop);
 	close(world.stop_fd);
 	return nftw(world.dir, world_remove_one, 16, FTW_DEPTH | FTW_PHYS);

@@ -7,8 +7,8 @@
 
 static const char *session, *level;
 static const struct body_field fields[] = {
-	{ "session", true, &session },
-	{ "level", false, &level },
+	{ "session", true, .ret_text = &session },
+	{ "level", false, .ret_text = &level },
 };
 static struct failure failure;
 static json_t *root;
@@ -149,6 +149,29 @@ static void cuts_long_names(void **state)
 	assert_true(strlen(failure.text) < 100);
 }
 
+static void reads_numbers(void **state)
+{
+	uint64_t upto = 7;
+	const struct body_field numbers[] = { { "upto", true, .ret_number = &upto } };
+	static const char *const bad[] = { "{\"upto\":\"1\"}", "{\"upto\":-1}", "{\"upto\":1.0}", "{\"upto\":true}",
+					   "{\"upto\":null}" };
+
+	(void)state;
+	reset(NULL);
+	assert_int_equal(body_read("{\"upto\":12}", 11, numbers, 1, &root, &failure), 0);
+	assert_int_equal(upto, 12);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		reset(NULL);
+		assert_int_equal(body_read(bad[i], strlen(bad[i]), numbers, 1, &root, &failure), -EINVAL);
+		assert_int_equal(failure.reason, NP_R_BAD_FIELD);
+		assert_non_null(strstr(failure.text, "\"upto\" must be a whole number"));
+	}
+	assert_int_equal(upto, 12);
+	/* What JSON can say and no integer holds. */
+	reset(NULL);
+	assert_int_equal(body_read("{\"upto\":99999999999999999999}", 31, numbers, 1, &root, &failure), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -161,6 +184,7 @@ int main(void)
 		cmocka_unit_test(refuses_twice),
 		cmocka_unit_test(bounds_the_depth),
 		cmocka_unit_test(cuts_long_names),
+		cmocka_unit_test(reads_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, reset);

@@ -168,7 +168,7 @@ static void test_hostile_strings(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		buf_clear(&out);
-		put_quoted(&out, cases[i].in, NP_EVENT_STRING_MAX);
+		json_quote(&out, cases[i].in, NP_EVENT_STRING_MAX);
 		assert_int_equal(out.data[0], '"');
 		assert_int_equal(out.data[out.len - 1], '"');
 		out.data[out.len - 1] = '\0';
@@ -209,18 +209,18 @@ static void test_long_strings_are_cut(void **state)
 	memset(in, 'a', sizeof(in));
 	in[NP_EVENT_STRING_MAX] = '\0';
 	buf_clear(&out);
-	put_quoted(&out, in, NP_EVENT_STRING_MAX);
+	json_quote(&out, in, NP_EVENT_STRING_MAX);
 	assert_int_equal(out.len, NP_EVENT_STRING_MAX + 2);
 
 	strcpy(in + NP_EVENT_STRING_MAX, "b");
 	buf_clear(&out);
-	put_quoted(&out, in, NP_EVENT_STRING_MAX);
+	json_quote(&out, in, NP_EVENT_STRING_MAX);
 	assert_int_equal(out.len, NP_EVENT_STRING_MAX + 5);
 	assert_string_equal(out.data + out.len - 5, "a...\"");
 
 	strcpy(in + NP_EVENT_STRING_MAX - 1, "\xc3\xbc"); /* the bound is inside a character */
 	buf_clear(&out);
-	put_quoted(&out, in, NP_EVENT_STRING_MAX);
+	json_quote(&out, in, NP_EVENT_STRING_MAX);
 	assert_int_equal(out.len, NP_EVENT_STRING_MAX - 1 + 5);
 	assert_string_equal(out.data + out.len - 5, "a...\"");
 }

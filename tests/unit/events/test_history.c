@@ -52,7 +52,7 @@ static void put_many(uint64_t first, uint64_t last)
 
 static const char *query(const char *session, int reason, uint64_t after, unsigned limit)
 {
-	struct history_filter filter = { session, reason, after, limit };
+	struct history_filter filter = { session, reason, after, limit, false };
 
 	buf_clear(&out);
 	assert_int_equal(history_query(history, &filter, &out), 0);
@@ -392,6 +392,27 @@ static void test_answer_too_large(void **state)
 	buf_free(&small);
 }
 
+static void test_refused_only(void **state)
+{
+	struct history_filter filter = { "a/1", -1, 0, 3, true };
+
+	(void)state;
+	put(1, "a/1", NP_R_MODE_NONE);
+	put(2, "a/1", NP_R_RULE_ALLOWS);
+	put(3, "b/1", NP_R_MODE_NONE);
+	put(4, "a/1", NP_R_RAISED);
+	put(5, "a/1", NP_R_NO_TUNNEL);
+	put(6, "a/1", NP_R_SUPPRESSED);
+	put(7, "a/1", NP_R_FAILED);
+	buf_clear(&out);
+	assert_int_equal(history_query(history, &filter, &out), 0);
+	assert_string_equal(out.data, "1\n5\n6\n");
+	filter.limit = 2;
+	buf_clear(&out);
+	assert_int_equal(history_query(history, &filter, &out), 0);
+	assert_string_equal(out.data, "5\n6\n");
+}
+
 /* Each form of the query must walk an index: the daemon waits for the answer. */
 static void test_query_plans(void **state)
 {
@@ -399,10 +420,11 @@ static void test_query_plans(void **state)
 		struct history_filter filter;
 		const char *step;
 	} cases[] = {
-		{ { NULL, -1, 0, 1 }, "SEARCH event USING INTEGER PRIMARY KEY (rowid>?)" },
-		{ { "a/1", -1, 0, 1 }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
-		{ { NULL, 1, 0, 1 }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
-		{ { "a/1", 1, 0, 1 }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { NULL, -1, 0, 1, false }, "SEARCH event USING INTEGER PRIMARY KEY (rowid>?)" },
+		{ { "a/1", -1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { NULL, 1, 0, 1, false }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
+		{ { "a/1", 1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { "a/1", -1, 0, 1, true }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
 	};
 
 	(void)state;
@@ -452,6 +474,7 @@ int main(void)
 		T(test_full_disk),
 		T(test_answer_too_large),
 		T(test_query_plans),
+		T(test_refused_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,28 @@ static void lists_in_circles(void **state)
 	tells(text, P "11:3: error: lists in lists, more than 8 deep\n");
 }
 
+static void notices(void **state)
+{
+	(void)state;
+	loads("version: 1\n");
+	assert_null(policy->notices[NP_PROXIED]);
+	loads("version: 1\nnotices:\n  proxied: >-\n    {cause}.\n    Use {allowed}.\n  none: \"over\"\n");
+	assert_string_equal(policy->notices[NP_PROXIED], "{cause}. Use {allowed}.");
+	assert_string_equal(policy->notices[NP_NONE], "over");
+	tells("version: 1\nnotices: {full: x, nnoe: x, none: [x], proxied: }\n",
+	      P "2:11: error: unknown key \"full\" in notices\n" P
+		"2:20: error: unknown key \"nnoe\" in notices; did you mean \"none\"?\n" P
+		"2:40: error: \"proxied\" has no value\n" P "2:35: error: \"none\" takes one value, not a list\n");
+	tells("version: 1\nnotices:\n  proxied: go to {place}\n  none: \"a } b\"\n",
+	      P "3:12: error: nothing is called \"place\"; there are {session}, {cause}, {dataset}, {reason}, {level}, "
+		"{mode} and {allowed}\n" P
+		"4:9: error: a \"}\" without its other half; for the brace itself write it twice\n");
+	tells("version: 1\nnotices: none\n", P "2:10: error: \"notices\" takes a mapping of modes to texts\n");
+	/* No line breaks: one notice is one line wherever it is shown. */
+	tells("version: 1\nnotices:\n  none: |\n    a\n    b\n",
+	      P "3:9: error: \"a\\u000ab\\u000a\" holds a character that does not show (U+000A)\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +381,7 @@ int main(void)
 		cmocka_unit_test_teardown(fallback, told_clear),
 		cmocka_unit_test_teardown(port_lists, told_clear),
 		cmocka_unit_test_teardown(approval, told_clear),
+		cmocka_unit_test_teardown(notices, told_clear),
 		cmocka_unit_test_teardown(deciders, told_clear),
 		cmocka_unit_test_teardown(lists, told_clear),
 		cmocka_unit_test_teardown(bad_lists, told_clear),

@@ -26,6 +26,14 @@ static inline void fake_emit(void *data, struct event *event)
 	fake_log("\n");
 }
 
+static inline void fake_notice(void *data, const struct notice_facts *facts, struct buf *out)
+{
+	(void)data;
+	buf_printf(out, "%s %s %s %s %s%s", facts->session, level_name(facts->level), mode_name(facts->mode),
+		   facts->dataset ? facts->dataset : "-", facts->reason ? facts->reason : "-",
+		   facts->raised ? " raised" : "");
+}
+
 static inline uint64_t fake_wall(void)
 {
 	return fake.wall;
@@ -61,6 +69,8 @@ static inline void fake_start(void)
 		.wall_us = fake_wall,
 		.now_ns = fake_now,
 		.emit = fake_emit,
+		.notice_write = fake_notice,
+		.notices_dir = fake.notices[0] ? fake.notices : NULL,
 	};
 
 	assert_int_equal(store_open(fake.db, &fake.store), 0);

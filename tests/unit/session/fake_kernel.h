@@ -51,7 +51,7 @@ struct fake {
 	bool disk_full;	  /* every commit fails */
 	bool hold_retire; /* retire() refuses for existing cgroups */
 
-	char dir[64], db[96];
+	char dir[64], db[96], notices[96]; /* notices empty: no files */
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;

@@ -112,7 +112,7 @@ static void test_record_stricter_than_the_kernel(void **state)
 	fake_by_id(101)->held = false;
 	fake_by_id(102)->mode = NP_FULL;
 	fake_start();
-	assert_int_equal(store_session_raise(fake.store, "c/d", LEVEL_SECRET, NP_NONE, 5, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(fake.store, "c/d", LEVEL_SECRET, NP_NONE, 5, NULL, NULL, NULL), 0);
 	fake_reset(0);
 	recover();
 	assert_non_null(strstr(fake.log, "raise 101 FULL 1\ncut 101\n"));
@@ -278,7 +278,7 @@ static void test_unreadable_cgroup_is_taken_to_be_there(void **state)
 	fake_by_id(101)->populated = true;
 	fake_by_id(101)->hide = true;
 	restart();
-	assert_int_equal(store_session_raise(fake.store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(fake.store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, NULL, NULL), 0);
 	assert_int_equal(service_recover(fake.service, &fake.failure), -EIO);
 	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
 	assert_true(fake_by_id(101)->exists);

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
+#include "base/words.h"
 #include "session/store.c"
 
 static char dir[64], path[96];
@@ -57,7 +59,7 @@ static void put(const char *name, enum level level, enum np_mode mode, uint32_t 
 {
 	struct session_row row = row_of(name, level, mode, generation);
 
-	assert_int_equal(store_session_put(store, &row), 0);
+	assert_int_equal(store_session_put(store, &row, NULL), 0);
 }
 
 static struct session_row get(const char *name)
@@ -140,7 +142,7 @@ static void test_session_put_and_get(void **state)
 	assert_int_equal(row.created_us, 5);
 	assert_false(row.ended);
 	assert_int_equal(row.datasets, 0);
-	assert_int_equal(store_session_put(store, &row), -EEXIST);
+	assert_int_equal(store_session_put(store, &row, NULL), -EEXIST);
 	assert_int_equal(store_session_get(store, "A/b", &row), -ENOENT); /* case matters */
 	assert_int_equal(store_sessions_count(store), 1);
 	reopen();
@@ -163,12 +165,12 @@ static void test_session_end_and_revive(void **state)
 	/* Revived: the level is kept for ever. */
 	row = row_of("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	row.created_us = 9;
-	assert_int_equal(store_session_put(store, &row), 0);
+	assert_int_equal(store_session_put(store, &row, NULL), 0);
 	row = get("a/b");
 	assert_false(row.ended);
 	assert_int_equal(row.created_us, 5);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 4);
-	assert_int_equal(store_session_put(store, &row), -EEXIST);
+	assert_int_equal(store_session_put(store, &row, NULL), -EEXIST);
 	assert_int_equal(store_sessions_count(store), 1);
 }
 
@@ -176,15 +178,15 @@ static void test_raise_takes_each_maximum(void **state)
 {
 	(void)state;
 	put("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 1, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 1, NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_FULL, 1, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_FULL, 1, NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_NONE, 1, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_NONE, 1, NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
-	assert_int_equal(store_session_raise(store, "a/c", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL), -ENOENT);
+	assert_int_equal(store_session_raise(store, "a/c", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL, NULL), -ENOENT);
 	reopen();
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
 }
@@ -215,7 +217,7 @@ static void test_triggers_refuse_to_lower(void **state)
 
 	(void)state;
 	put("a/b", LEVEL_CONFIDENTIAL, NP_NONE, 5);
-	assert_int_equal(store_session_raise(store, "a/b", 0, NP_FULL, 0, &dataset, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", 0, NP_FULL, 0, &dataset, NULL, NULL), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if ((sql(refused[i]) & 0xff) != SQLITE_CONSTRAINT)
 			fail_msg("not refused: %s", refused[i]);
@@ -251,13 +253,13 @@ static void test_datasets(void **state)
 	(void)state;
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 2, &one, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 2, &one, NULL, &is_new), 0);
 	assert_true(is_new);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 3, &again, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 3, &again, NULL, &is_new), 0);
 	assert_false(is_new);
 	/* Lower than it is: the dataset keeps its maximum, too. */
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 3, &one, &is_new), 0);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 3, &two, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 3, &one, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 3, &two, NULL, &is_new), 0);
 	assert_true(is_new);
 	assert_int_equal(get("a/b").datasets, 2);
 	assert_int_equal(get("a/c").datasets, 0);
@@ -290,10 +292,10 @@ static void test_dataset_bound_changes_nothing(void **state)
 			 SQLITE_OK);
 	assert_int_equal(get("a/b").datasets, NP_DATASETS_MAX);
 	strcpy(dataset.name, "one too many");
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, &is_new), -E2BIG);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, &is_new), -E2BIG);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	strcpy(dataset.name, "d7");
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, &is_new), 0);
 	assert_false(is_new);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
@@ -371,12 +373,12 @@ static void test_full_disk(void **state)
 	assert_int_equal(sql("PRAGMA max_page_count = 16"), SQLITE_OK);
 	for (unsigned i = 0; i < 2000 && !r; i++) {
 		snprintf(row.name.text, sizeof(row.name.text), "u/%0*u", NP_NAME_MAX, i);
-		r = store_session_put(store, &row);
+		r = store_session_put(store, &row, NULL);
 	}
 	assert_int_equal(r, -ENOSPC);
 	assert_int_equal(store_session_get(store, row.name.text, &row), -ENOENT);
 	/* It is usable, and what was acknowledged is there. */
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), 0);
 	reopen();
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
@@ -395,14 +397,14 @@ static void test_failed_commit_leaves_nothing_open(void **state)
 	(void)state;
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	sqlite3_commit_hook(store->db, commit_refuse, NULL);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL), -EIO);
-	assert_int_equal(store_session_put(store, &row), -EIO);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, NULL), -EIO);
+	assert_int_equal(store_session_put(store, &row, NULL), -EIO);
 	assert_int_equal(store_session_end(store, "a/b", 1), -EIO);
 	assert_int_equal(store_sessions_count(store), 1);
 	sqlite3_commit_hook(store->db, NULL, NULL);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	assert_int_equal(get("a/b").datasets, 0);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
 
@@ -414,11 +416,115 @@ static void test_locked_by_another(void **state)
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), -EIO);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), -EIO);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1); /* readers do not wait for writers */
 	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(other);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), 0);
+}
+
+static int notice_collect(void *data, const struct notice_row *row)
+{
+	struct buf *out = data;
+
+	buf_printf(out, "%u %s %s %s|%s|%s\n", row->number, level_name(row->level), mode_name(row->mode), row->dataset,
+		   row->reason, row->text);
+	return 0;
+}
+
+static const char *notices_of(const char *name, uint32_t after)
+{
+	static char text[4096];
+	_buf_ struct buf out = BUF_INIT(sizeof(text) - 1);
+
+	assert_int_equal(store_notices_each(store, name, after, notice_collect, &out), 0);
+	snprintf(text, sizeof(text), "%s", out.data ? out.data : "");
+	return text;
+}
+
+static void test_notices(void **state)
+{
+	struct notice_row notice = { .made_us = 1, .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .text = "one" };
+	struct session_row row = { .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .generation = 1 };
+	const char *problem;
+
+	(void)state;
+	session_name_parse("a/b", &row.name, &problem);
+	assert_int_equal(store_session_put(store, &row, &notice), 0);
+	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
+	notice = (struct notice_row){ .level = LEVEL_SECRET, .mode = NP_NONE, .text = "two" };
+	strcpy(notice.dataset, "d");
+	strcpy(notice.reason, "r");
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/c", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	reopen();
+	assert_string_equal(notices_of("a/b", 0), "1 CONFIDENTIAL PROXIED ||one\n2 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/b", 1), "2 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/b", 2), "");
+	assert_string_equal(notices_of("a/c", 0), "1 SECRET NONE d|r|two\n");
+	assert_string_equal(notices_of("a/d", 0), "");
+	/* With a session that is not there it is not there either. */
+	assert_int_equal(store_session_raise(store, "x/y", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), -ENOENT);
+	assert_string_equal(notices_of("x/y", 0), "");
+	/* What somebody was told stays. */
+	assert_int_equal(sql("UPDATE notices SET text = 'other'"), SQLITE_CONSTRAINT_TRIGGER);
+	assert_int_equal(sql("DELETE FROM notices"), SQLITE_CONSTRAINT_TRIGGER);
+}
+
+static void assert_reader(const char *name, const char *reader, uint32_t want)
+{
+	uint32_t upto = 77;
+
+	assert_int_equal(store_reader_get(store, name, reader, &upto), 0);
+	assert_int_equal(upto, want);
+}
+
+static void test_notice_readers(void **state)
+{
+	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+	char reader[16];
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_reader("a/b", "r0", 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), -ERANGE);
+	assert_int_equal(store_reader_put(store, "x/y", "r0", 0), -ENOENT);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 2), 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), 0); /* only ever on */
+	reopen();
+	assert_reader("a/b", "r0", 2);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 4), -ERANGE);
+	assert_reader("a/b", "r0", 2);
+	for (int i = 1; i < NP_NOTICE_READERS; i++) {
+		snprintf(reader, sizeof(reader), "r%d", i);
+		assert_int_equal(store_reader_put(store, "a/b", reader, 1), 0);
+	}
+	assert_int_equal(store_reader_put(store, "a/b", "more", 1), -E2BIG);
+	assert_reader("a/b", "more", 0);
+	assert_int_equal(store_reader_put(store, "a/b", "r0", 3), 0);
+	assert_int_equal(sql("UPDATE notice_readers SET upto = 0"), SQLITE_CONSTRAINT_TRIGGER);
+}
+
+/* A file of version 1 keeps what it has and gets what it lacks. */
+static void test_upgrade(void **state)
+{
+	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+
+	(void)state;
+	put("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
+	assert_int_equal(sql("DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"), SQLITE_OK);
+	reopen();
+	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
+	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, &notice, NULL), 0);
+	reopen();
+	assert_string_equal(notices_of("a/b", 0), "1 SECRET NONE ||t\n");
+	/* One that cannot be brought up to date is left as it is. */
+	assert_int_equal(sql("UPDATE meta SET value = 1"), SQLITE_OK);
+	store_close(store);
+	assert_int_equal(store_open(path, &store), -EIO);
+	store = NULL;
 }
 
 static void test_foreign_files(void **state)
@@ -428,7 +534,7 @@ static void test_foreign_files(void **state)
 	FILE *f;
 
 	(void)state;
-	assert_int_equal(sql("UPDATE meta SET value = 2 WHERE key = 'schema'"), SQLITE_OK);
+	assert_int_equal(sql("UPDATE meta SET value = 3 WHERE key = 'schema'"), SQLITE_OK);
 	assert_int_equal(store_open(path, &other), -EPROTO);
 	assert_int_equal(sql("DELETE FROM meta"), SQLITE_OK);
 	assert_int_equal(store_open(path, &other), -EPROTO);
@@ -472,6 +578,9 @@ int main(void)
 		store_test(test_full_disk),
 		store_test(test_failed_commit_leaves_nothing_open),
 		store_test(test_locked_by_another),
+		store_test(test_notices),
+		store_test(test_notice_readers),
+		store_test(test_upgrade),
 		store_test(test_foreign_files),
 	};
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The texts of notices: what the check lets pass is written, in its bounds, and with every brace accounted for. */
+#include "policy/notice.c"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static struct policy *policy;
+	_free_ char *text = calloc(1, size + 1);
+	_buf_ struct buf out = BUF_INIT(NP_NOTICE_TEXT);
+	char problem[NOTICE_PROBLEM_SIZE];
+	const struct notice_facts facts = {
+		.session = "a/b",
+		.level = LEVEL_CONFIDENTIAL,
+		.mode = NP_PROXIED,
+		.dataset = "{d}",
+	};
+	const char *said;
+
+	if (!policy && policy_default(&policy) < 0)
+		abort();
+	if (!text || memchr(data, '\0', size))
+		return 0;
+	memcpy(text, data, size);
+	said = notice_template_check(text, size, problem);
+	if (said && !*said)
+		abort();
+	if (size > NP_NOTICE_TEMPLATE && !said)
+		abort();
+	policy->notices[NP_PROXIED] = text; /* also what was refused: it must do no harm */
+	notice_write(policy, &facts, &out);
+	if (buf_error(&out) || out.len > NP_NOTICE_TEXT)
+		abort();
+	/* Without braces it is written as it is. */
+	if (size && size <= NP_NOTICE_TEMPLATE && !strpbrk(text, "{}") &&
+	    (out.len != size || memcmp(out.data, text, size) != 0))
+		abort();
+	policy->notices[NP_PROXIED] = NULL;
+	return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl why USER/SESSION */
+#include <string.h>
+
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl why USER/SESSION [OPTIONS]\n\n"
+	      "Says what was refused of a session, newest first: what was tried, where to, by which rule or mode, how\n"
+	      "often; since when the session is in that mode, and what it may reach instead. The text is fit for the\n"
+	      "context of the agent that was refused. --json has the facts as well.\n\n"
+	      "Options:\n"
+	      "  --last N         how many different refusals (default 10, at most 50)\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl why alice/demo --last 3\n\n"
+	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void print(const json_t *answer)
+{
+	_free_ char *text = strdup(member_text(answer, "text") ?: "");
+
+	for (char *save = NULL, *line = text ? strtok_r(text, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save))
+		output_clean_line(stdout, "%s", line);
+}
+
+int command_why(struct cli *cli, int argc, char **argv)
+{
+	const char *last = NULL;
+	const struct option_spec specs[] = { { "last", .value = &last } };
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	cleanup(buf_free) struct buf suffix = BUF_INIT(1024);
+	_free_ char *path = NULL;
+	int next, code;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 1)
+		return usage_error(argv[0], "it takes one session");
+	if (last && (!*last || strspn(last, "0123456789") != strlen(last) || strlen(last) > 9))
+		return usage_error(argv[0], "--last takes a number");
+	buf_printf(&suffix, "/why%s%s", last ? "?last=" : "", last ? last : "");
+	path = suffix.data ? api_session_path(argv[next], suffix.data) : NULL;
+	return path ? api_show(cli, argv[next], "GET", path, NULL, print) : CLI_REFUSED;
+}

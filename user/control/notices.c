@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/sessions/USER/SESSION/notices */
+#include <errno.h>
+
+#include "base/cleanup.h"
+#include "control/body.h"
+#include "control/names.h"
+#include "control/objects.h"
+#include "control/reply.h"
+#include "control/url.h"
+#include "session/notice.h"
+
+struct notices_query {
+	struct session_name name;
+	const char *reader;
+	uint32_t after;
+	bool follow;
+};
+
+static int reader_read(const char *reader, struct failure *ret_failure)
+{
+	const char *problem;
+
+	if (reader_name_check(reader, &problem) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_NAME, "%s", problem);
+	return 0;
+}
+
+/* Where it starts: after the number that is named, else where the reader is, else at the first. */
+static int query_read(const struct request *rq, struct notices_query *q, struct failure *ret_failure)
+{
+	struct service *service = rq->config->service;
+	struct session_row row;
+	uint64_t after = 0;
+	int r = name_read_path(rq, &q->name, ret_failure);
+
+	if (r == 0)
+		r = service_session_show(service, q->name.text, &row, ret_failure);
+	q->reader = rq->query[0];
+	if (r == 0 && q->reader)
+		r = reader_read(q->reader, ret_failure);
+	if (r < 0)
+		return r;
+	if (rq->query[1] && url_number(rq->query[1], UINT32_MAX, &after) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the number of a notice");
+	if (url_flag(rq->query[2], &q->follow) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
+	q->after = (uint32_t)after;
+	if (q->reader && !rq->query[1])
+		r = store_reader_get(service_store(service), q->name.text, q->reader, &q->after);
+	return r < 0 ? failure_put(ret_failure, r, NP_R_FAILED, "the reader's place could not be read") : 0;
+}
+
+struct taking {
+	const char *session;
+	uint32_t *after;
+	struct buf *out;
+};
+
+static int notice_take(void *data, const struct notice_row *row)
+{
+	const struct taking *taking = data;
+
+	notice_to_json(taking->session, row, taking->out);
+	if (buf_error(taking->out))
+		return buf_error(taking->out);
+	*taking->after = row->number;
+	return 0;
+}
+
+static int notices_more(const struct server_config *config, const char *session, uint32_t *after, struct buf *out)
+{
+	return store_notices_each(service_store(config->service), session, *after, notice_take,
+				  &(struct taking){ session, after, out });
+}
+
+static int notices_follow(struct request *rq, const struct notices_query *q, struct answer *ret,
+			  struct failure *ret_failure)
+{
+	_buf_ struct buf first = BUF_INIT(NP_FEED_BYTES);
+	struct follow_options options = {
+		.session = q->name.text,
+		.more = notices_more,
+		.after = q->after,
+		.peer = rq->peer,
+	};
+	int r = notices_more(rq->config, q->name.text, &options.after, &first);
+
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
+	return follow_answer(rq, &options, &first, ret, ret_failure);
+}
+
+struct listing {
+	json_t *array;
+	const char *session;
+};
+
+static int notice_add(void *data, const struct notice_row *row)
+{
+	const struct listing *listing = data;
+	_buf_ struct buf line = BUF_INIT(NP_NOTICE_LINE);
+
+	notice_to_json(listing->session, row, &line);
+	return buf_error(&line) ? buf_error(&line)
+				: array_add(listing->array, json_loadb(line.data, line.len, 0, NULL));
+}
+
+int notices_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	struct service *service = rq->config->service;
+	_json_ json_t *array = json_array();
+	struct notices_query q = { 0 };
+	char path[FS_PATH_SIZE];
+	int r = query_read(rq, &q, ret_failure);
+
+	if (r < 0)
+		return r;
+	if (q.follow && !rq->head)
+		return notices_follow(rq, &q, ret, ret_failure);
+	r = store_notices_each(service_store(service), q.name.text, q.after, notice_add,
+			       &(struct listing){ array, q.name.text });
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+	r = service_notices_path(service, q.name.text, path);
+	return answer_json(ret, 200,
+			   json_pack("{s:o,s:s*,s:I,s:o,s:O}", "session", json_text(q.name.text), "reader", q.reader,
+				     "after", (json_int_t)q.after, "file", r < 0 ? json_null() : json_text(path),
+				     "notices", array),
+			   ret_failure);
+}
+
+/* A reader moves on when it says so, not when it was answered: an answer may be lost on its way. */
+int notices_ack(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const char *reader = NULL;
+	uint64_t upto = 0;
+	const struct body_field fields[] = {
+		{ "reader", true, .ret_text = &reader },
+		{ "upto", true, .ret_number = &upto },
+	};
+	struct store *store = service_store(rq->config->service);
+	struct session_name name;
+	_json_ json_t *body = NULL;
+	uint32_t stands = 0;
+	int r = name_read_path(rq, &name, ret_failure);
+
+	if (r == 0)
+		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r == 0)
+		r = reader_read(reader, ret_failure);
+	if (r < 0)
+		return r;
+	r = upto > UINT32_MAX ? -ERANGE : store_reader_put(store, name.text, reader, (uint32_t)upto);
+	if (r == -ENOENT)
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_SESSION, "%s", name.text);
+	if (r == -ERANGE)
+		return failure_put(ret_failure, r, NP_R_BAD_FIELD, "%s has no notice %llu yet", name.text,
+				   (unsigned long long)upto);
+	if (r == -E2BIG)
+		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%s has %d readers of notices already", name.text,
+				   NP_NOTICE_READERS);
+	if (r == 0)
+		r = store_reader_get(store, name.text, reader, &stands);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_NOT_RECORDED, "the place of %s in %s", reader, name.text);
+	return answer_json(ret, 200,
+			   json_pack("{s:o,s:s,s:I}", "session", json_text(name.text), "reader", reader, "upto",
+				     (json_int_t)stands),
+			   ret_failure);
+}

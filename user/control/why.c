@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/sessions/USER/SESSION/why: what was refused, why, since when, and what is allowed instead. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "control/body.h"
+#include "control/names.h"
+#include "control/refusals.h"
+#include "control/reply.h"
+#include "control/url.h"
+#include "policy/reach.h"
+
+#define LAST_DEFAULT 10
+#define TEXT_MAX     (96u << 10) /* NP_WHY_MAX lines of four texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
+
+/* When and how the session came to its mode. */
+struct since {
+	enum np_mode mode;
+	bool found;
+	struct notice_row notice; /* without its text */
+	bool raised;
+	enum level level; /* before the notice at hand */
+};
+
+static int since_note(void *data, const struct notice_row *row)
+{
+	struct since *since = data;
+
+	if (row->mode == since->mode && !since->found) {
+		since->found = true;
+		since->notice = *row;
+		since->notice.text = NULL;
+		since->raised = row->level > since->level;
+	}
+	since->level = row->level;
+	return 0;
+}
+
+static void since_cause(const struct since *since, const char *session, struct buf *out)
+{
+	const struct notice_row *notice = &since->notice;
+
+	notice_cause(&(struct notice_facts){ .session = session,
+					     .level = notice->level,
+					     .mode = notice->mode,
+					     .dataset = notice->dataset[0] ? notice->dataset : NULL,
+					     .reason = notice->reason[0] ? notice->reason : NULL,
+					     .raised = since->raised },
+		     out);
+}
+
+static void head_text(const struct session_row *row, const struct since *since, struct buf *out)
+{
+	char time[TIME_TEXT_SIZE], shorter[32];
+
+	time_format(since->found ? since->notice.made_us : row->created_us, time);
+	time_shorten(time, shorter);
+	buf_printf(out, "Session %s is at level %s, network mode %s", row->name.text, level_name(row->level),
+		   mode_name(row->mode));
+	if (since->found) {
+		buf_printf(out, ", since %s: ", shorter);
+		since_cause(since, row->name.text, out);
+	} else if (row->mode == NP_FULL) {
+		buf_printf(out, ", since it was made at %s", shorter);
+	}
+	buf_puts(out, ".\n");
+}
+
+static json_t *since_object(const struct since *since)
+{
+	const struct notice_row *notice = &since->notice;
+
+	if (!since->found)
+		return json_null();
+	return json_pack("{s:o,s:s,s:o*,s:o*,s:I}", "time", json_time(notice->made_us), "level",
+			 level_name(notice->level), "dataset", notice->dataset[0] ? json_text(notice->dataset) : NULL,
+			 "reason", notice->reason[0] ? json_text(notice->reason) : NULL, "notice",
+			 (json_int_t)notice->number);
+}
+
+static json_t *allowed_object(const struct reach *reach, const char *text)
+{
+	json_t *items = json_array();
+
+	for (size_t i = 0; items && i < reach->count; i++)
+		json_array_append_new(items, json_text(reach->items[i]));
+	return json_pack("{s:o,s:o,s:I}", "text", json_text(text), "hosts", items, "more", (json_int_t)reach->more);
+}
+
+static json_t *refused_array(const struct refusals *refusals, enum np_mode mode)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < refusals->count; i++)
+		json_array_append_new(array, refusal_object(&refusals->items[i], mode));
+	return array;
+}
+
+static int refusals_load(struct event_log *events, const char *session, size_t last, struct refusals *ret,
+			 struct failure *ret_failure)
+{
+	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
+	int r = event_log_refused(events, session, NP_WHY_EVENTS, &lines);
+
+	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */
+		buf_clear(&lines);
+		r = event_log_refused(events, session, NP_ANSWER_BYTES / NP_EVENT_LINE_MAX, &lines);
+	}
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read");
+	refusals_read(lines.data, lines.len, last, ret);
+	return 0;
+}
+
+static int why_answer(struct request *rq, const struct session_row *row, const struct refusals *refusals,
+		      struct answer *ret, struct failure *ret_failure)
+{
+	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
+	struct since since = { .mode = row->mode };
+	struct policy_live live;
+	struct reach reach;
+	int r;
+
+	r = store_notices_each(service_store(rq->config->service), row->name.text, 0, since_note, &since);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+	rq->config->policy_live(rq->config->data, &live);
+	policy_reach(live.policy, row->mode, row->level, &reach);
+	reach_text(live.policy, row->mode, &reach, &allowed);
+	head_text(row, &since, &text);
+	buf_printf(&text, "It may reach %s.\n", allowed.data);
+	refusals_text(refusals, row->mode, &text);
+	if (buf_error(&text) || buf_error(&allowed))
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the text could not be made");
+	return answer_json(ret, 200,
+			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o}", "session", json_text(row->name.text),
+				     "level", level_name(row->level), "mode", mode_name(row->mode), "since",
+				     since_object(&since), "allowed", allowed_object(&reach, allowed.data), "refused",
+				     refused_array(refusals, row->mode), "others", (int)refusals->others, "suppressed",
+				     (json_int_t)refusals->suppressed, "truncated",
+				     (int)(refusals->seen >= NP_WHY_EVENTS), "text", json_text(text.data)),
+			   ret_failure);
+}
+
+int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	struct refusals refusals = { 0 };
+	uint64_t last = LAST_DEFAULT;
+	struct session_name name;
+	struct session_row row;
+	int r;
+
+	r = name_read_path(rq, &name, ret_failure);
+	if (r < 0)
+		return r;
+	if (rq->query[0] && (url_number(rq->query[0], NP_WHY_MAX, &last) < 0 || last == 0))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "last must be a number from 1 to %d",
+				   NP_WHY_MAX);
+	r = service_session_show(rq->config->service, name.text, &row, ret_failure);
+	if (r < 0)
+		return r;
+	r = refusals_load(rq->config->events, name.text, (size_t)last, &refusals, ret_failure);
+	if (r < 0)
+		return r;
+	r = why_answer(rq, &row, &refusals, ret, ret_failure);
+	refusals_clear(&refusals);
+	return r;
+}

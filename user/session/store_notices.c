@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* The store's verbs on notices and on how far they were read. */
+#include <errno.h>
+
+#include "session/store_internal.h"
+
+int notice_insert(struct store *store, const char *session, const struct notice_row *notice)
+{
+	sqlite3_stmt *statement = store->statements[STORE_NOTICE_INSERT];
+
+	bind_text(statement, 1, session);
+	bind_number(statement, 2, notice->made_us);
+	bind_number(statement, 3, notice->level);
+	bind_number(statement, 4, notice->mode);
+	bind_text(statement, 5, notice->dataset);
+	bind_text(statement, 6, notice->reason);
+	bind_text(statement, 7, notice->text);
+	return statement_run(store, statement, NULL);
+}
+
+typedef int notice_fn(void *data, const struct notice_row *row);
+
+static int each_notice(sqlite3_stmt *statement, const struct each *each)
+{
+	struct notice_row row = {
+		.number = (uint32_t)sqlite3_column_int64(statement, 0),
+		.made_us = (uint64_t)sqlite3_column_int64(statement, 1),
+		.level = (enum level)sqlite3_column_int(statement, 2),
+		.mode = (enum np_mode)sqlite3_column_int(statement, 3),
+		.text = (const char *)sqlite3_column_text(statement, 6),
+	};
+
+	if (column_copy(statement, 4, row.dataset, sizeof(row.dataset)) ||
+	    column_copy(statement, 5, row.reason, sizeof(row.reason)) || !row.text ||
+	    (unsigned)row.level >= LEVEL_COUNT || row.mode < NP_FULL || row.mode > NP_NONE)
+		return -EIO;
+	return (*(notice_fn **)each->fn)(each->data, &row);
+}
+
+int store_notices_each(struct store *store, const char *name, uint32_t after,
+		       int (*fn)(void *data, const struct notice_row *row), void *data)
+{
+	return each_row(store,
+			"SELECT number, made_us, level, mode, dataset, reason, text FROM notices"
+			" WHERE session = ?1 AND number > ?2 ORDER BY number",
+			name, after, each_notice, &(struct each){ .fn = &fn, .data = data });
+}
+
+int store_reader_get(struct store *store, const char *name, const char *reader, uint32_t *ret_upto)
+{
+	sqlite3_stmt *statement = store->statements[STORE_READER_GET];
+	uint64_t upto = 0;
+	int r;
+
+	bind_text(statement, 1, name);
+	bind_text(statement, 2, reader);
+	r = statement_ask(store, statement, &upto);
+	if (!r)
+		*ret_upto = (uint32_t)upto;
+	return r;
+}
+
+static int reader_check(struct store *store, const char *name, const char *reader, uint32_t upto)
+{
+	sqlite3_stmt *last = store->statements[STORE_NOTICE_LAST], *count = store->statements[STORE_READER_COUNT];
+	uint64_t newest = 0, others = 0;
+	int r = session_exists(store, name);
+
+	if (r)
+		return r;
+	bind_text(last, 1, name);
+	r = statement_ask(store, last, &newest);
+	if (r)
+		return r;
+	if (upto > newest)
+		return -ERANGE;
+	bind_text(count, 1, name);
+	bind_text(count, 2, reader);
+	r = statement_ask(store, count, &others);
+	return !r && others >= NP_NOTICE_READERS ? -E2BIG : r;
+}
+
+int store_reader_put(struct store *store, const char *name, const char *reader, uint32_t upto)
+{
+	sqlite3_stmt *statement = store->statements[STORE_READER_PUT];
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	r = reader_check(store, name, reader, upto);
+	if (!r) {
+		bind_text(statement, 1, name);
+		bind_text(statement, 2, reader);
+		bind_number(statement, 3, upto);
+		r = statement_run(store, statement, NULL);
+	}
+	return transaction_end(store, r);
+}

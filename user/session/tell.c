@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* Notices: what the agent in a session is told when its network tightens. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/notice.h"
+#include "session/service_internal.h"
+
+bool live_notice(struct service *service, const struct live *live, const struct raise_request *request,
+		 struct notice_row *ret, struct buf *text)
+{
+	static const struct rung bottom = { LEVEL_PUBLIC, NP_FULL, 0 };
+	const struct rung *before = live->status == LIVE_NEW ? &bottom : &live->recorded, *stands = &live->stands;
+	struct notice_facts facts = {
+		.session = live->name.text,
+		.level = stands->level,
+		.mode = stands->mode,
+		.dataset = request ? request->dataset : NULL,
+		.reason = request ? request->text : NULL,
+		.raised = stands->level > before->level,
+	};
+
+	/* A higher level that is PROXIED as well has rules of its own. */
+	if (stands->mode <= before->mode && !(stands->mode == NP_PROXIED && facts.raised))
+		return false;
+	service->config.notice_write(service->config.notice_data, &facts, text);
+	*ret = (struct notice_row){
+		.made_us = service->config.wall_us(),
+		.level = stands->level,
+		.mode = stands->mode,
+		.text = text->data && !buf_error(text) ? text->data : reason_sentence(NP_R_RAISED),
+	};
+	strncpy(ret->dataset, facts.dataset ? facts.dataset : "", sizeof(ret->dataset) - 1);
+	strncpy(ret->reason, facts.reason ? facts.reason : "", sizeof(ret->reason) - 1);
+	return true;
+}
+
+static void publish_failed(struct service *service, const struct live *live, const char *what, int error)
+{
+	char words[256];
+	struct event event = { .reason = NP_R_FAILED, .text = words };
+
+	snprintf(words, sizeof(words), "the file with its notices could not be %s: %s", what, strerror(-error));
+	service_emit(service, &event, live, NULL);
+}
+
+void live_publish(struct service *service, const struct live *live)
+{
+	_buf_ struct buf text = BUF_INIT(2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE);
+	int r;
+
+	if (!service->config.notices_dir)
+		return;
+	r = notices_to_json(service->config.store, live->name.text, 0, &text);
+	if (r == 0)
+		r = notice_file_put(service->config.notices_dir, &live->name, live->box_count, &text);
+	/* Nobody has looked for it yet: it comes with the first sandbox. */
+	if (r == -ENOENT && !live->box_count)
+		return;
+	if (r < 0)
+		publish_failed(service, live, "written", r);
+}
+
+void live_unpublish(struct service *service, const struct live *live)
+{
+	int r = service->config.notices_dir ? notice_file_remove(service->config.notices_dir, &live->name) : 0;
+
+	if (r < 0)
+		publish_failed(service, live, "removed", r);
+}
+
+int service_notices_path(const struct service *service, const char *session, char path[static FS_PATH_SIZE])
+{
+	return service->config.notices_dir ? notice_file_path(service->config.notices_dir, session, path) : -ENOENT;
+}
