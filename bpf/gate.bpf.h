@@ -49,11 +49,11 @@ struct np_facts {
 	bool many;	     /* multicast or broadcast */
 	bool inspected;	     /* the policy wants the port inspected */
 	bool inspector;	     /* connect(): it is there to be led to. Packets and sockets: the far end is its port */
-	bool dns_gate;	     /* the same of the DNS gate and its UDP port; of that port at the socket layer, too */
-	bool steered;	     /* UDP: the socket was led to the DNS gate before */
-	__u32 action;	     /* enum np_action of the address rule that matches; 0: none does */
-	__u32 rule;	     /* its number, for the event */
-	__u32 epoch;	     /* of the policy */
+	bool dns_gate; /* lookups at the socket layer: it is there to be led to. All else: the far end is its UDP port */
+	bool steered;  /* UDP: the socket was led to the DNS gate before */
+	__u32 action;  /* enum np_action of the address rule that matches; 0: none does */
+	__u32 rule;    /* its number, for the event */
+	__u32 epoch;   /* of the policy */
 };
 
 np_pure bool np_is_ported(__u16 protocol)

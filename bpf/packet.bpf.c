@@ -173,6 +173,35 @@ static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_box *b
 	return np_bucket_take(&box->queries, NP_QUERY_RATE, NP_QUERY_BURST, cost);
 }
 
+/* Makes the entry this sandbox's, unless it is already. Returns its number; 0 when others write there all the time. */
+static __always_inline __u32 np_ask_claim(struct np_ask *ask, const struct np_who *who, const struct np_addr *source)
+{
+	__u32 generation = who->box ? who->box->generation : 0;
+
+	for (int tries = 0; tries < 8; tries++) {
+		__u32 number = *(volatile __u32 *)&ask->number, next = number + 2;
+
+		if (number & 1)
+			continue;
+		if (number && ask->cgroup_id == who->id && ask->generation == generation &&
+		    np_addr_equal(&ask->source, source)) {
+			if (__sync_val_compare_and_swap(&ask->number, number, number) == number)
+				return number; /* and so was all that we compared */
+			continue;
+		}
+		if (__sync_val_compare_and_swap(&ask->number, number, number + 1) != number)
+			continue;
+		ask->cgroup_id = who->id;
+		ask->generation = generation;
+		ask->source = *source;
+		if (!next)
+			next = 2;					     /* 0 stands for a packet without a mark */
+		__sync_val_compare_and_swap(&ask->number, number + 1, next); /* with a barrier */
+		return next;
+	}
+	return 0;
+}
+
 /* Writes down whose query this is, for the DNS gate to find. False: it must not leave. */
 static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_who *who, const struct np_packet *p)
 {
@@ -180,26 +209,12 @@ static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np
 	struct np_ask *ask = bpf_map_lookup_elem(&np_asks, &at);
 	struct bpf_sock *sk = skb->sk;
 	struct np_asked *asked = sk ? bpf_sk_storage_get(&np_asked, sk, NULL, 0) : NULL;
-	__u32 generation = who->box ? who->box->generation : 0;
 
 	if (!ask || !asked)
 		return false;
-	number = *(volatile __u32 *)&ask->number;
-	if (number & 1) /* another CPU writes of another socket at this port: both would be wrong */
+	number = np_ask_claim(ask, who, &p->src);
+	if (!number)
 		return false;
-	if (!number || ask->cgroup_id != who->id || ask->generation != generation ||
-	    !np_addr_equal(&ask->source, &p->src)) {
-		if (__sync_val_compare_and_swap(&ask->number, number, number + 1) != number)
-			return false;
-		ask->cgroup_id = who->id;
-		ask->generation = generation;
-		ask->source = p->src;
-		/* with a barrier; 0 stands for a packet without a mark */
-		__sync_val_compare_and_swap(&ask->number, number + 1, number + 2 ? number + 2 : 2);
-		number = number + 2 ? number + 2 : 2;
-	} else if (__sync_val_compare_and_swap(&ask->number, number, number) != number) {
-		return false;
-	}
 	if (sk->dst_port)
 		ask->asked = asked->peer;
 	else if (np_addr_is_v4(&p->src))

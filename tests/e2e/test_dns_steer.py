@@ -154,6 +154,10 @@ def test_servers_of_both_families_on_one_socket(net):
     assert (status, got) == (0, {"1": ["::ffff:" + SERVER4, 53], "2": [SERVER6, 53]})
 
 
+def test_threads_share_a_socket(net):
+    assert net.box("PROXIED").payload("queries", "crowd", addr=SERVER4, sockets=50)[1] == {"answered": 200, "errors": []}
+
+
 def test_dig(net):
     box = net.box("PROXIED")
     for words in ((f"@{SERVER4}",), (f"@{SERVER6}",), ("@127.0.0.53",), (f"@{SERVER4}", "-b", HOST4), (f"@{SERVER4}", "+noedns")):

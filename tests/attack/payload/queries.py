@@ -5,6 +5,7 @@ import errno
 import select
 import socket
 import struct
+import threading
 
 IP_PKTINFO, IPV6_PKTINFO = 8, 50
 
@@ -148,6 +149,32 @@ def in_a_row(addr, count):
         except OSError:
             pass
     return {"answered": got}
+
+
+def crowd(addr, sockets, threads=4):
+    """Several threads that send on one new socket at once; how many queries had an answer, and what went wrong."""
+    answered, errors = 0, []
+    for _ in range(sockets):
+        s, start = _socket(4, timeout=2), threading.Barrier(threads)
+
+        def one(n, s=s, start=start):
+            start.wait()
+            try:
+                s.sendto(query(n), (addr, 53))
+            except OSError as e:
+                errors.append(errno.errorcode[e.errno])
+
+        crew = [threading.Thread(target=one, args=(n,)) for n in range(threads)]
+        for t in crew:
+            t.start()
+        for t in crew:
+            t.join()
+        try:
+            answered += len({_answer(s)["number"] for _ in crew})
+        except TimeoutError:
+            errors.append("TIMEOUT")
+        s.close()
+    return {"answered": answered, "errors": errors}
 
 
 def deliver(family, addr, port, connected, data="x"):
