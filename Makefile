@@ -156,11 +156,34 @@ $(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 	$(unit_test)
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g \
 		-fsanitize=fuzzer,address,undefined -o $@ $< $(filter %.a,$^) $(DAEMON_LIBS) $(INSPECT_LIBS)
+
+# A whole worker: what it is made of has to tell the fuzzer where it went, too.
+FUZZ_CFLAGS = -std=gnu11 -O1 -g -fno-sanitize-recover=undefined -Wno-unknown-warning-option
+FUZZ_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/fuzz/obj/%,$(filter-out %/inspect/main.o,$(INSPECT_OBJS)))
+$(BUILD)/fuzz/obj/llhttp/%.o: $(LLHTTP)/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined -DLLHTTP_STRICT_MODE=1 \
+		-I/usr/share/include/llhttp -c -o $@ $<
+$(BUILD)/fuzz/obj/%.o: user/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp $(FUZZ_CFLAGS) \
+		-fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+$(BUILD)/libnetpawl-fuzz.a: $(FUZZ_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar qcs $@ $^
+comma = ,
+FUZZ_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every address_may channel_tls channel_speaks_h2 \
+	     roots_new roots_free origins_new origins_free origin_ssl ca_import ca_free ca_server
+$(BUILD)/tests/fuzz/fuzz_exchange: tests/fuzz/fuzz_exchange.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawl-fuzz.a
+	$(say) FUZZ $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined \
+		$(addprefix -Wl$(comma)--wrap=,$(FUZZ_SEAMS)) -o $@ $< $(filter %.a,$^) $(INSPECT_LIBS)
 
 # The daemon with places to die at on demand: see user/base/failpoint.h.
 FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
@@ -261,5 +284,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e test-clients fuzz bench vm run lint deps man install clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))
