@@ -375,7 +375,25 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 		worker_drain(worker);
 		box = box_find(worker, ret->cgroup_id);
 	}
-	return box && box->mode == NP_PROXIED && box->n_clients < NP_CONNS_PER_BOX ? box : NULL;
+	return box && box->mode == NP_PROXIED ? box : NULL;
+}
+
+/* What is refused is told, as a request would be. */
+static bool box_has_room(struct worker *worker, const struct box *box, const struct np_flow *flow)
+{
+	struct link_request report = {
+		.cgroup_id = box->cgroup_id,
+		.reason = NP_R_TOO_MANY_REQUESTS,
+		.port = flow->port,
+		.text = "too many connections",
+	};
+
+	if (box->n_clients < NP_CONNS_PER_BOX)
+		return true;
+	addr_format(&flow->addr, report.address);
+	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
+	report_tell(worker, &report, NULL, (const char *const[]){ report.address, NULL });
+	return false;
 }
 
 void client_accept(struct worker *worker, int fd)
@@ -383,7 +401,7 @@ void client_accept(struct worker *worker, int fd)
 	const int yes = 1;
 	struct np_flow flow;
 	struct box *box = worker->n_clients < NP_CONNS_MAX ? flow_box(worker, fd, &flow) : NULL;
-	struct client *client = box ? calloc(1, sizeof(*client)) : NULL;
+	struct client *client = box && box_has_room(worker, box, &flow) ? calloc(1, sizeof(*client)) : NULL;
 
 	if (!client) {
 		reset_on_close(fd);
