@@ -62,6 +62,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self):
         if self.path.startswith("/stream"):
             return self.stream()
+        if self.path.startswith("/hold"):
+            self.rfile.read(1)  # until the client goes
+            self.close_connection = True
+            return None
         if self.path.startswith("/bytes/"):
             return self.bytes(int(self.path.split("/")[2]))
         if self.path.startswith("/status/"):
