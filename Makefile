@@ -6,6 +6,7 @@
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12"
+# make soak       the test of leaks for SOAK_ROUNDS (300) of about 1,200 requests each
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
 # make deps       install what is missing, with apt-get
@@ -215,6 +216,12 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
+SOAK_ROUNDS = 300
+soak: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_SOAK=$(SOAK_ROUNDS) NETPAWL_TEST_TIMEOUT=14400 \
+		$(PYTEST) $(T) tests/e2e/test_soak.py
+
 fuzz:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
@@ -282,7 +289,7 @@ install: all man
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e test-clients fuzz bench vm run lint deps man install clean
+.PHONY: test test-build test-unit test-e2e test-clients soak fuzz bench vm run lint deps man install clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))
