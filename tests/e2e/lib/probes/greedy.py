@@ -3,6 +3,7 @@
 
     bounds SLOW HOLD HELLO SILENT   connections of each kind, from now on; whatever ends is begun anew
     flood N BATCH                   N connections that send so many requests at once, and again when all are answered
+    flood2 N BATCH                  the same in HTTP/2; a worker takes 100 of one connection at a time
     count                           what came of it so far
     quit
 """
@@ -11,6 +12,7 @@ import json
 import resource
 import select
 import socket
+import struct
 import sys
 import threading
 
@@ -97,6 +99,29 @@ def flood(batch):
             got = parts[-1][-12:]
 
 
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack("!IBI", len(payload) << 8 | kind, flags, stream)[:9] + payload
+
+
+def flood2(batch):
+    head = b"\x82\x86\x84\x01\x0fnowhere.example"  # GET http / of that authority, each by its static index
+    s, got, stream = dial(), b"", 1
+    s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(4, 1, 0) + frame(8, 0, 0, b"\x7f\0\0\0"))
+    while True:
+        s.sendall(b"".join(frame(1, 5, stream + 2 * i, head) for i in range(batch)))
+        stream, left = stream + 2 * batch, batch
+        while left > 0:
+            got += s.recv(262144)
+            while len(got) >= 9 and len(got) >= 9 + (size := int.from_bytes(got[:3], "big")):
+                over = got[3] == 0 and got[4] & 1
+                left -= over or got[3] == 3  # the end of a body, or a reset
+                count["answers"] += over
+                got = got[9 + size:]
+
+
+FLOODS = {"flood": flood, "flood2": flood2}
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     taker = None
@@ -105,9 +130,9 @@ def main():
         if word == "bounds":
             taker = Taker(dict(zip(FIRST, map(int, numbers))))
             taker.start()
-        elif word == "flood":
+        elif word in FLOODS:
             for _ in range(int(numbers[0])):
-                threading.Thread(target=flood, args=(int(numbers[1]),), daemon=True).start()
+                threading.Thread(target=FLOODS[word], args=(int(numbers[1]),), daemon=True).start()
         elif word == "quit":
             return
         print(json.dumps({**count, "reasons": dict(reasons), "open": len(taker.sockets) if taker else 0}), flush=True)
