@@ -141,6 +141,7 @@ struct client {
 	uint64_t discarded; /* bytes of a body that nobody wants */
 	size_t unread;	    /* bytes of its body that the origin has not taken */
 	bool paused;
+	unsigned heads;	    /* h2: requests of this turn */
 	bool prior;	    /* h2 without TLS */
 	bool closing;	    /* after what is written */
 	bool closing_after; /* after this exchange */
