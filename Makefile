@@ -6,6 +6,7 @@
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12"
+# make soak       the test of leaks for SOAK_ROUNDS (300) of about 1,200 requests each
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
 # make deps       install what is missing, with apt-get
@@ -158,11 +159,34 @@ $(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 	$(unit_test)
 
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g \
 		-fsanitize=fuzzer,address,undefined -o $@ $< $(filter %.a,$^) $(DAEMON_LIBS) $(INSPECT_LIBS)
+
+# A whole worker: what it is made of has to tell the fuzzer where it went, too.
+FUZZ_CFLAGS = -std=gnu11 -O1 -g -fno-sanitize-recover=undefined -Wno-unknown-warning-option
+FUZZ_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/fuzz/obj/%,$(filter-out %/inspect/main.o,$(INSPECT_OBJS)))
+$(BUILD)/fuzz/obj/llhttp/%.o: $(LLHTTP)/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer-no-link,address,undefined -DLLHTTP_STRICT_MODE=1 \
+		-I/usr/share/include/llhttp -c -o $@ $<
+$(BUILD)/fuzz/obj/%.o: user/%.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp $(FUZZ_CFLAGS) \
+		-fsanitize=fuzzer-no-link,address,undefined -MMD -MP -c -o $@ $<
+$(BUILD)/libnetpawl-fuzz.a: $(FUZZ_OBJS)
+	$(say) AR $@
+	$(Q)rm -f $@ && ar qcs $@ $^
+comma = ,
+FUZZ_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every address_may channel_tls channel_speaks_h2 \
+	     roots_new roots_free origins_new origins_free origin_ssl ca_import ca_free ca_server
+$(BUILD)/tests/fuzz/fuzz_exchange: tests/fuzz/fuzz_exchange.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawl-fuzz.a
+	$(say) FUZZ $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined \
+		$(addprefix -Wl$(comma)--wrap=,$(FUZZ_SEAMS)) -o $@ $< $(filter %.a,$^) $(INSPECT_LIBS)
 
 # The daemon with places to die at on demand: see user/base/failpoint.h.
 FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
@@ -193,6 +217,12 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
+
+SOAK_ROUNDS = 300
+soak: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_SOAK=$(SOAK_ROUNDS) NETPAWL_TEST_TIMEOUT=14400 \
+		$(PYTEST) $(T) tests/e2e/test_soak.py
 
 fuzz:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
@@ -262,7 +292,7 @@ install: all man
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e test-clients fuzz bench vm run lint deps man install clean
+.PHONY: test test-build test-unit test-e2e test-clients soak fuzz bench vm run lint deps man install clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -14,6 +14,7 @@ import os
 import random
 import re
 import statistics
+import subprocess
 import sys
 import time
 
@@ -23,13 +24,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 
 from nets import BENCH, SOURCES, Net, install  # noqa: E402
-from origin import LARGE, LARGE_BYTES, SMALL, Scene, cpu_ns, rss_kib  # noqa: E402
+from origin import LARGE, LARGE_BYTES, NAME, PLACE, SMALL, Scene, cpu_ns, rss_kib  # noqa: E402
 from table import show  # noqa: E402
 
 FULL = {"rounds": 7, "load_ms": 600, "fresh_ms": 500, "latency_ms": 400, "idle": 500, "streams": 6000, "seconds": 300}
 QUICK = {"rounds": 2, "load_ms": 400, "fresh_ms": 300, "latency_ms": 300, "idle": 200, "streams": 3000, "seconds": 100}
 CONNECTIONS, PARALLEL, STREAMS, FEW = 32, 4, 32, 8
 SLOW = ("squid", "mitmproxy")  # measured in every second round
+NEIGHBOUR, GREEDY = "bench/neighbour", base.TESTS / "e2e/lib/probes/greedy.py"
 PACKAGES = ["nginx-light", "nghttp2-client", "libssl-dev", "openssl"]
 
 
@@ -72,6 +74,28 @@ class Measure:
         client.ask("close")
         if self.check("latency", peer, got):
             self.note("latency", peer, p50=got[4] / 1000, p99=got[5] / 1000, cpu_us=cpu / got[0] / 1000)
+
+    def neighbour(self, peer):
+        """The same one connection, alone and beside another session's sandbox that floods the same worker."""
+        client, api = peer.client(self.scene.net, "keep"), peer.daemon.api
+        client.ask(f"open 1 {SMALL}")
+        alone = client.ask(f"load {self.size['latency_ms']}")
+        if not any(s["session"] == NEIGHBOUR for s in api.sessions()):
+            api.create(NEIGHBOUR, "CONFIDENTIAL")
+        greedy = base.popen([*self.scene.net.enter(), *peer.enter(NEIGHBOUR), base.PYTHON, GREEDY, PLACE[NAME]],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=base.env())
+        try:
+            for line in ("flood 8 32\n", "count\n"):
+                greedy.stdin.write(line)
+                greedy.stdin.flush()
+                greedy.stdout.readline()
+            time.sleep(0.3)
+            beside = client.ask(f"load {self.size['latency_ms']}")
+        finally:
+            base.reap(greedy)
+        client.ask("close")
+        if self.check("neighbour", peer, alone) and self.check("neighbour", peer, beside):
+            self.note("neighbour", peer, p50=beside[4] / alone[4], p99=beside[5] / alone[5], p99_us=beside[5] / 1000)
 
     def fresh(self, peer, kind, way, path, resume=0):
         client = peer.client(self.scene.net, way)
@@ -129,6 +153,7 @@ class Measure:
                 self.fresh(peer, kind, way, path, resume)
         for peer in turn(h1):
             self.latency(peer)
+        self.neighbour(self.scene.peers["netpawl"])
         for peer in turn(h1):
             self.bulk(peer)
         self.bulk(self.scene.peers["netpawl"], "raw", "raw")
@@ -193,6 +218,10 @@ def report(result, titles, notes):
     if raw and "direct" in bulk:
         notes = [f"netpawl, `inspect: false`: {raw['mbs'] / bulk['direct']['mbs']:.2f} of direct, "
                  f"{raw['cpu_s_gb']:.2f} CPU s/GB.", *notes]
+    beside = result.get("neighbour", {}).get("netpawl")
+    if beside:
+        notes = [f"netpawl, one kept connection beside a sandbox that floods: p50 {beside['p50']:.1f} times, p99 "
+                 f"{beside['p99']:.1f} times ({beside['p99_us']:.0f} us) what it is alone.", *notes]
     show("HTTPS through a proxy: TLS 1.3, P-256; medians of rounds in turns; one worker each",
          ["", *[titles[word] for word in peers]], rows, notes)
 

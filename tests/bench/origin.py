@@ -257,8 +257,8 @@ class Netpawl(Peer):
             self.ca.write_bytes(pem + self.root.read_bytes())  # the root, for what passes unseen
         return status == 200
 
-    def enter(self):
-        return [str(base.NETPAWL), "run", "--socket", str(self.daemon.socket), "--session", self.session, "--"]
+    def enter(self, session=None):
+        return [str(base.NETPAWL), "run", "--socket", str(self.daemon.socket), "--session", session or self.session, "--"]
 
     def pids(self):
         """The inspector; the daemon, which takes its reports, is counted by itself."""

@@ -10,6 +10,7 @@
 #include "wire/h2_head.c"
 #include "wire/h2_send.c"
 #include "wire/h2_session.c"
+#include "frames.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -277,111 +278,6 @@ static void drain(struct owner *owner)
 
 /* -- input ----------------------------------------------------------------- */
 
-/* 0x00 ends a word; words of the list are one byte from 0x80 on. */
-static const char *const words[] = {
-	":method",
-	"GET",
-	"CONNECT",
-	"OPTIONS",
-	":scheme",
-	"https",
-	":authority",
-	"example.com",
-	":path",
-	"/",
-	"*",
-	"host",
-	":status",
-	"200",
-	"content-length",
-	"0",
-	"5",
-	"cookie",
-	"a=1",
-	"te",
-	"trailers",
-	"expect",
-	"100-continue",
-	"connection",
-	"transfer-encoding",
-	"x-a",
-	":protocol",
-	"upgrade",
-	"priority",
-	"u=0",
-	"http2-settings",
-	"HEAD",
-};
-
-static size_t take_word(const uint8_t **data, const uint8_t *end, struct buf *block)
-{
-	char text[100];
-	size_t n = 0;
-
-	while (*data < end && n < sizeof(text)) {
-		uint8_t c = *(*data)++;
-
-		if (c >= 0x80 && c < 0x80 + ARRAY_SIZE(words)) {
-			const char *word = words[c - 0x80];
-
-			n = strlen(word);
-			memcpy(text, word, n);
-			break;
-		}
-		if (!c)
-			break;
-		text[n++] = (char)c;
-	}
-	buf_append(block, &(char){ (char)n }, 1);
-	buf_append(block, text, n);
-	return n;
-}
-
-static void add_frame(struct buf *in, unsigned type, unsigned flags, unsigned id, const void *data, size_t len)
-{
-	const uint8_t header[9] = { 0, (uint8_t)(len >> 8), (uint8_t)len, (uint8_t)type, (uint8_t)flags, 0, 0,
-				    0, (uint8_t)id };
-
-	buf_append(in, header, sizeof(header));
-	buf_append(in, data, len);
-}
-
-/* A byte of type and flags, one of stream, one of length or count: frames that are well formed. */
-static void frames_make(const uint8_t *data, size_t size, struct buf *in)
-{
-	static const uint8_t zeros[16384];
-	const uint8_t *end = data + size;
-
-	while (end - data >= 3 && in->len < 200000) {
-		unsigned type = data[0] & 0x0f, flags = data[0] >> 4, id = data[1], n = data[2];
-
-		data += 3;
-		if (type == NGHTTP2_HEADERS) {
-			_buf_ struct buf block = BUF_INIT(65536);
-
-			for (n %= 32; n-- && data < end;) {
-				buf_append(&block, "", 1);
-				take_word(&data, end, &block);
-				take_word(&data, end, &block);
-			}
-			add_frame(in, type, (flags & 1) | NGHTTP2_FLAG_END_HEADERS, id, block.data, block.len);
-		} else if (type == NGHTTP2_DATA) {
-			add_frame(in, type, flags & 1, id, zeros, n * 64);
-		} else {
-			size_t len = type == NGHTTP2_PING || type == NGHTTP2_GOAWAY ? 8
-				     : type == NGHTTP2_PRIORITY			    ? 5
-										    : 4;
-
-			if (type == NGHTTP2_SETTINGS)
-				len = flags & 1 ? 0 : 6;
-			if ((size_t)(end - data) < len)
-				return;
-			add_frame(in, type, flags, id, data, len);
-			data += len;
-		}
-	}
-}
-
 static void ask(struct owner *owner, const char *method)
 {
 	struct h2_stream *stream;
@@ -429,10 +325,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_output(&owner, &out);
 	}
 	if (data[2] & 1) { /* windows without end */
-		add_frame(&in, NGHTTP2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6);
-		add_frame(&in, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\0\0\0", 4);
+		frame_add(&in, NGHTTP2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6);
+		frame_add(&in, NGHTTP2_WINDOW_UPDATE, 0, 0, "\x7f\0\0\0", 4);
 	} else {
-		add_frame(&in, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
+		frame_add(&in, NGHTTP2_SETTINGS, 0, 0, NULL, 0);
 	}
 	if (mode == MODE_FRAMES)
 		frames_make(data + 3, size - 3, &in);

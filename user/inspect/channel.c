@@ -150,8 +150,14 @@ static void channel_read(struct channel *c)
 	size_t len;
 
 	while (!c->freed && !c->error && !c->paused && (!c->ssl || c->up)) {
+		/* Requests that were sent ahead: one, then it is someone else's turn. */
+		if (c->rest.len > 0 && c->reoffered) {
+			c->starved = true;
+			return;
+		}
 		if (!channel_next(c, &data, &len))
 			break;
+		c->reoffered = data != scratch;
 		channel_offer(c, data, len);
 	}
 	if (c->freed || c->error || c->paused || !c->eof || c->told_eof)
@@ -206,7 +212,7 @@ static void channel_pump(void *data)
 
 	c->busy = true;
 	c->budget = READ_BUDGET;
-	c->starved = false;
+	c->starved = c->reoffered = false;
 	channel_flush(c); /* first: TLS does not read while too much of its own is unsent */
 	if (c->ssl && !c->up && !c->error) {
 		r = tls_handshake(c);

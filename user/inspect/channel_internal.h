@@ -33,9 +33,10 @@ struct channel {
 	int write_error; /* nothing can be sent any more; what can be read still is */
 	/* The socket. Edge-triggered: true until a call shows otherwise. */
 	bool readable, writable;
-	bool hung_up; /* there is an end to be read: a short read does not mean that nothing is left */
-	bool starved; /* the budget ran out before the socket did */
-	bool eof;     /* the peer sends no more */
+	bool hung_up;	/* there is an end to be read: a short read does not mean that nothing is left */
+	bool starved;	/* the budget ran out before the socket did */
+	bool reoffered; /* what was left was offered again in this wake-up */
+	bool eof;	/* the peer sends no more */
 	bool sock_eof;
 	/* The owner. */
 	bool paused, resumed;

@@ -5,6 +5,9 @@
 
 #include "inspect/worker.h"
 
+#define H2_TURN 8   /* requests */
+#define H2_STEP 256 /* bytes in which to look for them: a browser's first, or a dozen of a client's that means harm */
+
 /* -- HTTP/1.1 ------------------------------------------------------------------------- */
 
 /* A client that knows us as its proxy, or believes that somebody here is one. Where the requests inside can be judged
@@ -176,6 +179,7 @@ static int on_h2_head(void *ctx, struct h2_stream *stream, struct head *head, bo
 	struct client *client = ctx;
 
 	client->deadline_ns = 0;
+	client->heads++;
 	if (!strcmp(head->method, "CONNECT")) {
 		struct verdict verdict = { .action = ACTION_DENY, .reason = NP_R_NO_TUNNEL };
 
@@ -233,6 +237,30 @@ static const struct h2_events h2_events = {
 	.head = on_h2_head, .body = on_h2_body, .end = on_h2_end, .drained = on_h2_drained, .closed = on_h2_closed
 };
 
+/* A few requests, then it is someone else's turn; of bodies as much as there is. */
+static size_t h2_feed(struct client *client, const char *data, size_t len)
+{
+	size_t used = 0, step = H2_STEP;
+
+	client->heads = 0;
+	while (used < len && client->heads < H2_TURN) {
+		size_t n = len - used < step ? len - used : step;
+
+		if (h2_read(client->h2, data + used, n) < 0 && !client->dead) {
+			client_report(client, NP_R_BAD_HTTP, 0, h2_problem(client->h2));
+			client->closing = true;
+		}
+		if (client->closing || client->dead)
+			n = len - used; /* whatever it is, it comes too late */
+		used += n;
+		step *= 2;
+	}
+	client_dirty(client);
+	if (used < len)
+		channel_resume(client->channel); /* the rest is offered again, in turn */
+	return used;
+}
+
 /* -- both ------------------------------------------------------------------------------------ */
 
 int client_speak(struct client *client)
@@ -253,12 +281,7 @@ size_t client_feed(struct client *client, const char *data, size_t len)
 	case CLIENT_H1:
 		return h1_feed(client, data, len);
 	case CLIENT_H2:
-		if (h2_read(client->h2, data, len) < 0 && !client->dead) {
-			client_report(client, NP_R_BAD_HTTP, 0, h2_problem(client->h2));
-			client->closing = true;
-		}
-		client_dirty(client);
-		return len;
+		return h2_feed(client, data, len);
 	default:
 		return 0;
 	}

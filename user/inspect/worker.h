@@ -2,8 +2,8 @@
 /*
  * Inside the inspector. Files: main.c (a process that gives up what it does not
  * need), worker.c (its loop), told.c (what netpawld tells it), report.c (what it
- * tells netpawld), boxes.c (whose connection is whose), client.c (a connection of a
- * sandbox), lookup.c (DNS), exchange.c (one request and its response), upstream.c (connections to
+ * tells netpawld), boxes.c (sandboxes and sessions), meet.c and client.c (a
+ * connection of a sandbox), lookup.c (DNS), exchange.c (one request and its response), upstream.c (connections to
  * origins, and their pool), refuse.c (what a refusal says), tunnel.c and relay.c
  * (bytes that are not looked at).
  */
@@ -177,6 +177,7 @@ struct client {
 	uint64_t discarded; /* bytes of a body that nobody wants */
 	size_t unread;	    /* bytes of its body that the origin has not taken */
 	bool paused;
+	unsigned heads;	    /* h2: requests of this turn */
 	bool prior;	    /* h2 without TLS */
 	bool closing;	    /* after what is written */
 	bool closing_after; /* after this exchange */
@@ -197,10 +198,16 @@ size_t client_feed(struct client *client, const char *data, size_t len); /* like
 void client_next(struct client *client);				 /* likewise: the next request */
 void client_wait(struct client *client, uint64_t ms);
 void client_rejudge(struct client *client);
-void client_accept(struct worker *worker, int fd);
 void client_close(struct client *client); /* at once */
 void client_reset(struct client *client); /* with a RST */
 void client_tick(struct client *client, uint64_t now_ns);
+
+extern const struct channel_events client_events;
+
+/* -- meet.c: a new one ----------------------------------------------------------- */
+void client_accept(struct worker *worker, int fd);
+/* Its first bytes. True when they are HTTP, to be read by client_feed(). */
+bool client_sniff(struct client *client, const char *data, size_t len);
 void client_ca_ready(struct client *client);
 
 /* What an exchange does to the client's side of it. */

@@ -47,6 +47,7 @@ def serve_dns(address, port):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are written one after the other
 
     def body(self):
         if "chunked" in self.headers.get("transfer-encoding", ""):
@@ -59,9 +60,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return got
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
+    def echo(self):
+        """After an upgrade: what comes goes back."""
+        self.send_response(101)
+        self.send_header("connection", "upgrade")
+        self.send_header("upgrade", self.headers["upgrade"])
+        self.end_headers()
+        while got := self.rfile.read1(65536):
+            self.wfile.write(got)
+        self.close_connection = True
+
     def answer(self):
+        if self.headers.get("upgrade"):
+            return self.echo()
         if self.path.startswith("/stream"):
             return self.stream()
+        if self.path.startswith("/hold"):
+            self.rfile.read(1)  # until the client goes
+            self.close_connection = True
+            return None
         if self.path.startswith("/bytes/"):
             return self.bytes(int(self.path.split("/")[2]))
         if self.path.startswith("/status/"):

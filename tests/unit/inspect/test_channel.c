@@ -765,6 +765,32 @@ static void test_many_pipelined(void **state)
 	assert_true(run_until(all_lines));
 }
 
+/* The same, beside others: one of them, and then someone else's turn. */
+static void test_pipelined_turns(void **state)
+{
+	int fds[2];
+
+	(void)state;
+	local_pair(fds);
+	end_init(&a, fds[0], true);
+	end_init(&b, fds[1], false);
+	a.use = use_line_soon;
+	assert_int_equal(send(b.fd, "1\n2\n3\n4\n5\nand half", 18, 0), 18);
+	channel_on_event(a.channel, EPOLLIN);
+	assert_string_equal(a.got.data, "1\n2\n"); /* what was read, and once what was left of it */
+	assert_non_null(a.channel->task.link);
+	channel_pump(a.channel);
+	assert_string_equal(a.got.data, "1\n2\n3\n");
+	settle();
+	assert_string_equal(a.got.data, "1\n2\n3\n4\n5\n");
+	assert_int_equal(send(b.fd, " a line\n", 8, 0), 8);
+	settle();
+	assert_string_equal(a.got.data, "1\n2\n3\n4\n5\nand half a line\n");
+	close(b.fd);
+	settle();
+	assert_true(a.eof);
+}
+
 static void test_new_owner(void **state)
 {
 	struct end other = { .got = BUF_INIT(1000) };
@@ -1222,6 +1248,7 @@ int main(void)
 		TEST(test_settled_in_data),
 		TEST(test_wants_too_much),
 		TEST(test_many_pipelined),
+		TEST(test_pipelined_turns),
 		TEST(test_new_owner),
 		TEST_BOTH(test_backlog_ends),
 		TEST_BOTH(test_free_in_callbacks),

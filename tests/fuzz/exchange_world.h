@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* What is around the worker: the far ends of its connections, and the daemon. */
+#ifndef NP_FUZZ_EXCHANGE_WORLD_H
+#define NP_FUZZ_EXCHANGE_WORLD_H
+
+#include <sys/ioctl.h>
+
+#include "base/words.h"
+#include "exchange_seams.h"
+
+#define CLIENTS	   4
+#define FARS	   16
+#define BOXES	   3
+#define SESSIONS   2
+#define PIECES_MAX 256
+#define OUT_MAX	   (2u << 20) /* unread bytes of one end */
+#define STEPS_MAX  20000      /* wake-ups, all together */
+
+enum { FLAG_CUT = 1, FLAG_NO_CA = 2, FLAG_SMALL = 4 };
+
+/* Our end of a socket pair. */
+struct end {
+	int fd, near; /* -1: closed */
+	bool deaf;    /* it does not read */
+	bool shut;    /* it says no more, once out is gone */
+	struct buf out;
+};
+
+struct far {
+	struct end end;
+	struct origin origin;
+	struct host host;
+	uint16_t port;
+	unsigned session;
+};
+
+static const char *const sessions[SESSIONS] = { "fuzz/a", "fuzz/b" };
+static const unsigned session_of[BOXES] = { 0, 0, 1 };
+
+static struct worker *worker;
+static int link_fd;
+static struct end clients[CLIENTS];
+static struct far fars[FARS];
+static unsigned policy, generation, pieces, steps;
+static bool closed[SESSIONS], held;
+static const uint8_t *input, *input_end;
+static unsigned flags, ending;
+
+/* Made once. */
+static int blob_settings, blob_batch, blob_policies[ARRAY_SIZE(policies)];
+static struct link_ca authorities[SESSIONS];
+
+/* -- ends --------------------------------------------------------------------------------- */
+
+static void end_open(struct end *end, int *ret_near)
+{
+	const int small = 4096;
+	int fds[2];
+
+	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0 && fds[0] < NEAR_MAX);
+	if (flags & FLAG_SMALL)
+		setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	*end = (struct end){ .fd = fds[1], .near = fds[0], .out = BUF_INIT(OUT_MAX) };
+	nears[fds[0]] = (struct near){ 0 };
+	*ret_near = fds[0];
+}
+
+static void end_close(struct end *end)
+{
+	if (end->fd >= 0)
+		close(end->fd);
+	end->fd = -1;
+	end->near = -1;
+	buf_free(&end->out);
+}
+
+static void end_send(struct end *end, const void *data, size_t len)
+{
+	if (end->fd >= 0 && !end->shut && end->out.len + len <= OUT_MAX)
+		buf_append(&end->out, data, len);
+}
+
+/* Is the worker's side of it still the same socket? */
+static struct near *end_near(const struct end *end)
+{
+	struct near *near = end->near >= 0 ? &nears[end->near] : NULL;
+
+	return near && (near->far || near->flow.cgroup_id) ? near : NULL;
+}
+
+static void end_reset(struct end *end)
+{
+	struct near *near = end_near(end);
+
+	if (near)
+		near->reset = true;
+	end_close(end);
+}
+
+/* Moves bytes both ways. True when some were moved. */
+static bool end_move(struct end *end, struct origin *origin)
+{
+	static char data[64 << 10];
+	bool moved = false;
+	ssize_t n;
+
+	if (end->fd < 0)
+		return false;
+	while (!end->deaf && (n = __real_recv(end->fd, data, sizeof(data), 0)) > 0) {
+		moved = true;
+		if (origin)
+			origin_read(origin, data, (size_t)n);
+	}
+	n = end->out.len ? send(end->fd, end->out.data, end->out.len, MSG_NOSIGNAL) : 0;
+	if (n > 0) {
+		buf_drop(&end->out, (size_t)n);
+		moved = true;
+	} else if (n < 0 && errno != EAGAIN) {
+		buf_clear(&end->out);
+	}
+	if (end->shut && !end->out.len)
+		shutdown(end->fd, SHUT_WR);
+	return moved;
+}
+
+static bool ends_move(void)
+{
+	bool moved = false;
+
+	for (size_t i = 0; i < CLIENTS; i++)
+		moved |= end_move(&clients[i], NULL);
+	for (size_t i = 0; i < FARS; i++)
+		moved |= end_move(&fars[i].end, &fars[i].origin);
+	return moved;
+}
+
+/* -- origins -------------------------------------------------------------------------------- */
+
+static void far_close(struct far *far)
+{
+	end_close(&far->end);
+	origin_clear(&far->origin);
+	origin_init(&far->origin);
+}
+
+static void far_name(struct far *far, bool tls)
+{
+	struct origin *o = &far->origin;
+	int n;
+
+	o->port = far->port;
+	if (far->host.is_addr)
+		addr_format(&far->host.addr, o->name);
+	else
+		memcpy(o->name, far->host.name, sizeof(far->host.name));
+	n = snprintf(o->authority, sizeof(o->authority), strchr(o->name, ':') ? "[%s]" : "%s", o->name);
+	if (o->port != (tls ? 443 : 80))
+		snprintf(o->authority + n, sizeof(o->authority) - (size_t)n, ":%u", o->port);
+}
+
+static int far_new(const struct host *host, uint16_t port, uint64_t cgroup_id, bool opaque)
+{
+	struct far *far = NULL;
+	int near;
+
+	for (size_t i = 0; i < FARS && !far; i++)
+		if (fars[i].end.fd < 0)
+			far = &fars[i];
+	if (!far)
+		return -1;
+	far_close(far);
+	end_open(&far->end, &near);
+	nears[near].far = far;
+	nears[near].h2 = !strcmp(host->name, "h2.test");
+	far->host = *host;
+	far->port = port;
+	far->session = session_of[cgroup_id - 1];
+	check(!closed[far->session]);
+	far->origin.policy = policy;
+	far->origin.opaque = opaque;
+	far_name(far, false);
+	return near;
+}
+
+static void far_tls(struct far *far)
+{
+	far_name(far, true);
+	far->origin.h2 = nears[far->end.near].h2;
+}
+
+static void far_send(struct far *far, const void *data, size_t len)
+{
+	/* Both ways are free after this, for who asked for it. */
+	if (far->origin.request.upgrade && far->origin.state == ORIGIN_START && memmem(data, len, " 101", 4))
+		far->origin.opaque = true;
+	end_send(&far->end, data, len);
+}
+
+static void fars_rejudge(unsigned session, bool all)
+{
+	for (size_t i = 0; i < FARS; i++) {
+		int unread = 0;
+
+		if (fars[i].end.fd < 0 || (!all && fars[i].session != session))
+			continue;
+		ioctl(fars[i].end.fd, FIONREAD, &unread);
+		origin_rejudge(&fars[i].origin, policy, closed[fars[i].session], (size_t)unread);
+	}
+}
+
+/* -- the daemon ------------------------------------------------------------------------------- */
+
+static void tell(enum link_type type, const void *data, size_t len, int fd)
+{
+	check(link_send(link_fd, type, data, len, fd) == 0);
+}
+
+static void tell_box(enum link_type type, unsigned box, enum level level, enum np_mode mode)
+{
+	struct link_box told = { .cgroup_id = box + 1, .level = level, .mode = mode, .generation = ++generation };
+
+	snprintf(told.session, sizeof(told.session), "%s", sessions[session_of[box]]);
+	tell(type, &told, sizeof(told), -1);
+}
+
+/* Sandboxes of one session change together. */
+static void escalate(unsigned session, enum np_mode mode)
+{
+	closed[session] = true;
+	fars_rejudge(session, false);
+	for (unsigned i = 0; i < BOXES; i++)
+		if (session_of[i] == session)
+			tell_box(LINK_BOX, i, LEVEL_SECRET, mode);
+}
+
+static void reload(void)
+{
+	policy = !policy;
+	fars_rejudge(0, true);
+	tell(LINK_POLICY, NULL, 0, blob_policies[policy]);
+}
+
+/* What the worker reports can be read. */
+static void hear(void)
+{
+	static char data[LINK_BYTES_MAX];
+	const char *tails[LINK_TAILS];
+	struct link_request request;
+	enum link_type type;
+	size_t len;
+
+	while (link_receive(link_fd, &type, data, &len, NULL) == 0) {
+		check(type == LINK_READY || type == LINK_REQUESTS);
+		for (size_t at = 0; type == LINK_REQUESTS && at < len;) {
+			ssize_t n = link_request_next(data + at, len - at, &request, tails);
+
+			check(n > 0 && request.cgroup_id && request.cgroup_id <= BOXES);
+			at += (size_t)n;
+		}
+	}
+}
+
+#endif

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole worker between clients and origins that are all hostile: what they do, and when, is the input. What reaches an
+ * origin was allowed, whoever reads it (exchange_origin.h); after an escalation nothing does; the loop comes to rest; and
+ * at the end nothing is left.
+ *
+ * A byte of flags, then pieces with "\xff\n" between them: a letter that says what is done, one of whom it is done by,
+ * and bytes.
+ */
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include "base/log.h"
+#include "exchange_world.h"
+#include "frames.h"
+#include "policy/snapshot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* -- what is done ------------------------------------------------------------------------------- */
+
+static void client_open(struct end *end, unsigned how)
+{
+	struct np_flow flow = { .cgroup_id = 1 + how % BOXES,
+				.addr = np_addr_v4(np_net32(0xc633640a)),
+				.port = how & 4 ? 443 : 80,
+				.generation = generation };
+	int near;
+
+	end_close(end);
+	end_open(end, &near);
+	nears[near].flow = flow;
+	nears[near].h2 = how & 8;
+	client_accept(worker, near);
+	worker_flush(worker);
+}
+
+/* A ClientHello that asks for this name; none when it is empty. */
+static void hello_send(struct end *end, const uint8_t *name, size_t len)
+{
+	_buf_ struct buf out = BUF_INIT(1024);
+	size_t ext = len ? len + 9 : 0, body = 2 + 32 + 1 + 4 + 2 + 2 + ext;
+	const uint8_t start[] = { 0x16, 3, 1, 0, (uint8_t)(body + 4), 1, 0, 0, (uint8_t)body, 3, 3 };
+	const uint8_t middle[] = { 0, 0, 2, 0x13, 1, 1, 0, 0, (uint8_t)ext };
+	const uint8_t server[] = { 0, 0, 0, (uint8_t)(len + 5), 0, (uint8_t)(len + 3), 0, 0, (uint8_t)len };
+
+	if (len > 150)
+		return;
+	buf_append(&out, start, sizeof(start));
+	for (int i = 0; i < 32; i++)
+		buf_append(&out, "r", 1);
+	buf_append(&out, middle, sizeof(middle));
+	if (len) {
+		buf_append(&out, server, sizeof(server));
+		buf_append(&out, name, len);
+	}
+	end_send(end, out.data, out.len);
+}
+
+static void fill_send(struct end *end, size_t blocks)
+{
+	static const char block[4096];
+
+	while (blocks--)
+		end_send(end, block, sizeof(block));
+}
+
+static void frames_send(struct end *end, const uint8_t *data, size_t len)
+{
+	_buf_ struct buf out = BUF_INIT(1u << 20);
+
+	frames_make(data, len, &out);
+	end_send(end, out.data, out.len);
+}
+
+static void tick(unsigned how)
+{
+	static const unsigned ms[] = { 50, 500, 6000, 16000, 61000, 301000, 1, 10000 };
+
+	now_ns += ms[how % ARRAY_SIZE(ms)] * 1000000ull;
+	tick_fn(tick_data);
+}
+
+static bool client_do(uint8_t what, struct end *end, const uint8_t *data, size_t len)
+{
+	if (strchr("Cn2f", what) && end->fd < 0)
+		client_open(end, 0);
+	switch (what) {
+	case 'o':
+		client_open(end, len ? *data : 0);
+		break;
+	case 'C':
+		end_send(end, data, len);
+		break;
+	case 'n':
+		hello_send(end, data, len);
+		break;
+	case '2':
+		frames_send(end, data, len);
+		break;
+	case 'f':
+		fill_send(end, len ? *data : 16);
+		break;
+	case 'c':
+		end_close(end);
+		break;
+	case 'h':
+		end->shut = true;
+		break;
+	case 'r':
+		end_reset(end);
+		break;
+	case 'd':
+		end->deaf = !end->deaf;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+static bool far_do(uint8_t what, struct far *far, const uint8_t *data, size_t len)
+{
+	switch (what) {
+	case 'O':
+		far_send(far, data, len);
+		break;
+	case '3':
+		frames_send(&far->end, data, len);
+		break;
+	case 'F':
+		fill_send(&far->end, len ? *data : 16);
+		break;
+	case 'K':
+		end_close(&far->end);
+		break;
+	case 'H':
+		far->end.shut = true;
+		break;
+	case 'R':
+		end_reset(&far->end);
+		break;
+	case 'D':
+		far->end.deaf = !far->end.deaf;
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+/* The latest that are open come first. */
+static struct far *far_pick(unsigned which)
+{
+	unsigned open = 0;
+
+	for (size_t i = 0; i < FARS; i++)
+		open += fars[i].end.fd >= 0;
+	which = open ? which % open : 0;
+	for (size_t i = FARS; open && i-- > 0;)
+		if (fars[i].end.fd >= 0 && !which--)
+			return &fars[i];
+	return NULL;
+}
+
+static void piece_do(const uint8_t *data, size_t len)
+{
+	uint8_t what = len ? data[0] : 0, who = len > 1 ? data[1] : 0;
+	struct far *far = far_pick(who);
+
+	data += len > 1 ? 2 : len;
+	len -= len > 1 ? 2 : len;
+	if (!what || client_do(what, &clients[who % CLIENTS], data, len) || (far && far_do(what, far, data, len)))
+		return;
+	switch (what) {
+	case 'e':
+		escalate(who % SESSIONS, who & 2 ? NP_PROXIED : NP_NONE);
+		break;
+	case 'g':
+		tell_box(LINK_GONE, who % BOXES, LEVEL_CONFIDENTIAL, NP_PROXIED);
+		break;
+	case 'l':
+		reload();
+		break;
+	case 'a':
+		tell(LINK_CA, &authorities[who % SESSIONS], sizeof(*authorities), -1);
+		break;
+	case 'w':
+		held = !held;
+		break;
+	case 'x':
+		dial_fate = who % DIAL_FATES;
+		break;
+	case 't':
+		tick(who);
+		break;
+	}
+}
+
+/* -- the end ------------------------------------------------------------------------------------- */
+
+static void all_close(void)
+{
+	for (size_t i = 0; i < CLIENTS; i++)
+		end_close(&clients[i]);
+	for (size_t i = 0; i < FARS; i++)
+		far_close(&fars[i]);
+}
+
+/* All have gone, and time has passed. */
+static void check_quiet(void)
+{
+	struct site *site;
+	struct box *box;
+
+	check(!worker->n_clients && LIST_EMPTY(&worker->dirty_clients) && LIST_EMPTY(&worker->dirty_upstreams));
+	for (size_t i = 0; i < BOX_BUCKETS; i++)
+		LIST_FOREACH(box, &worker->boxes[i], of_worker)
+			check(!box->n_clients && !box->n_exchanges && LIST_EMPTY(&box->clients));
+	LIST_FOREACH(site, &worker->sites, of_worker)
+		check(!site->n_idle && LIST_EMPTY(&site->upstreams) && TAILQ_EMPTY(&site->idle));
+}
+
+/* Step by step, the loop comes to rest between. */
+static void world_end(void)
+{
+	switch (ending++) {
+	case 0:
+		held = false;
+		dial_fate = DIAL_FAILS;
+		for (size_t i = 0; i < CLIENTS; i++)
+			clients[i].deaf = false;
+		for (size_t i = 0; i < FARS; i++)
+			fars[i].end.deaf = false;
+		break;
+	case 1:
+		if (!(flags & FLAG_CUT))
+			all_close();
+		break;
+	case 2:
+	case 3:
+	case 4:
+		if (!(flags & FLAG_CUT))
+			tick(5);
+		break;
+	case 5:
+		if (!(flags & FLAG_CUT))
+			check_quiet();
+		for (unsigned i = 0; i < BOXES; i++)
+			tell_box(LINK_GONE, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
+		break;
+	case 6:
+		check_quiet();
+		check(LIST_EMPTY(&worker->sites));
+		shutdown(link_fd, SHUT_RDWR);
+		break;
+	default:
+		check(false); /* the worker did not notice */
+	}
+}
+
+static void world_step(void)
+{
+	const uint8_t *end, *at = input;
+
+	check(++steps < STEPS_MAX);
+	hear();
+	if ((!held && tls_bring_up()) || ends_move())
+		return;
+	if (at == input_end || ++pieces > PIECES_MAX) {
+		world_end();
+		return;
+	}
+	end = memmem(at, (size_t)(input_end - at), "\xff\n", 2);
+	input = end ? end + 2 : input_end;
+	piece_do(at, (size_t)((end ? end : input_end) - at));
+}
+
+/* -- the beginning --------------------------------------------------------------------------------- */
+
+static void world_start(void)
+{
+	int fds[2];
+
+	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0);
+	link_fd = fds[0];
+	now_ns = 1000000000000;
+	generation = policy = pieces = steps = ending = rounds = 0;
+	dial_fate = DIAL_WORKS;
+	held = false;
+	memset(closed, 0, sizeof(closed));
+	for (size_t i = 0; i < CLIENTS; i++)
+		clients[i] = (struct end){ .fd = -1, .near = -1 };
+	for (size_t i = 0; i < FARS; i++) {
+		fars[i].end = (struct end){ .fd = -1, .near = -1 };
+		origin_init(&fars[i].origin);
+	}
+	check(worker_new(fds[1], eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC), &worker) == 0);
+	tell(LINK_SETTINGS, NULL, 0, blob_settings);
+	tell(LINK_POLICY, NULL, 0, blob_policies[0]);
+	tell(LINK_ROOTS, NULL, 0, blob_batch);
+	for (unsigned i = 0; i < BOXES; i++)
+		tell_box(LINK_BOX, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
+	for (unsigned i = 0; i < SESSIONS && !(flags & FLAG_NO_CA); i++)
+		tell(LINK_CA, &authorities[i], sizeof(*authorities), -1);
+	tell(LINK_BATCH, NULL, 0, blob_batch);
+}
+
+static unsigned fds_open(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	unsigned before = fds_open();
+	int theirs[3];
+
+	if (!size)
+		return 0;
+	flags = data[0];
+	input = data + 1;
+	input_end = data + size;
+	world_start();
+	check(worker_run(worker) == 0 && worker->ready);
+	memcpy(theirs, (int[]){ worker->link, worker->listeners[0], worker->listeners[1] }, sizeof(theirs));
+	worker_free(worker);
+	all_close();
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		close(theirs[i]);
+	close(link_fd);
+	for (size_t i = 0; i < FARS; i++)
+		origin_clear(&fars[i].origin);
+	check(fds_open() == before);
+	return 0;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	(void)argc, (void)argv;
+	signal(SIGPIPE, SIG_IGN);
+	log_setup("fuzz", LOG_LEVEL_ERROR);
+	for (size_t i = 0; i < SESSIONS; i++)
+		snprintf(authorities[i].session, sizeof(authorities[i].session), "%s", sessions[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		_buf_ struct buf record = BUF_INIT(1u << 20);
+
+		snapshot_begin(&record, "", "fuzz.yaml");
+		snapshot_add(&record, "fuzz.yaml", policies[i], strlen(policies[i]));
+		check(link_blob(record.data, record.len, &blob_policies[i]) == 0);
+	}
+	check(link_blob("\0", 2, &blob_settings) == 0 && link_blob("", 0, &blob_batch) == 0);
+	return 0;
+}

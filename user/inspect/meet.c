@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection of a sandbox when it is new: whose it is, whom it is meant for, and whether we may look inside. */
+#include <arpa/nameser.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/words.h"
+#include "inspect/worker.h"
+#include "synth.h"
+#include "wire/hello.h"
+
+/* -- what its first bytes say ------------------------------------------------------- */
+
+static int client_handshake(struct client *client)
+{
+	SSL *ssl = NULL;
+	int r = ca_server(client->box->site->ca, &client->host, &ssl);
+
+	if (r < 0)
+		return r;
+	client->state = CLIENT_HANDSHAKE;
+	client->tls = true;
+	client_wait(client, NP_HANDSHAKE_MS);
+	r = channel_tls(client->channel, ssl, client->first.data, client->first.len);
+	buf_free(&client->first);
+	return r;
+}
+
+void client_ca_ready(struct client *client)
+{
+	if (client->state == CLIENT_WAIT_CA && client_handshake(client) < 0)
+		client_close(client);
+}
+
+/* The name in SNI; after a CONNECT it must be the one given there. Without SNI it is what the address stands for. */
+static bool hello_host(const struct client *client, const struct hello *hello, struct host *ret)
+{
+	if (hello->has_name)
+		memcpy(ret->name, hello->name, sizeof(ret->name));
+	else
+		*ret = client->host;
+	if (!client->named)
+		return true;
+	if (!hello->has_name)
+		return client->host.is_addr;
+	return !client->host.is_addr && !strcmp(ret->name, client->host.name);
+}
+
+static void client_hello(struct client *client, const struct hello *hello)
+{
+	struct host host = { 0 };
+	struct verdict verdict;
+
+	if (!hello_host(client, hello, &host)) {
+		client_report(client, NP_R_HOST_MISMATCH, 0, "SNI and CONNECT name different hosts");
+		client_reset(client);
+		return;
+	}
+	client->host = host;
+	client->named = true;
+	verdict = client_judge(client, &host, client->port, NULL, NULL);
+	if (host.is_addr && verdict.action != ACTION_ALLOW) {
+		client_report(client, NP_R_NO_SERVER_NAME, 0, NULL);
+		client_reset(client);
+	} else if (verdict.action == ACTION_ALLOW && !verdict.inspect) {
+		tunnel_start(client, &verdict);
+	} else if (!client->box->site->ca) {
+		client->state = CLIENT_WAIT_CA;
+		channel_pause(client->channel);
+	} else if (client_handshake(client) < 0) {
+		client_close(client);
+	}
+}
+
+static void client_sniff_tls(struct client *client, const char *data, size_t len)
+{
+	struct hello hello;
+	int r;
+
+	buf_append(&client->first, data, len);
+	r = buf_error(&client->first);
+	if (r == 0)
+		r = hello_parse((const unsigned char *)client->first.data, client->first.len, &hello);
+	if (r == 0) {
+		client_hello(client, &hello);
+	} else if (r != -EAGAIN) {
+		client_report(client, NP_R_BAD_HTTP, 0, "a ClientHello that cannot be read in one way");
+		client_reset(client);
+	}
+}
+
+bool client_sniff(struct client *client, const char *data, size_t len)
+{
+	if (client->first.len || data[0] == 0x16) {
+		client_sniff_tls(client, data, len);
+		return false;
+	}
+	client->prior = len >= 4 && !memcmp(data, "PRI ", 4);
+	if (client_speak(client) == 0)
+		return true;
+	client_close(client);
+	return false;
+}
+
+/* -- what the gate says ------------------------------------------------------------- */
+
+/* Whose is it? The gate knows, and says it once. */
+static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
+{
+	socklen_t len = sizeof(*ret);
+	struct box *box;
+
+	if (getsockopt(fd, NP_SOL_FLOW, NP_SO_FLOW, ret, &len) < 0 || len != sizeof(*ret))
+		return NULL;
+	box = box_find(worker, ret->cgroup_id);
+	if (!box || (int32_t)(ret->generation - box->generation) > 0) { /* the daemon's word is still on its way */
+		worker_drain(worker);
+		box = box_find(worker, ret->cgroup_id);
+	}
+	return box && box->mode == NP_PROXIED ? box : NULL;
+}
+
+/* What is refused is told, as a request would be. */
+static bool box_has_room(struct worker *worker, const struct box *box, const struct np_flow *flow)
+{
+	struct link_request report = {
+		.cgroup_id = box->cgroup_id,
+		.reason = NP_R_TOO_MANY_REQUESTS,
+		.port = flow->port,
+		.text = "too many connections",
+	};
+
+	if (box->n_clients < NP_CONNS_PER_BOX)
+		return true;
+	addr_format(&flow->addr, report.address);
+	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
+	report_tell(worker, &report, &(struct report_texts){ .url = { report.address } });
+	return false;
+}
+
+/* No HTTP is spoken there, and perhaps the server speaks first: the name that the address stands for, and the port, are
+ * all that can be judged. */
+static void client_pass(struct client *client)
+{
+	struct verdict verdict = client_judge(client, &client->host, client->port, NULL, NULL);
+
+	client->named = true;
+	if (verdict.action == ACTION_ALLOW) {
+		tunnel_start(client, &verdict);
+		return;
+	}
+	client_report(client, verdict.reason, 0, NULL);
+	client_reset(client);
+}
+
+/* What it is, as far as its destination tells. */
+static void client_meet(struct client *client)
+{
+	const char *name;
+
+	if (client->port == NS_DEFAULTPORT) {
+		client->state = CLIENT_DNS;
+		return;
+	}
+	client->state = CLIENT_SNIFF;
+	if (!np_addr_is_synthetic(&client->flow.addr))
+		return;
+	name = lookup_back(client->worker, client->box->site, &client->flow.addr);
+	if (!name) {
+		client_report(client, NP_R_NAME_FORGOTTEN, 0, NULL);
+		client_reset(client);
+		return;
+	}
+	client->host = (struct host){ .is_addr = false };
+	memcpy(client->host.name, name, strlen(name) + 1);
+	if (!policy_inspects(client->worker->policy, client->port))
+		client_pass(client);
+}
+
+void client_accept(struct worker *worker, int fd)
+{
+	const int yes = 1;
+	struct np_flow flow;
+	struct box *box = worker->n_clients < NP_CONNS_MAX ? flow_box(worker, fd, &flow) : NULL;
+	struct client *client = box && box_has_room(worker, box, &flow) ? calloc(1, sizeof(*client)) : NULL;
+
+	if (!client) {
+		reset_on_close(fd);
+		close(fd);
+		return;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+	client->worker = worker;
+	client->box = box;
+	client->flow = flow;
+	client->port = flow.port;
+	client->host = (struct host){ .is_addr = true, .addr = flow.addr };
+	client->first = BUF_INIT(NP_HELLO_BYTES);
+	client->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
+	LIST_INSERT_HEAD(&box->clients, client, of_box);
+	box->n_clients++;
+	worker->n_clients++;
+	client_wait(client, NP_HEAD_MS);
+	if (channel_new(worker->loop, fd, &client_events, client, &client->channel) < 0)
+		client_close(client);
+	else
+		client_meet(client);
+}
