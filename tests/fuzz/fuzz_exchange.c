@@ -9,6 +9,7 @@
  */
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 
 #include "base/log.h"
 #include "exchange_world.h"
@@ -279,6 +280,9 @@ static void world_step(void)
 
 /* -- the beginning --------------------------------------------------------------------------------- */
 
+static struct worker_fds given;
+static int asks; /* an empty np_asks: nobody asks for names here */
+
 static void world_start(void)
 {
 	int fds[2];
@@ -296,7 +300,12 @@ static void world_start(void)
 		fars[i].end = (struct end){ .fd = -1, .near = -1 };
 		origin_init(&fars[i].origin);
 	}
-	check(worker_new(fds[1], eventfd(0, EFD_CLOEXEC), eventfd(0, EFD_CLOEXEC), &worker) == 0);
+	given = (struct worker_fds){ .link = fds[1], .asks = asks };
+	for (unsigned i = 0; i < 2; i++) {
+		given.listeners[i] = eventfd(0, EFD_CLOEXEC);
+		given.dns[i] = eventfd(0, EFD_CLOEXEC);
+	}
+	check(worker_new(&given, &worker) == 0);
 	tell(LINK_SETTINGS, NULL, 0, blob_settings);
 	tell(LINK_POLICY, NULL, 0, blob_policies[0]);
 	tell(LINK_ROOTS, NULL, 0, blob_batch);
@@ -319,7 +328,6 @@ static unsigned fds_open(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	unsigned before = fds_open();
-	int theirs[3];
 
 	if (!size)
 		return 0;
@@ -328,11 +336,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	input_end = data + size;
 	world_start();
 	check(worker_run(worker) == 0 && worker->ready);
-	memcpy(theirs, (int[]){ worker->link, worker->listeners[0], worker->listeners[1] }, sizeof(theirs));
 	worker_free(worker);
 	all_close();
-	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
-		close(theirs[i]);
+	for (size_t i = 0; i < 2; i++) {
+		close(given.listeners[i]);
+		close(given.dns[i]);
+	}
+	close(given.link);
 	close(link_fd);
 	for (size_t i = 0; i < FARS; i++)
 		origin_clear(&fars[i].origin);
@@ -344,6 +354,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
 	signal(SIGPIPE, SIG_IGN);
+	asks = memfd_create("asks", MFD_CLOEXEC);
+	check(ftruncate(asks, NP_ASKS * sizeof(struct np_ask)) == 0);
 	log_setup("fuzz", LOG_LEVEL_ERROR);
 	for (size_t i = 0; i < SESSIONS; i++)
 		snprintf(authorities[i].session, sizeof(authorities[i].session), "%s", sessions[i]);
