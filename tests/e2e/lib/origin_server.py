@@ -61,17 +61,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
     def echo(self):
-        """After an upgrade: what comes goes back."""
+        """A websocket, as far as bytes go: what comes goes back."""
         self.send_response(101)
         self.send_header("connection", "upgrade")
-        self.send_header("upgrade", self.headers["upgrade"])
+        self.send_header("upgrade", "websocket")
         self.end_headers()
         while got := self.rfile.read1(65536):
             self.wfile.write(got)
         self.close_connection = True
 
     def answer(self):
-        if self.headers.get("upgrade"):
+        if self.headers.get("upgrade") == "websocket":
             return self.echo()
         if self.path.startswith("/stream"):
             return self.stream()
