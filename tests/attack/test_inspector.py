@@ -787,7 +787,7 @@ def test_dead_workers_come_back_and_nothing_passes_meanwhile(net):
         out, _ = p.communicate(timeout=20)
     assert not [f for f in watch.frames if f["dst"] == FAR[4]], "it went straight out"
     assert set(eval(out)) <= {b"HTTP/1.1 403", b"closed", b"ConnectionRefusedError", b"ConnectionResetError", b"TimeoutError"}, out
-    assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 10), net.daemon.text()[-2000:]
+    assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20), net.daemon.text()[-2000:]
     assert b"/back" in net.get("https://origin.test/back")
 
 

@@ -292,18 +292,37 @@ int channel_new(struct loop *loop, int sock, const struct channel_events *events
 	return 0;
 }
 
-void channel_free(struct channel *c)
+static void channel_drop(struct channel *c)
 {
-	if (!c || c->freed)
-		return;
 	loop_cancel(c->loop, &c->task);
 	loop_unwatch(c->loop, c->fd);
-	close(c->fd);
 	c->fd = -1;
 	if (c->busy)
 		c->freed = true;
 	else
 		channel_release(c);
+}
+
+void channel_free(struct channel *c)
+{
+	int fd;
+
+	if (!c || c->freed)
+		return;
+	fd = c->fd;
+	channel_drop(c);
+	close(fd);
+}
+
+int channel_detach(struct channel *c)
+{
+	int fd = c->fd;
+
+	if (c->freed || c->ssl || c->out.len || c->rest.len || c->error || c->write_error || c->sock_error || c->eof ||
+	    c->finishing)
+		return -1;
+	channel_drop(c);
+	return fd;
 }
 
 void channel_set_owner(struct channel *c, const struct channel_events *events, void *ctx)

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that pass unseen: where a rule says so, and after a request that switched protocols. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "inspect/splice.h"
 #include "inspect/worker.h"
 
 struct tunnel {
 	struct client *client;
-	struct dial *dial; /* on the way */
-	struct relay *relay;
-	struct np_addr addr; /* where it leads */
-	struct head head;    /* of the request that it grew out of; without a method: none did */
+	struct dial *dial;     /* on the way */
+	struct relay *relay;   /* through our hands, or */
+	struct splice *splice; /* the kernel's */
+	uint64_t first;	       /* bytes that went before it */
+	struct np_addr addr;   /* where it leads */
+	struct head head;      /* of the request that it grew out of; without a method: none did */
 	struct link_request report;
 };
 
@@ -34,6 +40,7 @@ void tunnel_free(struct tunnel *tunnel)
 	if (tunnel->dial)
 		dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
+	splice_free(tunnel->splice);
 	head_free(&tunnel->head);
 	free(tunnel);
 }
@@ -46,7 +53,7 @@ static void on_over(void *ctx, uint64_t sent, uint64_t received)
 	const char *name = client->host.is_addr ? "" : client->host.name;
 
 	tunnel->relay = NULL;
-	tunnel->report.sent = sent;
+	tunnel->report.sent = tunnel->first + sent;
 	tunnel->report.received = received;
 	if (head->method)
 		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
@@ -70,6 +77,30 @@ static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct cha
 		buf_free(&client->first);
 }
 
+/* The kernel moves the bytes, if nothing of them is in our hands. */
+static bool tunnel_splice(struct tunnel *tunnel, int far)
+{
+	struct client *client = tunnel->client;
+	struct buf *first = &client->first;
+	ssize_t n = first->len ? send(far, first->data, first->len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+	int near;
+
+	if (n > 0) {
+		tunnel->first = (uint64_t)n;
+		buf_drop(first, (size_t)n);
+	}
+	near = first->len ? -1 : channel_detach(client->channel);
+	if (near < 0)
+		return false;
+	client->channel = NULL;
+	client->state = CLIENT_TUNNEL;
+	client->deadline_ns = 0;
+	buf_free(first);
+	if (splice_start(client->worker->loop, near, far, on_over, tunnel, &tunnel->splice) < 0)
+		client_close(client);
+	return true;
+}
+
 static bool addr_may(void *ctx, const struct np_addr *addr)
 {
 	const struct client *client = ((const struct tunnel *)ctx)->client;
@@ -77,6 +108,13 @@ static bool addr_may(void *ctx, const struct np_addr *addr)
 	/* With the address known, a rule may want to see what the name alone let pass. */
 	return address_may(client, &client->host, client->port, addr, NULL) &&
 	       !client_judge(client, &client->host, client->port, addr, NULL).inspect;
+}
+
+/* A tunnel may be silent for as long as it likes, but not when one of its ends is no more. */
+static void keep_alive(int fd)
+{
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){ 1 }, sizeof(int));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ NP_IDLE_MS / 1000 }, sizeof(int));
 }
 
 static const struct channel_events no_events;
@@ -90,13 +128,19 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	tunnel->dial = NULL;
 	tunnel->report.dns_us = (uint32_t)result->dns_us;
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
+	if (!result->error) {
+		tunnel->addr = result->addr;
+		keep_alive(result->fd);
+		keep_alive(channel_fd(client->channel));
+		if (tunnel_splice(tunnel, result->fd))
+			return;
+	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
 		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
 			      result->words);
 		client_reset(client);
 		return;
 	}
-	tunnel->addr = result->addr;
 	tunnel_relay(tunnel, client->channel, far);
 }
 
@@ -156,7 +200,7 @@ void tunnel_rejudge(struct client *client)
 	const struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
 	struct verdict verdict =
-		client_judge(client, &client->host, client->port, tunnel->relay ? &tunnel->addr : NULL, head);
+		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->addr, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect))
