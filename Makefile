@@ -69,7 +69,7 @@ LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop inspect)
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -83,6 +83,12 @@ $(BUILD)/netpawl: $(CLI_OBJS)
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(INSPECT_LIBS)
+
+# The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
+INIT_SRCS = $(call srcs,init)
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/scope.h user/sandbox/orders.h include/limits.h
+	$(say) LINK $@
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE -fsanitize=% -fno-sanitize%,$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 
 $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(say) CC $<
@@ -232,7 +238,7 @@ lint:
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
-       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc
+       bubblewrap libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl scdoc
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \
@@ -251,7 +257,7 @@ install: all man
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
-	install -m 0755 $(BUILD)/netpawl $(DESTDIR)$(PREFIX)/bin/netpawl
+	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service

@@ -65,6 +65,15 @@
 #define NP_SESSIONS_MAX 100000 /* sessions in the store; ended ones count, for they keep their level */
 #define NP_BOXES_PER_SESSION 1024 /* sandboxes one session may have at once */
 
+/* -- sandboxes made by netpawl run ------------------------------------------ */
+#define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */
+#define NP_UIDS (1u << 20)	/* users that sandboxes run as: one for each workspace, and for each sandbox without one */
+#define NP_UID_FIRST 2000000000u /* the first of them: above what containers and systemd use, below 2^31 */
+#define NP_BUNDLE_BYTES (8u << 20) /* the system's bundle of certificates: Debian's is 220 KiB */
+#define NP_OUTPUT_KEPT (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
+#define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */
+#define NP_PLAN_MEMORY (16u << 20) /* a plan: the environment and the arguments are at most a quarter of it */
+
 /* -- policy file ---------------------------------------------------------- */
 #define NP_POLICY_BYTES (8u << 20)    /* all files of a policy together: 100,000 rules are about 4 MiB */
 #define NP_POLICY_MEMORY (256u << 20) /* what a policy may take once it is read */

@@ -30,6 +30,7 @@ class Policy:
             text += "rules:\n" + "".join(f"  - {r}\n" for r in rules)
         if full:
             text += "full:\n" + "".join(f"  - {r}\n" for r in full)
+        text += base.PERMITS
         new = self.path.with_suffix(".new")
         new.write_text(text)
         os.replace(new, self.path)

@@ -45,6 +45,6 @@ request_fn health_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn events_get;
-request_fn policy_get, policy_reload;
+request_fn policy_get, policy_reload, policy_sandbox_get;
 
 #endif

@@ -21,6 +21,7 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
+	{ "GET", "/v1/policy/sandbox", policy_sandbox_get, { NULL } },
 	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
 };
 

@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 #include "policy/policy.h"
 #include "session/service.h"
+#include "session/tenants.h"
 
 struct server;
 
@@ -32,6 +33,7 @@ struct policy_reloaded {
 struct server_config {
 	struct loop *loop;
 	struct service *service;
+	struct tenants *tenants;
 	struct event_log *events;
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */

@@ -21,6 +21,7 @@ static const char *const section_keys[SECTION_COUNT] = {
 	[SECTION_INSPECT_PORTS] = "inspect_ports",
 	[SECTION_HOST_LOOPBACK] = "host_loopback",
 	[SECTION_APPROVAL] = "approval",
+	[SECTION_SANDBOX] = "sandbox",
 };
 
 static bool version_is_ours(struct reader *reader, const struct node *root)
@@ -224,4 +225,6 @@ void read_settings(struct reader *reader, const struct file *file)
 			   &policy->n_host_loopback);
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
+	if (sections[SECTION_SANDBOX])
+		read_sandbox(reader, sections[SECTION_SANDBOX]);
 }

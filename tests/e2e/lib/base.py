@@ -20,6 +20,21 @@ NETPAWLD = BUILD / "netpawld"
 NETPAWL = BUILD / "netpawl"
 NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 
+# Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
+# they are on the host, as the policy of the daemons under test permits. tests/e2e/test_run.py is about what is not shown.
+SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{ROOT}:ro"])
+PERMITS = f"sandbox:\n  binds: [{', '.join(SHOWN)}]\n"
+
+
+def shown():
+    """Options of netpawl run."""
+    words = []
+    for entry in SHOWN:
+        path, _, mode = entry.partition(":")
+        words += ["--bind", f"{path}:{path}" + (f":{mode}" if mode else "")]
+    return words
+
+
 # Everything that a run makes (namespace, cgroup, directory) starts with this.
 PREFIX = "np-test-" + secrets.token_hex(3)
 

@@ -441,7 +441,7 @@ class Clients(Inspected):
         self.origins = FarServers(self.world)
         stack.callback(self.origins.close)
         self.policy = self.origins.dir / "policy.yaml"
-        self.policy.write_text(POLICY)
+        self.policy.write_text(POLICY + base.PERMITS)
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=2,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem])
         stack.callback(self.daemon.close)
