@@ -152,6 +152,10 @@ define unit_test
 endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
+# Found beside the program that starts a sandbox.
+$(BUILD)/tests/unit/sandbox/netpawl-init: $(BUILD)/netpawl-init
+	$(Q)mkdir -p $(@D) && ln -sf ../../../netpawl-init $@
+$(BUILD)/tests/unit/sandbox/test_launch: | $(BUILD)/tests/unit/sandbox/netpawl-init
 $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp

@@ -157,8 +157,8 @@ static int sandbox_make(struct run *run)
 {
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
-	int code = post(run, "/v1/sandboxes",
-			json_pack("{s:s,s:s*}", "session", run->session, "workspace", workspace), &answer);
+	int code = post(run, "/v1/sandboxes", json_pack("{s:s,s:s*}", "session", run->session, "workspace", workspace),
+			&answer);
 	const char *id, *cgroup;
 	const json_t *uid;
 
@@ -245,8 +245,10 @@ static void json_print(json_t *owned)
 static void isolation_warn(const struct run *run)
 {
 	if (!run->isolated)
-		fputs("netpawl: run: --isolation none: only the network is confined. The command sees the host's files,\n"
-		      "processes and devices, keeps its user and its capabilities, and no system call is refused: as root\n"
+		fputs("netpawl: run: --isolation none: only the network is confined. The command sees the host's "
+		      "files,\n"
+		      "processes and devices, keeps its user and its capabilities, and no system call is refused: as "
+		      "root\n"
 		      "it can leave its cgroup and so the gate. Isolate it yourself, or leave this option out.\n",
 		      stderr);
 }
@@ -271,7 +273,9 @@ static void result_tell(struct run *run, const struct launch_result *result)
 static int run_sandboxed(struct run *run)
 {
 	struct launch_result result = { .exit_code = LAUNCH_FAILED };
-	struct launch_order order = { .plan = &run->plan, .keep_output = run->cli->json, .on_ended = on_ended, .data = run };
+	struct launch_order order = {
+		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = on_ended, .data = run
+	};
 	sigset_t mask;
 
 	launch_hold_signals(&mask);
@@ -331,13 +335,20 @@ int command_run(struct cli *cli, int argc, char **argv)
 	struct run_options *o = &run.options;
 	struct option_list binds = { o->binds, 0, ARRAY_SIZE(o->binds) };
 	const struct option_spec specs[] = {
-		{ "session", .value = &o->session },	 { "level", .value = &o->level },
-		{ "user", .value = &o->user },		 { "isolation", .value = &o->isolation },
-		{ "chdir", .value = &o->directory },	 { "bind", .list = &binds },
-		{ "memory", .value = &o->memory },	 { "cpus", .value = &o->cpus },
-		{ "pids", .value = &o->pids },		 { "timeout", .value = &o->timeout },
-		{ "output-limit", .value = &o->output }, { "disk", .value = &o->disk },
-		{ "best-effort", .flag = &o->best_effort }, { "dry-run", .flag = &o->dry_run },
+		{ "session", .value = &o->session },
+		{ "level", .value = &o->level },
+		{ "user", .value = &o->user },
+		{ "isolation", .value = &o->isolation },
+		{ "chdir", .value = &o->directory },
+		{ "bind", .list = &binds },
+		{ "memory", .value = &o->memory },
+		{ "cpus", .value = &o->cpus },
+		{ "pids", .value = &o->pids },
+		{ "timeout", .value = &o->timeout },
+		{ "output-limit", .value = &o->output },
+		{ "disk", .value = &o->disk },
+		{ "best-effort", .flag = &o->best_effort },
+		{ "dry-run", .flag = &o->dry_run },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;

@@ -139,8 +139,7 @@ static size_t permits_read(struct run *run)
 		const char *path = member_text(entry, "path");
 
 		if (path && n < ARRAY_SIZE(run->permits))
-			run->permits[n++] =
-				(struct permit){ path, json_is_true(json_object_get(entry, "readonly")) };
+			run->permits[n++] = (struct permit){ path, json_is_true(json_object_get(entry, "readonly")) };
 	}
 	return n;
 }

@@ -40,7 +40,8 @@ static json_t *step_json(const struct step *step)
 
 	snprintf(mode, sizeof(mode), "%04o", step->mode);
 	return json_pack("{s:s,s:s*,s:s,s:s*,s:o*,s:o*}", "step", step_name(step->kind), "source", step->source,
-			 "destination", step->dest, "mode", step->kind == STEP_TMPFS ? mode : NULL, "size",
+			 "destination", step->dest, "mode",
+			 step->kind == STEP_TMPFS || step->kind == STEP_DIR ? mode : NULL, "size",
 			 step->size ? json_integer((json_int_t)step->size) : NULL, "bytes",
 			 step->file ? json_integer((json_int_t)step->file->len) : NULL);
 }
@@ -87,14 +88,14 @@ json_t *run_plan_json(const struct run *run)
 
 	for (size_t i = 0; steps && i < plan->n_steps; i++)
 		json_array_append_new(steps, step_json(&plan->steps[i]));
-	return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "session", run->session, "isolation",
-			 own ? "bwrap" : "none", "namespaces",
-			 own ? json_pack("[s,s,s,s,s,s]", "user", "mount", "pid", "ipc", "uts", "cgroup") : json_array(),
-			 "seccomp", json_boolean(own), "capabilities", own ? json_array() : json_null(), "uid",
-			 run->options.user ? json_integer(run->identity.uid) : json_null(), "steps", steps,
-			 "directory", plan->directory ? text_json(plan->directory, strlen(plan->directory)) : json_null(),
-			 "environment", environment_json(plan->environ), "limits", limits_json(&plan->limits), "argv",
-			 words_json(plan->argv));
+	return json_pack(
+		"{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "session", run->session, "isolation",
+		own ? "bwrap" : "none", "namespaces",
+		own ? json_pack("[s,s,s,s,s,s]", "user", "mount", "pid", "ipc", "uts", "cgroup") : json_array(),
+		"seccomp", json_boolean(own), "capabilities", own ? json_array() : json_null(), "uid",
+		run->options.user ? json_integer(run->identity.uid) : json_null(), "steps", steps, "directory",
+		plan->directory ? text_json(plan->directory, strlen(plan->directory)) : json_null(), "environment",
+		environment_json(plan->environ), "limits", limits_json(&plan->limits), "argv", words_json(plan->argv));
 }
 
 /* -- the result ------------------------------------------------------------------------------ */
@@ -132,13 +133,13 @@ static json_t *time_json(uint64_t us)
 
 json_t *run_result_json(const struct run *run, const struct launch_result *r)
 {
-	json_t *object = json_pack(
-		"{s:i,s:b,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I}", "exit_code", r->exit_code, "timed_out",
-		(int)r->timed_out, "killed_by", killed_by(r), "stdout", text_json(r->output[1].data, r->output[1].len),
-		"stderr", text_json(r->output[2].data, r->output[2].len), "stdout_truncated", (int)r->truncated[1],
-		"stderr_truncated", (int)r->truncated[2], "started_at", time_json(run->started_us), "completed_at",
-		time_json(run->completed_us), "cpu_us", (json_int_t)r->usage.cpu_us, "memory_peak",
-		(json_int_t)r->usage.memory_peak);
+	json_t *object = json_pack("{s:i,s:b,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I}", "exit_code", r->exit_code,
+				   "timed_out", (int)r->timed_out, "killed_by", killed_by(r), "stdout",
+				   text_json(r->output[1].data, r->output[1].len), "stderr",
+				   text_json(r->output[2].data, r->output[2].len), "stdout_truncated",
+				   (int)r->truncated[1], "stderr_truncated", (int)r->truncated[2], "started_at",
+				   time_json(run->started_us), "completed_at", time_json(run->completed_us), "cpu_us",
+				   (json_int_t)r->usage.cpu_us, "memory_peak", (json_int_t)r->usage.memory_peak);
 	static const char *const counts[] = { "bytes_out", "bytes_in", "requests", "denied" };
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(counts); i++)

@@ -107,9 +107,8 @@ int policy_sandbox_get(struct request *rq, struct answer *ret, struct failure *r
 	return answer_json(ret, 200,
 			   json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "binds", binds, "memory",
 				     limit_value(sandbox->memory), "cpus_milli", limit_value(sandbox->cpus_milli),
-				     "pids", limit_value(sandbox->pids), "timeout_ms",
-				     limit_value(sandbox->timeout_ms), "output", limit_value(sandbox->output), "disk",
-				     limit_value(sandbox->disk)),
+				     "pids", limit_value(sandbox->pids), "timeout_ms", limit_value(sandbox->timeout_ms),
+				     "output", limit_value(sandbox->output), "disk", limit_value(sandbox->disk)),
 			   ret_failure);
 }
 

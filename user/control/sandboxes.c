@@ -43,8 +43,8 @@ static int make(struct request *rq, const char *session, bool alone, json_t **re
 	}
 	object = sandbox_object(sandbox);
 	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
-	    json_object_set_new(object, "workspace",
-				tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) < 0) {
+	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
+		    0) {
 		json_decref(object);
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	}
@@ -76,7 +76,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return r;
 	if (workspace && (cgroup || strcmp(workspace, "none") != 0))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-				   cgroup ? "an adopted sandbox has no \"workspace\"" : "\"workspace\" can be \"none\"");
+				   cgroup ? "an adopted sandbox has no \"workspace\""
+					  : "\"workspace\" can be \"none\"");
 	if (!cgroup) {
 		r = make(rq, name.text, workspace, &object, ret_failure);
 		return r < 0 ? r : answer_json(ret, 201, take_ptr(object), ret_failure);

@@ -98,7 +98,7 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||
 	    json_object_set_new(object, "workspace",
 				tenants_find(rq->config->tenants, &name, workspace) == 0 ? json_text(workspace)
-											  : json_null()) < 0)
+											 : json_null()) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	return answer_json(ret, 200, take_ptr(object), ret_failure);
 }

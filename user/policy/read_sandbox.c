@@ -9,8 +9,8 @@
 #include "base/words.h"
 #include "policy/quote.h"
 
-#define PIDS_MAX  4194304 /* what the kernel has numbers for */
-#define CPUS_MAX  4096
+#define PIDS_MAX   4194304 /* what the kernel has numbers for */
+#define CPUS_MAX   4096
 #define MEMORY_MIN (1u << 20) /* below it not even a shell starts */
 
 static void read_bytes(struct reader *reader, const struct node *key, uint64_t least, uint64_t *ret)

@@ -219,7 +219,8 @@ static int bwrap_add(const struct plan *plan, struct bwrap *b, char *problem)
 
 	if (r < 0) {
 		snprintf(problem, BWRAP_PROBLEM_SIZE,
-			 "bubblewrap (bwrap) is not in PATH: install it, or bring your own isolation with --isolation none");
+			 "bubblewrap (bwrap) is not in PATH: install it, or bring your own isolation with --isolation "
+			 "none");
 		return r;
 	}
 	r = fd_add(b, words_write(plan));
@@ -239,7 +240,9 @@ static int argv_make(const struct plan *plan, struct bwrap *b)
 {
 	static char words[][8] = { "7", "8", "9" };
 	static char init[] = "/proc/self/fd/6";
-	char *const bwrap[] = { b->program, "--args", words[0], "--seccomp", words[1], "--userns", words[2], "--", init };
+	char *const bwrap[] = {
+		b->program, "--args", words[0], "--seccomp", words[1], "--userns", words[2], "--", init
+	};
 	size_t n = 0, commands = 0;
 
 	_Static_assert(WORDS == 7 && FILTER == 8 && USERNS == 9 && ORDERS_INIT == 6, "as the words say");

@@ -16,7 +16,7 @@ struct bwrap {
 	char init[FS_PATH_SIZE];
 	int fds[BWRAP_FDS]; /* what is to be at 3, 4, ...; -1 for the report and control pipes, which are the caller's */
 	size_t n_fds;
-	char **argv; /* ends with NULL; the command's own words are borrowed */
+	char **argv;	/* ends with NULL; the command's own words are borrowed */
 	char **environ; /* of the program that is started first */
 };
 

@@ -224,12 +224,27 @@ int groups_make(const char *cgroup, const struct limits *limits, struct groups *
 {
 	const uint64_t quota = limits->cpus_milli * CPU_PERIOD_US / 1000;
 	struct control controls[] = {
-		{ "--memory", "memory", limits->memory != 0, "memory.max", "", { "memory.swap.max", 0, true },
+		{ "--memory",
+		  "memory",
+		  limits->memory != 0,
+		  "memory.max",
+		  "",
+		  { "memory.swap.max", 0, true },
 		  { { "memory.limit_in_bytes", limits->memory, false },
 		    { "memory.memsw.limit_in_bytes", limits->memory, true } } },
-		{ "--pids", "pids", limits->pids != 0, "pids.max", "", { NULL, 0, false },
+		{ "--pids",
+		  "pids",
+		  limits->pids != 0,
+		  "pids.max",
+		  "",
+		  { NULL, 0, false },
 		  { { "pids.max", limits->pids, false }, { NULL, 0, false } } },
-		{ "--cpus", "cpu", limits->cpus_milli != 0, "cpu.max", "", { NULL, 0, false },
+		{ "--cpus",
+		  "cpu",
+		  limits->cpus_milli != 0,
+		  "cpu.max",
+		  "",
+		  { NULL, 0, false },
 		  { { "cpu.cfs_period_us", CPU_PERIOD_US, false }, { "cpu.cfs_quota_us", quota, false } } },
 	};
 	int r = 0;

@@ -27,7 +27,7 @@ struct groups {
 
 struct usage {
 	uint64_t cpu_us;
-	uint64_t memory_peak; /* bytes; 0: not known */
+	uint64_t memory_peak;  /* bytes; 0: not known */
 	uint64_t memory_kills; /* processes that were killed because memory ran out */
 };
 

@@ -36,14 +36,18 @@ static const char *const secret_paths[] = {
 	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/sudoers",
 };
 
-/* Beside those that bubblewrap covers by itself. */
+/* bubblewrap makes some of these read-only, but not for whom it takes to be no root. */
 static const char *const proc_paths[] = {
-	"/proc/fs", "/proc/acpi", "/proc/mtrr", "/proc/dynamic_debug", "/proc/scsi", "/proc/asound",
+	"/proc/sys",  "/proc/sysrq-trigger", "/proc/irq",	    "/proc/bus",  "/proc/fs",
+	"/proc/acpi", "/proc/mtrr",	     "/proc/dynamic_debug", "/proc/scsi", "/proc/asound",
 };
 
 static const char *const bundle_paths[] = {
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt",
-	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
+	"/etc/ssl/certs/ca-certificates.crt",
+	"/etc/ssl/cert.pem",
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+	"/etc/ssl/ca-bundle.pem",
 };
 
 bool path_below(const char *path, const char *dir)
@@ -169,8 +173,8 @@ static int bundles_look(struct host *host, struct list *list)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(bundle_paths) && r == 0; i++) {
-		bool known = !realpath(bundle_paths[i], path) ||
-			     (!path_below(path, "/etc") && !path_below(path, "/usr"));
+		bool known =
+			!realpath(bundle_paths[i], path) || (!path_below(path, "/etc") && !path_below(path, "/usr"));
 
 		for (size_t k = 0; k < host->n_bundles && !known; k++)
 			known = !strcmp(host->bundles[k].path, path);

@@ -25,14 +25,14 @@ struct launch_order {
 };
 
 struct launch_result {
-	bool started;	/* the command's program was running */
-	int exit_code;	/* 0..255; 128+N when killed by signal N; LAUNCH_* when not started, or timed out */
-	int signal;	/* that ended the command; 0: none */
+	bool started;  /* the command's program was running */
+	int exit_code; /* 0..255; 128+N when killed by signal N; LAUNCH_* when not started, or timed out */
+	int signal;    /* that ended the command; 0: none */
 	bool timed_out;
 	struct usage usage;
 	struct buf output[3]; /* of standard output (1) and error (2), with keep_output */
 	bool truncated[3];
-	char missing[128]; /* limits that could not be set, with best_effort; else empty */
+	char missing[128];  /* limits that could not be set, with best_effort; else empty */
 	char problem[1024]; /* why it was not started, in words; else empty */
 };
 

@@ -11,8 +11,8 @@ struct limits {
 	uint64_t cpus_milli; /* thousandths of a CPU */
 	uint64_t pids;
 	uint64_t timeout_ms;
-	uint64_t output; /* bytes of standard output and error together; the rest is thrown away */
-	uint64_t disk;	 /* bytes: of the workspace, and of each private file system */
+	uint64_t output;  /* bytes of standard output and error together; the rest is thrown away */
+	uint64_t disk;	  /* bytes: of the workspace, and of each private file system */
 	bool best_effort; /* a limit that cannot be set is told, and no error */
 };
 

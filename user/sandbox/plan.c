@@ -30,12 +30,41 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct planner *p, int e
 	return error;
 }
 
-static int step_add(struct planner *p, struct step step)
+static int step_append(struct planner *p, struct step step)
 {
 	if (ARRAY_RESERVE(p->plan->steps, p->size, p->plan->n_steps + 1) < 0)
 		return -ENOMEM;
 	p->plan->steps[p->plan->n_steps++] = step;
 	return 0;
+}
+
+/* True when a step before gives this directory, or everything around it. */
+static bool directory_is_given(const struct planner *p, const char *path)
+{
+	for (size_t i = 0; i < p->plan->n_steps; i++) {
+		const struct step *step = &p->plan->steps[i];
+		bool whole = step->kind == STEP_BIND || step->kind == STEP_RO_BIND || step->kind == STEP_PROC;
+
+		if (!strcmp(step->dest, path) || (whole && path_below(path, step->dest)))
+			return true;
+	}
+	return false;
+}
+
+/* Directories on the way to dest: bubblewrap makes them, but for root alone. */
+static int step_add(struct planner *p, struct step step)
+{
+	for (const char *slash = strchr(step.dest + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		char *path = arena_text(p->plan->arena, step.dest, (size_t)(slash - step.dest));
+		int r = !path ? -ENOMEM
+			: directory_is_given(p, path)
+				? 0
+				: step_append(p, (struct step){ STEP_DIR, .dest = path, .mode = 0755 });
+
+		if (r < 0)
+			return r;
+	}
+	return step_append(p, step);
 }
 
 static int steps_add(struct planner *p, const struct step *steps, size_t n)
@@ -133,7 +162,8 @@ static int kernel_add(struct planner *p)
 	if (r == 0)
 		r = windows_cover(p, "/sys", "/sys");
 	for (size_t i = 0; i < host->n_proc && r == 0; i++)
-		r = step_add(p, (struct step){ STEP_RO_BIND, .source = host->proc[i].path, .dest = host->proc[i].path });
+		r = step_add(p,
+			     (struct step){ STEP_RO_BIND, .source = host->proc[i].path, .dest = host->proc[i].path });
 	if (r == 0 && host->resolver)
 		r = step_add(p, (struct step){ STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });
 	return r;
@@ -144,8 +174,8 @@ static int workspace_add(struct planner *p)
 	const struct plan_request *rq = p->request;
 
 	if (!rq->workspace)
-		return step_add(p, (struct step){ STEP_TMPFS, .dest = PLAN_WORKSPACE, .mode = 0777,
-						  .size = rq->limits.disk });
+		return step_add(
+			p, (struct step){ STEP_TMPFS, .dest = PLAN_WORKSPACE, .mode = 0777, .size = rq->limits.disk });
 	return step_add(p, (struct step){ STEP_BIND, .source = rq->workspace, .dest = PLAN_WORKSPACE,
 					  .device = rq->workspace_device, .inode = rq->workspace_inode });
 }
@@ -306,9 +336,9 @@ static int variables_own(struct variables *v)
 	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
 		variable_unset(v, gone[i]);
 	return variable_set(v, "HOME", PLAN_WORKSPACE) || variable_set(v, "USER", name) ||
-			       variable_set(v, "LOGNAME", name) ?
-		       -ENOMEM :
-		       0;
+			       variable_set(v, "LOGNAME", name)
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* With no isolation, --user changes what su(1) would. */
@@ -405,9 +435,9 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		ret->directory = request->directory;
 	if (r == 0 && request->isolation == ISOLATION_BWRAP) {
 		r = steps_make(&p);
-		ret->directory = request->directory		   ? request->directory :
-				 directory_is_seen(request, host) ? request->cwd :
-								    PLAN_WORKSPACE;
+		ret->directory = request->directory		    ? request->directory
+				 : directory_is_seen(request, host) ? request->cwd
+								    : PLAN_WORKSPACE;
 	}
 	if (r == -ENOMEM)
 		refuse(&p, r, "the plan takes more memory than there is for one");
@@ -427,8 +457,9 @@ void plan_free(struct plan *plan)
 const char *step_name(enum step_kind kind)
 {
 	static const char *const names[] = {
-		[STEP_BIND] = "bind", [STEP_RO_BIND] = "ro-bind", [STEP_SYMLINK] = "symlink", [STEP_PROC] = "proc",
-		[STEP_DEV] = "dev",   [STEP_TMPFS] = "tmpfs",	  [STEP_FILE] = "file",	      [STEP_REMOUNT_RO] = "remount-ro",
+		[STEP_BIND] = "bind",	[STEP_RO_BIND] = "ro-bind", [STEP_SYMLINK] = "symlink",
+		[STEP_PROC] = "proc",	[STEP_DEV] = "dev",	    [STEP_DIR] = "dir",
+		[STEP_TMPFS] = "tmpfs", [STEP_FILE] = "file",	    [STEP_REMOUNT_RO] = "remount-ro",
 	};
 
 	return names[kind];
@@ -451,11 +482,11 @@ static void number_put(struct buf *out, const char *fmt, unsigned long long numb
 
 static void step_put(const struct step *step, int *file_fd, struct buf *out)
 {
-	if (step->kind == STEP_TMPFS) {
-		if (step->size) {
-			word_put(out, "--size");
-			number_put(out, "d", step->size);
-		}
+	if (step->size) {
+		word_put(out, "--size");
+		number_put(out, "d", step->size);
+	}
+	if (step->kind == STEP_TMPFS || step->kind == STEP_DIR) {
 		word_put(out, "--perms");
 		number_put(out, "o", step->mode);
 	}
@@ -478,11 +509,12 @@ static void step_put(const struct step *step, int *file_fd, struct buf *out)
 void plan_words(const struct plan *plan, int file_fd, struct buf *out)
 {
 	/* The user namespace is made before and handed over; the net is the gate's business and stays the host's. */
-	static const char *const always[] = { "--unshare-pid", "--unshare-ipc",	  "--unshare-uts",  "--unshare-cgroup",
-					      "--as-pid-1",    "--die-with-parent", "--hostname",     "localhost",
-					      "--cap-drop",    "ALL",		  "--cap-add",	    "CAP_SETUID",
-					      "--cap-add",     "CAP_SETGID",	  "--cap-add",	    "CAP_SETPCAP",
-					      "--clearenv" };
+	static const char *const always[] = {
+		"--unshare-pid",     "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1",
+		"--die-with-parent", "--hostname",    "localhost",     "--cap-drop",	   "ALL",
+		"--cap-add",	     "CAP_SETUID",    "--cap-add",     "CAP_SETGID",	   "--cap-add",
+		"CAP_SETPCAP",	     "--clearenv"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		word_put(out, always[i]);

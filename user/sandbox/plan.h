@@ -36,14 +36,15 @@ enum isolation {
 
 /* An order to bubblewrap. */
 enum step_kind {
-	STEP_BIND,	  /* source, dest */
-	STEP_RO_BIND,	  /* source, dest */
-	STEP_SYMLINK,	  /* source is the target, dest the link */
-	STEP_PROC,	  /* dest */
-	STEP_DEV,	  /* dest */
-	STEP_TMPFS,	  /* dest, mode, size (0: half of the memory) */
-	STEP_FILE,	  /* dest, file: its bytes, read-only */
-	STEP_REMOUNT_RO,  /* dest, not what is mounted below it */
+	STEP_BIND,	 /* source, dest */
+	STEP_RO_BIND,	 /* source, dest */
+	STEP_SYMLINK,	 /* source is the target, dest the link */
+	STEP_PROC,	 /* dest */
+	STEP_DEV,	 /* dest */
+	STEP_DIR,	 /* dest, mode: unless it is there */
+	STEP_TMPFS,	 /* dest, mode, size (0: half of the memory) */
+	STEP_FILE,	 /* dest, file: its bytes, read-only */
+	STEP_REMOUNT_RO, /* dest, not what is mounted below it */
 };
 
 struct step {

@@ -17,7 +17,7 @@
 struct tenants;
 
 struct tenant {
-	unsigned uid;			/* gid likewise */
+	unsigned uid;		      /* gid likewise */
 	char workspace[FS_PATH_SIZE]; /* empty: none */
 };
 
