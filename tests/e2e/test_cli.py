@@ -13,7 +13,7 @@ from lib import base
 from lib.box import new_session
 from lib.world import FAR
 
-SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "policy", "status", "doctor"]
+SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "policy", "status", "doctor", "path", "env"]
 
 
 def start(daemon, *words, **kw):

@@ -316,7 +316,8 @@ def test_a_missing_file_changes_nothing(make_daemon, policy):
         box.close()
 
 
-def test_without_a_file_there_is_nothing_to_reload(daemon):
+def test_without_a_file_there_is_nothing_to_reload(make_daemon):
+    daemon = make_daemon(policy=False).start()
     with pytest.raises(Failure) as e:
         reload(daemon)
     assert "--policy" in e.value.body["detail"]

@@ -21,6 +21,8 @@ static const struct {
 	{ "show", command_show, "show a session, its datasets and sandboxes" },
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
 	{ "end", command_end, "end a session; its level is kept" },
+	{ "path", command_path, "translate a path of a workspace" },
+	{ "env", command_env, "what programs in an adopted cgroup have to trust" },
 	{ "events", command_events, "what was refused and what was changed" },
 	{ "status", command_status, "the daemon in one page" },
 	{ "policy", command_policy, "check, test and explain policies; show and reload the live one" },

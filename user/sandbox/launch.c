@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "sandbox/bwrap.h"
+#include "sandbox/quota.h"
 #include "sandbox/stdio.h"
 
 struct launch {
@@ -141,6 +142,29 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	_exit(LAUNCH_FAILED);
 }
 
+/* What is in memory has its size from the plan. */
+static bool disk_limit(struct launch *l)
+{
+	const struct plan *plan = l->order->plan;
+	size_t len = strlen(l->groups.missing);
+	const char *workspace = NULL;
+	int r;
+
+	for (size_t i = 0; i < plan->n_steps; i++)
+		if (plan->steps[i].kind == STEP_BIND && !strcmp(plan->steps[i].dest, PLAN_WORKSPACE))
+			workspace = plan->steps[i].source;
+	r = plan->limits.disk && workspace ? quota_set(workspace, plan->limits.disk) : 0;
+	if (r == 0)
+		return true;
+	if (!plan->limits.best_effort)
+		return launch_problem(l->result, 0, "--disk cannot be set: %s: %s; --best-effort goes on without it",
+				      workspace,
+				      r == -EOPNOTSUPP ? "its file system has no project quotas" : strerror(-r));
+	snprintf(l->groups.missing + len, sizeof(l->groups.missing) - len, "%s--disk (of the workspace)",
+		 len ? ", " : "");
+	return true;
+}
+
 static bool launch_start(struct launch *l)
 {
 	_close_ int cgroup = -1, report = -1, control = -1;
@@ -154,6 +178,8 @@ static bool launch_start(struct launch *l)
 	if (groups_make(l->order->cgroup, &l->order->plan->limits, &l->groups, problem) < 0 ||
 	    bwrap_prepare(l->order->plan, l->order->mask, &l->bwrap, problem) < 0)
 		return launch_problem(l->result, 0, "%s", problem);
+	if (!disk_limit(l))
+		return false;
 	memcpy(l->result->missing, l->groups.missing, sizeof(l->result->missing));
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return launch_problem(l->result, errno, "cannot make a pipe");
