@@ -33,6 +33,8 @@ rules:
 class Inspected:
     """One daemon with an inspector, one PROXIED session, and commands that run in its sandboxes."""
 
+    USER = []  # options of netpawl run that say who the commands run as
+
     def __init__(self, stack, policy=POLICY, inspectors=2, more=()):
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
@@ -65,7 +67,7 @@ class Inspected:
         return True
 
     def argv(self, *cmd, session=None):
-        return [*self.world.enter(), str(base.NETPAWL), "run", *base.shown(), "--session",
+        return [*self.world.enter(), str(base.NETPAWL), "run", *base.shown(), *self.USER, "--session",
                 session or self.session, "--", *map(str, cmd)]
 
     def env(self, **more):
