@@ -19,12 +19,22 @@
 #define HOST_MEMORY	(64u << 20)
 
 static const char *const system_paths[] = {
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/var/lib/dpkg",
-};
-
-/* Directories that are covered whether or not the table shows a mount there. */
-static const char *const window_paths[] = {
-	"/sys/fs/cgroup", "/sys/fs/bpf", "/sys/kernel/debug", "/sys/kernel/tracing", "/sys/kernel/security",
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc",
+	"/opt",
+	"/nix",
+	"/var/lib/dpkg",
+	/* Not /sys as a whole: what lies in fs and kernel are windows, and each mount there takes its time. */
+	"/sys/block",
+	"/sys/bus",
+	"/sys/class",
+	"/sys/devices",
 };
 
 static const char *const window_types[] = {
@@ -145,9 +155,6 @@ static int mount_look(struct host *host, struct list *windows, char *line)
 	octal_decode(point);
 	if (!type_is_window(type) || !strcmp(point, "/sys") || path_below(point, "/proc") || path_below(point, "/dev"))
 		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(window_paths); i++)
-		if (path_below(point, window_paths[i]))
-			return 0; /* covered with what is around it */
 	if (stat(point, &st) < 0 || st.st_dev != makedev(major_nr, minor_nr))
 		return 0;
 	return list_add(host, windows, point, S_ISDIR(st.st_mode) ? HOST_DIRECTORY : HOST_FILE, NULL);
@@ -211,8 +218,6 @@ int host_look(const char *const *hidden, struct host *ret)
 	r = arena_new(HOST_MEMORY, &ret->arena);
 	if (r == 0)
 		r = paths_look(ret, &system, system_paths, ARRAY_SIZE(system_paths), false);
-	if (r == 0)
-		r = paths_look(ret, &windows, window_paths, ARRAY_SIZE(window_paths), true);
 	if (r == 0)
 		r = table_look(ret, &windows);
 	if (r == 0)

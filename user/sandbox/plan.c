@@ -148,7 +148,6 @@ static int kernel_add(struct planner *p)
 	const uint64_t disk = p->request->limits.disk;
 	const struct step steps[] = {
 		{ STEP_PROC, .dest = "/proc" },
-		{ STEP_RO_BIND, .source = "/sys", .dest = "/sys" },
 		{ STEP_DEV, .dest = "/dev" },
 		{ STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
 		{ STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
@@ -159,9 +158,8 @@ static int kernel_add(struct planner *p)
 	const struct host *host = p->host;
 	int r = steps_add(p, steps, ARRAY_SIZE(steps));
 
-	if (r == 0)
-		r = windows_cover(p, "/sys", "/sys");
-	for (size_t i = 0; i < host->n_proc && r == 0; i++)
+	/* Others than root are kept out by the files' permissions. */
+	for (size_t i = 0; p->request->identity->uid == 0 && i < host->n_proc && r == 0; i++)
 		r = step_add(p,
 			     (struct step){ STEP_RO_BIND, .source = host->proc[i].path, .dest = host->proc[i].path });
 	if (r == 0 && host->resolver)

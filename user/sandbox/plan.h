@@ -6,7 +6,7 @@
  * The sandbox's file system:
  *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only; for uid 0 without the files that only root reads
  *   /proc            fresh, of the sandbox's own pid namespace; the kernel's settings in it read-only
- *   /sys             read-only, without cgroups, bpf, debugfs and kin
+ *   /sys             the devices, read-only: no cgroups, bpf, debugfs and kin
  *   /dev             null zero full random urandom tty, its own pts and shm; no other device
  *   /tmp /var/tmp /run  empty and private
  *   /workspace       the session's own directory

@@ -11,7 +11,7 @@ static struct host_path system_dirs[] = {
 	{ "/etc", HOST_DIRECTORY, NULL },
 };
 static struct host_path windows[] = {
-	{ "/sys/fs/cgroup", HOST_DIRECTORY, NULL },
+	{ "/usr/x/cgroup", HOST_DIRECTORY, NULL },
 	{ "/srv/state", HOST_DIRECTORY, NULL },
 	{ "/srv/state/deep", HOST_DIRECTORY, NULL },
 	{ "/srv/ns", HOST_FILE, NULL },
@@ -94,7 +94,7 @@ static void the_usual(void **state)
 	assert_int_equal(step_at("/dev")->kind, STEP_DEV);
 	assert_int_equal(step_at("/workspace")->kind, STEP_BIND);
 	assert_int_equal(step_at("/workspace")->inode, 2);
-	assert_int_equal(step_at("/sys/fs/cgroup")->kind, STEP_TMPFS);
+	assert_int_equal(step_at("/usr/x/cgroup")->kind, STEP_TMPFS);
 	assert_null(step_at("/home"));
 	assert_null(step_at("/etc/shadow")); /* its permissions keep everybody but root out */
 	assert_int_equal(plan.steps[plan.n_steps - 1].kind, STEP_REMOUNT_RO);
