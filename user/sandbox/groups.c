@@ -13,7 +13,7 @@
 
 #define TEXT_MAX      (32u << 20) /* of a mount table */
 #define CPU_PERIOD_US 100000
-#define REMOVE_TRIES  100 /* of 10 ms each: the last process leaves its group some time after it is gone */
+#define REMOVE_TRIES  2000 /* of 1 ms each: the last process leaves its group some time after it is gone */
 
 struct setting {
 	const char *file;
@@ -311,7 +311,7 @@ void groups_remove(struct groups *groups)
 	for (size_t i = 0; i < groups->n_v1; i++) {
 		cleanup_close(&groups->v1[i].procs);
 		for (unsigned k = 0; rmdir(groups->v1[i].path) < 0 && errno == EBUSY && k < REMOVE_TRIES; k++)
-			usleep(10000);
+			usleep(1000);
 	}
 	groups->n_v1 = 0;
 }

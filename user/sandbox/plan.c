@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "limits.h"
+#include "sandbox/plan_internal.h"
 
 struct planner {
 	const struct plan_request *request;
@@ -59,7 +60,7 @@ static int step_add(struct planner *p, struct step step)
 		int r = !path ? -ENOMEM
 			: directory_is_given(p, path)
 				? 0
-				: step_append(p, (struct step){ STEP_DIR, .dest = path, .mode = 0755 });
+				: step_append(p, (struct step){ .kind = STEP_DIR, .dest = path, .mode = 0755 });
 
 		if (r < 0)
 			return r;
@@ -81,12 +82,12 @@ static int steps_add(struct planner *p, const struct step *steps, size_t n)
 /* Puts nothing, read-only, over what is at dest. */
 static int cover_add(struct planner *p, const char *dest, enum host_kind kind)
 {
-	const struct step steps[] = { { STEP_TMPFS, .dest = dest, .mode = 0555, .size = 4096 },
-				      { STEP_REMOUNT_RO, .dest = dest } };
+	const struct step steps[] = { { .kind = STEP_TMPFS, .dest = dest, .mode = 0555, .size = 4096 },
+				      { .kind = STEP_REMOUNT_RO, .dest = dest } };
 
 	if (kind == HOST_DIRECTORY)
 		return steps_add(p, steps, ARRAY_SIZE(steps));
-	return step_add(p, (struct step){ STEP_RO_BIND, .source = "/dev/null", .dest = dest });
+	return step_add(p, (struct step){ .kind = STEP_RO_BIND, .source = "/dev/null", .dest = dest });
 }
 
 /* True when what is around it is covered, and it with that. Of two that are the same the first one counts. */
@@ -131,10 +132,11 @@ static int system_add(struct planner *p)
 		const struct host_path *item = &host->system[i];
 
 		if (item->kind == HOST_LINK) {
-			r = step_add(p, (struct step){ STEP_SYMLINK, .source = item->target, .dest = item->path });
+			r = step_add(p,
+				     (struct step){ .kind = STEP_SYMLINK, .source = item->target, .dest = item->path });
 			continue;
 		}
-		r = step_add(p, (struct step){ STEP_RO_BIND, .source = item->path, .dest = item->path });
+		r = step_add(p, (struct step){ .kind = STEP_RO_BIND, .source = item->path, .dest = item->path });
 		if (r == 0)
 			r = windows_cover(p, item->path, item->path);
 	}
@@ -147,23 +149,25 @@ static int kernel_add(struct planner *p)
 {
 	const uint64_t disk = p->request->limits.disk;
 	const struct step steps[] = {
-		{ STEP_PROC, .dest = "/proc" },
-		{ STEP_DEV, .dest = "/dev" },
-		{ STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
-		{ STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
-		{ STEP_TMPFS, .dest = "/var/tmp", .mode = 01777, .size = disk },
-		{ STEP_TMPFS, .dest = "/run", .mode = 0755, .size = disk },
-		{ STEP_SYMLINK, .source = "/run", .dest = "/var/run" },
+		{ .kind = STEP_PROC, .dest = "/proc" },
+		{ .kind = STEP_DEV, .dest = "/dev" },
+		{ .kind = STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
+		{ .kind = STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
+		{ .kind = STEP_TMPFS, .dest = "/var/tmp", .mode = 01777, .size = disk },
+		{ .kind = STEP_TMPFS, .dest = "/run", .mode = 0755, .size = disk },
+		{ .kind = STEP_SYMLINK, .source = "/run", .dest = "/var/run" },
 	};
 	const struct host *host = p->host;
 	int r = steps_add(p, steps, ARRAY_SIZE(steps));
 
 	/* Others than root are kept out by the files' permissions. */
 	for (size_t i = 0; p->request->identity->uid == 0 && i < host->n_proc && r == 0; i++)
-		r = step_add(p,
-			     (struct step){ STEP_RO_BIND, .source = host->proc[i].path, .dest = host->proc[i].path });
+		r = step_add(p, (struct step){ .kind = STEP_RO_BIND,
+					       .source = host->proc[i].path,
+					       .dest = host->proc[i].path });
 	if (r == 0 && host->resolver)
-		r = step_add(p, (struct step){ STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });
+		r = step_add(p,
+			     (struct step){ .kind = STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });
 	return r;
 }
 
@@ -173,9 +177,13 @@ static int workspace_add(struct planner *p)
 
 	if (!rq->workspace)
 		return step_add(
-			p, (struct step){ STEP_TMPFS, .dest = PLAN_WORKSPACE, .mode = 0777, .size = rq->limits.disk });
-	return step_add(p, (struct step){ STEP_BIND, .source = rq->workspace, .dest = PLAN_WORKSPACE,
-					  .device = rq->workspace_device, .inode = rq->workspace_inode });
+			p, (struct step){
+				   .kind = STEP_TMPFS, .dest = PLAN_WORKSPACE, .mode = 0777, .size = rq->limits.disk });
+	return step_add(p, (struct step){ .kind = STEP_BIND,
+					  .source = rq->workspace,
+					  .dest = PLAN_WORKSPACE,
+					  .device = rq->workspace_device,
+					  .inode = rq->workspace_inode });
 }
 
 /* -- binds ------------------------------------------------------------------------- */
@@ -234,8 +242,11 @@ static int bind_add(struct planner *p, size_t index)
 	for (size_t i = 0; i < p->host->n_windows; i++)
 		if (path_below(bind->source, p->host->windows[i].path))
 			return refuse(p, -EACCES, "--bind: %.200s is never to be seen in a sandbox", bind->source);
-	r = step_add(p, (struct step){ bind->readonly ? STEP_RO_BIND : STEP_BIND, .source = bind->source,
-				       .dest = bind->dest, .device = bind->device, .inode = bind->inode });
+	r = step_add(p, (struct step){ .kind = bind->readonly ? STEP_RO_BIND : STEP_BIND,
+				       .source = bind->source,
+				       .dest = bind->dest,
+				       .device = bind->device,
+				       .inode = bind->inode });
 	return r == 0 ? windows_cover(p, bind->source, bind->dest) : r;
 }
 
@@ -245,9 +256,9 @@ static int trust_add(struct planner *p)
 {
 	const struct trust *trust = p->request->trust;
 	const struct step own[] = {
-		{ STEP_FILE, .dest = TRUST_DIR "/" TRUST_AUTHORITY, .file = trust ? &trust->authority : NULL },
-		{ STEP_FILE, .dest = TRUST_DIR "/" TRUST_BUNDLE, .file = trust ? &trust->bundle : NULL },
-		{ STEP_FILE, .dest = TRUST_DIR "/" TRUST_STORE, .file = trust ? &trust->store : NULL },
+		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_AUTHORITY, .file = trust ? &trust->authority : NULL },
+		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_BUNDLE, .file = trust ? &trust->bundle : NULL },
+		{ .kind = STEP_FILE, .dest = TRUST_DIR "/" TRUST_STORE, .file = trust ? &trust->store : NULL },
 	};
 	int r;
 
@@ -255,128 +266,9 @@ static int trust_add(struct planner *p)
 		return 0;
 	r = steps_add(p, own, ARRAY_SIZE(own));
 	for (size_t i = 0; i < p->host->n_bundles && r == 0; i++)
-		r = step_add(p, (struct step){ STEP_FILE, .dest = p->host->bundles[i].path, .file = &trust->bundle });
+		r = step_add(p, (struct step){
+					.kind = STEP_FILE, .dest = p->host->bundles[i].path, .file = &trust->bundle });
 	return r;
-}
-
-/* -- environment ------------------------------------------------------------------------ */
-
-struct variables {
-	struct planner *p;
-	char **items;
-	size_t n, size;
-};
-
-static bool name_is(const char *variable, const char *name)
-{
-	size_t len = strlen(name);
-
-	return !strncmp(variable, name, len) && variable[len] == '=';
-}
-
-static const char *variable_get(const struct variables *v, const char *name)
-{
-	for (size_t i = 0; i < v->n; i++)
-		if (name_is(v->items[i], name))
-			return v->items[i] + strlen(name) + 1;
-	return NULL;
-}
-
-static void variable_unset(struct variables *v, const char *name)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < v->n; i++)
-		if (!name_is(v->items[i], name))
-			v->items[kept++] = v->items[i];
-	v->n = kept;
-}
-
-static int variable_set(struct variables *v, const char *name, const char *value)
-{
-	size_t len = strlen(name) + strlen(value) + 1;
-	char *text = arena_alloc(v->p->plan->arena, 1, len + 1);
-
-	if (!text || ARRAY_RESERVE(v->items, v->size, v->n + 2) < 0)
-		return -ENOMEM;
-	snprintf(text, len + 1, "%s=%s", name, value);
-	variable_unset(v, name);
-	v->items[v->n++] = text;
-	return 0;
-}
-
-static int variables_trust(struct variables *v)
-{
-	_buf_ struct buf java = BUF_INIT(NP_PLAN_MEMORY);
-	const char *before = variable_get(v, "JAVA_TOOL_OPTIONS");
-
-	for (size_t i = 0; i < trust_variables(); i++) {
-		_buf_ struct buf value = BUF_INIT(4096);
-		const char *name;
-
-		trust_variable(i, TRUST_DIR, &name, &value);
-		if (buf_error(&value) || variable_set(v, name, value.data) < 0)
-			return -ENOMEM;
-	}
-	if (before)
-		buf_printf(&java, "%s ", before);
-	trust_java(TRUST_DIR, &java);
-	return buf_error(&java) ? -ENOMEM : variable_set(v, "JAVA_TOOL_OPTIONS", java.data);
-}
-
-/* What is the caller's alone: places that the sandbox does not see. */
-static int variables_own(struct variables *v)
-{
-	static const char *const gone[] = { "TMPDIR", "XDG_RUNTIME_DIR", "OLDPWD" };
-	const struct identity *identity = v->p->request->identity;
-	const char *name = identity->name[0] ? identity->name : "sandbox";
-
-	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
-		variable_unset(v, gone[i]);
-	return variable_set(v, "HOME", PLAN_WORKSPACE) || variable_set(v, "USER", name) ||
-			       variable_set(v, "LOGNAME", name)
-		       ? -ENOMEM
-		       : 0;
-}
-
-/* With no isolation, --user changes what su(1) would. */
-static int variables_user(struct variables *v)
-{
-	const struct identity *identity = v->p->request->identity;
-	int r = 0;
-
-	if (identity && identity->name[0])
-		r = variable_set(v, "USER", identity->name) | variable_set(v, "LOGNAME", identity->name);
-	if (identity && identity->home[0])
-		r |= variable_set(v, "HOME", identity->home);
-	return r ? -ENOMEM : 0;
-}
-
-static int environment_make(struct planner *p)
-{
-	const struct plan_request *rq = p->request;
-	struct variables v = { .p = p };
-	int r = 0;
-
-	for (char *const *e = rq->environ; *e && r == 0; e++) {
-		r = ARRAY_RESERVE(v.items, v.size, v.n + 2);
-		if (r == 0 && strchr(*e, '=') && **e != '=')
-			v.items[v.n++] = *e;
-	}
-	variable_unset(&v, "NETPAWL_SOCKET");
-	if (r == 0)
-		r = variable_set(&v, "NETPAWL_SESSION", rq->session);
-	if (r == 0)
-		r = rq->isolation == ISOLATION_NONE ? variables_user(&v) : variables_own(&v);
-	if (r == 0 && rq->trust && rq->isolation != ISOLATION_NONE)
-		r = variables_trust(&v);
-	if (r < 0) {
-		free(v.items);
-		return r;
-	}
-	v.items[v.n] = NULL;
-	p->plan->environ = v.items;
-	return 0;
 }
 
 /* -- the whole ---------------------------------------------------------------------------- */
@@ -407,7 +299,7 @@ static int steps_make(struct planner *p)
 	if (r == 0)
 		r = trust_add(p);
 	/* The root itself is bubblewrap's, in memory; nobody has a reason to write there. */
-	return r == 0 ? step_add(p, (struct step){ STEP_REMOUNT_RO, .dest = "/" }) : r;
+	return r == 0 ? step_add(p, (struct step){ .kind = STEP_REMOUNT_RO, .dest = "/" }) : r;
 }
 
 int plan_make(const struct plan_request *request, const struct host *host, struct plan *ret,
@@ -428,7 +320,7 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 	if (r == 0 && request->isolation == ISOLATION_NONE && request->n_binds)
 		r = refuse(&p, -EINVAL, "--bind needs the isolation that --isolation none turns off");
 	if (r == 0)
-		r = environment_make(&p);
+		r = environment_make(request, ret->arena, &ret->environ);
 	if (r == 0 && request->isolation == ISOLATION_NONE)
 		ret->directory = request->directory;
 	if (r == 0 && request->isolation == ISOLATION_BWRAP) {
@@ -450,82 +342,4 @@ void plan_free(struct plan *plan)
 	free(plan->steps);
 	arena_free(plan->arena);
 	*plan = (struct plan){ 0 };
-}
-
-const char *step_name(enum step_kind kind)
-{
-	static const char *const names[] = {
-		[STEP_BIND] = "bind",	[STEP_RO_BIND] = "ro-bind", [STEP_SYMLINK] = "symlink",
-		[STEP_PROC] = "proc",	[STEP_DEV] = "dev",	    [STEP_DIR] = "dir",
-		[STEP_TMPFS] = "tmpfs", [STEP_FILE] = "file",	    [STEP_REMOUNT_RO] = "remount-ro",
-	};
-
-	return names[kind];
-}
-
-/* -- as words ------------------------------------------------------------------------------ */
-
-static void word_put(struct buf *out, const char *word)
-{
-	buf_append(out, word, strlen(word) + 1);
-}
-
-static void number_put(struct buf *out, const char *fmt, unsigned long long number)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), fmt[0] == 'o' ? "%04llo" : "%llu", number);
-	word_put(out, text);
-}
-
-static void step_put(const struct step *step, int *file_fd, struct buf *out)
-{
-	if (step->size) {
-		word_put(out, "--size");
-		number_put(out, "d", step->size);
-	}
-	if (step->kind == STEP_TMPFS || step->kind == STEP_DIR) {
-		word_put(out, "--perms");
-		number_put(out, "o", step->mode);
-	}
-	if (step->kind == STEP_FILE) {
-		word_put(out, "--perms");
-		word_put(out, "0444");
-		word_put(out, "--ro-bind-data");
-		number_put(out, "d", (unsigned)(*file_fd)++);
-	} else {
-		char name[32];
-
-		snprintf(name, sizeof(name), "--%s", step_name(step->kind));
-		word_put(out, name);
-	}
-	if (step->source)
-		word_put(out, step->source);
-	word_put(out, step->dest);
-}
-
-void plan_words(const struct plan *plan, int file_fd, struct buf *out)
-{
-	/* The user namespace is made before and handed over; the net is the gate's business and stays the host's. */
-	static const char *const always[] = {
-		"--unshare-pid",     "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1",
-		"--die-with-parent", "--hostname",    "localhost",     "--cap-drop",	   "ALL",
-		"--cap-add",	     "CAP_SETUID",    "--cap-add",     "CAP_SETGID",	   "--cap-add",
-		"CAP_SETPCAP",	     "--clearenv"
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
-		word_put(out, always[i]);
-	for (char *const *e = plan->environ; *e; e++) {
-		const char *value = strchr(*e, '=') + 1;
-
-		word_put(out, "--setenv");
-		buf_append(out, *e, (size_t)(value - *e) - 1);
-		buf_append(out, "", 1);
-		word_put(out, value);
-	}
-	for (size_t i = 0; i < plan->n_steps; i++)
-		step_put(&plan->steps[i], &file_fd, out);
-	word_put(out, "--chdir");
-	word_put(out, plan->directory);
 }

@@ -49,8 +49,8 @@ enum step_kind {
 
 struct step {
 	enum step_kind kind;
-	const char *source, *dest;
 	unsigned mode;
+	const char *source, *dest;
 	uint64_t size;
 	const struct buf *file; /* borrowed */
 	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */

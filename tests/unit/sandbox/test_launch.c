@@ -5,7 +5,10 @@
  */
 #include "sandbox/launch.c"
 
+#include "base/fs.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pty.h>
 #include <sched.h>

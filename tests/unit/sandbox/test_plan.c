@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sandbox/plan.c"
+#include "sandbox/environment.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,9 +30,9 @@ static struct host host = {
 	.n_bundles = 1,
 };
 static char *command[] = { (char *)"true", NULL };
-static char *variables[] = { (char *)"PATH=/bin",  (char *)"NETPAWL_SOCKET=/s",
-			     (char *)"TMPDIR=/x",  (char *)"JAVA_TOOL_OPTIONS=-Xmx1g",
-			     (char *)"HOME=/root", NULL };
+static char *outer[] = { (char *)"PATH=/bin",  (char *)"NETPAWL_SOCKET=/s",
+			 (char *)"TMPDIR=/x",  (char *)"JAVA_TOOL_OPTIONS=-Xmx1g",
+			 (char *)"HOME=/root", NULL };
 static struct identity somebody = { .uid = 2000000001, .gid = 2000000001, .ngroups = 1, .groups = { 2000000001 } };
 static struct identity root_user = { .name = "root", .home = "/root", .ngroups = 1 };
 static const struct permit permits[] = { { "/srv/data", true }, { "/srv", false } };
@@ -44,7 +45,7 @@ static struct plan_request request_new(void)
 	return (struct plan_request){
 		.session = "alice/demo",
 		.argv = command,
-		.environ = variables,
+		.environ = outer,
 		.cwd = "/home/alice",
 		.workspace = "/data/alice/demo",
 		.workspace_device = 1,
