@@ -80,7 +80,7 @@ static int variables_own(struct variables *v)
 {
 	static const char *const gone[] = { "TMPDIR", "XDG_RUNTIME_DIR", "OLDPWD" };
 	const struct identity *identity = v->request->identity;
-	const char *name = identity->name[0] ? identity->name : "sandbox";
+	const char *name = identity->name[0] ? identity->name : PLAN_USER;
 
 	for (size_t i = 0; i < ARRAY_SIZE(gone); i++)
 		variable_unset(v, gone[i]);

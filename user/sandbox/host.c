@@ -17,6 +17,7 @@
 /* A host with thousands of containers has a table of a few megabytes. */
 #define MOUNTINFO_BYTES (32u << 20)
 #define HOST_MEMORY	(64u << 20)
+#define ACCOUNT_BYTES	(4u << 20) /* 40,000 users; more are none of a sandbox's business */
 
 static const char *const system_paths[] = {
 	"/usr",
@@ -191,6 +192,16 @@ static int bundles_look(struct host *host, struct list *list)
 	return r;
 }
 
+static const char *account_look(struct host *host, const char *path)
+{
+	_free_ char *text = NULL;
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode) || fs_read_at(AT_FDCWD, path, ACCOUNT_BYTES, &text) < 0)
+		return NULL;
+	return arena_text(host->arena, text, strlen(text));
+}
+
 /* Where /etc/resolv.conf leads to when it is a link: a private /run hides what lives there. */
 static int resolver_look(struct host *host)
 {
@@ -228,7 +239,11 @@ int host_look(const char *const *hidden, struct host *ret)
 		r = paths_look(ret, &proc, proc_paths, ARRAY_SIZE(proc_paths), true);
 	if (r == 0)
 		r = bundles_look(ret, &bundles);
-	return r == 0 ? resolver_look(ret) : r;
+	if (r < 0)
+		return r;
+	ret->passwd = account_look(ret, "/etc/passwd");
+	ret->group = account_look(ret, "/etc/group");
+	return resolver_look(ret);
 }
 
 void host_free(struct host *host)

@@ -36,6 +36,8 @@ struct host {
 	size_t n_proc;
 	struct host_path *bundles; /* the system's bundles of certificates */
 	size_t n_bundles;
+	const char *passwd,
+		*group;	      /* the text of /etc/passwd and /etc/group; NULL: there is none, or it is no plain file */
 	const char *resolver; /* where /etc/resolv.conf leads to when that is below /run; else NULL */
 };
 

@@ -171,6 +171,27 @@ static int kernel_add(struct planner *p)
 	return r;
 }
 
+/* A user that only the daemon knows of still needs a name: programs ask for it, and for its home. */
+static int accounts_add(struct planner *p)
+{
+	const struct identity *identity = p->request->identity;
+	struct plan *plan = p->plan;
+	int r = 0;
+
+	if (identity->name[0])
+		return 0;
+	if (p->host->passwd) {
+		buf_printf(&plan->passwd, "%s%s:x:%u:%u::%s:/bin/sh\n", p->host->passwd, PLAN_USER,
+			   (unsigned)identity->uid, (unsigned)identity->gid, PLAN_WORKSPACE);
+		r = step_add(p, (struct step){ .kind = STEP_FILE, .dest = "/etc/passwd", .file = &plan->passwd });
+	}
+	if (r == 0 && p->host->group) {
+		buf_printf(&plan->group, "%s%s:x:%u:\n", p->host->group, PLAN_USER, (unsigned)identity->gid);
+		r = step_add(p, (struct step){ .kind = STEP_FILE, .dest = "/etc/group", .file = &plan->group });
+	}
+	return r < 0 || buf_error(&plan->passwd) || buf_error(&plan->group) ? -ENOMEM : 0;
+}
+
 static int workspace_add(struct planner *p)
 {
 	const struct plan_request *rq = p->request;
@@ -293,6 +314,8 @@ static int steps_make(struct planner *p)
 	if (r == 0)
 		r = kernel_add(p);
 	if (r == 0)
+		r = accounts_add(p);
+	if (r == 0)
 		r = workspace_add(p);
 	for (size_t i = 0; i < rq->n_binds && r == 0; i++)
 		r = bind_add(p, i);
@@ -315,6 +338,8 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		.session = request->session,
 		.argv = request->argv,
 		.limits = request->limits,
+		.passwd = BUF_INIT(NP_PLAN_MEMORY),
+		.group = BUF_INIT(NP_PLAN_MEMORY),
 	};
 	r = arena_new(NP_PLAN_MEMORY, &ret->arena);
 	if (r == 0 && request->isolation == ISOLATION_NONE && request->n_binds)
@@ -338,6 +363,8 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 
 void plan_free(struct plan *plan)
 {
+	buf_free(&plan->passwd);
+	buf_free(&plan->group);
 	free(plan->environ);
 	free(plan->steps);
 	arena_free(plan->arena);

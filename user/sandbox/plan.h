@@ -27,7 +27,8 @@
 #include "sandbox/trust.h"
 
 #define PLAN_WORKSPACE "/workspace"
-#define PLAN_FILES_MAX 16 /* files that are made inside the sandbox */
+#define PLAN_USER      "sandbox" /* the name of who has none */
+#define PLAN_FILES_MAX 16	 /* files that are made inside the sandbox */
 
 enum isolation {
 	ISOLATION_BWRAP,
@@ -98,6 +99,7 @@ struct plan {
 	char **environ; /* ends with NULL */
 	struct step *steps;
 	size_t n_steps;
+	struct buf passwd, group; /* the host's, and a line for who has none */
 	struct limits limits;
 };
 

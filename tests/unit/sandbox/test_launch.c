@@ -28,6 +28,7 @@
 
 extern char **environ;
 
+static uint64_t exchanged; /* not 0: as if what is bound was another file when it was looked at */
 static char self[4096];	   /* this program */
 static char folder[4096];  /* where it is */
 static char root[4096];	   /* where cgroup v2 is mounted */
@@ -46,7 +47,9 @@ static _Noreturn void launcher_main(int out, const char *user, char *const *argv
 {
 	struct identity identity;
 	const struct permit permit = { .path = "/", .readonly = true };
-	const struct bind bind = { .source = folder, .dest = folder, .readonly = true };
+	const struct bind bind = {
+		.source = folder, .dest = folder, .readonly = true, .device = 1, .inode = exchanged
+	};
 	char here[4096], problem[PLAN_PROBLEM_SIZE];
 	struct plan_request request = {
 		.session = "unit/test",
@@ -173,6 +176,17 @@ static void hidden_places(void **state)
 	assert_int_equal(run_as(NULL, SHELL("exit 0")), LAUNCH_FAILED);
 	strcpy(cgroup, good);
 	assert_non_null(strstr(output, "/tmp is not a cgroup v2 directory"));
+}
+
+static void what_was_exchanged_on_the_way(void **state)
+{
+	(void)state;
+	exchanged = 1;
+	assert_int_equal(run_as(NULL, SHELL("echo started")), LAUNCH_FAILED);
+	exchanged = 0;
+	assert_null(strstr(output, "started"));
+	assert_non_null(strstr(output, "exchanged on the way"));
+	assert_int_equal(run_as(NULL, SHELL("echo started")), 0);
 }
 
 static void no_way_out_of_the_cgroup(void **state)
@@ -556,6 +570,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_codes),
 		cmocka_unit_test(hidden_places),
+		cmocka_unit_test(what_was_exchanged_on_the_way),
 		cmocka_unit_test(no_way_out_of_the_cgroup),
 		cmocka_unit_test(no_way_around_the_gate),
 		cmocka_unit_test(a_world_of_its_own),

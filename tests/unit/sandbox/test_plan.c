@@ -106,6 +106,23 @@ static void the_usual(void **state)
 			assert_string_equal(plan.steps[i].dest, "/workspace");
 }
 
+static void a_name_for_who_has_none(void **state)
+{
+	struct plan_request request = request_new();
+
+	(void)state;
+	host.passwd = "root:x:0:0:root:/root:/bin/sh\n";
+	host.group = "root:x:0:\n";
+	assert_int_equal(make(&request), 0);
+	assert_string_equal(step_at("/etc/passwd")->file->data,
+			    "root:x:0:0:root:/root:/bin/sh\nsandbox:x:2000000001:2000000001::/workspace:/bin/sh\n");
+	assert_string_equal(step_at("/etc/group")->file->data, "root:x:0:\nsandbox:x:2000000001:\n");
+	request.identity = &root_user;
+	assert_int_equal(make(&request), 0);
+	assert_null(step_at("/etc/passwd"));
+	host.passwd = host.group = NULL;
+}
+
 static void as_root(void **state)
 {
 	struct plan_request request = request_new();
@@ -279,6 +296,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_usual),
+		cmocka_unit_test(a_name_for_who_has_none),
 		cmocka_unit_test(as_root),
 		cmocka_unit_test(the_environment),
 		cmocka_unit_test(trust_and_its_variables),
