@@ -18,7 +18,8 @@ struct quota_block {
 	uint64_t hard, soft, space, inodes_hard, inodes_soft, inodes, block_time, inode_time;
 	uint32_t valid;
 };
-#define QUOTA_BLOCKS 1u	  /* hard and soft are valid */
+#define QUOTA_BLOCKS 1u						      /* hard and soft are valid */
+#define QUOTA_SET    ((unsigned)Q_SETQUOTA << SUBCMDSHIFT | PRJQUOTA) /* QCMD() shifts a signed number out of its range */
 #define QUOTA_UNIT   1024 /* bytes of a block, whatever the file system's are */
 
 static bool is_unsupported(int error)
@@ -36,7 +37,7 @@ int quota_set(const char *dir, uint64_t bytes)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	/* The limit first: files that count and are not bounded would be the worse half. */
-	if (syscall(SYS_quotactl_fd, fd, QCMD(Q_SETQUOTA, PRJQUOTA), st.st_uid, &block) < 0 ||
+	if (syscall(SYS_quotactl_fd, fd, QUOTA_SET, st.st_uid, &block) < 0 ||
 	    ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return is_unsupported(errno) ? -EOPNOTSUPP : -errno;
 	attributes.fsx_projid = st.st_uid;
