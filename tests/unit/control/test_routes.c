@@ -34,6 +34,7 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/sessions/alice/demo/ca", session_ca_get },
 		{ "GET", "/v1/policy", policy_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
+		{ "GET", "/v1/policy/sandbox", policy_sandbox_get },
 		{ "GET", "/v1/events", events_get },
 	};
 
