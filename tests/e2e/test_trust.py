@@ -81,6 +81,17 @@ def net_variables():
     return ["SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"]
 
 
+def test_result_counts_requests(net):
+    """Those that the inspector saw, with the bytes of their bodies, and those that it refused."""
+    script = ("curl -sS -o /dev/null https://origin.test/x; curl -sS -o /dev/null -X POST -d 0123456789 https://origin.test/y; "
+              "curl -sS -o /dev/null https://get-only.origin.test/ -X POST -d x; true")
+    p = subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--json", "--session", net.session, "--", "sh", "-c",
+                        script.replace("curl", f"curl --connect-to ::{FAR[4]}:")], capture_output=True, text=True, timeout=60,
+                       env=net.env())
+    got = json.loads(p.stdout)
+    assert got["requests"] == 3 and got["denied"] >= 1 and got["bytes_out"] == 10 and got["bytes_in"] > 0, got
+
+
 def test_what_is_there(net):
     """The system's roots, too, in every file; nobody in the sandbox can change them."""
     got = net.run("sh", "-c", "cd /run/netpawl; grep -c BEGIN authority.pem bundle.pem; ls -l; grep -c BEGIN $SSL_CERT_FILE; "

@@ -114,7 +114,7 @@ int command_env(struct cli *cli, int argc, char **argv)
 		complain(argv[next], NP_R_FAILED, strerror(-r));
 		return CLI_REFUSED;
 	}
-	r = session_trust(cli, argv[next], &host, &trust);
+	r = session_trust(cli, argv[next], &host, true, &trust);
 	if (r == 0)
 		complain(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
 	if (r <= 0 || files_write(dir, &trust) < 0)

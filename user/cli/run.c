@@ -123,6 +123,7 @@ static int netns_check(struct run *run)
 		return CLI_REFUSED;
 	}
 	hidden_note(run, health.json);
+	run->inspected = json_integer_value(json_object_get(health.json, "inspectors")) > 0;
 	return CLI_OK;
 }
 
@@ -183,12 +184,13 @@ static int sandbox_make(struct run *run)
 	return run->sandbox && run->cgroup && !workspace == !run->workspace ? CLI_OK : CLI_REFUSED;
 }
 
-static int sandbox_call(const struct run *run, const char *method, struct client_answer *ret)
+static int sandbox_call(const struct run *run, const char *method, const char *query, struct client_answer *ret)
 {
 	cleanup(buf_free) struct buf path = BUF_INIT(4096);
 
 	buf_puts(&path, "/v1/sandboxes/");
 	api_escape(&path, run->sandbox);
+	buf_puts(&path, query);
 	return buf_error(&path) ? -ENOMEM : client_call(run->cli->socket, method, path.data, NULL, ret);
 }
 
@@ -198,7 +200,7 @@ static void run_clean_up(struct run *run)
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 
 	if (run->sandbox) {
-		int err = sandbox_call(run, "DELETE", &answer);
+		int err = sandbox_call(run, "DELETE", "", &answer);
 
 		if (err < 0)
 			api_unreachable(run->cli, run->sandbox, err);
@@ -229,7 +231,7 @@ static void on_ended(void *data)
 	struct run *run = data;
 
 	run->completed_us = wall_us();
-	if (run->cli->json && sandbox_call(run, "GET", &answer) == 0 && answer.status == 200)
+	if (run->cli->json && sandbox_call(run, "GET", "?settled=1", &answer) == 0 && answer.status == 200)
 		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 }
 

@@ -29,6 +29,7 @@ struct run {
 	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
 	bool session_ours;		       /* made by us and so for us to end */
 	bool isolated;
+	bool inspected;			    /* inspectors are ready */
 	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
 	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
 	char *data_dir;			    /* one of them */
@@ -62,7 +63,8 @@ void run_free(struct run *run);
 json_t *run_plan_json(const struct run *run);
 json_t *run_result_json(const struct run *run, const struct launch_result *result);
 
-/* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. */
-int session_trust(const struct cli *cli, const char *session, const struct host *host, struct trust *ret);
+/* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
+ * a while for the inspectors to make it. */
+int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret);
 
 #endif

@@ -19,6 +19,10 @@ extern char **environ;
 #define CPUS_MAX   4096
 #define PIDS_MAX   4194304
 
+/* A second for an authority that is being made. */
+#define AUTHORITY_TRIES	  20
+#define AUTHORITY_WAIT_US 50000
+
 /* -- options --------------------------------------------------------------------------- */
 
 static int option_bad(const char *option, const char *text, const char *want)
@@ -176,7 +180,21 @@ static int roots_read(const struct host *host, struct buf *out)
 	return buf_error(out);
 }
 
-int session_trust(const struct cli *cli, const char *session, const struct host *host, struct trust *ret)
+/* 503: no inspector is ready, or none has made it yet. */
+static int authority_ask(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
+{
+	int err = client_call(cli->socket, "GET", path, NULL, ret);
+
+	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < AUTHORITY_TRIES; i++) {
+		usleep(AUTHORITY_WAIT_US);
+		client_answer_free(ret);
+		*ret = (struct client_answer){ 0 };
+		err = client_call(cli->socket, "GET", path, NULL, ret);
+	}
+	return err;
+}
+
+int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_buf_ struct buf roots = BUF_INIT(NP_BUNDLE_BYTES);
@@ -185,7 +203,7 @@ int session_trust(const struct cli *cli, const char *session, const struct host 
 
 	if (!path)
 		return -1;
-	err = client_call(cli->socket, "GET", path, NULL, &answer);
+	err = authority_ask(cli, path, patient, &answer);
 	if (err < 0) {
 		api_unreachable(cli, session, err);
 		return -1;
@@ -252,10 +270,14 @@ int run_plan(struct run *run)
 		complain("run", NP_R_FAILED, strerror(-err));
 		return LAUNCH_FAILED;
 	}
-	err = session_trust(run->cli, run->session, &run->host, &run->trust);
+	err = session_trust(run->cli, run->session, &run->host, run->inspected, &run->trust);
 	if (err < 0)
 		return LAUNCH_FAILED;
 	run->has_trust = err > 0;
+	if (!err && run->inspected && !run->options.dry_run)
+		output_clean_line(stderr,
+				  "netpawl: run: the inspectors are not ready: programs in this sandbox will not "
+				  "trust them");
 	request.trust = run->has_trust ? &run->trust : NULL;
 	request.n_permits = permits_read(run);
 	request.limits = run->limits;

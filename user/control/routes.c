@@ -17,7 +17,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, { NULL } },
 	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
-	{ "GET", "/v1/sandboxes/*", sandbox_get, { NULL } },
+	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled" } },
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },

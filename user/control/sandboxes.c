@@ -8,6 +8,7 @@
 #include "control/names.h"
 #include "control/objects.h"
 #include "control/reply.h"
+#include "control/url.h"
 
 /* Where a made sandbox lives, and as whom. */
 static int tenant_find(const struct request *rq, const struct sandbox *sandbox, bool alone, struct tenant *ret,
@@ -103,8 +104,14 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 
 int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const struct sandbox *sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
+	const struct sandbox *sandbox;
+	bool settled = false;
 
+	if (url_flag(rq->query[0], &settled) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "settled must be 0 or 1");
+	if (settled)
+		rq->config->settle(rq->config->data);
+	sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
 	if (!sandbox)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
 	return answer_json(ret, 200, sandbox_object(sandbox), ret_failure);

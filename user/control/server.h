@@ -42,6 +42,8 @@ struct server_config {
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
 	void (*policy_live)(void *data, struct policy_live *ret);
+	/* Returns when what the gate and the inspector know of up to now is counted. */
+	void (*settle)(void *data);
 	/* The certificate of a session's authority, as PEM. -ENOENT, -EAGAIN. */
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);

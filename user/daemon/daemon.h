@@ -47,6 +47,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 void policy_live(void *data, struct policy_live *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
+void settle(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

@@ -214,6 +214,14 @@ void on_signal(void *data, int signo)
 	loop_stop(d->loop);
 }
 
+void settle(void *data)
+{
+	struct daemon *d = data;
+
+	workers_sync(d->workers);
+	kernel_drain(d->kernel);
+}
+
 int session_ca(void *data, const char *session, struct buf *out)
 {
 	struct daemon *d = data;

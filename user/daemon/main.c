@@ -191,6 +191,7 @@ static int server_start(struct daemon *d)
 		.policy_live = policy_live,
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,
+		.settle = settle,
 		.data = d,
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
