@@ -398,11 +398,28 @@ def test_busy_loop(daemon):
     assert "time was over" in p.stderr
 
 
-def test_cpus(daemon):
-    """Half a CPU for a loop of a second on the clock: it gets clearly less than the whole."""
-    code = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
-    limited = float(run(daemon, "--cpus", "0.2", *python(code)).stdout)
-    assert limited < 1.0
+def throttled(daemon, box):
+    """How often the kernel held the sandbox back; 0 when nothing bounds it."""
+    groups = [pathlib.Path(p) for p in v1_groups(daemon) if "/cpu/" in p or "/cpu,cpuacct/" in p] if HYBRID else [pathlib.Path(box["cgroup"])]
+    words = " ".join((g / "cpu.stat").read_text() for g in groups).split()
+    return int(words[words.index("nr_throttled") + 1]) if "nr_throttled" in words else 0
+
+
+@pytest.mark.parametrize("cpus", ["0.1", None])
+def test_cpus(daemon, api, cpus):
+    """A loop that would take a whole CPU is held back; without the limit it is not."""
+    session = new_session("cpus")
+    options = ["--cpus", cpus] if cpus else []
+    p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", *options, "--session", session, "--", "sh", "-c",
+                    "echo up; while :; do :; done"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                   env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert p.stdout.readline() == b"up\n"
+        box = api.sandboxes(session)[0]
+        seen = base.eventually(lambda: throttled(daemon, box), 10 if cpus else 1)
+        assert bool(seen) == bool(cpus)
+    finally:
+        base.reap(p)
 
 
 def test_output_flood(daemon):
@@ -440,15 +457,34 @@ def test_limits_that_are_none(daemon, words):
     assert words[0] in run(daemon, *words, "--", "true", check=2).stderr
 
 
-def v1_groups():
-    return {str(p) for p in pathlib.Path("/sys/fs/cgroup").glob("*/**/netpawl.tester.*")} if HYBRID else set()
+def v1_groups(daemon):
+    found = pathlib.Path("/sys/fs/cgroup").glob(f"*/**/netpawl.{daemon.cgroup}.*")
+    return [str(p) for p in found] if HYBRID else []
+
+
+LIMITED = ["--memory", "100MiB", "--pids", "50", "--cpus", "1"]
 
 
 def test_limits_leave_nothing_behind(daemon, api):
     session = new_session("left")
-    run(daemon, "--session", session, "--memory", "100MiB", "--pids", "50", "--cpus", "1", "--", "true")
-    assert not {p for p in v1_groups() if session.split("/")[1] in p}
+    run(daemon, "--session", session, *LIMITED, "--", "true")
+    assert v1_groups(daemon) == []
     assert base.eventually(lambda: not api.sandboxes(session), 10)
+
+
+def test_groups_of_a_killed_run_are_removed_by_the_next(daemon, api):
+    session = new_session("orphan")
+    p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", *LIMITED, "--session", session, "--", "sleep", "60"],
+                   stdin=subprocess.DEVNULL, env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert base.eventually(lambda: [b for b in api.sandboxes(session) if len(base.cgroup_pids(b["cgroup"])) >= 3])
+        assert len(v1_groups(daemon)) == (3 if HYBRID else 0)
+    finally:
+        base.reap(p, signal.SIGKILL)
+    assert base.eventually(lambda: not api.sandboxes(session), 10), "the sandbox goes with netpawl"
+    assert len(v1_groups(daemon)) == (3 if HYBRID else 0), "nobody was there to remove them"
+    run(daemon, *LIMITED, "--", "true")
+    assert v1_groups(daemon) == []
 
 
 # -- the result ------------------------------------------------------------------------------------

@@ -178,15 +178,51 @@ static int v1_group(struct groups *groups, const char *path)
 	return groups->v1[i].procs < 0 ? -errno : i;
 }
 
+/* "netpawl.SLICE." and the sandbox's id: daemons that run side by side know their own. */
+static int v1_prefix(const struct groups *groups, char prefix[static FS_PATH_SIZE])
+{
+	char slice[FS_PATH_SIZE];
+	char *slash;
+
+	if (fs_path(slice, "%s", groups->unified) < 0)
+		return -ENAMETOOLONG;
+	*strrchr(slice, '/') = '\0';
+	slash = strrchr(slice, '/');
+	return fs_path(prefix, "netpawl.%s.", slash ? slash + 1 : "");
+}
+
+/* A netpawl that was killed could not remove its group. Its sandbox is gone; one that is there has its cgroup before it
+ * has this, and keeps it for longer. A group with processes in it stays by itself. */
+static void v1_sweep(const struct groups *groups, const char *parent, const char *prefix)
+{
+	_closedir_ DIR *dir = opendir(parent);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char path[FS_PATH_SIZE];
+
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+		    fs_path(path, "%.*s/%s", (int)(strrchr(groups->unified, '/') - groups->unified), groups->unified,
+			    entry->d_name + strlen(prefix)) < 0)
+			continue;
+		if (access(path, F_OK) < 0 && errno == ENOENT && fs_path(path, "%s/%s", parent, entry->d_name) == 0)
+			rmdir(path);
+	}
+}
+
 static int control_set_v1(const struct control *control, struct groups *groups)
 {
-	char parent[FS_PATH_SIZE], path[FS_PATH_SIZE];
+	char parent[FS_PATH_SIZE], prefix[FS_PATH_SIZE], path[FS_PATH_SIZE];
 	int r = v1_parent(control->name, parent);
 
 	if (r == 0)
-		r = fs_path(path, "%s/netpawl.%s", parent, strrchr(groups->unified, '/') + 1);
+		r = v1_prefix(groups, prefix);
 	if (r == 0)
+		r = fs_path(path, "%s/%s%s", parent, prefix, strrchr(groups->unified, '/') + 1);
+	if (r == 0) {
+		v1_sweep(groups, parent, prefix);
 		r = v1_group(groups, path);
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(control->v1) && r >= 0; i++)
 		r = number_write(path, &control->v1[i]);
 	if (r >= 0 && !strcmp(control->name, "memory"))

@@ -207,10 +207,16 @@ def _our_processes():
     return found
 
 
+def v1_groups():
+    """Groups that netpawl run makes for limits on a hybrid host."""
+    return list(pathlib.Path("/sys/fs/cgroup").glob(f"*/**/netpawl.{PREFIX}*")) if cgroup_mount().parent.name == "cgroup" else []
+
+
 def leftovers():
     """Names of everything with our prefix that still exists."""
     out = [f"process {pid}: {line}" for pid, line in _our_processes()]
     out += [f"cgroup {p}" for p in cgroup_mount().glob(PREFIX + "*")]
+    out += [f"cgroup {p}" for p in v1_groups()]
     netns = pathlib.Path("/run/netns")
     out += [f"netns {p.name}" for p in netns.glob(PREFIX + "*")] if netns.exists() else []
     with open("/proc/self/mounts") as f:
@@ -229,6 +235,8 @@ def sweep():
         except OSError:
             pass
     for path in cgroup_mount().glob(PREFIX + "*"):
+        cgroup_destroy(path)
+    for path in v1_groups():
         cgroup_destroy(path)
     with open("/proc/self/mounts") as f:
         mounts = [line.split()[1] for line in f if PREFIX in line and "/run/netns" not in line]
