@@ -68,7 +68,7 @@
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */
 #define NP_UIDS (1u << 20)	/* users that sandboxes run as: one for each workspace, and for each sandbox without one */
-#define NP_UID_FIRST 2000000000u /* the first of them: above what containers and systemd use, below 2^31 */
+#define NP_UID_FIRST 2100000000u /* the first of them: above what containers, systemd and SSSD use, below 2^31 */
 #define NP_BUNDLE_BYTES (8u << 20) /* the system's bundle of certificates: Debian's is 220 KiB */
 #define NP_OUTPUT_KEPT (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
 #define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */

@@ -90,7 +90,7 @@ def test_a_user_of_its_own(daemon):
     """One for each session, the same for all of its sandboxes, never an ordinary one."""
     one, two = new_session("uid"), new_session("uid")
     uids = [inside(daemon, "id -u; id -g; id -G", "--session", s).split() for s in (one, one, two)]
-    assert all(len(set(u)) == 1 and 2000000000 <= int(u[0]) < 2000000000 + (1 << 20) for u in uids)
+    assert all(len(set(u)) == 1 and 2100000000 <= int(u[0]) < 2100000000 + (1 << 20) for u in uids)
     assert uids[0] == uids[1] != uids[2]
     alone = [inside(daemon, "id -u").strip() for _ in range(2)]
     assert not {*alone} & {uids[0][0], uids[2][0]}
@@ -102,7 +102,7 @@ def test_the_user_has_a_name(daemon):
     name, group, env, entry, lines = got.splitlines()
     assert (name, group, env) == ("sandbox", "sandbox", "sandbox /workspace") and entry.endswith(":/workspace:/bin/sh")
     here = pathlib.Path("/etc/passwd").read_text()
-    assert int(lines) == len(here.splitlines()) + 1 and "2000" not in here
+    assert int(lines) == len(here.splitlines()) + 1 and "2100000" not in here
 
 
 def test_two_without_a_session_are_two_users(daemon):

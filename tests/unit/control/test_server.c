@@ -98,7 +98,7 @@ static void sandboxes(void **state)
 	expect_in("\"cgroup_id\":\"9007199254740993\",\"mode\":\"FULL\"");
 	expect_in("\"adopted\":false");
 	assert_null(strstr(received, "\"cut\""));
-	expect_in("\"uid\":2000");
+	expect_in("\"uid\":210");
 	expect_in("/data/bob/run\"");
 	at = strstr(received, "{\"sandbox\":\"");
 	assert_non_null(at);
