@@ -192,6 +192,16 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
 	return false;
 }
 
+bool count_parse(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t count;
+
+	if (strspn(text, "0123456789") != strlen(text) || !size_parse(text, &count) || !count || count > max)
+		return false;
+	*ret = count;
+	return true;
+}
+
 bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli)
 {
 	size_t digits = strspn(text, "0123456789");

@@ -26,6 +26,8 @@ bool size_parse(const char *text, uint64_t *ret);
 
 /* "5s" in ms: a number and ms, s, m or h. False for anything else, and for 0. */
 bool duration_parse(const char *text, uint64_t *ret_ms);
+/* A whole number from 1 to max. False for anything else. */
+bool count_parse(const char *text, uint64_t max, uint64_t *ret);
 /* "1.5" in thousandths, up to max. False for anything else, and for 0. */
 bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli);
 

@@ -15,10 +15,6 @@
 
 extern char **environ;
 
-#define MEMORY_MIN (1u << 20)
-#define CPUS_MAX   4096
-#define PIDS_MAX   4194304
-
 /* A second for an authority that is being made. */
 #define AUTHORITY_TRIES	  20
 #define AUTHORITY_WAIT_US 50000
@@ -30,21 +26,25 @@ static int option_bad(const char *option, const char *text, const char *want)
 	return usage_error("run", "--%s %s: %s", option, text, want);
 }
 
+static bool bytes_parse(const char *text, uint64_t least, uint64_t *ret)
+{
+	return size_parse(text, ret) && *ret >= least && *ret <= INT64_MAX;
+}
+
 static int limits_read(struct run *run)
 {
 	const struct run_options *o = &run->options;
 	struct limits *l = &run->limits;
 
-	if (o->memory && (!size_parse(o->memory, &l->memory) || l->memory < MEMORY_MIN || l->memory > INT64_MAX))
+	if (o->memory && !bytes_parse(o->memory, NP_LIMIT_BYTES_MIN, &l->memory))
 		return option_bad("memory", o->memory, "not a size like 512MiB");
-	if (o->disk && (!size_parse(o->disk, &l->disk) || l->disk < MEMORY_MIN || l->disk > INT64_MAX))
+	if (o->disk && !bytes_parse(o->disk, NP_LIMIT_BYTES_MIN, &l->disk))
 		return option_bad("disk", o->disk, "not a size like 1GiB");
-	if (o->output && (!size_parse(o->output, &l->output) || !l->output))
+	if (o->output && !bytes_parse(o->output, 1, &l->output))
 		return option_bad("output-limit", o->output, "not a size like 1MiB");
-	if (o->cpus && !milli_parse(o->cpus, CPUS_MAX, &l->cpus_milli))
+	if (o->cpus && !milli_parse(o->cpus, NP_LIMIT_CPUS, &l->cpus_milli))
 		return option_bad("cpus", o->cpus, "not a number like 1.5");
-	if (o->pids && (strspn(o->pids, "0123456789") != strlen(o->pids) || !size_parse(o->pids, &l->pids) ||
-			!l->pids || l->pids > PIDS_MAX))
+	if (o->pids && !count_parse(o->pids, NP_LIMIT_PIDS, &l->pids))
 		return option_bad("pids", o->pids, "not a number of processes");
 	if (o->timeout && !duration_parse(o->timeout, &l->timeout_ms))
 		return option_bad("timeout", o->timeout, "not a time like 90s, 5m or 1h");
@@ -53,12 +53,11 @@ static int limits_read(struct run *run)
 }
 
 /* SRC:DST[:ro]. */
-static int bind_read(struct run *run, const char *text, struct bind *bind)
+static int bind_read(const char *text, struct bind *bind)
 {
 	char *copy = strdup(text), *dest = copy ? strchr(copy, ':') : NULL, *mode = dest ? strchr(dest + 1, ':') : NULL;
 	int code = CLI_OK;
 
-	(void)run;
 	if (dest)
 		*dest++ = '\0';
 	if (mode)
@@ -99,7 +98,7 @@ int run_read(struct run *run)
 	if (code == CLI_OK && !run->isolated && strcmp(isolation, "none") != 0)
 		code = option_bad("isolation", isolation, "there are bwrap and none");
 	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
-		code = bind_read(run, run->options.binds[i], &run->binds[i]);
+		code = bind_read(run->options.binds[i], &run->binds[i]);
 	return code == CLI_OK ? identity_read(run) : code;
 }
 

@@ -9,10 +9,6 @@
 #include "base/words.h"
 #include "policy/quote.h"
 
-#define PIDS_MAX   4194304 /* what the kernel has numbers for */
-#define CPUS_MAX   4096
-#define MEMORY_MIN (1u << 20) /* below it not even a shell starts */
-
 static void read_bytes(struct reader *reader, const struct node *key, uint64_t least, uint64_t *ret)
 {
 	const struct node *value = field_scalar(reader, key);
@@ -30,22 +26,17 @@ static void read_bytes(struct reader *reader, const struct node *key, uint64_t l
 static void read_pids(struct reader *reader, const struct node *key, uint64_t *ret)
 {
 	const struct node *value = field_scalar(reader, key);
-	uint64_t n = 0;
 
-	if (!value)
-		return;
-	if (!size_parse(value->text, &n) || strspn(value->text, "0123456789") != value->len || !n || n > PIDS_MAX)
+	if (value && !count_parse(value->text, NP_LIMIT_PIDS, ret))
 		error_at(reader, value, "%s is no number of processes; there are 1 to %d",
-			 QUOTE(value->text, value->len), PIDS_MAX);
-	else
-		*ret = n;
+			 QUOTE(value->text, value->len), NP_LIMIT_PIDS);
 }
 
 static void read_cpus(struct reader *reader, const struct node *key, uint64_t *ret)
 {
 	const struct node *value = field_scalar(reader, key);
 
-	if (value && !milli_parse(value->text, CPUS_MAX, ret))
+	if (value && !milli_parse(value->text, NP_LIMIT_CPUS, ret))
 		error_at(reader, value, "%s is no number of CPUs; write 2, or 0.5", QUOTE(value->text, value->len));
 }
 
@@ -99,11 +90,11 @@ void read_sandbox(struct reader *reader, const struct node *key)
 			if (entry_is_text(reader, fields[BINDS], entry))
 				read_bind(reader, entry);
 	if (fields[MEMORY])
-		read_bytes(reader, fields[MEMORY], MEMORY_MIN, &sandbox->memory);
+		read_bytes(reader, fields[MEMORY], NP_LIMIT_BYTES_MIN, &sandbox->memory);
 	if (fields[OUTPUT])
 		read_bytes(reader, fields[OUTPUT], 1, &sandbox->output);
 	if (fields[DISK])
-		read_bytes(reader, fields[DISK], MEMORY_MIN, &sandbox->disk);
+		read_bytes(reader, fields[DISK], NP_LIMIT_BYTES_MIN, &sandbox->disk);
 	if (fields[CPUS])
 		read_cpus(reader, fields[CPUS], &sandbox->cpus_milli);
 	if (fields[PIDS])
