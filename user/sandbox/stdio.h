@@ -47,7 +47,8 @@ bool stdio_passes(int fd);
 
 #define STDIO_UNLIMITED UINT64_MAX
 
-/* Looks at 0, 1, 2 and makes the pipes. All three must be open; keep, left and the bounds of kept are set. 0 or -errno; -EACCES when 1 or 2 is a file of
+/* Looks at 0, 1, 2 and makes the pipes. All three must be open; keep, left and the bounds of kept are set.
+ * 0 or -errno; -EACCES when 1 or 2 is a file of
  * cgroupfs, procfs and the like, which is not to be written by a sandbox. stdio_free() in any case. */
 int stdio_prepare(struct stdio *stdio);
 /* In the sandbox's first process: puts the inside ends on 0, 1, 2. The rest is for close_range(). */
