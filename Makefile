@@ -70,7 +70,7 @@ LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop dns inspect)
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -84,6 +84,12 @@ $(BUILD)/netpawl: $(CLI_OBJS)
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(INSPECT_LIBS)
+
+# The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
+INIT_SRCS = $(call srcs,init)
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/scope.h user/sandbox/orders.h include/limits.h
+	$(say) LINK $@
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE -fsanitize=% -fno-sanitize%,$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 
 $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(say) CC $<
@@ -147,6 +153,10 @@ define unit_test
 endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
+# Found beside the program that starts a sandbox.
+$(BUILD)/tests/unit/sandbox/netpawl-init: $(BUILD)/netpawl-init
+	$(Q)mkdir -p $(@D) && ln -sf ../../../netpawl-init $@
+$(BUILD)/tests/unit/sandbox/test_launch: | $(BUILD)/tests/unit/sandbox/netpawl-init
 $(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp
@@ -264,7 +274,7 @@ lint:
 
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
-       libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
+       bubblewrap libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
        python3-dnspython iodine dns2tcp
 
 deps:
@@ -284,7 +294,7 @@ install: all man
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
-	install -m 0755 $(BUILD)/netpawl $(DESTDIR)$(PREFIX)/bin/netpawl
+	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service

@@ -109,7 +109,9 @@ class Demo:
     def daemon(self):
         (self.dir / "bpf").mkdir()
         sh(f"mount -t bpf bpf {self.dir}/bpf")
-        argv = self.inside("host", [f"{BUILD}/netpawld", *self.directories.split()])
+        # A sandbox sees the system and its workspace; the directory that make run was called in is shown as well.
+        (self.dir / "policy.yaml").write_text(f"version: 1\nsandbox:\n  binds: [{json.dumps(os.getcwd())}]\n")
+        argv = self.inside("host", [f"{BUILD}/netpawld", "--policy", f"{self.dir}/policy.yaml", *self.directories.split()])
         child = self.start(argv, stderr=subprocess.PIPE)
         line = child.stderr.readline()
         if "ready" not in line:
@@ -145,7 +147,8 @@ def look(agent):
 
 
 def three_modes(demo):
-    agent = demo.netpawl("run", "--session", "demo/agent", "--", PYTHON, str(HERE / "agent.py"), stdout=subprocess.PIPE)
+    agent = demo.netpawl("run", "--session", "demo/agent", "--bind", f"{HERE}:/agent:ro", "--", PYTHON, "/agent/agent.py",
+                         stdout=subprocess.PIPE)
     print("\n1. The session demo/agent is PUBLIC: its mode is FULL. What the agent sees:")
     look(agent)
     for number, level, dataset in ((2, "CONFIDENTIAL", "customers.csv"), (3, "SECRET", "keys.pem")):
@@ -171,7 +174,8 @@ def three_modes(demo):
 def own_command(demo, argv):
     print(f"Running in a sandbox (session demo/agent, FULL): {shlex.join(argv)}")
     print(f"From another terminal:  {BUILD}/netpawl --socket {demo.socket} escalate demo/agent SECRET", flush=True)
-    inside = demo.inside("host", [f"{BUILD}/netpawl", "--socket", demo.socket, "run", "--session", "demo/agent", "--", *argv])
+    inside = demo.inside("host", [f"{BUILD}/netpawl", "--socket", demo.socket, "run", "--session", "demo/agent", "--bind",
+                                  f"{os.getcwd()}:{os.getcwd()}", "--", *argv])
     return subprocess.run(inside).returncode
 
 

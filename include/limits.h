@@ -77,6 +77,18 @@
 #define NP_WHY_MAX 50		/* merged ones that are told: more is no help to anybody's context */
 #define NP_WHY_WHERE 256	/* bytes of one destination in words */
 
+/* -- sandboxes made by netpawl run ------------------------------------------ */
+#define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */
+#define NP_UIDS (1u << 20)	/* users that sandboxes run as: one for each workspace, and for each sandbox without one */
+#define NP_UID_FIRST 2100000000u /* the first of them: above what containers, systemd and SSSD use, below 2^31 */
+#define NP_LIMIT_BYTES_MIN (1u << 20) /* --memory and --disk: below it not even a shell starts */
+#define NP_LIMIT_PIDS 4194304	/* --pids: what the kernel has numbers for */
+#define NP_LIMIT_CPUS 4096	/* --cpus */
+#define NP_BUNDLE_BYTES (8u << 20) /* the system's bundle of certificates: Debian's is 220 KiB */
+#define NP_OUTPUT_KEPT (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
+#define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */
+#define NP_PLAN_MEMORY (16u << 20) /* a plan: the environment and the arguments are at most a quarter of it */
+
 /* -- policy file ---------------------------------------------------------- */
 #define NP_POLICY_BYTES (8u << 20)    /* all files of a policy together: 100,000 rules are about 4 MiB */
 #define NP_POLICY_MEMORY (256u << 20) /* what a policy may take once it is read */

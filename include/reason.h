@@ -120,7 +120,8 @@
 	X(NO_DAEMON, 212, "no_daemon", "netpawld does not answer on its control socket")           \
 	X(FAILED, 213, "failed", "an internal error")                                              \
 	X(NOT_PERMITTED, 214, "not_permitted", "that needs root")                                  \
-	X(BAD_POLICY, 215, "bad_policy", "the policy has errors; the one before stays live")
+	X(BAD_POLICY, 215, "bad_policy", "the policy has errors; the one before stays live")        \
+	X(OUTSIDE_WORKSPACE, 220, "outside_workspace", "the path lies outside of the session's workspace")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,
@@ -132,5 +133,6 @@ enum np_reason {
 
 /* The one rule that turns a reason into "may it pass": see the ranges above. */
 #define NP_REASON_ALLOWS(r) ((unsigned)(r) < 32u)
+#define NP_REASON_REFUSES(r) ((unsigned)(r) >= 32u && (unsigned)(r) < 128u)
 
 #endif

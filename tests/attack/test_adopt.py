@@ -124,6 +124,6 @@ def test_root_cannot_rewrite_the_host_or_the_record(daemon):
     """What root may write, the host would run or believe."""
     state = daemon.state_dir
     assert (state / "sessions.db").exists()
-    got = daemon.cli("run", "--", "sh", "-c", f"ls {state}; touch /etc/np-test-{base.token()} 2>&1; "
+    got = daemon.cli("run", "--user", "root", *base.shown(), "--", "sh", "-c", f"ls {state}; touch /etc/np-test-{base.token()} 2>&1; "
                                               f"touch /usr/local/sbin/np-test-x 2>&1; echo end")
     assert "sessions.db" not in got.stdout and got.stdout.count("Read-only file system") == 2 and "end" in got.stdout, got

@@ -84,8 +84,7 @@ THINGS = [tcp4, tcp6, udp, unconnected, listener, packet, netns, cgroupfs]
 
 def run(daemon, words, mode, user, **kw):
     argv = [*daemon.world.enter(), str(base.NETPAWL), "run", "--session", new_session("inherit"), "--level", LEVEL[mode]]
-    if user != "root":
-        argv += ["--user", user]
+    argv += ["--user", user, *base.shown()]
     return subprocess.run([*argv, "--", *words], timeout=30, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), **kw)
 
 

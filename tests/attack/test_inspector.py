@@ -443,8 +443,8 @@ def test_sessions_share_nothing(net):
         assert pem != net.ca.read_bytes()
         mine = net.curl("-o", "/dev/null", "-w", "%{http_code}", "https://origin.test/")
         assert mine.stdout == "200", mine
-        p = subprocess.run([*net.argv(session=other), "curl", "-sS", "-m", "8", "--connect-to", f"::{FAR[4]}:", "https://origin.test/"],
-                           capture_output=True, text=True, env=net.env(), timeout=30)
+        p = subprocess.run([*net.argv(session=other), "curl", "-sS", "-m", "8", "--connect-to", f"::{FAR[4]}:", "--cacert", net.ca,
+                            "https://origin.test/"], capture_output=True, text=True, env=net.env(), timeout=30)
         assert p.returncode == 60, p  # signed by another session's authority
     finally:
         base.reap(keep)
@@ -494,6 +494,8 @@ s.connect(({FAR[4]!r}, 80)); print('connected', flush=True)
 try: s.sendall(b'GET /b HTTP/1.1\\r\\nHost: bad.test\\r\\n\\r\\n'); print(s.recv(12), flush=True)
 except OSError as e: print(type(e).__name__)
 """
+    keep = net.spawn("sleep", "30", session=other)  # and so the session has its authority, which a stopped worker makes for nobody
+    assert base.eventually(lambda: net.api.raw("GET", f"/v1/sessions/{other}/ca")[0] == 200, 10)
     a = net.python(mine)
     assert a.stdout.readline() == b"own\n"
     stopped = net.workers()
@@ -505,6 +507,7 @@ except OSError as e: print(type(e).__name__)
     finally:
         for pid in stopped:
             os.kill(pid, signal.SIGCONT)
+        base.reap(keep)
     assert said == (b"connected\n", b"closed\n")
     assert b.communicate(timeout=10)[0] == b"b'HTTP/1.1 403'\n"
 
@@ -733,7 +736,7 @@ def test_a_reload_reaches_what_is_open(net):
     net.origin("ws2.test", echo, port=443)
     text = POLICY.replace("allow: ws.test", "allow: [ws.test, ws2.test]")
     try:
-        net.policy.write_text(text)
+        net.policy.write_text(text + base.PERMITS)
         net.daemon.cli("policy", "reload", check=0)
         first = net.spawn("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://keep.test/1", stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL)
@@ -748,7 +751,7 @@ except OSError as e: print('cut')
 """ % FAR[4])
         assert web.stdout.readline() == b"open\n"
         time.sleep(0.5)
-        net.policy.write_text(text.replace("rules:", f"rules:\n  - deny: {net.names['keep.test'][0]}\n  - deny: ws2.test\n    paths: ['/chat']"))
+        net.policy.write_text(text.replace("rules:", f"rules:\n  - deny: {net.names['keep.test'][0]}\n  - deny: ws2.test\n    paths: ['/chat']") + base.PERMITS)
         net.daemon.cli("policy", "reload", check=0)
         gate.set()
         after = net.get("http://keep.test/2")
@@ -756,7 +759,7 @@ except OSError as e: print('cut')
         assert web.communicate(timeout=10)[0] in (b"cut\n", b"b''\n"), "a websocket that the policy forbids lived on"
         assert b"address_refused" in after, after
     finally:
-        net.policy.write_text(POLICY)
+        net.policy.write_text(POLICY + base.PERMITS)
         net.daemon.cli("policy", "reload", check=0)
 
 

@@ -5,7 +5,7 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json and inspect.json. inspection.py does the inspector's part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, run.json and inspect.json. inspection.py and run.py do their part alone.
 """
 import argparse
 import contextlib
@@ -27,6 +27,7 @@ import cost  # noqa: E402
 import escalation  # noqa: E402
 import inspection  # noqa: E402
 import policy  # noqa: E402
+import run as starting  # noqa: E402
 import scale  # noqa: E402
 from nets import BENCH, FAR, Net, Program, build, install  # noqa: E402
 
@@ -187,6 +188,7 @@ def main():
     out["seconds"] = time.monotonic() - started
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
+    starting.run(args.quick)
     inspection.run(args.quick)
     left = base.leftovers()
     if left:

@@ -234,7 +234,7 @@ class Netpawl(Peer):
     def __init__(self, stack, net, folder, root):
         self.root = root
         policy = folder / "policy.yaml"
-        policy.write_text(POLICY)
+        policy.write_text(POLICY + base.PERMITS)
         self.daemon = Daemon(net, policy=policy, inspectors=1,
                              more=["--resolvers", f"{GATE[4]}:{DNS_PORT}", "--roots", root])
         stack.callback(self.daemon.close)
@@ -258,7 +258,8 @@ class Netpawl(Peer):
         return status == 200
 
     def enter(self, session=None):
-        return [str(base.NETPAWL), "run", "--socket", str(self.daemon.socket), "--session", session or self.session, "--"]
+        return [str(base.NETPAWL), "run", "--socket", str(self.daemon.socket), "--session", session or self.session,
+                *base.shown(), "--"]
 
     def pids(self):
         """The inspector; the daemon, which takes its reports, is counted by itself."""

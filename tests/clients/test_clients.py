@@ -74,7 +74,7 @@ def client_argv(net, client, todo):
             pytest.skip("go is not installed")
         return [net.programs.dir / "probe", json.dumps(todo)]
     if client == "java":
-        if not net.programs.wait("java", *[f"trust-{ca.stem}" for ca in net.trust]):
+        if not net.programs.wait("java", f"trust-{net.origins.authority.pem.stem}"):
             pytest.skip("java is not installed")
         words = [w for r in todo for w in (r["m"], r["u"], r.get("b", ""))]
         return ["java", "-XX:+UseSerialGC", "-cp", net.programs.dir, "Probe", *words]

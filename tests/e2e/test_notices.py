@@ -134,14 +134,14 @@ def test_the_file_is_there_at_once_and_read_only(d, user):
         assert seen(box) == notices(d.api, box.session)["notices"] and len(seen(box)) == 2
         before = seen(box)
         for what in ('echo x >> "$NETPAWL_NOTICES"', 'rm -f "$NETPAWL_NOTICES"', ': > "$NETPAWL_NOTICES"',
-                     'mv /run/netpawl /run/other', 'ln -sf /etc/passwd "$NETPAWL_NOTICES"',
-                     'chmod 777 "$NETPAWL_NOTICES"', "mkdir /run/netpawl/x", "umount /run/netpawl",
-                     "mount -o remount,rw /run/netpawl"):
+                     'mv /run/netpawl/notices /run/other', 'ln -sf /etc/passwd "$NETPAWL_NOTICES"',
+                     'chmod 777 "$NETPAWL_NOTICES"', "mkdir /run/netpawl/notices/x", "umount /run/netpawl/notices",
+                     "mount -o remount,rw /run/netpawl/notices"):
             got = box.call("execute", argv=["sh", "-c", what])
             assert got["code"] != 0, what
         assert seen(box) == before
         # nothing else of the daemon's is in there
-        assert box.call("execute", argv=["ls", "-A", "/run/netpawl"])["out"].split() == ["notices.ndjson"]
+        assert box.call("execute", argv=["ls", "-A", "/run/netpawl/notices"])["out"].split() == ["notices.ndjson"]
     finally:
         box.close()
 
@@ -209,7 +209,7 @@ def test_a_sandbox_starts_without_the_file(d):
     (d.run_dir / "notices").write_text("in the way")
     box = Box(d, "FULL")
     try:
-        got = box.call("execute", argv=["sh", "-c", 'echo "${NETPAWL_NOTICES-none}"; ls -A /run/netpawl'])
+        got = box.call("execute", argv=["sh", "-c", 'echo "${NETPAWL_NOTICES-none}"; ls -A /run/netpawl/notices'])
         assert got["out"] == "none\n"
         d.api.escalate(box.session, "SECRET", "s.csv")
         assert numbers(notices(d.api, box.session)) == [1]

@@ -14,7 +14,7 @@ def write():
     path = folder / "policy.yaml"
 
     def f(text):
-        path.write_text(text)
+        path.write_text(text + base.PERMITS)
         return path
     yield f
     base.drop_tempdir(folder)

@@ -356,7 +356,7 @@ def test_show_and_reload(make_daemon, write):
 
 
 def test_show_without_a_file(make_daemon):
-    d = make_daemon().start()
+    d = make_daemon(policy=False).start()
     shown = json.loads(d.cli("policy", "show", "--json", check=0).stdout)
     assert shown["file"] is None and shown["rules"] == 0
     assert "PROXIED" in d.cli("policy", "show", check=0).stdout

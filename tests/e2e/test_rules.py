@@ -30,6 +30,7 @@ class Policy:
             text += "rules:\n" + "".join(f"  - {r}\n" for r in rules)
         if full:
             text += "full:\n" + "".join(f"  - {r}\n" for r in full)
+        text += base.PERMITS
         new = self.path.with_suffix(".new")
         new.write_text(text)
         os.replace(new, self.path)
@@ -315,7 +316,8 @@ def test_a_missing_file_changes_nothing(make_daemon, policy):
         box.close()
 
 
-def test_without_a_file_there_is_nothing_to_reload(daemon):
+def test_without_a_file_there_is_nothing_to_reload(make_daemon):
+    daemon = make_daemon(policy=False).start()
     with pytest.raises(Failure) as e:
         reload(daemon)
     assert "--policy" in e.value.body["detail"]

@@ -20,7 +20,7 @@ BUILD = pathlib.Path(os.environ.get("NETPAWL_BUILD", HERE.parent.parent / "build
 CACHE = HERE.parent.parent / "build" / "vm"
 SERIES = ["6.1", "6.12"]
 MODULES = ["veth", "dummy", "sch_ingress", "cls_bpf", "tcp_diag", "udp_diag"]
-TOOLS = {"ip": "/bin/ip", "tc": "/sbin/tc", "bpftool": "/usr/sbin/bpftool"}
+TOOLS = {"ip": "/bin/ip", "tc": "/sbin/tc", "bpftool": "/usr/sbin/bpftool", "bwrap": "/usr/bin/bwrap"}
 TIMEOUT = 300  # seconds for one machine; it takes about 30
 
 
@@ -100,8 +100,9 @@ def make_initramfs(tree, release, root):
     copy_program("/bin/busybox", root, "/bin/busybox")
     for name, path in TOOLS.items():
         copy_program(shutil.which(name, path=os.defpath + ":/sbin:/usr/sbin"), root, path)
-    for name in ("netpawld", "netpawl", "netpawl-inspect"):
+    for name in ("netpawld", "netpawl", "netpawl-inspect", "netpawl-init"):
         copy_program(BUILD / name, root, f"/usr/sbin/{name}")
+    (root / "etc" / "policy.yaml").write_text("version: 1\nsandbox:\n  binds: [/vm, /tmp]\n")
     copy_program(BUILD / "tests" / "vm" / "check", root, "/vm/check")
     shutil.copy(HERE / "init", root / "init")
     os.chmod(root / "init", 0o755)

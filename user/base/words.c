@@ -236,3 +236,54 @@ bool size_parse(const char *text, uint64_t *ret)
 	}
 	return false;
 }
+
+bool duration_parse(const char *text, uint64_t *ret_ms)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 60 * 60 * 1000 } };
+	size_t digits = strspn(text, "0123456789");
+	uint64_t value = 0;
+
+	if (!digits || digits > 9)
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(text + digits, units[i].unit) != 0)
+			continue;
+		*ret_ms = value * units[i].ms;
+		return value;
+	}
+	return false;
+}
+
+bool count_parse(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t count;
+
+	if (strspn(text, "0123456789") != strlen(text) || !size_parse(text, &count) || !count || count > max)
+		return false;
+	*ret = count;
+	return true;
+}
+
+bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli)
+{
+	size_t digits = strspn(text, "0123456789");
+	const char *rest = text + digits + (text[digits] == '.');
+	size_t places = rest == text + digits ? 0 : strspn(rest, "0123456789");
+	uint64_t milli = 0;
+
+	if (!digits || digits > 9 || places > 3 || rest[places] || (text[digits] && !places))
+		return false;
+	for (size_t i = 0; i < digits; i++)
+		milli = milli * 10 + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < 3; i++)
+		milli = milli * 10 + (i < places ? (uint64_t)(rest[i] - '0') : 0);
+	if (!milli || milli > max * 1000)
+		return false;
+	*ret_milli = milli;
+	return true;
+}

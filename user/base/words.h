@@ -27,6 +27,13 @@ void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE]);
  * False for anything else, and for UINT64_MAX and above. */
 bool size_parse(const char *text, uint64_t *ret);
 
+/* "5s" in ms: a number and ms, s, m or h. False for anything else, and for 0. */
+bool duration_parse(const char *text, uint64_t *ret_ms);
+/* A whole number from 1 to max. False for anything else. */
+bool count_parse(const char *text, uint64_t max, uint64_t *ret);
+/* "1.5" in thousandths, up to max. False for anything else, and for 0. */
+bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli);
+
 /* RFC 3339 in UTC with microseconds: "2026-01-01T00:00:00.000000Z". Beyond the year 9999: its last microsecond. */
 #define TIME_TEXT_SIZE 28
 void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE]);

@@ -21,6 +21,8 @@ static const struct {
 	{ "show", command_show, "show a session, its datasets and sandboxes" },
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
 	{ "end", command_end, "end a session; its level is kept" },
+	{ "path", command_path, "translate a path of a workspace" },
+	{ "env", command_env, "what programs in an adopted cgroup have to trust" },
 	{ "events", command_events, "what was refused and what was changed" },
 	{ "why", command_why, "what was refused of a session, and what it may do instead" },
 	{ "notices", command_notices, "what a session's agent is told when its network tightens" },

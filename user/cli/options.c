@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "cli/output.h"
 
-#define OPTIONS_MAX 16 /* options of one subcommand, the common ones included */
+#define OPTIONS_MAX 32 /* options of one subcommand, the common ones included */
 
 int usage_error(const char *command, const char *fmt, ...)
 {
@@ -38,12 +38,17 @@ static int option_wrong(const struct options *options, char **argv, bool missing
 	return usage_error(options->command, "unknown option '%s'", word);
 }
 
-static void option_apply(const struct option_spec *spec, const char *value)
+static bool option_apply(const struct option_spec *spec, const char *value)
 {
 	if (spec->flag)
 		*spec->flag = true;
 	else if (spec->value)
 		*spec->value = value;
+	else if (spec->list && spec->list->n < spec->list->max)
+		spec->list->items[spec->list->n++] = value;
+	else
+		return false;
+	return true;
 }
 
 int options_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next)
@@ -67,8 +72,10 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	while ((c = getopt_long(argc, argv, options->until_operand ? "+:h" : ":h", table, &index)) != -1) {
 		if (c == 'h')
 			help = true;
+		else if (c == 1 && option_apply(&specs[index], optarg))
+			continue;
 		else if (c == 1)
-			option_apply(&specs[index], optarg);
+			return usage_error(options->command, "option '--%s' comes too often", specs[index].name);
 		else
 			return option_wrong(options, argv, c == ':');
 	}

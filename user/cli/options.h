@@ -13,11 +13,18 @@
 	"  --json           print JSON instead of text\n"                              \
 	"  --help           print this text\n"
 
-/* One of value and flag is set. */
+/* Values of an option that may come more than once. */
+struct option_list {
+	const char **items;
+	size_t n, max;
+};
+
+/* One of value, flag and list is set. */
 struct option_spec {
 	const char *name;
 	const char **value;
 	bool *flag;
+	struct option_list *list;
 };
 
 struct options {

@@ -5,50 +5,50 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "cli/run.h"
 #include "reason.h"
-#include "sandbox/launch.h"
-#include "sandbox/mounts.h"
-
-extern char **environ;
-
-struct run {
-	const struct cli *cli;
-	const char *session, *level, *user;
-	char **command;
-	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
-	bool session_ours;		       /* made by us and so for us to end */
-	char *sandbox, *cgroup;
-	char *notices; /* directory of the file with the session's notices; NULL: there is none */
-	struct identity identity;
-	char *hidden[4]; /* the daemon's directories, ends with NULL; owned */
-};
 
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
-	      "Runs a command in a new sandbox of a session. Needs root, and the daemon's network namespace.\n\n"
-	      "The command sees the host's files, but not /run, devices, cgroups or other processes; /sys and\n"
-	      "/proc/sys are read-only. It has no capability that reaches the kernel or the network stack, and\n"
-	      "cannot gain any. Run as root it can still change the host's files: prefer --user.\n"
-	      "Its environment is ours without NETPAWL_SOCKET and with NETPAWL_SESSION; NETPAWL_NOTICES names a\n"
-	      "read-only file with the session's notices, see netpawl notices; with --user also HOME, USER and\n"
-	      "LOGNAME are set. When it ends, whatever it started is killed.\n\n"
+	      "Runs a command in a new sandbox of a session. Needs root, bubblewrap, and the daemon's network\n"
+	      "namespace.\n\n"
+	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
+	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
+	      "capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"
+	      "Where an inspector runs, programs trust the session's authority. The environment is ours, without\n"
+	      "NETPAWL_SOCKET, with NETPAWL_SESSION, HOME=/workspace and what leads programs to certificates.\n"
+	      "NETPAWL_NOTICES names a read-only file with the session's notices. When the command ends, whatever it\n"
+	      "started is killed.\n\n"
 	      "Options:\n"
-	      "  --session U/S    the session; made when missing, and it stays. Without it a new one is made\n"
-	      "                   and ended afterwards\n"
+	      "  --session U/S    the session; made when missing, and it stays, as does its workspace. Without it a\n"
+	      "                   new one is made and ended afterwards, with a workspace in memory\n"
 	      "  --level LEVEL    raise the session to this level before the start\n"
-	      "  --user USER      run as this user: a name, UID or UID:GID\n" OPTIONS_COMMON
-	      "\n--json prints exit_code, session and sandbox on standard output when the command has ended.\n"
+	      "  --user USER      run as this user: a name, UID or UID:GID\n"
+	      "  --bind S:D[:ro]  show the host's S at D; only what the policy's sandbox: section permits\n"
+	      "  --chdir DIR      where to start (else the directory netpawl was started in, when the sandbox\n"
+	      "                   sees it; else /workspace)\n"
+	      "  --memory SIZE, --cpus N, --pids N\n"
+	      "                   limits of the whole sandbox\n"
+	      "  --timeout TIME   kill the sandbox after 90s, 5m, 1h; the exit code is then 124\n"
+	      "  --output-limit SIZE\n"
+	      "                   bytes of standard output and error together; the rest is thrown away\n"
+	      "  --disk SIZE      of /tmp and every other file system in memory, and of the workspace\n"
+	      "  --best-effort    go on when a limit cannot be set here, and say so\n"
+	      "  --isolation none take only the network away. For those who bring their own isolation\n"
+	      "  --dry-run        print the plan as JSON, and do nothing\n" OPTIONS_COMMON
+	      "\n--json prints one object when the command has ended: exit_code, timed_out, killed_by, stdout, stderr\n"
+	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, denied.\n"
 	      "\nExample:\n"
-	      "  netpawl run --session alice/demo --user alice -- python3 agent.py --fast\n\n"
-	      "Exit codes: the command's own; 128+N when signal N killed it; 125 netpawl failed before the\n"
-	      "command started; 126 the command is not executable; 127 not found; 2 wrong usage.\n",
+	      "  netpawl run --session alice/demo --memory 2GiB --timeout 10m -- python3 agent.py --fast\n\n"
+	      "Exit codes: the command's own; 128+N when signal N killed it; 124 the time was over; 125 netpawl\n"
+	      "failed before the command started; 126 the command is not executable; 127 not found; 2 wrong usage.\n",
 	      to);
 }
 
@@ -82,10 +82,10 @@ static void session_name_make(struct run *run)
 	run->session = run->own_session;
 }
 
-/* What root in a sandbox must not reach: the record, the pins and the control socket. */
+/* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
 static void hidden_note(struct run *run, const json_t *health)
 {
-	static const char *const members[] = { "run_dir", "state_dir", "pin_dir" };
+	static const char *const members[] = { "data_dir", "run_dir", "state_dir", "pin_dir" };
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
@@ -93,6 +93,8 @@ static void hidden_note(struct run *run, const json_t *health)
 
 		if (path)
 			run->hidden[n++] = strdup(path);
+		if (i == 0 && n)
+			run->data_dir = run->hidden[0];
 	}
 }
 
@@ -122,6 +124,7 @@ static int netns_check(struct run *run)
 		return CLI_REFUSED;
 	}
 	hidden_note(run, health.json);
+	run->inspected = json_integer_value(json_object_get(health.json, "inspectors")) > 0;
 	return CLI_OK;
 }
 
@@ -146,45 +149,64 @@ static int session_make(struct run *run)
 	if (code != CLI_OK)
 		return code;
 	run->session_ours = run->session == run->own_session;
-	if (!run->level)
+	if (!run->options.level)
 		return CLI_OK;
-	return post(run, path, json_pack("{s:s}", "level", run->level), &raised);
+	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
 }
 
+/* Without --session nobody could come back for the files: they stay in memory. */
 static int sandbox_make(struct run *run)
 {
+	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
-	int code = post(run, "/v1/sandboxes", json_pack("{s:s}", "session", run->session), &answer);
+	int code = post(run, "/v1/sandboxes", json_pack("{s:s,s:s*}", "session", run->session, "workspace", workspace),
+			&answer);
 	const char *id, *cgroup, *notices;
+	const json_t *uid;
 
 	if (code != CLI_OK)
 		return code;
 	id = member_text(answer.json, "sandbox");
 	cgroup = member_text(answer.json, "cgroup");
-	if (!id || !cgroup) {
+	uid = json_object_get(answer.json, "uid");
+	workspace = member_text(answer.json, "workspace");
+	if (!id || !cgroup || !json_is_integer(uid)) {
 		complain(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
 		return CLI_REFUSED;
 	}
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
+	run->workspace = workspace ? strdup(workspace) : NULL;
 	notices = member_text(answer.json, "notices");
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
-	return run->sandbox && run->cgroup ? CLI_OK : CLI_REFUSED;
+	if (!run->options.user && run->isolated) {
+		run->has_identity = true;
+		run->identity.uid = run->identity.gid = run->identity.groups[0] = (uid_t)json_integer_value(uid);
+		run->identity.ngroups = 1;
+	}
+	return run->sandbox && run->cgroup && !workspace == !run->workspace ? CLI_OK : CLI_REFUSED;
+}
+
+static int sandbox_call(const struct run *run, const char *method, const char *query, struct client_answer *ret)
+{
+	cleanup(buf_free) struct buf path = BUF_INIT(4096);
+
+	buf_puts(&path, "/v1/sandboxes/");
+	api_escape(&path, run->sandbox);
+	buf_puts(&path, query);
+	return buf_error(&path) ? -ENOMEM : client_call(run->cli->socket, method, path.data, NULL, ret);
 }
 
 /* The daemon sweeps emptied sandboxes too, and may have been first. */
 static void run_clean_up(struct run *run)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	cleanup(buf_free) struct buf path = BUF_INIT(4096);
-	int err;
 
 	if (run->sandbox) {
-		buf_puts(&path, "/v1/sandboxes/");
-		api_escape(&path, run->sandbox);
-		err = path.data ? client_call(run->cli->socket, "DELETE", path.data, NULL, &answer) : -ENOMEM;
+		int err = sandbox_call(run, "DELETE", "", &answer);
+
 		if (err < 0)
 			api_unreachable(run->cli, run->sandbox, err);
 		else if (answer.status != 200 && answer.status != 404)
@@ -197,100 +219,156 @@ static void run_clean_up(struct run *run)
 		if (session)
 			api_call(run->cli, run->session, "DELETE", session, NULL, &ended);
 	}
-	free(run->sandbox);
-	free(run->cgroup);
-	free(run->notices);
 }
 
-static int environment_set(const struct run *run)
+static uint64_t wall_us(void)
 {
-	int err = unsetenv("NETPAWL_SOCKET") | setenv("NETPAWL_SESSION", run->session, 1);
+	struct timespec now;
 
-	err |= run->notices ? setenv("NETPAWL_NOTICES", MOUNTS_NOTICES "/notices.ndjson", 1)
-			    : unsetenv("NETPAWL_NOTICES");
-	if (run->user && run->identity.name[0])
-		err |= setenv("USER", run->identity.name, 1) | setenv("LOGNAME", run->identity.name, 1);
-	if (run->user && run->identity.home[0])
-		err |= setenv("HOME", run->identity.home, 1);
-	return err ? -ENOMEM : 0;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void result_print(const struct run *run, const struct launch_result *result)
+/* The sandbox is still there, so the daemon still knows what it did. */
+static void on_ended(void *data)
 {
-	_json_ json_t *json = json_pack("{s:i,s:s,s:s}", "exit_code", result->exit_code, "session", run->session,
-					"sandbox", run->sandbox);
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	struct run *run = data;
+
+	run->completed_us = wall_us();
+	if (run->cli->json && sandbox_call(run, "GET", "?settled=1", &answer) == 0 && answer.status == 200)
+		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
+}
+
+static void json_print(json_t *owned)
+{
+	_json_ json_t *json = owned;
 
 	if (json && json_dumpf(json, stdout, JSON_COMPACT) == 0)
 		fputc('\n', stdout);
+}
+
+/* Loud, for it is a sandbox in name only. */
+static void isolation_warn(const struct run *run)
+{
+	if (!run->isolated)
+		fputs("netpawl: run: --isolation none: only the network is confined. The command sees the host's "
+		      "files,\n"
+		      "processes and devices, keeps its user and its capabilities, and no system call is refused: as "
+		      "root\n"
+		      "it can leave its cgroup and so the gate. Isolate it yourself, or leave this option out.\n",
+		      stderr);
+}
+
+static void result_tell(struct run *run, const struct launch_result *result)
+{
+	if (result->missing[0])
+		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
+	if (result->timed_out && !run->cli->json)
+		output_clean_line(stderr, "netpawl: run: the time was over; the sandbox was killed");
+	else if (!result->started && result->problem[0])
+		output_clean_line(stderr, "netpawl: run: %s", result->problem);
+	for (int fd = 1; !run->cli->json && fd < 3; fd++)
+		if (result->truncated[fd])
+			output_clean_line(stderr, "netpawl: run: standard %s was cut at --output-limit",
+					  fd == 1 ? "output" : "error");
+	if (run->cli->json)
+		json_print(run_result_json(run, result));
 }
 
 /* Signals are held from here on: none of them may end us between making the sandbox and removing it. */
 static int run_sandboxed(struct run *run)
 {
 	struct launch_result result = { .exit_code = LAUNCH_FAILED };
-	struct launch_plan plan = { .argv = run->command, .keep_stdout = run->cli->json };
+	struct launch_order order = {
+		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = on_ended, .data = run
+	};
 	sigset_t mask;
 
 	launch_hold_signals(&mask);
-	if (session_make(run) == CLI_OK && sandbox_make(run) == CLI_OK) {
-		if (environment_set(run) < 0) {
-			complain("run", NP_R_FAILED, strerror(ENOMEM));
-		} else {
-			plan.cgroup = run->cgroup;
-			plan.envp = environ;
-			plan.notices = run->notices;
-			plan.mask = &mask;
-			plan.hidden = (const char *const *)run->hidden;
-			plan.identity = run->user ? &run->identity : NULL;
-			launch_run(&plan, &result);
-			if (!result.started)
-				output_clean_line(stderr, "netpawl: run: %s", result.problem);
-		}
-		if (run->cli->json)
-			result_print(run, &result);
+	if (session_make(run) == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
+		isolation_warn(run);
+		order.cgroup = run->cgroup;
+		order.mask = &mask;
+		run->started_us = wall_us();
+		launch_run(&order, &result);
+		if (!run->completed_us)
+			run->completed_us = wall_us();
+		result_tell(run, &result);
 	}
 	run_clean_up(run);
+	launch_result_free(&result);
 	return result.exit_code;
 }
 
-static int user_find(struct run *run)
+/* The plan as it would be: the user is chosen when the sandbox is made. */
+static int run_dry(struct run *run)
 {
-	int err = run->user ? identity_find(run->user, &run->identity) : 0;
+	char path[FS_PATH_SIZE];
 
-	if (err == 0)
-		return 0;
-	complain_text(run->user,
-		      err == -ENOENT  ? "there is no such user"
-		      : err == -E2BIG ? "the user is in too many groups"
-				      : "that is neither a user's name nor UID or UID:GID",
-		      reason_token(NP_R_BAD_FIELD), err == -ENOENT ? "a uid without a name is written UID:GID" : NULL);
-	return err;
+	if (run->session != run->own_session && run->isolated && run->data_dir &&
+	    fs_path(path, "%s/%s", run->data_dir, run->session) == 0)
+		run->workspace = strdup(path);
+	run->has_identity = run->has_identity || run->isolated;
+	if (!run->options.user)
+		run->identity.uid = run->identity.gid = NP_UID_FIRST;
+	if (run_plan(run) != CLI_OK)
+		return LAUNCH_FAILED;
+	json_print(run_plan_json(run));
+	return output_finish(CLI_OK);
+}
+
+static int run_checked(struct run *run)
+{
+	int code = run_read(run);
+
+	if (code != CLI_OK)
+		return code;
+	if (geteuid() != 0) {
+		complain("run", NP_R_NOT_PERMITTED, NULL);
+		return LAUNCH_FAILED;
+	}
+	if (netns_check(run) != CLI_OK)
+		return LAUNCH_FAILED;
+	run->session = run->options.session;
+	if (!run->session)
+		session_name_make(run);
+	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);
 }
 
 int command_run(struct cli *cli, int argc, char **argv)
 {
-	struct run run = { .cli = cli };
+	static struct run run; /* too large for a stack */
+	struct run_options *o = &run.options;
+	struct option_list binds = { o->binds, 0, ARRAY_SIZE(o->binds) };
 	const struct option_spec specs[] = {
-		{ "session", .value = &run.session },
-		{ "level", .value = &run.level },
-		{ "user", .value = &run.user },
+		{ "session", .value = &o->session },
+		{ "level", .value = &o->level },
+		{ "user", .value = &o->user },
+		{ "isolation", .value = &o->isolation },
+		{ "chdir", .value = &o->directory },
+		{ "bind", .list = &binds },
+		{ "memory", .value = &o->memory },
+		{ "cpus", .value = &o->cpus },
+		{ "pids", .value = &o->pids },
+		{ "timeout", .value = &o->timeout },
+		{ "output-limit", .value = &o->output },
+		{ "disk", .value = &o->disk },
+		{ "best-effort", .flag = &o->best_effort },
+		{ "dry-run", .flag = &o->dry_run },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;
 
+	run.cli = cli;
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (next == argc)
 		return usage_error(argv[0], "it takes a command");
+	o->n_binds = binds.n;
 	run.command = argv + next;
-	if (geteuid() != 0) {
-		complain("run", NP_R_NOT_PERMITTED, NULL);
-		return LAUNCH_FAILED;
-	}
-	if (user_find(&run) < 0 || netns_check(&run) != CLI_OK)
-		return LAUNCH_FAILED;
-	if (!run.session)
-		session_name_make(&run);
-	return run_sandboxed(&run);
+	code = run_checked(&run);
+	run_free(&run);
+	return code;
 }

@@ -46,6 +46,6 @@ request_fn sessions_create, sessions_list, session_get, session_end, session_esc
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn session_why, notices_get, notices_ack;
 request_fn events_get;
-request_fn policy_get, policy_reload;
+request_fn policy_get, policy_reload, policy_sandbox_get;
 
 #endif

@@ -20,10 +20,11 @@ static const struct route routes[] = {
 	{ "POST", "/v1/sessions/*/*/notices/ack", notices_ack, { NULL } },
 	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
-	{ "GET", "/v1/sandboxes/*", sandbox_get, { NULL } },
+	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled" } },
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
+	{ "GET", "/v1/policy/sandbox", policy_sandbox_get, { NULL } },
 	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
 };
 

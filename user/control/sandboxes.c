@@ -1,20 +1,66 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sandboxes */
 #include <errno.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "control/body.h"
 #include "control/names.h"
 #include "control/objects.h"
 #include "control/reply.h"
+#include "control/url.h"
+
+/* Where a made sandbox lives, and as whom. */
+static int tenant_find(const struct request *rq, const struct sandbox *sandbox, bool alone, struct tenant *ret,
+		       struct failure *ret_failure)
+{
+	struct tenants *tenants = rq->config->tenants;
+	int r = alone ? tenants_enter_alone(tenants, sandbox->cgroup.id, sandbox->cgroup.path, ret)
+		      : tenants_enter(tenants, &sandbox->session, ret);
+
+	if (r == -ENOSPC)
+		return failure_put(ret_failure, r, NP_R_TOO_MANY, "there is no user left for a sandbox");
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the workspace of %s: %s", sandbox->session.text,
+				   r == -EEXIST ? "something else is in its place" : strerror(-r));
+	return 0;
+}
+
+static int make(struct request *rq, const char *session, bool alone, json_t **ret, struct failure *ret_failure)
+{
+	struct service *service = rq->config->service;
+	const struct sandbox *sandbox;
+	struct failure ignored;
+	struct tenant tenant;
+	json_t *object;
+	int r = service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
+
+	if (r < 0)
+		return r;
+	r = tenant_find(rq, sandbox, alone, &tenant, ret_failure);
+	if (r < 0) {
+		service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
+		return r;
+	}
+	object = sandbox_object(sandbox);
+	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
+	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
+		    0) {
+		json_decref(object);
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	}
+	*ret = object;
+	return 0;
+}
 
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = NULL, *cgroup = NULL;
+	const char *session = NULL, *cgroup = NULL, *workspace = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "cgroup", false, .ret_text = &cgroup },
+		{ "workspace", false, .ret_text = &workspace },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -30,14 +76,19 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	r = name_read(session, &name, ret_failure);
 	if (r < 0)
 		return r;
-	if (cgroup)
-		r = service_sandbox_adopt(service, name.text, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
-	else
-		r = service_sandbox_make(service, name.text, rq->peer.who, &sandbox, ret_failure);
+	if (workspace && (cgroup || strcmp(workspace, "none") != 0))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   cgroup ? "an adopted sandbox has no \"workspace\""
+					  : "\"workspace\" can be \"none\"");
+	if (!cgroup) {
+		r = make(rq, name.text, workspace, &object, ret_failure);
+		return r < 0 ? r : answer_json(ret, 201, take_ptr(object), ret_failure);
+	}
+	r = service_sandbox_adopt(service, name.text, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
 	if (r < 0)
 		return r;
 	object = sandbox_object(sandbox);
-	if (cgroup && json_object_set_new(object, "cut", json_integer(cut)) < 0)
+	if (json_object_set_new(object, "cut", json_integer(cut)) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	if (service_notices_path(service, name.text, notices) == 0 &&
 	    json_object_set_new(object, "notices", json_text(notices)) < 0)
@@ -57,8 +108,14 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 
 int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const struct sandbox *sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
+	const struct sandbox *sandbox;
+	bool settled = false;
 
+	if (url_flag(rq->query[0], &settled) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "settled must be 0 or 1");
+	if (settled)
+		rq->config->settle(rq->config->data);
+	sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
 	if (!sandbox)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
 	return answer_json(ret, 200, sandbox_object(sandbox), ret_failure);

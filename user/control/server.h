@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 #include "policy/policy.h"
 #include "session/service.h"
+#include "session/tenants.h"
 
 struct server;
 
@@ -32,6 +33,7 @@ struct policy_reloaded {
 struct server_config {
 	struct loop *loop;
 	struct service *service;
+	struct tenants *tenants;
 	struct event_log *events;
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
@@ -40,6 +42,8 @@ struct server_config {
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
 	void (*policy_live)(void *data, struct policy_live *ret);
+	/* Returns when what the gate and the inspector know of up to now is counted. */
+	void (*settle)(void *data);
 	/* The certificate of a session's authority, as PEM. -ENOENT, -EAGAIN. */
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);

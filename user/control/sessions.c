@@ -80,6 +80,7 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 	struct service *service = rq->config->service;
 	struct session_name name;
 	struct session_row row;
+	char workspace[FS_PATH_SIZE];
 	bool cut_short;
 	int r;
 
@@ -94,7 +95,10 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 		return failure_put(ret_failure, r, NP_R_FAILED, "the datasets could not be read");
 	object = session_object(&row, json_incref(datasets));
 	/* A failure to add makes the object incomplete, so it is none. */
-	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0)
+	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||
+	    json_object_set_new(object, "workspace",
+				tenants_find(rq->config->tenants, &name, workspace) == 0 ? json_text(workspace)
+											 : json_null()) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	return answer_json(ret, 200, take_ptr(object), ret_failure);
 }

@@ -12,6 +12,7 @@
 #include "events/log.h"
 #include "kernel/kernel.h"
 #include "session/service.h"
+#include "session/tenants.h"
 
 struct daemon {
 	struct options options;
@@ -21,6 +22,8 @@ struct daemon {
 	struct kernel *kernel;
 	struct workers *workers;
 	struct service *service;
+	struct tenants *tenants;
+	char data_dir[FS_PATH_SIZE];
 	struct event_log *events;
 	struct flood *flood;
 	struct server *server;
@@ -35,6 +38,7 @@ void on_kernel_event(void *data, const struct np_event *raw);
 void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS]);
 void on_cgroup(void *data, uint64_t cgroup_id);
 void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
+int on_recovered(void *data, const struct sandbox *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
 void before_cut(void *data);
 int flood_start(void *data, const struct gate_box *box);
@@ -45,6 +49,7 @@ void policy_live(void *data, struct policy_live *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
+void settle(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

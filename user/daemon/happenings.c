@@ -25,6 +25,9 @@ void on_kernel_event(void *data, const struct np_event *raw)
 	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
 	event_log_put(d->events, &t.event);
+	if (NP_REASON_REFUSES(raw->reason))
+		service_sandbox_count(d->service, raw->cgroup_id,
+				      &(struct sandbox_counts){ .denied = 1 + t.event.suppressed });
 }
 
 void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS])
@@ -33,8 +36,14 @@ void on_request(void *data, const struct link_request *request, const char *cons
 	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, request->cgroup_id);
 	struct requested r;
 
-	if (sandbox && translate_request(request, tails, sandbox, &r))
-		emit(d, &r.event);
+	if (!sandbox || !translate_request(request, tails, sandbox, &r))
+		return;
+	service_sandbox_count(d->service, request->cgroup_id,
+			      &(struct sandbox_counts){ .requests = 1 + r.request.suppressed,
+							.denied = NP_REASON_REFUSES(r.request.reason),
+							.bytes_out = r.request.sent,
+							.bytes_in = r.request.received });
+	emit(d, &r.event);
 }
 
 void on_cgroup(void *data, uint64_t cgroup_id)
@@ -57,6 +66,14 @@ void on_retired(void *data, uint64_t cgroup_id)
 	struct daemon *d = data;
 
 	workers_gone(d->workers, cgroup_id);
+	tenants_leave(d->tenants, cgroup_id);
+}
+
+int on_recovered(void *data, const struct sandbox *sandbox)
+{
+	struct daemon *d = data;
+
+	return tenants_recover(d->tenants, sandbox->cgroup.id, sandbox->cgroup.path);
 }
 
 /* Exchanges that a new level or policy forbids are over before anything is acknowledged. */
@@ -202,6 +219,14 @@ void notice_words(void *data, const struct notice_facts *facts, struct buf *out)
 	struct daemon *d = data;
 
 	notice_write(d->policy.policy, facts, out);
+}
+
+void settle(void *data)
+{
+	struct daemon *d = data;
+
+	workers_sync(d->workers);
+	kernel_drain(d->kernel);
 }
 
 int session_ca(void *data, const char *session, struct buf *out)

@@ -28,8 +28,8 @@ static void describe(void *data, struct buf *out)
 	event_log_stats(d->events, &stats);
 	if (stat("/proc/self/ns/net", &netns) == 0)
 		buf_printf(out, "\"netns\":\"%llu\",", (unsigned long long)netns.st_ino);
-	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"pin_dir\":\"%s\",", d->options.run_dir,
-		   d->options.state_dir, d->options.pin_dir);
+	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"data_dir\":\"%s\",\"pin_dir\":\"%s\",",
+		   d->options.run_dir, d->options.state_dir, d->data_dir, d->options.pin_dir);
 	buf_printf(
 		out,
 		"\"policy\":\"%s\",\"inspectors\":%u,\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
@@ -139,10 +139,24 @@ static int service_start(struct daemon *d)
 		r = service_new(&config, &d->service);
 	if (r == 0)
 		r = service_recover(d->service, &failure);
+	if (r == 0)
+		r = service_sandboxes_each(d->service, NULL, on_recovered, d);
 	if (r < 0)
 		log_error("cannot join the record with the kernel: %s", failure.text[0] ? failure.text : strerror(-r));
 	if (r == 0)
 		r = config.gate.each(config.gate.ctx, flood_start, d);
+	return r;
+}
+
+static int tenants_start(struct daemon *d)
+{
+	int r = d->options.data_dir ? fs_path(d->data_dir, "%s", d->options.data_dir)
+				    : fs_path(d->data_dir, "%s/data", d->options.state_dir);
+
+	if (r == 0)
+		r = tenants_open(d->data_dir, &d->tenants);
+	if (r < 0)
+		log_error("%s: %s", d->data_dir, strerror(-r));
 	return r;
 }
 
@@ -176,6 +190,7 @@ static int server_start(struct daemon *d)
 	struct server_config config = {
 		.loop = d->loop,
 		.service = d->service,
+		.tenants = d->tenants,
 		.events = d->events,
 		.socket_path = path,
 		.peer_is_sandboxed = peer_is_sandboxed,
@@ -183,6 +198,7 @@ static int server_start(struct daemon *d)
 		.policy_live = policy_live,
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,
+		.settle = settle,
 		.data = d,
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
@@ -207,6 +223,8 @@ static int daemon_start(struct daemon *d)
 		r = loop_new(&d->loop);
 	if (r == 0)
 		r = state_start(d);
+	if (r == 0)
+		r = tenants_start(d);
 	if (r == 0)
 		r = kernel_start(d);
 	if (r == 0)
@@ -248,6 +266,7 @@ static void daemon_free(struct daemon *d)
 {
 	server_free(d->server);
 	service_free(d->service);
+	tenants_free(d->tenants);
 	workers_free(d->workers);
 	loop_free(d->loop);
 	kernel_close(d->kernel);

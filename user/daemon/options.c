@@ -16,6 +16,7 @@ static const char help[] =
 	"  --policy FILE     policy file (default: embedded, see policies/default.yaml)\n"
 	"  --run-dir DIR     control.sock lives here (default: /run/netpawl)\n"
 	"  --state-dir DIR   sessions and events, kept for ever (default: /var/lib/netpawl)\n"
+	"  --data-dir DIR    workspaces of sessions (default: data in the state directory)\n"
 	"  --pin-dir DIR     the gate's maps, programs and links, on a bpf file system\n"
 	"                    (default: /sys/fs/bpf/netpawl)\n"
 	"  --cgroup NAME     netpawl's slice below the cgroup v2 mount (default: netpawl.slice)\n"
@@ -62,7 +63,7 @@ static bool directory_ok(const char *path)
 
 static bool directories_ok(const struct options *o)
 {
-	const char *const paths[] = { o->run_dir, o->state_dir, o->pin_dir };
+	const char *const paths[] = { o->run_dir, o->state_dir, o->pin_dir, o->data_dir ? o->data_dir : "/" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
 		if (!directory_ok(paths[i])) {
@@ -89,6 +90,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		POLICY = 256,
 		RUN_DIR,
 		STATE_DIR,
+		DATA_DIR,
 		PIN_DIR,
 		CGROUP,
 		INSPECTORS,
@@ -106,6 +108,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "policy", required_argument, NULL, POLICY },
 		{ "run-dir", required_argument, NULL, RUN_DIR },
 		{ "state-dir", required_argument, NULL, STATE_DIR },
+		{ "data-dir", required_argument, NULL, DATA_DIR },
 		{ "pin-dir", required_argument, NULL, PIN_DIR },
 		{ "cgroup", required_argument, NULL, CGROUP },
 		{ "inspectors", required_argument, NULL, INSPECTORS },
@@ -142,6 +145,9 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case STATE_DIR:
 			o.state_dir = optarg;
+			break;
+		case DATA_DIR:
+			o.data_dir = optarg;
 			break;
 		case PIN_DIR:
 			o.pin_dir = optarg;

@@ -12,6 +12,7 @@ struct options {
 	const char *policy; /* NULL: the embedded defaults */
 	const char *run_dir;
 	const char *state_dir;
+	const char *data_dir; /* workspaces; NULL: "data" in the state directory */
 	const char *pin_dir;
 	const char *cgroup;
 	const char *roots;     /* certificates that origins are trusted by */

@@ -42,6 +42,11 @@ static void on_ring_ready(void *data, uint32_t events)
 	ring_buffer__consume(kernel->ring);
 }
 
+void kernel_drain(struct kernel *kernel)
+{
+	ring_buffer__consume(kernel->ring);
+}
+
 static int ring_start(struct kernel *kernel)
 {
 	kernel->ring = ring_buffer__new(bpf_map__fd(kernel->skel->maps.np_events), on_ring, kernel, NULL);

@@ -67,6 +67,7 @@ int kernel_asks_fd(const struct kernel *kernel);
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
 
 /* Counts of one sandbox; -ENOENT when the kernel does not hold it. */
+void kernel_drain(struct kernel *kernel); /* hands over the events that are in the ring */
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret);
 
 /* Appends JSON members: "kernel":{...},"features":[...]. */

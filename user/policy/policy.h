@@ -22,6 +22,19 @@ struct arena;	   /* base/arena.h */
 struct name_table; /* names.h */
 struct net_table;  /* nets.h */
 
+/* For sandboxes that `netpawl run` makes. 0: no limit. */
+struct sandbox_policy {
+	struct {
+		const char *path; /* what --bind may take from: this, and what is below */
+		bool readonly;
+	} binds[NP_BINDS_MAX];
+	size_t n_binds;
+	uint64_t memory, disk, output; /* bytes */
+	uint64_t cpus_milli;
+	uint64_t pids;
+	uint64_t timeout_ms;
+};
+
 #define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */
 
 struct policy {
@@ -54,6 +67,7 @@ struct policy {
 	size_t n_deciders;
 	struct approval approval;
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
+	struct sandbox_policy sandbox;
 
 	/* What the compiler makes of the rules, for policy_decide(). */
 	struct name_table *names;

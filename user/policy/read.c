@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/words.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 
@@ -162,31 +163,12 @@ bool word_is_name(const char *text)
 	return len && len <= NP_NAME_MAX && !text[len];
 }
 
-static uint64_t duration_parse(const char *text)
-{
-	static const struct {
-		const char *unit;
-		uint64_t ms;
-	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 60 * 60 * 1000 } };
-	size_t digits = strspn(text, "0123456789");
-	uint64_t value = 0;
-
-	if (!digits || digits > 9)
-		return 0;
-	for (size_t i = 0; i < digits; i++)
-		value = value * 10 + (uint64_t)(text[i] - '0');
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (!strcmp(text + digits, units[i].unit))
-			return value * units[i].ms;
-	return 0;
-}
-
 bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms)
 {
 	const struct node *value = field_scalar(reader, key);
-	uint64_t ms = value ? duration_parse(value->text) : 0;
+	uint64_t ms = 0;
 
-	if (value && (!ms || ms > DURATION_MAX_MS)) {
+	if (value && (!duration_parse(value->text, &ms) || ms > DURATION_MAX_MS)) {
 		error_at(reader, value, "%s is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"",
 			 QUOTE(value->text, value->len));
 		return false;

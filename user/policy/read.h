@@ -27,6 +27,7 @@ enum section {
 	SECTION_APPROVAL,
 	SECTION_EXTRA_ROOTS,
 	SECTION_NOTICES,
+	SECTION_SANDBOX,
 	SECTION_COUNT,
 };
 
@@ -119,6 +120,7 @@ bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret
 bool file_open(struct reader *reader, struct file *file, const struct node *root);
 
 int read_settings(struct reader *reader, const struct file *file); /* of the first file */
+void read_sandbox(struct reader *reader, const struct node *key);
 /* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
 const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
 int read_deciders(struct reader *reader, const struct file *file);

@@ -26,6 +26,7 @@ static const char *const section_keys[SECTION_COUNT] = {
 	[SECTION_APPROVAL] = "approval",
 	[SECTION_EXTRA_ROOTS] = "extra_roots",
 	[SECTION_NOTICES] = "notices",
+	[SECTION_SANDBOX] = "sandbox",
 };
 
 static bool version_is_ours(struct reader *reader, const struct node *root)
@@ -259,5 +260,7 @@ int read_settings(struct reader *reader, const struct file *file)
 			   &policy->n_host_loopback);
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
+	if (sections[SECTION_SANDBOX])
+		read_sandbox(reader, sections[SECTION_SANDBOX]);
 	return sections[SECTION_NOTICES] ? read_notices(reader, sections[SECTION_NOTICES]) : 0;
 }

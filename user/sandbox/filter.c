@@ -171,9 +171,9 @@ int filter_new(struct filter **ret)
 	return 0;
 }
 
-int filter_load(const struct filter *filter)
+int filter_export(const struct filter *filter, int fd)
 {
-	return seccomp_load(filter_ctx(filter));
+	return seccomp_export_bpf(filter_ctx(filter), fd);
 }
 
 void filter_free(struct filter *filter)

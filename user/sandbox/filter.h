@@ -12,8 +12,8 @@ struct filter;
 
 /* Builds it, changes nothing yet. 0 or -errno. */
 int filter_new(struct filter **ret);
-/* Loads it for the calling thread and all its children. Needs no_new_privs. Cannot be taken back. */
-int filter_load(const struct filter *filter);
+/* Writes it as the kernel takes it, for bubblewrap to load. 0 or -errno. */
+int filter_export(const struct filter *filter, int fd);
 void filter_free(struct filter *filter); /* NULL is fine */
 static inline void filter_freep(struct filter **filter)
 {

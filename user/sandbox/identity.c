@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Digits up to the end or to a colon. The highest number means "leave as it is" to setresuid(). */
 static int number_parse(const char *text, char end, unsigned *ret, const char **ret_rest)
@@ -70,16 +69,5 @@ int identity_find(const char *text, struct identity *ret)
 	*ret = (struct identity){ .uid = uid, .gid = gid, .ngroups = 1, .groups = { gid } };
 	if (pw)
 		identity_describe(ret, pw);
-	return 0;
-}
-
-int identity_assume(const struct identity *identity)
-{
-	if (setgroups((size_t)identity->ngroups, identity->groups) < 0)
-		return -errno;
-	if (setresgid(identity->gid, identity->gid, identity->gid) < 0)
-		return -errno;
-	if (setresuid(identity->uid, identity->uid, identity->uid) < 0)
-		return -errno;
 	return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Who the command runs as: looked up outside, put on inside. */
+/* Who the command runs as: looked up outside; netpawl-init puts it on. */
 #ifndef NP_SANDBOX_IDENTITY_H
 #define NP_SANDBOX_IDENTITY_H
 
 #include <sys/types.h>
 
-#define IDENTITY_GROUPS_MAX 256 /* groups of one user; initgroups() of a larger user is refused, not cut */
+#include "sandbox/orders.h"
 
 struct identity {
 	uid_t uid;
@@ -19,7 +19,5 @@ struct identity {
 /* text is a user's name, UID or UID:GID. A bare UID must be known to the system, for its groups.
  * -ENOENT no such user, -EINVAL not a uid or gid, -E2BIG too many groups. */
 int identity_find(const char *text, struct identity *ret);
-/* Groups, gid, uid, in that order; after it the caller cannot go back. 0 or -errno. */
-int identity_assume(const struct identity *identity);
 
 #endif

@@ -2,41 +2,25 @@
 #include "sandbox/launch.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
-#include <linux/sched.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "base/fs.h"
-#include "sandbox/filter.h"
-#include "sandbox/init.h"
-#include "sandbox/stdio.h"
+#include "sandbox/launch_internal.h"
 
-struct launch {
-	const struct launch_plan *plan;
-	struct launch_result *result;
-	struct stdio stdio;
-	int child;	  /* pidfd of process 1 of the sandbox */
-	int signals;	  /* signalfd */
-	int report;	  /* read end */
-	pid_t foreground; /* process group that had the terminal at the start; 0 without one */
-};
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP };
 
 static void forwarded_set(sigset_t *set)
 {
 	sigemptyset(set);
-	for (unsigned i = 0; i < init_forwarded_count; i++)
-		sigaddset(set, init_forwarded[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++)
+		sigaddset(set, forwarded[i]);
 }
 
 void launch_hold_signals(sigset_t *ret_mask)
@@ -44,93 +28,12 @@ void launch_hold_signals(sigset_t *ret_mask)
 	sigset_t set;
 
 	forwarded_set(&set);
-	sigaddset(&set, SIGCHLD); /* process 1 waits for it and inherits the mask */
+	sigaddset(&set, SIGCHLD); /* netpawl-init waits for it and inherits the mask */
 	sigaddset(&set, SIGPIPE); /* a relay's reader may be gone: EPIPE says so */
 	sigprocmask(SIG_BLOCK, &set, ret_mask);
 }
 
-/* Returns false, to be the last word of a step that failed. */
-__attribute__((format(printf, 3, 4))) static bool launch_problem(struct launch_result *result, int error,
-								 const char *fmt, ...)
-{
-	size_t len;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(result->problem, sizeof(result->problem), fmt, ap);
-	va_end(ap);
-	len = strlen(result->problem);
-	if (error)
-		snprintf(result->problem + len, sizeof(result->problem) - len, ": %s", strerror(error));
-	return false;
-}
-
-static bool cgroup_open(const struct launch_plan *plan, struct launch_result *result, int *ret_fd)
-{
-	_close_ int fd = open(plan->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct statfs fs;
-
-	if (fd < 0)
-		return launch_problem(result, errno, "cannot open the cgroup %s", plan->cgroup);
-	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_SUPER_MAGIC)
-		return launch_problem(result, 0, "%s is not a cgroup v2 directory", plan->cgroup);
-	*ret_fd = take_fd(fd);
-	return true;
-}
-
-static bool directory_read(struct init_setup *setup, struct launch_result *result)
-{
-	if (!getcwd(setup->cwd, sizeof(setup->cwd)) || setup->cwd[0] != '/' || stat(".", &setup->cwd_stat) < 0)
-		return launch_problem(result, 0, "the working directory does not exist any more");
-	return true;
-}
-
-/*
- * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The cgroup namespace is
- * not made here but by the child: at this point it would have the launcher's cgroup as its root.
- */
-static pid_t sandbox_clone(int cgroup, int *ret_pidfd)
-{
-	struct clone_args args = {
-		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-		.exit_signal = SIGCHLD,
-		.cgroup = (uint64_t)cgroup,
-	};
-
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
-static bool launch_start(struct launch *l)
-{
-	struct init_setup setup = { .plan = l->plan, .stdio = &l->stdio };
-	cleanup(filter_freep) struct filter *filter = NULL;
-	_close_ int cgroup = -1, parent = -1, write_end = -1;
-	int ends[2], err;
-	pid_t pid;
-
-	if (!cgroup_open(l->plan, l->result, &cgroup) || !directory_read(&setup, l->result))
-		return false;
-	err = filter_new(&filter);
-	if (err < 0)
-		return launch_problem(l->result, -err, "cannot build the system call filter");
-	parent = pidfd_open(getpid(), 0);
-	if (parent < 0)
-		return launch_problem(l->result, errno, "cannot open a pidfd");
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		return launch_problem(l->result, errno, "cannot make a pipe");
-	l->report = ends[0];
-	write_end = ends[1];
-	setup.report = write_end;
-	setup.parent = parent;
-	setup.filter = filter;
-	pid = sandbox_clone(cgroup, &l->child);
-	if (pid < 0)
-		return launch_problem(l->result, errno, "cannot start a process in %s", l->plan->cgroup);
-	if (pid == 0)
-		init_main(&setup);
-	return true;
-}
+/* -- while it runs ---------------------------------------------------------------------- */
 
 /* What the shell does for its own jobs when they end: the terminal goes back to who had it. */
 static void terminal_take_back(const struct launch *l)
@@ -153,10 +56,10 @@ static void terminal_take_back(const struct launch *l)
  */
 static void signal_forward(const struct launch *l, const struct signalfd_siginfo *info)
 {
-	int signo = (int)info->ssi_signo;
+	unsigned char signo = (unsigned char)info->ssi_signo;
 
-	if (info->ssi_code != SI_KERNEL)
-		syscall(SYS_pidfd_send_signal, l->child, signo, NULL, 0);
+	if (info->ssi_code != SI_KERNEL && l->control >= 0 && write(l->control, &signo, 1) < 0)
+		return; /* it is gone, and poll() will say so */
 	if (signo == SIGTSTP)
 		kill(getpid(), SIGSTOP);
 }
@@ -175,47 +78,20 @@ static bool signals_read(const struct launch *l, bool running)
 	return end;
 }
 
-/* Until process 1 is gone, and with it every process of the sandbox. Then until their last output is
- * delivered, or a signal says that nobody waits for it. */
-static void launch_serve(struct launch *l)
-{
-	enum { CHILD, SIGNALS, RELAYS };
-	struct pollfd fds[RELAYS + STDIO_POLLFDS];
-	bool running = true;
-
-	while (running || stdio_busy(&l->stdio)) {
-		fds[CHILD] = (struct pollfd){ .fd = running ? l->child : -1, .events = POLLIN };
-		fds[SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
-		stdio_watch(&l->stdio, fds + RELAYS);
-		if (poll(fds, ARRAY_SIZE(fds), -1) < 0) {
-			if (errno == EINTR)
-				continue;
-			break;
-		}
-		stdio_move(&l->stdio, fds + RELAYS);
-		if (signals_read(l, running) && !running)
-			break;
-		if (fds[CHILD].revents) {
-			running = false;
-			stdio_end_input(&l->stdio);
-		}
-	}
-}
-
 static bool exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
 
-/* Finds the command as execvpe() does, to tell "not there" from "not to be seen from in there". */
-static bool command_exists(const struct launch_plan *plan, const char *name)
+/* Finds the command as execvp() does, to tell "not there" from "not to be seen from in there". */
+static bool command_exists(const struct plan *plan, const char *name)
 {
 	const char *path = "/bin:/usr/bin";
 	char full[4096];
 
 	if (strchr(name, '/'))
 		return exists(name);
-	for (char **e = plan->envp; *e; e++)
+	for (char **e = plan->environ; *e; e++)
 		if (!strncmp(*e, "PATH=", 5))
 			path = *e + 5;
 	for (; *path; path += strcspn(path, ":"), path += *path == ':') {
@@ -228,55 +104,191 @@ static bool command_exists(const struct launch_plan *plan, const char *name)
 	return false;
 }
 
-/* Reads what process 1 had to say; nothing when the command was started. */
-static void launch_read_report(struct launch *l)
+static void failure_note(struct launch *l, struct init_report *report)
 {
-	struct init_report report;
-	const char *name = l->plan->argv[0];
+	const struct plan *plan = l->order->plan;
+	const char *name = plan->argv[0];
 
-	if (read(l->report, &report, sizeof(report)) != (ssize_t)sizeof(report))
-		return;
-	l->result->started = false;
-	l->result->exit_code = report.exit_code;
-	report.text[sizeof(report.text) - 1] = '\0';
-	if (report.exit_code == LAUNCH_NOT_FOUND && command_exists(l->plan, name))
+	l->failed = true;
+	l->result->exit_code = report->exit_code;
+	report->text[sizeof(report->text) - 1] = '\0';
+	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_BWRAP && command_exists(plan, name))
 		launch_problem(l->result, 0,
-			       "%s: it exists, but it or its interpreter is hidden from sandboxes "
-			       "(as /run, /dev, /proc and cgroups are), or the interpreter is missing",
+			       "%s: it exists, but it or its interpreter is not to be seen in the sandbox "
+			       "(only the system, /workspace and what --bind adds is), or the interpreter is missing",
 			       name);
-	else if (report.exit_code == LAUNCH_NOT_FOUND)
+	else if (report->exit_code == LAUNCH_NOT_FOUND)
 		launch_problem(l->result, 0, "%s: command not found", name);
 	else
-		launch_problem(l->result, report.error, "%s", report.text);
+		launch_problem(l->result, report->error, "%s", report->text);
+}
+
+/* The command has ended; what it left behind in the sandbox ends when netpawl-init does, which waits for our word. */
+static void end_note(struct launch *l, const struct init_report *report)
+{
+	l->ended = true;
+	l->result->exit_code = report->exit_code;
+	l->result->signal = report->signal;
+	groups_usage(&l->groups, &l->result->usage);
+	if (l->order->on_ended)
+		l->order->on_ended(l->order->data);
+	close(take_fd(l->control));
+}
+
+static void reports_read(struct launch *l)
+{
+	struct init_report report;
+
+	while (read(l->report, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+		if (report.kind == REPORT_READY)
+			l->ready = true;
+		else if (report.kind == REPORT_FAILED && !l->failed)
+			failure_note(l, &report);
+		else if (report.kind == REPORT_ENDED && l->control >= 0)
+			end_note(l, &report);
+	}
+}
+
+/* Milliseconds until the time is over; -1: there is no such time. */
+static int time_left(const struct launch *l, bool running)
+{
+	uint64_t now = now_ms();
+
+	if (!l->ends_ms || !running || l->result->timed_out || l->ended)
+		return -1;
+	if (now >= l->ends_ms)
+		return 0;
+	return l->ends_ms - now > INT32_MAX ? INT32_MAX : (int)(l->ends_ms - now);
+}
+
+static void time_check(struct launch *l)
+{
+	if (time_left(l, true) != 0)
+		return;
+	l->result->timed_out = true;
+	groups_usage(&l->groups, &l->result->usage);
+	if (l->order->on_ended)
+		l->order->on_ended(l->order->data);
+	/* A cgroup of a kernel before 5.14 has no such file: then the first process takes its namespace with it. */
+	if (groups_kill(&l->groups) < 0)
+		syscall(SYS_pidfd_send_signal, l->child, SIGKILL, NULL, 0);
+}
+
+/* Until the first process is gone, and with it every process of the sandbox. Then until their last output is
+ * delivered, or a signal says that nobody waits for it. */
+static void launch_serve(struct launch *l)
+{
+	enum { CHILD, SIGNALS, REPORT, RELAYS };
+	struct pollfd fds[RELAYS + STDIO_POLLFDS];
+	bool running = true;
+
+	while (running || stdio_busy(&l->stdio)) {
+		fds[CHILD] = (struct pollfd){ .fd = running ? l->child : -1, .events = POLLIN };
+		fds[SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
+		fds[REPORT] = (struct pollfd){ .fd = running ? l->report : -1, .events = POLLIN };
+		stdio_watch(&l->stdio, fds + RELAYS);
+		if (poll(fds, ARRAY_SIZE(fds), time_left(l, running)) < 0) {
+			if (errno == EINTR)
+				continue;
+			break;
+		}
+		stdio_move(&l->stdio, fds + RELAYS);
+		if (signals_read(l, running) && !running)
+			break;
+		if (fds[REPORT].revents)
+			reports_read(l);
+		if (running)
+			time_check(l);
+		if (fds[CHILD].revents) {
+			running = false;
+			stdio_end_input(&l->stdio);
+		}
+	}
+}
+
+/* -- the end ------------------------------------------------------------------------------- */
+
+static void bwrap_problem(struct launch *l, const siginfo_t *info)
+{
+	const struct buf *said = &l->stdio.kept[STDERR_FILENO];
+
+	l->result->exit_code = LAUNCH_FAILED;
+	if (l->order->plan->isolation == ISOLATION_BWRAP && info->si_code == CLD_EXITED)
+		launch_problem(l->result, 0, "bubblewrap could not make the sandbox (it says why%s)%s%.600s",
+			       l->order->keep_output ? "" : " above", l->order->keep_output ? ": " : "",
+			       l->order->keep_output && said->data ? said->data : "");
+	else
+		launch_problem(l->result, 0, "the sandbox was killed before its command started");
 }
 
 static void launch_reap(struct launch *l)
 {
+	struct launch_result *result = l->result;
+	struct rusage used = { 0 };
 	siginfo_t info = { 0 };
 
-	l->result->started = true;
-	if (waitid(P_PIDFD, (id_t)l->child, &info, WEXITED) < 0) {
-		launch_problem(l->result, errno, "cannot wait for the command");
+	if (syscall(SYS_waitid, P_PIDFD, l->child, &info, WEXITED, &used) < 0) {
+		launch_problem(result, errno, "cannot wait for the command");
 		return;
 	}
-	l->result->exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-	launch_read_report(l);
+	reports_read(l);
+	/* Where no group counts memory: the largest of the processes. */
+	if (!result->usage.memory_peak)
+		result->usage.memory_peak = (uint64_t)used.ru_maxrss * 1024;
+	if (!result->usage.cpu_us)
+		result->usage.cpu_us = (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
+				       (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+	if (result->timed_out) {
+		result->started = l->ready;
+		result->exit_code = LAUNCH_TIMED_OUT;
+		result->problem[0] = '\0';
+	} else if (l->failed) {
+		result->started = false;
+	} else if (!l->ready) {
+		bwrap_problem(l, &info);
+	} else {
+		result->started = true;
+		if (!l->ended) { /* killed from outside, with all that was in the sandbox */
+			result->signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+			result->exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+		}
+	}
 }
 
-void launch_run(const struct launch_plan *plan, struct launch_result *ret)
+static void output_take(struct launch *l)
 {
-	struct launch l = { .plan = plan, .result = ret, .child = -1, .signals = -1, .report = -1 };
-	sigset_t forwarded;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		l->result->output[fd] = l->stdio.kept[fd];
+		l->stdio.kept[fd] = BUF_INIT(0);
+		l->result->truncated[fd] = l->stdio.relays[fd].truncated;
+	}
+}
+
+static int streams_prepare(struct launch *l)
+{
+	const uint64_t limit = l->order->plan->limits.output;
+
+	l->stdio.keep = l->order->keep_output;
+	l->stdio.left = limit ? limit : STDIO_UNLIMITED;
+	for (int fd = 0; fd < 3; fd++)
+		l->stdio.kept[fd] = BUF_INIT(!limit ? NP_OUTPUT_KEPT : limit > NP_OUTPUT_MAX ? NP_OUTPUT_MAX : limit);
+	return stdio_prepare(&l->stdio);
+}
+
+void launch_run(const struct launch_order *order, struct launch_result *ret)
+{
+	static struct launch l; /* too large for a stack */
+	sigset_t set;
 	int err;
 
+	l = (struct launch){ .order = order, .result = ret, .child = -1, .signals = -1, .report = -1, .control = -1 };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
-	l.stdio.keep_stdout = plan->keep_stdout;
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
 	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp())
 		l.foreground = getpgrp();
-	forwarded_set(&forwarded);
-	l.signals = signalfd(-1, &forwarded, SFD_CLOEXEC | SFD_NONBLOCK);
-	err = stdio_prepare(&l.stdio);
+	forwarded_set(&set);
+	l.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	err = streams_prepare(&l);
 	if (err == -EACCES) {
 		launch_problem(ret, 0,
 			       "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
@@ -285,12 +297,23 @@ void launch_run(const struct launch_plan *plan, struct launch_result *ret)
 		launch_problem(ret, err < 0 ? -err : errno, "cannot prepare standard input and output");
 	} else if (launch_start(&l)) {
 		stdio_leave(&l.stdio);
+		bwrap_free(&l.bwrap);
 		launch_serve(&l);
 		launch_reap(&l);
 		terminal_take_back(&l);
 	}
+	output_take(&l);
 	stdio_free(&l.stdio);
+	bwrap_free(&l.bwrap);
 	cleanup_close(&l.child);
 	cleanup_close(&l.signals);
 	cleanup_close(&l.report);
+	cleanup_close(&l.control);
+	groups_remove(&l.groups);
+}
+
+void launch_result_free(struct launch_result *result)
+{
+	for (int fd = 0; fd < 3; fd++)
+		buf_free(&result->output[fd]);
 }

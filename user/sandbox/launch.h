@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs one command inside a sandbox: joins the cgroup, takes away what would lead
- * out of it, waits. What happens in which order, and why, is at the top of init.c.
+ * Carries out a plan: joins the cgroup, takes away what would lead out of it, waits. What happens in which order, and
+ * why, is at the top of init/main.c.
  */
 #ifndef NP_SANDBOX_LAUNCH_H
 #define NP_SANDBOX_LAUNCH_H
@@ -9,36 +9,40 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "sandbox/identity.h"
+#include "base/buf.h"
+#include "sandbox/groups.h"
+#include "sandbox/orders.h"
+#include "sandbox/plan.h"
 
-/* Exit codes of our own, as env(1), nohup(1) and timeout(1) have them. */
-#define LAUNCH_FAILED	      125
-#define LAUNCH_NOT_EXECUTABLE 126
-#define LAUNCH_NOT_FOUND      127
-
-struct launch_plan {
-	const char *cgroup;		 /* absolute path of the sandbox's cgroup v2 directory */
-	char *const *argv;		 /* ends with NULL; argv[0] is searched for in PATH of envp */
-	char **envp;			 /* ends with NULL */
-	const struct identity *identity; /* NULL: stay who we are */
-	const char *const *hidden;	 /* paths that the command must not see, ends with NULL; may be NULL */
-	const char *notices;		 /* a directory that the command sees at MOUNTS_NOTICES; may be NULL */
-	const sigset_t *mask;		 /* the command's signal mask: what launch_hold_signals() gave back */
-	bool keep_stdout;		 /* the caller still writes to standard output when the command has ended */
+struct launch_order {
+	const struct plan *plan;
+	const char *cgroup;   /* absolute path of the sandbox's cgroup v2 directory */
+	const sigset_t *mask; /* the command's signal mask: what launch_hold_signals() gave back */
+	bool keep_output;     /* keep it in the result instead of passing it on */
+	/* The command has ended, its sandbox has not yet: the last moment to ask about it. May be NULL. */
+	void (*on_ended)(void *data);
+	void *data;
 };
 
 struct launch_result {
-	bool started;	   /* the command's program was running */
-	int exit_code;	   /* 0..255; 128+N when killed by signal N; LAUNCH_* when not started */
-	char problem[512]; /* why it was not started, in words; else empty */
+	bool started;  /* the command's program was running */
+	int exit_code; /* 0..255; 128+N when killed by signal N; LAUNCH_* when not started, or timed out */
+	int signal;    /* that ended the command; 0: none */
+	bool timed_out;
+	struct usage usage;
+	struct buf output[3]; /* of standard output (1) and error (2), with keep_output */
+	bool truncated[3];
+	char missing[128];  /* limits that could not be set, with best_effort; else empty */
+	char problem[1024]; /* why it was not started, in words; else empty */
 };
 
 /* Blocks the signals that launch_run() passes on, so that none of them ends the caller before it has cleaned
  * up. They stay blocked; *ret_mask is the mask as it was. */
 void launch_hold_signals(sigset_t *ret_mask);
 
-/* Returns when the command and everything that it started are gone. Needs root, one thread, and
- * launch_hold_signals() before. */
-void launch_run(const struct launch_plan *plan, struct launch_result *ret);
+/* Returns when the command and everything that it started are gone (ISOLATION_NONE: the command alone). Needs root, one
+ * thread, and launch_hold_signals() before. launch_result_free() after it. */
+void launch_run(const struct launch_order *order, struct launch_result *ret);
+void launch_result_free(struct launch_result *result);
 
 #endif

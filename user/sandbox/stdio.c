@@ -98,7 +98,7 @@ static int relay_prepare(struct relay *relay, int fd, int *ret_inside)
 		return -errno;
 	}
 	relay->from = input ? fd : ours;
-	relay->to = input ? ours : fd;
+	relay->to = relay->keep ? -1 : input ? ours : fd;
 	relay->from_outer = input;
 	*ret_inside = input ? ends[0] : ends[1];
 	return 0;
@@ -110,16 +110,19 @@ int stdio_prepare(struct stdio *stdio)
 		stdio->inside[fd] = -1;
 		stdio->relays[fd].from = stdio->relays[fd].to = -1;
 		stdio->relays[fd].eof = true;
+		stdio->relays[fd].keep = stdio->keep && fd != STDIN_FILENO;
+		stdio->relays[fd].truncated = false;
 		stdio->relays[fd].start = stdio->relays[fd].len = 0;
 	}
 	for (int fd = 0; fd < 3; fd++) {
+		bool output = fd != STDIN_FILENO;
 		int err;
 
-		if (stdio_passes(fd))
+		if (stdio_passes(fd) && !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
 			continue;
-		if (fd != STDIN_FILENO && is_kernel_file(fd))
+		if (output && !stdio->keep && is_kernel_file(fd))
 			return -EACCES;
-		if (fd == STDERR_FILENO && stdio->inside[STDOUT_FILENO] >= 0 &&
+		if (fd == STDERR_FILENO && !stdio->keep && stdio->inside[STDOUT_FILENO] >= 0 &&
 		    same_file(STDOUT_FILENO, STDERR_FILENO)) {
 			stdio->inside[fd] = fcntl(stdio->inside[STDOUT_FILENO], F_DUPFD_CLOEXEC, 3);
 			if (stdio->inside[fd] < 0)
@@ -218,6 +221,28 @@ static bool again(void)
 	return errno == EAGAIN || errno == EINTR;
 }
 
+/* Takes back what is above the limits. */
+static void relay_admit(struct stdio *stdio, struct relay *relay)
+{
+	struct buf *kept = &stdio->kept[relay - stdio->relays];
+	size_t len = relay->len;
+
+	if (relay->from_outer)
+		return;
+	if (len > stdio->left)
+		len = (size_t)stdio->left;
+	if (relay->keep && len > kept->max - kept->len)
+		len = kept->max - kept->len;
+	relay->truncated = relay->truncated || len < relay->len;
+	if (stdio->left != STDIO_UNLIMITED)
+		stdio->left -= len;
+	relay->len = len;
+	if (relay->keep) {
+		buf_append(kept, relay->data, len);
+		relay->len = 0;
+	}
+}
+
 static void relay_move(struct stdio *stdio, struct relay *relay, short from_events, short to_events)
 {
 	ssize_t n;
@@ -227,6 +252,7 @@ static void relay_move(struct stdio *stdio, struct relay *relay, short from_even
 		if (n > 0) {
 			relay->start = 0;
 			relay->len = (size_t)n;
+			relay_admit(stdio, relay);
 			to_events |= POLLOUT; /* try at once; EAGAIN only costs a call */
 		} else if (n == 0 || !again()) {
 			relay->eof = true;
@@ -276,7 +302,10 @@ void stdio_end_input(struct stdio *stdio)
 
 bool stdio_busy(const struct stdio *stdio)
 {
-	return stdio->relays[STDOUT_FILENO].to >= 0 || stdio->relays[STDERR_FILENO].to >= 0;
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+		if (stdio->relays[fd].to >= 0 || (stdio->relays[fd].keep && stdio->relays[fd].from >= 0))
+			return true;
+	return false;
 }
 
 void stdio_free(struct stdio *stdio)

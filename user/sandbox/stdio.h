@@ -7,6 +7,7 @@
  * move the writer out. So only these are handed over as they are: regular files of
  * real file systems, pipes, terminals, and /dev/null, zero, full, random, urandom.
  * For anything else the command gets a pipe, and bytes are carried between the two.
+ * So it is when output is limited, or kept for the caller.
  */
 #ifndef NP_SANDBOX_STDIO_H
 #define NP_SANDBOX_STDIO_H
@@ -14,6 +15,9 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
 
 #define STDIO_BUFFER 16384 /* bytes in flight per direction: a slow reader slows its writer */
 
@@ -22,6 +26,8 @@ struct relay {
 	int from, to;
 	bool from_outer; /* from is ours to read but the caller's to keep: never made non-blocking */
 	bool eof;	 /* nothing more will be read; what is in data still goes out */
+	bool keep;	 /* there is no `to`: what is read is kept */
+	bool truncated;	 /* not all that was read went on */
 	size_t start, len;
 	char data[STDIO_BUFFER];
 };
@@ -29,6 +35,9 @@ struct relay {
 struct stdio {
 	int inside[3];	  /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
+	bool keep;	  /* output goes to kept, not to our 1 and 2 */
+	uint64_t left;	  /* bytes of output that still go on; the rest is read and thrown away */
+	struct buf kept[3];
 	struct relay relays[3];
 };
 #define STDIO_POLLFDS 6
@@ -36,7 +45,10 @@ struct stdio {
 /* True when the descriptor may be handed over as it is. */
 bool stdio_passes(int fd);
 
-/* Looks at 0, 1, 2 and makes the pipes. All three must be open. 0 or -errno; -EACCES when 1 or 2 is a file of
+#define STDIO_UNLIMITED UINT64_MAX
+
+/* Looks at 0, 1, 2 and makes the pipes. All three must be open; keep, left and the bounds of kept are set.
+ * 0 or -errno; -EACCES when 1 or 2 is a file of
  * cgroupfs, procfs and the like, which is not to be written by a sandbox. stdio_free() in any case. */
 int stdio_prepare(struct stdio *stdio);
 /* In the sandbox's first process: puts the inside ends on 0, 1, 2. The rest is for close_range(). */

@@ -22,6 +22,13 @@
 struct service;
 struct event; /* events/event.h */
 
+/* What became of a sandbox's network, since the daemon started. Bytes are those of bodies that the inspector saw. */
+struct sandbox_counts {
+	uint64_t requests; /* that the inspector judged */
+	uint64_t denied;   /* by the gate or the inspector */
+	uint64_t bytes_out, bytes_in;
+};
+
 struct sandbox {
 	char id[NP_SANDBOX_ID_MAX + 1];
 	struct session_name session;
@@ -30,6 +37,7 @@ struct sandbox {
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
 	struct rung rung; /* what the kernel holds */
+	struct sandbox_counts counts;
 };
 
 struct service_config {
@@ -101,6 +109,9 @@ const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_
  * call a verb. */
 int service_sandboxes_each(struct service *service, const char *session,
 			   int (*fn)(void *data, const struct sandbox *sandbox), void *data);
+
+/* Adds to the counts of a sandbox. An unknown cgroup is fine. */
+void service_sandbox_count(struct service *service, uint64_t cgroup_id, const struct sandbox_counts *more);
 
 size_t service_sandboxes_count(const struct service *service);
 

@@ -20,6 +20,21 @@ NETPAWLD = BUILD / "netpawld"
 NETPAWL = BUILD / "netpawl"
 NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 
+# Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
+# they are on the host, as the policy of the daemons under test permits. tests/e2e/test_run.py is about what is not shown.
+SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{ROOT}:ro"])
+PERMITS = f"sandbox:\n  binds: [{', '.join(SHOWN)}]\n"
+
+
+def shown():
+    """Options of netpawl run."""
+    words = []
+    for entry in SHOWN:
+        path, _, mode = entry.partition(":")
+        words += ["--bind", f"{path}:{path}" + (f":{mode}" if mode else "")]
+    return words
+
+
 # Everything that a run makes (namespace, cgroup, directory) starts with this.
 PREFIX = "np-test-" + secrets.token_hex(3)
 
@@ -192,10 +207,16 @@ def _our_processes():
     return found
 
 
+def v1_groups():
+    """Groups that netpawl run makes for limits on a hybrid host."""
+    return list(pathlib.Path("/sys/fs/cgroup").glob(f"*/**/netpawl.{PREFIX}*")) if cgroup_mount().parent.name == "cgroup" else []
+
+
 def leftovers():
     """Names of everything with our prefix that still exists."""
     out = [f"process {pid}: {line}" for pid, line in _our_processes()]
     out += [f"cgroup {p}" for p in cgroup_mount().glob(PREFIX + "*")]
+    out += [f"cgroup {p}" for p in v1_groups()]
     netns = pathlib.Path("/run/netns")
     out += [f"netns {p.name}" for p in netns.glob(PREFIX + "*")] if netns.exists() else []
     with open("/proc/self/mounts") as f:
@@ -214,6 +235,8 @@ def sweep():
         except OSError:
             pass
     for path in cgroup_mount().glob(PREFIX + "*"):
+        cgroup_destroy(path)
+    for path in v1_groups():
         cgroup_destroy(path)
     with open("/proc/self/mounts") as f:
         mounts = [line.split()[1] for line in f if PREFIX in line and "/run/netns" not in line]

@@ -20,8 +20,7 @@ class Box:
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("run")
         words = [str(base.NETPAWL), "run", "--session", self.session, "--level", level or LEVEL[mode]]
-        if user and user != "root":
-            words += ["--user", user]
+        words += ["--user", user or "root", *base.shown()]
         argv = [*self.world.enter(), *words, "--", *self.world.agent_argv()]
         before = {s["sandbox"] for s in daemon.api.sandboxes(self.session)}
         self.agent = Agent(argv, daemon.dir / "boxes.log", env=base.env(NETPAWL_SOCKET=str(daemon.socket)))

@@ -433,6 +433,8 @@ class Programs:
 class Clients(Inspected):
     """Inspected, with these servers, and names that every client finds."""
 
+    USER = ["--user", "root"]  # they write into directories of the test
+
     def __init__(self, stack):
         self.programs = Programs()
         stack.callback(self.programs.close)
@@ -441,7 +443,7 @@ class Clients(Inspected):
         self.origins = FarServers(self.world)
         stack.callback(self.origins.close)
         self.policy = self.origins.dir / "policy.yaml"
-        self.policy.write_text(POLICY)
+        self.policy.write_text(POLICY + base.PERMITS)
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=2,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem])
         stack.callback(self.daemon.close)
@@ -456,15 +458,15 @@ class Clients(Inspected):
         self.ca = self.world.dir / "session-ca.pem"
         assert base.eventually(self.fetch_ca, 10)
         self.dir = self.world.dir
-        self.trust = {}
-        for ca in (self.ca, self.origins.authority.pem):
-            self._trust(ca)
+        self.trust = self._trust(self.origins.authority.pem)
         self.origins.wait_ready()
 
     def _trust(self, ca):
-        """Trust in one authority, in the ways of clients that have no variable for a PEM file."""
-        words = self.trust[ca] = {}
-        stem = self.dir / f"trust-{ca.stem}"
+        """For the controls, which run outside: trust in the origins' authority, in the ways of clients."""
+        text, stem = str(ca), self.dir / f"trust-{ca.stem}"
+        names = ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
+                 "npm_config_cafile")
+        words = dict.fromkeys(names, text)
         words["WGETRC"] = str(stem.with_suffix(".wgetrc"))
         pathlib.Path(words["WGETRC"]).write_text(f"ca_certificate = {ca}\n")
         words["APT_CONFIG"] = str(stem.with_suffix(".apt"))
@@ -474,13 +476,12 @@ class Clients(Inspected):
                                       "-XX:TieredStopAtLevel=1")
         self.programs.build(f"trust-{ca.stem}", ["keytool", "-importcert", "-noprompt", "-alias", "np", "-file", ca, "-keystore",
                                                  store, "-storepass", "changeit", "-storetype", "PKCS12"])
+        return words
 
-    def env(self, ca=None, **more):
-        ca = ca or self.ca
-        text = str(ca)
-        env = base.env(NETPAWL_SOCKET=str(self.daemon.socket), SSL_CERT_FILE=text, CURL_CA_BUNDLE=text, HOME=str(self.dir),
-                       REQUESTS_CA_BUNDLE=text, NODE_EXTRA_CA_CERTS=text, GIT_SSL_CAINFO=text, npm_config_cafile=text,
-                       **self.trust[ca])
+    def env(self, trust=None, **more):
+        """In a sandbox netpawl run sees to the certificates: not one variable here is about them."""
+        env = base.env(NETPAWL_SOCKET=str(self.daemon.socket), HOME=str(self.dir),
+                       **(trust or {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}))
         for name in [n for n in env if n.lower() in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "git_dir")]:
             del env[name]
         for name, value in more.items():
@@ -511,7 +512,7 @@ class Clients(Inspected):
         """The same on the host, in no sandbox: straight to the origin."""
         return subprocess.run(self._with_hosts([*self.world.enter(), *cmd]), capture_output=True, text=True,
                               timeout=timeout, stdin=subprocess.DEVNULL, cwd=cwd or self.dir,
-                              env=self.env(ca=self.origins.authority.pem, **(env or {})))
+                              env=self.env(trust=self.trust, **(env or {})))
 
     def start(self, *cmd, env=None, **kw):
         return base.popen(self.argv(*cmd), env=self.env(**(env or {})), stdin=subprocess.DEVNULL, cwd=self.dir, **kw)

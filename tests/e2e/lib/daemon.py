@@ -18,13 +18,17 @@ class NotReady(Exception):
 
 class Daemon:
     def __init__(self, world, policy=None, state_dir=None, inspectors=0, more=()):
-        """inspectors: how many; 0 for tests of the gate alone, where what the inspector should see is refused."""
+        """policy: a file; None for one that only permits base.SHOWN; False for none.
+        inspectors: how many; 0 for tests of the gate alone, where what the inspector should see is refused."""
         self.world, self.inspectors, self.more = world, inspectors, list(more)
         self.dir = base.tempdir("daemon")
         self.run_dir, self.pin_mount = self.dir / "run", self.dir / "bpf"
         self.state_dir = pathlib.Path(state_dir) if state_dir else self.dir / "state"
         self.cgroup = base.unique("slice")
         self.policy = policy
+        if policy is None:
+            self.policy = self.dir / "policy.yaml"
+            self.policy.write_text("version: 1\n" + base.PERMITS)
         self.run_dir.mkdir()
         self.state_dir.mkdir(exist_ok=True)
         self.pin_mount.mkdir()

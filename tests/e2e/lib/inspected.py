@@ -35,13 +35,15 @@ rules:
 class Inspected:
     """One daemon with an inspector, one PROXIED session, and commands that run in its sandboxes."""
 
+    USER = []  # options of netpawl run that say who the commands run as
+
     def __init__(self, stack, policy=POLICY, inspectors=2, more=()):
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)
         self.policy = self.origins.dir / "policy.yaml"
-        self.policy.write_text(policy)
+        self.policy.write_text(policy + base.PERMITS)
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem, *more])
         stack.callback(self.daemon.close)
@@ -67,13 +69,12 @@ class Inspected:
         return True
 
     def argv(self, *cmd, session=None):
-        return [*self.world.enter(), str(base.NETPAWL), "run", "--session", session or self.session, "--", *map(str, cmd)]
+        return [*self.world.enter(), str(base.NETPAWL), "run", *base.shown(), *self.USER, "--session",
+                session or self.session, "--", *map(str, cmd)]
 
     def env(self, **more):
-        """The usual variables by which clients find certificates."""
-        ca = str(self.ca)
-        return base.env(NETPAWL_SOCKET=str(self.daemon.socket), SSL_CERT_FILE=ca, CURL_CA_BUNDLE=ca, REQUESTS_CA_BUNDLE=ca,
-                        NODE_EXTRA_CA_CERTS=ca, GIT_SSL_CAINFO=ca, **more)
+        """Nothing about certificates: netpawl run sees to that."""
+        return base.env(NETPAWL_SOCKET=str(self.daemon.socket), **more)
 
     def spawn(self, *cmd, session=None, **kw):
         return base.popen(self.argv(*cmd, session=session), env=base.env(NETPAWL_SOCKET=str(self.daemon.socket)),

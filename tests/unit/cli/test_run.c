@@ -45,22 +45,6 @@ static void a_fresh_session(void **state)
 	assert_null(strstr(one.session, ".."));
 }
 
-static void the_environment(void **state)
-{
-	struct run run = { .session = "alice/demo", .user = "bob", .identity = { .name = "bob", .home = "/h" } };
-
-	(void)state;
-	setenv("NETPAWL_SOCKET", "/s", 1);
-	setenv("HOME", "/root", 1);
-	setenv("KEPT", "1", 1);
-	assert_int_equal(environment_set(&run), 0);
-	assert_null(getenv("NETPAWL_SOCKET"));
-	assert_string_equal(getenv("NETPAWL_SESSION"), "alice/demo");
-	assert_string_equal(getenv("HOME"), "/h");
-	assert_string_equal(getenv("USER"), "bob");
-	assert_string_equal(getenv("KEPT"), "1");
-}
-
 static void another_network_namespace(void **state)
 {
 	char answer[256], *argv[] = { (char *)"run", (char *)"true", NULL };
@@ -98,7 +82,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_fit),
 		cmocka_unit_test(a_fresh_session),
-		cmocka_unit_test(the_environment),
 		cmocka_unit_test(another_network_namespace),
 	};
 

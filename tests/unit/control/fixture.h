@@ -34,6 +34,7 @@ static struct {
 	struct store *store;
 	struct event_log *events;
 	struct service *service;
+	struct tenants *tenants;
 	struct server *server;
 	struct policy *policy;
 	pthread_t thread;
@@ -218,7 +219,9 @@ static int world_new(void **state)
 	service.emit_data = world.events;
 	assert_int_equal(service_new(&service, &world.service), 0);
 	config.loop = world.loop;
+	assert_int_equal(tenants_open(world_path("data"), &world.tenants), 0);
 	config.service = world.service;
+	config.tenants = world.tenants;
 	config.events = world.events;
 	config.socket_path = world.socket;
 	assert_int_equal(server_new(&config, &world.server), 0);
@@ -244,6 +247,7 @@ static int world_free(void **state)
 	server_free(world.server);
 	assert_int_equal(access(world.socket, F_OK), -1); /* it takes its socket along */
 	service_free(world.service);
+	tenants_free(world.tenants);
 	event_log_close(world.events);
 	store_close(world.store);
 	policy_free(world.policy);

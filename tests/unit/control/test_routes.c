@@ -37,6 +37,7 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/sessions/alice/demo/notices/ack", notices_ack },
 		{ "GET", "/v1/policy", policy_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
+		{ "GET", "/v1/policy/sandbox", policy_sandbox_get },
 		{ "GET", "/v1/events", events_get },
 	};
 

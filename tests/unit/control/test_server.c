@@ -52,7 +52,7 @@ static void sessions(void **state)
 	assert_int_equal(ask("GET", "/v1/sessions", NULL), 200);
 	expect_in("{\"sessions\":[{\"session\":\"alice/demo\",");
 	assert_int_equal(ask("GET", "/v1/sessions/alice/demo", NULL), 200);
-	expect_in("\"datasets\":[],\"sandboxes\":[]}");
+	expect_in("\"datasets\":[],\"sandboxes\":[],\"workspace\":null}");
 	assert_int_equal(ask("GET", "/v1/sessions/alice%2Fdemo", NULL), 200);
 	assert_int_equal(ask("DELETE", "/v1/sessions/alice/demo", NULL), 200);
 	assert_string_equal(body_of(received), "{\"session\":\"alice/demo\",\"ended\":true}");
@@ -98,6 +98,8 @@ static void sandboxes(void **state)
 	expect_in("\"cgroup_id\":\"9007199254740993\",\"mode\":\"FULL\"");
 	expect_in("\"adopted\":false");
 	assert_null(strstr(received, "\"cut\""));
+	expect_in("\"uid\":210");
+	expect_in("/data/bob/run\"");
 	at = strstr(received, "{\"sandbox\":\"");
 	assert_non_null(at);
 	assert_int_equal(sscanf(at, "{\"sandbox\":\"%199[^\"]\"", id), 1);
@@ -175,6 +177,10 @@ static void refusals(void **state)
 		{ "POST", "/v1/sessions/a/b/datasets", "{}", 400, "bad_field", "\"level\" is missing" },
 		{ "POST", "/v1/sessions/a/b/datasets", "{\"level\":3}", 400, "bad_field", "\"level\"" },
 		{ "POST", "/v1/sandboxes", "{\"session\":\"a/b\",\"cgroup\":null}", 400, "bad_field", "\"cgroup\"" },
+		{ "POST", "/v1/sandboxes", "{\"session\":\"a/b\",\"workspace\":\"x\"}", 400, "bad_field",
+		  "\"workspace\"" },
+		{ "POST", "/v1/sandboxes", "{\"session\":\"a/b\",\"workspace\":\"none\",\"cgroup\":\"/c\"}", 400,
+		  "bad_field", "\"workspace\"" },
 	};
 
 	(void)state;

@@ -5,8 +5,6 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "child.h"
-
 static void names_and_numbers(void **state)
 {
 	struct identity id;
@@ -44,34 +42,11 @@ static void wrong_ones(void **state)
 	assert_int_equal(id.uid, 77);
 }
 
-static int assumed(void)
-{
-	struct identity id;
-	gid_t groups[8];
-
-	CHECK(identity_find("4242424:17", &id) == 0);
-	CHECK(identity_assume(&id) == 0);
-	CHECK(getuid() == 4242424 && geteuid() == 4242424);
-	CHECK(getgid() == 17 && getegid() == 17);
-	CHECK(getgroups(8, groups) == 1 && groups[0] == 17);
-	CHECK(setuid(0) < 0);
-	return 0;
-}
-
-static void assuming(void **state)
-{
-	(void)state;
-	if (geteuid() != 0)
-		skip();
-	assert_int_equal(child_run(assumed), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_numbers),
 		cmocka_unit_test(wrong_ones),
-		cmocka_unit_test(assuming),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

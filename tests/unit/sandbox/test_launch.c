@@ -5,7 +5,10 @@
  */
 #include "sandbox/launch.c"
 
+#include "base/fs.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pty.h>
 #include <sched.h>
@@ -14,17 +17,20 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <termios.h>
 #include <cmocka.h>
 
-#include "child.h"
+#include "../child.h"
 
 extern char **environ;
 
+static uint64_t exchanged; /* not 0: as if what is bound was another file when it was looked at */
 static char self[4096];	   /* this program */
+static char folder[4096];  /* where it is */
 static char root[4096];	   /* where cgroup v2 is mounted */
 static char cgroup[4160];  /* the scratch cgroup */
 static char output[65536]; /* of the last run, with what the launcher had to say at its end */
@@ -39,21 +45,35 @@ struct run {
 /* In the launching process: 0 is as it was, 1 and 2 go to `out`. */
 static _Noreturn void launcher_main(int out, const char *user, char *const *argv)
 {
-	struct launch_plan plan = { .cgroup = cgroup, .argv = argv, .envp = environ };
-	struct launch_result result;
 	struct identity identity;
+	const struct permit permit = { .path = "/", .readonly = true };
+	const struct bind bind = {
+		.source = folder, .dest = folder, .readonly = true, .device = 1, .inode = exchanged
+	};
+	char here[4096], problem[PLAN_PROBLEM_SIZE];
+	struct plan_request request = {
+		.session = "unit/test",
+		.argv = argv,
+		.environ = environ,
+		.cwd = here,
+		.identity = &identity,
+		.binds = &bind,
+		.n_binds = 1,
+		.permits = &permit,
+		.n_permits = 1,
+	};
+	struct launch_result result;
+	struct host host;
+	struct plan plan;
 	sigset_t mask;
 
-	if (dup2(out, 1) < 0 || dup2(out, 2) < 0)
+	if (dup2(out, 1) < 0 || dup2(out, 2) < 0 || !getcwd(here, sizeof(here)))
 		_exit(99);
-	if (user) {
-		if (identity_find(user, &identity) < 0)
-			_exit(98);
-		plan.identity = &identity;
-	}
+	if (identity_find(user ? user : "root", &identity) < 0 || host_look(NULL, &host) < 0 ||
+	    plan_make(&request, &host, &plan, problem) < 0)
+		_exit(98);
 	launch_hold_signals(&mask);
-	plan.mask = &mask;
-	launch_run(&plan, &result);
+	launch_run(&(struct launch_order){ .plan = &plan, .cgroup = cgroup, .mask = &mask }, &result);
 	if (!result.started)
 		dprintf(2, "problem: %s\n", result.problem);
 	_exit(result.exit_code);
@@ -142,19 +162,31 @@ static void hidden_places(void **state)
 	close(fd);
 	assert_int_equal(run_as(NULL, ARGV(path)), LAUNCH_NOT_FOUND);
 	unlink(path);
-	assert_non_null(strstr(output, "hidden from sandboxes"));
+	assert_non_null(strstr(output, "not to be seen in the sandbox"));
 	assert_non_null(getcwd(here, sizeof(here)));
 	assert_int_equal(chdir("/dev"), 0);
-	assert_int_equal(run_as(NULL, SHELL("exit 0")), LAUNCH_FAILED);
+	assert_int_equal(run_as(NULL, SHELL("pwd")), 0);
+	assert_string_equal(output, "/workspace\n");
 	assert_int_equal(chdir(cgroup), 0);
-	assert_int_equal(run_as(NULL, SHELL("exit 0")), LAUNCH_FAILED);
-	assert_non_null(strstr(output, "the working directory"));
+	assert_int_equal(run_as(NULL, SHELL("pwd")), 0);
+	assert_string_equal(output, "/workspace\n");
 	assert_int_equal(chdir(here), 0);
 	strcpy(good, cgroup);
 	strcpy(cgroup, "/tmp");
 	assert_int_equal(run_as(NULL, SHELL("exit 0")), LAUNCH_FAILED);
 	strcpy(cgroup, good);
 	assert_non_null(strstr(output, "/tmp is not a cgroup v2 directory"));
+}
+
+static void what_was_exchanged_on_the_way(void **state)
+{
+	(void)state;
+	exchanged = 1;
+	assert_int_equal(run_as(NULL, SHELL("echo started")), LAUNCH_FAILED);
+	exchanged = 0;
+	assert_null(strstr(output, "started"));
+	assert_non_null(strstr(output, "exchanged on the way"));
+	assert_int_equal(run_as(NULL, SHELL("echo started")), 0);
 }
 
 static void no_way_out_of_the_cgroup(void **state)
@@ -426,7 +458,7 @@ static int process_1(void)
 	_free_ char *text = NULL;
 
 	CHECK(fs_read_at(AT_FDCWD, "/proc/1/status", 65536, &text) == 0);
-	CHECK(strstr(text, "CapEff:\t00000000000004fb\n"));
+	CHECK(strstr(text, "CapPrm:\t0000000000000000\n") && strstr(text, "CapBnd:\t0000000000000000\n"));
 	CHECK(strstr(text, "Seccomp:\t2\n"));
 	CHECK(open("/proc/1/mem", O_RDONLY) < 0);
 	CHECK(readlink("/proc/1/fd/0", (char[64]){ 0 }, 64) < 0);
@@ -506,6 +538,8 @@ static int setup(void **state)
 	if (n < 0 || fs_read_at(AT_FDCWD, "/proc/self/mountinfo", 32u << 20, &table) < 0)
 		return -1;
 	self[n] = '\0';
+	memcpy(folder, self, sizeof(folder));
+	*strrchr(folder, '/') = '\0';
 	for (char *save = NULL, *line = strtok_r(table, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
 		if (strstr(line, " - cgroup2 ") && sscanf(line, "%*u %*u %*s %*s %4095s", root) == 1)
 			break;
@@ -536,6 +570,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exit_codes),
 		cmocka_unit_test(hidden_places),
+		cmocka_unit_test(what_was_exchanged_on_the_way),
 		cmocka_unit_test(no_way_out_of_the_cgroup),
 		cmocka_unit_test(no_way_around_the_gate),
 		cmocka_unit_test(a_world_of_its_own),

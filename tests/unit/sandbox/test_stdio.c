@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <cmocka.h>
 
-#include "child.h"
+#include "../child.h"
 
 static bool passes_once(int fd)
 {
@@ -71,7 +71,7 @@ static void serve(struct stdio *stdio, bool input_too)
  * Returns what fn returned. */
 static int relayed(int fd, int (*fn)(void))
 {
-	struct stdio stdio = { 0 };
+	struct stdio stdio = { .left = STDIO_UNLIMITED };
 	int status;
 	pid_t pid;
 
@@ -235,7 +235,7 @@ static void a_command_that_does_not_read(void **state)
 
 static int kernel_file(void)
 {
-	struct stdio stdio = { 0 };
+	struct stdio stdio = { .left = STDIO_UNLIMITED };
 	int fd = open("/proc/self/comm", O_RDWR);
 
 	CHECK(fd >= 0 && dup2(fd, 1) == 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sandbox/scope.h"
+#include "init/scope.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sandbox/scope.c"
+#include "init/scope.c"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <cmocka.h>
 
-#include "child.h"
+#include "../child.h"
 
 #define NO_SCOPES 77
 

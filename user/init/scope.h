@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A Landlock domain: from here on no abstract unix socket and no signal reaches anybody outside of it. */
-#ifndef NP_SANDBOX_SCOPE_H
-#define NP_SANDBOX_SCOPE_H
+#ifndef NP_INIT_SCOPE_H
+#define NP_INIT_SCOPE_H
 
 /* Needs no_new_privs. Children inherit it. 1: closed; 0: this kernel has no such scopes (Landlock ABI
  * below 6), and the gate's own unix hooks are the only lock; -errno when it has them and refuses. */

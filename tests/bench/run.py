@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: MIT
+"""netpawl run beside bubblewrap alone and a plain fork and exec; and what many of them leave behind.
+
+    NETPAWL_BUILD=build tests/bench/run.py [--quick]     this part alone
+"""
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+
+from lib import base  # noqa: E402
+from table import show  # noqa: E402
+
+FULL = {"rounds": 100, "row": 200}
+QUICK = {"rounds": 20, "row": 40}
+SYSTEM = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
+          "/lib64", "--proc", "/proc", "--dev", "/dev"]
+
+
+def left_behind(daemon):
+    """Names of what there should be none of."""
+    mounts = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines() if "oldroot" in line]
+    boxes = json.loads(base.sh("bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout)
+    return {"cgroups": len([p for p in daemon.slice.iterdir() if p.is_dir()]), "mounts": len(mounts), "map entries": len(boxes),
+            "processes": len(base.cgroup_pids(daemon.slice)), "sandboxes": daemon.api.health()["sandboxes"]}
+
+
+def measure(daemon, net, size):
+    env = base.env(NETPAWL_SOCKET=str(daemon.socket))
+    daemon.api.create("bench/run", "PUBLIC")
+    netpawl = [str(base.NETPAWL), "run", "--session", "bench/run"]
+    ways = {  # all of them from within the daemon's network namespace, and in turns
+        "netpawl run -- true": [*netpawl, "--", "true"],
+        "the same with --memory, --pids and --cpus": [*netpawl, "--memory", "1GiB", "--pids", "100", "--cpus", "2", "--", "true"],
+        "netpawl run --isolation none -- true": [*netpawl, "--isolation", "none", "--", "true"],
+        "bwrap --unshare-all true": ["bwrap", "--unshare-all", *SYSTEM, "true"],
+        "fork and exec of true": ["true"],
+    }
+    quiet = {"stderr": subprocess.DEVNULL}
+    times = {way: [] for way in ways}
+    for _ in range(size["rounds"]):
+        for way, argv in ways.items():
+            began = time.perf_counter()
+            subprocess.run([*net.enter(), *argv], check=True, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **quiet)
+            times[way].append((time.perf_counter() - began) * 1e3)
+    median = {way: statistics.median(t) for way, t in times.items()}
+    bwrap, spawn = median["bwrap --unshare-all true"], median["fork and exec of true"]
+    rows = [[way, m, min(times[way]), m / bwrap, m / spawn] for way, m in median.items()]
+    began = time.perf_counter()
+    for _ in range(size["row"]):
+        subprocess.run([*net.enter(), str(base.NETPAWL), "run", "--", "true"], check=True, env=env, stdin=subprocess.DEVNULL)
+    seconds = time.perf_counter() - began
+    base.eventually(lambda: not any(left_behind(daemon).values()), 10)
+    left = left_behind(daemon)
+    show("Starting a command, ms", ["", "median", "least", "to bwrap", "to fork and exec"], rows,
+         [f"each line starts nsenter as well; {size['rounds']} rounds, in turns.",
+          f"{size['row']} sandboxes in a row in {seconds:.1f} s left behind: "
+          + ", ".join(f"{n} {what}" for what, n in left.items()) + "."])
+    if any(left.values()):
+        raise RuntimeError(f"sandboxes left something behind: {left}")
+    return {"median_ms": median, "least_ms": {w: min(t) for w, t in times.items()}, "to_bwrap": median["netpawl run -- true"] / bwrap,
+            "row": {"sandboxes": size["row"], "seconds": seconds, "left": left}}
+
+
+def run(quick):
+    import contextlib
+
+    from lib.daemon import Daemon
+    from nets import BENCH, Net
+    with contextlib.ExitStack() as stack:
+        net = Net("run")
+        stack.callback(net.close)
+        daemon = Daemon(net)
+        stack.callback(daemon.close)
+        daemon.start()
+        out = measure(daemon, net, QUICK if quick else FULL)
+    BENCH.mkdir(parents=True, exist_ok=True)
+    (BENCH / "run.json").write_text(json.dumps(out, indent=1) + "\n")
+    print(BENCH / "run.json")
+
+
+if __name__ == "__main__":
+    run("--quick" in sys.argv[1:])

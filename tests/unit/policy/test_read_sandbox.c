@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/read_sandbox.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static struct policy *load(const char *section, char text[static 256])
+{
+	_problems_ struct problems problems = { 0 };
+	struct policy *policy = NULL;
+	char line[PROBLEM_LINE_SIZE] = "";
+	char all[4096];
+	int r;
+
+	snprintf(all, sizeof(all), "version: 1\nsandbox:\n%s", section);
+	r = policy_load_text("p", all, strlen(all), &policy, &problems);
+	if (r < 0)
+		problems_first(&problems, line);
+	snprintf(text, 256, "%.250s", line);
+	assert_int_equal(r < 0, line[0] != '\0');
+	return policy;
+}
+
+static void everything(void **state)
+{
+	char text[256];
+	_policy_ struct policy *policy =
+		load("  binds: [/srv/a, '/srv/b:ro', /]\n  memory: 64MiB\n  cpus: 1.5\n  pids: 100\n  timeout: 5m\n"
+		     "  output: 10k\n  disk: 1GiB\n",
+		     text);
+	const struct sandbox_policy *s;
+
+	(void)state;
+	assert_non_null(policy);
+	s = &policy->sandbox;
+	assert_int_equal(s->n_binds, 3);
+	assert_string_equal(s->binds[0].path, "/srv/a");
+	assert_false(s->binds[0].readonly);
+	assert_string_equal(s->binds[1].path, "/srv/b");
+	assert_true(s->binds[1].readonly);
+	assert_int_equal(s->memory, 64 << 20);
+	assert_int_equal(s->cpus_milli, 1500);
+	assert_int_equal(s->pids, 100);
+	assert_int_equal(s->timeout_ms, 300000);
+	assert_int_equal(s->output, 10000);
+	assert_int_equal(s->disk, 1 << 30);
+}
+
+static void without_it_nothing_is_permitted(void **state)
+{
+	struct policy *policy = NULL;
+
+	(void)state;
+	assert_int_equal(policy_default(&policy), 0);
+	assert_int_equal(policy->sandbox.n_binds, 0);
+	assert_int_equal(policy->sandbox.memory, 0);
+	policy_free(policy);
+}
+
+static void wrong_ones(void **state)
+{
+	static const char *const sections[] = {
+		"  binds: [relative]\n",
+		"  binds: [/a/]\n",
+		"  binds: [/a//b]\n",
+		"  binds: [/a/../b]\n",
+		"  binds: [/a/.]\n",
+		"  binds: ['/a:rw']\n",
+		"  binds: ['/a:b:ro']\n",
+		"  binds: [':ro']\n",
+		"  binds: [[/a]]\n",
+		"  binds: {}\n",
+		"  binds: []\n",
+		"  memory: 1k\n",
+		"  memory: lots\n",
+		"  cpus: 0\n",
+		"  cpus: -1\n",
+		"  cpus: 1.\n",
+		"  cpus: 1.0001\n",
+		"  pids: 0\n",
+		"  pids: 5k\n",
+		"  timeout: 5\n",
+		"  output: 0\n",
+		"  memroy: 1GiB\n",
+		"  - a\n",
+	};
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		struct policy *policy = load(sections[i], text);
+
+		if (policy)
+			fail_msg("%s was taken", sections[i]);
+		assert_non_null(strstr(text, "p:3:"));
+	}
+}
+
+static void a_bound(void **state)
+{
+	char section[2048] = "  binds: [/x", text[256];
+
+	(void)state;
+	for (int i = 0; i < NP_BINDS_MAX; i++)
+		snprintf(section + strlen(section), 32, ", /d%d", i);
+	strcat(section, "]\n");
+	assert_null(load(section, text));
+	assert_non_null(strstr(text, "more than 32 binds"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything),
+		cmocka_unit_test(without_it_nothing_is_permitted),
+		cmocka_unit_test(wrong_ones),
+		cmocka_unit_test(a_bound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

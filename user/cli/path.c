@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl path USER/SESSION PATH */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/fs.h"
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "reason.h"
+#include "sandbox/plan.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl path USER/SESSION PATH [OPTIONS]\n\n"
+	      "Translates a path of a session's workspace: /workspace/x, as a sandbox sees it, to where it is on the\n"
+	      "host, and back. What lies outside of the workspace is refused, also when a link leads there; the last\n"
+	      "part of PATH need not exist yet. A sandbox that runs can change what a path leads to at any time.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl path alice/demo /workspace/report.csv\n\n"
+	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static int open_beneath(int dir, const char *path)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, dir, *path ? path : ".", &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int path_of(int fd, char path[static FS_PATH_SIZE])
+{
+	char name[64];
+	ssize_t n;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, path, FS_PATH_SIZE - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return 0;
+}
+
+/* The real path of rest below the workspace. The last part may be missing: its directory may not. */
+static int resolve(const char *workspace, const char *rest, char path[static FS_PATH_SIZE])
+{
+	_close_ int dir = open(workspace, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+	char above[FS_PATH_SIZE], found[FS_PATH_SIZE];
+	const char *slash = strrchr(rest, '/'), *last = slash ? slash + 1 : rest;
+	int r;
+
+	if (dir < 0)
+		return -errno;
+	fd = open_beneath(dir, rest);
+	if (fd >= 0)
+		return path_of(fd, path);
+	if (fd != -ENOENT || !*last || !strcmp(last, ".") || !strcmp(last, ".."))
+		return fd;
+	/* A link that leads nowhere is there, and could lead anywhere. */
+	r = fs_path(above, "%.*s", (int)(last - rest), rest);
+	fd = r < 0 ? r : open_beneath(dir, above);
+	if (fd < 0)
+		return fd;
+	if (faccessat(fd, last, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EXDEV;
+	r = path_of(fd, found);
+	return r < 0 ? r : fs_path(path, "%s/%s", found, last);
+}
+
+/* What follows dir in path; NULL when path is not below it. */
+static const char *rest_of(const char *path, const char *dir)
+{
+	if (!path_below(path, dir))
+		return NULL;
+	path += strlen(dir);
+	return path + strspn(path, "/");
+}
+
+static int translate(const char *workspace, const char *path, char result[static FS_PATH_SIZE])
+{
+	const char *inside = rest_of(path, PLAN_WORKSPACE), *outside = rest_of(path, workspace);
+	char real[FS_PATH_SIZE], root[FS_PATH_SIZE];
+	int r;
+
+	if (!inside && !outside)
+		return -EXDEV;
+	r = resolve(workspace, inside ? inside : outside, real);
+	if (r < 0 || inside)
+		return r < 0 ? r : fs_path(result, "%s", real);
+	r = resolve(workspace, "", root);
+	return r < 0 ? r : fs_path(result, "%s%s", PLAN_WORKSPACE, real + strlen(root));
+}
+
+int command_path(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, false };
+	_api_answer_ struct api_answer answer = { 0 };
+	char result[FS_PATH_SIZE];
+	const char *workspace;
+	_free_ char *call = NULL;
+	int next, code, r;
+
+	code = options_parse(&options, cli, argc, argv, &next);
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 2)
+		return usage_error(argv[0], "it takes a session and a path");
+	if (argv[next + 1][0] != '/')
+		return usage_error(argv[0], "%s is no absolute path", argv[next + 1]);
+	call = api_session_path(argv[next], "");
+	code = call ? api_call(cli, argv[next], "GET", call, NULL, &answer) : CLI_REFUSED;
+	if (code != CLI_OK)
+		return code;
+	workspace = member_text(answer.json, "workspace");
+	r = workspace ? translate(workspace, argv[next + 1], result) : -ENOENT;
+	if (!workspace)
+		complain(argv[next], NP_R_OUTSIDE_WORKSPACE, "it has no workspace yet: netpawl run makes one");
+	else if (r == -EXDEV || r == -ELOOP)
+		complain(argv[next + 1], NP_R_OUTSIDE_WORKSPACE, NULL);
+	else if (r < 0)
+		complain(argv[next + 1], NP_R_FAILED, strerror(-r));
+	if (r < 0)
+		return CLI_REFUSED;
+	if (cli->json) {
+		_json_ json_t *json = json_pack("{s:s}", "path", result);
+
+		if (json)
+			json_dumpf(json, stdout, JSON_COMPACT);
+		fputc('\n', stdout);
+	} else {
+		puts(result); /* for a program, so as it is */
+	}
+	return output_finish(CLI_OK);
+}

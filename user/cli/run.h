@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* One `netpawl run`. run.c: options, and the sandbox's life; run_plan.c: the plan; run_result.c: the plan and the
+ * result as JSON. */
+#ifndef NP_CLI_RUN_H
+#define NP_CLI_RUN_H
+
+#include <jansson.h>
+
+#include "base/fs.h"
+#include "cli/cli.h"
+#include "limits.h"
+#include "sandbox/launch.h"
+#include "sandbox/plan.h"
+
+/* Words of the command line. */
+struct run_options {
+	const char *session, *level, *user, *isolation, *directory;
+	const char *memory, *cpus, *pids, *timeout, *output, *disk;
+	const char *binds[NP_BINDS_MAX];
+	size_t n_binds;
+	bool best_effort, dry_run;
+};
+
+struct run {
+	const struct cli *cli;
+	struct run_options options;
+	char **command;
+	const char *session;
+	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
+	bool session_ours;		       /* made by us and so for us to end */
+	bool isolated;
+	bool inspected;			    /* inspectors are ready */
+	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
+	char *notices;			    /* directory of the session's notices; likewise */
+	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
+	char *data_dir;			    /* one of them */
+
+	/* What the plan is made of. */
+	struct identity identity;
+	bool has_identity;
+	struct host host;
+	struct trust trust;
+	bool has_trust;
+	struct bind binds[NP_BINDS_MAX];
+	struct permit permits[NP_BINDS_MAX];
+	json_t *policy; /* the sandbox: section; permits point into it */
+	struct limits limits;
+	char cwd[FS_PATH_SIZE];
+	struct plan plan;
+
+	/* What is asked of the daemon when the command has ended. */
+	json_t *counts;
+	uint64_t started_us, completed_us;
+};
+
+/* All of these tell what is wrong and return CLI_OK or an exit code. */
+
+/* What options say, before anything is made. */
+int run_read(struct run *run);
+/* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
+int run_plan(struct run *run);
+void run_free(struct run *run);
+
+json_t *run_plan_json(const struct run *run);
+json_t *run_result_json(const struct run *run, const struct launch_result *result);
+
+/* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
+ * a while for the inspectors to make it. */
+int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: MIT */
+/* From options, the policy's sandbox: section and the host to a plan. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "reason.h"
+
+extern char **environ;
+
+/* A second for an authority that is being made. */
+#define AUTHORITY_TRIES	  20
+#define AUTHORITY_WAIT_US 50000
+
+/* -- options --------------------------------------------------------------------------- */
+
+static int option_bad(const char *option, const char *text, const char *want)
+{
+	return usage_error("run", "--%s %s: %s", option, text, want);
+}
+
+static bool bytes_parse(const char *text, uint64_t least, uint64_t *ret)
+{
+	return size_parse(text, ret) && *ret >= least && *ret <= INT64_MAX;
+}
+
+static int limits_read(struct run *run)
+{
+	const struct run_options *o = &run->options;
+	struct limits *l = &run->limits;
+
+	if (o->memory && !bytes_parse(o->memory, NP_LIMIT_BYTES_MIN, &l->memory))
+		return option_bad("memory", o->memory, "not a size like 512MiB");
+	if (o->disk && !bytes_parse(o->disk, NP_LIMIT_BYTES_MIN, &l->disk))
+		return option_bad("disk", o->disk, "not a size like 1GiB");
+	if (o->output && !bytes_parse(o->output, 1, &l->output))
+		return option_bad("output-limit", o->output, "not a size like 1MiB");
+	if (o->cpus && !milli_parse(o->cpus, NP_LIMIT_CPUS, &l->cpus_milli))
+		return option_bad("cpus", o->cpus, "not a number like 1.5");
+	if (o->pids && !count_parse(o->pids, NP_LIMIT_PIDS, &l->pids))
+		return option_bad("pids", o->pids, "not a number of processes");
+	if (o->timeout && !duration_parse(o->timeout, &l->timeout_ms))
+		return option_bad("timeout", o->timeout, "not a time like 90s, 5m or 1h");
+	l->best_effort = o->best_effort;
+	return CLI_OK;
+}
+
+/* SRC:DST[:ro]. */
+static int bind_read(const char *text, struct bind *bind)
+{
+	char *copy = strdup(text), *dest = copy ? strchr(copy, ':') : NULL, *mode = dest ? strchr(dest + 1, ':') : NULL;
+	int code = CLI_OK;
+
+	if (dest)
+		*dest++ = '\0';
+	if (mode)
+		*mode++ = '\0';
+	if (!copy)
+		return CLI_REFUSED;
+	if (!dest || *copy != '/' || *dest != '/' || (mode && strcmp(mode, "ro") != 0)) {
+		code = option_bad("bind", text, "it is written SOURCE:DESTINATION or SOURCE:DESTINATION:ro");
+		free(copy);
+		return code;
+	}
+	*bind = (struct bind){ .source = copy, .dest = strdup(dest), .readonly = mode };
+	return bind->dest ? CLI_OK : CLI_REFUSED;
+}
+
+static int identity_read(struct run *run)
+{
+	const char *user = run->options.user;
+	int err = user ? identity_find(user, &run->identity) : 0;
+
+	run->has_identity = user && err == 0;
+	if (err == 0)
+		return CLI_OK;
+	complain_text(user,
+		      err == -ENOENT  ? "there is no such user"
+		      : err == -E2BIG ? "the user is in too many groups"
+				      : "that is neither a user's name nor UID or UID:GID",
+		      reason_token(NP_R_BAD_FIELD), err == -ENOENT ? "a uid without a name is written UID:GID" : NULL);
+	return LAUNCH_FAILED;
+}
+
+int run_read(struct run *run)
+{
+	const char *isolation = run->options.isolation;
+	int code = limits_read(run);
+
+	run->isolated = !isolation || !strcmp(isolation, "bwrap");
+	if (code == CLI_OK && !run->isolated && strcmp(isolation, "none") != 0)
+		code = option_bad("isolation", isolation, "there are bwrap and none");
+	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
+		code = bind_read(run->options.binds[i], &run->binds[i]);
+	return code == CLI_OK ? identity_read(run) : code;
+}
+
+/* -- the policy ---------------------------------------------------------------------------- */
+
+/* The stricter of the two. */
+static void limit_take(const json_t *policy, const char *name, uint64_t *limit)
+{
+	const json_t *value = json_object_get(policy, name);
+	uint64_t bound = json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
+
+	if (bound && (!*limit || bound < *limit))
+		*limit = bound;
+}
+
+static int policy_ask(struct run *run)
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(run->cli, "run", "GET", "/v1/policy/sandbox", NULL, &answer);
+	struct limits *l = &run->limits;
+
+	if (code != CLI_OK)
+		return code;
+	run->policy = json_incref(answer.json);
+	limit_take(run->policy, "memory", &l->memory);
+	limit_take(run->policy, "cpus_milli", &l->cpus_milli);
+	limit_take(run->policy, "pids", &l->pids);
+	limit_take(run->policy, "timeout_ms", &l->timeout_ms);
+	limit_take(run->policy, "output", &l->output);
+	limit_take(run->policy, "disk", &l->disk);
+	return CLI_OK;
+}
+
+static size_t permits_read(struct run *run)
+{
+	const json_t *entry;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(run->policy, "binds"), i, entry)
+	{
+		const char *path = member_text(entry, "path");
+
+		if (path && n < ARRAY_SIZE(run->permits))
+			run->permits[n++] = (struct permit){ path, json_is_true(json_object_get(entry, "readonly")) };
+	}
+	return n;
+}
+
+/* The policy judges what the links lead to; netpawl-init looks whether that is what was mounted. */
+static int bind_resolve(struct bind *bind)
+{
+	char *real = realpath(bind->source, NULL);
+	struct stat st;
+
+	if (!real || stat(real, &st) < 0) {
+		complain_text(bind->source, "it cannot be mounted", reason_token(NP_R_BAD_FIELD), strerror(errno));
+		free(real);
+		return LAUNCH_FAILED;
+	}
+	free((char *)bind->source);
+	bind->source = real;
+	bind->device = st.st_dev;
+	bind->inode = st.st_ino;
+	return CLI_OK;
+}
+
+/* -- trust ------------------------------------------------------------------------------------- */
+
+static int roots_read(const struct host *host, struct buf *out)
+{
+	for (size_t i = 0; i < host->n_bundles; i++) {
+		_close_ int fd = open(host->bundles[i].path, O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0)
+			return fs_read_fd(fd, out);
+	}
+	buf_puts(out, ""); /* a host without any has clients that bring their own */
+	return buf_error(out);
+}
+
+/* 503: no inspector is ready, or none has made it yet. */
+static int authority_ask(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
+{
+	int err = client_call(cli->socket, "GET", path, NULL, ret);
+
+	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < AUTHORITY_TRIES; i++) {
+		usleep(AUTHORITY_WAIT_US);
+		client_answer_free(ret);
+		*ret = (struct client_answer){ 0 };
+		err = client_call(cli->socket, "GET", path, NULL, ret);
+	}
+	return err;
+}
+
+int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret)
+{
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	_buf_ struct buf roots = BUF_INIT(NP_BUNDLE_BYTES);
+	_free_ char *path = api_session_path(session, "/ca");
+	int err;
+
+	if (!path)
+		return -1;
+	err = authority_ask(cli, path, patient, &answer);
+	if (err < 0) {
+		api_unreachable(cli, session, err);
+		return -1;
+	}
+	/* No inspector, or none yet: then nothing is steered to one, and nobody meets its authority. */
+	if (answer.status != 200)
+		return 0;
+	err = roots_read(host, &roots);
+	if (err == 0)
+		err = trust_make(roots.data, roots.len, answer.body.data, answer.body.len, ret);
+	if (err < 0) {
+		complain(session, NP_R_FAILED, "the certificates to trust could not be put together");
+		trust_free(ret);
+		return -1;
+	}
+	return 1;
+}
+
+/* -- the plan ------------------------------------------------------------------------------------ */
+
+static int workspace_look(const struct run *run, struct plan_request *request)
+{
+	struct stat st;
+
+	if (!run->workspace || run->options.dry_run)
+		return CLI_OK;
+	if (lstat(run->workspace, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		complain(run->workspace, NP_R_FAILED, "the workspace is gone");
+		return LAUNCH_FAILED;
+	}
+	request->workspace_device = st.st_dev;
+	request->workspace_inode = st.st_ino;
+	return CLI_OK;
+}
+
+static void notices_look(struct plan_request *request)
+{
+	struct stat st;
+
+	if (!request->notices)
+		return;
+	if (lstat(request->notices, &st) < 0 || !S_ISDIR(st.st_mode)) {
+		request->notices = NULL;
+		return;
+	}
+	request->notices_device = st.st_dev;
+	request->notices_inode = st.st_ino;
+}
+
+int run_plan(struct run *run)
+{
+	struct plan_request request = {
+		.isolation = run->isolated ? ISOLATION_BWRAP : ISOLATION_NONE,
+		.session = run->session,
+		.argv = run->command,
+		.environ = environ,
+		.cwd = run->cwd,
+		.directory = run->options.directory,
+		.workspace = run->workspace,
+		.notices = run->notices,
+		.identity = run->has_identity ? &run->identity : NULL,
+		.binds = run->binds,
+		.n_binds = run->options.n_binds,
+		.permits = run->permits,
+	};
+	char problem[PLAN_PROBLEM_SIZE];
+	int code = policy_ask(run), err;
+
+	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
+		code = bind_resolve(&run->binds[i]);
+	if (code == CLI_OK)
+		code = workspace_look(run, &request);
+	notices_look(&request);
+	if (code != CLI_OK)
+		return LAUNCH_FAILED;
+	if (!getcwd(run->cwd, sizeof(run->cwd)) || run->cwd[0] != '/')
+		strcpy(run->cwd, "(gone)"); /* no path that a sandbox sees */
+	err = host_look((const char *const *)run->hidden, &run->host);
+	if (err < 0) {
+		complain("run", NP_R_FAILED, strerror(-err));
+		return LAUNCH_FAILED;
+	}
+	err = session_trust(run->cli, run->session, &run->host, run->inspected, &run->trust);
+	if (err < 0)
+		return LAUNCH_FAILED;
+	run->has_trust = err > 0;
+	if (!err && run->inspected && !run->options.dry_run)
+		output_clean_line(stderr,
+				  "netpawl: run: the inspectors are not ready: programs in this sandbox will not "
+				  "trust them");
+	request.trust = run->has_trust ? &run->trust : NULL;
+	request.n_permits = permits_read(run);
+	request.limits = run->limits;
+	if (plan_make(&request, &run->host, &run->plan, problem) < 0) {
+		output_clean_line(stderr, "netpawl: run: %s", problem);
+		return LAUNCH_FAILED;
+	}
+	return CLI_OK;
+}
+
+void run_free(struct run *run)
+{
+	plan_free(&run->plan);
+	host_free(&run->host);
+	trust_free(&run->trust);
+	for (size_t i = 0; i < ARRAY_SIZE(run->binds); i++) {
+		free((char *)run->binds[i].source);
+		free((char *)run->binds[i].dest);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(run->hidden); i++)
+		free(run->hidden[i]);
+	json_decref(run->policy);
+	json_decref(run->counts);
+	free(run->sandbox);
+	free(run->cgroup);
+	free(run->workspace);
+	free(run->notices);
+}

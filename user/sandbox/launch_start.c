@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* Up to the first process of a sandbox. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "sandbox/launch_internal.h"
+#include "sandbox/quota.h"
+
+uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+bool launch_problem(struct launch_result *result, int error, const char *fmt, ...)
+{
+	size_t len;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(result->problem, sizeof(result->problem), fmt, ap);
+	va_end(ap);
+	len = strlen(result->problem);
+	if (error)
+		snprintf(result->problem + len, sizeof(result->problem) - len, ": %s", strerror(error));
+	return false;
+}
+
+static bool cgroup_open(const char *path, struct launch_result *result, int *ret_fd)
+{
+	_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+
+	if (fd < 0)
+		return launch_problem(result, errno, "cannot open the cgroup %s", path);
+	if (fstatfs(fd, &fs) < 0 || (unsigned long)fs.f_type != CGROUP2_SUPER_MAGIC)
+		return launch_problem(result, 0, "%s is not a cgroup v2 directory", path);
+	*ret_fd = take_fd(fd);
+	return true;
+}
+
+/*
+ * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The namespaces are not made here but
+ * by bubblewrap: at this point the cgroup namespace would have the launcher's cgroup as its root.
+ */
+static pid_t sandbox_clone(int cgroup, int *ret_pidfd)
+{
+	struct clone_args args = {
+		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)cgroup,
+	};
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static _Noreturn void child_main(const struct launch *l, int report, int control)
+{
+	const struct plan *plan = l->order->plan;
+	struct init_report failed = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED };
+	const char *what = "cannot enter the limits";
+	int err = groups_enter(&l->groups);
+
+	if (err == 0 && plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0) {
+		what = plan->directory;
+		err = -errno;
+	}
+	if (err == 0) {
+		what = "cannot pass on standard input and output";
+		err = stdio_enter(&l->stdio);
+	}
+	/* Above 2 and so not among what was just closed; execute() closes the rest. */
+	if (err == 0) {
+		what = l->bwrap.program[0] ? l->bwrap.program : l->bwrap.init;
+		err = bwrap_execute(&l->bwrap, report, control);
+	}
+	failed.error = -err;
+	snprintf(failed.text, sizeof(failed.text), "%.390s", what);
+	if (write(report, &failed, sizeof(failed)) < 0)
+		_exit(LAUNCH_FAILED);
+	_exit(LAUNCH_FAILED);
+}
+
+/* What is in memory has its size from the plan. */
+static bool disk_limit(struct launch *l)
+{
+	const struct plan *plan = l->order->plan;
+	size_t len = strlen(l->groups.missing);
+	const char *workspace = NULL;
+	int r;
+
+	for (size_t i = 0; i < plan->n_steps; i++)
+		if (plan->steps[i].kind == STEP_BIND && !strcmp(plan->steps[i].dest, PLAN_WORKSPACE))
+			workspace = plan->steps[i].source;
+	r = plan->limits.disk && workspace ? quota_set(workspace, plan->limits.disk) : 0;
+	if (r == 0)
+		return true;
+	if (!plan->limits.best_effort)
+		return launch_problem(l->result, 0, "--disk cannot be set: %s: %s; --best-effort goes on without it",
+				      workspace,
+				      r == -EOPNOTSUPP ? "its file system has no project quotas" : strerror(-r));
+	snprintf(l->groups.missing + len, sizeof(l->groups.missing) - len, "%s--disk (of the workspace)",
+		 len ? ", " : "");
+	return true;
+}
+
+bool launch_start(struct launch *l)
+{
+	_close_ int cgroup = -1, report = -1, control = -1;
+	char problem[BWRAP_PROBLEM_SIZE];
+	int ends[2];
+	pid_t pid;
+
+	_Static_assert(BWRAP_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
+	if (!cgroup_open(l->order->cgroup, l->result, &cgroup))
+		return false;
+	if (groups_make(l->order->cgroup, &l->order->plan->limits, &l->groups, problem) < 0 ||
+	    bwrap_prepare(l->order->plan, l->order->mask, &l->bwrap, problem) < 0)
+		return launch_problem(l->result, 0, "%s", problem);
+	if (!disk_limit(l))
+		return false;
+	memcpy(l->result->missing, l->groups.missing, sizeof(l->result->missing));
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return launch_problem(l->result, errno, "cannot make a pipe");
+	l->report = ends[0];
+	report = ends[1];
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+		return launch_problem(l->result, errno, "cannot make a pipe");
+	control = ends[0];
+	l->control = ends[1];
+	pid = sandbox_clone(cgroup, &l->child);
+	if (pid < 0)
+		return launch_problem(l->result, errno, "cannot start a process in %s", l->order->cgroup);
+	if (pid == 0)
+		child_main(l, report, control);
+	if (l->order->plan->limits.timeout_ms)
+		l->ends_ms = now_ms() + l->order->plan->limits.timeout_ms;
+	return true;
+}

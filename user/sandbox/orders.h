@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the launching process and netpawl-init tell each other. Both are of one build:
+ * the size of the struct is its version.
+ */
+#ifndef NP_SANDBOX_ORDERS_H
+#define NP_SANDBOX_ORDERS_H
+
+#include <linux/limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "limits.h"
+
+/* Exit codes of our own, as env(1), nohup(1) and timeout(1) have them. */
+#define LAUNCH_TIMED_OUT      124
+#define LAUNCH_FAILED	      125
+#define LAUNCH_NOT_EXECUTABLE 126
+#define LAUNCH_NOT_FOUND      127
+
+/* Descriptors that netpawl-init finds, whether or not bubblewrap was on the way. */
+enum {
+	ORDERS_REPORT = 3, /* write end of a pipe: struct init_report */
+	ORDERS_CONTROL,	   /* read end of a pipe: one byte for each signal to pass on; its end is the end */
+	ORDERS_FILE,	   /* struct orders */
+	ORDERS_INIT,	   /* the program itself */
+	ORDERS_FREE,	   /* the first that is nobody's */
+};
+
+#define IDENTITY_GROUPS_MAX 256 /* groups of one user; initgroups() of a larger user is refused, not cut */
+
+/* A mount was made by name. Between the look at the name and the mount somebody may have exchanged what it names:
+ * then the command does not start. */
+struct order_check {
+	char path[PATH_MAX];
+	uint64_t device, inode;
+};
+
+struct orders {
+	uint32_t size;
+	bool confined;	   /* in namespaces of our own, as process 1: give up the rest, too */
+	bool has_identity; /* false: stay who we are */
+	uid_t uid;
+	gid_t gid;
+	uint32_t n_groups;
+	gid_t groups[IDENTITY_GROUPS_MAX];
+	sigset_t mask; /* the command's */
+	uint32_t n_checks;
+	struct order_check checks[NP_BINDS_MAX + 1];
+};
+
+enum report_kind {
+	REPORT_READY = 1, /* confined, about to start the command */
+	REPORT_FAILED,	  /* it could not be started */
+	REPORT_ENDED,	  /* it has ended; netpawl-init lives until the control pipe is closed */
+};
+
+/* Written whole, or not at all: it is below PIPE_BUF. */
+struct init_report {
+	uint32_t kind;
+	int32_t exit_code; /* LAUNCH_* when it failed; else the command's, 128+N after signal N */
+	int32_t signal;	   /* that ended the command; 0: none */
+	int32_t error;	   /* errno, or 0 */
+	char text[400];
+};
+
+#endif
