@@ -50,7 +50,7 @@ def policy_file():
 
 @pytest.fixture
 def d(make_daemon, policy_file):
-    policy_file.write_text(POLICY)
+    policy_file.write_text(POLICY + base.PERMITS)
     return make_daemon(policy=policy_file).start()
 
 
@@ -84,7 +84,7 @@ def test_every_change_of_mode_is_one_notice(d):
 def test_a_reload_that_tightens(d, policy_file):
     box = Box(d, "FULL", level="INTERNAL")
     try:
-        policy_file.write_text("version: 1\nlevels: {INTERNAL: proxied}\nrules: [{allow: new.models.test}]\n")
+        policy_file.write_text("version: 1\nlevels: {INTERNAL: proxied}\nrules: [{allow: new.models.test}]\n" + base.PERMITS)
         d.cli("policy", "reload", check=0)
         (one,) = notices(d.api, box.session)["notices"]
         assert (one["level"], one["mode"]) == ("INTERNAL", "PROXIED")
@@ -98,7 +98,7 @@ def test_a_reload_that_tightens(d, policy_file):
 
 
 def test_wording_of_the_policy(d, policy_file):
-    policy_file.write_text(POLICY + 'notices:\n  proxied: "{{{session}}} {cause} | {dataset} | {reason} | {level} {mode} | {allowed}"\n')
+    policy_file.write_text(POLICY + 'notices:\n  proxied: "{{{session}}} {cause} | {dataset} | {reason} | {level} {mode} | {allowed}"\n' + base.PERMITS)
     d.cli("policy", "reload", check=0)
     session = new_session()
     d.api.escalate(session, "CONFIDENTIAL", "x {level} y", "why not")
@@ -349,6 +349,7 @@ def test_survives_the_daemon(d, how):
 
 @pytest.mark.parametrize("point", ["after_raise", "after_cut", "before_record", "after_record"])
 def test_a_crash_on_the_way_loses_no_notice(make_daemon, policy_file, point):
+    policy_file.write_text(POLICY + base.PERMITS)
     d = make_daemon(policy=policy_file).start(failpoint=point)
     box = Box(d, "FULL")
     try:

@@ -53,6 +53,20 @@ static int make(struct request *rq, const char *session, bool alone, json_t **re
 	return 0;
 }
 
+static int adopt(struct request *rq, const char *session, const char *cgroup, json_t **ret, struct failure *ret_failure)
+{
+	const struct sandbox *sandbox;
+	unsigned cut;
+	int r = service_sandbox_adopt(rq->config->service, session, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
+
+	if (r < 0)
+		return r;
+	*ret = sandbox_object(sandbox);
+	if (json_object_set_new(*ret, "cut", json_integer(cut)) < 0)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	return 0;
+}
+
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
@@ -64,10 +78,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
-	const struct sandbox *sandbox;
 	char notices[FS_PATH_SIZE];
 	struct session_name name;
-	unsigned cut;
 	int r;
 
 	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
@@ -80,16 +92,10 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   cgroup ? "an adopted sandbox has no \"workspace\""
 					  : "\"workspace\" can be \"none\"");
-	if (!cgroup) {
-		r = make(rq, name.text, workspace, &object, ret_failure);
-		return r < 0 ? r : answer_json(ret, 201, take_ptr(object), ret_failure);
-	}
-	r = service_sandbox_adopt(service, name.text, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
+	r = cgroup ? adopt(rq, name.text, cgroup, &object, ret_failure)
+		   : make(rq, name.text, workspace, &object, ret_failure);
 	if (r < 0)
 		return r;
-	object = sandbox_object(sandbox);
-	if (json_object_set_new(object, "cut", json_integer(cut)) < 0)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	if (service_notices_path(service, name.text, notices) == 0 &&
 	    json_object_set_new(object, "notices", json_text(notices)) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
