@@ -98,7 +98,8 @@ def tempdir(word):
 
 
 def drop_tempdir(path):
-    shutil.rmtree(path, ignore_errors=True)
+    # what was killed may still be on its way out of it
+    eventually(lambda: shutil.rmtree(path, ignore_errors=True) or not os.path.lexists(path), 5)
     if path in _temps:
         _temps.remove(path)
 

@@ -36,7 +36,7 @@ class Tunnels:
         self.log.touch()
         self.far(base.PYTHON, base.TESTS / "e2e/lib/rogue_server.py", ROGUE, cert, key, self.log, ready=b"ready")
         policy = self.dir / "policy.yaml"
-        policy.write_text(POLICY)
+        policy.write_text(POLICY + base.PERMITS)
         self.daemon = Daemon(self.world, policy=policy, inspectors=1,
                              more=["--resolvers", ROGUE, "--roots", self.authority.pem])
         stack.callback(self.daemon.close)
