@@ -130,6 +130,8 @@ void names_learn(struct process *from, const struct link_name *told)
 		process_send(from, LINK_NAME, &answer, sizeof(answer), -1);
 }
 
+/* Sandboxes choose how many names there are, and a worker must start all the same: what has no room is left out. Its
+ * address is refused until the name is looked up again. */
 void names_batch(const struct site *site, struct buf *out)
 {
 	size_t left = names_count(site->names);
@@ -140,9 +142,27 @@ void names_batch(const struct site *site, struct buf *out)
 
 		if (!name)
 			continue;
+		if (out->max - out->len < sizeof(struct link_message) + sizeof(told))
+			return;
 		memcpy(told.session, site->ca.session, sizeof(told.session));
 		memcpy(told.name, name, strlen(name) + 1);
 		batch_add(out, LINK_NAME, &told, sizeof(told));
 		left--;
 	}
+}
+
+void names_tell(struct workers *w, const struct site *site)
+{
+	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	_close_ int fd = -1;
+	int r;
+
+	if (!names_count(site->names))
+		return;
+	names_batch(site, &out);
+	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data, out.len, &fd);
+	if (r < 0)
+		log_error("names of %s: %s; they have to be looked up again", site->ca.session, strerror(-r));
+	else
+		tell_all(w, LINK_BATCH, NULL, 0, fd);
 }
