@@ -10,6 +10,7 @@ struct tunnel {
 	struct client *client;
 	struct dial *dial; /* on the way */
 	struct relay *relay;
+	bool told;	     /* its end, whatever that was, is one event */
 	struct np_addr addr; /* where it leads */
 	struct head head;    /* of the request that it grew out of; without a method: none did */
 	struct link_request report;
@@ -27,10 +28,31 @@ static struct tunnel *tunnel_new(struct client *client)
 	return tunnel;
 }
 
+static void tunnel_tell(struct tunnel *tunnel)
+{
+	const struct client *client = tunnel->client;
+	const struct head *head = &tunnel->head;
+	const char *name = client->host.is_addr ? "" : client->host.name;
+
+	tunnel->told = true;
+	if (tunnel->relay)
+		relay_count(tunnel->relay, &tunnel->report.sent, &tunnel->report.received);
+	if (tunnel->dial)
+		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "it ended before the origin was reached");
+	if (head->method)
+		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
+	else
+		report_tell(client->worker, &tunnel->report,
+			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
+}
+
+/* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
 void tunnel_free(struct tunnel *tunnel)
 {
 	if (!tunnel)
 		return;
+	if (!tunnel->told)
+		tunnel_tell(tunnel);
 	if (tunnel->dial)
 		dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
@@ -41,19 +63,11 @@ void tunnel_free(struct tunnel *tunnel)
 static void on_over(void *ctx, uint64_t sent, uint64_t received)
 {
 	struct tunnel *tunnel = ctx;
-	struct client *client = tunnel->client;
-	const struct head *head = &tunnel->head;
-	const char *name = client->host.is_addr ? "" : client->host.name;
 
 	tunnel->relay = NULL;
 	tunnel->report.sent = sent;
 	tunnel->report.received = received;
-	if (head->method)
-		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
-	else
-		report_tell(client->worker, &tunnel->report,
-			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
-	client_close(client);
+	client_close(tunnel->client);
 }
 
 /* Takes over both channels. */
@@ -91,6 +105,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	tunnel->report.dns_us = (uint32_t)result->dns_us;
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
+		tunnel->told = true; /* here */
 		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
 			      result->words);
 		client_reset(client);
@@ -122,8 +137,10 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		place_format(worker->policy, &verdict->rule->at, report->place);
 	channel_pause(client->channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0)
+	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0) {
+		tunnel->told = true; /* there is nothing to tell */
 		client_reset(client);
+	}
 }
 
 void tunnel_switch(struct exchange *ex)
