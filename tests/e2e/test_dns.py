@@ -19,6 +19,7 @@ rules:
   - allow: [origin.test, "**.origin.test"]
   - allow: [db.test:9000, "*.db.test:9000"]
   - allow: clock.test:9000/udp
+  - allow: git.test:22
   - allow: 198.51.100.10:8080
   - allow: [loop.test:9000, nx.test:9000, dead.test:9000]
 """
@@ -279,6 +280,31 @@ def test_other_protocols_by_name_and_port(net, box, kind):
     assert {e["port"] for e in pick(got, "refuse")} >= {22, 8080, 9101} and {e["port"] for e in pick(got, "allow")} == {9000}
     # http to a port that is not inspected is bytes as any other
     assert echo(box, address(box, "origin.test", kind), 9000) == "ECONNRESET"
+
+
+@pytest.fixture(scope="module")
+def ssh(net):
+    """An SSH server in the far world at ports 22 and 2222, and the words of a client that may log in there."""
+    folder = net.world.dir
+    for key in ("host", "user"):
+        base.sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / key)
+    host = (folder / "host.pub").read_text()
+    (folder / "known").write_text("".join(f"{n} {host}" for n in ("git.test", "[git.test]:2222")))
+    net.origins.start(base.PYTHON, base.TESTS / "e2e/lib/ssh_server.py", FAR[4], folder / "host", folder / "user.pub")
+    return ["ssh", "-F", "/dev/null", "-i", folder / "user", "-o", f"UserKnownHostsFile={folder}/known", "-o", "BatchMode=yes",
+            "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes"]
+
+
+def test_ssh(net, ssh):
+    """OpenSSH by name, at the rule's port alone, with more than one window of bytes."""
+    p = net.run(*ssh, "git@git.test", "echo", input="in and out\n" * 100000)
+    assert p.returncode == 0 and p.stdout == "in and out\n" * 100000, (p.returncode, p.stderr, len(p.stdout))
+    p = net.run(*ssh, "-p", "2222", "git@git.test", "echo", input="x")
+    assert p.returncode == 255 and "Connection reset" in p.stderr, p
+    # the control: on the host both ports are there
+    for port in ("22", "2222"):
+        p = net.control(*ssh, "-p", port, "-o", "HostKeyAlias=git.test", f"git@{FAR[4]}", "true")
+        assert p.returncode == 0, p
 
 
 def test_udp_by_name_is_refused(net, box):
