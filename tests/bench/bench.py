@@ -5,7 +5,8 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json and inspect.json. inspection.py does the inspector's part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, inspect.json and dns.json. inspection.py does the inspector's part
+alone, lookups.py the DNS gate's.
 """
 import argparse
 import contextlib
@@ -26,6 +27,7 @@ from lib.daemon import Daemon  # noqa: E402
 import cost  # noqa: E402
 import escalation  # noqa: E402
 import inspection  # noqa: E402
+import lookups  # noqa: E402
 import policy  # noqa: E402
 import scale  # noqa: E402
 from nets import BENCH, FAR, Net, Program, build, install  # noqa: E402
@@ -170,7 +172,7 @@ def main():
     size = QUICK if args.quick else FULL
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"] + (inspection.QUICK if args.quick else inspection.FULL)["seconds"])
+    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in (inspection, lookups)))
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -188,6 +190,7 @@ def main():
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
     inspection.run(args.quick)
+    lookups.run(args.quick)
     left = base.leftovers()
     if left:
         sys.exit(f"bench: left behind: {left}")
