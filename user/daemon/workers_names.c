@@ -43,7 +43,15 @@ static bool is_canonical(const char *name)
 	return name_canonical(name, strlen(name), again) == 0 && strcmp(name, again) == 0;
 }
 
-/* A last line without its end was never told to anybody. */
+/* A last line without its end was never told to anybody. It goes, or the next one would be taken for its end. */
+static int names_trim(int fd, const struct buf *text)
+{
+	const char *end = text->len ? memrchr(text->data, '\n', text->len) : NULL;
+	size_t whole = end ? (size_t)(end - text->data) + 1 : 0;
+
+	return whole < text->len && ftruncate(fd, (off_t)whole) < 0 ? -errno : 0;
+}
+
 static void names_read(struct site *site, char *text)
 {
 	char *end;
@@ -71,6 +79,8 @@ int names_open(struct workers *w, struct site *site)
 		fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 		r = fd < 0 ? -errno : fs_read_fd(fd, &text);
 	}
+	if (r == 0)
+		r = names_trim(fd, &text);
 	if (r < 0) {
 		/* Without a record the next daemon could give an address to another name: none is given out. */
 		log_error("names of %s: %s; its names are not resolved", site->ca.session, strerror(-r));
