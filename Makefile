@@ -222,7 +222,7 @@ test: deps
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
 CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 python3-websockets nodejs golang-go \
-	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps
+	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
@@ -275,7 +275,7 @@ lint:
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        bubblewrap libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
-       python3-dnspython iodine dns2tcp
+       python3-dnspython iodine dns2tcp musl-tools openssh-client python3-asyncssh
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

@@ -5,7 +5,8 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json, run.json and inspect.json. inspection.py and run.py do their part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, run.json, inspect.json and dns.json. run.py, inspection.py and
+lookups.py do their part alone.
 """
 import argparse
 import contextlib
@@ -26,6 +27,7 @@ from lib.daemon import Daemon  # noqa: E402
 import cost  # noqa: E402
 import escalation  # noqa: E402
 import inspection  # noqa: E402
+import lookups  # noqa: E402
 import policy  # noqa: E402
 import run as starting  # noqa: E402
 import scale  # noqa: E402
@@ -171,7 +173,7 @@ def main():
     size = QUICK if args.quick else FULL
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"] + (inspection.QUICK if args.quick else inspection.FULL)["seconds"])
+    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in (inspection, lookups)))
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -190,6 +192,7 @@ def main():
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
     starting.run(args.quick)
     inspection.run(args.quick)
+    lookups.run(args.quick)
     left = base.leftovers()
     if left:
         sys.exit(f"bench: left behind: {left}")

@@ -64,6 +64,8 @@ int names_open(struct workers *w, struct site *site); /* with what an earlier da
 void names_close(struct workers *w, struct site *site, bool forget);
 void names_learn(struct process *from, const struct link_name *told);
 void names_batch(const struct site *site, struct buf *out);
+/* To workers that were there before the session: what an earlier daemon gave out. */
+void names_tell(struct workers *w, const struct site *site);
 
 /* -- workers_known.c */
 struct site *site_find(struct workers *w, const char *session);

@@ -140,6 +140,7 @@ static struct known *known_new(struct workers *w, uint64_t cgroup_id, const char
 void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, const struct rung *rung)
 {
 	struct known *known = known_find(w, cgroup_id);
+	bool fresh = !site_find(w, session);
 
 	if (!known)
 		known = known_new(w, cgroup_id, session);
@@ -149,6 +150,8 @@ void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, con
 	known->box.mode = rung->mode;
 	known->box.generation = rung->generation;
 	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
+	if (fresh)
+		names_tell(w, site_find(w, session));
 }
 
 /* forget: what was given to its session is free for others, for nobody is left who may remember it. */
@@ -195,8 +198,10 @@ int batch_make(struct workers *w, int *ret_fd)
 
 			if (a->ca.len)
 				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
-			names_batch(a, &out);
 		}
+	for (size_t i = 0; i < w->sites.size; i++)
+		for (struct table_node *n = w->sites.buckets[i]; n; n = n->next)
+			names_batch(container_of(n, struct site, node), &out);
 	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
 	if (out.data)
 		explicit_bzero(out.data, out.len);

@@ -43,7 +43,15 @@ static bool is_canonical(const char *name)
 	return name_canonical(name, strlen(name), again) == 0 && strcmp(name, again) == 0;
 }
 
-/* A last line without its end was never told to anybody. */
+/* A last line without its end was never told to anybody. It goes, or the next one would be taken for its end. */
+static int names_trim(int fd, const struct buf *text)
+{
+	const char *end = text->len ? memrchr(text->data, '\n', text->len) : NULL;
+	size_t whole = end ? (size_t)(end - text->data) + 1 : 0;
+
+	return whole < text->len && ftruncate(fd, (off_t)whole) < 0 ? -errno : 0;
+}
+
 static void names_read(struct site *site, char *text)
 {
 	char *end;
@@ -71,6 +79,8 @@ int names_open(struct workers *w, struct site *site)
 		fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 		r = fd < 0 ? -errno : fs_read_fd(fd, &text);
 	}
+	if (r == 0)
+		r = names_trim(fd, &text);
 	if (r < 0) {
 		/* Without a record the next daemon could give an address to another name: none is given out. */
 		log_error("names of %s: %s; its names are not resolved", site->ca.session, strerror(-r));
@@ -130,6 +140,8 @@ void names_learn(struct process *from, const struct link_name *told)
 		process_send(from, LINK_NAME, &answer, sizeof(answer), -1);
 }
 
+/* Sandboxes choose how many names there are, and a worker must start all the same: what has no room is left out. Its
+ * address is refused until the name is looked up again. */
 void names_batch(const struct site *site, struct buf *out)
 {
 	size_t left = names_count(site->names);
@@ -140,9 +152,27 @@ void names_batch(const struct site *site, struct buf *out)
 
 		if (!name)
 			continue;
+		if (out->max - out->len < sizeof(struct link_message) + sizeof(told))
+			return;
 		memcpy(told.session, site->ca.session, sizeof(told.session));
 		memcpy(told.name, name, strlen(name) + 1);
 		batch_add(out, LINK_NAME, &told, sizeof(told));
 		left--;
 	}
+}
+
+void names_tell(struct workers *w, const struct site *site)
+{
+	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	_close_ int fd = -1;
+	int r;
+
+	if (!names_count(site->names))
+		return;
+	names_batch(site, &out);
+	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data, out.len, &fd);
+	if (r < 0)
+		log_error("names of %s: %s; they have to be looked up again", site->ca.session, strerror(-r));
+	else
+		tell_all(w, LINK_BATCH, NULL, 0, fd);
 }

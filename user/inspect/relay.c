@@ -17,16 +17,23 @@ struct relay {
 	bool starting, over; /* over while starting: as soon as it has started */
 };
 
+void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received)
+{
+	*ret_sent = channel_received(relay->ends[0]);
+	*ret_received = channel_received(relay->ends[1]);
+}
+
 static void relay_over(struct relay *relay)
 {
 	void (*closed)(void *, uint64_t, uint64_t) = relay->closed;
-	uint64_t sent = channel_received(relay->ends[0]), received = channel_received(relay->ends[1]);
+	uint64_t sent, received;
 	void *ctx = relay->ctx;
 
 	if (relay->starting) {
 		relay->over = true;
 		return;
 	}
+	relay_count(relay, &sent, &received);
 	/* Both have said all: an orderly end. Else what is short must look so. */
 	if (relay->sides[0].done && relay->sides[1].done) {
 		channel_free(relay->ends[0]);

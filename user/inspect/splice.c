@@ -115,6 +115,12 @@ static void on_far(void *data, uint32_t events)
 	on_event(data, 1, events);
 }
 
+void splice_count(const struct splice *s, uint64_t *ret_sent, uint64_t *ret_received)
+{
+	*ret_sent = s->ways[0].moved;
+	*ret_received = s->ways[1].moved;
+}
+
 void splice_free(struct splice *s)
 {
 	bool orderly = s && s->ways[0].done && s->ways[1].done;

@@ -16,6 +16,7 @@ struct tunnel {
 	struct relay *relay;   /* through our hands, or */
 	struct splice *splice; /* the kernel's */
 	uint64_t first;	       /* bytes that went before it */
+	bool told;	       /* its end, whatever that was, is one event */
 	struct np_addr addr;   /* where it leads */
 	struct head head;      /* of the request that it grew out of; without a method: none did */
 	struct link_request report;
@@ -33,10 +34,35 @@ static struct tunnel *tunnel_new(struct client *client)
 	return tunnel;
 }
 
+static void tunnel_tell(struct tunnel *tunnel)
+{
+	const struct client *client = tunnel->client;
+	const struct head *head = &tunnel->head;
+	const char *name = client->host.is_addr ? "" : client->host.name;
+
+	tunnel->told = true;
+	if (tunnel->relay)
+		relay_count(tunnel->relay, &tunnel->report.sent, &tunnel->report.received);
+	if (tunnel->splice) {
+		splice_count(tunnel->splice, &tunnel->report.sent, &tunnel->report.received);
+		tunnel->report.sent += tunnel->first;
+	}
+	if (tunnel->dial)
+		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "it ended before the origin was reached");
+	if (head->method)
+		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
+	else
+		report_tell(client->worker, &tunnel->report,
+			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
+}
+
+/* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
 void tunnel_free(struct tunnel *tunnel)
 {
 	if (!tunnel)
 		return;
+	if (!tunnel->told)
+		tunnel_tell(tunnel);
 	if (tunnel->dial)
 		dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
@@ -48,19 +74,11 @@ void tunnel_free(struct tunnel *tunnel)
 static void on_over(void *ctx, uint64_t sent, uint64_t received)
 {
 	struct tunnel *tunnel = ctx;
-	struct client *client = tunnel->client;
-	const struct head *head = &tunnel->head;
-	const char *name = client->host.is_addr ? "" : client->host.name;
 
 	tunnel->relay = NULL;
-	tunnel->report.sent = tunnel->first + sent;
+	tunnel->report.sent = sent;
 	tunnel->report.received = received;
-	if (head->method)
-		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
-	else
-		report_tell(client->worker, &tunnel->report,
-			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
-	client_close(client);
+	client_close(tunnel->client);
 }
 
 /* Takes over both channels. */
@@ -82,16 +100,16 @@ static bool tunnel_splice(struct tunnel *tunnel, int far)
 {
 	struct client *client = tunnel->client;
 	struct buf *first = &client->first;
+	size_t first_len = first->len;
 	ssize_t n = first->len ? send(far, first->data, first->len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
 	int near;
 
-	if (n > 0) {
-		tunnel->first = (uint64_t)n;
+	if (n > 0)
 		buf_drop(first, (size_t)n);
-	}
 	near = first->len ? -1 : channel_detach(client->channel);
 	if (near < 0)
 		return false;
+	tunnel->first = first_len;
 	client->channel = NULL;
 	client->state = CLIENT_TUNNEL;
 	client->deadline_ns = 0;
@@ -136,6 +154,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 			return;
 	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
+		tunnel->told = true; /* here */
 		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
 			      result->words);
 		client_reset(client);
@@ -166,8 +185,10 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		place_format(worker->policy, &verdict->rule->at, report->place);
 	channel_pause(client->channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0)
+	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0) {
+		tunnel->told = true; /* there is nothing to tell */
 		client_reset(client);
+	}
 }
 
 void tunnel_switch(struct exchange *ex)

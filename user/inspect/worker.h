@@ -334,6 +334,7 @@ void tunnel_free(struct tunnel *tunnel);
 struct relay;
 int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
 		void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx, struct relay **ret);
+void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received); /* bytes so far */
 void relay_free(struct relay *relay); /* closed() is not called; with resets */
 
 #endif

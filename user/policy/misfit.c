@@ -162,6 +162,13 @@ static void default_text(const struct policy *policy, const struct verdict *verd
 		 policy->fallback_at.line ? place : "default");
 }
 
+static const char *allowed_but(const struct rule *rule, const struct facts *facts)
+{
+	if (facts->mode != NP_FULL && facts->name && facts->protocol == PATTERN_UDP)
+		return "; but sandboxes get no address for it: UDP is allowed by address only";
+	return rule_asks_request(rule) && !facts->method ? "; each request is judged by itself" : "";
+}
+
 static void rule_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict, char *text)
 {
 	const struct rule *rule = verdict->rule;
@@ -170,8 +177,7 @@ static void rule_text(const struct policy *policy, const struct facts *facts, co
 	by_format(policy, rule, by);
 	switch (verdict->reason) {
 	case NP_R_RULE_ALLOWS:
-		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s%s", by,
-			 rule_asks_request(rule) && !facts->method ? "; each request is judged by itself" : "");
+		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s%s", by, allowed_but(rule, facts));
 		return;
 	case NP_R_RULE_DENIES:
 		snprintf(text, VERDICT_TEXT_SIZE, "denied %s", by);

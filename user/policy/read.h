@@ -43,7 +43,7 @@ struct list_item {
 	struct pattern pattern; /* not settled */
 	struct list *list;	/* the other list, once lists_link() has found it */
 	bool is_list;
-	bool told_dns, told_metadata; /* the warning was given: once, however many rules use the list */
+	bool told_dns, told_metadata, told_udp; /* the warning was given: once, however many rules use the list */
 };
 
 struct list {

@@ -52,18 +52,25 @@ static void pattern_warn(struct adding *a, const struct node *node, const struct
 {
 	bool dns = a->use == PATTERN_GRANT && pattern_spans_dns(pattern);
 	bool metadata = a->rule->action != ACTION_DENY && pattern_spans_metadata(pattern);
+	/* The DNS gate answers with addresses that lead to the inspector, which takes TCP alone. */
+	bool udp = a->use == PATTERN_GRANT && pattern->kind == PATTERN_NAME && pattern->protocols == PATTERN_UDP;
 
 	if (item) {
 		dns = dns && !item->told_dns;
 		metadata = metadata && !item->told_metadata;
+		udp = udp && !item->told_udp;
 		item->told_dns |= dns;
 		item->told_metadata |= metadata;
+		item->told_udp |= udp;
 	}
 	if (dns)
 		warn_at(a->reader, node, "%s leaves port 53 out: it belongs to the DNS gate",
 			QUOTE(node->text, node->len));
 	if (metadata)
 		warn_at(a->reader, node, "%s holds cloud metadata addresses, and these stay refused",
+			QUOTE(node->text, node->len));
+	if (udp)
+		warn_at(a->reader, node, "%s opens nothing: UDP is allowed by address only",
 			QUOTE(node->text, node->len));
 }
 

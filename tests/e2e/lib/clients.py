@@ -285,8 +285,12 @@ class FarServers:
         self._git_repository()
         self._apt_repository()
         self._npm_package()
-        self.hosts = self.dir / "hosts"
-        self.hosts.write_text("127.0.0.1 localhost\n" + "".join(f"{a} {n}\n" for n, a in self.names.items()))
+        self.hosts, self.refused = self._hosts("hosts", self.names), self._hosts("refused", ["denied.test", "nowhere.example"])
+
+    def _hosts(self, name, names):
+        path = self.dir / name
+        path.write_text("127.0.0.1 localhost\n" + "".join(f"{self.names[n]} {n}\n" for n in names))
+        return path
 
     def _git_repository(self):
         work, env = self.dir / "work", base.env(HOME=str(self.dir), GIT_CONFIG_NOSYSTEM="1")
@@ -492,13 +496,15 @@ class Clients(Inspected):
         java = " ".join(f"-D{s}.proxyHost={FAR[4]} -D{s}.proxyPort=80" for s in ("http", "https"))
         return {"HTTPS_PROXY": PROXY, "https_proxy": PROXY, "http_proxy": PROXY, "JAVA_TOOL_OPTIONS": java}
 
-    def _with_hosts(self, argv):
-        """There is no DNS in a sandbox yet: the names are in an /etc/hosts that only this command sees."""
+    @staticmethod
+    def _with_hosts(hosts, argv):
+        """With an /etc/hosts that only this command sees."""
         return ["unshare", "-m", "--propagation", "private", "sh", "-c",
-                f'mount --bind {self.origins.hosts} /etc/hosts && exec "$@"', "sh", *map(str, argv)]
+                f'mount --bind {hosts} /etc/hosts && exec "$@"', "sh", *map(str, argv)]
 
     def argv(self, *cmd, session=None):
-        return self._with_hosts(super().argv(*cmd, session=session))
+        """Names come from the DNS gate, but for those of which it knows nothing: a request to them is to be refused, too."""
+        return self._with_hosts(self.origins.refused, super().argv(*cmd, session=session))
 
     def run(self, *cmd, timeout=40, input=None, env=None, cwd=None):
         return subprocess.run(self.argv(*cmd), capture_output=True, text=True, timeout=timeout, input=input,
@@ -510,7 +516,7 @@ class Clients(Inspected):
 
     def control(self, *cmd, timeout=40, env=None, cwd=None):
         """The same on the host, in no sandbox: straight to the origin."""
-        return subprocess.run(self._with_hosts([*self.world.enter(), *cmd]), capture_output=True, text=True,
+        return subprocess.run(self._with_hosts(self.origins.hosts, [*self.world.enter(), *cmd]), capture_output=True, text=True,
                               timeout=timeout, stdin=subprocess.DEVNULL, cwd=cwd or self.dir,
                               env=self.env(trust=self.trust, **(env or {})))
 

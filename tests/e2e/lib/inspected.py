@@ -9,7 +9,7 @@ from lib import base
 from lib.box import new_session
 from lib.daemon import Daemon
 from lib.origins import Origins
-from lib.world import FAR, World
+from lib.world import World
 
 POLICY = """version: 1
 rules:
@@ -50,7 +50,6 @@ class Inspected:
         self.daemon.start()
         self.api = self.daemon.api
         base.eventually(lambda: self.api.health()["inspectors"] == inspectors, 10)
-        # names of the world, for clients that look them up before they connect; there is no DNS gate yet
         self.session = new_session("inspected")
         self.api.create(self.session, "CONFIDENTIAL")
         # a sandbox that stays keeps the session's authority
@@ -86,8 +85,7 @@ class Inspected:
                               env=self.env(**(env or {})))
 
     def curl(self, *words, timeout=30):
-        """curl by name: every *.test name is at FAR, which curl is told, for there is no resolver in a sandbox yet."""
-        return self.run("curl", "-sS", "-m", "15", "--connect-to", f"::{FAR[4]}:", *words, timeout=timeout)
+        return self.run("curl", "-sS", "-m", "15", *words, timeout=timeout)
 
     def binary(self):
         """A file that is no text, where a sandbox can read it."""

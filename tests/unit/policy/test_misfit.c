@@ -66,7 +66,8 @@ static void test_texts(void **state)
 						   "- decide: d.example\n"
 						   "  by: guard\n"
 						   "- allow: e.example\n"
-						   "  paths: /x\n");
+						   "  paths: /x\n"
+						   "- allow: [u.example:123/udp, 192.0.2.7:123/udp]\n");
 	_policy_ struct policy *asks = policy_of("default: ask\n");
 	_policy_ struct policy *denies = policy_of("default: deny\n");
 
@@ -82,6 +83,11 @@ static void test_texts(void **state)
 		policy, request("GET", "e.example", "//"),
 		"denied by p.yaml:9 (allow: e.example): the path can be read in two ways, so no rule with paths can be "
 		"trusted to judge it");
+	assert_text(policy, over_udp(to_name("u.example", 123)),
+		    "allowed by p.yaml:11 (allow: u.example:123/udp (and 1 more)); but sandboxes get no address for "
+		    "it: UDP is allowed by address only");
+	assert_text(policy, over_udp(to_addr("192.0.2.7", 123)),
+		    "allowed by p.yaml:11 (allow: u.example:123/udp (and 1 more))");
 	assert_text(policy, to_name("f.example", 443), "denied: no rule allows it (default)");
 	assert_text(denies, to_name("f.example", 443), "denied: no rule allows it (default: p.yaml:2)");
 	assert_text(asks, to_name("f.example", 443), "a person is asked: no rule decides it (default: p.yaml:2)");

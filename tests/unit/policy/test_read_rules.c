@@ -125,6 +125,22 @@ static void port_53(void **state)
 	      P "3:7: warning: \"10.0.0.1:1-99\" leaves port 53 out: it belongs to the DNS gate\n");
 }
 
+static void udp_by_name(void **state)
+{
+	(void)state;
+	RULE_TELLS("allow: a.example:123/udp",
+		   P "3:12: warning: \"a.example:123/udp\" opens nothing: UDP is allowed by address only\n");
+	RULE_TELLS("ask: '**.a.example:123/udp'",
+		   P "3:10: warning: \"**.a.example:123/udp\" opens nothing: UDP is allowed by address only\n");
+	assert_int_equal(policy->patterns[0].protocols, PATTERN_UDP);
+	RULE_LOADS("deny: a.example:123/udp");
+	RULE_LOADS("allow: [10.0.0.1:123/udp, a.example:123/tcp, b.example:123]");
+	tells("version: 1\nlists:\n  l: [a.example:9/udp]\nrules:\n  - allow: \"@l\"\n    for: PUBLIC\n  - ask: "
+	      "\"@l\"\n "
+	      "   for: SECRET\n",
+	      P "3:7: warning: \"a.example:9/udp\" opens nothing: UDP is allowed by address only\n");
+}
+
 static void metadata(void **state)
 {
 	(void)state;
@@ -446,6 +462,7 @@ int main(void)
 		cmocka_unit_test_teardown(actions_that_are_none, told_clear),
 		cmocka_unit_test_teardown(destinations_of_each_kind, told_clear),
 		cmocka_unit_test_teardown(port_53, told_clear),
+		cmocka_unit_test_teardown(udp_by_name, told_clear),
 		cmocka_unit_test_teardown(metadata, told_clear),
 		cmocka_unit_test_teardown(methods, told_clear),
 		cmocka_unit_test_teardown(paths, told_clear),

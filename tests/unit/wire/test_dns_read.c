@@ -407,6 +407,25 @@ static void frames(void **state)
 	assert_memory_equal(head, "\xff\xff", 2);
 }
 
+static void types_in_words(void **state)
+{
+	static const struct {
+		uint16_t type;
+		const char *text;
+	} rows[] = {
+		{ ns_t_a, "A" },      { ns_t_aaaa, "AAAA" },  { ns_t_ptr, "PTR" }, { 65, "HTTPS" },
+		{ 64, "SVCB" },	      { 255, "ANY" },	      { 48, "DNSKEY" },	   { 0, "TYPE0" },
+		{ 1234, "TYPE1234" }, { 65535, "TYPE65535" },
+	};
+	char text[DNS_TYPE_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		dns_type_text(rows[i].type, text);
+		assert_string_equal(text, rows[i].text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +441,7 @@ int main(void)
 		cmocka_unit_test(edns),
 		cmocka_unit_test(edns_versions),
 		cmocka_unit_test(frames),
+		cmocka_unit_test(types_in_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
