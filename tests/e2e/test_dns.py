@@ -291,15 +291,20 @@ def ssh(net):
     host = (folder / "host.pub").read_text()
     (folder / "known").write_text("".join(f"{n} {host}" for n in ("git.test", "[git.test]:2222")))
     net.origins.start(base.PYTHON, base.TESTS / "e2e/lib/ssh_server.py", FAR[4], folder / "host", folder / "user.pub")
+    (folder / "copy").write_bytes((folder / "user").read_bytes())
+    (folder / "copy").chmod(0o644)
     return ["ssh", "-F", "/dev/null", "-i", folder / "user", "-o", f"UserKnownHostsFile={folder}/known", "-o", "BatchMode=yes",
             "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes"]
 
 
 def test_ssh(net, ssh):
     """OpenSSH by name, at the rule's port alone, with more than one window of bytes."""
-    p = net.run(*ssh, "git@git.test", "echo", input="in and out\n" * 100000)
+    # its key belongs to the sandbox's user, or it would not take it
+    inside = ["sh", "-c", 'umask 077; cp "$0" /workspace/key && exec "$@"', net.world.dir / "copy",
+              *["/workspace/key" if word == net.world.dir / "user" else word for word in ssh]]
+    p = net.run(*inside, "git@git.test", "echo", input="in and out\n" * 100000)
     assert p.returncode == 0 and p.stdout == "in and out\n" * 100000, (p.returncode, p.stderr, len(p.stdout))
-    p = net.run(*ssh, "-p", "2222", "git@git.test", "echo", input="x")
+    p = net.run(*inside, "-p", "2222", "git@git.test", "echo", input="x")
     assert p.returncode == 255 and "Connection reset" in p.stderr, p
     # the control: on the host both ports are there
     for port in ("22", "2222"):
