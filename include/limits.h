@@ -163,7 +163,7 @@
 #define NP_DNS_QUERY_MAX 4096	   /* one query over TCP: a name, a type and options, with room for padding (RFC 8467) */
 #define NP_DNS_WORDS_MAX 160	   /* words of an extended error: beside the longest question they still fit 512 bytes */
 #define NP_DNS_TTL_S 30		   /* how long a client may remember a synthetic address; it stands for much longer */
-#define NP_LOOKUPS_PER_BOX 256	   /* queries of one sandbox that wait until a name has its address */
+#define NP_LOOKUPS_PER_BOX 1000	   /* queries of one sandbox that wait until a name has its address: NP_QUERY_BURST */
 #define NP_LOOKUP_MS 2000	   /* ... and how long: clients ask again after that */
 #define NP_DNS_NEGATIVE_S 5	   /* how long a client may remember that a name or type is not there: a policy can change */
 #define NP_NAMES_PER_SESSION 8192  /* names of one session that have a synthetic address at a time */

@@ -440,6 +440,13 @@ def test_through_the_modes(net):
 
 # -- too many -------------------------------------------------------------------------------
 
+def test_a_burst_of_names(net):
+    """As many new names at once as a sandbox may ask for: each gets its address."""
+    with Box(net.daemon, "PROXIED") as box:
+        status, got = box.payload("names", "many", 60, pattern="n%d.origin.test", first=1, last=900, window=900)
+        assert (status, got) == (0, {"rcodes": {"NOERROR": 900}, "left": 0, "twice": 0})
+
+
 def test_too_many_names(net):
     """A session has so many and no more; other sessions do not notice, and what has an address keeps it."""
     with Box(net.daemon, "PROXIED") as a, Box(net.daemon, "PROXIED") as b:

@@ -95,7 +95,9 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 	return answer_name(facts, j);
 }
 
-void dns_judged_full(struct dns_judged *j)
+void dns_judged_full(struct dns_judged *j, enum np_reason reason)
 {
-	refuse(j, NP_R_TOO_MANY_NAMES, ns_r_servfail, "this session has looked up too many names");
+	refuse(j, reason, ns_r_servfail,
+	       reason == NP_R_TOO_MANY_NAMES ? "this session has looked up too many names"
+					     : "this sandbox looks up too many names at once; ask again later");
 }

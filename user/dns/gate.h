@@ -29,7 +29,7 @@ struct dns_judged {
 /* 0: answer it. -EAGAIN: query.name may be reached but has no index yet; when it has, judge again. -EBADMSG: say
  * nothing. */
 int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struct dns_judged *ret);
-/* The answer when it can get none. */
-void dns_judged_full(struct dns_judged *judged);
+/* The answer when it can get none: TOO_MANY_NAMES of its session, or TOO_MANY_QUERIES that wait. */
+void dns_judged_full(struct dns_judged *judged, enum np_reason reason);
 
 #endif

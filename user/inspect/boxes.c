@@ -42,6 +42,7 @@ static struct site *site_get(struct worker *worker, const char *session)
 	}
 	memcpy(site->session, session, strnlen(session, sizeof(site->session) - 1));
 	TAILQ_INIT(&site->idle);
+	TAILQ_INIT(&site->lookups);
 	LIST_INSERT_HEAD(&worker->sites, site, of_worker);
 	return site;
 }

@@ -14,7 +14,7 @@
 
 /* A query that waits. */
 struct lookup {
-	TAILQ_ENTRY(lookup) of_worker;
+	TAILQ_ENTRY(lookup) of_worker, of_site;
 	struct box *box;
 	struct client *client; /* over TCP; else */
 	struct dns_asker asker;
@@ -110,6 +110,7 @@ static int lookup_judge(struct worker *worker, const struct box *box, const char
 static void lookup_free(struct worker *worker, struct lookup *lookup)
 {
 	TAILQ_REMOVE(&worker->lookups, lookup, of_worker);
+	TAILQ_REMOVE(&lookup->box->site->lookups, lookup, of_site);
 	lookup->box->n_lookups--;
 	free(lookup);
 }
@@ -128,6 +129,7 @@ static bool lookup_wait(struct worker *worker, struct box *box, struct client *c
 	memcpy(lookup->name, judged->query.name, sizeof(lookup->name));
 	memcpy(lookup->data, data, len);
 	TAILQ_INSERT_TAIL(&worker->lookups, lookup, of_worker);
+	TAILQ_INSERT_TAIL(&box->site->lookups, lookup, of_site);
 	box->n_lookups++;
 	name_want(worker, box->site, lookup->name);
 	return true;
@@ -140,7 +142,7 @@ static void lookup_take(struct worker *worker, struct box *box, struct client *c
 	int r = lookup_judge(worker, box, data, len, &judged);
 
 	if (r == -EAGAIN && !lookup_wait(worker, box, client, asker, &judged, data, len)) {
-		dns_judged_full(&judged);
+		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES);
 		r = 0;
 	}
 	if (r == 0)
@@ -191,16 +193,16 @@ void lookup_name(struct worker *worker, const struct link_name *told)
 		return;
 	if (told->index && names_restore(site->names, told->index, told->name, now_ms(worker)) < 0)
 		return;
-	for (lookup = TAILQ_FIRST(&worker->lookups); lookup; lookup = next) {
+	for (lookup = TAILQ_FIRST(&site->lookups); lookup; lookup = next) {
 		struct dns_judged judged;
 		int r;
 
-		next = TAILQ_NEXT(lookup, of_worker);
-		if (lookup->box->site != site || strcmp(lookup->name, told->name) != 0)
+		next = TAILQ_NEXT(lookup, of_site);
+		if (strcmp(lookup->name, told->name) != 0)
 			continue;
 		r = lookup_judge(worker, lookup->box, lookup->data, lookup->len, &judged);
 		if (r == -EAGAIN)
-			dns_judged_full(&judged);
+			dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
 		if (r == 0 || r == -EAGAIN)
 			lookup_reply(worker, lookup->box, lookup->client, &lookup->asker, &judged);
 		lookup_free(worker, lookup);

@@ -42,7 +42,8 @@ struct site {
 	unsigned boxes; /* it goes with the last one */
 	struct ca *ca;	/* NULL: asked for */
 	struct origins *origins;
-	struct names *names; /* that have a synthetic address */
+	struct names *names;	     /* that have a synthetic address */
+	struct lookup_queue lookups; /* that wait for one */
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
