@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""What a hostile program does to the DNS gate and to the inspector behind it."""
+import contextlib
+import errno
+import resource
+import select
+import socket
+import struct
+import time
+
+
+def _query(name=b"", edns=True):
+    labels = b"".join(bytes([len(l)]) + l for l in name.split(b".") if l)
+    opt = b"\0\0\x29\x10\0" + bytes(6) if edns else b""
+    message = struct.pack("!6H", 7, 0x100, 1, 0, 0, 1 if edns else 0) + labels + b"\0\0\1\0\1" + opt
+    return struct.pack("!H", len(message)) + message
+
+
+def deaf(addr, sockets, each, hold=0.0):
+    """Asks over TCP, many questions a connection, and never reads an answer. Returns the bytes that were taken."""
+    chunk = _query(b"a.nobody.example") * 400
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, sockets + 64), hard))
+    sent, open_ = {}, []
+    for _ in range(sockets):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        s.settimeout(5)
+        s.connect((addr, 53))
+        s.setblocking(False)
+        sent[s] = 0
+        open_.append(s)
+    end, broken = time.monotonic() + 30, 0
+    while time.monotonic() < end:
+        todo = [s for s in open_ if sent[s] < each]
+        if not todo:
+            break
+        _, ready, _ = select.select([], todo, [], 1) if sockets < 900 else ([], todo, [])
+        if not ready:
+            break
+        for s in ready:
+            with contextlib.suppress(BlockingIOError):
+                try:
+                    at = sent[s] % len(chunk)
+                    sent[s] += s.send(chunk[at:])
+                except (BrokenPipeError, ConnectionResetError):
+                    broken += 1
+                    sent[s] = each
+                    open_.remove(s)
+    time.sleep(hold)
+    return {"sent": sum(sent.values()), "broken": broken}
+
+
+def knock(addrs, port=443, hold=2.0):
+    """Connections that nobody has taken yet."""
+    kept = []
+    for addr in addrs:
+        s = socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET)
+        s.settimeout(3)
+        try:
+            s.connect((addr, port))
+        except OSError as e:
+            return {"error": errno.errorcode[e.errno] if e.errno else str(e)}
+        kept.append(s)
+    time.sleep(hold)
+    return {"open": len(kept)}

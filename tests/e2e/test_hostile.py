@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""Attacks of a sandbox on the inspector itself: on its memory, and on what it does between two messages of the daemon."""
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+from lib import base
+from lib.box import Box
+from lib.inspected import Inspected
+from lib.world import FAR
+
+POLICY = """version: 1
+rules:
+  - allow: ["**.wild.test"]
+"""
+
+
+class Net(Inspected):
+    def workers(self):
+        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
+
+    def resident(self):
+        """KiB, of all workers."""
+        total = 0
+        for pid in self.workers():
+            with open(f"/proc/{pid}/status") as f:
+                total += sum(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+        return total
+
+
+@pytest.fixture
+def own(monkeypatch):
+    # what is freed is filled, so that a use of it is seen
+    monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165")
+    with contextlib.ExitStack() as stack:
+        yield Net(stack, policy=POLICY, inspectors=1)
+
+
+def test_answers_that_nobody_reads_are_bounded(own):
+    """A client that asks over TCP and reads nothing is read no further: as HTTP's are, at NP_BACKLOG_HIGH."""
+    with Box(own.daemon, "PROXIED") as box:
+        before, pids = own.resident(), own.workers()
+        n = 64
+        got = {}
+        thread = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "deaf", timeout=60, addr=FAR[4], sockets=n,
+                                                                        each=1900 << 10, hold=4)))
+        thread.start()
+        most = before
+        while thread.is_alive():
+            most = max(most, own.resident())
+            time.sleep(0.1)
+        thread.join()
+        print(got, before, most)
+        assert own.workers() == pids
+        # 1 MiB a connection is four times NP_BACKLOG_HIGH
+        assert most - before < n * 1024, f"{(most - before) // n} KiB of the inspector for each connection that reads nothing: {got}"
+
+
+def test_a_raise_while_connections_wait(own):
+    """A connection to a synthetic address that stands for nothing, and a raise that the inspector reads while it looks
+    that address up."""
+    with Box(own.daemon, "PROXIED") as box:
+        pids = own.workers()
+        assert len(pids) == 1
+        got = {}
+        os.kill(pids[0], signal.SIGSTOP)
+        try:
+            knock = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "knock", addrs=["198.18.77.7"] * 8)))
+            knock.start()
+            time.sleep(0.5)
+            raising = threading.Thread(target=lambda: own.api.escalate(box.session, "SECRET"))
+            raising.start()
+            time.sleep(0.1)
+        finally:
+            os.kill(pids[0], signal.SIGCONT)
+        raising.join()
+        knock.join()
+        time.sleep(0.5)
+        text = own.daemon.text()
+        assert got["r"] == (0, {"open": 8})
+        assert own.workers() == pids and not own.daemon.sanitizer_reports(), text[-3000:]
