@@ -3,6 +3,9 @@
 import contextlib
 import os
 import signal
+import socket
+import ssl
+import subprocess
 import threading
 import time
 
@@ -83,3 +86,74 @@ def test_a_raise_while_connections_wait(own):
         text = own.daemon.text()
         assert got["r"] == (0, {"open": 8})
         assert own.workers() == pids and not own.daemon.sanitizer_reports(), text[-3000:]
+
+
+RISING = """version: 1
+levels: {SECRET: proxied}
+rules:
+  - deny: 198.51.100.99
+    for: [SECRET]
+  - allow: dead.test
+  - allow: "dead.test:9000"
+"""
+SLOW = "198.51.100.99"  # of dead.test
+
+
+class Slow:
+    """An origin that takes connections at once and goes on with them when it is told to."""
+
+    def __init__(self, net, port, tls):
+        base.sh("ip", "-n", net.world.far, "addr", "replace", f"{SLOW}/32", "dev", "lo")
+        self.context = None
+        if tls:
+            self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.context.load_cert_chain(*net.origins.authority.leaf("dead.test"))
+        self.listener = base.setns_call(net.world.far, lambda: socket.create_server((SLOW, port)))
+        self.met, self.go, self.got = threading.Event(), threading.Event(), b""
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        s, _ = self.listener.accept()
+        self.met.set()
+        self.go.wait(8)
+        s.settimeout(3)
+        with contextlib.suppress(OSError):
+            if self.context:
+                s = self.context.wrap_socket(s, server_side=True)
+            self.got = s.recv(65536)
+            s.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        s.close()
+
+    def close(self):
+        self.go.set()
+        self.thread.join(10)
+        self.listener.close()
+
+
+def post(net, session):
+    return subprocess.Popen(net.argv("curl", "-sS", "-k", "-m", "8", "--http1.1", "--connect-to", f"::{FAR[4]}:", "-d", "the-secret",
+                                     "https://dead.test/", session=session), env=net.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize("raised", [False, True], ids=["control", "raised"])
+def test_a_raise_during_the_handshake(raised):
+    """What the new level forbids by address does not go there because the handshake with it had begun before."""
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, policy=RISING, inspectors=1)
+        slow = Slow(net, 443, True)
+        stack.callback(slow.close)
+        client = post(net, net.session)
+        assert slow.met.wait(8)
+        if raised:
+            assert net.api.escalate(net.session, "SECRET")["level"] == "SECRET"
+        slow.go.set()
+        out = client.communicate(timeout=20)[0]
+        slow.thread.join(10)
+        if not raised:
+            assert b"the-secret" in slow.got, out
+            return
+        with Box(net.daemon, session=net.session, level="SECRET") as box:  # one that comes now is refused
+            again = box.call("execute", argv=["curl", "-sS", "-k", "-m", "8", "--connect-to", f"::{FAR[4]}:", "https://dead.test/"])["out"]
+            assert "address" in again, again
+        assert slow.got == b"", f"after the raise was acknowledged {SLOW} got {slow.got}"
