@@ -94,7 +94,7 @@ rules:
   - deny: 198.51.100.99
     for: [SECRET]
   - allow: dead.test
-  - allow: "dead.test:9000"
+  - allow: "dead.test:9300"
 """
 SLOW = "198.51.100.99"  # of dead.test
 
@@ -157,3 +157,55 @@ def test_a_raise_during_the_handshake(raised):
             again = box.call("execute", argv=["curl", "-sS", "-k", "-m", "8", "--connect-to", f"::{FAR[4]}:", "https://dead.test/"])["out"]
             assert "address" in again, again
         assert slow.got == b"", f"after the raise was acknowledged {SLOW} got {slow.got}"
+
+
+class Full:
+    """An origin whose queue is full, so that a connection to it is on its way until somebody makes room."""
+
+    def __init__(self, net, port):
+        base.sh("ip", "-n", net.world.far, "addr", "replace", f"{SLOW}/32", "dev", "lo")
+
+        def make():
+            listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((SLOW, port))
+            listener.listen(0)
+            fill = socket.create_connection((SLOW, port), 3)
+            return listener, fill
+
+        self.listener, self.fill = base.setns_call(net.world.far, make)
+        self.got = b""
+
+    def take(self):
+        self.listener.settimeout(6)
+        with contextlib.suppress(OSError):
+            self.listener.accept()[0].close()
+            s, _ = self.listener.accept()
+            s.settimeout(3)
+            self.got = s.recv(100)
+            s.sendall(b"heard")
+
+    def close(self):
+        self.fill.close()
+        self.listener.close()
+
+
+@pytest.mark.parametrize("raised", [False, True], ids=["control", "raised"])
+def test_a_raise_while_a_tunnel_dials(raised):
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, policy=RISING, inspectors=1)
+        full = Full(net, 9300)
+        stack.callback(full.close)
+        with Box(net.daemon, "PROXIED", session=net.session) as box:
+            got = {}
+            say = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "say", name="dead.test", port=9300, text="the-secret")))
+            say.start()
+            time.sleep(0.6)
+            if raised:
+                net.api.escalate(net.session, "SECRET")
+            full.take()
+            say.join()
+        if raised:
+            assert full.got == b"", f"after the raise was acknowledged {SLOW} got {full.got}: {got}"
+        else:
+            assert full.got == b"the-secret", got

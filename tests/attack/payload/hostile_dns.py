@@ -64,3 +64,20 @@ def knock(addrs, port=443, hold=2.0):
         kept.append(s)
     time.sleep(hold)
     return {"open": len(kept)}
+
+
+def resolve(name, server="198.51.100.53"):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(3)
+    s.sendto(_query(name.encode(), edns=False)[2:], (server, 53))
+    answer = s.recv(4096)
+    return socket.inet_ntoa(answer[-4:]) if answer[3] & 15 == 0 else None
+
+
+def say(name, port, text, wait=6.0):
+    """Connects to what the name stands for, says it, and waits for an answer."""
+    s = socket.socket()
+    s.settimeout(wait)
+    s.connect((resolve(name), port))
+    s.sendall(text.encode())
+    return {"got": s.recv(100).decode()}
