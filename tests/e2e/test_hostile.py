@@ -12,6 +12,7 @@ import time
 import pytest
 
 from lib import base
+from lib.api import Api
 from lib.box import Box
 from lib.inspected import Inspected
 from lib.world import FAR
@@ -209,3 +210,37 @@ def test_a_raise_while_a_tunnel_dials(raised):
             assert full.got == b"", f"after the raise was acknowledged {SLOW} got {full.got}: {got}"
         else:
             assert full.got == b"the-secret", got
+
+
+def stuck(net, box, path, do, write=False):
+    """Does the daemon wait for a lease that the sandbox holds while it does that?"""
+    got = {}
+    hold = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "lease", timeout=20, path=path, write=write)))
+    hold.start()
+    time.sleep(1)
+    doing = threading.Thread(target=do)
+    doing.start()
+    time.sleep(0.3)
+    try:
+        Api(net.daemon.socket, timeout=4).health()
+        answered = True
+    except OSError:
+        answered = False
+    hold.join()
+    doing.join()
+    assert got["r"][0] == 0 and "held" in got["r"][1], got
+    return not answered
+
+
+def test_a_lease_on_the_notices(own):
+    """A sandbox of root owns the file with its notices, as far as the kernel is concerned."""
+    with Box(own.daemon, "PROXIED") as box:
+        assert not stuck(own, box, "$NETPAWL_NOTICES", lambda: own.api.escalate(box.session, "SECRET")), \
+            "the daemon stands still while a sandbox holds a lease on its notices"
+
+
+def test_a_lease_on_the_policy(own):
+    with Box(own.daemon, "PROXIED") as box:
+        own.policy.chmod(0o644)
+        assert not stuck(own, box, str(own.policy), lambda: own.api.ask("POST", "/v1/policy/reload"), write=True), \
+            "the daemon stands still while a sandbox holds a lease on the policy's file"
