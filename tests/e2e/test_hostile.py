@@ -13,7 +13,7 @@ import pytest
 
 from lib import base
 from lib.api import Api
-from lib.box import Box
+from lib.box import Box, new_session
 from lib.inspected import Inspected
 from lib.world import FAR
 
@@ -34,6 +34,12 @@ class Net(Inspected):
             with open(f"/proc/{pid}/status") as f:
                 total += sum(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
         return total
+
+
+@pytest.fixture
+def plain():
+    with contextlib.ExitStack() as stack:
+        yield Net(stack, policy=POLICY, inspectors=1)
 
 
 @pytest.fixture
@@ -254,3 +260,21 @@ def test_words_of_a_sandbox_are_marked_as_such(own):
         text = base.eventually(lambda: [t for t in [own.api.ok("GET", f"/v1/sessions/{box.session}/why")["text"]] if "Operator:" in t])[0]
         assert words in text
         assert f'"{words}"' in text, text
+
+
+def test_a_flood_of_lookups_over_tcp(plain):
+    """Of one sandbox: the inspector still answers the daemon in time, and so is not ended with the connections of all."""
+    own = plain
+    with Box(own.daemon, "PROXIED") as box:
+        pids, got = own.workers(), {}
+        flood = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "flood", timeout=40, addr=FAR[4], sockets=1000, seconds=12)))
+        flood.start()
+        time.sleep(4)
+        for i in range(6):
+            other = new_session("other")
+            own.api.create(other, "CONFIDENTIAL")
+            own.api.make(other)
+            own.api.escalate(other, "SECRET")
+            time.sleep(0.3)
+        flood.join()
+        assert own.workers() == pids, f"{got} {own.daemon.text()[-1000:]}"

@@ -94,3 +94,40 @@ def lease(path, hold=12.0, write=False):
     fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK if write else fcntl.F_RDLCK)
     time.sleep(hold)
     return {"held": fcntl.fcntl(fd, fcntl.F_GETLEASE)}
+
+
+def flood(addr, sockets, seconds):
+    """Asks over TCP, as much as goes, and reads all answers."""
+    chunk = _query(b"a.nobody.example") * 1400
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, sockets + 64), hard))
+    poll, open_, at = select.epoll(), {}, {}
+    for _ in range(sockets):
+        s = socket.socket()
+        s.settimeout(5)
+        s.connect((addr, 53))
+        s.setblocking(False)
+        open_[s.fileno()] = s
+        at[s.fileno()] = 0
+        poll.register(s, select.EPOLLIN | select.EPOLLOUT)
+    end, sent, got, broken = time.monotonic() + seconds, 0, 0, 0
+    while time.monotonic() < end and open_:
+        for fd, events in poll.poll(0.5):
+            s = open_.get(fd)
+            try:
+                if events & select.EPOLLOUT:
+                    n = s.send(chunk[at[fd]:])
+                    at[fd] = (at[fd] + n) % len(chunk)
+                    sent += n
+                if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+                    data = s.recv(1 << 20)
+                    got += len(data)
+                    if not data:
+                        raise ConnectionResetError
+            except BlockingIOError:
+                pass
+            except OSError:
+                broken += 1
+                poll.unregister(fd)
+                open_.pop(fd).close()
+    return {"sent": sent, "got": got, "broken": broken}
