@@ -278,3 +278,14 @@ def test_a_flood_of_lookups_over_tcp(plain):
             time.sleep(0.3)
         flood.join()
         assert own.workers() == pids, f"{got} {own.daemon.text()[-1000:]}"
+
+
+def test_secrets_in_headers_are_not_captured():
+    with contextlib.ExitStack() as stack:
+        net = Inspected(stack, inspectors=1)
+        secret = {"OK-ACCESS-PASSPHRASE": "hunter-1", "CB-ACCESS-SIGN": "hunter-2", "Authorization": "Bearer hunter-3", "DPoP": "hunter-4"}
+        words = [w for k, v in secret.items() for w in ("-H", f"{k}: {v}")]
+        assert net.curl("-H", "x-harmless: seen", *words, "https://captured.origin.test/").returncode == 0
+        headers = net.events(lambda e: "captured" in e["url"])[0]["request_headers"]
+        assert "x-harmless: seen" in headers and "hunter-3" not in headers
+        assert "hunter" not in headers, headers
