@@ -289,3 +289,47 @@ def test_secrets_in_headers_are_not_captured():
         headers = net.events(lambda e: "captured" in e["url"])[0]["request_headers"]
         assert "x-harmless: seen" in headers and "hunter-3" not in headers
         assert "hunter" not in headers, headers
+
+
+class Sink:
+    """An origin that takes all and, unless it is told to, never ends a connection."""
+
+    def __init__(self, net, port, polite):
+        base.sh("ip", "-n", net.world.far, "addr", "replace", f"{SLOW}/32", "dev", "lo")
+        self.listener = base.setns_call(net.world.far, lambda: socket.create_server((SLOW, port)))
+        self.polite, self.got, self.kept = polite, 0, []
+        threading.Thread(target=self.run, daemon=True).start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            s, _ = self.listener.accept()
+            while data := s.recv(65536):
+                self.got += len(data)
+            if self.polite:
+                s.close()
+            else:
+                self.kept.append(s)
+
+    def close(self):
+        self.listener.close()
+        for s in self.kept:
+            s.close()
+
+
+@pytest.mark.parametrize("how", ["polite", "sandbox", "raised"])
+def test_a_tunnel_is_told_of_however_it_ends(how):
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, policy=RISING, inspectors=1)
+        sink = Sink(net, 9300, how == "polite")
+        stack.callback(sink.close)
+        with Box(net.daemon, "PROXIED") as box:
+            pour = threading.Thread(target=lambda: box.payload("hostile_dns", "pour", name="dead.test", port=9300, kib=1000,
+                                                               hold=2 if how == "raised" else 0))
+            pour.start()
+            assert base.eventually(lambda: sink.got == 1024000, 8)
+            if how == "raised":
+                net.api.escalate(box.session, "SECRET")
+            pour.join()
+        told = lambda got: [e for e in got if e.get("method") == "CONNECT" and e.get("port") == 9300]
+        got = net.api.wait_events(told, 5, session=box.session)
+        assert [e.get("sent") for e in told(got)] == [1024000], [e for e in got if e.get("sandbox")]

@@ -131,3 +131,13 @@ def flood(addr, sockets, seconds):
                 poll.unregister(fd)
                 open_.pop(fd).close()
     return {"sent": sent, "got": got, "broken": broken}
+
+
+def pour(name, port, kib, hold=0.0):
+    """Sends so much, and leaves it open until the end."""
+    s = socket.socket()
+    s.settimeout(6)
+    s.connect((resolve(name), port))
+    s.sendall(bytes(1024) * kib)
+    time.sleep(hold)
+    return {"sent": kib}
