@@ -333,3 +333,16 @@ def test_a_tunnel_is_told_of_however_it_ends(how):
         told = lambda got: [e for e in got if e.get("method") == "CONNECT" and e.get("port") == 9300]
         got = net.api.wait_events(told, 5, session=box.session)
         assert [e.get("sent") for e in told(got)] == [1024000], [e for e in got if e.get("sandbox")]
+
+
+@pytest.mark.parametrize("path", ["/hold", "/ws"])
+def test_a_request_is_told_of_when_its_sandbox_ends(path):
+    """One without an answer yet, and one that became a websocket."""
+    with contextlib.ExitStack() as stack:
+        net = Inspected(stack, inspectors=1)
+        upgrade = ["-H", "connection: upgrade", "-H", "upgrade: websocket"] if path == "/ws" else []
+        name = "ws.origin.test" if path == "/ws" else "origin.test"
+        last = net.last()
+        got = net.run("timeout", "-s", "KILL", "3", "curl", "-sS", "--http1.1", "-m", "15", "--connect-to", f"::{FAR[4]}:", *upgrade, f"https://{name}{path}")
+        assert got.returncode == 137, got
+        assert net.events(lambda e: path in e["url"], after=last, timeout=5), net.api.events(session=net.session)
