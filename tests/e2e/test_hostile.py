@@ -15,7 +15,7 @@ from lib import base
 from lib.api import Api
 from lib.box import Box, new_session
 from lib.inspected import Inspected
-from lib.world import FAR
+from lib.world import DEV, FAR
 
 POLICY = """version: 1
 rules:
@@ -346,3 +346,17 @@ def test_a_request_is_told_of_when_its_sandbox_ends(path):
         got = net.run("timeout", "-s", "KILL", "3", "curl", "-sS", "--http1.1", "-m", "15", "--connect-to", f"::{FAR[4]}:", *upgrade, f"https://{name}{path}")
         assert got.returncode == 137, got
         assert net.events(lambda e: path in e["url"], after=last, timeout=5), net.api.events(session=net.session)
+
+
+def test_nothing_slips_to_a_synthetic_address():
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, policy="version: 1\nrules:\n  - allow: [0.0.0.0/0, '::/0', '0.0.0.0/0:9000/udp', '[::/0]:9000/udp', '0.0.0.0/0:443/udp', '0.0.0.0/0:9/udp']\n", inspectors=1)
+        for user in (None, "nobody"):
+            with Box(net.daemon, "PROXIED", user=user) as box:
+                with net.world.watch() as watch:
+                    status, got = box.payload("hostile_dns", "slip", timeout=60, device=DEV)
+                assert status == 0 and "exception" not in got, got
+                watch.nothing()
+        with net.world.watch() as watch:  # the control: the same on the host does
+            net.world.near().payload("hostile_dns", "slip", timeout=60, device=DEV)
+        watch.something()

@@ -141,3 +141,49 @@ def pour(name, port, kib, hold=0.0):
     s.sendall(bytes(1024) * kib)
     time.sleep(hold)
     return {"sent": kib}
+
+
+def slip(device):
+    """Ways to get a datagram, or a first segment, to a synthetic address out to a device. What each call said."""
+    import ctypes
+    out = {}
+    info4 = [(socket.IPPROTO_IP, 8, struct.pack("=I4s4s", socket.if_nametoindex(device), socket.inet_aton("192.0.2.2"), bytes(4)))]
+    info6 = [(socket.IPPROTO_IPV6, 50, socket.inet_pton(socket.AF_INET6, "2001:db8:1::2") + struct.pack("=I", socket.if_nametoindex(device)))]
+    index = socket.if_nametoindex(device)
+
+    def attempt(name, f):
+        try:
+            out[name] = repr(f())
+        except OSError as e:
+            out[name] = errno.errorcode.get(e.errno, str(e))
+
+    def udp(family, to, bind=None, device_=False, connect=True, control=None, flags=0, port=9):
+        s = socket.socket(family, socket.SOCK_DGRAM)
+        if device_:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode() + b"\0")
+        if bind:
+            s.bind(bind)
+        address = (to, port) if family == socket.AF_INET else (to, port, 0, index)
+        if connect:
+            s.connect(address)
+            return s.sendmsg([b"leak" * 10], control or [], flags) and s.send(b"leak" * 800)
+        return s.sendmsg([b"leak" * 10], control or [], flags, address)
+
+    for family, addrs, info in ((socket.AF_INET, ["198.18.0.5", "198.19.255.255", "198.18.0.0"], info4),
+                                (socket.AF_INET6, ["fd6e:6574:7061:776c::5", "::ffff:198.18.0.5", "64:ff9b::c612:5", "2002:c612:5::1"], info6)):
+        for a in addrs:
+            for port in (9, 53, 443, 9000):
+                for connect in (True, False):
+                    for dev in (False, True):
+                        for control in (None, info):
+                            attempt(f"udp {a} {port} {connect} {dev} {bool(control)}",
+                                    lambda: udp(family, a, device_=dev, connect=connect, control=control, port=port))
+            attempt(f"fastopen {a}", lambda: _fastopen(family, a, index))
+            attempt(f"sport {a}", lambda: udp(family, a, bind=("0.0.0.0" if family == socket.AF_INET else "::", 53)))
+    return out
+
+
+def _fastopen(family, to, index):
+    s = socket.socket(family)
+    s.settimeout(2)
+    return s.sendto(b"leak" * 10, socket.MSG_FASTOPEN, (to, 443) if family == socket.AF_INET else (to, 443, 0, index))
