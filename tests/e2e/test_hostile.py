@@ -2,6 +2,7 @@
 """Attacks of a sandbox on the inspector itself: on its memory, and on what it does between two messages of the daemon."""
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -360,3 +361,41 @@ def test_nothing_slips_to_a_synthetic_address():
         with net.world.watch() as watch:  # the control: the same on the host does
             net.world.near().payload("hostile_dns", "slip", timeout=60, device=DEV)
         watch.something()
+
+
+FORMS = ["198.18.0.1", "[::ffff:198.18.0.1]", "[fd6e:6574:7061:776c::1]", "[64:ff9b::c612:1]", "[2002:c612:1::1]", "198.18.0.1:9300", "0xc6120001",
+         "127.0.0.1", "[::1]", "192.0.2.2", "[::ffff:192.0.2.2]", "[::]", "0.0.0.0", "[::ffff:127.0.0.1]", "169.254.169.254"]
+
+
+def test_no_form_of_a_request_leads_to_a_synthetic_address():
+    """With a rule for all addresses: Host, absolute form and CONNECT, over a connection to a name's own synthetic address."""
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, policy="version: 1\nrules:\n  - allow: [0.0.0.0/0, '::/0', '0.0.0.0/0:9300', '**.wild.test']\n", inspectors=1)
+        with Box(net.daemon, "PROXIED") as box:
+            with net.world.watch() as watch:
+                status, got = box.payload("hostile_dns", "forms", timeout=60, name="a.wild.test", hosts=FORMS)
+            assert status == 0 and "exception" not in got, got
+            assert not [k for k, v in got.items() if v.startswith("HTTP/1.1 2") and not k.startswith("CONNECT")], got
+            assert not [v for k, v in got.items() if "tunnel" in v], got
+            watch.nothing()
+
+
+def test_names_of_many_sessions_and_a_new_inspector(plain):
+    """What sandboxes looked up does not keep an inspector from starting: it is told of all names of all sessions."""
+    net, made = plain, []
+    with Box(net.daemon, "PROXIED") as box:  # one shows that a sandbox can; for the others the file is written
+        assert box.payload("hostile_dns", "fill", timeout=60, addr=FAR[4], count=8192, suffix="wild.test") == (0, {"good": 8192})
+        file = net.daemon.run_dir / "names" / box.session.replace("/", ",")
+        assert len(file.read_text().splitlines()) == 8192
+        try:
+            for i in range(170):
+                session = new_session(f"many{i}")
+                shutil.copy(file, file.with_name(session.replace("/", ",")))
+                net.api.create(session, "CONFIDENTIAL")
+                made.append(net.api.make(session)["sandbox"])
+            os.kill(net.workers()[0], signal.SIGKILL)
+            base.eventually(lambda: net.api.health()["inspectors"] == 0, 5)
+            assert base.eventually(lambda: net.api.health()["inspectors"] == 1, 20), net.daemon.text()[-500:]
+        finally:
+            for sandbox in made:
+                net.api.remove(sandbox)

@@ -187,3 +187,47 @@ def _fastopen(family, to, index):
     s = socket.socket(family)
     s.settimeout(2)
     return s.sendto(b"leak" * 10, socket.MSG_FASTOPEN, (to, 443) if family == socket.AF_INET else (to, 443, 0, index))
+
+
+def forms(name, hosts):
+    """{form: first line of the answer}; after a CONNECT that is granted, what a hello without SNI and a request get."""
+    out, addr = {}, resolve(name)
+    for host in hosts:
+        for form in (f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n", f"GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n",
+                     f"GET http://{host}/ HTTP/1.1\r\nHost: {name}\r\n\r\n", f"CONNECT {host}{'' if host.endswith('9300') else ':443'} HTTP/1.1\r\n\r\n",
+                     f"CONNECT {host}{'' if host.endswith('9300') else ':80'} HTTP/1.1\r\n\r\n"):
+            s = socket.socket()
+            s.settimeout(8)
+            try:
+                s.connect((addr, 80))
+                s.sendall(form.encode())
+                answer = s.recv(4096).decode("latin-1")
+                if form.startswith("CONNECT") and " 200 " in answer:
+                    s.sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                    inner = s.recv(4096).decode("latin-1")
+                    answer = "tunnel " + inner[:60] if inner.startswith("HTTP/1.1 2") else answer
+                out[form] = answer.split("\r\n")[0]
+            except OSError as e:
+                out[form] = str(e)
+            s.close()
+    return out
+
+
+def fill(addr, count, suffix):
+    """Looks up so many names over TCP; how many got an address."""
+    s = socket.socket()
+    s.settimeout(10)
+    s.connect((addr, 53))
+    good, at = 0, 0
+    while at < count:
+        n = min(100, count - at)
+        s.sendall(b"".join(_query(b"n%d." % (at + i) + suffix.encode(), edns=False) for i in range(n)))
+        data = b""
+        for _ in range(n):
+            while len(data) < 2 or len(data) < 2 + struct.unpack("!H", data[:2])[0]:
+                data += s.recv(65536)
+            size = 2 + struct.unpack("!H", data[:2])[0]
+            good += data[5] & 15 == 0
+            data = data[size:]
+        at += n
+    return {"good": good}
