@@ -33,8 +33,8 @@ void capture_free(struct capture *capture)
 /* Names of headers that carry what opens doors. Parts of names: there is no end of x-something-token. */
 static bool is_secret(const char *name)
 {
-	static const char *const words[] = { "auth", "cookie",	   "token",	"secret", "password", "passwd",	  "key",
-					     "sess", "credential", "signature", "jwt",	  "csrf",     "assertion" };
+	static const char *const words[] = { "auth", "cookie",	   "token", "secret", "pass", "key",	   "bearer",
+					     "sess", "credential", "sign",  "jwt",    "csrf", "assertion", "dpop" };
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (strstr(name, words[i]))

@@ -12,7 +12,9 @@
 #include "base/words.h"
 
 #define NOTICE_FILE_NEW NOTICE_FILE ".new"
-#define NOTICES_BYTES	(2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE) /* of a file that is worth comparing */
+/* Who reads it in a sandbox of root may hold a lease: then it is replaced, rather than waited for. */
+#define NOTICE_OPEN   (O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+#define NOTICES_BYTES (2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE) /* of a file that is worth comparing */
 
 static void put_member(struct buf *out, const char *key, const char *value, size_t max)
 {
@@ -127,7 +129,7 @@ int notice_file_put(const char *dir, const struct session_name *name, bool make,
 {
 	_close_ int root = -1, user = user_enter(dir, name, make, &root);
 	_close_ int folder = user < 0 ? user : dir_enter(user, session_part(name), make);
-	_close_ int fd = folder < 0 ? -1 : openat(folder, NOTICE_FILE, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+	_close_ int fd = folder < 0 ? -1 : openat(folder, NOTICE_FILE, NOTICE_OPEN);
 	size_t have = 0;
 
 	if (folder < 0)
