@@ -133,7 +133,8 @@ void client_flush(struct client *client)
 		exchange_client_drained(client->exchange);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
-	else if (client->paused && client->unread < NP_BACKLOG_LOW) {
+	else if (client->paused && client->unread < NP_BACKLOG_LOW &&
+		 (client->state != CLIENT_DNS || channel_backlog(client->channel) <= NP_BACKLOG_LOW)) {
 		client->paused = false;
 		channel_resume(client->channel);
 	}

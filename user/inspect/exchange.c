@@ -429,7 +429,8 @@ void exchange_client_gone(struct exchange *ex)
 
 void exchange_rejudge(struct exchange *ex)
 {
-	const struct np_addr *addr = ex->upstream ? upstream_addr(ex->upstream) : NULL;
+	const struct upstream *up = ex->upstream ? ex->upstream : ex->handshake;
+	const struct np_addr *addr = up ? upstream_addr(up) : NULL;
 	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, addr, &ex->head);
 
 	if (verdict.action == ACTION_ALLOW && ex->report.sent <= verdict.max_body) {

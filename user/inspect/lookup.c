@@ -10,7 +10,8 @@
 #include "inspect/worker.h"
 #include "synth.h"
 
-#define TOLD_MS (NP_NAME_REST_MS / 6) /* after so long the daemon hears that a name is still in use */
+#define LOOKUPS_TURN 32			   /* queries over TCP, then it is someone else's turn */
+#define TOLD_MS	     (NP_NAME_REST_MS / 6) /* after so long the daemon hears that a name is still in use */
 
 /* A query that waits. */
 struct lookup {
@@ -53,8 +54,6 @@ const char *lookup_back(struct worker *worker, struct site *site, const struct n
 {
 	uint32_t index = np_synth_number(addr);
 
-	if (!names_find(site->names, index))
-		worker_drain(worker); /* another worker may have asked for it */
 	if (names_find(site->names, index))
 		name_use(worker, site, index);
 	return names_find(site->names, index);
@@ -166,18 +165,23 @@ void lookup_ask(void *ctx, const struct dns_asker *asker, const char *data, size
 
 size_t lookup_feed(struct client *client, const char *data, size_t len)
 {
+	unsigned turn = 0;
 	size_t used = 0, n;
 	const uint8_t *message;
 	int r = 0;
 
-	while (r == 0 && !client->dead) {
+	/* As many as a turn has, and none from whom does not read. */
+	while (r == 0 && !client->dead && turn++ < LOOKUPS_TURN &&
+	       channel_backlog(client->channel) + client->out.len <= NP_BACKLOG_HIGH) {
 		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
 		if (r == 0) {
 			lookup_take(client->worker, client->box, client, NULL, (const char *)message, n);
 			used += DNS_FRAME_SIZE + n;
 		}
 	}
-	if (r == -EAGAIN && used < len)
+	if (channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH)
+		client->paused = true; /* client_flush() goes on */
+	else if ((r == -EAGAIN || r == 0) && used < len)
 		channel_resume(client->channel); /* the rest, with what comes behind it */
 	else if (r < 0 && r != -EAGAIN)
 		client_reset(client);

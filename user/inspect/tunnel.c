@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "inspect/splice.h"
 #include "inspect/worker.h"
@@ -146,6 +147,14 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	tunnel->dial = NULL;
 	tunnel->report.dns_us = (uint32_t)result->dns_us;
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
+	/* What may be dialled may have changed since it was. */
+	if (!result->error && !addr_may(tunnel, &result->addr)) {
+		tunnel->told = true; /* here */
+		close(result->fd);
+		client_report(client, NP_R_ADDRESS_REFUSED, 0, "the address may not be reached");
+		client_reset(client);
+		return;
+	}
 	if (!result->error) {
 		tunnel->addr = result->addr;
 		keep_alive(result->fd);

@@ -279,6 +279,13 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		worker_flush(worker);
 		return;
 	}
+	/* What may be dialled may have changed since it was. */
+	if (!dial_may(ex, &result->addr)) {
+		close(result->fd);
+		exchange_upstream_failed(ex, NP_R_ADDRESS_REFUSED, "the address may not be reached");
+		worker_flush(worker);
+		return;
+	}
 	up = calloc(1, sizeof(*up));
 	if (!up) {
 		close(result->fd);
