@@ -215,15 +215,31 @@ void time_shorten(const char *time, char text[static 32])
 		strcat(text, "Z");
 }
 
+/* What a sandbox chose itself must not read like words of ours: where it has a blank it is quoted. */
+static void words_put(const char *words, bool quote, struct buf *out)
+{
+	if (!quote || !strpbrk(words, " \"")) {
+		buf_puts(out, words);
+		return;
+	}
+	buf_puts(out, "\"");
+	for (; *words; words++)
+		buf_append(out, *words == '"' ? "'" : words, 1);
+	buf_puts(out, "\"");
+}
+
 static void refusal_line(const struct refusal *refusal, size_t number, struct buf *out)
 {
 	const char *rule = text_of(refusal->event, "rule"), *detail = text_of(refusal->event, "text");
 	char time[32], clean[NP_WHY_WHERE];
 
-	buf_printf(out, "%zu. %s%s%s", number, refusal->what, *refusal->where ? refusal->link : "", refusal->where);
+	buf_printf(out, "%zu. %s%s", number, refusal->what, *refusal->where ? refusal->link : "");
+	words_put(refusal->where, !*text_of(refusal->event, "method"), out);
 	text_clean(clean, sizeof(clean), text_of(refusal->event, "comm"), strlen(text_of(refusal->event, "comm")));
-	if (*clean)
-		buf_printf(out, " by %s", clean);
+	if (*clean) {
+		buf_puts(out, " by ");
+		words_put(clean, true, out);
+	}
 	time_shorten(text_of(refusal->event, "time"), time);
 	if (refusal->count > 1)
 		buf_printf(out, ", %u times, last at %s", refusal->count, time);
