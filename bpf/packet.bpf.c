@@ -168,7 +168,7 @@ int np_egress(struct __sk_buff *skb)
 		};
 
 		f.peer = np_peer_find(skb, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode, who.level);
 		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
 	}
 	reason = np_judge_out(&f);
@@ -212,7 +212,7 @@ int np_ingress(struct __sk_buff *skb)
 		};
 
 		f.peer = np_peer_find(skb, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode, who.level);
 		f.inspector = f.peer == NP_PEER_HOST && np_is_inspector(&f.addr, f.port);
 	}
 	reason = np_judge_in(&f);

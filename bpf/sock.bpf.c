@@ -142,7 +142,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		if (np_addr_is_v4(&addr))
 			flow.far_addr = np_addr_v4(0);
 		f.peer = np_peer_find(ctx, &flow, who.id);
-		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode);
+		f.host_port = f.peer == NP_PEER_HOST && np_host_port_listed(f.port, f.mode, who.level);
 	} else {
 		np_facts_add_rule(&f, who.level);
 		f.inspector = f.inspected && f.action != NP_ALLOW && hook == NP_HOOK_CONNECT &&

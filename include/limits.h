@@ -59,11 +59,20 @@
 #define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of the longest kind */
 #define NP_BODY_DISCARD (1u << 20)  /* body of unknown length read and thrown away, to answer too_large at its end */
 #define NP_REQUEST_S 60		/* one request, first byte to end of answer: ends clients that trickle */
+#define NP_WAIT_S 25		/* longest that wait=1 holds an answer back: well below NP_REQUEST_S */
 #define NP_HEARTBEAT_S 15	/* an empty line to a silent follower, so that a gone one is noticed */
 
 /* -- sessions ------------------------------------------------------------- */
 #define NP_SESSIONS_MAX 100000 /* sessions in the store; ended ones count, for they keep their level */
 #define NP_BOXES_PER_SESSION 1024 /* sandboxes one session may have at once */
+
+/* -- runs ----------------------------------------------------------------- */
+#define NP_RUN_COMMAND (16u << 10) /* a command as JSON: who approves it reads all of it, so a longer one is refused */
+#define NP_RUN_RESULT (8u << 10)   /* what became of it as JSON, without its output */
+#define NP_RUNS_KEPT 10000	   /* runs that are over and still on record; the oldest go first */
+#define NP_RUNS_PENDING 1000	   /* runs that wait */
+#define NP_RUN_START_S 60	   /* from the approval to the start: an approval that nobody used is no blank cheque */
+#define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */

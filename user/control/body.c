@@ -73,10 +73,14 @@ static int fields_check(json_t *root, const struct body_field *fields, size_t n,
 	for (void *at = json_object_iter(root); at; at = json_object_iter_next(root, at)) {
 		const char *name = json_object_iter_key(at);
 		const json_t *value = json_object_iter_value(at);
+		const struct body_field *field = field_find(fields, n, name);
 
-		if (!field_find(fields, n, name))
+		if (!field)
 			return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\"", name);
-		if (!json_is_string(value))
+		if (!field->ret_text && !json_is_array(value) && !json_is_object(value))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+					   "\"%s\" must be an array or an object, not %s", name, type_name(value));
+		if (field->ret_text && !json_is_string(value))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string, not %s",
 					   name, type_name(value));
 	}
@@ -109,7 +113,8 @@ int body_read(const char *data, size_t len, const struct body_field *fields, siz
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
-		*fields[i].ret_text = json_string_value(json_object_get(root, fields[i].name));
+		if (fields[i].ret_text)
+			*fields[i].ret_text = json_string_value(json_object_get(root, fields[i].name));
 	*ret_root = take_ptr(root);
 	return 0;
 }

@@ -13,11 +13,12 @@
 #include "base/cleanup.h"
 #include "session/service.h"
 
-/* Every field of the API is a text. */
+/* A text; or, where a call says so, an array or an object. */
 struct body_field {
 	const char *name;
 	bool required;
-	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
+	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root. NULL: the field is an
+				* array or an object, to be looked up there */
 };
 
 /* Returns 0, or -EINVAL and a failure that names the field or the place. json_decref(*ret_root) when done.

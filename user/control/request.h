@@ -27,6 +27,10 @@ struct request {
 	const char *query[REQUEST_QUERY_MAX]; /* in the order of the route's names; NULL when absent */
 	const char *body;
 	size_t body_len;
+	/* A handler that would rather answer when something has changed says so, and is asked again: with the mark that
+	 * it left, until it may not wait any longer. */
+	bool may_wait;
+	unsigned mark; /* 0 at first */
 };
 
 struct answer {
@@ -36,6 +40,7 @@ struct answer {
 	size_t len;
 	const char *allow;	     /* value of the Allow header, or NULL */
 	struct MHD_Response *stream; /* owned; used instead of the body when not NULL */
+	bool wait;		     /* no answer yet */
 };
 
 /* Returns 0 and fills the answer, or -errno and says why. */
@@ -44,6 +49,7 @@ typedef int request_fn(struct request *rq, struct answer *ret, struct failure *r
 request_fn health_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
+request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end;
 request_fn events_get;
 request_fn policy_get, policy_reload, policy_sandbox_get;
 

@@ -9,19 +9,18 @@
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
 	/* Borrowed: every statement is run and reset before the caller's string goes. */
 	sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
 }
 
-static void bind_number(sqlite3_stmt *statement, int at, uint64_t number)
+void bind_number(sqlite3_stmt *statement, int at, uint64_t number)
 {
 	sqlite3_bind_int64(statement, at, (sqlite3_int64)number);
 }
 
-/* Runs a statement that answers nothing. Leaves it ready for the next use. */
-static int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes)
+int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes)
 {
 	int r = store_error(store, sqlite3_step(statement));
 
@@ -32,13 +31,24 @@ static int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_
 	return r;
 }
 
-static int transaction_begin(struct store *store)
+int statement_ask(struct store *store, sqlite3_stmt *statement, uint64_t *ret)
+{
+	int rc = sqlite3_step(statement);
+	int r = store_error(store, rc);
+
+	if (!r)
+		*ret = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+int transaction_begin(struct store *store)
 {
 	return statement_run(store, store->statements[STORE_BEGIN], NULL);
 }
 
-/* Commits when all went well so far (r is 0), else takes everything back. */
-static int transaction_end(struct store *store, int r)
+int transaction_end(struct store *store, int r)
 {
 	if (!r)
 		r = statement_run(store, store->statements[STORE_COMMIT], NULL);
@@ -157,15 +167,13 @@ static int dataset_insert(struct store *store, const char *session, const struct
 {
 	sqlite3_stmt *count = store->statements[STORE_DATASET_COUNT];
 	sqlite3_stmt *insert = store->statements[STORE_DATASET_INSERT];
-	int rc, r;
+	uint64_t n = 0;
+	int r;
 
 	bind_text(count, 1, session);
-	rc = sqlite3_step(count);
-	r = store_error(store, rc);
-	if (!r && sqlite3_column_int(count, 0) >= NP_DATASETS_MAX)
+	r = statement_ask(store, count, &n);
+	if (!r && n >= NP_DATASETS_MAX)
 		r = -E2BIG;
-	sqlite3_reset(count);
-	sqlite3_clear_bindings(count);
 	if (r)
 		return r;
 	bind_text(insert, 1, session);
@@ -229,6 +237,7 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	bind_text(statement, 4, row->path);
 	bind_number(statement, 5, row->adopted);
 	bind_number(statement, 6, row->created_us);
+	bind_text(statement, 7, class_name(row->class));
 	return statement_run(store, statement, NULL);
 }
 
@@ -240,17 +249,8 @@ int store_sandbox_remove(struct store *store, const char *id)
 	return statement_run(store, statement, NULL);
 }
 
-/*
- * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
- * reads one row and hands it to the caller's function.
- */
-struct each {
-	void *fn; /* holds a pointer to the caller's function pointer, whose type row_fn knows */
-	void *data;
-};
-
-static int each_row(struct store *store, const char *sql, const char *name,
-		    int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
+int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
+	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
 {
 	sqlite3_stmt *statement = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
@@ -258,6 +258,8 @@ static int each_row(struct store *store, const char *sql, const char *name,
 
 	if (!r && name)
 		bind_text(statement, 1, name);
+	if (!r && sqlite3_bind_parameter_count(statement) > 1)
+		bind_number(statement, 2, after);
 	while (!r) {
 		rc = sqlite3_step(statement);
 		if (rc == SQLITE_DONE)
@@ -286,12 +288,11 @@ static int each_session(sqlite3_stmt *statement, const struct each *each)
 
 int store_sessions_each(struct store *store, int (*fn)(void *data, const struct session_row *row), void *data)
 {
-	return each_row(store, STORE_SESSION_SELECT " ORDER BY name", NULL, each_session,
+	return each_row(store, STORE_SESSION_SELECT " ORDER BY name", NULL, 0, each_session,
 			&(struct each){ .fn = &fn, .data = data });
 }
 
-/* -EIO when the column has no text, or more than fits: another program wrote it. */
-static int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size)
+int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size)
 {
 	const char *text = (const char *)sqlite3_column_text(statement, column);
 
@@ -320,7 +321,7 @@ int store_datasets_each(struct store *store, const char *name, int (*fn)(void *d
 	return each_row(store,
 			"SELECT name, level, reason, added_us FROM datasets WHERE session = ?1"
 			" ORDER BY added_us, name",
-			name, each_dataset, &(struct each){ .fn = &fn, .data = data });
+			name, 0, each_dataset, &(struct each){ .fn = &fn, .data = data });
 }
 
 static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
@@ -335,7 +336,8 @@ static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
 
 	if (column_copy(statement, 0, row.id, sizeof(row.id)) ||
 	    column_copy(statement, 3, row.path, sizeof(row.path)) || !session ||
-	    session_name_parse(session, &row.session, &problem))
+	    session_name_parse(session, &row.session, &problem) ||
+	    class_parse((const char *)sqlite3_column_text(statement, 6), &row.class))
 		return -EIO;
 	return (*(sandbox_fn **)each->fn)(each->data, &row);
 }
@@ -343,7 +345,7 @@ static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
 int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data)
 {
 	return each_row(store,
-			"SELECT id, session, cgroup_id, path, adopted, created_us FROM sandboxes"
+			"SELECT id, session, cgroup_id, path, adopted, created_us, class FROM sandboxes"
 			" ORDER BY created_us, id",
-			NULL, each_sandbox, &(struct each){ .fn = &fn, .data = data });
+			NULL, 0, each_sandbox, &(struct each){ .fn = &fn, .data = data });
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by store.c (the verbs) and store_open.c (the file, the schema, the settings). */
+/* Shared by store.c (the verbs), store_runs.c (those on runs) and store_open.c (the file, the schema, the settings). */
 #ifndef NP_STORE_INTERNAL_H
 #define NP_STORE_INTERNAL_H
 
@@ -25,13 +25,33 @@
 	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                   \
 	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                      \
 			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                      \
-	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us)"          \
-			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
-	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")
+	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"   \
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
+	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                               \
+	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                    \
+	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us)"         \
+		      " VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6)")                                           \
+	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                 \
+		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                               \
+	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                          \
+	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                         \
+		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"               \
+		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                              \
+	X(RUN_EXTEND, "UPDATE runs SET expires_us = max(expires_us, ?2) WHERE id = ?1 AND state = 'pending'")  \
+	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                        \
+		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                               \
+	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'") \
+	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running' AND lost_us IS NULL")    \
+	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'")
 
 #define STORE_SESSION_SELECT                                          \
 	"SELECT name, level, mode, generation, created_us, ended_us," \
 	" (SELECT count(*) FROM datasets WHERE session = sessions.name) FROM sessions"
+
+#define STORE_RUN_SELECT                                                                            \
+	"SELECT id, session, class, state, command, runs.who, created_us, expires_us, started_us,"  \
+	" ended_us, lost_us, coalesce(sandbox, ''), coalesce(result, ''), approved, approvals.who," \
+	" coalesce(approvals.reason, ''), decided_us FROM runs LEFT JOIN approvals ON run = id"
 
 enum store_statement {
 #define X(name, sql) STORE_##name,
@@ -45,6 +65,34 @@ struct store {
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
 	unsigned sessions; /* rows, so that a bound can be kept without counting them each time */
 };
+
+/* -- store.c: what its verbs and those of store_runs.c are made of ---------------- */
+
+void bind_text(sqlite3_stmt *statement, int at, const char *text);
+void bind_number(sqlite3_stmt *statement, int at, uint64_t number);
+/* Runs a statement that answers nothing. Leaves it ready for the next use. */
+int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes);
+/* Runs one that answers a number; 0 when it has no row. */
+int statement_ask(struct store *store, sqlite3_stmt *statement, uint64_t *ret);
+int transaction_begin(struct store *store);
+/* Commits when all went well so far (r is 0), else takes everything back. */
+int transaction_end(struct store *store, int r);
+/* -EIO when the column has no text, or more than fits: another program wrote it. */
+int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size);
+
+/*
+ * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
+ * reads one row and hands it to the caller's function.
+ */
+struct each {
+	void *fn; /* holds a pointer to the caller's function pointer, whose type row_fn knows */
+	void *data;
+};
+/* name (may be NULL) is parameter 1, after is 2 if the statement has it. */
+int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
+	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
+
+extern const char *const store_runs_schema; /* store_runs.c: what a version of the schema adds */
 
 int store_error(struct store *store, int rc); /* what SQLite said, as -errno; 0 for its successes */
 

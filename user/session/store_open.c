@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -59,7 +59,6 @@ static const char *const store_schema =
 	" WHEN NEW.level < OLD.level OR NEW.session <> OLD.session OR NEW.name <> OLD.name"
 	" BEGIN SELECT RAISE(ABORT, 'a dataset only rises'); END;"
 	"INSERT INTO meta (key, value) VALUES ('schema', 1);";
-_Static_assert(STORE_VERSION == 1, "the last line of the schema says 1");
 _Static_assert(NP_SESSION_MAX == 129 && LEVEL_COUNT == 4 && NP_FULL == 1 && NP_NONE == 3,
 	       "the CHECK constraints are on disk: another range needs another schema version");
 
@@ -81,6 +80,8 @@ int store_error(struct store *store, int rc)
 	case SQLITE_CONSTRAINT:
 		if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
 			return -ENOENT;
+		if (rc == SQLITE_CONSTRAINT_TRIGGER)
+			return -EPERM;
 		return rc == SQLITE_CONSTRAINT_PRIMARYKEY ? -EEXIST : -EIO;
 	default:
 		system = sqlite3_system_errno(store->db);
@@ -182,28 +183,41 @@ static int store_version(struct store *store)
 	if (r == -ENOSPC || r == -ENOMEM)
 		return r;
 	/* A meta table of another shape is another program's. */
-	return r || version != STORE_VERSION ? -EPROTO : STORE_VERSION;
+	return r || version < 1 || version > STORE_VERSION ? -EPROTO : (int)version;
+}
+
+/* Runs came with version 2. */
+static int store_upgrade_runs(struct store *store)
+{
+	int r = store_exec(store, store_runs_schema);
+
+	return r ? r : store_exec(store, "UPDATE meta SET value = 2 WHERE key = 'schema'");
+}
+
+/* Whole or not at all: a crash on the way leaves the file of the version before. */
+static int store_upgrade_from(struct store *store, int version)
+{
+	int r = store_exec(store, "BEGIN IMMEDIATE");
+
+	if (!r && version < 1)
+		r = store_exec(store, store_schema);
+	if (!r && version < 2)
+		r = store_upgrade_runs(store);
+	return r ? r : store_exec(store, "COMMIT"); /* after a failure the file is closed, which takes it back */
 }
 
 static int store_settle(struct store *store)
 {
 	sqlite3_int64 sessions = 0;
 	bool is_wal = false;
-	int r = store_version(store); /* first: a stranger's file is left as it is */
+	int version = store_version(store); /* first: a stranger's file is left as it is */
+	int r;
 
-	if (r < 0)
-		return r;
-	if (r == 0) {
-		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
-		if (!r)
-			r = store_exec(store, "BEGIN IMMEDIATE");
-		if (!r)
-			r = store_exec(store, store_schema);
-		if (!r)
-			r = store_exec(store, "COMMIT");
-	} else {
-		r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
-	}
+	if (version < 0)
+		return version;
+	r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+	if (!r && version < STORE_VERSION)
+		r = store_upgrade_from(store, version);
 	if (r)
 		return r;
 	if (!is_wal)
