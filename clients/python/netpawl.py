@@ -6,10 +6,13 @@
     session = Session("alice", "demo")
     sandbox = session.sandbox(memory="2GiB", timeout="10m")
     print(sandbox.run(["python3", "-c", "print(6 * 7)"]).stdout)
+    for stream, text in session.launch(["make", "test"], timeout="10m").output():
+        print(stream, text)
     session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")      # from here on nothing leaves
 
-Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Sandbox.run() starts the program
-`netpawl`, which makes the sandbox, so it needs what that needs: root, and the daemon's network namespace.
+Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
+start the command. Sandbox.run() starts the program `netpawl` instead, which passes input and environment on and can do all
+that its options say; it needs what that needs: root, and the daemon's network namespace.
 """
 import dataclasses
 import http.client
@@ -80,12 +83,12 @@ class Client:
             raise Error(status, answer.get("error"), answer.get("message"), answer.get("detail"))
         return answer
 
-    def events(self, follow=False, **query):
-        """Events, oldest first: session=, reason=, after=, limit=. follow: also those to come, for as long as you iterate."""
+    def lines(self, path, follow=False, **query):
+        """One call that answers NDJSON, as its lines come."""
         query = {k: v for k, v in {**query, "follow": int(follow)}.items() if v is not None}
         connection = _Connection(self.path, None if follow else self.timeout)
         try:
-            connection.request("GET", "/v1/events?" + urllib.parse.urlencode(query, safe="/"))
+            connection.request("GET", path + "?" + urllib.parse.urlencode(query, safe="/"))
             response = connection.getresponse()
             if response.status != 200:
                 self._answer(response.status, response.read())
@@ -94,6 +97,10 @@ class Client:
                     yield json.loads(line)
         finally:
             connection.close()
+
+    def events(self, follow=False, **query):
+        """Events, oldest first: session=, reason=, after=, limit=. follow: also those to come, for as long as you iterate."""
+        return self.lines("/v1/events", follow, **query)
 
     def sessions(self, ended=False):
         return self.call("GET", "/v1/sessions", ended=int(ended))["sessions"]
@@ -159,12 +166,55 @@ class Session:
     def runs(self, state=None):
         return self.client.runs(self.name, state)
 
+    def launch(self, command, egress=None, **options):
+        """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
+
+        memory, cpus, pids, timeout, output_limit, disk, chdir: as the options of netpawl run."""
+        body = {"session": self.name, "command": [str(word) for word in command],
+                "launch": {name: str(value) for name, value in options.items() if value is not None}}
+        return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
+
     def sandbox(self, **options):
         return Sandbox(self, **options)
 
     def end(self):
         """Kills what runs in its sandboxes. The level is kept for ever."""
         return self._call("DELETE")
+
+
+class Run:
+    """A run that the daemon started, or will when it is approved."""
+
+    def __init__(self, client, record):
+        self.client, self.id = client, record["run"]
+
+    def show(self, wait=False):
+        return self.client.run(self.id, wait)
+
+    @property
+    def state(self):
+        return self.show()["state"]
+
+    def output(self, follow=True):
+        """(stream, text) as it comes, stream being "stdout" or "stderr". follow: to the end."""
+        for line in self.client.lines(f"/v1/runs/{self.id}/output", follow):
+            if "stream" in line:
+                yield line["stream"], line["data"]
+
+    def wait(self):
+        """The Result, when it has ended. Raises Rejected when it was not approved."""
+        record = self.show()
+        while record["state"] in ("pending", "running"):
+            record = self.show(wait=True)
+        if record["state"] == "rejected":
+            raise Rejected(record)
+        raw, text = record["result"], {"stdout": "", "stderr": ""}
+        if record["state"] == "failed":
+            raise Error(0, "failed", "the command was not run to its end", raw.get("problem"))
+        for stream, data in self.output():
+            text[stream] += data
+        return Result(raw["exit_code"], text["stdout"], text["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"],
+                      raw)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -88,6 +88,26 @@ print(json.dumps([o for o in out if not isinstance(o, int)]))
                    ["completed", ["echo", "ran"], True], "not today"]
 
 
+def test_launch(daemon):
+    got = client(daemon, """
+run = session.launch(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout="30s")
+parts = sorted(run.output())
+r = run.wait()
+waits = session.launch(["echo", "ran"], egress="write")
+states = [waits.state]
+Client().reject(waits.id, "not today")
+try:
+    waits.wait()
+except Rejected as e:
+    states.append(e.detail)
+waits = session.launch(["echo", "ran"], egress="write")
+Client().approve(waits.id)
+w = waits.wait()
+print(json.dumps([parts, r.exit_code, r.stdout, r.stderr, r.raw["run"] == run.id, states, w.stdout]))
+""")
+    assert got == [[["stderr", "err\n"], ["stdout", "out\n"]], 3, "out\n", "err\n", True, ["pending", "not today"], "ran\n"]
+
+
 def test_errors_are_errors(daemon):
     got = client(daemon, """
 out = []

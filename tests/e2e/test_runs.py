@@ -269,7 +269,9 @@ def test_no_start_without_approval(net, session):
     {"session": "a/b", "class": "write", "command": [1]}, {"session": "a/b", "class": "write", "command": {"a": "b"}},
     {"session": "a/b", "class": "write", "command": ["x"], "state": "running"},
     {"session": "a/b", "class": "write", "command": ["x"], "approved": "yes"},
-    {"session": "a/b", "class": "write", "command": ["x" * 20000]}])
+    {"session": "a/b", "class": "write", "command": ["x" * 20000]},
+    {"session": "a/b", "command": ["x"], "launch": []}, {"session": "a/b", "command": ["x"], "launch": {"user": "root"}},
+    {"session": "a/b", "command": ["x"], "launch": {"memory": 5}}])
 def test_bad_asks(net, body):
     status, answer = net.api.ask("POST", "/v1/runs", body)
     assert status in (400, 413) and answer["detail"], answer

@@ -348,6 +348,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		{ "session", .value = &o->session },
 		{ "level", .value = &o->level },
 		{ "class", .value = &o->class },
+		{ "record", .value = &o->record }, /* netpawld's: a run that is on record already */
 		{ "user", .value = &o->user },
 		{ "isolation", .value = &o->isolation },
 		{ "chdir", .value = &o->directory },

@@ -14,7 +14,7 @@
 
 /* Words of the command line. */
 struct run_options {
-	const char *session, *level, *user, *isolation, *directory, *class;
+	const char *session, *level, *user, *isolation, *directory, *class, *record;
 	const char *memory, *cpus, *pids, *timeout, *output, *disk;
 	const char *binds[NP_BINDS_MAX];
 	size_t n_binds;

@@ -68,7 +68,7 @@ static int look(const struct run *run, unsigned *absent)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_json_ json_t *json = NULL;
-	const char *state;
+	const char *state, *class;
 	char path[64];
 	int err;
 
@@ -87,8 +87,9 @@ static int look(const struct run *run, unsigned *absent)
 	}
 	json = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 	state = member_text(json, "state");
+	class = member_text(json, "class");
 	if (state && !strcmp(state, "pending"))
-		return json_is_true(json_object_get(json, "approved"));
+		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
 	rejected_tell(run, json, answer.body.data);
 	return -1;
 }
@@ -98,7 +99,9 @@ static int await(const struct run *run)
 	unsigned absent = 0;
 	int r;
 
-	output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id, run->id);
+	if (!run->options.record)
+		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
+				  run->id);
 	while ((r = look(run, &absent)) == 0) {
 		if (interrupted()) {
 			withdraw(run);
@@ -116,6 +119,10 @@ int run_ask(struct run *run)
 	json_t *body;
 	int code;
 
+	if (run->options.record) {
+		snprintf(run->id, sizeof(run->id), "%s", run->options.record);
+		return await(run);
+	}
 	if (!run->options.class)
 		return CLI_OK;
 	code = api_body("run",

@@ -17,7 +17,8 @@
 struct body_field {
 	const char *name;
 	bool required;
-	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root. NULL: the field is an
+	const char *
+		*ret_text; /* set to NULL when the field is absent; lives as long as *ret_root. NULL: the field is an
 				* array or an object, to be looked up there */
 };
 

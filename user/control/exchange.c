@@ -181,11 +181,12 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 
 enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *connection, const char *method,
 				const char *url, const struct server_config *config, struct follow_set *follows,
-				enum exchange_outcome *ret_outcome)
+				struct output_set *outputs, enum exchange_outcome *ret_outcome)
 {
 	struct request rq = {
 		.config = config,
 		.follows = follows,
+		.outputs = outputs,
 		.connection = connection,
 		.head = strcmp(method, "HEAD") == 0,
 	};

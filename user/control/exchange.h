@@ -26,6 +26,6 @@ enum exchange_outcome {
 /* The request is complete: answers it. */
 enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *connection, const char *method,
 				const char *url, const struct server_config *config, struct follow_set *follows,
-				enum exchange_outcome *ret_outcome);
+				struct output_set *outputs, enum exchange_outcome *ret_outcome);
 
 #endif

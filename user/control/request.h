@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "control/follow.h"
+#include "control/output.h"
 #include "control/peer.h"
 #include "control/server.h"
 
@@ -20,6 +21,7 @@
 struct request {
 	const struct server_config *config;
 	struct follow_set *follows;
+	struct output_set *outputs;
 	struct MHD_Connection *connection; /* for streams only */
 	struct peer peer;
 	bool head;			      /* GET without the body */
@@ -49,7 +51,7 @@ typedef int request_fn(struct request *rq, struct answer *ret, struct failure *r
 request_fn health_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
-request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end;
+request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get;
 request_fn events_get;
 request_fn policy_get, policy_reload, policy_sandbox_get;
 

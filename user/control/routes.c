@@ -22,6 +22,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/runs", runs_create, { NULL } },
 	{ "GET", "/v1/runs", runs_list, { "session", "state" } },
 	{ "GET", "/v1/runs/*", run_get, { "wait" } },
+	{ "GET", "/v1/runs/*/output", run_output_get, { "follow" } },
 	{ "POST", "/v1/runs/*/approve", run_approve, { NULL } },
 	{ "POST", "/v1/runs/*/reject", run_reject, { NULL } },
 	{ "POST", "/v1/runs/*/end", run_end, { NULL } },

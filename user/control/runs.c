@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/runs */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -30,7 +32,8 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 	json_array_foreach(command, i, word)
 	{
 		if (!json_is_string(word))
-			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"command\" is no text", i);
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"command\" is no text",
+					   i);
 	}
 	text = json_dumps(command, JSON_COMPACT);
 	if (!text)
@@ -42,20 +45,101 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 	return 0;
 }
 
+/* What a launch may say: limits, and where to start. The rest is the policy's. */
+static const char *const launch_options[] = { "memory", "cpus", "pids", "timeout", "output_limit", "disk", "chdir" };
+
+struct launch_words {
+	char *options[ARRAY_SIZE(launch_options) + 2];
+	size_t n;
+	char **command;
+};
+
+static void launch_words_free(struct launch_words *words)
+{
+	for (size_t i = 0; i < words->n; i++)
+		free(words->options[i]);
+	free(words->command); /* its texts are the body's */
+}
+
+static int option_add(struct launch_words *words, const char *name, const char *value, struct failure *ret_failure)
+{
+	char *word = NULL;
+
+	if (asprintf(&word, "--%s=%s", name, value) < 0)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	for (char *c = word; *c != '='; c++)
+		if (*c == '_')
+			*c = '-';
+	words->options[words->n++] = word;
+	return 0;
+}
+
+static int launch_read(json_t *launch, json_t *command, struct launch_words *ret, struct failure *ret_failure)
+{
+	size_t n = json_array_size(command);
+	int r = 0;
+
+	for (void *at = json_object_iter(launch); at; at = json_object_iter_next(launch, at)) {
+		const char *name = json_object_iter_key(at);
+		bool known = false;
+
+		for (size_t i = 0; i < ARRAY_SIZE(launch_options); i++)
+			known = known || !strcmp(launch_options[i], name);
+		if (!known)
+			return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\" of \"launch\"", name);
+		if (!json_is_string(json_object_iter_value(at)))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
+		r = option_add(ret, name, json_string_value(json_object_iter_value(at)), ret_failure);
+		if (r < 0)
+			return r;
+	}
+	if (!json_object_get(launch, "chdir"))
+		r = option_add(ret, "chdir", "/workspace", ret_failure);
+	/* So that it is the launcher who throws a flood away. */
+	if (r == 0 && !json_object_get(launch, "output_limit"))
+		r = option_add(ret, "output_limit", "1MiB", ret_failure);
+	ret->command = calloc(n + 1, sizeof(*ret->command));
+	if (r < 0 || !ret->command)
+		return r < 0 ? r : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	for (size_t i = 0; i < n; i++)
+		ret->command[i] = (char *)json_string_value(json_array_get(command, i));
+	return 0;
+}
+
+/* A run that cannot be started is no run: it is rejected at once. */
+static int launch(struct request *rq, const struct run_row *run, const struct launch_words *words,
+		  struct failure *ret_failure)
+{
+	const struct run_launch what = {
+		.id = run->id, .session = run->session.text, .options = words->options, .command = words->command
+	};
+	struct run_row ignored_row;
+	struct failure ignored;
+	int r = rq->config->run_launch(rq->config->data, &what, ret_failure);
+
+	if (r < 0)
+		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",
+				   &ignored_row, &ignored);
+	return r;
+}
+
 int runs_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session, *class_text;
 	const struct body_field fields[] = {
 		{ "session", true, &session },
-		{ "class", true, &class_text },
+		{ "class", false, &class_text },
 		{ "command", true, NULL },
+		{ "launch", false, NULL },
 	};
 	_json_ json_t *body = NULL;
 	_free_ char *text = NULL;
 	struct session_name name;
 	struct policy_live live;
-	enum run_class class;
+	cleanup(launch_words_free) struct launch_words words = { 0 };
+	enum run_class class = CLASS_OPEN;
 	struct run_row run;
+	json_t *how;
 	int r;
 
 	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
@@ -63,14 +147,23 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 		r = name_read(session, &name, ret_failure);
 	if (r < 0)
 		return r;
-	if (class_parse(class_text, &class) < 0 || class == CLASS_OPEN)
+	if (class_text && (class_parse(class_text, &class) < 0 || class == CLASS_OPEN))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"class\" can be none, read_only or write");
 	r = command_read(json_object_get(body, "command"), &text, ret_failure);
+	if (r < 0)
+		return r;
+	how = json_object_get(body, "launch");
+	if (how && !json_is_object(how))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"launch\" must be an object");
+	if (how)
+		r = launch_read(how, json_object_get(body, "command"), &words, ret_failure);
 	if (r < 0)
 		return r;
 	rq->config->policy_live(rq->config->data, &live);
 	r = service_run_ask(rq->config->service, name.text, class, text,
 			    loop_wall_us() + live.policy->approval.timeout_ms * 1000, rq->peer.who, &run, ret_failure);
+	if (r == 0 && how)
+		r = launch(rq, &run, &words, ret_failure);
 	return r < 0 ? r : answer_json(ret, 201, run_object(&run), ret_failure);
 }
 
@@ -131,6 +224,35 @@ int run_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 		return 0;
 	}
 	return answer_json(ret, 200, run_object(&run), ret_failure);
+}
+
+/* NDJSON, of a run that the API launched; follow: to its end. */
+int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const struct buf *lines;
+	bool follow = false, ended;
+	uint64_t id;
+	int r = id_read(rq, &id, ret_failure);
+
+	if (r < 0)
+		return r;
+	if (url_flag(rq->query[0], &follow) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
+	if (rq->config->run_output(rq->config->data, id, &lines, &ended) < 0)
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s has no output here", rq->args[0]);
+	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
+	if (follow && !rq->head) {
+		r = output_open(rq->outputs, rq->connection, id, &ret->stream);
+		return r < 0 ? failure_put(ret_failure, r, r == -EMFILE ? NP_R_TOO_MANY : NP_R_FAILED,
+					   "the stream could not be opened")
+			     : 0;
+	}
+	ret->body = malloc(lines->len + 1);
+	if (!ret->body)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	memcpy(ret->body, lines->len ? lines->data : "", lines->len);
+	ret->len = lines->len;
+	return 0;
 }
 
 static int decide(struct request *rq, bool approved, struct answer *ret, struct failure *ret_failure)

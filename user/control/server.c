@@ -11,6 +11,7 @@
 #include "control/exchange.h"
 #include "control/follow.h"
 #include "control/listen.h"
+#include "control/output.h"
 #include "limits.h"
 
 /* A connection, from accept() to close(). */
@@ -32,6 +33,7 @@ struct server {
 	int kick_fd;  /* timer: MHD has something left to do, or something new */
 	struct client *clients;
 	struct follow_set follows;
+	struct output_set outputs;
 };
 
 #define TICK_MS	 1000
@@ -103,6 +105,7 @@ static void on_tick(void *data)
 			shutdown(c->fd, SHUT_RDWR);
 	follow_tick(&server->follows, now);
 	waits_end(server);
+	output_wake(&server->outputs); /* those who went away are noticed so */
 	server_run(server);
 }
 
@@ -174,7 +177,8 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 		*body_len = 0;
 		return exchange_take(ex, body, len);
 	}
-	result = exchange_finish(ex, connection, method, url, &server->config, &server->follows, &outcome);
+	result = exchange_finish(ex, connection, method, url, &server->config, &server->follows, &server->outputs,
+				 &outcome);
 	client->streams = outcome == EXCHANGE_STREAMS;
 	client->waits = outcome == EXCHANGE_WAITS ? connection : NULL;
 	if (strcmp(method, "POST") == 0)
@@ -272,6 +276,7 @@ int server_new(const struct server_config *config, struct server **ret)
 		.kick = server_kick,
 		.data = server,
 	};
+	server->outputs = (struct output_set){ .config = &server->config, .kick = server_kick, .data = server };
 	server->path = strdup(config->socket_path);
 	if (!server->path)
 		return -ENOMEM;
@@ -296,6 +301,7 @@ void server_free(struct server *server)
 	if (server->epoll_fd >= 0)
 		loop_unwatch(server->config.loop, server->epoll_fd);
 	follow_end_all(&server->follows); /* MHD does not stop with suspended connections */
+	output_end_all(&server->outputs);
 	waits_end(server);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
@@ -305,4 +311,9 @@ void server_free(struct server *server)
 	}
 	free(server->path);
 	free(server);
+}
+
+void server_output(struct server *server)
+{
+	output_wake(&server->outputs);
 }

@@ -5,6 +5,7 @@
 #define NP_DAEMON_H
 
 #include "control/server.h"
+#include "daemon/launches.h"
 #include "daemon/options.h"
 #include "daemon/policy.h"
 #include "daemon/workers.h"
@@ -26,6 +27,7 @@ struct daemon {
 	char data_dir[FS_PATH_SIZE];
 	struct event_log *events;
 	struct flood *flood;
+	struct launches *launches;
 	struct server *server;
 	int run_lock, state_lock;
 };
@@ -48,6 +50,9 @@ void policy_live(void *data, struct policy_live *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
 void settle(void *data);
+int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure);
+int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
+void on_run_output(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

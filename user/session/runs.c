@@ -18,8 +18,9 @@ static void run_event(struct service *service, unsigned reason, const struct run
 		.text = text,
 	};
 
-	snprintf(text, sizeof(text), "run %llu, class %s: %s%s%.400s", (unsigned long long)run->id,
-		 class_name(run->class), more ? more : "", more ? "; " : "", run->command);
+	snprintf(text, sizeof(text), "run %llu%s%s: %s%s%.400s", (unsigned long long)run->id,
+		 run->class == CLASS_OPEN ? "" : ", class ", class_name(run->class), more ? more : "", more ? "; " : "",
+		 run->command);
 	service_emit(service, &event, NULL, NULL);
 }
 
@@ -54,8 +55,8 @@ int service_run_ask(struct service *service, const char *session, enum run_class
 	row.session = made.name;
 	snprintf(row.command, sizeof(row.command), "%s", command);
 	snprintf(row.who, sizeof(row.who), "%s", who);
-	if (class == CLASS_OPEN || strlen(command) > NP_RUN_COMMAND)
-		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL, "a run has a class and a command");
+	if (strlen(command) > NP_RUN_COMMAND)
+		return service_fail(ret_failure, NP_R_TOO_LARGE, -E2BIG, "the command is too long");
 	r = store_run_put(service->config.store, &row, &id);
 	if (r == -E2BIG)
 		return service_fail(ret_failure, NP_R_TOO_MANY, r, "%d runs wait already", NP_RUNS_PENDING);

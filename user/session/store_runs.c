@@ -17,7 +17,7 @@ const char *const store_runs_schema =
 	"CREATE TABLE runs ("
 	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" session TEXT NOT NULL REFERENCES sessions (name),"
-	" class TEXT NOT NULL CHECK (class IN ('none', 'read_only', 'write')),"
+	" class TEXT NOT NULL CHECK (class IN ('', 'none', 'read_only', 'write')),"
 	" command TEXT NOT NULL CHECK (length(command) BETWEEN 1 AND 16384),"
 	" state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'completed', 'rejected', 'failed')),"
 	" who TEXT NOT NULL,"

@@ -35,6 +35,7 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/runs", runs_create },
 		{ "GET", "/v1/runs", runs_list },
 		{ "GET", "/v1/runs/7", run_get },
+		{ "GET", "/v1/runs/7/output", run_output_get },
 		{ "POST", "/v1/runs/7/approve", run_approve },
 		{ "POST", "/v1/runs/7/reject", run_reject },
 		{ "POST", "/v1/runs/7/end", run_end },
