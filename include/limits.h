@@ -74,7 +74,6 @@
 #define NP_RUN_START_S 60	   /* from the approval to the start: an approval that nobody used is no blank cheque */
 #define NP_LAUNCHES_MAX 64	   /* runs that the API started and whose output is kept; ended ones go first */
 #define NP_LAUNCH_OUTPUT (2u << 20) /* output of one of them as NDJSON: in memory */
-#define NP_LAUNCH_WORDS 1024	   /* words of its command and options */
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */

@@ -123,6 +123,16 @@ def test_command_words_are_words(api, session):
     assert "only the network" not in output(api, ident)[1]
 
 
+def test_the_launcher_runs_what_is_on_record(daemon, api, session):
+    """An approval of one command cannot be spent on another."""
+    ident = api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["echo", "approved"]})["run"]
+    api.ok("POST", f"/v1/runs/{ident}/approve")
+    assert daemon.cli("run", "--session", session, "--record", ident, "--", "echo", "other").returncode == 2
+    got = daemon.cli("run", "--session", session, "--record", ident, check=0)
+    assert got.stdout == "approved\n"
+    assert daemon.cli("run", "--session", session, "--record", ident).returncode == 125  # once
+
+
 def test_no_output_of_others(api, session):
     ident = api.ok("POST", "/v1/runs", {"session": session, "command": ["true"]})["run"]  # on record only
     for wrong in (ident, 0, 10**12, "x"):

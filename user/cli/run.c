@@ -369,8 +369,10 @@ int command_run(struct cli *cli, int argc, char **argv)
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next == argc)
+	if (!o->record && next == argc)
 		return usage_error(argv[0], "it takes a command");
+	if (o->record && (next != argc || o->class || o->dry_run))
+		return usage_error(argv[0], "a run on record has its command and its class there, and is for running");
 	o->n_binds = binds.n;
 	run.command = argv + next;
 	code = run_checked(&run);

@@ -25,7 +25,9 @@ struct run {
 	const struct cli *cli;
 	struct run_options options;
 	char **command;
-	char id[24]; /* of the run on record; empty: it is on none */
+	char **recorded; /* the command of a run that was on record before (--record); owned */
+	json_t *record;	 /* its words point into this */
+	char id[24];	 /* of the run on record; empty: it is on none */
 	const char *session;
 	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
 	bool session_ours;		       /* made by us and so for us to end */

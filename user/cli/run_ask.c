@@ -64,7 +64,7 @@ static void rejected_tell(const struct run *run, const json_t *answer, const cha
 }
 
 /* 1: it may start; 0: it waits; -1: it may not, as was told. */
-static int look(const struct run *run, unsigned *absent)
+static int look(struct run *run, unsigned *absent)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_json_ json_t *json = NULL;
@@ -88,13 +88,15 @@ static int look(const struct run *run, unsigned *absent)
 	json = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 	state = member_text(json, "state");
 	class = member_text(json, "class");
+	json_decref(run->record);
+	run->record = json_incref(json);
 	if (state && !strcmp(state, "pending"))
 		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
 	rejected_tell(run, json, answer.body.data);
 	return -1;
 }
 
-static int await(const struct run *run)
+static int await(struct run *run)
 {
 	unsigned absent = 0;
 	int r;
@@ -112,6 +114,25 @@ static int await(const struct run *run)
 	return r > 0 ? CLI_OK : LAUNCH_FAILED;
 }
 
+/* It runs what is on record, and so what was approved. */
+static int command_take(struct run *run)
+{
+	const json_t *words = json_object_get(run->record, "command"), *word;
+	size_t i;
+
+	run->recorded = calloc(json_array_size(words) + 1, sizeof(*run->recorded));
+	if (!run->recorded || !json_array_size(words)) {
+		complain("run", NP_R_FAILED, "the record has no command");
+		return CLI_REFUSED;
+	}
+	json_array_foreach(words, i, word)
+	{
+		run->recorded[i] = (char *)json_string_value(word);
+	}
+	run->command = run->recorded;
+	return CLI_OK;
+}
+
 int run_ask(struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
@@ -121,7 +142,8 @@ int run_ask(struct run *run)
 
 	if (run->options.record) {
 		snprintf(run->id, sizeof(run->id), "%s", run->options.record);
-		return await(run);
+		code = await(run);
+		return code == CLI_OK ? command_take(run) : code;
 	}
 	if (!run->options.class)
 		return CLI_OK;

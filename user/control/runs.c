@@ -51,14 +51,12 @@ static const char *const launch_options[] = { "memory", "cpus", "pids", "timeout
 struct launch_words {
 	char *options[ARRAY_SIZE(launch_options) + 2];
 	size_t n;
-	char **command;
 };
 
 static void launch_words_free(struct launch_words *words)
 {
 	for (size_t i = 0; i < words->n; i++)
 		free(words->options[i]);
-	free(words->command); /* its texts are the body's */
 }
 
 static int option_add(struct launch_words *words, const char *name, const char *value, struct failure *ret_failure)
@@ -74,9 +72,8 @@ static int option_add(struct launch_words *words, const char *name, const char *
 	return 0;
 }
 
-static int launch_read(json_t *launch, json_t *command, struct launch_words *ret, struct failure *ret_failure)
+static int launch_read(json_t *launch, struct launch_words *ret, struct failure *ret_failure)
 {
-	size_t n = json_array_size(command);
 	int r = 0;
 
 	for (void *at = json_object_iter(launch); at; at = json_object_iter_next(launch, at)) {
@@ -98,21 +95,14 @@ static int launch_read(json_t *launch, json_t *command, struct launch_words *ret
 	/* So that it is the launcher who throws a flood away. */
 	if (r == 0 && !json_object_get(launch, "output_limit"))
 		r = option_add(ret, "output_limit", "1MiB", ret_failure);
-	ret->command = calloc(n + 1, sizeof(*ret->command));
-	if (r < 0 || !ret->command)
-		return r < 0 ? r : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	for (size_t i = 0; i < n; i++)
-		ret->command[i] = (char *)json_string_value(json_array_get(command, i));
-	return 0;
+	return r;
 }
 
 /* A run that cannot be started is no run: it is rejected at once. */
 static int launch(struct request *rq, const struct run_row *run, const struct launch_words *words,
 		  struct failure *ret_failure)
 {
-	const struct run_launch what = {
-		.id = run->id, .session = run->session.text, .options = words->options, .command = words->command
-	};
+	const struct run_launch what = { .id = run->id, .session = run->session.text, .options = words->options };
 	struct run_row ignored_row;
 	struct failure ignored;
 	int r = rq->config->run_launch(rq->config->data, &what, ret_failure);
@@ -156,7 +146,7 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	if (how && !json_is_object(how))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"launch\" must be an object");
 	if (how)
-		r = launch_read(how, json_object_get(body, "command"), &words, ret_failure);
+		r = launch_read(how, &words, ret_failure);
 	if (r < 0)
 		return r;
 	rq->config->policy_live(rq->config->data, &live);

@@ -30,12 +30,11 @@ struct policy_reloaded {
 	unsigned cut;	 /* connections */
 };
 
-/* A run to be started. The lists end with NULL. */
+/* A run on record that is to be started. options ends with NULL. */
 struct run_launch {
 	uint64_t id;
 	const char *session;
 	char *const *options; /* of netpawl run: "--memory=2GiB" */
-	char *const *command;
 };
 
 struct server_config {

@@ -202,7 +202,7 @@ static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret
 static int launch_spawn(struct launch *launch, const struct run_launch *what)
 {
 	struct launches *l = launch->launches;
-	const char *argv[NP_LAUNCH_WORDS + 16];
+	const char *argv[32];
 	char id[24];
 	_close_ int out = -1, err = -1;
 	int pair[2][2], r;
@@ -217,14 +217,8 @@ static int launch_spawn(struct launch *launch, const struct run_launch *what)
 	argv[n++] = id;
 	argv[n++] = "--session";
 	argv[n++] = what->session;
-	for (char *const *word = what->options; *word && n < ARRAY_SIZE(argv) - 2; word++)
+	for (char *const *word = what->options; *word && n < ARRAY_SIZE(argv) - 1; word++)
 		argv[n++] = *word;
-	argv[n++] = "--";
-	for (char *const *word = what->command; *word; word++) {
-		if (n >= ARRAY_SIZE(argv) - 1)
-			return -E2BIG;
-		argv[n++] = *word;
-	}
 	argv[n] = NULL;
 	if (pipe2(pair[0], O_CLOEXEC) < 0)
 		return -errno;
@@ -293,7 +287,7 @@ int launches_start(struct launches *l, const struct run_launch *what, struct fai
 		return 0;
 	if (launch)
 		launch_free(launch);
-	ret_failure->reason = r == -E2BIG ? NP_R_TOO_LARGE : NP_R_FAILED;
+	ret_failure->reason = NP_R_FAILED;
 	snprintf(ret_failure->text, sizeof(ret_failure->text), "%.400s: %s", l->exe, strerror(-r));
 	return r;
 }
