@@ -31,7 +31,8 @@ int np_raise(struct np_raise *ctx)
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
-	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > (3 | NP_READS_ONLY) || !id || !depth || depth >= NP_DEPTH_MAX)
+	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > (3 | NP_READS_ONLY) || !id || !depth ||
+	    depth >= NP_DEPTH_MAX)
 		return -EINVAL;
 	depths = bpf_map_lookup_elem(&np_depths, &zero);
 	if (!depths)

@@ -151,7 +151,7 @@ box = session.sandbox()
 session.add_private_dataset("d", "SECRET", "ticket")
 box.run(["python3", "-c", {REACH!r}])
 first = session.notices("me")
-session.acknowledge("me", first[-1]["number"])
+session.acknowledge("me", first[-1]["notice"])
 print(json.dumps([len(first), session.notices("me"), len(session.notices()), session.why()["mode"],
                   bool(session.why(5)["refused"])]))
 """)

@@ -115,7 +115,7 @@ static int launch(struct request *rq, const struct run_row *run, const struct la
 
 int runs_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session, *class_text;
+	const char *session = NULL, *class_text = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, &session },
 		{ "class", false, &class_text },
@@ -280,7 +280,7 @@ int run_reject(struct request *rq, struct answer *ret, struct failure *ret_failu
 /* From whoever ran it. */
 int run_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *state_text;
+	const char *state_text = NULL;
 	const struct body_field fields[] = {
 		{ "state", true, &state_text },
 		{ "result", true, NULL },

@@ -39,10 +39,12 @@ struct launch {
 	bool truncated;
 };
 
+TAILQ_HEAD(launch_list, launch);
+
 struct launches {
 	struct launches_config config;
 	char exe[FS_PATH_SIZE], socket[FS_PATH_SIZE];
-	TAILQ_HEAD(, launch) all; /* the oldest first */
+	struct launch_list all; /* the oldest first */
 	unsigned count;
 };
 
@@ -251,8 +253,7 @@ static bool room_make(struct launches *l)
 
 	if (l->count < NP_LAUNCHES_MAX)
 		return true;
-	TAILQ_FOREACH(launch, &l->all, of_all)
-	{
+	for (launch = TAILQ_FIRST(&l->all); launch; launch = TAILQ_NEXT(launch, of_all)) {
 		if (!launch_ended(launch))
 			continue;
 		launch_free(launch);
@@ -296,8 +297,7 @@ int launches_output(struct launches *l, uint64_t id, const struct buf **ret, boo
 {
 	const struct launch *launch;
 
-	TAILQ_FOREACH(launch, &l->all, of_all)
-	{
+	for (launch = TAILQ_FIRST(&l->all); launch; launch = TAILQ_NEXT(launch, of_all)) {
 		if (launch->id != id)
 			continue;
 		*ret = &launch->lines;
