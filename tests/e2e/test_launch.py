@@ -82,6 +82,8 @@ def test_limits(api, session):
     assert 0 < len(out) <= 2 << 20 and other == [{"truncated": True}]
     ident = launch(api, session, "true", memory="lots")
     assert "not a size" in output(api, ident)[1]
+    row = ended(api, ident)
+    assert row["state"] == "rejected" and row["reason"] == "it could not be started"
 
 
 def test_output_that_is_no_text(api, session):
@@ -167,3 +169,22 @@ def test_restart(make_daemon):
     if row["state"] == "pending":
         d.api.ok("POST", f"/v1/runs/{waits}/reject", {"reason": "no"})
     assert d.api.ask("GET", f"/v1/runs/{waits}/output")[0] == 404
+
+
+def test_stop_with_readers(make_daemon):
+    """Neither a reader of output nor one who waits keeps the daemon from its end."""
+    d = make_daemon()
+    d.start()
+    name = new_session("launch")
+    ident = launch(d.api, name, "true", cls="write")
+    readers = []
+    for path in ("output?follow=1", "?wait=1", "?wait=1"):
+        c = Connection(d.api.path, 20)
+        c.request("GET", f"/v1/runs/{ident}" + ("" if path[0] == "?" else "/") + path)
+        readers.append(c)
+    d.api.health()
+    assert d.stop() == 0
+    for c in readers:
+        c.close()
+    d.start()
+    d.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})

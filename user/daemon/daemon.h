@@ -53,6 +53,7 @@ void settle(void *data);
 int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure);
 int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
 void on_run_output(void *data);
+void on_run_end(void *data, uint64_t id);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

@@ -249,3 +249,13 @@ void on_run_output(void *data)
 
 	server_output(d->server);
 }
+
+/* One that did not start by now never will: refused unless it is still pending. */
+void on_run_end(void *data, uint64_t id)
+{
+	struct daemon *d = data;
+	struct failure ignored;
+	struct run_row run;
+
+	service_run_decide(d->service, id, false, "it could not be started", "daemon", &run, &ignored);
+}

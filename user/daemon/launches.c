@@ -164,6 +164,7 @@ static void on_exit_of(void *data, uint32_t events)
 		return;
 	launch->pid = 0;
 	fd_end(l, &launch->pidfd);
+	l->config.on_end(l->config.data, launch->id);
 	l->config.on_output(l->config.data);
 }
 

@@ -12,8 +12,9 @@ struct launches;
 
 struct launches_config {
 	struct loop *loop;
-	const char *socket_path;       /* the control socket */
-	void (*on_output)(void *data); /* there is more of some output, or an end */
+	const char *socket_path;		 /* the control socket */
+	void (*on_output)(void *data);		 /* there is more of some output, or an end */
+	void (*on_end)(void *data, uint64_t id); /* the launcher has ended, whatever became of the run */
 	void *data;
 };
 

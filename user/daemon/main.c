@@ -197,7 +197,7 @@ static int server_start(struct daemon *d)
 		.data = d,
 	};
 	struct launches_config launches = {
-		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .data = d
+		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .on_end = on_run_end, .data = d
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
 
