@@ -89,7 +89,7 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
-	f.host_port = np_host_port_listed(f.port, f.mode);
+	f.host_port = np_host_port_listed(f.port, f.mode, who.level);
 	f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
 	f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
 	if (!f.local)

@@ -166,6 +166,8 @@ np_pure enum np_reason np_judge_proxied(const struct np_facts *f)
 		return NP_R_NEEDS_APPROVAL;
 	case NP_DECIDE:
 		return NP_R_NEEDS_DECIDER;
+	case NP_READ:
+		return NP_R_READ_ONLY;
 	}
 	return NP_R_NOT_IN_POLICY;
 }

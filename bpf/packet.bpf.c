@@ -142,15 +142,15 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 
 /* Who is at the other end of a packet that stays on this host. flow: as that end sees it. */
 static __always_inline void np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, const struct np_tuple *flow,
-						 __u64 self)
+						 const struct np_who *who)
 {
 	struct np_inspector *inspector = np_inspector_now();
 	struct bpf_sock *sk = skb->sk;
 
-	f->peer = np_peer_find(skb, flow, self);
+	f->peer = np_peer_find(skb, flow, who->id);
 	if (f->peer != NP_PEER_HOST)
 		return;
-	f->host_port = np_host_port_listed(f->port, f->mode);
+	f->host_port = np_host_port_listed(f->port, f->mode, who->level);
 	f->inspector = np_is_inspector(&f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
 		return;
@@ -272,7 +272,7 @@ int np_egress(struct __sk_buff *skb)
 			.protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, who.id);
+		np_facts_add_far_end(skb, &f, &flow, &who);
 	}
 	reason = np_judge_out(&f);
 	if (reason == NP_R_STEERED && f.dns_gate)
@@ -316,7 +316,7 @@ int np_ingress(struct __sk_buff *skb)
 			.far_port = p.dport, .protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, who.id);
+		np_facts_add_far_end(skb, &f, &flow, &who);
 	}
 	reason = np_judge_in(&f);
 	if (NP_REASON_ALLOWS(reason))

@@ -11,6 +11,14 @@
 struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym __weak;
 void bpf_cgroup_release(struct cgroup *cg) __ksym __weak;
 
+/* Each by itself: the higher level, and reading only if either says so. */
+static __always_inline __u32 np_level_join(__u32 a, __u32 b)
+{
+	__u32 level = (a & 3) > (b & 3) ? a & 3 : b & 3;
+
+	return level | ((a | b) & NP_READS_ONLY);
+}
+
 SEC("syscall")
 int np_raise(struct np_raise *ctx)
 {
@@ -23,7 +31,8 @@ int np_raise(struct np_raise *ctx)
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
-	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > 3 || !id || !depth || depth >= NP_DEPTH_MAX)
+	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > (3 | NP_READS_ONLY) || !id || !depth ||
+	    depth >= NP_DEPTH_MAX)
 		return -EINVAL;
 	depths = bpf_map_lookup_elem(&np_depths, &zero);
 	if (!depths)
@@ -51,8 +60,7 @@ int np_raise(struct np_raise *ctx)
 		box->mode = ctx->mode;
 		box->raised_ns = bpf_ktime_get_ns();
 	}
-	if (ctx->level > box->level)
-		box->level = ctx->level;
+	box->level = np_level_join(box->level, ctx->level);
 	if (ctx->generation > box->generation)
 		box->generation = ctx->generation;
 	ctx->result_mode = box->mode;

@@ -31,12 +31,12 @@ struct np_rule_query {
 };
 __u32 np_rule_of(struct np_rule_query *query);
 
-static __always_inline bool np_host_port_listed(__u16 port, enum np_mode mode)
+static __always_inline bool np_host_port_listed(__u16 port, enum np_mode mode, __u32 level)
 {
 	struct np_listed_key key = { .epoch = np_live_now().epoch, .port = port };
 	struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);
 
-	return listed && (listed->host_modes >> mode & 1);
+	return listed && (listed->host_modes >> mode & 1) && !(level & NP_READS_ONLY);
 }
 
 /* Fills in what the policy says of the far end; for what does not stay on this host. */
@@ -55,6 +55,8 @@ static __always_inline void np_facts_add_rule(struct np_facts *f, __u32 level)
 	query.set = f->mode == NP_FULL ? NP_SET_FULL : live.sets >> (level & 3) * 4 & 15;
 	f->action = np_rule_of(&query);
 	f->rule = query.rule;
+	if (f->action == NP_ALLOW && level & NP_READS_ONLY) /* nobody would see what it writes there */
+		f->action = NP_READ;
 	if (f->mode == NP_PROXIED && f->protocol == NP_IPPROTO_TCP) {
 		struct np_listed_key key = { .epoch = live.epoch, .port = f->port };
 		struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);

@@ -149,7 +149,7 @@ static __always_inline bool np_is_led_there(struct bpf_sock_addr *ctx)
 }
 
 /* Who is at an address of this host. */
-static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f, __u64 self)
+static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f, const struct np_who *who)
 {
 	struct np_tuple flow = {
 		.near_addr = f->addr,
@@ -161,8 +161,8 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 		flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&f->addr) ? 127 : 0;
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
-	f->peer = np_peer_find(ctx, &flow, self);
-	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, f->mode);
+	f->peer = np_peer_find(ctx, &flow, who->id);
+	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, f->mode, who->level);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
@@ -184,7 +184,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
 	if (f.local && f.mode) {
-		np_facts_add_peer(ctx, &f, who.id);
+		np_facts_add_peer(ctx, &f, &who);
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);
 	} else {

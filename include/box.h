@@ -28,6 +28,9 @@ struct np_bucket {
 	__u64 tokens;  /* in thousandths */
 };
 
+/* Beside the level: only the inspector may be reached, which lets only requests pass that read. */
+#define NP_READS_ONLY 4
+
 /* Rate limit and counts of one sandbox's events. Written by the gate only. */
 struct np_meter {
 	struct np_bucket events; /* that may still be sent */
@@ -39,7 +42,7 @@ struct np_meter {
 struct np_box {
 	enum np_mode mode;
 	__u32 generation;
-	__u32 level;	 /* of its session, 0..3: which of the policy's rules hold for it */
+	__u32 level;	 /* of its session, 0..3: which of the policy's rules hold for it; and NP_READS_ONLY */
 	__u32 flows;	 /* connections on their way to the inspector */
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;

@@ -62,6 +62,7 @@
 #define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of the longest kind */
 #define NP_BODY_DISCARD (1u << 20)  /* body of unknown length read and thrown away, to answer too_large at its end */
 #define NP_REQUEST_S 60		/* one request, first byte to end of answer: ends clients that trickle */
+#define NP_WAIT_S 25		/* longest that wait=1 holds an answer back: well below NP_REQUEST_S */
 #define NP_HEARTBEAT_S 15	/* an empty line to a silent follower, so that a gone one is noticed */
 
 /* -- sessions ------------------------------------------------------------- */
@@ -76,6 +77,16 @@
 #define NP_WHY_EVENTS 1000	/* newest refusals that are looked at and merged: NP_EVENTS_PAGE */
 #define NP_WHY_MAX 50		/* merged ones that are told: more is no help to anybody's context */
 #define NP_WHY_WHERE 256	/* bytes of one destination in words */
+
+/* -- runs ----------------------------------------------------------------- */
+#define NP_RUN_COMMAND (16u << 10) /* a command as JSON: who approves it reads all of it, so a longer one is refused */
+#define NP_RUN_RESULT (8u << 10)   /* what became of it as JSON, without its output */
+#define NP_RUNS_KEPT 10000	   /* runs that are over and still on record; the oldest go first */
+#define NP_RUNS_PENDING 1000	   /* runs that wait */
+#define NP_RUN_START_S 60	   /* from the approval to the start: an approval that nobody used is no blank cheque */
+#define NP_LAUNCHES_MAX 64	   /* runs that the API started and whose output is kept; ended ones go first */
+#define NP_LAUNCH_OUTPUT (2u << 20) /* output of one of them as NDJSON: in memory */
+#define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */

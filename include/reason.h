@@ -74,6 +74,7 @@
 	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
+	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \
@@ -92,6 +93,11 @@
 	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
 	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \
 	X(POLICY_REFUSED, 143, "policy_refused", "a policy could not be loaded; the one before stays live") \
+	X(RUN_ASKED, 150, "run_asked", "a run waits for approval")                                 \
+	X(RUN_APPROVED, 151, "run_approved", "a run was approved")                                 \
+	X(RUN_REJECTED, 152, "run_rejected", "a run was rejected")                                 \
+	X(RUN_STARTED, 153, "run_started", "a run was started")                                    \
+	X(RUN_ENDED, 154, "run_ended", "a run ended")                                              \
                                                                                                    \
 	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \
 	X(BAD_JSON, 193, "bad_json", "the body is not valid JSON")                                 \
@@ -121,7 +127,10 @@
 	X(FAILED, 213, "failed", "an internal error")                                              \
 	X(NOT_PERMITTED, 214, "not_permitted", "that needs root")                                  \
 	X(BAD_POLICY, 215, "bad_policy", "the policy has errors; the one before stays live")        \
-	X(OUTSIDE_WORKSPACE, 220, "outside_workspace", "the path lies outside of the session's workspace")
+	X(OUTSIDE_WORKSPACE, 220, "outside_workspace", "the path lies outside of the session's workspace") \
+	X(NO_SUCH_RUN, 221, "no_such_run", "there is no run of that id")                           \
+	X(NOT_APPROVED, 222, "not_approved", "a run of class write needs an approval before it starts") \
+	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,

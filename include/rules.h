@@ -22,6 +22,7 @@ enum np_action {
 	NP_DENY,
 	NP_ASK,
 	NP_DECIDE,
+	NP_READ, /* in no table: a rule allows it, but the sandbox may only read */
 };
 
 /* The one entry of np_live. */

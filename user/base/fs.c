@@ -86,6 +86,22 @@ int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...)
 	return -ENAMETOOLONG;
 }
 
+int fs_beside(char path[static FS_PATH_SIZE], const char *program)
+{
+	char self[FS_PATH_SIZE];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	return fs_path(path, "%s/%s", self, program);
+}
+
 int fs_mkdir_all(const char *path, mode_t mode)
 {
 	char partial[PATH_MAX];

@@ -17,6 +17,8 @@ int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
 /* Prints a path; -ENAMETOOLONG when it does not fit, and then path is empty. */
 #define FS_PATH_SIZE 4096
 int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The path of another program in the directory of this one. */
+int fs_beside(char path[static FS_PATH_SIZE], const char *program);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
 
 #endif

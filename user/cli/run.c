@@ -30,6 +30,10 @@ static void help(FILE *to)
 	      "  --session U/S    the session; made when missing, and it stays, as does its workspace. Without it a\n"
 	      "                   new one is made and ended afterwards, with a workspace in memory\n"
 	      "  --level LEVEL    raise the session to this level before the start\n"
+	      "  --class CLASS    what it may do on the network, whatever the session may: none; read_only (GET, HEAD "
+	      "and\n"
+	      "                   OPTIONS through the inspector); write (what the session may, once `netpawl approve`\n"
+	      "                   let it: until then it waits)\n"
 	      "  --user USER      run as this user: a name, UID or UID:GID\n"
 	      "  --bind S:D[:ro]  show the host's S at D; only what the policy's sandbox: section permits\n"
 	      "  --chdir DIR      where to start (else the directory netpawl was started in, when the sandbox\n"
@@ -159,7 +163,9 @@ static int sandbox_make(struct run *run)
 {
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
-	int code = post(run, "/v1/sandboxes", json_pack("{s:s,s:s*}", "session", run->session, "workspace", workspace),
+	int code = post(run, "/v1/sandboxes",
+			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
+				  run->id[0] ? run->id : NULL),
 			&answer);
 	const char *id, *cgroup, *notices;
 	const json_t *uid;
@@ -286,7 +292,8 @@ static int run_sandboxed(struct run *run)
 	sigset_t mask;
 
 	launch_hold_signals(&mask);
-	if (session_make(run) == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
+	if (session_make(run) == CLI_OK && run_ask(run) == CLI_OK && sandbox_make(run) == CLI_OK &&
+	    run_plan(run) == CLI_OK) {
 		isolation_warn(run);
 		order.cgroup = run->cgroup;
 		order.mask = &mask;
@@ -296,6 +303,7 @@ static int run_sandboxed(struct run *run)
 			run->completed_us = wall_us();
 		result_tell(run, &result);
 	}
+	run_report(run, &result);
 	run_clean_up(run);
 	launch_result_free(&result);
 	return result.exit_code;
@@ -344,6 +352,8 @@ int command_run(struct cli *cli, int argc, char **argv)
 	const struct option_spec specs[] = {
 		{ "session", .value = &o->session },
 		{ "level", .value = &o->level },
+		{ "class", .value = &o->class },
+		{ "record", .value = &o->record }, /* netpawld's: a run that is on record already */
 		{ "user", .value = &o->user },
 		{ "isolation", .value = &o->isolation },
 		{ "chdir", .value = &o->directory },
@@ -364,8 +374,10 @@ int command_run(struct cli *cli, int argc, char **argv)
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next == argc)
+	if (!o->record && next == argc)
 		return usage_error(argv[0], "it takes a command");
+	if (o->record && (next != argc || o->class || o->dry_run))
+		return usage_error(argv[0], "a run on record has its command and its class there, and is for running");
 	o->n_binds = binds.n;
 	run.command = argv + next;
 	code = run_checked(&run);

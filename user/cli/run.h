@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One `netpawl run`. run.c: options, and the sandbox's life; run_plan.c: the plan; run_result.c: the plan and the
- * result as JSON. */
+/* One `netpawl run`. run.c: options, and the sandbox's life; run_ask.c: the run on record; run_plan.c: the plan;
+ * run_result.c: the plan and the result as JSON. */
 #ifndef NP_CLI_RUN_H
 #define NP_CLI_RUN_H
 
@@ -14,7 +14,7 @@
 
 /* Words of the command line. */
 struct run_options {
-	const char *session, *level, *user, *isolation, *directory;
+	const char *session, *level, *user, *isolation, *directory, *class, *record;
 	const char *memory, *cpus, *pids, *timeout, *output, *disk;
 	const char *binds[NP_BINDS_MAX];
 	size_t n_binds;
@@ -25,6 +25,9 @@ struct run {
 	const struct cli *cli;
 	struct run_options options;
 	char **command;
+	char **recorded; /* the command of a run that was on record before (--record); owned */
+	json_t *record;	 /* its words point into this */
+	char id[24];	 /* of the run on record; empty: it is on none */
 	const char *session;
 	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
 	bool session_ours;		       /* made by us and so for us to end */
@@ -60,6 +63,11 @@ int run_read(struct run *run);
 /* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
 int run_plan(struct run *run);
 void run_free(struct run *run);
+
+/* With --class: puts the run on record and waits until it may start. */
+int run_ask(struct run *run);
+/* Tells the record how it ended. */
+void run_report(const struct run *run, const struct launch_result *result);
 
 json_t *run_plan_json(const struct run *run);
 json_t *run_result_json(const struct run *run, const struct launch_result *result);

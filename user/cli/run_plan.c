@@ -314,6 +314,8 @@ void run_free(struct run *run)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(run->hidden); i++)
 		free(run->hidden[i]);
+	free(run->recorded);
+	json_decref(run->record);
 	json_decref(run->policy);
 	json_decref(run->counts);
 	free(run->sandbox);

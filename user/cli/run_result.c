@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl run --json: the plan, or what became of it. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/chars.h"
@@ -146,6 +147,8 @@ json_t *run_result_json(const struct run *run, const struct launch_result *r)
 		json_object_set_new(object, counts[i], count_json(run, counts[i]));
 	json_object_set_new(object, "session", json_string(run->session));
 	json_object_set_new(object, "sandbox", run->sandbox ? json_string(run->sandbox) : json_null());
+	if (run->id[0])
+		json_object_set_new(object, "run", json_integer(strtoll(run->id, NULL, 10)));
 	if (r->problem[0])
 		json_object_set_new(object, "problem", text_json(r->problem, strlen(r->problem)));
 	return object;

@@ -80,6 +80,9 @@ static int fields_check(json_t *root, const struct body_field *fields, size_t n,
 		if (field->ret_number && (!json_is_integer(value) || json_integer_value(value) < 0))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 					   "\"%s\" must be a whole number that is not negative", name);
+		if (field->is_nested && !json_is_array(value) && !json_is_object(value))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+					   "\"%s\" must be an array or an object, not %s", name, type_name(value));
 		if (field->ret_text && !json_is_string(value))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string, not %s",
 					   name, type_name(value));
@@ -117,7 +120,7 @@ int body_read(const char *data, size_t len, const struct body_field *fields, siz
 
 		if (fields[i].ret_number)
 			*fields[i].ret_number = (uint64_t)json_integer_value(value);
-		else
+		else if (fields[i].ret_text)
 			*fields[i].ret_text = json_string_value(value);
 	}
 	*ret_root = take_ptr(root);

@@ -8,6 +8,8 @@
 #include "control/reply.h"
 #include "control/routes.h"
 #include "control/url.h"
+#include "limits.h"
+#include "loop/loop.h"
 
 struct exchange {
 	struct buf body;
@@ -15,6 +17,8 @@ struct exchange {
 	char *path;
 	char *query[REQUEST_QUERY_MAX];
 	struct route_match match;
+	uint64_t began_ns; /* when the request was complete */
+	unsigned mark;
 };
 
 int exchange_new(struct exchange **ret)
@@ -126,6 +130,7 @@ static int exchange_route(struct exchange *ex, const char *method, const char *u
 {
 	int r;
 
+	free(ex->path); /* of the time before, when the handler waits */
 	ex->path = strdup(url);
 	if (!ex->path)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
@@ -150,6 +155,8 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 		MHD_get_connection_info(rq->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	int r;
 
+	for (size_t i = 0; i < REQUEST_QUERY_MAX; i++)
+		free(take_ptr(ex->query[i]));
 	if (!info || peer_read(info->connect_fd, &rq->peer) < 0 || !peer_is_outside(&rq->peer, rq->config))
 		return failure_put(ret_failure, -EACCES, NP_R_FROM_SANDBOX, "%s", rq->peer.who);
 	if (ex->body_seen > NP_BODY_MAX)
@@ -165,27 +172,41 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 		rq->query[i] = ex->query[i];
 	rq->body = ex->body.data;
 	rq->body_len = ex->body.len;
-	return ex->match.route->fn(rq, ret, ret_failure);
+	rq->mark = ex->mark;
+	rq->may_wait = loop_now_ns() - ex->began_ns < NP_WAIT_S * UINT64_C(1000000000);
+	r = ex->match.route->fn(rq, ret, ret_failure);
+	ex->mark = rq->mark;
+	return r;
 }
 
 enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *connection, const char *method,
 				const char *url, const struct server_config *config, struct follow_set *follows,
-				bool *ret_stream)
+				struct output_set *outputs, enum exchange_outcome *ret_outcome)
 {
 	struct request rq = {
 		.config = config,
 		.follows = follows,
+		.outputs = outputs,
 		.connection = connection,
 		.head = strcmp(method, "HEAD") == 0,
 	};
 	struct answer answer = { 0 };
 	struct failure failure = { .reason = NP_R_FAILED };
 
+	if (!ex->began_ns)
+		ex->began_ns = loop_now_ns();
+	*ret_outcome = EXCHANGE_ANSWERED;
 	if (exchange_run(ex, &rq, method, url, &answer, &failure) < 0) {
 		answer_failure(&answer, &failure);
 		if (ex->match.allow[0])
 			answer.allow = ex->match.allow;
 	}
-	*ret_stream = answer.stream != NULL;
+	if (answer.wait) {
+		*ret_outcome = EXCHANGE_WAITS;
+		MHD_suspend_connection(connection);
+		return MHD_YES;
+	}
+	if (answer.stream)
+		*ret_outcome = EXCHANGE_STREAMS;
 	return answer_send(&answer, connection);
 }

@@ -17,9 +17,15 @@ enum MHD_Result exchange_begin(struct exchange *ex, struct MHD_Connection *conne
 /* Bytes of the body. MHD_NO ends the connection. */
 enum MHD_Result exchange_take(struct exchange *ex, const char *data, size_t len);
 
-/* The request is complete: answers it. ret_stream: the answer goes on until somebody ends it. */
+enum exchange_outcome {
+	EXCHANGE_ANSWERED,
+	EXCHANGE_STREAMS, /* the answer goes on until somebody ends it */
+	EXCHANGE_WAITS,	  /* the connection is suspended: resume it, and this is called again */
+};
+
+/* The request is complete: answers it. */
 enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *connection, const char *method,
 				const char *url, const struct server_config *config, struct follow_set *follows,
-				bool *ret_stream);
+				struct output_set *outputs, enum exchange_outcome *ret_outcome);
 
 #endif

@@ -29,10 +29,12 @@ unsigned failure_status(unsigned reason)
 		return 400;
 	case NP_R_FROM_SANDBOX:
 	case NP_R_NOT_PERMITTED:
+	case NP_R_NOT_APPROVED:
 		return 403;
 	case NP_R_NO_SUCH_SESSION:
 	case NP_R_NO_SUCH_SANDBOX:
 	case NP_R_NO_SUCH_PATH:
+	case NP_R_NO_SUCH_RUN:
 		return 404;
 	case NP_R_BAD_METHOD:
 		return 405;
@@ -40,6 +42,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_SANDBOX_BUSY:
 	case NP_R_HELD_SOCKETS:
 	case NP_R_FOREIGN_NETNS:
+	case NP_R_RUN_OVER:
 		return 409;
 	case NP_R_TOO_LARGE:
 		return 413;

@@ -38,6 +38,29 @@ json_t *sandbox_object(const struct sandbox *sandbox)
 			 "bytes_in", (json_int_t)sandbox->counts.bytes_in);
 }
 
+static json_t *time_or_null(uint64_t us)
+{
+	return us ? json_time(us) : json_null();
+}
+
+json_t *run_object(const struct run_row *row)
+{
+	json_t *command = json_loads(row->command, 0, NULL);
+	json_t *result = row->result[0] ? json_loads(row->result, 0, NULL) : NULL;
+
+	return json_pack("{s:I,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run",
+			 (json_int_t)row->id, "session", json_text(row->session.text), "class",
+			 row->class == CLASS_OPEN ? json_null() : json_string(class_name(row->class)), "state",
+			 run_state_name(row->state), "command", command ? command : json_null(), "asked_by",
+			 json_text(row->who), "approved", row->decided ? json_boolean(row->approved) : json_null(),
+			 "decided_by", row->decided ? json_text(row->decider) : json_null(), "reason",
+			 row->reason[0] ? json_text(row->reason) : json_null(), "created", json_time(row->created_us),
+			 "expires", json_time(row->expires_us), "decided", time_or_null(row->decided_us), "started",
+			 time_or_null(row->started_us), "ended", time_or_null(row->ended_us), "sandbox",
+			 row->sandbox[0] ? json_text(row->sandbox) : json_null(), "result",
+			 result ? result : json_null());
+}
+
 json_t *escalation_object(const struct escalation *escalation)
 {
 	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b}", "session", json_text(escalation->session.text), "level",

@@ -11,6 +11,7 @@
 json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
 json_t *sandbox_object(const struct sandbox *sandbox);
+json_t *run_object(const struct run_row *row);
 json_t *escalation_object(const struct escalation *escalation);
 
 /* Array of the sandboxes of a session, NULL for all of them; at most NP_LIST_MAX. */

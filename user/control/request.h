@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "control/follow.h"
+#include "control/output.h"
 #include "control/peer.h"
 #include "control/server.h"
 
@@ -20,6 +21,7 @@
 struct request {
 	const struct server_config *config;
 	struct follow_set *follows;
+	struct output_set *outputs;
 	struct MHD_Connection *connection; /* for streams only */
 	struct peer peer;
 	bool head;			      /* GET without the body */
@@ -27,6 +29,10 @@ struct request {
 	const char *query[REQUEST_QUERY_MAX]; /* in the order of the route's names; NULL when absent */
 	const char *body;
 	size_t body_len;
+	/* A handler that would rather answer when something has changed says so, and is asked again: with the mark that
+	 * it left, until it may not wait any longer. */
+	bool may_wait;
+	unsigned mark; /* 0 at first */
 };
 
 struct answer {
@@ -36,6 +42,7 @@ struct answer {
 	size_t len;
 	const char *allow;	     /* value of the Allow header, or NULL */
 	struct MHD_Response *stream; /* owned; used instead of the body when not NULL */
+	bool wait;		     /* no answer yet */
 };
 
 /* Returns 0 and fills the answer, or -errno and says why. */
@@ -45,6 +52,7 @@ request_fn health_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn session_why, notices_get, notices_ack;
+request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get;
 request_fn events_get;
 request_fn policy_get, policy_reload, policy_sandbox_get;
 

@@ -26,15 +26,22 @@ static int tenant_find(const struct request *rq, const struct sandbox *sandbox, 
 	return 0;
 }
 
-static int make(struct request *rq, const char *session, bool alone, json_t **ret, struct failure *ret_failure)
+/* run NULL: for none, so the session's mode is all that holds. */
+static int make(struct request *rq, const char *session, const char *run, bool alone, json_t **ret,
+		struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
 	const struct sandbox *sandbox;
 	struct failure ignored;
 	struct tenant tenant;
 	json_t *object;
-	int r = service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
+	uint64_t id = 0;
+	int r;
 
+	if (run && url_number(run, INT64_MAX, &id) < 0)
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", run);
+	r = run ? service_run_start(service, id, session, rq->peer.who, &sandbox, ret_failure)
+		: service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
 	if (r < 0)
 		return r;
 	r = tenant_find(rq, sandbox, alone, &tenant, ret_failure);
@@ -70,11 +77,12 @@ static int adopt(struct request *rq, const char *session, const char *cgroup, js
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = NULL, *cgroup = NULL, *workspace = NULL;
+	const char *session = NULL, *cgroup = NULL, *workspace = NULL, *run = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace },
+		{ "run", false, .ret_text = &run },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -92,8 +100,10 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   cgroup ? "an adopted sandbox has no \"workspace\""
 					  : "\"workspace\" can be \"none\"");
+	if (run && cgroup)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox has no \"run\"");
 	r = cgroup ? adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : make(rq, name.text, workspace, &object, ret_failure);
+		   : make(rq, name.text, run, workspace, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&

@@ -11,15 +11,17 @@
 #include "control/exchange.h"
 #include "control/follow.h"
 #include "control/listen.h"
+#include "control/output.h"
 #include "limits.h"
 
 /* A connection, from accept() to close(). */
 struct client {
 	struct client *next, **link; /* link points at what points here */
 	struct server *server;
-	int fd;		   /* MHD's */
-	uint64_t since_ns; /* when the connection, or the request in progress, began */
-	bool streams;	   /* follows events: may stay for ever */
+	int fd;			      /* MHD's */
+	uint64_t since_ns;	      /* when the connection, or the request in progress, began */
+	bool streams;		      /* follows events: may stay for ever */
+	struct MHD_Connection *waits; /* suspended until something changes; NULL: it is not */
 };
 
 struct server {
@@ -31,6 +33,7 @@ struct server {
 	int kick_fd;  /* timer: MHD has something left to do, or something new */
 	struct client *clients;
 	struct follow_set follows;
+	struct output_set outputs;
 };
 
 #define TICK_MS	 1000
@@ -80,6 +83,17 @@ static void on_kick(void *data, uint32_t events)
 		server_run(server);
 }
 
+/* Each is asked again, and waits again if nothing changed for it. */
+static void waits_end(struct server *server)
+{
+	for (struct client *c = server->clients; c; c = c->next) {
+		if (!c->waits)
+			continue;
+		MHD_resume_connection(take_ptr(c->waits));
+		server_kick(server);
+	}
+}
+
 static void on_tick(void *data)
 {
 	struct server *server = data;
@@ -90,6 +104,8 @@ static void on_tick(void *data)
 		if (!c->streams && now - c->since_ns > NP_REQUEST_S * UINT64_C(1000000000))
 			shutdown(c->fd, SHUT_RDWR);
 	follow_tick(&server->follows, now);
+	waits_end(server);
+	output_wake(&server->outputs); /* those who went away are noticed so */
 	server_run(server);
 }
 
@@ -143,6 +159,8 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 	struct client *client = client_of(connection);
 	struct exchange *ex = *request_context;
 	struct server *server = data;
+	enum exchange_outcome outcome;
+	enum MHD_Result result;
 
 	(void)version;
 	if (!client)
@@ -159,7 +177,13 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 		*body_len = 0;
 		return exchange_take(ex, body, len);
 	}
-	return exchange_finish(ex, connection, method, url, &server->config, &server->follows, &client->streams);
+	result = exchange_finish(ex, connection, method, url, &server->config, &server->follows, &server->outputs,
+				 &outcome);
+	client->streams = outcome == EXCHANGE_STREAMS;
+	client->waits = outcome == EXCHANGE_WAITS ? connection : NULL;
+	if (strcmp(method, "POST") == 0)
+		waits_end(server);
+	return result;
 }
 
 static void on_completed(void *data, struct MHD_Connection *connection, void **request_context,
@@ -252,6 +276,7 @@ int server_new(const struct server_config *config, struct server **ret)
 		.kick = server_kick,
 		.data = server,
 	};
+	server->outputs = (struct output_set){ .config = &server->config, .kick = server_kick, .data = server };
 	server->path = strdup(config->socket_path);
 	if (!server->path)
 		return -ENOMEM;
@@ -276,6 +301,8 @@ void server_free(struct server *server)
 	if (server->epoll_fd >= 0)
 		loop_unwatch(server->config.loop, server->epoll_fd);
 	follow_end_all(&server->follows); /* MHD does not stop with suspended connections */
+	output_end_all(&server->outputs);
+	waits_end(server);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	if (server->kick_fd >= 0) {
@@ -284,4 +311,9 @@ void server_free(struct server *server)
 	}
 	free(server->path);
 	free(server);
+}
+
+void server_output(struct server *server)
+{
+	output_wake(&server->outputs);
 }

@@ -5,6 +5,7 @@
 #define NP_DAEMON_H
 
 #include "control/server.h"
+#include "daemon/launches.h"
 #include "daemon/options.h"
 #include "daemon/policy.h"
 #include "daemon/workers.h"
@@ -26,6 +27,7 @@ struct daemon {
 	char data_dir[FS_PATH_SIZE];
 	struct event_log *events;
 	struct flood *flood;
+	struct launches *launches;
 	struct server *server;
 	char notices_dir[FS_PATH_SIZE];
 	int run_lock, state_lock;
@@ -50,6 +52,10 @@ void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
 void settle(void *data);
+int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure);
+int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
+void on_run_output(void *data);
+void on_run_end(void *data, uint64_t id);
 int session_ca(void *data, const char *session, struct buf *out);
 
 #endif

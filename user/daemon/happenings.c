@@ -235,3 +235,34 @@ int session_ca(void *data, const char *session, struct buf *out)
 
 	return workers_ca(d->workers, session, out);
 }
+
+int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure)
+{
+	struct daemon *d = data;
+
+	return launches_start(d->launches, launch, ret_failure);
+}
+
+int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended)
+{
+	struct daemon *d = data;
+
+	return launches_output(d->launches, id, ret, ret_ended);
+}
+
+void on_run_output(void *data)
+{
+	struct daemon *d = data;
+
+	server_output(d->server);
+}
+
+/* One that did not start by now never will: refused unless it is still pending. */
+void on_run_end(void *data, uint64_t id)
+{
+	struct daemon *d = data;
+	struct failure ignored;
+	struct run_row run;
+
+	service_run_decide(d->service, id, false, "it could not be started", "daemon", &run, &ignored);
+}

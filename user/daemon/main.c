@@ -199,10 +199,17 @@ static int server_start(struct daemon *d)
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,
 		.settle = settle,
+		.run_launch = run_launch,
+		.run_output = run_output,
 		.data = d,
+	};
+	struct launches_config launches = {
+		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .on_end = on_run_end, .data = d
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
 
+	if (r == 0)
+		r = launches_new(&launches, &d->launches);
 	if (r == 0)
 		r = server_new(&config, &d->server);
 	if (r < 0)
@@ -265,6 +272,7 @@ static int daemon_run(struct daemon *d)
 static void daemon_free(struct daemon *d)
 {
 	server_free(d->server);
+	launches_free(d->launches);
 	service_free(d->service);
 	tenants_free(d->tenants);
 	workers_free(d->workers);

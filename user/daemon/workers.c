@@ -301,22 +301,6 @@ int workers_policy(struct workers *w, const struct buf *policy)
 
 /* -- start --------------------------------------------------------------------------------- */
 
-static int exe_find(struct workers *w)
-{
-	char self[FS_PATH_SIZE];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
-
-	if (n < 0)
-		return -errno;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return -ENOENT;
-	*slash = '\0';
-	return fs_path(w->exe, "%s/netpawl-inspect", self);
-}
-
 int workers_new(const struct workers_config *config, const struct buf *policy, struct workers **ret)
 {
 	struct workers *w = calloc(1, sizeof(*w));
@@ -330,7 +314,7 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	w->seed = loop_now_ns(); /* session names are an operator's */
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .workers = w, .link = -1 };
-	r = exe_find(w);
+	r = fs_beside(w->exe, "netpawl-inspect");
 	if (r == 0)
 		r = getrandom(&w->key, sizeof(w->key), 0) == sizeof(w->key) ? 0 : -EIO;
 	if (r == 0)

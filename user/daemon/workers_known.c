@@ -149,6 +149,7 @@ void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, con
 	known->box.level = rung->level;
 	known->box.mode = rung->mode;
 	known->box.generation = rung->generation;
+	known->box.reads_only = rung->reads_only;
 	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
 	if (fresh)
 		names_tell(w, site_find(w, session));

@@ -90,7 +90,7 @@ void box_rejudge(struct box *box)
 int box_learn(struct worker *worker, const struct link_box *told)
 {
 	struct box *box = box_find(worker, told->cgroup_id);
-	bool fresh = !box;
+	bool fresh = !box, was_proxied;
 	struct site *site;
 
 	if (fresh) {
@@ -106,8 +106,11 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		LIST_INSERT_HEAD(&worker->boxes[told->cgroup_id % BOX_BUCKETS], box, of_worker);
 	}
 	box->generation = told->generation;
-	if (box->level == (enum level)told->level && box->mode == (enum np_mode)told->mode)
+	if (box->level == (enum level)told->level && box->mode == (enum np_mode)told->mode &&
+	    box->reads_only == !!told->reads_only)
 		return 0;
+	was_proxied = box->mode == NP_PROXIED;
+	box->reads_only = told->reads_only;
 	box->level = (enum level)told->level;
 	box->mode = (enum np_mode)told->mode;
 	if (!fresh)
@@ -116,8 +119,10 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		box_rejudge(box);
 		return 0;
 	}
-	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. */
+	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. But one
+	 * may be NONE from its start, by its class, while others are PROXIED. */
 	box_close_clients(worker, box);
-	upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
+	if (was_proxied)
+		upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
 	return 0;
 }

@@ -41,7 +41,7 @@ struct link_message {
 
 struct link_box {
 	uint64_t cgroup_id;
-	uint32_t level, mode, generation, pad;
+	uint32_t level, mode, generation, reads_only;
 	char session[NP_LABEL_SIZE];
 };
 

@@ -57,6 +57,7 @@ struct box {
 	enum level level;
 	enum np_mode mode;
 	uint32_t generation;
+	bool reads_only;
 	struct client_list clients;
 	unsigned n_clients, n_exchanges;
 	unsigned n_lookups;	  /* that wait */

@@ -23,7 +23,7 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 		.cgroup_id = cg->id,
 		.generation = rung->generation,
 		.depth = cg->depth,
-		.level = rung->level,
+		.level = rung->level | (rung->reads_only ? NP_READS_ONLY : 0),
 	};
 	int r;
 
@@ -32,9 +32,10 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 	if (r < 0)
 		return r;
 	*ret = (struct rung){
-		.level = call.result_level,
+		.level = call.result_level & 3,
 		.mode = call.result_mode,
 		.generation = call.result_generation,
+		.reads_only = call.result_level & NP_READS_ONLY,
 	};
 	return 0;
 }
@@ -66,9 +67,10 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
 			continue;
 		box.rung = (struct rung){
-			.level = value.level,
+			.level = value.level & 3,
 			.mode = value.mode,
 			.generation = value.generation,
+			.reads_only = value.level & NP_READS_ONLY,
 		};
 		memcpy(box.session, value.session, sizeof(box.session));
 		box.session[sizeof(box.session) - 1] = '\0';

@@ -88,12 +88,22 @@ void box_drop(struct service *service, struct box *box)
 	live_release(service, live);
 }
 
+struct rung box_target(const struct box *box)
+{
+	struct rung target = box->live->stands;
+
+	if (class_mode(box->pub.class) > target.mode)
+		target.mode = class_mode(box->pub.class);
+	target.reads_only = box->pub.class == CLASS_READ_ONLY;
+	return target;
+}
+
 bool box_is_loose(const struct box *box)
 {
-	const struct rung *stands = &box->live->stands, *kernel = &box->pub.rung;
+	const struct rung target = box_target(box), *kernel = &box->pub.rung;
 
-	return box->stage == BOX_LIVES &&
-	       (!box->registered || kernel->mode < stands->mode || kernel->level < stands->level);
+	return box->stage == BOX_LIVES && (!box->registered || kernel->mode < target.mode ||
+					   kernel->level < target.level || kernel->reads_only < target.reads_only);
 }
 
 bool box_is_behind(const struct box *box)

@@ -20,6 +20,7 @@ struct rung {
 	enum level level;
 	enum np_mode mode;
 	uint32_t generation;
+	bool reads_only; /* of a sandbox: NP_READS_ONLY; never of a session */
 };
 
 /* A sandbox's cgroup, as found or made. */

@@ -11,13 +11,15 @@ bool rung_equal(const struct rung *a, const struct rung *b)
 	return a->level == b->level && a->mode == b->mode && a->generation == b->generation;
 }
 
-bool live_absorb(struct live *live, const struct rung *kernel)
+bool live_absorb(struct live *live, const struct box *box)
 {
+	const struct rung *kernel = &box->pub.rung;
 	struct rung *stands = &live->stands, before = *stands;
 
 	if (kernel->level > stands->level)
 		stands->level = kernel->level;
-	if (kernel->mode > stands->mode)
+	/* What its class alone asks for says nothing of the session. */
+	if (kernel->mode > stands->mode && kernel->mode > class_mode(box->pub.class))
 		stands->mode = kernel->mode;
 	if (kernel->generation > stands->generation)
 		stands->generation = kernel->generation;

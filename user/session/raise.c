@@ -32,16 +32,15 @@ static void live_target(struct service *service, struct live *live, enum level l
 static int box_raise(struct service *service, struct box *box)
 {
 	const struct gate *gate = &service->config.gate;
-	const struct rung *stands = &box->live->stands;
-	struct rung rung = { 0 };
-	int r = gate->raise(gate->ctx, &box->pub.cgroup, stands, box->live->name.text, &rung);
+	struct rung target = box_target(box), rung = { 0 };
+	int r = gate->raise(gate->ctx, &box->pub.cgroup, &target, box->live->name.text, &rung);
 
 	if (r)
 		return r;
 	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken
 	 * promise. */
-	if (rung.mode < stands->mode || rung.mode > NP_NONE || rung.level < stands->level ||
-	    rung.level >= LEVEL_COUNT || rung.generation < stands->generation)
+	if (rung.mode < target.mode || rung.mode > NP_NONE || rung.level < target.level || rung.level >= LEVEL_COUNT ||
+	    rung.generation < target.generation || rung.reads_only < target.reads_only)
 		return -EIO;
 	/* A higher level that is PROXIED as well has rules of its own. */
 	if (box->registered &&
@@ -70,7 +69,7 @@ static int live_apply_once(struct service *service, struct live *live, bool *ret
 		if (r && !result)
 			result = service_fail(ret_failure, NP_R_NOT_APPLIED, r, "sandbox %s: %s", box->pub.id,
 					      strerror(-r));
-		if (!r && live_absorb(live, &box->pub.rung))
+		if (!r && live_absorb(live, box))
 			*ret_again = true;
 	}
 	return result;

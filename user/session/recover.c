@@ -104,6 +104,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 		return r;
 	}
 	box->pub.created_us = row->created_us;
+	box->pub.class = row->class;
 	box->recorded = box->announced = box->stale = box->recovered = true;
 	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
 	if (held) {
@@ -180,7 +181,7 @@ static void recover_absorb(struct service *service, struct live *live)
 	struct box *box;
 
 	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
-		if (box->registered && live_absorb(live, &box->pub.rung))
+		if (box->registered && live_absorb(live, box))
 			stricter = true;
 	if (!stricter)
 		return;
@@ -256,7 +257,7 @@ static void recover_unknown(struct recovery *recovery, const struct gate_box *he
 	const struct gate *gate = &recovery->service->config.gate;
 	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
 	struct gate_cgroup cgroup = { .id = held->cgroup_id, .depth = 1 };
-	struct rung closed = { LEVEL_SECRET, NP_NONE, held->rung.generation }, ignored;
+	struct rung closed = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = held->rung.generation }, ignored;
 	int r = 0;
 
 	if (gate->cgroup_by_id)

@@ -64,6 +64,7 @@ static int box_record(struct service *service, struct box *box)
 		.session = box->pub.session,
 		.cgroup_id = box->pub.cgroup.id,
 		.adopted = box->pub.adopted,
+		.class = box->pub.class,
 		.created_us = box->pub.created_us,
 	};
 	int r;
@@ -124,7 +125,7 @@ static int make_finish(struct service *service, struct box *box, struct failure 
  * recovery removes it; a crash after the second leaves a record, and recovery raises it or forgets
  * it. At no time is there a cgroup with a network that no record knows.
  */
-static int make_in(struct service *service, struct live *live, const char *who, struct box **ret,
+static int make_in(struct service *service, struct live *live, enum run_class class, const char *who, struct box **ret,
 		   struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
@@ -144,6 +145,7 @@ static int make_in(struct service *service, struct live *live, const char *who, 
 		return service_fail(ret_failure, NP_R_FAILED, r, "out of memory");
 	}
 	box->pub.created_us = service->config.wall_us();
+	box->pub.class = class;
 	r = make_finish(service, box, ret_failure);
 	if (r)
 		return r;
@@ -154,8 +156,8 @@ static int make_in(struct service *service, struct live *live, const char *who, 
 	return 0;
 }
 
-int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
-			 struct failure *ret_failure)
+int sandbox_make(struct service *service, const char *session, enum run_class class, const char *who,
+		 const struct sandbox **ret, struct failure *ret_failure)
 {
 	struct live *live;
 	struct box *box = NULL;
@@ -163,12 +165,18 @@ int service_sandbox_make(struct service *service, const char *session, const cha
 
 	if (r)
 		return r;
-	r = make_in(service, live, who, &box, ret_failure);
+	r = make_in(service, live, class, who, &box, ret_failure);
 	live_unpin(service, live);
 	if (r)
 		return r;
 	*ret = &box->pub;
 	return 0;
+}
+
+int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
+			 struct failure *ret_failure)
+{
+	return sandbox_make(service, session, CLASS_OPEN, who, ret, ret_failure);
 }
 
 /* True when inner is outer, or below it. */

@@ -374,6 +374,7 @@ void service_sweep(struct service *service)
 		if (!service->cursor)
 			break; /* once around is enough */
 	}
+	runs_sweep(service);
 }
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)

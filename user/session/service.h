@@ -33,6 +33,7 @@ struct sandbox {
 	char id[NP_SANDBOX_ID_MAX + 1];
 	struct session_name session;
 	struct gate_cgroup cgroup;
+	enum run_class class; /* of the run it was made for */
 	bool adopted;
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
@@ -136,6 +137,23 @@ int service_policy_cut(struct service *service, struct policy_effect *effect, st
 /* Where the sandboxes of a session find its notices, seen from the host: there from the first sandbox to the end of the
  * session. -ENOENT when there are no such files. */
 int service_notices_path(const struct service *service, const char *session, char path[static FS_PATH_SIZE]);
+
+/*
+ * Runs: a command, and what it may do on the network. It is asked for, perhaps approved, then a sandbox is made for it
+ * (which starts it, once), and whoever runs it tells how it ended.
+ */
+/* command is a JSON array of texts. The run waits until expires_us at most. Creates the session. */
+int service_run_ask(struct service *service, const char *session, enum run_class class, const char *command,
+		    uint64_t expires_us, const char *who, struct run_row *ret, struct failure *ret_failure);
+int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure);
+int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
+		       struct run_row *ret, struct failure *ret_failure);
+/* Makes its sandbox. session must be the run's. */
+int service_run_start(struct service *service, uint64_t id, const char *session, const char *who,
+		      const struct sandbox **ret, struct failure *ret_failure);
+/* result is a JSON object. */
+int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,
+		    struct run_row *ret, struct failure *ret_failure);
 
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);

@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
  * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), recover.c, reload.c (a new policy), tell.c (notices).
+ * and its end), sandboxes.c (make, adopt, remove), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -101,7 +101,7 @@ void live_release(struct service *service, struct live *live); /* frees it when 
 bool rung_equal(const struct rung *a, const struct rung *b);
 /* Takes the maximum of what stands and of what the kernel says. True when that changed something.
  */
-bool live_absorb(struct live *live, const struct rung *kernel);
+bool live_absorb(struct live *live, const struct box *box);
 
 /* -- raise.c --------------------------------------------------------------- */
 struct raise_request {
@@ -136,6 +136,14 @@ bool live_notice(struct service *service, const struct live *live, const struct 
 void live_publish(struct service *service, const struct live *live);
 void live_unpublish(struct service *service, const struct live *live);
 
+/* -- sandboxes.c ----------------------------------------------------------- */
+int sandbox_make(struct service *service, const char *session, enum run_class class, const char *who,
+		 const struct sandbox **ret, struct failure *ret_failure);
+
+/* -- runs.c ---------------------------------------------------------------- */
+/* Ends runs whose time is over, and those whose sandbox is gone. */
+void runs_sweep(struct service *service);
+
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */
 int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup, bool adopted,
@@ -143,9 +151,10 @@ int box_new(struct service *service, struct live *live, const char *id, const st
 void box_drop(struct service *service, struct box *box); /* from memory only */
 struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
-bool box_is_behind(const struct box *box);			  /* has to be raised */
-bool box_is_loose(const struct box *box);			  /* has more of a network than its session allows */
-void box_care(struct service *service, struct box *box);	  /* puts it on the list when it needs to be there */
+struct rung box_target(const struct box *box);		 /* what its session and its class ask for: the stricter */
+bool box_is_behind(const struct box *box);		 /* has to be raised */
+bool box_is_loose(const struct box *box);		 /* has more of a network than its session allows */
+void box_care(struct service *service, struct box *box); /* puts it on the list when it needs to be there */
 bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
 /*
  * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the

@@ -240,6 +240,7 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	bind_text(statement, 4, row->path);
 	bind_number(statement, 5, row->adopted);
 	bind_number(statement, 6, row->created_us);
+	bind_text(statement, 7, class_name(row->class));
 	return statement_run(store, statement, NULL);
 }
 
@@ -338,7 +339,8 @@ static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
 
 	if (column_copy(statement, 0, row.id, sizeof(row.id)) ||
 	    column_copy(statement, 3, row.path, sizeof(row.path)) || !session ||
-	    session_name_parse(session, &row.session, &problem))
+	    session_name_parse(session, &row.session, &problem) ||
+	    class_parse((const char *)sqlite3_column_text(statement, 6), &row.class))
 		return -EIO;
 	return (*(sandbox_fn **)each->fn)(each->data, &row);
 }
@@ -346,7 +348,7 @@ static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
 int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data)
 {
 	return each_row(store,
-			"SELECT id, session, cgroup_id, path, adopted, created_us FROM sandboxes"
+			"SELECT id, session, cgroup_id, path, adopted, created_us, class FROM sandboxes"
 			" ORDER BY created_us, id",
 			NULL, 0, each_sandbox, &(struct each){ .fn = &fn, .data = data });
 }

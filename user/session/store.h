@@ -16,6 +16,47 @@
 
 struct store;
 
+/* What a single run may do on the network, on top of its session's mode: the stricter wins. */
+enum run_class {
+	CLASS_OPEN, /* none was given: what the mode says */
+	CLASS_NONE,
+	CLASS_READ_ONLY,
+	CLASS_WRITE, /* what the mode says, once it was approved */
+};
+enum np_mode class_mode(enum run_class class);		/* the least strict that it leaves */
+const char *class_name(enum run_class class);		/* "" for CLASS_OPEN */
+int class_parse(const char *name, enum run_class *ret); /* 0 or -EINVAL */
+
+enum run_state {
+	RUN_PENDING,
+	RUN_RUNNING,
+	RUN_COMPLETED,
+	RUN_REJECTED,
+	RUN_FAILED,
+};
+#define RUN_STATES (RUN_FAILED + 1)
+const char *run_state_name(enum run_state state);
+int run_state_parse(const char *name, enum run_state *ret); /* 0 or -EINVAL */
+
+#define RUN_WHO_SIZE 64
+
+/* Times are 0 for what has not happened. */
+struct run_row {
+	uint64_t id; /* never used again */
+	struct session_name session;
+	enum run_class class;
+	enum run_state state;
+	char command[NP_RUN_COMMAND + 1]; /* a JSON array of texts */
+	char who[RUN_WHO_SIZE];		  /* asked for it */
+	uint64_t created_us, expires_us, started_us, ended_us, lost_us;
+	char sandbox[NP_SANDBOX_ID_MAX + 1]; /* "": it has none yet */
+	char result[NP_RUN_RESULT + 1];	     /* a JSON object, or "" */
+	bool decided, approved;
+	char decider[RUN_WHO_SIZE];
+	char reason[NP_REASON_TEXT_MAX + 1];
+	uint64_t decided_us;
+};
+
 struct session_row {
 	struct session_name name;
 	enum level level;
@@ -52,6 +93,7 @@ struct sandbox_row {
 	uint64_t cgroup_id;
 	char path[4096];
 	bool adopted;
+	enum run_class class;
 	uint64_t created_us;
 };
 
@@ -94,5 +136,29 @@ unsigned store_sessions_count(const struct store *store); /* ended ones included
 int store_sandbox_put(struct store *store, const struct sandbox_row *row);
 int store_sandbox_remove(struct store *store, const char *id); /* a missing row is fine */
 int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data);
+
+/*
+ * Runs. That one of class write is approved before it runs is kept by triggers in the file, whoever writes there: a run
+ * enters as pending, goes on to running only with its own approval, and what was approved never changes.
+ */
+/* Of *row: session, class, command, who, created_us, expires_us. -ENOENT: no such session; -E2BIG: NP_RUNS_PENDING wait. */
+int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id);
+int store_run_get(struct store *store, uint64_t id, struct run_row *ret);
+/* The approval or the rejection, once. extend_us: an approved run may start until then at least. -EALREADY: it was decided
+ * or is not pending any more. */
+int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
+		     uint64_t now_us, uint64_t extend_us);
+/* Nobody decided in time, or nobody started what was approved: rejected either way. */
+int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us);
+/* -EPERM: not approved. -EALREADY: it is not pending, or its time is over. */
+int store_run_start(struct store *store, uint64_t id, const char *sandbox, uint64_t now_us);
+int store_run_lose(struct store *store, uint64_t id, uint64_t now_us); /* its sandbox is gone */
+/* -EALREADY: it does not run. */
+int store_run_end(struct store *store, uint64_t id, enum run_state state, const char *result, uint64_t now_us);
+/* All of them, the newest first (session NULL), or one session's. */
+int store_runs_each(struct store *store, const char *session, int (*fn)(void *data, const struct run_row *row),
+		    void *data);
+/* Those that are pending or running, the oldest first. */
+int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by store.c (the verbs), store_notices.c (those on notices) and store_open.c (the file, the schema, the settings). */
+/* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs) and store_open.c (the file,
+ * the schema, the settings). */
 #ifndef NP_STORE_INTERNAL_H
 #define NP_STORE_INTERNAL_H
 
@@ -33,13 +34,33 @@
 	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")             \
 	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                 \
 		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")          \
-	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us)"          \
-			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
-	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")
+	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"   \
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
+	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                               \
+	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                    \
+	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us)"         \
+		      " VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6)")                                           \
+	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                 \
+		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                               \
+	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                          \
+	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                         \
+		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"               \
+		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                              \
+	X(RUN_EXTEND, "UPDATE runs SET expires_us = max(expires_us, ?2) WHERE id = ?1 AND state = 'pending'")  \
+	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                        \
+		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                               \
+	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'") \
+	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running' AND lost_us IS NULL")    \
+	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'")
 
 #define STORE_SESSION_SELECT                                          \
 	"SELECT name, level, mode, generation, created_us, ended_us," \
 	" (SELECT count(*) FROM datasets WHERE session = sessions.name) FROM sessions"
+
+#define STORE_RUN_SELECT                                                                            \
+	"SELECT id, session, class, state, command, runs.who, created_us, expires_us, started_us,"  \
+	" ended_us, lost_us, coalesce(sandbox, ''), coalesce(result, ''), approved, approvals.who," \
+	" coalesce(approvals.reason, ''), decided_us FROM runs LEFT JOIN approvals ON run = id"
 
 enum store_statement {
 #define X(name, sql) STORE_##name,
@@ -54,7 +75,7 @@ struct store {
 	unsigned sessions; /* rows, so that a bound can be kept without counting them each time */
 };
 
-/* -- store.c: what its verbs and those of store_notices.c are made of ------------- */
+/* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
 
 void bind_text(sqlite3_stmt *statement, int at, const char *text);
 void bind_number(sqlite3_stmt *statement, int at, uint64_t number);
@@ -83,6 +104,7 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
+extern const char *const store_runs_schema; /* store_runs.c: what a version of the schema adds */
 
 int store_error(struct store *store, int rc); /* what SQLite said, as -errno; 0 for its successes */
 

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "session/store_internal.h"
 
-#define STORE_VERSION 2
+#define STORE_VERSION 3
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -86,7 +86,6 @@ static const char *const store_upgrade =
 	"CREATE TRIGGER readers_only_go_on BEFORE UPDATE ON notice_readers WHEN NEW.upto < OLD.upto"
 	" BEGIN SELECT RAISE(ABORT, 'a reader only goes on'); END;"
 	"UPDATE meta SET value = 2 WHERE key = 'schema';";
-_Static_assert(STORE_VERSION == 2, "the last line of the upgrade says 2");
 _Static_assert(NP_SESSION_MAX == 129 && LEVEL_COUNT == 4 && NP_FULL == 1 && NP_NONE == 3,
 	       "the CHECK constraints are on disk: another range needs another schema version");
 
@@ -108,6 +107,8 @@ int store_error(struct store *store, int rc)
 	case SQLITE_CONSTRAINT:
 		if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
 			return -ENOENT;
+		if (rc == SQLITE_CONSTRAINT_TRIGGER)
+			return -EPERM;
 		return rc == SQLITE_CONSTRAINT_PRIMARYKEY ? -EEXIST : -EIO;
 	default:
 		system = sqlite3_system_errno(store->db);
@@ -212,6 +213,14 @@ static int store_version(struct store *store)
 	return r || version < 1 || version > STORE_VERSION ? -EPROTO : (int)version;
 }
 
+/* Runs came with version 3. */
+static int store_upgrade_runs(struct store *store)
+{
+	int r = store_exec(store, store_runs_schema);
+
+	return r ? r : store_exec(store, "UPDATE meta SET value = 3 WHERE key = 'schema'");
+}
+
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
 static int store_upgrade_from(struct store *store, int version)
 {
@@ -221,6 +230,8 @@ static int store_upgrade_from(struct store *store, int version)
 		r = store_exec(store, store_schema);
 	if (!r && version < 2)
 		r = store_exec(store, store_upgrade);
+	if (!r && version < 3)
+		r = store_upgrade_runs(store);
 	return r ? r : store_exec(store, "COMMIT"); /* after a failure the file is closed, which takes it back */
 }
 

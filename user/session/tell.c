@@ -10,7 +10,7 @@
 bool live_notice(struct service *service, const struct live *live, const struct raise_request *request,
 		 struct notice_row *ret, struct buf *text)
 {
-	static const struct rung bottom = { LEVEL_PUBLIC, NP_FULL, 0 };
+	static const struct rung bottom = { .level = LEVEL_PUBLIC, .mode = NP_FULL };
 	const struct rung *before = live->status == LIVE_NEW ? &bottom : &live->recorded, *stands = &live->stands;
 	struct notice_facts facts = {
 		.session = live->name.text,

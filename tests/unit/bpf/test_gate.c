@@ -93,6 +93,7 @@ static void rules_decide_in_proxied(void **state)
 	} cases[] = {
 		{ 0, NP_R_NOT_IN_POLICY },	 { NP_ALLOW, NP_R_RULE_ALLOWS },    { NP_DENY, NP_R_RULE_DENIES },
 		{ NP_ASK, NP_R_NEEDS_APPROVAL }, { NP_DECIDE, NP_R_NEEDS_DECIDER }, { 77, NP_R_NOT_IN_POLICY },
+		{ NP_READ, NP_R_READ_ONLY },
 	};
 
 	(void)state;

@@ -9,6 +9,7 @@ static const char *session, *level;
 static const struct body_field fields[] = {
 	{ "session", true, .ret_text = &session },
 	{ "level", false, .ret_text = &level },
+	{ "command", false, .is_nested = true },
 };
 static struct failure failure;
 static json_t *root;
@@ -109,6 +110,9 @@ static void names_the_field(void **state)
 	REFUSED("{\"session\":\"a/b\",\"level\":null}", NP_R_BAD_FIELD, "\"level\" must be a string, not null");
 	REFUSED("{\"session\":[\"a/b\"]}", NP_R_BAD_FIELD, "\"session\" must be a string, not an array");
 	REFUSED("{\"session\":{}}", NP_R_BAD_FIELD, "not an object");
+	REFUSED("{\"session\":\"a/b\",\"command\":\"x\"}", NP_R_BAD_FIELD,
+		"\"command\" must be an array or an object, not a string");
+	REFUSED("{\"session\":\"a/b\",\"command\":null}", NP_R_BAD_FIELD, "not null");
 	REFUSED("{\"session\":true}", NP_R_BAD_FIELD, "not a boolean");
 	REFUSED("{\"level\":\"PUBLIC\"}", NP_R_BAD_FIELD, "\"session\" is missing");
 	REFUSED("{}", NP_R_BAD_FIELD, "\"session\" is missing");

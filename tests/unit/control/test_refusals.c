@@ -206,7 +206,7 @@ static void strangers(void **state)
 	assert_int_equal(lines, 1 + 2 + 2);
 	assert_null(strchr(text, '\x1b'));
 	assert_null(strstr(text, "\xe2\x80\xae"));
-	assert_non_null(strstr(text, "to /x?2. all is well?[2J by a?b,"));
+	assert_non_null(strstr(text, "to \"/x?2. all is well?[2J\" by a?b,"));
 	assert_int_equal(strlen(refusals.items[0].where), NP_WHY_WHERE - 1);
 }
 

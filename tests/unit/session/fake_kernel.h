@@ -35,6 +35,7 @@ struct fake_cgroup {
 	enum level level;
 	enum np_mode mode;
 	uint32_t generation;
+	bool reads_only;
 	char session[NP_LABEL_SIZE];
 };
 
@@ -184,8 +185,9 @@ static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struc
 		cg->mode = rung->mode;
 	if (!cg->held || rung->generation > cg->generation)
 		cg->generation = rung->generation;
+	cg->reads_only = (cg->held && cg->reads_only) || rung->reads_only;
 	cg->held = true;
-	*ret = (struct rung){ cg->level, cg->mode, cg->generation };
+	*ret = (struct rung){ cg->level, cg->mode, cg->generation, cg->reads_only };
 	return 0;
 }
 
@@ -276,7 +278,8 @@ static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_b
 		return -EIO;
 	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
 		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_box box = { .cgroup_id = cg->id, .rung = { cg->level, cg->mode, cg->generation } };
+		struct gate_box box = { .cgroup_id = cg->id,
+					.rung = { cg->level, cg->mode, cg->generation, cg->reads_only } };
 		int r;
 
 		if (!cg->held)

@@ -210,8 +210,9 @@ static void test_triggers_refuse_to_lower(void **state)
 		"INSERT INTO sessions VALUES ('c/d', -1, 1, 1, 1, NULL)",
 		"INSERT INTO sessions VALUES ('c/d', 0, 0, 1, 1, NULL)",
 		"INSERT INTO sessions VALUES ('c/d', 'x', 1, 1, 1, NULL)",
-		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 2, 1)",
-		"INSERT INTO sandboxes VALUES ('i', 'no/one', 1, '/p', 1, 1)",
+		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 2, 1, '')",
+		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 1, 1, 'open')",
+		"INSERT INTO sandboxes VALUES ('i', 'no/one', 1, '/p', 1, 1, '')",
 	};
 	struct dataset_row dataset = { .name = "d", .level = LEVEL_CONFIDENTIAL };
 
@@ -534,7 +535,7 @@ static void test_foreign_files(void **state)
 	FILE *f;
 
 	(void)state;
-	assert_int_equal(sql("UPDATE meta SET value = 3 WHERE key = 'schema'"), SQLITE_OK);
+	assert_int_equal(sql("UPDATE meta SET value = 1000 WHERE key = 'schema'"), SQLITE_OK);
 	assert_int_equal(store_open(path, &other), -EPROTO);
 	assert_int_equal(sql("DELETE FROM meta"), SQLITE_OK);
 	assert_int_equal(store_open(path, &other), -EPROTO);

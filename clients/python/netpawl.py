@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: MIT
+"""netpawl from Python: sessions, private data, sandboxes, approvals. One file, no dependencies, Python 3.9 or later.
+
+    from netpawl import Session
+
+    session = Session("alice", "demo")
+    sandbox = session.sandbox(memory="2GiB", timeout="10m")
+    print(sandbox.run(["python3", "-c", "print(6 * 7)"]).stdout)
+    for stream, text in session.launch(["make", "test"], timeout="10m").output():
+        print(stream, text)
+    session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")      # from here on nothing leaves
+
+Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
+start the command. Sandbox.run() starts the program `netpawl` instead, which passes input and environment on and can do all
+that its options say; it needs what that needs: root, and the daemon's network namespace.
+"""
+import dataclasses
+import http.client
+import json
+import os
+import socket
+import subprocess
+import urllib.parse
+
+SOCKET = "/run/netpawl/control.sock"
+LEVELS = ("PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET")
+
+
+class Error(Exception):
+    """The daemon refused, or could not. error is a token (include/reason.h), status that of HTTP; 0: netpawl run failed."""
+
+    def __init__(self, status, error, message, detail=None):
+        super().__init__(f"{message} ({error})" + (f": {detail}" if detail else ""))
+        self.status, self.error, self.message, self.detail = status, error, message, detail
+
+
+class Rejected(Error):
+    """A run of class write that nobody approved. run is what is on record of it."""
+
+    def __init__(self, run):
+        super().__init__(0, "run_rejected", f"run {run['run']} was rejected by {run['decided_by']}", run["reason"])
+        self.run = run
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("netpawl", timeout=timeout)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class Client:
+    """The control API. Every method raises Error, or OSError when there is no daemon."""
+
+    def __init__(self, path=None, timeout=60):
+        self.path = str(path or os.environ.get("NETPAWL_SOCKET") or SOCKET)
+        self.timeout = timeout
+
+    def call(self, method, path, body=None, **query):
+        """One call; its answer as Python objects."""
+        query = {k: v for k, v in query.items() if v is not None}
+        if query:
+            path += "?" + urllib.parse.urlencode(query, safe="/")
+        connection = _Connection(self.path, self.timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body).encode())
+            response = connection.getresponse()
+            return self._answer(response.status, response.read())
+        finally:
+            connection.close()
+
+    @staticmethod
+    def _answer(status, text):
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            raise Error(status, "failed", "the daemon's answer is not JSON") from None
+        if status >= 300:
+            raise Error(status, answer.get("error"), answer.get("message"), answer.get("detail"))
+        return answer
+
+    def lines(self, path, follow=False, **query):
+        """One call that answers NDJSON, as its lines come."""
+        query = {k: v for k, v in {**query, "follow": int(follow)}.items() if v is not None}
+        connection = _Connection(self.path, None if follow else self.timeout)
+        try:
+            connection.request("GET", path + "?" + urllib.parse.urlencode(query, safe="/"))
+            response = connection.getresponse()
+            if response.status != 200:
+                self._answer(response.status, response.read())
+            for line in response:
+                if line.strip():  # blank ones keep the connection alive
+                    yield json.loads(line)
+        finally:
+            connection.close()
+
+    def events(self, follow=False, **query):
+        """Events, oldest first: session=, reason=, after=, limit=. follow: also those to come, for as long as you iterate."""
+        return self.lines("/v1/events", follow, **query)
+
+    def sessions(self, ended=False):
+        return self.call("GET", "/v1/sessions", ended=int(ended))["sessions"]
+
+    def runs(self, session=None, state=None):
+        """Runs that have a class, the newest first; state="pending" for those that wait."""
+        return self.call("GET", "/v1/runs", session=session, state=state)["runs"]
+
+    def run(self, ident, wait=False):
+        """One run. wait: when it has changed, or after 25 seconds."""
+        return self.call("GET", f"/v1/runs/{int(ident)}", wait=int(wait))
+
+    def approve(self, ident, reason=None):
+        return self.call("POST", f"/v1/runs/{int(ident)}/approve", {"reason": reason} if reason else {})
+
+    def reject(self, ident, reason):
+        return self.call("POST", f"/v1/runs/{int(ident)}/reject", {"reason": reason})
+
+
+class Session:
+    """USER/SESSION: made when missing, and its level only ever rises. path: the control socket."""
+
+    def __init__(self, user, session, level=None, path=None, program="netpawl"):
+        self.name, self.client, self.program = f"{user}/{session}", Client(path), program
+        self.client.call("POST", "/v1/sessions", {"session": self.name, **({"level": level} if level else {})})
+
+    def _call(self, method, suffix="", body=None, **query):
+        name = urllib.parse.quote(self.name)
+        return self.client.call(method, f"/v1/sessions/{name}{suffix}", body, **query)
+
+    def show(self):
+        """Level, mode, datasets, sandboxes, workspace."""
+        return self._call("GET")
+
+    @property
+    def level(self):
+        return self.show()["level"]
+
+    @property
+    def mode(self):
+        return self.show()["mode"]
+
+    def add_private_dataset(self, name, level, reason=None):
+        """The escalation. When this returns, no byte leaves by a way that the new mode forbids, and it is on disk."""
+        body = {"dataset": name, "level": level, **({"reason": reason} if reason else {})}
+        return self._call("POST", "/datasets", body)
+
+    def notices(self, reader=None, after=None):
+        """What the session's agent is told when its network tightens. With a reader: what that has not acknowledged."""
+        return self._call("GET", "/notices", reader=reader, after=after)["notices"]
+
+    def acknowledge(self, reader, number):
+        """The reader has read up to that notice."""
+        return self._call("POST", "/notices/ack", {"reader": reader, "upto": number})
+
+    def why(self, last=None):
+        """What was refused lately, why, and what the session may do instead; "text" is for the agent to read."""
+        return self._call("GET", "/why", last=last)
+
+    def events(self, **query):
+        return self.client.events(session=self.name, **query)
+
+    def runs(self, state=None):
+        return self.client.runs(self.name, state)
+
+    def launch(self, command, egress=None, **options):
+        """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
+
+        memory, cpus, pids, timeout, output_limit, disk, chdir: as the options of netpawl run."""
+        body = {"session": self.name, "command": [str(word) for word in command],
+                "launch": {name: str(value) for name, value in options.items() if value is not None}}
+        return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
+
+    def sandbox(self, **options):
+        return Sandbox(self, **options)
+
+    def end(self):
+        """Kills what runs in its sandboxes. The level is kept for ever."""
+        return self._call("DELETE")
+
+
+class Run:
+    """A run that the daemon started, or will when it is approved."""
+
+    def __init__(self, client, record):
+        self.client, self.id = client, record["run"]
+
+    def show(self, wait=False):
+        return self.client.run(self.id, wait)
+
+    @property
+    def state(self):
+        return self.show()["state"]
+
+    def output(self, follow=True):
+        """(stream, text) as it comes, stream being "stdout" or "stderr". follow: to the end."""
+        for line in self.client.lines(f"/v1/runs/{self.id}/output", follow):
+            if "stream" in line:
+                yield line["stream"], line["data"]
+
+    def wait(self):
+        """The Result, when it has ended. Raises Rejected when it was not approved."""
+        record = self.show()
+        while record["state"] in ("pending", "running"):
+            record = self.show(wait=True)
+        if record["state"] == "rejected":
+            raise Rejected(record)
+        raw, text = record["result"], {"stdout": "", "stderr": ""}
+        if record["state"] == "failed":
+            raise Error(0, "failed", "the command was not run to its end", raw.get("problem"))
+        for stream, data in self.output():
+            text[stream] += data
+        return Result(raw["exit_code"], text["stdout"], text["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"],
+                      raw)
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What became of a command. raw is all that netpawl said."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    timed_out: bool
+    killed_by: str
+    denied: int
+    raw: dict = dataclasses.field(repr=False)
+
+    @property
+    def ok(self):
+        return self.exit_code == 0
+
+
+class Sandbox:
+    """How commands of a session are run; each gets a sandbox of its own, and all share the session's /workspace.
+
+    memory="2GiB", cpus=2, pids=256, timeout="10m", output_limit="1MiB", disk="1GiB", best_effort=True, chdir="/workspace",
+    user="nobody", bind=["/srv/models:/models:ro"]: as the options of netpawl run.
+    """
+
+    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind")
+
+    def __init__(self, session, **options):
+        self.session = session
+        self.options = self._check(options)
+
+    def _check(self, options):
+        for name in options:
+            if name not in self.OPTIONS:
+                raise TypeError(f"a sandbox has no option {name!r}; there are {', '.join(self.OPTIONS)}")
+        return options
+
+    def _argv(self, command, egress, options):
+        argv = [self.session.program, "--socket", self.session.client.path, "run", "--json", "--session", self.session.name]
+        if egress:
+            argv += ["--class", egress]
+        for name, value in {**self.options, **self._check(options)}.items():
+            option = "--" + name.replace("_", "-")
+            if value is True:
+                argv.append(option)
+            elif isinstance(value, (list, tuple)):
+                argv += [word for item in value for word in (option, str(item))]
+            elif value not in (None, False):
+                argv += [option, str(value)]
+        return [*argv, "--", *command]
+
+    def run(self, command, egress=None, input=None, env=None, **options):
+        """Runs a list of words and returns its Result; the command's own failure is no exception.
+
+        egress: what it may do on the network whatever the session may: "none", "read_only", or "write", which waits until
+        somebody approves it (Client.approve) and raises Rejected when nobody does. Text only: input is a str.
+        """
+        if isinstance(command, (str, bytes)):
+            raise TypeError("a command is a list of words; for a shell's: ['sh', '-c', text]")
+        got = subprocess.run(self._argv([str(word) for word in command], egress, options), capture_output=True, text=True,
+                             input="" if input is None else input, env=env)
+        try:
+            raw = json.loads(got.stdout)
+        except ValueError:
+            raise Error(0, "failed", "netpawl run failed", got.stderr.strip()) from None
+        if raw.get("state") == "rejected":
+            raise Rejected(raw)
+        if raw.get("problem"):
+            raise Error(0, "failed", "the command was not started", raw["problem"])
+        return Result(raw["exit_code"], raw["stdout"], raw["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"], raw)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""clients/python/netpawl.py against a real daemon. The client runs as a program would: in a process of its own, in HOST."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lib import base
+from lib.box import new_session
+from lib.world import FAR
+
+ROOT = base.ROOT
+REACH = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5); print('through')"
+PRELUDE = "import json, sys, threading, time\nimport netpawl\nfrom netpawl import Client, Error, Rejected, Session\n" \
+          "user, name = sys.argv[1].split('/')\nsession = Session(user, name)\n"
+
+
+def env(daemon):
+    return base.env(NETPAWL_SOCKET=str(daemon.socket), PYTHONPATH=str(ROOT / "clients" / "python"),
+                    PATH=f"{base.NETPAWL.parent}:{os.environ['PATH']}")
+
+
+def client(daemon, code, session=None, prelude=PRELUDE):
+    """Runs the code; what it printed as JSON."""
+    got = subprocess.run([*daemon.world.enter(), sys.executable, "-c", prelude + code, session or new_session("py")],
+                         capture_output=True, text=True, timeout=90, env=env(daemon), cwd="/")
+    assert got.returncode == 0, got.stderr
+    return json.loads(got.stdout)
+
+
+def test_session_and_dataset(daemon, api):
+    name = new_session("py")
+    got = client(daemon, """
+a = session.show()
+b = session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")
+print(json.dumps([a["mode"], b["mode"], b["raised"], session.level, session.mode, session.show()["datasets"][0]["name"]]))
+""", name)
+    assert got == ["FULL", "NONE", True, "SECRET", "NONE", "customers.csv"]
+    assert api.show(name)["datasets"][0]["reason"] == "ticket 4711"
+
+
+def test_run(daemon):
+    got = client(daemon, """
+box = session.sandbox(timeout="30s", memory="512MiB", best_effort=True)
+r = box.run(["sh", "-c", "cat; echo err >&2; echo kept > /workspace/f; exit 3"], input="hello")
+s = box.run(["cat", "/workspace/f"], chdir="/workspace")
+t = box.run(["sleep", "100"], timeout="1s")
+print(json.dumps([r.exit_code, r.ok, r.stdout, r.stderr, s.stdout, s.ok, t.timed_out, t.killed_by, t.exit_code]))
+""")
+    assert got == [3, False, "hello", "err\n", "kept\n", True, True, "timeout", 124]
+
+
+def test_private_data_closes_the_network(daemon):
+    got = client(daemon, f"""
+box = session.sandbox()
+before = box.run(["python3", "-c", {REACH!r}])
+none = box.run(["python3", "-c", {REACH!r}], egress="none")
+session.add_private_dataset("d", "SECRET")
+after = box.run(["python3", "-c", {REACH!r}])
+print(json.dumps([before.stdout, none.stdout, none.denied > 0, after.stdout, after.ok]))
+""")
+    assert got == ["through\n", "", True, "", False]
+
+
+def test_approvals(daemon):
+    got = client(daemon, """
+client, out = Client(), []
+def decide(fn):
+    while not client.runs(session.name, "pending"):
+        time.sleep(0.05)
+    out.append(fn(client.runs(session.name, "pending")[0]["run"])["run"])
+for fn in (lambda i: client.approve(i, "fine"), lambda i: client.reject(i, "not today")):
+    person = threading.Thread(target=decide, args=(fn,))
+    person.start()
+    try:
+        out.append(session.sandbox().run(["echo", "ran"], egress="write").stdout)
+    except Rejected as e:
+        out.append([e.error, e.detail, e.run["state"]])
+    person.join()
+rows = session.runs()
+out += [[r["state"], r["command"], r["approved"]] for r in rows]
+out.append(client.run(rows[0]["run"], wait=True)["reason"])
+print(json.dumps([o for o in out if not isinstance(o, int)]))
+""")
+    assert got == ["ran\n", ["run_rejected", "not today", "rejected"], ["rejected", ["echo", "ran"], False],
+                   ["completed", ["echo", "ran"], True], "not today"]
+
+
+def test_launch(daemon):
+    got = client(daemon, """
+run = session.launch(["sh", "-c", "echo out; echo err >&2; exit 3"], timeout="30s")
+parts = sorted(run.output())
+r = run.wait()
+waits = session.launch(["echo", "ran"], egress="write")
+states = [waits.state]
+Client().reject(waits.id, "not today")
+try:
+    waits.wait()
+except Rejected as e:
+    states.append(e.detail)
+waits = session.launch(["echo", "ran"], egress="write")
+Client().approve(waits.id)
+w = waits.wait()
+print(json.dumps([parts, r.exit_code, r.stdout, r.stderr, r.raw["run"] == run.id, states, w.stdout]))
+""")
+    assert got == [[["stderr", "err\n"], ["stdout", "out\n"]], 3, "out\n", "err\n", True, ["pending", "not today"], "ran\n"]
+
+
+def test_errors_are_errors(daemon):
+    got = client(daemon, """
+out = []
+for fn in (lambda: Session("a", "../b"), lambda: session.add_private_dataset("d", "HIGH"),
+           lambda: Client().approve(999999), lambda: session.sandbox(memory="lots").run(["true"]),
+           lambda: session.sandbox().run(["/no/such/program"]), lambda: session.sandbox().run(["true"], egress="all")):
+    try:
+        fn()
+        out.append("no error")
+    except Error as e:
+        out.append(e.error)
+for fn in (lambda: session.sandbox(memry="1GiB"), lambda: session.sandbox().run("ls -l")):
+    try:
+        fn()
+        out.append("no error")
+    except TypeError:
+        out.append("TypeError")
+try:
+    Client("/no/such/socket").sessions()
+except OSError:
+    out.append("OSError")
+print(json.dumps(out))
+""")
+    assert got == ["bad_name", "bad_level", "no_such_run", "failed", "failed", "failed", "TypeError", "TypeError", "OSError"]
+
+
+def test_events(daemon):
+    got = client(daemon, """
+session.add_private_dataset("d", "CONFIDENTIAL", "why not")
+first = next(e for e in session.events(follow=True, after=0) if e["reason"] == "raised")
+print(json.dumps([first["dataset"], [e["reason"] for e in session.events(limit=2)]]))
+""")
+    assert got == ["d", ["session_created", "raised"]]
+
+
+def test_notices_and_why(daemon, api):
+    if api.ask("GET", f"/v1/sessions/{new_session('py')}/why")[1]["error"] == "no_such_path":
+        pytest.skip("this daemon tells no notices")
+    got = client(daemon, f"""
+box = session.sandbox()
+session.add_private_dataset("d", "SECRET", "ticket")
+box.run(["python3", "-c", {REACH!r}])
+first = session.notices("me")
+session.acknowledge("me", first[-1]["notice"])
+print(json.dumps([len(first), session.notices("me"), len(session.notices()), session.why()["mode"],
+                  bool(session.why(5)["refused"])]))
+""")
+    assert got == [1, [], 1, "NONE", True]
+
+
+def test_the_example(daemon):
+    name = new_session("loop")
+    got = subprocess.run([*daemon.world.enter(), sys.executable, str(ROOT / "examples" / "agent_loop.py"), *name.split("/")],
+                         capture_output=True, text=True, timeout=120, env=env(daemon), cwd="/")
+    assert got.returncode == 0, got.stderr
+    lines = [line.strip() for line in got.stdout.splitlines()]
+    assert lines[0] == "none: made numbers.txt" and lines[1] == "none: 55"
+    assert lines[3] == "write: published" and "we keep our things" in lines[4] and "deleted everything" not in got.stdout
+    assert "mode NONE" in lines[5] and "could not reach" in lines[6], got.stdout
+    assert daemon.api.show(name)["ended"]

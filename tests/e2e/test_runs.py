@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: MIT
+"""Runs with a class: the stricter of class and mode holds, and what writes was approved."""
+import concurrent.futures
+import json
+import signal
+import sqlite3
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.api import Failure
+from lib.box import new_session
+from lib.inspected import inspected
+from lib.world import FAR
+
+POLICY = """version: 1
+approval: {timeout: 20s}
+host_loopback: [7070]
+rules:
+  - allow: ws.origin.test
+    websocket: true
+  - allow: pinned.origin.test
+    inspect: false
+  - allow: [198.51.100.10, "198.51.100.10:9000"]
+  - allow: [origin.test, "**.origin.test"]
+"""
+CONNECT = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5).close(); print('through')"
+
+
+@pytest.fixture(scope="module")
+def net():
+    with inspected(policy=POLICY, inspectors=1) as i:
+        yield i
+        assert i.daemon.running()
+
+
+@pytest.fixture
+def session(net):
+    name = new_session("runs")
+    net.api.create(name)
+    return name
+
+
+def argv(net, session, *words):
+    """words: options of netpawl run, "--" and a command."""
+    return [*net.world.enter(), str(base.NETPAWL), "run", *base.shown(), "--session", session, *map(str, words)]
+
+
+def run(net, session, *words, timeout=60):
+    return subprocess.run(argv(net, session, *words), capture_output=True, text=True, timeout=timeout, env=net.env(),
+                          stdin=subprocess.DEVNULL)
+
+
+def curl(net, session, options, *words):
+    got = run(net, session, *options, "--", "curl", "-sS", "-m", "15", "--connect-to", f"::{FAR[4]}:", "-w",
+              "\n%{http_code}", *words)
+    return got.stdout.rpartition("\n")[2], got
+
+
+@pytest.fixture
+def waiting(net):
+    """start(session, *command) -> (process, run) of a `netpawl run --class write` that waits."""
+    started = []
+
+    def start(session, *command, options=()):
+        p = base.popen(argv(net, session, *options, "--class", "write", "--", *command), env=net.env(),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(p)
+        rows = base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}&state=pending")["runs"], 10)
+        return p, rows[0]["run"]
+
+    yield start
+    for p in started:
+        if p.poll() is None:
+            base.reap(p)
+
+
+def ask(net, session, cls="write", command=("true",)):
+    return net.api.ok("POST", "/v1/runs", {"session": session, "class": cls, "command": list(command)})["run"]
+
+
+def start(net, session, ident):
+    return net.api.ask("POST", "/v1/sandboxes", {"session": session, "run": str(ident)})
+
+
+def show(net, ident):
+    return net.api.ok("GET", f"/v1/runs/{ident}")
+
+
+# -- none -------------------------------------------------------------------------------------------------------------
+
+def test_none_although_the_session_is_full(net, session):
+    control = run(net, session, "--", "python3", "-c", CONNECT)
+    assert control.stdout == "through\n", control
+    got = run(net, session, "--json", "--class", "none", "--", "python3", "-c", CONNECT)
+    result = json.loads(got.stdout)
+    assert result["exit_code"] != 0 and "through" not in result["stdout"] and "refused" in result["stderr"], result
+    assert result["denied"] > 0
+    kept = show(net, result["run"])
+    assert kept["state"] == "completed" and kept["result"]["exit_code"] == result["exit_code"]
+    assert "stdout" not in kept["result"] and kept["command"] == ["python3", "-c", CONNECT]
+    # nor did the session tighten
+    assert net.api.show(session)["mode"] == "FULL"
+    assert run(net, session, "--", "python3", "-c", CONNECT).stdout == "through\n"
+
+
+def test_none_by_http_too(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    assert curl(net, session, [], "https://origin.test/")[0] == "200"
+    assert curl(net, session, ["--class", "none"], "https://origin.test/")[0] == "000"
+
+
+# -- read_only --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_read_only_reads(net, session, scheme, version):
+    url = f"{scheme}://origin.test/a"
+    code, got = curl(net, session, ["--class", "read_only"], version, url)
+    assert code == "200" and json.loads(got.stdout.splitlines()[0])["method"] == "GET", got
+    code, got = curl(net, session, ["--class", "read_only"], version, "-D", "-", "-d", "hello", url)
+    assert code == "403" and "x-netpawl-reason: read_only" in got.stdout.lower(), got
+    # the control: the same, inspected, without the class
+    net.api.escalate(session, "CONFIDENTIAL")
+    assert curl(net, session, [], version, "-d", "hello", url)[0] == "200"
+
+
+def test_read_only_methods(net, session):
+    url = "https://origin.test/a"
+    for method, want in (("HEAD", "200"), ("OPTIONS", "200"), ("PUT", "403"), ("DELETE", "403"), ("PATCH", "403"),
+                         ("get", "403"), ("PROPFIND", "403")):
+        words = ["-I"] if method == "HEAD" else ["-X", method]
+        code, got = curl(net, session, ["--class", "read_only"], *words, url)
+        assert code == want, (method, got)
+    code, got = curl(net, session, ["--class", "read_only"], "-H", "X-HTTP-Method-Override: DELETE", url)
+    assert code == "403", got
+    net.api.escalate(session, "CONFIDENTIAL")
+    for words in (["-X", "DELETE"], ["-H", "X-HTTP-Method-Override: DELETE"]):
+        assert curl(net, session, [], *words, url)[0] == "200"
+
+
+def test_read_only_has_no_way_around_the_inspector(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    read = ["--class", "read_only"]
+    upgrade = ["--http1.1", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Version: 13", "-H",
+               "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "https://ws.origin.test/ws"]
+    assert curl(net, session, [], "-m", "5", *upgrade)[0] != "403"
+    assert curl(net, session, read, "-m", "5", *upgrade)[0] == "403"
+    # not even where a rule says inspect: false; there the client sees our certificate instead of the origin's
+    assert curl(net, session, [], "-k", "-d", "x", "https://pinned.origin.test/")[0] == "200"
+    assert curl(net, session, read, "-k", "-d", "x", "https://pinned.origin.test/")[0] == "403"
+    assert curl(net, session, read, "-k", "https://pinned.origin.test/")[0] == "200"
+    # addresses that a rule allows
+    assert run(net, session, "--", "python3", "-c", CONNECT).stdout == "through\n"
+    after = net.last()
+    got = run(net, session, *read, "--", "python3", "-c", CONNECT)
+    assert got.returncode != 0 and "through" not in got.stdout, got
+    events = net.api.wait_events(lambda es: any(e["reason"] == "read_only" for e in es), session=session, after=after)
+    assert any(e["reason"] == "read_only" and e["port"] == 9000 for e in events), events
+    # tunnels by name
+    tunnel = f"""import socket
+s = socket.create_connection(('{FAR[4]}', 80), 5)
+s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n')
+print(s.recv(100).split()[1].decode())"""
+    assert run(net, session, "--", "python3", "-c", tunnel).stdout == "200\n"
+    assert run(net, session, *read, "--", "python3", "-c", tunnel).stdout == "403\n"
+
+
+def test_read_only_and_the_hosts_own_ports(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    server = base.popen([*net.world.enter(), "python3", "-m", "http.server", "--bind", "127.0.0.1", "7070"],
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    probe = "import socket; socket.create_connection(('127.0.0.1', 7070), 5); print('through')"
+    try:
+        base.eventually(lambda: run(net, session, "--", "python3", "-c", probe).stdout == "through\n", 20)
+        got = run(net, session, "--class", "read_only", "--", "python3", "-c", probe)
+        assert "through" not in got.stdout, got
+    finally:
+        base.reap(server)
+
+
+def test_class_survives_a_restart(net, session):
+    """A sandbox of class read_only stays one, and says nothing of its session."""
+    p = base.popen(argv(net, session, "--class", "read_only", "--", "sleep", "1000"), env=net.env(),
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        box = base.eventually(lambda: net.api.sandboxes(session), 10)[0]
+        assert box["mode"] == "PROXIED"
+        net.daemon.restart("kill")
+        base.eventually(lambda: net.api.health()["inspectors"] == 1, 10)
+        assert net.api.sandbox(box["sandbox"])["mode"] == "PROXIED"
+        assert net.api.show(session)["mode"] == "FULL"
+        assert show(net, net.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["run"])["state"] == "running"
+    finally:
+        base.reap(p, signal.SIGTERM)
+    base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["state"] == "completed", 15)
+
+
+# -- write ------------------------------------------------------------------------------------------------------------
+
+def test_write_waits_for_its_approval(net, session, waiting):
+    p, ident = waiting(session, "python3", "-c", CONNECT)
+    assert show(net, ident)["approved"] is None and not net.api.sandboxes(session)
+    listed = net.daemon.cli("runs", session, check=0).stdout
+    assert str(ident) in listed and "pending" in listed and "socket" in listed
+    assert "approved" in net.daemon.cli("approve", ident, check=0).stdout
+    out, err = p.communicate(timeout=30)
+    assert out == "through\n" and p.returncode == 0 and f"run {ident} waits" in err, err
+    kept = show(net, ident)
+    assert kept["state"] == "completed" and kept["approved"] is True and kept["decided_by"].startswith("uid 0")
+    assert kept["created"] <= kept["decided"] <= kept["started"] <= kept["ended"]
+
+
+def test_reject(net, session, waiting):
+    p, ident = waiting(session, "echo", "ran")
+    assert net.daemon.cli("reject", ident).returncode == 2  # why?
+    net.daemon.cli("reject", ident, "--reason", "not today", check=0)
+    out, err = p.communicate(timeout=30)
+    assert p.returncode == 125 and "ran" not in out and "not today" in err
+    kept = show(net, ident)
+    assert kept["state"] == "rejected" and kept["reason"] == "not today" and kept["started"] is None
+    got = net.daemon.cli("approve", ident)
+    assert got.returncode == 1 and "run_over" in got.stderr
+    assert start(net, session, ident)[0] == 409
+
+
+def test_nobody_decides(net, session, waiting):
+    p, ident = waiting(session, "echo", "ran")
+    out, err = p.communicate(timeout=60)
+    assert p.returncode == 125 and "ran" not in out and "nobody decided in time" in err
+    assert show(net, ident)["state"] == "rejected" and show(net, ident)["decided_by"] == "daemon"
+
+
+def test_whoever_asked_goes_away(net, session, waiting):
+    p, ident = waiting(session, "echo", "ran")
+    p.send_signal(signal.SIGINT)
+    p.communicate(timeout=30)
+    assert show(net, ident)["state"] == "rejected"
+    assert net.daemon.cli("approve", ident).returncode == 1
+
+
+def test_no_start_without_approval(net, session):
+    ident, other = ask(net, session), ask(net, session)
+    status, answer = start(net, session, ident)
+    assert status == 403 and answer["error"] == "not_approved" and not net.api.sandboxes(session)
+    # by telling an end, or another's approval, or another session's name
+    status, answer = net.api.ask("POST", f"/v1/runs/{ident}/end", {"state": "completed", "result": {}})
+    assert status in (403, 409) and show(net, ident)["state"] == "pending"
+    net.api.ok("POST", f"/v1/runs/{other}/approve")
+    assert start(net, session, ident)[0] == 403
+    assert start(net, new_session("thief"), other)[0] == 404
+    for wrong in ("0", "-1", "x", f"{ident} ", f"0x{ident:x}", "99999999999999999999"):
+        assert start(net, session, wrong)[0] == 404, wrong
+    # the control: the approved one, once
+    status, box = start(net, session, other)
+    assert status == 201 and show(net, other)["state"] == "running" and show(net, other)["sandbox"] == box["sandbox"]
+    assert start(net, session, other)[0] == 409
+    net.api.remove(box["sandbox"])
+    assert start(net, session, other)[0] == 409
+    net.api.ok("POST", f"/v1/runs/{other}/end", {"state": "completed", "result": {"exit_code": 0}})
+    assert start(net, session, other)[0] == 409
+
+
+@pytest.mark.parametrize("body", [
+    {"class": "write", "command": ["x"]}, {"session": "a/b", "class": "write"},
+    {"session": "a/b", "class": "", "command": ["x"]}, {"session": "a/b", "class": "all", "command": ["x"]},
+    {"session": "a/b", "class": "write", "command": []}, {"session": "a/b", "class": "write", "command": "x"},
+    {"session": "a/b", "class": "write", "command": [1]}, {"session": "a/b", "class": "write", "command": {"a": "b"}},
+    {"session": "a/b", "class": "write", "command": ["x"], "state": "running"},
+    {"session": "a/b", "class": "write", "command": ["x"], "approved": "yes"},
+    {"session": "a/b", "class": "write", "command": ["x" * 20000]},
+    {"session": "a/b", "command": ["x"], "launch": []}, {"session": "a/b", "command": ["x"], "launch": {"user": "root"}},
+    {"session": "a/b", "command": ["x"], "launch": {"memory": 5}}])
+def test_bad_asks(net, body):
+    status, answer = net.api.ask("POST", "/v1/runs", body)
+    assert status in (400, 413) and answer["detail"], answer
+
+
+def test_races_of_decisions(net, session):
+    """Of many who decide at once, one does; and what runs is what was approved."""
+    idents = [ask(net, session) for _ in range(8)]
+
+    def decide(k):
+        ident, way = idents[k % 8], k // 8 % 3
+        if way == 2:
+            return ident, "start", start(net, session, ident)[0]
+        verb, body = ("approve", {}) if way == 0 else ("reject", {"reason": "no"})
+        return ident, verb, net.api.ask("POST", f"/v1/runs/{ident}/{verb}", body)[0]
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        got = list(pool.map(decide, range(96)))
+    for ident in idents:
+        done = [verb for i, verb, status in got if i == ident and status in (200, 201)]
+        row = show(net, ident)
+        assert sum(v in ("approve", "reject") for v in done) == 1, (done, row)
+        assert done.count("start") <= 1
+        if "reject" in done:
+            assert "start" not in done and row["state"] == "rejected" and row["started"] is None
+        else:
+            assert row["approved"] is True and row["decided"] <= (row["started"] or row["decided"])
+    for box in net.api.sandboxes(session):
+        net.api.remove(box["sandbox"])
+
+
+def test_restart_starts_nothing(net, session, waiting):
+    p, ident = waiting(session, "echo", "ran")
+    approved = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{approved}/approve", {"reason": "fine"})
+    net.daemon.restart("kill")
+    base.eventually(lambda: net.api.health()["inspectors"] == 1, 10)
+    assert show(net, ident)["state"] == "pending" and not net.api.sandboxes(session)
+    assert start(net, session, ident)[0] == 403
+    assert show(net, approved)["approved"] is True and show(net, approved)["started"] is None
+    net.api.ok("POST", f"/v1/runs/{ident}/approve")  # whoever waits has waited through it
+    out, err = p.communicate(timeout=30)
+    assert out == "ran\n", err
+
+
+def test_the_file_itself(net, session):
+    """Root with sqlite3 and no idea of us."""
+    ident = ask(net, session)
+    db = sqlite3.connect(net.daemon.state_dir / "sessions.db", timeout=5)
+    try:
+        for sql in (f"UPDATE runs SET state = 'running' WHERE id = {ident}",
+                    f"UPDATE runs SET class = 'none' WHERE id = {ident}",
+                    "INSERT INTO runs (session, class, command, state, who, created_us, expires_us)"
+                    f" VALUES ('{session}', 'write', '[]', 'running', '', 1, 2)"):
+            with pytest.raises(sqlite3.IntegrityError):
+                db.execute(sql)
+            db.rollback()
+    finally:
+        db.close()
+    assert start(net, session, ident)[0] == 403
+
+
+def test_long_poll(net, session):
+    ident = ask(net, session)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        waits = [pool.submit(net.api.ok, "GET", f"/v1/runs/{ident}?wait=1") for _ in range(2)]
+        assert not concurrent.futures.wait(waits, 2.5).done  # over two ticks of the server
+        net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+        assert [w.result(10)["state"] for w in waits] == ["rejected"] * 2
+    assert net.api.ok("GET", f"/v1/runs/{ident}?wait=1")["state"] == "rejected"  # nothing will change: at once
+    with pytest.raises(Failure):
+        net.api.ok("GET", f"/v1/runs/{ident}?wait=2")
+
+
+def test_events_tell(net, session):
+    after = net.last()
+    ident = ask(net, session, command=["echo", "hi"])
+    net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "frozen"})
+    got = net.api.wait_events(lambda es: any(e["reason"] == "run_rejected" for e in es), session=session, after=after)
+    told = [e for e in got if e["reason"].startswith("run_")]
+    assert [e["reason"] for e in told] == ["run_asked", "run_rejected"]
+    assert "frozen" in told[1]["text"] and '["echo","hi"]' in told[0]["text"] and told[1]["who"].startswith("uid 0")

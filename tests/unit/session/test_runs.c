@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs and their sandboxes: the stricter of class and mode holds, and a class says nothing of the session. */
+#include "fake.h"
+
+#include "session/runs.c"
+
+static uint64_t asked(const char *session, enum run_class class)
+{
+	struct run_row run;
+
+	assert_int_equal(service_run_ask(fake.service, session, class, "[\"true\"]", fake.wall + 1000, "test", &run,
+					 &fake.failure),
+			 0);
+	return run.id;
+}
+
+static const struct sandbox *started(const char *session, uint64_t id)
+{
+	const struct sandbox *sandbox = NULL;
+	int r = service_run_start(fake.service, id, session, "test", &sandbox, &fake.failure);
+
+	if (r)
+		fail_msg("start: %s: %s", reason_token(fake.failure.reason), fake.failure.text);
+	return sandbox;
+}
+
+static void refused(const char *session, uint64_t id, unsigned reason)
+{
+	size_t before = service_sandboxes_count(fake.service);
+	const struct sandbox *sandbox;
+
+	assert_true(service_run_start(fake.service, id, session, "test", &sandbox, &fake.failure) < 0);
+	assert_int_equal(fake.failure.reason, reason);
+	assert_int_equal(service_sandboxes_count(fake.service), before);
+}
+
+static void decided(uint64_t id, bool approved)
+{
+	struct run_row run;
+
+	assert_int_equal(service_run_decide(fake.service, id, approved, "because", "boss", &run, &fake.failure), 0);
+}
+
+static struct run_row shown(uint64_t id)
+{
+	struct run_row run;
+
+	assert_int_equal(service_run_show(fake.service, id, &run, &fake.failure), 0);
+	return run;
+}
+
+static void test_stricter_wins(void **state)
+{
+	static const enum run_class classes[] = { CLASS_NONE, CLASS_READ_ONLY, CLASS_WRITE };
+	static const enum level levels[] = { LEVEL_PUBLIC, LEVEL_CONFIDENTIAL, LEVEL_SECRET };
+	static const enum np_mode want[3][3] = {
+		{ NP_NONE, NP_NONE, NP_NONE },
+		{ NP_PROXIED, NP_PROXIED, NP_NONE },
+		{ NP_FULL, NP_PROXIED, NP_NONE },
+	};
+
+	(void)state;
+	for (size_t l = 0; l < 3; l++) {
+		assert_int_equal(escalate("a/b", levels[l], NULL, NULL), 0);
+		for (size_t c = 0; c < 3; c++) {
+			uint64_t id = asked("a/b", classes[c]);
+			const struct sandbox *sandbox;
+
+			if (classes[c] == CLASS_WRITE)
+				decided(id, true);
+			sandbox = started("a/b", id);
+			assert_int_equal(sandbox->rung.mode, want[c][l]);
+			assert_int_equal(sandbox->rung.reads_only, classes[c] == CLASS_READ_ONLY);
+			assert_int_equal(stored("a/b").mode, level_modes_default.of[levels[l]]);
+		}
+	}
+}
+
+/* Also when the session is raised later, and over a restart: the kernel's NONE of a class is not the session's. */
+static void test_class_is_not_the_sessions(void **state)
+{
+	uint64_t none = asked("a/b", CLASS_NONE), read = asked("a/b", CLASS_READ_ONLY);
+	uint64_t cgroup;
+
+	(void)state;
+	fake_by_id(started("a/b", none)->cgroup.id)->populated = true;
+	cgroup = started("a/b", read)->cgroup.id;
+	fake_by_id(cgroup)->populated = true;
+	assert_int_equal(made("a/b")->rung.mode, NP_FULL);
+	fake_stop();
+	fake_start();
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(stored("a/b").mode, NP_FULL);
+	assert_int_equal(made("a/b")->rung.mode, NP_FULL);
+	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->class, CLASS_READ_ONLY);
+	assert_true(service_sandbox_by_cgroup(fake.service, cgroup)->rung.reads_only);
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	assert_int_equal(stored("a/b").mode, NP_PROXIED);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->rung.mode, NP_NONE);
+}
+
+/* The kernel lost its entry, as when the pins were removed: the record knows the class. */
+static void test_class_comes_back(void **state)
+{
+	uint64_t cgroup = started("a/b", asked("a/b", CLASS_NONE))->cgroup.id;
+
+	(void)state;
+	fake_by_id(cgroup)->populated = true;
+	fake_by_id(cgroup)->held = false;
+	fake_stop();
+	fake_start();
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->rung.mode, NP_NONE);
+	assert_int_equal(stored("a/b").mode, NP_FULL);
+}
+
+static void test_write_waits(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_WRITE), other = asked("a/b", CLASS_WRITE);
+	struct run_row run;
+
+	(void)state;
+	refused("a/b", id, NP_R_NOT_APPROVED);
+	decided(other, true);
+	refused("a/b", id, NP_R_NOT_APPROVED);
+	refused("x/y", other, NP_R_NO_SUCH_RUN); /* of another session */
+	refused("a/b", 999, NP_R_NO_SUCH_RUN);
+	fake_stop();
+	fake_start();
+	refused("a/b", id, NP_R_NOT_APPROVED);
+	decided(id, false);
+	refused("a/b", id, NP_R_RUN_OVER);
+	assert_true(service_run_decide(fake.service, id, true, "", "boss", &run, &fake.failure) < 0);
+	assert_int_equal(fake.failure.reason, NP_R_RUN_OVER);
+	started("a/b", other);
+	refused("a/b", other, NP_R_RUN_OVER); /* once */
+}
+
+static void test_time_is_over(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_WRITE), late = asked("a/b", CLASS_WRITE);
+	struct run_row run;
+
+	(void)state;
+	decided(late, true);
+	fake.wall += 1000;
+	assert_true(service_run_decide(fake.service, id, true, "", "boss", &run, &fake.failure) < 0);
+	assert_int_equal(fake.failure.reason, NP_R_RUN_OVER);
+	refused("a/b", id, NP_R_RUN_OVER);
+	service_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_REJECTED);
+	assert_string_equal(shown(id).decider, "daemon");
+	assert_int_equal(shown(late).state, RUN_PENDING); /* has a minute to start */
+	fake.wall += NP_RUN_START_S * 1000000ull;
+	refused("a/b", late, NP_R_RUN_OVER);
+	service_sweep(fake.service);
+	assert_int_equal(shown(late).state, RUN_REJECTED);
+}
+
+static void test_lost(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_NONE), told = asked("a/b", CLASS_NONE);
+	struct run_row run;
+
+	(void)state;
+	assert_int_equal(try_remove(started("a/b", id)), 0);
+	assert_int_equal(try_remove(started("a/b", told)), 0);
+	service_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_RUNNING);
+	assert_int_equal(
+		service_run_end(fake.service, told, RUN_COMPLETED, "{\"exit_code\":0}", "test", &run, &fake.failure),
+		0);
+	fake.wall += (NP_RUN_LOST_S + 1) * 1000000ull;
+	service_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_FAILED);
+	assert_int_equal(shown(told).state, RUN_COMPLETED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		fake_test(test_stricter_wins),	  fake_test(test_class_is_not_the_sessions),
+		fake_test(test_class_comes_back), fake_test(test_write_waits),
+		fake_test(test_time_is_over),	  fake_test(test_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

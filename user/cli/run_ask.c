@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl run --class: the run on record, from asking for it to its end. */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "cli/api.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "reason.h"
+
+#define ASK_EVERY_US 250000
+#define ABSENT_MAX   40 /* times that the daemon does not answer, as while it is restarted, before we give up */
+
+static json_t *command_json(char *const *words)
+{
+	json_t *array = json_array();
+
+	for (; array && *words; words++)
+		if (json_array_append_new(array, json_string(*words)) < 0) {
+			json_decref(array);
+			return NULL; /* not UTF-8: nobody could read what he approves */
+		}
+	return array;
+}
+
+/* Signals are held (launch_hold_signals), so one that came is found here. */
+static bool interrupted(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (sigismember(&pending, signals[i]) == 1)
+			return true;
+	return false;
+}
+
+static void path_of(const struct run *run, const char *verb, char path[static 64])
+{
+	snprintf(path, 64, "/v1/runs/%s%s", run->id, verb);
+}
+
+static void withdraw(const struct run *run)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	char path[64];
+
+	path_of(run, "/reject", path);
+	api_call(run->cli, "run", "POST", path, json_pack("{s:s}", "reason", "whoever asked for it went away"),
+		 &answer);
+}
+
+/* Why it does not run. */
+static void rejected_tell(const struct run *run, const json_t *answer, const char *text)
+{
+	if (run->cli->json)
+		puts(text);
+	output_clean_line(stderr, "netpawl: run: run %s was rejected by %s: %s (%s)", run->id,
+			  member_text(answer, "decided_by") ?: "?",
+			  member_text(answer, "reason") ?: "no reason was given", "run_rejected");
+}
+
+/* 1: it may start; 0: it waits; -1: it may not, as was told. */
+static int look(struct run *run, unsigned *absent)
+{
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	_json_ json_t *json = NULL;
+	const char *state, *class;
+	char path[64];
+	int err;
+
+	path_of(run, "", path);
+	err = client_call(run->cli->socket, "GET", path, NULL, &answer);
+	if (err < 0) {
+		if (++*absent < ABSENT_MAX)
+			return 0;
+		api_unreachable(run->cli, "run", err);
+		return -1;
+	}
+	*absent = 0;
+	if (answer.status != 200) {
+		api_refused("run", answer.status, answer.body.data);
+		return -1;
+	}
+	json = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
+	state = member_text(json, "state");
+	class = member_text(json, "class");
+	json_decref(run->record);
+	run->record = json_incref(json);
+	if (state && !strcmp(state, "pending"))
+		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
+	rejected_tell(run, json, answer.body.data);
+	return -1;
+}
+
+static int await(struct run *run)
+{
+	unsigned absent = 0;
+	int r;
+
+	if (!run->options.record)
+		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
+				  run->id);
+	while ((r = look(run, &absent)) == 0) {
+		if (interrupted()) {
+			withdraw(run);
+			return LAUNCH_FAILED;
+		}
+		usleep(ASK_EVERY_US);
+	}
+	return r > 0 ? CLI_OK : LAUNCH_FAILED;
+}
+
+/* It runs what is on record, and so what was approved. */
+static int command_take(struct run *run)
+{
+	const json_t *words = json_object_get(run->record, "command"), *word;
+	size_t i;
+
+	run->recorded = calloc(json_array_size(words) + 1, sizeof(*run->recorded));
+	if (!run->recorded || !json_array_size(words)) {
+		complain("run", NP_R_FAILED, "the record has no command");
+		return CLI_REFUSED;
+	}
+	json_array_foreach(words, i, word)
+	{
+		run->recorded[i] = (char *)json_string_value(word);
+	}
+	run->command = run->recorded;
+	return CLI_OK;
+}
+
+int run_ask(struct run *run)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	const json_t *id;
+	json_t *body;
+	int code;
+
+	if (run->options.record) {
+		snprintf(run->id, sizeof(run->id), "%s", run->options.record);
+		code = await(run);
+		return code == CLI_OK ? command_take(run) : code;
+	}
+	if (!run->options.class)
+		return CLI_OK;
+	code = api_body("run",
+			json_pack("{s:s,s:s,s:o}", "session", run->session, "class", run->options.class, "command",
+				  command_json(run->command)),
+			&body);
+	if (code == CLI_OK)
+		code = api_call(run->cli, "run", "POST", "/v1/runs", body, &answer);
+	if (code != CLI_OK)
+		return code;
+	id = json_object_get(answer.json, "run");
+	if (!json_is_integer(id)) {
+		complain("run", NP_R_FAILED, "the daemon's answer names no run");
+		return CLI_REFUSED;
+	}
+	snprintf(run->id, sizeof(run->id), "%lld", (long long)json_integer_value(id));
+	return strcmp(run->options.class, "write") == 0 ? await(run) : CLI_OK;
+}
+
+void run_report(const struct run *run, const struct launch_result *result)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	json_t *object;
+	char path[64];
+
+	if (!run->id[0] || !run->sandbox) /* without a sandbox it was never started */
+		return;
+	object = run_result_json(run, result);
+	json_object_del(object, "stdout");
+	json_object_del(object, "stderr");
+	path_of(run, "/end", path);
+	api_call(run->cli, "run", "POST", path,
+		 json_pack("{s:s,s:o}", "state", result->started ? "completed" : "failed", "result", object), &answer);
+}

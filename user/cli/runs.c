@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl runs [USER/SESSION] */
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
+	      "Lists runs that have a class (`netpawl run --class`), the newest first: what waits for approval, what\n"
+	      "runs, and what became of the others.\n\n"
+	      "Options:\n"
+	      "  --state STATE    only pending, running, completed, rejected or failed ones\n" OPTIONS_COMMON
+	      "\nExample:\n"
+	      "  netpawl runs --state pending\n\n"
+	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void print(const json_t *answer)
+{
+	_table_ struct table table = { .columns = 7, .heading = true };
+	const json_t *run;
+	size_t i;
+
+	table_add(&table, "RUN", "SESSION", "CLASS", "STATE", "CREATED", "DECIDED BY", "COMMAND");
+	json_array_foreach(json_object_get(answer, "runs"), i, run)
+	{
+		_free_ char *id = scalar_text(json_object_get(run, "run"));
+		_free_ char *command = json_dumps(json_object_get(run, "command"), JSON_COMPACT | JSON_ENCODE_ANY);
+
+		table_add(&table, id, member_text(run, "session"), member_text(run, "class"), member_text(run, "state"),
+			  member_text(run, "created"), member_text(run, "decided_by"), command);
+	}
+	if (i)
+		table_print(&table, stdout);
+	else
+		puts("no runs");
+}
+
+int command_runs(struct cli *cli, int argc, char **argv)
+{
+	const char *state = NULL;
+	const struct option_spec specs[] = { { "state", .value = &state } };
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	_buf_ struct buf path = BUF_INIT(4096);
+	int next, code = options_parse(&options, cli, argc, argv, &next);
+
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next > 1)
+		return usage_error(argv[0], "it takes one session, and got '%s' too", argv[next + 1]);
+	buf_puts(&path, "/v1/runs?");
+	if (next < argc) {
+		buf_puts(&path, "session=");
+		api_escape(&path, argv[next]);
+	}
+	if (state) {
+		buf_puts(&path, next < argc ? "&state=" : "state=");
+		api_escape(&path, state);
+	}
+	if (buf_error(&path))
+		return usage_error(argv[0], "the name is too long");
+	return api_show(cli, NULL, "GET", path.data, NULL, print);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Runs that the API started. There is one launcher, `netpawl run`: each of these is one such process, whose output is read
+ * here and kept, within bounds, for whoever asks. It asks the daemon for its sandbox like everybody else.
+ */
+#ifndef NP_DAEMON_LAUNCHES_H
+#define NP_DAEMON_LAUNCHES_H
+
+#include "control/server.h"
+
+struct launches;
+
+struct launches_config {
+	struct loop *loop;
+	const char *socket_path;		 /* the control socket */
+	void (*on_output)(void *data);		 /* there is more of some output, or an end */
+	void (*on_end)(void *data, uint64_t id); /* the launcher has ended, whatever became of the run */
+	void *data;
+};
+
+int launches_new(const struct launches_config *config, struct launches **ret);
+void launches_free(struct launches *launches); /* what runs goes on; its output is lost */
+
+int launches_start(struct launches *launches, const struct run_launch *launch, struct failure *ret_failure);
+/* Output so far, as NDJSON, and whether there will be more. -ENOENT: of no run that was started here, or forgotten. */
+int launches_output(struct launches *launches, uint64_t id, const struct buf **ret, bool *ret_ended);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs: asked for, decided, started, ended. The store keeps that a run of class write is approved first. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/service_internal.h"
+
+static void run_event(struct service *service, unsigned reason, const struct run_row *run, const char *who,
+		      const char *more)
+{
+	char text[NP_EVENT_STRING_MAX];
+	struct event event = {
+		.reason = reason,
+		.session = run->session.text,
+		.sandbox = run->sandbox[0] ? run->sandbox : NULL,
+		.who = who,
+		.text = text,
+	};
+
+	snprintf(text, sizeof(text), "run %llu%s%s: %s%s%.400s", (unsigned long long)run->id,
+		 run->class == CLASS_OPEN ? "" : ", class ", class_name(run->class), more ? more : "", more ? "; " : "",
+		 run->command);
+	service_emit(service, &event, NULL, NULL);
+}
+
+/* The store's answer in words. */
+static int run_fail(struct failure *ret_failure, int r, uint64_t id)
+{
+	unsigned long long n = id;
+
+	if (r == -ENOENT)
+		return service_fail(ret_failure, NP_R_NO_SUCH_RUN, r, "%llu", n);
+	if (r == -EALREADY)
+		return service_fail(ret_failure, NP_R_RUN_OVER, r, "run %llu", n);
+	if (r == -EPERM)
+		return service_fail(ret_failure, NP_R_NOT_APPROVED, r, "run %llu", n);
+	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "run %llu: %s", n, strerror(-r));
+}
+
+int service_run_ask(struct service *service, const char *session, enum run_class class, const char *command,
+		    uint64_t expires_us, const char *who, struct run_row *ret, struct failure *ret_failure)
+{
+	struct run_row row = {
+		.class = class,
+		.created_us = service->config.wall_us(),
+		.expires_us = expires_us,
+	};
+	struct session_row made;
+	uint64_t id;
+	int r = service_session_create(service, session, LEVEL_PUBLIC, who, &made, ret_failure);
+
+	if (r)
+		return r;
+	row.session = made.name;
+	snprintf(row.command, sizeof(row.command), "%s", command);
+	snprintf(row.who, sizeof(row.who), "%s", who);
+	if (strlen(command) > NP_RUN_COMMAND)
+		return service_fail(ret_failure, NP_R_TOO_LARGE, -E2BIG, "the command is too long");
+	r = store_run_put(service->config.store, &row, &id);
+	if (r == -E2BIG)
+		return service_fail(ret_failure, NP_R_TOO_MANY, r, "%d runs wait already", NP_RUNS_PENDING);
+	if (!r)
+		r = store_run_get(service->config.store, id, ret);
+	if (r)
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", session, strerror(-r));
+	if (class == CLASS_WRITE)
+		run_event(service, NP_R_RUN_ASKED, ret, who, NULL);
+	return 0;
+}
+
+int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure)
+{
+	int r = store_run_get(service->config.store, id, ret);
+
+	return r ? run_fail(ret_failure, r, id) : 0;
+}
+
+int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
+		       struct run_row *ret, struct failure *ret_failure)
+{
+	struct store *store = service->config.store;
+	uint64_t now = service->config.wall_us();
+	int r = store_run_get(store, id, ret);
+
+	if (!r && (ret->state != RUN_PENDING || ret->expires_us <= now))
+		r = -EALREADY;
+	if (!r)
+		r = store_run_decide(store, id, approved, who, reason, now, now + NP_RUN_START_S * 1000000ull);
+	if (!r)
+		r = store_run_get(store, id, ret);
+	if (r)
+		return run_fail(ret_failure, r, id);
+	run_event(service, approved ? NP_R_RUN_APPROVED : NP_R_RUN_REJECTED, ret, who, reason[0] ? reason : NULL);
+	return 0;
+}
+
+int service_run_start(struct service *service, uint64_t id, const char *session, const char *who,
+		      const struct sandbox **ret, struct failure *ret_failure)
+{
+	uint64_t now = service->config.wall_us();
+	const struct sandbox *sandbox;
+	struct run_row run;
+	struct failure ignored;
+	int r = store_run_get(service->config.store, id, &run);
+
+	if (!r && strcmp(run.session.text, session) != 0)
+		return service_fail(ret_failure, NP_R_NO_SUCH_RUN, -ENOENT, "run %llu is not one of %s",
+				    (unsigned long long)id, session);
+	/* The store would refuse it, too; but then there would be a sandbox already. */
+	if (!r && (run.state != RUN_PENDING || run.expires_us <= now))
+		r = -EALREADY;
+	if (!r && run.class == CLASS_WRITE && !run.approved)
+		r = -EPERM;
+	if (r)
+		return run_fail(ret_failure, r, id);
+	r = sandbox_make(service, session, run.class, who, &sandbox, ret_failure);
+	if (r)
+		return r;
+	r = store_run_start(service->config.store, id, sandbox->id, now);
+	if (r) {
+		service_sandbox_remove(service, sandbox->id, "daemon", &ignored);
+		return run_fail(ret_failure, r, id);
+	}
+	memcpy(run.sandbox, sandbox->id, sizeof(run.sandbox));
+	run_event(service, NP_R_RUN_STARTED, &run, who, NULL);
+	*ret = sandbox;
+	return 0;
+}
+
+int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,
+		    struct run_row *ret, struct failure *ret_failure)
+{
+	struct store *store = service->config.store;
+	int r = store_run_end(store, id, state, result, service->config.wall_us());
+
+	if (!r)
+		r = store_run_get(store, id, ret);
+	if (r)
+		return run_fail(ret_failure, r, id);
+	run_event(service, NP_R_RUN_ENDED, ret, who, run_state_name(state));
+	return 0;
+}
+
+static int run_attend(void *data, const struct run_row *run)
+{
+	struct service *service = data;
+	struct store *store = service->config.store;
+	uint64_t now = service->config.wall_us();
+	struct run_row ended;
+
+	if (run->state == RUN_PENDING) {
+		const char *why = run->approved ? "approved, but not started in time" : "nobody decided in time";
+
+		if (run->expires_us <= now && !store_run_expire(store, run->id, why, now))
+			run_event(service, NP_R_RUN_REJECTED, run, "daemon", why);
+	} else if (!service_sandbox_by_id(service, run->sandbox)) {
+		if (!run->lost_us)
+			store_run_lose(store, run->id, now);
+		else if (now > run->lost_us + NP_RUN_LOST_S * 1000000ull)
+			service_run_end(service, run->id, RUN_FAILED, "{\"problem\":\"nobody told how it ended\"}",
+					"daemon", &ended, NULL);
+	}
+	return 0;
+}
+
+/* A failure is tried again a second later. */
+void runs_sweep(struct service *service)
+{
+	store_runs_open_each(service->config.store, run_attend, service);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs on record, and who decided on them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/store_internal.h"
+
+/*
+ * Whoever writes to this file meets the triggers: a run enters as pending; what was asked for does not change, so an
+ * approval is for that very command; an approval is given once, to a run that waits, and stays; only with it does a run
+ * of class write go on. Ids are never used again, so an old approval meets no new run.
+ */
+const char *const store_runs_schema =
+	"ALTER TABLE sandboxes ADD COLUMN class TEXT NOT NULL DEFAULT ''"
+	" CHECK (class IN ('', 'none', 'read_only', 'write'));"
+	"CREATE TABLE runs ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" session TEXT NOT NULL REFERENCES sessions (name),"
+	" class TEXT NOT NULL CHECK (class IN ('', 'none', 'read_only', 'write')),"
+	" command TEXT NOT NULL CHECK (length(command) BETWEEN 1 AND 16384),"
+	" state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'completed', 'rejected', 'failed')),"
+	" who TEXT NOT NULL,"
+	" created_us INTEGER NOT NULL,"
+	" expires_us INTEGER NOT NULL,"
+	" started_us INTEGER,"
+	" ended_us INTEGER,"
+	" lost_us INTEGER,"
+	" sandbox TEXT,"
+	" result TEXT CHECK (length(result) <= 8192)"
+	") STRICT;"
+	"CREATE INDEX runs_open ON runs (state) WHERE state IN ('pending', 'running');"
+	"CREATE TABLE approvals ("
+	" run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,"
+	" approved INTEGER NOT NULL CHECK (approved IN (0, 1)),"
+	" who TEXT NOT NULL,"
+	" reason TEXT NOT NULL,"
+	" decided_us INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TRIGGER runs_enter_pending BEFORE INSERT ON runs"
+	" WHEN NEW.state <> 'pending' OR EXISTS (SELECT 1 FROM runs WHERE id = NEW.id)"
+	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"
+	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"
+	"CREATE TRIGGER runs_stay_what_they_are BEFORE UPDATE ON runs"
+	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.class IS NOT OLD.class"
+	" OR NEW.command IS NOT OLD.command OR NEW.who IS NOT OLD.who OR NEW.created_us IS NOT OLD.created_us"
+	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"
+	"CREATE TRIGGER runs_go_on BEFORE UPDATE ON runs"
+	" WHEN NEW.state <> OLD.state AND (OLD.state || ' ' || NEW.state) NOT IN"
+	" ('pending running', 'pending rejected', 'running completed', 'running failed')"
+	" BEGIN SELECT RAISE(ABORT, 'a run does not go that way'); END;"
+	"CREATE TRIGGER runs_of_class_write_are_approved BEFORE UPDATE ON runs"
+	" WHEN NEW.class = 'write' AND NEW.state IN ('running', 'completed', 'failed')"
+	" AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 1)"
+	" BEGIN SELECT RAISE(ABORT, 'a run of class write needs an approval'); END;"
+	"CREATE TRIGGER runs_rejected_do_not_run BEFORE UPDATE ON runs"
+	" WHEN NEW.state = 'running' AND EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 0)"
+	" BEGIN SELECT RAISE(ABORT, 'the run was rejected'); END;"
+	"CREATE TRIGGER runs_stay_until_they_end BEFORE DELETE ON runs WHEN OLD.state IN ('pending', 'running')"
+	" BEGIN SELECT RAISE(ABORT, 'the run is not over'); END;"
+	"CREATE TRIGGER approvals_are_for_pending_runs BEFORE INSERT ON approvals"
+	" WHEN NOT EXISTS (SELECT 1 FROM runs WHERE id = NEW.run AND state = 'pending')"
+	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.run)"
+	" BEGIN SELECT RAISE(ABORT, 'the run does not wait for a decision'); END;"
+	"CREATE TRIGGER approvals_stay_the_same BEFORE UPDATE ON approvals"
+	" BEGIN SELECT RAISE(ABORT, 'a decision is never changed'); END;"
+	"CREATE TRIGGER approvals_stay BEFORE DELETE ON approvals"
+	" WHEN EXISTS (SELECT 1 FROM runs WHERE id = OLD.run)"
+	" BEGIN SELECT RAISE(ABORT, 'a decision stays as long as its run'); END;";
+_Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192,
+	       "the CHECK constraints are on disk: another bound needs another schema version");
+
+/* -- words ----------------------------------------------------------------------------- */
+
+static const char *const classes[] = { "", "none", "read_only", "write" };
+static const char *const states[] = { "pending", "running", "completed", "rejected", "failed" };
+
+static int word_find(const char *const *words, size_t n, const char *word)
+{
+	for (size_t i = 0; word && i < n; i++)
+		if (!strcmp(words[i], word))
+			return (int)i;
+	return -EINVAL;
+}
+
+enum np_mode class_mode(enum run_class class)
+{
+	return class == CLASS_NONE ? NP_NONE : class == CLASS_READ_ONLY ? NP_PROXIED : NP_FULL;
+}
+
+const char *class_name(enum run_class class)
+{
+	return classes[class];
+}
+
+int class_parse(const char *name, enum run_class *ret)
+{
+	int i = word_find(classes, ARRAY_SIZE(classes), name);
+
+	if (i >= 0)
+		*ret = (enum run_class)i;
+	return i < 0 ? i : 0;
+}
+
+const char *run_state_name(enum run_state state)
+{
+	return states[state];
+}
+
+int run_state_parse(const char *name, enum run_state *ret)
+{
+	int i = word_find(states, ARRAY_SIZE(states), name);
+
+	if (i >= 0)
+		*ret = (enum run_state)i;
+	return i < 0 ? i : 0;
+}
+
+/* -- reading --------------------------------------------------------------------------- */
+
+static uint64_t column_time(sqlite3_stmt *statement, int column)
+{
+	return (uint64_t)sqlite3_column_int64(statement, column); /* NULL is 0 */
+}
+
+static int run_read(sqlite3_stmt *statement, struct run_row *row)
+{
+	const char *session = (const char *)sqlite3_column_text(statement, 1), *problem;
+
+	*row = (struct run_row){
+		.id = column_time(statement, 0),
+		.created_us = column_time(statement, 6),
+		.expires_us = column_time(statement, 7),
+		.started_us = column_time(statement, 8),
+		.ended_us = column_time(statement, 9),
+		.lost_us = column_time(statement, 10),
+		.decided = sqlite3_column_type(statement, 13) != SQLITE_NULL,
+		.approved = sqlite3_column_int(statement, 13) == 1,
+		.decided_us = column_time(statement, 16),
+	};
+	if (!session || session_name_parse(session, &row->session, &problem) ||
+	    class_parse((const char *)sqlite3_column_text(statement, 2), &row->class) ||
+	    run_state_parse((const char *)sqlite3_column_text(statement, 3), &row->state) ||
+	    column_copy(statement, 4, row->command, sizeof(row->command)) ||
+	    column_copy(statement, 5, row->who, sizeof(row->who)) ||
+	    column_copy(statement, 11, row->sandbox, sizeof(row->sandbox)) ||
+	    column_copy(statement, 12, row->result, sizeof(row->result)) ||
+	    (row->decided && column_copy(statement, 14, row->decider, sizeof(row->decider))) ||
+	    column_copy(statement, 15, row->reason, sizeof(row->reason)))
+		return -EIO;
+	return 0;
+}
+
+int store_run_get(struct store *store, uint64_t id, struct run_row *ret)
+{
+	sqlite3_stmt *statement = store->statements[STORE_RUN_GET];
+	int rc, r;
+
+	bind_number(statement, 1, id);
+	rc = sqlite3_step(statement);
+	r = rc == SQLITE_ROW ? run_read(statement, ret) : rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return r;
+}
+
+typedef int run_fn(void *data, const struct run_row *row);
+
+static int each_run(sqlite3_stmt *statement, const struct each *each)
+{
+	struct run_row row;
+	int r = run_read(statement, &row);
+
+	return r ? r : (*(run_fn **)each->fn)(each->data, &row);
+}
+
+int store_runs_each(struct store *store, const char *session, int (*fn)(void *data, const struct run_row *row),
+		    void *data)
+{
+	return each_row(store,
+			session ? STORE_RUN_SELECT " WHERE session = ?1 ORDER BY id DESC"
+				: STORE_RUN_SELECT " ORDER BY id DESC",
+			session, 0, each_run, &(struct each){ .fn = &fn, .data = data });
+}
+
+int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data)
+{
+	return each_row(store, STORE_RUN_SELECT " WHERE state IN ('pending', 'running') ORDER BY id", NULL, 0, each_run,
+			&(struct each){ .fn = &fn, .data = data });
+}
+
+/* -- writing --------------------------------------------------------------------------- */
+
+static int run_insert(struct store *store, const struct run_row *row, uint64_t *ret_id)
+{
+	sqlite3_stmt *insert = store->statements[STORE_RUN_INSERT], *forget = store->statements[STORE_RUN_FORGET];
+	uint64_t waiting = 0;
+	int r = statement_ask(store, store->statements[STORE_RUN_WAITING], &waiting);
+
+	if (r)
+		return r;
+	if (waiting >= NP_RUNS_PENDING)
+		return -E2BIG;
+	bind_text(insert, 1, row->session.text);
+	bind_text(insert, 2, class_name(row->class));
+	bind_text(insert, 3, row->command);
+	bind_text(insert, 4, row->who);
+	bind_number(insert, 5, row->created_us);
+	bind_number(insert, 6, row->expires_us);
+	r = statement_run(store, insert, NULL);
+	if (r)
+		return r;
+	*ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
+	bind_number(forget, 1, NP_RUNS_KEPT);
+	return statement_run(store, forget, NULL);
+}
+
+int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id)
+{
+	uint64_t id = 0;
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	r = transaction_end(store, run_insert(store, row, &id));
+	if (!r)
+		*ret_id = id;
+	return r;
+}
+
+/* Runs an update of one run. -ENOENT: no such run; -EALREADY: it is past that. */
+static int run_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
+{
+	struct run_row row;
+	int changes = 0;
+	int r;
+
+	bind_number(statement, 1, id);
+	r = statement_run(store, statement, &changes);
+	if (r || changes)
+		return r;
+	r = store_run_get(store, id, &row);
+	return r ? r : -EALREADY;
+}
+
+static int decision_insert(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
+			   uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_RUN_DECIDE];
+
+	bind_number(statement, 2, approved);
+	bind_text(statement, 3, who);
+	bind_text(statement, 4, reason);
+	bind_number(statement, 5, now_us);
+	return run_update(store, id, statement);
+}
+
+/* To a run that has its decision: until when it may start, or when it ended. */
+static int run_then(struct store *store, uint64_t id, enum store_statement which, uint64_t time_us)
+{
+	sqlite3_stmt *statement = store->statements[which];
+
+	bind_number(statement, 2, time_us);
+	return run_update(store, id, statement);
+}
+
+int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
+		     uint64_t now_us, uint64_t extend_us)
+{
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	r = decision_insert(store, id, approved, who, reason, now_us);
+	if (!r)
+		r = approved ? run_then(store, id, STORE_RUN_EXTEND, extend_us)
+			     : run_then(store, id, STORE_RUN_REJECT, now_us);
+	return transaction_end(store, r);
+}
+
+int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us)
+{
+	int r = transaction_begin(store);
+
+	if (r)
+		return r;
+	r = decision_insert(store, id, false, "daemon", reason, now_us);
+	if (!r || r == -EALREADY)
+		r = run_then(store, id, STORE_RUN_REJECT, now_us);
+	return transaction_end(store, r);
+}
+
+int store_run_start(struct store *store, uint64_t id, const char *sandbox, uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_RUN_START];
+
+	bind_text(statement, 2, sandbox);
+	bind_number(statement, 3, now_us);
+	return run_update(store, id, statement);
+}
+
+int store_run_lose(struct store *store, uint64_t id, uint64_t now_us)
+{
+	return run_then(store, id, STORE_RUN_LOSE, now_us);
+}
+
+int store_run_end(struct store *store, uint64_t id, enum run_state state, const char *result, uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_RUN_END];
+
+	bind_text(statement, 2, run_state_name(state));
+	bind_text(statement, 3, result);
+	bind_number(statement, 4, now_us);
+	return run_update(store, id, statement);
+}
