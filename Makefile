@@ -213,7 +213,7 @@ test-unit: $(UNIT_TESTS)
 	$(Q)for t in $(UNIT_TESTS); do $$t >$$t.log 2>&1 || { cat $$t.log; echo "FAILED: $$t"; exit 1; }; \
 		grep -h 'PASSED  ]' $$t.log | sed "s|^|$${t##*/}: |"; done
 test-e2e: all $(BUILD)/test/netpawld
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/layers tests/e2e tests/attack
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/run.py $(T) -- tests/layers tests/e2e tests/attack
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) test-build

@@ -376,7 +376,8 @@ def test_the_store_of_the_version_before(make_daemon, policy_file):
     d.api.escalate(session, "CONFIDENTIAL", "c.csv")
     d.stop()
     db = sqlite3.connect(d.state_dir / "sessions.db")
-    db.executescript("DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1 WHERE key = 'schema';")
+    db.executescript("DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
+                     "DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1 WHERE key = 'schema';")
     db.close()
     d.start()
     assert d.api.show(session)["level"] == "CONFIDENTIAL" and notices(d.api, session)["notices"] == []

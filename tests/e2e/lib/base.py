@@ -210,7 +210,11 @@ def _our_processes():
 
 def v1_groups():
     """Groups that netpawl run makes for limits on a hybrid host."""
-    return list(pathlib.Path("/sys/fs/cgroup").glob(f"*/**/netpawl.{PREFIX}*")) if cgroup_mount().parent.name == "cgroup" else []
+    if cgroup_mount().parent.name != "cgroup":
+        return []
+    name = f"netpawl.{PREFIX}"
+    # os.walk, which does not mind what others remove meanwhile
+    return [pathlib.Path(top) / d for top, dirs, _ in os.walk("/sys/fs/cgroup") for d in dirs if d.startswith(name)]
 
 
 def leftovers():
