@@ -36,6 +36,7 @@ struct site {
 	unsigned boxes;
 	struct names *names;	     /* that have a synthetic address */
 	int names_fd;		     /* where they are kept; -1: nowhere */
+	size_t names_bytes;	     /* in that file */
 	const struct process *asked; /* who is to make it; nobody else is believed */
 	uint64_t asked_ns;
 	struct link_ca ca; /* len 0: not made yet */

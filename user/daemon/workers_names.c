@@ -66,6 +66,41 @@ static void names_read(struct site *site, char *text)
 	}
 }
 
+/* Each name once, in a new file that takes the place of the old one. Two commas: no session's. */
+static int names_compact(const struct workers *w, struct site *site)
+{
+	_buf_ struct buf text = BUF_INIT(FILE_MAX);
+	char path[FS_PATH_SIZE], fresh[FS_PATH_SIZE];
+	size_t left = names_count(site->names);
+	_close_ int fd = -1;
+	int r = names_path(w, site, path);
+
+	if (r == 0)
+		r = fs_path(fresh, "%s,new", path);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 1; left && i <= NP_NAMES_PER_SESSION; i++) {
+		const char *name = names_find(site->names, i);
+
+		if (name) {
+			buf_printf(&text, "%u %s\n", i, name);
+			left--;
+		}
+	}
+	fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	r = fd < 0	       ? -errno
+	    : buf_error(&text) ? buf_error(&text)
+			       : fs_write_all(fd, text.data ? text.data : "", text.len);
+	if (r == 0 && rename(fresh, path) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	cleanup_close(&site->names_fd);
+	site->names_fd = take_fd(fd);
+	site->names_bytes = text.len;
+	return 0;
+}
+
 int names_open(struct workers *w, struct site *site)
 {
 	_buf_ struct buf text = BUF_INIT(FILE_MAX);
@@ -89,6 +124,7 @@ int names_open(struct workers *w, struct site *site)
 	if (text.data)
 		names_read(site, text.data);
 	site->names_fd = take_fd(fd);
+	site->names_bytes = text.len;
 	return 0;
 }
 
@@ -102,13 +138,19 @@ void names_close(struct workers *w, struct site *site, bool forget)
 	names_free(site->names);
 }
 
-static int names_keep(const struct site *site, uint32_t index, const char *name)
+/* The name is in the table already. */
+static int names_keep(const struct workers *w, struct site *site, uint32_t index, const char *name)
 {
 	char line[16 + NAME_SIZE];
 	int len = snprintf(line, sizeof(line), "%u %s\n", index, name);
 
+	if (site->names_fd < 0)
+		return -EBADF;
+	if (site->names_bytes > FILE_MAX / 2)
+		return names_compact(w, site);
+	site->names_bytes += (size_t)len;
 	/* One write, so that a line is there or is not. */
-	return site->names_fd < 0 ? -EBADF : fs_write_all(site->names_fd, line, (size_t)len);
+	return fs_write_all(site->names_fd, line, (size_t)len);
 }
 
 void names_learn(struct process *from, const struct link_name *told)
@@ -128,7 +170,7 @@ void names_learn(struct process *from, const struct link_name *told)
 	fresh = !names_index(site->names, told->name);
 	if (site->names_fd < 0 || names_get(site->names, told->name, now_ms(), &answer.index) < 0)
 		answer.index = 0;
-	if (answer.index && fresh && (r = names_keep(site, answer.index, told->name)) < 0) {
+	if (answer.index && fresh && (r = names_keep(w, site, answer.index, told->name)) < 0) {
 		log_error("names of %s: %s; no more of its names are resolved", told->session, strerror(-r));
 		cleanup_close(&site->names_fd);
 		site->names_fd = -1;

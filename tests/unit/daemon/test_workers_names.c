@@ -140,6 +140,31 @@ static void assert_file(const char *text)
 
 /* -- tests ------------------------------------------------------------------------------- */
 
+/* What changed hands often is written anew, each name once, before the file gets too long to be read. */
+static void long_files_are_written_anew(void **state)
+{
+	(void)state;
+	open_names();
+	assert_int_equal(learn("a.example"), 1);
+	assert_int_equal(learn("b.example"), 2);
+	file_write("1 old.example\n1 older.example\n1 a.example\n2 b.example\n");
+	again();
+	site.names_bytes = FILE_MAX / 2 + 1;
+	assert_int_equal(learn("c.example"), 3);
+	assert_file("1 a.example\n2 b.example\n3 c.example\n");
+	assert_int_equal(site.names_bytes, 36);
+	assert_int_equal(learn("d.example"), 4);
+	assert_file("1 a.example\n2 b.example\n3 c.example\n4 d.example\n");
+	again();
+	assert_int_equal(learn("b.example"), 2);
+	/* Nowhere to write it: no more names are given out. */
+	site.names_bytes = FILE_MAX / 2 + 1;
+	assert_int_equal(fs_path(workers.names_dir, "%s/none", dir), 0);
+	assert_int_equal(learn("e.example"), 0);
+	assert_int_equal(learn("f.example"), 0);
+	names_close(&workers, &site, false);
+}
+
 static void names_are_kept(void **state)
 {
 	struct stat st;
@@ -305,6 +330,7 @@ static void batches(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(long_files_are_written_anew),
 		TEST(names_are_kept),
 		TEST(nonsense_is_not_learnt),
 		TEST(what_an_earlier_daemon_left),
