@@ -515,7 +515,9 @@ static void test_upgrade(void **state)
 
 	(void)state;
 	put("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
-	assert_int_equal(sql("DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"), SQLITE_OK);
+	assert_int_equal(sql("DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
+			     "DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"),
+			 SQLITE_OK);
 	reopen();
 	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
 	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, &notice, NULL), 0);

@@ -266,7 +266,7 @@ static void test_upgrade(void **state)
 {
 	static const char *const drops[] = { "DROP TABLE approvals", "DROP TABLE runs",
 					     "ALTER TABLE sandboxes DROP COLUMN class",
-					     "UPDATE meta SET value = 1 WHERE key = 'schema'" };
+					     "UPDATE meta SET value = 2 WHERE key = 'schema'" };
 	struct session_row row;
 
 	(void)state;
