@@ -115,7 +115,7 @@ static int launch(struct request *rq, const struct run_row *run, const struct la
 
 int runs_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = NULL, *class_text = NULL;
+	const char *session = "", *class_text = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "class", false, .ret_text = &class_text },

@@ -77,7 +77,7 @@ static int adopt(struct request *rq, const char *session, const char *cgroup, js
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = NULL, *cgroup = NULL, *workspace = NULL, *run = NULL;
+	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "cgroup", false, .ret_text = &cgroup },

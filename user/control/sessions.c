@@ -11,7 +11,7 @@
 
 int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = NULL, *level_text = NULL;
+	const char *session = "", *level_text = NULL;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "level", false, .ret_text = &level_text },

@@ -77,7 +77,7 @@ static bool is_text(const char *data, size_t len)
 		uint32_t c;
 		unsigned n = char_decode(data + at, len - at < 4 ? len - at : 4, &c);
 
-		if (!n && len - at < 4 && (data[at] & 0xc0) == 0xc0)
+		if (!n && len - at < 4 && (data[at] & 0xc0) == 0xc0 && !memchr(data + at, '\0', len - at))
 			return true;
 		if (!n || (c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f)
 			return false;
@@ -89,18 +89,17 @@ static bool is_text(const char *data, size_t len)
 /* In place: binary becomes base64. True then. */
 static uint8_t body_finish(struct buf *body)
 {
-	_buf_ struct buf raw = *body;
+	struct buf raw = *body;
 
-	if (!raw.len || is_text(raw.data, raw.len)) {
-		raw = BUF_INIT(0);
+	if (!raw.len || is_text(raw.data, raw.len))
 		return 0;
-	}
 	*body = BUF_INIT(LINK_TAIL_MAX - 1);
 	body->cap = (raw.len + 2) / 3 * 4 + 1;
 	body->data = malloc(body->cap);
 	if (body->data)
 		body->len = (size_t)EVP_EncodeBlock((unsigned char *)body->data, (const unsigned char *)raw.data,
 						    (int)raw.len);
+	buf_free(&raw);
 	return 1;
 }
 

@@ -144,12 +144,12 @@ void splice_free(struct splice *s)
 int splice_start(struct loop *loop, int near, int far, splice_closed_fn *closed, void *ctx, struct splice **ret)
 {
 	struct splice *s = calloc(1, sizeof(*s));
-	int r = s ? 0 : -ENOMEM;
+	int r = 0;
 
-	if (r < 0) {
+	if (!s) {
 		close(near);
 		close(far);
-		return r;
+		return -ENOMEM;
 	}
 	*s = (struct splice){ .loop = loop, .ends = { near, far }, .closed = closed, .ctx = ctx };
 	s->task = (struct loop_task){ .fn = splice_pump, .data = s };
