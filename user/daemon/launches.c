@@ -313,6 +313,8 @@ int launches_new(const struct launches_config *config, struct launches **ret)
 	struct launches *l = calloc(1, sizeof(*l));
 	int r = l ? fs_beside(l->exe, "netpawl") : -ENOMEM;
 
+	if (r == 0 && access(l->exe, X_OK) < 0) /* installed: it is in bin, and we are in sbin */
+		r = fs_beside(l->exe, "../bin/netpawl");
 	if (r == 0)
 		r = fs_path(l->socket, "%s", config->socket_path);
 	if (r < 0) {
