@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hash.h"
 #include "inspect/hosts.h"
 #include "inspect/query.h"
 
@@ -37,7 +38,7 @@ struct resolver {
 	struct loop_task task; /* to spread the news */
 	struct hosts *hosts;
 	struct asker *asker; /* NULL: nobody to ask */
-	uint64_t key[2];
+	struct hash_key key;
 	size_t count;
 	struct entry_list idle;	  /* used last first */
 	struct entry_list asking; /* by deadline */
@@ -47,27 +48,6 @@ struct resolver {
 };
 
 /* -- names that are remembered ------------------------------------------------- */
-
-static uint64_t hash_mix(uint64_t a, uint64_t b)
-{
-	unsigned __int128 product = (unsigned __int128)a * b;
-
-	return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-/* Names come from strangers: without the key nobody can pick some that fall into one bucket. */
-static uint64_t name_hash(const struct resolver *r, const char *name, size_t len)
-{
-	uint64_t hash = r->key[0] ^ len, piece;
-
-	for (; len >= sizeof(piece); name += sizeof(piece), len -= sizeof(piece)) {
-		memcpy(&piece, name, sizeof(piece));
-		hash = hash_mix(hash ^ piece, r->key[1]);
-	}
-	piece = 0;
-	memcpy(&piece, name, len);
-	return hash_mix(hash ^ piece, r->key[1]);
-}
 
 static void entry_rest(struct entry *e)
 {
@@ -292,7 +272,7 @@ const struct known *resolver_ask(struct resolver *r, const char *name, struct lo
 	}
 	if (!r->asker)
 		return resolver_fail(r, -EHOSTUNREACH);
-	hash = name_hash(r, name, len);
+	hash = hash_bytes(&r->key, name, len);
 	e = entry_find(r, name, hash);
 	if (!e) {
 		error = entry_new(r, name, len, hash, &e);
@@ -344,7 +324,7 @@ int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, st
 	TAILQ_INIT(&r->idle);
 	TAILQ_INIT(&r->asking);
 	TAILQ_INIT(&r->news);
-	if (getrandom(r->key, sizeof(r->key), 0) != sizeof(r->key))
+	if (getrandom(&r->key, sizeof(r->key), 0) != sizeof(r->key))
 		e = -EIO;
 	if (e == 0)
 		e = hosts_new(hosts, &r->hosts);
