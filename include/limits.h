@@ -98,6 +98,10 @@
 #define NP_BUNDLE_BYTES (8u << 20) /* the system's bundle of certificates: Debian's is 220 KiB */
 #define NP_OUTPUT_KEPT (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
 #define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */
+#define NP_KEPT_RUNS 64		/* commands that run in a kept sandbox at once */
+#define NP_KEPT_READY_MS 10000	/* from an order to a kept sandbox until its command starts; later, the sandbox is dead */
+#define NP_KEPT_TRIES 8		/* kept sandboxes that one run finds dead before it gives up */
+#define NP_KEPT_NOTE (256u << 10) /* what a kept sandbox was made with: NP_BINDS_MAX paths at the most */
 #define NP_PLAN_MEMORY (16u << 20) /* a plan: the environment and the arguments are at most a quarter of it */
 
 /* -- policy file ---------------------------------------------------------- */

@@ -15,7 +15,8 @@
  *  3. The mounts are what was meant: see struct order_check.
  *  4. Bounding set, groups, gid, uid, capabilities: bounding set first, so that no exec gives any of them back.
  *  5. The Landlock scopes, which need no_new_privs.
- *  6. Only then is there a second process. It restores the signal mask and becomes the command.
+ *  6. Only then is there a second process. It restores the signal mask and becomes the command. Or, of a kept sandbox,
+ *     process 1 waits for runs (serve.c).
  *
  * Process 1 itself is as confined as the command, so that getting hold of it gains nothing.
  */
@@ -34,18 +35,20 @@
 
 #include "base/cleanup.h"
 #include "init/caps.h"
+#include "init/init.h"
 #include "init/scope.h"
-#include "sandbox/orders.h"
 
 static struct orders orders; /* too large for a stack */
 
-static void report_put(struct init_report *report)
+int report_fd = ORDERS_REPORT;
+
+void report_put(const struct init_report *report)
 {
-	if (write(ORDERS_REPORT, report, sizeof(*report)) < 0)
+	if (write(report_fd, report, sizeof(*report)) < 0)
 		_exit(LAUNCH_FAILED); /* whoever would read it is gone */
 }
 
-__attribute__((format(printf, 3, 4))) static _Noreturn void init_fail(int exit_code, int error, const char *fmt, ...)
+_Noreturn void init_fail(int exit_code, int error, const char *fmt, ...)
 {
 	struct init_report r = { .kind = REPORT_FAILED, .exit_code = exit_code, .error = error };
 	va_list ap;
@@ -117,18 +120,29 @@ static void init_confine(void)
 		init_fail(LAUNCH_FAILED, errno, "cannot protect process 1");
 }
 
-static _Noreturn void command_main(char **argv)
+_Noreturn void command_execute(char **argv, const sigset_t *mask)
 {
 	int err;
 
-	if (!orders.confined && orders.has_identity)
-		identity_assume();
 	/* An ignored SIGCHLD would be inherited from whoever started netpawl. */
 	signal(SIGCHLD, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &orders.mask, NULL);
+	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	err = errno;
-	init_fail(err == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE, err, "%s", argv[0]);
+	init_fail(err == ENOENT ? LAUNCH_NOT_FOUND : LAUNCH_NOT_EXECUTABLE, err, "%.300s", argv[0]);
+}
+
+static _Noreturn void command_main(char **argv)
+{
+	if (!orders.confined && orders.has_identity)
+		identity_assume();
+	command_execute(argv, &orders.mask);
+}
+
+void status_note(int status, struct init_report *report)
+{
+	report->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	report->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* True once the command has ended. Reaps orphans on the way. */
@@ -142,8 +156,7 @@ static bool children_reap(pid_t command, struct init_report *report)
 		if (pid != command)
 			continue;
 		ended = true;
-		report->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-		report->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		status_note(status, report);
 	}
 	return ended;
 }
@@ -191,9 +204,9 @@ int main(int argc, char **argv)
 	pid_t command;
 	int children;
 
-	if (argc < 2)
-		return LAUNCH_FAILED;
 	orders_read();
+	if ((argc < 2) != orders.kept || (orders.kept && !orders.confined))
+		return LAUNCH_FAILED;
 	descriptors_reduce();
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
@@ -205,6 +218,8 @@ int main(int argc, char **argv)
 	if (children < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot wait for processes");
 	report_put(&ready);
+	if (orders.kept)
+		serve(children);
 	command = fork();
 	if (command < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot start a process");

@@ -108,6 +108,7 @@ static int orders_write(const struct plan *plan, const sigset_t *mask)
 		return -ENOMEM;
 	orders->size = sizeof(*orders);
 	orders->confined = plan->isolation == ISOLATION_BWRAP;
+	orders->kept = plan->kept;
 	orders->mask = *mask;
 	if (id) {
 		orders->has_identity = true;

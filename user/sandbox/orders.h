@@ -23,7 +23,8 @@
 /* Descriptors that netpawl-init finds, whether or not bubblewrap was on the way. */
 enum {
 	ORDERS_REPORT = 3, /* write end of a pipe: struct init_report */
-	ORDERS_CONTROL,	   /* read end of a pipe: one byte for each signal to pass on; its end is the end */
+	ORDERS_CONTROL,	   /* read end of a pipe: one byte for each signal to pass on; its end is the end. Of a kept
+			    * sandbox: the socket that it listens on */
 	ORDERS_FILE,	   /* struct orders */
 	ORDERS_INIT,	   /* the program itself */
 	ORDERS_FREE,	   /* the first that is nobody's */
@@ -42,6 +43,7 @@ struct orders {
 	uint32_t size;
 	bool confined;	   /* in namespaces of our own, as process 1: give up the rest, too */
 	bool has_identity; /* false: stay who we are */
+	bool kept;	   /* serve runs until somebody ends the sandbox, see struct kept_order */
 	uid_t uid;
 	gid_t gid;
 	uint32_t n_groups;
@@ -65,5 +67,23 @@ struct init_report {
 	int32_t error;	   /* errno, or 0 */
 	char text[400];
 };
+
+/*
+ * A run in a kept sandbox is one connection to its process 1 (SOCK_SEQPACKET). It begins with this, and with four
+ * descriptors: the command's 0, 1, 2, and a file with its words, each with its NUL: the directory, the command, its
+ * environment. Then one byte comes for each signal to pass on. Back come reports; READY, then ENDED or FAILED. Whose end
+ * of the connection is closed before that is gone: netpawl's, then the command is killed; process 1's, then the sandbox is.
+ */
+struct kept_order {
+	uint32_t size;
+	uint32_t n_words;   /* of the command */
+	uint32_t n_environ; /* of its environment */
+	uint32_t bytes;	    /* of the file */
+	uint32_t umask;
+	sigset_t mask;	    /* the command's */
+};
+#define KEPT_FDS 4
+#define KEPT_GROUP \
+	0x80 /* with a signal: for the command's process group, as a terminal would have it, and not for it alone */
 
 #endif

@@ -340,15 +340,18 @@ static int steps_make(struct planner *p)
 	return r == 0 ? step_add(p, (struct step){ .kind = STEP_REMOUNT_RO, .dest = "/" }) : r;
 }
 
-int plan_make(const struct plan_request *request, const struct host *host, struct plan *ret,
-	      char problem[static PLAN_PROBLEM_SIZE])
+static const char *directory_choose(const struct plan_request *request, const struct host *host)
 {
-	struct planner p = { .request = request, .host = host, .plan = ret, .problem = problem };
-	int r;
+	return request->directory		  ? request->directory
+	       : directory_is_seen(request, host) ? request->cwd
+						  : PLAN_WORKSPACE;
+}
 
-	*problem = '\0';
+static int plan_begin(const struct plan_request *request, struct plan *ret)
+{
 	*ret = (struct plan){
 		.isolation = request->isolation,
+		.kept = request->kept,
 		.identity = request->identity,
 		.session = request->session,
 		.argv = request->argv,
@@ -356,7 +359,31 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		.passwd = BUF_INIT(NP_PLAN_MEMORY),
 		.group = BUF_INIT(NP_PLAN_MEMORY),
 	};
-	r = arena_new(NP_PLAN_MEMORY, &ret->arena);
+	return arena_new(NP_PLAN_MEMORY, &ret->arena);
+}
+
+int plan_make_command(const struct plan_request *request, const struct host *host, struct plan *ret,
+		      char problem[static PLAN_PROBLEM_SIZE])
+{
+	int r = plan_begin(request, ret);
+
+	if (r == 0)
+		r = environment_make(request, ret->arena, &ret->environ);
+	ret->directory = directory_choose(request, host);
+	if (r < 0) {
+		snprintf(problem, PLAN_PROBLEM_SIZE, "the command takes more memory than there is for one");
+		plan_free(ret);
+	}
+	return r;
+}
+
+int plan_make(const struct plan_request *request, const struct host *host, struct plan *ret,
+	      char problem[static PLAN_PROBLEM_SIZE])
+{
+	struct planner p = { .request = request, .host = host, .plan = ret, .problem = problem };
+	int r = plan_begin(request, ret);
+
+	*problem = '\0';
 	if (r == 0 && request->isolation == ISOLATION_NONE && request->n_binds)
 		r = refuse(&p, -EINVAL, "--bind needs the isolation that --isolation none turns off");
 	if (r == 0)
@@ -365,9 +392,7 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		ret->directory = request->directory;
 	if (r == 0 && request->isolation == ISOLATION_BWRAP) {
 		r = steps_make(&p);
-		ret->directory = request->directory		    ? request->directory
-				 : directory_is_seen(request, host) ? request->cwd
-								    : PLAN_WORKSPACE;
+		ret->directory = directory_choose(request, host);
 	}
 	if (r == -ENOMEM)
 		refuse(&p, r, "the plan takes more memory than there is for one");

@@ -75,6 +75,7 @@ struct bind {
 
 struct plan_request {
 	enum isolation isolation;
+	bool kept; /* for many commands, which come later; it outlives who makes it */
 	const char *session;
 	char *const *argv;     /* ends with NULL */
 	char *const *environ;  /* the caller's, ends with NULL */
@@ -96,6 +97,7 @@ struct plan_request {
 struct plan {
 	struct arena *arena; /* all memory of it, but what was borrowed from the request */
 	enum isolation isolation;
+	bool kept;
 	const struct identity *identity;
 	const char *session;
 	const char *directory; /* NULL: stay */
@@ -112,6 +114,9 @@ struct plan {
 #define PLAN_PROBLEM_SIZE 512
 int plan_make(const struct plan_request *request, const struct host *host, struct plan *ret,
 	      char problem[static PLAN_PROBLEM_SIZE]);
+/* Of a command in a sandbox that is there: no steps. Of the host it looks at the system's directories only. */
+int plan_make_command(const struct plan_request *request, const struct host *host, struct plan *ret,
+		      char problem[static PLAN_PROBLEM_SIZE]);
 void plan_free(struct plan *plan);
 
 /* The words for bubblewrap, each with its NUL, but for the command. file_fd is what the first STEP_FILE finds its bytes

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -111,7 +112,7 @@ int stdio_prepare(struct stdio *stdio)
 		stdio->relays[fd].from = stdio->relays[fd].to = -1;
 		stdio->relays[fd].eof = true;
 		stdio->relays[fd].keep = stdio->keep && fd != STDIN_FILENO;
-		stdio->relays[fd].truncated = false;
+		stdio->relays[fd].truncated = stdio->relays[fd].bounded = false;
 		stdio->relays[fd].start = stdio->relays[fd].len = 0;
 	}
 	for (int fd = 0; fd < 3; fd++) {
@@ -194,13 +195,16 @@ static void relay_stop(struct stdio *stdio, struct relay *relay)
  * Others are touched only when poll() said so. */
 static ssize_t relay_fill(struct relay *relay)
 {
+	size_t room = relay->bounded && relay->last < sizeof(relay->data) ? relay->last : sizeof(relay->data);
 	ssize_t n = -1;
 
 	errno = ENOTSOCK;
 	if (relay->from_outer)
-		n = recv(relay->from, relay->data, sizeof(relay->data), MSG_DONTWAIT);
+		n = recv(relay->from, relay->data, room, MSG_DONTWAIT);
 	if (n < 0 && errno == ENOTSOCK)
-		n = read(relay->from, relay->data, sizeof(relay->data));
+		n = room ? read(relay->from, relay->data, room) : 0;
+	if (relay->bounded && n > 0)
+		relay->last -= (size_t)n;
 	return n;
 }
 
@@ -247,7 +251,8 @@ static void relay_move(struct stdio *stdio, struct relay *relay, short from_even
 {
 	ssize_t n;
 
-	if (relay->from >= 0 && !relay->len && from_events) {
+	/* With a bound there is something, or the end. */
+	if (relay->from >= 0 && !relay->len && (from_events || relay->bounded)) {
 		n = relay_fill(relay);
 		if (n > 0) {
 			relay->start = 0;
@@ -298,6 +303,19 @@ void stdio_end_input(struct stdio *stdio)
 
 	if (input->to >= 0)
 		relay_stop(stdio, input);
+}
+
+void stdio_end_output(struct stdio *stdio)
+{
+	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+		struct relay *relay = &stdio->relays[fd];
+		int n = 0;
+
+		if (relay->from < 0)
+			continue;
+		relay->bounded = true;
+		relay->last = ioctl(relay->from, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+	}
 }
 
 bool stdio_busy(const struct stdio *stdio)

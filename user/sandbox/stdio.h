@@ -28,6 +28,8 @@ struct relay {
 	bool eof;	 /* nothing more will be read; what is in data still goes out */
 	bool keep;	 /* there is no `to`: what is read is kept */
 	bool truncated;	 /* not all that was read went on */
+	bool bounded;	 /* `last` bytes, and what comes after them is not read any more */
+	size_t last;
 	size_t start, len;
 	char data[STDIO_BUFFER];
 };
@@ -61,6 +63,8 @@ void stdio_watch(const struct stdio *stdio, struct pollfd fds[static STDIO_POLLF
 void stdio_move(struct stdio *stdio, const struct pollfd fds[static STDIO_POLLFDS]);
 /* The command is gone: no more input. */
 void stdio_end_input(struct stdio *stdio);
+/* The command is gone, but others may hold its output: what was written up to now is all that is carried on. */
+void stdio_end_output(struct stdio *stdio);
 /* True while output is still on its way. */
 bool stdio_busy(const struct stdio *stdio);
 void stdio_free(struct stdio *stdio);

@@ -60,14 +60,15 @@ void plan_words(const struct plan *plan, int file_fd, struct buf *out)
 {
 	/* The user namespace is made before and handed over; the net is the gate's business and stays the host's. */
 	static const char *const always[] = {
-		"--unshare-pid",     "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1",
-		"--die-with-parent", "--hostname",    "localhost",     "--cap-drop",	   "ALL",
-		"--cap-add",	     "CAP_SETUID",    "--cap-add",     "CAP_SETGID",	   "--cap-add",
-		"CAP_SETPCAP",	     "--clearenv"
+		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1", "--hostname",
+		"localhost",	 "--cap-drop",	  "ALL",	   "--cap-add",	       "CAP_SETUID", "--cap-add",
+		"CAP_SETGID",	 "--cap-add",	  "CAP_SETPCAP",   "--clearenv"
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		word_put(out, always[i]);
+	if (!plan->kept)
+		word_put(out, "--die-with-parent");
 	for (char *const *e = plan->environ; *e; e++) {
 		const char *value = strchr(*e, '=') + 1;
 
