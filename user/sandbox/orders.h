@@ -26,6 +26,7 @@ enum {
 	ORDERS_CONTROL,	   /* read end of a pipe: one byte for each signal to pass on; its end is the end */
 	ORDERS_FILE,	   /* struct orders */
 	ORDERS_INIT,	   /* the program itself */
+	ORDERS_ERROR,	   /* the command's standard error; 2 is for what bubblewrap has to say */
 	ORDERS_FREE,	   /* the first that is nobody's */
 };
 
