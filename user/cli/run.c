@@ -56,6 +56,9 @@ static void help(FILE *to)
 	      to);
 }
 
+/* Mounts of the host may come and go while a sandbox is made, and what was to be covered is gone: another look helps. */
+#define MAKE_TRIES 3
+
 static bool name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
@@ -206,18 +209,33 @@ static int sandbox_call(const struct run *run, const char *method, const char *q
 }
 
 /* The daemon sweeps emptied sandboxes too, and may have been first. */
-static void run_clean_up(struct run *run)
+static void sandbox_remove(struct run *run)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	int err;
 
-	if (run->sandbox) {
-		int err = sandbox_call(run, "DELETE", "", &answer);
+	if (!run->sandbox)
+		return;
+	err = sandbox_call(run, "DELETE", "", &answer);
+	if (err < 0)
+		api_unreachable(run->cli, run->sandbox, err);
+	else if (answer.status != 200 && answer.status != 404)
+		api_refused(run->sandbox, answer.status, answer.body.data);
+	sandbox_forget(run);
+}
 
-		if (err < 0)
-			api_unreachable(run->cli, run->sandbox, err);
-		else if (answer.status != 200 && answer.status != 404)
-			api_refused(run->sandbox, answer.status, answer.body.data);
-	}
+/* For another try: an emptied sandbox is swept, so there is none to try in. One on record starts once. */
+static bool sandbox_renew(struct run *run)
+{
+	if (run->id[0])
+		return false;
+	sandbox_remove(run);
+	return sandbox_make(run) == CLI_OK && run_plan_again(run) == CLI_OK;
+}
+
+static void run_clean_up(struct run *run)
+{
+	sandbox_remove(run);
 	if (run->session_ours) {
 		_free_ char *session = api_session_path(run->session, "");
 		_api_answer_ struct api_answer ended = { 0 };
@@ -299,6 +317,11 @@ static int run_sandboxed(struct run *run)
 		order.mask = &mask;
 		run->started_us = wall_us();
 		launch_run(&order, &result);
+		for (unsigned i = 1; i < MAKE_TRIES && result.unmade && sandbox_renew(run); i++) {
+			launch_result_free(&result);
+			order.cgroup = run->cgroup;
+			launch_run(&order, &result);
+		}
 		if (!run->completed_us)
 			run->completed_us = wall_us();
 		result_tell(run, &result);

@@ -62,6 +62,9 @@ struct run {
 int run_read(struct run *run);
 /* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
 int run_plan(struct run *run);
+/* Another one, for the host as it is now. */
+int run_plan_again(struct run *run);
+void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
 /* With --class: puts the run on record and waits until it may start. */

@@ -303,6 +303,26 @@ int run_plan(struct run *run)
 	return CLI_OK;
 }
 
+int run_plan_again(struct run *run)
+{
+	plan_free(&run->plan);
+	host_free(&run->host);
+	trust_free(&run->trust);
+	json_decref(run->policy);
+	run->policy = NULL;
+	return run_plan(run);
+}
+
+void sandbox_forget(struct run *run)
+{
+	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		free(*words[i]);
+		*words[i] = NULL;
+	}
+}
+
 void run_free(struct run *run)
 {
 	plan_free(&run->plan);
@@ -318,8 +338,5 @@ void run_free(struct run *run)
 	json_decref(run->record);
 	json_decref(run->policy);
 	json_decref(run->counts);
-	free(run->sandbox);
-	free(run->cgroup);
-	free(run->workspace);
-	free(run->notices);
+	sandbox_forget(run);
 }

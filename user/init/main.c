@@ -71,8 +71,8 @@ static void orders_read(void)
 /* Leaves 0, 1, 2, the report and the control pipe, and these do not outlive an exec. */
 static void descriptors_reduce(void)
 {
-	if (close_range(ORDERS_CONTROL + 1, ~0U, 0) < 0 || fcntl(ORDERS_REPORT, F_SETFD, FD_CLOEXEC) < 0 ||
-	    fcntl(ORDERS_CONTROL, F_SETFD, FD_CLOEXEC) < 0)
+	if (dup2(ORDERS_ERROR, STDERR_FILENO) < 0 || close_range(ORDERS_CONTROL + 1, ~0U, 0) < 0 ||
+	    fcntl(ORDERS_REPORT, F_SETFD, FD_CLOEXEC) < 0 || fcntl(ORDERS_CONTROL, F_SETFD, FD_CLOEXEC) < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot close inherited files");
 }
 

@@ -239,14 +239,14 @@ static int bwrap_add(const struct plan *plan, struct bwrap *b, char *problem)
 
 static int argv_make(const struct plan *plan, struct bwrap *b)
 {
-	static char words[][8] = { "7", "8", "9" };
+	static char words[][8] = { "8", "9", "10" };
 	static char init[] = "/proc/self/fd/6";
 	char *const bwrap[] = {
 		b->program, "--args", words[0], "--seccomp", words[1], "--userns", words[2], "--", init
 	};
 	size_t n = 0, commands = 0;
 
-	_Static_assert(WORDS == 7 && FILTER == 8 && USERNS == 9 && ORDERS_INIT == 6, "as the words say");
+	_Static_assert(WORDS == 8 && FILTER == 9 && USERNS == 10 && ORDERS_INIT == 6, "as the words say");
 	while (plan->argv[commands])
 		commands++;
 	b->argv = calloc(ARRAY_SIZE(bwrap) + commands + 2, sizeof(*b->argv));
@@ -276,6 +276,7 @@ int bwrap_prepare(const struct plan *plan, const sigset_t *mask, struct bwrap *r
 	r = init_open(ret, problem);
 	if (r < 0)
 		return r;
+	ret->fds[ret->n_fds++] = -1;
 	if (plan->isolation == ISOLATION_BWRAP) {
 		r = bwrap_add(plan, ret, problem);
 		if (r < 0)
@@ -293,22 +294,28 @@ void bwrap_free(struct bwrap *bwrap)
 	*bwrap = (struct bwrap){ 0 };
 }
 
-int bwrap_execute(const struct bwrap *b, int report, int control)
+int bwrap_execute(const struct bwrap *b, int report, int control, int said)
 {
-	int fds[BWRAP_FDS], above[BWRAP_FDS];
+	int fds[BWRAP_FDS], above[BWRAP_FDS], error;
 
 	memcpy(fds, b->fds, sizeof(fds));
 	fds[0] = report;
 	fds[1] = control;
+	fds[ORDERS_ERROR - 3] = STDERR_FILENO;
 	/* Out of the way first: the numbers that they get may be taken by others of them. */
 	for (size_t i = 0; i < b->n_fds; i++) {
 		above[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3 + BWRAP_FDS);
 		if (above[i] < 0)
 			return -errno;
 	}
+	error = fcntl(said, F_DUPFD_CLOEXEC, 3 + BWRAP_FDS);
+	if (error < 0)
+		return -errno;
 	for (size_t i = 0; i < b->n_fds; i++)
 		if (dup2(above[i], 3 + (int)i) < 0)
 			return -errno;
+	if (dup2(error, STDERR_FILENO) < 0)
+		return -errno;
 	if (close_range(3 + (unsigned)b->n_fds, ~0u, 0) < 0)
 		return -errno;
 	/* A terminal that was opened without O_NOCTTY and the like are the caller's affair; the flags are not. */

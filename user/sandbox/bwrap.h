@@ -14,7 +14,7 @@
 struct bwrap {
 	char program[FS_PATH_SIZE]; /* bwrap; empty: not needed */
 	char init[FS_PATH_SIZE];
-	int fds[BWRAP_FDS]; /* what is to be at 3, 4, ...; -1 for the report and control pipes, which are the caller's */
+	int fds[BWRAP_FDS]; /* what is to be at 3, 4, ...; -1 for what bwrap_execute() is given */
 	size_t n_fds;
 	char **argv;	/* ends with NULL; the command's own words are borrowed */
 	char **environ; /* of the program that is started first */
@@ -27,7 +27,7 @@ int bwrap_prepare(const struct plan *plan, const sigset_t *mask, struct bwrap *r
 void bwrap_free(struct bwrap *bwrap);
 
 /* In the process that is to become the sandbox: puts report, control and the rest at their numbers, closes all others,
- * and executes. Returns -errno. */
-int bwrap_execute(const struct bwrap *bwrap, int report, int control);
+ * and executes. said: where bubblewrap's own complaints go. Returns -errno. */
+int bwrap_execute(const struct bwrap *bwrap, int report, int control, int said);
 
 #endif

@@ -174,6 +174,23 @@ static void time_check(struct launch *l)
 		syscall(SYS_pidfd_send_signal, l->child, SIGKILL, NULL, 0);
 }
 
+/* Until netpawl-init has taken over or the first process is gone. Nothing of ours is read or written before: what could not
+ * be made can be tried again. False: it is gone. */
+static bool launch_settle(struct launch *l)
+{
+	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
+
+	while (!l->ready && !l->failed) {
+		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
+			return true;
+		reports_read(l);
+		time_check(l);
+		if (fds[0].revents)
+			return l->ready || l->failed;
+	}
+	return true;
+}
+
 /* Until the first process is gone, and with it every process of the sandbox. Then until their last output is
  * delivered, or a signal says that nobody waits for it. */
 static void launch_serve(struct launch *l)
@@ -210,13 +227,15 @@ static void launch_serve(struct launch *l)
 
 static void bwrap_problem(struct launch *l, const siginfo_t *info)
 {
-	const struct buf *said = &l->stdio.kept[STDERR_FILENO];
+	char said[600];
+	ssize_t n = pread(l->said, said, sizeof(said), 0);
 
 	l->result->exit_code = LAUNCH_FAILED;
-	if (l->order->plan->isolation == ISOLATION_BWRAP && info->si_code == CLD_EXITED)
-		launch_problem(l->result, 0, "bubblewrap could not make the sandbox (it says why%s)%s%.600s",
-			       l->order->keep_output ? "" : " above", l->order->keep_output ? ": " : "",
-			       l->order->keep_output && said->data ? said->data : "");
+	l->result->unmade = l->order->plan->isolation == ISOLATION_BWRAP && info->si_code == CLD_EXITED;
+	while (n > 0 && said[n - 1] == '\n')
+		n--;
+	if (l->result->unmade)
+		launch_problem(l->result, 0, "bubblewrap could not make the sandbox: %.*s", n > 0 ? (int)n : 0, said);
 	else
 		launch_problem(l->result, 0, "the sandbox was killed before its command started");
 }
@@ -281,7 +300,9 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 	sigset_t set;
 	int err;
 
-	l = (struct launch){ .order = order, .result = ret, .child = -1, .signals = -1, .report = -1, .control = -1 };
+	l = (struct launch){
+		.order = order, .result = ret, .child = -1, .signals = -1, .report = -1, .control = -1, .said = -1
+	};
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
 	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp())
@@ -298,7 +319,8 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 	} else if (launch_start(&l)) {
 		stdio_leave(&l.stdio);
 		bwrap_free(&l.bwrap);
-		launch_serve(&l);
+		if (launch_settle(&l))
+			launch_serve(&l);
 		launch_reap(&l);
 		terminal_take_back(&l);
 	}
@@ -309,6 +331,7 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 	cleanup_close(&l.signals);
 	cleanup_close(&l.report);
 	cleanup_close(&l.control);
+	cleanup_close(&l.said);
 	groups_remove(&l.groups);
 }
 

@@ -17,6 +17,7 @@ struct launch {
 	int signals;	  /* signalfd */
 	int report;	  /* read end */
 	int control;	  /* write end; -1 once netpawl-init was told to go */
+	int said;	  /* a file in memory: what bubblewrap had to say */
 	bool ready;	  /* confined, and about to start the command */
 	bool ended;	  /* the command; its exit code is known */
 	bool failed;	  /* it was not started, and why is known */

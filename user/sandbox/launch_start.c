@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -84,7 +85,7 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	/* Above 2 and so not among what was just closed; execute() closes the rest. */
 	if (err == 0) {
 		what = l->bwrap.program[0] ? l->bwrap.program : l->bwrap.init;
-		err = bwrap_execute(&l->bwrap, report, control);
+		err = bwrap_execute(&l->bwrap, report, control, l->said);
 	}
 	failed.error = -err;
 	snprintf(failed.text, sizeof(failed.text), "%.390s", what);
@@ -140,6 +141,9 @@ bool launch_start(struct launch *l)
 		return launch_problem(l->result, errno, "cannot make a pipe");
 	control = ends[0];
 	l->control = ends[1];
+	l->said = memfd_create("netpawl-said", MFD_CLOEXEC);
+	if (l->said < 0)
+		return launch_problem(l->result, errno, "cannot make a file in memory");
 	pid = sandbox_clone(cgroup, &l->child);
 	if (pid < 0)
 		return launch_problem(l->result, errno, "cannot start a process in %s", l->order->cgroup);

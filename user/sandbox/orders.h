@@ -27,6 +27,7 @@ enum {
 			    * sandbox: the socket that it listens on */
 	ORDERS_FILE,	   /* struct orders */
 	ORDERS_INIT,	   /* the program itself */
+	ORDERS_ERROR,	   /* the command's standard error; 2 is for what bubblewrap has to say */
 	ORDERS_FREE,	   /* the first that is nobody's */
 };
 
