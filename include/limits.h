@@ -100,6 +100,7 @@
 #define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */
 #define NP_KEPT_RUNS 64		/* commands that run in a kept sandbox at once */
 #define NP_KEPT_READY_MS 10000	/* from an order to a kept sandbox until its command starts; later, the sandbox is dead */
+#define NP_KEPT_IDLE_MS 3600000	/* a kept sandbox that nobody uses for so long goes, unless the policy says otherwise */
 #define NP_KEPT_TRIES 8		/* kept sandboxes that one run finds dead before it gives up */
 #define NP_KEPT_NOTE (256u << 10) /* what a kept sandbox was made with: NP_BINDS_MAX paths at the most */
 #define NP_PLAN_MEMORY (16u << 20) /* a plan: the environment and the arguments are at most a quarter of it */

@@ -93,6 +93,8 @@
 	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
 	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \
 	X(POLICY_REFUSED, 143, "policy_refused", "a policy could not be loaded; the one before stays live") \
+	X(SANDBOX_IDLE, 146, "sandbox_idle",                                                       \
+	  "nobody used a kept sandbox for as long as the policy gives it: it is removed")          \
 	X(RUN_ASKED, 150, "run_asked", "a run waits for approval")                                 \
 	X(RUN_APPROVED, 151, "run_approved", "a run was approved")                                 \
 	X(RUN_REJECTED, 152, "run_rejected", "a run was rejected")                                 \

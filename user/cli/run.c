@@ -34,6 +34,10 @@ static void help(FILE *to)
 	      "and\n"
 	      "                   OPTIONS through the inspector); write (what the session may, once `netpawl approve`\n"
 	      "                   let it: until then it waits)\n"
+	      "  --keep           run it in the session's kept sandbox, which is made by the first such run and stays\n"
+	      "                   with all that runs in it, until nobody used it for a while (sandbox: idle: in the\n"
+	      "                   policy; 1h) or `netpawl remove` ends it. Limits may be left out later; what else it\n"
+	      "                   was made with must be the same. --timeout and --output-limit are each run's own\n"
 	      "  --user USER      run as this user: a name, UID or UID:GID\n"
 	      "  --bind S:D[:ro]  show the host's S at D; only what the policy's sandbox: section permits\n"
 	      "  --chdir DIR      where to start (else the directory netpawl was started in, when the sandbox\n"
@@ -106,7 +110,7 @@ static void hidden_note(struct run *run, const json_t *health)
 }
 
 /* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-static int netns_check(struct run *run)
+int run_check_daemon(struct run *run)
 {
 	_api_answer_ struct api_answer health;
 	const char *theirs;
@@ -144,7 +148,7 @@ static int post(const struct run *run, const char *path, json_t *packed, struct 
 	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
 }
 
-static int session_make(struct run *run)
+int run_session_make(struct run *run)
 {
 	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
 	_free_ char *path = api_session_path(run->session, "/datasets");
@@ -170,15 +174,16 @@ static int sandbox_make(struct run *run)
 			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
 				  run->id[0] ? run->id : NULL),
 			&answer);
-	const char *id, *cgroup, *notices;
-	const json_t *uid;
 
-	if (code != CLI_OK)
-		return code;
-	id = member_text(answer.json, "sandbox");
-	cgroup = member_text(answer.json, "cgroup");
-	uid = json_object_get(answer.json, "uid");
-	workspace = member_text(answer.json, "workspace");
+	return code == CLI_OK ? sandbox_take(run, answer.json) : code;
+}
+
+int sandbox_take(struct run *run, const json_t *answer)
+{
+	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
+	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
+	const json_t *uid = json_object_get(answer, "uid");
+
 	if (!id || !cgroup || !json_is_integer(uid)) {
 		complain(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
 		return CLI_REFUSED;
@@ -186,7 +191,6 @@ static int sandbox_make(struct run *run)
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
 	run->workspace = workspace ? strdup(workspace) : NULL;
-	notices = member_text(answer.json, "notices");
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
@@ -209,7 +213,7 @@ static int sandbox_call(const struct run *run, const char *method, const char *q
 }
 
 /* The daemon sweeps emptied sandboxes too, and may have been first. */
-static void sandbox_remove(struct run *run)
+void sandbox_remove(struct run *run)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	int err;
@@ -245,7 +249,7 @@ static void run_clean_up(struct run *run)
 	}
 }
 
-static uint64_t wall_us(void)
+uint64_t wall_us(void)
 {
 	struct timespec now;
 
@@ -254,7 +258,7 @@ static uint64_t wall_us(void)
 }
 
 /* The sandbox is still there, so the daemon still knows what it did. */
-static void on_ended(void *data)
+void run_on_ended(void *data)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	struct run *run = data;
@@ -284,7 +288,7 @@ static void isolation_warn(const struct run *run)
 		      stderr);
 }
 
-static void result_tell(struct run *run, const struct launch_result *result)
+void run_result_tell(struct run *run, const struct launch_result *result)
 {
 	if (result->missing[0])
 		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
@@ -305,12 +309,12 @@ static int run_sandboxed(struct run *run)
 {
 	struct launch_result result = { .exit_code = LAUNCH_FAILED };
 	struct launch_order order = {
-		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = on_ended, .data = run
+		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = run_on_ended, .data = run
 	};
 	sigset_t mask;
 
 	launch_hold_signals(&mask);
-	if (session_make(run) == CLI_OK && run_ask(run) == CLI_OK && sandbox_make(run) == CLI_OK &&
+	if (run_session_make(run) == CLI_OK && run_ask(run) == CLI_OK && sandbox_make(run) == CLI_OK &&
 	    run_plan(run) == CLI_OK) {
 		isolation_warn(run);
 		order.cgroup = run->cgroup;
@@ -324,7 +328,7 @@ static int run_sandboxed(struct run *run)
 		}
 		if (!run->completed_us)
 			run->completed_us = wall_us();
-		result_tell(run, &result);
+		run_result_tell(run, &result);
 	}
 	run_report(run, &result);
 	run_clean_up(run);
@@ -359,7 +363,11 @@ static int run_checked(struct run *run)
 		complain("run", NP_R_NOT_PERMITTED, NULL);
 		return LAUNCH_FAILED;
 	}
-	if (netns_check(run) != CLI_OK)
+	if (run->options.keep && !run->options.dry_run) {
+		run->session = run->options.session;
+		return run_kept(run);
+	}
+	if (run_check_daemon(run) != CLI_OK)
 		return LAUNCH_FAILED;
 	run->session = run->options.session;
 	if (!run->session)
@@ -389,6 +397,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		{ "disk", .value = &o->disk },
 		{ "best-effort", .flag = &o->best_effort },
 		{ "dry-run", .flag = &o->dry_run },
+		{ "keep", .flag = &o->keep },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;
@@ -401,6 +410,10 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "it takes a command");
 	if (o->record && (next != argc || o->class || o->dry_run))
 		return usage_error(argv[0], "a run on record has its command and its class there, and is for running");
+	if (o->keep && !o->session)
+		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
+	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))
+		return usage_error(argv[0], "--keep goes with neither --class, which is for one run, nor --isolation none");
 	o->n_binds = binds.n;
 	run.command = argv + next;
 	code = run_checked(&run);

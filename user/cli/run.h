@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One `netpawl run`. run.c: options, and the sandbox's life; run_ask.c: the run on record; run_plan.c: the plan;
- * run_result.c: the plan and the result as JSON. */
+/* One `netpawl run`. run.c: options, and the sandbox's life; run_keep.c: the same with --keep, run_note.c: what a kept
+ * sandbox was made with; run_ask.c: the run on record; run_plan.c: the plan; run_result.c: the plan and the result as
+ * JSON. */
 #ifndef NP_CLI_RUN_H
 #define NP_CLI_RUN_H
 
@@ -18,7 +19,7 @@ struct run_options {
 	const char *memory, *cpus, *pids, *timeout, *output, *disk;
 	const char *binds[NP_BINDS_MAX];
 	size_t n_binds;
-	bool best_effort, dry_run;
+	bool best_effort, dry_run, keep;
 };
 
 struct run {
@@ -51,8 +52,8 @@ struct run {
 	char cwd[FS_PATH_SIZE];
 	struct plan plan;
 
-	/* What is asked of the daemon when the command has ended. */
-	json_t *counts;
+	/* What is asked of the daemon when the command has ended; of a kept sandbox, and before it started, too. */
+	json_t *counts, *before;
 	uint64_t started_us, completed_us;
 };
 
@@ -60,6 +61,12 @@ struct run {
 
 /* What options say, before anything is made. */
 int run_read(struct run *run);
+/* What the policy says, unless it is known; bounds the limits. */
+int run_policy(struct run *run);
+/* Where the binds' links lead. */
+int run_binds(struct run *run);
+/* The request that a plan is made of, but for host and trust. */
+struct plan_request run_request(struct run *run);
 /* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
 int run_plan(struct run *run);
 /* Another one, for the host as it is now. */
@@ -67,8 +74,24 @@ int run_plan_again(struct run *run);
 void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
+/* What the daemon has to tell before a sandbox can be made: netpawl lives where it does, and what to hide. */
+int run_check_daemon(struct run *run);
+int run_session_make(struct run *run);
+/* Notes which sandbox the daemon's answer is about. */
+int sandbox_take(struct run *run, const json_t *answer);
+void sandbox_remove(struct run *run);
+/* Asks the daemon what the sandbox did, when somebody wants to know. */
+void run_on_ended(void *data);
+void run_result_tell(struct run *run, const struct launch_result *result);
+uint64_t wall_us(void);
+
+/* The whole run with --keep; its exit code. */
+int run_kept(struct run *run);
+
 /* With --class: puts the run on record and waits until it may start. */
 int run_ask(struct run *run);
+/* True when a signal came that would have ended us, were it not held. */
+bool run_interrupted(void);
 /* Tells the record how it ended. */
 void run_report(const struct run *run, const struct launch_result *result);
 

@@ -26,7 +26,7 @@ static json_t *command_json(char *const *words)
 }
 
 /* Signals are held (launch_hold_signals), so one that came is found here. */
-static bool interrupted(void)
+bool run_interrupted(void)
 {
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	sigset_t pending;
@@ -105,7 +105,7 @@ static int await(struct run *run)
 		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
 				  run->id);
 	while ((r = look(run, &absent)) == 0) {
-		if (interrupted()) {
+		if (run_interrupted()) {
 			withdraw(run);
 			return LAUNCH_FAILED;
 		}

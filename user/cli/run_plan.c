@@ -114,15 +114,16 @@ static void limit_take(const json_t *policy, const char *name, uint64_t *limit)
 		*limit = bound;
 }
 
-static int policy_ask(struct run *run)
+int run_policy(struct run *run)
 {
-	_api_answer_ struct api_answer answer;
-	int code = api_call(run->cli, "run", "GET", "/v1/policy/sandbox", NULL, &answer);
+	_api_answer_ struct api_answer answer = { 0 };
+	int code = run->policy ? CLI_OK : api_call(run->cli, "run", "GET", "/v1/policy/sandbox", NULL, &answer);
 	struct limits *l = &run->limits;
 
 	if (code != CLI_OK)
 		return code;
-	run->policy = json_incref(answer.json);
+	if (!run->policy)
+		run->policy = json_incref(answer.json);
 	limit_take(run->policy, "memory", &l->memory);
 	limit_take(run->policy, "cpus_milli", &l->cpus_milli);
 	limit_take(run->policy, "pids", &l->pids);
@@ -252,9 +253,20 @@ static void notices_look(struct plan_request *request)
 	request->notices_inode = st.st_ino;
 }
 
-int run_plan(struct run *run)
+int run_binds(struct run *run)
 {
-	struct plan_request request = {
+	int code = CLI_OK;
+
+	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
+		code = bind_resolve(&run->binds[i]);
+	return code;
+}
+
+struct plan_request run_request(struct run *run)
+{
+	if (!getcwd(run->cwd, sizeof(run->cwd)) || run->cwd[0] != '/')
+		strcpy(run->cwd, "(gone)"); /* no path that a sandbox sees */
+	return (struct plan_request){
 		.isolation = run->isolated ? ISOLATION_BWRAP : ISOLATION_NONE,
 		.session = run->session,
 		.argv = run->command,
@@ -267,19 +279,37 @@ int run_plan(struct run *run)
 		.binds = run->binds,
 		.n_binds = run->options.n_binds,
 		.permits = run->permits,
+		.n_permits = permits_read(run),
+		.limits = run->limits,
 	};
-	char problem[PLAN_PROBLEM_SIZE];
-	int code = policy_ask(run), err;
+}
 
-	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
-		code = bind_resolve(&run->binds[i]);
+/* A kept sandbox is made without a command: they come later, with their environment. */
+static void request_keep(struct plan_request *request)
+{
+	static char *none[] = { NULL };
+
+	request->kept = true;
+	request->argv = request->environ = none;
+	request->directory = "/";
+}
+
+int run_plan(struct run *run)
+{
+	char problem[PLAN_PROBLEM_SIZE];
+	struct plan_request request;
+	int code = run_policy(run), err;
+
+	if (code == CLI_OK)
+		code = run_binds(run);
+	request = run_request(run);
+	if (run->options.keep && !run->options.dry_run)
+		request_keep(&request);
 	if (code == CLI_OK)
 		code = workspace_look(run, &request);
 	notices_look(&request);
 	if (code != CLI_OK)
 		return LAUNCH_FAILED;
-	if (!getcwd(run->cwd, sizeof(run->cwd)) || run->cwd[0] != '/')
-		strcpy(run->cwd, "(gone)"); /* no path that a sandbox sees */
 	err = host_look((const char *const *)run->hidden, &run->host);
 	if (err < 0) {
 		complain("run", NP_R_FAILED, strerror(-err));
@@ -294,8 +324,6 @@ int run_plan(struct run *run)
 				  "netpawl: run: the inspectors are not ready: programs in this sandbox will not "
 				  "trust them");
 	request.trust = run->has_trust ? &run->trust : NULL;
-	request.n_permits = permits_read(run);
-	request.limits = run->limits;
 	if (plan_make(&request, &run->host, &run->plan, problem) < 0) {
 		output_clean_line(stderr, "netpawl: run: %s", problem);
 		return LAUNCH_FAILED;
@@ -338,5 +366,6 @@ void run_free(struct run *run)
 	json_decref(run->record);
 	json_decref(run->policy);
 	json_decref(run->counts);
+	json_decref(run->before);
 	sandbox_forget(run);
 }

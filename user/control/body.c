@@ -80,6 +80,9 @@ static int fields_check(json_t *root, const struct body_field *fields, size_t n,
 		if (field->ret_number && (!json_is_integer(value) || json_integer_value(value) < 0))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 					   "\"%s\" must be a whole number that is not negative", name);
+		if (field->ret_flag && !json_is_boolean(value))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+					   "\"%s\" must be true or false, not %s", name, type_name(value));
 		if (field->is_nested && !json_is_array(value) && !json_is_object(value))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 					   "\"%s\" must be an array or an object, not %s", name, type_name(value));
@@ -122,6 +125,8 @@ int body_read(const char *data, size_t len, const struct body_field *fields, siz
 			*fields[i].ret_number = (uint64_t)json_integer_value(value);
 		else if (fields[i].ret_text)
 			*fields[i].ret_text = json_string_value(value);
+		else if (fields[i].ret_flag)
+			*fields[i].ret_flag = json_is_true(value);
 	}
 	*ret_root = take_ptr(root);
 	return 0;

@@ -14,12 +14,13 @@
 #include "base/cleanup.h"
 #include "session/service.h"
 
-/* A field is a text, a whole number, or nested: one of the three is set. */
+/* A field is a text, a whole number, true or false, or nested: one of the four is set. */
 struct body_field {
 	const char *name;
 	bool required;
 	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
 	uint64_t *ret_number;  /* set to 0 when the field is absent */
+	bool *ret_flag;	       /* set to false when the field is absent */
 	bool is_nested;	       /* an array or an object, to be looked up in *ret_root */
 };
 

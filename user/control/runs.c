@@ -49,7 +49,7 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 static const char *const launch_options[] = { "memory", "cpus", "pids", "timeout", "output_limit", "disk", "chdir" };
 
 struct launch_words {
-	char *options[ARRAY_SIZE(launch_options) + 2];
+	char *options[ARRAY_SIZE(launch_options) + 3]; /* --keep, and a NULL */
 	size_t n;
 };
 
@@ -72,18 +72,34 @@ static int option_add(struct launch_words *words, const char *name, const char *
 	return 0;
 }
 
+/* "keep": true, for the session's kept sandbox. */
+static int keep_read(const json_t *keep, struct launch_words *ret, struct failure *ret_failure)
+{
+	if (keep && !json_is_boolean(keep))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"keep\" must be true or false");
+	if (!json_is_true(keep))
+		return 0;
+	ret->options[ret->n] = strdup("--keep");
+	return ret->options[ret->n++] ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+}
+
 static int launch_read(json_t *launch, struct launch_words *ret, struct failure *ret_failure)
 {
-	int r = 0;
+	int r = keep_read(json_object_get(launch, "keep"), ret, ret_failure);
+
+	if (r < 0)
+		return r;
 
 	for (void *at = json_object_iter(launch); at; at = json_object_iter_next(launch, at)) {
 		const char *name = json_object_iter_key(at);
-		bool known = false;
+		bool known = !strcmp(name, "keep");
 
 		for (size_t i = 0; i < ARRAY_SIZE(launch_options); i++)
 			known = known || !strcmp(launch_options[i], name);
 		if (!known)
 			return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\" of \"launch\"", name);
+		if (!strcmp(name, "keep"))
+			continue;
 		if (!json_is_string(json_object_iter_value(at)))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
 		r = option_add(ret, name, json_string_value(json_object_iter_value(at)), ret_failure);
@@ -145,6 +161,8 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	how = json_object_get(body, "launch");
 	if (how && !json_is_object(how))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"launch\" must be an object");
+	if (class != CLASS_OPEN && json_is_true(json_object_get(how, "keep")))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a run with a class has a sandbox of its own");
 	if (how)
 		r = launch_read(how, &words, ret_failure);
 	if (r < 0)

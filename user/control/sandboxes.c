@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sandboxes */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "control/body.h"
 #include "control/names.h"
 #include "control/objects.h"
@@ -26,30 +29,59 @@ static int tenant_find(const struct request *rq, const struct sandbox *sandbox, 
 	return 0;
 }
 
+/* What a run in a kept sandbox needs to know beside, so that it asks once. */
+static int kept_describe(const struct request *rq, const struct sandbox *sandbox, json_t *object)
+{
+	const struct server_config *config = rq->config;
+	_buf_ struct buf ca = BUF_INIT(NP_BODY_MAX);
+	char path[FS_PATH_SIZE], mark[24] = "";
+	struct policy_live live;
+
+	if (service_kept_path(config->service, sandbox, path) < 0)
+		return -ENOENT;
+	if (config->session_ca(config->data, sandbox->session.text, &ca) == 0 && !buf_error(&ca))
+		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(ca.data, ca.len));
+	config->policy_live(config->data, &live);
+	return json_object_set_new(object, "directory", json_text(path)) < 0 ||
+			       json_object_set_new(object, "netns", json_string(config->netns)) < 0 ||
+			       json_object_set_new(object, "authority", mark[0] ? json_string(mark) : json_null()) < 0 ||
+			       json_object_set_new(object, "policy", sandbox_policy_object(&live.policy->sandbox)) <
+				       0
+		       ? -ENOMEM
+		       : 0;
+}
+
 /* run NULL: for none, so the session's mode is all that holds. */
-static int make(struct request *rq, const char *session, const char *run, bool alone, json_t **ret,
+static int make(struct request *rq, const char *session, const char *run, bool alone, bool keep, json_t **ret,
 		struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
 	const struct sandbox *sandbox;
 	struct failure ignored;
 	struct tenant tenant;
+	bool made = true;
 	json_t *object;
 	uint64_t id = 0;
 	int r;
 
 	if (run && url_number(run, INT64_MAX, &id) < 0)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", run);
-	r = run ? service_run_start(service, id, session, rq->peer.who, &sandbox, ret_failure)
-		: service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
+	r = run	   ? service_run_start(service, id, session, keep, rq->peer.who, &sandbox, ret_failure)
+	    : keep ? service_sandbox_keep(service, session, rq->peer.who, &sandbox, &made, ret_failure)
+		   : service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
 	if (r < 0)
 		return r;
 	r = tenant_find(rq, sandbox, alone, &tenant, ret_failure);
 	if (r < 0) {
-		service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
+		if (made && !(run && keep))
+			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
 		return r;
 	}
 	object = sandbox_object(sandbox);
+	if (keep && kept_describe(rq, sandbox, object) < 0) {
+		json_decref(object);
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	}
 	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
 	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
 		    0) {
@@ -78,11 +110,13 @@ static int adopt(struct request *rq, const char *session, const char *cgroup, js
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
+	bool keep = false;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace },
 		{ "run", false, .ret_text = &run },
+		{ "keep", false, .ret_flag = &keep },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -102,8 +136,10 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 					  : "\"workspace\" can be \"none\"");
 	if (run && cgroup)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox has no \"run\"");
+	if (keep && (cgroup || workspace))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a kept sandbox is made, with a workspace");
 	r = cgroup ? adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : make(rq, name.text, run, workspace, &object, ret_failure);
+		   : make(rq, name.text, run, workspace, keep, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&

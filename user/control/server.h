@@ -43,6 +43,7 @@ struct server_config {
 	struct tenants *tenants;
 	struct event_log *events;
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
+	const char *netns; /* the inode of our network namespace, as text */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
 	bool (*peer_is_sandboxed)(void *data, pid_t pid);
 	/* Appends the members (without braces) of the health answer that daemon/ knows: versions, directories,

@@ -23,11 +23,9 @@ static void describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
 	struct event_log_stats stats;
-	struct stat netns;
 
 	event_log_stats(d->events, &stats);
-	if (stat("/proc/self/ns/net", &netns) == 0)
-		buf_printf(out, "\"netns\":\"%llu\",", (unsigned long long)netns.st_ino);
+	buf_printf(out, "\"netns\":\"%s\",", d->netns);
 	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"data_dir\":\"%s\",\"pin_dir\":\"%s\",",
 		   d->options.run_dir, d->options.state_dir, d->data_dir, d->options.pin_dir);
 	buf_printf(
@@ -130,11 +128,15 @@ static int service_start(struct daemon *d)
 		.notice_write = notice_words,
 		.notice_data = d,
 		.notices_dir = d->notices_dir,
+		.kept_dir = d->kept_dir,
+		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
 	};
 	struct failure failure = { 0 };
 	int r = fs_path(d->notices_dir, "%s/notices", d->options.run_dir);
 
 	config.modes = d->policy.policy->modes;
+	if (r == 0)
+		r = fs_path(d->kept_dir, "%s/kept", d->options.run_dir);
 	if (r == 0)
 		r = service_new(&config, &d->service);
 	if (r == 0)
@@ -193,6 +195,7 @@ static int server_start(struct daemon *d)
 		.tenants = d->tenants,
 		.events = d->events,
 		.socket_path = path,
+		.netns = d->netns,
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = describe,
 		.policy_live = policy_live,
@@ -207,9 +210,14 @@ static int server_start(struct daemon *d)
 		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .on_end = on_run_end, .data = d
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
+	struct stat netns;
 
-	if (r == 0)
+	if (r == 0 && stat("/proc/self/ns/net", &netns) < 0)
+		r = -errno;
+	if (r == 0) {
+		snprintf(d->netns, sizeof(d->netns), "%llu", (unsigned long long)netns.st_ino);
 		r = launches_new(&launches, &d->launches);
+	}
 	if (r == 0)
 		r = server_new(&config, &d->server);
 	if (r < 0)

@@ -104,6 +104,7 @@ int live_policy_turn(struct live_policy *live, struct kernel *kernel, struct wor
 
 	*ret = (struct policy_effect){ 0 };
 	r = service_policy_raise(service, &live->policy->modes, who, ret, ret_failure);
+	service_idle_set(service, live->policy->sandbox.idle_ms * 1000);
 	kernel_policy_commit(kernel);
 	if (workers && workers_policy(workers, &live->record) < 0)
 		workers_stop(workers); /* better none than one with the old policy */

@@ -74,6 +74,7 @@ static int policy_new(struct policy **ret)
 	policy->inspect_ports[policy->n_inspect_ports++] = 80;
 	policy->inspect_ports[policy->n_inspect_ports++] = 443;
 	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;
+	policy->sandbox.idle_ms = NP_KEPT_IDLE_MS;
 	*ret = policy;
 	return 0;
 }

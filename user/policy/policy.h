@@ -33,6 +33,7 @@ struct sandbox_policy {
 	uint64_t cpus_milli;
 	uint64_t pids;
 	uint64_t timeout_ms;
+	uint64_t idle_ms; /* after which a kept one goes; never 0 */
 };
 
 #define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */

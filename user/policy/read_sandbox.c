@@ -77,8 +77,8 @@ static void read_bind(struct reader *reader, const struct node *entry)
 
 void read_sandbox(struct reader *reader, const struct node *key)
 {
-	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, KEYS };
-	static const char *const keys[KEYS] = { "binds", "memory", "cpus", "pids", "timeout", "output", "disk" };
+	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, IDLE, KEYS };
+	static const char *const keys[KEYS] = { "binds", "memory", "cpus", "pids", "timeout", "output", "disk", "idle" };
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[KEYS], *entry;
 	struct sandbox_policy *sandbox = &reader->policy->sandbox;
 
@@ -101,4 +101,6 @@ void read_sandbox(struct reader *reader, const struct node *key)
 		read_pids(reader, fields[PIDS], &sandbox->pids);
 	if (fields[TIMEOUT])
 		field_duration(reader, fields[TIMEOUT], &sandbox->timeout_ms);
+	if (fields[IDLE])
+		field_duration(reader, fields[IDLE], &sandbox->idle_ms);
 }

@@ -17,7 +17,7 @@
 static void address_make(int dir, struct sockaddr_un *ret)
 {
 	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" KEPT_SOCKET, dir);
+	snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/" NP_KEPT_SOCKET, dir);
 }
 
 int kept_listen(int dir)
@@ -27,7 +27,7 @@ int kept_listen(int dir)
 
 	if (fd < 0)
 		return -errno;
-	if (unlinkat(dir, KEPT_SOCKET, 0) < 0 && errno != ENOENT)
+	if (unlinkat(dir, NP_KEPT_SOCKET, 0) < 0 && errno != ENOENT)
 		return -errno;
 	address_make(dir, &address);
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, NP_KEPT_RUNS) < 0)

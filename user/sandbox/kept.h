@@ -10,12 +10,10 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "keep.h"
 #include "sandbox/orders.h"
 #include "sandbox/plan.h"
 #include "sandbox/stdio.h"
-
-#define KEPT_SOCKET "socket"
-#define KEPT_MADE   "made" /* the note */
 
 /* Both take the directory. The socket, or -errno; connecting: -ENOENT it was never made, -ECONNREFUSED it is dead,
  * -EAGAIN it is overrun. */

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "sandbox/kept.h"
 #include "sandbox/launch_internal.h"
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGTSTP };
@@ -56,9 +57,15 @@ static void terminal_take_back(const struct launch *l)
  */
 static void signal_forward(const struct launch *l, const struct signalfd_siginfo *info)
 {
-	unsigned char signo = (unsigned char)info->ssi_signo;
+	unsigned char signo = (unsigned char)info->ssi_signo, byte = signo;
+	bool pass = info->ssi_code != SI_KERNEL;
 
-	if (info->ssi_code != SI_KERNEL && l->control >= 0 && write(l->control, &signo, 1) < 0)
+	/* In a kept sandbox the command has a group of its own. */
+	if (l->within && !pass) {
+		byte |= KEPT_GROUP;
+		pass = true;
+	}
+	if (pass && l->control >= 0 && write(l->control, &byte, 1) < 0)
 		return; /* it is gone, and poll() will say so */
 	if (signo == SIGTSTP)
 		kill(getpid(), SIGSTOP);
@@ -104,14 +111,13 @@ static bool command_exists(const struct plan *plan, const char *name)
 	return false;
 }
 
-static void failure_note(struct launch *l, struct init_report *report)
+static void failure_note(struct launch *l, const struct init_report *report)
 {
 	const struct plan *plan = l->order->plan;
 	const char *name = plan->argv[0];
 
 	l->failed = true;
 	l->result->exit_code = report->exit_code;
-	report->text[sizeof(report->text) - 1] = '\0';
 	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_BWRAP && command_exists(plan, name))
 		launch_problem(l->result, 0,
 			       "%s: it exists, but it or its interpreter is not to be seen in the sandbox "
@@ -135,16 +141,26 @@ static void end_note(struct launch *l, const struct init_report *report)
 	close(take_fd(l->control));
 }
 
+/* At most this many at once, so that a flood of them keeps us from nothing. There are three of a kind. */
+#define REPORTS_MAX 8
+
 static void reports_read(struct launch *l)
 {
-	struct init_report report;
+	struct init_report raw, report;
 
-	while (read(l->report, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+	for (unsigned i = 0; i < REPORTS_MAX; i++) {
+		ssize_t n = read(l->report, &raw, sizeof(raw));
+
+		if (n < 0)
+			return;
+		l->gone = l->gone || n == 0;
+		if (n == 0 || !report_read(&raw, (size_t)n, &report))
+			return;
 		if (report.kind == REPORT_READY)
 			l->ready = true;
 		else if (report.kind == REPORT_FAILED && !l->failed)
 			failure_note(l, &report);
-		else if (report.kind == REPORT_ENDED && l->control >= 0)
+		else if (report.kind == REPORT_ENDED && l->control >= 0 && !l->failed)
 			end_note(l, &report);
 	}
 }
@@ -152,19 +168,25 @@ static void reports_read(struct launch *l)
 /* Milliseconds until the time is over; -1: there is no such time. */
 static int time_left(const struct launch *l, bool running)
 {
-	uint64_t now = now_ms();
+	uint64_t now = now_ms(), end = l->ends_ms;
 
-	if (!l->ends_ms || !running || l->result->timed_out || l->ended)
+	if (l->ready_ms && !l->ready && (!end || l->ready_ms < end))
+		end = l->ready_ms;
+	if (!end || !running || l->result->timed_out || l->ended)
 		return -1;
-	if (now >= l->ends_ms)
+	if (now >= end)
 		return 0;
-	return l->ends_ms - now > INT32_MAX ? INT32_MAX : (int)(l->ends_ms - now);
+	return end - now > INT32_MAX ? INT32_MAX : (int)(end - now);
 }
 
 static void time_check(struct launch *l)
 {
 	if (time_left(l, true) != 0)
 		return;
+	if (l->ready_ms && !l->ready) { /* process 1 says nothing: as good as dead */
+		l->gone = true;
+		return;
+	}
 	l->result->timed_out = true;
 	groups_usage(&l->groups, &l->result->usage);
 	if (l->order->on_ended)
@@ -174,13 +196,11 @@ static void time_check(struct launch *l)
 		syscall(SYS_pidfd_send_signal, l->child, SIGKILL, NULL, 0);
 }
 
-/* Until netpawl-init has taken over or the first process is gone. Nothing of ours is read or written before: what could not
- * be made can be tried again. False: it is gone. */
-static bool launch_settle(struct launch *l)
+bool launch_settle(struct launch *l)
 {
 	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
 
-	while (!l->ready && !l->failed) {
+	while (!l->ready && !l->failed && !(l->within && l->gone)) {
 		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
 			return true;
 		reports_read(l);
@@ -191,9 +211,7 @@ static bool launch_settle(struct launch *l)
 	return true;
 }
 
-/* Until the first process is gone, and with it every process of the sandbox. Then until their last output is
- * delivered, or a signal says that nobody waits for it. */
-static void launch_serve(struct launch *l)
+void launch_serve(struct launch *l)
 {
 	enum { CHILD, SIGNALS, REPORT, RELAYS };
 	struct pollfd fds[RELAYS + STDIO_POLLFDS];
@@ -216,9 +234,11 @@ static void launch_serve(struct launch *l)
 			reports_read(l);
 		if (running)
 			time_check(l);
-		if (fds[CHILD].revents) {
+		if (running && (fds[CHILD].revents || (l->within && (l->ended || l->failed || l->gone)))) {
 			running = false;
 			stdio_end_input(&l->stdio);
+			if (l->within) /* what the command has left there may hold its output for ever */
+				stdio_end_output(&l->stdio);
 		}
 	}
 }
@@ -240,7 +260,7 @@ static void bwrap_problem(struct launch *l, const siginfo_t *info)
 		launch_problem(l->result, 0, "the sandbox was killed before its command started");
 }
 
-static void launch_reap(struct launch *l)
+void launch_reap(struct launch *l)
 {
 	struct launch_result *result = l->result;
 	struct rusage used = { 0 };
@@ -294,29 +314,52 @@ static int streams_prepare(struct launch *l)
 	return stdio_prepare(&l->stdio);
 }
 
-void launch_run(const struct launch_order *order, struct launch_result *ret)
+bool launch_prepare(struct launch *l, const struct launch_order *order, struct launch_result *ret)
 {
-	static struct launch l; /* too large for a stack */
 	sigset_t set;
 	int err;
 
-	l = (struct launch){
-		.order = order, .result = ret, .child = -1, .signals = -1, .report = -1, .control = -1, .said = -1
-	};
+	*l = (struct launch){ .order = order,
+			      .result = ret,
+			      .child = -1,
+			      .signals = -1,
+			      .report = -1,
+			      .control = -1,
+			      .listener = -1,
+			      .said = -1 };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
 	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp())
-		l.foreground = getpgrp();
+		l->foreground = getpgrp();
 	forwarded_set(&set);
-	l.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	err = streams_prepare(&l);
-	if (err == -EACCES) {
-		launch_problem(ret, 0,
-			       "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
-			       "which a sandbox may not write");
-	} else if (l.signals < 0 || err < 0) {
-		launch_problem(ret, err < 0 ? -err : errno, "cannot prepare standard input and output");
-	} else if (launch_start(&l)) {
+	l->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	err = streams_prepare(l);
+	if (err == -EACCES)
+		return launch_problem(ret, 0,
+				      "standard output or error is a file of the kernel (cgroupfs, procfs, ...), "
+				      "which a sandbox may not write");
+	if (l->signals < 0 || err < 0)
+		return launch_problem(ret, err < 0 ? -err : errno, "cannot prepare standard input and output");
+	return true;
+}
+
+void launch_finish(struct launch *l)
+{
+	output_take(l);
+	stdio_free(&l->stdio);
+	bwrap_free(&l->bwrap);
+	cleanup_close(&l->child);
+	cleanup_close(&l->signals);
+	cleanup_close(&l->report);
+	cleanup_close(&l->control);
+	cleanup_close(&l->said);
+}
+
+void launch_run(const struct launch_order *order, struct launch_result *ret)
+{
+	static struct launch l; /* too large for a stack */
+
+	if (launch_prepare(&l, order, ret) && launch_start(&l)) {
 		stdio_leave(&l.stdio);
 		bwrap_free(&l.bwrap);
 		if (launch_settle(&l))
@@ -324,14 +367,7 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 		launch_reap(&l);
 		terminal_take_back(&l);
 	}
-	output_take(&l);
-	stdio_free(&l.stdio);
-	bwrap_free(&l.bwrap);
-	cleanup_close(&l.child);
-	cleanup_close(&l.signals);
-	cleanup_close(&l.report);
-	cleanup_close(&l.control);
-	cleanup_close(&l.said);
+	launch_finish(&l);
 	groups_remove(&l.groups);
 }
 

@@ -27,6 +27,7 @@ struct launch_order {
 struct launch_result {
 	bool started;  /* the command's program was running */
 	bool unmade;   /* bubblewrap could not make the sandbox; standard input and output were not touched */
+	bool lost;     /* the kept sandbox is dead, and was before the command started */
 	int exit_code; /* 0..255; 128+N when killed by signal N; LAUNCH_* when not started, or timed out */
 	int signal;    /* that ended the command; 0: none */
 	bool timed_out;
@@ -44,6 +45,12 @@ void launch_hold_signals(sigset_t *ret_mask);
 /* Returns when the command and everything that it started are gone (ISOLATION_NONE: the command alone). Needs root, one
  * thread, and launch_hold_signals() before. launch_result_free() after it. */
 void launch_run(const struct launch_order *order, struct launch_result *ret);
+/* The same in two halves, for a sandbox that is kept. The first makes it: its process 1 listens at listener and outlives us.
+ * False: it did not work, and the result says why. ret_groups is what later runs read how much was used from. */
+bool launch_keep(const struct launch_order *order, int listener, struct groups *ret_groups, struct launch_result *ret);
+/* The second runs a command in it, and returns when that has ended, or the sandbox is dead. The connection is taken over. */
+void launch_within(const struct launch_order *order, const struct groups *groups, int connection,
+		   struct launch_result *ret);
 void launch_result_free(struct launch_result *result);
 
 #endif

@@ -67,6 +67,21 @@ static pid_t sandbox_clone(int cgroup, int *ret_pidfd)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/* A sandbox that outlives us has nothing of our terminal, and holds nobody's output. */
+static int streams_leave(void)
+{
+	_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || setsid() < 0)
+		return -errno;
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	if (null < 3)
+		take_fd(null);
+	return 0;
+}
+
 static _Noreturn void child_main(const struct launch *l, int report, int control)
 {
 	const struct plan *plan = l->order->plan;
@@ -80,7 +95,7 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	}
 	if (err == 0) {
 		what = "cannot pass on standard input and output";
-		err = stdio_enter(&l->stdio);
+		err = l->listener >= 0 ? streams_leave() : stdio_enter(&l->stdio);
 	}
 	/* Above 2 and so not among what was just closed; execute() closes the rest. */
 	if (err == 0) {
@@ -137,10 +152,14 @@ bool launch_start(struct launch *l)
 		return launch_problem(l->result, errno, "cannot make a pipe");
 	l->report = ends[0];
 	report = ends[1];
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (l->listener >= 0) {
+		control = fcntl(l->listener, F_DUPFD_CLOEXEC, 3);
+	} else if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
+		control = ends[0];
+		l->control = ends[1];
+	}
+	if (control < 0)
 		return launch_problem(l->result, errno, "cannot make a pipe");
-	control = ends[0];
-	l->control = ends[1];
 	l->said = memfd_create("netpawl-said", MFD_CLOEXEC);
 	if (l->said < 0)
 		return launch_problem(l->result, errno, "cannot make a file in memory");

@@ -242,6 +242,12 @@ static bool bind_permitted(const struct plan_request *rq, const struct bind *bin
 	return false;
 }
 
+static void bind_problem(const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE])
+{
+	snprintf(problem, PLAN_PROBLEM_SIZE, "--bind: the policy's sandbox: section does not permit %.200s%s",
+		 bind->source, bind->readonly ? "" : " for writing");
+}
+
 /* A mount point in a place that a sandbox writes is a name that it can make a link of: bubblewrap would follow it. */
 static const char *dest_problem(const struct plan_request *rq, size_t index)
 {
@@ -270,9 +276,10 @@ static int bind_add(struct planner *p, size_t index)
 		return refuse(p, -EINVAL, "--bind: %.200s %s", bind->dest, why);
 	if (!path_is_plain(bind->source))
 		return refuse(p, -EINVAL, "--bind: %.200s is no absolute path without dots", bind->source);
-	if (!bind_permitted(rq, bind))
-		return refuse(p, -EACCES, "--bind: the policy's sandbox: section does not permit %.200s%s",
-			      bind->source, bind->readonly ? "" : " for writing");
+	if (!bind_permitted(rq, bind)) {
+		bind_problem(bind, p->problem);
+		return -EACCES;
+	}
 	for (size_t i = 0; i < p->host->n_windows; i++)
 		if (path_below(bind->source, p->host->windows[i].path))
 			return refuse(p, -EACCES, "--bind: %.200s is never to be seen in a sandbox", bind->source);
@@ -370,10 +377,16 @@ int plan_make_command(const struct plan_request *request, const struct host *hos
 	if (r == 0)
 		r = environment_make(request, ret->arena, &ret->environ);
 	ret->directory = directory_choose(request, host);
-	if (r < 0) {
+	if (r == -ENOMEM)
 		snprintf(problem, PLAN_PROBLEM_SIZE, "the command takes more memory than there is for one");
+	/* The policy may have changed since the sandbox was made. */
+	for (size_t i = 0; r == 0 && i < request->n_binds; i++)
+		if (!bind_permitted(request, &request->binds[i])) {
+			r = -EACCES;
+			bind_problem(&request->binds[i], problem);
+		}
+	if (r < 0)
 		plan_free(ret);
-	}
 	return r;
 }
 

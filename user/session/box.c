@@ -196,6 +196,10 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 		}
 		box->stage = BOX_RETIRED;
 	}
+	if (box->pub.kept && kept_forget(service, box->pub.id)) {
+		box_hide(service, box);
+		return 0;
+	}
 	/* Even a put that failed may have reached the disk, so this does not ask box->recorded. */
 	if (store_sandbox_remove(service->config.store, box->pub.id)) {
 		box_hide(service, box);
@@ -231,8 +235,12 @@ void box_check(struct service *service, struct box *box)
 	}
 	if (box->pub.adopted)
 		return;
-	if (gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
+	if (gate->cgroup_populated(gate->ctx, &box->pub.cgroup)) {
 		box->pub.ever_populated = true;
-	else if (box_was_used(service, box))
+	} else if (box_was_used(service, box)) {
 		box_end(service, box, false, "daemon");
+		return;
+	}
+	if (box->pub.kept)
+		kept_check(service, box);
 }

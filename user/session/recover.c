@@ -104,7 +104,9 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 		return r;
 	}
 	box->pub.created_us = row->created_us;
+	box->pub.active_us = service->config.wall_us();
 	box->pub.class = row->class;
+	box->pub.kept = kept_is(service, row->id);
 	box->recorded = box->announced = box->stale = box->recovered = true;
 	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
 	if (held) {
@@ -337,6 +339,7 @@ int service_recover(struct service *service, struct failure *ret_failure)
 		if (!box_by_cgroup(service, recovery.held.boxes[i].cgroup_id))
 			recover_unknown(&recovery, &recovery.held.boxes[i]);
 	recover_strays(service);
+	kept_recover(service);
 	free(recovery.held.boxes);
 	if (recovery.result && ret_failure)
 		*ret_failure = recovery.failure;

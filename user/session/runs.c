@@ -95,7 +95,22 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 	return 0;
 }
 
-int service_run_start(struct service *service, uint64_t id, const char *session, const char *who,
+/* Its class is the run's alone, so it has none. */
+static int run_enter(struct service *service, const struct run_row *run, const struct sandbox **ret,
+		     struct failure *ret_failure)
+{
+	const struct box *box = kept_find(service, run->session.text);
+
+	if (run->class != CLASS_OPEN)
+		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL, "a run with a class has a sandbox of its own");
+	if (!box)
+		return service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%s has no kept one",
+				    run->session.text);
+	*ret = &box->pub;
+	return 0;
+}
+
+int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
 		      const struct sandbox **ret, struct failure *ret_failure)
 {
 	uint64_t now = service->config.wall_us();
@@ -114,12 +129,14 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 		r = -EPERM;
 	if (r)
 		return run_fail(ret_failure, r, id);
-	r = sandbox_make(service, session, run.class, who, &sandbox, ret_failure);
+	r = keep ? run_enter(service, &run, &sandbox, ret_failure)
+		 : sandbox_make(service, session, run.class, false, who, &sandbox, ret_failure);
 	if (r)
 		return r;
 	r = store_run_start(service->config.store, id, sandbox->id, now);
 	if (r) {
-		service_sandbox_remove(service, sandbox->id, "daemon", &ignored);
+		if (!keep)
+			service_sandbox_remove(service, sandbox->id, "daemon", &ignored);
 		return run_fail(ret_failure, r, id);
 	}
 	memcpy(run.sandbox, sandbox->id, sizeof(run.sandbox));
@@ -142,6 +159,14 @@ int service_run_end(struct service *service, uint64_t id, enum run_state state, 
 	return 0;
 }
 
+/* Its sandbox is gone, or is a kept one and nobody who runs anything there is left. */
+static bool run_is_lost(struct service *service, const struct run_row *run)
+{
+	const struct box *box = box_by_id(service, run->sandbox);
+
+	return !box || box->dying || (box->pub.kept && !kept_in_use(service, box));
+}
+
 static int run_attend(void *data, const struct run_row *run)
 {
 	struct service *service = data;
@@ -154,7 +179,7 @@ static int run_attend(void *data, const struct run_row *run)
 
 		if (run->expires_us <= now && !store_run_expire(store, run->id, why, now))
 			run_event(service, NP_R_RUN_REJECTED, run, "daemon", why);
-	} else if (!service_sandbox_by_id(service, run->sandbox)) {
+	} else if (run_is_lost(service, run)) {
 		if (!run->lost_us)
 			store_run_lose(store, run->id, now);
 		else if (now > run->lost_us + NP_RUN_LOST_S * 1000000ull)

@@ -125,8 +125,8 @@ static int make_finish(struct service *service, struct box *box, struct failure 
  * recovery removes it; a crash after the second leaves a record, and recovery raises it or forgets
  * it. At no time is there a cgroup with a network that no record knows.
  */
-static int make_in(struct service *service, struct live *live, enum run_class class, const char *who, struct box **ret,
-		   struct failure *ret_failure)
+static int make_in(struct service *service, struct live *live, enum run_class class, bool kept, const char *who,
+		   struct box **ret, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	char id[NP_SANDBOX_ID_MAX + 1];
@@ -144,11 +144,17 @@ static int make_in(struct service *service, struct live *live, enum run_class cl
 		gate->cgroup_remove(gate->ctx, &cgroup);
 		return service_fail(ret_failure, NP_R_FAILED, r, "out of memory");
 	}
-	box->pub.created_us = service->config.wall_us();
+	box->pub.created_us = box->pub.active_us = service->config.wall_us();
 	box->pub.class = class;
+	box->pub.kept = kept;
 	r = make_finish(service, box, ret_failure);
 	if (r)
 		return r;
+	r = kept ? kept_make(service, box) : 0;
+	if (r) {
+		box_abandon(service, box);
+		return service_fail(ret_failure, NP_R_FAILED, r, "the directory of a kept sandbox: %s", strerror(-r));
+	}
 	live_publish(service, live); /* it is there before anybody can look for it */
 	box->announced = true;
 	box_event(service, NP_R_SANDBOX_MADE, box, who, NULL);
@@ -156,7 +162,7 @@ static int make_in(struct service *service, struct live *live, enum run_class cl
 	return 0;
 }
 
-int sandbox_make(struct service *service, const char *session, enum run_class class, const char *who,
+int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
 		 const struct sandbox **ret, struct failure *ret_failure)
 {
 	struct live *live;
@@ -165,7 +171,7 @@ int sandbox_make(struct service *service, const char *session, enum run_class cl
 
 	if (r)
 		return r;
-	r = make_in(service, live, class, who, &box, ret_failure);
+	r = make_in(service, live, class, kept, who, &box, ret_failure);
 	live_unpin(service, live);
 	if (r)
 		return r;
@@ -176,7 +182,7 @@ int sandbox_make(struct service *service, const char *session, enum run_class cl
 int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
 			 struct failure *ret_failure)
 {
-	return sandbox_make(service, session, CLASS_OPEN, who, ret, ret_failure);
+	return sandbox_make(service, session, CLASS_OPEN, false, who, ret, ret_failure);
 }
 
 /* True when inner is outer, or below it. */
@@ -289,7 +295,7 @@ static int adopt_in(struct service *service, struct live *live, const struct gat
 			r = box_new(service, live, id, cgroup, true, &box);
 		if (r)
 			return service_fail(ret_failure, NP_R_FAILED, r, "no sandbox could be made: %s", strerror(-r));
-		box->pub.created_us = service->config.wall_us();
+		box->pub.created_us = box->pub.active_us = service->config.wall_us();
 	}
 	box->uncut = true; /* whatever its processes opened before */
 	r = adopt_steps(service, box, ret_cut, ret_failure);
@@ -360,6 +366,7 @@ void service_sandbox_count(struct service *service, uint64_t cgroup_id, const st
 
 	if (!box)
 		return;
+	box->pub.active_us = service->config.wall_us();
 	box->pub.counts.requests += more->requests;
 	box->pub.counts.denied += more->denied;
 	box->pub.counts.bytes_out += more->bytes_out;

@@ -35,8 +35,10 @@ struct sandbox {
 	struct gate_cgroup cgroup;
 	enum run_class class; /* of the run it was made for */
 	bool adopted;
+	bool kept;	     /* for many runs, one after the other or at once */
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
+	uint64_t active_us; /* a run began, was in progress or ended; a request was judged; or the daemon started */
 	struct rung rung; /* what the kernel holds */
 	struct sandbox_counts counts;
 };
@@ -54,6 +56,8 @@ struct service_config {
 	void (*notice_write)(void *data, const struct notice_facts *facts, struct buf *out);
 	void *notice_data;
 	const char *notices_dir; /* where sessions with sandboxes have their notices as files; NULL: nowhere */
+	const char *kept_dir;	 /* where kept sandboxes have their directories; NULL: there are none */
+	uint64_t idle_us;	 /* after which a kept sandbox goes; 0: never */
 };
 
 /* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
@@ -100,6 +104,12 @@ int service_escalate(struct service *service, const char *name, enum level level
 
 int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
 			 struct failure *ret_failure);
+/* The session's kept sandbox; one is made when there is none. */
+int service_sandbox_keep(struct service *service, const char *session, const char *who, const struct sandbox **ret,
+			 bool *ret_made, struct failure *ret_failure);
+/* Its directory: see include/keep.h. */
+int service_kept_path(const struct service *service, const struct sandbox *sandbox, char path[static FS_PATH_SIZE]);
+void service_idle_set(struct service *service, uint64_t idle_us);
 int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
 			  const struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
@@ -148,8 +158,8 @@ int service_run_ask(struct service *service, const char *session, enum run_class
 int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure);
 int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
 		       struct run_row *ret, struct failure *ret_failure);
-/* Makes its sandbox. session must be the run's. */
-int service_run_start(struct service *service, uint64_t id, const char *session, const char *who,
+/* Makes its sandbox, or keep: it runs in the session's kept one, which is there. session must be the run's. */
+int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
 		      const struct sandbox **ret, struct failure *ret_failure);
 /* result is a JSON object. */
 int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,

@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
  * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
+ * and its end), sandboxes.c (make, adopt, remove), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -67,6 +67,7 @@ struct box {
 	bool dying;	 /* its end has begun and waits for something: hidden from the API */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool care;	 /* on the list of those that the sweep must not forget */
+	bool idle;	 /* a kept one that is removed because nobody used it: told once */
 };
 
 struct service {
@@ -137,8 +138,19 @@ void live_publish(struct service *service, const struct live *live);
 void live_unpublish(struct service *service, const struct live *live);
 
 /* -- sandboxes.c ----------------------------------------------------------- */
-int sandbox_make(struct service *service, const char *session, enum run_class class, const char *who,
+int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
 		 const struct sandbox **ret, struct failure *ret_failure);
+
+/* -- kept.c ---------------------------------------------------------------- */
+struct box *kept_find(struct service *service, const char *session); /* NULL: it has none */
+int kept_make(struct service *service, const struct box *box);	     /* its directory; 0 or -errno */
+bool kept_is(const struct service *service, const char *id);	     /* has one */
+/* Removes the directory and what is told there to go with it. Gone already is fine. 0 or -errno: ask again. */
+int kept_forget(struct service *service, const char *id);
+bool kept_in_use(struct service *service, const struct box *box); /* a run is in progress */
+/* Notes that it is used, or ends it when it was not for long enough. The box may be freed. */
+void kept_check(struct service *service, struct box *box);
+void kept_recover(struct service *service); /* removes directories of sandboxes that are not */
 
 /* -- runs.c ---------------------------------------------------------------- */
 /* Ends runs whose time is over, and those whose sandbox is gone. */

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * netpawl run --keep: one call to the daemon, one connection to the process 1 of the session's kept sandbox. Who finds that
+ * nobody has made it yet makes it, under the lock that all who run something there share; who finds it dead has it removed
+ * and asks again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/words.h"
+#include "cli/api.h"
+#include "cli/output.h"
+#include "cli/run_note.h"
+#include "reason.h"
+#include "sandbox/kept.h"
+
+#define LOCK_TRIES   15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
+#define LOCK_WAIT_US 4000
+#define OWN_PROCESSES 2 /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
+
+enum entered {
+	ENTERED,
+	LOST,	/* it is dead, or gone: another try */
+	FAILED, /* as was told */
+};
+
+struct keep {
+	struct run *run;
+	sigset_t mask;
+	int dir, file, connection;
+	struct note note;
+	json_t *answer;
+	struct launch_result result;
+	bool checked; /* the daemon was asked what a new sandbox needs */
+};
+
+static void keep_close(struct keep *k)
+{
+	cleanup_close(&k->dir);
+	cleanup_close(&k->file); /* and the lock with it */
+	cleanup_close(&k->connection);
+	k->dir = k->file = k->connection = -1;
+	note_free(&k->note);
+	k->note = (struct note){ 0 };
+}
+
+/* -- asking ------------------------------------------------------------------------------------- */
+
+/* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
+static int netns_check(const json_t *answer)
+{
+	const char *theirs = member_text(answer, "netns");
+	char ours[32];
+	struct stat st;
+
+	if (stat("/proc/self/ns/net", &st) < 0 || !theirs) {
+		complain("run", NP_R_FAILED, "the network namespaces cannot be compared");
+		return CLI_REFUSED;
+	}
+	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
+	if (!strcmp(ours, theirs))
+		return CLI_OK;
+	complain_text("run", "netpawl and the daemon live in different network namespaces",
+		      reason_token(NP_R_FOREIGN_NETNS), "start netpawl with nsenter --net, or in the daemon's namespace");
+	return CLI_REFUSED;
+}
+
+static int keep_ask(struct keep *k, const char *id)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	struct run *run = k->run;
+	json_t *body;
+	int code = api_body(run->session, json_pack("{s:s,s:b,s:s*}", "session", run->session, "keep", 1, "run", id),
+			    &body);
+
+	if (code == CLI_OK)
+		code = api_call(run->cli, run->session, "POST", "/v1/sandboxes", body, &answer);
+	if (code != CLI_OK)
+		return code;
+	json_decref(k->answer);
+	k->answer = json_incref(answer.json);
+	return CLI_OK;
+}
+
+static int keep_take(struct keep *k)
+{
+	struct run *run = k->run;
+	int code = netns_check(k->answer);
+
+	sandbox_forget(run);
+	json_decref(run->policy);
+	run->policy = json_incref(json_object_get(k->answer, "policy"));
+	json_decref(run->before);
+	run->before = json_incref(k->answer);
+	if (code == CLI_OK)
+		code = sandbox_take(run, k->answer);
+	if (code == CLI_OK)
+		code = run_policy(run);
+	return code;
+}
+
+/* The run on record starts, in the sandbox that was just found alive. */
+static bool record_start(struct keep *k)
+{
+	_free_ char *before = strdup(k->run->sandbox);
+	const char *now;
+
+	if (!k->run->id[0])
+		return true;
+	if (!before || keep_ask(k, k->run->id) != CLI_OK)
+		return false;
+	now = member_text(k->answer, "sandbox");
+	if (now && !strcmp(now, before))
+		return true;
+	complain(k->run->session, NP_R_FAILED, "its kept sandbox was removed in the middle of a start");
+	return false;
+}
+
+/* -- the lock ------------------------------------------------------------------------------------- */
+
+static enum entered keep_lock(const struct keep *k, int how)
+{
+	struct stat st;
+
+	for (unsigned i = 0; flock(k->file, how | LOCK_NB) < 0; i++) {
+		if (errno != EWOULDBLOCK || i == LOCK_TRIES || run_interrupted()) {
+			complain(k->run->sandbox, NP_R_FAILED,
+				 errno == EWOULDBLOCK ? "somebody else is making or removing it" : strerror(errno));
+			return FAILED;
+		}
+		usleep(LOCK_WAIT_US);
+	}
+	return fstat(k->file, &st) < 0 || !st.st_nlink ? LOST : ENTERED;
+}
+
+/* -- making ----------------------------------------------------------------------------------------- */
+
+static enum entered make_failed(struct keep *k)
+{
+	/* A mount of the host that vanished meanwhile: another look helps. */
+	if (k->result.unmade)
+		return LOST;
+	output_clean_line(stderr, "netpawl: run: %s", k->result.problem);
+	sandbox_remove(k->run);
+	return FAILED;
+}
+
+/* With the lock, and nobody there. */
+static enum entered keep_make(struct keep *k)
+{
+	struct run *run = k->run;
+	struct launch_order order = { .plan = &run->plan, .cgroup = run->cgroup, .mask = &k->mask };
+	_close_ int listener = -1;
+	struct groups groups = { 0 };
+	int r;
+
+	if (!k->checked && run_check_daemon(run) != CLI_OK)
+		return FAILED;
+	k->checked = true;
+	if (run_plan_again(run) != CLI_OK) {
+		sandbox_remove(run);
+		return FAILED;
+	}
+	r = note_write(k->file, run, NULL, NULL);
+	if (r == 0) {
+		listener = kept_listen(k->dir);
+		r = listener < 0 ? listener : 0;
+	}
+	if (r < 0) {
+		complain(run->sandbox, NP_R_FAILED, strerror(-r));
+		sandbox_remove(run);
+		return FAILED;
+	}
+	if (!launch_keep(&order, listener, &groups, &k->result))
+		return make_failed(k);
+	r = note_write(k->file, run, &groups, k->result.missing);
+	if (r < 0) {
+		complain(run->sandbox, NP_R_FAILED, strerror(-r));
+		sandbox_remove(run);
+		return FAILED;
+	}
+	return keep_lock(k, LOCK_SH);
+}
+
+/* -- entering --------------------------------------------------------------------------------------- */
+
+static enum entered keep_connect(struct keep *k)
+{
+	k->connection = kept_connect(k->dir);
+	if (k->connection >= 0)
+		return ENTERED;
+	if (k->connection == -ENOENT || k->connection == -ECONNREFUSED)
+		return LOST;
+	complain(k->run->sandbox, NP_R_FAILED,
+		 k->connection == -EAGAIN ? "more commands wait for the kept sandbox than may" : strerror(-k->connection));
+	return FAILED;
+}
+
+static enum entered keep_find(struct keep *k)
+{
+	const char *directory = member_text(k->answer, "directory");
+	enum entered e;
+
+	k->dir = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	k->file = k->dir < 0 ? -1 : openat(k->dir, NP_KEPT_MADE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (k->file < 0 && directory && errno == ENOENT)
+		return LOST;
+	if (k->file < 0) {
+		complain(k->run->session, NP_R_FAILED, directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
+		return FAILED;
+	}
+	e = keep_lock(k, LOCK_SH);
+	if (e == ENTERED)
+		e = keep_connect(k);
+	if (e != LOST || k->connection != -ENOENT)
+		return e;
+	/* Nobody has made it yet: it is for us, unless somebody else has the lock first. */
+	e = keep_lock(k, LOCK_EX);
+	if (e == ENTERED)
+		e = keep_connect(k);
+	if (e == LOST && k->connection == -ENOENT)
+		e = keep_make(k);
+	else if (e == ENTERED)
+		e = keep_lock(k, LOCK_SH);
+	if (e == ENTERED && k->connection < 0)
+		e = keep_connect(k);
+	return e;
+}
+
+static bool is_empty(const struct run *run)
+{
+	char path[FS_PATH_SIZE];
+	_free_ char *text = NULL;
+	unsigned n = 0;
+
+	if (fs_path(path, "%s/cgroup.procs", run->cgroup) < 0 || fs_read_at(AT_FDCWD, path, 1u << 20, &text) < 0)
+		return false;
+	for (const char *c = text; *c; c++)
+		n += *c == '\n';
+	return n <= OWN_PROCESSES;
+}
+
+/* A daemon that started anew has new inspectors, with new authorities. */
+static enum entered trust_check(struct keep *k)
+{
+	const char *authority = member_text(k->answer, "authority");
+
+	if (!authority || (k->note.trust && !strcmp(authority, k->note.trust)))
+		return ENTERED;
+	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
+		return LOST;
+	output_clean_line(stderr,
+			  "netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is a "
+			  "new one; end what runs there, or: netpawl remove %s",
+			  k->run->sandbox);
+	return keep_lock(k, LOCK_SH); /* it was lost in the attempt */
+}
+
+static enum entered keep_fits(struct keep *k)
+{
+	_buf_ struct buf why = BUF_INIT(NP_KEPT_NOTE);
+	struct run *run = k->run;
+	int r = run_binds(run) == CLI_OK ? note_read(k->file, run->cgroup, &k->note) : -ENOENT;
+
+	if (r == -ENOENT)
+		return FAILED;
+	if (r < 0) {
+		complain(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");
+		return FAILED;
+	}
+	if (note_fits(&k->note, run, &why))
+		return trust_check(k);
+	output_clean_line(stderr,
+			  "netpawl: run: the kept sandbox was made with other options: %s; give the same ones, or end "
+			  "it: netpawl remove %s",
+			  why.data ? why.data : "?", run->sandbox);
+	return FAILED;
+}
+
+static int command_plan(struct keep *k)
+{
+	static const struct trust trusted; /* that there is one is all that matters */
+	struct run *run = k->run;
+	struct plan_request request = run_request(run);
+	struct host host = { .system = k->note.seen, .n_system = k->note.n_seen };
+	char problem[PLAN_PROBLEM_SIZE];
+
+	request.trust = k->note.trust ? &trusted : NULL;
+	request.notices = k->note.notices ? "" : NULL;
+	plan_free(&run->plan);
+	if (plan_make_command(&request, &host, &run->plan, problem) == 0)
+		return CLI_OK;
+	output_clean_line(stderr, "netpawl: run: %s", problem);
+	return LAUNCH_FAILED;
+}
+
+/* -- running -------------------------------------------------------------------------------------------- */
+
+static enum entered keep_run(struct keep *k)
+{
+	struct run *run = k->run;
+	struct launch_order order = { .plan = &run->plan,
+				      .cgroup = run->cgroup,
+				      .mask = &k->mask,
+				      .keep_output = run->cli->json,
+				      .on_ended = run_on_ended,
+				      .data = run };
+	enum entered e = keep_find(k);
+
+	if (e == ENTERED)
+		e = keep_fits(k);
+	if (e != ENTERED)
+		return e;
+	if (command_plan(k) != CLI_OK || !record_start(k))
+		return FAILED;
+	run->started_us = wall_us();
+	launch_within(&order, &k->note.groups, take_fd(k->connection), &k->result);
+	if (k->result.lost && !run->id[0]) /* one on record starts once */
+		return LOST;
+	if (k->note.missing)
+		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
+	if (!run->completed_us)
+		run->completed_us = wall_us();
+	run_result_tell(run, &k->result);
+	return ENTERED;
+}
+
+int run_kept(struct run *run)
+{
+	struct keep k = { .run = run, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED } };
+	enum entered e = LOST;
+	int code;
+
+	launch_hold_signals(&k.mask);
+	code = run->options.level ? run_session_make(run) : CLI_OK;
+	if (code == CLI_OK)
+		code = run_ask(run);
+	for (unsigned i = 0; code == CLI_OK && e == LOST && i < NP_KEPT_TRIES; i++) {
+		if (i) {
+			sandbox_remove(run); /* with the lock, where we have it: nobody enters it meanwhile */
+			launch_result_free(&k.result);
+			k.result = (struct launch_result){ .exit_code = LAUNCH_FAILED };
+		}
+		keep_close(&k);
+		code = keep_ask(&k, NULL);
+		if (code == CLI_OK)
+			code = keep_take(&k);
+		if (code == CLI_OK)
+			e = keep_run(&k);
+	}
+	if (code == CLI_OK && e == LOST)
+		complain(run->session, NP_R_FAILED, "each kept sandbox that was made for it died at once");
+	if (e == ENTERED)
+		run_report(run, &k.result);
+	keep_close(&k);
+	json_decref(k.answer);
+	launch_result_free(&k.result);
+	return k.result.exit_code;
+}

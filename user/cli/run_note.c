@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/run_note.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+#include "base/hash.h"
+#include "base/words.h"
+#include "keep.h"
+
+/* Limits of the sandbox; those of time and output are each run's own. */
+static const struct {
+	const char *name;
+	size_t at;
+} bounds[] = {
+	{ "memory", offsetof(struct limits, memory) },
+	{ "cpus", offsetof(struct limits, cpus_milli) },
+	{ "pids", offsetof(struct limits, pids) },
+	{ "disk", offsetof(struct limits, disk) },
+};
+
+static uint64_t *bound_of(const struct limits *limits, size_t i)
+{
+	return (uint64_t *)((char *)limits + bounds[i].at);
+}
+
+/* -- writing ------------------------------------------------------------------------------- */
+
+static void bind_put(struct buf *out, const struct bind *bind)
+{
+	buf_printf(out, "%s:%s%s", bind->source, bind->dest, bind->readonly ? ":ro" : "");
+}
+
+static void groups_put(struct buf *out, const struct groups *groups)
+{
+	for (size_t i = 0; i < groups->n_v1; i++)
+		buf_printf(out, NP_KEPT_GROUP "%s\n", groups->v1[i].path);
+	if (groups->memory[0])
+		buf_printf(out, "counts=%s\n", groups->memory);
+}
+
+static void note_put(struct buf *out, const struct run *run, const struct groups *groups, const char *missing)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
+		if (*bound_of(&run->limits, i))
+			buf_printf(out, "%s=%" PRIu64 "\n", bounds[i].name, *bound_of(&run->limits, i));
+	if (run->options.user)
+		buf_printf(out, "user=%s\n", run->options.user);
+	for (size_t i = 0; i < run->options.n_binds; i++) {
+		buf_puts(out, "bind=");
+		bind_put(out, &run->binds[i]);
+		buf_puts(out, "\n");
+	}
+	if (run->has_trust)
+		buf_printf(out, "trust=%016" PRIx64 "\n",
+			   hash_mark(run->trust.authority.data, run->trust.authority.len));
+	if (run->notices)
+		buf_puts(out, "notices=1\n");
+	for (size_t i = 0; i < run->host.n_system; i++)
+		if (run->host.system[i].kind == HOST_DIRECTORY && !strchr(run->host.system[i].path, '\n'))
+			buf_printf(out, "seen=%s\n", run->host.system[i].path);
+	if (groups)
+		groups_put(out, groups);
+	if (missing && missing[0])
+		buf_printf(out, "missing=%s\n", missing);
+}
+
+int note_write(int file, const struct run *run, const struct groups *groups, const char *missing)
+{
+	_buf_ struct buf out = BUF_INIT(NP_KEPT_NOTE);
+
+	for (size_t i = 0; i < run->options.n_binds; i++)
+		if (strchr(run->binds[i].source, '\n') || strchr(run->binds[i].dest, '\n'))
+			return -EINVAL;
+	note_put(&out, run, groups, missing);
+	if (buf_error(&out))
+		return buf_error(&out);
+	if (ftruncate(file, 0) < 0 || lseek(file, 0, SEEK_SET) < 0)
+		return -errno;
+	return out.len ? fs_write_all(file, out.data, out.len) : 0;
+}
+
+/* -- reading ------------------------------------------------------------------------------- */
+
+static bool bound_read(struct note *note, const char *name, const char *value)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
+		if (!strcmp(bounds[i].name, name))
+			return count_parse(value, INT64_MAX, bound_of(&note->limits, i));
+	return false;
+}
+
+static bool group_read(struct note *note, const char *path)
+{
+	struct groups *groups = &note->groups;
+
+	if (groups->n_v1 == ARRAY_SIZE(groups->v1))
+		return false;
+	groups->v1[groups->n_v1].procs = -1;
+	return fs_path(groups->v1[groups->n_v1++].path, "%s", path) == 0;
+}
+
+static bool line_read(struct note *note, const char *name, const char *value)
+{
+	if (!strcmp(name, "user"))
+		note->user = value;
+	else if (!strcmp(name, "missing"))
+		note->missing = value;
+	else if (!strcmp(name, "trust"))
+		note->trust = value;
+	else if (!strcmp(name, "notices"))
+		note->notices = true;
+	else if (!strcmp(name, "counts"))
+		return fs_path(note->groups.memory, "%s", value) == 0;
+	else if (!strcmp(name, "group"))
+		return group_read(note, value);
+	else if (!strcmp(name, "bind") && note->n_binds < ARRAY_SIZE(note->binds))
+		note->binds[note->n_binds++] = value;
+	else if (!strcmp(name, "seen")) {
+		/* One too many is one where a command would start in the workspace instead. */
+		if (note->n_seen < ARRAY_SIZE(note->seen))
+			note->seen[note->n_seen++] = (struct host_path){ .path = value, .kind = HOST_DIRECTORY };
+	} else
+		return bound_read(note, name, value);
+	return true;
+}
+
+int note_read(int file, const char *cgroup, struct note *ret)
+{
+	_buf_ struct buf text = BUF_INIT(NP_KEPT_NOTE);
+	int r = lseek(file, 0, SEEK_SET) < 0 ? -errno : fs_read_fd(file, &text);
+
+	if (r < 0)
+		return r;
+	buf_append(&text, "", 0);
+	ret->text = buf_take(&text);
+	if (!ret->text)
+		return -ENOMEM;
+	if (fs_path(ret->groups.unified, "%s", cgroup) < 0)
+		return -EINVAL;
+	for (char *save = NULL, *line = strtok_r(ret->text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *value = strchr(line, '=');
+
+		if (!value)
+			return -EINVAL;
+		*value++ = '\0';
+		if (!line_read(ret, line, value))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+void note_free(struct note *note)
+{
+	free(note->text);
+	note->text = NULL;
+}
+
+/* -- comparing ------------------------------------------------------------------------------- */
+
+/* What the options say must be what it has; what they leave out need only be within the policy. */
+static bool bound_fits(uint64_t have, uint64_t want, bool asked)
+{
+	return asked ? have == want : !want || (have && have <= want);
+}
+
+static bool binds_fit(const struct note *note, const struct run *run)
+{
+	bool fits = note->n_binds == run->options.n_binds;
+
+	for (size_t i = 0; fits && i < note->n_binds; i++) {
+		_buf_ struct buf bind = BUF_INIT(4 * FS_PATH_SIZE);
+
+		bind_put(&bind, &run->binds[i]);
+		fits = !buf_error(&bind) && !strcmp(bind.data, note->binds[i]);
+	}
+	return fits;
+}
+
+bool note_fits(const struct note *note, const struct run *run, struct buf *why)
+{
+	const struct run_options *o = &run->options;
+	const char *const asked[] = { o->memory, o->cpus, o->pids, o->disk };
+
+	_Static_assert(ARRAY_SIZE(asked) == ARRAY_SIZE(bounds), "one word for each");
+	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
+		uint64_t have = *bound_of(&note->limits, i), want = *bound_of(&run->limits, i);
+
+		if (bound_fits(have, want, asked[i]))
+			continue;
+		if (have)
+			buf_printf(why, "%s--%s was %" PRIu64, why->len ? ", " : "", bounds[i].name, have);
+		else
+			buf_printf(why, "%sthere was no --%s", why->len ? ", " : "", bounds[i].name);
+		buf_printf(why, " and would have to be %" PRIu64, want);
+	}
+	if ((!note->user) != (!o->user) || (note->user && strcmp(note->user, o->user) != 0))
+		buf_printf(why, "%s--user was %s", why->len ? ", " : "", note->user ? note->user : "left out");
+	if (!binds_fit(note, run)) {
+		buf_printf(why, "%s--bind was", why->len ? ", " : "");
+		for (size_t i = 0; i < note->n_binds; i++)
+			buf_printf(why, " %s", note->binds[i]);
+		buf_puts(why, note->n_binds ? "" : " left out");
+	}
+	if (note->missing && !o->best_effort)
+		buf_printf(why, "%s%s could not be set, and was left out with --best-effort", why->len ? ", " : "",
+			   note->missing);
+	return !why->len && !buf_error(why);
+}
