@@ -145,3 +145,273 @@ def test_the_level_holds(daemon, api, session):
     box = kept(daemon, session)
     assert "refused" in keep(daemon, session, *reach, check=1).stderr
     assert kept(daemon, session)["sandbox"] == box["sandbox"] and kept(daemon, session)["mode"] == "NONE"
+
+
+def test_signals_reach_the_command(daemon, session):
+    for signo, code in ((signal.SIGTERM, 143), (signal.SIGINT, 5)):
+        p = start(daemon, session, "--", "sh", "-c", "trap 'exit 5' INT; echo ready; while :; do sleep 0.1; done",
+                  stdout=subprocess.PIPE)
+        try:
+            assert p.stdout.readline() == b"ready\n"
+            p.send_signal(signo)
+            assert p.wait(10) == code
+        finally:
+            base.reap(p)
+    assert len(pids(kept(daemon, session))) == OWN
+
+
+def test_netpawl_dies_in_the_middle(daemon, session):
+    """The command goes with it, and its group; the sandbox, and what is elsewhere in it, stays."""
+    sh(daemon, session, "setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+    box = kept(daemon, session)
+    p = start(daemon, session, "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000", stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n" and len(pids(box)) == OWN + 4
+        # nsenter has become netpawl
+        p.send_signal(signal.SIGKILL)
+        assert base.eventually(lambda: len(pids(box)) == OWN + 1)
+    finally:
+        base.reap(p)
+    assert sh(daemon, session, "echo more") == "more\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
+
+
+def test_time_kills_all_of_it(daemon, session):
+    sh(daemon, session, "echo x > /tmp/x; setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+    before = kept(daemon, session)
+    assert "time was over" in keep(daemon, session, "--timeout", "1s", "--", "sleep", "1000", check=124).stderr
+    assert not pids(before)
+    assert sh(daemon, session, "ls /tmp") == ""
+    assert kept(daemon, session)["sandbox"] != before["sandbox"]
+
+
+# -- it must fit ----------------------------------------------------------------------------
+
+def test_options_must_fit(daemon, session):
+    sh(daemon, session, "true", "--memory", "64MiB", "--pids", "50")
+    box = kept(daemon, session)
+    for words in ([], ["--memory", "64MiB"], ["--pids", "50"], ["--timeout", "1m"], ["--output-limit", "1k"]):
+        assert sh(daemon, session, "echo ok", *words) == "ok\n"
+    for words, what in ((["--memory", "1GiB"], "--memory was 67108864"), (["--cpus", "1"], "no --cpus"),
+                        (["--user", "root"], "--user was left out"), (["--bind", "/tmp:/data"], "--bind was left out")):
+        said = keep(daemon, session, *words, "--", "echo", "ran", check=125)
+        assert what in said.stderr and f"netpawl remove {box['sandbox']}" in said.stderr and said.stdout == ""
+    assert kept(daemon, session)["sandbox"] == box["sandbox"]
+    daemon.cli("remove", box["sandbox"], check=0)
+    assert not kept(daemon, session) and not pids(box)
+    assert sh(daemon, session, "id -u", "--user", "root", "--bind", "/tmp:/data:ro") == "0\n"
+    assert "--user was root" in keep(daemon, session, "true", check=125).stderr
+    assert "--bind was /tmp:/data:ro" in keep(daemon, session, "--user", "root", "--", "true", check=125).stderr
+
+
+def test_limits_hold(daemon, session):
+    """For all runs together, and they are there for a later one that does not ask for them."""
+    sh(daemon, session, "for i in 1 2 3 4 5; do sleep 1000 </dev/null >/dev/null 2>&1 & done", "--pids", "12")
+    p = keep(daemon, session, "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1000 </dev/null >/dev/null 2>&1 & done", check=None)
+    assert "fork" in p.stderr.lower() or "resource" in p.stderr.lower(), p.stderr
+
+
+def test_no_process_is_left_for_a_run(daemon, session):
+    """Whatever fills it, netpawl says so and goes on; and it is not taken for dead."""
+    sh(daemon, session, "true", "--pids", "8")
+    box = kept(daemon, session)
+    p = start(daemon, session, "--", base.PYTHON, "-c", "import os, time\ntry:\n  while os.fork(): pass\nexcept OSError: print('full', flush=True)\n"
+              "time.sleep(1000)", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert p.stdout.readline() == b"full\n"
+        assert "process" in keep(daemon, session, "true", check=125).stderr
+        assert kept(daemon, session)["sandbox"] == box["sandbox"]
+    finally:
+        base.reap(p, signal.SIGKILL)
+    daemon.cli("remove", box["sandbox"], check=0)
+
+
+def test_a_policy_that_is_stricter_now(make_daemon, session):
+    d = make_daemon().start()
+    sh(d, session, "true", "--bind", "/tmp:/data")
+    d.policy.write_text("version: 1\nsandbox:\n  memory: 64MiB\n  binds: [/tmp]\n")
+    d.cli("policy", "reload", check=0)
+    assert "no --memory" in keep(d, session, "--bind", "/tmp:/data", "--", "true", check=125).stderr
+    d.policy.write_text("version: 1\n")
+    d.cli("policy", "reload", check=0)
+    assert "permit" in keep(d, session, "--bind", "/tmp:/data", "--", "true", check=125).stderr
+
+
+# -- it ends ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("how", ["process 1", "cgroup", "all but the launcher"])
+def test_killed_from_outside(daemon, session, how):
+    """The next run finds out, whether or not the daemon has swept it, and does not bother anybody."""
+    for _ in range(3):
+        sh(daemon, session, "echo x > /tmp/x")
+        box = kept(daemon, session)
+        if how == "process 1":
+            os.kill(first_process(box), signal.SIGKILL)
+        elif how == "cgroup":
+            pathlib.Path(box["cgroup"], "cgroup.kill").write_text("1")
+        else:
+            for pid in pids(box):
+                os.kill(pid, signal.SIGKILL)
+        p = keep(daemon, session, "sh", "-c", "ls /tmp; echo ran")
+        assert p.stdout == "ran\n" and p.stderr == "" and kept(daemon, session)["sandbox"] != box["sandbox"]
+        assert base.eventually(lambda: not os.path.exists(box["cgroup"]))
+
+
+def test_killed_in_the_middle_of_a_run(daemon, session):
+    p = start(daemon, session, "--", "sh", "-c", "echo ready; sleep 1000", stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n"
+        os.kill(first_process(kept(daemon, session)), signal.SIGKILL)
+        assert p.wait(10) == 137
+    finally:
+        base.reap(p)
+    assert sh(daemon, session, "echo ran") == "ran\n"
+
+
+def test_stopped_process_1(daemon, session):
+    """It does not answer: netpawl does not wait for ever, and makes another one."""
+    sh(daemon, session, "true")
+    box = kept(daemon, session)
+    os.kill(first_process(box), signal.SIGSTOP)
+    assert sh(daemon, session, "echo ran") == "ran\n"
+    assert kept(daemon, session)["sandbox"] != box["sandbox"] and not os.path.exists(box["cgroup"])
+
+
+def test_end_of_the_session(daemon, session):
+    sh(daemon, session, "sleep 1000 </dev/null >/dev/null 2>&1 &")
+    box = kept(daemon, session)
+    daemon.cli("end", session, check=0)
+    assert not pids(box) and not (daemon.run_dir / "kept" / box["sandbox"]).exists()
+    assert sh(daemon, session, "echo ran") == "ran\n"
+
+
+def idle_policy(folder, idle):
+    path = folder / "idle.yaml"
+    path.write_text(f"version: 1\n{base.PERMITS}  idle: {idle}\n")
+    return path
+
+
+def removed(d, session):
+    return [e["reason"] for e in d.api.events(session=session) if e["reason"] in ("sandbox_idle", "sandbox_removed")]
+
+
+def test_idle_ones_are_removed(make_daemon):
+    folder = base.tempdir("idle")
+    try:
+        d = make_daemon(policy=idle_policy(folder, "2s")).start()
+        assert d.api.ok("GET", "/v1/policy/sandbox")["idle_ms"] == 2000
+        one, two = new_session("idle"), new_session("idle")
+        p = start(d, two, "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        try:
+            assert p.stdout.readline() == b"ready\n"
+            sh(d, one, "sleep 1000 </dev/null >/dev/null 2>&1 &")  # lives, but nobody uses it
+            box, busy = kept(d, one), kept(d, two)
+            assert base.eventually(lambda: not kept(d, one), 15)
+            assert not pids(box) and not os.path.exists(box["cgroup"])
+            assert base.eventually(lambda: removed(d, one) == ["sandbox_idle", "sandbox_removed"])
+            time.sleep(3)  # it would be long over
+            assert kept(d, two)["sandbox"] == busy["sandbox"], "a run in progress is no idleness"
+            assert kept(d, two)["active"] > busy["active"]
+        finally:
+            p.stdin.close()
+            base.reap(p)
+        assert base.eventually(lambda: not kept(d, two), 15)
+        assert not list((d.run_dir / "kept").iterdir())
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_one_that_cannot_be_cleaned_up(make_daemon):
+    """Something is in the way of one: it is tried again, and the others do not wait for it."""
+    folder = base.tempdir("idle")
+    d = make_daemon(policy=idle_policy(folder, "2s"))
+    mount = None
+    try:
+        d.start()
+        sessions = [new_session("idle") for _ in range(4)]
+        for s in sessions:
+            sh(d, s, "true")
+        stuck = kept(d, sessions[0]) or pytest.fail("it is gone already")
+        mount = d.run_dir / "kept" / stuck["sandbox"]
+        base.sh("mount", "-t", "tmpfs", "none", mount)
+        assert base.eventually(lambda: not any(kept(d, s) for s in sessions), 20)
+        assert base.eventually(lambda: [p.name for p in (d.run_dir / "kept").iterdir()] == [stuck["sandbox"]])
+        assert not os.path.exists(stuck["cgroup"])
+        assert sh(d, sessions[0], "echo ran") == "ran\n"
+        base.sh("umount", mount)
+        assert base.eventually(lambda: not mount.exists())
+        mount = None
+    finally:
+        if mount:
+            subprocess.run(["umount", "-l", str(mount)])
+        base.drop_tempdir(folder)
+
+
+# -- it outlives the daemon, and no rests do ------------------------------------------------------
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_restart(make_daemon, session, how):
+    d = make_daemon().start()
+    sh(d, session, "echo x > /tmp/x")
+    box = kept(d, session)
+    d.restart(how)
+    assert kept(d, session)["sandbox"] == box["sandbox"]
+    assert sh(d, session, "cat /tmp/x") == "x\n"
+
+
+def test_rests_of_a_crash(make_daemon):
+    """Killed without a daemon to see it, and what nobody ever owned: gone after the next start."""
+    d = make_daemon().start()
+    names = {way: new_session("rest") for way in ("emptied", "removed", "kept")}
+    for s in names.values():
+        sh(d, s, "true", "--pids", "20")
+    boxes = {way: kept(d, s) for way, s in names.items()}
+    api_only = d.api.ok("POST", "/v1/sandboxes", {"session": new_session("rest"), "keep": True})  # its launcher died
+    d.kill()
+    pathlib.Path(boxes["emptied"]["cgroup"], "cgroup.kill").write_text("1")
+    base.cgroup_destroy(pathlib.Path(boxes["removed"]["cgroup"]))
+    folder = d.run_dir / "kept"
+    for name in ("a.b.00000000", "a.c.00000000"):
+        (folder / name).mkdir(mode=0o700)
+    (folder / "a.b.00000000" / "made").write_text("user=root\n")
+    stray = d.slice / "stray"
+    stray.mkdir()
+    d.start()
+    left = {boxes["kept"]["sandbox"]}
+    assert base.eventually(lambda: {b["sandbox"] for b in d.api.sandboxes()} == left, 15)
+    assert base.eventually(lambda: {p.name for p in folder.iterdir()} == left)
+    assert not stray.exists() and not os.path.exists(api_only["cgroup"]) and not os.path.exists(boxes["emptied"]["cgroup"])
+    assert base.eventually(lambda: {p.name.rsplit(".", 1)[1] for p in base.v1_groups() if d.cgroup in p.name}
+                           <= {boxes["kept"]["sandbox"].rsplit(".", 1)[1]})
+    assert sh(d, names["kept"], "echo ran", "--pids", "20") == "ran\n"
+
+
+# -- by the API --------------------------------------------------------------------------------
+
+def test_launch(daemon, api, session):
+    def launch(*command, **options):
+        return api.ok("POST", "/v1/runs", {"session": session, "command": list(command), "launch": {"keep": True, **options}})["run"]
+
+    def ended(ident):
+        return base.eventually(lambda: (row := api.ok("GET", f"/v1/runs/{ident}"))["state"] not in ("pending", "running") and row, 30)
+
+    one = ended(launch("sh", "-c", "echo x > /tmp/x"))
+    two = ended(launch("sh", "-c", "exit $(wc -l < /tmp/x)"))
+    assert (one["state"], one["result"]["exit_code"], two["result"]["exit_code"]) == ("completed", 0, 1)
+    assert one["sandbox"] == two["sandbox"] == kept(daemon, session)["sandbox"]
+    refused = api.ask("POST", "/v1/runs", {"session": session, "class": "none", "command": ["true"], "launch": {"keep": True}})
+    assert refused[0] == 400 and "class" in refused[1]["detail"]
+    assert api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {"keep": "yes"}})[0] == 400
+
+
+def test_a_launcher_that_dies(daemon, api, session):
+    """Its run is over, though the sandbox is there."""
+    ident = api.ok("POST", "/v1/runs", {"session": session, "command": ["sleep", "1000"], "launch": {"keep": True}})["run"]
+    assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running", 15)
+    box = base.eventually(lambda: (b := kept(daemon, session)) and len(pids(b)) > OWN and b)
+    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and f"--record\0{ident}\0".encode() in
+             (pathlib.Path("/proc", p, "cmdline").read_bytes() if os.path.exists(f"/proc/{p}/cmdline") else b"")
+             and str(daemon.socket).encode() in pathlib.Path("/proc", p, "cmdline").read_bytes()]
+    assert len(found) == 1
+    os.kill(found[0], signal.SIGKILL)
+    assert base.eventually(lambda: len(pids(box)) == OWN)
+    assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "failed", 30)

@@ -20,6 +20,7 @@ static const struct {
 	{ "sessions", command_sessions, "list sessions" },
 	{ "show", command_show, "show a session, its datasets and sandboxes" },
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
+	{ "remove", command_remove, "remove a sandbox, with all that runs in it" },
 	{ "end", command_end, "end a session; its level is kept" },
 	{ "runs", command_runs, "list runs that have a class, and what waits for approval" },
 	{ "approve", command_approve, "let a run that waits go on" },

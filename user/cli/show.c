@@ -49,18 +49,20 @@ static void datasets_print(const json_t *datasets)
 
 static void sandboxes_print(const json_t *sandboxes)
 {
-	_table_ struct table table = { .columns = 5, .heading = true };
+	_table_ struct table table = { .columns = 6, .heading = true };
 	const json_t *sandbox;
 	size_t i;
 
 	if (!json_array_size(sandboxes))
 		return;
-	table_add(&table, "SANDBOX", "MODE", "KIND", "CREATED", "CGROUP");
+	table_add(&table, "SANDBOX", "MODE", "KIND", "CREATED", "LAST ACTIVE", "CGROUP");
 	json_array_foreach(sandboxes, i, sandbox)
 	{
 		table_add(&table, member_text(sandbox, "sandbox"), member_text(sandbox, "mode"),
-			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted" : "made",
-			  member_text(sandbox, "created"), member_text(sandbox, "cgroup"));
+			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted"
+			  : json_is_true(json_object_get(sandbox, "kept"))  ? "kept"
+									    : "made",
+			  member_text(sandbox, "created"), member_text(sandbox, "active"), member_text(sandbox, "cgroup"));
 	}
 	fputc('\n', stdout);
 	table_print(&table, stdout);

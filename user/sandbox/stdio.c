@@ -202,7 +202,7 @@ static ssize_t relay_fill(struct relay *relay)
 	if (relay->from_outer)
 		n = recv(relay->from, relay->data, room, MSG_DONTWAIT);
 	if (n < 0 && errno == ENOTSOCK)
-		n = room ? read(relay->from, relay->data, room) : 0;
+		n = read(relay->from, relay->data, room);
 	if (relay->bounded && n > 0)
 		relay->last -= (size_t)n;
 	return n;
@@ -251,8 +251,7 @@ static void relay_move(struct stdio *stdio, struct relay *relay, short from_even
 {
 	ssize_t n;
 
-	/* With a bound there is something, or the end. */
-	if (relay->from >= 0 && !relay->len && (from_events || relay->bounded)) {
+	if (relay->from >= 0 && !relay->len && from_events) {
 		n = relay_fill(relay);
 		if (n > 0) {
 			relay->start = 0;
@@ -263,6 +262,10 @@ static void relay_move(struct stdio *stdio, struct relay *relay, short from_even
 			relay->eof = true;
 			end_close(&relay->from);
 		}
+	}
+	if (relay->bounded && !relay->last && relay->from >= 0) {
+		relay->eof = true;
+		end_close(&relay->from);
 	}
 	if (relay->to >= 0 && relay->len && to_events) {
 		n = relay_flush(relay);
@@ -315,6 +318,7 @@ void stdio_end_output(struct stdio *stdio)
 			continue;
 		relay->bounded = true;
 		relay->last = ioctl(relay->from, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
+		relay_move(stdio, relay, 0, 0); /* where there is nothing, this is the end */
 	}
 }
 
