@@ -90,13 +90,13 @@ static void session_name_make(struct run *run)
 }
 
 /* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
-static void hidden_note(struct run *run, const json_t *health)
+static void hidden_note(struct run *run)
 {
 	static const char *const members[] = { "data_dir", "run_dir", "state_dir", "pin_dir" };
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-		const char *path = member_text(health, members[i]);
+		const char *path = member_text(run->facts, members[i]);
 
 		if (path)
 			run->hidden[n++] = strdup(path);
@@ -106,19 +106,13 @@ static void hidden_note(struct run *run, const json_t *health)
 }
 
 /* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-static int netns_check(struct run *run)
+static int netns_check(const struct run *run)
 {
-	_api_answer_ struct api_answer health;
-	const char *theirs;
+	const char *theirs = member_text(run->facts, "netns");
 	char ours[32];
 	struct stat st;
-	int code;
 
-	code = api_call(run->cli, NULL, "GET", "/v1/health", NULL, &health);
-	if (code != CLI_OK)
-		return code;
-	theirs = member_text(health.json, "netns");
-	if (stat("/proc/self/ns/net", &st) < 0 || !theirs) {
+	if (stat("/proc/self/ns/net", &st) < 0 || !theirs || !*theirs) {
 		complain("run", NP_R_FAILED,
 			 theirs ? "/proc/self/ns/net cannot be read"
 				: "the daemon does not tell its network namespace");
@@ -130,9 +124,20 @@ static int netns_check(struct run *run)
 			      "start netpawl with nsenter --net, or in the daemon's namespace");
 		return CLI_REFUSED;
 	}
-	hidden_note(run, health.json);
-	run->inspected = json_integer_value(json_object_get(health.json, "inspectors")) > 0;
 	return CLI_OK;
+}
+
+static int facts_ask(struct run *run)
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
+
+	if (code != CLI_OK)
+		return code;
+	run->facts = json_incref(answer.json);
+	hidden_note(run);
+	run->inspected = json_integer_value(json_object_get(run->facts, "inspectors")) > 0;
+	return netns_check(run);
 }
 
 static int post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
@@ -144,6 +149,7 @@ static int post(const struct run *run, const char *path, json_t *packed, struct 
 	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
 }
 
+/* A sandbox makes its session by itself; a run on record and a level need one before. */
 static int session_make(struct run *run)
 {
 	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
@@ -152,12 +158,12 @@ static int session_make(struct run *run)
 
 	if (!path)
 		return CLI_REFUSED;
-	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
-	if (code != CLI_OK)
-		return code;
 	run->session_ours = run->session == run->own_session;
-	if (!run->options.level)
+	if (!run->options.level && !run->options.class)
 		return CLI_OK;
+	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
+	if (code != CLI_OK || !run->options.level)
+		return code;
 	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
 }
 
@@ -170,7 +176,7 @@ static int sandbox_make(struct run *run)
 			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
 				  run->id[0] ? run->id : NULL),
 			&answer);
-	const char *id, *cgroup, *notices;
+	const char *id, *cgroup, *notices, *authority;
 	const json_t *uid;
 
 	if (code != CLI_OK)
@@ -186,6 +192,8 @@ static int sandbox_make(struct run *run)
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
 	run->workspace = workspace ? strdup(workspace) : NULL;
+	authority = member_text(answer.json, "ca");
+	run->authority = authority ? strdup(authority) : NULL;
 	notices = member_text(answer.json, "notices");
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
@@ -233,16 +241,25 @@ static bool sandbox_renew(struct run *run)
 	return sandbox_make(run) == CLI_OK && run_plan_again(run) == CLI_OK;
 }
 
-static void run_clean_up(struct run *run)
+static void session_end(struct run *run)
 {
-	sandbox_remove(run);
-	if (run->session_ours) {
-		_free_ char *session = api_session_path(run->session, "");
-		_api_answer_ struct api_answer ended = { 0 };
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	_free_ char *path = api_session_path(run->session, "");
+	int err = path ? client_call(run->cli->socket, "DELETE", path, NULL, &answer) : 0;
 
-		if (session)
-			api_call(run->cli, run->session, "DELETE", session, NULL, &ended);
-	}
+	if (err < 0)
+		api_unreachable(run->cli, run->session, err);
+	else if (path && answer.status != 200 && answer.status != 404)
+		api_refused(run->session, answer.status, answer.body.data);
+}
+
+/* An emptied sandbox is swept by the daemon at once, and a session takes its sandboxes with it. */
+static void run_clean_up(struct run *run, bool emptied)
+{
+	if (run->session_ours)
+		session_end(run);
+	else if (!emptied)
+		sandbox_remove(run);
 }
 
 static uint64_t wall_us(void)
@@ -327,7 +344,7 @@ static int run_sandboxed(struct run *run)
 		result_tell(run, &result);
 	}
 	run_report(run, &result);
-	run_clean_up(run);
+	run_clean_up(run, result.started && run->isolated);
 	launch_result_free(&result);
 	return result.exit_code;
 }
@@ -359,7 +376,7 @@ static int run_checked(struct run *run)
 		complain("run", NP_R_NOT_PERMITTED, NULL);
 		return LAUNCH_FAILED;
 	}
-	if (netns_check(run) != CLI_OK)
+	if (facts_ask(run) != CLI_OK)
 		return LAUNCH_FAILED;
 	run->session = run->options.session;
 	if (!run->session)

@@ -35,6 +35,7 @@ struct run {
 	bool inspected;			    /* inspectors are ready */
 	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
 	char *notices;			    /* directory of the session's notices; likewise */
+	char *authority;		    /* the session's, as PEM; likewise */
 	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
 	char *data_dir;			    /* one of them */
 
@@ -46,7 +47,7 @@ struct run {
 	bool has_trust;
 	struct bind binds[NP_BINDS_MAX];
 	struct permit permits[NP_BINDS_MAX];
-	json_t *policy; /* the sandbox: section; permits point into it */
+	json_t *facts; /* what the daemon said of itself; permits point into it */
 	struct limits limits;
 	char cwd[FS_PATH_SIZE];
 	struct plan plan;

@@ -87,31 +87,6 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	return answer_json(ret, 200, object, ret_failure);
 }
 
-static json_t *limit_value(uint64_t limit)
-{
-	return limit ? json_integer((json_int_t)limit) : json_null();
-}
-
-/* What `netpawl run` has to keep to. */
-int policy_sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
-{
-	const struct sandbox_policy *sandbox;
-	json_t *binds = json_array();
-	struct policy_live live;
-
-	rq->config->policy_live(rq->config->data, &live);
-	sandbox = &live.policy->sandbox;
-	for (size_t i = 0; binds && i < sandbox->n_binds; i++)
-		json_array_append_new(binds, json_pack("{s:o,s:b}", "path", json_text(sandbox->binds[i].path),
-						       "readonly", (int)sandbox->binds[i].readonly));
-	return answer_json(ret, 200,
-			   json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "binds", binds, "memory",
-				     limit_value(sandbox->memory), "cpus_milli", limit_value(sandbox->cpus_milli),
-				     "pids", limit_value(sandbox->pids), "timeout_ms", limit_value(sandbox->timeout_ms),
-				     "output", limit_value(sandbox->output), "disk", limit_value(sandbox->disk)),
-			   ret_failure);
-}
-
 int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const struct server_config *config = rq->config;

@@ -26,6 +26,15 @@ static int tenant_find(const struct request *rq, const struct sandbox *sandbox, 
 	return 0;
 }
 
+/* null: no inspector has made it yet, or there is none. */
+static json_t *authority_text(struct request *rq, const char *session)
+{
+	_buf_ struct buf pem = BUF_INIT(NP_ANSWER_BYTES);
+
+	return rq->config->session_ca(rq->config->data, session, &pem) == 0 ? json_stringn(pem.data, pem.len)
+									    : json_null();
+}
+
 /* run NULL: for none, so the session's mode is all that holds. */
 static int make(struct request *rq, const char *session, const char *run, bool alone, json_t **ret,
 		struct failure *ret_failure)
@@ -51,6 +60,7 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 	}
 	object = sandbox_object(sandbox);
 	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
+	    json_object_set_new(object, "ca", authority_text(rq, session)) < 0 ||
 	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
 		    0) {
 		json_decref(object);

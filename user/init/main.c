@@ -38,6 +38,7 @@
 #include "sandbox/orders.h"
 
 static struct orders orders; /* too large for a stack */
+static struct order_check checks[ORDER_CHECKS_MAX];
 
 static void report_put(struct init_report *report)
 {
@@ -61,8 +62,16 @@ static void orders_read(void)
 {
 	if (pread(ORDERS_FILE, &orders, sizeof(orders), 0) != (ssize_t)sizeof(orders) ||
 	    orders.size != sizeof(orders) || orders.n_groups > ARRAY_SIZE(orders.groups) ||
-	    orders.n_checks > ARRAY_SIZE(orders.checks))
+	    orders.n_checks > ORDER_CHECKS_MAX)
 		init_fail(LAUNCH_FAILED, 0, "netpawl and netpawl-init are not of one build");
+}
+
+static void checks_read(void)
+{
+	size_t size = orders.n_checks * sizeof(checks[0]);
+
+	if (pread(ORDERS_FILE, checks, size, sizeof(orders)) != (ssize_t)size)
+		init_fail(LAUNCH_FAILED, 0, "the orders are not whole");
 }
 
 /* Leaves 0, 1, 2, the report and the control pipe, and these do not outlive an exec. */
@@ -76,7 +85,7 @@ static void descriptors_reduce(void)
 static void mounts_check(void)
 {
 	for (uint32_t i = 0; i < orders.n_checks; i++) {
-		const struct order_check *check = &orders.checks[i];
+		const struct order_check *check = &checks[i];
 		struct stat st;
 
 		if (stat(check->path, &st) < 0 || st.st_dev != check->device || st.st_ino != check->inode)
@@ -194,6 +203,7 @@ int main(int argc, char **argv)
 	if (argc < 2)
 		return LAUNCH_FAILED;
 	orders_read();
+	checks_read();
 	descriptors_reduce();
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);

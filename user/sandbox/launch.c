@@ -139,7 +139,9 @@ static void reports_read(struct launch *l)
 {
 	struct init_report report;
 
-	while (read(l->report, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+	ssize_t n;
+
+	while ((n = read(l->report, &report, sizeof(report))) == (ssize_t)sizeof(report)) {
 		if (report.kind == REPORT_READY)
 			l->ready = true;
 		else if (report.kind == REPORT_FAILED && !l->failed)
@@ -147,6 +149,8 @@ static void reports_read(struct launch *l)
 		else if (report.kind == REPORT_ENDED && l->control >= 0)
 			end_note(l, &report);
 	}
+	if (n == 0)
+		close(take_fd(l->report)); /* netpawl-init is gone, and poll() would say so again and again */
 }
 
 /* Milliseconds until the time is over; -1: there is no such time. */
@@ -181,6 +185,7 @@ static bool launch_settle(struct launch *l)
 	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
 
 	while (!l->ready && !l->failed) {
+		fds[1].fd = l->report;
 		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
 			return true;
 		reports_read(l);
