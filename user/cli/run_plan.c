@@ -16,8 +16,8 @@
 extern char **environ;
 
 /* A second for an authority that is being made; most are there after a few milliseconds. */
-#define AUTHORITY_TRIES	   25
-#define AUTHORITY_LEAST_US 1000
+#define AUTHORITY_TRIES	   40
+#define AUTHORITY_LEAST_US 300
 #define AUTHORITY_MOST_US  50000
 
 /* -- options --------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static int authority_ask(const struct cli *cli, const char *path, bool patient, 
 
 	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < AUTHORITY_TRIES; i++) {
 		usleep(wait);
-		wait = wait * 2 < AUTHORITY_MOST_US ? wait * 2 : AUTHORITY_MOST_US;
+		wait = wait * 5 / 4 < AUTHORITY_MOST_US ? wait * 5 / 4 : AUTHORITY_MOST_US;
 		client_answer_free(ret);
 		*ret = (struct client_answer){ 0 };
 		err = client_call(cli->socket, "GET", path, NULL, ret);
