@@ -94,13 +94,13 @@ static void session_name_make(struct run *run)
 }
 
 /* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
-static void hidden_note(struct run *run, const json_t *health)
+static void hidden_note(struct run *run)
 {
 	static const char *const members[] = { "data_dir", "run_dir", "state_dir", "pin_dir" };
 	size_t n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-		const char *path = member_text(health, members[i]);
+		const char *path = member_text(run->facts, members[i]);
 
 		if (path)
 			run->hidden[n++] = strdup(path);
@@ -110,19 +110,13 @@ static void hidden_note(struct run *run, const json_t *health)
 }
 
 /* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-int run_check_daemon(struct run *run)
+static int netns_check(const struct run *run)
 {
-	_api_answer_ struct api_answer health;
-	const char *theirs;
+	const char *theirs = member_text(run->facts, "netns");
 	char ours[32];
 	struct stat st;
-	int code;
 
-	code = api_call(run->cli, NULL, "GET", "/v1/health", NULL, &health);
-	if (code != CLI_OK)
-		return code;
-	theirs = member_text(health.json, "netns");
-	if (stat("/proc/self/ns/net", &st) < 0 || !theirs) {
+	if (stat("/proc/self/ns/net", &st) < 0 || !theirs || !*theirs) {
 		complain("run", NP_R_FAILED,
 			 theirs ? "/proc/self/ns/net cannot be read"
 				: "the daemon does not tell its network namespace");
@@ -134,9 +128,25 @@ int run_check_daemon(struct run *run)
 			      "start netpawl with nsenter --net, or in the daemon's namespace");
 		return CLI_REFUSED;
 	}
-	hidden_note(run, health.json);
-	run->inspected = json_integer_value(json_object_get(health.json, "inspectors")) > 0;
 	return CLI_OK;
+}
+
+int run_facts_take(struct run *run, json_t *facts)
+{
+	json_decref(run->facts);
+	run->facts = json_incref(facts);
+	if (!run->hidden[0])
+		hidden_note(run);
+	run->inspected = json_integer_value(json_object_get(run->facts, "inspectors")) > 0;
+	return netns_check(run);
+}
+
+static int facts_ask(struct run *run)
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
+
+	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
 }
 
 static int post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
@@ -148,6 +158,7 @@ static int post(const struct run *run, const char *path, json_t *packed, struct 
 	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
 }
 
+/* A sandbox makes its session by itself; a run on record and a level need one before. */
 int run_session_make(struct run *run)
 {
 	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
@@ -156,12 +167,12 @@ int run_session_make(struct run *run)
 
 	if (!path)
 		return CLI_REFUSED;
-	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
-	if (code != CLI_OK)
-		return code;
 	run->session_ours = run->session == run->own_session;
-	if (!run->options.level)
+	if (!run->options.level && !run->options.class)
 		return CLI_OK;
+	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
+	if (code != CLI_OK || !run->options.level)
+		return code;
 	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
 }
 
@@ -182,6 +193,7 @@ int sandbox_take(struct run *run, const json_t *answer)
 {
 	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
 	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
+	const char *authority = member_text(answer, "ca");
 	const json_t *uid = json_object_get(answer, "uid");
 
 	if (!id || !cgroup || !json_is_integer(uid)) {
@@ -191,6 +203,7 @@ int sandbox_take(struct run *run, const json_t *answer)
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
 	run->workspace = workspace ? strdup(workspace) : NULL;
+	run->authority = authority ? strdup(authority) : NULL;
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
@@ -237,16 +250,25 @@ static bool sandbox_renew(struct run *run)
 	return sandbox_make(run) == CLI_OK && run_plan_again(run) == CLI_OK;
 }
 
-static void run_clean_up(struct run *run)
+static void session_end(struct run *run)
 {
-	sandbox_remove(run);
-	if (run->session_ours) {
-		_free_ char *session = api_session_path(run->session, "");
-		_api_answer_ struct api_answer ended = { 0 };
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	_free_ char *path = api_session_path(run->session, "");
+	int err = path ? client_call(run->cli->socket, "DELETE", path, NULL, &answer) : 0;
 
-		if (session)
-			api_call(run->cli, run->session, "DELETE", session, NULL, &ended);
-	}
+	if (err < 0)
+		api_unreachable(run->cli, run->session, err);
+	else if (path && answer.status != 200 && answer.status != 404)
+		api_refused(run->session, answer.status, answer.body.data);
+}
+
+/* An emptied sandbox is swept by the daemon at once, and a session takes its sandboxes with it. */
+static void run_clean_up(struct run *run, bool emptied)
+{
+	if (run->session_ours)
+		session_end(run);
+	else if (!emptied)
+		sandbox_remove(run);
 }
 
 uint64_t wall_us(void)
@@ -331,7 +353,7 @@ static int run_sandboxed(struct run *run)
 		run_result_tell(run, &result);
 	}
 	run_report(run, &result);
-	run_clean_up(run);
+	run_clean_up(run, result.started && run->isolated);
 	launch_result_free(&result);
 	return result.exit_code;
 }
@@ -363,13 +385,11 @@ static int run_checked(struct run *run)
 		complain("run", NP_R_NOT_PERMITTED, NULL);
 		return LAUNCH_FAILED;
 	}
-	if (run->options.keep && !run->options.dry_run) {
-		run->session = run->options.session;
-		return run_kept(run);
-	}
-	if (run_check_daemon(run) != CLI_OK)
-		return LAUNCH_FAILED;
 	run->session = run->options.session;
+	if (run->options.keep && !run->options.dry_run)
+		return run_kept(run);
+	if (facts_ask(run) != CLI_OK)
+		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);
 	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);

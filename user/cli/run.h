@@ -36,6 +36,7 @@ struct run {
 	bool inspected;			    /* inspectors are ready */
 	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
 	char *notices;			    /* directory of the session's notices; likewise */
+	char *authority;		    /* the session's, as PEM; likewise */
 	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
 	char *data_dir;			    /* one of them */
 
@@ -47,7 +48,7 @@ struct run {
 	bool has_trust;
 	struct bind binds[NP_BINDS_MAX];
 	struct permit permits[NP_BINDS_MAX];
-	json_t *policy; /* the sandbox: section; permits point into it */
+	json_t *facts; /* what the daemon said of itself; permits point into it */
 	struct limits limits;
 	char cwd[FS_PATH_SIZE];
 	struct plan plan;
@@ -61,8 +62,10 @@ struct run {
 
 /* What options say, before anything is made. */
 int run_read(struct run *run);
-/* What the policy says, unless it is known; bounds the limits. */
-int run_policy(struct run *run);
+/* What the daemon said of itself: netpawl has to live where it does. */
+int run_facts_take(struct run *run, json_t *facts);
+/* The limits, within those of the policy. */
+void run_policy(struct run *run);
 /* Where the binds' links lead. */
 int run_binds(struct run *run);
 /* The request that a plan is made of, but for host and trust. */
@@ -74,8 +77,6 @@ int run_plan_again(struct run *run);
 void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
-/* What the daemon has to tell before a sandbox can be made: netpawl lives where it does, and what to hide. */
-int run_check_daemon(struct run *run);
 int run_session_make(struct run *run);
 /* Notes which sandbox the daemon's answer is about. */
 int sandbox_take(struct run *run, const json_t *answer);

@@ -6,12 +6,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "base/hash.h"
 #include "cli/api.h"
 #include "cli/output.h"
 #include "cli/run_note.h"
@@ -35,7 +36,6 @@ struct keep {
 	struct note note;
 	json_t *answer;
 	struct launch_result result;
-	bool checked; /* the daemon was asked what a new sandbox needs */
 };
 
 static void keep_close(struct keep *k)
@@ -49,25 +49,6 @@ static void keep_close(struct keep *k)
 }
 
 /* -- asking ------------------------------------------------------------------------------------- */
-
-/* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-static int netns_check(const json_t *answer)
-{
-	const char *theirs = member_text(answer, "netns");
-	char ours[32];
-	struct stat st;
-
-	if (stat("/proc/self/ns/net", &st) < 0 || !theirs) {
-		complain("run", NP_R_FAILED, "the network namespaces cannot be compared");
-		return CLI_REFUSED;
-	}
-	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
-	if (!strcmp(ours, theirs))
-		return CLI_OK;
-	complain_text("run", "netpawl and the daemon live in different network namespaces",
-		      reason_token(NP_R_FOREIGN_NETNS), "start netpawl with nsenter --net, or in the daemon's namespace");
-	return CLI_REFUSED;
-}
 
 static int keep_ask(struct keep *k, const char *id)
 {
@@ -89,17 +70,14 @@ static int keep_ask(struct keep *k, const char *id)
 static int keep_take(struct keep *k)
 {
 	struct run *run = k->run;
-	int code = netns_check(k->answer);
+	int code = run_facts_take(run, json_object_get(k->answer, "launch"));
 
 	sandbox_forget(run);
-	json_decref(run->policy);
-	run->policy = json_incref(json_object_get(k->answer, "policy"));
 	json_decref(run->before);
 	run->before = json_incref(k->answer);
 	if (code == CLI_OK)
 		code = sandbox_take(run, k->answer);
-	if (code == CLI_OK)
-		code = run_policy(run);
+	run_policy(run);
 	return code;
 }
 
@@ -158,9 +136,6 @@ static enum entered keep_make(struct keep *k)
 	struct groups groups = { 0 };
 	int r;
 
-	if (!k->checked && run_check_daemon(run) != CLI_OK)
-		return FAILED;
-	k->checked = true;
 	if (run_plan_again(run) != CLI_OK) {
 		sandbox_remove(run);
 		return FAILED;
@@ -247,9 +222,12 @@ static bool is_empty(const struct run *run)
 /* A daemon that started anew has new inspectors, with new authorities. */
 static enum entered trust_check(struct keep *k)
 {
-	const char *authority = member_text(k->answer, "authority");
+	const char *authority = k->run->authority;
+	char mark[24];
 
-	if (!authority || (k->note.trust && !strcmp(authority, k->note.trust)))
+	if (authority)
+		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(authority, strlen(authority)));
+	if (!authority || (k->note.trust && !strcmp(mark, k->note.trust)))
 		return ENTERED;
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
@@ -336,7 +314,7 @@ int run_kept(struct run *run)
 	int code;
 
 	launch_hold_signals(&k.mask);
-	code = run->options.level ? run_session_make(run) : CLI_OK;
+	code = run_session_make(run);
 	if (code == CLI_OK)
 		code = run_ask(run);
 	for (unsigned i = 0; code == CLI_OK && e == LOST && i < NP_KEPT_TRIES; i++) {

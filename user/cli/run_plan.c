@@ -15,9 +15,10 @@
 
 extern char **environ;
 
-/* A second for an authority that is being made. */
-#define AUTHORITY_TRIES	  20
-#define AUTHORITY_WAIT_US 50000
+/* A second for an authority that is being made; most are there after a few milliseconds. */
+#define AUTHORITY_TRIES	   40
+#define AUTHORITY_LEAST_US 300
+#define AUTHORITY_MOST_US  50000
 
 /* -- options --------------------------------------------------------------------------- */
 
@@ -114,23 +115,17 @@ static void limit_take(const json_t *policy, const char *name, uint64_t *limit)
 		*limit = bound;
 }
 
-int run_policy(struct run *run)
+void run_policy(struct run *run)
 {
-	_api_answer_ struct api_answer answer = { 0 };
-	int code = run->policy ? CLI_OK : api_call(run->cli, "run", "GET", "/v1/policy/sandbox", NULL, &answer);
+	const json_t *policy = json_object_get(run->facts, "sandbox");
 	struct limits *l = &run->limits;
 
-	if (code != CLI_OK)
-		return code;
-	if (!run->policy)
-		run->policy = json_incref(answer.json);
-	limit_take(run->policy, "memory", &l->memory);
-	limit_take(run->policy, "cpus_milli", &l->cpus_milli);
-	limit_take(run->policy, "pids", &l->pids);
-	limit_take(run->policy, "timeout_ms", &l->timeout_ms);
-	limit_take(run->policy, "output", &l->output);
-	limit_take(run->policy, "disk", &l->disk);
-	return CLI_OK;
+	limit_take(policy, "memory", &l->memory);
+	limit_take(policy, "cpus_milli", &l->cpus_milli);
+	limit_take(policy, "pids", &l->pids);
+	limit_take(policy, "timeout_ms", &l->timeout_ms);
+	limit_take(policy, "output", &l->output);
+	limit_take(policy, "disk", &l->disk);
 }
 
 static size_t permits_read(struct run *run)
@@ -138,7 +133,7 @@ static size_t permits_read(struct run *run)
 	const json_t *entry;
 	size_t i, n = 0;
 
-	json_array_foreach(json_object_get(run->policy, "binds"), i, entry)
+	json_array_foreach(json_object_get(json_object_get(run->facts, "sandbox"), "binds"), i, entry)
 	{
 		const char *path = member_text(entry, "path");
 
@@ -184,9 +179,11 @@ static int roots_read(const struct host *host, struct buf *out)
 static int authority_ask(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
 {
 	int err = client_call(cli->socket, "GET", path, NULL, ret);
+	useconds_t wait = AUTHORITY_LEAST_US;
 
 	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < AUTHORITY_TRIES; i++) {
-		usleep(AUTHORITY_WAIT_US);
+		usleep(wait);
+		wait = wait * 5 / 4 < AUTHORITY_MOST_US ? wait * 5 / 4 : AUTHORITY_MOST_US;
 		client_answer_free(ret);
 		*ret = (struct client_answer){ 0 };
 		err = client_call(cli->socket, "GET", path, NULL, ret);
@@ -194,10 +191,23 @@ static int authority_ask(const struct cli *cli, const char *path, bool patient, 
 	return err;
 }
 
+static int trust_put(const char *session, const struct host *host, const char *pem, size_t len, struct trust *ret)
+{
+	_buf_ struct buf roots = BUF_INIT(NP_BUNDLE_BYTES);
+	int err = roots_read(host, &roots);
+
+	if (err == 0)
+		err = trust_make(roots.data, roots.len, pem, len, ret);
+	if (err == 0)
+		return 1;
+	complain(session, NP_R_FAILED, "the certificates to trust could not be put together");
+	trust_free(ret);
+	return -1;
+}
+
 int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	_buf_ struct buf roots = BUF_INIT(NP_BUNDLE_BYTES);
 	_free_ char *path = api_session_path(session, "/ca");
 	int err;
 
@@ -209,17 +219,14 @@ int session_trust(const struct cli *cli, const char *session, const struct host 
 		return -1;
 	}
 	/* No inspector, or none yet: then nothing is steered to one, and nobody meets its authority. */
-	if (answer.status != 200)
-		return 0;
-	err = roots_read(host, &roots);
-	if (err == 0)
-		err = trust_make(roots.data, roots.len, answer.body.data, answer.body.len, ret);
-	if (err < 0) {
-		complain(session, NP_R_FAILED, "the certificates to trust could not be put together");
-		trust_free(ret);
-		return -1;
-	}
-	return 1;
+	return answer.status == 200 ? trust_put(session, host, answer.body.data, answer.body.len, ret) : 0;
+}
+
+static int run_trust(struct run *run)
+{
+	if (run->authority)
+		return trust_put(run->session, &run->host, run->authority, strlen(run->authority), &run->trust);
+	return run->inspected ? session_trust(run->cli, run->session, &run->host, true, &run->trust) : 0;
 }
 
 /* -- the plan ------------------------------------------------------------------------------------ */
@@ -298,10 +305,9 @@ int run_plan(struct run *run)
 {
 	char problem[PLAN_PROBLEM_SIZE];
 	struct plan_request request;
-	int code = run_policy(run), err;
+	int code = run_binds(run), err;
 
-	if (code == CLI_OK)
-		code = run_binds(run);
+	run_policy(run);
 	request = run_request(run);
 	if (run->options.keep && !run->options.dry_run)
 		request_keep(&request);
@@ -315,7 +321,7 @@ int run_plan(struct run *run)
 		complain("run", NP_R_FAILED, strerror(-err));
 		return LAUNCH_FAILED;
 	}
-	err = session_trust(run->cli, run->session, &run->host, run->inspected, &run->trust);
+	err = run_trust(run);
 	if (err < 0)
 		return LAUNCH_FAILED;
 	run->has_trust = err > 0;
@@ -336,14 +342,12 @@ int run_plan_again(struct run *run)
 	plan_free(&run->plan);
 	host_free(&run->host);
 	trust_free(&run->trust);
-	json_decref(run->policy);
-	run->policy = NULL;
 	return run_plan(run);
 }
 
 void sandbox_forget(struct run *run)
 {
-	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices };
+	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->authority };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		free(*words[i]);
@@ -364,7 +368,7 @@ void run_free(struct run *run)
 		free(run->hidden[i]);
 	free(run->recorded);
 	json_decref(run->record);
-	json_decref(run->policy);
+	json_decref(run->facts);
 	json_decref(run->counts);
 	json_decref(run->before);
 	sandbox_forget(run);

@@ -39,24 +39,6 @@ json_t *sandbox_object(const struct sandbox *sandbox)
 			 "bytes_in", (json_int_t)sandbox->counts.bytes_in);
 }
 
-static json_t *limit_value(uint64_t limit)
-{
-	return limit ? json_integer((json_int_t)limit) : json_null();
-}
-
-json_t *sandbox_policy_object(const struct sandbox_policy *sandbox)
-{
-	json_t *binds = json_array();
-
-	for (size_t i = 0; binds && i < sandbox->n_binds; i++)
-		json_array_append_new(binds, json_pack("{s:o,s:b}", "path", json_text(sandbox->binds[i].path),
-						       "readonly", (int)sandbox->binds[i].readonly));
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I}", "binds", binds, "memory", limit_value(sandbox->memory),
-			 "cpus_milli", limit_value(sandbox->cpus_milli), "pids", limit_value(sandbox->pids),
-			 "timeout_ms", limit_value(sandbox->timeout_ms), "output", limit_value(sandbox->output), "disk",
-			 limit_value(sandbox->disk), "idle_ms", (json_int_t)sandbox->idle_ms);
-}
-
 static json_t *time_or_null(uint64_t us)
 {
 	return us ? json_time(us) : json_null();

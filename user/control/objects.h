@@ -5,13 +5,11 @@
 
 #include <jansson.h>
 
-#include "policy/policy.h"
 #include "session/service.h"
 
 /* datasets is what stands for the member of that name: a count or an array. Taken over. */
 json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
-json_t *sandbox_policy_object(const struct sandbox_policy *sandbox); /* what `netpawl run` has to keep to */
 json_t *sandbox_object(const struct sandbox *sandbox);
 json_t *run_object(const struct run_row *row);
 json_t *escalation_object(const struct escalation *escalation);

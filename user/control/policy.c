@@ -87,14 +87,6 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	return answer_json(ret, 200, object, ret_failure);
 }
 
-int policy_sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
-{
-	struct policy_live live;
-
-	rq->config->policy_live(rq->config->data, &live);
-	return answer_json(ret, 200, sandbox_policy_object(&live.policy->sandbox), ret_failure);
-}
-
 int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const struct server_config *config = rq->config;

@@ -12,6 +12,9 @@
 json_t *json_text(const char *text);
 json_t *json_time(uint64_t wall_us);
 
+/* What `netpawl run` has to know of the daemon. */
+json_t *launch_object(const struct server_config *config);
+
 /* Takes over json, also when it fails; NULL for json means that memory ran out. */
 int answer_json(struct answer *ret, unsigned status, json_t *json, struct failure *ret_failure);
 /* Never fails: a ready-made text is sent when there is no memory for a better one. */

@@ -48,12 +48,12 @@ struct answer {
 /* Returns 0 and fills the answer, or -errno and says why. */
 typedef int request_fn(struct request *rq, struct answer *ret, struct failure *ret_failure);
 
-request_fn health_get;
+request_fn health_get, launch_get;
 request_fn sessions_create, sessions_list, session_get, session_end, session_escalate, session_ca_get;
 request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn session_why, notices_get, notices_ack;
 request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get;
 request_fn events_get;
-request_fn policy_get, policy_reload, policy_sandbox_get;
+request_fn policy_get, policy_reload;
 
 #endif

@@ -22,6 +22,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
 	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled" } },
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
+	{ "GET", "/v1/launch", launch_get, { NULL } },
 	{ "POST", "/v1/runs", runs_create, { NULL } },
 	{ "GET", "/v1/runs", runs_list, { "session", "state" } },
 	{ "GET", "/v1/runs/*", run_get, { "wait" } },
@@ -31,7 +32,6 @@ static const struct route routes[] = {
 	{ "POST", "/v1/runs/*/end", run_end, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
-	{ "GET", "/v1/policy/sandbox", policy_sandbox_get, { NULL } },
 	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
 };
 

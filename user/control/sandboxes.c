@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sandboxes */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
 #include "control/body.h"
 #include "control/names.h"
 #include "control/objects.h"
@@ -29,24 +26,24 @@ static int tenant_find(const struct request *rq, const struct sandbox *sandbox, 
 	return 0;
 }
 
+/* null: no inspector has made it yet, or there is none. */
+static json_t *authority_text(struct request *rq, const char *session)
+{
+	_buf_ struct buf pem = BUF_INIT(NP_ANSWER_BYTES);
+
+	return rq->config->session_ca(rq->config->data, session, &pem) == 0 ? json_stringn(pem.data, pem.len)
+									    : json_null();
+}
+
 /* What a run in a kept sandbox needs to know beside, so that it asks once. */
 static int kept_describe(const struct request *rq, const struct sandbox *sandbox, json_t *object)
 {
-	const struct server_config *config = rq->config;
-	_buf_ struct buf ca = BUF_INIT(NP_BODY_MAX);
-	char path[FS_PATH_SIZE], mark[24] = "";
-	struct policy_live live;
+	char path[FS_PATH_SIZE];
 
-	if (service_kept_path(config->service, sandbox, path) < 0)
+	if (service_kept_path(rq->config->service, sandbox, path) < 0)
 		return -ENOENT;
-	if (config->session_ca(config->data, sandbox->session.text, &ca) == 0 && !buf_error(&ca))
-		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(ca.data, ca.len));
-	config->policy_live(config->data, &live);
 	return json_object_set_new(object, "directory", json_text(path)) < 0 ||
-			       json_object_set_new(object, "netns", json_string(config->netns)) < 0 ||
-			       json_object_set_new(object, "authority", mark[0] ? json_string(mark) : json_null()) < 0 ||
-			       json_object_set_new(object, "policy", sandbox_policy_object(&live.policy->sandbox)) <
-				       0
+			       json_object_set_new(object, "launch", launch_object(rq->config)) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -83,6 +80,7 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	}
 	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
+	    json_object_set_new(object, "ca", authority_text(rq, session)) < 0 ||
 	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
 		    0) {
 		json_decref(object);

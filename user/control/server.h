@@ -30,6 +30,13 @@ struct policy_reloaded {
 	unsigned cut;	 /* connections */
 };
 
+/* What a launcher has to know of the daemon; borrowed. */
+struct daemon_facts {
+	char netns[24]; /* of the network namespace that the gate looks at; empty: not known */
+	const char *run_dir, *state_dir, *data_dir, *pin_dir;
+	unsigned inspectors; /* that are ready */
+};
+
 /* A run on record that is to be started. options ends with NULL. */
 struct run_launch {
 	uint64_t id;
@@ -43,12 +50,12 @@ struct server_config {
 	struct tenants *tenants;
 	struct event_log *events;
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
-	const char *netns; /* the inode of our network namespace, as text */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
 	bool (*peer_is_sandboxed)(void *data, pid_t pid);
 	/* Appends the members (without braces) of the health answer that daemon/ knows: versions, directories,
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
+	void (*facts)(void *data, struct daemon_facts *ret);
 	void (*policy_live)(void *data, struct policy_live *ret);
 	/* Returns when what the gate and the inspector know of up to now is counted. */
 	void (*settle)(void *data);

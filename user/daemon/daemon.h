@@ -30,7 +30,6 @@ struct daemon {
 	struct launches *launches;
 	struct server *server;
 	char notices_dir[FS_PATH_SIZE], kept_dir[FS_PATH_SIZE];
-	char netns[24]; /* the inode of our network namespace */
 	int run_lock, state_lock;
 };
 

@@ -19,19 +19,38 @@ static bool peer_is_sandboxed(void *data, pid_t pid)
 	return kernel_is_sandboxed(d->kernel, pid);
 }
 
+static void facts(void *data, struct daemon_facts *ret)
+{
+	struct daemon *d = data;
+	struct stat netns;
+
+	*ret = (struct daemon_facts){
+		.run_dir = d->options.run_dir,
+		.state_dir = d->options.state_dir,
+		.data_dir = d->data_dir,
+		.pin_dir = d->options.pin_dir,
+		.inspectors = workers_ready(d->workers),
+	};
+	if (stat("/proc/self/ns/net", &netns) == 0)
+		snprintf(ret->netns, sizeof(ret->netns), "%llu", (unsigned long long)netns.st_ino);
+}
+
 static void describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
 	struct event_log_stats stats;
+	struct daemon_facts known;
 
 	event_log_stats(d->events, &stats);
-	buf_printf(out, "\"netns\":\"%s\",", d->netns);
+	facts(d, &known);
+	if (known.netns[0])
+		buf_printf(out, "\"netns\":\"%s\",", known.netns);
 	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"data_dir\":\"%s\",\"pin_dir\":\"%s\",",
-		   d->options.run_dir, d->options.state_dir, d->data_dir, d->options.pin_dir);
+		   known.run_dir, known.state_dir, known.data_dir, known.pin_dir);
 	buf_printf(
 		out,
 		"\"policy\":\"%s\",\"inspectors\":%u,\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
-		d->policy.policy->hash, workers_ready(d->workers), (unsigned long long)stats.written,
+		d->policy.policy->hash, known.inspectors, (unsigned long long)stats.written,
 		(unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
 	kernel_describe(d->kernel, out);
 }
@@ -195,9 +214,9 @@ static int server_start(struct daemon *d)
 		.tenants = d->tenants,
 		.events = d->events,
 		.socket_path = path,
-		.netns = d->netns,
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = describe,
+		.facts = facts,
 		.policy_live = policy_live,
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,
@@ -210,14 +229,9 @@ static int server_start(struct daemon *d)
 		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .on_end = on_run_end, .data = d
 	};
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
-	struct stat netns;
 
-	if (r == 0 && stat("/proc/self/ns/net", &netns) < 0)
-		r = -errno;
-	if (r == 0) {
-		snprintf(d->netns, sizeof(d->netns), "%llu", (unsigned long long)netns.st_ino);
+	if (r == 0)
 		r = launches_new(&launches, &d->launches);
-	}
 	if (r == 0)
 		r = server_new(&config, &d->server);
 	if (r < 0)

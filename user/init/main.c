@@ -39,6 +39,7 @@
 #include "init/scope.h"
 
 static struct orders orders; /* too large for a stack */
+static struct order_check checks[ORDER_CHECKS_MAX];
 
 int report_fd = ORDERS_REPORT;
 
@@ -64,8 +65,16 @@ static void orders_read(void)
 {
 	if (pread(ORDERS_FILE, &orders, sizeof(orders), 0) != (ssize_t)sizeof(orders) ||
 	    orders.size != sizeof(orders) || orders.n_groups > ARRAY_SIZE(orders.groups) ||
-	    orders.n_checks > ARRAY_SIZE(orders.checks))
+	    orders.n_checks > ORDER_CHECKS_MAX)
 		init_fail(LAUNCH_FAILED, 0, "netpawl and netpawl-init are not of one build");
+}
+
+static void checks_read(void)
+{
+	size_t size = orders.n_checks * sizeof(checks[0]);
+
+	if (pread(ORDERS_FILE, checks, size, sizeof(orders)) != (ssize_t)size)
+		init_fail(LAUNCH_FAILED, 0, "the orders are not whole");
 }
 
 /* Leaves 0, 1, 2, the report and the control pipe, and these do not outlive an exec. */
@@ -79,7 +88,7 @@ static void descriptors_reduce(void)
 static void mounts_check(void)
 {
 	for (uint32_t i = 0; i < orders.n_checks; i++) {
-		const struct order_check *check = &orders.checks[i];
+		const struct order_check *check = &checks[i];
 		struct stat st;
 
 		if (stat(check->path, &st) < 0 || st.st_dev != check->device || st.st_ino != check->inode)
@@ -205,6 +214,7 @@ int main(int argc, char **argv)
 	int children;
 
 	orders_read();
+	checks_read();
 	if ((argc < 2) != orders.kept || (orders.kept && !orders.confined))
 		return LAUNCH_FAILED;
 	descriptors_reduce();

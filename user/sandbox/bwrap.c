@@ -4,20 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "base/cleanup.h"
 #include "sandbox/filter.h"
 
-enum { WORDS = ORDERS_FREE, FILTER, USERNS, FILES }; /* descriptors after those of netpawl-init */
+enum { WORDS = ORDERS_FREE, FILTER, FILES }; /* descriptors after those of netpawl-init */
 
 __attribute__((format(printf, 3, 4))) static int fail(char *problem, int error, const char *fmt, ...)
 {
@@ -84,92 +80,45 @@ static int init_open(struct bwrap *b, char *problem)
 
 /* -- orders ------------------------------------------------------------------------- */
 
-static void checks_note(const struct plan *plan, struct orders *orders)
+static int checks_append(const struct plan *plan, struct buf *out, uint32_t *ret_n)
 {
-	for (size_t i = 0; i < plan->n_steps && orders->n_checks < ARRAY_SIZE(orders->checks); i++) {
+	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct step *step = &plan->steps[i];
-		struct order_check *check = &orders->checks[orders->n_checks];
+		struct order_check check = { .device = step->device, .inode = step->inode };
 
 		if (!step->inode)
 			continue;
-		snprintf(check->path, sizeof(check->path), "%s", step->dest);
-		check->device = step->device;
-		check->inode = step->inode;
-		orders->n_checks++;
+		if (++*ret_n > ORDER_CHECKS_MAX)
+			return -E2BIG;
+		snprintf(check.path, sizeof(check.path), "%s", step->dest);
+		buf_append(out, &check, sizeof(check));
 	}
+	return buf_error(out);
 }
 
 static int orders_write(const struct plan *plan, const sigset_t *mask)
 {
-	_free_ struct orders *orders = calloc(1, sizeof(*orders));
+	_buf_ struct buf file = BUF_INIT(sizeof(struct orders) + ORDER_CHECKS_MAX * sizeof(struct order_check));
+	struct orders orders = { .size = sizeof(orders),
+				 .confined = plan->isolation == ISOLATION_BWRAP,
+				 .kept = plan->kept,
+				 .mask = *mask };
 	const struct identity *id = plan->identity;
+	int r;
 
-	if (!orders)
-		return -ENOMEM;
-	orders->size = sizeof(*orders);
-	orders->confined = plan->isolation == ISOLATION_BWRAP;
-	orders->kept = plan->kept;
-	orders->mask = *mask;
 	if (id) {
-		orders->has_identity = true;
-		orders->uid = id->uid;
-		orders->gid = id->gid;
-		orders->n_groups = (uint32_t)id->ngroups;
-		memcpy(orders->groups, id->groups, (size_t)id->ngroups * sizeof(id->groups[0]));
+		orders.has_identity = true;
+		orders.uid = id->uid;
+		orders.gid = id->gid;
+		orders.n_groups = (uint32_t)id->ngroups;
+		memcpy(orders.groups, id->groups, (size_t)id->ngroups * sizeof(id->groups[0]));
 	}
-	checks_note(plan, orders);
-	return memory_file("netpawl-orders", orders, sizeof(*orders));
-}
-
-/* -- the user namespace -------------------------------------------------------------- */
-
-/*
- * Every number means what it means outside, so that files show their owners; what a capability is worth ends at the
- * namespace. bubblewrap maps one number only, so the namespace is made here and handed over.
- */
-static int userns_map(pid_t pid, const char *file)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	return fs_write_at(AT_FDCWD, path, "0 0 4294967295");
-}
-
-static int userns_of(pid_t pid)
-{
-	char path[64];
-	int fd, r = userns_map(pid, "gid_map");
-
-	if (r == 0)
-		r = userns_map(pid, "uid_map");
+	buf_append(&file, &orders, sizeof(orders));
+	r = checks_append(plan, &file, &orders.n_checks);
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-static int userns_make(void)
-{
-	int ends[2], fd;
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	/* Only to give the namespace a process that can be named; it ends when we close our end. */
-	pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
-	if (pid == 0) {
-		char end;
-
-		close(ends[1]);
-		_exit((int)read(ends[0], &end, 1));
-	}
-	fd = pid < 0 ? -errno : userns_of(pid);
-	close(ends[0]);
-	close(ends[1]);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	return fd;
+	memcpy(file.data, &orders, sizeof(orders)); /* now with their number */
+	return memory_file("netpawl-orders", file.data, file.len);
 }
 
 /* -- bubblewrap ------------------------------------------------------------------------ */
@@ -230,23 +179,18 @@ static int bwrap_add(const struct plan *plan, struct bwrap *b, char *problem)
 	r = fd_add(b, filter_write());
 	if (r < 0)
 		return fail(problem, r, "cannot build the system call filter");
-	r = fd_add(b, userns_make());
-	if (r < 0)
-		return fail(problem, r, "cannot make a user namespace (is user.max_user_namespaces 0?)");
 	r = files_write(plan, b);
 	return r < 0 ? fail(problem, r, "cannot write a file for the sandbox") : 0;
 }
 
 static int argv_make(const struct plan *plan, struct bwrap *b)
 {
-	static char words[][8] = { "8", "9", "10" };
+	static char words[][8] = { "8", "9" };
 	static char init[] = "/proc/self/fd/6";
-	char *const bwrap[] = {
-		b->program, "--args", words[0], "--seccomp", words[1], "--userns", words[2], "--", init
-	};
+	char *const bwrap[] = { b->program, "--args", words[0], "--seccomp", words[1], "--", init };
 	size_t n = 0, commands = 0;
 
-	_Static_assert(WORDS == 8 && FILTER == 9 && USERNS == 10 && ORDERS_INIT == 6, "as the words say");
+	_Static_assert(WORDS == 8 && FILTER == 9 && ORDERS_INIT == 6, "as the words say");
 	while (plan->argv[commands])
 		commands++;
 	b->argv = calloc(ARRAY_SIZE(bwrap) + commands + 2, sizeof(*b->argv));

@@ -8,8 +8,8 @@
 #include "sandbox/orders.h"
 #include "sandbox/plan.h"
 
-/* Descriptors from 3 on: those of orders.h, then bubblewrap's words, filter and user namespace, then files. */
-#define BWRAP_FDS (ORDERS_FREE - 3 + 3 + PLAN_FILES_MAX)
+/* Descriptors from 3 on: those of orders.h, then bubblewrap's words and filter, then files. */
+#define BWRAP_FDS (ORDERS_FREE - 3 + 2 + PLAN_FILES_MAX)
 
 struct bwrap {
 	char program[FS_PATH_SIZE]; /* bwrap; empty: not needed */

@@ -151,10 +151,11 @@ static void reports_read(struct launch *l)
 	for (unsigned i = 0; i < REPORTS_MAX; i++) {
 		ssize_t n = read(l->report, &raw, sizeof(raw));
 
-		if (n < 0)
-			return;
-		l->gone = l->gone || n == 0;
-		if (n == 0 || !report_read(&raw, (size_t)n, &report))
+		if (n == 0) {
+			l->gone = true;
+			close(take_fd(l->report)); /* or poll() would say so again and again */
+		}
+		if (n <= 0 || !report_read(&raw, (size_t)n, &report))
 			return;
 		if (report.kind == REPORT_READY)
 			l->ready = true;
@@ -201,6 +202,7 @@ bool launch_settle(struct launch *l)
 	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
 
 	while (!l->ready && !l->failed && !(l->within && l->gone)) {
+		fds[1].fd = l->report;
 		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
 			return true;
 		reports_read(l);

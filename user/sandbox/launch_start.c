@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "base/cleanup.h"
@@ -51,14 +52,25 @@ static bool cgroup_open(const char *path, struct launch_result *result, int *ret
 	return true;
 }
 
+static bool pipe_make(int flags, int *ret_read, int *ret_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | flags) < 0)
+		return false;
+	*ret_read = ends[0];
+	*ret_write = ends[1];
+	return true;
+}
+
 /*
- * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The namespaces are not made here but
- * by bubblewrap: at this point the cgroup namespace would have the launcher's cgroup as its root.
+ * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The other namespaces are not made
+ * here but by bubblewrap: at this point the cgroup namespace would have the launcher's cgroup as its root.
  */
-static pid_t sandbox_clone(int cgroup, int *ret_pidfd)
+static pid_t sandbox_clone(int cgroup, bool userns, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD,
+		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | (userns ? CLONE_NEWUSER : 0),
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup,
@@ -82,13 +94,35 @@ static int streams_leave(void)
 	return 0;
 }
 
-static _Noreturn void child_main(const struct launch *l, int report, int control)
+/*
+ * Every number means what it means outside, so that files show their owners; what a capability is worth ends at the
+ * namespace. bubblewrap would map one number only, so its process is born in one that we map.
+ */
+static int userns_map(pid_t pid)
+{
+	static const char *const files[] = { "gid_map", "uid_map" };
+	char path[64];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
+		r = fs_write_at(AT_FDCWD, path, "0 0 4294967295");
+	}
+	return r;
+}
+
+static _Noreturn void child_main(const struct launch *l, int report, int control, int ready)
 {
 	const struct plan *plan = l->order->plan;
 	struct init_report failed = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED };
 	const char *what = "cannot enter the limits";
-	int err = groups_enter(&l->groups);
+	char byte;
+	int err;
 
+	/* Until then we are nobody in our user namespace. At the end of the pipe netpawl is gone. */
+	if (read(ready, &byte, 1) != 1)
+		_exit(LAUNCH_FAILED);
+	err = groups_enter(&l->groups);
 	if (err == 0 && plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0) {
 		what = plan->directory;
 		err = -errno;
@@ -134,10 +168,11 @@ static bool disk_limit(struct launch *l)
 
 bool launch_start(struct launch *l)
 {
-	_close_ int cgroup = -1, report = -1, control = -1;
+	_close_ int cgroup = -1, report = -1, control = -1, ready = -1, go = -1;
+	bool userns = l->order->plan->isolation == ISOLATION_BWRAP;
 	char problem[BWRAP_PROBLEM_SIZE];
-	int ends[2];
 	pid_t pid;
+	int err;
 
 	_Static_assert(BWRAP_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
 	if (!cgroup_open(l->order->cgroup, l->result, &cgroup))
@@ -148,26 +183,28 @@ bool launch_start(struct launch *l)
 	if (!disk_limit(l))
 		return false;
 	memcpy(l->result->missing, l->groups.missing, sizeof(l->result->missing));
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
-		return launch_problem(l->result, errno, "cannot make a pipe");
-	l->report = ends[0];
-	report = ends[1];
-	if (l->listener >= 0) {
-		control = fcntl(l->listener, F_DUPFD_CLOEXEC, 3);
-	} else if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
-		control = ends[0];
-		l->control = ends[1];
-	}
-	if (control < 0)
-		return launch_problem(l->result, errno, "cannot make a pipe");
 	l->said = memfd_create("netpawl-said", MFD_CLOEXEC);
-	if (l->said < 0)
-		return launch_problem(l->result, errno, "cannot make a file in memory");
-	pid = sandbox_clone(cgroup, &l->child);
+	if (l->listener >= 0)
+		control = fcntl(l->listener, F_DUPFD_CLOEXEC, 3);
+	if (l->said < 0 || !pipe_make(O_NONBLOCK, &l->report, &report) ||
+	    (control < 0 && !pipe_make(O_NONBLOCK, &control, &l->control)) || !pipe_make(0, &ready, &go))
+		return launch_problem(l->result, errno, "cannot make a pipe");
+	pid = sandbox_clone(cgroup, userns, &l->child);
 	if (pid < 0)
-		return launch_problem(l->result, errno, "cannot start a process in %s", l->order->cgroup);
-	if (pid == 0)
-		child_main(l, report, control);
+		return launch_problem(l->result, errno, "cannot start a process in %s%s", l->order->cgroup,
+				      userns && errno == ENOSPC ? " (is user.max_user_namespaces 0?)" : "");
+	if (pid == 0) {
+		close(go);
+		child_main(l, report, control, ready);
+	}
+	err = userns ? userns_map(pid) : 0;
+	if (err == 0 && write(go, "", 1) != 1)
+		err = -errno;
+	if (err < 0) {
+		cleanup_close(&go); /* which ends it */
+		waitpid(pid, NULL, 0);
+		return launch_problem(l->result, -err, "cannot map the users of the sandbox");
+	}
 	if (l->order->plan->limits.timeout_ms)
 		l->ends_ms = now_ms() + l->order->plan->limits.timeout_ms;
 	return true;

@@ -50,9 +50,10 @@ struct orders {
 	uint32_t n_groups;
 	gid_t groups[IDENTITY_GROUPS_MAX];
 	sigset_t mask; /* the command's */
-	uint32_t n_checks;
-	struct order_check checks[NP_BINDS_MAX + 1];
+	uint32_t n_checks; /* struct order_check follow */
 };
+
+#define ORDER_CHECKS_MAX (NP_BINDS_MAX + 2) /* binds, the workspace and the notices */
 
 enum report_kind {
 	REPORT_READY = 1, /* confined, about to start the command */

@@ -381,6 +381,10 @@ void service_sandbox_changed(struct service *service, uint64_t cgroup_id)
 {
 	struct box *box = box_by_cgroup(service, cgroup_id);
 
-	if (box)
-		box_check(service, box);
+	if (!box)
+		return;
+	/* The file says something new only when a process came or the last one went. Events that came and went together
+	 * are one: a command can be over before we look. */
+	box->pub.ever_populated = true;
+	box_check(service, box);
 }

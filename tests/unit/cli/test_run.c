@@ -48,6 +48,7 @@ static void a_fresh_session(void **state)
 static void another_network_namespace(void **state)
 {
 	char answer[256], *argv[] = { (char *)"run", (char *)"true", NULL };
+	static struct run run;
 	struct cli cli = { 0 };
 	struct test_server server;
 	struct capture err;
@@ -72,8 +73,10 @@ static void another_network_namespace(void **state)
 	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}", (unsigned long long)st.st_ino);
 	test_server_start(&server, (const char *const[]){ answer, NULL });
 	cli.socket = server.path;
-	code = netns_check(&(struct run){ .cli = &cli });
+	run.cli = &cli;
+	code = facts_ask(&run);
 	test_server_stop(&server);
+	run_free(&run);
 	assert_int_equal(code, CLI_OK);
 }
 

@@ -137,6 +137,24 @@ static void world_policy(void *data, struct policy_live *ret)
 	*ret = (struct policy_live){ .policy = world.policy };
 }
 
+static void world_facts(void *data, struct daemon_facts *ret)
+{
+	(void)data;
+	*ret = (struct daemon_facts){
+		.netns = "4026", .run_dir = "/r", .state_dir = "/s", .data_dir = "/d", .pin_dir = "/p", .inspectors = 2
+	};
+}
+
+/* Of one session; the others wait for theirs. */
+static int world_ca(void *data, const char *session, struct buf *out)
+{
+	(void)data;
+	if (strcmp(session, "trusted/one") != 0)
+		return -EAGAIN;
+	buf_puts(out, "PEM\n");
+	return 0;
+}
+
 static bool world_sandboxed(void *data, pid_t pid)
 {
 	(void)data;
@@ -203,6 +221,8 @@ static int world_new(void **state)
 	};
 	struct server_config config = { .peer_is_sandboxed = world_sandboxed,
 					.health = world_health,
+					.facts = world_facts,
+					.session_ca = world_ca,
 					.policy_live = world_policy };
 
 	(void)state;

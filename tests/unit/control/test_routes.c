@@ -44,7 +44,7 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/runs/7/end", run_end },
 		{ "GET", "/v1/policy", policy_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
-		{ "GET", "/v1/policy/sandbox", policy_sandbox_get },
+		{ "GET", "/v1/launch", launch_get },
 		{ "GET", "/v1/events", events_get },
 	};
 

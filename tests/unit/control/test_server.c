@@ -18,6 +18,26 @@ static void health(void **state)
 	assert_null(strstr(received, "\r\nServer:"));
 }
 
+static void launch(void **state)
+{
+	(void)state;
+	assert_int_equal(ask("GET", "/v1/launch", NULL), 200);
+	assert_string_equal(body_of(received),
+			    "{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
+			    "\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"memory\":null,"
+			    "\"cpus_milli\":null,\"pids\":null,\"timeout_ms\":null,\"output\":null,\"disk\":null}}");
+}
+
+/* A new sandbox comes with its session's authority, when there is one. */
+static void authority(void **state)
+{
+	(void)state;
+	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"trusted/one\"}"), 201);
+	expect_in("\"ca\":\"PEM\\n\"");
+	assert_int_equal(ask("POST", "/v1/sandboxes", "{\"session\":\"trusted/two\"}"), 201);
+	expect_in("\"ca\":null");
+}
+
 static void socket_is_0660(void **state)
 {
 	struct stat st;
@@ -353,6 +373,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_new, world_free)
 	const struct CMUnitTest tests[] = {
 		TEST(health),
+		TEST(launch),
+		TEST(authority),
 		TEST(socket_is_0660),
 		TEST(head_has_no_body),
 		TEST(sessions),

@@ -142,13 +142,23 @@ static void test_made_sandbox_goes_when_it_empties(void **state)
 	made("a/b");
 	fake_reset(0);
 	service_sweep(fake.service);
-	service_sandbox_changed(fake.service, 101);
 	assert_log(""); /* nobody has entered it yet */
 	fake_by_id(101)->populated = true;
 	service_sandbox_changed(fake.service, 101);
 	assert_log("");
 	fake_by_id(101)->populated = false;
 	service_sandbox_changed(fake.service, 999); /* unknown: fine */
+	service_sandbox_changed(fake.service, 101);
+	assert_log("remove 101\nevent sandbox_removed\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+/* Two changes of its cgroup.events that come as one. */
+static void test_made_sandbox_was_used_before_anybody_looked(void **state)
+{
+	(void)state;
+	made("a/b");
+	fake_reset(0);
 	service_sandbox_changed(fake.service, 101);
 	assert_log("remove 101\nevent sandbox_removed\nretire 101\ncommit\n");
 	assert_nothing_left();
@@ -241,6 +251,7 @@ int main(void)
 		fake_test(test_removed_adopted_keeps_its_mode),
 		fake_test(test_remove_of_a_cgroup_that_is_gone),
 		fake_test(test_made_sandbox_goes_when_it_empties),
+		fake_test(test_made_sandbox_was_used_before_anybody_looked),
 		fake_test(test_sweep_sees_it_too),
 		fake_test(test_adopted_stays_until_its_cgroup_is_gone),
 		fake_test(test_errors_prove_nothing),
