@@ -13,6 +13,7 @@ import pytest
 from lib import base
 from lib.box import new_session
 
+HYBRID = "pids" not in (base.cgroup_mount() / "cgroup.controllers").read_text().split()
 OWN = 2  # processes of a kept sandbox in which nothing runs: bubblewrap, and process 1
 
 
@@ -166,7 +167,7 @@ def test_netpawl_dies_in_the_middle(daemon, session):
     box = kept(daemon, session)
     p = start(daemon, session, "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000", stdout=subprocess.PIPE)
     try:
-        assert p.stdout.readline() == b"ready\n" and len(pids(box)) == OWN + 4
+        assert p.stdout.readline() == b"ready\n" and base.eventually(lambda: len(pids(box)) == OWN + 4)
         # nsenter has become netpawl
         p.send_signal(signal.SIGKILL)
         assert base.eventually(lambda: len(pids(box)) == OWN + 1)
@@ -365,6 +366,9 @@ def test_rests_of_a_crash(make_daemon):
     for s in names.values():
         sh(d, s, "true", "--pids", "20")
     boxes = {way: kept(d, s) for way, s in names.items()}
+    p = base.popen([*d.world.enter(), base.NETPAWL, "run", "--session", names["kept"], "--pids", "20", "--", "sh", "-c", "echo x; sleep 1000"],
+                   env=base.env(NETPAWL_SOCKET=str(d.socket)), stdout=subprocess.PIPE)
+    assert p.stdout.readline() == b"x\n"
     api_only = d.api.ok("POST", "/v1/sandboxes", {"session": new_session("rest"), "keep": True})  # its launcher died
     d.kill()
     pathlib.Path(boxes["emptied"]["cgroup"], "cgroup.kill").write_text("1")
@@ -375,7 +379,16 @@ def test_rests_of_a_crash(make_daemon):
     (folder / "a.b.00000000" / "made").write_text("user=root\n")
     stray = d.slice / "stray"
     stray.mkdir()
+    base.reap(p, signal.SIGKILL)  # and its sandbox with it: the limits' groups are for the daemon
+    groups = [g for g in base.v1_groups() if d.cgroup in g.name]
+    for name in ("nobody,here", "nobody,here,new"):
+        (d.run_dir / "names" / name).write_text("1 a.example\n")
+    notices = d.run_dir / "notices" / "nobody" / "here"
+    notices.mkdir(parents=True)
+    (notices / "notices.ndjson").write_text("")
     d.start()
+    assert not HYBRID or len(groups) > 1, "the control"
+    assert not list((d.run_dir / "names").glob("nobody*")) and not notices.parent.exists()
     left = {boxes["kept"]["sandbox"]}
     assert base.eventually(lambda: {b["sandbox"] for b in d.api.sandboxes()} == left, 15)
     assert base.eventually(lambda: {p.name for p in folder.iterdir()} == left)

@@ -10,7 +10,9 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/orphans.h"
 #include "daemon/process.h"
+#include "kernel/cgroup.h"
 
 static bool peer_is_sandboxed(void *data, pid_t pid)
 {
@@ -135,6 +137,32 @@ static int workers_start(struct daemon *d)
 	return r;
 }
 
+static int sandbox_found(void *data, const struct sandbox *sandbox)
+{
+	(void)data;
+	(void)sandbox;
+	return -EEXIST;
+}
+
+static bool session_is_used(void *data, const char *session)
+{
+	return service_sandboxes_each(data, session, sandbox_found, NULL) < 0;
+}
+
+/* What a crash has left and nobody finds in the record. */
+static int orphans_remove(struct daemon *d)
+{
+	char mount[4096], slice[FS_PATH_SIZE];
+	int r = cgroup_mount_find(mount);
+
+	workers_names_sweep(d->workers, session_is_used, d->service);
+	if (r == 0)
+		r = fs_path(slice, "%s/%s", mount, d->options.cgroup);
+	if (r == 0 && orphans_groups(slice))
+		log_info("groups of limits that a crash had left were removed");
+	return r;
+}
+
 static int service_start(struct daemon *d)
 {
 	struct service_config config = {
@@ -166,6 +194,8 @@ static int service_start(struct daemon *d)
 		log_error("cannot join the record with the kernel: %s", failure.text[0] ? failure.text : strerror(-r));
 	if (r == 0)
 		r = config.gate.each(config.gate.ctx, flood_start, d);
+	if (r == 0)
+		r = orphans_remove(d);
 	return r;
 }
 
@@ -310,7 +340,7 @@ static void daemon_free(struct daemon *d)
 
 static int uninstall(struct daemon *d)
 {
-	char problem[512] = "";
+	char problem[512] = "", mount[4096], path[FS_PATH_SIZE];
 	int r = lock_take(d->options.run_dir, &d->run_lock);
 
 	if (r < 0)
@@ -318,7 +348,11 @@ static int uninstall(struct daemon *d)
 	r = kernel_uninstall(d->options.pin_dir, d->options.cgroup, d->options.force, problem);
 	if (r < 0)
 		log_error("%s", problem[0] ? problem : strerror(-r));
-	else
+	else if (cgroup_mount_find(mount) == 0 && fs_path(path, "%s/%s", mount, d->options.cgroup) == 0)
+		orphans_groups(path);
+	if (r == 0 && fs_path(path, "%s/kept", d->options.run_dir) == 0)
+		orphans_kept(path);
+	if (r == 0)
 		log_info("the gate is gone; the record of sessions stays in %s", d->options.state_dir);
 	return r;
 }

@@ -28,6 +28,8 @@ struct workers_config {
 };
 
 int workers_new(const struct workers_config *config, const struct buf *policy, struct workers **ret);
+/* After a start: forgets the names of sessions that have no sandbox any more. */
+void workers_names_sweep(struct workers *workers, bool (*is_used)(void *data, const char *session), void *data);
 void workers_free(struct workers *workers);
 unsigned workers_ready(const struct workers *workers);
 

@@ -218,3 +218,23 @@ void names_tell(struct workers *w, const struct site *site)
 	else
 		tell_all(w, LINK_BATCH, NULL, 0, fd);
 }
+
+void workers_names_sweep(struct workers *w, bool (*is_used)(void *data, const char *session), void *data)
+{
+	_closedir_ DIR *dir = opendir(w->names_dir);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char session[NAME_MAX + 1];
+		char *comma;
+
+		snprintf(session, sizeof(session), "%s", entry->d_name);
+		comma = strchr(session, ',');
+		if (entry->d_name[0] == '.' || !comma)
+			continue;
+		*comma = '/';
+		/* Another comma: a new file that never took the place of the old one. */
+		if (strchr(comma, ',') || (!site_find(w, session) && !is_used(data, session)))
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	}
+}

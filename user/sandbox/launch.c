@@ -161,7 +161,7 @@ static void reports_read(struct launch *l)
 			l->ready = true;
 		else if (report.kind == REPORT_FAILED && !l->failed)
 			failure_note(l, &report);
-		else if (report.kind == REPORT_ENDED && l->control >= 0 && !l->failed)
+		else if (report.kind == REPORT_ENDED && l->control >= 0)
 			end_note(l, &report);
 	}
 }

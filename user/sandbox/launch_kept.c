@@ -60,6 +60,7 @@ static void result_settle(void)
 
 	ret->started = l.ready && !l.failed;
 	if (ret->timed_out) {
+		groups_await(&l.groups);
 		ret->exit_code = LAUNCH_TIMED_OUT;
 		ret->problem[0] = '\0';
 	} else if (l.failed || l.ended) {

@@ -156,3 +156,30 @@ int notice_file_remove(const char *dir, const struct session_name *name)
 	unlinkat(root, user_name, AT_REMOVEDIR); /* stays while the user has other sessions */
 	return 0;
 }
+
+static void user_each(int root, const char *user, void (*fn)(void *data, const struct session_name *name), void *data)
+{
+	int fd = openat(root, user, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		char text[2 * NAME_MAX + 2];
+		struct session_name name;
+		const char *problem;
+
+		snprintf(text, sizeof(text), "%s/%s", user, entry->d_name);
+		if (session_name_parse(text, &name, &problem) == 0)
+			fn(data, &name);
+	}
+}
+
+void notice_files_each(const char *path, void (*fn)(void *data, const struct session_name *name), void *data)
+{
+	_closedir_ DIR *dir = opendir(path);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			user_each(dirfd(dir), entry->d_name, fn, data);
+}

@@ -24,5 +24,7 @@ int notice_file_path(const char *dir, const char *session, char path[static FS_P
  * link. */
 int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text);
 int notice_file_remove(const char *dir, const struct session_name *name); /* a missing one is fine */
+/* Sessions that have one, or had and the rest of it is there. */
+void notice_files_each(const char *dir, void (*fn)(void *data, const struct session_name *name), void *data);
 
 #endif

@@ -340,6 +340,7 @@ int service_recover(struct service *service, struct failure *ret_failure)
 			recover_unknown(&recovery, &recovery.held.boxes[i]);
 	recover_strays(service);
 	kept_recover(service);
+	notices_recover(service);
 	free(recovery.held.boxes);
 	if (recovery.result && ret_failure)
 		*ret_failure = recovery.failure;

@@ -82,6 +82,7 @@ void service_free(struct service *service); /* leaves the kernel and the store a
 /* After a start: joins what the store knows with what the kernel holds. Kernel stricter than the record
  * (a crash between the steps): the record follows. Record stricter: the kernel follows. Sandboxes whose
  * cgroup is gone are forgotten. A kernel entry below nobody's record is raised to NONE and kept.
+ * What nobody has any more goes: empty cgroups of the slice, directories of kept sandboxes, files of notices.
  * A failure does not end the work: it names the first thing that went wrong, the rest was joined, and the
  * service can be used. */
 int service_recover(struct service *service, struct failure *ret_failure);

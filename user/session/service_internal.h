@@ -136,6 +136,7 @@ bool live_notice(struct service *service, const struct live *live, const struct 
 /* Sees to the file with the session's notices. It is a convenience: a failure is told in an event and stops nothing. */
 void live_publish(struct service *service, const struct live *live);
 void live_unpublish(struct service *service, const struct live *live);
+void notices_recover(struct service *service); /* removes those of sessions that have ended */
 
 /* -- sandboxes.c ----------------------------------------------------------- */
 int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,

@@ -74,3 +74,20 @@ int service_notices_path(const struct service *service, const char *session, cha
 {
 	return service->config.notices_dir ? notice_file_path(service->config.notices_dir, session, path) : -ENOENT;
 }
+
+/* The daemon died between the end of a session and that of its file. */
+static void notice_recover(void *data, const struct session_name *name)
+{
+	struct service *service = data;
+	struct session_row row;
+	int r = store_session_get(service->config.store, name->text, &row);
+
+	if (r == -ENOENT || (!r && row.ended))
+		notice_file_remove(service->config.notices_dir, name);
+}
+
+void notices_recover(struct service *service)
+{
+	if (service->config.notices_dir)
+		notice_files_each(service->config.notices_dir, notice_recover, service);
+}
