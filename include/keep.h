@@ -6,7 +6,8 @@
 #define NP_KEPT_SOCKET "socket" /* that its process 1 listens on */
 /* What it was made with, as lines of NAME=VALUE. Locked (flock): shared by each run in the sandbox, exclusively by whoever
  * makes or removes it. */
-#define NP_KEPT_MADE  "made"
-#define NP_KEPT_GROUP "group=" /* begins a line with a cgroup v1 group of its limits, which goes when the sandbox does */
+#define NP_KEPT_MADE "made"
+#define NP_KEPT_GROUP \
+	"group=" /* begins a line with a cgroup v1 group of its limits, which goes when the sandbox does */
 
 #endif

@@ -98,6 +98,7 @@
 #define NP_BUNDLE_BYTES (8u << 20) /* the system's bundle of certificates: Debian's is 220 KiB */
 #define NP_OUTPUT_KEPT (1u << 20)  /* bytes of standard output, and of standard error, that --json shows */
 #define NP_OUTPUT_MAX (64u << 20)  /* the same with --output-limit, whatever that says: it is in memory */
+#define NP_ORPHANS_S 10		/* between looks for groups of limits that nobody removed: each walks the v1 hierarchies */
 #define NP_KEPT_RUNS 64		/* commands that run in a kept sandbox at once */
 #define NP_KEPT_READY_MS 10000	/* from an order to a kept sandbox until its command starts; later, the sandbox is dead */
 #define NP_KEPT_IDLE_MS 3600000	/* a kept sandbox that nobody uses for so long goes, unless the policy says otherwise */

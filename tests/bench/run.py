@@ -19,6 +19,7 @@ from table import show  # noqa: E402
 
 FULL = {"rounds": 100, "row": 200}
 QUICK = {"rounds": 20, "row": 40}
+KEPT, CALL = "netpawl run --keep -- true", "one API call, then true"
 SYSTEM = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
           "/lib64", "--proc", "/proc", "--dev", "/dev"]
 
@@ -38,6 +39,9 @@ def measure(daemon, net, size):
     ways = {  # all of them from within the daemon's network namespace, and in turns
         "netpawl run -- true": [*netpawl, "--", "true"],
         "the same with --memory, --pids and --cpus": [*netpawl, "--memory", "1GiB", "--pids", "100", "--cpus", "2", "--", "true"],
+        KEPT: [str(base.NETPAWL), "run", "--keep", "--session", "bench/kept", "--", "true"],
+        CALL: ["sh", "-c", f"{base.NETPAWL} show bench/run --json && exec true"],
+        "one API call alone (netpawl show)": [str(base.NETPAWL), "show", "bench/run", "--json"],
         "netpawl run --isolation none -- true": [*netpawl, "--isolation", "none", "--", "true"],
         "bwrap --unshare-all true": ["bwrap", "--unshare-all", *SYSTEM, "true"],
         "fork and exec of true": ["true"],
@@ -52,6 +56,8 @@ def measure(daemon, net, size):
     median = {way: statistics.median(t) for way, t in times.items()}
     bwrap, spawn = median["bwrap --unshare-all true"], median["fork and exec of true"]
     rows = [[way, m, min(times[way]), m / bwrap, m / spawn] for way, m in median.items()]
+    for box in daemon.api.sandboxes():
+        daemon.api.remove(box["sandbox"])  # the kept one
     began = time.perf_counter()
     for _ in range(size["row"]):
         subprocess.run([*net.enter(), str(base.NETPAWL), "run", "--", "true"], check=True, env=env, stdin=subprocess.DEVNULL)
@@ -60,11 +66,13 @@ def measure(daemon, net, size):
     left = left_behind(daemon)
     show("Starting a command, ms", ["", "median", "least", "to bwrap", "to fork and exec"], rows,
          [f"each line starts nsenter as well; {size['rounds']} rounds, in turns.",
+          f"--keep is {median[KEPT] / median[CALL]:.2f} times one API call and then true, which a shell starts.",
           f"{size['row']} sandboxes in a row in {seconds:.1f} s left behind: "
           + ", ".join(f"{n} {what}" for what, n in left.items()) + "."])
     if any(left.values()):
         raise RuntimeError(f"sandboxes left something behind: {left}")
     return {"median_ms": median, "least_ms": {w: min(t) for w, t in times.items()}, "to_bwrap": median["netpawl run -- true"] / bwrap,
+            "kept_to_call": median[KEPT] / median[CALL],
             "row": {"sandboxes": size["row"], "seconds": seconds, "left": left}}
 
 

@@ -394,7 +394,7 @@ def test_rests_of_a_crash(make_daemon):
     assert base.eventually(lambda: {p.name for p in folder.iterdir()} == left)
     assert not stray.exists() and not os.path.exists(api_only["cgroup"]) and not os.path.exists(boxes["emptied"]["cgroup"])
     assert base.eventually(lambda: {p.name.rsplit(".", 1)[1] for p in base.v1_groups() if d.cgroup in p.name}
-                           <= {boxes["kept"]["sandbox"].rsplit(".", 1)[1]})
+                           <= {boxes["kept"]["sandbox"].rsplit(".", 1)[1]}, 30)
     assert sh(d, names["kept"], "echo ran", "--pids", "20") == "ran\n"
 
 

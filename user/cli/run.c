@@ -433,7 +433,8 @@ int command_run(struct cli *cli, int argc, char **argv)
 	if (o->keep && !o->session)
 		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
 	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))
-		return usage_error(argv[0], "--keep goes with neither --class, which is for one run, nor --isolation none");
+		return usage_error(argv[0],
+				   "--keep goes with neither --class, which is for one run, nor --isolation none");
 	o->n_binds = binds.n;
 	run.command = argv + next;
 	code = run_checked(&run);

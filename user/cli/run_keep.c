@@ -19,8 +19,8 @@
 #include "reason.h"
 #include "sandbox/kept.h"
 
-#define LOCK_TRIES   15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
-#define LOCK_WAIT_US 4000
+#define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
+#define LOCK_WAIT_US  4000
 #define OWN_PROCESSES 2 /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
 
 enum entered {
@@ -171,7 +171,8 @@ static enum entered keep_connect(struct keep *k)
 	if (k->connection == -ENOENT || k->connection == -ECONNREFUSED)
 		return LOST;
 	complain(k->run->sandbox, NP_R_FAILED,
-		 k->connection == -EAGAIN ? "more commands wait for the kept sandbox than may" : strerror(-k->connection));
+		 k->connection == -EAGAIN ? "more commands wait for the kept sandbox than may"
+					  : strerror(-k->connection));
 	return FAILED;
 }
 
@@ -185,7 +186,8 @@ static enum entered keep_find(struct keep *k)
 	if (k->file < 0 && directory && errno == ENOENT)
 		return LOST;
 	if (k->file < 0) {
-		complain(k->run->session, NP_R_FAILED, directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
+		complain(k->run->session, NP_R_FAILED,
+			 directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
 		return FAILED;
 	}
 	e = keep_lock(k, LOCK_SH);
@@ -231,10 +233,11 @@ static enum entered trust_check(struct keep *k)
 		return ENTERED;
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
-	output_clean_line(stderr,
-			  "netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is a "
-			  "new one; end what runs there, or: netpawl remove %s",
-			  k->run->sandbox);
+	output_clean_line(
+		stderr,
+		"netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is a "
+		"new one; end what runs there, or: netpawl remove %s",
+		k->run->sandbox);
 	return keep_lock(k, LOCK_SH); /* it was lost in the attempt */
 }
 
@@ -309,7 +312,9 @@ static enum entered keep_run(struct keep *k)
 
 int run_kept(struct run *run)
 {
-	struct keep k = { .run = run, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED } };
+	struct keep k = {
+		.run = run, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED }
+	};
 	enum entered e = LOST;
 	int code;
 

@@ -121,8 +121,7 @@ static json_t *count_json(const struct run *run, const char *name)
 
 	/* A kept sandbox did things before. */
 	if (json_is_integer(value) && run->before)
-		return json_integer(json_integer_value(value) -
-				    json_integer_value(json_object_get(run->before, name)));
+		return json_integer(json_integer_value(value) - json_integer_value(json_object_get(run->before, name)));
 	return value ? json_incref(value) : json_null();
 }
 

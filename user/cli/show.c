@@ -62,7 +62,8 @@ static void sandboxes_print(const json_t *sandboxes)
 			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted"
 			  : json_is_true(json_object_get(sandbox, "kept"))  ? "kept"
 									    : "made",
-			  member_text(sandbox, "created"), member_text(sandbox, "active"), member_text(sandbox, "cgroup"));
+			  member_text(sandbox, "created"), member_text(sandbox, "active"),
+			  member_text(sandbox, "cgroup"));
 	}
 	fputc('\n', stdout);
 	table_print(&table, stdout);

@@ -110,10 +110,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
 	bool keep = false;
 	const struct body_field fields[] = {
-		{ "session", true, .ret_text = &session },
-		{ "cgroup", false, .ret_text = &cgroup },
-		{ "workspace", false, .ret_text = &workspace },
-		{ "run", false, .ret_text = &run },
+		{ "session", true, .ret_text = &session },	{ "cgroup", false, .ret_text = &cgroup },
+		{ "workspace", false, .ret_text = &workspace }, { "run", false, .ret_text = &run },
 		{ "keep", false, .ret_flag = &keep },
 	};
 	struct service *service = rq->config->service;

@@ -30,6 +30,9 @@ struct daemon {
 	struct launches *launches;
 	struct server *server;
 	char notices_dir[FS_PATH_SIZE], kept_dir[FS_PATH_SIZE];
+	char slice[FS_PATH_SIZE];
+	bool retired;	     /* a sandbox is gone since orphans were looked for, ... */
+	uint64_t orphans_ns; /* ... and when they are again, at the earliest */
 	int run_lock, state_lock;
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "daemon/daemon.h"
+#include "daemon/orphans.h"
 #include "daemon/translate.h"
 
 void emit(void *data, struct event *event)
@@ -65,6 +66,7 @@ void on_retired(void *data, uint64_t cgroup_id)
 {
 	struct daemon *d = data;
 
+	d->retired = true;
 	workers_gone(d->workers, cgroup_id);
 	tenants_leave(d->tenants, cgroup_id);
 }
@@ -120,11 +122,24 @@ int flood_start(void *data, const struct gate_box *box)
 	return 0;
 }
 
+/* Who ran a sandbox removes the groups of its limits, unless he was killed. */
+static void orphans_sweep(struct daemon *d)
+{
+	const uint64_t now = loop_now_ns();
+
+	if (!d->retired || now < d->orphans_ns)
+		return;
+	orphans_groups(d->slice);
+	d->retired = false;
+	d->orphans_ns = now + NP_ORPHANS_S * 1000000000ull;
+}
+
 void on_second(void *data)
 {
 	struct daemon *d = data;
 
 	service_sweep(d->service);
+	orphans_sweep(d);
 	flood_sweep(d->flood, flood_total, flood_report, d);
 	event_log_flush(d->events);
 }

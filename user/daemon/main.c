@@ -152,14 +152,15 @@ static bool session_is_used(void *data, const char *session)
 /* What a crash has left and nobody finds in the record. */
 static int orphans_remove(struct daemon *d)
 {
-	char mount[4096], slice[FS_PATH_SIZE];
+	char mount[4096];
 	int r = cgroup_mount_find(mount);
 
 	workers_names_sweep(d->workers, session_is_used, d->service);
 	if (r == 0)
-		r = fs_path(slice, "%s/%s", mount, d->options.cgroup);
-	if (r == 0 && orphans_groups(slice))
-		log_info("groups of limits that a crash had left were removed");
+		r = fs_path(d->slice, "%s/%s", mount, d->options.cgroup);
+	if (r == 0)
+		orphans_groups(d->slice);
+	d->retired = false;
 	return r;
 }
 

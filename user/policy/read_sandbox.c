@@ -78,7 +78,9 @@ static void read_bind(struct reader *reader, const struct node *entry)
 void read_sandbox(struct reader *reader, const struct node *key)
 {
 	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, IDLE, KEYS };
-	static const char *const keys[KEYS] = { "binds", "memory", "cpus", "pids", "timeout", "output", "disk", "idle" };
+	static const char *const keys[KEYS] = {
+		"binds", "memory", "cpus", "pids", "timeout", "output", "disk", "idle"
+	};
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[KEYS], *entry;
 	struct sandbox_policy *sandbox = &reader->policy->sandbox;
 

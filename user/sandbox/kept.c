@@ -87,9 +87,9 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	for (int fd = 0; fd < 3; fd++)
 		fds[fd] = stdio->inside[fd] >= 0 ? stdio->inside[fd] : fd;
 	fds[3] = file;
-	control.head = (struct cmsghdr){
-		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(fds))
-	};
+	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SCM_RIGHTS,
+					 .cmsg_len = CMSG_LEN(sizeof(fds)) };
 	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
 	return sendmsg(connection, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(order) ? 0 : -errno;
 }

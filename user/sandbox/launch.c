@@ -197,11 +197,17 @@ static void time_check(struct launch *l)
 		syscall(SYS_pidfd_send_signal, l->child, SIGKILL, NULL, 0);
 }
 
+/* In a kept sandbox the end is a word of process 1; else it is that of our child. */
+static bool is_over(const struct launch *l)
+{
+	return l->within && (l->ended || l->failed || l->gone);
+}
+
 bool launch_settle(struct launch *l)
 {
 	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
 
-	while (!l->ready && !l->failed && !(l->within && l->gone)) {
+	while (!l->ready && !l->failed && !is_over(l)) {
 		fds[1].fd = l->report;
 		if (poll(fds, ARRAY_SIZE(fds), time_left(l, true)) < 0 && errno != EINTR)
 			return true;
@@ -213,12 +219,21 @@ bool launch_settle(struct launch *l)
 	return true;
 }
 
+static void streams_end(struct launch *l)
+{
+	stdio_end_input(&l->stdio);
+	if (l->within) /* what the command has left there may hold its output for ever */
+		stdio_end_output(&l->stdio);
+}
+
 void launch_serve(struct launch *l)
 {
 	enum { CHILD, SIGNALS, REPORT, RELAYS };
 	struct pollfd fds[RELAYS + STDIO_POLLFDS];
-	bool running = true;
+	bool running = !is_over(l);
 
+	if (!running)
+		streams_end(l);
 	while (running || stdio_busy(&l->stdio)) {
 		fds[CHILD] = (struct pollfd){ .fd = running ? l->child : -1, .events = POLLIN };
 		fds[SIGNALS] = (struct pollfd){ .fd = l->signals, .events = POLLIN };
@@ -236,11 +251,9 @@ void launch_serve(struct launch *l)
 			reports_read(l);
 		if (running)
 			time_check(l);
-		if (running && (fds[CHILD].revents || (l->within && (l->ended || l->failed || l->gone)))) {
+		if (running && (fds[CHILD].revents || is_over(l))) {
 			running = false;
-			stdio_end_input(&l->stdio);
-			if (l->within) /* what the command has left there may hold its output for ever */
-				stdio_end_output(&l->stdio);
+			streams_end(l);
 		}
 	}
 }

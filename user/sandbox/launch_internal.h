@@ -14,20 +14,20 @@ struct launch {
 	struct bwrap bwrap;
 	struct groups groups;
 	struct stdio stdio;
-	int child;	  /* pidfd of the first process in the sandbox's cgroup */
-	int signals;	  /* signalfd */
-	int report;	  /* read end */
-	int control;	  /* write end; -1 once netpawl-init was told to go */
-	int listener;	  /* of a kept sandbox that is made; else -1 */
-	bool within;	  /* a kept sandbox: there is no child, and report and control are the connection to process 1 */
-	bool gone;	  /* process 1 closed the connection */
-	int said;	  /* a file in memory: what bubblewrap had to say */
-	bool ready;	  /* confined, and about to start the command */
-	bool ended;	  /* the command; its exit code is known */
-	bool failed;	  /* it was not started, and why is known */
-	uint64_t ends_ms; /* when its time is over; 0: never */
+	int child;    /* pidfd of the first process in the sandbox's cgroup */
+	int signals;  /* signalfd */
+	int report;   /* read end */
+	int control;  /* write end; -1 once netpawl-init was told to go */
+	int listener; /* of a kept sandbox that is made; else -1 */
+	bool within;  /* a kept sandbox: there is no child, and report and control are the connection to process 1 */
+	bool gone;    /* process 1 closed the connection */
+	int said;     /* a file in memory: what bubblewrap had to say */
+	bool ready;   /* confined, and about to start the command */
+	bool ended;   /* the command; its exit code is known */
+	bool failed;  /* it was not started, and why is known */
+	uint64_t ends_ms;  /* when its time is over; 0: never */
 	uint64_t ready_ms; /* when it should be ready at the latest; 0: whenever */
-	pid_t foreground; /* process group that had the terminal at the start; 0 without one */
+	pid_t foreground;  /* process group that had the terminal at the start; 0 without one */
 };
 
 uint64_t now_ms(void); /* CLOCK_MONOTONIC */

@@ -94,7 +94,7 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		if (plan->limits.timeout_ms)
 			l.ends_ms = now_ms() + plan->limits.timeout_ms;
 		if (err == 0) {
-			if (launch_settle(&l) && !l.gone) /* before it is ready, no input is taken */
+			if (launch_settle(&l) && l.ready) /* before that no input is taken */
 				launch_serve(&l);
 			usage_less(&ret->usage, &before);
 			result_settle();

@@ -49,7 +49,7 @@ struct orders {
 	gid_t gid;
 	uint32_t n_groups;
 	gid_t groups[IDENTITY_GROUPS_MAX];
-	sigset_t mask; /* the command's */
+	sigset_t mask;	   /* the command's */
 	uint32_t n_checks; /* struct order_check follow */
 };
 
@@ -82,7 +82,7 @@ struct kept_order {
 	uint32_t n_environ; /* of its environment */
 	uint32_t bytes;	    /* of the file */
 	uint32_t umask;
-	sigset_t mask;	    /* the command's */
+	sigset_t mask; /* the command's */
 };
 #define KEPT_FDS 4
 #define KEPT_GROUP \

@@ -59,11 +59,10 @@ static void step_put(const struct step *step, int *file_fd, struct buf *out)
 void plan_words(const struct plan *plan, int file_fd, struct buf *out)
 {
 	/* The user namespace is made before and handed over; the net is the gate's business and stays the host's. */
-	static const char *const always[] = {
-		"--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup", "--as-pid-1", "--hostname",
-		"localhost",	 "--cap-drop",	  "ALL",	   "--cap-add",	       "CAP_SETUID", "--cap-add",
-		"CAP_SETGID",	 "--cap-add",	  "CAP_SETPCAP",   "--clearenv"
-	};
+	static const char *const always[] = { "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
+					      "--as-pid-1",    "--hostname",	"localhost",	 "--cap-drop",
+					      "ALL",	       "--cap-add",	"CAP_SETUID",	 "--cap-add",
+					      "CAP_SETGID",    "--cap-add",	"CAP_SETPCAP",	 "--clearenv" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
 		word_put(out, always[i]);

@@ -102,7 +102,8 @@ static int run_enter(struct service *service, const struct run_row *run, const s
 	const struct box *box = kept_find(service, run->session.text);
 
 	if (run->class != CLASS_OPEN)
-		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL, "a run with a class has a sandbox of its own");
+		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL,
+				    "a run with a class has a sandbox of its own");
 	if (!box)
 		return service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%s has no kept one",
 				    run->session.text);

@@ -39,7 +39,7 @@ struct sandbox {
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
 	uint64_t active_us; /* a run began, was in progress or ended; a request was judged; or the daemon started */
-	struct rung rung; /* what the kernel holds */
+	struct rung rung;   /* what the kernel holds */
 	struct sandbox_counts counts;
 };
 
