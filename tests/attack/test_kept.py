@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+"""Kept sandboxes: what runs in one tries to get at its process 1, at the socket that netpawl orders commands by, and at
+netpawl through both."""
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import threading
+
+import pytest
+
+from lib import base
+from lib.box import new_session
+
+USERS = pytest.mark.parametrize("user", [None, "root"])
+
+
+@pytest.fixture
+def session():
+    return new_session("kept")
+
+
+def options(user):
+    return ["--user", user] if user else []
+
+
+def keep(daemon, session, user, *command, check=0, **kw):
+    return daemon.cli("run", "--keep", "--session", session, *options(user), "--", *command, check=check, **kw)
+
+
+def python(daemon, session, user, code, **kw):
+    return keep(daemon, session, user, base.PYTHON, "-I", "-c", code, **kw)
+
+
+def start(daemon, session, user, code):
+    return base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--session", session, *options(user), "--", base.PYTHON,
+                       "-I", "-c", code], env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def kept(daemon, session):
+    return next((b for b in daemon.api.sandboxes() if b["session"] == session and b["kept"]), None)
+
+
+@USERS
+def test_process_1_gives_nothing(daemon, session, user):
+    """Neither its files nor its memory, and it does not die from the inside. The control: a process of ours."""
+    code = """
+import os, signal, time
+def tries(pid):
+    got = []
+    for name in ("fd/0", "fd/4", "mem", "environ", "root/etc", "maps"):
+        try:
+            path = f"/proc/{pid}/{name}"
+            got.append(bool(os.listdir(path) if name == "root/etc" else os.readlink(path) if "/" in name else open(path, "rb").read(1)))
+        except OSError:
+            got.append(False)
+    return got
+print(tries(1))
+for s in (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP, signal.SIGCHLD, signal.SIGUSR1, signal.SIGINT):
+    try: os.kill(1, s)
+    except OSError: pass
+child = os.fork()
+if not child: time.sleep(1000)
+print(sum(tries(child)) >= 3)
+os.kill(child, 9)
+"""
+    for _ in range(2):
+        assert python(daemon, session, user, code).stdout == "[False, False, False, False, False, False]\nTrue\n"
+    assert keep(daemon, session, user, "echo", "alive").stdout == "alive\n"
+
+
+@USERS
+def test_the_socket_is_out_of_reach(world, daemon, session, user):
+    """By its path with the host's files in sight, by its inode's name in /proc/net/unix. The control connects outside."""
+    words = ["--keep", "--session", session, *options(user), *base.shown()]
+    daemon.cli("run", *words, "--", "true", check=0)
+    path = daemon.run_dir / "kept" / kept(daemon, session)["sandbox"] / "socket"
+    code = """
+import os, socket, sys
+path = sys.argv[1]
+print(os.path.exists(path))
+for name in (path, "/proc/1/root" + path, "/tmp/link", "../../../../../.." + path):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        if name == "/tmp/link" and not os.path.lexists(name): os.symlink(path, name)
+    except OSError: pass
+    try: s.connect(name); print("connected")
+    except OSError: print("no")
+"""
+    got = daemon.cli("run", *words, "--", base.PYTHON, "-I", "-c", code, path, check=0).stdout
+    assert got == "False\n" + "no\n" * 4
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    here = os.open(path.parent, os.O_RDONLY)
+    try:
+        s.connect(f"/proc/self/fd/{here}/socket")
+        s.close()
+    finally:
+        os.close(here)
+    assert daemon.cli("run", *words, "--", "echo", "alive", check=0).stdout == "alive\n"
+    pathlib.Path("/tmp/link").unlink(missing_ok=True)
+
+
+GRAB = """
+import os, time
+seen, end = set(), time.monotonic() + 8
+while time.monotonic() < end and not os.path.exists("/workspace/stop"):
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or int(pid) in (1, os.getpid()):
+            continue
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                seen.add(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0])
+        except OSError:
+            pass
+print(sorted(seen))
+"""
+
+
+@USERS
+def test_no_connection_in_a_child(daemon, session, user):
+    """A process that looks into each newcomer finds the streams of commands, and never a connection of process 1."""
+    keep(daemon, session, user, "true")
+    p = start(daemon, session, user, GRAB)
+    try:
+        for _ in range(60):
+            keep(daemon, session, user, "true")
+        keep(daemon, session, user, "sh", "-c", "sleep 1; touch /workspace/stop")
+        out, err = p.communicate(timeout=30)
+    finally:
+        base.reap(p)
+    assert b"socket" not in out and b"pipe" in out, (out, err)  # the pipes are the control: they are the commands'
+
+
+WRITE = """
+import errno, os, time
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    for pid in os.listdir("/proc"):
+        try:
+            path = f"/proc/{pid}/exe"
+            if pid.isdigit() and not os.readlink(path).startswith("/usr"):
+                fd = os.open(path, os.O_RDONLY)
+                # its mode, for the program is busy as long as it runs, and that alone must not be what protects it
+                for what in (lambda: os.fchmod(fd, 0o755), lambda: os.open(f"/proc/self/fd/{fd}", os.O_WRONLY)):
+                    try:
+                        what()
+                        print("written")
+                    except OSError as e:
+                        print(errno.errorcode[e.errno])
+                raise SystemExit
+        except OSError:
+            pass
+print("none")
+"""
+
+
+def test_the_program_of_process_1(daemon, session):
+    """A script whose interpreter is /proc/self/exe runs the program of whoever starts it: netpawl-init, a file of the host
+    that root owns. It is open for a moment to those who watch, and it must not be written, running or not."""
+    python(daemon, session, "root", "import os; f = open('/workspace/x', 'w'); f.write('#!/proc/self/exe\\n'); os.fchmod(f.fileno(), 0o755)")
+    before = (base.BUILD / "netpawl-init").read_bytes()
+    p = start(daemon, session, "root", WRITE)
+    try:
+        for _ in range(300):
+            if p.poll() is not None:
+                break
+            keep(daemon, session, "root", "/workspace/x", check=None)
+        out, err = p.communicate(timeout=40)
+    finally:
+        base.reap(p)
+    assert out.split()[0] == b"EROFS" and b"written" not in out, (out, err)
+    assert (base.BUILD / "netpawl-init").read_bytes() == before
+
+
+# -- a process 1 that was taken over --------------------------------------------------------
+
+REPORT = struct.Struct("=Iiii400s")
+LIES = {
+    "nothing": [],
+    "short": [b"x"],
+    "long": [b"x" * 100000],
+    "strange kind": [REPORT.pack(99, 0, 0, 0, b"")],
+    "strange codes": [REPORT.pack(3, -5, 0, 0, b""), REPORT.pack(3, 70000, 0, 0, b""), REPORT.pack(3, 0, 4000, 0, b"")],
+    "no end of text": [REPORT.pack(2, 125, 0, 99999, b"\x1b[31mx" * 100)],
+    "flood": [REPORT.pack(99, 0, 0, 0, b"")] * 20000,
+}
+
+
+@pytest.mark.parametrize("lie,then", [*((lie, "closes") for lie in LIES), ("nothing", "stays"), ("flood", "stays")])
+def test_a_process_1_that_lies(daemon, session, lie, then):
+    """What netpawl hears from there is not believed: it makes another sandbox, and never hangs."""
+    keep(daemon, session, None, "true")
+    box = kept(daemon, session)
+    path = daemon.run_dir / "kept" / box["sandbox"] / "socket"
+    path.unlink()
+    s, done = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET), threading.Event()
+    here = os.open(path.parent, os.O_RDONLY)
+    s.bind(f"/proc/self/fd/{here}/socket")
+    os.close(here)
+    s.listen(8)
+
+    def serve():
+        c, _ = s.accept()
+        try:
+            for message in LIES[lie]:
+                c.send(message)
+        except OSError:
+            pass
+        if then == "stays":
+            done.wait(60)
+        c.close()
+
+    t = threading.Thread(target=serve, daemon=True)
+    t.start()
+    try:
+        # it was given the command's streams, and holds them: so they are none of ours
+        p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--session", session, "--", "touch", "/workspace/ran"],
+                       env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        assert p.wait(60) == 0 and kept(daemon, session)["sandbox"] != box["sandbox"]
+        base.reap(p)
+        assert (daemon.state_dir / "data" / session / "ran").exists()
+    finally:
+        done.set()
+        s.close()
+        t.join(10)
+    assert not os.path.exists(box["cgroup"])
+
+
+def test_a_forged_end(daemon, session):
+    """A sandbox that has its process 1 may say that a command has ended: the run is over then, and that is all."""
+    keep(daemon, session, None, "true")
+    box = kept(daemon, session)
+    path = daemon.run_dir / "kept" / box["sandbox"] / "socket"
+    path.unlink()
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    here = os.open(path.parent, os.O_RDONLY)
+    s.bind(f"/proc/self/fd/{here}/socket")
+    os.close(here)
+    s.listen(8)
+
+    def serve():
+        c, _ = s.accept()
+        c.recv(4096)
+        c.send(REPORT.pack(1, 0, 0, 0, b""))
+        c.send(REPORT.pack(2, 125, 0, 0, b"\x1b[31m" + b"y" * 395))
+        c.close()
+
+    t = threading.Thread(target=serve, daemon=True)
+    t.start()
+    try:
+        got = keep(daemon, session, None, "true", check=125)
+        assert "\x1b" not in got.stderr and "yyy" in got.stderr
+    finally:
+        s.close()
+        t.join(10)
+    daemon.cli("remove", box["sandbox"], check=0)
+    assert base.eventually(lambda: not os.path.exists(box["cgroup"]))
