@@ -176,10 +176,34 @@ static void reads_numbers(void **state)
 	assert_int_equal(body_read("{\"upto\":99999999999999999999}", 31, numbers, 1, &root, &failure), -EINVAL);
 }
 
+static void reads_flags(void **state)
+{
+	bool keep = true;
+	const struct body_field flags[] = { { "keep", false, .ret_flag = &keep } };
+	static const char *const bad[] = { "{\"keep\":\"true\"}", "{\"keep\":1}", "{\"keep\":null}", "{\"keep\":[]}" };
+
+	(void)state;
+	reset(NULL);
+	assert_int_equal(body_read("{}", 2, flags, 1, &root, &failure), 0);
+	assert_false(keep);
+	reset(NULL);
+	assert_int_equal(body_read("{\"keep\":true}", 13, flags, 1, &root, &failure), 0);
+	assert_true(keep);
+	reset(NULL);
+	assert_int_equal(body_read("{\"keep\":false}", 14, flags, 1, &root, &failure), 0);
+	assert_false(keep);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		reset(NULL);
+		assert_int_equal(body_read(bad[i], strlen(bad[i]), flags, 1, &root, &failure), -EINVAL);
+		assert_non_null(strstr(failure.text, "\"keep\" must be true or false"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads),
+		cmocka_unit_test(reads_flags),
 		cmocka_unit_test(refuses_what_is_no_json),
 		cmocka_unit_test(refuses_bytes_behind),
 		cmocka_unit_test(refuses_nul),

@@ -25,7 +25,7 @@ static void launch(void **state)
 	assert_string_equal(body_of(received),
 			    "{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
 			    "\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"memory\":null,"
-			    "\"cpus_milli\":null,\"pids\":null,\"timeout_ms\":null,\"output\":null,\"disk\":null}}");
+			    "\"cpus_milli\":null,\"pids\":null,\"timeout_ms\":null,\"output\":null,\"disk\":null,\"idle_ms\":3600000}}");
 }
 
 /* A new sandbox comes with its session's authority, when there is one. */

@@ -257,6 +257,30 @@ static void kernel_files_are_for_reading(void **state)
 	assert_int_equal(child_run(kernel_file), 0);
 }
 
+/* What was written before the end of the command comes; who holds its output and goes on does not keep us. */
+static void output_that_somebody_holds(void **state)
+{
+	struct stdio stdio = { .left = STDIO_UNLIMITED, .keep = true };
+	static char block[40000];
+
+	(void)state;
+	memset(block, 'x', sizeof(block));
+	for (int fd = 0; fd < 3; fd++)
+		stdio.kept[fd] = BUF_INIT(1 << 20);
+	assert_int_equal(stdio_prepare(&stdio), 0);
+	assert_int_equal(write(stdio.inside[1], block, sizeof(block)), sizeof(block));
+	stdio_end_output(&stdio);
+	assert_true(stdio_busy(&stdio));
+	assert_int_equal(write(stdio.inside[1], "late", 4), 4);
+	assert_int_equal(write(stdio.inside[2], "late", 4), -1); /* nothing was there: it has ended */
+	serve(&stdio, false);					 /* with both still open */
+	assert_int_equal(stdio.kept[1].len, sizeof(block));
+	assert_int_equal(stdio.kept[2].len, 0);
+	stdio_free(&stdio);
+	for (int fd = 0; fd < 3; fd++)
+		buf_free(&stdio.kept[fd]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -267,8 +291,10 @@ int main(void)
 		cmocka_unit_test(a_reader_that_leaves),
 		cmocka_unit_test(a_command_that_does_not_read),
 		cmocka_unit_test(kernel_files_are_for_reading),
+		cmocka_unit_test(output_that_somebody_holds),
 	};
 
+	signal(SIGPIPE, SIG_IGN);
 	alarm(60); /* a relay that hangs is a failure, not a wait */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,8 @@ static inline void fake_start(void)
 		.emit = fake_emit,
 		.notice_write = fake_notice,
 		.notices_dir = fake.notices[0] ? fake.notices : NULL,
+		.kept_dir = fake.kept[0] ? fake.kept : NULL,
+		.idle_us = fake.idle_us,
 	};
 
 	assert_int_equal(store_open(fake.db, &fake.store), 0);

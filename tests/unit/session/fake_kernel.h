@@ -52,7 +52,8 @@ struct fake {
 	bool disk_full;	  /* every commit fails */
 	bool hold_retire; /* retire() refuses for existing cgroups */
 
-	char dir[64], db[96], notices[96]; /* notices empty: no files */
+	char dir[64], db[96], notices[96], kept[96]; /* notices, kept empty: no files */
+	uint64_t idle_us;
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;

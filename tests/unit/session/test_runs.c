@@ -17,7 +17,7 @@ static uint64_t asked(const char *session, enum run_class class)
 static const struct sandbox *started(const char *session, uint64_t id)
 {
 	const struct sandbox *sandbox = NULL;
-	int r = service_run_start(fake.service, id, session, "test", &sandbox, &fake.failure);
+	int r = service_run_start(fake.service, id, session, false, "test", &sandbox, &fake.failure);
 
 	if (r)
 		fail_msg("start: %s: %s", reason_token(fake.failure.reason), fake.failure.text);
@@ -29,7 +29,7 @@ static void refused(const char *session, uint64_t id, unsigned reason)
 	size_t before = service_sandboxes_count(fake.service);
 	const struct sandbox *sandbox;
 
-	assert_true(service_run_start(fake.service, id, session, "test", &sandbox, &fake.failure) < 0);
+	assert_true(service_run_start(fake.service, id, session, false, "test", &sandbox, &fake.failure) < 0);
 	assert_int_equal(fake.failure.reason, reason);
 	assert_int_equal(service_sandboxes_count(fake.service), before);
 }

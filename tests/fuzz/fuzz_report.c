@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Random bytes as a report of a process 1 that a sandbox has taken over: in bounds, or none. */
+#include <stdlib.h>
+
+#include "sandbox/kept.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct init_report report;
+
+	if (!report_read(data, size, &report))
+		return 0;
+	check(size == sizeof(report) && report.kind >= REPORT_READY && report.kind <= REPORT_ENDED);
+	check(report.exit_code >= 0 && report.exit_code <= 255 && report.signal >= 0 && report.signal < NSIG);
+	check(strnlen(report.text, sizeof(report.text)) < sizeof(report.text) && report.error >= 0);
+	return 0;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* What a kept sandbox was made with, and what fits into it. */
+#include "cli/run_note.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static struct run run;
+static struct note note;
+
+static void write_down(const struct groups *groups, const char *missing)
+{
+	FILE *file = tmpfile();
+
+	assert_int_equal(note_write(fileno(file), &run, groups, missing), 0);
+	note_free(&note);
+	note = (struct note){ 0 };
+	assert_int_equal(note_read(fileno(file), "/cg/slice/a.b.1", &note), 0);
+	fclose(file);
+}
+
+static bool fits(const char *why)
+{
+	_buf_ struct buf words = BUF_INIT(4096);
+	bool r = note_fits(&note, &run, &words);
+
+	if (!r && (!why || !strstr(words.data, why)))
+		fail_msg("%s, not %s", words.data, why ? why : "(fits)");
+	return r;
+}
+
+static void all_of_it(void **state)
+{
+	struct host_path system[] = { { "/usr", HOST_DIRECTORY, NULL }, { "/bin", HOST_LINK, "usr/bin" } };
+	struct groups groups = { .n_v1 = 2, .memory = "/v1/memory/netpawl.x" };
+
+	(void)state;
+	strcpy(groups.v1[0].path, "/v1/memory/netpawl.x");
+	strcpy(groups.v1[1].path, "/v1/pids/netpawl.x");
+	run = (struct run){ .limits = { .memory = 1 << 20, .pids = 5 }, .notices = (char *)"x" };
+	run.options.user = "nobody";
+	run.options.n_binds = 2;
+	run.binds[0] = (struct bind){ "/a", "/b", true, 0, 0 };
+	run.binds[1] = (struct bind){ "/c=d", "/e", false, 0, 0 };
+	run.host.system = system;
+	run.host.n_system = 2;
+	write_down(&groups, "--cpus");
+	assert_true(note.limits.memory == 1 << 20 && note.limits.pids == 5 && !note.limits.disk);
+	assert_string_equal(note.user, "nobody");
+	assert_string_equal(note.missing, "--cpus");
+	assert_true(note.notices && !note.trust && note.n_binds == 2 && note.n_seen == 1);
+	assert_string_equal(note.binds[1], "/c=d:/e");
+	assert_string_equal(note.seen[0].path, "/usr");
+	assert_string_equal(note.groups.unified, "/cg/slice/a.b.1");
+	assert_string_equal(note.groups.memory, "/v1/memory/netpawl.x");
+	assert_true(note.groups.n_v1 == 2 && note.groups.v1[0].procs == -1);
+	assert_false(fits("--cpus could not be set"));
+	run.options.best_effort = true;
+	assert_true(fits(NULL));
+	run.binds[0].readonly = false;
+	assert_false(fits("--bind was /a:/b:ro /c=d:/e"));
+	run.binds[0].readonly = true;
+	run.options.n_binds = 1;
+	assert_false(fits("--bind was"));
+	run.options.user = NULL;
+	assert_false(fits("--user was nobody"));
+}
+
+static void limits(void **state)
+{
+	(void)state;
+	run = (struct run){ .limits = { .memory = 1000 } };
+	write_down(NULL, NULL);
+	assert_true(fits(NULL)); /* what the policy wants is there */
+	run.limits.memory = 2000;
+	assert_true(fits(NULL)); /* it is stricter */
+	run.limits.memory = 0;
+	assert_true(fits(NULL));
+	run.limits.memory = 500;
+	assert_false(fits("--memory was 1000 and would have to be 500"));
+	run.limits.memory = 2000;
+	run.options.memory = "2000";
+	assert_false(fits("--memory was 1000")); /* asked for by name: as asked, or not at all */
+	run.limits.memory = 1000;
+	assert_true(fits(NULL));
+	run.limits.cpus_milli = 500; /* a policy that came later */
+	assert_false(fits("there was no --cpus"));
+	run.limits.timeout_ms = 5;
+	run.limits.cpus_milli = 0;
+	assert_true(fits(NULL)); /* each run's own */
+}
+
+static void strange_notes(void **state)
+{
+	static const char *const texts[] = { "x", "x=1", "memory=", "memory=-1", "memory=x", "pids=0", "=", "group" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct note strange = { 0 };
+		FILE *file = tmpfile();
+
+		fprintf(file, "%s\n", texts[i]);
+		fflush(file);
+		assert_int_equal(note_read(fileno(file), "/cg", &strange), -EINVAL);
+		note_free(&strange);
+		fclose(file);
+	}
+	run = (struct run){ 0 };
+	run.options.n_binds = 1;
+	run.binds[0] = (struct bind){ "/a\nuser=root", "/b", true, 0, 0 };
+	assert_int_equal(note_write(-1, &run, NULL, NULL), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_of_it),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(strange_notes),
+	};
+	int r = cmocka_run_group_tests(tests, NULL, NULL);
+
+	note_free(&note);
+	return r;
+}
