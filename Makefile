@@ -87,7 +87,7 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
-$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/scope.h user/sandbox/orders.h include/limits.h
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/scope.h user/init/windows.h user/sandbox/orders.h user/sandbox/windows.h include/limits.h
 	$(say) LINK $@
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE -fsanitize=% -fno-sanitize%,$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 

@@ -110,6 +110,7 @@ static void failure_note(struct launch *l, struct init_report *report)
 	const char *name = plan->argv[0];
 
 	l->failed = true;
+	l->result->unmade = report->error == EAGAIN;
 	l->result->exit_code = report->exit_code;
 	report->text[sizeof(report->text) - 1] = '\0';
 	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_BWRAP && command_exists(plan, name))
@@ -120,7 +121,7 @@ static void failure_note(struct launch *l, struct init_report *report)
 	else if (report->exit_code == LAUNCH_NOT_FOUND)
 		launch_problem(l->result, 0, "%s: command not found", name);
 	else
-		launch_problem(l->result, report->error, "%s", report->text);
+		launch_problem(l->result, l->result->unmade ? 0 : report->error, "%s", report->text);
 }
 
 /* The command has ended; what it left behind in the sandbox ends when netpawl-init does, which waits for our word. */
@@ -179,7 +180,7 @@ static void time_check(struct launch *l)
 }
 
 /* Until netpawl-init has taken over or the first process is gone. Nothing of ours is read or written before: what could not
- * be made can be tried again. False: it is gone. */
+ * be made can be tried again. False: it is gone, or about to. */
 static bool launch_settle(struct launch *l)
 {
 	struct pollfd fds[] = { { .fd = l->child, .events = POLLIN }, { .fd = l->report, .events = POLLIN } };
@@ -193,7 +194,7 @@ static bool launch_settle(struct launch *l)
 		if (fds[0].revents)
 			return l->ready || l->failed;
 	}
-	return true;
+	return !l->result->unmade;
 }
 
 /* Until the first process is gone, and with it every process of the sandbox. Then until their last output is
