@@ -249,7 +249,7 @@ $(BUILD)/tests/vm/check: tests/vm/check.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE $(filter-out -fPIE -fsanitize=%,$(CFLAGS)) -static -o $@ $<
 
-VM_DEPS = qemu-system-x86 busybox-static cpio kmod
+VM_DEPS = qemu-system-x86 busybox-static cpio e2fsprogs kmod
 KERNELS = 6.1 6.12
 vm:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"
