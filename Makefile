@@ -87,7 +87,7 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
-$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/scope.h user/sandbox/orders.h include/limits.h
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/scope.h user/init/windows.h user/sandbox/orders.h user/sandbox/windows.h include/limits.h
 	$(say) LINK $@
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE -fsanitize=% -fno-sanitize%,$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 
@@ -249,7 +249,7 @@ $(BUILD)/tests/vm/check: tests/vm/check.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -D_GNU_SOURCE $(filter-out -fPIE -fsanitize=%,$(CFLAGS)) -static -o $@ $<
 
-VM_DEPS = qemu-system-x86 busybox-static cpio kmod
+VM_DEPS = qemu-system-x86 busybox-static cpio e2fsprogs kmod
 KERNELS = 6.1 6.12
 vm:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"

@@ -7,7 +7,6 @@
 Part of bench.py; by itself it does this part alone. Writes BUILD/bench/inspect.json. (Not inspect.py: that is a module
 of Python's library.)
 """
-import argparse
 import contextlib
 import json
 import os
@@ -21,6 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 
+from alone import alone  # noqa: E402
 from lib import base  # noqa: E402
 
 from nets import BENCH, SOURCES, Net, install  # noqa: E402
@@ -274,17 +274,5 @@ def run(quick):
     return out
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="about a minute")
-    args = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench: needs root")
-    run(args.quick)
-    left = base.leftovers()
-    if left:
-        sys.exit(f"bench: left behind: {left}")
-
-
 if __name__ == "__main__":
-    main()
+    alone(__doc__, run)

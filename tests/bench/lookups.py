@@ -9,7 +9,6 @@ Part of bench.py; by itself it does this part alone. Writes BUILD/bench/dns.json
 A sandbox may ask NP_QUERY_BURST at once and NP_QUERY_RATE a second after that, so each turn is a burst below that, and
 then there is a pause.
 """
-import argparse
 import contextlib
 import json
 import os
@@ -23,6 +22,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 
+from alone import alone  # noqa: E402
 from lib import base  # noqa: E402
 from lib.daemon import Daemon  # noqa: E402
 
@@ -187,17 +187,5 @@ def run(quick):
     return out
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="less than a minute")
-    args = parser.parse_args()
-    if os.geteuid() != 0:
-        sys.exit("bench: needs root")
-    run(args.quick)
-    left = base.leftovers()
-    if left:
-        sys.exit(f"bench: left behind: {left}")
-
-
 if __name__ == "__main__":
-    main()
+    alone(__doc__, run)

@@ -178,6 +178,20 @@ def test_the_daemons_own_is_never_shown(daemon, what):
     assert "never to be seen" in run(daemon, "--bind", f"{path}:/data", "--", "true", check=125).stderr
 
 
+def test_what_is_mounted_later_is_not_seen(daemon, shared):
+    """On most hosts mounts are shared: one that comes later, below what a sandbox was shown, would come in as well."""
+    (shared / "window").mkdir()
+    wait = "touch /data/in; for i in $(seq 500); do [ -e /data/go ] && break; sleep 0.02; done; ls /data/window"
+    script = ["mount --make-rshared /", f"(for i in $(seq 500); do [ -e {shared}/in ] && break; sleep 0.02; done",
+              f"mount --bind /proc {shared}/window", f"touch {shared}/go) &",
+              f"{base.NETPAWL} run --bind {shared}:/data -- sh -c '{wait}'", f"echo outside: $(ls {shared}/window)"]
+    p = base.sh("unshare", "--mount", *daemon.world.enter(), "sh", "-ec", "\n".join(script), timeout=60,
+                env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    inside_it, outside = p.stdout.split("outside:")
+    assert "cmdline" in outside.split(), "the control"
+    assert inside_it == "", inside_it
+
+
 @pytest.mark.parametrize("bind", ["x", "/tmp", "/tmp:", "tmp:/data", "/tmp:data", "/tmp:/data:rw", "/tmp:/data:ro:x"])
 def test_bad_binds_are_wrong_usage(daemon, bind):
     assert "bind" in run(daemon, "--bind", bind, "--", "true", check=2).stderr
@@ -250,6 +264,17 @@ def test_a_mount_that_goes_while_a_sandbox_is_made(daemon, fake_bwrap, shared):
         other.join()
     assert (p.returncode, p.stdout, p.stderr) == (0, "words\nmore\n", "")
     assert len(tries.read_text().split()) == 2
+
+
+@pytest.mark.parametrize("source", ["/proc", "/sys", "cgroup", "/dev/pts"])
+def test_a_window_that_nobody_covered(daemon, fake_bwrap, source):
+    """As if it had been mounted after our look at the host. The command does not start; without it, it does."""
+    source, mark = base.cgroup_mount() if source == "cgroup" else source, base.token()
+    for bad in (True, False):
+        more = f"--ro-bind {source} /tmp/x" if bad else "--ro-bind /usr /tmp/x"
+        p = run(daemon, "--", "echo", mark, check=None, env=fake_bwrap(f'a=$1 b=$2; shift 2; exec /usr/bin/bwrap $a $b {more} "$@"'))
+        assert (p.returncode, mark in p.stdout) == ((125, False) if bad else (0, True)), p
+        assert not bad or "/tmp/x" in p.stderr
 
 
 def test_tries_to_make_a_sandbox_end(daemon, fake_bwrap, shared):

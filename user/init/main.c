@@ -12,7 +12,7 @@
  *     orders.h: a directory or a socket of the outside would make all that follows pointless.
  *  2. bubblewrap: namespaces, now that the process is where it belongs; the sandbox's view of the file system;
  *     capabilities but the three that step 4 needs; no_new_privs; the system call filter.
- *  3. The mounts are what was meant: see struct order_check.
+ *  3. The mounts are what was meant: see struct order_check and windows.h.
  *  4. Bounding set, groups, gid, uid, capabilities: bounding set first, so that no exec gives any of them back.
  *  5. The Landlock scopes, which need no_new_privs.
  *  6. Only then is there a second process. It restores the signal mask and becomes the command. Or, of a kept sandbox,
@@ -37,6 +37,9 @@
 #include "init/caps.h"
 #include "init/init.h"
 #include "init/scope.h"
+#include "init/windows.h"
+
+#define MOUNTINFO_BYTES (1u << 20)
 
 static struct orders orders; /* too large for a stack */
 static struct order_check checks[ORDER_CHECKS_MAX];
@@ -97,6 +100,24 @@ static void mounts_check(void)
 	}
 }
 
+static void windows_check(void)
+{
+	static char table[MOUNTINFO_BYTES + 1];
+	_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	const char *window;
+	size_t len = 0;
+	ssize_t n = 0;
+
+	while (fd >= 0 && len < MOUNTINFO_BYTES && (n = read(fd, table + len, MOUNTINFO_BYTES - len)) > 0)
+		len += (size_t)n;
+	if (fd < 0 || n != 0)
+		init_fail(LAUNCH_FAILED, errno, "the mount table cannot be read, or is too long");
+	window = windows_find(table);
+	if (window)
+		init_fail(LAUNCH_FAILED, EAGAIN, "%.300s: something of the kernel was mounted there on the way",
+			  window);
+}
+
 /* Groups, gid, uid, in that order; after it there is no way back. */
 static void identity_assume(void)
 {
@@ -112,6 +133,7 @@ static void init_confine(void)
 	if (getpid() != 1 || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
 		init_fail(LAUNCH_FAILED, 0, "bubblewrap did not do what it was told");
 	mounts_check();
+	windows_check();
 	err = caps_drop_bounding();
 	if (err < 0)
 		init_fail(LAUNCH_FAILED, -err, "cannot empty the bounding set");

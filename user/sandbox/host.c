@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "sandbox/windows.h"
 
 /* A host with thousands of containers has a table of a few megabytes. */
 #define MOUNTINFO_BYTES (32u << 20)
@@ -23,11 +24,6 @@
 static const char *const system_paths[] = {
 	"/usr",	   "/bin", "/sbin", "/lib", "/lib32",	  "/lib64",
 	"/libx32", "/etc", "/opt",  "/nix", "/sys/class", "/sys/devices",
-};
-
-static const char *const window_types[] = {
-	"cgroup",  "cgroup2", "bpf",	     "tracefs", "debugfs", "securityfs", "configfs", "efivarfs", "pstore",
-	"resctrl", "nsfs",    "binfmt_misc", "fusectl", "proc",	   "sysfs",	 "devtmpfs", "devpts",	 "mqueue",
 };
 
 static const char *const secret_paths[] = {
@@ -115,14 +111,6 @@ static void octal_decode(char *text)
 		}
 	}
 	*out = '\0';
-}
-
-static bool type_is_window(const char *type)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(window_types); i++)
-		if (!strcmp(type, window_types[i]))
-			return true;
-	return false;
 }
 
 /*

@@ -117,6 +117,7 @@ static void failure_note(struct launch *l, const struct init_report *report)
 	const char *name = plan->argv[0];
 
 	l->failed = true;
+	l->result->unmade = report->error == EAGAIN;
 	l->result->exit_code = report->exit_code;
 	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_BWRAP && command_exists(plan, name))
 		launch_problem(l->result, 0,
@@ -126,7 +127,7 @@ static void failure_note(struct launch *l, const struct init_report *report)
 	else if (report->exit_code == LAUNCH_NOT_FOUND)
 		launch_problem(l->result, 0, "%s: command not found", name);
 	else
-		launch_problem(l->result, report->error, "%s", report->text);
+		launch_problem(l->result, l->result->unmade ? 0 : report->error, "%s", report->text);
 }
 
 /* The command has ended; what it left behind in the sandbox ends when netpawl-init does, which waits for our word. */
@@ -216,7 +217,7 @@ bool launch_settle(struct launch *l)
 		if (fds[0].revents)
 			return l->ready || l->failed;
 	}
-	return true;
+	return !l->result->unmade;
 }
 
 static void streams_end(struct launch *l)

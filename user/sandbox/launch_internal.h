@@ -39,7 +39,7 @@ bool launch_start(struct launch *l);
 /* Signals and streams. False likewise. */
 bool launch_prepare(struct launch *l, const struct launch_order *order, struct launch_result *ret);
 /* Until netpawl-init has taken over or the first process is gone. Nothing of ours is read or written before: what could not
- * be made can be tried again. False: it is gone. */
+ * be made can be tried again. False: it is gone, or about to. */
 bool launch_settle(struct launch *l);
 /* Until the first process is gone, and with it every process of the sandbox; in a kept one, until the command is. Then
  * until their last output is delivered, or a signal says that nobody waits for it. */

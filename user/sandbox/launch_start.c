@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -67,10 +68,10 @@ static bool pipe_make(int flags, int *ret_read, int *ret_write)
  * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The other namespaces are not made
  * here but by bubblewrap: at this point the cgroup namespace would have the launcher's cgroup as its root.
  */
-static pid_t sandbox_clone(int cgroup, bool userns, int *ret_pidfd)
+static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | (userns ? CLONE_NEWUSER : 0),
+		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | namespaces,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup,
@@ -111,6 +112,33 @@ static int userns_map(pid_t pid)
 	return r;
 }
 
+/*
+ * Mounts of the host are mostly shared, and bubblewrap has what is mounted later come in. Below what --bind shows, that
+ * would open a window that nobody covered: there the sources get a mount of their own that takes part in nothing. All
+ * others stay as they are, so that what the host unmounts is not held by us.
+ */
+static int binds_still(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->n_steps; i++) {
+		const char *source = plan->steps[i].source;
+
+		if (plan->steps[i].still && (mount(source, source, NULL, MS_BIND | MS_REC, NULL) < 0 ||
+					     mount(NULL, source, NULL, MS_REC | MS_PRIVATE, NULL) < 0))
+			return -errno;
+	}
+	return 0;
+}
+
+static uint64_t namespaces_of(const struct plan *plan)
+{
+	if (plan->isolation != ISOLATION_BWRAP)
+		return 0;
+	for (size_t i = 0; i < plan->n_steps; i++)
+		if (plan->steps[i].still)
+			return CLONE_NEWUSER | CLONE_NEWNS;
+	return CLONE_NEWUSER;
+}
+
 static _Noreturn void child_main(const struct launch *l, int report, int control, int ready)
 {
 	const struct plan *plan = l->order->plan;
@@ -123,6 +151,10 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	if (read(ready, &byte, 1) != 1)
 		_exit(LAUNCH_FAILED);
 	err = groups_enter(&l->groups);
+	if (err == 0) {
+		what = "cannot keep later mounts out of what is shown";
+		err = binds_still(plan);
+	}
 	if (err == 0 && plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0) {
 		what = plan->directory;
 		err = -errno;
@@ -169,7 +201,7 @@ static bool disk_limit(struct launch *l)
 bool launch_start(struct launch *l)
 {
 	_close_ int cgroup = -1, report = -1, control = -1, ready = -1, go = -1;
-	bool userns = l->order->plan->isolation == ISOLATION_BWRAP;
+	uint64_t namespaces = namespaces_of(l->order->plan);
 	char problem[BWRAP_PROBLEM_SIZE];
 	pid_t pid;
 	int err;
@@ -189,15 +221,15 @@ bool launch_start(struct launch *l)
 	if (l->said < 0 || !pipe_make(O_NONBLOCK, &l->report, &report) ||
 	    (control < 0 && !pipe_make(O_NONBLOCK, &control, &l->control)) || !pipe_make(0, &ready, &go))
 		return launch_problem(l->result, errno, "cannot make a pipe");
-	pid = sandbox_clone(cgroup, userns, &l->child);
+	pid = sandbox_clone(cgroup, namespaces, &l->child);
 	if (pid < 0)
 		return launch_problem(l->result, errno, "cannot start a process in %s%s", l->order->cgroup,
-				      userns && errno == ENOSPC ? " (is user.max_user_namespaces 0?)" : "");
+				      namespaces && errno == ENOSPC ? " (is user.max_user_namespaces 0?)" : "");
 	if (pid == 0) {
 		close(go);
 		child_main(l, report, control, ready);
 	}
-	err = userns ? userns_map(pid) : 0;
+	err = namespaces ? userns_map(pid) : 0;
 	if (err == 0 && write(go, "", 1) != 1)
 		err = -errno;
 	if (err < 0) {

@@ -66,7 +66,7 @@ struct init_report {
 	uint32_t kind;
 	int32_t exit_code; /* LAUNCH_* when it failed; else the command's, 128+N after signal N */
 	int32_t signal;	   /* that ended the command; 0: none */
-	int32_t error;	   /* errno, or 0 */
+	int32_t error;	   /* errno, or 0; EAGAIN: the host's mounts changed on the way, and another try may do */
 	char text[400];
 };
 

@@ -287,7 +287,8 @@ static int bind_add(struct planner *p, size_t index)
 				       .source = bind->source,
 				       .dest = bind->dest,
 				       .device = bind->device,
-				       .inode = bind->inode });
+				       .inode = bind->inode,
+				       .still = true });
 	return r == 0 ? windows_cover(p, bind->source, bind->dest) : r;
 }
 

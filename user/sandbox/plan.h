@@ -58,6 +58,7 @@ struct step {
 	const struct buf *file; /* borrowed */
 	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */
 	uint64_t device, inode;
+	bool still; /* what others mount below the source from now on stays out */
 };
 
 /* Where the policy lets --bind take files from. */
