@@ -169,9 +169,9 @@ class Session:
     def launch(self, command, egress=None, **options):
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
-        memory, cpus, pids, timeout, output_limit, disk, chdir: as the options of netpawl run."""
+        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run."""
         body = {"session": self.name, "command": [str(word) for word in command],
-                "launch": {name: str(value) for name, value in options.items() if value is not None}}
+                "launch": {name: value if name == "keep" else str(value) for name, value in options.items() if value is not None}}
         return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
 
     def sandbox(self, **options):
@@ -235,13 +235,14 @@ class Result:
 
 
 class Sandbox:
-    """How commands of a session are run; each gets a sandbox of its own, and all share the session's /workspace.
+    """How commands of a session are run; each gets a sandbox of its own, and all share the session's /workspace. With
+    keep=True they run in the session's kept sandbox, with one /tmp and the processes that earlier ones left; remove() ends it.
 
     memory="2GiB", cpus=2, pids=256, timeout="10m", output_limit="1MiB", disk="1GiB", best_effort=True, chdir="/workspace",
     user="nobody", bind=["/srv/models:/models:ro"]: as the options of netpawl run.
     """
 
-    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind")
+    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind", "keep")
 
     def __init__(self, session, **options):
         self.session = session
@@ -286,3 +287,9 @@ class Sandbox:
         if raw.get("problem"):
             raise Error(0, "failed", "the command was not started", raw["problem"])
         return Result(raw["exit_code"], raw["stdout"], raw["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"], raw)
+
+    def remove(self):
+        """Ends the session's kept sandbox, if it has one, with all that runs in it."""
+        for box in self.session.show()["sandboxes"]:
+            if box["kept"]:
+                self.session.client.call("DELETE", "/v1/sandboxes/" + urllib.parse.quote(box["sandbox"]))

@@ -428,3 +428,26 @@ def test_a_launcher_that_dies(daemon, api, session):
     os.kill(found[0], signal.SIGKILL)
     assert base.eventually(lambda: len(pids(box)) == OWN)
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "failed", 30)
+
+
+# -- trust ---------------------------------------------------------------------------------------
+
+def test_a_new_authority(make_daemon, session):
+    """After a restart of the daemon: an idle one is made anew, of another one the user is told."""
+    d = make_daemon(inspectors=1).start()
+    ca = "cat $SSL_CERT_FILE | sha256sum"
+    assert base.eventually(lambda: d.api.health()["inspectors"] == 1, 15)
+    sh(d, session, "true")
+    box, before = kept(d, session), sh(d, session, ca)
+    assert sh(d, session, ca) == before and kept(d, session)["sandbox"] == box["sandbox"]
+    d.restart()
+    assert base.eventually(lambda: d.api.health()["inspectors"] == 1, 15)
+    assert base.eventually(lambda: d.api.ask("GET", f"/v1/sessions/{session}/ca")[0] == 200, 15)
+    p = keep(d, session, "sh", "-c", ca)
+    assert p.stdout != before and p.stderr == "" and kept(d, session)["sandbox"] != box["sandbox"]
+    sh(d, session, "sleep 1000 </dev/null >/dev/null 2>&1 &")
+    box = kept(d, session)
+    d.restart()
+    assert base.eventually(lambda: d.api.ask("GET", f"/v1/sessions/{session}/ca")[0] == 200, 15)
+    p = keep(d, session, "echo", "ran")
+    assert p.stdout == "ran\n" and f"netpawl remove {box['sandbox']}" in p.stderr and kept(d, session)["sandbox"] == box["sandbox"]

@@ -168,3 +168,18 @@ def test_the_example(daemon):
     assert lines[3] == "write: published" and "we keep our things" in lines[4] and "deleted everything" not in got.stdout
     assert "mode NONE" in lines[5] and "could not reach" in lines[6], got.stdout
     assert daemon.api.show(name)["ended"]
+
+
+def test_keep(daemon):
+    got = client(daemon, """
+box = session.sandbox(keep=True, pids=50)
+box.run(["sh", "-c", "echo one > /tmp/f; sleep 1000 &"])
+r = box.run(["sh", "-c", "cat /tmp/f; pgrep -c sleep"])
+s = session.launch(["cat", "/tmp/f"], keep=True).wait()
+n = [b["kept"] for b in session.show()["sandboxes"]]
+box.remove()
+t = box.run(["ls", "/tmp"])
+box.remove()
+print(json.dumps([r.stdout, s.stdout, n, t.stdout, session.show()["sandboxes"]]))
+""")
+    assert got == ["one\n1\n", "one\n", [True], "", []]
