@@ -84,15 +84,14 @@ static int keep_take(struct keep *k)
 /* The run on record starts, in the sandbox that was just found alive. */
 static bool record_start(struct keep *k)
 {
-	_free_ char *before = strdup(k->run->sandbox);
-	const char *now;
+	const char *sandbox;
 
 	if (!k->run->id[0])
 		return true;
-	if (!before || keep_ask(k, k->run->id) != CLI_OK)
+	if (keep_ask(k, k->run->id) != CLI_OK)
 		return false;
-	now = member_text(k->answer, "sandbox");
-	if (now && !strcmp(now, before))
+	sandbox = member_text(k->answer, "sandbox");
+	if (sandbox && !strcmp(sandbox, k->run->sandbox))
 		return true;
 	complain(k->run->session, NP_R_FAILED, "its kept sandbox was removed in the middle of a start");
 	return false;

@@ -35,17 +35,14 @@ static struct run runs[NP_KEPT_RUNS];
 /* Takes the words apart: pointers to each, and a NULL after those of the command and of the environment. */
 static char **words_read(const struct kept_order *order, int fd)
 {
-	char *text = NULL, **words = NULL, *at;
 	size_t n = (size_t)order->n_words + order->n_environ + 1; /* the directory */
+	bool fits = order->n_words && order->bytes <= NP_PLAN_MEMORY && n <= order->bytes;
+	char *text = fits ? malloc(order->bytes + 1u) : NULL, **words = fits ? calloc(n + 2, sizeof(*words)) : NULL;
+	char *at = text;
 
-	if (order->bytes <= NP_PLAN_MEMORY && n <= order->bytes) {
-		text = malloc(order->bytes + 1u);
-		words = calloc(n + 3, sizeof(*words));
-	}
-	if (!text || !words || !order->n_words || pread(fd, text, order->bytes, 0) != (ssize_t)order->bytes)
+	if (!text || !words || pread(fd, text, order->bytes, 0) != (ssize_t)order->bytes)
 		init_fail(LAUNCH_FAILED, 0, "the words of the command could not be read");
 	text[order->bytes] = '\0';
-	at = text;
 	for (size_t i = 0, to = 0; i < n; i++) {
 		if (at >= text + order->bytes)
 			init_fail(LAUNCH_FAILED, 0, "the words of the command are fewer than was said");
@@ -80,8 +77,8 @@ static _Noreturn void child_main(const struct kept_order *order, int connection,
 	if (setsid() < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot leave the session of process 1");
 	umask(order->umask);
-	if (chdir(words[0]) < 0)
-		init_fail(LAUNCH_FAILED, errno, "%.300s", words[0]);
+	if (!words[0] || chdir(words[0]) < 0)
+		init_fail(LAUNCH_FAILED, errno, "%.300s", words[0] ? words[0] : "");
 	environ = words + order->n_words + 2;
 	report_put(&ready);
 	command_execute(words + 1, &order->mask);
@@ -154,7 +151,7 @@ static int order_receive(int connection, struct kept_order *order, int fds[stati
 static void run_start(struct run *run)
 {
 	int fds[KEPT_FDS] = { -1, -1, -1, -1 };
-	struct kept_order order;
+	struct kept_order order = { 0 };
 	int r = order_receive(run->connection, &order, fds);
 
 	if (r > 0)

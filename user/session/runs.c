@@ -95,27 +95,28 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 	return 0;
 }
 
-/* Its class is the run's alone, so it has none. */
-static int run_enter(struct service *service, const struct run_row *run, const struct sandbox **ret,
-		     struct failure *ret_failure)
+/* The session's kept one. A class is a run's alone, so it has none. */
+static const struct sandbox *run_enter(struct service *service, const struct run_row *run, int *ret_error,
+				       struct failure *ret_failure)
 {
 	const struct box *box = kept_find(service, run->session.text);
 
 	if (run->class != CLASS_OPEN)
-		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL,
-				    "a run with a class has a sandbox of its own");
-	if (!box)
-		return service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%s has no kept one",
-				    run->session.text);
-	*ret = &box->pub;
-	return 0;
+		*ret_error = service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL,
+					  "a run with a class has a sandbox of its own");
+	else if (!box)
+		*ret_error = service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%s has no kept one",
+					  run->session.text);
+	else
+		return &box->pub;
+	return NULL;
 }
 
 int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
 		      const struct sandbox **ret, struct failure *ret_failure)
 {
 	uint64_t now = service->config.wall_us();
-	const struct sandbox *sandbox;
+	const struct sandbox *sandbox = NULL;
 	struct run_row run;
 	struct failure ignored;
 	int r = store_run_get(service->config.store, id, &run);
@@ -130,9 +131,11 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 		r = -EPERM;
 	if (r)
 		return run_fail(ret_failure, r, id);
-	r = keep ? run_enter(service, &run, &sandbox, ret_failure)
-		 : sandbox_make(service, session, run.class, false, who, &sandbox, ret_failure);
-	if (r)
+	if (keep)
+		sandbox = run_enter(service, &run, &r, ret_failure);
+	else
+		r = sandbox_make(service, session, run.class, false, who, &sandbox, ret_failure);
+	if (!sandbox)
 		return r;
 	r = store_run_start(service->config.store, id, sandbox->id, now);
 	if (r) {
