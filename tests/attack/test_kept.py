@@ -256,3 +256,27 @@ def test_a_forged_end(daemon, session):
         t.join(10)
     daemon.cli("remove", box["sandbox"], check=0)
     assert base.eventually(lambda: not os.path.exists(box["cgroup"]))
+
+
+def test_nothing_of_the_caller_stays(daemon, session):
+    """A process that a command leaves behind holds what the command had: it must not be able to change a file that the
+    caller has the output in, nor read from his terminal. The control is a file that the sandbox may write."""
+    folder = base.tempdir("streams")
+    folder.chmod(0o777)
+    try:
+        out, control = folder / "out", folder / "control"
+        later = ("import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nwhile not os.path.exists('/workspace/go'): time.sleep(0.05)\n"
+                 "for fd in (1, 2):\n  try: os.write(fd, b'later'); os.ftruncate(fd, 0)\n  except OSError: pass\n"
+                 "open('/data/control', 'w').write('x')")
+        words = ["--keep", "--session", session, "--bind", f"{folder}:/data"]
+        with open(out, "w") as f:
+            p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", *words, "--", base.PYTHON, "-I", "-c", "print('first', flush=True)\n" + later],
+                           env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdin=subprocess.DEVNULL, stdout=f, stderr=f)
+            assert p.wait(20) == 0
+            base.reap(p)
+        assert out.read_text() == "first\n"
+        daemon.cli("run", *words, "--", "touch", "/workspace/go", check=0)
+        assert base.eventually(control.exists)
+        assert out.read_text() == "first\n"
+    finally:
+        base.drop_tempdir(folder)

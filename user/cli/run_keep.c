@@ -287,6 +287,7 @@ static enum entered keep_run(struct keep *k)
 				      .cgroup = run->cgroup,
 				      .mask = &k->mask,
 				      .keep_output = run->cli->json,
+				      .lasting = true,
 				      .on_ended = run_on_ended,
 				      .data = run };
 	enum entered e = keep_find(k);

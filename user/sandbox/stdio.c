@@ -68,6 +68,17 @@ bool stdio_passes(int fd)
 	return S_ISCHR(st.st_mode) && (device_is_harmless(st.st_rdev) || isatty(fd));
 }
 
+/* What may be there after the command, too: a background process must neither read what is typed later nor change what
+ * the command has written. */
+static bool passes_for_good(int fd)
+{
+	struct stat st;
+
+	if (!stdio_passes(fd) || fstat(fd, &st) < 0 || isatty(fd))
+		return false;
+	return S_ISCHR(st.st_mode) || (fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+}
+
 /* Carrying bytes would not make these harmless: our write to cgroup.procs moves whom the command names. */
 static bool is_kernel_file(int fd)
 {
@@ -119,7 +130,7 @@ int stdio_prepare(struct stdio *stdio)
 		bool output = fd != STDIN_FILENO;
 		int err;
 
-		if (stdio_passes(fd) && !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
+		if ((stdio->lasting ? passes_for_good(fd) : stdio_passes(fd)) && !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
 			continue;
 		if (output && !stdio->keep && is_kernel_file(fd))
 			return -EACCES;

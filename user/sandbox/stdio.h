@@ -7,7 +7,9 @@
  * move the writer out. So only these are handed over as they are: regular files of
  * real file systems, pipes, terminals, and /dev/null, zero, full, random, urandom.
  * For anything else the command gets a pipe, and bytes are carried between the two.
- * So it is when output is limited, or kept for the caller.
+ * So it is when output is limited, or kept for the caller. In a sandbox that is kept,
+ * others than the command may hold what it got, and long after it: there only those
+ * devices are handed over, and input that can be read and nothing else.
  */
 #ifndef NP_SANDBOX_STDIO_H
 #define NP_SANDBOX_STDIO_H
@@ -38,6 +40,7 @@ struct stdio {
 	int inside[3];	  /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
 	bool keep;	  /* output goes to kept, not to our 1 and 2 */
+	bool lasting;	  /* the sandbox outlives the command */
 	uint64_t left;	  /* bytes of output that still go on; the rest is read and thrown away */
 	struct buf kept[3];
 	struct relay relays[3];
