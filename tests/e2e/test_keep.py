@@ -4,6 +4,8 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -159,6 +161,102 @@ def test_signals_reach_the_command(daemon, session):
         finally:
             base.reap(p)
     assert len(pids(kept(daemon, session))) == OWN
+
+
+class Terminal:
+    """netpawl in the foreground of a terminal of its own."""
+
+    def __init__(self, daemon, session, *words, then=None):
+        argv = [*daemon.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", session, "--", *words]
+        if then:  # from a shell, which goes on with this
+            argv = ["sh", "-c", f'"$@"; {then}', "sh", *argv]
+        self.pid, self.master = pty.fork()
+        if not self.pid:
+            try:
+                os.execvpe(argv[0], argv, base.env(NETPAWL_SOCKET=str(daemon.socket), TERM="dumb", PS1="> "))
+            finally:
+                os._exit(99)
+        self.got = ""
+
+    def expect(self, text, timeout=15):
+        end = time.monotonic() + timeout
+        while text not in self.got and time.monotonic() < end:
+            if select.select([self.master], [], [], 0.1)[0]:
+                try:
+                    self.got += os.read(self.master, 4096).decode(errors="replace")
+                except OSError:
+                    break
+        assert text in self.got, self.got
+        self.got = self.got.split(text, 1)[1]
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def close(self):
+        """Its exit code."""
+        code = None
+
+        def ended():
+            nonlocal code
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            code = os.waitstatus_to_exitcode(status) if pid else None
+            return pid
+
+        if not base.eventually(ended, 10):
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.master)
+        return code
+
+
+def test_terminal(daemon, session):
+    """One of its own, with job control, and ours as it was afterwards."""
+    sh(daemon, session, "true")
+    t = Terminal(daemon, session, "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo all; echo 5 > /dev/tty; stty size; "
+                 "read x; echo got-$x; trap 'echo int; exit 4' INT; echo wait; while :; do sleep 0.1; done")
+    try:
+        for text in ("all", "5", "0 0"):
+            t.expect(text)
+        t.type("word\n")
+        t.expect("got-word")
+        t.expect("wait")
+        t.type("\x03")
+        t.expect("int")
+    finally:
+        assert t.close() == 4
+    t = Terminal(daemon, session, "bash", "--norc", "-i")
+    try:
+        t.expect("> ")
+        assert "job control" not in t.got
+        t.type("sleep 1000\n")
+        t.expect("sleep 1000")
+        time.sleep(0.5)
+        t.type("\x1a")
+        t.expect("Stopped")
+        t.type("kill -9 %1; wait; echo do''ne\n")
+        t.expect("done")
+        t.type("exit 3\n")
+    finally:
+        assert t.close() == 3
+
+
+def test_a_terminal_is_not_left_behind(daemon, session):
+    """Who stays in the sandbox reads nothing that is typed later. The control reads it while the command runs."""
+    code = ("import os, time\nprint('typed', repr(input()), flush=True)\nif os.fork(): os._exit(0)\n"
+            "open('/tmp/in', 'w').close()\ntry: text = os.read(0, 100)\nexcept OSError as e: text = e.strerror\nopen('/tmp/got', 'w').write(str(text))")
+    keep(daemon, session, "true")
+    t = Terminal(daemon, session, base.PYTHON, "-I", "-c", "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n" + code,
+                 then="echo over; read x; echo shell $x")
+    try:
+        t.type("one\n")
+        t.expect("typed 'one'")
+        t.expect("over")
+        t.type("secret\n")
+        t.expect("shell secret")
+    finally:
+        assert t.close() == 0
+    assert base.eventually(lambda: sh(daemon, session, "cat /tmp/got 2>/dev/null; true"))
+    assert "secret" not in sh(daemon, session, "cat /tmp/got")
 
 
 def test_netpawl_dies_in_the_middle(daemon, session):

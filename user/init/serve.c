@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,6 +77,9 @@ static _Noreturn void child_main(const struct kept_order *order, int connection,
 	/* A group of its own, which can be named in here and is nobody else's. */
 	if (setsid() < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot leave the session of process 1");
+	/* One that netpawl made for this command; anybody else's is another session's, and stays that. */
+	if (isatty(STDIN_FILENO))
+		ioctl(STDIN_FILENO, TIOCSCTTY, 0);
 	umask(order->umask);
 	if (!words[0] || chdir(words[0]) < 0)
 		init_fail(LAUNCH_FAILED, errno, "%.300s", words[0] ? words[0] : "");

@@ -80,6 +80,8 @@ static bool signals_read(const struct launch *l, bool running)
 	while (read(l->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		if (running)
 			signal_forward(l, &info);
+		if (info.ssi_signo == SIGWINCH)
+			stdio_resize(&l->stdio);
 		end = end || (info.ssi_signo != SIGWINCH && info.ssi_signo != SIGCONT && info.ssi_signo != SIGTSTP);
 	}
 	return end;
@@ -325,6 +327,8 @@ static int streams_prepare(struct launch *l)
 
 	l->stdio.keep = l->order->keep_output;
 	l->stdio.lasting = l->order->lasting;
+	/* In the background it would be stopped for it; with its output elsewhere it is no dialogue. */
+	l->stdio.terminal = l->order->lasting && l->foreground && isatty(STDOUT_FILENO) && !l->stdio.keep && !limit;
 	l->stdio.left = limit ? limit : STDIO_UNLIMITED;
 	for (int fd = 0; fd < 3; fd++)
 		l->stdio.kept[fd] = BUF_INIT(!limit ? NP_OUTPUT_KEPT : limit > NP_OUTPUT_MAX ? NP_OUTPUT_MAX : limit);

@@ -22,6 +22,9 @@
 #define CONFIGFS_MAGIC 0x62656570
 #endif
 
+#define DRAIN_TRIES 256 /* of STDIO_BUFFER bytes */
+#define DRAIN_MS    10
+
 /* File systems whose "regular files" are doors into the kernel. */
 static bool file_is_plain(int fd)
 {
@@ -116,8 +119,37 @@ static int relay_prepare(struct relay *relay, int fd, int *ret_inside)
 	return 0;
 }
 
+/* Of output and error one relay is enough: they are one terminal. */
+static int terminal_prepare(struct stdio *stdio)
+{
+	int master, slave, r = terminal_open(&stdio->own, &master, &slave);
+
+	if (r < 0)
+		return r;
+	stdio->inside[STDIN_FILENO] = slave;
+	stdio->inside[STDOUT_FILENO] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	if (isatty(STDERR_FILENO))
+		stdio->inside[STDERR_FILENO] = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	stdio->relays[STDIN_FILENO].from = STDIN_FILENO;
+	stdio->relays[STDIN_FILENO].from_outer = true;
+	stdio->relays[STDIN_FILENO].to = master;
+	stdio->relays[STDOUT_FILENO].from = fcntl(master, F_DUPFD_CLOEXEC, 3);
+	stdio->relays[STDOUT_FILENO].to = STDOUT_FILENO;
+	stdio->relays[STDIN_FILENO].eof = stdio->relays[STDOUT_FILENO].eof = false;
+	stdio->keep_stdout = true;
+	return stdio->inside[STDOUT_FILENO] < 0 || stdio->relays[STDOUT_FILENO].from < 0 ? -errno : 0;
+}
+
+void stdio_resize(const struct stdio *stdio)
+{
+	if (stdio->terminal && stdio->relays[STDOUT_FILENO].from >= 0)
+		terminal_resize(stdio->relays[STDOUT_FILENO].from);
+}
+
 int stdio_prepare(struct stdio *stdio)
 {
+	int r;
+
 	for (int fd = 0; fd < 3; fd++) {
 		stdio->inside[fd] = -1;
 		stdio->relays[fd].from = stdio->relays[fd].to = -1;
@@ -126,11 +158,17 @@ int stdio_prepare(struct stdio *stdio)
 		stdio->relays[fd].truncated = stdio->relays[fd].bounded = false;
 		stdio->relays[fd].start = stdio->relays[fd].len = 0;
 	}
+	r = stdio->terminal ? terminal_prepare(stdio) : 0;
+	if (r < 0)
+		return r;
 	for (int fd = 0; fd < 3; fd++) {
 		bool output = fd != STDIN_FILENO;
 		int err;
 
-		if ((stdio->lasting ? passes_for_good(fd) : stdio_passes(fd)) && !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
+		if (stdio->inside[fd] >= 0)
+			continue;
+		if ((stdio->lasting ? passes_for_good(fd) : stdio_passes(fd)) &&
+		    !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
 			continue;
 		if (output && !stdio->keep && is_kernel_file(fd))
 			return -EACCES;
@@ -319,8 +357,24 @@ void stdio_end_input(struct stdio *stdio)
 		relay_stop(stdio, input);
 }
 
+/* What was written to a terminal is on its way through the kernel for a moment: until nothing comes any more. */
+static void terminal_drain(struct stdio *stdio)
+{
+	struct relay *relay = &stdio->relays[STDOUT_FILENO];
+
+	for (unsigned i = 0; i < DRAIN_TRIES && relay->from >= 0; i++) {
+		struct pollfd fd = { .fd = relay->from, .events = POLLIN };
+
+		if (poll(&fd, 1, DRAIN_MS) <= 0)
+			break;
+		relay_move(stdio, relay, POLLIN, POLLOUT);
+	}
+}
+
 void stdio_end_output(struct stdio *stdio)
 {
+	if (stdio->terminal)
+		terminal_drain(stdio);
 	for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
 		struct relay *relay = &stdio->relays[fd];
 		int n = 0;
@@ -344,6 +398,7 @@ bool stdio_busy(const struct stdio *stdio)
 void stdio_free(struct stdio *stdio)
 {
 	stdio_leave(stdio);
+	terminal_close(&stdio->own);
 	for (int i = 0; i < 3; i++) {
 		struct relay *relay = &stdio->relays[i];
 

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "sandbox/terminal.h"
 
 #define STDIO_BUFFER 16384 /* bytes in flight per direction: a slow reader slows its writer */
 
@@ -41,7 +42,9 @@ struct stdio {
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
 	bool keep;	  /* output goes to kept, not to our 1 and 2 */
 	bool lasting;	  /* the sandbox outlives the command */
-	uint64_t left;	  /* bytes of output that still go on; the rest is read and thrown away */
+	bool terminal;	  /* 0 and 1 are a terminal: the command gets one of its own */
+	struct terminal own;
+	uint64_t left; /* bytes of output that still go on; the rest is read and thrown away */
 	struct buf kept[3];
 	struct relay relays[3];
 };
@@ -68,6 +71,8 @@ void stdio_move(struct stdio *stdio, const struct pollfd fds[static STDIO_POLLFD
 void stdio_end_input(struct stdio *stdio);
 /* The command is gone, but others may hold its output: what was written up to now is all that is carried on. */
 void stdio_end_output(struct stdio *stdio);
+/* Our terminal has another size. */
+void stdio_resize(const struct stdio *stdio);
 /* True while output is still on its way. */
 bool stdio_busy(const struct stdio *stdio);
 void stdio_free(struct stdio *stdio);
