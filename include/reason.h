@@ -74,7 +74,7 @@
 	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
-	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector") \
+	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs with a class: the stricter of class and mode holds, and what writes was approved."""
 import concurrent.futures
+import contextlib
 import json
 import signal
 import sqlite3
@@ -25,6 +26,7 @@ rules:
   - allow: [198.51.100.10, "198.51.100.10:9000"]
   - allow: [origin.test, "**.origin.test"]
 """
+LISTED = POLICY + base.PERMITS + '  read_only: ["198.51.100.0/24:9000/tcp", 203.0.113.0/24]\n'
 CONNECT = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5).close(); print('through')"
 
 
@@ -133,10 +135,11 @@ def test_read_only_methods(net, session):
         words = ["-I"] if method == "HEAD" else ["-X", method]
         code, got = curl(net, session, ["--class", "read_only"], *words, url)
         assert code == want, (method, got)
-    code, got = curl(net, session, ["--class", "read_only"], "-H", "X-HTTP-Method-Override: DELETE", url)
-    assert code == "403", got
+    for name in ("X-HTTP-Method-Override", "X_HTTP_Method_Override", "x-http_method"):  # many servers know one name for all
+        code, got = curl(net, session, ["--class", "read_only"], "-H", f"{name}: DELETE", url)
+        assert code == "403", got
     net.api.escalate(session, "CONFIDENTIAL")
-    for words in (["-X", "DELETE"], ["-H", "X-HTTP-Method-Override: DELETE"]):
+    for words in (["-X", "DELETE"], ["-H", "X-HTTP-Method-Override: DELETE"], ["-H", "X_HTTP_Method_Override: DELETE"]):
         assert curl(net, session, [], *words, url)[0] == "200"
 
 
@@ -165,6 +168,80 @@ s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n'
 print(s.recv(100).split()[1].decode())"""
     assert run(net, session, "--", "python3", "-c", tunnel).stdout == "200\n"
     assert run(net, session, *read, "--", "python3", "-c", tunnel).stdout == "403\n"
+
+
+@contextlib.contextmanager
+def policy(net, text):
+    """The daemon has this one, until the end."""
+    before = net.daemon.policy.read_text()
+    net.daemon.policy.write_text(text)
+    try:
+        net.daemon.cli("policy", "reload", check=0)
+        yield
+    finally:
+        net.daemon.policy.write_text(before)
+        net.daemon.cli("policy", "reload", check=0)
+
+
+def test_read_only_reaches_listed_addresses(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    read = ["--class", "read_only", "--", "python3", "-c"]
+    tunnel = f"""import socket
+s = socket.create_connection(('{FAR[4]}', 80), 5)
+s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n')
+print(s.recv(100).split()[1].decode())"""
+    assert "through" not in run(net, session, *read, CONNECT).stdout  # not listed yet
+    with policy(net, LISTED):
+        got = run(net, session, *read, CONNECT)
+        assert got.stdout == "through\n", got
+        assert run(net, session, *read, tunnel).stdout == "200\n"
+        # requests are judged as ever: the list is for what goes past the inspector
+        assert curl(net, session, read[:2], "-d", "x", "https://origin.test/")[0] == "403"
+        assert curl(net, session, read[:2], "https://origin.test/")[0] == "200"
+        # and class none is none
+        assert "through" not in run(net, session, "--class", "none", *read[2:], CONNECT).stdout
+        listed = net.daemon.cli("policy", "show", check=0).stdout
+        assert "FOR RUNS THAT MAY ONLY READ" in listed and "198.51.100.0/24:9000/tcp" in listed
+    assert "through" not in run(net, session, *read, CONNECT).stdout
+
+
+def test_the_list_opens_nothing_by_itself(net, session):
+    """No rule allows it, or the session is at NONE: listed or not."""
+    closed = LISTED.replace('[198.51.100.10, "198.51.100.10:9000"]', "198.51.100.10")
+    assert closed != LISTED
+    words = ["--class", "read_only", "--", "python3", "-c", CONNECT]
+    with policy(net, LISTED):
+        assert run(net, session, *words).stdout == "through\n"
+    with policy(net, closed):
+        assert "through" not in run(net, session, *words).stdout
+    with policy(net, LISTED.replace("rules:", "rules:\n  - deny: 198.51.100.10:9000")):
+        assert "through" not in run(net, session, *words).stdout
+    with policy(net, LISTED):
+        net.api.escalate(session, "SECRET")
+        assert "through" not in run(net, session, *words).stdout
+
+
+def test_a_list_that_shrinks_cuts(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    hold = f"""import socket
+s = socket.create_connection(('{FAR[4]}', 9000), 5)
+print('open', flush=True)
+try:
+    print('end', s.recv(1))
+except OSError as e:
+    print('cut', e)"""
+    with policy(net, LISTED):
+        p = base.popen(argv(net, session, "--class", "read_only", "--", "python3", "-c", hold), env=net.env(),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert p.stdout.readline() == "open\n"
+            net.daemon.policy.write_text(POLICY + base.PERMITS)
+            net.daemon.cli("policy", "reload", check=0)
+            out, _ = p.communicate(timeout=20)
+            assert "cut" in out or "end" in out, out
+        finally:
+            if p.poll() is None:
+                base.reap(p)
 
 
 def test_read_only_and_the_hosts_own_ports(net, session):
