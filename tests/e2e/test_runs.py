@@ -2,7 +2,9 @@
 """Runs with a class: the stricter of class and mode holds, and what writes was approved."""
 import concurrent.futures
 import contextlib
+import datetime
 import json
+import pwd
 import signal
 import sqlite3
 import subprocess
@@ -409,6 +411,104 @@ def test_the_file_itself(net, session):
     finally:
         db.close()
     assert start(net, session, ident)[0] == 403
+
+
+def test_an_old_approval_meets_no_new_run(net, session):
+    """Ids can be made to come again by who writes to the file. What was approved under one of them is not on record then."""
+    old = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{old}/approve")
+    assert start(net, session, old)[0] == 201
+    net.api.ok("POST", f"/v1/runs/{old}/end", {"state": "completed", "result": {}})
+    for box in net.api.sandboxes(session):
+        net.api.remove(box["sandbox"])
+    columns = "session, class, command, state, who, created_us, expires_us, options"
+    db = sqlite3.connect(net.daemon.state_dir / "sessions.db", timeout=5, isolation_level=None)  # foreign keys are off
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(f"DELETE FROM runs WHERE id = {old}")
+        assert db.execute(f"SELECT approved FROM approvals WHERE run = {old}").fetchone() == (1,)
+        db.execute(f"UPDATE sqlite_sequence SET seq = {old - 1} WHERE name = 'runs'")
+        values = f"'{session}', 'write', '[\"other\"]', 'pending', '', 1, {1 << 60}, '{{}}'"
+        for way in ("INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR FAIL"):
+            with pytest.raises(sqlite3.IntegrityError):
+                db.execute(f"{way} INTO runs ({columns}) VALUES ({values})")
+    finally:
+        db.execute("ROLLBACK")
+        db.close()
+
+
+def test_what_was_asked_for_stays(net, session):
+    ident = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{ident}/approve")
+    db = sqlite3.connect(net.daemon.state_dir / "sessions.db", timeout=5, isolation_level=None)
+    try:
+        for change in ("command = '[\"other\"]'", "options = '{\"user\":\"root\"}'", "session = 'other/session'", "class = ''",
+                       "launched = 1 - launched", "id = id + 1000", "who = 'me'", "expires_us = expires_us + 1",
+                       "expires_us = 9223372036854775807"):
+            for way in ("UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"):
+                with pytest.raises(sqlite3.IntegrityError):
+                    db.execute(f"{way} runs SET {change} WHERE id = {ident}")
+    finally:
+        db.close()
+    net.api.ok("GET", f"/v1/runs/{ident}")
+
+
+def test_an_approval_is_good_for_a_minute(net, session):
+    """However long there was to decide."""
+    with policy(net, POLICY.replace("20s", "12h") + base.PERMITS):
+        ident = ask(net, session)
+        when = lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        row = show(net, ident)
+        assert when(row["expires"]) - when(row["created"]) > datetime.timedelta(hours=11)
+        row = net.api.ok("POST", f"/v1/runs/{ident}/approve")
+        assert when(row["expires"]) - when(row["decided"]) == datetime.timedelta(minutes=1), row
+        net.api.ok("POST", f"/v1/runs/{ask(net, session)}/reject", {"reason": "no"})
+
+
+def test_who_approves_sees_the_options(net, session, waiting):
+    p, ident = waiting(session, "true", options=["--isolation", "none", "--user", "nobody", "--memory", "1GiB"])
+    row = show(net, ident)
+    assert row["options"].pop("bind", None) and row["options"].pop("cwd")
+    assert row["options"] == {"isolation": "none", "user": "nobody", "memory": "1GiB"} and row["launched"] is False
+    listed = net.daemon.cli("runs", session, check=0).stdout
+    assert '"isolation":"none"' in listed and '"user":"nobody"' in listed
+    # who takes it from the record has those options and no others
+    for words in (["--user", "root"], ["--bind", "/etc:/x"], ["--isolation", "bwrap"], ["--memory", "2GiB"], ["--best-effort"],
+                  ["--chdir", "/"], ["--level", "SECRET"]):
+        assert net.daemon.cli("run", "--session", session, "--record", ident, *words).returncode == 2, words
+    net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+    p.communicate(timeout=30)
+    recorded = net.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["id", "-u"],
+                                               "options": {"user": "nobody"}})["run"]
+    net.api.ok("POST", f"/v1/runs/{recorded}/approve")
+    got = net.daemon.cli("run", "--session", session, "--record", recorded, check=0)
+    assert got.stdout == f"{pwd.getpwnam('nobody').pw_uid}\n"
+
+
+@pytest.mark.parametrize("options", [{"x": "y"}, {"user": 1}, {"bind": "/a:/b"}, {"bind": [1]}, {"best_effort": "yes"},
+                                     {"user": "x" * 9000}, [], {"record": "1"}, {"class": "none"}, {"session": "a/b"}])
+def test_bad_options(net, session, options):
+    status, answer = net.api.ask("POST", "/v1/runs", {"session": session, "command": ["x"], "options": options})
+    assert status in (400, 413) and answer["detail"], answer
+
+
+def test_bad_results(net, session):
+    ident = ask(net, session, "none")
+    box = start(net, session, ident)[1]
+    for body in ({"state": "completed"}, {"state": "completed", "result": []}, {"state": "pending", "result": {}},
+                 {"state": "completed", "result": {"x": "y" * 9000}}, {"state": "running", "result": {}}):
+        assert net.api.ask("POST", f"/v1/runs/{ident}/end", body)[0] in (400, 413), body
+    net.api.ok("POST", f"/v1/runs/{ident}/end", {"state": "completed", "result": {}})
+    assert net.api.ask("POST", f"/v1/runs/{ident}/end", {"state": "failed", "result": {}})[0] == 409
+    net.api.remove(box["sandbox"])
+
+
+def test_an_ended_session_runs_nothing(net, session):
+    ident = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{ident}/approve")
+    net.api.end(session)
+    assert show(net, ident)["state"] == "rejected"
+    assert start(net, session, ident)[0] == 409 and net.api.show(session)["ended"]
 
 
 def test_long_poll(net, session):

@@ -30,6 +30,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_FROM_SANDBOX:
 	case NP_R_NOT_PERMITTED:
 	case NP_R_NOT_APPROVED:
+	case NP_R_NOT_THE_LAUNCHER:
 		return 403;
 	case NP_R_NO_SUCH_SESSION:
 	case NP_R_NO_SUCH_SANDBOX:
