@@ -131,6 +131,7 @@
 	X(NO_SUCH_RUN, 221, "no_such_run", "there is no run of that id")                           \
 	X(NOT_APPROVED, 222, "not_approved", "a run of class write needs an approval before it starts") \
 	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")          \
+	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
 	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it")
 
 enum np_reason {

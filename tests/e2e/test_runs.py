@@ -172,6 +172,61 @@ print(s.recv(100).split()[1].decode())"""
     assert run(net, session, *read, "--", "python3", "-c", tunnel).stdout == "403\n"
 
 
+WAYS = {
+    "kept": """
+c = http.client.HTTPSConnection('origin.test', timeout=10)
+c.request('GET', '/a'); r = c.getresponse(); r.read(); assert r.status == 200
+c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
+    "pipelined": """
+s = socket.create_connection(('origin.test', 80), 10)
+s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\n\\r\\n'
+          b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx')
+got = b''
+while (b := s.recv(4096)): got += b
+print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
+    "body_of_a_get": """
+s = socket.create_connection(('origin.test', 80), 10)
+inner = b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx'
+s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + inner)
+got = b''
+while (b := s.recv(4096)): got += b
+print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
+    "absolute": """
+c = http.client.HTTPConnection('origin.test', timeout=10)
+c.request('POST', 'http://origin.test/a', b'x'); print(c.getresponse().status)""",
+    "connect": """
+c = http.client.HTTPSConnection('origin.test', 80, timeout=10)
+c.set_tunnel('origin.test', 443); c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
+    "connect_plain": """
+c = http.client.HTTPConnection('origin.test', 80, timeout=10)
+c.set_tunnel('origin.test', 80); c.request('DELETE', '/a'); print(c.getresponse().status)""",
+    "tcp_by_name": """
+s = socket.create_connection(('tcp.origin.test', 9000), 10); s.sendall(b'x'); s.settimeout(2)
+try: print(200 if s.recv(10) is not None and s.getpeername() else 0)
+except TimeoutError: print(200)""",
+    "udp": f"""
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('{FAR[4]}', 9001)); print(200)""",
+}
+
+
+@pytest.fixture(scope="module")
+def ways(net):
+    text = POLICY.replace("rules:", 'rules:\n  - allow: ["tcp.origin.test:9000", "198.51.100.10:9001/udp"]')
+    with policy(net, text + base.PERMITS):
+        yield
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_write(net, session, ways, way):
+    net.api.escalate(session, "CONFIDENTIAL")
+    code = "import http.client, socket\n" + WAYS[way]
+    control = run(net, session, "--", "python3", "-c", code)
+    assert control.stdout == "200\n", control
+    got = run(net, session, "--class", "read_only", "--", "python3", "-c", code)
+    assert got.stdout == "403\n" if way in ("kept", "pipelined", "body_of_a_get", "absolute", "connect", "connect_plain") \
+        else got.returncode != 0 and "200" not in got.stdout, got
+
+
 @contextlib.contextmanager
 def policy(net, text):
     """The daemon has this one, until the end."""
@@ -531,3 +586,31 @@ def test_events_tell(net, session):
     told = [e for e in got if e["reason"].startswith("run_")]
     assert [e["reason"] for e in told] == ["run_asked", "run_rejected"]
     assert "frozen" in told[1]["text"] and '["echo","hi"]' in told[0]["text"] and told[1]["who"].startswith("uid 0")
+
+
+def test_words_of_every_kind(net, session):
+    """What a hostile asker wrote does not mislead who reads it: neither the terminal nor the journal."""
+    for shift in range(4):
+        word = "x" * shift + "\u20ac" * 300 + "\x1b[2J\u202e\n"
+        ident = ask(net, session, command=["echo", word])
+        assert show(net, ident)["command"] == ["echo", word]
+        listed = net.daemon.cli("runs", session, check=0).stdout
+        assert "\x1b" not in listed and "\u202e" not in listed
+        assert len([line for line in listed.splitlines() if line.startswith(f"{ident} ")]) == 1
+        told = net.daemon.cli("reject", ident, "--reason", "no", check=0).stdout
+        assert told.count("\n") == 1 and "\x1b" not in told
+    status, _, text = net.api.raw("GET", f"/v1/events?session={session}")
+    assert status == 200 and json.loads(text.decode("utf-8", "strict").splitlines()[-1])
+
+
+def test_many_words(net, session):
+    """As many as fit are kept to the last; one more byte is refused, not cut."""
+    room = 16384 - len('["echo",""]')
+    ident = ask(net, session, command=["echo", "x" * room])
+    assert show(net, ident)["command"] == ["echo", "x" * room]
+    net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+    for command in (["echo", "x" * (room + 1)], ["echo", "\u20ac" * (room // 3 + 1)], ["\n" * 9000]):
+        status, answer = net.api.ask("POST", "/v1/runs", {"session": session, "class": "write", "command": command})
+        assert status == 413, answer
+    for word in ("a\0b", "\ud800"):
+        assert net.api.ask("POST", "/v1/runs", {"session": session, "class": "write", "command": [word]})[0] == 400

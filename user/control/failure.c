@@ -36,6 +36,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_NO_SUCH_SANDBOX:
 	case NP_R_NO_SUCH_PATH:
 	case NP_R_NO_SUCH_RUN:
+	case NP_R_NO_OUTPUT:
 		return 404;
 	case NP_R_BAD_METHOD:
 		return 405;

@@ -259,7 +259,7 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	if (rq->config->run_output(rq->config->data, id, &lines, &ended) < 0) {
 		r = service_run_show(rq->config->service, id, &run, ret_failure);
 		return r < 0 ? r
-			     : failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN,
+			     : failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT,
 					   run.launched ? "the output of run %.64s is kept no longer"
 							: "run %.64s was not launched here and has no output",
 					   rq->args[0]);
