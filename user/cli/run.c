@@ -322,7 +322,11 @@ static int run_sandboxed(struct run *run)
 {
 	struct launch_result result = { .exit_code = LAUNCH_FAILED };
 	struct launch_order order = {
-		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = on_ended, .data = run
+		.plan = &run->plan,
+		.keep_output = run->cli->json,
+		.outlive_reader = run->options.record,
+		.on_ended = on_ended,
+		.data = run,
 	};
 	sigset_t mask;
 
@@ -384,6 +388,13 @@ static int run_checked(struct run *run)
 	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);
 }
 
+/* Is there an option that says how it is to be run? */
+static bool given(const struct run_options *o)
+{
+	return o->level || o->class || o->user || o->isolation || o->directory || o->memory || o->cpus || o->pids ||
+	       o->timeout || o->output || o->disk || o->best_effort;
+}
+
 int command_run(struct cli *cli, int argc, char **argv)
 {
 	static struct run run; /* too large for a stack */
@@ -416,8 +427,9 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return code;
 	if (!o->record && next == argc)
 		return usage_error(argv[0], "it takes a command");
-	if (o->record && (next != argc || o->class || o->dry_run))
-		return usage_error(argv[0], "a run on record has its command and its class there, and is for running");
+	if (o->record && (next != argc || o->dry_run || given(o) || binds.n))
+		return usage_error(argv[0],
+				   "a run on record has its command, class and options there, and is for running");
 	o->n_binds = binds.n;
 	run.command = argv + next;
 	code = run_checked(&run);

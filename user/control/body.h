@@ -18,9 +18,9 @@
 struct body_field {
 	const char *name;
 	bool required;
+	bool is_nested;	       /* an array or an object, to be looked up in *ret_root */
 	const char **ret_text; /* set to NULL when the field is absent; lives as long as *ret_root */
 	uint64_t *ret_number;  /* set to 0 when the field is absent */
-	bool is_nested;	       /* an array or an object, to be looked up in *ret_root */
 };
 
 /* Returns 0, or -EINVAL and a failure that names the field or the place. json_decref(*ret_root) when done.

@@ -294,6 +294,7 @@ static int streams_prepare(struct launch *l)
 	const uint64_t limit = l->order->plan->limits.output;
 
 	l->stdio.keep = l->order->keep_output;
+	l->stdio.outlive = l->order->outlive_reader;
 	l->stdio.left = limit ? limit : STDIO_UNLIMITED;
 	for (int fd = 0; fd < 3; fd++)
 		l->stdio.kept[fd] = BUF_INIT(!limit ? NP_OUTPUT_KEPT : limit > NP_OUTPUT_MAX ? NP_OUTPUT_MAX : limit);

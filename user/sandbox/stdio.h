@@ -36,6 +36,7 @@ struct stdio {
 	int inside[3];	  /* what the command gets as 0, 1, 2; -1: our own 0, 1, 2 */
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
 	bool keep;	  /* output goes to kept, not to our 1 and 2 */
+	bool outlive;	  /* output that nobody reads any more is thrown away */
 	uint64_t left;	  /* bytes of output that still go on; the rest is read and thrown away */
 	struct buf kept[3];
 	struct relay relays[3];

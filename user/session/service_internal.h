@@ -143,6 +143,7 @@ int sandbox_make(struct service *service, const char *session, enum run_class cl
 /* -- runs.c ---------------------------------------------------------------- */
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
+void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
 
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */
