@@ -80,10 +80,11 @@
 
 /* -- runs ----------------------------------------------------------------- */
 #define NP_RUN_COMMAND (16u << 10) /* a command as JSON: who approves it reads all of it, so a longer one is refused */
+#define NP_RUN_OPTIONS (8u << 10)  /* how it is to be run as JSON, for the same reader */
 #define NP_RUN_RESULT (8u << 10)   /* what became of it as JSON, without its output */
 #define NP_RUNS_KEPT 10000	   /* runs that are over and still on record; the oldest go first */
 #define NP_RUNS_PENDING 1000	   /* runs that wait */
-#define NP_RUN_START_S 60	   /* from the approval to the start: an approval that nobody used is no blank cheque */
+#define NP_RUN_START_S 60	   /* from the approval to the start, and from that until a process is there */
 #define NP_LAUNCHES_MAX 64	   /* runs that the API started and whose output is kept; ended ones go first */
 #define NP_LAUNCH_OUTPUT (2u << 20) /* output of one of them as NDJSON: in memory */
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */

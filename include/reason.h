@@ -74,7 +74,7 @@
 	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
-	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector") \
+	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \
@@ -132,7 +132,9 @@
 	X(OUTSIDE_WORKSPACE, 220, "outside_workspace", "the path lies outside of the session's workspace") \
 	X(NO_SUCH_RUN, 221, "no_such_run", "there is no run of that id")                           \
 	X(NOT_APPROVED, 222, "not_approved", "a run of class write needs an approval before it starts") \
-	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")
+	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")          \
+	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
+	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,

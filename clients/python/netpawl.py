@@ -70,8 +70,14 @@ class Client:
             connection.request(method, path, None if body is None else json.dumps(body).encode())
             response = connection.getresponse()
             return self._answer(response.status, response.read())
+        except http.client.HTTPException as e:
+            raise self._broken(e) from None
         finally:
             connection.close()
+
+    @staticmethod
+    def _broken(why):
+        return Error(0, "failed", "the daemon's answer was cut off", repr(why))
 
     @staticmethod
     def _answer(status, text):
@@ -79,6 +85,8 @@ class Client:
             answer = json.loads(text)
         except ValueError:
             raise Error(status, "failed", "the daemon's answer is not JSON") from None
+        if not isinstance(answer, dict):
+            raise Error(status, "failed", "the daemon's answer is no object")
         if status >= 300:
             raise Error(status, answer.get("error"), answer.get("message"), answer.get("detail"))
         return answer
@@ -94,7 +102,9 @@ class Client:
                 self._answer(response.status, response.read())
             for line in response:
                 if line.strip():  # blank ones keep the connection alive
-                    yield json.loads(line)
+                    yield self._answer(200, line)
+        except http.client.HTTPException as e:
+            raise self._broken(e) from None
         finally:
             connection.close()
 
@@ -196,10 +206,26 @@ class Run:
         return self.show()["state"]
 
     def output(self, follow=True):
-        """(stream, text) as it comes, stream being "stdout" or "stderr". follow: to the end."""
+        """(stream, text) as it comes, stream being "stdout" or "stderr". follow: to the end.
+
+        The daemon keeps the first 2 MiB, and as long as it runs: an Error ("no_output") when it has none any more."""
         for line in self.client.lines(f"/v1/runs/{self.id}/output", follow):
             if "stream" in line:
                 yield line["stream"], line["data"]
+
+    def _text(self):
+        """What is there of its output, and whether there was more."""
+        text, cut = {"stdout": "", "stderr": ""}, False
+        try:
+            for line in self.client.lines(f"/v1/runs/{self.id}/output", True):
+                if "stream" in line:
+                    text[line["stream"]] += line["data"]
+                cut = cut or bool(line.get("truncated"))
+        except Error as e:
+            if e.error != "no_output":
+                raise
+            cut = True
+        return text, cut
 
     def wait(self):
         """The Result, when it has ended. Raises Rejected when it was not approved."""
@@ -208,13 +234,11 @@ class Run:
             record = self.show(wait=True)
         if record["state"] == "rejected":
             raise Rejected(record)
-        raw, text = record["result"], {"stdout": "", "stderr": ""}
+        raw = record["result"]
         if record["state"] == "failed":
             raise Error(0, "failed", "the command was not run to its end", raw.get("problem"))
-        for stream, data in self.output():
-            text[stream] += data
-        return Result(raw["exit_code"], text["stdout"], text["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"],
-                      raw)
+        text, cut = self._text()
+        return Result._of(raw, text["stdout"], text["stderr"], cut)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,11 +251,17 @@ class Result:
     timed_out: bool
     killed_by: str
     denied: int
+    truncated: bool  # there was more output than this, or the daemon that kept it was restarted
     raw: dict = dataclasses.field(repr=False)
 
     @property
     def ok(self):
         return self.exit_code == 0
+
+    @classmethod
+    def _of(cls, raw, stdout, stderr, cut=False):
+        cut = cut or raw["stdout_truncated"] or raw["stderr_truncated"]
+        return cls(raw["exit_code"], stdout, stderr, raw["timed_out"], raw["killed_by"], raw["denied"], cut, raw)
 
 
 class Sandbox:
@@ -255,17 +285,18 @@ class Sandbox:
         return options
 
     def _argv(self, command, egress, options):
-        argv = [self.session.program, "--socket", self.session.client.path, "run", "--json", "--session", self.session.name]
+        argv = [self.session.program, "--socket", self.session.client.path, "run", "--json",
+                f"--session={self.session.name}"]
         if egress:
-            argv += ["--class", egress]
+            argv.append(f"--class={egress}")
         for name, value in {**self.options, **self._check(options)}.items():
             option = "--" + name.replace("_", "-")
             if value is True:
                 argv.append(option)
             elif isinstance(value, (list, tuple)):
-                argv += [word for item in value for word in (option, str(item))]
+                argv += [f"{option}={item}" for item in value]
             elif value not in (None, False):
-                argv += [option, str(value)]
+                argv.append(f"{option}={value}")
         return [*argv, "--", *command]
 
     def run(self, command, egress=None, input=None, env=None, **options):
@@ -276,8 +307,8 @@ class Sandbox:
         """
         if isinstance(command, (str, bytes)):
             raise TypeError("a command is a list of words; for a shell's: ['sh', '-c', text]")
-        got = subprocess.run(self._argv([str(word) for word in command], egress, options), capture_output=True, text=True,
-                             input="" if input is None else input, env=env)
+        got = subprocess.run(self._argv([str(word) for word in command], egress, options), capture_output=True,
+                             encoding="utf-8", errors="replace", input="" if input is None else input, env=env)
         try:
             raw = json.loads(got.stdout)
         except ValueError:
@@ -286,7 +317,7 @@ class Sandbox:
             raise Rejected(raw)
         if raw.get("problem"):
             raise Error(0, "failed", "the command was not started", raw["problem"])
-        return Result(raw["exit_code"], raw["stdout"], raw["stderr"], raw["timed_out"], raw["killed_by"], raw["denied"], raw)
+        return Result._of(raw, raw["stdout"], raw["stderr"])
 
     def remove(self):
         """Ends the session's kept sandbox, if it has one, with all that runs in it."""

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Runs that the API starts, with nothing but the API: their output as it comes, their bounds, their approvals."""
+import contextlib
 import http.client
 import json
+import os
+import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -156,19 +160,94 @@ def test_readers_that_go_away(api, session):
     assert ended(api, ident)["state"] == "completed"
 
 
+def launcher_of(daemon, ident):
+    """The process that the daemon started for a run."""
+    for children in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
+        for pid in children.read_text().split():
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if b"--record" in words and words[words.index(b"--record") + 1] == str(ident).encode():
+                return int(pid)
+    return None
+
+
+def test_an_approval_of_a_launch_is_for_what_is_launched(make_daemon):
+    """Whoever has the API, and is quicker than the launcher, cannot run something else with it, nor tell its end."""
+    d = make_daemon()
+    d.start()
+    name = new_session("launch")
+    ident = launch(d.api, name, "sh", "-c", "echo ran; while ! test -e /workspace/go; do sleep 0.1; done", cls="write")
+    pid = base.eventually(lambda: launcher_of(d, ident), 10)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        d.api.ok("POST", f"/v1/runs/{ident}/approve")
+        status, answer = d.api.ask("POST", "/v1/sandboxes", {"session": name, "run": str(ident)})
+        assert status == 403 and answer["error"] == "not_the_launcher", answer
+        assert not d.api.sandboxes(name) and d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "pending"
+        assert d.cli("run", "--session", name, "--record", ident).returncode == 125
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "running", 10)
+    status, answer = d.api.ask("POST", f"/v1/runs/{ident}/end", {"state": "completed", "result": {"exit_code": 0}})
+    assert status == 403 and d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "running"
+    output(d.api, launch(d.api, name, "touch", "/workspace/go"))
+    assert output(d.api, ident)[0] == "ran\n" and ended(d.api, ident)["state"] == "completed"
+    # the control: one that is only on record is started and ended by who likes to
+    ident = d.api.ok("POST", "/v1/runs", {"session": name, "class": "write", "command": ["true"]})["run"]
+    d.api.ok("POST", f"/v1/runs/{ident}/approve")
+    box = d.api.ok("POST", "/v1/sandboxes", {"session": name, "run": str(ident)})
+    d.api.ok("POST", f"/v1/runs/{ident}/end", {"state": "completed", "result": {}})
+    d.api.remove(box["sandbox"])
+
+
+def test_who_approves_sees_how_it_is_launched(daemon, api, session):
+    ident = launch(api, session, "./publish.sh", cls="write", chdir="/tmp", memory="1GiB")
+    row = api.ok("GET", f"/v1/runs/{ident}")
+    assert row["options"] == {"chdir": "/tmp", "memory": "1GiB", "output_limit": "1MiB"} and row["launched"] is True
+    assert '"chdir":"/tmp"' in daemon.cli("runs", session, check=0).stdout
+    assert '"chdir":"/tmp"' in daemon.cli("reject", ident, "--reason", "no", check=0).stdout
+    status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["x"], "launch": {"chdir": "/" + "x" * 9000}})
+    assert status == 413, answer
+
+
 def test_restart(make_daemon):
-    """Whoever was launched asks the next daemon like anybody; what waits for approval goes on waiting."""
+    """What waited to be launched is rejected: whoever was to start it is gone, and so is who would keep its output."""
     d = make_daemon()
     d.start()
     name = new_session("launch")
     waits = launch(d.api, name, "sh", "-c", "touch /workspace/ran", cls="write")
+    approved = launch(d.api, name, "sh", "-c", "touch /workspace/ran", cls="write")
+    pids = [base.eventually(lambda i=i: launcher_of(d, i), 10) for i in (waits, approved)]
+    os.kill(pids[1], signal.SIGSTOP)
+    d.api.ok("POST", f"/v1/runs/{approved}/approve")
     d.restart("kill")
-    row = d.api.ok("GET", f"/v1/runs/{waits}")
-    assert row["state"] in ("pending", "rejected") and row["started"] is None and not d.api.sandboxes(name)
+    with contextlib.suppress(ProcessLookupError):  # the kernel ends stopped processes that nobody is left for
+        os.kill(pids[1], signal.SIGCONT)
+    for ident in (waits, approved):
+        row = d.api.ok("GET", f"/v1/runs/{ident}")
+        assert row["state"] == "rejected" and row["started"] is None, row
+        assert d.api.ask("POST", f"/v1/runs/{ident}/approve")[0] == 409
+        status, answer = d.api.ask("GET", f"/v1/runs/{ident}/output")
+        assert status == 404 and "kept no longer" in answer["detail"], answer
+    base.eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), 15)
     assert output(d.api, launch(d.api, name, "ls", "/workspace"))[0] == ""
-    if row["state"] == "pending":
-        d.api.ok("POST", f"/v1/runs/{waits}/reject", {"reason": "no"})
-    assert d.api.ask("GET", f"/v1/runs/{waits}/output")[0] == 404
+
+
+def test_a_run_outlives_the_daemon(make_daemon):
+    """Its output does not, and that is told; the command is not ended by it."""
+    d = make_daemon()
+    d.start()
+    name = new_session("launch")
+    words = "echo early; while ! test -e /workspace/go; do sleep 0.1; done; echo late && echo wrote > /workspace/wrote; exit 5"
+    ident = launch(d.api, name, "sh", "-c", words)
+    base.eventually(lambda: output(d.api, ident, follow=0)[0] == "early\n", 10)
+    d.restart("kill")
+    assert d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "running"
+    output(d.api, launch(d.api, name, "touch", "/workspace/go"))
+    row = ended(d.api, ident)
+    assert row["state"] == "completed" and row["result"]["exit_code"] == 5 and row["launched"] is True, row
+    assert output(d.api, launch(d.api, name, "cat", "/workspace/wrote"))[0] == "wrote\n"
+    status, answer = d.api.ask("GET", f"/v1/runs/{ident}/output")
+    assert status == 404 and "kept no longer" in answer["detail"], answer
 
 
 def test_stop_with_readers(make_daemon):
@@ -187,4 +266,4 @@ def test_stop_with_readers(make_daemon):
     for c in readers:
         c.close()
     d.start()
-    d.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+    assert d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "rejected"

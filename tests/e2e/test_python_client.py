@@ -2,8 +2,10 @@
 """clients/python/netpawl.py against a real daemon. The client runs as a program would: in a process of its own, in HOST."""
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -183,3 +185,73 @@ box.remove()
 print(json.dumps([r.stdout, s.stdout, n, t.stdout, session.show()["sandboxes"]]))
 """)
     assert got == ["one\n1\n", "one\n", [True], "", []]
+
+
+def test_output_that_was_cut_is_told(daemon):
+    got = client(daemon, """
+flood = session.launch(["sh", "-c", "yes | head -c 3000000"]).wait()
+binary = session.launch(["sh", "-c", "yes | tr y '\\\\001' | head -c 900000"]).wait()      # within the limit, but not as JSON
+box = session.sandbox(output_limit="10B").run(["echo", "a long line indeed"])
+small = session.launch(["echo", "x"]).wait()
+print(json.dumps([(r.truncated, len(r.stdout) > 0, r.exit_code) for r in (flood, binary, box, small)]))
+""")
+    assert got == [[True, True, 0], [True, True, 0], [True, True, 0], [False, True, 0]]
+
+
+def test_output_that_the_daemon_took_with_it(make_daemon):
+    """The result is on record, what it printed is not."""
+    d = make_daemon()
+    d.start()
+    name = new_session("py")
+    ident = d.api.ok("POST", "/v1/runs", {"session": name, "command": ["sh", "-c", "echo lost; exit 4"], "launch": {}})["run"]
+    base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed", 20)
+    d.restart("kill")
+    got = client(d, f"""
+r = netpawl.Run(session.client, {{"run": {ident}}}).wait()
+print(json.dumps([r.exit_code, r.stdout, r.truncated]))
+""", name)
+    assert got == [4, "", True]
+
+
+def test_options_are_no_options_of_others(daemon):
+    """A value is a value, whatever it looks like."""
+    got = client(daemon, """
+try:
+    session.sandbox(chdir="--isolation=none").run(["true"])
+except Error as e:
+    print(json.dumps(str(e)))
+""")
+    assert "--isolation=none" in got and "only the network" not in got
+
+
+@pytest.mark.parametrize("answer", [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"a\"",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{\"\r\n0\r\n\r\n", b"nonsense\r\n\r\n", b"",
+    b"HTTP/1.1 500 No\r\nContent-Length: 2\r\n\r\n[]"])
+def test_a_daemon_that_dies_in_a_word(tmp_path, answer):
+    """Every failure is an Error or an OSError."""
+    path = tmp_path / "s"
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen(8)
+
+    def serve():
+        for _ in range(2):
+            c, _ = server.accept()
+            c.recv(65536)
+            c.sendall(answer)
+            c.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    sys.path.insert(0, str(ROOT / "clients" / "python"))
+    try:
+        import netpawl
+    finally:
+        sys.path.pop(0)
+    one = netpawl.Client(path, 10)
+    for call in (one.sessions, lambda: list(one.lines("/v1/runs/1/output", follow=True))):
+        with pytest.raises((netpawl.Error, OSError)):
+            call()
+    thread.join(10)
+    server.close()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs with a class: the stricter of class and mode holds, and what writes was approved."""
 import concurrent.futures
+import contextlib
+import datetime
 import json
+import pwd
 import signal
 import sqlite3
 import subprocess
@@ -25,6 +28,7 @@ rules:
   - allow: [198.51.100.10, "198.51.100.10:9000"]
   - allow: [origin.test, "**.origin.test"]
 """
+LISTED = POLICY + base.PERMITS + '  read_only: ["198.51.100.0/24:9000/tcp", 203.0.113.0/24]\n'
 CONNECT = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5).close(); print('through')"
 
 
@@ -133,10 +137,11 @@ def test_read_only_methods(net, session):
         words = ["-I"] if method == "HEAD" else ["-X", method]
         code, got = curl(net, session, ["--class", "read_only"], *words, url)
         assert code == want, (method, got)
-    code, got = curl(net, session, ["--class", "read_only"], "-H", "X-HTTP-Method-Override: DELETE", url)
-    assert code == "403", got
+    for name in ("X-HTTP-Method-Override", "X_HTTP_Method_Override", "x-http_method"):  # many servers know one name for all
+        code, got = curl(net, session, ["--class", "read_only"], "-H", f"{name}: DELETE", url)
+        assert code == "403", got
     net.api.escalate(session, "CONFIDENTIAL")
-    for words in (["-X", "DELETE"], ["-H", "X-HTTP-Method-Override: DELETE"]):
+    for words in (["-X", "DELETE"], ["-H", "X-HTTP-Method-Override: DELETE"], ["-H", "X_HTTP_Method_Override: DELETE"]):
         assert curl(net, session, [], *words, url)[0] == "200"
 
 
@@ -165,6 +170,135 @@ s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n'
 print(s.recv(100).split()[1].decode())"""
     assert run(net, session, "--", "python3", "-c", tunnel).stdout == "200\n"
     assert run(net, session, *read, "--", "python3", "-c", tunnel).stdout == "403\n"
+
+
+WAYS = {
+    "kept": """
+c = http.client.HTTPSConnection('origin.test', timeout=10)
+c.request('GET', '/a'); r = c.getresponse(); r.read(); assert r.status == 200
+c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
+    "pipelined": """
+s = socket.create_connection(('origin.test', 80), 10)
+s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\n\\r\\n'
+          b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx')
+got = b''
+while (b := s.recv(4096)): got += b
+print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
+    "body_of_a_get": """
+s = socket.create_connection(('origin.test', 80), 10)
+inner = b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx'
+s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + inner)
+got = b''
+while (b := s.recv(4096)): got += b
+print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
+    "absolute": """
+c = http.client.HTTPConnection('origin.test', timeout=10)
+c.request('POST', 'http://origin.test/a', b'x'); print(c.getresponse().status)""",
+    "connect": """
+c = http.client.HTTPSConnection('origin.test', 80, timeout=10)
+c.set_tunnel('origin.test', 443); c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
+    "connect_plain": """
+c = http.client.HTTPConnection('origin.test', 80, timeout=10)
+c.set_tunnel('origin.test', 80); c.request('DELETE', '/a'); print(c.getresponse().status)""",
+    "tcp_by_name": """
+s = socket.create_connection(('tcp.origin.test', 9000), 10); s.sendall(b'x'); s.settimeout(2)
+try: print(200 if s.recv(10) is not None and s.getpeername() else 0)
+except TimeoutError: print(200)""",
+    "udp": f"""
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('{FAR[4]}', 9001)); print(200)""",
+}
+
+
+@pytest.fixture(scope="module")
+def ways(net):
+    text = POLICY.replace("rules:", 'rules:\n  - allow: ["tcp.origin.test:9000", "198.51.100.10:9001/udp"]')
+    with policy(net, text + base.PERMITS):
+        yield
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_write(net, session, ways, way):
+    net.api.escalate(session, "CONFIDENTIAL")
+    code = "import http.client, socket\n" + WAYS[way]
+    control = run(net, session, "--", "python3", "-c", code)
+    assert control.stdout == "200\n", control
+    got = run(net, session, "--class", "read_only", "--", "python3", "-c", code)
+    assert got.stdout == "403\n" if way in ("kept", "pipelined", "body_of_a_get", "absolute", "connect", "connect_plain") \
+        else got.returncode != 0 and "200" not in got.stdout, got
+
+
+@contextlib.contextmanager
+def policy(net, text):
+    """The daemon has this one, until the end."""
+    before = net.daemon.policy.read_text()
+    net.daemon.policy.write_text(text)
+    try:
+        net.daemon.cli("policy", "reload", check=0)
+        yield
+    finally:
+        net.daemon.policy.write_text(before)
+        net.daemon.cli("policy", "reload", check=0)
+
+
+def test_read_only_reaches_listed_addresses(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    read = ["--class", "read_only", "--", "python3", "-c"]
+    tunnel = f"""import socket
+s = socket.create_connection(('{FAR[4]}', 80), 5)
+s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n')
+print(s.recv(100).split()[1].decode())"""
+    assert "through" not in run(net, session, *read, CONNECT).stdout  # not listed yet
+    with policy(net, LISTED):
+        got = run(net, session, *read, CONNECT)
+        assert got.stdout == "through\n", got
+        assert run(net, session, *read, tunnel).stdout == "200\n"
+        # requests are judged as ever: the list is for what goes past the inspector
+        assert curl(net, session, read[:2], "-d", "x", "https://origin.test/")[0] == "403"
+        assert curl(net, session, read[:2], "https://origin.test/")[0] == "200"
+        # and class none is none
+        assert "through" not in run(net, session, "--class", "none", *read[2:], CONNECT).stdout
+        listed = net.daemon.cli("policy", "show", check=0).stdout
+        assert "FOR RUNS THAT MAY ONLY READ" in listed and "198.51.100.0/24:9000/tcp" in listed
+    assert "through" not in run(net, session, *read, CONNECT).stdout
+
+
+def test_the_list_opens_nothing_by_itself(net, session):
+    """No rule allows it, or the session is at NONE: listed or not."""
+    closed = LISTED.replace('[198.51.100.10, "198.51.100.10:9000"]', "198.51.100.10")
+    assert closed != LISTED
+    words = ["--class", "read_only", "--", "python3", "-c", CONNECT]
+    with policy(net, LISTED):
+        assert run(net, session, *words).stdout == "through\n"
+    with policy(net, closed):
+        assert "through" not in run(net, session, *words).stdout
+    with policy(net, LISTED.replace("rules:", "rules:\n  - deny: 198.51.100.10:9000")):
+        assert "through" not in run(net, session, *words).stdout
+    with policy(net, LISTED):
+        net.api.escalate(session, "SECRET")
+        assert "through" not in run(net, session, *words).stdout
+
+
+def test_a_list_that_shrinks_cuts(net, session):
+    net.api.escalate(session, "CONFIDENTIAL")
+    hold = f"""import socket
+s = socket.create_connection(('{FAR[4]}', 9000), 5)
+print('open', flush=True)
+try:
+    print('end', s.recv(1))
+except OSError as e:
+    print('cut', e)"""
+    with policy(net, LISTED):
+        p = base.popen(argv(net, session, "--class", "read_only", "--", "python3", "-c", hold), env=net.env(),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            assert p.stdout.readline() == "open\n"
+            net.daemon.policy.write_text(POLICY + base.PERMITS)
+            net.daemon.cli("policy", "reload", check=0)
+            out, _ = p.communicate(timeout=20)
+            assert "cut" in out or "end" in out, out
+        finally:
+            if p.poll() is None:
+                base.reap(p)
 
 
 def test_read_only_and_the_hosts_own_ports(net, session):
@@ -334,6 +468,104 @@ def test_the_file_itself(net, session):
     assert start(net, session, ident)[0] == 403
 
 
+def test_an_old_approval_meets_no_new_run(net, session):
+    """Ids can be made to come again by who writes to the file. What was approved under one of them is not on record then."""
+    old = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{old}/approve")
+    assert start(net, session, old)[0] == 201
+    net.api.ok("POST", f"/v1/runs/{old}/end", {"state": "completed", "result": {}})
+    for box in net.api.sandboxes(session):
+        net.api.remove(box["sandbox"])
+    columns = "session, class, command, state, who, created_us, expires_us, options"
+    db = sqlite3.connect(net.daemon.state_dir / "sessions.db", timeout=5, isolation_level=None)  # foreign keys are off
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(f"DELETE FROM runs WHERE id = {old}")
+        assert db.execute(f"SELECT approved FROM approvals WHERE run = {old}").fetchone() == (1,)
+        db.execute(f"UPDATE sqlite_sequence SET seq = {old - 1} WHERE name = 'runs'")
+        values = f"'{session}', 'write', '[\"other\"]', 'pending', '', 1, {1 << 60}, '{{}}'"
+        for way in ("INSERT", "INSERT OR IGNORE", "INSERT OR REPLACE", "INSERT OR FAIL"):
+            with pytest.raises(sqlite3.IntegrityError):
+                db.execute(f"{way} INTO runs ({columns}) VALUES ({values})")
+    finally:
+        db.execute("ROLLBACK")
+        db.close()
+
+
+def test_what_was_asked_for_stays(net, session):
+    ident = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{ident}/approve")
+    db = sqlite3.connect(net.daemon.state_dir / "sessions.db", timeout=5, isolation_level=None)
+    try:
+        for change in ("command = '[\"other\"]'", "options = '{\"user\":\"root\"}'", "session = 'other/session'", "class = ''",
+                       "launched = 1 - launched", "id = id + 1000", "who = 'me'", "expires_us = expires_us + 1",
+                       "expires_us = 9223372036854775807"):
+            for way in ("UPDATE", "UPDATE OR REPLACE", "UPDATE OR IGNORE"):
+                with pytest.raises(sqlite3.IntegrityError):
+                    db.execute(f"{way} runs SET {change} WHERE id = {ident}")
+    finally:
+        db.close()
+    net.api.ok("GET", f"/v1/runs/{ident}")
+
+
+def test_an_approval_is_good_for_a_minute(net, session):
+    """However long there was to decide."""
+    with policy(net, POLICY.replace("20s", "12h") + base.PERMITS):
+        ident = ask(net, session)
+        when = lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        row = show(net, ident)
+        assert when(row["expires"]) - when(row["created"]) > datetime.timedelta(hours=11)
+        row = net.api.ok("POST", f"/v1/runs/{ident}/approve")
+        assert when(row["expires"]) - when(row["decided"]) == datetime.timedelta(minutes=1), row
+        net.api.ok("POST", f"/v1/runs/{ask(net, session)}/reject", {"reason": "no"})
+
+
+def test_who_approves_sees_the_options(net, session, waiting):
+    p, ident = waiting(session, "true", options=["--isolation", "none", "--user", "nobody", "--memory", "1GiB"])
+    row = show(net, ident)
+    assert row["options"].pop("bind", None) and row["options"].pop("cwd")
+    assert row["options"] == {"isolation": "none", "user": "nobody", "memory": "1GiB"} and row["launched"] is False
+    listed = net.daemon.cli("runs", session, check=0).stdout
+    assert '"isolation":"none"' in listed and '"user":"nobody"' in listed
+    # who takes it from the record has those options and no others
+    for words in (["--user", "root"], ["--bind", "/etc:/x"], ["--isolation", "bwrap"], ["--memory", "2GiB"], ["--best-effort"],
+                  ["--chdir", "/"], ["--level", "SECRET"]):
+        assert net.daemon.cli("run", "--session", session, "--record", ident, *words).returncode == 2, words
+    net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+    p.communicate(timeout=30)
+    recorded = net.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["id", "-u"],
+                                               "options": {"user": "nobody"}})["run"]
+    net.api.ok("POST", f"/v1/runs/{recorded}/approve")
+    got = net.daemon.cli("run", "--session", session, "--record", recorded, check=0)
+    assert got.stdout == f"{pwd.getpwnam('nobody').pw_uid}\n"
+
+
+@pytest.mark.parametrize("options", [{"x": "y"}, {"user": 1}, {"bind": "/a:/b"}, {"bind": [1]}, {"best_effort": "yes"},
+                                     {"user": "x" * 9000}, [], {"record": "1"}, {"class": "none"}, {"session": "a/b"}])
+def test_bad_options(net, session, options):
+    status, answer = net.api.ask("POST", "/v1/runs", {"session": session, "command": ["x"], "options": options})
+    assert status in (400, 413) and answer["detail"], answer
+
+
+def test_bad_results(net, session):
+    ident = ask(net, session, "none")
+    box = start(net, session, ident)[1]
+    for body in ({"state": "completed"}, {"state": "completed", "result": []}, {"state": "pending", "result": {}},
+                 {"state": "completed", "result": {"x": "y" * 9000}}, {"state": "running", "result": {}}):
+        assert net.api.ask("POST", f"/v1/runs/{ident}/end", body)[0] in (400, 413), body
+    net.api.ok("POST", f"/v1/runs/{ident}/end", {"state": "completed", "result": {}})
+    assert net.api.ask("POST", f"/v1/runs/{ident}/end", {"state": "failed", "result": {}})[0] == 409
+    net.api.remove(box["sandbox"])
+
+
+def test_an_ended_session_runs_nothing(net, session):
+    ident = ask(net, session)
+    net.api.ok("POST", f"/v1/runs/{ident}/approve")
+    net.api.end(session)
+    assert show(net, ident)["state"] == "rejected"
+    assert start(net, session, ident)[0] == 409 and net.api.show(session)["ended"]
+
+
 def test_long_poll(net, session):
     ident = ask(net, session)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -354,3 +586,31 @@ def test_events_tell(net, session):
     told = [e for e in got if e["reason"].startswith("run_")]
     assert [e["reason"] for e in told] == ["run_asked", "run_rejected"]
     assert "frozen" in told[1]["text"] and '["echo","hi"]' in told[0]["text"] and told[1]["who"].startswith("uid 0")
+
+
+def test_words_of_every_kind(net, session):
+    """What a hostile asker wrote does not mislead who reads it: neither the terminal nor the journal."""
+    for shift in range(4):
+        word = "x" * shift + "\u20ac" * 300 + "\x1b[2J\u202e\n"
+        ident = ask(net, session, command=["echo", word])
+        assert show(net, ident)["command"] == ["echo", word]
+        listed = net.daemon.cli("runs", session, check=0).stdout
+        assert "\x1b" not in listed and "\u202e" not in listed
+        assert len([line for line in listed.splitlines() if line.startswith(f"{ident} ")]) == 1
+        told = net.daemon.cli("reject", ident, "--reason", "no", check=0).stdout
+        assert told.count("\n") == 1 and "\x1b" not in told
+    status, _, text = net.api.raw("GET", f"/v1/events?session={session}")
+    assert status == 200 and json.loads(text.decode("utf-8", "strict").splitlines()[-1])
+
+
+def test_many_words(net, session):
+    """As many as fit are kept to the last; one more byte is refused, not cut."""
+    room = 16384 - len('["echo",""]')
+    ident = ask(net, session, command=["echo", "x" * room])
+    assert show(net, ident)["command"] == ["echo", "x" * room]
+    net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
+    for command in (["echo", "x" * (room + 1)], ["echo", "\u20ac" * (room // 3 + 1)], ["\n" * 9000]):
+        status, answer = net.api.ask("POST", "/v1/runs", {"session": session, "class": "write", "command": command})
+        assert status == 413, answer
+    for word in ("a\0b", "\ud800"):
+        assert net.api.ask("POST", "/v1/runs", {"session": session, "class": "write", "command": [word]})[0] == 400

@@ -17,6 +17,7 @@
 #include "policy/read_destinations.c"
 #include "policy/read_lists.c"
 #include "policy/read_rules.c"
+#include "policy/read_sandbox.c"
 #include "policy/read_sections.c"
 #include "policy/suggest.c"
 #include "policy/yaml.c"
@@ -178,6 +179,23 @@ static size_t check_rules(const struct policy *policy, const struct rule *rules,
 	return patterns;
 }
 
+/* Addresses alone, with nothing that a rule could say beside them. */
+static size_t check_read_only(const struct policy *policy, const struct part *parts)
+{
+	const struct rule *rule = &policy->read_only;
+
+	CHECK(rule->action == ACTION_ALLOW && !rule->inspect && !rule_asks_request(rule) && !rule->number);
+	CHECK(!rule->n_patterns || (rule->text && rule->at.line));
+	for (size_t j = rule->pattern; j < rule->pattern + rule->n_patterns; j++) {
+		const struct pattern *p = &policy->patterns[j];
+
+		CHECK(p->kind == PATTERN_NET && !p->inspected && !p->rule);
+		check_place(policy, &p->at, parts);
+		check_pattern(p, false, ACTION_ALLOW);
+	}
+	return rule->n_patterns;
+}
+
 static void check_policy(const struct policy *policy, const struct part *parts)
 {
 	CHECK(policy->n_files && policy->n_files <= ARRAY_SIZE(names));
@@ -200,9 +218,9 @@ static void check_policy(const struct policy *policy, const struct part *parts)
 	CHECK(policy->approval.timeout_ms && policy->approval.timeout_ms <= DURATION_MAX_MS);
 	/* Every pattern is some rule's. */
 	CHECK(check_rules(policy, policy->rules, policy->n_rules, false, parts) +
-		      check_rules(policy, policy->full, policy->n_full, true, parts) ==
+		      check_rules(policy, policy->full, policy->n_full, true, parts) + check_read_only(policy, parts) ==
 	      policy->n_patterns);
-	CHECK(policy->names && policy->nets && policy->full_nets);
+	CHECK(policy->names && policy->nets && policy->full_nets && policy->read_nets);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,9 +9,8 @@
 static void approve_help(FILE *to)
 {
 	fputs("Usage: netpawl approve ID [OPTIONS]\n\n"
-	      "Lets a run that waits (`netpawl runs`) go on. The approval is for that run and its command alone; it "
-	      "is\n"
-	      "given once, and void when the run does not start within a minute.\n\n"
+	      "Lets a run that waits (`netpawl runs`) go on. The approval is for that run, its command and its\n"
+	      "options; it is given once, and void when the run does not start within a minute.\n\n"
 	      "Options:\n"
 	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl approve 7\n\n"
@@ -33,11 +32,13 @@ static void reject_help(FILE *to)
 static void print(const json_t *answer)
 {
 	_free_ char *text = json_dumps(json_object_get(answer, "command"), JSON_COMPACT);
+	_free_ char *options = json_dumps(json_object_get(answer, "options"), JSON_COMPACT);
 
-	output_clean_line(stdout, "run %lld of %s: %s: %s",
+	output_clean_line(stdout, "run %lld of %s: %s: %s with %s",
 			  (long long)json_integer_value(json_object_get(answer, "run")),
 			  member_text(answer, "session") ?: "?",
-			  json_is_true(json_object_get(answer, "approved")) ? "approved" : "rejected", text ?: "?");
+			  json_is_true(json_object_get(answer, "approved")) ? "approved" : "rejected", text ?: "?",
+			  options ?: "?");
 }
 
 static int decide(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), bool needs_reason)

@@ -25,6 +25,8 @@ static void help(FILE *to)
 	      "  --connect DEST   a connection of which no request is known: HOST:PORT or HOST:PORT/udp\n"
 	      "  --resolving ADDR the address that the name resolves to\n"
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
+	      "  --class read_only\n"
+	      "                   for a run that may only read\n"
 	      "  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
 	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage.\n",
@@ -32,7 +34,7 @@ static void help(FILE *to)
 }
 
 struct question {
-	const char *url, *method, *headers, *body, *connect, *resolving, *level;
+	const char *url, *method, *headers, *body, *connect, *resolving, *level, *class;
 	bool websocket, all;
 };
 
@@ -49,6 +51,9 @@ static int question_read(const struct question *q, const char *command, struct a
 		return usage_error(command, "--method goes with --url");
 	if (q->level && level_parse(q->level, &facts->level) < 0)
 		return usage_error(command, "there is no level '%s'", q->level);
+	if (q->class && strcmp(q->class, "read_only") != 0)
+		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
+	facts->reads_only = q->class != NULL;
 	e = q->connect ? attempt_connect(arena, q->connect, facts, &problem)
 		       : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
 	if (e == 0 && q->headers)
@@ -124,9 +129,10 @@ static const char *passed_why(const struct passed *p, const struct rule *rule, b
 /* The first line of a page: what was asked. */
 static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
 {
-	output_clean_line(stdout, "%s  %s %s, at %s (mode %s)", action_name(verdict->action),
+	output_clean_line(stdout, "%s  %s %s, at %s (mode %s%s)", action_name(verdict->action),
 			  q->connect ? "connect" : facts->method, q->connect ? q->connect : q->url,
-			  level_name(facts->level), mode_name(facts->mode));
+			  level_name(facts->level), mode_name(facts->mode),
+			  facts->reads_only ? ", class read_only" : "");
 }
 
 static void page_print(const struct policy *policy, const struct question *q, const struct facts *facts,
@@ -192,7 +198,7 @@ static int explain(const struct cli *cli, const char *file, const struct questio
 
 	if (policy_load_file(file, &policy, &problems) < 0)
 		return policy_broken(cli, &problems);
-	facts->mode = policy->modes.of[facts->level];
+	facts->mode = facts_mode(policy, facts);
 	verdict = policy_decide(policy, facts);
 	verdict_text(policy, facts, &verdict, message);
 	if (cli->json)
@@ -209,7 +215,7 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "header", .value = &q.headers },  { "body", .value = &q.body },
 		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
 		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
-		{ "all", .flag = &q.all },
+		{ "all", .flag = &q.all },	    { "class", .value = &q.class },
 	};
 	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");

@@ -113,6 +113,7 @@ static void show_print(const json_t *answer)
 	warnings_print(answer, stdout);
 	listing_print(answer, "listing", "RULE");
 	listing_print(answer, "full", "RULE IN FULL");
+	listing_print(answer, "read_only", "FOR RUNS THAT MAY ONLY READ");
 	if (json_is_true(json_object_get(answer, "listing_cut_short")) ||
 	    json_is_true(json_object_get(answer, "truncated")))
 		puts("\nThere are more rules than are listed.");

@@ -159,7 +159,7 @@ static int post(const struct run *run, const char *path, json_t *packed, struct 
 }
 
 /* A sandbox makes its session by itself; a run on record and a level need one before. */
-int run_session_make(struct run *run)
+static int session_make(struct run *run)
 {
 	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
 	_free_ char *path = api_session_path(run->session, "/datasets");
@@ -331,13 +331,22 @@ static int run_sandboxed(struct run *run)
 {
 	struct launch_result result = { .exit_code = LAUNCH_FAILED };
 	struct launch_order order = {
-		.plan = &run->plan, .keep_output = run->cli->json, .on_ended = run_on_ended, .data = run
+		.plan = &run->plan,
+		.keep_output = run->cli->json,
+		.outlive_reader = run->options.record,
+		.on_ended = run_on_ended,
+		.data = run,
 	};
 	sigset_t mask;
+	int code;
 
 	launch_hold_signals(&mask);
-	if (run_session_make(run) == CLI_OK && run_ask(run) == CLI_OK && sandbox_make(run) == CLI_OK &&
-	    run_plan(run) == CLI_OK) {
+	code = session_make(run);
+	if (code == CLI_OK)
+		code = run_ask(run);
+	if (code == CLI_OK && run->options.keep) /* the record may say so, too */
+		return run_kept(run, &mask);
+	if (code == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
 		isolation_warn(run);
 		order.cgroup = run->cgroup;
 		order.mask = &mask;
@@ -386,13 +395,18 @@ static int run_checked(struct run *run)
 		return LAUNCH_FAILED;
 	}
 	run->session = run->options.session;
-	if (run->options.keep && !run->options.dry_run)
-		return run_kept(run);
-	if (facts_ask(run) != CLI_OK)
+	if ((!run->options.keep || run->options.dry_run) && facts_ask(run) != CLI_OK) /* else they come with the sandbox */
 		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);
 	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);
+}
+
+/* Is there an option that says how it is to be run? */
+static bool given(const struct run_options *o)
+{
+	return o->level || o->class || o->user || o->isolation || o->directory || o->memory || o->cpus || o->pids ||
+	       o->timeout || o->output || o->disk || o->best_effort || o->keep;
 }
 
 int command_run(struct cli *cli, int argc, char **argv)
@@ -428,8 +442,9 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return code;
 	if (!o->record && next == argc)
 		return usage_error(argv[0], "it takes a command");
-	if (o->record && (next != argc || o->class || o->dry_run))
-		return usage_error(argv[0], "a run on record has its command and its class there, and is for running");
+	if (o->record && (next != argc || o->dry_run || given(o) || binds.n))
+		return usage_error(argv[0],
+				   "a run on record has its command, class and options there, and is for running");
 	if (o->keep && !o->session)
 		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
 	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))

@@ -77,7 +77,6 @@ int run_plan_again(struct run *run);
 void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
-int run_session_make(struct run *run);
 /* Notes which sandbox the daemon's answer is about. */
 int sandbox_take(struct run *run, const json_t *answer);
 void sandbox_remove(struct run *run);
@@ -86,8 +85,8 @@ void run_on_ended(void *data);
 void run_result_tell(struct run *run, const struct launch_result *result);
 uint64_t wall_us(void);
 
-/* The whole run with --keep; its exit code. */
-int run_kept(struct run *run);
+/* The run with --keep, once it may start; its exit code. */
+int run_kept(struct run *run, const sigset_t *mask);
 
 /* With --class: puts the run on record and waits until it may start. */
 int run_ask(struct run *run);

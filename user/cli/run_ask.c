@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl run --class: the run on record, from asking for it to its end. */
 #include <errno.h>
+#include <stddef.h>
 #include <signal.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "cli/api.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run.h"
 #include "reason.h"
@@ -24,6 +26,74 @@ static json_t *command_json(char *const *words)
 		}
 	return array;
 }
+
+/* -- options: as they are on record -------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	size_t at; /* in struct run_options */
+} option_texts[] = {
+	{ "user", offsetof(struct run_options, user) },	    { "isolation", offsetof(struct run_options, isolation) },
+	{ "level", offsetof(struct run_options, level) },   { "chdir", offsetof(struct run_options, directory) },
+	{ "memory", offsetof(struct run_options, memory) }, { "cpus", offsetof(struct run_options, cpus) },
+	{ "pids", offsetof(struct run_options, pids) },	    { "timeout", offsetof(struct run_options, timeout) },
+	{ "disk", offsetof(struct run_options, disk) },	    { "output_limit", offsetof(struct run_options, output) },
+};
+
+static const char **option_text(struct run_options *o, size_t i)
+{
+	return (const char **)(void *)((char *)o + option_texts[i].at);
+}
+
+/* Whoever approves the run sees them. */
+static json_t *options_json(struct run_options *o)
+{
+	json_t *object = json_object(), *binds = json_array();
+	char cwd[FS_PATH_SIZE];
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(option_texts); i++)
+		if (*option_text(o, i))
+			r |= json_object_set_new(object, option_texts[i].name, json_string(*option_text(o, i)));
+	for (size_t i = 0; i < o->n_binds; i++)
+		r |= json_array_append_new(binds, json_string(o->binds[i]));
+	if (o->n_binds)
+		r |= json_object_set(object, "bind", binds);
+	if (o->best_effort)
+		r |= json_object_set_new(object, "best_effort", json_true());
+	if (!o->directory && getcwd(cwd, sizeof(cwd))) /* it starts here, when the sandbox sees it */
+		r |= json_object_set_new(object, "cwd", json_string(cwd));
+	json_decref(binds);
+	if (r < 0) {
+		json_decref(object);
+		return NULL; /* likewise */
+	}
+	return object;
+}
+
+/* Those of a run that was on record before. The texts stay the record's. */
+static int options_take(struct run *run)
+{
+	const json_t *options = json_object_get(run->record, "options"), *binds = json_object_get(options, "bind"),
+		     *bind;
+	struct run_options *o = &run->options;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(option_texts); i++)
+		*option_text(o, i) = member_text(options, option_texts[i].name);
+	if (json_array_size(binds) > ARRAY_SIZE(o->binds))
+		return usage_error("run", "the record has more than %zu binds", ARRAY_SIZE(o->binds));
+	json_array_foreach(binds, i, bind)
+	{
+		o->binds[o->n_binds++] = json_string_value(bind);
+	}
+	o->best_effort = json_is_true(json_object_get(options, "best_effort"));
+	o->keep = json_is_true(json_object_get(options, "keep"));
+	o->level = NULL; /* whoever asked for the run has raised the session */
+	return run_read(run);
+}
+
+/* -- waiting ------------------------------------------------------------------------------- */
 
 /* Signals are held (launch_hold_signals), so one that came is found here. */
 bool run_interrupted(void)
@@ -88,8 +158,8 @@ static int look(struct run *run, unsigned *absent)
 	json = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 	state = member_text(json, "state");
 	class = member_text(json, "class");
-	json_decref(run->record);
-	run->record = json_incref(json);
+	if (!run->record) /* what was asked for does not change, and words of ours point into it */
+		run->record = json_incref(json);
 	if (state && !strcmp(state, "pending"))
 		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
 	rejected_tell(run, json, answer.body.data);
@@ -114,7 +184,6 @@ static int await(struct run *run)
 	return r > 0 ? CLI_OK : LAUNCH_FAILED;
 }
 
-/* It runs what is on record, and so what was approved. */
 static int command_take(struct run *run)
 {
 	const json_t *words = json_object_get(run->record, "command"), *word;
@@ -133,6 +202,21 @@ static int command_take(struct run *run)
 	return CLI_OK;
 }
 
+/* It runs what is on record, in the way that is on record, and so what was approved. */
+static int record_take(struct run *run)
+{
+	unsigned absent = ABSENT_MAX;
+	int code;
+
+	snprintf(run->id, sizeof(run->id), "%s", run->options.record);
+	if (look(run, &absent) < 0) /* options that are wrong are told before anybody is asked */
+		return LAUNCH_FAILED;
+	code = options_take(run);
+	if (code == CLI_OK)
+		code = command_take(run);
+	return code == CLI_OK ? await(run) : code;
+}
+
 int run_ask(struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
@@ -140,16 +224,13 @@ int run_ask(struct run *run)
 	json_t *body;
 	int code;
 
-	if (run->options.record) {
-		snprintf(run->id, sizeof(run->id), "%s", run->options.record);
-		code = await(run);
-		return code == CLI_OK ? command_take(run) : code;
-	}
+	if (run->options.record)
+		return record_take(run);
 	if (!run->options.class)
 		return CLI_OK;
 	code = api_body("run",
-			json_pack("{s:s,s:s,s:o}", "session", run->session, "class", run->options.class, "command",
-				  command_json(run->command)),
+			json_pack("{s:s,s:s,s:o,s:o}", "session", run->session, "class", run->options.class, "command",
+				  command_json(run->command), "options", options_json(&run->options)),
 			&body);
 	if (code == CLI_OK)
 		code = api_call(run->cli, "run", "POST", "/v1/runs", body, &answer);

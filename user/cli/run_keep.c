@@ -31,7 +31,7 @@ enum entered {
 
 struct keep {
 	struct run *run;
-	sigset_t mask;
+	const sigset_t *mask;
 	int dir, file, connection;
 	struct note note;
 	json_t *answer;
@@ -130,7 +130,7 @@ static enum entered make_failed(struct keep *k)
 static enum entered keep_make(struct keep *k)
 {
 	struct run *run = k->run;
-	struct launch_order order = { .plan = &run->plan, .cgroup = run->cgroup, .mask = &k->mask };
+	struct launch_order order = { .plan = &run->plan, .cgroup = run->cgroup, .mask = k->mask };
 	_close_ int listener = -1;
 	struct groups groups = { 0 };
 	int r;
@@ -285,9 +285,10 @@ static enum entered keep_run(struct keep *k)
 	struct run *run = k->run;
 	struct launch_order order = { .plan = &run->plan,
 				      .cgroup = run->cgroup,
-				      .mask = &k->mask,
+				      .mask = k->mask,
 				      .keep_output = run->cli->json,
 				      .lasting = true,
+				      .outlive_reader = run->options.record,
 				      .on_ended = run_on_ended,
 				      .data = run };
 	enum entered e = keep_find(k);
@@ -310,18 +311,14 @@ static enum entered keep_run(struct keep *k)
 	return ENTERED;
 }
 
-int run_kept(struct run *run)
+int run_kept(struct run *run, const sigset_t *mask)
 {
 	struct keep k = {
-		.run = run, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED }
+		.run = run, .mask = mask, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED }
 	};
 	enum entered e = LOST;
-	int code;
+	int code = CLI_OK;
 
-	launch_hold_signals(&k.mask);
-	code = run_session_make(run);
-	if (code == CLI_OK)
-		code = run_ask(run);
 	for (unsigned i = 0; code == CLI_OK && e == LOST && i < NP_KEPT_TRIES; i++) {
 		if (i) {
 			sandbox_remove(run); /* with the lock, where we have it: nobody enters it meanwhile */

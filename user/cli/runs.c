@@ -19,18 +19,19 @@ static void help(FILE *to)
 
 static void print(const json_t *answer)
 {
-	_table_ struct table table = { .columns = 7, .heading = true };
+	_table_ struct table table = { .columns = 8, .heading = true };
 	const json_t *run;
 	size_t i;
 
-	table_add(&table, "RUN", "SESSION", "CLASS", "STATE", "CREATED", "DECIDED BY", "COMMAND");
+	table_add(&table, "RUN", "SESSION", "CLASS", "STATE", "CREATED", "DECIDED BY", "OPTIONS", "COMMAND");
 	json_array_foreach(json_object_get(answer, "runs"), i, run)
 	{
 		_free_ char *id = scalar_text(json_object_get(run, "run"));
 		_free_ char *command = json_dumps(json_object_get(run, "command"), JSON_COMPACT | JSON_ENCODE_ANY);
+		_free_ char *options = json_dumps(json_object_get(run, "options"), JSON_COMPACT | JSON_ENCODE_ANY);
 
 		table_add(&table, id, member_text(run, "session"), member_text(run, "class"), member_text(run, "state"),
-			  member_text(run, "created"), member_text(run, "decided_by"), command);
+			  member_text(run, "created"), member_text(run, "decided_by"), options, command);
 	}
 	if (i)
 		table_print(&table, stdout);

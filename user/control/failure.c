@@ -30,11 +30,13 @@ unsigned failure_status(unsigned reason)
 	case NP_R_FROM_SANDBOX:
 	case NP_R_NOT_PERMITTED:
 	case NP_R_NOT_APPROVED:
+	case NP_R_NOT_THE_LAUNCHER:
 		return 403;
 	case NP_R_NO_SUCH_SESSION:
 	case NP_R_NO_SUCH_SANDBOX:
 	case NP_R_NO_SUCH_PATH:
 	case NP_R_NO_SUCH_RUN:
+	case NP_R_NO_OUTPUT:
 		return 404;
 	case NP_R_BAD_METHOD:
 		return 405;

@@ -48,11 +48,13 @@ json_t *run_object(const struct run_row *row)
 {
 	json_t *command = json_loads(row->command, 0, NULL);
 	json_t *result = row->result[0] ? json_loads(row->result, 0, NULL) : NULL;
+	json_t *options = json_loads(row->options, 0, NULL);
 
-	return json_pack("{s:I,s:o,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run",
+	return json_pack("{s:I,s:o,s:o,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run",
 			 (json_int_t)row->id, "session", json_text(row->session.text), "class",
 			 row->class == CLASS_OPEN ? json_null() : json_string(class_name(row->class)), "state",
-			 run_state_name(row->state), "command", command ? command : json_null(), "asked_by",
+			 run_state_name(row->state), "command", command ? command : json_null(), "options",
+			 options ? options : json_null(), "launched", (int)row->launched, "asked_by",
 			 json_text(row->who), "approved", row->decided ? json_boolean(row->approved) : json_null(),
 			 "decided_by", row->decided ? json_text(row->decider) : json_null(), "reason",
 			 row->reason[0] ? json_text(row->reason) : json_null(), "created", json_time(row->created_us),

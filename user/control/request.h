@@ -56,4 +56,7 @@ request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, ru
 request_fn events_get;
 request_fn policy_get, policy_reload;
 
+/* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
+int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);
+
 #endif

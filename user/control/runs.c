@@ -45,83 +45,77 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 	return 0;
 }
 
-/* What a launch may say: limits, and where to start. The rest is the policy's. */
-static const char *const launch_options[] = { "memory", "cpus", "pids", "timeout", "output_limit", "disk", "chdir" };
-
-struct launch_words {
-	char *options[ARRAY_SIZE(launch_options) + 3]; /* --keep, and a NULL */
-	size_t n;
+/* How a run is to be run, as `netpawl run` calls it. With what a launch may say: the rest is the policy's. */
+static const struct {
+	const char *name;
+	json_type type;
+	bool launch;
+} options[] = {
+	{ "memory", JSON_STRING, true },     { "cpus", JSON_STRING, true },	    { "pids", JSON_STRING, true },
+	{ "timeout", JSON_STRING, true },    { "output_limit", JSON_STRING, true }, { "disk", JSON_STRING, true },
+	{ "chdir", JSON_STRING, true },	     { "cwd", JSON_STRING, false },	    { "user", JSON_STRING, false },
+	{ "isolation", JSON_STRING, false }, { "level", JSON_STRING, false },	    { "bind", JSON_ARRAY, false },
+	{ "best_effort", JSON_TRUE, false }, { "keep", JSON_TRUE, true },
 };
 
-static void launch_words_free(struct launch_words *words)
+static int option_check(const char *name, const json_t *value, bool launch, struct failure *ret_failure)
 {
-	for (size_t i = 0; i < words->n; i++)
-		free(words->options[i]);
-}
+	const json_t *word;
+	size_t i = 0, k;
 
-static int option_add(struct launch_words *words, const char *name, const char *value, struct failure *ret_failure)
-{
-	char *word = NULL;
-
-	if (asprintf(&word, "--%s=%s", name, value) < 0)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	for (char *c = word; *c != '='; c++)
-		if (*c == '_')
-			*c = '-';
-	words->options[words->n++] = word;
+	while (i < ARRAY_SIZE(options) && (strcmp(options[i].name, name) != 0 || (launch && !options[i].launch)))
+		i++;
+	if (i == ARRAY_SIZE(options))
+		return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\" of \"%s\"", name,
+				   launch ? "launch" : "options");
+	if (json_typeof(value) != options[i].type)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be %s", name,
+				   options[i].type == JSON_STRING  ? "a string"
+				   : options[i].type == JSON_ARRAY ? "an array of strings"
+								   : "true");
+	json_array_foreach(value, k, word)
+	{
+		if (!json_is_string(word))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an array of strings",
+					   name);
+	}
 	return 0;
 }
 
-/* "keep": true, for the session's kept sandbox. */
-static int keep_read(const json_t *keep, struct launch_words *ret, struct failure *ret_failure)
+/* As compact JSON. Whoever approves the run sees it, and whoever runs it has it from the record. */
+static int options_read(json_t *object, bool launch, char **ret, struct failure *ret_failure)
 {
-	if (keep && !json_is_boolean(keep))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"keep\" must be true or false");
-	if (!json_is_true(keep))
-		return 0;
-	ret->options[ret->n] = strdup("--keep");
-	return ret->options[ret->n++] ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-}
+	_free_ char *text = NULL;
+	int r = 0;
 
-static int launch_read(json_t *launch, struct launch_words *ret, struct failure *ret_failure)
-{
-	int r = keep_read(json_object_get(launch, "keep"), ret, ret_failure);
-
+	if (object && !json_is_object(object))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an object",
+				   launch ? "launch" : "options");
+	for (void *at = json_object_iter(object); at && r == 0; at = json_object_iter_next(object, at))
+		r = option_check(json_object_iter_key(at), json_object_iter_value(at), launch, ret_failure);
 	if (r < 0)
 		return r;
-
-	for (void *at = json_object_iter(launch); at; at = json_object_iter_next(launch, at)) {
-		const char *name = json_object_iter_key(at);
-		bool known = !strcmp(name, "keep");
-
-		for (size_t i = 0; i < ARRAY_SIZE(launch_options); i++)
-			known = known || !strcmp(launch_options[i], name);
-		if (!known)
-			return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\" of \"launch\"", name);
-		if (!strcmp(name, "keep"))
-			continue;
-		if (!json_is_string(json_object_iter_value(at)))
-			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
-		r = option_add(ret, name, json_string_value(json_object_iter_value(at)), ret_failure);
-		if (r < 0)
-			return r;
-	}
-	if (!json_object_get(launch, "chdir"))
-		r = option_add(ret, "chdir", "/workspace", ret_failure);
+	if (launch && !json_object_get(object, "chdir"))
+		json_object_set_new(object, "chdir", json_string("/workspace"));
 	/* So that it is the launcher who throws a flood away. */
-	if (r == 0 && !json_object_get(launch, "output_limit"))
-		r = option_add(ret, "output_limit", "1MiB", ret_failure);
-	return r;
+	if (launch && !json_object_get(object, "output_limit"))
+		json_object_set_new(object, "output_limit", json_string("1MiB"));
+	text = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : strdup("{}");
+	if (!text)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	if (strlen(text) > NP_RUN_OPTIONS)
+		return failure_put(ret_failure, -E2BIG, NP_R_TOO_LARGE, "\"%s\" has more than %u bytes",
+				   launch ? "launch" : "options", NP_RUN_OPTIONS);
+	*ret = take_ptr(text);
+	return 0;
 }
 
 /* A run that cannot be started is no run: it is rejected at once. */
-static int launch(struct request *rq, const struct run_row *run, const struct launch_words *words,
-		  struct failure *ret_failure)
+static int launch(struct request *rq, const struct run_row *run, struct failure *ret_failure)
 {
-	const struct run_launch what = { .id = run->id, .session = run->session.text, .options = words->options };
 	struct run_row ignored_row;
 	struct failure ignored;
-	int r = rq->config->run_launch(rq->config->data, &what, ret_failure);
+	int r = rq->config->run_launch(rq->config->data, run->id, run->session.text, ret_failure);
 
 	if (r < 0)
 		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",
@@ -133,19 +127,16 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 {
 	const char *session = "", *class_text = NULL;
 	const struct body_field fields[] = {
-		{ "session", true, .ret_text = &session },
-		{ "class", false, .ret_text = &class_text },
-		{ "command", true, .is_nested = true },
-		{ "launch", false, .is_nested = true },
+		{ "session", true, .ret_text = &session }, { "class", false, .ret_text = &class_text },
+		{ "command", true, .is_nested = true },	   { "launch", false, .is_nested = true },
+		{ "options", false, .is_nested = true },
 	};
 	_json_ json_t *body = NULL;
-	_free_ char *text = NULL;
+	_free_ char *command = NULL, *how = NULL;
+	struct run_asked asked = { 0 };
 	struct session_name name;
 	struct policy_live live;
-	cleanup(launch_words_free) struct launch_words words = { 0 };
-	enum run_class class = CLASS_OPEN;
 	struct run_row run;
-	json_t *how;
 	int r;
 
 	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
@@ -153,26 +144,46 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 		r = name_read(session, &name, ret_failure);
 	if (r < 0)
 		return r;
-	if (class_text && (class_parse(class_text, &class) < 0 || class == CLASS_OPEN))
+	if (class_text && (class_parse(class_text, &asked.class) < 0 || asked.class == CLASS_OPEN))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"class\" can be none, read_only or write");
-	r = command_read(json_object_get(body, "command"), &text, ret_failure);
-	if (r < 0)
-		return r;
-	how = json_object_get(body, "launch");
-	if (how && !json_is_object(how))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"launch\" must be an object");
-	if (class != CLASS_OPEN && json_is_true(json_object_get(how, "keep")))
+	asked.launched = json_object_get(body, "launch");
+	if (asked.launched && json_object_get(body, "options"))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"options\" are for who starts it by himself");
+	if (asked.class != CLASS_OPEN && json_object_get(json_object_get(body, "launch"), "keep"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a run with a class has a sandbox of its own");
-	if (how)
-		r = launch_read(how, &words, ret_failure);
+	r = command_read(json_object_get(body, "command"), &command, ret_failure);
+	if (r == 0)
+		r = options_read(json_object_get(body, asked.launched ? "launch" : "options"), asked.launched, &how,
+				 ret_failure);
 	if (r < 0)
 		return r;
 	rq->config->policy_live(rq->config->data, &live);
-	r = service_run_ask(rq->config->service, name.text, class, text,
-			    loop_wall_us() + live.policy->approval.timeout_ms * 1000, rq->peer.who, &run, ret_failure);
-	if (r == 0 && how)
-		r = launch(rq, &run, &words, ret_failure);
+	asked.session = name.text;
+	asked.command = command;
+	asked.options = how;
+	asked.expires_us = loop_wall_us() + live.policy->approval.timeout_ms * 1000;
+	r = service_run_ask(rq->config->service, &asked, rq->peer.who, &run, ret_failure);
+	if (r == 0 && asked.launched)
+		r = launch(rq, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 201, run_object(&run), ret_failure);
+}
+
+int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure)
+{
+	pid_t launcher = rq->config->run_launcher(rq->config->data, id);
+	struct run_row run;
+	int r;
+
+	if (launcher == rq->peer.pid)
+		return 0;
+	r = service_run_show(rq->config->service, id, &run, ret_failure);
+	if (r < 0)
+		return r;
+	/* One that has outlived its daemon is unknown here, and may still tell how it ended. */
+	return launcher || (starts && run.launched)
+		       ? failure_put(ret_failure, -EPERM, NP_R_NOT_THE_LAUNCHER, "run %llu", (unsigned long long)id)
+		       : 0;
 }
 
 struct run_list {
@@ -239,6 +250,7 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 {
 	const struct buf *lines;
 	bool follow = false, ended;
+	struct run_row run;
 	uint64_t id;
 	int r = id_read(rq, &id, ret_failure);
 
@@ -246,8 +258,14 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 		return r;
 	if (url_flag(rq->query[0], &follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
-	if (rq->config->run_output(rq->config->data, id, &lines, &ended) < 0)
-		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s has no output here", rq->args[0]);
+	if (rq->config->run_output(rq->config->data, id, &lines, &ended) < 0) {
+		r = service_run_show(rq->config->service, id, &run, ret_failure);
+		return r < 0 ? r
+			     : failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT,
+					   run.launched ? "the output of run %.64s is kept no longer"
+							: "run %.64s was not launched here and has no output",
+					   rq->args[0]);
+	}
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (follow && !rq->head) {
 		r = output_open(rq->outputs, rq->connection, id, &ret->stream);
@@ -314,6 +332,11 @@ int run_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r < 0)
 		return r;
+	r = run_launcher_check(rq, id, false, ret_failure);
+	if (r < 0)
+		return r;
+	if (!json_is_object(json_object_get(body, "result")))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"result\" must be an object");
 	if (run_state_parse(state_text, &state) < 0 || (state != RUN_COMPLETED && state != RUN_FAILED))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"state\" can be completed or failed");
 	text = json_dumps(json_object_get(body, "result"), JSON_COMPACT);

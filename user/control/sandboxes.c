@@ -63,6 +63,9 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 
 	if (run && url_number(run, INT64_MAX, &id) < 0)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", run);
+	r = run ? run_launcher_check(rq, id, true, ret_failure) : 0;
+	if (r < 0)
+		return r;
 	r = run	   ? service_run_start(service, id, session, keep, rq->peer.who, &sandbox, ret_failure)
 	    : keep ? service_sandbox_keep(service, session, rq->peer.who, &sandbox, &made, ret_failure)
 		   : service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);

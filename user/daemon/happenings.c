@@ -251,11 +251,18 @@ int session_ca(void *data, const char *session, struct buf *out)
 	return workers_ca(d->workers, session, out);
 }
 
-int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure)
+int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure)
 {
 	struct daemon *d = data;
 
-	return launches_start(d->launches, launch, ret_failure);
+	return launches_start(d->launches, id, session, ret_failure);
+}
+
+pid_t run_launcher(void *data, uint64_t id)
+{
+	const struct daemon *d = data;
+
+	return launches_pid(d->launches, id);
 }
 
 int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended)

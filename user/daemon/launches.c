@@ -202,27 +202,15 @@ static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret
 	return -r;
 }
 
-static int launch_spawn(struct launch *launch, const struct run_launch *what)
+static int launch_spawn(struct launch *launch, const char *session)
 {
 	struct launches *l = launch->launches;
-	const char *argv[32];
 	char id[24];
+	const char *const argv[] = { l->exe, "--socket", l->socket, "run", "--record", id, "--session", session, NULL };
 	_close_ int out = -1, err = -1;
 	int pair[2][2], r;
-	size_t n = 0;
 
-	snprintf(id, sizeof(id), "%llu", (unsigned long long)what->id);
-	argv[n++] = l->exe;
-	argv[n++] = "--socket";
-	argv[n++] = l->socket;
-	argv[n++] = "run";
-	argv[n++] = "--record";
-	argv[n++] = id;
-	argv[n++] = "--session";
-	argv[n++] = what->session;
-	for (char *const *word = what->options; *word && n < ARRAY_SIZE(argv) - 1; word++)
-		argv[n++] = *word;
-	argv[n] = NULL;
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)launch->id);
 	if (pipe2(pair[0], O_CLOEXEC) < 0)
 		return -errno;
 	launch->streams[0].fd = pair[0][0];
@@ -263,7 +251,7 @@ static bool room_make(struct launches *l)
 	return false;
 }
 
-int launches_start(struct launches *l, const struct run_launch *what, struct failure *ret_failure)
+int launches_start(struct launches *l, uint64_t id, const char *session, struct failure *ret_failure)
 {
 	struct launch *launch;
 	int r;
@@ -276,7 +264,7 @@ int launches_start(struct launches *l, const struct run_launch *what, struct fai
 	launch = calloc(1, sizeof(*launch));
 	if (launch) {
 		launch->launches = l;
-		launch->id = what->id;
+		launch->id = id;
 		launch->pidfd = -1;
 		launch->streams[0] = (struct stream){ .launch = launch, .name = "stdout", .fd = -1 };
 		launch->streams[1] = (struct stream){ .launch = launch, .name = "stderr", .fd = -1 };
@@ -284,7 +272,7 @@ int launches_start(struct launches *l, const struct run_launch *what, struct fai
 		TAILQ_INSERT_TAIL(&l->all, launch, of_all);
 		l->count++;
 	}
-	r = launch ? launch_spawn(launch, what) : -ENOMEM;
+	r = launch ? launch_spawn(launch, session) : -ENOMEM;
 	if (r == 0)
 		return 0;
 	if (launch)
@@ -294,18 +282,31 @@ int launches_start(struct launches *l, const struct run_launch *what, struct fai
 	return r;
 }
 
+static const struct launch *launch_find(const struct launches *l, uint64_t id)
+{
+	const struct launch *launch = TAILQ_FIRST(&l->all);
+
+	while (launch && launch->id != id)
+		launch = TAILQ_NEXT(launch, of_all);
+	return launch;
+}
+
+pid_t launches_pid(const struct launches *l, uint64_t id)
+{
+	const struct launch *launch = launch_find(l, id);
+
+	return launch ? launch->pid : 0;
+}
+
 int launches_output(struct launches *l, uint64_t id, const struct buf **ret, bool *ret_ended)
 {
-	const struct launch *launch;
+	const struct launch *launch = launch_find(l, id);
 
-	for (launch = TAILQ_FIRST(&l->all); launch; launch = TAILQ_NEXT(launch, of_all)) {
-		if (launch->id != id)
-			continue;
-		*ret = &launch->lines;
-		*ret_ended = launch_ended(launch);
-		return 0;
-	}
-	return -ENOENT;
+	if (!launch)
+		return -ENOENT;
+	*ret = &launch->lines;
+	*ret_ended = launch_ended(launch);
+	return 0;
 }
 
 int launches_new(const struct launches_config *config, struct launches **ret)

@@ -21,7 +21,9 @@ struct launches_config {
 int launches_new(const struct launches_config *config, struct launches **ret);
 void launches_free(struct launches *launches); /* what runs goes on; its output is lost */
 
-int launches_start(struct launches *launches, const struct run_launch *launch, struct failure *ret_failure);
+/* What is run, and how, is on record. */
+int launches_start(struct launches *launches, uint64_t id, const char *session, struct failure *ret_failure);
+pid_t launches_pid(const struct launches *launches, uint64_t id); /* 0: it has none, or that has ended */
 /* Output so far, as NDJSON, and whether there will be more. -ENOENT: of no run that was started here, or forgotten. */
 int launches_output(struct launches *launches, uint64_t id, const struct buf **ret, bool *ret_ended);
 

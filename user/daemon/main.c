@@ -190,6 +190,8 @@ static int service_start(struct daemon *d)
 	if (r == 0)
 		r = service_recover(d->service, &failure);
 	if (r == 0)
+		service_runs_recover(d->service);
+	if (r == 0)
 		r = service_sandboxes_each(d->service, NULL, on_recovered, d);
 	if (r < 0)
 		log_error("cannot join the record with the kernel: %s", failure.text[0] ? failure.text : strerror(-r));
@@ -253,6 +255,7 @@ static int server_start(struct daemon *d)
 		.session_ca = session_ca,
 		.settle = settle,
 		.run_launch = run_launch,
+		.run_launcher = run_launcher,
 		.run_output = run_output,
 		.data = d,
 	};

@@ -151,35 +151,6 @@ static enum np_mode client_mode(const struct client *client)
 	return policy > client->box->mode ? policy : client->box->mode;
 }
 
-/* Servers that let a header name the method would write for a GET. */
-static bool reads(const struct facts *facts)
-{
-	static const char *const safe[] = { "GET", "HEAD", "OPTIONS" };
-	static const char *const other[] = { "x-http-method", "x-http-method-override", "x-method-override" };
-
-	for (size_t i = 0; facts->headers && facts->headers[i]; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(other); k++)
-			if (!strcmp(facts->headers[i], other[k]))
-				return false;
-	for (size_t i = 0; !facts->websocket && i < ARRAY_SIZE(safe); i++)
-		if (!strcmp(facts->method, safe[i]))
-			return true;
-	return false;
-}
-
-/* What is left of an allow for a run that may only read: requests that can be seen to. */
-static void verdict_narrow(const struct client *client, const struct facts *facts, struct verdict *verdict)
-{
-	if (verdict->action != ACTION_ALLOW)
-		return;
-	verdict->inspect = true;
-	if (facts->method ? reads(facts) : policy_inspects(client->worker->policy, facts->port))
-		return;
-	verdict->action = ACTION_DENY;
-	verdict->reason = NP_R_READ_ONLY;
-	verdict->rule = NULL;
-}
-
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
 			    const struct np_addr *address, const struct head *head)
 {
@@ -187,10 +158,10 @@ struct verdict client_judge(const struct client *client, const struct host *host
 	struct facts facts = {
 		.mode = client_mode(client),
 		.level = client->box->level,
+		.reads_only = client->box->reads_only,
 		.protocol = PATTERN_TCP,
 		.port = port,
 	};
-	struct verdict verdict;
 
 	if (host->is_addr)
 		facts.has_addr = true, facts.addr = host->addr;
@@ -208,10 +179,7 @@ struct verdict client_judge(const struct client *client, const struct host *host
 		facts.body = head->has_length ? head->length : 0;
 		facts.websocket = head->upgrade != NULL;
 	}
-	verdict = policy_decide(client->worker->policy, &facts);
-	if (client->box->reads_only)
-		verdict_narrow(client, &facts, &verdict);
-	return verdict;
+	return policy_decide(client->worker->policy, &facts);
 }
 
 void client_rejudge(struct client *client)

@@ -25,6 +25,7 @@ struct reading {
 	bool in_policy; /* indented lines belong to it */
 	bool has_policy;
 	enum level level;
+	bool reads_only;
 	/* The line at hand, in words. */
 	uint32_t number;
 	char *line, *word, *next;
@@ -219,7 +220,9 @@ static const char *attempt_text(struct arena *arena, const char *line)
 
 static int item_read(struct reading *r)
 {
-	struct case_item item = { .line = r->number, .reason = -1, .facts.level = r->level };
+	struct case_item item = { .line = r->number,
+				  .reason = -1,
+				  .facts = { .level = r->level, .reads_only = r->reads_only } };
 	const char *problem = "";
 	int e;
 
@@ -268,10 +271,14 @@ static void level_line_read(struct reading *r)
 
 	word_take(r); /* at */
 	word = word_take(r);
-	if (!word || level_parse(word, &r->level) < 0)
+	r->reads_only = false;
+	if (!word || level_parse(word, &r->level) < 0) {
 		complain_word(r, "the levels are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET");
-	else if (word_take(r))
-		complain_word(r, "nothing comes behind the level");
+		return;
+	}
+	r->reads_only = word_skip(r, "class") && word_skip(r, "read_only");
+	if (word_take(r))
+		complain_word(r, "nothing comes behind the level but \"class read_only\"");
 }
 
 /* A comment begins at a # that stands at the start or behind a blank: a # inside of a word is its own. */

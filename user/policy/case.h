@@ -6,6 +6,7 @@
  *   at CONFIDENTIAL
  *   GET https://api.github.com/repos/a/b -> allow
  *   connect db.example:5432              -> deny not_in_policy
+ *   at CONFIDENTIAL class read_only                    of a run that may only read
  *
  * netpawl-policy(5) describes them. Pure: whoever calls reads the files.
  */

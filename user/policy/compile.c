@@ -12,5 +12,7 @@ int policy_compile(struct policy *policy)
 		e = net_table_make(policy->arena, policy, policy->rules, policy->n_rules, &policy->nets);
 	if (e == 0)
 		e = net_table_make(policy->arena, policy, policy->full, policy->n_full, &policy->full_nets);
+	if (e == 0)
+		e = net_table_make(policy->arena, policy, &policy->read_only, 1, &policy->read_nets);
 	return e;
 }

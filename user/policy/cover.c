@@ -6,6 +6,7 @@
 #include "policy/decide.h"
 #include "policy/metadata.h"
 #include "policy/names.h"
+#include "policy/net.h"
 #include "policy/nets.h"
 
 #define RUNS_MAX    64 /* looked at for one pattern */
@@ -234,10 +235,51 @@ static void rules_check(const struct policy *policy, const struct rule *rules, s
 	}
 }
 
+/* Do rules say of some address and port of the pattern that it may be reached past the inspector? */
+static bool goes_past(const struct policy *policy, const struct pattern *pattern, const struct pattern *read)
+{
+	const struct rule *rule = &policy->rules[pattern->rule];
+	uint16_t first = pattern->inspected ? 1 : pattern->first_port;
+	uint16_t last = pattern->inspected ? UINT16_MAX : pattern->last_port;
+
+	if (rule->action == ACTION_DENY || (pattern->inspected && rule->inspect))
+		return false;
+	return pattern->protocols & read->protocols && first <= read->last_port && last >= read->first_port;
+}
+
+static bool read_is_of_use(const struct policy *policy, const struct pattern *read, size_t *work)
+{
+	for (size_t n = 0; n < policy->nets->n && *work; n++) {
+		const struct net_node *node = &policy->nets->nodes[n];
+		uint8_t bits = node->bits < read->bits ? node->bits : read->bits;
+
+		--*work;
+		if (node->v4 != read->v4 || !net_holds(&node->addr, bits, &read->addr))
+			continue;
+		for (uint32_t i = 0; i < node->n_patterns && *work; i++, --*work)
+			if (goes_past(policy, &policy->patterns[node->patterns[i]], read))
+				return true;
+	}
+	return !*work;
+}
+
+/* The list opens nothing by itself. */
+static void read_only_check(const struct policy *policy, struct problems *problems, size_t *work)
+{
+	for (uint32_t i = 0; i < policy->read_only.n_patterns; i++) {
+		const struct pattern *read = &policy->patterns[policy->read_only.pattern + i];
+
+		if (!read_is_of_use(policy, read, work))
+			problem_add(problems, true, policy->files[read->at.file], read->at.line, read->at.column,
+				    "never used: no rule allows such an address and port past the inspector");
+	}
+}
+
 void policy_check_cover(const struct policy *policy, struct problems *problems)
 {
 	size_t work = NP_COVER_WORK;
 
 	rules_check(policy, policy->rules, policy->n_rules, problems, &work);
 	rules_check(policy, policy->full, policy->n_full, problems, &work);
+	read_only_check(policy, problems, &work);
 }

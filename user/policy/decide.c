@@ -257,20 +257,72 @@ static struct verdict decide_proxied(struct search *s)
 	return verdict.action == ACTION_ALLOW && metadata.action != ACTION_ALLOW ? metadata : verdict;
 }
 
+/* -- runs that may only read ------------------------------------------------------ */
+
+/* Many servers take "_" in the name of a header for "-". */
+static bool header_is(const char *header, const char *name)
+{
+	for (; *header && (*header == *name || (*header == '_' && *name == '-')); header++)
+		name++;
+	return !*header && !*name;
+}
+
+/* Servers that let a header name the method would write for a GET. */
+static bool request_reads(const struct facts *facts)
+{
+	static const char *const safe[] = { "GET", "HEAD", "OPTIONS", NULL };
+	static const char *const other[] = { "x-http-method", "x-http-method-override", "x-method-override", NULL };
+
+	for (const char *const *header = facts->headers; header && *header; header++)
+		for (const char *const *name = other; *name; name++)
+			if (header_is(*header, *name))
+				return false;
+	return !facts->websocket && list_has(safe, facts->method);
+}
+
+/* A name that leads there does not count, for nobody knows that but whoever resolves it. */
+static bool read_only_lists(const struct policy *policy, const struct facts *facts)
+{
+	struct search s = { .policy = policy, .facts = facts, .rules = &policy->read_only, .levels = UINT8_MAX };
+
+	s.dns = facts->port == 53;
+	search_restart(&s);
+	if (!facts->name)
+		nets_consider(&s, where(policy->read_nets, facts), false);
+	return s.best.rule != UINT32_MAX;
+}
+
+static void verdict_narrow(const struct search *s, struct verdict *verdict)
+{
+	const struct facts *facts = s->facts;
+
+	if (verdict->action == ACTION_DENY || (!verdict->inspect && read_only_lists(s->policy, facts)))
+		return;
+	verdict->inspect = true;
+	if (facts->method ? !request_reads(facts) : !s->inspected)
+		*verdict = verdict_deny(NP_R_READ_ONLY, verdict->rule);
+}
+
+enum np_mode facts_mode(const struct policy *policy, const struct facts *facts)
+{
+	enum np_mode mode = policy->modes.of[facts->level];
+
+	return facts->reads_only && mode == NP_FULL ? NP_PROXIED : mode;
+}
+
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts)
 {
 	char path[NP_PATH_MAX + 1];
 	struct search s = { .policy = policy, .facts = facts, .path = path };
+	struct verdict verdict = verdict_deny(NP_R_MODE_NONE, NULL);
 
 	s.inspected = facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
 	search_restart(&s);
-	switch (facts->mode) {
-	case NP_FULL:
+	if (facts->mode == NP_FULL && !facts->reads_only)
 		return decide_full(&s);
-	case NP_PROXIED:
-		return decide_proxied(&s);
-	case NP_NONE:
-		break;
-	}
-	return verdict_deny(NP_R_MODE_NONE, NULL);
+	if (facts->mode == NP_FULL || facts->mode == NP_PROXIED)
+		verdict = decide_proxied(&s);
+	if (facts->reads_only)
+		verdict_narrow(&s, &verdict);
+	return verdict;
 }

@@ -11,6 +11,8 @@
  * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
  * A name that leads to one needs both, that allow and its own.
  * Port 53 is the DNS gate's: in PROXIED only denies match it.
+ * Of what is allowed a run that may only read has the requests that read (GET, HEAD, OPTIONS), seen by the inspector
+ * whatever the rule says, and connections to addresses that read_only lists.
  */
 #ifndef NP_POLICY_DECIDE_H
 #define NP_POLICY_DECIDE_H
@@ -22,6 +24,7 @@
 struct facts {
 	enum np_mode mode; /* the session's: may be stricter than the policy's for its level */
 	enum level level;
+	bool reads_only;  /* a run of class read_only: PROXIED at least, and of what is allowed only what reads */
 	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
 	uint16_t port;
 	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
@@ -51,6 +54,9 @@ struct verdict {
 
 /* Is the port one of inspect_ports? */
 bool policy_inspects(const struct policy *policy, uint16_t port);
+
+/* What the policy means by the level, for a run of this kind. */
+enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);
 
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts);
 

@@ -102,6 +102,8 @@ static int read_all(struct loading *l, unsigned errors)
 		if (e == 0)
 			e = read_full(reader, &reader->files[l->order[i]]);
 	}
+	if (e == 0)
+		e = read_read_only(reader);
 	/* After an error a list may seem unused because the rule that uses it was not understood. */
 	if (e == 0 && reader->problems->errors == errors)
 		lists_warn(reader);

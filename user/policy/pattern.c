@@ -335,7 +335,10 @@ const char *pattern_settle(struct pattern *pattern, enum pattern_use use)
 
 	if (use == PATTERN_FULL && pattern->kind == PATTERN_NAME)
 		return "in FULL nothing looks at names; only addresses can be refused there";
-	if (use == PATTERN_GRANT && pattern->first_port == DNS_PORT && pattern->last_port == DNS_PORT)
+	if (use == PATTERN_READ && pattern->kind == PATTERN_NAME)
+		return "a run that may only read reaches names through the inspector; list addresses";
+	if ((use == PATTERN_GRANT || use == PATTERN_READ) && pattern->first_port == DNS_PORT &&
+	    pattern->last_port == DNS_PORT)
 		return "port 53 belongs to the DNS gate; a rule can only deny it";
 	if (!pattern->protocols)
 		pattern->protocols = use == PATTERN_GRANT ? PATTERN_TCP : PATTERN_TCP | PATTERN_UDP;

@@ -27,6 +27,7 @@ enum pattern_use {
 	PATTERN_GRANT, /* allow, ask, decide */
 	PATTERN_REFUSE,
 	PATTERN_FULL, /* the list for FULL, allow and deny */
+	PATTERN_READ, /* the list for runs that may only read */
 };
 /* Fills in what was not written. NULL, or a sentence that says why it cannot be used so, and pattern is untouched. */
 const char *pattern_settle(struct pattern *pattern, enum pattern_use use);

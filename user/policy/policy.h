@@ -53,6 +53,8 @@ struct policy {
 	size_t n_rules;
 	const struct rule *full; /* for FULL: address rules only */
 	size_t n_full;
+	struct rule read_only; /* an allow of the addresses that such runs may reach past the inspector, of those
+					 * that rules allow; no pattern: none */
 	const struct pattern *patterns; /* of all rules; a rule has a run of them */
 	size_t n_patterns;
 
@@ -74,6 +76,7 @@ struct policy {
 	struct name_table *names;
 	struct net_table *nets;	     /* of rules */
 	struct net_table *full_nets; /* of full */
+	struct net_table *read_nets; /* of read_only */
 };
 
 /* Where include: finds its files. name is relative to the directory of the first file, with no "." or ".." left in

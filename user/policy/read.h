@@ -74,8 +74,9 @@ struct reader {
 	size_t n_rules, max_rules, n_full, max_full;
 	struct pattern *patterns;
 	size_t n_patterns, max_patterns;
-	size_t n_unfolded;  /* lists that were looked into, over all rules */
-	bool patterns_full; /* more than NP_POLICY_PATTERNS, and that is told */
+	const struct node *read_only; /* the key, of sandbox:; NULL: it is not there */
+	size_t n_unfolded;	      /* lists that were looked into, over all rules */
+	bool patterns_full;	      /* more than NP_POLICY_PATTERNS, and that is told */
 	struct decider deciders[NP_POLICY_DECIDERS];
 	size_t n_deciders;
 };
@@ -134,6 +135,7 @@ void lists_warn(struct reader *reader); /* of lists that nobody uses */
 /* Needs the settings, deciders and lists. */
 int read_rules(struct reader *reader, const struct file *file);
 int read_full(struct reader *reader, const struct file *file);
+int read_read_only(struct reader *reader);
 /* Adds the patterns of the destinations below key, with lists unfolded. ret_not_http is the first that is no HTTP: it
  * names a port that is not inspected, or udp; NULL when there is none. */
 int read_destinations(struct reader *reader, const struct node *key, enum pattern_use use, struct rule *rule,

@@ -138,6 +138,24 @@ static int read_full_rule(struct reader *reader, const struct node *map, struct 
 	return rule->text ? 0 : -ENOMEM;
 }
 
+/* Not a rule of its own: it opens nothing that rules do not. */
+int read_read_only(struct reader *reader)
+{
+	struct rule *rule = &reader->policy->read_only;
+	const struct node *key = reader->read_only, *not_http;
+	int e;
+
+	*rule = (struct rule){ .action = ACTION_ALLOW, .levels = (1u << LEVEL_COUNT) - 1, .max_body = UINT64_MAX };
+	if (!key)
+		return 0;
+	rule->at = node_place(key);
+	e = read_destinations(reader, key, PATTERN_READ, rule, &not_http);
+	if (e < 0)
+		return e;
+	rule->text = text_make(reader, key);
+	return rule->text ? 0 : -ENOMEM;
+}
+
 typedef int (*rule_read)(struct reader *reader, const struct node *map, struct rule *rule);
 
 static int read_section(struct reader *reader, const struct node *key, rule_read read, struct rule **rules, size_t *max,

@@ -77,16 +77,16 @@ static void read_bind(struct reader *reader, const struct node *entry)
 
 void read_sandbox(struct reader *reader, const struct node *key)
 {
-	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, IDLE, KEYS };
-	static const char *const keys[KEYS] = {
-		"binds", "memory", "cpus", "pids", "timeout", "output", "disk", "idle"
-	};
+	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, IDLE, READ_ONLY, KEYS };
+	static const char *const keys[KEYS] = { "binds",  "memory", "cpus", "pids",	"timeout",
+						"output", "disk",   "idle", "read_only" };
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[KEYS], *entry;
 	struct sandbox_policy *sandbox = &reader->policy->sandbox;
 
 	if (!map)
 		return;
 	map_fields(reader, map, "sandbox", keys, KEYS, fields);
+	reader->read_only = fields[READ_ONLY]; /* read_read_only(): it may name lists */
 	if (fields[BINDS] && field_entries(reader, fields[BINDS], &entry))
 		for (; entry; entry = entry->next)
 			if (entry_is_text(reader, fields[BINDS], entry))

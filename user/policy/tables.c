@@ -18,7 +18,7 @@ struct making {
 	const struct policy *policy;
 	struct gate_tables *tables;
 	struct classes classes;
-	uint32_t set; /* a level, or NP_SET_FULL */
+	uint32_t set; /* a level, NP_SET_FULL or NP_SET_READ */
 	const struct rule *rules;
 	const struct net_table *nets;
 	uint32_t *class_of; /* of each node of nets */
@@ -48,7 +48,7 @@ static bool pattern_counts(const struct making *m, const struct net_node *node, 
 {
 	const struct rule *rule = rule_of(m, pattern);
 
-	if (!is_full(m) && !(rule->levels >> m->set & 1))
+	if (m->set < LEVEL_COUNT && !(rule->levels >> m->set & 1))
 		return false;
 	return !node->metadata || rule->action == ACTION_DENY ||
 	       metadata_holds(&pattern->addr, pattern->bits, pattern->v4);
@@ -111,7 +111,7 @@ static int claims_collect(struct making *m, uint8_t protocol, size_t *ret_n)
 	return 0;
 }
 
-/* The number that events carry: rules first, then those of FULL. */
+/* The number that events carry: rules first, then those of FULL. No event speaks of the list for reading. */
 static uint32_t rule_number(const struct making *m, const struct rule *rule)
 {
 	return rule->number + 1 + (is_full(m) ? (uint32_t)m->policy->n_rules : 0);
@@ -272,8 +272,8 @@ static int set_make(struct making *m, uint32_t set)
 	int r = 0;
 
 	m->set = set;
-	m->rules = is_full(m) ? policy->full : policy->rules;
-	m->nets = is_full(m) ? policy->full_nets : policy->nets;
+	m->rules = is_full(m) ? policy->full : set == NP_SET_READ ? &policy->read_only : policy->rules;
+	m->nets = is_full(m) ? policy->full_nets : set == NP_SET_READ ? policy->read_nets : policy->nets;
 	m->class_of = calloc(m->nets->n + 1, sizeof(*m->class_of));
 	if (!m->class_of)
 		return -ENOMEM;
@@ -322,7 +322,7 @@ static int sets_make(struct making *m)
 		m->tables->full_rules = true;
 		r = set_make(m, NP_SET_FULL);
 	}
-	return r;
+	return r == 0 && m->policy->read_only.n_patterns ? set_make(m, NP_SET_READ) : r;
 }
 
 static struct np_listed *listed_at(struct gate_tables *tables, uint16_t port)

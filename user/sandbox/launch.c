@@ -329,6 +329,7 @@ static int streams_prepare(struct launch *l)
 	l->stdio.lasting = l->order->lasting;
 	/* In the background it would be stopped for it; with its output elsewhere it is no dialogue. */
 	l->stdio.terminal = l->order->lasting && l->foreground && isatty(STDOUT_FILENO) && !l->stdio.keep && !limit;
+	l->stdio.outlive = l->order->outlive_reader;
 	l->stdio.left = limit ? limit : STDIO_UNLIMITED;
 	for (int fd = 0; fd < 3; fd++)
 		l->stdio.kept[fd] = BUF_INIT(!limit ? NP_OUTPUT_KEPT : limit > NP_OUTPUT_MAX ? NP_OUTPUT_MAX : limit);

@@ -232,8 +232,22 @@ static void relay_end_output(struct stdio *stdio, struct relay *relay)
 		end_close(&relay->to);
 }
 
+/* Our 1 or 2 leads nowhere from now on. */
+static bool relay_discard(struct relay *relay)
+{
+	_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	if (null < 0 || relay->from_outer || dup2(null, relay->to) < 0)
+		return false;
+	relay->len = 0;
+	relay->truncated = true;
+	return true;
+}
+
 static void relay_stop(struct stdio *stdio, struct relay *relay)
 {
+	if (stdio->outlive && relay->to >= 0 && relay_discard(relay))
+		return;
 	relay->eof = true;
 	relay->len = 0;
 	end_close(&relay->from);

@@ -43,6 +43,7 @@ struct stdio {
 	bool keep;	  /* output goes to kept, not to our 1 and 2 */
 	bool lasting;	  /* the sandbox outlives the command */
 	bool terminal;	  /* 0 and 1 are a terminal: the command gets one of its own */
+	bool outlive;	  /* output that nobody reads any more is thrown away */
 	struct terminal own;
 	uint64_t left; /* bytes of output that still go on; the rest is read and thrown away */
 	struct buf kept[3];

@@ -18,9 +18,10 @@ static void run_event(struct service *service, unsigned reason, const struct run
 		.text = text,
 	};
 
-	snprintf(text, sizeof(text), "run %llu%s%s: %s%s%.400s", (unsigned long long)run->id,
+	snprintf(text, sizeof(text), "run %llu%s%s: %s%s%.400s%s%.200s", (unsigned long long)run->id,
 		 run->class == CLASS_OPEN ? "" : ", class ", class_name(run->class), more ? more : "", more ? "; " : "",
-		 run->command);
+		 run->command, strcmp(run->options, "{}") ? " with " : "",
+		 strcmp(run->options, "{}") ? run->options : "");
 	service_emit(service, &event, NULL, NULL);
 }
 
@@ -38,33 +39,37 @@ static int run_fail(struct failure *ret_failure, int r, uint64_t id)
 	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "run %llu: %s", n, strerror(-r));
 }
 
-int service_run_ask(struct service *service, const char *session, enum run_class class, const char *command,
-		    uint64_t expires_us, const char *who, struct run_row *ret, struct failure *ret_failure)
+int service_run_ask(struct service *service, const struct run_asked *asked, const char *who, struct run_row *ret,
+		    struct failure *ret_failure)
 {
 	struct run_row row = {
-		.class = class,
+		.class = asked->class,
+		.launched = asked->launched,
 		.created_us = service->config.wall_us(),
-		.expires_us = expires_us,
+		.expires_us = asked->expires_us,
 	};
 	struct session_row made;
 	uint64_t id;
-	int r = service_session_create(service, session, LEVEL_PUBLIC, who, &made, ret_failure);
+	int r;
 
+	/* Never cut: somebody approves what is written there. */
+	if (strlen(asked->command) > NP_RUN_COMMAND || strlen(asked->options) > NP_RUN_OPTIONS)
+		return service_fail(ret_failure, NP_R_TOO_LARGE, -E2BIG, "the command or its options are too long");
+	r = service_session_create(service, asked->session, LEVEL_PUBLIC, who, &made, ret_failure);
 	if (r)
 		return r;
 	row.session = made.name;
-	snprintf(row.command, sizeof(row.command), "%s", command);
+	snprintf(row.command, sizeof(row.command), "%s", asked->command);
+	snprintf(row.options, sizeof(row.options), "%s", asked->options);
 	snprintf(row.who, sizeof(row.who), "%s", who);
-	if (strlen(command) > NP_RUN_COMMAND)
-		return service_fail(ret_failure, NP_R_TOO_LARGE, -E2BIG, "the command is too long");
 	r = store_run_put(service->config.store, &row, &id);
 	if (r == -E2BIG)
 		return service_fail(ret_failure, NP_R_TOO_MANY, r, "%d runs wait already", NP_RUNS_PENDING);
 	if (!r)
 		r = store_run_get(service->config.store, id, ret);
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", session, strerror(-r));
-	if (class == CLASS_WRITE)
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", asked->session, strerror(-r));
+	if (asked->class == CLASS_WRITE)
 		run_event(service, NP_R_RUN_ASKED, ret, who, NULL);
 	return 0;
 }
@@ -86,7 +91,7 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 	if (!r && (ret->state != RUN_PENDING || ret->expires_us <= now))
 		r = -EALREADY;
 	if (!r)
-		r = store_run_decide(store, id, approved, who, reason, now, now + NP_RUN_START_S * 1000000ull);
+		r = store_run_decide(store, id, approved, who, reason, now);
 	if (!r)
 		r = store_run_get(store, id, ret);
 	if (r)
@@ -117,6 +122,7 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 {
 	uint64_t now = service->config.wall_us();
 	const struct sandbox *sandbox = NULL;
+	struct session_row of;
 	struct run_row run;
 	struct failure ignored;
 	int r = store_run_get(service->config.store, id, &run);
@@ -129,8 +135,12 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 		r = -EALREADY;
 	if (!r && run.class == CLASS_WRITE && !run.approved)
 		r = -EPERM;
+	if (!r)
+		r = store_session_get(service->config.store, session, &of);
 	if (r)
 		return run_fail(ret_failure, r, id);
+	if (of.ended) /* a run does not bring it back */
+		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s was ended", session);
 	if (keep)
 		sandbox = run_enter(service, &run, &r, ret_failure);
 	else
@@ -163,12 +173,29 @@ int service_run_end(struct service *service, uint64_t id, enum run_state state, 
 	return 0;
 }
 
-/* Its sandbox is gone, or is a kept one and nobody who runs anything there is left. */
-static bool run_is_lost(struct service *service, const struct run_row *run)
+/* -- what time does to runs ------------------------------------------------------------- */
+
+static void run_give_up(struct service *service, const struct run_row *run, const char *why)
+{
+	if (!store_run_expire(service->config.store, run->id, why, service->config.wall_us()))
+		run_event(service, NP_R_RUN_REJECTED, run, "daemon", why);
+}
+
+/* Whoever started it was killed before a process was there: nothing will ever run, and nobody tells. */
+static bool run_is_deserted(struct service *service, const struct run_row *run, const struct sandbox *sandbox)
+{
+	const struct gate *gate = &service->config.gate;
+
+	return !sandbox->kept && !sandbox->ever_populated && service->config.wall_us() > run->started_us + NP_RUN_START_S * 1000000ull &&
+	       !gate->cgroup_populated(gate->ctx, &sandbox->cgroup);
+}
+
+/* The run's sandbox; NULL: it is gone, or is a kept one and nobody who runs anything there is left. */
+static const struct sandbox *run_sandbox(struct service *service, const struct run_row *run)
 {
 	const struct box *box = box_by_id(service, run->sandbox);
 
-	return !box || box->dying || (box->pub.kept && !kept_in_use(service, box));
+	return box && !box->dying && !(box->pub.kept && !kept_in_use(service, box)) ? &box->pub : NULL;
 }
 
 static int run_attend(void *data, const struct run_row *run)
@@ -176,20 +203,24 @@ static int run_attend(void *data, const struct run_row *run)
 	struct service *service = data;
 	struct store *store = service->config.store;
 	uint64_t now = service->config.wall_us();
+	const struct sandbox *sandbox;
+	struct failure ignored;
 	struct run_row ended;
 
 	if (run->state == RUN_PENDING) {
-		const char *why = run->approved ? "approved, but not started in time" : "nobody decided in time";
-
-		if (run->expires_us <= now && !store_run_expire(store, run->id, why, now))
-			run_event(service, NP_R_RUN_REJECTED, run, "daemon", why);
-	} else if (run_is_lost(service, run)) {
-		if (!run->lost_us)
-			store_run_lose(store, run->id, now);
-		else if (now > run->lost_us + NP_RUN_LOST_S * 1000000ull)
-			service_run_end(service, run->id, RUN_FAILED, "{\"problem\":\"nobody told how it ended\"}",
-					"daemon", &ended, NULL);
+		if (run->expires_us <= now)
+			run_give_up(service, run,
+				    run->approved ? "approved, but not started in time" : "nobody decided in time");
+		return 0;
 	}
+	sandbox = run_sandbox(service, run);
+	if (sandbox && run_is_deserted(service, run, sandbox))
+		service_sandbox_remove(service, run->sandbox, "daemon", &ignored);
+	else if (!sandbox && !run->lost_us)
+		store_run_lose(store, run->id, now);
+	else if (!sandbox && now > run->lost_us + NP_RUN_LOST_S * 1000000ull)
+		service_run_end(service, run->id, RUN_FAILED, "{\"problem\":\"nobody told how it ended\"}", "daemon",
+				&ended, NULL);
 	return 0;
 }
 
@@ -197,4 +228,35 @@ static int run_attend(void *data, const struct run_row *run)
 void runs_sweep(struct service *service)
 {
 	store_runs_open_each(service->config.store, run_attend, service);
+}
+
+static int run_recover(void *data, const struct run_row *run)
+{
+	if (run->state == RUN_PENDING && run->launched)
+		run_give_up(data, run, "the daemon that was to start it has ended");
+	return 0;
+}
+
+void service_runs_recover(struct service *service)
+{
+	store_runs_open_each(service->config.store, run_recover, service);
+}
+
+struct ending {
+	struct service *service;
+	const char *session;
+};
+
+static int run_withdraw(void *data, const struct run_row *run)
+{
+	const struct ending *ending = data;
+
+	if (run->state == RUN_PENDING && !strcmp(run->session.text, ending->session))
+		run_give_up(ending->service, run, "the session was ended");
+	return 0;
+}
+
+void runs_session_ended(struct service *service, const char *session)
+{
+	store_runs_open_each(service->config.store, run_withdraw, &(struct ending){ service, session });
 }

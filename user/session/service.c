@@ -270,6 +270,7 @@ static int live_end(struct service *service, struct live *live, const char *who,
 	live->status = LIVE_ENDED;
 	live_unpublish(service, live);
 	service_emit(service, &event, live, NULL);
+	runs_session_ended(service, live->name.text);
 	return 0;
 }
 

@@ -153,9 +153,17 @@ int service_notices_path(const struct service *service, const char *session, cha
  * Runs: a command, and what it may do on the network. It is asked for, perhaps approved, then a sandbox is made for it
  * (which starts it, once), and whoever runs it tells how it ended.
  */
-/* command is a JSON array of texts. The run waits until expires_us at most. Creates the session. */
-int service_run_ask(struct service *service, const char *session, enum run_class class, const char *command,
-		    uint64_t expires_us, const char *who, struct run_row *ret, struct failure *ret_failure);
+struct run_asked {
+	const char *session;
+	enum run_class class;
+	const char *command; /* a JSON array of texts */
+	const char *options; /* a JSON object */
+	bool launched;	     /* the daemon's launcher will start it */
+	uint64_t expires_us; /* it waits no longer than that */
+};
+/* Creates the session. */
+int service_run_ask(struct service *service, const struct run_asked *asked, const char *who, struct run_row *ret,
+		    struct failure *ret_failure);
 int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure);
 int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
 		       struct run_row *ret, struct failure *ret_failure);
@@ -165,6 +173,9 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 /* result is a JSON object. */
 int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,
 		    struct run_row *ret, struct failure *ret_failure);
+
+/* At the start: what waited for a launcher of the daemon before this one is rejected. */
+void service_runs_recover(struct service *service);
 
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);

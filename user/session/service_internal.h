@@ -156,6 +156,7 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 /* -- runs.c ---------------------------------------------------------------- */
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
+void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
 
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */

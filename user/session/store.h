@@ -47,6 +47,8 @@ struct run_row {
 	enum run_class class;
 	enum run_state state;
 	char command[NP_RUN_COMMAND + 1]; /* a JSON array of texts */
+	char options[NP_RUN_OPTIONS + 1]; /* a JSON object: how it is to be run */
+	bool launched;			  /* by the daemon's launcher, and nobody else */
 	char who[RUN_WHO_SIZE];		  /* asked for it */
 	uint64_t created_us, expires_us, started_us, ended_us, lost_us;
 	char sandbox[NP_SANDBOX_ID_MAX + 1]; /* "": it has none yet */
@@ -144,10 +146,10 @@ int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct
 /* Of *row: session, class, command, who, created_us, expires_us. -ENOENT: no such session; -E2BIG: NP_RUNS_PENDING wait. */
 int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id);
 int store_run_get(struct store *store, uint64_t id, struct run_row *ret);
-/* The approval or the rejection, once. extend_us: an approved run may start until then at least. -EALREADY: it was decided
+/* The approval or the rejection, once. An approved run may start for NP_RUN_START_S. -EALREADY: it was decided
  * or is not pending any more. */
 int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
-		     uint64_t now_us, uint64_t extend_us);
+		     uint64_t now_us);
 /* Nobody decided in time, or nobody started what was approved: rejected either way. */
 int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us);
 /* -EPERM: not approved. -EALREADY: it is not pending, or its time is over. */

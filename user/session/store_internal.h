@@ -9,48 +9,48 @@
 #include "session/store.h"
 
 /* Statements that are prepared once. X(NAME, SQL) */
-#define STORE_STATEMENTS(X)                                                                                    \
-	X(BEGIN, "BEGIN IMMEDIATE")                                                                            \
-	X(COMMIT, "COMMIT")                                                                                    \
-	X(ROLLBACK, "ROLLBACK")                                                                                \
-	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3)," \
-			  " generation = max(generation, ?4) WHERE name = ?1 AND ended_us IS NOT NULL")        \
-	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us)"                   \
-			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                      \
-	X(SESSION_EXISTS, "SELECT 1 FROM sessions WHERE name = ?1")                                            \
-	X(SESSION_GET, STORE_SESSION_SELECT " WHERE name = ?1")                                                \
-	X(SESSION_END, "UPDATE sessions SET ended_us = ?2 WHERE name = ?1 AND ended_us IS NULL")               \
-	X(SESSION_RAISE, "UPDATE sessions SET level = max(level, ?2), mode = max(mode, ?3),"                   \
-			 " generation = max(generation, ?4) WHERE name = ?1")                                  \
-	X(DATASET_RAISE, "UPDATE datasets SET level = max(level, ?3) WHERE session = ?1 AND name = ?2")        \
-	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                   \
-	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                      \
-			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                      \
-	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"  \
-			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1)," \
-			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                           \
-	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                      \
-	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                    \
-	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")             \
-	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                 \
-		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")          \
-	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"   \
-			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                              \
-	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                               \
-	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                    \
-	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us)"         \
-		      " VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6)")                                           \
-	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                 \
-		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                               \
-	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                          \
-	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                         \
-		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"               \
-		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                              \
-	X(RUN_EXTEND, "UPDATE runs SET expires_us = max(expires_us, ?2) WHERE id = ?1 AND state = 'pending'")  \
-	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                        \
-		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                               \
-	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'") \
-	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running' AND lost_us IS NULL")    \
+#define STORE_STATEMENTS(X)                                                                                     \
+	X(BEGIN, "BEGIN IMMEDIATE")                                                                             \
+	X(COMMIT, "COMMIT")                                                                                     \
+	X(ROLLBACK, "ROLLBACK")                                                                                 \
+	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"  \
+			  " generation = max(generation, ?4) WHERE name = ?1 AND ended_us IS NOT NULL")         \
+	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us)"                    \
+			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                       \
+	X(SESSION_EXISTS, "SELECT 1 FROM sessions WHERE name = ?1")                                             \
+	X(SESSION_GET, STORE_SESSION_SELECT " WHERE name = ?1")                                                 \
+	X(SESSION_END, "UPDATE sessions SET ended_us = ?2 WHERE name = ?1 AND ended_us IS NULL")                \
+	X(SESSION_RAISE, "UPDATE sessions SET level = max(level, ?2), mode = max(mode, ?3),"                    \
+			 " generation = max(generation, ?4) WHERE name = ?1")                                   \
+	X(DATASET_RAISE, "UPDATE datasets SET level = max(level, ?3) WHERE session = ?1 AND name = ?2")         \
+	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                    \
+	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                       \
+			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                       \
+	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"   \
+			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"  \
+			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                            \
+	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                       \
+	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                     \
+	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")              \
+	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                  \
+		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")           \
+	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"    \
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                               \
+	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                \
+	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                     \
+	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options," \
+		      " launched) VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6, ?7, ?8)")                          \
+	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                  \
+		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                                \
+	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                           \
+	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                          \
+		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"                \
+		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                               \
+	X(RUN_GRANT, "UPDATE runs SET expires_us = ?2 WHERE id = ?1 AND state = 'pending'")                     \
+	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                         \
+		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                                \
+	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")  \
+	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running' AND lost_us IS NULL")     \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'")
 
 #define STORE_SESSION_SELECT                                          \
@@ -60,7 +60,8 @@
 #define STORE_RUN_SELECT                                                                            \
 	"SELECT id, session, class, state, command, runs.who, created_us, expires_us, started_us,"  \
 	" ended_us, lost_us, coalesce(sandbox, ''), coalesce(result, ''), approved, approvals.who," \
-	" coalesce(approvals.reason, ''), decided_us FROM runs LEFT JOIN approvals ON run = id"
+	" coalesce(approvals.reason, ''), decided_us, options, launched"                            \
+	" FROM runs LEFT JOIN approvals ON run = id"
 
 enum store_statement {
 #define X(name, sql) STORE_##name,

@@ -8,8 +8,9 @@
 
 /*
  * Whoever writes to this file meets the triggers: a run enters as pending; what was asked for does not change, so an
- * approval is for that very command; an approval is given once, to a run that waits, and stays; only with it does a run
- * of class write go on. Ids are never used again, so an old approval meets no new run.
+ * approval is for that very command and its options; an approval is given once, to a run that waits, and stays; only with
+ * it, and in time, does a run of class write go on. Ids are never used again, so an old approval meets no new run: where
+ * the row's id is not known before it is written, it is looked at afterwards.
  */
 const char *const store_runs_schema =
 	"ALTER TABLE sandboxes ADD COLUMN class TEXT NOT NULL DEFAULT ''"
@@ -27,7 +28,9 @@ const char *const store_runs_schema =
 	" ended_us INTEGER,"
 	" lost_us INTEGER,"
 	" sandbox TEXT,"
-	" result TEXT CHECK (length(result) <= 8192)"
+	" result TEXT CHECK (length(result) <= 8192),"
+	" options TEXT NOT NULL CHECK (length(options) BETWEEN 2 AND 8192),"
+	" launched INTEGER NOT NULL DEFAULT 0 CHECK (launched IN (0, 1))"
 	") STRICT;"
 	"CREATE INDEX runs_open ON runs (state) WHERE state IN ('pending', 'running');"
 	"CREATE TABLE approvals ("
@@ -41,10 +44,22 @@ const char *const store_runs_schema =
 	" WHEN NEW.state <> 'pending' OR EXISTS (SELECT 1 FROM runs WHERE id = NEW.id)"
 	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"
 	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"
+	"CREATE TRIGGER runs_meet_no_old_decision AFTER INSERT ON runs"
+	" WHEN EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"
+	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"
 	"CREATE TRIGGER runs_stay_what_they_are BEFORE UPDATE ON runs"
 	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.class IS NOT OLD.class"
 	" OR NEW.command IS NOT OLD.command OR NEW.who IS NOT OLD.who OR NEW.created_us IS NOT OLD.created_us"
+	" OR NEW.options IS NOT OLD.options OR NEW.launched IS NOT OLD.launched"
 	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"
+	"CREATE TRIGGER runs_wait_no_longer BEFORE UPDATE ON runs"
+	" WHEN NEW.expires_us IS NOT OLD.expires_us AND NEW.expires_us IS NOT"
+	" (SELECT decided_us + 60000000 FROM approvals WHERE run = NEW.id AND approved = 1)"
+	" BEGIN SELECT RAISE(ABORT, 'an approval is good for a minute'); END;"
+	"CREATE TRIGGER runs_start_in_time BEFORE UPDATE ON runs"
+	" WHEN OLD.state = 'pending' AND NEW.state = 'running' AND"
+	" (NEW.started_us IS NULL OR NEW.started_us >= NEW.expires_us)"
+	" BEGIN SELECT RAISE(ABORT, 'its time is over'); END;"
 	"CREATE TRIGGER runs_go_on BEFORE UPDATE ON runs"
 	" WHEN NEW.state <> OLD.state AND (OLD.state || ' ' || NEW.state) NOT IN"
 	" ('pending running', 'pending rejected', 'running completed', 'running failed')"
@@ -59,7 +74,8 @@ const char *const store_runs_schema =
 	"CREATE TRIGGER runs_stay_until_they_end BEFORE DELETE ON runs WHEN OLD.state IN ('pending', 'running')"
 	" BEGIN SELECT RAISE(ABORT, 'the run is not over'); END;"
 	"CREATE TRIGGER approvals_are_for_pending_runs BEFORE INSERT ON approvals"
-	" WHEN NOT EXISTS (SELECT 1 FROM runs WHERE id = NEW.run AND state = 'pending')"
+	" WHEN NOT EXISTS (SELECT 1 FROM runs WHERE id = NEW.run AND state = 'pending'"
+	" AND (NEW.approved = 0 OR expires_us > NEW.decided_us))"
 	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.run)"
 	" BEGIN SELECT RAISE(ABORT, 'the run does not wait for a decision'); END;"
 	"CREATE TRIGGER approvals_stay_the_same BEFORE UPDATE ON approvals"
@@ -67,7 +83,7 @@ const char *const store_runs_schema =
 	"CREATE TRIGGER approvals_stay BEFORE DELETE ON approvals"
 	" WHEN EXISTS (SELECT 1 FROM runs WHERE id = OLD.run)"
 	" BEGIN SELECT RAISE(ABORT, 'a decision stays as long as its run'); END;";
-_Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192,
+_Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192 && NP_RUN_OPTIONS == 8192 && NP_RUN_START_S == 60,
 	       "the CHECK constraints are on disk: another bound needs another schema version");
 
 /* -- words ----------------------------------------------------------------------------- */
@@ -137,6 +153,7 @@ static int run_read(sqlite3_stmt *statement, struct run_row *row)
 		.decided = sqlite3_column_type(statement, 13) != SQLITE_NULL,
 		.approved = sqlite3_column_int(statement, 13) == 1,
 		.decided_us = column_time(statement, 16),
+		.launched = sqlite3_column_int(statement, 18) == 1,
 	};
 	if (!session || session_name_parse(session, &row->session, &problem) ||
 	    class_parse((const char *)sqlite3_column_text(statement, 2), &row->class) ||
@@ -146,7 +163,8 @@ static int run_read(sqlite3_stmt *statement, struct run_row *row)
 	    column_copy(statement, 11, row->sandbox, sizeof(row->sandbox)) ||
 	    column_copy(statement, 12, row->result, sizeof(row->result)) ||
 	    (row->decided && column_copy(statement, 14, row->decider, sizeof(row->decider))) ||
-	    column_copy(statement, 15, row->reason, sizeof(row->reason)))
+	    column_copy(statement, 15, row->reason, sizeof(row->reason)) ||
+	    column_copy(statement, 17, row->options, sizeof(row->options)))
 		return -EIO;
 	return 0;
 }
@@ -207,6 +225,8 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 	bind_text(insert, 4, row->who);
 	bind_number(insert, 5, row->created_us);
 	bind_number(insert, 6, row->expires_us);
+	bind_text(insert, 7, row->options);
+	bind_number(insert, 8, row->launched);
 	r = statement_run(store, insert, NULL);
 	if (r)
 		return r;
@@ -265,7 +285,7 @@ static int run_then(struct store *store, uint64_t id, enum store_statement which
 }
 
 int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
-		     uint64_t now_us, uint64_t extend_us)
+		     uint64_t now_us)
 {
 	int r = transaction_begin(store);
 
@@ -273,7 +293,7 @@ int store_run_decide(struct store *store, uint64_t id, bool approved, const char
 		return r;
 	r = decision_insert(store, id, approved, who, reason, now_us);
 	if (!r)
-		r = approved ? run_then(store, id, STORE_RUN_EXTEND, extend_us)
+		r = approved ? run_then(store, id, STORE_RUN_GRANT, now_us + NP_RUN_START_S * 1000000ull)
 			     : run_then(store, id, STORE_RUN_REJECT, now_us);
 	return transaction_end(store, r);
 }

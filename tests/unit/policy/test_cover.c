@@ -186,6 +186,20 @@ static void test_many_rules(void **state)
 	assert_true(end.tv_sec - start.tv_sec < 3);
 }
 
+static void test_a_list_for_reading(void **state)
+{
+	(void)state;
+	assert_covered("rules:\n- allow: 10.0.0.0/8:5432\nsandbox: {read_only: ['10.1.0.0/16:5432/tcp']}\n", "");
+	assert_covered("rules:\n- allow: 10.1.2.3:5432\nsandbox: {read_only: [10.1.0.0/16]}\n", "");
+	assert_covered("rules:\n- allow: 10.1.2.3\n  inspect: false\nsandbox: {read_only: ['10.1.0.0/16:443']}\n", "");
+	assert_covered("rules:\n- allow: 10.1.2.3:5432\nsandbox: {read_only: [10.2.0.0/16]}\n", "4<0");
+	assert_covered("rules:\n- allow: 10.1.2.3:5432\nsandbox: {read_only: ['10.1.0.0/16:5433']}\n", "4<0");
+	assert_covered("rules:\n- allow: 10.1.2.3:5432/tcp\nsandbox: {read_only: ['10.1.0.0/16:5432/udp']}\n", "4<0");
+	assert_covered("rules:\n- allow: 10.1.2.3\nsandbox: {read_only: [10.1.2.3]}\n", "4<0"); /* it is inspected */
+	assert_covered("rules:\n- deny: 10.1.2.3\nsandbox: {read_only: [10.1.2.3]}\n", "4<0");
+	assert_covered("rules:\n- allow: '[2001:db8::/32]:9'\nsandbox: {read_only: [0.0.0.0/0]}\n", "4<0");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_many_rules),
+		cmocka_unit_test(test_a_list_for_reading),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,15 @@ static void wrong_ones(void **state)
 		"  timeout: 5\n",
 		"  output: 0\n",
 		"  memroy: 1GiB\n",
+		"  read_only: [a.example]\n",
+		"  read_only: ['a.example:5432/tcp']\n",
+		"  read_only: ['10.0.0.0/8:53']\n",
+		"  read_only: ['10.0.0.1/8']\n",
+		"  read_only: [127.0.0.1]\n",
+		"  read_only: ['@none']\n",
+		"  read_only: [[10.0.0.0/8]]\n",
+		"  read_only: []\n",
+		"  read_only: {}\n",
 		"  - a\n",
 	};
 	char text[256];
@@ -98,6 +107,29 @@ static void wrong_ones(void **state)
 			fail_msg("%s was taken", sections[i]);
 		assert_non_null(strstr(text, "p:3:"));
 	}
+}
+
+static void addresses_to_read_from(void **state)
+{
+	char text[256];
+	_policy_ struct policy *policy =
+		load("  read_only: ['10.0.0.0/8:5432/tcp', '@more', 2001:db8::/32]\nlists: {more: ['192.0.2.7:9000-9001']}\n",
+		     text);
+	const struct pattern *p;
+
+	(void)state;
+	assert_string_equal(text, "");
+	assert_int_equal(policy->read_only.n_patterns, 3);
+	assert_int_equal(policy->n_rules, 0);
+	p = &policy->patterns[policy->read_only.pattern];
+	assert_int_equal(p[0].protocols, PATTERN_TCP);
+	assert_int_equal(p[0].first_port, 5432);
+	assert_int_equal(p[1].protocols, PATTERN_TCP | PATTERN_UDP);
+	assert_int_equal(p[1].last_port, 9001);
+	assert_int_equal(p[2].first_port, 1); /* no port written: all of them */
+	assert_int_equal(p[2].last_port, 65535);
+	assert_false(p[2].inspected);
+	assert_string_equal(policy->read_only.text, "read_only: '10.0.0.0/8:5432/tcp' (and 2 more)");
 }
 
 static void a_bound(void **state)
@@ -118,6 +150,7 @@ int main(void)
 		cmocka_unit_test(everything),
 		cmocka_unit_test(without_it_nothing_is_permitted),
 		cmocka_unit_test(wrong_ones),
+		cmocka_unit_test(addresses_to_read_from),
 		cmocka_unit_test(a_bound),
 	};
 

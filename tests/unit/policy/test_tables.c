@@ -69,14 +69,20 @@ static const struct np_port_rule *gate_look(const struct gate_tables *t, const s
 	return found ? &found->value : NULL;
 }
 
+/* level may have NP_READS_ONLY beside it, as a sandbox has. */
 static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f, unsigned level)
 {
-	uint32_t set = f->mode == NP_FULL ? NP_SET_FULL : t->sets >> level * 4 & 15;
+	uint32_t set = f->mode == NP_FULL ? NP_SET_FULL : t->sets >> (level & 3) * 4 & 15;
 	const struct np_port_rule *found = f->mode == NP_FULL && !t->full_rules ? NULL : gate_look(t, f, set);
 
 	if (found) {
 		f->action = found->action;
 		f->rule = found->rule;
+	}
+	if (f->action && f->action != NP_DENY && level & NP_READS_ONLY) {
+		found = gate_look(t, f, NP_SET_READ);
+		if (!found || found->action != NP_ALLOW)
+			f->action = NP_READ;
 	}
 	for (size_t i = 0; i < t->n_listed; i++)
 		if (t->listed[i].port == f->port)
@@ -126,18 +132,21 @@ static char *random_policy(void)
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t action = roll(2) ? roll(2) : roll(4), many = 1 + (roll(4) ? 0 : roll(3));
 		bool asks = action == 1 && roll(4) == 0; /* for a request: no connection meets that */
+		bool pinned = action == 0 && roll(4) == 0;
 
 		fprintf(out, "  - %s: [", actions[action]);
 		for (uint32_t k = 0; k < many; k++) {
 			if (k)
 				fputs(", ", out);
-			destination(out, asks);
+			destination(out, asks || pinned);
 		}
 		fputs("]\n", out);
 		if (action == 3)
 			fputs("    by: g\n", out);
 		if (asks)
 			fputs("    methods: POST\n", out);
+		if (pinned)
+			fputs("    inspect: false\n", out);
 		if (roll(3) == 0)
 			fprintf(out, "    for: [%s]\n", levels[roll(4)]);
 	}
@@ -146,6 +155,11 @@ static char *random_policy(void)
 		fprintf(out, "  - %s: ", roll(2) ? "deny" : "allow");
 		destination(out, false);
 		fputs("\n", out);
+	}
+	for (uint32_t i = 0, n_read = roll(10); i < n_read; i++) {
+		fputs(i ? ", " : "sandbox: {read_only: [", out);
+		destination(out, false);
+		fputs(i + 1 == n_read ? "]}\n" : "", out);
 	}
 	fclose(out);
 	return text;
@@ -183,7 +197,7 @@ static enum np_reason expected(const struct policy *policy, const struct facts *
 	return v->reason;
 }
 
-static unsigned allowed, denied;
+static unsigned allowed, denied, read_denied, read_allowed;
 
 static void compare(const struct policy *policy, const struct gate_tables *tables, const char *text)
 {
@@ -195,6 +209,7 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 			.port = ports[roll(ARRAY_SIZE(ports))],
 			.has_addr = true,
 			.addr = parse(addresses[roll(ARRAY_SIZE(addresses))]),
+			.reads_only = roll(2),
 		};
 		struct np_facts f = {
 			.mode = facts.mode,
@@ -203,9 +218,15 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 			.addr = facts.addr,
 			.opening = true,
 		};
-		struct verdict v = policy_decide(policy, &facts);
-		enum np_reason want = expected(policy, &facts, &v), got = gate_judge(tables, &f, facts.level);
+		enum np_reason want, got;
+		struct verdict v, whole;
 		char address[64];
+
+		if (facts.reads_only)
+			facts.mode = f.mode = NP_PROXIED;
+		v = policy_decide(policy, &facts);
+		want = expected(policy, &facts, &v);
+		got = gate_judge(tables, &f, facts.level | (facts.reads_only ? NP_READS_ONLY : 0));
 
 		inet_ntop(AF_INET6, &facts.addr, address, sizeof(address));
 		if (want != got)
@@ -214,6 +235,14 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 		if (got == NP_R_RULE_ALLOWS || got == NP_R_RULE_DENIES)
 			if (gate_rule_find(policy, f.rule) != v.rule)
 				fail_msg("%s port %u: another rule\n%s", address, facts.port, text);
+		if (facts.reads_only) { /* the list opens nothing */
+			facts.reads_only = false;
+			whole = policy_decide(policy, &facts);
+			if (NP_REASON_ALLOWS(got) && whole.action != ACTION_ALLOW)
+				fail_msg("%s port %u: only for a run that may only read\n%s", address, facts.port, text);
+			read_allowed += got == NP_R_RULE_ALLOWS;
+			read_denied += got == NP_R_READ_ONLY;
+		}
 		allowed += NP_REASON_ALLOWS(got);
 		denied += !NP_REASON_ALLOWS(got);
 	}
@@ -234,6 +263,7 @@ static void gate_and_policy_agree(void **state)
 		free(text);
 	}
 	assert_true(allowed > 5000 && denied > 5000); /* else the comparison says little */
+	assert_true(read_allowed > 200 && read_denied > 500);
 }
 
 static void levels_with_the_same_rules_share_a_set(void **state)
@@ -264,8 +294,9 @@ static bool says(const struct gate_tables *tables, struct np_facts f, enum np_re
 /* Later fragments and protocols without ports: not in struct facts, so not in the comparison. */
 static void what_has_no_port(void **state)
 {
-	struct policy *policy = load("version: 1\nrules:\n  - allow: 10.1.0.0/16:9000/udp\nfull:\n"
-				     "  - deny: 10.2.0.0/16\n  - deny: 10.3.0.0/16:25\n");
+	struct policy *policy = load("version: 1\nrules:\n  - allow: [\"10.1.0.0/16:9000/udp\", \"10.4.0.0/16:9000\"]\nfull:\n"
+				     "  - deny: 10.2.0.0/16\n  - deny: 10.3.0.0/16:25\n"
+				     "sandbox: {read_only: \"10.4.0.0/16:9000/udp\"}\n");
 	struct gate_tables tables;
 	struct np_facts f = { .mode = NP_PROXIED, .protocol = IPPROTO_UDP, .addr = parse("10.1.0.1"), .fragment = true };
 
@@ -276,6 +307,12 @@ static void what_has_no_port(void **state)
 	assert_true(says(&tables, f, NP_R_NOT_IN_POLICY));
 	f.protocol = IPPROTO_ICMP;
 	assert_true(says(&tables, f, NP_R_NOT_IN_POLICY));
+	f = (struct np_facts){ NP_PROXIED, .protocol = IPPROTO_UDP, .addr = parse("10.1.0.1"), .fragment = true };
+	assert_int_equal(gate_judge(&tables, &f, LEVEL_CONFIDENTIAL | NP_READS_ONLY), NP_R_READ_ONLY);
+	f = (struct np_facts){ NP_PROXIED, .protocol = IPPROTO_TCP, .addr = parse("10.4.0.1"), .fragment = true };
+	assert_true(says(&tables, f, NP_R_RULE_ALLOWS));
+	assert_int_equal(gate_judge(&tables, &f, LEVEL_CONFIDENTIAL | NP_READS_ONLY), NP_R_READ_ONLY);
+	f = (struct np_facts){ .addr = parse("10.1.0.1"), .protocol = IPPROTO_ICMP, .fragment = true };
 	f.mode = NP_FULL;
 	assert_true(says(&tables, f, NP_R_OPEN_MODE));
 	f.addr = parse("10.2.0.1");

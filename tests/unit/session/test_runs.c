@@ -8,9 +8,9 @@ static uint64_t asked(const char *session, enum run_class class)
 {
 	struct run_row run;
 
-	assert_int_equal(service_run_ask(fake.service, session, class, "[\"true\"]", fake.wall + 1000, "test", &run,
-					 &fake.failure),
-			 0);
+	const struct run_asked what = { session, class, "[\"true\"]", "{}", false, fake.wall + 1000 };
+
+	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
 	return run.id;
 }
 
@@ -177,12 +177,67 @@ static void test_lost(void **state)
 	assert_int_equal(shown(told).state, RUN_COMPLETED);
 }
 
+/* Whoever started it died before a process was there. */
+static void test_deserted(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_NONE), other = asked("a/b", CLASS_NONE);
+	char box[NP_SANDBOX_ID_MAX + 1];
+
+	(void)state;
+	strcpy(box, started("a/b", id)->id);
+	fake_by_id(started("a/b", other)->cgroup.id)->populated = true; /* the control */
+	fake.wall += NP_RUN_START_S * 1000000ull;
+	runs_sweep(fake.service);
+	assert_non_null(service_sandbox_by_id(fake.service, box));
+	fake.wall++;
+	runs_sweep(fake.service);
+	assert_null(service_sandbox_by_id(fake.service, box));
+	runs_sweep(fake.service);
+	fake.wall += NP_RUN_LOST_S * 1000000ull + 1;
+	runs_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_FAILED);
+	assert_int_equal(shown(other).state, RUN_RUNNING);
+	assert_non_null(service_sandbox_by_id(fake.service, shown(other).sandbox));
+}
+
+static void test_a_session_that_ends(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_WRITE), approved = asked("a/b", CLASS_WRITE), other = asked("x/y", CLASS_WRITE);
+
+	(void)state;
+	decided(approved, true);
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+	assert_int_equal(shown(id).state, RUN_REJECTED);
+	assert_int_equal(shown(approved).state, RUN_REJECTED);
+	assert_int_equal(shown(other).state, RUN_PENDING);
+	refused("a/b", approved, NP_R_RUN_OVER);
+}
+
+/* Of a daemon before: whoever waits by himself goes on, whom the daemon was to start does not. */
+static void test_launchers_of_before(void **state)
+{
+	const struct run_asked what = { "a/b", CLASS_WRITE, "[\"true\"]", "{}", true, fake.wall + 1000 };
+	uint64_t own = asked("a/b", CLASS_WRITE);
+	struct run_row run;
+
+	(void)state;
+	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
+	fake_stop();
+	fake_start();
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	service_runs_recover(fake.service);
+	assert_int_equal(shown(run.id).state, RUN_REJECTED);
+	assert_int_equal(shown(own).state, RUN_PENDING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(test_stricter_wins),	  fake_test(test_class_is_not_the_sessions),
 		fake_test(test_class_comes_back), fake_test(test_write_waits),
 		fake_test(test_time_is_over),	  fake_test(test_lost),
+		fake_test(test_deserted),	  fake_test(test_a_session_that_ends),
+		fake_test(test_launchers_of_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
