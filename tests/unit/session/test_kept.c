@@ -219,19 +219,18 @@ static void test_restart(void **state)
 static void test_runs_in_it(void **state)
 {
 	const struct sandbox *box = keep("a/b", true), *started;
+	struct run_asked what = { .session = "a/b", .command = "[\"x\"]", .options = "{}", .expires_us = fake.wall + SECOND };
 	struct run_row run;
 	int lock = hold(box->id);
 
 	(void)state;
 	fake_by_id(101)->populated = true;
-	assert_int_equal(service_run_ask(fake.service, "a/b", CLASS_NONE, "[\"x\"]", fake.wall + SECOND, "test", &run,
-					 &fake.failure),
-			 0);
+	what.class = CLASS_NONE;
+	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
 	assert_int_equal(
 		service_run_start(fake.service, run.id, "a/b", true, "test", &started, &fake.failure), -EINVAL);
-	assert_int_equal(service_run_ask(fake.service, "a/b", CLASS_OPEN, "[\"x\"]", fake.wall + SECOND, "test", &run,
-					 &fake.failure),
-			 0);
+	what.class = CLASS_OPEN;
+	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
 	assert_int_equal(service_run_start(fake.service, run.id, "a/b", true, "test", &started, &fake.failure), 0);
 	assert_ptr_equal(started, box);
 	sweep_at(fake.wall + 20 * SECOND);
