@@ -395,7 +395,8 @@ static int run_checked(struct run *run)
 		return LAUNCH_FAILED;
 	}
 	run->session = run->options.session;
-	if ((!run->options.keep || run->options.dry_run) && facts_ask(run) != CLI_OK) /* else they come with the sandbox */
+	if ((!run->options.keep || run->options.dry_run) &&
+	    facts_ask(run) != CLI_OK) /* else they come with the sandbox */
 		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);

@@ -313,9 +313,12 @@ static enum entered keep_run(struct keep *k)
 
 int run_kept(struct run *run, const sigset_t *mask)
 {
-	struct keep k = {
-		.run = run, .mask = mask, .dir = -1, .file = -1, .connection = -1, .result = { .exit_code = LAUNCH_FAILED }
-	};
+	struct keep k = { .run = run,
+			  .mask = mask,
+			  .dir = -1,
+			  .file = -1,
+			  .connection = -1,
+			  .result = { .exit_code = LAUNCH_FAILED } };
 	enum entered e = LOST;
 	int code = CLI_OK;
 

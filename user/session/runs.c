@@ -186,7 +186,8 @@ static bool run_is_deserted(struct service *service, const struct run_row *run, 
 {
 	const struct gate *gate = &service->config.gate;
 
-	return !sandbox->kept && !sandbox->ever_populated && service->config.wall_us() > run->started_us + NP_RUN_START_S * 1000000ull &&
+	return !sandbox->kept && !sandbox->ever_populated &&
+	       service->config.wall_us() > run->started_us + NP_RUN_START_S * 1000000ull &&
 	       !gate->cgroup_populated(gate->ctx, &sandbox->cgroup);
 }
 
