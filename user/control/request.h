@@ -54,9 +54,9 @@ request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn session_why, notices_get, notices_ack;
 request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get;
 request_fn events_get;
-request_fn policy_get, policy_reload, policy_sandbox_get;
 
 /* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);
+request_fn policy_get, policy_reload, policy_sandbox_get;
 
 #endif
