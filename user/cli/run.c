@@ -372,8 +372,10 @@ static int run_dry(struct run *run)
 
 static int run_checked(struct run *run)
 {
-	int code = run_read(run);
+	int code = run->options.record ? run_record_read(run) : CLI_OK;
 
+	if (code == CLI_OK) /* options that are wrong are told before anybody is asked */
+		code = run_read(run);
 	if (code != CLI_OK)
 		return code;
 	if (geteuid() != 0) {
@@ -431,7 +433,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0],
 				   "a run on record has its command, class and options there, and is for running");
 	o->n_binds = binds.n;
-	run.command = argv + next;
+	run.command = argv + next; /* --record: none */
 	code = run_checked(&run);
 	run_free(&run);
 	return code;

@@ -68,6 +68,8 @@ int run_plan_again(struct run *run);
 void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
+/* With --record: takes the command and the options from there, so that what runs, and how, is what was approved. */
+int run_record_read(struct run *run);
 /* With --class: puts the run on record and waits until it may start. */
 int run_ask(struct run *run);
 /* Tells the record how it ended. */
