@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <malloc.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
@@ -115,6 +116,8 @@ static int filter_load(void)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET6));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, FIONREAD));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, SIOCOUTQ));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
 	if (r == 0)

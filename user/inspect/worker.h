@@ -187,7 +187,8 @@ struct client {
 	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	bool broken;	    /* a response was cut short: with a reset */
 	uint64_t deadline_ns;
-	bool busy; /* inside of a codec: it is freed later */
+	size_t unsent; /* bytes that it had not taken at the last deadline */
+	bool busy;     /* inside of a codec: it is freed later */
 	bool dead;
 };
 
