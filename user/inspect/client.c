@@ -112,12 +112,13 @@ void client_dirty(struct client *client)
 	if (client->dirty || client->dead)
 		return;
 	client->dirty = true;
+	worker_lend(client->worker, &client->out);
 	LIST_INSERT_HEAD(&client->worker->dirty_clients, client, of_dirty);
 }
 
 static int client_write(struct client *client)
 {
-	int r = h2_push(client->h2, client->channel, &client->out);
+	int r = worker_push(client->worker, client->h2, client->channel, &client->out);
 
 	if (client->h2)
 		client->closing |= h2_is_done(client->h2);

@@ -149,7 +149,7 @@ static int request_rewrite(struct exchange *ex)
 		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
 }
 
-static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, const struct head *head)
+static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, struct head *head)
 {
 	struct exchange *ex = calloc(1, sizeof(*ex));
 
@@ -160,11 +160,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
-	head_init(&ex->head);
-	if (head_copy(&ex->head, head) < 0) {
-		exchange_free(ex);
-		return NULL;
-	}
+	head_move(&ex->head, head);
 	if (stream)
 		h2_stream_set_user(stream, ex);
 	else
@@ -174,7 +170,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	return ex;
 }
 
-void exchange_start(struct client *client, struct h2_stream *stream, const struct head *head, bool end)
+void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
 	enum np_reason placed;
@@ -214,7 +210,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 	upstream_get(ex, ex->head.upgrade != NULL);
 }
 
-void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
+void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head,
 		   const struct verdict *verdict)
 {
 	struct exchange *ex = exchange_new(client, stream, head);

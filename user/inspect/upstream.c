@@ -53,6 +53,7 @@ void upstream_dirty(struct upstream *up)
 	if (up->dirty || up->dead)
 		return;
 	up->dirty = true;
+	worker_lend(up->worker, &up->out);
 	LIST_INSERT_HEAD(&up->worker->dirty_upstreams, up, of_dirty);
 }
 

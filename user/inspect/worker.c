@@ -9,6 +9,7 @@
 
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
+#define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
 
 static void on_listen4(void *data, uint32_t events);
 static void on_listen6(void *data, uint32_t events);
@@ -31,7 +32,28 @@ int worker_open(struct worker *worker)
 
 /* -- the loop ----------------------------------------------------------------------- */
 
-int h2_push(struct h2 *h2, struct channel *channel, struct buf *out)
+void worker_lend(struct worker *worker, struct buf *out)
+{
+	if (out->cap)
+		return;
+	out->data = worker->spare.data;
+	out->cap = worker->spare.cap;
+	worker->spare = (struct buf){ 0 };
+}
+
+static void worker_take_back(struct worker *worker, struct buf *out)
+{
+	buf_clear(out);
+	if (out->cap > worker->spare.cap && out->cap <= SPARE_MAX) {
+		struct buf swap = worker->spare;
+
+		worker->spare = (struct buf){ .data = out->data, .cap = out->cap };
+		out->data = swap.data;
+	}
+	buf_free(out);
+}
+
+int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out)
 {
 	int r = 0;
 
@@ -46,9 +68,7 @@ int h2_push(struct h2 *h2, struct channel *channel, struct buf *out)
 		if (r < 0 || !h2)
 			break;
 	}
-	buf_clear(out);
-	if (out->cap > (16u << 10))
-		buf_free(out); /* an idle connection is small */
+	worker_take_back(worker, out);
 	return r;
 }
 
@@ -183,6 +203,7 @@ void worker_free(struct worker *worker)
 		dialer_free(worker->dialer);
 	report_flush(worker);
 	buf_free(&worker->reports);
+	buf_free(&worker->spare);
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);

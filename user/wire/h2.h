@@ -32,7 +32,7 @@ enum h2_error {
  */
 struct h2_events {
 	/* SERVER: a request on a new stream. CLIENT: a response (informational ones too). end: no body, no trailers,
-	 * and no end() either. */
+	 * and no end() either. The head may be kept, with head_move(). */
 	int (*head)(void *ctx, struct h2_stream *stream, struct head *head, bool end);
 	int (*body)(void *ctx, struct h2_stream *stream, const char *data, size_t len);
 	int (*end)(void *ctx, struct h2_stream *stream, const struct fields *trailers); /* never NULL, often empty */
