@@ -210,8 +210,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	upstream_get(ex, ex->head.upgrade != NULL);
 }
 
-void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head,
-		   const struct verdict *verdict)
+void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
 

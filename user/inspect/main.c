@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "inspect/slab.h"
 #include "inspect/worker.h"
 
 /* What netpawld gives: see daemon/workers.c. */
@@ -161,6 +162,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	r = slab_init();
+	if (r < 0) {
+		log_error("memory for records cannot be had: %s", strerror(-r));
+		return 1;
+	}
 	mallopt(M_TRIM_THRESHOLD,
 		1 << 20); /* records' buffers come and go at the top of the heap, many times a second */
 	/* While there are files: OpenSSL's configuration, and its random numbers. */

@@ -262,8 +262,7 @@ struct exchange {
 /* A request came; the head is taken. May be over when this returns. */
 void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end);
 /* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
-void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head,
-		   const struct verdict *verdict);
+void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
 void exchange_free(struct exchange *exchange);
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
 		   const struct capture *capture);
