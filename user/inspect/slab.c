@@ -12,7 +12,8 @@
 
 #define SMALLEST 8192 /* what is smaller is malloc()'s: an SSL has 7.5 KiB and stays */
 #define SLOTS	 8192 /* of each size. When there are no more: malloc() */
-#define WARM	 8    /* free slots that keep their memory: more are in use only while many handshakes are */
+#define WARM	 8    /* free slots that keep their memory though nobody has used them of late */
+#define TRIM_MAX 64   /* slots that one slab_trim() looks at */
 #define PAGE	 ((size_t)4096)
 
 /* Slots of one size, side by side. Which ones are free is noted elsewhere, for a note in a slot would take a page. */
@@ -20,8 +21,10 @@ struct pool {
 	size_t size;
 	char *base;
 	unsigned used; /* slots that ever were */
-	unsigned n_warm, n_cold;
-	uint16_t warm[WARM], cold[SLOTS];
+	unsigned n_free;
+	unsigned least;	 /* that were free since the last slab_trim() */
+	unsigned n_cold; /* so many at the bottom of free have given their memory back */
+	uint16_t free[SLOTS];
 };
 
 static struct pool pools[] = {
@@ -41,14 +44,17 @@ static void *pool_take(struct pool *pool)
 {
 	unsigned slot;
 
-	if (pool->n_warm)
-		slot = pool->warm[--pool->n_warm];
-	else if (pool->n_cold)
-		slot = pool->cold[--pool->n_cold];
-	else if (pool->base && pool->used < SLOTS)
+	if (pool->n_free) {
+		slot = pool->free[--pool->n_free];
+		if (pool->least > pool->n_free)
+			pool->least = pool->n_free;
+		if (pool->n_cold > pool->n_free)
+			pool->n_cold = pool->n_free;
+	} else if (pool->base && pool->used < SLOTS) {
 		slot = pool->used++;
-	else
+	} else {
 		return NULL;
+	}
 	return pool->base + slot * pool->size;
 }
 
@@ -66,19 +72,27 @@ void *slab_alloc(size_t size)
 void slab_free(void *p)
 {
 	struct pool *pool = pool_of(p);
-	uint16_t slot;
 
 	if (!pool) {
 		free(p);
 		return;
 	}
-	slot = (uint16_t)((size_t)((char *)p - pool->base) / pool->size);
-	if (pool->n_warm < WARM) {
-		pool->warm[pool->n_warm++] = slot;
-		return;
+	if (pool->n_free == pool->used)
+		abort(); /* one was freed twice */
+	pool->free[pool->n_free++] = (uint16_t)((size_t)((char *)p - pool->base) / pool->size);
+}
+
+void slab_trim(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(pools); i++) {
+		struct pool *pool = &pools[i];
+		unsigned most = pool->n_cold + TRIM_MAX;
+
+		/* A failure costs memory and nothing else. */
+		for (; pool->n_cold + WARM < pool->least && pool->n_cold < most; pool->n_cold++)
+			madvise(pool->base + pool->free[pool->n_cold] * pool->size, pool->size, MADV_DONTNEED);
+		pool->least = pool->n_free;
 	}
-	madvise(p, pool->size, MADV_DONTNEED); /* a failure costs memory and nothing else */
-	pool->cold[pool->n_cold++] = slot;
 }
 
 void *slab_realloc(void *p, size_t size)

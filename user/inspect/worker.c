@@ -7,6 +7,8 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "inspect/slab.h"
+
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
 #define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
@@ -154,6 +156,7 @@ static void on_tick(void *data)
 		}
 	worker_flush(worker);
 	report_flush(worker);
+	slab_trim();
 }
 
 int worker_new(const struct worker_fds *fds, struct worker **ret)

@@ -32,7 +32,7 @@ static void test_sizes(void **state)
 	slab_free(NULL);
 }
 
-/* Many at a time, twice: nothing is given to two, and what was free for long works as well. */
+/* Many at a time, several times: nothing is given to two, and what was free for long works as well. */
 static void test_many(void **state)
 {
 	enum { N = 100, SIZE = 16408 };
@@ -53,10 +53,64 @@ static void test_many(void **state)
 	}
 #ifndef __SANITIZE_ADDRESS__
 	assert_in_range(pools[0].used, N, N + 8);
-	assert_int_equal(pools[0].n_warm, WARM);
-	assert_int_equal(pools[0].n_warm + pools[0].n_cold, pools[0].used);
+	assert_int_equal(pools[0].n_free, pools[0].used);
 #endif
+	for (int round = 0; round < 5; round++)
+		slab_trim();
+	for (int i = 0; i < N; i++) {
+		p[i] = slab_alloc(SIZE);
+		memset(p[i], i, SIZE);
+	}
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(p[i][SIZE - 1], i);
+		slab_free(p[i]);
+	}
 }
+
+#ifndef __SANITIZE_ADDRESS__
+static size_t resident(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(pools); i++) {
+		static unsigned char pages[10 * SLOTS];
+
+		assert_int_equal(mincore(pools[i].base, pools[i].size * SLOTS, pages), 0);
+		for (size_t k = 0; k < pools[i].size * SLOTS / PAGE; k++)
+			n += pages[k] & 1;
+	}
+	return n;
+}
+
+/* What is used all the time is not given back, what is not used is. */
+static void test_trim(void **state)
+{
+	enum { N = 50 };
+	static char *p[N];
+
+	(void)state;
+	for (int round = 0; round < 10; round++) {
+		for (int i = 0; i < N; i++) {
+			p[i] = slab_alloc(10 * PAGE);
+			memset(p[i], 1, 10 * PAGE);
+		}
+		for (int i = 0; i < N; i++)
+			slab_free(p[i]);
+		slab_trim();
+		assert_true(resident() >= N * 10);
+	}
+	slab_trim();
+	slab_trim();
+	slab_trim();
+	assert_true(resident() <= WARM * 16);
+	/* All of them again: the cold ones, too. */
+	for (int i = 0; i < N; i++)
+		p[i] = slab_alloc(10 * PAGE);
+	assert_int_equal(pools[1].n_cold, 0);
+	for (int i = 0; i < N; i++)
+		slab_free(p[i]);
+}
+#endif
 
 static void test_growing(void **state)
 {
@@ -96,8 +150,13 @@ static void test_exhausted(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_sizes), cmocka_unit_test(test_many),
-					    cmocka_unit_test(test_growing), cmocka_unit_test(test_exhausted) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),	cmocka_unit_test(test_many),
+#ifndef __SANITIZE_ADDRESS__
+		cmocka_unit_test(test_trim),
+#endif
+		cmocka_unit_test(test_growing), cmocka_unit_test(test_exhausted),
+	};
 
 	if (slab_init() < 0)
 		return 1;
