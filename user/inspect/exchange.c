@@ -23,9 +23,10 @@ static void report_begin(struct exchange *ex)
 	struct link_request *report = &ex->report;
 	const struct client *client = ex->client;
 
+	_Static_assert(sizeof(report->policy) == sizeof(client->worker->policy->hash), "a hash is a hash");
 	report->cgroup_id = client->box->cgroup_id;
 	report->port = ex->port;
-	snprintf(report->policy, sizeof(report->policy), "%s", client->worker->policy->hash);
+	memcpy(report->policy, client->worker->policy->hash, sizeof(report->policy));
 }
 
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
@@ -41,12 +42,16 @@ void exchange_tell(struct worker *worker, const struct link_request *report, con
 
 static void report_verdict(struct exchange *ex, const struct verdict *verdict)
 {
+	struct worker *worker = ex->client->worker;
 	struct link_request *report = &ex->report;
 
 	report->reason = verdict->reason;
 	if (!verdict->rule)
 		return;
-	place_format(ex->client->worker->policy, &verdict->rule->at, report->place);
+	if (worker->placed != verdict->rule)
+		place_format(worker->policy, &verdict->rule->at, worker->place);
+	worker->placed = verdict->rule;
+	memcpy(report->place, worker->place, strlen(worker->place) + 1);
 }
 
 /* -- the end ------------------------------------------------------------------------ */

@@ -83,9 +83,11 @@ struct worker {
 	struct lookup_queue lookups; /* that wait until a name has an address, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
-	uint64_t now_ns;    /* of the last tick: deadlines need no better */
-	struct buf reports; /* not told yet */
-	struct buf spare;   /* to gather in: none of a connection's own, so that one that waits is small */
+	uint64_t now_ns;	     /* of the last tick: deadlines need no better */
+	const struct rule *placed;   /* the last that allowed a request; NULL after a change of the policy */
+	char place[PLACE_TEXT_SIZE]; /* where it is written */
+	struct buf reports;	     /* not told yet */
+	struct buf spare;	     /* to gather in: none of a connection's own, so that one that waits is small */
 	bool flushing;
 	bool ready;
 };
