@@ -11,6 +11,7 @@
 
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
+#define TRIM_TICKS   8
 #define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
 
 static void on_listen4(void *data, uint32_t events);
@@ -156,7 +157,8 @@ static void on_tick(void *data)
 		}
 	worker_flush(worker);
 	report_flush(worker);
-	slab_trim();
+	if (++worker->ticks % TRIM_TICKS == 0)
+		slab_trim();
 }
 
 int worker_new(const struct worker_fds *fds, struct worker **ret)

@@ -83,7 +83,8 @@ struct worker {
 	struct lookup_queue lookups; /* that wait until a name has an address, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
-	uint64_t now_ns;	     /* of the last tick: deadlines need no better */
+	uint64_t now_ns; /* of the last tick: deadlines need no better */
+	unsigned ticks;
 	const struct rule *placed;   /* the last that allowed a request; NULL after a change of the policy */
 	char place[PLACE_TEXT_SIZE]; /* where it is written */
 	struct buf reports;	     /* not told yet */
