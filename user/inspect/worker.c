@@ -11,7 +11,7 @@
 
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
-#define TRIM_TICKS   8
+#define TRIM_TICKS   4
 #define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
 
 static void on_listen4(void *data, uint32_t events);
