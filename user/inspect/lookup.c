@@ -88,9 +88,9 @@ static void lookup_reply(struct worker *worker, struct box *box, struct client *
 		return;
 	}
 	dns_frame_write(out, len);
+	client_dirty(client);
 	buf_append(&client->out, out, DNS_FRAME_SIZE + len);
 	client_wait(client, NP_IDLE_MS);
-	client_dirty(client);
 }
 
 static int lookup_judge(struct worker *worker, const struct box *box, const char *data, size_t len,

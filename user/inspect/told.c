@@ -113,6 +113,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
+	worker->placed = NULL;
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
 		r = roots_turn(worker);
 	policy_free(old);
