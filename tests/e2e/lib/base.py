@@ -219,6 +219,7 @@ def v1_groups():
 
 def leftovers():
     """Names of everything with our prefix that still exists."""
+    eventually(lambda: not _our_processes(), 20)  # netpawl run gives a daemon ten seconds to come back, and then ends
     for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
         if path not in _temps:
             drop_tempdir(path)  # it was dropped, and something that was on its way out has made a file there since

@@ -38,6 +38,7 @@ class Daemon:
         self.log = self.dir / "daemon.log"
         self.api = Api(self.socket)
         self.process = None
+        self.boxes = []  # the open ones
 
     @property
     def slice(self):
@@ -143,6 +144,8 @@ class Daemon:
         return p
 
     def close(self):
+        for box in reversed(list(self.boxes)):  # those of a test that failed before it closed them
+            box.close()
         if self.process is not None and self.process.poll() is None:
             self.stop()
         if base.NETPAWLD.exists():
