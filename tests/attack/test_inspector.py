@@ -38,7 +38,6 @@ rules:
     websocket: true
   - allow: ["**.test"]
 """
-SAN = "san" in base.BUILD.name
 
 # What runs in a sandbox: connects, says, listens, prints what it got.
 RAW = r"""
@@ -591,7 +590,7 @@ def rss_mib(pids):
 
 def test_heads_that_pile_up_are_bounded(net):
     """An origin that sends interim heads without end, each a few bytes of HPACK, to a client that does not read."""
-    if SAN:
+    if base.SAN:
         pytest.skip("memory is not what it is, under a sanitizer")
 
     def bomb(c):

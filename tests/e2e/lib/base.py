@@ -18,6 +18,7 @@ BUILD = (ROOT / os.environ.get("NETPAWL_BUILD", "build")).resolve()
 PYTHON = "/usr/bin/python3"
 NETPAWLD = BUILD / "netpawld"
 NETPAWL = BUILD / "netpawl"
+SAN = "san" in BUILD.name  # made with sanitizers: memory is not what it is
 NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 
 # Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
