@@ -11,6 +11,12 @@ from lib.daemon import Daemon
 from lib.world import World
 
 
+# A run in the background has them ignored, and what it starts would inherit that.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
 @pytest.fixture(scope="session")
 def world():
     w = World()
