@@ -118,6 +118,8 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
+	if (worker->records)
+		records_tick(worker->records);
 	lookup_tick(worker);
 	for (site = LIST_FIRST(&worker->sites); site; site = next) {
 		next = LIST_NEXT(site, of_worker);
@@ -181,6 +183,7 @@ void worker_free(struct worker *worker)
 			box_free(worker, LIST_FIRST(&worker->boxes[i]));
 	if (worker->dialer)
 		dialer_free(worker->dialer);
+	records_free(worker->records);
 	report_flush(worker);
 	buf_free(&worker->reports);
 	roots_free(worker->roots);

@@ -11,6 +11,8 @@
  * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
  * A name that leads to one needs both, that allow and its own.
  * Port 53 is the DNS gate's: in PROXIED only denies match it.
+ * Lookups of records (not of addresses, see may.h) are matched by an allow whose dns: has the type, and by a deny of the
+ * name that is about every port and asks for no request. default: has no say in them.
  */
 #ifndef NP_POLICY_DECIDE_H
 #define NP_POLICY_DECIDE_H
@@ -23,6 +25,8 @@ struct facts {
 	enum np_mode mode; /* the session's: may be stricter than the policy's for its level */
 	enum level level;
 	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
+	uint16_t lookup;  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
+			   * nothing below counts but the name */
 	uint16_t port;
 	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
 	bool has_addr;
@@ -70,6 +74,7 @@ enum misfit {
 	MISFIT_METHOD,
 	MISFIT_PATH,
 	MISFIT_HEADER,
+	MISFIT_LOOKUP, /* says nothing about such lookups */
 };
 enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts);
 const char *misfit_sentence(enum misfit misfit);

@@ -186,6 +186,18 @@ static void test_many_rules(void **state)
 	assert_true(end.tv_sec - start.tv_sec < 3);
 }
 
+static void test_lookups(void **state)
+{
+	(void)state;
+	assert_pair("allow: a.example", "allow: a.example, dns: MX", false);
+	assert_pair("allow: '**.example'", "allow: a.example, dns: MX", false);
+	assert_pair("allow: a.example, dns: [MX, TXT]", "allow: a.example, dns: MX", true);
+	assert_pair("allow: a.example, dns: TXT", "allow: a.example, dns: [MX, TXT]", false);
+	assert_pair("allow: a.example, dns: TXT", "allow: a.example", true);
+	assert_pair("deny: a.example", "allow: a.example, dns: MX", true);
+	assert_pair("deny: 'a.example:443'", "allow: 'a.example:443', dns: MX", false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_many_rules),
+		cmocka_unit_test(test_lookups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
