@@ -209,11 +209,11 @@ def _our_processes():
     return found
 
 
-def v1_groups():
-    """Groups that netpawl run makes for limits on a hybrid host."""
+def v1_groups(prefix=PREFIX):
+    """Groups that netpawl run makes for limits on a hybrid host, for daemons whose slice begins so."""
     if cgroup_mount().parent.name != "cgroup":
         return []
-    name = f"netpawl.{PREFIX}"
+    name = f"netpawl.{prefix}"
     # os.walk, which does not mind what others remove meanwhile
     return [pathlib.Path(top) / d for top, dirs, _ in os.walk("/sys/fs/cgroup") for d in dirs if d.startswith(name)]
 
