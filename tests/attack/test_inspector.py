@@ -816,7 +816,7 @@ def test_workers_come_back_when_there_is_much_to_tell_them(net):
     old = net.workers()
     for pid in old:
         os.kill(pid, signal.SIGKILL)
-    back = base.eventually(lambda: not set(old) & set(net.workers()) and net.api.health()["inspectors"] == 2, 6)
+    back = base.eventually(lambda: not set(old) & set(net.workers()) and net.api.health()["inspectors"] == 2, 40)
     for sandbox in made:
         net.api.ask("DELETE", f"/v1/sandboxes/{sandbox}")
     assert back, net.daemon.text()[-600:]

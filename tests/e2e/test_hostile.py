@@ -395,7 +395,7 @@ def test_names_of_many_sessions_and_a_new_inspector(plain):
                 made.append(net.api.make(session)["sandbox"])
             os.kill(net.workers()[0], signal.SIGKILL)
             base.eventually(lambda: net.api.health()["inspectors"] == 0, 5)
-            assert base.eventually(lambda: net.api.health()["inspectors"] == 1, 20), net.daemon.text()[-500:]
+            assert base.eventually(lambda: net.api.health()["inspectors"] == 1, 60), net.daemon.text()[-500:]
         finally:
             for sandbox in made:
                 net.api.remove(sandbox)

@@ -158,6 +158,8 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
 	if (r == 0)
+		loop_prefer(worker->loop, worker->link); /* who waits for our word ends us if it does not come */
+	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
 	dns.loop = worker->loop;
 	dns.ctx = worker;
