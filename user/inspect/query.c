@@ -8,6 +8,8 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
+#include "limits.h"
+
 #define EDNS_SIZE 1232 /* what passes everywhere without fragments */
 
 /* A socket of c-ares. */
