@@ -197,8 +197,9 @@ class Net(Inspected):
         return p.stdout
 
     def get(self, url, *words, session=None):
-        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "8", "--connect-to", f"::{FAR[4]}:", *words, url],
-                           capture_output=True, timeout=30, env=self.env())
+        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "20", "--connect-to", f"::{FAR[4]}:", *words, url],
+                           capture_output=True, timeout=60, env=self.env())
+        print(url, p.returncode, p.stderr)  # shown when the test fails
         return p.stdout
 
     def plain(self, url):

@@ -41,7 +41,7 @@ def one_round(net):
     """A session's life. How many requests it made."""
     net.session = new_session("soak")
     net.api.create(net.session, "CONFIDENTIAL")
-    keeper = net.spawn("sleep", "1000")  # as long as there is a sandbox the session keeps its authority
+    keeper = net.spawn("sleep", "infinity")  # as long as there is a sandbox the session keeps its authority
     try:
         assert base.eventually(net.fetch_ca, 10)
         said = json.loads(in_session(net, net.session, base.PYTHON, base.TESTS / "e2e/lib/probes/soak.py", FAR[4], REQUESTS))

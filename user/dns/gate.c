@@ -14,6 +14,7 @@ static int refuse(struct dns_judged *j, enum np_reason reason, unsigned rcode, c
 	j->answer.rcode = rcode;
 	j->answer.ede = DNS_EDE_BLOCKED;
 	j->answer.words = words;
+	j->answer.records = NULL;
 	return 0;
 }
 

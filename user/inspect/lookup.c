@@ -61,6 +61,11 @@ const char *lookup_back(struct worker *worker, struct site *site, const struct n
 	return names_find(site->names, index);
 }
 
+static bool is_deaf(const struct client *client)
+{
+	return channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH;
+}
+
 /* -- answers ------------------------------------------------------------------------ */
 
 static void lookup_tell(struct worker *worker, const struct box *box, const struct dns_judged *judged)
@@ -171,6 +176,8 @@ static void waiting_answer(struct worker *worker, struct waiting *waiting)
 		dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
 	else if (r == -EINPROGRESS)
 		dns_judged_records(&judged, -ETIMEDOUT, "the resolvers did not answer in time", NULL, 0);
+	else if (r == 0 && judged.answer.records && waiting->client && is_deaf(waiting->client))
+		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES); /* it asked for more at once than it may have unread */
 	if (r != -EBADMSG)
 		lookup_reply(worker, waiting->box, waiting->client, &waiting->asker, &judged);
 	waiting_free(worker, waiting);
@@ -199,15 +206,14 @@ size_t lookup_feed(struct client *client, const char *data, size_t len)
 	int r = 0;
 
 	/* As many as a turn has, and none from whom does not read. */
-	while (r == 0 && !client->dead && turn++ < LOOKUPS_TURN &&
-	       channel_backlog(client->channel) + client->out.len <= NP_BACKLOG_HIGH) {
+	while (r == 0 && !client->dead && turn++ < LOOKUPS_TURN && !is_deaf(client)) {
 		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
 		if (r == 0) {
 			lookup_take(client->worker, client->box, client, NULL, (const char *)message, n);
 			used += DNS_FRAME_SIZE + n;
 		}
 	}
-	if (channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH)
+	if (is_deaf(client))
 		client->paused = true; /* client_flush() goes on */
 	else if ((r == -EAGAIN || r == 0) && used < len)
 		channel_resume(client->channel); /* the rest, with what comes behind it */

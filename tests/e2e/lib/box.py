@@ -50,7 +50,9 @@ class Box:
 
     def refusals(self, reason=None, timeout=10, **params):
         """Refusal events of this session, waited for: there is at least one, or the list is empty."""
-        pick = lambda got: [e for e in got if e["kind"] == "refuse" and (reason is None or e["reason"] == reason)]
+        pick = lambda got: [e for e in got if e["kind"] == "refuse"]
+        if reason:
+            params["reason"] = reason  # there may be more of others than one answer has
         return pick(self.daemon.api.wait_events(pick, timeout, session=self.session, **params))
 
     def close(self):

@@ -141,6 +141,7 @@ def _complain(session, text):
     session.exitstatus = 1
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures' end, which is there with -x
 def pytest_sessionfinish(session, exitstatus):
     unexpected = [s for s in dict.fromkeys(_skips) if not _expected(*s)]
     if unexpected and os.environ.get("CI") == "true":

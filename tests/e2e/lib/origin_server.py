@@ -25,6 +25,7 @@ RECORDS = {
     ("_svc._tcp.records.test", SRV): [struct.pack("!3H", 1, 2, 443) + wire("srv.records.test")],
     ("big.records.test", TXT): [bytes([200]) + bytes([65 + i]) * 200 for i in range(20)],
     ("huge.records.test", TXT): [bytes([255]) + b"x" * 255] * 100,
+    **{(f"late{i}.records.test", TXT): [bytes([255]) + b"x" * 255] * 60 for i in range(5)},
     ("elsewhere.test", MX): [b"\0\1" + wire("mx.elsewhere.test")],
 }
 
@@ -37,6 +38,8 @@ def records_answer(name, kind, head, question, tcp):
     """As a resolver says it, with more than was asked for: an alias, and the addresses of what is named."""
     if name == "slow.records.test":
         return None
+    if name.startswith("late") and tcp:
+        time.sleep(0.3)
     answers = [record(kind, data) for data in RECORDS.get((name, kind), [])]
     if name == "alias.records.test":
         owner = wire("elsewhere.test")
