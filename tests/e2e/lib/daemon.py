@@ -55,7 +55,7 @@ class Daemon:
             argv += ["--policy", self.policy]
         return [str(a) for a in argv]
 
-    def start(self, failpoint=None, timeout=30, **more_env):
+    def start(self, failpoint=None, timeout=90, **more_env):
         """Returns when the ready line came; raises NotReady with what was said otherwise. failpoint: the test build,
         which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
