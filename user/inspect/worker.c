@@ -141,6 +141,8 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
+	if (worker->records)
+		records_tick(worker->records);
 	lookup_tick(worker);
 	for (site = LIST_FIRST(&worker->sites); site; site = next) {
 		next = LIST_NEXT(site, of_worker);
@@ -181,6 +183,8 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
 	if (r == 0)
+		loop_prefer(worker->loop, worker->link); /* who waits for our word ends us if it does not come */
+	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
 	dns.loop = worker->loop;
 	dns.ctx = worker;
@@ -206,6 +210,7 @@ void worker_free(struct worker *worker)
 			box_free(worker, LIST_FIRST(&worker->boxes[i]));
 	if (worker->dialer)
 		dialer_free(worker->dialer);
+	records_free(worker->records);
 	report_flush(worker);
 	buf_free(&worker->reports);
 	buf_free(&worker->spare);

@@ -20,6 +20,7 @@
 #include "inspect/dial.h"
 #include "inspect/link.h"
 #include "inspect/origin.h"
+#include "inspect/records.h"
 #include "loop/loop.h"
 #include "policy/decide.h"
 #include "wire/h1.h"
@@ -33,7 +34,7 @@ LIST_HEAD(client_list, client);
 LIST_HEAD(exchange_list, exchange);
 LIST_HEAD(upstream_list, upstream);
 TAILQ_HEAD(upstream_queue, upstream);
-TAILQ_HEAD(lookup_queue, lookup);
+TAILQ_HEAD(waiting_queue, waiting);
 
 /* A session: its authority, what its origins remember, its kept connections. Nothing of it is shared. */
 struct site {
@@ -42,8 +43,8 @@ struct site {
 	unsigned boxes; /* it goes with the last one */
 	struct ca *ca;	/* NULL: asked for */
 	struct origins *origins;
-	struct names *names;	     /* that have a synthetic address */
-	struct lookup_queue lookups; /* that wait for one */
+	struct names *names;	      /* that have a synthetic address */
+	struct waiting_queue lookups; /* that wait for one, or for records */
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
@@ -80,7 +81,9 @@ struct worker {
 	struct site_list sites;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
-	struct lookup_queue lookups; /* that wait until a name has an address, the oldest first */
+	struct records *records; /* that rules let sandboxes look up */
+	struct waiting_queue
+		lookups; /* that wait until a name has an address or its records are known, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
@@ -291,6 +294,7 @@ struct verdict client_judge(const struct client *client, const struct host *host
 void lookup_ask(void *worker, const struct dns_asker *asker, const char *data, size_t len); /* a dns_ask_fn */
 size_t lookup_feed(struct client *client, const char *data, size_t len);		    /* over TCP */
 void lookup_name(struct worker *worker, const struct link_name *told);			    /* the daemon's answer */
+void lookup_records(void *worker, const char *name, uint16_t type);			    /* a records_heard_fn */
 void lookup_tick(struct worker *worker);
 void lookup_forget(struct worker *worker, const struct box *box, const struct client *client); /* of one of them */
 /* The name that a synthetic address stands for in this session, or NULL. It counts as a use. */
