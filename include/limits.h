@@ -181,8 +181,10 @@
 #define NP_DNS_QUERY_MAX 4096	   /* one query over TCP: a name, a type and options, with room for padding (RFC 8467) */
 #define NP_DNS_WORDS_MAX 160	   /* words of an extended error: beside the longest question they still fit 512 bytes */
 #define NP_DNS_TTL_S 30		   /* how long a client may remember a synthetic address; it stands for much longer */
-#define NP_LOOKUPS_PER_BOX 1000	   /* queries of one sandbox that wait until a name has its address: NP_QUERY_BURST */
+#define NP_LOOKUPS_PER_BOX 1000	   /* queries of one sandbox that wait for an address or for records: NP_QUERY_BURST */
 #define NP_LOOKUP_MS 2000	   /* ... and how long: clients ask again after that */
+#define NP_RECORDS_MAX 256	   /* names and types of records (dns: in a rule) that one worker remembers */
+#define NP_RECORDS_BYTES 16384	   /* records of one of them: the longest answers (TXT of large companies) have a third */
 #define NP_DNS_NEGATIVE_S 5	   /* how long a client may remember that a name or type is not there: a policy can change */
 #define NP_NAMES_PER_SESSION 8192  /* names of one session that have a synthetic address at a time */
 #define NP_NAME_REST_MS 3600000	   /* how long such an address is not given to another name after it was last asked for

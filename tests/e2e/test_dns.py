@@ -263,7 +263,7 @@ def test_http_by_name(net, box, kind):
 
 @pytest.mark.parametrize("kind", ["A", "AAAA"])
 def test_other_protocols_by_name_and_port(net, box, kind):
-    """The rule's port, and no other; the name is resolved only then, once."""
+    """The rule's port, and no other; the name is resolved only then."""
     name = f"{base.token()}.db.test"
     addr = address(box, name, kind)
     assert echo(net.world.outside, FAR[4], 8080) == "ok"  # the control: there is a server at the other port, too
@@ -274,7 +274,7 @@ def test_other_protocols_by_name_and_port(net, box, kind):
     watch.nothing()
     assert name not in asked(net)
     assert echo(box, addr, 9000) == "ok" and echo(box, addr, 9000) == "ok"
-    assert 1 <= asked(net).count(name) <= 2  # A and AAAA
+    assert name in asked(net)  # by each worker that has dialled, and again if the answer was late
     pick = lambda got, what: [e for e in got if e.get("url", "").startswith(name) and e["kind"] == what]
     got = net.api.wait_events(lambda got: pick(got, "allow") and len(pick(got, "refuse")) >= 3, 10, session=box.session)
     assert {e["port"] for e in pick(got, "refuse")} >= {22, 8080, 9101} and {e["port"] for e in pick(got, "allow")} == {9000}

@@ -12,7 +12,6 @@ from lib.box import new_session
 from lib.inspected import inspected
 from lib.world import FAR
 
-SAN = "san" in base.BUILD.name
 PROBES = base.TESTS / "e2e/lib/probes"
 KEPT, FRESH = 100, 30
 SLOW = 40  # readers that do not read
@@ -108,7 +107,7 @@ def test_connections_readers_and_handshakes(net):
     told = net.api.wait_events(full, session=g.session)
     assert {e["reason"] for e in full(told)} == {"too_many_requests"}, told[-3:]
     # two-sided connections that wait, and readers that do not read: queues on both sides, and a socket's worth between
-    assert SAN or grown < CONNS * 48 + SLOW * 3 * BACKLOG // 1024, f"{grown} KiB"
+    assert base.SAN or grown < CONNS * 48 + SLOW * 3 * BACKLOG // 1024, f"{grown} KiB"
 
 
 # A turn of HTTP/1.1 is a request or two; one of HTTP/2 is eight or a few more.

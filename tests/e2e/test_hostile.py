@@ -68,7 +68,7 @@ def test_answers_that_nobody_reads_are_bounded(own):
         print(got, before, most)
         assert own.workers() == pids
         # 1 MiB a connection is four times NP_BACKLOG_HIGH
-        assert most - before < n * 1024, f"{(most - before) // n} KiB of the inspector for each connection that reads nothing: {got}"
+        assert base.SAN or most - before < n * 1024, f"{(most - before) // n} KiB of the inspector for each connection that reads nothing: {got}"
 
 
 def test_a_raise_while_connections_wait(own):
@@ -395,7 +395,7 @@ def test_names_of_many_sessions_and_a_new_inspector(plain):
                 made.append(net.api.make(session)["sandbox"])
             os.kill(net.workers()[0], signal.SIGKILL)
             base.eventually(lambda: net.api.health()["inspectors"] == 0, 5)
-            assert base.eventually(lambda: net.api.health()["inspectors"] == 1, 20), net.daemon.text()[-500:]
+            assert base.eventually(lambda: net.api.health()["inspectors"] == 1, 60), net.daemon.text()[-500:]
         finally:
             for sandbox in made:
                 net.api.remove(sandbox)

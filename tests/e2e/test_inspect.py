@@ -133,3 +133,41 @@ def test_bodies(net):
     assert json.loads(got.stdout)["body"] == 900
     got = net.curl("-o", "/dev/null", "-w", "%{size_download}", "https://origin.test/bytes/30000000")
     assert got.stdout == "30000000", got
+
+
+SLEEPER = """
+import socket, ssl, sys, time
+host, kept = sys.argv[1], []
+for size in map(int, sys.argv[2:]):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect((host, 443))
+    s = ssl.create_default_context().wrap_socket(s, server_hostname=host)
+    s.sendall(f"GET /bytes/{size} HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n".encode())
+    kept.append(s)
+time.sleep(7)
+for s in kept:
+    got = b""
+    try:
+        while block := s.recv(65536):
+            got += block
+    except OSError as e:
+        print(e)
+    print(len(got.split(b"\\r\\n\\r\\n", 1)[1]))
+"""
+
+
+def test_a_client_that_reads_late_gets_the_end(net):
+    """The origin is done at once, and the rest waits in the inspector for longer than a connection that has nothing
+    left to say is kept. In the kernel there is no room for it."""
+    def room(words):
+        base.sh(*net.world.enter(), "sysctl", "-qw", f"net.ipv4.tcp_wmem={words}")
+
+    before = base.sh(*net.world.enter(), "sysctl", "-n", "net.ipv4.tcp_wmem").stdout.strip()
+    sizes = [str(n << 10) for n in (150, 200, 250, 300)]
+    room("4096 16384 16384")
+    try:
+        got = net.run(base.PYTHON, "-c", SLEEPER, "origin.test", *sizes)
+    finally:
+        room(before)
+    assert got.stdout.split() == sizes, got

@@ -28,7 +28,7 @@ def test_a_service_manager_is_told(make_daemon, tmp_path, abstract):
             assert s.recv(100) == b"STOPPING=1"
         else:
             assert d.api.health()["status"] == "ok", "a manager that cannot be told stops nothing"
-            assert "NOTIFY_SOCKET" in d.text()
+            assert base.eventually(lambda: "NOTIFY_SOCKET" in d.text())
 
 
 

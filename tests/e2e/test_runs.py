@@ -614,3 +614,18 @@ def test_many_words(net, session):
         assert status == 413, answer
     for word in ("a\0b", "\ud800"):
         assert net.api.ask("POST", "/v1/runs", {"session": session, "class": "write", "command": [word]})[0] == 400
+
+
+def test_an_agent_is_told_what_would_help(net, session):
+    """Not the policy, and not the session's level: the class of the run."""
+    got = curl(net, session, ["--class", "read_only"], "-d", "x", "https://origin.test/")[1]
+    answer = json.loads(got.stdout.splitlines()[0])
+    assert answer["reason"] == "read_only" and "class write" in answer["hint"] and "policy" not in answer["hint"], answer
+    run(net, session, "--class", "none", "--", "python3", "-c", CONNECT)
+    told = base.eventually(lambda: (w := net.api.ok("GET", f"/v1/sessions/{session}/why"))["refused"] and
+                           [r for r in w["refused"] if r["reason"] == "mode_none"], 10)
+    assert "class none" in told[0]["hint"] and "session stays closed" not in told[0]["hint"], told
+    net.api.escalate(session, "SECRET")
+    told = net.api.ok("GET", f"/v1/sessions/{session}/why")["refused"]
+    told = [r for r in told if r["reason"] in ("mode_none", "read_only")]
+    assert told and all("session stays closed" in r["hint"] for r in told), told

@@ -8,6 +8,7 @@
 #include "policy/names_make.c"
 #include "policy/nets.c"
 
+#include <arpa/nameser.h>
 #include <stdio.h>
 
 #include "policy/compile.h"
@@ -117,6 +118,10 @@ static void take_pattern(struct input *in, struct built *b, struct rule *rule, b
 	if (!p->inspected) {
 		p->first_port = (uint16_t)(1 + take(in, 4) * 52);
 		p->last_port = (uint16_t)(p->first_port + take(in, 4) * 60);
+		if (take(in, 4) == 0) {
+			p->first_port = 1;
+			p->last_port = UINT16_MAX;
+		}
 	}
 }
 
@@ -140,6 +145,7 @@ static void take_rule(struct input *in, struct built *b, uint32_t number, uint32
 	rule->methods = take_list(in, methods, 2);
 	rule->paths = take_list(in, paths, 3);
 	rule->headers = take_list(in, headers, 2);
+	rule->dns = (uint8_t)(take(in, 3) ? 0 : take(in, 8));
 }
 
 static void take_policy(struct input *in, struct built *b)
@@ -207,7 +213,7 @@ static void check(const struct policy *policy, const struct facts *facts)
 		CHECK(verdict.action == ACTION_DENY && !verdict.rule);
 		return;
 	}
-	if (facts->has_addr && np_addr_is_metadata(&facts->addr)) {
+	if (!facts->lookup && facts->has_addr && np_addr_is_metadata(&facts->addr)) {
 		check_metadata(policy, facts, &verdict);
 		return;
 	}
@@ -239,6 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.has_addr = take(&in, 2),
 			.websocket = take(&in, 2),
 			.body = take(&in, 16),
+			.lookup = take(&in, 3) ? 0 : (uint16_t[]){ ns_t_mx, ns_t_srv, ns_t_txt, ns_t_a }[take(&in, 4)],
 		};
 
 		take_name(&in, name, false);

@@ -110,6 +110,9 @@ const char *reason_hint(unsigned reason)
 	case NP_R_NEEDS_DECIDER:
 		return "Trying again will not help. Go on without this host, or ask the user to have the request "
 		       "approved.";
+	case NP_R_READ_ONLY:
+		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
+		       "of class write, which somebody has to approve.";
 	default:
 		return "Trying again, another client or another address will not help. Go on without this host, or "
 		       "tell the user that the platform's policy would have to allow it.";

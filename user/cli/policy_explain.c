@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl policy explain FILE --url URL | --connect HOST:PORT */
+/* netpawl policy explain FILE --url URL | --connect HOST:PORT | --lookup NAME --type TYPE */
 #include <errno.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
-	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n\n"
+	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
+	      "       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n\n"
 	      "Says what the policy decides, by which rule and why, and why the rules before it were passed over.\n"
 	      "Needs no daemon.\n\n"
 	      "Options:\n"
@@ -23,6 +24,8 @@ static void help(FILE *to)
 	      "  --body SIZE      length of its body: 1234, 500kB, 20MiB\n"
 	      "  --websocket      it asks for a websocket\n"
 	      "  --connect DEST   a connection of which no request is known: HOST:PORT or HOST:PORT/udp\n"
+	      "  --lookup NAME    a lookup of records of this name\n"
+	      "  --type TYPE      their type: MX, SRV or TXT\n"
 	      "  --resolving ADDR the address that the name resolves to\n"
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
 	      "  --class read_only\n"
@@ -34,28 +37,38 @@ static void help(FILE *to)
 }
 
 struct question {
-	const char *url, *method, *headers, *body, *connect, *resolving, *level, *class;
+	const char *url, *method, *headers, *body, *connect, *lookup, *type, *resolving, *level, *class;
 	bool websocket, all;
 };
+
+static const char *question_word(const struct question *q)
+{
+	return q->lookup ? q->lookup : q->connect ? q->connect : q->url;
+}
 
 /* What is known of the attempt, from the options. OPTIONS_GO_ON or an exit code, all said. */
 static int question_read(const struct question *q, const char *command, struct arena *arena, struct facts *facts)
 {
-	const char *problem = "", *word = q->connect ? q->connect : q->url;
+	const char *problem = "", *word = question_word(q);
 	int e;
 
 	*facts = (struct facts){ .level = LEVEL_CONFIDENTIAL };
-	if (!q->url == !q->connect)
-		return usage_error(command, "it takes --url or --connect, one of them");
-	if (q->connect && q->method)
+	if (!!q->url + !!q->connect + !!q->lookup != 1)
+		return usage_error(command, "it takes --url, --connect or --lookup, one of them");
+	if (!q->url && q->method)
 		return usage_error(command, "--method goes with --url");
+	if (!q->lookup != !q->type)
+		return usage_error(command, "--lookup and --type go together");
 	if (q->level && level_parse(q->level, &facts->level) < 0)
 		return usage_error(command, "there is no level '%s'", q->level);
 	if (q->class && strcmp(q->class, "read_only") != 0)
 		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
 	facts->reads_only = q->class != NULL;
-	e = q->connect ? attempt_connect(arena, q->connect, facts, &problem)
-		       : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
+	e = q->lookup	 ? attempt_lookup(arena, q->type, q->lookup, facts, &problem)
+	    : q->connect ? attempt_connect(arena, q->connect, facts, &problem)
+			 : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
+	if (e == -EINVAL && q->lookup && !facts->lookup)
+		word = q->type;
 	if (e == 0 && q->headers)
 		e = attempt_headers(arena, word = q->headers, facts, &problem);
 	if (e == 0 && q->body)
@@ -129,9 +142,11 @@ static const char *passed_why(const struct passed *p, const struct rule *rule, b
 /* The first line of a page: what was asked. */
 static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
 {
-	output_clean_line(stdout, "%s  %s %s, at %s (mode %s%s)", action_name(verdict->action),
-			  q->connect ? "connect" : facts->method, q->connect ? q->connect : q->url,
-			  level_name(facts->level), mode_name(facts->mode),
+	output_clean_line(stdout, "%s  %s%s %s, at %s (mode %s%s)", action_name(verdict->action),
+			  q->lookup    ? "lookup "
+			  : q->connect ? "connect"
+				       : facts->method,
+			  q->lookup ? q->type : "", question_word(q), level_name(facts->level), mode_name(facts->mode),
 			  facts->reads_only ? ", class read_only" : "");
 }
 
@@ -215,6 +230,7 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "header", .value = &q.headers },  { "body", .value = &q.body },
 		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
 		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
+		{ "lookup", .value = &q.lookup },   { "type", .value = &q.type },
 		{ "all", .flag = &q.all },	    { "class", .value = &q.class },
 	};
 	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };

@@ -386,8 +386,10 @@ static int run_dry(struct run *run)
 
 static int run_checked(struct run *run)
 {
-	int code = run_read(run);
+	int code = run->options.record ? run_record_read(run) : CLI_OK;
 
+	if (code == CLI_OK) /* options that are wrong are told before anybody is asked */
+		code = run_read(run);
 	if (code != CLI_OK)
 		return code;
 	if (geteuid() != 0) {
@@ -452,7 +454,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0],
 				   "--keep goes with neither --class, which is for one run, nor --isolation none");
 	o->n_binds = binds.n;
-	run.command = argv + next;
+	run.command = argv + next; /* --record: none */
 	code = run_checked(&run);
 	run_free(&run);
 	return code;

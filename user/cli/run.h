@@ -88,6 +88,8 @@ uint64_t wall_us(void);
 /* The run with --keep, once it may start; its exit code. */
 int run_kept(struct run *run, const sigset_t *mask);
 
+/* With --record: takes the command and the options from there, so that what runs, and how, is what was approved. */
+int run_record_read(struct run *run);
 /* With --class: puts the run on record and waits until it may start. */
 int run_ask(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */

@@ -90,7 +90,7 @@ static int options_take(struct run *run)
 	o->best_effort = json_is_true(json_object_get(options, "best_effort"));
 	o->keep = json_is_true(json_object_get(options, "keep"));
 	o->level = NULL; /* whoever asked for the run has raised the session */
-	return run_read(run);
+	return CLI_OK;
 }
 
 /* -- waiting ------------------------------------------------------------------------------- */
@@ -202,19 +202,16 @@ static int command_take(struct run *run)
 	return CLI_OK;
 }
 
-/* It runs what is on record, in the way that is on record, and so what was approved. */
-static int record_take(struct run *run)
+int run_record_read(struct run *run)
 {
 	unsigned absent = ABSENT_MAX;
 	int code;
 
 	snprintf(run->id, sizeof(run->id), "%s", run->options.record);
-	if (look(run, &absent) < 0) /* options that are wrong are told before anybody is asked */
+	if (look(run, &absent) < 0)
 		return LAUNCH_FAILED;
 	code = options_take(run);
-	if (code == CLI_OK)
-		code = command_take(run);
-	return code == CLI_OK ? await(run) : code;
+	return code == CLI_OK ? command_take(run) : code;
 }
 
 int run_ask(struct run *run)
@@ -225,7 +222,7 @@ int run_ask(struct run *run)
 	int code;
 
 	if (run->options.record)
-		return record_take(run);
+		return await(run);
 	if (!run->options.class)
 		return CLI_OK;
 	code = api_body("run",

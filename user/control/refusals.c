@@ -182,6 +182,10 @@ static bool is_local(unsigned reason)
 
 const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
 {
+	/* Modes never loosen, so it was not the session's. */
+	if (refusal->reason == NP_R_MODE_NONE && mode != NP_NONE)
+		return "Trying again will not help: this run was started without a network (class none). What needs "
+		       "one is to be run with another class.";
 	return reason_hint(mode == NP_NONE && !is_local(refusal->reason) ? NP_R_MODE_NONE : refusal->reason);
 }
 

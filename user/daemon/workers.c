@@ -16,7 +16,7 @@
 #include "daemon/blobs.h"
 #include "daemon/spawn.h"
 
-#define SYNC_MS	       200   /* a worker that takes longer than this is hung */
+#define SYNC_MS	       1000  /* a worker that takes longer than this is hung; less a busy machine may make one wait */
 #define POLICY_MS      3000  /* to read a policy of 100,000 rules, on a busy machine */
 #define HEALTHY_MS     10000 /* a worker that lived so long starts with a clean record */
 #define BACKOFF_MS     100   /* before the first restart; doubled up to the next */

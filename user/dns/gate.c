@@ -14,6 +14,7 @@ static int refuse(struct dns_judged *j, enum np_reason reason, unsigned rcode, c
 	j->answer.rcode = rcode;
 	j->answer.ede = DNS_EDE_BLOCKED;
 	j->answer.words = words;
+	j->answer.records = NULL;
 	return 0;
 }
 
@@ -48,11 +49,30 @@ static int answer_reverse(const struct dns_facts *facts, struct dns_judged *j)
 	return 0;
 }
 
+/* The question itself says nothing but that somebody asks it: the rule has the whole name. */
+static bool may_ask(const struct dns_facts *facts, struct dns_judged *j)
+{
+	const struct facts lookup = {
+		.mode = facts->mode, .level = facts->level, .lookup = j->query.type, .name = j->query.name
+	};
+	struct verdict verdict;
+
+	if (facts->mode != NP_PROXIED || !dns_record_bit(j->query.type))
+		return false;
+	verdict = policy_decide(facts->policy, &lookup);
+	if (verdict.action != ACTION_ALLOW)
+		return false;
+	j->rule = verdict.rule;
+	return true;
+}
+
 static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 {
 	unsigned may = policy_may_name(facts->policy, facts->mode, facts->level, j->query.name);
 	uint32_t index;
 
+	if (may_ask(facts, j))
+		return -EINPROGRESS;
 	/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that
 	 * there is no such host; after REFUSED it asks other servers the same. */
 	if (!may)
@@ -80,6 +100,7 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 	if (r < 0)
 		return r;
 	j->reason = NP_R_RULE_ALLOWS;
+	j->rule = NULL;
 	j->answer = (struct dns_answer){ .addrs = j->addrs, .ttl_s = NP_DNS_TTL_S, .ede = DNS_EDE_NONE };
 	if (r > 0) {
 		j->reason = NP_R_BAD_DNS;
@@ -93,6 +114,23 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 	if (j->query.type == ns_t_ptr)
 		return answer_reverse(facts, j);
 	return answer_name(facts, j);
+}
+
+void dns_judged_records(struct dns_judged *j, int error, const char *words, const struct dns_records *records,
+			uint32_t ttl_s)
+{
+	/* NODATA also when there is no such name: it has a synthetic address, and so it is there. */
+	if (error == -ENOENT || error == -ENODATA)
+		return;
+	if (error) {
+		j->answer.rcode = ns_r_servfail;
+		j->answer.ede = DNS_EDE_OTHER;
+		j->answer.words = words;
+		return;
+	}
+	j->records = *records;
+	j->answer.records = &j->records;
+	j->answer.ttl_s = ttl_s;
 }
 
 void dns_judged_full(struct dns_judged *j, enum np_reason reason)

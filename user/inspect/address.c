@@ -51,7 +51,7 @@ bool address_may(const struct client *client, const struct host *host, uint16_t 
 		return false;
 	if (np_addr_is_synthetic(addr)) /* it stands for a name, and leads nowhere */
 		return false;
-	if (addr_is_own(addr) || addr_is_own(&carried))
+	if (addr_is_own(addr) || (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(&carried)))
 		return false;
 	return client_judge(client, host, port, addr, head).action == ACTION_ALLOW;
 }

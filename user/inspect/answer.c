@@ -105,14 +105,14 @@ static int record_read(const struct message *m, size_t *at, struct record *ret)
 	return 0;
 }
 
-static int question_read(const struct message *m, enum family family, struct wire_name *ret_name, size_t *ret_next)
+static int question_read(const struct message *m, unsigned type, struct wire_name *ret_name, size_t *ret_next)
 {
 	size_t p;
 
 	if (m->len < NS_HFIXEDSZ || !(m->data[2] & 0x80) || m->data[2] & 0x78 || read16(m, 4) != 1)
 		return -EBADMSG;
-	if (name_read(m, NS_HFIXEDSZ, ret_name, &p) < 0 || p + NS_QFIXEDSZ > m->len ||
-	    read16(m, p) != (family == FAMILY_V4 ? ns_t_a : ns_t_aaaa) || read16(m, p + 2) != ns_c_in)
+	if (name_read(m, NS_HFIXEDSZ, ret_name, &p) < 0 || p + NS_QFIXEDSZ > m->len || read16(m, p) != type ||
+	    read16(m, p + 2) != ns_c_in)
 		return -EBADMSG;
 	*ret_next = p + NS_QFIXEDSZ;
 	return 0;
@@ -179,31 +179,48 @@ static void address_add(struct addresses *addresses, const uint8_t *data, enum f
 	addresses->addrs[addresses->count++] = addr;
 }
 
+/* What stands in front of the records: 0, the name that has them, and where they begin. */
+static int head_read(const struct message *m, unsigned type, struct wire_name *ret_name, size_t *ret_at,
+		     uint32_t *ret_ttl_s)
+{
+	struct alias aliases[NP_CNAMES_MAX];
+	size_t n_aliases;
+	unsigned rcode;
+
+	if (question_read(m, type, ret_name, ret_at) < 0)
+		return -EBADMSG;
+	rcode = m->data[3] & 0xf;
+	if (rcode != ns_r_noerror)
+		return rcode == ns_r_nxdomain ? -ENOENT : -EREMOTEIO;
+	*ret_ttl_s = UINT32_MAX;
+	if (aliases_read(m, *ret_at, aliases, &n_aliases) < 0)
+		return -EBADMSG;
+	return aliases_follow(m, aliases, n_aliases, ret_name, ret_ttl_s);
+}
+
+static bool record_is(const struct record *record, unsigned type, const struct wire_name *name)
+{
+	return record->type == type && record->class == ns_c_in && name_same(&record->owner, name);
+}
+
 int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret, uint32_t *ret_ttl_s)
 {
 	const unsigned type = family == FAMILY_V4 ? ns_t_a : ns_t_aaaa;
 	const size_t size = family == FAMILY_V4 ? 4 : 16;
 	const struct message m = { data, len };
 	struct addresses addresses = { 0 };
-	struct alias aliases[NP_CNAMES_MAX];
-	size_t at, n_aliases;
 	struct wire_name name;
 	struct record record;
-	uint32_t ttl_s = UINT32_MAX;
-	unsigned rcode;
+	uint32_t ttl_s;
+	size_t at;
+	int r = head_read(&m, type, &name, &at, &ttl_s);
 
-	if (question_read(&m, family, &name, &at) < 0)
-		return -EBADMSG;
-	rcode = data[3] & 0xf;
-	if (rcode != ns_r_noerror)
-		return rcode == ns_r_nxdomain ? -ENOENT : -EREMOTEIO;
-	if (aliases_read(&m, at, aliases, &n_aliases) < 0 || aliases_follow(&m, aliases, n_aliases, &name, &ttl_s) < 0)
-		return -EBADMSG;
+	if (r < 0)
+		return r;
 	for (unsigned i = read16(&m, 6); i > 0; i--) {
 		if (record_read(&m, &at, &record) < 0)
 			return -EBADMSG;
-		if (record.type != type || record.class != ns_c_in || record.data_len != size ||
-		    !name_same(&record.owner, &name))
+		if (!record_is(&record, type, &name) || record.data_len != size)
 			continue;
 		address_add(&addresses, data + record.data, family);
 		if (record.ttl_s < ttl_s)
@@ -214,4 +231,99 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 	*ret = addresses;
 	*ret_ttl_s = ttl_s;
 	return 0;
+}
+
+/* -- other records --------------------------------------------------------------- */
+
+/* Letters, digits, "-" and "_", as hosts and services have them. */
+static bool name_is_host(const struct wire_name *name)
+{
+	for (size_t at = 0; name->bytes[at]; at += 1u + name->bytes[at])
+		for (size_t i = at + 1; i <= at + name->bytes[at]; i++) {
+			uint8_t c = name->bytes[i];
+
+			if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+				return false;
+		}
+	return true;
+}
+
+/* Strings of up to 255 bytes, at least one, each with its length in front. */
+static bool text_adds_up(const struct message *m, const struct record *record)
+{
+	size_t at = record->data, end = at + record->data_len;
+
+	while (at < end)
+		at += 1u + m->data[at];
+	return record->data_len && at == end;
+}
+
+/* Numbers, and then a name to which it leads. */
+static bool numbers_and_name(const struct message *m, const struct record *record, size_t numbers,
+			     struct wire_name *ret)
+{
+	size_t next;
+
+	return record->data_len > numbers && name_read(m, record->data + numbers, ret, &next) == 0 &&
+	       next == record->data + record->data_len && name_is_host(ret);
+}
+
+static int bytes_add(struct record_bytes *bytes, const uint8_t *front, size_t front_len, const uint8_t *name,
+		     size_t name_len)
+{
+	size_t len = front_len + name_len;
+	uint8_t *to = bytes->data + bytes->len;
+
+	if (sizeof(bytes->data) - bytes->len < 2 + len)
+		return -EMSGSIZE;
+	to[0] = (uint8_t)(len >> 8);
+	to[1] = (uint8_t)len;
+	memcpy(to + 2, front, front_len);
+	if (name_len)
+		memcpy(to + 2 + front_len, name, name_len);
+	bytes->len += 2 + len;
+	bytes->count++;
+	return 0;
+}
+
+/* 0, also when it is left out. */
+static int record_add(const struct message *m, const struct record *record, struct record_bytes *bytes)
+{
+	const size_t numbers = record->type == ns_t_mx ? 2 : 6; /* a preference; or priority, weight and port */
+	const uint8_t *data = m->data + record->data;
+	struct wire_name name;
+
+	if (record->type == ns_t_txt)
+		return text_adds_up(m, record) ? bytes_add(bytes, data, record->data_len, NULL, 0) : 0;
+	if (!numbers_and_name(m, record, numbers, &name))
+		return 0;
+	return bytes_add(bytes, data, numbers, name.bytes, name.len);
+}
+
+int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct record_bytes *ret, uint32_t *ret_ttl_s)
+{
+	const struct message m = { data, len };
+	struct wire_name name;
+	struct record record;
+	uint32_t ttl_s;
+	size_t at;
+	int r = head_read(&m, type, &name, &at, &ttl_s);
+
+	ret->count = 0;
+	ret->len = 0;
+	for (unsigned i = r < 0 ? 0 : read16(&m, 6); i > 0; i--) {
+		if (record_read(&m, &at, &record) < 0)
+			return -EBADMSG;
+		if (!record_is(&record, type, &name))
+			continue;
+		r = record_add(&m, &record, ret);
+		if (r < 0)
+			return r;
+		if (record.ttl_s < ttl_s)
+			ttl_s = record.ttl_s;
+	}
+	if (r < 0)
+		return r;
+	*ret_ttl_s = ttl_s;
+	return ret->count ? 0 : -ENODATA;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "box.h"
+#include "limits.h"
 
 enum family { FAMILY_V6, FAMILY_V4, FAMILY_COUNT }; /* in the order in which they are tried */
 
@@ -20,5 +21,15 @@ struct addresses {
  * 0; -ENOENT the name does not exist; -ENODATA it has no such address; -EREMOTEIO the server failed or refused;
  * -EBADMSG when this is no answer to such a question. Nothing is allocated; the work is linear in len. */
 int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret, uint32_t *ret_ttl_s);
+
+/* Likewise the records of such a type (dns_record_bit() in wire/dns.h) that the name has, one after another as struct
+ * dns_records has them. Names in them are whole, and hosts' or the root: a record with another one is left out, as is one
+ * that is not what its type says. Nothing but the answer section counts. -EMSGSIZE: they have more than NP_RECORDS_BYTES. */
+struct record_bytes {
+	unsigned count;
+	size_t len;
+	uint8_t data[NP_RECORDS_BYTES];
+};
+int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct record_bytes *ret, uint32_t *ret_ttl_s);
 
 #endif

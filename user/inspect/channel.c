@@ -226,12 +226,13 @@ static void channel_pump(void *data)
 		channel_read(c);
 	if (!c->freed) {
 		channel_flush(c); /* a TLS alert, too */
+		c->woken = false;
 		channel_tell(c);
 	}
 	c->busy = false;
 	if (c->freed)
 		channel_release(c);
-	else if (c->starved && !c->error && (!c->paused || (c->ssl && !c->up)))
+	else if (c->woken || (c->starved && !c->error && (!c->paused || (c->ssl && !c->up))))
 		loop_later(c->loop, &c->task);
 }
 
@@ -334,7 +335,9 @@ void channel_set_owner(struct channel *c, const struct channel_events *events, v
 /* The work that was just made is done at the end of the running wake-up, or of this round. */
 static void channel_wake(struct channel *c)
 {
-	if (!c->busy)
+	if (c->busy)
+		c->woken = true;
+	else
 		loop_later(c->loop, &c->task);
 }
 

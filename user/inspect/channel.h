@@ -55,6 +55,7 @@ bool channel_speaks_h2(const struct channel *channel); /* so it was agreed on, b
  * -ENOBUFS for an owner who has not looked at the backlog for long. An error here is told to broken() as well. */
 int channel_write(struct channel *channel, const void *data, size_t len);
 size_t channel_backlog(const struct channel *channel);
+size_t channel_unsent(const struct channel *channel); /* the same, and what the kernel has of it; takes a call */
 /* After all that is written: close_notify and shutdown of the sending side. Reading goes on. */
 void channel_finish(struct channel *channel);
 void channel_resume(struct channel *channel); /* what was not used is offered, and reading goes on: from the loop */

@@ -43,9 +43,10 @@ struct channel {
 	bool tried, wants_more; /* data() did not use what is left: once; again, and so with more only */
 	bool offering;		/* data() runs */
 	bool busy, freed;	/* some callback may run; the owner freed it in one */
-	bool high;		/* the backlog was above NP_BACKLOG_HIGH */
-	bool finishing;		/* channel_finish() was called ... */
-	bool ended, shut;	/* ... close_notify is queued ... and the sending side closed */
+	bool woken;	  /* the owner wrote in one: after the last flush of the wake-up that is another one's work */
+	bool high;	  /* the backlog was above NP_BACKLOG_HIGH */
+	bool finishing;	  /* channel_finish() was called ... */
+	bool ended, shut; /* ... close_notify is queued ... and the sending side closed */
 	bool told_eof, told_broken, told_finished;
 	/* TLS. */
 	bool up;     /* the handshake is done */

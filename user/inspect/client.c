@@ -60,6 +60,19 @@ static void client_leave(struct client *client)
 void client_wait(struct client *client, uint64_t ms)
 {
 	client->deadline_ns = ms ? loop_now_ns() + ms * 1000000 : 0;
+	client->unsent = 0;
+}
+
+/* Some of what it was told is still on its way, and it has taken a part of that since this was asked last. */
+static bool client_takes(struct client *client)
+{
+	size_t unsent = client->channel ? channel_unsent(client->channel) : 0, last = client->unsent;
+
+	if (client->h2)
+		unsent += h2_unsent(client->h2);
+	client_wait(client, NP_IDLE_MS);
+	client->unsent = unsent;
+	return unsent > 0 && unsent != last;
 }
 
 void client_tick(struct client *client, uint64_t now_ns)
@@ -71,7 +84,7 @@ void client_tick(struct client *client, uint64_t now_ns)
 		if (now_ns > ex->active_ns + NP_STALL_MS * 1000000ull)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "nothing moved for too long");
 	}
-	if (client->deadline_ns && now_ns > client->deadline_ns)
+	if (client->deadline_ns && now_ns > client->deadline_ns && !client_takes(client))
 		client_close(client);
 }
 
@@ -99,12 +112,13 @@ void client_dirty(struct client *client)
 	if (client->dirty || client->dead)
 		return;
 	client->dirty = true;
+	worker_lend(client->worker, &client->out);
 	LIST_INSERT_HEAD(&client->worker->dirty_clients, client, of_dirty);
 }
 
 static int client_write(struct client *client)
 {
-	int r = h2_push(client->h2, client->channel, &client->out);
+	int r = worker_push(client->worker, client->h2, client->channel, &client->out);
 
 	if (client->h2)
 		client->closing |= h2_is_done(client->h2);

@@ -29,8 +29,8 @@ static int h1_connect(struct client *client, struct head *head)
 	client->named = client->by_connect = client->connect = true;
 	client->opaque =
 		!policy_inspects(client->worker->policy, to.port); /* elsewhere the name in the hello is judged first */
-	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
 	client_dirty(client);
+	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
 	return 0;
 }
 

@@ -23,9 +23,10 @@ static void report_begin(struct exchange *ex)
 	struct link_request *report = &ex->report;
 	const struct client *client = ex->client;
 
+	_Static_assert(sizeof(report->policy) == sizeof(client->worker->policy->hash), "a hash is a hash");
 	report->cgroup_id = client->box->cgroup_id;
 	report->port = ex->port;
-	snprintf(report->policy, sizeof(report->policy), "%s", client->worker->policy->hash);
+	memcpy(report->policy, client->worker->policy->hash, sizeof(report->policy));
 }
 
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
@@ -41,12 +42,16 @@ void exchange_tell(struct worker *worker, const struct link_request *report, con
 
 static void report_verdict(struct exchange *ex, const struct verdict *verdict)
 {
+	struct worker *worker = ex->client->worker;
 	struct link_request *report = &ex->report;
 
 	report->reason = verdict->reason;
 	if (!verdict->rule)
 		return;
-	place_format(ex->client->worker->policy, &verdict->rule->at, report->place);
+	if (worker->placed != verdict->rule)
+		place_format(worker->policy, &verdict->rule->at, worker->place);
+	worker->placed = verdict->rule;
+	memcpy(report->place, worker->place, strlen(worker->place) + 1);
 }
 
 /* -- the end ------------------------------------------------------------------------ */
@@ -149,7 +154,7 @@ static int request_rewrite(struct exchange *ex)
 		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
 }
 
-static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, const struct head *head)
+static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, struct head *head)
 {
 	struct exchange *ex = calloc(1, sizeof(*ex));
 
@@ -160,11 +165,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
-	head_init(&ex->head);
-	if (head_copy(&ex->head, head) < 0) {
-		exchange_free(ex);
-		return NULL;
-	}
+	head_move(&ex->head, head);
 	if (stream)
 		h2_stream_set_user(stream, ex);
 	else
@@ -174,7 +175,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	return ex;
 }
 
-void exchange_start(struct client *client, struct h2_stream *stream, const struct head *head, bool end)
+void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
 	enum np_reason placed;
@@ -214,8 +215,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, const struc
 	upstream_get(ex, ex->head.upgrade != NULL);
 }
 
-void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
-		   const struct verdict *verdict)
+void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
 

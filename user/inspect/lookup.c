@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* DNS queries of sandboxes: judged by dns/gate.h, answered here. The daemon gives names their addresses. */
+/* DNS queries of sandboxes: judged by dns/gate.h, answered here. The daemon gives names their addresses, and the resolvers
+ * records where a rule says so. */
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,12 +15,13 @@
 #define TOLD_MS	     (NP_NAME_REST_MS / 6) /* after so long the daemon hears that a name is still in use */
 
 /* A query that waits. */
-struct lookup {
-	TAILQ_ENTRY(lookup) of_worker, of_site;
+struct waiting {
+	TAILQ_ENTRY(waiting) of_worker, of_site;
 	struct box *box;
 	struct client *client; /* over TCP; else */
 	struct dns_asker asker;
 	uint64_t since_ns;
+	uint16_t type; /* of the records that it waits for; 0: it waits for an address */
 	char name[NAME_SIZE];
 	size_t len;
 	char data[];
@@ -59,6 +61,11 @@ const char *lookup_back(struct worker *worker, struct site *site, const struct n
 	return names_find(site->names, index);
 }
 
+static bool is_deaf(const struct client *client)
+{
+	return channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH;
+}
+
 /* -- answers ------------------------------------------------------------------------ */
 
 static void lookup_tell(struct worker *worker, const struct box *box, const struct dns_judged *judged)
@@ -66,10 +73,12 @@ static void lookup_tell(struct worker *worker, const struct box *box, const stru
 	struct link_request report = { .cgroup_id = box->cgroup_id, .reason = judged->reason, .port = NS_DEFAULTPORT };
 	char name[DNS_TEXT_SIZE], type[DNS_TYPE_SIZE];
 
-	if (NP_REASON_ALLOWS(judged->reason))
+	if (NP_REASON_ALLOWS(judged->reason) && !judged->rule)
 		return; /* nothing has left; what is done with the address is told */
 	dns_query_text(&judged->query, name);
 	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
+	if (judged->rule)
+		place_format(worker->policy, &judged->rule->at, report.place);
 	dns_type_text(judged->query.type, type);
 	snprintf(report.text, sizeof(report.text), "%s", type);
 	report_tell(worker, &report, &(struct report_texts){ .lookup = *name ? name : "?" });
@@ -88,11 +97,12 @@ static void lookup_reply(struct worker *worker, struct box *box, struct client *
 		return;
 	}
 	dns_frame_write(out, len);
+	client_dirty(client);
 	buf_append(&client->out, out, DNS_FRAME_SIZE + len);
 	client_wait(client, NP_IDLE_MS);
-	client_dirty(client);
 }
 
+/* As dns_judge(), but records that are known are in the answer. */
 static int lookup_judge(struct worker *worker, const struct box *box, const char *data, size_t len,
 			struct dns_judged *ret)
 {
@@ -100,37 +110,45 @@ static int lookup_judge(struct worker *worker, const struct box *box, const char
 		.policy = worker->policy, .mode = box->mode, .level = box->level, .names = box->site->names
 	};
 	int r = dns_judge(&facts, data, len, ret);
+	struct records_known known;
 
+	if (r == -EINPROGRESS && records_ask(worker->records, ret->query.name, ret->query.type, &known)) {
+		dns_judged_records(ret, known.error, known.words, &known.records, known.ttl_s);
+		return 0;
+	}
 	if (r == 0 && ret->answer.n_addrs && names_index(facts.names, ret->query.name))
 		name_use(worker, box->site, names_index(facts.names, ret->query.name));
 	return r;
 }
 
-static void lookup_free(struct worker *worker, struct lookup *lookup)
+static void waiting_free(struct worker *worker, struct waiting *waiting)
 {
-	TAILQ_REMOVE(&worker->lookups, lookup, of_worker);
-	TAILQ_REMOVE(&lookup->box->site->lookups, lookup, of_site);
-	lookup->box->n_lookups--;
-	free(lookup);
+	TAILQ_REMOVE(&worker->lookups, waiting, of_worker);
+	TAILQ_REMOVE(&waiting->box->site->lookups, waiting, of_site);
+	waiting->box->n_lookups--;
+	free(waiting);
 }
 
 /* False: there is no room. */
 static bool lookup_wait(struct worker *worker, struct box *box, struct client *client, const struct dns_asker *asker,
 			const struct dns_judged *judged, const char *data, size_t len)
 {
-	struct lookup *lookup = box->n_lookups < NP_LOOKUPS_PER_BOX ? malloc(sizeof(*lookup) + len) : NULL;
+	struct waiting *waiting = box->n_lookups < NP_LOOKUPS_PER_BOX ? malloc(sizeof(*waiting) + len) : NULL;
 
-	if (!lookup)
+	if (!waiting)
 		return false;
-	*lookup = (struct lookup){ .box = box, .client = client, .since_ns = worker->now_ns, .len = len };
+	*waiting = (struct waiting){ .box = box, .client = client, .since_ns = worker->now_ns, .len = len };
 	if (asker)
-		lookup->asker = *asker;
-	memcpy(lookup->name, judged->query.name, sizeof(lookup->name));
-	memcpy(lookup->data, data, len);
-	TAILQ_INSERT_TAIL(&worker->lookups, lookup, of_worker);
-	TAILQ_INSERT_TAIL(&box->site->lookups, lookup, of_site);
+		waiting->asker = *asker;
+	memcpy(waiting->name, judged->query.name, sizeof(waiting->name));
+	memcpy(waiting->data, data, len);
+	TAILQ_INSERT_TAIL(&worker->lookups, waiting, of_worker);
+	TAILQ_INSERT_TAIL(&box->site->lookups, waiting, of_site);
 	box->n_lookups++;
-	name_want(worker, box->site, lookup->name);
+	if (judged->rule)
+		waiting->type = judged->query.type;
+	else
+		name_want(worker, box->site, waiting->name);
 	return true;
 }
 
@@ -140,12 +158,29 @@ static void lookup_take(struct worker *worker, struct box *box, struct client *c
 	struct dns_judged judged;
 	int r = lookup_judge(worker, box, data, len, &judged);
 
-	if (r == -EAGAIN && !lookup_wait(worker, box, client, asker, &judged, data, len)) {
+	if ((r == -EAGAIN || r == -EINPROGRESS) && !lookup_wait(worker, box, client, asker, &judged, data, len)) {
 		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES);
 		r = 0;
 	}
 	if (r == 0)
 		lookup_reply(worker, box, client, asker, &judged);
+}
+
+/* It has waited long enough: with what is known now, or because nothing more will be. */
+static void waiting_answer(struct worker *worker, struct waiting *waiting)
+{
+	struct dns_judged judged;
+	int r = lookup_judge(worker, waiting->box, waiting->data, waiting->len, &judged);
+
+	if (r == -EAGAIN)
+		dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
+	else if (r == -EINPROGRESS)
+		dns_judged_records(&judged, -ETIMEDOUT, "the resolvers did not answer in time", NULL, 0);
+	else if (r == 0 && judged.answer.records && waiting->client && is_deaf(waiting->client))
+		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES); /* it asked for more at once than it may have unread */
+	if (r != -EBADMSG)
+		lookup_reply(worker, waiting->box, waiting->client, &waiting->asker, &judged);
+	waiting_free(worker, waiting);
 }
 
 /* -- queries ------------------------------------------------------------------------ */
@@ -171,15 +206,14 @@ size_t lookup_feed(struct client *client, const char *data, size_t len)
 	int r = 0;
 
 	/* As many as a turn has, and none from whom does not read. */
-	while (r == 0 && !client->dead && turn++ < LOOKUPS_TURN &&
-	       channel_backlog(client->channel) + client->out.len <= NP_BACKLOG_HIGH) {
+	while (r == 0 && !client->dead && turn++ < LOOKUPS_TURN && !is_deaf(client)) {
 		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
 		if (r == 0) {
 			lookup_take(client->worker, client->box, client, NULL, (const char *)message, n);
 			used += DNS_FRAME_SIZE + n;
 		}
 	}
-	if (channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH)
+	if (is_deaf(client))
 		client->paused = true; /* client_flush() goes on */
 	else if ((r == -EAGAIN || r == 0) && used < len)
 		channel_resume(client->channel); /* the rest, with what comes behind it */
@@ -191,44 +225,52 @@ size_t lookup_feed(struct client *client, const char *data, size_t len)
 void lookup_name(struct worker *worker, const struct link_name *told)
 {
 	struct site *site = site_find(worker, told->session);
-	struct lookup *lookup, *next;
+	struct waiting *waiting, *next;
 
 	if (!site || told->name[sizeof(told->name) - 1])
 		return;
 	if (told->index && names_restore(site->names, told->index, told->name, now_ms(worker)) < 0)
 		return;
-	for (lookup = TAILQ_FIRST(&site->lookups); lookup; lookup = next) {
-		struct dns_judged judged;
-		int r;
-
-		next = TAILQ_NEXT(lookup, of_site);
-		if (strcmp(lookup->name, told->name) != 0)
-			continue;
-		r = lookup_judge(worker, lookup->box, lookup->data, lookup->len, &judged);
-		if (r == -EAGAIN)
-			dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
-		if (r == 0 || r == -EAGAIN)
-			lookup_reply(worker, lookup->box, lookup->client, &lookup->asker, &judged);
-		lookup_free(worker, lookup);
+	for (waiting = TAILQ_FIRST(&site->lookups); waiting; waiting = next) {
+		next = TAILQ_NEXT(waiting, of_site);
+		if (!waiting->type && strcmp(waiting->name, told->name) == 0)
+			waiting_answer(worker, waiting);
 	}
+}
+
+void lookup_records(void *ctx, const char *name, uint16_t type)
+{
+	struct worker *worker = ctx;
+	struct waiting *waiting, *next;
+
+	for (waiting = TAILQ_FIRST(&worker->lookups); waiting; waiting = next) {
+		next = TAILQ_NEXT(waiting, of_worker);
+		if (waiting->type == type && strcmp(waiting->name, name) == 0)
+			waiting_answer(worker, waiting);
+	}
+	worker_flush(worker);
 }
 
 void lookup_tick(struct worker *worker)
 {
-	struct lookup *lookup;
+	struct waiting *waiting;
 
-	while ((lookup = TAILQ_FIRST(&worker->lookups)) &&
-	       worker->now_ns - lookup->since_ns > NP_LOOKUP_MS * 1000000ull)
-		lookup_free(worker, lookup);
+	while ((waiting = TAILQ_FIRST(&worker->lookups)) &&
+	       worker->now_ns - waiting->since_ns > NP_LOOKUP_MS * 1000000ull) {
+		if (waiting->type)
+			waiting_answer(worker, waiting);
+		else
+			waiting_free(worker, waiting);
+	}
 }
 
 void lookup_forget(struct worker *worker, const struct box *box, const struct client *client)
 {
-	struct lookup *lookup, *next;
+	struct waiting *waiting, *next;
 
-	for (lookup = TAILQ_FIRST(&worker->lookups); lookup; lookup = next) {
-		next = TAILQ_NEXT(lookup, of_worker);
-		if (lookup->box == box || (client && lookup->client == client))
-			lookup_free(worker, lookup);
+	for (waiting = TAILQ_FIRST(&worker->lookups); waiting; waiting = next) {
+		next = TAILQ_NEXT(waiting, of_worker);
+		if (waiting->box == box || (client && waiting->client == client))
+			waiting_free(worker, waiting);
 	}
 }

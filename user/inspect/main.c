@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <malloc.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
@@ -23,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "inspect/slab.h"
 #include "inspect/worker.h"
 
 /* What netpawld gives: see daemon/workers.c. */
@@ -116,6 +118,8 @@ static int filter_load(void)
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, FIONREAD));
 	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, SIOCOUTQ));
+	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
@@ -158,6 +162,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
+	r = slab_init();
+	if (r < 0) {
+		log_error("memory for records cannot be had: %s", strerror(-r));
+		return 1;
+	}
 	mallopt(M_TRIM_THRESHOLD,
 		1 << 20); /* records' buffers come and go at the top of the heap, many times a second */
 	/* While there are files: OpenSSL's configuration, and its random numbers. */

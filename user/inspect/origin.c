@@ -10,6 +10,7 @@
 
 #include "addr.h"
 #include "base/cleanup.h"
+#include "inspect/lean.h"
 #include "inspect/lru.h"
 #include "inspect/staple.h"
 #include "limits.h"
@@ -57,17 +58,19 @@ void roots_free(struct roots *roots)
 
 static int roots_read(X509_STORE *store, BIO *bio)
 {
+	X509 *cert = X509_new_ex(lean_libctx(), NULL);
 	unsigned n = 0;
-	X509 *cert;
 
-	while ((cert = PEM_read_bio_X509_AUX(bio, NULL, NULL, ""))) {
+	while (cert && PEM_read_bio_X509_AUX(bio, &cert, NULL, "")) {
 		int ok = X509_STORE_add_cert(store, cert);
 
 		X509_free(cert);
 		if (!ok)
 			return -ENOMEM;
 		n++;
+		cert = X509_new_ex(lean_libctx(), NULL);
 	}
+	X509_free(cert);
 	/* The end of the text is no error; a certificate that cannot be read is. */
 	if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE || n == 0)
 		return -EINVAL;
@@ -295,7 +298,7 @@ int origins_new(struct roots *roots, struct origins **ret)
 	origins->users = 1;
 	origins->roots = roots;
 	roots->users++;
-	origins->client = SSL_CTX_new(TLS_client_method());
+	origins->client = SSL_CTX_new_ex(lean_libctx(), NULL, TLS_client_method());
 	if (!origins->client || attempt_index() < 0)
 		return -ENOMEM; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
 	r = origins_configure(origins);

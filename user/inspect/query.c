@@ -8,6 +8,8 @@
 #include <sys/queue.h>
 #include <sys/random.h>
 
+#include "limits.h"
+
 #define EDNS_SIZE 1232 /* what passes everywhere without fragments */
 
 /* A socket of c-ares. */
@@ -33,8 +35,6 @@ static void query_answered(void *arg, int status, int timeouts, unsigned char *d
 {
 	struct query *query = arg;
 	struct asker *asker = query->asker;
-	struct addresses addresses;
-	uint32_t ttl_s = 0;
 	int error = -EREMOTEIO;
 
 	(void)timeouts;
@@ -49,17 +49,17 @@ static void query_answered(void *arg, int status, int timeouts, unsigned char *d
 			query_send(query);
 			return;
 		}
-		error = answer_read(data, (size_t)len, query->family, &addresses, &ttl_s);
+		error = 0;
 	} else if (status == ARES_ETIMEOUT) {
 		error = -ETIMEDOUT;
 	}
-	query->told(query, error, &addresses, ttl_s);
+	query->told(query, error, data, len < 0 ? 0 : (size_t)len);
 }
 
 void query_send(struct query *query)
 {
 	struct asker *asker = query->asker;
-	int len, status, type = query->family == FAMILY_V4 ? ns_t_a : ns_t_aaaa;
+	int len, status;
 	unsigned char *message = NULL;
 	unsigned short id;
 
@@ -69,7 +69,8 @@ void query_send(struct query *query)
 		return;
 	}
 	query->edns = asker->edns;
-	status = ares_create_query(query->name, ns_c_in, type, id, 1, &message, &len, query->edns ? EDNS_SIZE : 0);
+	status = ares_create_query(query->name, ns_c_in, query->type, id, 1, &message, &len,
+				   query->edns ? EDNS_SIZE : 0);
 	if (status != ARES_SUCCESS) {
 		/* ENOTFOUND: .onion, which is nobody's business (RFC 7686). */
 		query->told(query, status == ARES_ENOTFOUND ? -ENOENT : -EREMOTEIO, NULL, 0);

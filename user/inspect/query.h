@@ -4,21 +4,22 @@
 #define NP_INSPECT_QUERY_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "inspect/answer.h"
 #include "loop/loop.h"
 
 struct asker;
 struct query;
 
-/* error is what answer_read() says, or -ETIMEDOUT; addresses and ttl_s are set if it is 0. */
-typedef void query_told_fn(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s);
+/* 0: data is a message that came, for answer.h to read. -ENOENT: nobody knows such a name; -ETIMEDOUT; -EREMOTEIO. */
+typedef void query_told_fn(struct query *query, int error, const uint8_t *data, size_t len);
 
 /* In the memory of whoever asks, who keeps it and the name while it is pending. */
 struct query {
 	struct asker *asker;
 	const char *name; /* canonical */
-	enum family family;
+	uint16_t type;	  /* ns_t_a, ... */
 	query_told_fn *told;
 	bool pending, edns;
 };

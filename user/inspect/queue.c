@@ -2,8 +2,9 @@
 #include "inspect/queue.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "inspect/slab.h"
 
 struct chunk {
 	struct chunk *next;
@@ -13,7 +14,7 @@ struct chunk {
 
 static struct chunk *queue_grow(struct queue *queue)
 {
-	struct chunk *chunk = malloc(sizeof(*chunk));
+	struct chunk *chunk = slab_alloc(sizeof(*chunk));
 
 	if (!chunk)
 		return NULL;
@@ -76,7 +77,7 @@ void queue_drop(struct queue *queue, size_t len)
 			queue->last = NULL;
 		queue->len -= n;
 		len -= n;
-		free(chunk);
+		slab_free(chunk);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/resolve.h"
 
+#include <arpa/nameser.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ static struct entry *entry_find(const struct resolver *r, const char *name, uint
 	return e;
 }
 
-static void query_told(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s);
+static void query_told(struct query *query, int error, const uint8_t *data, size_t len);
 
 /* -EAGAIN when every name that there is room for is being asked for. */
 static int entry_new(struct resolver *r, const char *name, size_t len, uint64_t hash, struct entry **ret)
@@ -106,7 +107,10 @@ static int entry_new(struct resolver *r, const char *name, size_t len, uint64_t 
 	e->hash = hash;
 	memcpy(e->name, name, len + 1);
 	for (enum family f = 0; f < FAMILY_COUNT; f++)
-		e->queries[f] = (struct query){ .asker = r->asker, .name = e->name, .family = f, .told = query_told };
+		e->queries[f] = (struct query){ .asker = r->asker,
+						.name = e->name,
+						.type = f == FAMILY_V4 ? ns_t_a : ns_t_aaaa,
+						.told = query_told };
 	LIST_INIT(&e->waiters);
 	e->next = r->buckets[hash % BUCKETS];
 	r->buckets[hash % BUCKETS] = e;
@@ -191,12 +195,16 @@ static void entry_told(struct entry *e, enum family f, int error, const struct a
 	loop_later(r->loop, &r->task);
 }
 
-static void query_told(struct query *query, int error, const struct addresses *addresses, uint32_t ttl_s)
+static void query_told(struct query *query, int error, const uint8_t *data, size_t len)
 {
-	enum family f = query->family;
+	enum family f = query->type == ns_t_a ? FAMILY_V4 : FAMILY_V6;
 	struct entry *e = (struct entry *)((char *)(query - f) - offsetof(struct entry, queries));
+	struct addresses addresses;
+	uint32_t ttl_s = 0;
 
-	entry_told(e, f, error, addresses, ttl_s);
+	if (!error)
+		error = answer_read(data, len, f, &addresses, &ttl_s);
+	entry_told(e, f, error, &addresses, ttl_s);
 	entry_rest(e);
 }
 

@@ -113,6 +113,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
+	worker->placed = NULL;
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
 		r = roots_turn(worker);
 	policy_free(old);
@@ -130,13 +131,15 @@ static int settings_learn(struct worker *worker, const char *data, size_t len)
 {
 	struct dialer_config config = { .loop = worker->loop, .resolvers = data };
 	const char *nul = memchr(data, '\0', len);
+	int r;
 
 	if (worker->dialer)
 		return 0; /* once, at the start */
 	if (!nul || !len || data[len - 1])
 		return -EPROTO;
 	config.hosts = nul + 1 < data + len ? nul + 1 : NULL;
-	return dialer_new(&config, &worker->dialer);
+	r = records_new(worker->loop, config.resolvers, lookup_records, worker, &worker->records);
+	return r < 0 ? r : dialer_new(&config, &worker->dialer);
 }
 
 static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd);

@@ -212,8 +212,7 @@ void tunnel_switch(struct exchange *ex)
 	}
 	tunnel->addr = *upstream_addr(ex->upstream);
 	tunnel->report = ex->report;
-	tunnel->head = ex->head; /* for when the policy changes */
-	head_init(&ex->head);
+	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
 	far = upstream_take(ex);
 	near = client_take(ex);
 	client->host = ex->host;

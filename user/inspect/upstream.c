@@ -53,6 +53,7 @@ void upstream_dirty(struct upstream *up)
 	if (up->dirty || up->dead)
 		return;
 	up->dirty = true;
+	worker_lend(up->worker, &up->out);
 	LIST_INSERT_HEAD(&up->worker->dirty_upstreams, up, of_dirty);
 }
 
@@ -106,25 +107,27 @@ void upstream_fail(struct upstream *up, enum np_reason reason, const char *words
 
 /* -- the pool ----------------------------------------------------------------------- */
 
-static bool host_is(const struct upstream *up, const struct exchange *ex)
+static bool serves(const struct upstream *up, const struct exchange *ex)
 {
-	return up->port == ex->port && up->tls == ex->tls && host_equal(&up->host, &ex->host);
+	if (up->dead || up->handshaking || up->alone || up->port != ex->port || up->tls != ex->tls ||
+	    !host_equal(&up->host, &ex->host) || (up->h2 && !h2_room(up->h2)))
+		return false;
+	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
+	return client_judge(ex->client, &ex->host, ex->port, &up->addr, &ex->head).action == ACTION_ALLOW;
 }
 
+/* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */
 static struct upstream *pool_find(const struct exchange *ex)
 {
 	struct site *site = ex->client->box->site;
 	struct upstream *up;
 
-	LIST_FOREACH(up, &site->upstreams, of_site) {
-		if (up->dead || up->handshaking || up->alone || !host_is(up, ex))
-			continue;
-		if (up->h2 ? !h2_room(up->h2) : !up->idle)
-			continue;
-		/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
-		if (client_judge(ex->client, &ex->host, ex->port, &up->addr, &ex->head).action == ACTION_ALLOW)
+	TAILQ_FOREACH_REVERSE(up, &site->idle, upstream_queue, of_idle)
+	if (serves(up, ex))
+		return up;
+	LIST_FOREACH(up, &site->upstreams, of_site)
+		if (up->h2 && serves(up, ex))
 			return up;
-	}
 	return NULL;
 }
 
@@ -143,7 +146,7 @@ static void pool_keep(struct upstream *up)
 {
 	struct site *site = up->site;
 
-	if (pool_count(up) >= NP_POOL_PER_HOST) {
+	if (site->n_idle >= NP_POOL_PER_HOST && pool_count(up) >= NP_POOL_PER_HOST) {
 		upstream_close(up);
 		return;
 	}

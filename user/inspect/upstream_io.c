@@ -221,7 +221,7 @@ void upstream_flush(struct upstream *up)
 	LIST_REMOVE(up, of_dirty);
 	if (up->dead || !up->channel)
 		return;
-	r = h2_push(up->h2, up->channel, &up->out);
+	r = worker_push(up->worker, up->h2, up->channel, &up->out);
 	if (r < 0) {
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 		return;

@@ -7,8 +7,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "inspect/slab.h"
+
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
+#define TRIM_TICKS   4
+#define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
 
 static void on_listen4(void *data, uint32_t events);
 static void on_listen6(void *data, uint32_t events);
@@ -31,7 +35,28 @@ int worker_open(struct worker *worker)
 
 /* -- the loop ----------------------------------------------------------------------- */
 
-int h2_push(struct h2 *h2, struct channel *channel, struct buf *out)
+void worker_lend(struct worker *worker, struct buf *out)
+{
+	if (out->cap)
+		return;
+	out->data = worker->spare.data;
+	out->cap = worker->spare.cap;
+	worker->spare = (struct buf){ 0 };
+}
+
+static void worker_take_back(struct worker *worker, struct buf *out)
+{
+	buf_clear(out);
+	if (out->cap > worker->spare.cap && out->cap <= SPARE_MAX) {
+		struct buf swap = worker->spare;
+
+		worker->spare = (struct buf){ .data = out->data, .cap = out->cap };
+		out->data = swap.data;
+	}
+	buf_free(out);
+}
+
+int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out)
 {
 	int r = 0;
 
@@ -46,9 +71,7 @@ int h2_push(struct h2 *h2, struct channel *channel, struct buf *out)
 		if (r < 0 || !h2)
 			break;
 	}
-	buf_clear(out);
-	if (out->cap > (16u << 10))
-		buf_free(out); /* an idle connection is small */
+	worker_take_back(worker, out);
 	return r;
 }
 
@@ -118,6 +141,8 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
+	if (worker->records)
+		records_tick(worker->records);
 	lookup_tick(worker);
 	for (site = LIST_FIRST(&worker->sites); site; site = next) {
 		next = LIST_NEXT(site, of_worker);
@@ -134,6 +159,8 @@ static void on_tick(void *data)
 		}
 	worker_flush(worker);
 	report_flush(worker);
+	if (++worker->ticks % TRIM_TICKS == 0)
+		slab_trim();
 }
 
 int worker_new(const struct worker_fds *fds, struct worker **ret)
@@ -155,6 +182,8 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 		r = loop_new(&worker->loop);
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
+	if (r == 0)
+		loop_prefer(worker->loop, worker->link); /* who waits for our word ends us if it does not come */
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
 	dns.loop = worker->loop;
@@ -181,8 +210,10 @@ void worker_free(struct worker *worker)
 			box_free(worker, LIST_FIRST(&worker->boxes[i]));
 	if (worker->dialer)
 		dialer_free(worker->dialer);
+	records_free(worker->records);
 	report_flush(worker);
 	buf_free(&worker->reports);
+	buf_free(&worker->spare);
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);

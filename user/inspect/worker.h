@@ -20,6 +20,7 @@
 #include "inspect/dial.h"
 #include "inspect/link.h"
 #include "inspect/origin.h"
+#include "inspect/records.h"
 #include "loop/loop.h"
 #include "policy/decide.h"
 #include "wire/h1.h"
@@ -33,7 +34,7 @@ LIST_HEAD(client_list, client);
 LIST_HEAD(exchange_list, exchange);
 LIST_HEAD(upstream_list, upstream);
 TAILQ_HEAD(upstream_queue, upstream);
-TAILQ_HEAD(lookup_queue, lookup);
+TAILQ_HEAD(waiting_queue, waiting);
 
 /* A session: its authority, what its origins remember, its kept connections. Nothing of it is shared. */
 struct site {
@@ -42,8 +43,8 @@ struct site {
 	unsigned boxes; /* it goes with the last one */
 	struct ca *ca;	/* NULL: asked for */
 	struct origins *origins;
-	struct names *names;	     /* that have a synthetic address */
-	struct lookup_queue lookups; /* that wait for one */
+	struct names *names;	      /* that have a synthetic address */
+	struct waiting_queue lookups; /* that wait for one, or for records */
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
@@ -80,11 +81,17 @@ struct worker {
 	struct site_list sites;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
-	struct lookup_queue lookups; /* that wait until a name has an address, the oldest first */
+	struct records *records; /* that rules let sandboxes look up */
+	struct waiting_queue
+		lookups; /* that wait until a name has an address or its records are known, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
-	uint64_t now_ns;    /* of the last tick: deadlines need no better */
-	struct buf reports; /* not told yet */
+	uint64_t now_ns; /* of the last tick: deadlines need no better */
+	unsigned ticks;
+	const struct rule *placed;   /* the last that allowed a request; NULL after a change of the policy */
+	char place[PLACE_TEXT_SIZE]; /* where it is written */
+	struct buf reports;	     /* not told yet */
+	struct buf spare;	     /* to gather in: none of a connection's own, so that one that waits is small */
 	bool flushing;
 	bool ready;
 };
@@ -107,8 +114,11 @@ void worker_free(struct worker *worker);
 
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
-/* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows. */
-int h2_push(struct h2 *h2, struct channel *channel, struct buf *out);
+/* A connection is about to gather something in out, which is lent memory for it. */
+void worker_lend(struct worker *worker, struct buf *out);
+/* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows; out has no
+ * memory then. */
+int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out);
 
 /* -- boxes.c ---------------------------------------------------------------------- */
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
@@ -187,7 +197,8 @@ struct client {
 	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	bool broken;	    /* a response was cut short: with a reset */
 	uint64_t deadline_ns;
-	bool busy; /* inside of a codec: it is freed later */
+	size_t unsent; /* bytes that it had not taken at the last deadline */
+	bool busy;     /* inside of a codec: it is freed later */
 	bool dead;
 };
 
@@ -254,11 +265,10 @@ struct exchange {
 	uint64_t sent_ns, head_ns;
 };
 
-/* A request came; the head is copied. May be over when this returns. */
-void exchange_start(struct client *client, struct h2_stream *stream, const struct head *head, bool end);
+/* A request came; the head is taken. May be over when this returns. */
+void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end);
 /* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
-void exchange_deny(struct client *client, struct h2_stream *stream, const struct head *head,
-		   const struct verdict *verdict);
+void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
 void exchange_free(struct exchange *exchange);
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
 		   const struct capture *capture);
@@ -284,6 +294,7 @@ struct verdict client_judge(const struct client *client, const struct host *host
 void lookup_ask(void *worker, const struct dns_asker *asker, const char *data, size_t len); /* a dns_ask_fn */
 size_t lookup_feed(struct client *client, const char *data, size_t len);		    /* over TCP */
 void lookup_name(struct worker *worker, const struct link_name *told);			    /* the daemon's answer */
+void lookup_records(void *worker, const char *name, uint16_t type);			    /* a records_heard_fn */
 void lookup_tick(struct worker *worker);
 void lookup_forget(struct worker *worker, const struct box *box, const struct client *client); /* of one of them */
 /* The name that a synthetic address stands for in this session, or NULL. It counts as a use. */

@@ -2,6 +2,7 @@
 #include "loop/loop.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+
+#define LOOK_NS 5000000
 
 enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
 
@@ -32,7 +35,9 @@ struct loop {
 	bool stopped;
 	struct source **by_fd; /* NULL where nothing is watched */
 	size_t by_fd_size;
-	struct source *gone; /* unwatched in this round: an event for one may already be queued */
+	struct source *preferred; /* NULL: none */
+	uint64_t looked_ns;	  /* when there was a look at it */
+	struct source *gone;	  /* unwatched in this round: an event for one may already be queued */
 	struct loop_task *later, **later_end;
 	struct loop_task mark; /* where the work of this round ends */
 };
@@ -130,6 +135,8 @@ void loop_unwatch(struct loop *loop, int fd)
 		return;
 	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	loop->by_fd[fd] = NULL;
+	if (loop->preferred == s)
+		loop->preferred = NULL;
 	s->fd = -1;
 	s->next = loop->gone;
 	loop->gone = s;
@@ -157,6 +164,45 @@ void loop_cancel(struct loop *loop, struct loop_task *task)
 	task->link = NULL;
 }
 
+static void loop_dispatch(struct source *s, uint32_t events)
+{
+	struct signalfd_siginfo info;
+	uint64_t ticks;
+
+	if (s->fd < 0)
+		return;
+	switch (s->kind) {
+	case SOURCE_FD:
+		s->on_fd(s->data, events);
+		break;
+	case SOURCE_TIMER:
+		if (read(s->fd, &ticks, sizeof(ticks)) == sizeof(ticks))
+			s->on_timer(s->data);
+		break;
+	case SOURCE_SIGNAL:
+		while (read(s->fd, &info, sizeof(info)) == sizeof(info))
+			s->on_signal(s->data, (int)info.ssi_signo);
+		break;
+	}
+}
+
+void loop_prefer(struct loop *loop, int fd)
+{
+	loop->preferred = loop->by_fd[fd];
+}
+
+static void loop_look(struct loop *loop)
+{
+	struct pollfd fd = { .events = POLLIN };
+
+	if (!loop->preferred || loop_now_ns() - loop->looked_ns < LOOK_NS)
+		return;
+	fd.fd = loop->preferred->fd;
+	if (poll(&fd, 1, 0) > 0)
+		loop_dispatch(loop->preferred, EPOLLIN);
+	loop->looked_ns = loop_now_ns();
+}
+
 /* What is put off meanwhile goes behind the mark and waits its turn. */
 static void loop_run_tasks(struct loop *loop)
 {
@@ -166,6 +212,7 @@ static void loop_run_tasks(struct loop *loop)
 
 		loop_cancel(loop, task);
 		task->fn(task->data);
+		loop_look(loop);
 	}
 	loop_cancel(loop, &loop->mark);
 }
@@ -215,28 +262,6 @@ int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void
 	return 0;
 }
 
-static void loop_dispatch(struct source *s, uint32_t events)
-{
-	struct signalfd_siginfo info;
-	uint64_t ticks;
-
-	if (s->fd < 0)
-		return;
-	switch (s->kind) {
-	case SOURCE_FD:
-		s->on_fd(s->data, events);
-		break;
-	case SOURCE_TIMER:
-		if (read(s->fd, &ticks, sizeof(ticks)) == sizeof(ticks))
-			s->on_timer(s->data);
-		break;
-	case SOURCE_SIGNAL:
-		while (read(s->fd, &info, sizeof(info)) == sizeof(info))
-			s->on_signal(s->data, (int)info.ssi_signo);
-		break;
-	}
-}
-
 int loop_run(struct loop *loop)
 {
 	struct epoll_event events[64];
@@ -246,8 +271,10 @@ int loop_run(struct loop *loop)
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < n; i++) {
 			loop_dispatch(events[i].data.ptr, events[i].events);
+			loop_look(loop);
+		}
 		if (loop->later)
 			loop_run_tasks(loop);
 		loop_sweep(loop);

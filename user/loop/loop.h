@@ -24,6 +24,10 @@ void loop_free(struct loop *loop);
 int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *data);
 void loop_unwatch(struct loop *loop, int fd);
 
+/* The fd, which is watched, does not wait for all others: while many have something to do, it is looked at every few
+ * milliseconds. One at most. */
+void loop_prefer(struct loop *loop, int fd);
+
 /* Calls fn every period_ms until the loop is freed. */
 int loop_every(struct loop *loop, unsigned period_ms, loop_timer_fn *fn, void *data);
 

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/words.h"
+#include "wire/dns.h"
 #include "wire/url.h"
 
 static int refuse(const char **ret_problem, const char *why)
@@ -101,6 +102,19 @@ int attempt_connect(struct arena *arena, const char *text, struct facts *facts, 
 	return host_set(arena, &host, facts);
 }
 
+int attempt_lookup(struct arena *arena, const char *type, const char *name, struct facts *facts,
+		   const char **ret_problem)
+{
+	struct host host;
+
+	facts->lookup = dns_record_parse(type);
+	if (!facts->lookup)
+		return refuse(ret_problem, "not a type of records that can be looked up: " DNS_RECORD_TYPES);
+	if (host_parse(name, strlen(name), &host) < 0 || host.is_addr)
+		return refuse(ret_problem, "not a name");
+	return host_set(arena, &host, facts);
+}
+
 /* The next name of the list, without the blanks around it; moves *list behind its comma, to NULL after the last. */
 static const char *name_next(const char **list, size_t *ret_len)
 {
@@ -160,6 +174,8 @@ int attempt_resolving(const char *addr, struct facts *facts, const char **ret_pr
 {
 	struct np_addr parsed;
 
+	if (facts->lookup)
+		return refuse(ret_problem, "a lookup of records leads to no address");
 	if (!facts->name)
 		return refuse(ret_problem, "the host is an address already; only a name resolves to one");
 	if (addr_parse(addr, strlen(addr), &parsed) < 0)

@@ -16,6 +16,10 @@ int attempt_request(struct arena *arena, const char *method, const char *url, st
 /* A connection: "db.example:5432", "192.0.2.7:53/udp", "[2001:db8::1]:443/tcp". */
 int attempt_connect(struct arena *arena, const char *text, struct facts *facts, const char **ret_problem);
 
+/* A lookup: "MX", "corp.example". */
+int attempt_lookup(struct arena *arena, const char *type, const char *name, struct facts *facts,
+		   const char **ret_problem);
+
 /* What may be said on top of it; the request or connection comes first. */
 int attempt_headers(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem); /* "a, b" */
 int attempt_body(const char *size, struct facts *facts, const char **ret_problem);	/* "20MiB", "1234" */

@@ -115,23 +115,37 @@ static int clause_read(struct reading *r, struct facts *facts, const char **ret_
 	return -EINVAL;
 }
 
+/* The destination is the current word. */
+static int destination_read(struct reading *r, const char *first, struct facts *facts, const char **ret_problem)
+{
+	const char *type = r->word;
+
+	if (!strcmp(first, "connect"))
+		return attempt_connect(r->file->arena, r->word, facts, ret_problem);
+	if (strcmp(first, "lookup") != 0)
+		return attempt_request(r->file->arena, first, r->word, facts, ret_problem);
+	if (!word_comes(r, ARROW) && word_take(r))
+		return attempt_lookup(r->file->arena, type, r->word, facts, ret_problem);
+	*ret_problem = "a lookup is written lookup TYPE NAME -> ACTION";
+	return -EINVAL;
+}
+
 static int attempt_read(struct reading *r, struct facts *facts, const char **ret_problem)
 {
 	const char *first = word_take(r);
-	bool connects = !strcmp(first, "connect");
 	int e;
 
 	if (!strcmp(first, ARROW) || word_comes(r, ARROW) || !r->next[strspn(r->next, BLANKS)]) {
-		*ret_problem = "a case is written METHOD URL -> ACTION, or connect HOST:PORT -> ACTION";
+		*ret_problem = "a case is written METHOD URL -> ACTION, connect HOST:PORT -> ACTION, or "
+			       "lookup TYPE NAME -> ACTION";
 		return -EINVAL;
 	}
-	if (!connects && !attempt_is_method(first)) {
+	if (!attempt_is_method(first)) {
 		*ret_problem = "not a method like GET";
 		return -EINVAL;
 	}
 	word_take(r);
-	e = connects ? attempt_connect(r->file->arena, r->word, facts, ret_problem)
-		     : attempt_request(r->file->arena, first, r->word, facts, ret_problem);
+	e = destination_read(r, first, facts, ret_problem);
 	while (e == 0 && !word_comes(r, ARROW)) {
 		if (!r->next[strspn(r->next, BLANKS)]) {
 			*ret_problem = "the expected verdict is missing: ... -> allow, deny, ask or decide";

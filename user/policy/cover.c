@@ -101,11 +101,21 @@ static bool reaches_all(const struct cover *c, const struct rule *wide, const st
 	return !metadata_holds(&p->addr, p->bits, p->v4) || metadata_holds(&by->addr, by->bits, by->v4);
 }
 
+/* The lookups that the rule allows are decided by the other one, too: see decide.h. */
+static bool lookups_include(const struct rule *wide, const struct pattern *by, const struct rule *rule)
+{
+	if (!rule->dns || wide->action != ACTION_DENY)
+		return !(rule->dns & ~wide->dns);
+	return by->protocols == (PATTERN_TCP | PATTERN_UDP) && by->first_port <= 1 && by->last_port == UINT16_MAX;
+}
+
 static bool rule_includes(const struct cover *c, const struct rule *wide, const struct pattern *by)
 {
 	const struct rule *rule = c->rule;
 
 	if (rule->levels & ~wide->levels || !ports_include(c->policy, by, c->pattern) || !reaches_all(c, wide, by))
+		return false;
+	if (!lookups_include(wide, by, rule))
 		return false;
 	if (wide->methods && (!rule->methods || !words_include(wide->methods, rule->methods)))
 		return false;

@@ -6,6 +6,7 @@
 #include "addr.h"
 #include "policy/names.h"
 #include "policy/nets.h"
+#include "wire/dns.h"
 #include "wire/path.h"
 
 /* For the first rule that matches. */
@@ -193,6 +194,37 @@ static struct verdict verdict_of_best(const struct search *s)
 	return verdict;
 }
 
+/* -- lookups ---------------------------------------------------------------------- */
+
+static bool lookup_fits(const struct search *s, const struct target *t)
+{
+	if (!(t->levels & s->levels))
+		return false;
+	if (t->action == ACTION_DENY)
+		return target_is_all(t);
+	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->lookup);
+}
+
+static bool lookups_consider(void *ctx, const struct target *targets, size_t n)
+{
+	struct search *s = ctx;
+
+	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++)
+		if (lookup_fits(s, &targets[i]))
+			s->best = targets[i];
+	return s->best.rule != 0;
+}
+
+static struct verdict decide_lookup(struct search *s)
+{
+	if (s->facts->name)
+		name_table_visit(s->policy->names, s->facts->name, lookups_consider, s);
+	if (s->best.rule == UINT32_MAX)
+		return verdict_deny(NP_R_NOT_IN_POLICY, NULL);
+	return s->best.action == ACTION_DENY ? verdict_deny(NP_R_RULE_DENIES, &s->rules[s->best.rule])
+					     : verdict_open(&s->rules[s->best.rule]);
+}
+
 /* -- modes ---------------------------------------------------------------------- */
 
 static void search_restart(struct search *s)
@@ -223,6 +255,8 @@ static struct verdict decide_full(struct search *s)
 {
 	const struct net_node *node = where(s->policy->full_nets, s->facts);
 
+	if (s->facts->lookup)
+		return verdict_open(NULL);
 	s->rules = s->policy->full;
 	s->levels = UINT8_MAX;
 	nets_consider(s, node, false);
@@ -241,6 +275,8 @@ static struct verdict decide_proxied(struct search *s)
 
 	s->rules = s->policy->rules;
 	s->levels = (uint8_t)(1u << facts->level);
+	if (facts->lookup)
+		return decide_lookup(s);
 	s->dns = facts->port == 53;
 	if (!facts->name)
 		return judge_address(s, node);
@@ -296,7 +332,8 @@ static void verdict_narrow(const struct search *s, struct verdict *verdict)
 {
 	const struct facts *facts = s->facts;
 
-	if (verdict->action == ACTION_DENY || (!verdict->inspect && read_only_lists(s->policy, facts)))
+	/* A lookup is of a name that stands in the policy, and so it says nothing. */
+	if (verdict->action == ACTION_DENY || facts->lookup || (!verdict->inspect && read_only_lists(s->policy, facts)))
 		return;
 	verdict->inspect = true;
 	if (facts->method ? !request_reads(facts) : !s->inspected)

@@ -13,6 +13,8 @@
  * Port 53 is the DNS gate's: in PROXIED only denies match it.
  * Of what is allowed a run that may only read has the requests that read (GET, HEAD, OPTIONS), seen by the inspector
  * whatever the rule says, and connections to addresses that read_only lists.
+ * Lookups of records (not of addresses, see may.h) are matched by an allow whose dns: has the type, and by a deny of the
+ * name that is about every port and asks for no request. default: has no say in them.
  */
 #ifndef NP_POLICY_DECIDE_H
 #define NP_POLICY_DECIDE_H
@@ -26,6 +28,8 @@ struct facts {
 	enum level level;
 	bool reads_only;  /* a run of class read_only: PROXIED at least, and of what is allowed only what reads */
 	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
+	uint16_t lookup;  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
+			   * nothing below counts but the name */
 	uint16_t port;
 	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
 	bool has_addr;
@@ -76,6 +80,7 @@ enum misfit {
 	MISFIT_METHOD,
 	MISFIT_PATH,
 	MISFIT_HEADER,
+	MISFIT_LOOKUP, /* says nothing about such lookups */
 };
 enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts);
 const char *misfit_sentence(enum misfit misfit);

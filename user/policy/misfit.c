@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "policy/decide.h"
 #include "policy/net.h"
+#include "wire/dns.h"
 #include "wire/path.h"
 
 /* Labels from the right: "*" is one, "**" all that are left, and at least one. */
@@ -90,12 +91,40 @@ static bool path_fits(const struct rule *rule, const char *target)
 	return false;
 }
 
+/* Of a rule that is about the name: does it decide a lookup? */
+static enum misfit lookup_misfit(const struct rule *rule, const struct pattern *pattern, uint16_t type)
+{
+	if (rule->action != ACTION_DENY)
+		return rule->dns & dns_record_bit(type) ? MISFIT_NONE : MISFIT_LOOKUP;
+	if (rule_asks_request(rule))
+		return MISFIT_REQUEST;
+	return pattern->protocols == (PATTERN_TCP | PATTERN_UDP) && pattern->first_port == 1 &&
+			       pattern->last_port == 65535
+		       ? MISFIT_NONE
+		       : MISFIT_PORT;
+}
+
+static enum misfit lookup_misfits(const struct policy *policy, const struct rule *rule, const struct facts *facts)
+{
+	enum misfit misfit = MISFIT_DESTINATION;
+
+	for (uint32_t i = 0; misfit != MISFIT_NONE && i < rule->n_patterns; i++) {
+		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
+
+		if (pattern->kind == PATTERN_NAME && goes_there(pattern, rule, facts))
+			misfit = lookup_misfit(rule, pattern, facts->lookup);
+	}
+	return misfit;
+}
+
 enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
 {
 	enum misfit misfit;
 
 	if (facts->mode != NP_FULL && !(rule->levels & 1u << facts->level))
 		return MISFIT_LEVEL;
+	if (facts->lookup)
+		return lookup_misfits(policy, rule, facts);
 	misfit = destination_misfit(policy, rule, facts);
 	if (misfit != MISFIT_NONE || !rule_asks_request(rule))
 		return misfit;
@@ -130,6 +159,8 @@ const char *misfit_sentence(enum misfit misfit)
 		return "it is for other paths";
 	case MISFIT_HEADER:
 		return "a header that it asks for is missing";
+	case MISFIT_LOOKUP:
+		return "it does not allow such lookups";
 	}
 	return "?";
 }
@@ -164,6 +195,8 @@ static void default_text(const struct policy *policy, const struct verdict *verd
 
 static const char *allowed_but(const struct rule *rule, const struct facts *facts)
 {
+	if (facts->lookup)
+		return "";
 	if (facts->mode != NP_FULL && facts->name && facts->protocol == PATTERN_UDP)
 		return "; but sandboxes get no address for it: UDP is allowed by address only";
 	return rule_asks_request(rule) && !facts->method ? "; each request is judged by itself" : "";

@@ -7,6 +7,7 @@
 #include "base/words.h"
 #include "policy/decide.h"
 #include "policy/quote.h"
+#include "wire/dns.h"
 
 #define REACH_TEXT_MAX 4096 /* of one item, before it is cut to REACH_ITEM_SIZE */
 
@@ -34,6 +35,20 @@ static void put_host(struct buf *out, const struct pattern *pattern, bool with_p
 	buf_puts(out, with_port && !pattern->v4 ? "]" : "");
 }
 
+static void put_lookups(struct buf *out, unsigned types)
+{
+	const char *before = " (and lookups of its ";
+	char type[DNS_TYPE_SIZE];
+
+	if (!types)
+		return;
+	for (; types; before = ", ") {
+		dns_type_text(dns_record_next(&types), type);
+		buf_printf(out, "%s%s", before, type);
+	}
+	buf_puts(out, " records)");
+}
+
 static void put_item(struct buf *out, const struct rule *rule, const struct pattern *pattern)
 {
 	put_host(out, pattern, !pattern->inspected);
@@ -48,13 +63,14 @@ static void put_item(struct buf *out, const struct rule *rule, const struct patt
 			      : pattern->protocols == PATTERN_UDP		? "/udp"
 										: "/tcp");
 	}
-	if (!rule_asks_request(rule))
-		return;
-	buf_puts(out, " (only");
-	put_words(out, rule->methods, " ");
-	put_words(out, rule->paths, rule->methods ? " on " : " ");
-	put_words(out, rule->headers, " with ");
-	buf_puts(out, ")");
+	if (rule_asks_request(rule)) {
+		buf_puts(out, " (only");
+		put_words(out, rule->methods, " ");
+		put_words(out, rule->paths, rule->methods ? " on " : " ");
+		put_words(out, rule->headers, " with ");
+		buf_puts(out, ")");
+	}
+	put_lookups(out, rule->dns);
 }
 
 /* False for a single host that the policy refuses all the same: by an earlier rule, or because it is built in. */

@@ -10,6 +10,7 @@
 #include "base/words.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
+#include "wire/dns.h"
 #include "wire/path.h"
 
 #define DIGITS "0123456789"
@@ -134,6 +135,20 @@ static void read_capture(struct reader *reader, const struct node *key, struct r
 		rule->capture = (uint32_t)bytes;
 }
 
+static void read_dns(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *entry = NULL;
+
+	for (size_t n = field_entries(reader, key, &entry); n; n--, entry = entry->next) {
+		unsigned bit = dns_record_bit(dns_record_parse(entry->kind == NODE_SCALAR ? entry->text : ""));
+
+		if (entry_is_text(reader, key, entry) && !bit)
+			error_at(reader, entry, "%s cannot be looked up; there are " DNS_RECORD_TYPES,
+				 QUOTE(entry->text, entry->len));
+		rule->dns |= (uint8_t)bit;
+	}
+}
+
 /* -- for ------------------------------------------------------------------------ */
 
 static void check_for(struct reader *reader, const struct node *key, const struct rule *rule)
@@ -227,6 +242,8 @@ static void check_keys(struct reader *reader, const struct node *const *fields, 
 			error_at(reader, fields[i],
 				 "\"%s\" needs a look at requests, and \"inspect: false\" forbids it", fields[i]->text);
 	}
+	if (fields[RULE_DNS] && rule->action != ACTION_ALLOW)
+		error_at(reader, fields[RULE_DNS], "\"dns\" is for allow: nobody is asked about a lookup");
 	if (fields[RULE_BY] && rule->action != ACTION_DECIDE)
 		error_at(reader, fields[RULE_BY], "\"by\" is for decide");
 	else if (complete && !fields[RULE_BY] && rule->action == ACTION_DECIDE)
@@ -253,6 +270,8 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 		read_max_body(reader, fields[RULE_MAX_BODY], rule);
 	if (fields[RULE_CAPTURE])
 		read_capture(reader, fields[RULE_CAPTURE], rule);
+	if (fields[RULE_DNS])
+		read_dns(reader, fields[RULE_DNS], rule);
 	if (fields[RULE_BY])
 		read_by(reader, fields[RULE_BY], rule);
 	check_keys(reader, fields, complete, rule);

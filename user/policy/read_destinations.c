@@ -74,6 +74,18 @@ static void pattern_warn(struct adding *a, const struct node *node, const struct
 			QUOTE(node->text, node->len));
 }
 
+/* A lookup goes to whoever serves the name: if he could be told more than that somebody asks, it would be a message. */
+static const char *dns_refuses(const struct rule *rule, const struct pattern *pattern)
+{
+	if (!rule->dns)
+		return NULL;
+	if (pattern->kind != PATTERN_NAME)
+		return "\"dns\" is about names, and this is an address";
+	return strchr(pattern->name, '*')
+		       ? "\"dns\" needs a whole name: in place of a star a lookup could carry anything out"
+		       : NULL;
+}
+
 static int pattern_add(struct adding *a, const struct node *node, struct pattern pattern, struct list_item *item)
 {
 	struct reader *reader = a->reader;
@@ -82,6 +94,8 @@ static int pattern_add(struct adding *a, const struct node *node, struct pattern
 	if (!a->not_http && !pattern_is_http(reader->policy, &pattern))
 		a->not_http = node;
 	why = pattern_settle(&pattern, a->use);
+	if (!why)
+		why = dns_refuses(a->rule, &pattern);
 	if (why) {
 		pattern_refused(a, node, why, item != NULL);
 		return 0;

@@ -13,10 +13,19 @@
 #define RULE_TEXT_MAX 120 /* bytes of rule->text: one line of a terminal, with room for its place */
 
 static const char *const rule_keys[RULE_KEYS] = {
-	[RULE_ALLOW] = "allow",	      [RULE_DENY] = "deny",	  [RULE_ASK] = "ask",
-	[RULE_DECIDE] = "decide",     [RULE_METHODS] = "methods", [RULE_PATHS] = "paths",
-	[RULE_HEADERS] = "headers",   [RULE_INSPECT] = "inspect", [RULE_WEBSOCKET] = "websocket",
-	[RULE_MAX_BODY] = "max_body", [RULE_CAPTURE] = "capture", [RULE_BY] = "by",
+	[RULE_ALLOW] = "allow",
+	[RULE_DENY] = "deny",
+	[RULE_ASK] = "ask",
+	[RULE_DECIDE] = "decide",
+	[RULE_METHODS] = "methods",
+	[RULE_PATHS] = "paths",
+	[RULE_HEADERS] = "headers",
+	[RULE_INSPECT] = "inspect",
+	[RULE_WEBSOCKET] = "websocket",
+	[RULE_MAX_BODY] = "max_body",
+	[RULE_CAPTURE] = "capture",
+	[RULE_DNS] = "dns",
+	[RULE_BY] = "by",
 	[RULE_FOR] = "for",
 };
 
@@ -111,8 +120,8 @@ static void check_full_keys(struct reader *reader, const struct node *const *fie
 		else if (i == RULE_FOR)
 			error_at(reader, fields[i], "\"for\" cannot be in \"full\": it holds for every level in FULL");
 		else
-			error_at(reader, fields[i], "\"%s\" cannot be in \"full\": nothing looks at requests there",
-				 fields[i]->text);
+			error_at(reader, fields[i], "\"%s\" cannot be in \"full\": nothing looks at %s there",
+				 fields[i]->text, i == RULE_DNS ? "names" : "requests");
 	}
 }
 

@@ -66,6 +66,7 @@ struct rule {
 	bool websocket;	   /* websocket: true */
 	uint64_t max_body; /* UINT64_MAX: no bound */
 	uint32_t capture;  /* so many bytes of each body, and the headers, go into events; 0: nothing does */
+	uint8_t dns;	   /* dns_record_bit() of the types of records that may be looked up */
 	const char *by;	   /* decide: name of its decider */
 	struct place at;
 	const char *text; /* its head as a person wrote it: "allow: @llm" */

@@ -11,6 +11,7 @@
 #define TARGET_WEBSOCKET 4  /* rule->websocket */
 #define TARGET_BOUNDED	 8  /* rule->max_body is a bound */
 #define TARGET_REQUEST	 16 /* rule_asks_request() */
+#define TARGET_DNS	 32 /* rule->dns is not empty */
 
 struct target {
 	uint32_t rule;	  /* its number */
@@ -19,6 +20,13 @@ struct target {
 	uint8_t protocols, levels, action, flags;
 };
 _Static_assert(sizeof(struct target) == 16, "four to a cache line");
+
+/* Every port of both protocols, and every request. */
+static inline bool target_is_all(const struct target *t)
+{
+	return t->protocols == (PATTERN_TCP | PATTERN_UDP) && t->first_port <= 1 && t->last_port == UINT16_MAX &&
+	       !(t->flags & (TARGET_REQUEST | TARGET_INSPECTED));
+}
 
 static inline struct target target_make(const struct policy *policy, const struct rule *rule, uint32_t index)
 {
@@ -35,7 +43,7 @@ static inline struct target target_make(const struct policy *policy, const struc
 		.flags = (uint8_t)((pattern->inspected ? TARGET_INSPECTED : 0) | (rule->inspect ? TARGET_INSPECT : 0) |
 				   (rule->websocket ? TARGET_WEBSOCKET : 0) |
 				   (rule->max_body != UINT64_MAX ? TARGET_BOUNDED : 0) |
-				   (rule_asks_request(rule) ? TARGET_REQUEST : 0)),
+				   (rule_asks_request(rule) ? TARGET_REQUEST : 0) | (rule->dns ? TARGET_DNS : 0)),
 	};
 }
 

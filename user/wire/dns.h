@@ -52,6 +52,20 @@ void dns_query_text(const struct dns_query *query, char ret[static DNS_TEXT_SIZE
 #define DNS_TYPE_SIZE 12
 void dns_type_text(uint16_t type, char ret[static DNS_TYPE_SIZE]);
 
+/* Types whose records can be looked up for a sandbox, where a rule says so. Their bits, for sets; 0: not one of them. No
+ * such type leads to an address or to another way to speak (as HTTPS does): that would not be judged. */
+#define DNS_RECORD_TYPES "MX, SRV and TXT"
+unsigned dns_record_bit(uint16_t type);
+uint16_t dns_record_parse(const char *word); /* "MX"; 0: not one of them */
+uint16_t dns_record_next(unsigned *bits);    /* takes one type out of a set; 0: it is empty */
+
+/* Of one name and type: each RDATA with its length, two bytes, in front of it. Names in it are whole. */
+struct dns_records {
+	unsigned count;
+	size_t len;
+	const uint8_t *data;
+};
+
 /* How long an answer may be. */
 size_t dns_answer_limit(const struct dns_query *query, bool tcp);
 
@@ -66,8 +80,9 @@ struct dns_answer {
 	/* Those of the family asked for are written; others may be there. */
 	const struct np_addr *addrs;
 	size_t n_addrs;
-	const char *ptr; /* canonical; for PTR, else NULL */
-	uint32_t ttl_s;	 /* of these records */
+	const char *ptr;		   /* canonical; for PTR, else NULL */
+	const struct dns_records *records; /* of the type asked for, else NULL */
+	uint32_t ttl_s;			   /* of these records */
 	/* Why, for clients with EDNS: an INFO-CODE or DNS_EDE_NONE, and words (UTF-8) or NULL. What is longer than
 	 * NP_DNS_WORDS_MAX is cut. */
 	uint16_t ede;

@@ -103,12 +103,29 @@ static unsigned put_addresses(struct writer *w, const struct dns_query *q, const
 	return n;
 }
 
+static unsigned put_records(struct writer *w, const struct dns_query *q, const struct dns_answer *a)
+{
+	const uint8_t *data = a->records->data;
+
+	for (unsigned i = 0; i < a->records->count && !w->full; i++) {
+		size_t len = (size_t)data[0] << 8 | data[1];
+
+		put16(w, NAME_IS_ASKED);
+		put_fixed(w, q->type, a->ttl_s, len);
+		put(w, data + 2, len);
+		data += 2 + len;
+	}
+	return a->records->count;
+}
+
 static unsigned put_answers(struct writer *w, const struct dns_query *q, const struct dns_answer *a)
 {
 	if (a->rcode != ns_r_noerror || !q->question_len)
 		return 0;
 	if (q->type == ns_t_a || q->type == ns_t_aaaa)
 		return put_addresses(w, q, a);
+	if (a->records)
+		return put_records(w, q, a);
 	if (q->type != ns_t_ptr || !a->ptr)
 		return 0;
 	put16(w, NAME_IS_ASKED);

@@ -386,6 +386,7 @@ void h1_next(struct h1 *h1)
 {
 	h1->state = H1_READ_HEAD;
 	h1->body = H1_BODY_NONE;
+	head_free(&h1->head); /* a connection that waits is small */
 	h1->blank = false;
 	h1->interims = 0;
 	h1->asked = false;

@@ -21,7 +21,7 @@ enum h1_role {
 
 /* Each returns 0 to go on or -errno, which h1_read() then returns. What is passed is borrowed for the call. */
 struct h1_events {
-	/* CLIENT: also informational ones. No end() follows those, nor a 101. */
+	/* May be kept, with head_move(). CLIENT: also informational ones. No end() follows those, nor a 101. */
 	int (*head)(void *ctx, struct head *head);
 	int (*body)(void *ctx, const char *data, size_t len);
 	/* The message is complete. trailers is never NULL, often empty. */

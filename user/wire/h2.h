@@ -32,7 +32,7 @@ enum h2_error {
  */
 struct h2_events {
 	/* SERVER: a request on a new stream. CLIENT: a response (informational ones too). end: no body, no trailers,
-	 * and no end() either. */
+	 * and no end() either. The head may be kept, with head_move(). */
 	int (*head)(void *ctx, struct h2_stream *stream, struct head *head, bool end);
 	int (*body)(void *ctx, struct h2_stream *stream, const char *data, size_t len);
 	int (*end)(void *ctx, struct h2_stream *stream, const struct fields *trailers); /* never NULL, often empty */
@@ -70,6 +70,7 @@ int h2_send_body(struct h2_stream *stream, const char *data,
 		 size_t len); /* copies; bounded by the caller's use of h2_backlog(); -EPIPE */
 int h2_send_end(struct h2_stream *stream, const struct fields *trailers); /* trailers may be NULL; -EPIPE */
 size_t h2_backlog(const struct h2_stream *stream);
+size_t h2_unsent(const struct h2 *h2); /* of all streams */
 /* The exchange has done with n bytes that body() gave: the peer may send as many more. */
 void h2_consume(struct h2_stream *stream, size_t n);
 void h2_reset(struct h2_stream *stream, uint32_t error); /* closed() follows, later, and nothing before it */

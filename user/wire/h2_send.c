@@ -271,6 +271,15 @@ size_t h2_backlog(const struct h2_stream *stream)
 	return stream->queued;
 }
 
+size_t h2_unsent(const struct h2 *h2)
+{
+	size_t n = 0;
+
+	for (const struct h2_stream *stream = h2->streams; stream; stream = stream->next)
+		n += stream->queued;
+	return n;
+}
+
 /* How much of the body goes into the next frame; h2_on_body_send() follows at once and takes it. */
 ssize_t h2_on_body_read(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len, uint32_t *flags,
 			nghttp2_data_source *source, void *ctx)

@@ -14,7 +14,9 @@ struct block {
 	size_t before; /* bytes used in all older ones */
 };
 
-#define FIRST_BLOCK 2048 /* most heads are smaller */
+/* Most heads are smaller. These are what malloc() keeps at hand (up to 1,032 bytes), for they come and go with requests. */
+#define FIRST_BLOCK 1008
+#define FIRST_ROOM  16
 
 static struct block *fields_block(const struct fields *fields)
 {
@@ -33,10 +35,7 @@ static void blocks_free(struct block *block)
 
 void fields_init(struct fields *fields)
 {
-	fields->n = 0;
-	fields->text = NULL;
-	fields->used = 0;
-	fields->size = 0;
+	*fields = (struct fields){ 0 };
 }
 
 void fields_clear(struct fields *fields)
@@ -54,6 +53,7 @@ void fields_clear(struct fields *fields)
 void fields_free(struct fields *fields)
 {
 	blocks_free(fields_block(fields));
+	free(fields->items);
 	fields_init(fields);
 }
 
@@ -96,14 +96,33 @@ static inline int fields_take(struct fields *fields, size_t len, char **ret)
 	return 0;
 }
 
+static __attribute__((noinline)) int fields_widen(struct fields *fields)
+{
+	uint32_t room = fields->room ? 2 * fields->room : FIRST_ROOM;
+	struct field *items;
+
+	_Static_assert(NP_HEAD_FIELDS % FIRST_ROOM == 0, "it is doubled up to the bound");
+	if (room > NP_HEAD_FIELDS)
+		return -E2BIG;
+	items = realloc(fields->items, room * sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	fields->items = items;
+	fields->room = room;
+	return 0;
+}
+
 int fields_add(struct fields *fields, const char *name, size_t name_len, const char *value, size_t value_len)
 {
 	char *text;
 	int e;
 
 	/* Each by itself first: a sum could wrap. */
-	if (fields->n == NP_HEAD_FIELDS || name_len > NP_HEAD_BYTES || value_len > NP_HEAD_BYTES)
+	if (name_len > NP_HEAD_BYTES || value_len > NP_HEAD_BYTES)
 		return -E2BIG;
+	e = fields->n == fields->room ? fields_widen(fields) : 0;
+	if (e < 0)
+		return e;
 	e = fields_take(fields, name_len + value_len + 2, &text);
 	if (e < 0)
 		return e;
@@ -215,27 +234,10 @@ int fields_copy(struct fields *to, const struct fields *from)
 	return r;
 }
 
-static int head_set_maybe(struct head *head, const char **member, const char *text)
+void head_move(struct head *to, struct head *from)
 {
-	return text ? head_set(head, member, text, strlen(text)) : 0;
-}
-
-int head_copy(struct head *to, const struct head *from)
-{
-	int r = head_set_maybe(to, &to->method, from->method) ?:
-		head_set_maybe(to, &to->authority, from->authority) ?:
-		head_set_maybe(to, &to->target, from->target) ?:
-		head_set_maybe(to, &to->scheme, from->scheme) ?:
-		head_set_maybe(to, &to->upgrade, from->upgrade) ?:
-		fields_copy(&to->fields, &from->fields);
-
-	to->status = from->status;
-	to->has_body = from->has_body;
-	to->length = from->length;
-	to->has_length = from->has_length;
-	to->expects_continue = from->expects_continue;
-	to->te_trailers = from->te_trailers;
-	return r;
+	*to = *from;
+	head_init(from);
 }
 
 bool field_name_is_valid(const char *text, size_t len)

@@ -20,10 +20,10 @@ struct field {
 
 /* Fields of a head, or trailers. The list owns all text, and text never moves. */
 struct fields {
-	struct field items[NP_HEAD_FIELDS];
-	size_t n;
-	char *text;	   /* the newest block */
-	size_t used, size; /* of it. All together never above NP_HEAD_BYTES */
+	struct field *items; /* moves when one is added */
+	uint32_t n, room;    /* never above NP_HEAD_FIELDS */
+	char *text;	     /* the newest block */
+	size_t used, size;   /* of it. All together never above NP_HEAD_BYTES */
 };
 
 void fields_init(struct fields *fields);
@@ -67,8 +67,8 @@ int head_set_target(struct head *head, const char *text, size_t len);
 int head_set_scheme(struct head *head, const char *text, size_t len);
 int head_set_upgrade(struct head *head, const char *text, size_t len);
 
-/* Into an empty one. On failure it is to be freed. */
-int head_copy(struct head *to, const struct head *from);
+/* Into an empty one. from is empty then. */
+void head_move(struct head *to, struct head *from);
 
 /* Field names and values by the grammar of RFC 9110, with nothing lenient about it. */
 bool field_name_is_valid(const char *text, size_t len);	 /* token; any case */

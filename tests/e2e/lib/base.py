@@ -18,6 +18,7 @@ BUILD = (ROOT / os.environ.get("NETPAWL_BUILD", "build")).resolve()
 PYTHON = "/usr/bin/python3"
 NETPAWLD = BUILD / "netpawld"
 NETPAWL = BUILD / "netpawl"
+SAN = "san" in BUILD.name  # made with sanitizers: memory is not what it is
 NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 
 # Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
@@ -208,17 +209,18 @@ def _our_processes():
     return found
 
 
-def v1_groups():
-    """Groups that netpawl run makes for limits on a hybrid host."""
+def v1_groups(prefix=PREFIX):
+    """Groups that netpawl run makes for limits on a hybrid host, for daemons whose slice begins so."""
     if cgroup_mount().parent.name != "cgroup":
         return []
-    name = f"netpawl.{PREFIX}"
+    name = f"netpawl.{prefix}"
     # os.walk, which does not mind what others remove meanwhile
     return [pathlib.Path(top) / d for top, dirs, _ in os.walk("/sys/fs/cgroup") for d in dirs if d.startswith(name)]
 
 
 def leftovers():
     """Names of everything with our prefix that still exists."""
+    eventually(lambda: not _our_processes(), 20)  # netpawl run gives a daemon ten seconds to come back, and then ends
     for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
         if path not in _temps:
             drop_tempdir(path)  # it was dropped, and something that was on its way out has made a file there since

@@ -34,6 +34,7 @@ class Box:
             raise
         self.id = self.info["sandbox"]
         self.cgroup = base.pathlib.Path(self.info["cgroup"])
+        daemon.boxes.append(self)
 
     def __getattr__(self, name):
         if name in ("call", "try_", "payload"):
@@ -49,12 +50,18 @@ class Box:
 
     def refusals(self, reason=None, timeout=10, **params):
         """Refusal events of this session, waited for: there is at least one, or the list is empty."""
-        pick = lambda got: [e for e in got if e["kind"] == "refuse" and (reason is None or e["reason"] == reason)]
+        pick = lambda got: [e for e in got if e["kind"] == "refuse"]
+        if reason:
+            params["reason"] = reason  # there may be more of others than one answer has
         return pick(self.daemon.api.wait_events(pick, timeout, session=self.session, **params))
 
     def close(self):
-        code = self.agent.close()
-        return code
+        self.forget()
+        return self.agent.close()
+
+    def forget(self):
+        if self in self.daemon.boxes:
+            self.daemon.boxes.remove(self)
 
     def __enter__(self):
         return self
@@ -70,7 +77,7 @@ class Adopted(Box):
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("adopt")
         self.cgroup = base.cgroup_make("adopt")
-        where = self.cgroup
+        where, self.agent = self.cgroup, None
         try:
             if below:
                 where = self.cgroup / below
@@ -81,11 +88,15 @@ class Adopted(Box):
             daemon.api.create(self.session, level or LEVEL[mode])
             self.info = daemon.api.adopt(self.session, self.cgroup)
         except BaseException:
+            if self.agent:
+                self.world.drop(self.agent)
             base.cgroup_destroy(self.cgroup)
             raise
         self.id = self.info["sandbox"]
+        daemon.boxes.append(self)
 
     def close(self):
+        self.forget()
         self.world.drop(self.agent)
         base.eventually(lambda: not base.cgroup_pids(self.cgroup), 3)
         status, _ = self.daemon.api.ask("DELETE", f"/v1/sandboxes/{self.id}") if self.daemon.running() else (0, None)

@@ -456,7 +456,7 @@ class Clients(Inspected):
         base.eventually(lambda: self.api.health()["inspectors"] == 2, 10)
         self.session = new_session("clients")
         self.api.create(self.session, "CONFIDENTIAL")
-        self.keeper = self.spawn("sleep", "1000")
+        self.keeper = self.spawn("sleep", "infinity")
         stack.callback(base.reap, self.keeper)
         base.eventually(lambda: self.api.sandboxes(self.session), 10)
         self.ca = self.world.dir / "session-ca.pem"

@@ -38,6 +38,7 @@ class Daemon:
         self.log = self.dir / "daemon.log"
         self.api = Api(self.socket)
         self.process = None
+        self.boxes = []  # the open ones
 
     @property
     def slice(self):
@@ -54,7 +55,7 @@ class Daemon:
             argv += ["--policy", self.policy]
         return [str(a) for a in argv]
 
-    def start(self, failpoint=None, timeout=30, **more_env):
+    def start(self, failpoint=None, timeout=90, **more_env):
         """Returns when the ready line came; raises NotReady with what was said otherwise. failpoint: the test build,
         which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
@@ -143,6 +144,8 @@ class Daemon:
         return p
 
     def close(self):
+        for box in reversed(list(self.boxes)):  # those of a test that failed before it closed them
+            box.close()
         if self.process is not None and self.process.poll() is None:
             self.stop()
         if base.NETPAWLD.exists():

@@ -11,6 +11,12 @@ from lib.daemon import Daemon
 from lib.world import World
 
 
+# A run in the background has them ignored, and what it starts would inherit that.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
+
+
 @pytest.fixture(scope="session")
 def world():
     w = World()
@@ -109,7 +115,7 @@ def _timeout(signum, frame):
 def pytest_runtest_protocol(item):
     """A bound for every test, fixtures included."""
     old = signal.signal(signal.SIGALRM, _timeout)
-    signal.alarm(int(os.environ.get("NETPAWL_TEST_TIMEOUT", "150")))
+    signal.alarm(int(os.environ.get("NETPAWL_TEST_TIMEOUT", "300")))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)
@@ -135,6 +141,7 @@ def _complain(session, text):
     session.exitstatus = 1
 
 
+@pytest.hookimpl(trylast=True)  # after the fixtures' end, which is there with -x
 def pytest_sessionfinish(session, exitstatus):
     unexpected = [s for s in dict.fromkeys(_skips) if not _expected(*s)]
     if unexpected and os.environ.get("CI") == "true":

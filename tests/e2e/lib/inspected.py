@@ -53,7 +53,7 @@ class Inspected:
         self.session = new_session("inspected")
         self.api.create(self.session, "CONFIDENTIAL")
         # a sandbox that stays keeps the session's authority
-        self.keeper = self.spawn("sleep", "1000")
+        self.keeper = self.spawn("sleep", "infinity")
         stack.callback(base.reap, self.keeper)
         base.eventually(lambda: self.api.sandboxes(self.session), 10)
         self.ca = self.world.dir / "session-ca.pem"

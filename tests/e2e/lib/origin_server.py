@@ -14,23 +14,63 @@ import time
 ADDRESS = None
 
 
-def dns_answer(query):
+def wire(name):
+    return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".") if label) + b"\0"
+
+
+MX, TXT, SRV = 15, 16, 33
+RECORDS = {
+    ("records.test", MX): [b"\0\x0a\3mx1\xc0\x0c", b"\0\x14" + wire("Mx2.elsewhere.example"), b"\0\x1e\3bad\1 \0"],
+    ("records.test", TXT): [b"\x0bv=spf1 -all", b"\3two\7strings"],
+    ("_svc._tcp.records.test", SRV): [struct.pack("!3H", 1, 2, 443) + wire("srv.records.test")],
+    ("big.records.test", TXT): [bytes([200]) + bytes([65 + i]) * 200 for i in range(20)],
+    ("huge.records.test", TXT): [bytes([255]) + b"x" * 255] * 100,
+    **{(f"late{i}.records.test", TXT): [bytes([255]) + b"x" * 255] * 60 for i in range(5)},
+    ("elsewhere.test", MX): [b"\0\1" + wire("mx.elsewhere.test")],
+}
+
+
+def record(kind, data, owner=b"\xc0\x0c"):
+    return owner + struct.pack("!HHIH", kind, 1, 5, len(data)) + data
+
+
+def records_answer(name, kind, head, question, tcp):
+    """As a resolver says it, with more than was asked for: an alias, and the addresses of what is named."""
+    if name == "slow.records.test":
+        return None
+    if name.startswith("late") and tcp:
+        time.sleep(0.3)
+    answers = [record(kind, data) for data in RECORDS.get((name, kind), [])]
+    if name == "alias.records.test":
+        owner = wire("elsewhere.test")
+        answers = [record(5, owner), *[record(kind, data, owner) for data in RECORDS.get(("elsewhere.test", kind), [])]]
+    flags = 0x8182 if name == "fail.records.test" else 0x8380 if not tcp and sum(map(len, answers)) > 1000 else 0x8180
+    if flags != 0x8180:
+        answers = []
+    more = record(1, socket.inet_aton(ADDRESS), wire("mx1.records.test"))
+    return struct.pack("!6H", head, flags, 1, len(answers), 0, 1) + question + b"".join(answers) + more
+
+
+def dns_answer(query, tcp=False):
     ident, flags, qd, _, _, _ = struct.unpack("!6H", query[:12])
     at, labels = 12, []
     while query[at]:
-        labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1").lower())
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1"))
         at += 1 + query[at]
     kind = struct.unpack("!H", query[at + 1 : at + 3])[0]
     question = query[12 : at + 5]
-    name = ".".join(labels)
+    spelled = ".".join(labels)
+    name = spelled.lower()
     addresses = {"loop.test": "127.0.0.1", "meta.test": "169.254.169.254", "host.test": "192.0.2.2",
                  "dead.test": "198.51.100.99"}
     found = name.endswith(".test") and not name.startswith("nx.")
     rdata = b""
     if found and kind == 1:
         rdata = b"\xc0\x0c" + struct.pack("!HHIH", 1, 1, 5, 4) + socket.inet_aton(addresses.get(name, ADDRESS))
-    sys.stderr.write(f"dns {name} {kind}\n")
+    sys.stderr.write(f"dns {spelled} {kind}\n")
     sys.stderr.flush()
+    if kind in (MX, TXT, SRV):
+        return records_answer(name, kind, ident, question, tcp)
     return struct.pack("!6H", ident, 0x8180 | (0 if found else 3), 1, 1 if rdata else 0, 0, 0) + question + rdata
 
 
@@ -40,9 +80,18 @@ def serve_dns(address, port):
     while True:
         query, peer = s.recvfrom(2048)
         try:
-            s.sendto(dns_answer(query), peer)
+            answer = dns_answer(query)
+            if answer:
+                s.sendto(answer, peer)
         except (IndexError, struct.error):
             pass
+
+
+class DnsStream(socketserver.StreamRequestHandler):
+    def handle(self):
+        while len(head := self.rfile.read(2)) == 2:
+            answer = dns_answer(self.rfile.read(struct.unpack("!H", head)[0]), tcp=True) or b""
+            self.wfile.write(struct.pack("!H", len(answer)) + answer)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -137,6 +186,9 @@ def main():
     global ADDRESS
     dns, port, ADDRESS, cert, key = sys.argv[1:]
     threading.Thread(target=serve_dns, args=(dns, int(port)), daemon=True).start()
+    socketserver.ThreadingTCPServer.allow_reuse_address = socketserver.ThreadingTCPServer.daemon_threads = True
+    stream = socketserver.ThreadingTCPServer((dns, int(port)), DnsStream)
+    threading.Thread(target=stream.serve_forever, daemon=True).start()
     plain = Server((ADDRESS, 80), Handler)
     tls = Server((ADDRESS, 443), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -37,7 +37,8 @@ def answer(wire, by):
     except Exception as e:  # what arrives counts, whatever it is
         note(by, name=None, error=repr(e), bytes=len(wire))
         return None
-    note(by, name=question.name.to_text(omit_final_dot=True).lower(), type=dns.rdatatype.to_text(question.rdtype))
+    spelled = question.name.to_text(omit_final_dot=True)
+    note(by, name=spelled.lower(), type=dns.rdatatype.to_text(question.rdtype), spelled=spelled, options=len(query.options))
     response = dns.message.make_response(query, recursion_available=True)
     response.flags |= dns.flags.AA
     if question.rdtype in (dns.rdatatype.A, dns.rdatatype.TXT):

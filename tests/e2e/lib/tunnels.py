@@ -16,7 +16,12 @@ TUNNEL_PORT, RESOURCE_PORT = 9200, 9201
 PASSWORD = "secret"
 ALLOWED = "allowed.example"  # whose hosts sandboxes may reach
 ZONES = ["evil.example", ALLOWED]  # whoever runs the rogue server owns both
-POLICY = f'version: 1\nrules:\n  - allow: "**.{ALLOWED}"\n'
+POLICY = f"""version: 1
+rules:
+  - allow: {ALLOWED}
+    dns: [MX, SRV, TXT]
+  - allow: "**.{ALLOWED}"
+"""
 
 
 class Tunnels:

@@ -29,7 +29,13 @@ static const char rules[] = "deciders: {guard: {socket: /run/guard}}\n"
 			    "  for: SECRET\n"
 			    "- deny: wild.example\n"
 			    "- allow: wild.example\n"
-			    "- allow: 192.0.2.0/24\n";
+			    "- allow: 192.0.2.0/24\n"
+			    "- deny: shut.example\n"
+			    "- allow: [mail.example, shut.example, '_sip._tcp.mail.example']\n"
+			    "  dns: [MX, SRV]\n"
+			    "- allow: clock.example\n"
+			    "  dns: TXT\n"
+			    "  for: SECRET\n";
 
 static struct policy *policy;
 static struct names *names;
@@ -231,6 +237,88 @@ static void other_types(void **state)
 		assert_nodata("a.wild.example", types[i]);
 }
 
+static void assert_asks(const char *name, unsigned type, struct dns_judged *ret)
+{
+	assert_int_equal(judge(name, type, ret), -EINPROGRESS);
+	assert_int_equal(ret->reason, NP_R_RULE_ALLOWS);
+	assert_non_null(ret->rule);
+	assert_true(ret->rule->dns & dns_record_bit((uint16_t)type));
+}
+
+/* The whole name, one of the rule's types, at one of its levels: else it is as if the key was not there. */
+static void records_that_a_rule_names(void **state)
+{
+	struct dns_judged j;
+
+	(void)state;
+	assert_asks("mail.example", ns_t_mx, &j);
+	assert_asks("MAIL.example", ns_t_srv, &j);
+	assert_string_equal(j.query.name, "mail.example"); /* what is asked for says nothing by its case */
+	assert_asks("_sip._tcp.mail.example", ns_t_srv, &j);
+	assert_nodata("mail.example", ns_t_txt);
+	assert_nodata("mail.example", HTTPS);
+	assert_int_equal(judge("mail.example", ns_t_a, &j), -EAGAIN);
+	assert_null(j.rule);
+	assert_refused("x.mail.example", ns_t_mx);
+	assert_refused("shut.example", ns_t_mx); /* denied before it is allowed */
+	assert_refused("clock.example", ns_t_txt);
+	facts.level = LEVEL_SECRET;
+	assert_asks("clock.example", ns_t_txt, &j);
+	facts.mode = NP_NONE;
+	assert_refused("mail.example", ns_t_mx);
+	facts.mode = NP_FULL;
+	assert_int_equal(judge("mail.example", ns_t_mx, &j), 0);
+}
+
+static void records_in_answers(void **state)
+{
+	const struct dns_records records = { 2, 8, (const uint8_t *)"\0\3\0\12\0\0\1\0" };
+	struct dns_judged j;
+	uint8_t out[DNS_UDP_MAX];
+	size_t len;
+
+	(void)state;
+	assert_asks("mail.example", ns_t_mx, &j);
+	dns_judged_records(&j, 0, NULL, &records, 77);
+	len = dns_answer_write(&j.query, &j.answer, out, sizeof(out));
+	assert_int_equal(out[7], 2);
+	assert_int_equal(out[9] + out[8], 0); /* no authority */
+	assert_int_equal(out[11], 1);	      /* OPT */
+	assert_memory_equal(out + 12 + 18, "\xc0\x0c\0\17\0\1\0\0\0\115\0\3\0\12\0\xc0\x0c\0\17\0\1", 21);
+	assert_true(len > 12 + 18 + 21);
+
+	assert_asks("mail.example", ns_t_mx, &j);
+	dns_judged_records(&j, -ENOENT, NULL, NULL, 0);
+	assert_int_equal(j.answer.rcode, ns_r_noerror);
+	assert_null(j.answer.records);
+	assert_asks("mail.example", ns_t_mx, &j);
+	dns_judged_records(&j, -ETIMEDOUT, "too late", NULL, 0);
+	assert_int_equal(j.answer.rcode, ns_r_servfail);
+	assert_int_equal(j.answer.ede, DNS_EDE_OTHER);
+	assert_string_equal(j.answer.words, "too late");
+}
+
+/* More than a datagram takes: it says so, and over TCP they are there. */
+static void records_that_do_not_fit(void **state)
+{
+	static uint8_t data[4 * 302], out[DNS_TCP_MAX];
+	const struct dns_records records = { 4, sizeof(data), data };
+	struct dns_judged j;
+	size_t len;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		data[i * 302] = 300 >> 8;
+		data[i * 302 + 1] = 300 & 0xff;
+	}
+	assert_asks("mail.example", ns_t_mx, &j);
+	dns_judged_records(&j, 0, NULL, &records, 1);
+	len = dns_answer_write(&j.query, &j.answer, out, dns_answer_limit(&j.query, false));
+	assert_true(len < DNS_UDP_MIN && out[2] & 0x02 && out[7] == 0);
+	len = dns_answer_write(&j.query, &j.answer, out, dns_answer_limit(&j.query, true));
+	assert_true(len > sizeof(data) && !(out[2] & 0x02) && out[7] == 4);
+}
+
 static void localhost(void **state)
 {
 	const struct np_addr v4 = addr_of("127.0.0.1"), v6 = addr_of("::1");
@@ -364,6 +452,9 @@ int main(void)
 		TEST(words_tell_why),
 		TEST(modes_and_levels),
 		TEST(other_types),
+		TEST(records_that_a_rule_names),
+		TEST(records_in_answers),
+		TEST(records_that_do_not_fit),
 		TEST(localhost),
 		TEST(reverse),
 		TEST(odd_names),

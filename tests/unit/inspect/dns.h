@@ -61,6 +61,7 @@ struct zone {
 	const char *name;
 	const char *cname; /* the next name of a chain, whose addresses are in the same answer */
 	const char *text[FAMILY_COUNT];
+	const char *txt; /* the only record that is no address; quirks are those of IPv4 */
 	uint32_t ttl_s;
 	enum quirk quirk[FAMILY_COUNT];
 };
@@ -106,7 +107,7 @@ struct dns_question {
 	uint16_t id;
 	char name[256];
 	enum family family;
-	bool edns;
+	bool txt, edns;
 	size_t len; /* of header and question */
 };
 
@@ -124,8 +125,9 @@ static struct dns_question dns_question_read(const uint8_t *data, size_t len)
 		out += data[at];
 		at += 1 + data[at];
 	}
-	assert_true(data[at + 2] == ns_t_a || data[at + 2] == ns_t_aaaa);
-	q.family = data[at + 2] == ns_t_a ? FAMILY_V4 : FAMILY_V6;
+	assert_true(data[at + 2] == ns_t_a || data[at + 2] == ns_t_aaaa || data[at + 2] == ns_t_txt);
+	q.family = data[at + 2] == ns_t_aaaa ? FAMILY_V6 : FAMILY_V4;
+	q.txt = data[at + 2] == ns_t_txt;
 	q.len = at + 5;
 	assert_int_equal(len, q.len + (q.edns ? 11 : 0));
 	return q;
@@ -238,7 +240,10 @@ static void dns_truth(struct dns_message *m, const uint8_t *query, const struct 
 		owner = zone->cname;
 		zone = dns_zone(zone->cname);
 	}
-	dns_put_addresses(m, owner, q->family, zone->ttl_s, zone->text[q->family]);
+	if (!q->txt)
+		dns_put_addresses(m, owner, q->family, zone->ttl_s, zone->text[q->family]);
+	else if (zone->txt)
+		dns_put_record(m, owner, ns_t_txt, zone->ttl_s, zone->txt, strlen(zone->txt));
 }
 
 static void dns_lie(struct dns_message *m, const uint8_t *query, const struct dns_question *q)

@@ -94,6 +94,112 @@ static void addresses_are_read(void **state)
 	assert_int_equal(found.addrs[0].w[0], np_net32(0x20010db8));
 }
 
+/* -- records ----------------------------------------------------------------------- */
+
+static struct record_bytes bytes;
+
+static int read_records(unsigned type)
+{
+	uint8_t *copy = malloc(message_len);
+	int e;
+
+	assert_non_null(copy);
+	memcpy(copy, message, message_len);
+	e = answer_read_records(copy, message_len, (uint16_t)type, &bytes, &ttl);
+	free(copy);
+	return e;
+}
+
+static void expect_bytes(unsigned count, const char *data, size_t len)
+{
+	assert_int_equal(bytes.count, count);
+	assert_int_equal(bytes.len, len);
+	assert_memory_equal(bytes.data, data, len);
+}
+#define EXPECT_BYTES(count, literal) expect_bytes(count, literal, sizeof(literal) - 1)
+
+static void records_are_read(void **state)
+{
+	(void)state;
+	start(ns_t_mx, 0);
+	RECORD(SELF, ns_t_mx, 60, "\0\12\4Mail\xc0\x0e"); /* compressed, in upper case */
+	RECORD(SELF, ns_t_mx, 30, "\0\24\0");		     /* the root: there is none */
+	RECORD(SELF, ns_t_a, 1, "\300\0\2\1");
+	assert_int_equal(read_records(ns_t_mx), 0);
+	EXPECT_BYTES(2, "\0\15\0\12\4mail\4test\0\0\3\0\24\0");
+	assert_int_equal(ttl, 30);
+
+	start(ns_t_srv, 0);
+	RECORD(SELF, ns_t_srv, 60, "\0\1\0\2\1\273\2_x\xc0\x0e");
+	assert_int_equal(read_records(ns_t_srv), 0);
+	EXPECT_BYTES(1, "\0\17\0\1\0\2\1\273\2_x\4test\0");
+
+	start(ns_t_txt, 0);
+	RECORD(SELF, ns_t_txt, 60, "\3a b\0\1\377");
+	RECORD(SELF, ns_t_txt, 60, "\0");
+	assert_int_equal(read_records(ns_t_txt), 0);
+	EXPECT_BYTES(2, "\0\7\3a b\0\1\377\0\1\0");
+}
+
+static void records_of_an_alias(void **state)
+{
+	(void)state;
+	start(ns_t_txt, 0);
+	RECORD(SELF, ns_t_cname, 7, "\1b\xc0\x0e");
+	RECORD("\1b\xc0\x0e", ns_t_txt, 60, "\2hi");
+	RECORD(SELF, ns_t_txt, 60, "\4mine"); /* an alias has no records of its own */
+	assert_int_equal(read_records(ns_t_txt), 0);
+	EXPECT_BYTES(1, "\0\3\2hi");
+	assert_int_equal(ttl, 7);
+}
+
+static void records_that_are_left_out(void **state)
+{
+	(void)state;
+	start(ns_t_mx, 0);
+	RECORD(SELF, ns_t_mx, 60, "\0\12");			/* no name */
+	RECORD(SELF, ns_t_mx, 60, "\0\12\1 \xc0\x0e");		/* no host's name */
+	RECORD(SELF, ns_t_mx, 60, "\0\12\1\0\xc0\x0e");		/* ... */
+	RECORD(SELF, ns_t_mx, 60, "\0\12\1m\xc0\x0e\0");		/* something behind it */
+	RECORD(SELF, ns_t_mx, 60, "\0\12\77");			/* a label that is not there */
+	RECORD("\1b\xc0\x0e", ns_t_mx, 60, "\0\12\1m\xc0\x0e");	/* another's */
+	assert_int_equal(read_records(ns_t_mx), -ENODATA);
+	start(ns_t_txt, 0);
+	RECORD(SELF, ns_t_txt, 60, "");
+	RECORD(SELF, ns_t_txt, 60, "\3ab");
+	RECORD(SELF, ns_t_txt, 60, "\1a\377");
+	assert_int_equal(read_records(ns_t_txt), -ENODATA);
+	start(ns_t_txt, 0); /* what follows the answers says nothing */
+	RECORD(SELF, ns_t_txt, 60, "\1a");
+	message[7] = 0;
+	message[11] = 1;
+	assert_int_equal(read_records(ns_t_txt), -ENODATA);
+}
+
+static void records_that_are_none(void **state)
+{
+	char text[256] = "\377";
+
+	(void)state;
+	start(ns_t_txt, ns_r_nxdomain);
+	assert_int_equal(read_records(ns_t_txt), -ENOENT);
+	start(ns_t_txt, ns_r_refused);
+	assert_int_equal(read_records(ns_t_txt), -EREMOTEIO);
+	start(ns_t_mx, 0);
+	assert_int_equal(read_records(ns_t_txt), -EBADMSG); /* another question */
+	start(ns_t_txt, 0);
+	RECORD(SELF, ns_t_txt, 60, "\1a");
+	message_len--;
+	assert_int_equal(read_records(ns_t_txt), -EBADMSG);
+	start(ns_t_txt, 0);
+	for (int i = 0; i < NP_RECORDS_BYTES / 258; i++)
+		record(SELF, 2, ns_t_txt, 60, text, 256);
+	assert_int_equal(read_records(ns_t_txt), 0);
+	assert_int_equal(bytes.count, NP_RECORDS_BYTES / 258);
+	record(SELF, 2, ns_t_txt, 60, text, 256);
+	assert_int_equal(read_records(ns_t_txt), -EMSGSIZE);
+}
+
 static void answers_without_addresses(void **state)
 {
 	(void)state;
@@ -289,6 +395,10 @@ int main(void)
 		cmocka_unit_test(cut_anywhere_it_is_none),
 		cmocka_unit_test(many_addresses_are_cut),
 		cmocka_unit_test(lives_beyond_31_bits_are_none),
+		cmocka_unit_test(records_are_read),
+		cmocka_unit_test(records_of_an_alias),
+		cmocka_unit_test(records_that_are_left_out),
+		cmocka_unit_test(records_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,7 @@ struct end {
 	struct channel **free_in_ready, **free_in_data, **free_in_eof, **free_in_drained, **free_in_broken;
 	bool discard; /* counts only */
 	size_t count;
+	const char *tail; /* written when it is drained, and then it is finished */
 };
 
 static struct end a, b;
@@ -100,6 +101,12 @@ static void on_drained(void *ctx)
 	end->drains++;
 	if (relay_source(end))
 		channel_resume(relay_source(end)->channel);
+	if (end->tail) {
+		assert_int_equal(channel_write(end->channel, end->tail, strlen(end->tail)), 0);
+		if (end->drains > 1)
+			channel_finish(end->channel);
+		end->tail = end->drains > 1 ? NULL : end->tail;
+	}
 	end_free(end->free_in_drained);
 }
 
@@ -837,6 +844,32 @@ static void test_backlog_ends(bool tls)
 }
 BOTH(test_backlog_ends)
 
+/* The end of a body that waited for room: nothing comes after it that would send it along. */
+static void test_write_in_drained(bool tls)
+{
+	static char piece[60000];
+	size_t n = 0;
+
+	connect_maybe_tls(tls);
+	a.tail = "tail";
+	b.discard = true;
+	for (size_t round = 1; round <= 2; round++) {
+		channel_pause(b.channel);
+		while (channel_backlog(a.channel) <= NP_BACKLOG_HIGH) {
+			assert_int_equal(channel_write(a.channel, piece, sizeof(piece)), 0);
+			n += sizeof(piece);
+			run_ticks(0);
+		}
+		channel_resume(b.channel);
+		settle();
+		n += 4;
+		assert_int_equal(b.count, n);
+	}
+	assert_int_equal(a.drains, 3); /* the last: when it was finished */
+	assert_true(b.eof);
+}
+BOTH(test_write_in_drained)
+
 /* Freed in a callback: nothing is called after it, and ASan watches. */
 static void test_free_in_callbacks(bool tls)
 {
@@ -1251,6 +1284,7 @@ int main(void)
 		TEST(test_pipelined_turns),
 		TEST(test_new_owner),
 		TEST_BOTH(test_backlog_ends),
+		TEST_BOTH(test_write_in_drained),
 		TEST_BOTH(test_free_in_callbacks),
 		TEST(test_free_in_ready_and_broken),
 		TEST_BOTH(test_answer_in_data),

@@ -513,6 +513,26 @@ static void test_lifetimes(void **state)
 	origins_free(NULL);
 }
 
+/* Keys that no origin should have cannot even be read; all others can, so that they are what the tests above are of. */
+static void test_lean(void **state)
+{
+	static const char *const kept[] = { "RSA", "RSA-PSS", "EC", "ED25519", "X25519", "DH", "HKDF" };
+	OSSL_LIB_CTX *lean = lean_libctx();
+
+	(void)state;
+	assert_non_null(lean);
+	assert_ptr_equal(lean, lean_libctx());
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		EVP_KEYMGMT *keys = EVP_KEYMGMT_fetch(lean, kept[i], NULL);
+
+		assert_non_null(keys);
+		EVP_KEYMGMT_free(keys);
+	}
+	assert_null(EVP_KEYMGMT_fetch(lean, "DSA", NULL));
+	assert_null(EVP_KEYMGMT_fetch(lean, "SM2", NULL));
+	ERR_clear_error();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,6 +552,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hello, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_roots, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_lifetimes, setup, teardown),
+		cmocka_unit_test(test_lean),
 	};
 
 	return cmocka_run_group_tests(tests, group_setup, group_teardown);

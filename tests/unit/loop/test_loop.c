@@ -223,6 +223,76 @@ static void test_cancel_keeps_order(void **state)
 	assert_string_equal(trace, "2 1 ");
 }
 
+/* -- what is preferred ------------------------------------------------------ */
+
+struct busy {
+	int preferred, turns;
+};
+
+static void work(struct busy *busy)
+{
+	for (uint64_t start = loop_now_ns(); loop_now_ns() - start < LOOK_NS;)
+		;
+	if (++busy->turns == 3) /* comes while there is much to do */
+		assert_int_equal(eventfd_write(busy->preferred, 1), 0);
+}
+
+static void on_busy(void *data, uint32_t events)
+{
+	(void)events;
+	work(data);
+}
+
+static void on_busy_task(void *data)
+{
+	work(data);
+}
+
+static void on_preferred(void *data, uint32_t events)
+{
+	struct busy *busy = data;
+	uint64_t value;
+
+	assert_int_equal(events, EPOLLIN);
+	assert_int_equal(eventfd_read(busy->preferred, &value), 0);
+	assert_int_equal(busy->turns, 3);
+	note("preferred ");
+	loop_stop(loop);
+}
+
+/* Many have an event, or something put off, in one round: it waits for one of them, not for all. */
+static void test_preferred_does_not_wait_for_all(void **state)
+{
+	enum { MANY = 20 };
+	struct busy busy = { .preferred = eventfd(0, 0) };
+	struct loop_task tasks[MANY] = { 0 };
+	int fds[MANY];
+
+	(void)state;
+	assert_int_equal(loop_watch(loop, busy.preferred, EPOLLIN, on_preferred, &busy), 0);
+	loop_prefer(loop, busy.preferred);
+	for (int i = 0; i < MANY; i++) {
+		fds[i] = eventfd(1, 0);
+		assert_int_equal(loop_watch(loop, fds[i], EPOLLIN, on_busy, &busy), 0);
+	}
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(trace, "preferred ");
+	for (int i = 0; i < MANY; i++) {
+		loop_unwatch(loop, fds[i]);
+		close(fds[i]);
+		tasks[i] = (struct loop_task){ .fn = on_busy_task, .data = &busy };
+		loop_later(loop, &tasks[i]);
+	}
+	busy.turns = 0;
+	loop->stopped = false;
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(trace, "preferred preferred ");
+	for (int i = 0; i < MANY; i++)
+		loop_cancel(loop, &tasks[i]);
+	loop_unwatch(loop, busy.preferred);
+	close(busy.preferred);
+}
+
 static void on_tick(void *data)
 {
 	if (++*(int *)data == 3)
@@ -248,6 +318,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_thousands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel_keeps_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_preferred_does_not_wait_for_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timer, setup, teardown),
 	};
 

@@ -51,13 +51,14 @@ static void forms(void **state)
 						   "at secret\n"
 						   "connect 192.0.2.7:53/udp -> deny mode_none line 14\n"
 						   "at PUBLIC\n"
-						   "connect h.example:22 -> ask lib/x.yaml:3");
+						   "connect h.example:22 -> ask lib/x.yaml:3\n"
+						   "lookup  TXT H.example. -> allow");
 	const struct case_item *item = file->items;
 
 	(void)state;
 	assert_string_equal(file->path, "dir/my policy.yaml");
 	assert_null(file->text);
-	assert_int_equal(file->n_items, 4);
+	assert_int_equal(file->n_items, 5);
 
 	assert_int_equal(item->line, 5);
 	assert_int_equal(item->facts.level, LEVEL_CONFIDENTIAL);
@@ -89,6 +90,11 @@ static void forms(void **state)
 	assert_int_equal(item->action, ACTION_ASK);
 	assert_string_equal(item->file, "lib/x.yaml");
 	assert_int_equal(item->at, 3);
+
+	item++;
+	assert_int_equal(item->facts.lookup, 16);
+	assert_string_equal(item->facts.name, "h.example");
+	assert_null(item->facts.method);
 }
 
 static void inline_policy_keeps_its_lines(void **state)
@@ -138,6 +144,13 @@ static void wrong_lines(void **state)
 		{ "GET wss://h.example/ -> deny\n", 1, "URL" },
 		{ "G@T https://h.example/ -> deny\n", 1, "method" },
 		{ "GET https://h.example/ with x -> deny\n", 1, "not understood" },
+		{ "lookup MX -> deny\n", 1, "lookup TYPE NAME" },
+		{ "lookup -> deny\n", 1, "lookup TYPE NAME" },
+		{ "lookup A h.example -> deny\n", 1, "MX, SRV and TXT" },
+		{ "lookup MX 192.0.2.7 -> deny\n", 1, "not a name" },
+		{ "lookup MX *.example -> deny\n", 1, "not a name" },
+		{ "lookup MX h.example resolving to 192.0.2.7 -> deny\n", 1, "leads to no address" },
+		{ "lookup MX h.example body 3 -> deny\n", 1, "no body" },
 		{ "GET https://h.example/ sideways -> deny\n", 1, "not understood" },
 		{ "GET https://h.example/ with header -> deny\n", 1, "by name" },
 		{ "GET https://h.example/ with header a, -> deny\n", 1, "by name" },

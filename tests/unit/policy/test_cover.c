@@ -200,6 +200,18 @@ static void test_a_list_for_reading(void **state)
 	assert_covered("rules:\n- allow: '[2001:db8::/32]:9'\nsandbox: {read_only: [0.0.0.0/0]}\n", "4<0");
 }
 
+static void test_lookups(void **state)
+{
+	(void)state;
+	assert_pair("allow: a.example", "allow: a.example, dns: MX", false);
+	assert_pair("allow: '**.example'", "allow: a.example, dns: MX", false);
+	assert_pair("allow: a.example, dns: [MX, TXT]", "allow: a.example, dns: MX", true);
+	assert_pair("allow: a.example, dns: TXT", "allow: a.example, dns: [MX, TXT]", false);
+	assert_pair("allow: a.example, dns: TXT", "allow: a.example", true);
+	assert_pair("deny: a.example", "allow: a.example, dns: MX", true);
+	assert_pair("deny: 'a.example:443'", "allow: 'a.example:443', dns: MX", false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_full),
 		cmocka_unit_test(test_many_rules),
 		cmocka_unit_test(test_a_list_for_reading),
+		cmocka_unit_test(test_lookups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

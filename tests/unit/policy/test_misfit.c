@@ -6,6 +6,8 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
+#include <arpa/nameser.h>
+
 #include "policy/misfit.c"
 
 #include "make.h"
@@ -43,7 +45,7 @@ static void test_misfits(void **state)
 		assert_int_equal(rule_misfit(policy, &policy->rules[0], &rows[i].facts), rows[i].misfit);
 	assert_int_equal(rule_misfit(policy, &policy->rules[1], &connection), MISFIT_REQUEST);
 	assert_string_equal(misfit_sentence(MISFIT_NONE), "");
-	for (int i = MISFIT_LEVEL; i <= MISFIT_HEADER; i++)
+	for (int i = MISFIT_LEVEL; i <= MISFIT_LOOKUP; i++)
 		assert_true(strlen(misfit_sentence((enum misfit)i)) > 10);
 }
 
@@ -121,12 +123,54 @@ static void test_long_texts(void **state)
 	}
 }
 
+static struct facts looks_up(const char *name, uint16_t type)
+{
+	struct facts facts = to_name(name, 0);
+
+	facts.lookup = type;
+	return facts;
+}
+
+static void test_lookups(void **state)
+{
+	_policy_ struct policy *policy = policy_of("rules:\n"
+						   "- allow: '**.example'\n"
+						   "- deny: a.example:443\n"
+						   "- deny: a.example\n"
+						   "  methods: PUT\n"
+						   "- deny: b.example\n"
+						   "- allow: [a.example, b.example]\n"
+						   "  dns: MX\n"
+						   "  for: CONFIDENTIAL\n"
+						   "default: ask\n");
+	static const enum misfit expected[] = { MISFIT_LOOKUP, MISFIT_PORT, MISFIT_REQUEST, MISFIT_DESTINATION,
+						MISFIT_NONE };
+	struct facts facts = looks_up("a.example", ns_t_mx);
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(rule_misfit(policy, &policy->rules[i], &facts), expected[i]);
+	assert_text(policy, facts, "allowed by p.yaml:8 (allow: a.example (and 1 more))");
+	assert_text(policy, looks_up("b.example", ns_t_mx), "denied by p.yaml:7 (deny: b.example)");
+	assert_text(policy, looks_up("a.example", ns_t_txt), "denied: no rule allows it (default: p.yaml:11)");
+	assert_text(policy, looks_up("x.a.example", ns_t_mx), "denied: no rule allows it (default: p.yaml:11)");
+	assert_text(policy, looks_up("192.0.2.7", ns_t_mx), "denied: no rule allows it (default: p.yaml:11)");
+	assert_int_equal(policy_decide(policy, &facts).action, ACTION_ALLOW);
+	facts.level = LEVEL_SECRET;
+	assert_int_equal(policy_decide(policy, &facts).action, ACTION_DENY);
+	facts.mode = NP_NONE;
+	assert_int_equal(policy_decide(policy, &facts).reason, NP_R_MODE_NONE);
+	facts.mode = NP_FULL;
+	assert_int_equal(policy_decide(policy, &facts).reason, NP_R_OPEN_MODE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_misfits),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_long_texts),
+		cmocka_unit_test(test_lookups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

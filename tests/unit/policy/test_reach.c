@@ -133,6 +133,15 @@ static void words(void **state)
 			    "only b.example:22/tcp, and itself");
 }
 
+static void lookups(void **state)
+{
+	(void)state;
+	assert_string_equal(proxied("rules:\n  - allow: a.example\n    dns: [TXT, MX]\n    methods: GET\n"
+				    "  - allow: b.example:25\n    dns: SRV\n"),
+			    "a.example (only GET) (and lookups of its MX, TXT records)\n"
+			    "b.example:25/tcp (and lookups of its SRV records)\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +150,7 @@ int main(void)
 		cmocka_unit_test(by_level_and_mode),
 		cmocka_unit_test(bounds),
 		cmocka_unit_test(words),
+		cmocka_unit_test(lookups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,10 @@
 /* rules: and full: - what they mean, and each error with its sentence and place. */
 #include "policy/read_rules.c"
 
+#include <arpa/nameser.h>
+
 #include "told.h"
+#include "wire/dns.h"
 
 #define P    "p.yaml:"
 #define BOTH (PATTERN_TCP | PATTERN_UDP)
@@ -455,6 +458,43 @@ static void all_errors_in_one_run(void **state)
 		assert_int_equal(told.items[i].line, i + 3);
 }
 
+static void lookups(void **state)
+{
+	(void)state;
+	loads("version: 1\nlists: {mail: [a.example, b.example]}\nrules:\n  - allow: [\"@mail\", c.example:25]\n"
+	      "    dns: [TXT, MX]\n  - allow: d.example\n    dns: SRV\n    methods: GET\n  - allow: e.example\n");
+	assert_int_equal(policy->rules[0].dns, dns_record_bit(ns_t_mx) | dns_record_bit(ns_t_txt));
+	assert_int_equal(policy->rules[1].dns, dns_record_bit(ns_t_srv));
+	assert_int_equal(policy->rules[2].dns, 0);
+	RULE_TELLS("allow: a.example\n    dns: [MX, HTTPS, mx]",
+		   P "4:15: error: \"HTTPS\" cannot be looked up; there are MX, SRV and TXT\n" P
+		     "4:22: error: \"mx\" cannot be looked up; there are MX, SRV and TXT\n");
+	RULE_TELLS("allow: a.example\n    dns: []", P "4:10: error: the list of \"dns\" is empty\n");
+	RULE_TELLS("allow: a.example\n    dns: [[MX]]", P "4:11: error: an entry of \"dns\" is one value, not a list\n");
+	RULE_TELLS("deny: a.example\n    dns: MX",
+		   P "4:5: error: \"dns\" is for allow: nobody is asked about a lookup\n");
+	RULE_TELLS("ask: a.example\n    dns: MX", P
+		   "4:5: error: \"dns\" is for allow: nobody is asked about a lookup\n");
+}
+
+/* What a star stands for would be sent to whoever serves the name. */
+static void lookups_need_whole_names(void **state)
+{
+	(void)state;
+	RULE_TELLS("allow: ['*.a.example', b.example, '**']\n    dns: MX",
+		   P "3:13: error: \"*.a.example\": \"dns\" needs a whole name: in place of a star a lookup could carry "
+		     "anything out\n" P
+		     "3:39: error: \"**\": \"dns\" needs a whole name: in place of a star a lookup could carry anything "
+		     "out\n");
+	RULE_TELLS("allow: 192.0.2.7\n    dns: MX",
+		   P "3:12: error: \"192.0.2.7\": \"dns\" is about names, and this is an address\n");
+	tells("version: 1\nlists:\n  some: [a.example, \"*.b.example\"]\nrules:\n  - allow: \"@some\"\n    dns: TXT\n",
+	      P "3:21: error: \"*.b.example\": \"dns\" needs a whole name: in place of a star a lookup could carry anything "
+		"out (used by the rule in p.yaml:5)\n");
+	tells("version: 1\nfull:\n  - deny: 192.0.2.7\n    dns: MX\n",
+	      P "4:5: error: \"dns\" cannot be in \"full\": nothing looks at names there\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -477,6 +517,8 @@ int main(void)
 		cmocka_unit_test_teardown(full, told_clear),
 		cmocka_unit_test_teardown(full_has_less, told_clear),
 		cmocka_unit_test_teardown(all_errors_in_one_run, told_clear),
+		cmocka_unit_test_teardown(lookups, told_clear),
+		cmocka_unit_test_teardown(lookups_need_whole_names, told_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
