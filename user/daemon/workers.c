@@ -65,10 +65,17 @@ void process_send(struct process *p, enum link_type type, const void *data, size
 		process_end(p, strerror(-r));
 }
 
-void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd)
+void tell_others(struct workers *w, const struct process *but, enum link_type type, const void *data, size_t len,
+		 int fd)
 {
 	for (unsigned i = 0; i < w->config.count; i++)
-		process_send(&w->processes[i], type, data, len, fd);
+		if (&w->processes[i] != but)
+			process_send(&w->processes[i], type, data, len, fd);
+}
+
+void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd)
+{
+	tell_others(w, NULL, type, data, len, fd);
 }
 
 static int requests_take(struct workers *w, const char *data, size_t len)

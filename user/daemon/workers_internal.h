@@ -58,6 +58,8 @@ struct workers {
 
 /* -- workers.c */
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
+void tell_others(struct workers *w, const struct process *but, enum link_type type, const void *data, size_t len,
+		 int fd);
 void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd);
 
 /* -- workers_names.c: names of sessions, and their synthetic addresses */

@@ -176,10 +176,10 @@ void names_learn(struct process *from, const struct link_name *told)
 		site->names_fd = -1;
 		answer.index = 0;
 	}
+	/* The one that asked last: it answers its client, who may connect to another before we have told that one. */
 	if (answer.index && fresh)
-		tell_all(w, LINK_NAME, &answer, sizeof(answer), -1);
-	else
-		process_send(from, LINK_NAME, &answer, sizeof(answer), -1);
+		tell_others(w, from, LINK_NAME, &answer, sizeof(answer), -1);
+	process_send(from, LINK_NAME, &answer, sizeof(answer), -1);
 }
 
 /* Sandboxes choose how many names there are, and a worker must start all the same: what has no room is left out. Its

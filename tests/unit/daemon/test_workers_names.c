@@ -19,8 +19,8 @@ static char dir[] = "/tmp/np-names-XXXXXX", path[FS_PATH_SIZE];
 
 /* -- instead of processes: what they would have been told ---------------------------- */
 
-static struct link_name last;
-static unsigned n_all, n_one;
+static struct link_name last, others;
+static unsigned n_others, n_one, n_batches, n_before; /* n_one when the others were told */
 static size_t batch_len;
 
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
@@ -33,20 +33,29 @@ void process_send(struct process *p, enum link_type type, const void *data, size
 	n_one++;
 }
 
+void tell_others(struct workers *w, const struct process *but, enum link_type type, const void *data, size_t len,
+		 int fd)
+{
+	(void)fd;
+	assert_ptr_equal(w, &workers);
+	assert_ptr_equal(but, &process);
+	assert_int_equal(type, LINK_NAME);
+	assert_int_equal(len, sizeof(last));
+	memcpy(&others, data, sizeof(others));
+	n_others++;
+	n_before = n_one;
+}
+
 void tell_all(struct workers *w, enum link_type type, const void *data, size_t len, int fd)
 {
 	struct stat st;
 
+	(void)data, (void)len;
 	assert_ptr_equal(w, &workers);
-	n_all++;
-	if (type == LINK_BATCH) {
-		assert_int_equal(fstat(fd, &st), 0);
-		batch_len = (size_t)st.st_size;
-		return;
-	}
-	assert_int_equal(type, LINK_NAME);
-	assert_int_equal(len, sizeof(last));
-	memcpy(&last, data, sizeof(last));
+	assert_int_equal(type, LINK_BATCH);
+	assert_int_equal(fstat(fd, &st), 0);
+	batch_len = (size_t)st.st_size;
+	n_batches++;
 }
 
 struct site *site_find(struct workers *w, const char *session)
@@ -76,7 +85,7 @@ static int setup(void **state)
 	strcpy(site.ca.session, "alice/demo");
 	assert_int_equal(fs_path(workers.names_dir, "%s", dir), 0);
 	assert_int_equal(fs_path(path, "%s/alice,demo", dir), 0);
-	n_all = n_one = 0;
+	n_others = n_batches = n_one = n_before = 0;
 	return 0;
 }
 
@@ -175,11 +184,13 @@ static void names_are_kept(void **state)
 	assert_int_equal(st.st_mode & 07777, 0600);
 	assert_int_equal(learn("a.example"), 1);
 	assert_int_equal(learn("b.example"), 2);
-	assert_int_equal(n_all, 2); /* everybody is told of a new one ... */
-	assert_int_equal(n_one, 0);
+	assert_int_equal(n_others, 2); /* everybody is told of a new one ... */
+	assert_int_equal(n_one, 2);
+	assert_int_equal(n_before, 1); /* ... and who asked, last ... */
+	assert_memory_equal(&others, &last, sizeof(last));
 	assert_int_equal(learn("a.example"), 1);
-	assert_int_equal(n_all, 2);
-	assert_int_equal(n_one, 1); /* ... and who asks again alone of an old one */
+	assert_int_equal(n_others, 2);
+	assert_int_equal(n_one, 3); /* ... and who asks again alone of an old one */
 	assert_file("1 a.example\n2 b.example\n");
 	again();
 	assert_int_equal(learn("b.example"), 2);
@@ -210,7 +221,7 @@ static void nonsense_is_not_learnt(void **state)
 	strcpy(want.name, "a.example");
 	memset(want.session, 'a', sizeof(want.session));
 	names_learn(&process, &want);
-	assert_int_equal(n_all + n_one, 0);
+	assert_int_equal(n_others + n_one, 0);
 	assert_int_equal(names_count(site.names), 0);
 	assert_file("");
 	names_close(&workers, &site, true);
@@ -310,7 +321,7 @@ static void batches(void **state)
 	(void)state;
 	open_names();
 	names_tell(&workers, &site);
-	assert_int_equal(n_all, 0); /* there is nothing to tell */
+	assert_int_equal(n_batches, 0); /* there is nothing to tell */
 	learn("a.example");
 	learn("b.example");
 	learn("c.example");
@@ -319,9 +330,9 @@ static void batches(void **state)
 	names_batch(&site, &little); /* what has no room is left out, and is no error */
 	assert_int_equal(little.len, 2 * ONE);
 	assert_int_equal(buf_error(&little), 0);
-	n_all = 0;
+	n_batches = 0;
 	names_tell(&workers, &site);
-	assert_int_equal(n_all, 1);
+	assert_int_equal(n_batches, 1);
 	assert_int_equal(batch_len, 3 * ONE);
 	names_close(&workers, &site, true);
 }
