@@ -116,7 +116,7 @@ class Client:
         return self.call("GET", "/v1/sessions", ended=int(ended))["sessions"]
 
     def runs(self, session=None, state=None):
-        """Runs that have a class, the newest first; state="pending" for those that wait."""
+        """Runs on record (those with a class, and those that the API was asked for), the newest first; state="pending" for those that wait."""
         return self.call("GET", "/v1/runs", session=session, state=state)["runs"]
 
     def run(self, ident, wait=False):
@@ -128,6 +128,12 @@ class Client:
 
     def reject(self, ident, reason):
         return self.call("POST", f"/v1/runs/{int(ident)}/reject", {"reason": reason})
+
+
+def _words(command):
+    if isinstance(command, (str, bytes)):
+        raise TypeError("a command is a list of words; for a shell's: ['sh', '-c', text]")
+    return [str(word) for word in command]
 
 
 class Session:
@@ -180,7 +186,7 @@ class Session:
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
         memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run."""
-        body = {"session": self.name, "command": [str(word) for word in command],
+        body = {"session": self.name, "command": _words(command),
                 "launch": {name: value if name == "keep" else str(value) for name, value in options.items() if value is not None}}
         return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
 
@@ -305,10 +311,12 @@ class Sandbox:
         egress: what it may do on the network whatever the session may: "none", "read_only", or "write", which waits until
         somebody approves it (Client.approve) and raises Rejected when nobody does. Text only: input is a str.
         """
-        if isinstance(command, (str, bytes)):
-            raise TypeError("a command is a list of words; for a shell's: ['sh', '-c', text]")
-        got = subprocess.run(self._argv([str(word) for word in command], egress, options), capture_output=True,
-                             encoding="utf-8", errors="replace", input="" if input is None else input, env=env)
+        argv = self._argv(_words(command), egress, options)
+        try:
+            got = subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace",
+                                 input="" if input is None else input, env=env)
+        except OSError as e:
+            raise Error(0, "failed", "netpawl could not be started", f"{argv[0]}: {e.strerror}") from None
         try:
             raw = json.loads(got.stdout)
         except ValueError:

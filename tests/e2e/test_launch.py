@@ -55,7 +55,15 @@ def test_launch(api, session):
     assert row["state"] == "completed" and row["result"]["exit_code"] == 3 and row["class"] is None
     assert row["command"][:2] == ["sh", "-c"] and row["started"] <= row["ended"]
     assert output(api, ident, follow=0)[0] == "out\n/workspace\n"  # it is kept
-    assert not api.sandboxes(session)
+    assert base.eventually(lambda: not api.sandboxes(session))
+
+
+def test_a_launched_run_is_counted(api, session):
+    api.escalate(session, "SECRET")
+    ident = launch(api, session, base.PYTHON, "-c", "import socket\nfor i in range(3):\n"
+                   "  try: socket.create_connection(('198.51.100.10', 9000), 2)\n  except OSError: pass")
+    result = ended(api, ident)["result"]
+    assert result["denied"] >= 3 and (result["requests"], result["bytes_out"]) == (0, 0), result
 
 
 def test_output_comes_while_it_runs(api, session):

@@ -115,13 +115,14 @@ def test_errors_are_errors(daemon):
 out = []
 for fn in (lambda: Session("a", "../b"), lambda: session.add_private_dataset("d", "HIGH"),
            lambda: Client().approve(999999), lambda: session.sandbox(memory="lots").run(["true"]),
-           lambda: session.sandbox().run(["/no/such/program"]), lambda: session.sandbox().run(["true"], egress="all")):
+           lambda: session.sandbox().run(["/no/such/program"]), lambda: session.sandbox().run(["true"], egress="all"),
+           lambda: Session(*session.name.split("/"), program="/no/netpawl").sandbox().run(["true"])):
     try:
         fn()
         out.append("no error")
     except Error as e:
         out.append(e.error)
-for fn in (lambda: session.sandbox(memry="1GiB"), lambda: session.sandbox().run("ls -l")):
+for fn in (lambda: session.sandbox(memry="1GiB"), lambda: session.sandbox().run("ls -l"), lambda: session.launch("ls -l")):
     try:
         fn()
         out.append("no error")
@@ -133,7 +134,7 @@ except OSError:
     out.append("OSError")
 print(json.dumps(out))
 """)
-    assert got == ["bad_name", "bad_level", "no_such_run", "failed", "failed", "failed", "TypeError", "TypeError", "OSError"]
+    assert got == ["bad_name", "bad_level", "no_such_run", "failed", "failed", "failed", "failed", "TypeError", "TypeError", "TypeError", "OSError"]
 
 
 def test_events(daemon):

@@ -114,7 +114,7 @@ def test_requests(net):
         twice = refused(net, box.session, "HTTP request", "POST http://get-only.origin.test/open/a", 2)
         # one wording: what the client was answered is what why says
         assert (twice["count"], twice["hint"]) == (2, bodies[0]["hint"])
-        assert bodies[0]["message"].endswith(twice["message"] + ".")
+        assert twice["message"] in bodies[0]["message"]
         bad = refused(net, box.session, "HTTP request", "POST http://bad.origin.test/")
         assert bad["rule"] == bodies[2]["rule"] and bad["rule"] in why(net, box.session)["text"]
         assert "hush" not in why(net, box.session)["text"]

@@ -108,13 +108,13 @@ const char *reason_hint(unsigned reason)
 		return "Write the path without double slashes, dot segments and escaped slashes.";
 	case NP_R_NEEDS_APPROVAL:
 	case NP_R_NEEDS_DECIDER:
-		return "Trying again will not help. Go on without this host, or ask the user to have the request "
-		       "approved.";
+		return "Trying again will not help. Go on without it, or tell the user: this version asks nobody "
+		       "for approval of a request.";
 	case NP_R_READ_ONLY:
 		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
 		       "of class write, which somebody has to approve.";
 	default:
-		return "Trying again, another client or another address will not help. Go on without this host, or "
+		return "Trying again, another client or another address will not help. Go on without it, or "
 		       "tell the user that the platform's policy would have to allow it.";
 	}
 }

@@ -24,6 +24,22 @@ static void help(FILE *to)
 	      to);
 }
 
+/* "POST https://api.example/v1 403", "dns MX corp.example". False: it is about neither. */
+static bool request_append(struct buf *out, const json_t *event)
+{
+	const char *url = member_text(event, "url"), *method = member_text(event, "method");
+	const char *name = member_text(event, "lookup");
+	const json_t *status = json_object_get(event, "status");
+
+	if (name)
+		buf_printf(out, " dns %s", name);
+	else if (url)
+		buf_printf(out, " %s%s%s", method ? method : "", method ? " " : "", url);
+	if (url && !name && json_integer_value(status))
+		buf_printf(out, " %lld", (long long)json_integer_value(status));
+	return name || url;
+}
+
 /* "tcp 192.0.2.1:443", "unix /run/x.sock", "tcp [2001:db8::1]:53". */
 static void target_append(struct buf *out, const json_t *event)
 {
@@ -59,7 +75,8 @@ static void event_format(struct buf *out, const json_t *event)
 
 	buf_printf(out, "%s %-6s %-15s %s", member_text(event, "time") ?: "-", member_text(event, "kind") ?: "-",
 		   member_text(event, "reason") ?: "-", member_text(event, "session") ?: "-");
-	target_append(out, event);
+	if (!request_append(out, event))
+		target_append(out, event);
 	if (comm || pid)
 		buf_printf(out, " %s[%lld]", comm ? comm : "?", (long long)json_integer_value(pid));
 	if (!json_object_get(event, "hook")) { /* a change: the level and what came with it */

@@ -22,7 +22,7 @@ static const struct {
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
 	{ "remove", command_remove, "remove a sandbox, with all that runs in it" },
 	{ "end", command_end, "end a session; its level is kept" },
-	{ "runs", command_runs, "list runs that have a class, and what waits for approval" },
+	{ "runs", command_runs, "list runs on record, and what waits for approval" },
 	{ "approve", command_approve, "let a run that waits go on" },
 	{ "reject", command_reject, "end a run that waits" },
 	{ "path", command_path, "translate a path of a workspace" },

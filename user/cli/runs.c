@@ -7,8 +7,8 @@
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
-	      "Lists runs that have a class (`netpawl run --class`), the newest first: what waits for approval, what\n"
-	      "runs, and what became of the others.\n\n"
+	      "Lists runs on record (with --class, or asked for by the API), the newest first: what waits for\n"
+	      "approval, what runs, and what became of the others.\n\n"
 	      "Options:\n"
 	      "  --state STATE    only pending, running, completed, rejected or failed ones\n" OPTIONS_COMMON
 	      "\nExample:\n"

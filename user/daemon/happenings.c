@@ -2,6 +2,8 @@
 /* What the parts tell each other while the daemon runs. No decisions. */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "daemon/daemon.h"
@@ -17,12 +19,26 @@ void emit(void *data, struct event *event)
 	event_log_put(d->events, event);
 }
 
+/* glibc looks for its cache of names whenever a name or a user is looked up, and goes on without it. It is refused as
+ * everything else, but told to nobody: it would be most of what is told. */
+static bool is_everyday(const struct np_event *raw)
+{
+	static const char nscd[] = "/var/run/nscd/socket";
+
+	const size_t len = sizeof(nscd) - 1;
+
+	return raw->family == AF_UNIX && NP_REASON_REFUSES(raw->reason) && raw->unix_len >= len &&
+	       !memcmp(raw->unix_path, nscd, len) && (raw->unix_len == len || !raw->unix_path[len]);
+}
+
 void on_kernel_event(void *data, const struct np_event *raw)
 {
 	struct daemon *d = data;
 	struct translated t;
 	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
 
+	if (is_everyday(raw))
+		return;
 	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
 	event_log_put(d->events, &t.event);

@@ -8,6 +8,7 @@
 
 #include "base/words.h"
 #include "inspect/worker.h"
+#include "policy/may.h"
 
 /* -- the report ------------------------------------------------------------------- */
 
@@ -88,6 +89,15 @@ static void exchange_break(struct exchange *ex)
 	exchange_over(ex);
 }
 
+/* Some request to it could be allowed. */
+static bool host_has_rules(const struct exchange *ex)
+{
+	const struct client *client = ex->client;
+
+	return !ex->host.is_addr &&
+	       policy_may_name(client->worker->policy, client->box->mode, client->box->level, ex->host.name) & MAY_HTTP;
+}
+
 /* Answers instead of an origin. With a verdict: its rule is named. */
 static void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict,
 			    const char *detail)
@@ -98,6 +108,8 @@ static void exchange_refuse(struct exchange *ex, enum np_reason reason, const st
 
 	upstream_cancel(ex);
 	ex->report.reason = reason;
+	if (!detail && reason == NP_R_NOT_IN_POLICY && host_has_rules(ex))
+		detail = "there are rules for this host, but for other methods, paths or the like";
 	if (detail)
 		snprintf(ex->report.text, sizeof(ex->report.text), "%s", detail);
 	head_init(&head);

@@ -14,6 +14,8 @@ from lib.world import World
 POLICY = """version: 1
 rules:
   - deny: bad.origin.test
+  - allow: head-only.test
+    methods: HEAD
   - allow: get-only.origin.test
     methods: [GET, HEAD]
   - allow: paths.origin.test
