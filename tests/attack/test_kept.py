@@ -344,3 +344,24 @@ def test_a_note_that_was_not_finished(daemon, session):
         keep(daemon, session, "root", "true")
         box = kept(daemon, session)
         note = daemon.run_dir / "kept" / box["sandbox"] / "made"
+
+
+@USERS
+def test_limits_of_process_1(daemon, session, user):
+    """Whoever has its user could take away what it needs to start commands. The control: a process of ours."""
+    code = """
+import os, resource, time
+child = os.fork()
+if not child: time.sleep(1000)
+for pid in (child, 1):
+    for what in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_AS):
+        try:
+            resource.prlimit(pid, what, (8, 8))
+            print("set")
+        except OSError:
+            print("no")
+os.kill(child, 9)
+"""
+    assert python(daemon, session, user, code).stdout == "set\n" * 3 + "no\n" * 3
+    box = kept(daemon, session)
+    assert keep(daemon, session, user, "echo", "alive").stdout == "alive\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
