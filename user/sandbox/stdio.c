@@ -77,8 +77,14 @@ static bool is_only_read(int fd)
 	return fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
+/* By the descriptor's name in /proc, whatever the descriptor is for. The owner may change the mode, too. */
+static bool user_may_write(const struct stdio *stdio, const struct stat *st)
+{
+	return st->st_uid == stdio->user || st->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 /* What may be there after the command, too: a background process must neither read what is typed later nor change what
- * the command has written. A pipe that its user may open has a name in /proc by which it can be written. */
+ * the command has written. */
 static bool passes_for_good(const struct stdio *stdio, int fd)
 {
 	struct stat st;
@@ -86,19 +92,19 @@ static bool passes_for_good(const struct stdio *stdio, int fd)
 	if (!stdio_passes(fd) || fstat(fd, &st) < 0 || isatty(fd))
 		return false;
 	if (S_ISFIFO(st.st_mode))
-		return is_only_read(fd) && st.st_uid != stdio->user && !(st.st_mode & (S_IWGRP | S_IWOTH));
+		return is_only_read(fd) && !user_may_write(stdio, &st);
 	return S_ISCHR(st.st_mode);
 }
 
-/* A file that is read: by a descriptor of its own, for who has ours can move us about in it, and write it if he may open
- * it. Where that cannot be had (a file in memory has no mount), it is carried like the rest. */
+/* A file that is only read, and that the command could write or, when it is gone, move us about in: by a descriptor of its
+ * own. Where that cannot be had, as of a file in memory, it is carried into a sandbox that is kept. */
 static void input_prepare(struct stdio *stdio)
 {
 	_close_ int fd = -1;
 	struct stat st;
 
 	if (!is_only_read(STDIN_FILENO) || fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    !file_is_plain(STDIN_FILENO))
+	    !file_is_plain(STDIN_FILENO) || (!stdio->lasting && !user_may_write(stdio, &st)))
 		return;
 	fd = fs_open_apart("/proc/self/fd/0");
 	if (fd < 0 || lseek(fd, lseek(STDIN_FILENO, 0, SEEK_CUR), SEEK_SET) < 0)
@@ -198,7 +204,7 @@ int stdio_prepare(struct stdio *stdio)
 	r = stdio->terminal ? terminal_prepare(stdio) : 0;
 	if (r < 0)
 		return r;
-	if (stdio->lasting)
+	if (stdio->confined)
 		input_prepare(stdio);
 	for (int fd = 0; fd < 3; fd++) {
 		bool output = fd != STDIN_FILENO;
