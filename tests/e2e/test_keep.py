@@ -205,7 +205,7 @@ def test_signals_reach_the_command(daemon, session):
             assert p.wait(10) == code
         finally:
             base.reap(p)
-    assert len(pids(kept(daemon, session))) == OWN
+    assert base.eventually(lambda: len(pids(kept(daemon, session))) == OWN)  # the sleep of the one that was killed ends by itself
 
 
 class Terminal:
@@ -418,6 +418,24 @@ def test_stopped_process_1(daemon, session):
     os.kill(first_process(box), signal.SIGSTOP)
     assert sh(daemon, session, "echo ran") == "ran\n"
     assert kept(daemon, session)["sandbox"] != box["sandbox"] and not os.path.exists(box["cgroup"])
+
+
+def test_stopped_process_1_with_a_run_in_progress(daemon, session):
+    """What others run there is not killed for a process 1 that may only be slow."""
+    p = start(daemon, session, "--", "sh", "-c", "echo ready; read x; exit $x", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n"
+        box = kept(daemon, session)
+        first = first_process(box)
+        os.kill(first, signal.SIGSTOP)
+        assert "does not answer" in keep(daemon, session, "true", check=125).stderr
+        os.kill(first, signal.SIGCONT)
+        p.stdin.write(b"7\n")
+        p.stdin.close()
+        assert p.wait(20) == 7
+    finally:
+        base.reap(p)
+    assert sh(daemon, session, "echo ran") == "ran\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
 
 
 def test_end_of_the_session(daemon, session):

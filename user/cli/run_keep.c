@@ -21,7 +21,8 @@
 
 #define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
 #define LOCK_WAIT_US  4000
-#define OWN_PROCESSES 2 /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
+#define ALONE_TRIES   500 /* two seconds, for others who found the same */
+#define OWN_PROCESSES 2	  /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
 
 enum entered {
 	ENTERED,
@@ -303,6 +304,20 @@ static int command_plan(struct keep *k)
 
 /* -- running -------------------------------------------------------------------------------------------- */
 
+/* It would be removed with all that runs in it: only when nobody else waits for any of that. Others who got no answer either
+ * give their lock up, as we do. */
+static enum entered silence_judge(const struct keep *k)
+{
+	for (unsigned i = 0; i < ALONE_TRIES; i++) {
+		if (flock(k->file, LOCK_EX | LOCK_NB) == 0)
+			return LOST;
+		usleep(LOCK_WAIT_US);
+	}
+	complain(k->run->sandbox, NP_R_FAILED,
+		 "it does not answer, and others run something there; netpawl remove ends it");
+	return FAILED;
+}
+
 static enum entered keep_run(struct keep *k)
 {
 	struct run *run = k->run;
@@ -325,7 +340,7 @@ static enum entered keep_run(struct keep *k)
 	run->started_us = wall_us();
 	launch_within(&order, &k->note.groups, take_fd(k->connection), &k->result);
 	if (k->result.lost && !run->id[0]) /* one on record starts once */
-		return LOST;
+		return k->result.silent ? silence_judge(k) : LOST;
 	if (k->note.missing)
 		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
 	if (!run->completed_us)

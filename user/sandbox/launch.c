@@ -188,7 +188,7 @@ static void time_check(struct launch *l)
 	if (time_left(l, true) != 0)
 		return;
 	if (l->ready_ms && !l->ready) { /* process 1 says nothing: as good as dead */
-		l->gone = true;
+		l->gone = l->result->silent = true;
 		return;
 	}
 	l->result->timed_out = true;
