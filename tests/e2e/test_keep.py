@@ -278,7 +278,7 @@ def test_terminal(daemon, session):
         time.sleep(0.5)
         t.type("\x1a")
         t.expect("Stopped")
-        t.type("kill -9 %1; wait; echo do''ne\n")
+        t.type("kill -9 %1; while jobs %1 >/dev/null 2>&1; do sleep 0.05; done; echo do''ne\n")
         t.expect("done")
         t.type("exit 3\n")
     finally:
