@@ -174,6 +174,23 @@ def test_socket_as_stdout_is_no_socket_inside(world, daemon, user):
         s.close()
 
 
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_file_as_stdin_is_for_reading(world, daemon, tmp_path, user):
+    """A file that is open for reading can be opened for writing by its name in /proc, by its owner and whomever its mode lets.
+    The control does so outside."""
+    write = "import os; os.read(0, 1); os.write(os.open('/proc/self/fd/0', os.O_RDWR), b'evil')"
+    path = tmp_path / "in"
+    path.write_text("input")
+    path.chmod(0o666)
+    with open(path, "rb", buffering=0) as f:
+        p = run(daemon, [base.PYTHON, "-I", "-c", write], "FULL", user, stdin=f, capture_output=True)
+        assert p.returncode == 1 and b"Read-only" in p.stderr
+        assert path.read_text() == "input" and f.read() == b"nput"  # the caller goes on where the command stopped
+    with open(path, "rb") as f:
+        subprocess.run([base.PYTHON, "-I", "-c", write], stdin=f, check=True)
+    assert path.read_text() == "evilt"
+
+
 def test_cgroup_file_as_stdout_moves_nobody(world, daemon, tmp_path):
     """cgroup.procs of the root as standard output: `echo 0` would be an escape."""
     mark = base.token()

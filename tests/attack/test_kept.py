@@ -280,3 +280,88 @@ def test_nothing_of_the_caller_stays(daemon, session):
         assert out.read_text() == "first\n"
     finally:
         base.drop_tempdir(folder)
+
+
+SPOIL = """
+import os, time
+def spoil(fd):
+    try: os.fchmod(fd, 0o707)
+    except OSError: pass
+    try: os.write(os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_NONBLOCK), b"evil")
+    except OSError: pass
+    try: os.lseek(fd, 1, 0)
+    except OSError: pass
+print(os.read(0, 4), flush=True)
+if os.fork(): os._exit(0)
+os.setsid()
+while not os.path.exists("/workspace/go"): time.sleep(0.02)
+own = os.open("/workspace/own", os.O_RDONLY | os.O_CREAT, 0o600)
+spoil(0), spoil(own)
+os.rename("/workspace/own", "/workspace/done")
+"""
+
+
+@USERS
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_input_can_only_be_read(daemon, session, user, kind):
+    """What a command leaves behind cannot write the caller's input by its name in /proc, nor move the caller about in it. The
+    control is a file of the sandbox's own."""
+    words = [*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--session", session, *options(user), "--", base.PYTHON, "-I", "-c", SPOIL]
+    folder, workspace = base.tempdir("input"), daemon.state_dir / "data" / session
+    (folder / "in").write_text("onetwo")
+    (folder / "in").chmod(0o666)
+    ours, end = (os.open(folder / "in", os.O_RDONLY), -1) if kind == "file" else os.pipe()
+    try:
+        if kind == "pipe":
+            os.write(end, b"onetwo")
+        p = base.popen(words, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdin=ours, stdout=subprocess.PIPE)
+        assert p.communicate(timeout=30)[0] == b"b'onet'\n"
+        base.reap(p)
+        (workspace / "go").touch()
+        assert base.eventually((workspace / "done").exists) and (workspace / "done").read_bytes() == b"evil"
+        if kind == "pipe":
+            os.write(end, b"|")
+        assert os.read(ours, 100) in ((b"wo",) if kind == "file" else (b"wo|", b"|"))  # netpawl may have taken more of a pipe
+        assert (folder / "in").read_text() == "onetwo" and (folder / "in").stat().st_mode & 0o777 == 0o666
+    finally:
+        os.close(ours)
+        if kind == "pipe":
+            os.close(end)
+        base.drop_tempdir(folder)
+
+
+def test_a_note_that_was_not_finished(daemon, session):
+    """Who made the sandbox died in the middle of writing down what it was made with: nobody is put into it."""
+    assert keep(daemon, session, "root", "id", "-u").stdout == "0\n"
+    box = kept(daemon, session)
+    note = daemon.run_dir / "kept" / box["sandbox"] / "made"
+    whole = note.read_text()
+    for text in ("", whole[:whole.index("user=")], whole[:-3]):
+        note.write_text(text)
+        assert keep(daemon, session, None, "id", "-u").stdout != "0\n"
+        assert kept(daemon, session)["sandbox"] != box["sandbox"] and not os.path.exists(box["cgroup"])
+        daemon.cli("remove", kept(daemon, session)["sandbox"], check=0)
+        keep(daemon, session, "root", "true")
+        box = kept(daemon, session)
+        note = daemon.run_dir / "kept" / box["sandbox"] / "made"
+
+
+@USERS
+def test_limits_of_process_1(daemon, session, user):
+    """Whoever has its user could take away what it needs to start commands. The control: a process of ours."""
+    code = """
+import os, resource, time
+child = os.fork()
+if not child: time.sleep(1000)
+for pid in (child, 1):
+    for what in (resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_AS):
+        try:
+            resource.prlimit(pid, what, (8, 8))
+            print("set")
+        except OSError:
+            print("no")
+os.kill(child, 9)
+"""
+    assert python(daemon, session, user, code).stdout == "set\n" * 3 + "no\n" * 3
+    box = kept(daemon, session)
+    assert keep(daemon, session, user, "echo", "alive").stdout == "alive\n" and kept(daemon, session)["sandbox"] == box["sandbox"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """netpawl run --keep: a sandbox that stays for the next run of its session; what ends it, and what becomes of its rests."""
 import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -48,6 +49,16 @@ def start(daemon, session, *words, **kw):
     """One that is not waited for."""
     return base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--session", session, *words],
                       env=base.env(NETPAWL_SOCKET=str(daemon.socket)), **kw)
+
+
+def has_open(pid, path):
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            pass  # closed meanwhile
+    return str(path) in names
 
 
 def first_process(box):
@@ -138,6 +149,40 @@ def test_many_at_once(daemon, session):
     assert sorted(map(int, sh(daemon, session, "cat /tmp/all").split())) == list(range(24))
     made = [e for e in daemon.api.events(session=session) if e["reason"] == "sandbox_made"]
     assert len(made) == 1, made
+
+
+def test_the_first_ones_run_side_by_side(daemon, session):
+    """All of them find that nobody has made it; who comes second does not wait until the first one's command is over."""
+    box = daemon.api.ok("POST", "/v1/sandboxes", {"session": session, "keep": True})
+    note = daemon.run_dir / "kept" / box["sandbox"] / "made"
+    both = "echo >> /workspace/n; while [ $(wc -l < /workspace/n) -lt 3 ]; do sleep 0.05; done"
+    ours = os.open(note, os.O_RDONLY)
+    fcntl.flock(ours, fcntl.LOCK_SH)  # as one of them
+    runs = [start(daemon, session, "--", "sh", "-c", both, stderr=subprocess.PIPE) for _ in range(3)]
+    try:
+        assert base.eventually(lambda: all(has_open(p.pid, note) for p in runs))
+        time.sleep(0.5)  # each of them has found that, and wants to make it
+        os.close(ours)
+        ours = -1
+        assert [(p.wait(40), p.stderr.read()) for p in runs] == [(0, b"")] * 3
+    finally:
+        if ours >= 0:
+            os.close(ours)
+        for p in runs:
+            base.reap(p, signal.SIGKILL)
+    assert kept(daemon, session)["sandbox"] == box["sandbox"]
+
+
+def test_ignored_signals_are_the_callers(daemon, session):
+    """Who makes the sandbox may be started with some ignored, as in the background of a script; a later one is not."""
+    for made in (signal.SIGINT, signal.SIGHUP, None):
+        p = start(daemon, session, "--", "grep", "SigIgn", "/proc/self/status", stdout=subprocess.PIPE,
+                  preexec_fn=(lambda: signal.signal(made, signal.SIG_IGN)) if made else None)
+        try:
+            word = int(p.communicate(timeout=20)[0].split()[1], 16)
+        finally:
+            base.reap(p)
+        assert [s for s in (signal.SIGINT, signal.SIGHUP) if word & 1 << s - 1] == ([made] if made else [])
 
 
 def test_the_level_holds(daemon, api, session):
@@ -233,7 +278,7 @@ def test_terminal(daemon, session):
         time.sleep(0.5)
         t.type("\x1a")
         t.expect("Stopped")
-        t.type("kill -9 %1; wait; echo do''ne\n")
+        t.type("kill -9 %1; while jobs %1 >/dev/null 2>&1; do sleep 0.05; done; echo do''ne\n")
         t.expect("done")
         t.type("exit 3\n")
     finally:
@@ -373,6 +418,24 @@ def test_stopped_process_1(daemon, session):
     os.kill(first_process(box), signal.SIGSTOP)
     assert sh(daemon, session, "echo ran") == "ran\n"
     assert kept(daemon, session)["sandbox"] != box["sandbox"] and not os.path.exists(box["cgroup"])
+
+
+def test_stopped_process_1_with_a_run_in_progress(daemon, session):
+    """What others run there is not killed for a process 1 that may only be slow."""
+    p = start(daemon, session, "--", "sh", "-c", "echo ready; read x; exit $x", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.readline() == b"ready\n"
+        box = kept(daemon, session)
+        first = first_process(box)
+        os.kill(first, signal.SIGSTOP)
+        assert "does not answer" in keep(daemon, session, "true", check=125).stderr
+        os.kill(first, signal.SIGCONT)
+        p.stdin.write(b"7\n")
+        p.stdin.close()
+        assert p.wait(20) == 7
+    finally:
+        base.reap(p)
+    assert sh(daemon, session, "echo ran") == "ran\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
 
 
 def test_end_of_the_session(daemon, session):

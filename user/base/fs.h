@@ -19,6 +19,9 @@ int fs_read_at(int dirfd, const char *path, size_t max, char **ret_text);
 int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* The path of another program in the directory of this one. */
 int fs_beside(char path[static FS_PATH_SIZE], const char *program);
+/* A descriptor for reading, through a mount of its own that is read-only and nowhere: who gets hold of it cannot open the
+ * file for writing by the descriptor's name in /proc, even as its owner. Needs to be root. */
+int fs_open_apart(const char *path);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
 
 #endif

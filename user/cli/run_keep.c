@@ -21,7 +21,8 @@
 
 #define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
 #define LOCK_WAIT_US  4000
-#define OWN_PROCESSES 2 /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
+#define ALONE_TRIES   500 /* two seconds, for others who found the same */
+#define OWN_PROCESSES 2	  /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
 
 enum entered {
 	ENTERED,
@@ -175,10 +176,46 @@ static enum entered keep_connect(struct keep *k)
 	return FAILED;
 }
 
+/* With the lock for ourselves: makes it, unless somebody else has done so before. */
+static enum entered keep_first(struct keep *k)
+{
+	enum entered e = keep_lock(k, LOCK_EX); /* we have it; but there may be nothing behind it any more */
+
+	if (e == ENTERED)
+		e = keep_connect(k);
+	if (e == LOST && k->connection == -ENOENT) {
+		e = keep_make(k);
+		return e == ENTERED ? keep_connect(k) : e;
+	}
+	return e == ENTERED ? keep_lock(k, LOCK_SH) : e;
+}
+
+/*
+ * All who find that nobody has made it yet want to, and have the shared lock; who asks for the other one gives that up, so
+ * that one of them gets it. The others do not wait for that lock but look again: once it is made there are runs in it, and
+ * that lock is not to be had before they end.
+ */
+static enum entered keep_enter(struct keep *k)
+{
+	for (unsigned i = 0; i < LOCK_TRIES && !run_interrupted(); i++) {
+		enum entered e = keep_lock(k, LOCK_SH);
+
+		k->connection = -1;
+		if (e == ENTERED)
+			e = keep_connect(k);
+		if (e != LOST || k->connection != -ENOENT)
+			return e;
+		if (flock(k->file, LOCK_EX | LOCK_NB) == 0)
+			return keep_first(k);
+		usleep(LOCK_WAIT_US);
+	}
+	complain(k->run->sandbox, NP_R_FAILED, "others want to make it, too, and nobody does");
+	return FAILED;
+}
+
 static enum entered keep_find(struct keep *k)
 {
 	const char *directory = member_text(k->answer, "directory");
-	enum entered e;
 
 	k->dir = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	k->file = k->dir < 0 ? -1 : openat(k->dir, NP_KEPT_MADE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -189,22 +226,7 @@ static enum entered keep_find(struct keep *k)
 			 directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
 		return FAILED;
 	}
-	e = keep_lock(k, LOCK_SH);
-	if (e == ENTERED)
-		e = keep_connect(k);
-	if (e != LOST || k->connection != -ENOENT)
-		return e;
-	/* Nobody has made it yet: it is for us, unless somebody else has the lock first. */
-	e = keep_lock(k, LOCK_EX);
-	if (e == ENTERED)
-		e = keep_connect(k);
-	if (e == LOST && k->connection == -ENOENT)
-		e = keep_make(k);
-	else if (e == ENTERED)
-		e = keep_lock(k, LOCK_SH);
-	if (e == ENTERED && k->connection < 0)
-		e = keep_connect(k);
-	return e;
+	return keep_enter(k);
 }
 
 static bool is_empty(const struct run *run)
@@ -248,6 +270,8 @@ static enum entered keep_fits(struct keep *k)
 
 	if (r == -ENOENT)
 		return FAILED;
+	if (!k->note.whole) /* its maker died in the middle, for he has the lock until it is; so nobody runs anything there */
+		return LOST;
 	if (r < 0) {
 		complain(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");
 		return FAILED;
@@ -280,6 +304,20 @@ static int command_plan(struct keep *k)
 
 /* -- running -------------------------------------------------------------------------------------------- */
 
+/* It would be removed with all that runs in it: only when nobody else waits for any of that. Others who got no answer either
+ * give their lock up, as we do. */
+static enum entered silence_judge(const struct keep *k)
+{
+	for (unsigned i = 0; i < ALONE_TRIES; i++) {
+		if (flock(k->file, LOCK_EX | LOCK_NB) == 0)
+			return LOST;
+		usleep(LOCK_WAIT_US);
+	}
+	complain(k->run->sandbox, NP_R_FAILED,
+		 "it does not answer, and others run something there; netpawl remove ends it");
+	return FAILED;
+}
+
 static enum entered keep_run(struct keep *k)
 {
 	struct run *run = k->run;
@@ -302,7 +340,7 @@ static enum entered keep_run(struct keep *k)
 	run->started_us = wall_us();
 	launch_within(&order, &k->note.groups, take_fd(k->connection), &k->result);
 	if (k->result.lost && !run->id[0]) /* one on record starts once */
-		return LOST;
+		return k->result.silent ? silence_judge(k) : LOST;
 	if (k->note.missing)
 		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
 	if (!run->completed_us)

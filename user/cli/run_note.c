@@ -13,6 +13,8 @@
 #include "base/words.h"
 #include "keep.h"
 
+#define WHOLE "whole=1\n" /* the last line */
+
 /* Limits of the sandbox; those of time and output are each run's own. */
 static const struct {
 	const char *name;
@@ -51,6 +53,8 @@ static void note_put(struct buf *out, const struct run *run, const struct groups
 			buf_printf(out, "%s=%" PRIu64 "\n", bounds[i].name, *bound_of(&run->limits, i));
 	if (run->options.user)
 		buf_printf(out, "user=%s\n", run->options.user);
+	if (run->identity.uid)
+		buf_printf(out, "uid=%u\n", (unsigned)run->identity.uid);
 	for (size_t i = 0; i < run->options.n_binds; i++) {
 		buf_puts(out, "bind=");
 		bind_put(out, &run->binds[i]);
@@ -68,6 +72,8 @@ static void note_put(struct buf *out, const struct run *run, const struct groups
 		groups_put(out, groups);
 	if (missing && missing[0])
 		buf_printf(out, "missing=%s\n", missing);
+	if (groups)
+		buf_puts(out, WHOLE);
 }
 
 int note_write(int file, const struct run *run, const struct groups *groups, const char *missing)
@@ -109,6 +115,10 @@ static bool line_read(struct note *note, const char *name, const char *value)
 {
 	if (!strcmp(name, "user"))
 		note->user = value;
+	else if (!strcmp(name, "uid"))
+		return count_parse(value, UINT32_MAX, &note->uid);
+	else if (!strcmp(name, "whole"))
+		return note->whole;
 	else if (!strcmp(name, "missing"))
 		note->missing = value;
 	else if (!strcmp(name, "trust"))
@@ -138,6 +148,7 @@ int note_read(int file, const char *cgroup, struct note *ret)
 	if (r < 0)
 		return r;
 	buf_append(&text, "", 0);
+	ret->whole = text.len >= strlen(WHOLE) && !strcmp(text.data + text.len - strlen(WHOLE), WHOLE);
 	ret->text = buf_take(&text);
 	if (!ret->text)
 		return -ENOMEM;
@@ -201,6 +212,8 @@ bool note_fits(const struct note *note, const struct run *run, struct buf *why)
 	}
 	if ((!note->user) != (!o->user) || (note->user && strcmp(note->user, o->user) != 0))
 		buf_printf(why, "%s--user was %s", why->len ? ", " : "", note->user ? note->user : "left out");
+	else if (note->uid != run->identity.uid) /* the workspace is another one, or the user has another number */
+		buf_printf(why, "%sits user was number %" PRIu64, why->len ? ", " : "", note->uid);
 	if (!binds_fit(note, run)) {
 		buf_printf(why, "%s--bind was", why->len ? ", " : "");
 		for (size_t i = 0; i < note->n_binds; i++)

@@ -66,6 +66,12 @@ static void streams_take(int fds[static 3])
 			init_fail(LAUNCH_FAILED, errno, "cannot take standard input and output");
 }
 
+static void signals_take(const sigset_t *ignored)
+{
+	for (int signo = 1; signo < NSIG; signo++)
+		signal(signo, sigismember(ignored, signo) == 1 ? SIG_IGN : SIG_DFL);
+}
+
 static _Noreturn void child_main(const struct kept_order *order, int connection, int fds[static KEPT_FDS])
 {
 	const struct init_report ready = { .kind = REPORT_READY };
@@ -81,6 +87,7 @@ static _Noreturn void child_main(const struct kept_order *order, int connection,
 	if (isatty(STDIN_FILENO))
 		ioctl(STDIN_FILENO, TIOCSCTTY, 0);
 	umask(order->umask);
+	signals_take(&order->ignored);
 	if (!words[0] || chdir(words[0]) < 0)
 		init_fail(LAUNCH_FAILED, errno, "%.300s", words[0] ? words[0] : "");
 	environ = words + order->n_words + 2;

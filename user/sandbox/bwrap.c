@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 
 #include "base/cleanup.h"
 #include "sandbox/filter.h"
@@ -61,24 +60,6 @@ static int program_find(const char *name, char path[static FS_PATH_SIZE])
 	return -ENOENT;
 }
 
-/*
- * Whoever gets hold of the program from inside (a script whose interpreter is /proc/self/exe is enough) and is root must not
- * write it, for every other sandbox runs it: it is opened through a mount of its own, which is read-only and nowhere.
- */
-static int program_open(const char *path)
-{
-	_close_ int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	struct mount_attr readonly = { .attr_set = MOUNT_ATTR_RDONLY };
-	char reopen[32];
-	int fd;
-
-	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &readonly, sizeof(readonly)) < 0)
-		return -errno;
-	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", tree);
-	fd = open(reopen, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
 /* netpawl-init is installed beside netpawl. */
 static int init_open(struct bwrap *b, char *problem)
 {
@@ -93,7 +74,9 @@ static int init_open(struct bwrap *b, char *problem)
 	r = fs_path(b->init, "%s/netpawl-init", self);
 	if (r < 0)
 		return fail(problem, r, "%s", self);
-	fd = program_open(b->init);
+	/* Whoever gets hold of the program from inside (a script whose interpreter is /proc/self/exe is enough) and is root
+	 * must not write it, for every other sandbox runs it. */
+	fd = fs_open_apart(b->init);
 	return fd < 0 ? fail(problem, fd, "%s", b->init) : fd_add(b, fd);
 }
 

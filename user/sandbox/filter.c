@@ -146,6 +146,14 @@ static int filter_add_ioctls(scmp_filter_ctx ctx)
 	return 0;
 }
 
+/* Process 1 has the command's user: without files or processes of its own it would start no command any more, and what it
+ * has is every later command's. What the limits are may be asked. */
+static int filter_add_limits(scmp_filter_ctx ctx)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 2,
+				SCMP_A0(SCMP_CMP_MASKED_EQ, LOW32, 1), SCMP_A2(SCMP_CMP_NE, 0));
+}
+
 int filter_new(struct filter **ret)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
@@ -163,6 +171,8 @@ int filter_new(struct filter **ret)
 		err = filter_add_namespaces(ctx);
 	if (!err)
 		err = filter_add_ioctls(ctx);
+	if (!err)
+		err = filter_add_limits(ctx);
 	if (err < 0) {
 		seccomp_release(ctx);
 		return err;

@@ -67,6 +67,16 @@ static int words_write(const struct plan *plan, struct kept_order *order)
 	return r < 0 ? r : take_fd(fd);
 }
 
+static void ignored_note(sigset_t *ret)
+{
+	struct sigaction now;
+
+	sigemptyset(ret);
+	for (int signo = 1; signo < NSIG; signo++)
+		if (sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_IGN)
+			sigaddset(ret, signo);
+}
+
 int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio)
 {
 	struct kept_order order = { .size = sizeof(order), .mask = *mask };
@@ -84,6 +94,7 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	if (file < 0)
 		return file;
 	umask((mode_t)(order.umask = umask(0)));
+	ignored_note(&order.ignored);
 	for (int fd = 0; fd < 3; fd++)
 		fds[fd] = stdio->inside[fd] >= 0 ? stdio->inside[fd] : fd;
 	fds[3] = file;

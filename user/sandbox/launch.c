@@ -188,7 +188,7 @@ static void time_check(struct launch *l)
 	if (time_left(l, true) != 0)
 		return;
 	if (l->ready_ms && !l->ready) { /* process 1 says nothing: as good as dead */
-		l->gone = true;
+		l->gone = l->result->silent = true;
 		return;
 	}
 	l->result->timed_out = true;
@@ -327,6 +327,8 @@ static int streams_prepare(struct launch *l)
 
 	l->stdio.keep = l->order->keep_output;
 	l->stdio.lasting = l->order->lasting;
+	l->stdio.confined = l->order->plan->isolation == ISOLATION_BWRAP;
+	l->stdio.user = l->order->plan->identity ? l->order->plan->identity->uid : 0;
 	/* In the background it would be stopped for it; with its output elsewhere it is no dialogue. */
 	l->stdio.terminal = l->order->lasting && l->foreground && isatty(STDOUT_FILENO) && !l->stdio.keep && !limit;
 	l->stdio.outlive = l->order->outlive_reader;

@@ -30,6 +30,7 @@ struct launch_result {
 	bool started;  /* the command's program was running */
 	bool unmade;   /* the sandbox could not be made; standard input and output were not touched */
 	bool lost;     /* the kept sandbox is dead, and was before the command started */
+	bool silent;   /* lost, but for all we know it is busy, and others run in it */
 	int exit_code; /* 0..255; 128+N when killed by signal N; LAUNCH_* when not started, or timed out */
 	int signal;    /* that ended the command; 0: none */
 	bool timed_out;

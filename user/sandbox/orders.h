@@ -82,7 +82,8 @@ struct kept_order {
 	uint32_t n_environ; /* of its environment */
 	uint32_t bytes;	    /* of the file */
 	uint32_t umask;
-	sigset_t mask; /* the command's */
+	sigset_t mask;	  /* the command's */
+	sigset_t ignored; /* by the command, as by who runs it: not as by who made the sandbox */
 };
 #define KEPT_FDS 4
 #define KEPT_GROUP \

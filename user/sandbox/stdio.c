@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
+#include "base/fs.h"
 
 #ifndef TRACEFS_MAGIC
 #define TRACEFS_MAGIC 0x74726163
@@ -71,15 +72,56 @@ bool stdio_passes(int fd)
 	return S_ISCHR(st.st_mode) && (device_is_harmless(st.st_rdev) || isatty(fd));
 }
 
+static bool is_only_read(int fd)
+{
+	return fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
+/* By the descriptor's name in /proc, whatever the descriptor is for. The owner may change the mode, too. */
+static bool user_may_write(const struct stdio *stdio, const struct stat *st)
+{
+	return st->st_uid == stdio->user || st->st_mode & (S_IWGRP | S_IWOTH);
+}
+
 /* What may be there after the command, too: a background process must neither read what is typed later nor change what
  * the command has written. */
-static bool passes_for_good(int fd)
+static bool passes_for_good(const struct stdio *stdio, int fd)
 {
 	struct stat st;
 
 	if (!stdio_passes(fd) || fstat(fd, &st) < 0 || isatty(fd))
 		return false;
-	return S_ISCHR(st.st_mode) || (fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY);
+	if (S_ISFIFO(st.st_mode))
+		return is_only_read(fd) && !user_may_write(stdio, &st);
+	return S_ISCHR(st.st_mode);
+}
+
+/* A file that is only read, and that the command could write or, when it is gone, move us about in: by a descriptor of its
+ * own. Where that cannot be had, as of a file in memory, it is carried into a sandbox that is kept. */
+static void input_prepare(struct stdio *stdio)
+{
+	_close_ int fd = -1;
+	struct stat st;
+
+	if (!is_only_read(STDIN_FILENO) || fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    !file_is_plain(STDIN_FILENO) || (!stdio->lasting && !user_may_write(stdio, &st)))
+		return;
+	fd = fs_open_apart("/proc/self/fd/0");
+	if (fd < 0 || lseek(fd, lseek(STDIN_FILENO, 0, SEEK_CUR), SEEK_SET) < 0)
+		return;
+	stdio->input = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (stdio->input >= 0)
+		stdio->inside[STDIN_FILENO] = take_fd(fd);
+}
+
+/* The caller's next command reads on from where this one stopped. */
+static void input_finish(struct stdio *stdio)
+{
+	if (stdio->input > STDERR_FILENO) {
+		lseek(STDIN_FILENO, lseek(stdio->input, 0, SEEK_CUR), SEEK_SET);
+		close(stdio->input);
+	}
+	stdio->input = -1;
 }
 
 /* Carrying bytes would not make these harmless: our write to cgroup.procs moves whom the command names. */
@@ -158,16 +200,19 @@ int stdio_prepare(struct stdio *stdio)
 		stdio->relays[fd].truncated = stdio->relays[fd].bounded = false;
 		stdio->relays[fd].start = stdio->relays[fd].len = 0;
 	}
+	stdio->input = -1;
 	r = stdio->terminal ? terminal_prepare(stdio) : 0;
 	if (r < 0)
 		return r;
+	if (stdio->confined)
+		input_prepare(stdio);
 	for (int fd = 0; fd < 3; fd++) {
 		bool output = fd != STDIN_FILENO;
 		int err;
 
 		if (stdio->inside[fd] >= 0)
 			continue;
-		if ((stdio->lasting ? passes_for_good(fd) : stdio_passes(fd)) &&
+		if ((stdio->lasting ? passes_for_good(stdio, fd) : stdio_passes(fd)) &&
 		    !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
 			continue;
 		if (output && !stdio->keep && is_kernel_file(fd))
@@ -413,6 +458,7 @@ void stdio_free(struct stdio *stdio)
 {
 	stdio_leave(stdio);
 	terminal_close(&stdio->own);
+	input_finish(stdio);
 	for (int i = 0; i < 3; i++) {
 		struct relay *relay = &stdio->relays[i];
 

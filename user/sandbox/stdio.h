@@ -7,9 +7,11 @@
  * move the writer out. So only these are handed over as they are: regular files of
  * real file systems, pipes, terminals, and /dev/null, zero, full, random, urandom.
  * For anything else the command gets a pipe, and bytes are carried between the two.
- * So it is when output is limited, or kept for the caller. In a sandbox that is kept,
- * others than the command may hold what it got, and long after it: there only those
- * devices are handed over, and input that can be read and nothing else.
+ * So it is when output is limited, or kept for the caller. Of a file that is only read, but
+ * that its user could write, the command gets a descriptor of its own, which cannot be
+ * opened for more. In a sandbox that is kept, others than the command may hold what it got,
+ * and long after it: there only those devices are handed over, pipes that its user can only
+ * read, and such descriptors.
  */
 #ifndef NP_SANDBOX_STDIO_H
 #define NP_SANDBOX_STDIO_H
@@ -18,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "sandbox/terminal.h"
@@ -42,6 +45,9 @@ struct stdio {
 	bool keep_stdout; /* do not close our 1 when the command has closed its own */
 	bool keep;	  /* output goes to kept, not to our 1 and 2 */
 	bool lasting;	  /* the sandbox outlives the command */
+	bool confined;	  /* what the command may write is for us to say */
+	uid_t user;	  /* whom it runs as, then */
+	int input;	  /* then, of some files: the command's, which tells how far it has read; else -1 */
 	bool terminal;	  /* 0 and 1 are a terminal: the command gets one of its own */
 	bool outlive;	  /* output that nobody reads any more is thrown away */
 	struct terminal own;
@@ -56,7 +62,7 @@ bool stdio_passes(int fd);
 
 #define STDIO_UNLIMITED UINT64_MAX
 
-/* Looks at 0, 1, 2 and makes the pipes. All three must be open; keep, left and the bounds of kept are set.
+/* Looks at 0, 1, 2 and makes the pipes. All three must be open; keep, left, lasting, confined, user and the bounds of kept are set.
  * 0 or -errno; -EACCES when 1 or 2 is a file of
  * cgroupfs, procfs and the like, which is not to be written by a sandbox. stdio_free() in any case. */
 int stdio_prepare(struct stdio *stdio);

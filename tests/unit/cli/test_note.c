@@ -55,7 +55,7 @@ static void all_of_it(void **state)
 	assert_string_equal(note.seen[0].path, "/usr");
 	assert_string_equal(note.groups.unified, "/cg/slice/a.b.1");
 	assert_string_equal(note.groups.memory, "/v1/memory/netpawl.x");
-	assert_true(note.groups.n_v1 == 2 && note.groups.v1[0].procs == -1);
+	assert_true(note.groups.n_v1 == 2 && note.groups.v1[0].procs == -1 && note.whole);
 	assert_false(fits("--cpus could not be set"));
 	run.options.best_effort = true;
 	assert_true(fits(NULL));
@@ -66,6 +66,24 @@ static void all_of_it(void **state)
 	assert_false(fits("--bind was"));
 	run.options.user = NULL;
 	assert_false(fits("--user was nobody"));
+}
+
+static void other_users(void **state)
+{
+	struct groups groups = { 0 };
+
+	(void)state;
+	run = (struct run){ .identity = { .uid = 2100000007 } };
+	write_down(&groups, "");
+	assert_true(note.whole && note.uid == 2100000007 && fits(NULL));
+	run.identity.uid++;
+	assert_false(fits("its user was number 2100000007"));
+	run.identity.uid = 0;
+	assert_false(fits("its user was number 2100000007"));
+	write_down(&groups, "");
+	assert_true(fits(NULL));
+	write_down(NULL, NULL);
+	assert_false(note.whole);
 }
 
 static void limits(void **state)
@@ -94,7 +112,8 @@ static void limits(void **state)
 
 static void strange_notes(void **state)
 {
-	static const char *const texts[] = { "x", "x=1", "memory=", "memory=-1", "memory=x", "pids=0", "=", "group" };
+	static const char *const texts[] = { "x",      "x=1", "memory=", "memory=-1", "memory=x",
+					     "pids=0", "=",   "group",	 "uid=x",     "whole=2" };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
@@ -117,6 +136,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_it),
+		cmocka_unit_test(other_users),
 		cmocka_unit_test(limits),
 		cmocka_unit_test(strange_notes),
 	};

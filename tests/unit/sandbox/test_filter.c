@@ -162,6 +162,10 @@ static void namespaces_and_calls(void **state)
 	assert_int_equal(NATIVE_VERDICT(SYS_ioctl, 0, TIOCSTI | 1ull << 32, 0), EPERM);
 	assert_int_equal(NATIVE_VERDICT(SYS_ioctl, 0, TIOCLINUX, 0), EPERM);
 	assert_int_equal(NATIVE_VERDICT(SYS_ioctl, 0, TIOCGWINSZ, 0), 0);
+	assert_int_equal(NATIVE_VERDICT(SYS_prlimit64, 1, 7, 4096), EPERM);
+	assert_int_equal(NATIVE_VERDICT(SYS_prlimit64, 1 | 1ull << 32, 7, 1ull << 32), EPERM);
+	assert_int_equal(NATIVE_VERDICT(SYS_prlimit64, 1, 7, 0), 0);
+	assert_int_equal(NATIVE_VERDICT(SYS_prlimit64, 0, 7, 4096), 0);
 	assert_int_equal(NATIVE_VERDICT(SYS_read, 0, 0, 0), 0);
 	assert_int_equal(NATIVE_VERDICT(SYS_ptrace, 0, 0, 0), 0);
 }
