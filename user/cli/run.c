@@ -286,7 +286,8 @@ void run_on_ended(void *data)
 	struct run *run = data;
 
 	run->completed_us = wall_us();
-	if ((run->cli->json || run->id[0]) && sandbox_call(run, "GET", "?settled=1", &answer) == 0 && answer.status == 200)
+	if ((run->cli->json || run->id[0]) && sandbox_call(run, "GET", "?settled=1", &answer) == 0 &&
+	    answer.status == 200)
 		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 }
 
