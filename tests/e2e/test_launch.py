@@ -58,6 +58,13 @@ def test_launch(api, session):
     assert base.eventually(lambda: not api.sandboxes(session))
 
 
+@pytest.mark.parametrize("name,text", [("memory", "lots"), ("memory", "1kB"), ("disk", "-1"), ("cpus", "0"), ("pids", "1.5"),
+                                       ("timeout", "soon"), ("output_limit", "0")])
+def test_a_limit_that_is_none_is_told_at_once(api, session, name, text):
+    status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {name: text}})
+    assert (status, answer["error"]) == (400, "bad_field") and name in answer["detail"], answer
+
+
 def test_a_launched_run_is_counted(api, session):
     api.escalate(session, "SECRET")
     ident = launch(api, session, base.PYTHON, "-c", "import socket\nfor i in range(3):\n"
@@ -92,10 +99,10 @@ def test_limits(api, session):
     ident = launch(api, session, "sh", "-c", "yes | head -c 30000000", output_limit="20MiB")
     out, _, other = output(api, ident)
     assert 0 < len(out) <= 2 << 20 and other == [{"truncated": True}]
-    ident = launch(api, session, "true", memory="lots")
-    assert "not a size" in output(api, ident)[1]
+    ident = launch(api, session, "true", chdir="/no/such")
+    assert "/no/such" in output(api, ident)[1]
     row = ended(api, ident)
-    assert row["state"] == "rejected" and row["reason"] == "it could not be started"
+    assert row["state"] == "failed" and "/no/such" in row["result"]["problem"], row
 
 
 def test_output_that_is_no_text(api, session):

@@ -27,28 +27,28 @@ static int option_bad(const char *option, const char *text, const char *want)
 	return usage_error("run", "--%s %s: %s", option, text, want);
 }
 
-static bool bytes_parse(const char *text, uint64_t least, uint64_t *ret)
-{
-	return size_parse(text, ret) && *ret >= least && *ret <= INT64_MAX;
-}
-
 static int limits_read(struct run *run)
 {
 	const struct run_options *o = &run->options;
 	struct limits *l = &run->limits;
+	const struct {
+		const char *option, *name, *text;
+		uint64_t *limit;
+	} all[] = {
+		{ "memory", "memory", o->memory, &l->memory },
+		{ "disk", "disk", o->disk, &l->disk },
+		{ "cpus", "cpus", o->cpus, &l->cpus_milli },
+		{ "pids", "pids", o->pids, &l->pids },
+		{ "timeout", "timeout", o->timeout, &l->timeout_ms },
+		{ "output-limit", "output_limit", o->output, &l->output },
+	};
 
-	if (o->memory && !bytes_parse(o->memory, NP_LIMIT_BYTES_MIN, &l->memory))
-		return option_bad("memory", o->memory, "not a size like 512MiB");
-	if (o->disk && !bytes_parse(o->disk, NP_LIMIT_BYTES_MIN, &l->disk))
-		return option_bad("disk", o->disk, "not a size like 1GiB");
-	if (o->output && !bytes_parse(o->output, 1, &l->output))
-		return option_bad("output-limit", o->output, "not a size like 1MiB");
-	if (o->cpus && !milli_parse(o->cpus, NP_LIMIT_CPUS, &l->cpus_milli))
-		return option_bad("cpus", o->cpus, "not a number like 1.5");
-	if (o->pids && !count_parse(o->pids, NP_LIMIT_PIDS, &l->pids))
-		return option_bad("pids", o->pids, "not a number of processes");
-	if (o->timeout && !duration_parse(o->timeout, &l->timeout_ms))
-		return option_bad("timeout", o->timeout, "not a time like 90s, 5m or 1h");
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		const char *wrong = all[i].text ? limit_parse(all[i].name, all[i].text, all[i].limit) : NULL;
+
+		if (wrong)
+			return option_bad(all[i].option, all[i].text, wrong);
+	}
 	l->best_effort = o->best_effort;
 	return CLI_OK;
 }

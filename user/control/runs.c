@@ -50,18 +50,23 @@ static const struct {
 	const char *name;
 	json_type type;
 	bool launch;
+	bool limit; /* see limit_parse() */
 } options[] = {
-	{ "memory", JSON_STRING, true },     { "cpus", JSON_STRING, true },	    { "pids", JSON_STRING, true },
-	{ "timeout", JSON_STRING, true },    { "output_limit", JSON_STRING, true }, { "disk", JSON_STRING, true },
-	{ "chdir", JSON_STRING, true },	     { "cwd", JSON_STRING, false },	    { "user", JSON_STRING, false },
-	{ "isolation", JSON_STRING, false }, { "level", JSON_STRING, false },	    { "bind", JSON_ARRAY, false },
-	{ "best_effort", JSON_TRUE, false }, { "keep", JSON_TRUE, true },
+	{ "memory", JSON_STRING, true, true },	     { "cpus", JSON_STRING, true, true },
+	{ "pids", JSON_STRING, true, true },	     { "timeout", JSON_STRING, true, true },
+	{ "output_limit", JSON_STRING, true, true }, { "disk", JSON_STRING, true, true },
+	{ "chdir", JSON_STRING, true, false },	     { "cwd", JSON_STRING, false, false },
+	{ "user", JSON_STRING, false, false },	     { "isolation", JSON_STRING, false, false },
+	{ "level", JSON_STRING, false, false },	     { "bind", JSON_ARRAY, false, false },
+	{ "best_effort", JSON_TRUE, false, false },  { "keep", JSON_TRUE, true, false },
 };
 
 static int option_check(const char *name, const json_t *value, bool launch, struct failure *ret_failure)
 {
 	const json_t *word;
+	const char *wrong;
 	size_t i = 0, k;
+	uint64_t limit;
 
 	while (i < ARRAY_SIZE(options) && (strcmp(options[i].name, name) != 0 || (launch && !options[i].launch)))
 		i++;
@@ -73,6 +78,8 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 				   options[i].type == JSON_STRING  ? "a string"
 				   : options[i].type == JSON_ARRAY ? "an array of strings"
 								   : "true");
+	if (options[i].limit && (wrong = limit_parse(name, json_string_value(value), &limit)))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);
 	json_array_foreach(value, k, word)
 	{
 		if (!json_is_string(word))
