@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl run -- COMMAND */
-#include <errno.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/words.h"
@@ -93,202 +91,12 @@ static void session_name_make(struct run *run)
 	run->session = run->own_session;
 }
 
-/* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
-static void hidden_note(struct run *run)
-{
-	static const char *const members[] = { "data_dir", "run_dir", "state_dir", "pin_dir" };
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
-		const char *path = member_text(run->facts, members[i]);
-
-		if (path)
-			run->hidden[n++] = strdup(path);
-		if (i == 0 && n)
-			run->data_dir = run->hidden[0];
-	}
-}
-
-/* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
-static int netns_check(const struct run *run)
-{
-	const char *theirs = member_text(run->facts, "netns");
-	char ours[32];
-	struct stat st;
-
-	if (stat("/proc/self/ns/net", &st) < 0 || !theirs || !*theirs) {
-		complain("run", NP_R_FAILED,
-			 theirs ? "/proc/self/ns/net cannot be read"
-				: "the daemon does not tell its network namespace");
-		return CLI_REFUSED;
-	}
-	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
-	if (strcmp(ours, theirs) != 0) {
-		complain_text("run", "netpawl and the daemon live in different network namespaces", "foreign_netns",
-			      "start netpawl with nsenter --net, or in the daemon's namespace");
-		return CLI_REFUSED;
-	}
-	return CLI_OK;
-}
-
-int run_facts_take(struct run *run, json_t *facts)
-{
-	json_decref(run->facts);
-	run->facts = json_incref(facts);
-	if (!run->hidden[0])
-		hidden_note(run);
-	run->inspected = json_integer_value(json_object_get(run->facts, "inspectors")) > 0;
-	return netns_check(run);
-}
-
-static int facts_ask(struct run *run)
-{
-	_api_answer_ struct api_answer answer;
-	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
-
-	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
-}
-
-static int post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
-{
-	json_t *body;
-	int code = api_body(run->session, packed, &body);
-
-	*ret = (struct api_answer){ 0 };
-	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
-}
-
-/* A sandbox makes its session by itself; a run on record and a level need one before. */
-static int session_make(struct run *run)
-{
-	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
-	_free_ char *path = api_session_path(run->session, "/datasets");
-	int code;
-
-	if (!path)
-		return CLI_REFUSED;
-	run->session_ours = run->session == run->own_session;
-	if (!run->options.level && !run->options.class)
-		return CLI_OK;
-	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
-	if (code != CLI_OK || !run->options.level)
-		return code;
-	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
-}
-
-/* Without --session nobody could come back for the files: they stay in memory. */
-static int sandbox_make(struct run *run)
-{
-	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
-	_api_answer_ struct api_answer answer;
-	int code = post(run, "/v1/sandboxes",
-			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
-				  run->id[0] ? run->id : NULL),
-			&answer);
-
-	return code == CLI_OK ? sandbox_take(run, answer.json) : code;
-}
-
-int sandbox_take(struct run *run, const json_t *answer)
-{
-	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
-	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
-	const char *authority = member_text(answer, "ca");
-	const json_t *uid = json_object_get(answer, "uid");
-
-	if (!id || !cgroup || !json_is_integer(uid)) {
-		complain(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
-		return CLI_REFUSED;
-	}
-	run->sandbox = strdup(id);
-	run->cgroup = strdup(cgroup);
-	run->workspace = workspace ? strdup(workspace) : NULL;
-	run->authority = authority ? strdup(authority) : NULL;
-	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
-	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
-		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
-	if (!run->options.user && run->isolated) {
-		run->has_identity = true;
-		run->identity.uid = run->identity.gid = run->identity.groups[0] = (uid_t)json_integer_value(uid);
-		run->identity.ngroups = 1;
-	}
-	return run->sandbox && run->cgroup && !workspace == !run->workspace ? CLI_OK : CLI_REFUSED;
-}
-
-static int sandbox_call(const struct run *run, const char *method, const char *query, struct client_answer *ret)
-{
-	cleanup(buf_free) struct buf path = BUF_INIT(4096);
-
-	buf_puts(&path, "/v1/sandboxes/");
-	api_escape(&path, run->sandbox);
-	buf_puts(&path, query);
-	return buf_error(&path) ? -ENOMEM : client_call(run->cli->socket, method, path.data, NULL, ret);
-}
-
-/* The daemon sweeps emptied sandboxes too, and may have been first. */
-void sandbox_remove(struct run *run)
-{
-	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	int err;
-
-	if (!run->sandbox)
-		return;
-	err = sandbox_call(run, "DELETE", "", &answer);
-	if (err < 0)
-		api_unreachable(run->cli, run->sandbox, err);
-	else if (answer.status != 200 && answer.status != 404)
-		api_refused(run->sandbox, answer.status, answer.body.data);
-	sandbox_forget(run);
-}
-
-/* For another try: an emptied sandbox is swept, so there is none to try in. One on record starts once. */
-static bool sandbox_renew(struct run *run)
-{
-	if (run->id[0])
-		return false;
-	sandbox_remove(run);
-	return sandbox_make(run) == CLI_OK && run_plan_again(run) == CLI_OK;
-}
-
-static void session_end(struct run *run)
-{
-	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	_free_ char *path = api_session_path(run->session, "");
-	int err = path ? client_call(run->cli->socket, "DELETE", path, NULL, &answer) : 0;
-
-	if (err < 0)
-		api_unreachable(run->cli, run->session, err);
-	else if (path && answer.status != 200 && answer.status != 404)
-		api_refused(run->session, answer.status, answer.body.data);
-}
-
-/* An emptied sandbox is swept by the daemon at once, and a session takes its sandboxes with it. */
-static void run_clean_up(struct run *run, bool emptied)
-{
-	if (run->session_ours)
-		session_end(run);
-	else if (!emptied)
-		sandbox_remove(run);
-}
-
 uint64_t wall_us(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-/* The sandbox is still there, so the daemon still knows what it did. */
-void run_on_ended(void *data)
-{
-	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	struct run *run = data;
-
-	run->completed_us = wall_us();
-	if ((run->cli->json || run->id[0]) && sandbox_call(run, "GET", "?settled=1", &answer) == 0 &&
-	    answer.status == 200)
-		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 }
 
 static void json_print(json_t *owned)
@@ -399,7 +207,7 @@ static int run_checked(struct run *run)
 	}
 	run->session = run->options.session;
 	if ((!run->options.keep || run->options.dry_run) &&
-	    facts_ask(run) != CLI_OK) /* else they come with the sandbox */
+	    run_facts_ask(run) != CLI_OK) /* else they come with the sandbox */
 		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);

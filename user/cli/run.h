@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One `netpawl run`. run.c: options, and the sandbox's life; run_keep.c: the same with --keep, run_note.c: what a kept
- * sandbox was made with; run_ask.c: the run on record; run_plan.c: the plan; run_result.c: the plan and the result as
- * JSON. */
+/* One `netpawl run`. run.c: options, and what comes after what; run_sandbox.c: what is asked of the daemon around a
+ * sandbox; run_keep.c: the same with --keep, run_note.c: what a kept sandbox was made with; run_ask.c: the run on
+ * record; run_plan.c: the plan; run_result.c: the plan and the result as JSON. */
 #ifndef NP_CLI_RUN_H
 #define NP_CLI_RUN_H
 
@@ -64,6 +64,7 @@ struct run {
 int run_read(struct run *run);
 /* What the daemon said of itself: netpawl has to live where it does. */
 int run_facts_take(struct run *run, json_t *facts);
+int run_facts_ask(struct run *run);
 /* The limits, within those of the policy. */
 void run_policy(struct run *run);
 /* Where the binds' links lead. */
@@ -74,12 +75,19 @@ struct plan_request run_request(struct run *run);
 int run_plan(struct run *run);
 /* Another one, for the host as it is now. */
 int run_plan_again(struct run *run);
-void sandbox_forget(struct run *run);
 void run_free(struct run *run);
 
-/* Notes which sandbox the daemon's answer is about. */
+/* A sandbox makes its session by itself; a run on record and a level need one before. */
+int session_make(struct run *run);
+int sandbox_make(struct run *run);
+/* Notes which sandbox the daemon's answer is about, and forgets it again. */
 int sandbox_take(struct run *run, const json_t *answer);
+void sandbox_forget(struct run *run);
 void sandbox_remove(struct run *run);
+/* For another try: an emptied sandbox is swept, so there is none to try in. False: one on record starts once. */
+bool sandbox_renew(struct run *run);
+/* emptied: the daemon sweeps it by itself. */
+void run_clean_up(struct run *run, bool emptied);
 /* Asks the daemon what the sandbox did, when somebody wants to know. */
 void run_on_ended(void *data);
 void run_result_tell(struct run *run, const struct launch_result *result);

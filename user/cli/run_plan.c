@@ -345,16 +345,6 @@ int run_plan_again(struct run *run)
 	return run_plan(run);
 }
 
-void sandbox_forget(struct run *run)
-{
-	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->authority };
-
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
-		free(*words[i]);
-		*words[i] = NULL;
-	}
-}
-
 void run_free(struct run *run)
 {
 	plan_free(&run->plan);

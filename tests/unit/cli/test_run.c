@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/stat.h>
 #include <cmocka.h>
 
 #include "capture.h"
@@ -74,7 +75,7 @@ static void another_network_namespace(void **state)
 	test_server_start(&server, (const char *const[]){ answer, NULL });
 	cli.socket = server.path;
 	run.cli = &cli;
-	code = facts_ask(&run);
+	code = run_facts_ask(&run);
 	test_server_stop(&server);
 	run_free(&run);
 	assert_int_equal(code, CLI_OK);

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl run: what is asked of the daemon around a sandbox, from its facts to the end of what was made. */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/api.h"
+#include "cli/output.h"
+#include "cli/run.h"
+#include "reason.h"
+
+/* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
+static void hidden_note(struct run *run)
+{
+	static const char *const members[] = { "data_dir", "run_dir", "state_dir", "pin_dir" };
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+		const char *path = member_text(run->facts, members[i]);
+
+		if (path)
+			run->hidden[n++] = strdup(path);
+		if (i == 0 && n)
+			run->data_dir = run->hidden[0];
+	}
+}
+
+/* The gate looks at sockets in one network namespace: a sandbox elsewhere would be a promise not kept. */
+static int netns_check(const struct run *run)
+{
+	const char *theirs = member_text(run->facts, "netns");
+	char ours[32];
+	struct stat st;
+
+	if (stat("/proc/self/ns/net", &st) < 0 || !theirs || !*theirs) {
+		complain("run", NP_R_FAILED,
+			 theirs && *theirs ? "/proc/self/ns/net cannot be read"
+					   : "the daemon does not tell its network namespace");
+		return CLI_REFUSED;
+	}
+	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
+	if (strcmp(ours, theirs) != 0) {
+		complain_text("run", "netpawl and the daemon live in different network namespaces", "foreign_netns",
+			      "start netpawl with nsenter --net, or in the daemon's namespace");
+		return CLI_REFUSED;
+	}
+	return CLI_OK;
+}
+
+int run_facts_take(struct run *run, json_t *facts)
+{
+	json_decref(run->facts);
+	run->facts = json_incref(facts);
+	if (!run->hidden[0])
+		hidden_note(run);
+	run->inspected = json_integer_value(json_object_get(run->facts, "inspectors")) > 0;
+	return netns_check(run);
+}
+
+int run_facts_ask(struct run *run)
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
+
+	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
+}
+
+static int post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
+{
+	json_t *body;
+	int code = api_body(run->session, packed, &body);
+
+	*ret = (struct api_answer){ 0 };
+	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
+}
+
+int session_make(struct run *run)
+{
+	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
+	_free_ char *path = api_session_path(run->session, "/datasets");
+	int code;
+
+	if (!path)
+		return CLI_REFUSED;
+	run->session_ours = run->session == run->own_session;
+	if (!run->options.level && !run->options.class)
+		return CLI_OK;
+	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
+	if (code != CLI_OK || !run->options.level)
+		return code;
+	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
+}
+
+/* Without --session nobody could come back for the files: they stay in memory. */
+int sandbox_make(struct run *run)
+{
+	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
+	_api_answer_ struct api_answer answer;
+	int code = post(run, "/v1/sandboxes",
+			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
+				  run->id[0] ? run->id : NULL),
+			&answer);
+
+	return code == CLI_OK ? sandbox_take(run, answer.json) : code;
+}
+
+int sandbox_take(struct run *run, const json_t *answer)
+{
+	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
+	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
+	const char *authority = member_text(answer, "ca");
+	const json_t *uid = json_object_get(answer, "uid");
+
+	if (!id || !cgroup || !json_is_integer(uid)) {
+		complain(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
+		return CLI_REFUSED;
+	}
+	run->sandbox = strdup(id);
+	run->cgroup = strdup(cgroup);
+	run->workspace = workspace ? strdup(workspace) : NULL;
+	run->authority = authority ? strdup(authority) : NULL;
+	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
+	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
+		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
+	if (!run->options.user && run->isolated) {
+		run->has_identity = true;
+		run->identity.uid = run->identity.gid = run->identity.groups[0] = (uid_t)json_integer_value(uid);
+		run->identity.ngroups = 1;
+	}
+	return run->sandbox && run->cgroup && !workspace == !run->workspace ? CLI_OK : CLI_REFUSED;
+}
+
+void sandbox_forget(struct run *run)
+{
+	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->authority };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		free(*words[i]);
+		*words[i] = NULL;
+	}
+}
+
+static void sandbox_path(const struct run *run, const char *query, struct buf *out)
+{
+	buf_puts(out, "/v1/sandboxes/");
+	api_escape(out, run->sandbox);
+	buf_puts(out, query);
+}
+
+/* The daemon may have been first: what is gone already is no failure. */
+static void remove_at(const struct run *run, const char *path, const char *what)
+{
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	int err = client_call(run->cli->socket, "DELETE", path, NULL, &answer);
+
+	if (err < 0)
+		api_unreachable(run->cli, what, err);
+	else if (answer.status != 200 && answer.status != 404)
+		api_refused(what, answer.status, answer.body.data);
+}
+
+void sandbox_remove(struct run *run)
+{
+	_buf_ struct buf path = BUF_INIT(4096);
+
+	if (!run->sandbox)
+		return;
+	sandbox_path(run, "", &path);
+	if (!buf_error(&path))
+		remove_at(run, path.data, run->sandbox);
+	sandbox_forget(run);
+}
+
+bool sandbox_renew(struct run *run)
+{
+	if (run->id[0])
+		return false;
+	sandbox_remove(run);
+	return sandbox_make(run) == CLI_OK && run_plan_again(run) == CLI_OK;
+}
+
+static void session_end(const struct run *run)
+{
+	_free_ char *path = api_session_path(run->session, "");
+
+	if (path)
+		remove_at(run, path, run->session);
+}
+
+/* An emptied sandbox is swept by the daemon at once, and a session takes its sandboxes with it. */
+void run_clean_up(struct run *run, bool emptied)
+{
+	if (run->session_ours)
+		session_end(run);
+	else if (!emptied)
+		sandbox_remove(run);
+}
+
+/* The sandbox is still there, so the daemon still knows what it did. */
+void run_on_ended(void *data)
+{
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	_buf_ struct buf path = BUF_INIT(4096);
+	struct run *run = data;
+
+	run->completed_us = wall_us();
+	if (!run->cli->json && !run->id[0])
+		return;
+	sandbox_path(run, "?settled=1", &path);
+	if (!buf_error(&path) && client_call(run->cli->socket, "GET", path.data, NULL, &answer) == 0 &&
+	    answer.status == 200)
+		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
+}
