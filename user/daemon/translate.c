@@ -52,21 +52,33 @@ static const char *text_or_null(char *text, size_t size)
 	return *text ? text : NULL;
 }
 
+/* Is this a rung that the sandbox had, and could an inspector decide so in it? All of a rung only rises, and what is
+ * inspected is inspected because the mode is PROXIED. */
+static bool is_possible(const struct link_request *r, const struct rung *now)
+{
+	if (r->mode < NP_FULL || r->mode > now->mode || r->level > now->level || r->reads_only > now->reads_only ||
+	    r->generation > now->generation || (NP_REASON_ALLOWS(r->reason) && r->mode != NP_PROXIED))
+		return false;
+	return r->generation < now->generation || (r->mode == now->mode && r->level == now->level);
+}
+
 bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
 		       const struct sandbox *sandbox, struct requested *ret)
 {
 	struct link_request *r = &ret->request;
 
 	*r = *told;
-	if (r->reason >= 128 || !strcmp(reason_token(r->reason), "unknown") || r->status > 999)
+	if (r->reason >= 128 || !strcmp(reason_token(r->reason), "unknown") || r->status > 999 ||
+	    !is_possible(r, &sandbox->rung))
 		return false;
 	ret->event = (struct event){
 		.reason = r->reason,
 		.session = sandbox->session.text,
 		.sandbox = sandbox->id,
-		.mode = sandbox->rung.mode,
-		.level = level_name(sandbox->rung.level),
-		.generation = sandbox->rung.generation,
+		.mode = r->mode,
+		.level = level_name(r->level),
+		.generation = r->generation,
+		.read_only = r->reads_only,
 		.protocol = tails[LINK_LOOKUP] ? 0 : IPPROTO_TCP,
 		.address = text_or_null(r->address, sizeof(r->address)),
 		.port = r->port,

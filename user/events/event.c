@@ -108,6 +108,10 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "mode", event->mode ? mode_name(event->mode) : NULL);
 	put_string(out, "level", event->level);
 	put_number_if(out, "generation", event->generation);
+	if (event->read_only) {
+		put_key(out, "read_only");
+		buf_puts(out, "true");
+	}
 	put_string(out, "hook", event->hook ? hook_token(event->hook) : NULL);
 	put_protocol(out, event->protocol);
 	put_string(out, "address", event->address);

@@ -21,6 +21,7 @@ struct event {
 	unsigned mode;	     /* enum np_mode */
 	const char *level;   /* level name */
 	uint32_t generation;
+	int read_only; /* the sandbox may only read */
 
 	/* a decision of the gate */
 	unsigned hook; /* enum np_hook */

@@ -91,15 +91,14 @@ void client_tick(struct client *client, uint64_t now_ns)
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)
 {
 	struct link_request report = {
-		.cgroup_id = client->box->cgroup_id,
 		.reason = reason,
 		.status = status,
 		.port = client->port,
 	};
 	const bool by_name = client->named && !client->host.is_addr;
 
+	report_decide(&report, client->worker, client->box);
 	addr_format(client->host.is_addr ? &client->host.addr : &client->flow.addr, report.address);
-	snprintf(report.policy, sizeof(report.policy), "%s", client->worker->policy->hash);
 	snprintf(report.text, sizeof(report.text), "%s", text ? text : "");
 	report_tell(client->worker, &report,
 		    &(struct report_texts){ .url = { by_name ? client->host.name : report.address } });

@@ -21,13 +21,8 @@ static uint32_t us_between(uint64_t from_ns, uint64_t to_ns)
 
 static void report_begin(struct exchange *ex)
 {
-	struct link_request *report = &ex->report;
-	const struct client *client = ex->client;
-
-	_Static_assert(sizeof(report->policy) == sizeof(client->worker->policy->hash), "a hash is a hash");
-	report->cgroup_id = client->box->cgroup_id;
-	report->port = ex->port;
-	memcpy(report->policy, client->worker->policy->hash, sizeof(report->policy));
+	report_decide(&ex->report, ex->client->worker, ex->client->box);
+	ex->report.port = ex->port;
 }
 
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
@@ -46,7 +41,9 @@ static void report_verdict(struct exchange *ex, const struct verdict *verdict)
 	struct worker *worker = ex->client->worker;
 	struct link_request *report = &ex->report;
 
+	report_decide(report, worker, ex->client->box);
 	report->reason = verdict->reason;
+	report->place[0] = '\0'; /* of an earlier verdict */
 	if (!verdict->rule)
 		return;
 	if (worker->placed != verdict->rule)

@@ -75,10 +75,12 @@ enum link_tail {
 /* Strings are cut to fit, and end with a NUL. */
 struct link_request {
 	uint64_t cgroup_id;
-	uint32_t reason; /* enum np_reason */
-	uint32_t status; /* what the client was answered; 0: nothing */
-	uint16_t port;
+	uint32_t reason;     /* enum np_reason */
+	uint32_t status;     /* what the client was answered; 0: nothing */
+	uint32_t generation; /* of the sandbox's rung when the verdict fell, as are mode, level and reads_only */
+	uint8_t mode, level, reads_only;
 	uint8_t request_base64, response_base64; /* the body is no text */
+	uint16_t port;
 	uint32_t suppressed;	 /* requests of this sandbox that were not told of before this one: too many */
 	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;

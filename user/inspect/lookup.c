@@ -70,13 +70,13 @@ static bool is_deaf(const struct client *client)
 
 static void lookup_tell(struct worker *worker, const struct box *box, const struct dns_judged *judged)
 {
-	struct link_request report = { .cgroup_id = box->cgroup_id, .reason = judged->reason, .port = NS_DEFAULTPORT };
+	struct link_request report = { .reason = judged->reason, .port = NS_DEFAULTPORT };
 	char name[DNS_TEXT_SIZE], type[DNS_TYPE_SIZE];
 
 	if (NP_REASON_ALLOWS(judged->reason) && !judged->rule)
 		return; /* nothing has left; what is done with the address is told */
 	dns_query_text(&judged->query, name);
-	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
+	report_decide(&report, worker, box);
 	if (judged->rule)
 		place_format(worker->policy, &judged->rule->at, report.place);
 	dns_type_text(judged->query.type, type);

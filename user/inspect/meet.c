@@ -132,7 +132,6 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 static bool box_has_room(struct worker *worker, const struct box *box, const struct np_flow *flow)
 {
 	struct link_request report = {
-		.cgroup_id = box->cgroup_id,
 		.reason = NP_R_TOO_MANY_REQUESTS,
 		.port = flow->port,
 		.text = "too many connections",
@@ -140,8 +139,8 @@ static bool box_has_room(struct worker *worker, const struct box *box, const str
 
 	if (box->n_clients < NP_CONNS_PER_BOX)
 		return true;
+	report_decide(&report, worker, box);
 	addr_format(&flow->addr, report.address);
-	snprintf(report.policy, sizeof(report.policy), "%s", worker->policy->hash);
 	report_tell(worker, &report, &(struct report_texts){ .url = { report.address } });
 	return false;
 }

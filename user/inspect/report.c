@@ -22,6 +22,17 @@ static bool box_may_tell(const struct worker *worker, struct box *box)
 	return true;
 }
 
+void report_decide(struct link_request *report, const struct worker *worker, const struct box *box)
+{
+	_Static_assert(sizeof(report->policy) == sizeof(worker->policy->hash), "a hash is a hash");
+	report->cgroup_id = box->cgroup_id;
+	report->generation = box->generation;
+	report->mode = (uint8_t)box->mode;
+	report->level = (uint8_t)box->level;
+	report->reads_only = box->reads_only;
+	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
+}
+
 /* None is forgotten: the next one of its sandbox says how many there were. */
 static void reports_lost(struct worker *worker)
 {

@@ -186,10 +186,9 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		return;
 	}
 	report = &tunnel->report;
-	report->cgroup_id = client->box->cgroup_id;
+	report_decide(report, worker, client->box);
 	report->reason = verdict->reason;
 	report->port = client->port;
-	snprintf(report->policy, sizeof(report->policy), "%s", worker->policy->hash);
 	if (verdict->rule)
 		place_format(worker->policy, &verdict->rule->at, report->place);
 	channel_pause(client->channel);

@@ -148,6 +148,8 @@ struct report_texts {
 	const char *lookup;
 	const struct capture *capture;
 };
+/* A verdict on something of this sandbox falls now: what the report says about the rung and the policy is as of now. */
+void report_decide(struct link_request *report, const struct worker *worker, const struct box *box);
 void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 
