@@ -65,12 +65,45 @@ def run(daemon, session, script, *options, check=0):
     return daemon.cli("run", "--session", session, *options, "--", "sh", "-c", script, check=check)
 
 
+def test_root_inside_is_not_the_hosts_root(daemon):
+    """Root's own files (keys, password hashes) are read by whoever has root's number, capabilities or not."""
+    reads = "for f in $(find {0} -xdev -type f ! -perm -o=r 2>/dev/null); do head -c1 $f >/dev/null 2>&1 && echo $f; done; true"
+    assert base.sh("sh", "-c", reads.format("/etc")).stdout, "the control: on the host there are some"
+    folder = base.tempdir("secrets")
+    try:
+        folder.chmod(0o755)
+        for name, mode in (("owner", 0o600), ("group", 0o640)):
+            (folder / name).write_text("secret")
+            (folder / name).chmod(mode)
+        for user in ("root", "0:0", "4242:0", "0:4242"):
+            got = daemon.cli("run", "--isolation", "none", "--user", user, "--", "cat", folder / "group", check=0).stdout
+            assert got == "secret", "the control: without isolation it is the number that counts"
+            script = f"id -u; id -g; cat {folder}/owner {folder}/group; {reads.format('/etc')}; {reads.format('/usr')}"
+            p = daemon.cli("run", "--user", user, *base.shown(), "--", "sh", "-c", script, check=0)
+            ids = {"root": "0 0"}.get(user, user.replace(":", " ")).split()
+            assert p.stdout.split() == ids and p.stderr.count("Permission denied") == 2, (user, p)
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_root_inside_works_in_its_own_places(daemon):
+    """What it makes is its own: the session's user outside, whoever it was inside."""
+    session = new_session("root")
+    run(daemon, session, "touch /run/x /tmp/x /dev/shm/x && echo 1 > a && chmod 600 a", "--user", "root")
+    made = daemon.state_dir / "data" / session / "a"
+    assert made.stat().st_uid == made.parent.stat().st_uid == made.stat().st_gid
+    assert run(daemon, session, "cat a && stat -c %u a", "--user", "root").stdout == "1\n0\n"
+    assert run(daemon, session, "cat a").stdout == "1\n"
+
+
 def test_set_user_id_programs_in_the_workspace(world, daemon):
     """One sandbox runs as root and leaves such a program for the next, and for the host."""
     session = new_session("suid")
     run(daemon, session, "cp /usr/bin/id x && chmod 4755 x && ls -ln x", "--user", "root")
     program = daemon.state_dir / "data" / session / "x"
-    assert program.stat().st_mode & stat.S_ISUID and program.stat().st_uid == 0
+    assert program.stat().st_mode & stat.S_ISUID and program.stat().st_uid >= 2100000000, "root inside is nobody outside"
+    os.chown(program, 0, 0)  # as if it were, after all
+    os.chmod(program, 0o4755)
     folder = base.tempdir("suid")
     try:
         shutil.copy(program, folder / "x")

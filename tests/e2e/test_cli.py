@@ -312,10 +312,47 @@ def test_command_with_options_of_its_own(daemon):
     assert p.stdout == "--json --help -x\n"
 
 
+TRUNCATE = """
+import fcntl, os
+for fd in (1, 2):
+    for attempt in (lambda: os.ftruncate(fd, 0), lambda: os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_TRUNC),
+                    lambda: fcntl.fcntl(fd, fcntl.F_SETFL, 0), lambda: os.lseek(fd, 0, 0)):
+        try:
+            attempt()
+        except OSError:
+            pass
+os.write(1, b"out")
+os.write(2, b"err")
+"""
+
+
+@pytest.mark.parametrize("isolation", ["bwrap", "none"])
+def test_a_log_that_is_appended_to_is_not_truncated(daemon, isolation):
+    """netpawl run >> log: O_APPEND is a flag of the descriptor, which who holds it may clear."""
+    folder = base.tempdir("log")
+    try:
+        def logged(argv):
+            (folder / "out").write_text("before\n")
+            (folder / "err").write_text("before\n")
+            with open(folder / "out", "a") as out, open(folder / "err", "a") as err:
+                assert subprocess.run(argv, stdout=out, stderr=err, timeout=60, stdin=subprocess.DEVNULL,
+                                      env=base.env(NETPAWL_SOCKET=str(daemon.socket))).returncode == 0
+            return (folder / "out").read_text(), (folder / "err").read_text()
+
+        command = [base.PYTHON, "-I", "-c", TRUNCATE]
+        assert logged(command) == ("out", "err"), "the control"
+        run = [*daemon.world.enter(), str(base.NETPAWL), "run", "--user", "root", "--isolation", isolation, "--"]
+        out, err = logged(run + command)
+        assert (out, err[:7], err[-3:]) == ("before\nout", "before\n", "err")
+    finally:
+        base.drop_tempdir(folder)
+
+
 def test_new_files_appear_on_the_host(daemon):
     """What is bound is the host's own."""
     folder = base.tempdir("files")
     try:
+        folder.chmod(0o777)
         daemon.cli("run", "--user", "root", *base.shown(), "--", "sh", "-c", f"echo made > {folder}/made", check=0)
         assert (folder / "made").read_text() == "made\n"
     finally:

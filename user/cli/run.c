@@ -185,6 +185,7 @@ static int run_dry(struct run *run)
 	    fs_path(path, "%s/%s", run->data_dir, run->session) == 0)
 		run->workspace = strdup(path);
 	run->has_identity = run->has_identity || run->isolated;
+	run->identity.root = NP_UID_FIRST;
 	if (!run->options.user)
 		run->identity.uid = run->identity.gid = NP_UID_FIRST;
 	if (run_plan(run) != CLI_OK)

@@ -123,6 +123,7 @@ int sandbox_take(struct run *run, const json_t *answer)
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
+	run->identity.root = (uid_t)json_integer_value(uid);
 	if (!run->options.user && run->isolated) {
 		run->has_identity = true;
 		run->identity.uid = run->identity.gid = run->identity.groups[0] = (uid_t)json_integer_value(uid);

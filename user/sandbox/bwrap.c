@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "sandbox/filter.h"
 
-enum { WORDS = ORDERS_FREE, FILTER, FILES }; /* descriptors after those of netpawl-init */
+enum { WORDS = ORDERS_FREE, FILTER, USERNS, FILES }; /* descriptors after those of netpawl-init */
 
 __attribute__((format(printf, 3, 4))) static int fail(char *problem, int error, const char *fmt, ...)
 {
@@ -181,28 +181,34 @@ static int bwrap_add(const struct plan *plan, struct bwrap *b, char *problem)
 	r = fd_add(b, filter_write());
 	if (r < 0)
 		return fail(problem, r, "cannot build the system call filter");
+	b->as_root = identity_has_root(plan->identity);
+	b->fds[b->n_fds++] = -1;
 	r = files_write(plan, b);
 	return r < 0 ? fail(problem, r, "cannot write a file for the sandbox") : 0;
 }
 
 static int argv_make(const struct plan *plan, struct bwrap *b)
 {
-	static char words[][8] = { "8", "9" };
+	static char words[][12] = { "--args", "8", "--seccomp", "9", "--userns2", "10", "--" };
 	static char init[] = "/proc/self/fd/6";
-	char *const bwrap[] = { b->program, "--args", words[0], "--seccomp", words[1], "--", init };
+	const size_t last = ARRAY_SIZE(words) - 1, end = b->as_root ? last : last - 2;
 	size_t n = 0, commands = 0;
 
-	_Static_assert(WORDS == 8 && FILTER == 9 && ORDERS_INIT == 6, "as the words say");
+	_Static_assert(WORDS == 8 && FILTER == 9 && USERNS == 10 && ORDERS_INIT == 6, "as the words say");
 	while (plan->argv[commands])
 		commands++;
-	b->argv = calloc(ARRAY_SIZE(bwrap) + commands + 2, sizeof(*b->argv));
+	b->argv = calloc(ARRAY_SIZE(words) + commands + 3, sizeof(*b->argv));
 	if (!b->argv)
 		return -ENOMEM;
-	if (b->program[0])
-		for (; n < ARRAY_SIZE(bwrap); n++)
-			b->argv[n] = bwrap[n];
-	else
+	if (b->program[0]) {
+		b->argv[n++] = b->program;
+		for (size_t i = 0; i < end; i++)
+			b->argv[n++] = words[i];
+		b->argv[n++] = words[last];
+		b->argv[n++] = init;
+	} else {
 		b->argv[n++] = b->init;
+	}
 	memcpy(b->argv + n, plan->argv, (commands + 1) * sizeof(*b->argv));
 	return 0;
 }
@@ -240,7 +246,7 @@ void bwrap_free(struct bwrap *bwrap)
 	*bwrap = (struct bwrap){ 0 };
 }
 
-int bwrap_execute(const struct bwrap *b, int report, int control, int said)
+int bwrap_execute(const struct bwrap *b, int report, int control, int said, int userns)
 {
 	int fds[BWRAP_FDS], above[BWRAP_FDS], error;
 
@@ -248,18 +254,23 @@ int bwrap_execute(const struct bwrap *b, int report, int control, int said)
 	fds[0] = report;
 	fds[1] = control;
 	fds[ORDERS_ERROR - 3] = STDERR_FILENO;
+	if (b->program[0])
+		fds[USERNS - 3] = userns;
 	/* Out of the way first: the numbers that they get may be taken by others of them. */
 	for (size_t i = 0; i < b->n_fds; i++) {
-		above[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3 + BWRAP_FDS);
-		if (above[i] < 0)
+		above[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, 3 + BWRAP_FDS);
+		if (fds[i] >= 0 && above[i] < 0)
 			return -errno;
 	}
 	error = fcntl(said, F_DUPFD_CLOEXEC, 3 + BWRAP_FDS);
 	if (error < 0)
 		return -errno;
-	for (size_t i = 0; i < b->n_fds; i++)
-		if (dup2(above[i], 3 + (int)i) < 0)
+	for (size_t i = 0; i < b->n_fds; i++) {
+		if (above[i] < 0)
+			close(3 + (int)i); /* whatever was there is not the sandbox's */
+		else if (dup2(above[i], 3 + (int)i) < 0)
 			return -errno;
+	}
 	if (dup2(error, STDERR_FILENO) < 0)
 		return -errno;
 	if (close_range(3 + (unsigned)b->n_fds, ~0u, 0) < 0)

@@ -8,14 +8,15 @@
 #include "sandbox/orders.h"
 #include "sandbox/plan.h"
 
-/* Descriptors from 3 on: those of orders.h, then bubblewrap's words and filter, then files. */
-#define BWRAP_FDS (ORDERS_FREE - 3 + 2 + PLAN_FILES_MAX)
+/* Descriptors from 3 on: those of orders.h, then bubblewrap's words, filter and user namespace, then files. */
+#define BWRAP_FDS (ORDERS_FREE - 3 + 3 + PLAN_FILES_MAX)
 
 struct bwrap {
 	char program[FS_PATH_SIZE]; /* bwrap; empty: not needed */
 	char init[FS_PATH_SIZE];
 	int fds[BWRAP_FDS]; /* what is to be at 3, 4, ...; -1 for what bwrap_execute() is given */
 	size_t n_fds;
+	bool as_root;	/* the command's user namespace is another one than bubblewrap's */
 	char **argv;	/* ends with NULL; the command's own words are borrowed */
 	char **environ; /* of the program that is started first */
 };
@@ -27,7 +28,8 @@ int bwrap_prepare(const struct plan *plan, const sigset_t *mask, struct bwrap *r
 void bwrap_free(struct bwrap *bwrap);
 
 /* In the process that is to become the sandbox: puts report, control and the rest at their numbers, closes all others,
- * and executes. said: where bubblewrap's own complaints go. Returns -errno. */
-int bwrap_execute(const struct bwrap *bwrap, int report, int control, int said);
+ * and executes. said: where bubblewrap's own complaints go. userns: what the command lives in, if as_root. Returns
+ * -errno. */
+int bwrap_execute(const struct bwrap *bwrap, int report, int control, int said, int userns);
 
 #endif

@@ -26,16 +26,6 @@ static const char *const system_paths[] = {
 	"/libx32", "/etc", "/opt",  "/nix", "/sys/class", "/sys/devices",
 };
 
-static const char *const secret_paths[] = {
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/sudoers",
-};
-
-/* bubblewrap makes some of these read-only, but not for whom it takes to be no root. */
-static const char *const proc_paths[] = {
-	"/proc/sys",  "/proc/sysrq-trigger", "/proc/irq",	    "/proc/bus",  "/proc/fs",
-	"/proc/acpi", "/proc/mtrr",	     "/proc/dynamic_debug", "/proc/scsi", "/proc/asound",
-};
-
 static const char *const bundle_paths[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/ssl/cert.pem",
@@ -193,7 +183,6 @@ static int resolver_look(struct host *host)
 int host_look(const char *const *hidden, struct host *ret)
 {
 	struct list system = { &ret->system, &ret->n_system, 0 }, windows = { &ret->windows, &ret->n_windows, 0 };
-	struct list secrets = { &ret->secrets, &ret->n_secrets, 0 }, proc = { &ret->proc, &ret->n_proc, 0 };
 	struct list bundles = { &ret->bundles, &ret->n_bundles, 0 };
 	size_t n = 0;
 	int r;
@@ -209,10 +198,6 @@ int host_look(const char *const *hidden, struct host *ret)
 	if (r == 0)
 		r = paths_look(ret, &windows, hidden, n, true);
 	if (r == 0)
-		r = paths_look(ret, &secrets, secret_paths, ARRAY_SIZE(secret_paths), true);
-	if (r == 0)
-		r = paths_look(ret, &proc, proc_paths, ARRAY_SIZE(proc_paths), true);
-	if (r == 0)
 		r = bundles_look(ret, &bundles);
 	if (r < 0)
 		return r;
@@ -225,8 +210,6 @@ void host_free(struct host *host)
 {
 	free(host->system);
 	free(host->windows);
-	free(host->secrets);
-	free(host->proc);
 	free(host->bundles);
 	arena_free(host->arena);
 	*host = (struct host){ 0 };

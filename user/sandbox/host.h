@@ -29,11 +29,6 @@ struct host {
 	 * whatever else was named to host_look(): never to be seen. */
 	struct host_path *windows;
 	size_t n_windows;
-	/* Files that only root reads; covered for a sandbox that runs as root. */
-	struct host_path *secrets;
-	size_t n_secrets;
-	struct host_path *proc; /* parts of /proc through which root changes the kernel, capabilities or not */
-	size_t n_proc;
 	struct host_path *bundles; /* the system's bundles of certificates */
 	size_t n_bundles;
 	const char *passwd,

@@ -46,6 +46,20 @@ static int identity_from_passwd(const struct passwd *pw, struct identity *ret)
 	return 0;
 }
 
+bool identity_has_root(const struct identity *identity)
+{
+	bool root = identity->uid == 0 || identity->gid == 0;
+
+	for (int i = 0; i < identity->ngroups && !root; i++)
+		root = identity->groups[i] == 0;
+	return root;
+}
+
+uid_t identity_outside(const struct identity *identity)
+{
+	return identity->uid ? identity->uid : identity->root;
+}
+
 int identity_find(const char *text, struct identity *ret)
 {
 	const struct passwd *pw = getpwnam(text);

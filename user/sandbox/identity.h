@@ -3,6 +3,7 @@
 #ifndef NP_SANDBOX_IDENTITY_H
 #define NP_SANDBOX_IDENTITY_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "sandbox/orders.h"
@@ -14,7 +15,15 @@ struct identity {
 	gid_t groups[IDENTITY_GROUPS_MAX];
 	char name[64];	/* empty when the uid has no name */
 	char home[512]; /* empty likewise */
+	/* The user and group, of the session's own, that root's numbers inside stand for outside. */
+	uid_t root;
 };
+
+/* True when it has a number of root's, as a user or as a group. On the host such a process would own files that only
+ * root reads. */
+bool identity_has_root(const struct identity *identity);
+/* Who it is on the host. */
+uid_t identity_outside(const struct identity *identity);
 
 /* text is a user's name, UID or UID:GID. A bare UID must be known to the system, for its groups.
  * -ENOENT no such user, -EINVAL not a uid or gid, -E2BIG too many groups. */

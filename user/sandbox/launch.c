@@ -328,7 +328,7 @@ static int streams_prepare(struct launch *l)
 	l->stdio.keep = l->order->keep_output;
 	l->stdio.lasting = l->order->lasting;
 	l->stdio.confined = l->order->plan->isolation == ISOLATION_BWRAP;
-	l->stdio.user = l->order->plan->identity ? l->order->plan->identity->uid : 0;
+	l->stdio.user = l->order->plan->identity ? identity_outside(l->order->plan->identity) : 0;
 	/* In the background it would be stopped for it; with its output elsewhere it is no dialogue. */
 	l->stdio.terminal = l->order->lasting && l->foreground && isatty(STDOUT_FILENO) && !l->stdio.keep && !limit;
 	l->stdio.outlive = l->order->outlive_reader;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -95,11 +96,7 @@ static int streams_leave(void)
 	return 0;
 }
 
-/*
- * Every number means what it means outside, so that files show their owners; what a capability is worth ends at the
- * namespace. bubblewrap would map one number only, so its process is born in one that we map.
- */
-static int userns_map(pid_t pid)
+static int userns_map(pid_t pid, const char *map)
 {
 	static const char *const files[] = { "gid_map", "uid_map" };
 	char path[64];
@@ -107,8 +104,44 @@ static int userns_map(pid_t pid)
 
 	for (size_t i = 0; i < ARRAY_SIZE(files) && r == 0; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/%s", pid, files[i]);
-		r = fs_write_at(AT_FDCWD, path, "0 0 4294967295");
+		r = fs_write_at(AT_FDCWD, path, map);
 	}
+	return r;
+}
+
+/* Every number means what it means outside, so that files show their owners; what a capability is worth ends at the
+ * namespace. bubblewrap would map one number only, so its process is born in one that we map. */
+#define MAP_ALL "0 0 4294967295"
+
+/*
+ * A command that is root inside must not be the host's root outside, whose files (keys, password hashes) it would own,
+ * capabilities or not. bubblewrap has to be that root to see and mount what it is told to, so it enters a second namespace
+ * at the end, in which root is the session's own user and the host's root is nobody. The namespace lives on by its
+ * descriptor alone. The descriptor, or -errno.
+ */
+static int userns_nested(uid_t root)
+{
+	char map[128], path[64];
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+	int r, fd = -1;
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	snprintf(map, sizeof(map), "0 %u 1\n1 1 %u\n%u %u %u", root, root - 1, root + 1, root + 1,
+		 UINT32_MAX - root - 1);
+	r = userns_map(pid, map);
+	if (r == 0) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		r = fd < 0 ? -errno : fd;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 	return r;
 }
 
@@ -144,8 +177,8 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	const struct plan *plan = l->order->plan;
 	struct init_report failed = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED };
 	const char *what = "cannot enter the limits";
+	int err, userns = -1;
 	char byte;
-	int err;
 
 	/* Until then we are nobody in our user namespace. At the end of the pipe netpawl is gone. */
 	if (read(ready, &byte, 1) != 1)
@@ -154,6 +187,11 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	if (err == 0) {
 		what = "cannot keep later mounts out of what is shown";
 		err = binds_still(plan);
+	}
+	if (err == 0 && l->bwrap.as_root) {
+		what = "cannot map root to a user of the session's own";
+		userns = userns_nested(plan->identity->root);
+		err = userns < 0 ? userns : 0;
 	}
 	if (err == 0 && plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0) {
 		what = plan->directory;
@@ -166,7 +204,7 @@ static _Noreturn void child_main(const struct launch *l, int report, int control
 	/* Above 2 and so not among what was just closed; execute() closes the rest. */
 	if (err == 0) {
 		what = l->bwrap.program[0] ? l->bwrap.program : l->bwrap.init;
-		err = bwrap_execute(&l->bwrap, report, control, l->said);
+		err = bwrap_execute(&l->bwrap, report, control, l->said, userns);
 	}
 	failed.error = -err;
 	snprintf(failed.text, sizeof(failed.text), "%.390s", what);
@@ -229,7 +267,7 @@ bool launch_start(struct launch *l)
 		close(go);
 		child_main(l, report, control, ready);
 	}
-	err = namespaces ? userns_map(pid) : 0;
+	err = namespaces ? userns_map(pid, MAP_ALL) : 0;
 	if (err == 0 && write(go, "", 1) != 1)
 		err = -errno;
 	if (err < 0) {

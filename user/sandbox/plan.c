@@ -140,13 +140,12 @@ static int system_add(struct planner *p)
 		if (r == 0)
 			r = windows_cover(p, item->path, item->path);
 	}
-	for (size_t i = 0; p->request->identity->uid == 0 && i < host->n_secrets && r == 0; i++)
-		r = cover_add(p, host->secrets[i].path, host->secrets[i].kind);
 	return r;
 }
 
 static int kernel_add(struct planner *p)
 {
+	const bool as_root = identity_has_root(p->request->identity);
 	const uint64_t disk = p->request->limits.disk;
 	const struct step steps[] = {
 		{ .kind = STEP_PROC, .dest = "/proc" },
@@ -154,17 +153,13 @@ static int kernel_add(struct planner *p)
 		{ .kind = STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/var/tmp", .mode = 01777, .size = disk },
-		{ .kind = STEP_TMPFS, .dest = "/run", .mode = 0755, .size = disk },
+		/* Who makes it is the host's root, who is nobody inside. */
+		{ .kind = STEP_TMPFS, .dest = "/run", .mode = as_root ? 01777 : 0755, .size = disk },
 		{ .kind = STEP_SYMLINK, .source = "/run", .dest = "/var/run" },
 	};
 	const struct host *host = p->host;
 	int r = steps_add(p, steps, ARRAY_SIZE(steps));
 
-	/* Others than root are kept out by the files' permissions. */
-	for (size_t i = 0; p->request->identity->uid == 0 && i < host->n_proc && r == 0; i++)
-		r = step_add(p, (struct step){ .kind = STEP_RO_BIND,
-					       .source = host->proc[i].path,
-					       .dest = host->proc[i].path });
 	if (r == 0 && host->resolver)
 		r = step_add(p,
 			     (struct step){ .kind = STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });
@@ -404,6 +399,9 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		r = environment_make(request, ret->arena, &ret->environ);
 	if (r == 0 && request->isolation == ISOLATION_NONE)
 		ret->directory = request->directory;
+	if (r == 0 && request->isolation == ISOLATION_BWRAP && identity_has_root(request->identity) &&
+	    !request->identity->root)
+		r = refuse(&p, -EINVAL, "root in a sandbox is a user of the session's own outside, and there is none");
 	if (r == 0 && request->isolation == ISOLATION_BWRAP) {
 		r = steps_make(&p);
 		ret->directory = directory_choose(request, host);

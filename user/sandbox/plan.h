@@ -4,7 +4,7 @@
  * of steps, an environment and a command. Nothing is touched here; launch.c carries it out.
  *
  * The sandbox's file system:
- *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only; for uid 0 without the files that only root reads
+ *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only
  *   /proc            fresh, of the sandbox's own pid namespace; the kernel's settings in it read-only
  *   /sys             the devices, read-only: no cgroups, bpf, debugfs and kin
  *   /dev             null zero full random urandom tty, its own pts and shm; no other device

@@ -77,6 +77,15 @@ static bool is_only_read(int fd)
 	return fd == STDIN_FILENO && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
 }
 
+/* Who holds a file open for writing can also truncate it, and write anywhere in it: O_APPEND is a flag that the holder may
+ * clear. What the caller's log held before is not the command's. */
+static bool is_written_file(int fd)
+{
+	struct stat st;
+
+	return !is_only_read(fd) && !fstat(fd, &st) && S_ISREG(st.st_mode);
+}
+
 /* By the descriptor's name in /proc, whatever the descriptor is for. The owner may change the mode, too. */
 static bool user_may_write(const struct stdio *stdio, const struct stat *st)
 {
@@ -212,7 +221,7 @@ int stdio_prepare(struct stdio *stdio)
 
 		if (stdio->inside[fd] >= 0)
 			continue;
-		if ((stdio->lasting ? passes_for_good(stdio, fd) : stdio_passes(fd)) &&
+		if ((stdio->lasting ? passes_for_good(stdio, fd) : stdio_passes(fd) && !is_written_file(fd)) &&
 		    !(output && (stdio->keep || stdio->left != STDIO_UNLIMITED)))
 			continue;
 		if (output && !stdio->keep && is_kernel_file(fd))

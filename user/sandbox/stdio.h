@@ -5,8 +5,9 @@
  * A descriptor that was opened outside belongs to the outside: a socket keeps the
  * cgroup of its maker, so the gate would not see it, and a file of cgroupfs would
  * move the writer out. So only these are handed over as they are: regular files of
- * real file systems, pipes, terminals, and /dev/null, zero, full, random, urandom.
- * For anything else the command gets a pipe, and bytes are carried between the two.
+ * real file systems that are only read, pipes, terminals, and /dev/null, zero, full,
+ * random, urandom. For anything else the command gets a pipe, and bytes are carried between
+ * the two: for output that goes to a file, too, which the command could truncate otherwise.
  * So it is when output is limited, or kept for the caller. Of a file that is only read, but
  * that its user could write, the command gets a descriptor of its own, which cannot be
  * opened for more. In a sandbox that is kept, others than the command may hold what it got,

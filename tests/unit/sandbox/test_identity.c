@@ -42,11 +42,26 @@ static void wrong_ones(void **state)
 	assert_int_equal(id.uid, 77);
 }
 
+static void root_is_somebody_else_outside(void **state)
+{
+	struct identity id = { .uid = 7, .gid = 8, .ngroups = 2, .groups = { 8, 9 }, .root = 2100000000 };
+
+	(void)state;
+	assert_false(identity_has_root(&id));
+	assert_int_equal(identity_outside(&id), 7);
+	id.groups[1] = 0;
+	assert_true(identity_has_root(&id));
+	id = (struct identity){ .gid = 8, .ngroups = 1, .groups = { 8 }, .root = 2100000000 };
+	assert_true(identity_has_root(&id));
+	assert_int_equal(identity_outside(&id), 2100000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_and_numbers),
 		cmocka_unit_test(wrong_ones),
+		cmocka_unit_test(root_is_somebody_else_outside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,15 +17,12 @@ static struct host_path windows[] = {
 	{ "/srv/state/deep", HOST_DIRECTORY, NULL },
 	{ "/srv/ns", HOST_FILE, NULL },
 };
-static struct host_path secrets[] = { { "/etc/shadow", HOST_FILE, NULL } };
 static struct host_path bundles[] = { { "/etc/ssl/certs/ca-certificates.crt", HOST_FILE, NULL } };
 static struct host host = {
 	.system = system_dirs,
 	.n_system = 3,
 	.windows = windows,
 	.n_windows = 4,
-	.secrets = secrets,
-	.n_secrets = 1,
 	.bundles = bundles,
 	.n_bundles = 1,
 };
@@ -34,7 +31,7 @@ static char *outer[] = { (char *)"PATH=/bin",  (char *)"NETPAWL_SOCKET=/s",
 			 (char *)"TMPDIR=/x",  (char *)"JAVA_TOOL_OPTIONS=-Xmx1g",
 			 (char *)"HOME=/root", NULL };
 static struct identity somebody = { .uid = 2000000001, .gid = 2000000001, .ngroups = 1, .groups = { 2000000001 } };
-static struct identity root_user = { .name = "root", .home = "/root", .ngroups = 1 };
+static struct identity root_user = { .name = "root", .home = "/root", .ngroups = 1, .root = 2000000001 };
 static const struct permit permits[] = { { "/srv/data", true }, { "/srv", false } };
 
 static struct plan plan;
@@ -97,7 +94,7 @@ static void the_usual(void **state)
 	assert_int_equal(step_at("/workspace")->inode, 2);
 	assert_int_equal(step_at("/usr/x/cgroup")->kind, STEP_TMPFS);
 	assert_null(step_at("/home"));
-	assert_null(step_at("/etc/shadow")); /* its permissions keep everybody but root out */
+	assert_int_equal(step_at("/run")->mode, 0755);
 	assert_int_equal(plan.steps[plan.n_steps - 1].kind, STEP_REMOUNT_RO);
 	assert_string_equal(plan.directory, "/workspace");
 	/* Nothing that is written is the host's, but the workspace. */
@@ -131,9 +128,13 @@ static void as_root(void **state)
 	request.identity = &root_user;
 	request.workspace = NULL;
 	assert_int_equal(make(&request), 0);
-	assert_string_equal(step_at("/etc/shadow")->source, "/dev/null");
 	assert_int_equal(step_at("/workspace")->kind, STEP_TMPFS);
+	assert_int_equal(step_at("/run")->mode, 01777);
 	assert_string_equal(variable("USER"), "root");
+	/* Never as the host's root. */
+	root_user.root = 0;
+	assert_int_equal(make(&request), -EINVAL);
+	root_user.root = 2000000001;
 }
 
 static void the_environment(void **state)
