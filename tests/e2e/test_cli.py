@@ -14,7 +14,7 @@ from lib.box import new_session
 from lib.world import FAR
 
 SUBCOMMANDS = ["run", "escalate", "sessions", "show", "attach", "end", "events", "why", "notices", "policy", "status", "doctor",
-               "path", "env"]
+               "path", "cp", "env"]
 
 
 def start(daemon, *words, **kw):

@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -101,6 +103,15 @@ int fs_beside(char path[static FS_PATH_SIZE], const char *program)
 		return -ENOENT;
 	*slash = '\0';
 	return fs_path(path, "%s/%s", self, program);
+}
+
+int fs_open_beneath(int dir, const char *path, int flags)
+{
+	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
+				      .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
 }
 
 int fs_mkdir_all(const char *path, mode_t mode)

@@ -22,6 +22,8 @@ int fs_beside(char path[static FS_PATH_SIZE], const char *program);
 /* A descriptor for reading, through a mount of its own that is read-only and nowhere: who gets hold of it cannot open the
  * file for writing by the descriptor's name in /proc, even as its owner. Needs to be root. */
 int fs_open_apart(const char *path);
+/* Opens path below dir; -EXDEV or -ELOOP when dots or links lead out of it, whoever changes them meanwhile. */
+int fs_open_beneath(int dir, const char *path, int flags);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
 
 #endif

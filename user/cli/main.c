@@ -25,6 +25,7 @@ static const struct {
 	{ "runs", command_runs, "list runs on record, and what waits for approval" },
 	{ "approve", command_approve, "let a run that waits go on" },
 	{ "reject", command_reject, "end a run that waits" },
+	{ "cp", command_cp, "copy files into a session's workspace, or out of it" },
 	{ "path", command_path, "translate a path of a workspace" },
 	{ "env", command_env, "what programs in an adopted cgroup have to trust" },
 	{ "events", command_events, "what was refused and what was changed" },

@@ -2,9 +2,7 @@
 /* netpawl path USER/SESSION PATH */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 
 #include "base/fs.h"
 #include "cli/api.h"
@@ -27,10 +25,7 @@ static void help(FILE *to)
 
 static int open_beneath(int dir, const char *path)
 {
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
-	int fd = (int)syscall(SYS_openat2, dir, *path ? path : ".", &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
+	return fs_open_beneath(dir, *path ? path : ".", O_PATH);
 }
 
 static int path_of(int fd, char path[static FS_PATH_SIZE])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: MIT
+"""netpawl cp: files into a workspace and out of it, while a sandbox there does what it likes."""
+import json
+
+import pytest
+
+from lib import base
+from lib.box import new_session
+
+
+@pytest.fixture
+def folder():
+    path = base.tempdir("cp")
+    yield path
+    base.drop_tempdir(path)
+
+
+@pytest.fixture
+def session(daemon):
+    name = new_session("cp")
+    daemon.cli("run", "--session", name, "--", "true", check=0)
+    return name
+
+
+def home(daemon, session):
+    return daemon.state_dir / "data" / session
+
+
+def inside(daemon, session, script, check=0):
+    return daemon.cli("run", "--session", session, "--", "sh", "-c", script, check=check).stdout
+
+
+def test_a_file_in_and_out(daemon, session, folder):
+    (folder / "agent.py").write_text("print(1)\n")
+    (folder / "agent.py").chmod(0o750)
+    daemon.cli("cp", folder / "agent.py", f"{session}:", check=0)
+    made = home(daemon, session) / "agent.py"
+    owner = home(daemon, session).stat()
+    assert (made.stat().st_uid, made.stat().st_gid, made.stat().st_mode & 0o7777) == (owner.st_uid, owner.st_gid, 0o750)
+    assert inside(daemon, session, "./agent.py 2>/dev/null || python3 agent.py; echo 2 >> agent.py; echo x > /workspace/report") == "1\n"
+    daemon.cli("cp", f"{session}:/workspace/report", folder / "here", check=0)
+    daemon.cli("cp", f"{session}:report", folder, check=0)
+    for name in ("here", "report"):
+        assert (folder / name).read_text() == "x\n" and (folder / name).stat().st_uid == 0
+    daemon.cli("cp", folder / "here", f"{session}:/workspace/agent.py", check=0)
+    assert made.read_text() == "x\n"
+    assert {p.name for p in home(daemon, session).iterdir()} == {"agent.py", "report"}, "nothing is left behind"
+
+
+def test_streams(daemon, session):
+    daemon.cli("cp", "-", f"{session}:a", input="by a pipe", check=0)
+    assert daemon.cli("cp", f"{session}:a", "-", check=0).stdout == "by a pipe"
+    assert daemon.cli("cp", "-", f"{session}:", input="", check=1).stderr, "a stream has no name"
+
+
+def test_directories(daemon, session, folder):
+    (folder / "in/sub/deep").mkdir(parents=True)
+    (folder / "in/a").write_text("a")
+    (folder / "in/sub/deep/b").write_text("b")
+    got = json.loads(daemon.cli("cp", f"{folder}/in/", f"{session}:", "--json", check=0).stdout)
+    assert got == {"files": 2, "bytes": 2, "left_out": 0}
+    assert inside(daemon, session, "cat in/a in/sub/deep/b && stat -c %u in in/sub | sort -u | wc -l && touch in/c") == "ab1\n"
+    inside(daemon, session, "ln -s /etc/passwd in/link; mkfifo in/pipe; python3 -c \"import socket; "
+                            "socket.socket(socket.AF_UNIX).bind('in/sock')\"")
+    p = daemon.cli("cp", f"{session}:in", folder / "out", check=1)
+    assert p.stderr.count("left out") == 3, p
+    assert sorted(str(f.relative_to(folder / "out")) for f in (folder / "out").rglob("*")) == \
+        ["a", "c", "sub", "sub/deep", "sub/deep/b"]
+
+
+def test_wrong_usage(daemon, session, folder):
+    for words in ([], [folder], [folder, folder], [f"{session}:a", f"{session}:b"], [folder, "./a/b:c"],
+                  ["--json", f"{session}:a", "-"]):
+        assert daemon.cli("cp", *words, check=2).stderr
+    (folder / "x").write_text("x")
+    for target in (f"{new_session('none')}:x", f"{session}:/etc/x", f"{session}:../x", f"{session}:/workspace/../x",
+                   f"{session}:no/such/x"):
+        assert daemon.cli("cp", folder / "x", target, check=1).stderr
+    assert daemon.cli("cp", f"{session}:nothing", folder, check=1).stderr
+    assert daemon.cli("cp", "/dev/zero", f"{session}:z", check=1).stderr, "a device has no end"
+
+
+def test_it_acts_as_the_sessions_user(daemon, session, folder):
+    """Root's power over files is not lent to the paths of a sandbox."""
+    (folder / "x").write_text("x")
+    inside(daemon, session, "mkdir closed; chmod 0 closed; touch locked; chmod 0 locked")
+    assert "ermission" in daemon.cli("cp", folder / "x", f"{session}:closed/x", check=1).stderr
+    assert "ermission" in daemon.cli("cp", f"{session}:locked", folder / "y", check=1).stderr
+    assert not (folder / "y").exists()
+
+
+@pytest.mark.parametrize("link", ["{out}", "../../../../../../../../..{out}", "/proc/self/root{out}"])
+def test_links_lead_nowhere(daemon, session, folder, link):
+    """The control: plain cp to the path that the host sees follows the link."""
+    (folder / "new").write_text("from the caller")
+    (folder / "secret").write_text("the host's")
+    (folder / "secret").chmod(0o666)
+    folder.chmod(0o777)
+    link = link.format(out=folder)
+    inside(daemon, session, f"ln -s {link}/secret file; ln -s {link} dir")
+    base.sh("cp", folder / "new", home(daemon, session) / "file")
+    assert (folder / "secret").read_text() == "from the caller"
+    (folder / "secret").write_text("the host's")
+    for target in ("file", "dir", "dir/", "dir/secret"):
+        assert "outside_workspace" in daemon.cli("cp", folder / "new", f"{session}:{target}", check=1).stderr
+    assert (folder / "secret").read_text() == "the host's" and len(list(folder.iterdir())) == 2
+    for source in ("file", "dir/secret", "dir"):
+        assert daemon.cli("cp", f"{session}:{source}", folder / "got", check=1).stderr
+        assert not (folder / "got").exists()
+
+
+SWAP = """
+import os, sys, time
+end = time.monotonic() + 60
+os.mkdir('real')
+while time.monotonic() < end and not os.path.exists('stop'):
+    try:
+        os.rename('real', 'spot'); os.rename('spot', 'real'); os.symlink(sys.argv[1], 'spot'); os.unlink('spot')
+    except OSError:
+        pass
+"""
+
+
+def test_links_that_come_and_go(daemon, session, folder):
+    """A sandbox that exchanges a directory for a link to the host's all the time."""
+    (folder / "new").write_text("from the caller")
+    (folder / "host").mkdir()
+    (folder / "host").chmod(0o777)
+    p = base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--session", session, "--", base.PYTHON, "-I", "-c", SWAP,
+                    str(folder / "host")], env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        worked = 0
+        for _ in range(150):
+            worked += daemon.cli("cp", folder / "new", f"{session}:spot/x").returncode == 0
+        (home(daemon, session) / "stop").touch()
+        p.wait(60)
+        assert worked and not list((folder / "host").iterdir())
+    finally:
+        base.reap(p)

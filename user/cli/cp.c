@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl cp FROM TO */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/copy.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "reason.h"
+#include "sandbox/plan.h"
+
+static void help(FILE *to)
+{
+	fputs("Usage: netpawl cp PATH USER/SESSION:PATH [OPTIONS]\n"
+	      "       netpawl cp USER/SESSION:PATH PATH [OPTIONS]\n\n"
+	      "Copies a file or a directory into a session's workspace, or out of it. PATH of a session is as its\n"
+	      "sandboxes see it (/workspace/x), or relative to /workspace. In the workspace it acts as the session's\n"
+	      "user, so a program there finds its own files, and no link that a running sandbox puts in the way leads\n"
+	      "out. Links, sockets and the like are not copied. A host path of - is standard input or output; one\n"
+	      "that looks like a session's is written ./PATH. Needs root.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
+	      "  netpawl cp agent.py alice/demo:\n"
+	      "  netpawl cp alice/demo:/workspace/report.csv .\n\n"
+	      "Exit codes: 0 done; 1 refused or failed, or something was left out; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+/* USER/SESSION:PATH. Cuts it in two and returns the path; NULL when it is a path of the host. */
+static char *session_path(char *word)
+{
+	char *colon = strchr(word, ':'), *slash = strchr(word, '/');
+
+	if (!colon || !slash || slash > colon || *word == '/' || *word == '.' ||
+	    memchr(slash + 1, '/', (size_t)(colon - slash - 1)))
+		return NULL;
+	*colon = '\0';
+	return colon + 1;
+}
+
+/* Below the workspace, or NULL. What leads out by dots or links is found where the path is opened. */
+static const char *path_inside(const char *path)
+{
+	if (*path != '/')
+		return path;
+	if (!path_below(path, PLAN_WORKSPACE))
+		return NULL;
+	path += strlen(PLAN_WORKSPACE);
+	return path + strspn(path, "/");
+}
+
+static int copy_fail(const struct copy *copy, const char *path, int error)
+{
+	if (error == -EXDEV || (error == -ELOOP && copy->failed != copy->name))
+		complain(path, NP_R_OUTSIDE_WORKSPACE, NULL);
+	else
+		complain(copy->failed && *copy->failed ? copy->failed : path, NP_R_FAILED,
+			 error == -EINVAL ? "neither a file nor a directory" : strerror(-error));
+	return CLI_REFUSED;
+}
+
+static int copy_report(const struct cli *cli, const struct copy *copy)
+{
+	if (cli->json) {
+		_json_ json_t *json = json_pack("{s:I,s:I,s:I}", "files", (json_int_t)copy->files, "bytes",
+						(json_int_t)copy->bytes, "left_out", (json_int_t)copy->skipped);
+
+		if (json)
+			json_dumpf(json, stdout, JSON_COMPACT);
+		fputc('\n', stdout);
+	}
+	return output_finish(copy->skipped ? CLI_REFUSED : CLI_OK);
+}
+
+static int workspace_copy(const struct cli *cli, const char *session, const char *path, const char *host, bool in)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	_free_ char *call = api_session_path(session, "");
+	const char *inside = path_inside(path), *workspace;
+	struct copy copy = { .workspace = -1 };
+	int code = call ? api_call(cli, session, "GET", call, NULL, &answer) : CLI_REFUSED, r;
+
+	if (code != CLI_OK)
+		return code;
+	workspace = member_text(answer.json, "workspace");
+	if (!workspace || !inside) {
+		complain(inside ? session : path, NP_R_OUTSIDE_WORKSPACE,
+			 inside ? "it has no workspace yet: netpawl run makes one" : NULL);
+		return CLI_REFUSED;
+	}
+	r = copy_open(&copy, workspace);
+	if (r == 0)
+		r = in ? copy_in(&copy, host, inside) : copy_out(&copy, inside, host);
+	code = r < 0 ? copy_fail(&copy, path, r) : copy_report(cli, &copy);
+	copy_close(&copy);
+	return code;
+}
+
+int command_cp(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { argv[0], help, NULL, 0, false };
+	char *from, *to;
+	int next, code = options_parse(&options, cli, argc, argv, &next);
+
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (argc - next != 2)
+		return usage_error(argv[0], "it takes two paths");
+	from = session_path(argv[next]);
+	to = session_path(argv[next + 1]);
+	if (!from == !to)
+		return usage_error(argv[0], "just one of the two is USER/SESSION:PATH, the other is on this host");
+	if (cli->json && !to && !strcmp(argv[next + 1], COPY_STREAM))
+		return usage_error(argv[0], "--json and the file would both go to standard output");
+	if (geteuid() != 0) {
+		complain(argv[0], NP_R_NOT_PERMITTED, NULL);
+		return CLI_REFUSED;
+	}
+	return to ? workspace_copy(cli, argv[next + 1], to, argv[next], true)
+		  : workspace_copy(cli, argv[next], from, argv[next + 1], false);
+}
