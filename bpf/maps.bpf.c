@@ -21,7 +21,6 @@ struct np_cut_boxes_map np_cut_boxes SEC(".maps");
 struct np_cut_flows_map np_cut_flows SEC(".maps");
 struct np_cut_map np_cut SEC(".maps");
 struct np_held_query_map np_held_query SEC(".maps");
-struct np_paths_map np_paths SEC(".maps");
 
 const volatile __u64 np_slice_id = 0;
 const volatile __u32 np_slice_depth = 0;

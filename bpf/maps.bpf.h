@@ -209,21 +209,6 @@ struct np_held_query_map {
 };
 extern struct np_held_query_map np_held_query SEC(".maps");
 
-/* Room to write a path down, from its end to its beginning; twice as large as the longest one, so that the
- * verifier need not be told where we are. */
-#define NP_PATH_ROOM 128
-struct np_paths {
-	char found[NP_PATH_ROOM * 2];
-	char asked[NP_PATH_ROOM * 2];
-};
-struct np_paths_map {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct np_paths);
-};
-extern struct np_paths_map np_paths SEC(".maps");
-
 /* Set between open and load. */
 extern const volatile __u64 np_slice_id;    /* cgroup id of netpawl's slice */
 extern const volatile __u32 np_slice_depth; /* its level below the v2 root */

@@ -4,17 +4,21 @@
  * container engine, a message bus or our own control socket would otherwise do
  * the sandbox's bidding with the host's network.
  *
- * The hook sees the name before the kernel looks it up, so the question is: did this sandbox bind a socket to
- * exactly this name, and is it still there? The answer is in the kernel's own table of unix sockets.
+ * The hook sees the name before the kernel looks it up, so the question is: does this name lead to a socket that
+ * this sandbox bound, and to nothing else? The answer is in the kernel's own table of unix sockets.
  *
  * - An abstract name is unique together with the socket's type, so both are compared.
- * - The file that our socket is bound to must still be in its directory, and the directories above it, up to
- *   the mount, must still have the names that the path says: otherwise a symbolic link put in the place of a
- *   file or directory of ours would lead to somebody else's socket.
- * - A relative path is a bare name in the caller's working directory, or it is refused.
+ * - A path name is compared with the whole path that a socket of ours has now: from its file up, across mounts, to
+ *   the root directory of the caller, or to its working directory when the name is relative. Each step up is one
+ *   that the kernel's lookup takes down, and no other, because
+ *     - a directory has one entry of a name, so that entry is no symbolic link elsewhere,
+ *     - nothing is mounted over a directory on the way but the mount that we came up through,
+ *     - the entries are still there, and their file system does not look them up anew (FUSE, NFS).
+ *   Whatever is not shown to be so is refused: a name that goes through a symbolic link, through "..", or through
+ *   /proc, and a socket that is seen through another mount than it was bound in.
  *
  * What remains is a race: a rename between this look and the kernel's. The launcher hides the places where
- * hosts keep their sockets.
+ * hosts keep their sockets; and where the kernel takes BPF LSM programs, peer.bpf.c judges the socket that was found.
  */
 #include <asm/errno.h>
 
@@ -22,17 +26,20 @@
 
 #define NP_UNIX_PATH_MAX 108
 #define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
+#define NP_REVALIDATES	 4 /* DCACHE_OP_REVALIDATE, the same since 2.6.38 */
 
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
-/* A name, padded with zeros so that names are compared word by word. */
-#define NP_NAME_WORDS 14
+/* A name, padded with zeros so that names are compared word by word; a power of two, so that a mask is a bound. */
+#define NP_NAME_ROOM  128
+#define NP_NAME_WORDS (NP_NAME_ROOM / 8)
 struct np_unix_name {
 	union {
-		char path[NP_NAME_WORDS * 8];
+		char path[NP_NAME_ROOM];
 		__u64 words[NP_NAME_WORDS];
 	};
-	__u32 len; /* of the address without its family; a path name counts its NUL, as the kernel does */
+	__u32 len;  /* of the address without its family; a path name counts its NUL, as the kernel does */
+	__u32 leaf; /* of a path name: bytes behind the last slash */
 };
 
 struct np_unix_search {
@@ -41,24 +48,27 @@ struct np_unix_search {
 	__u64 self;
 	__u16 type;
 	bool found;
+	__u32 walks; /* in vain, from sockets of ours whose file has the right name in another place */
 };
 
-static __always_inline bool np_unix_is_named(struct sock *sk, const struct np_unix_name *name)
+/* -- abstract names --------------------------------------------------------------- */
+
+__noinline int np_unix_is_named(__u64 sk, const struct np_unix_name *name)
 {
 	struct unix_address *addr = BPF_CORE_READ((struct unix_sock *)sk, addr);
 	struct np_unix_name other = {};
 	__u64 differ = 0;
 	__u32 len;
 
-	if (!addr)
-		return false;
+	if (!addr || !name)
+		return 0;
 	len = (__u32)BPF_CORE_READ(addr, len) - NP_SUN_PATH;
 	if (len != name->len || len > NP_UNIX_PATH_MAX + 1)
-		return false;
+		return 0;
 	if (bpf_probe_read_kernel(other.path, len,
 				  (void *)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH)) {
 		np_error_count(NP_AT_UNIX_READ, 0);
-		return false;
+		return 0;
 	}
 #pragma unroll
 	for (int i = 0; i < NP_NAME_WORDS; i++)
@@ -66,72 +76,169 @@ static __always_inline bool np_unix_is_named(struct sock *sk, const struct np_un
 	return !differ;
 }
 
-/* Writes down the path of a bound socket's file, from the file up to the root of its mount or, for a relative
- * name, up to the working directory, which must be the next one. Returns where in `found` it begins, or 0 when it
- * is too long, too deep, elsewhere or not there any more. */
-static __always_inline __u32 np_unix_path_write(struct np_paths *paths, __u64 sk, bool relative)
+/* -- path names --------------------------------------------------------------------- */
+
+/* A walk from a socket's file up to where the lookup of its name begins. */
+struct np_walk {
+	const struct np_unix_name *name;
+	struct mount *mount;
+	struct dentry *dentry;
+	struct mount
+		*above; /* came up through it: mounted at `dentry`; NULL: came from an entry of `dentry`, or starts */
+	struct vfsmount *from_mnt; /* where the lookup begins */
+	struct dentry *from;
+	__u32 rest;   /* bytes of the name in front of what is matched */
+	bool arrived; /* the whole name is matched, and the walk is where the lookup begins */
+	bool covered; /* while looking: something else is mounted there, or there are too many mounts to tell */
+	__u64 child;  /* while looking: the next one in the mount's list of mounts on it */
+};
+
+static long np_walk_look(__u32 index, void *data)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct dentry *root = BPF_CORE_READ((struct unix_sock *)sk, path.mnt, mnt_root);
-	struct dentry *dentry = BPF_CORE_READ((struct unix_sock *)sk, path.dentry);
-	__u32 at = NP_PATH_ROOM;
+	struct np_walk *w = data;
+	struct list_head *head = (void *)w->mount + bpf_core_field_offset(struct mount, mnt_mounts);
+	struct mount *mount = (void *)w->child - bpf_core_field_offset(struct mount, mnt_child);
 
-	if (!dentry || !BPF_CORE_READ(dentry, d_hash.pprev))
-		return 0; /* not a path name, or unlinked since */
-	for (int depth = 0; depth < 16; depth++) {
-		__u32 len = BPF_CORE_READ(dentry, d_name.len);
-		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
-
-		if (dentry == root || dentry == parent)
-			return at;
-		if (len + 1 >= at)
-			return 0;
-		at -= len;
-		if (bpf_probe_read_kernel(paths->found + (at & (NP_PATH_ROOM - 1)), len & (NP_PATH_ROOM - 1),
-					  BPF_CORE_READ(dentry, d_name.name)))
-			return 0;
-		if (relative)
-			return parent == BPF_CORE_READ(task, fs, pwd.dentry) ? at : 0;
-		at -= 1;
-		paths->found[at & (NP_PATH_ROOM - 1)] = '/';
-		dentry = parent;
+	(void)index;
+	if ((__u64)head == w->child || !w->child) {
+		w->covered = !w->child;
+		return 1;
 	}
+	if (BPF_CORE_READ(mount, mnt_mountpoint) == w->dentry)
+		return 1;
+	w->child = (__u64)BPF_CORE_READ(mount, mnt_child.next);
 	return 0;
 }
 
-/* Not inlined: the verifier walks it once, not per socket. */
-__noinline int np_unix_path_holds(__u64 sk, const struct np_unix_name *name)
+/* Is something mounted at the place where the walk is, in this mount? */
+static __always_inline bool np_walk_is_covered(struct np_walk *w)
 {
-	__u32 zero = 0, begin, len;
-	bool relative;
-	struct np_paths *paths = bpf_map_lookup_elem(&np_paths, &zero);
+	struct mount *mount = w->mount;
 
-	if (!paths || !name)
-		return 0;
-	relative = name->path[0] != '/';
-	begin = np_unix_path_write(paths, sk, relative);
-	len = name->len - 1; /* without the NUL */
-	if (!begin || begin == NP_PATH_ROOM || len > NP_UNIX_PATH_MAX || NP_PATH_ROOM - begin > len)
-		return 0;
-	if (relative && NP_PATH_ROOM - begin != len)
-		return 0;
-	if (bpf_probe_read_kernel(paths->asked + ((NP_PATH_ROOM - len) & (NP_PATH_ROOM - 1)), len, name->path))
-		return 0;
-	for (__u32 i = 0; i < NP_PATH_ROOM; i++)
-		if (i >= begin && paths->found[i] != paths->asked[i])
-			return 0;
-	return 1;
+	w->covered = true;
+	w->child = (__u64)BPF_CORE_READ(mount, mnt_mounts.next);
+	bpf_loop(NP_MOUNTS_MAX, np_walk_look, w, 0);
+	return w->covered;
 }
 
-static __always_inline bool np_unix_is_ours(__u64 sk, const struct np_unix_search *s)
+/* Drops "/" and "/." from the end of what is left of the name: they lead nowhere else. */
+static __always_inline __u32 np_walk_trim(const struct np_unix_name *name, __u32 rest)
+{
+	for (int i = 0; i < 8; i++) {
+		char last, before;
+
+		if (!rest || rest > NP_UNIX_PATH_MAX)
+			break;
+		last = name->path[(rest - 1) & (NP_NAME_ROOM - 1)];
+		before = rest > 1 ? name->path[(rest - 2) & (NP_NAME_ROOM - 1)] : '/';
+		if (last != '/' && (last != '.' || before != '/'))
+			break;
+		rest--;
+	}
+	return rest;
+}
+
+/* Is the entry's name the last part of what is left of the name? Then the rest is what is in front of it. */
+static __always_inline bool np_walk_match(struct np_walk *w)
+{
+	const struct np_unix_name *name = w->name;
+	struct dentry *dentry = w->dentry;
+	const unsigned char *entry = BPF_CORE_READ(dentry, d_name.name);
+	__u32 len = BPF_CORE_READ(dentry, d_name.len), begin;
+
+	if (!len || len > w->rest || w->rest > NP_UNIX_PATH_MAX)
+		return false;
+	begin = w->rest - len;
+	if (begin && name->path[(begin - 1) & (NP_NAME_ROOM - 1)] != '/')
+		return false;
+	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i++) {
+		char c = 0;
+
+		if (bpf_probe_read_kernel(&c, 1, entry + i) || c != name->path[(begin + i) & (NP_NAME_ROOM - 1)])
+			return false;
+	}
+	w->rest = begin;
+	return true;
+}
+
+/* One step: out of a mount, or out of a directory. 1 ends the walk. */
+static long np_walk_step(__u32 index, void *data)
+{
+	struct np_walk *w = data;
+	struct mount *mount = w->mount, *parent;
+	struct vfsmount *mnt = (void *)mount + bpf_core_field_offset(struct mount, mnt);
+	struct dentry *dentry = w->dentry;
+
+	(void)index;
+	w->rest = np_walk_trim(w->name, w->rest);
+	if (!w->rest) { /* what is mounted over the beginning does not matter: the lookup starts below it */
+		w->arrived = mnt == w->from_mnt && dentry == w->from;
+		return 1;
+	}
+	if (dentry == BPF_CORE_READ(mnt, mnt_root)) {
+		parent = BPF_CORE_READ(mount, mnt_parent);
+		if (parent == mount) /* the top of this tree of mounts, and the name goes on */
+			return 1;
+		if (!w->above && np_walk_is_covered(w))
+			return 1;
+		w->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		w->above = mount;
+		w->mount = parent;
+		return 0;
+	}
+	if (!BPF_CORE_READ(dentry, d_hash.pprev) || BPF_CORE_READ(dentry, d_flags) & NP_REVALIDATES)
+		return 1; /* removed since, or not for certain what the file system will find */
+	if (!np_walk_match(w) || (!w->above && np_walk_is_covered(w)))
+		return 1;
+	w->dentry = BPF_CORE_READ(dentry, d_parent);
+	w->above = NULL;
+	return 0;
+}
+
+/* Does this path name lead to the file of this socket? 1: yes; -1: no, only its last part is right; 0: no. Not
+ * inlined: the verifier walks it once, not per socket. */
+__noinline int np_unix_leads_to(__u64 sk, const struct np_unix_name *name)
+{
+	struct fs_struct *fs = BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), fs);
+	struct vfsmount *mnt = BPF_CORE_READ((struct unix_sock *)sk, path.mnt);
+	struct np_walk w = { .dentry = BPF_CORE_READ((struct unix_sock *)sk, path.dentry) };
+
+	if (!name || !fs || !mnt || !w.dentry)
+		return 0;
+	w.name = name;
+	w.mount = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
+	w.rest = name->len - 1; /* without the NUL */
+	if (name->path[0] == '/') {
+		w.from_mnt = BPF_CORE_READ(fs, root.mnt);
+		w.from = BPF_CORE_READ(fs, root.dentry);
+	} else {
+		w.from_mnt = BPF_CORE_READ(fs, pwd.mnt);
+		w.from = BPF_CORE_READ(fs, pwd.dentry);
+	}
+	bpf_loop(NP_PATH_DEPTH_MAX, np_walk_step, &w, 0);
+	if (w.arrived)
+		return 1;
+	return w.rest == name->len - 1 ? 0 : -1;
+}
+
+/* -- the search ----------------------------------------------------------------------- */
+
+static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search *s)
 {
 	struct np_place_of place = {};
+	int leads;
 
-	if (np_sandbox_of(sk, &place) != s->self)
-		return false;
 	if (!s->name.path[0])
-		return BPF_CORE_READ((struct sock *)sk, sk_type) == s->type;
-	return np_unix_path_holds(sk, &s->name);
+		return BPF_CORE_READ(sk, sk_type) == s->type && np_unix_is_named((__u64)sk, &s->name) &&
+		       np_sandbox_of((__u64)sk, &place) == s->self;
+	if (BPF_CORE_READ((struct unix_sock *)sk, path.dentry, d_name.len) != s->name.leaf)
+		return false;
+	if (np_sandbox_of((__u64)sk, &place) != s->self || s->walks >= NP_UNIX_WALKS_MAX)
+		return false;
+	leads = np_unix_leads_to((__u64)sk, &s->name);
+	if (leads < 0)
+		s->walks++;
+	return leads > 0;
 }
 
 static long np_unix_bucket(__u32 index, void *data)
@@ -146,7 +253,7 @@ static long np_unix_bucket(__u32 index, void *data)
 	for (int i = 0; i < NP_UNIX_CHAIN_MAX && node; i++) {
 		struct sock *sk = (void *)node - bpf_core_field_offset(struct sock, __sk_common.skc_node);
 
-		if (np_unix_is_named(sk, &s->name) && np_unix_is_ours((__u64)sk, s)) {
+		if (np_unix_is_it(sk, s)) {
 			s->found = true;
 			return 1;
 		}
@@ -190,6 +297,8 @@ static __always_inline long np_unix_name_read(struct np_unix_name *name, const v
 	if (r < 0)
 		return r;
 	name->len = r;
+	for (__u32 i = 0; i < NP_UNIX_PATH_MAX; i++)
+		name->leaf = name->path[i] == '/' ? 0 : name->leaf + (name->path[i] != 0);
 	return 0;
 }
 

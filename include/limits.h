@@ -35,6 +35,9 @@
 #define NP_QUERY_RATE 2000	/* ... and per second after that; more are dropped */
 #define NP_QUERY_COST 512	/* bytes of a datagram that are worth one query: what a plain one may have (RFC 1035) */
 #define NP_UNIX_CHAIN_MAX 64	/* sockets looked at in one bucket of the unix socket table */
+#define NP_UNIX_WALKS_MAX 64	/* unix sockets of one sandbox with the right file name in a wrong place, for one look */
+#define NP_PATH_DEPTH_MAX 128	/* steps from a unix socket's file up to the root: 54 directories are in a name, the rest are mounts */
+#define NP_MOUNTS_MAX 8192	/* mounts on one mount that are looked at; a host with containers has some hundreds on its root */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
 

@@ -129,13 +129,26 @@ struct qstr {
 };
 
 struct dentry {
+	unsigned int d_flags;
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
 struct vfsmount {
 	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent; /* itself: it is mounted nowhere */
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	struct list_head mnt_mounts; /* what is mounted on it, by mnt_child */
+	struct list_head mnt_child;
 };
 
 struct path {
@@ -179,6 +192,7 @@ struct css_set {
 };
 
 struct fs_struct {
+	struct path root;
 	struct path pwd;
 };
 

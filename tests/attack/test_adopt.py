@@ -127,3 +127,33 @@ def test_root_cannot_rewrite_the_host_or_the_record(daemon):
     got = daemon.cli("run", "--user", "root", *base.shown(), "--", "sh", "-c", f"ls {state}; touch /etc/np-test-{base.token()} 2>&1; "
                                               f"touch /usr/local/sbin/np-test-x 2>&1; echo end")
     assert "sessions.db" not in got.stdout and got.stdout.count("Read-only file system") == 2 and "end" in got.stdout, got
+
+
+def test_netpawls_own_cgroups_are_not_adopted(world, make_daemon):
+    """Not the inspector's, whether or not one runs, and not the one that the daemon is in: nor what is below or above them."""
+    home = base.cgroup_make("home")
+    d = make_daemon()
+    d.cgroup = f"{home.name}/{d.cgroup}"  # below it, so that there is something above
+    session = new_session("own")
+    own = base.cgroup_make("netpawld")
+    inspector = d.slice.with_name(d.slice.name + "-inspector")
+    try:
+        d.start()
+        d.api.create(session, "PUBLIC")
+        (inspector / "below").mkdir()
+        (own / "below").mkdir()
+        # control: as long as the daemon is elsewhere it is a cgroup like any other
+        status, answer = adopt(d, session, own)
+        assert status == 201, answer
+        assert d.api.ask("DELETE", f"/v1/sandboxes/{answer['sandbox']}")[0] in (200, 204)
+        attach_pid(own / "below", d.process.pid)
+        for folder in (inspector, inspector / "below", home, own, own / "below"):
+            status, answer = adopt(d, session, folder)
+            assert (status, answer.get("error")) == (409, "bad_cgroup"), (folder, answer)
+        assert d.api.sandboxes(session) == []
+        attach_pid(base.cgroup_mount(), d.process.pid)
+        assert d.stop() == 0
+    finally:
+        d.close()
+        for folder in (inspector, own, home):
+            base.cgroup_destroy(folder)

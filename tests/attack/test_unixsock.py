@@ -14,7 +14,9 @@ from lib.box import Adopted, Box
 MODES = ["FULL", "PROXIED", "NONE"]
 TRANSPORTS = {"stream": socket.SOCK_STREAM, "dgram": socket.SOCK_DGRAM, "seqpacket": socket.SOCK_SEQPACKET}
 TRICKS = ["symlink", "relative", "dotted", "own_name_then_symlink", "own_name_elsewhere", "own_directory_renamed",
-          "proc_fd"]
+          "proc_fd", "link_repointed", "proc_cwd", "proc_dir_fd"]
+# With a link to the host's file, or a root directory or mounts of its own: a process that nothing but the gate confines.
+STRONG = ["linked_over_own", "chrooted", "mounted_over", "mounted_over_file"]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +101,36 @@ def test_tricks_with_names(world, pool, places, scratch, trick, transport, kind)
                                                          kind=int(TRANSPORTS[transport]), mark="x")
         assert answer is not None and answer.get("talk") != "ok", (where, answer)
         assert seen(world, keep) == before, where
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+@pytest.mark.parametrize("user", ["root", "nobody"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_link_that_is_repointed(world, pool, places, scratch, mode, user, kind):
+    """`elsewhere` is a read-only --bind in what netpawl run makes."""
+    for where in ("tmp", "elsewhere"):
+        for transport in TRANSPORTS:
+            keep, name = places[where, transport]
+            before = seen(world, keep)
+            for trick in ["link_repointed"] + ["link_repointed_dgram"] * (transport == "dgram"):
+                _, answer = pool(mode, user, kind).payload("unixs", trick, target=name, scratch=scratch,
+                                                           kind=int(TRANSPORTS[transport]), mark="x")
+                assert answer is not None and answer["talk"] == "ECONNREFUSED", (where, transport, answer)
+            assert seen(world, keep) == before, (where, transport)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("trick", STRONG)
+def test_tricks_with_roots_and_mounts(world, pool, places, scratch, trick, transport):
+    keep, name = places["tmp", transport]
+    args = dict(target=name, scratch=scratch, kind=int(TRANSPORTS[transport]))
+    came = lambda mark: world.outside.call("records", keep=keep, mark=mark)["records"]
+    assert world.outside.payload("unixs", trick, mark=f"outside-{trick}", **args)[1] == {"talk": "ok"}
+    assert base.eventually(lambda: came(f"outside-{trick}"))
+    word = "ECONNREFUSED" if trick == "linked_over_own" else "refused"
+    for mode in MODES:
+        assert pool(mode, kind=Adopted).payload("unixs", trick, mark=f"inside-{trick}", **args)[1] == {"talk": word}
+    assert not came(f"inside-{trick}")
 
 
 def test_no_descriptor_is_passed_out(world, pool, places, scratch):

@@ -188,9 +188,47 @@ static int overlap_check(struct kernel *kernel, const struct gate_cgroup *cg, st
 	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: another sandbox lies above or below it", cg->path) : 0;
 }
 
+/* -- what is netpawl's own ------------------------------------------------------------------- */
+
+static bool is_at_or_below(const char *path, const char *top)
+{
+	size_t len = strlen(top);
+
+	return !strncmp(path, top, len) && (!path[len] || path[len] == '/');
+}
+
+static int is_this(void *data, uint64_t id)
+{
+	return id == *(const uint64_t *)data;
+}
+
+/* Always, whether or not somebody runs there: a later inspector would start in a sandbox, and a daemon that is in one
+ * would refuse its own clients. */
+static int own_check(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *problem)
+{
+	const struct {
+		const char *path, *name;
+	} own[] = {
+		{ kernel->slice.path, "netpawl's own slice" },
+		{ kernel->inspector.path, "the inspector's cgroup" },
+	};
+	uint64_t id = cg->id;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+		if (is_at_or_below(cg->path, own[i].path))
+			return refuse(problem, NP_R_BAD_CGROUP, "%s: inside %s", cg->path, own[i].name);
+		if (is_at_or_below(own[i].path, cg->path))
+			return refuse(problem, NP_R_BAD_CGROUP, "%s: %s lies below it", cg->path, own[i].name);
+	}
+	r = cgroup_each_above(kernel->mount, getpid(), is_this, &id);
+	if (r < 0)
+		return refuse(problem, NP_R_FAILED, "%s: cannot tell where netpawld runs: %s", cg->path, strerror(-r));
+	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: netpawld itself runs in it", cg->path) : 0;
+}
+
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
 {
-	size_t slice_len = strlen(kernel->slice.path);
 	struct look look = { .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
 	struct stat ours;
@@ -201,10 +239,9 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 			      r == -EXDEV ? "not below the cgroup v2 mount" : strerror(-r));
 	if (cg.depth >= NP_DEPTH_MAX)
 		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: deeper than %d levels", path, NP_DEPTH_MAX - 1);
-	if (!strncmp(cg.path, kernel->slice.path, slice_len) && (!cg.path[slice_len] || cg.path[slice_len] == '/'))
-		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: inside netpawl's own slice", path);
-	if (!strncmp(kernel->slice.path, cg.path, strlen(cg.path)) && kernel->slice.path[strlen(cg.path)] == '/')
-		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: netpawl's own slice lies below it", path);
+	r = own_check(kernel, &cg, ret_problem);
+	if (r < 0)
+		return r;
 	if (!kernel->features.unix_hooks)
 		return refuse(ret_problem, NP_R_UNSUPPORTED,
 			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's",
