@@ -61,7 +61,7 @@ srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 
 # What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
-HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c)))
+HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c user/wire/websocket*.c)))
 SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
 DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(BUILD)/obj/dns/names.o $(call objs,loop session events kernel control daemon)
 CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
@@ -221,7 +221,7 @@ test: deps
 	$(Q)$(MAKE) --no-print-directory test-e2e
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
-CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 python3-websockets nodejs golang-go \
+CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go \
 	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
@@ -275,7 +275,7 @@ lint:
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        bubblewrap libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
-       python3-dnspython iodine dns2tcp musl-tools openssh-client python3-asyncssh
+       python3-dnspython iodine dns2tcp musl-tools openssh-client python3-asyncssh python3-websockets
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

@@ -75,6 +75,10 @@
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
+	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
+	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
+	X(WEBSOCKET_BROKEN, 93, "websocket_broken",                                                \
+	  "one end of a websocket broke the protocol, so both were cut off")                       \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \

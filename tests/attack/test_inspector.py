@@ -15,12 +15,11 @@ import time
 
 import pytest
 
-from lib import base
+from lib import base, websocket
 from lib.daemon import Daemon
-from lib.inspected import Inspected
-from lib.world import DEV, FAR, GATE4, HOST4, HOST6, World
+from lib.rogues import Rogues as Net, frame, read_head, says
+from lib.world import DEV, FAR, HOST4, HOST6, World
 
-DNS_PORT = 5301
 SECOND4 = "192.0.2.77"  # a second address of the host, in the subnet of its first
 SECRET = b"a listener of the host"
 POLICY = """version: 1
@@ -39,53 +38,6 @@ rules:
   - allow: ["**.test"]
 """
 
-# What runs in a sandbox: connects, says, listens, prints what it got.
-RAW = r"""
-import json, socket, ssl, sys, time
-a = json.load(sys.stdin)
-if "cases" in a:
-    out = []
-    for text in a["cases"]:
-        s, got = socket.create_connection((a["to"], a["port"]), timeout=a["wait"]), b""
-        try:
-            s.sendall(text.encode("latin-1"))
-            while d := s.recv(65536):
-                got += d
-        except OSError as e:
-            got += b"<" + type(e).__name__.encode() + b">"
-        s.close()
-        out.append(got.decode("latin-1"))
-    print(json.dumps(out))
-    sys.exit()
-s = socket.create_connection((a["to"], a["port"]), timeout=a["wait"])
-got = b""
-def read(until=None):
-    global got
-    try:
-        while until is None or until not in got:
-            d = s.recv(65536)
-            if not d:
-                break
-            got += d
-    except OSError as e:
-        got += b"<" + type(e).__name__.encode() + b">"
-if a.get("connect"):
-    s.sendall(f"CONNECT {a['connect']} HTTP/1.1\r\nHost: {a['connect']}\r\n\r\n".encode())
-    read(b"\r\n\r\n")
-try:
-    if a.get("sni"):
-        c = ssl._create_unverified_context()
-        c.set_alpn_protocols(a.get("alpn", ["http/1.1"]))
-        s = c.wrap_socket(s, server_hostname=a["sni"])
-    for part in a["parts"]:
-        s.sendall(part.encode("latin-1"))
-        time.sleep(a.get("pause", 0))
-    read()
-except (OSError, ssl.SSLError) as e:
-    got += b"<" + type(e).__name__.encode() + b">"
-sys.stdout.buffer.write(got)
-"""
-
 # HTTP/2 by hand: prior knowledge on a plain connection.
 H2 = r"""
 import socket, ssl, struct, time, os, sys
@@ -98,138 +50,6 @@ FAR = %r
 """ % FAR[4]
 
 
-def frame(kind, flags, stream, payload=b""):
-    return struct.pack("!I", len(payload))[1:] + bytes([kind, flags]) + struct.pack("!I", stream) + payload
-
-
-def read_head(c):
-    got = b""
-    while b"\r\n\r\n" not in got:
-        piece = c.recv(65536)
-        if not piece:
-            raise EOFError
-        got += piece
-    return got
-
-
-def says(body):
-    def handler(c):
-        while True:
-            read_head(c)
-            c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
-
-    return handler
-
-
-class Net(Inspected):
-    """Origins that are as bad as we like: threads of this process, with sockets of the far namespace."""
-
-    def __init__(self, stack, inspectors=2):
-        self.names, self.fresh, self.sockets = {}, itertools.count(20), []
-        stack.callback(lambda: [s.close() for s in self.sockets])
-        super().__init__(stack, policy=POLICY, inspectors=inspectors, more=["--resolvers", f"{GATE4}:{DNS_PORT}"])
-        self.names.update({"origin.test": [FAR[4]], "bad.test": [FAR[4]], "get.origin.test": [FAR[4]], "dead.test": ["198.51.100.99"],
-                           "slow.test": ["198.51.100.99"]})
-        self.listen(self.world.far, GATE4, DNS_PORT, None, kind=socket.SOCK_DGRAM)
-
-    def listen(self, ns, addr, port, handler, tls=None, kind=socket.SOCK_STREAM, rcvbuf=0):
-        def make():
-            s = socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET, kind)
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if rcvbuf:
-                s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
-            s.bind((addr, port))
-            if kind == socket.SOCK_STREAM:
-                s.listen(4096)
-            return s
-
-        s = base.setns_call(ns, make)
-        self.sockets.append(s)
-        threading.Thread(target=self.serve if handler else self.serve_dns, args=(s, handler, tls), daemon=True).start()
-        return s
-
-    def serve(self, s, handler, tls):
-        def one(c):
-            with contextlib.suppress(OSError, EOFError), c:
-                handler(tls.wrap_socket(c, server_side=True) if tls else c)
-
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
-
-    def serve_dns(self, s, *_):
-        with contextlib.suppress(OSError):
-            while True:
-                query, peer = s.recvfrom(2048)
-                at, labels = 12, []
-                while query[at]:
-                    labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1").lower())
-                    at += 1 + query[at]
-                kind, = struct.unpack("!H", query[at + 1 : at + 3])
-                found = self.names.get(".".join(labels), [])
-                answers = b""
-                for addr in found:
-                    if kind == (28 if ":" in addr else 1):
-                        raw = socket.inet_pton(socket.AF_INET6 if ":" in addr else socket.AF_INET, addr)
-                        answers += b"\xc0\x0c" + struct.pack("!HHIH", kind, 1, 1, len(raw)) + raw
-                n = len(answers) // (28 if kind == 28 else 16)
-                s.sendto(query[:2] + struct.pack("!5H", 0x8180 if found else 0x8183, 1, n, 0, 0) + query[12 : at + 5] + answers, peer)
-
-    def origin(self, name, handler, port=80, addr=None, alpn=None, **kw):
-        """A host of that name with an address of its own."""
-        addr = addr or f"198.51.100.{next(self.fresh)}"
-        base.sh("ip", "-n", self.world.far, "addr", "replace", f"{addr}/32", "dev", "lo")
-        self.names[name] = [addr]
-        tls = None
-        if port == 443:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(*self.origins.authority.leaf(name))
-            tls.set_alpn_protocols(alpn or ["http/1.1"])
-        self.listen(self.world.far, addr, port, handler, tls, **kw)
-        return addr
-
-    def raw(self, *parts, port=80, session=None, wait=3, control=None, **more):
-        """Bytes to an inspected port, and what came back. control: an address, dialled from the host without a gate."""
-        ask = json.dumps(dict(to=control or FAR[4], port=port, parts=parts, wait=wait, **more))
-        argv = [*self.world.enter()] if control else self.argv(session=session)
-        p = subprocess.run([*argv, base.PYTHON, "-c", RAW], input=ask.encode(), capture_output=True, timeout=60, env=self.env())
-        assert p.returncode == 0, p.stderr.decode()
-        return p.stdout
-
-    def get(self, url, *words, session=None):
-        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "20", "--connect-to", f"::{FAR[4]}:", *words, url],
-                           capture_output=True, timeout=60, env=self.env())
-        print(url, p.returncode, p.stderr)  # shown when the test fails
-        return p.stdout
-
-    def plain(self, url):
-        """The control: curl on the host, in no sandbox."""
-        host = url.split("/")[2]
-        addr = self.names[host][0]
-        return self.bare("curl", "-sSk", "-m", "5", "--connect-to", f"::[{addr}]:" if ":" in addr else f"::{addr}:", url)
-
-    def bare(self, *argv, input=None):
-        """On the host, in no sandbox: the gate is not asked."""
-        return subprocess.run([*self.world.enter(), *map(str, argv)], input=input, capture_output=True, timeout=60, env=base.env()).stdout
-
-    def python(self, code, session=None, **kw):
-        return self.spawn(base.PYTHON, "-c", code, session=session, stdout=subprocess.PIPE, **kw)
-
-    def workers(self):
-        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
-
-    def new_session(self, level="CONFIDENTIAL", word="other"):
-        from lib.box import new_session
-        name = new_session(word)
-        self.api.create(name, level)
-        return name
-
-    def raise_to(self, session, level):
-        status, got = self.api.ask("POST", f"/v1/sessions/{session}/datasets", {"level": level, "dataset": "d", "reason": "r"})
-        assert status == 200, got
-        return got
-
-
 def ends_workers(test):
     test.ends_workers = True
     return test
@@ -238,7 +58,7 @@ def ends_workers(test):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        n = Net(stack)
+        n = Net(stack, POLICY)
         n.world.ip("addr", "add", f"{SECOND4}/24", "dev", DEV)
         for addr in (HOST4, SECOND4, "127.0.0.1", "127.9.9.9", HOST6, "::1"):
             n.listen(n.world.host, addr, 80, says(SECRET))
@@ -572,13 +392,13 @@ def test_a_handshake_that_fails_is_an_answer(net):
 def test_bytes_behind_a_101_are_not_lost(net):
     def switch(c):
         read_head(c)
-        c.sendall(b"HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nfirst")
+        c.sendall(websocket.response() + websocket.frame(b"first"))
         time.sleep(0.3)
-        c.sendall(b"second")
+        c.sendall(websocket.frame(b"second"))
 
     net.origin("ws.test", switch)
-    got = net.raw("GET /ws HTTP/1.1\r\nHost: ws.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n", wait=2)
-    assert b"firstsecond" in got, got
+    got = net.raw(websocket.request("ws.test"), wait=2)
+    assert websocket.frame(b"first") + websocket.frame(b"second") in got, got
 
 
 def rss_mib(pids):
@@ -728,7 +548,7 @@ def test_a_reload_reaches_what_is_open(net):
 
     def echo(c):
         read_head(c)
-        c.sendall(b"HTTP/1.1 101 S\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        c.sendall(websocket.response())
         while piece := c.recv(100):
             c.sendall(piece)
 
@@ -743,12 +563,12 @@ def test_a_reload_reaches_what_is_open(net):
         web = net.python("""
 import socket, ssl, time
 s = ssl._create_unverified_context().wrap_socket(socket.create_connection((%r, 443), 5), server_hostname='ws2.test')
-s.sendall(b'GET /chat HTTP/1.1\\r\\nHost: ws2.test\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n'); s.recv(1000)
+s.sendall(%r); s.recv(1000)
 print('open', flush=True); time.sleep(2)
 try:
-    s.sendall(b'x'); print(s.recv(10))
+    s.sendall(%r); print(s.recv(10))
 except OSError as e: print('cut')
-""" % FAR[4])
+""" % (FAR[4], websocket.request("ws2.test", "/chat").encode(), websocket.masked(b"x")))
         assert web.stdout.readline() == b"open\n"
         time.sleep(0.5)
         net.policy.write_text(text.replace("rules:", f"rules:\n  - deny: {net.names['keep.test'][0]}\n  - deny: ws2.test\n    paths: ['/chat']") + base.PERMITS)

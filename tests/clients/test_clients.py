@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lib import base
+from lib import base, websocket
 from lib.clients import BAD, GOOD, SLOW, UPLOAD, Clients
 from lib.world import FAR
 
@@ -325,22 +325,26 @@ def test_websocket_where_no_rule_grants_one(net, scheme):
     assert got.returncode == 0 and json.loads(got.stdout)[0] == "welcome", got
 
 
-UPGRADE = ("GET /switch HTTP/1.1\r\nHost: rawws.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-           "Sec-WebSocket-Key: x\r\n\r\n")
+UPGRADE = websocket.request("rawws.test", "/switch")
+
+
+def latin(data):
+    return data.decode("latin-1")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_first_bytes_behind_a_101_are_not_lost(net, scheme):
     """The origin sends its 101 and its first words in one write, as servers that greet do."""
-    steps = [{"send": UPGRADE}, {"read": 1}, {"bytes": 11}, {"send": "ping"}, {"bytes": 6}]
+    steps = [{"send": UPGRADE}, {"read": 1}, {"bytes": 13}, {"send": latin(websocket.masked(b"ping"))}, {"bytes": 8}]
     for control in (True, False):
         got = net.raw(f"{scheme}://rawws.test", *steps, control=control)
-        assert got[0]["status"] == 101 and got[1:] == ["first words", "<ping>"], (control, got)
+        assert got[0]["status"] == 101, (control, got)
+        assert got[1:] == [latin(websocket.frame(b"first words")), latin(websocket.frame(b"<ping>"))], (control, got)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_bytes_that_a_client_sends_ahead_of_the_101_are_not_lost(net, scheme):
-    got = net.raw(f"{scheme}://rawws.test", {"send": UPGRADE + "ahead"}, {"read": 1}, {"bytes": 11}, {"bytes": 7})
+    got = net.raw(f"{scheme}://rawws.test", {"send": UPGRADE + latin(websocket.masked(b"ahead"))}, {"read": 1}, {"bytes": 13}, {"bytes": 9})
     assert got[0]["status"] == 101 and "<ahead>" in "".join(got[1:]), got
 
 

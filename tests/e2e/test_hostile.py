@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from lib import base
+from lib import base, websocket
 from lib.api import Api
 from lib.box import Box, new_session
 from lib.inspected import Inspected
@@ -341,7 +341,7 @@ def test_a_request_is_told_of_when_its_sandbox_ends(path):
     """One without an answer yet, and one that became a websocket."""
     with contextlib.ExitStack() as stack:
         net = Inspected(stack, inspectors=1)
-        upgrade = ["-H", "connection: upgrade", "-H", "upgrade: websocket"] if path == "/ws" else []
+        upgrade = websocket.CURL if path == "/ws" else []
         name = "ws.origin.test" if path == "/ws" else "origin.test"
         last = net.last()
         got = net.run("timeout", "-s", "KILL", "3", "curl", "-sS", "--http1.1", "-m", "15", "--connect-to", f"::{FAR[4]}:", *upgrade, f"https://{name}{path}")

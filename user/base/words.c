@@ -103,6 +103,12 @@ const char *reason_hint(unsigned reason)
 	case NP_R_BAD_HTTP:
 	case NP_R_HOST_MISMATCH:
 		return "Send a plain, well-formed request whose Host is the host that you connect to.";
+	case NP_R_BAD_WEBSOCKET:
+		return "Ask for a websocket as RFC 6455 has it, with a client that does, or leave the upgrade out.";
+	case NP_R_WEBSOCKET_BROKEN:
+		return "The policy allows this websocket, but one end does not keep to RFC 6455. Use another client, "
+		       "or "
+		       "go on without it.";
 	case NP_R_BODY_TOO_LARGE:
 		return "A smaller body may pass. Sending the same one again will not.";
 	case NP_R_BAD_PATH:

@@ -9,6 +9,7 @@
 #include "base/words.h"
 #include "inspect/worker.h"
 #include "policy/may.h"
+#include "wire/websocket.h"
 
 /* -- the report ------------------------------------------------------------------- */
 
@@ -189,6 +190,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	struct exchange *ex = exchange_new(client, stream, head);
 	enum np_reason placed;
 	struct verdict verdict;
+	const char *problem;
 
 	if (!ex) {
 		if (stream)
@@ -212,6 +214,11 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	report_verdict(ex, &verdict);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
+		return;
+	}
+	problem = ex->head.upgrade ? websocket_request_check(&ex->head) : NULL;
+	if (problem) {
+		exchange_refuse(ex, NP_R_BAD_WEBSOCKET, &verdict, problem);
 		return;
 	}
 	ex->max_body = verdict.max_body;
@@ -343,11 +350,19 @@ void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const 
 
 /* -- the response --------------------------------------------------------------------- */
 
-/* After a 101 both connections belong to whatever was agreed on. */
+/* After a 101 both connections carry a websocket. */
 static void exchange_switch(struct exchange *ex, struct head *head)
 {
+	const char *problem;
+	bool deflate = false;
+
 	if (!ex->head.upgrade || ex->client->state != CLIENT_H1) {
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it switched protocols without being asked");
+		return;
+	}
+	problem = websocket_response_check(&ex->head, head, &deflate);
+	if (problem) {
+		exchange_upstream_failed(ex, NP_R_WEBSOCKET_BROKEN, problem);
 		return;
 	}
 	ex->report.status = 101;
@@ -356,7 +371,7 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 		exchange_break(ex);
 		return;
 	}
-	tunnel_switch(ex);
+	tunnel_switch(ex, deflate);
 }
 
 /* The origin has said all, and the client has it. */

@@ -15,6 +15,7 @@ static unsigned refusal_status(enum np_reason reason)
 {
 	switch (reason) {
 	case NP_R_BAD_HTTP:
+	case NP_R_BAD_WEBSOCKET:
 		return 400;
 	case NP_R_HOST_MISMATCH:
 		return 421;
@@ -24,6 +25,7 @@ static unsigned refusal_status(enum np_reason reason)
 		return 429;
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_ORIGIN_UNTRUSTED:
+	case NP_R_WEBSOCKET_BROKEN:
 		return 502;
 	default:
 		return 403;

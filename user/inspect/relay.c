@@ -9,23 +9,24 @@ struct relay {
 	struct side {
 		struct relay *relay;
 		unsigned index;
-		bool eof;  /* it has said all */
-		bool done; /* and has been told all that the other one said */
+		uint64_t passed; /* bytes of it that went to the other one */
+		bool eof;	 /* it has said all */
+		bool done;	 /* and has been told all that the other one said */
 	} sides[2];
-	void (*closed)(void *ctx, uint64_t sent, uint64_t received);
+	const struct relay_events *events;
 	void *ctx;
 	bool starting, over; /* over while starting: as soon as it has started */
 };
 
 void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received)
 {
-	*ret_sent = channel_received(relay->ends[0]);
-	*ret_received = channel_received(relay->ends[1]);
+	*ret_sent = relay->sides[0].passed;
+	*ret_received = relay->sides[1].passed;
 }
 
 static void relay_over(struct relay *relay)
 {
-	void (*closed)(void *, uint64_t, uint64_t) = relay->closed;
+	const struct relay_events *events = relay->events;
 	uint64_t sent, received;
 	void *ctx = relay->ctx;
 
@@ -42,7 +43,7 @@ static void relay_over(struct relay *relay)
 	} else {
 		relay_free(relay);
 	}
-	closed(ctx, sent, received);
+	events->closed(ctx, sent, received);
 }
 
 static struct channel *other(const struct side *side)
@@ -53,15 +54,18 @@ static struct channel *other(const struct side *side)
 static size_t on_data(void *ctx, const char *data, size_t len)
 {
 	struct side *side = ctx;
+	struct relay *relay = side->relay;
 
-	if (side->relay->over)
+	if (relay->over)
 		return len;
-	if (channel_write(other(side), data, len) < 0) {
-		relay_over(side->relay);
+	if ((relay->events->look && relay->events->look(relay->ctx, side->index == 0, data, len) < 0) ||
+	    channel_write(other(side), data, len) < 0) {
+		relay_over(relay);
 		return len;
 	}
+	side->passed += len;
 	if (channel_backlog(other(side)) > NP_BACKLOG_HIGH)
-		channel_pause(side->relay->ends[side->index]);
+		channel_pause(relay->ends[side->index]);
 	return len;
 }
 
@@ -100,7 +104,7 @@ static const struct channel_events relay_events = {
 };
 
 int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
-		void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx, struct relay **ret)
+		const struct relay_events *events, void *ctx, struct relay **ret)
 {
 	struct relay *relay = calloc(1, sizeof(*relay));
 	int r = relay ? 0 : -ENOMEM;
@@ -113,9 +117,11 @@ int relay_start(struct channel *client, struct channel *origin, const struct buf
 		channel_free(origin);
 		return r;
 	}
-	*relay = (struct relay){ .ends = { client, origin }, .closed = closed, .ctx = ctx };
+	*relay = (struct relay){ .ends = { client, origin }, .events = events, .ctx = ctx };
+	relay->sides[0].passed = first->len;
 	for (unsigned i = 0; i < 2; i++) {
-		relay->sides[i] = (struct side){ .relay = relay, .index = i };
+		relay->sides[i].relay = relay;
+		relay->sides[i].index = i;
 		channel_set_owner(relay->ends[i], &relay_events, &relay->sides[i]);
 	}
 	*ret = relay;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes that pass unseen: where a rule says so, and after a request that switched protocols. */
+/* Bytes that pass unseen where a rule says so, and websockets, whose frames are checked as they pass. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -10,16 +10,18 @@
 
 #include "inspect/splice.h"
 #include "inspect/worker.h"
+#include "wire/websocket.h"
 
 struct tunnel {
 	struct client *client;
-	struct dial *dial;     /* on the way */
-	struct relay *relay;   /* through our hands, or */
-	struct splice *splice; /* the kernel's */
-	uint64_t first;	       /* bytes that went before it */
-	bool told;	       /* its end, whatever that was, is one event */
-	struct np_addr addr;   /* where it leads */
-	struct head head;      /* of the request that it grew out of; without a method: none did */
+	struct dial *dial;	    /* on the way */
+	struct relay *relay;	    /* through our hands, or */
+	struct splice *splice;	    /* the kernel's */
+	uint64_t first;		    /* bytes that went before it */
+	bool told;		    /* its end, whatever that was, is one event */
+	struct np_addr addr;	    /* where it leads */
+	struct head head;	    /* of the request that it grew out of; without a method: none did */
+	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
 	struct link_request report;
 };
 
@@ -82,15 +84,33 @@ static void on_over(void *ctx, uint64_t sent, uint64_t received)
 	client_close(tunnel->client);
 }
 
+static const struct relay_events unseen_events = { .closed = on_over };
+
+static int on_frames(void *ctx, bool from_client, const char *data, size_t len)
+{
+	struct tunnel *tunnel = ctx;
+	struct websocket *frames = &tunnel->frames[from_client];
+	int r = websocket_read(frames, data, len);
+
+	if (r < 0) {
+		tunnel->report.reason = NP_R_WEBSOCKET_BROKEN;
+		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "%s", websocket_problem(frames));
+	}
+	return r;
+}
+
+static const struct relay_events websocket_events = { .look = on_frames, .closed = on_over };
+
 /* Takes over both channels. */
-static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far)
+static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far,
+			 const struct relay_events *events)
 {
 	struct client *client = tunnel->client;
 
 	client->channel = NULL;
 	client->state = CLIENT_TUNNEL;
 	client->deadline_ns = 0;
-	if (relay_start(near, far, &client->first, on_over, tunnel, &tunnel->relay) < 0)
+	if (relay_start(near, far, &client->first, events, tunnel, &tunnel->relay) < 0)
 		client_close(client);
 	else if (!client->dead)
 		buf_free(&client->first);
@@ -169,7 +189,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		client_reset(client);
 		return;
 	}
-	tunnel_relay(tunnel, client->channel, far);
+	tunnel_relay(tunnel, client->channel, far, &unseen_events);
 }
 
 void tunnel_start(struct client *client, const struct verdict *verdict)
@@ -199,7 +219,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	}
 }
 
-void tunnel_switch(struct exchange *ex)
+void tunnel_switch(struct exchange *ex, bool deflate)
 {
 	struct client *client = ex->client;
 	struct tunnel *tunnel = tunnel_new(client);
@@ -211,6 +231,8 @@ void tunnel_switch(struct exchange *ex)
 	}
 	tunnel->addr = *upstream_addr(ex->upstream);
 	tunnel->report = ex->report;
+	for (unsigned i = 0; i < 2; i++)
+		websocket_init(&tunnel->frames[i], i == 1, deflate, NULL, NULL);
 	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
 	far = upstream_take(ex);
 	near = client_take(ex);
@@ -220,7 +242,7 @@ void tunnel_switch(struct exchange *ex)
 	LIST_REMOVE(ex, of_client);
 	client->box->n_exchanges--;
 	exchange_free(ex);
-	tunnel_relay(tunnel, near, far);
+	tunnel_relay(tunnel, near, far, &websocket_events);
 }
 
 void tunnel_rejudge(struct client *client)

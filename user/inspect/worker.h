@@ -338,17 +338,21 @@ bool address_may(const struct client *client, const struct host *host, uint16_t 
 /* -- tunnel.c --------------------------------------------------------------------- */
 struct tunnel;
 void tunnel_start(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
-/* The request that the exchange was for has switched protocols: from here on nobody knows what the bytes mean. */
-void tunnel_switch(struct exchange *exchange);
+/* The request that the exchange was for has become a websocket, perhaps with compressed messages. */
+void tunnel_switch(struct exchange *exchange, bool deflate);
 void tunnel_rejudge(struct client *client);
 void tunnel_free(struct tunnel *tunnel);
 
 /* -- relay.c ---------------------------------------------------------------------- */
-/* Bytes both ways between two channels, unseen; first goes to the origin before them. Takes over both; closed() is
- * called once, when it is over. */
+struct relay_events {
+	/* Bytes that are about to pass; -errno ends it, with resets, before they do. NULL: nobody looks at them. */
+	int (*look)(void *ctx, bool from_client, const char *data, size_t len);
+	void (*closed)(void *ctx, uint64_t sent, uint64_t received); /* once, when it is over */
+};
+/* Bytes both ways between two channels; first goes to the origin before them, and is not looked at. Takes over both. */
 struct relay;
 int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
-		void (*closed)(void *ctx, uint64_t sent, uint64_t received), void *ctx, struct relay **ret);
+		const struct relay_events *events, void *ctx, struct relay **ret);
 void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received); /* bytes so far */
 void relay_free(struct relay *relay); /* closed() is not called; with resets */
 

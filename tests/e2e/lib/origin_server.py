@@ -11,6 +11,8 @@ import sys
 import threading
 import time
 
+import websocket  # beside this file
+
 ADDRESS = None
 
 
@@ -109,19 +111,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return got
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
-    def echo(self):
-        """A websocket, as far as bytes go: what comes goes back."""
+    def websocket(self):
+        """A websocket, as far as bytes go: what comes is read and forgotten."""
         self.send_response(101)
         self.send_header("connection", "upgrade")
         self.send_header("upgrade", "websocket")
+        self.send_header("sec-websocket-accept", websocket.accept(self.headers.get("sec-websocket-key", "")))
         self.end_headers()
-        while got := self.rfile.read1(65536):
-            self.wfile.write(got)
+        while self.rfile.read1(65536):
+            pass
         self.close_connection = True
 
     def answer(self):
         if self.headers.get("upgrade") == "websocket":
-            return self.echo()
+            return self.websocket()
         if self.path.startswith("/stream"):
             return self.stream()
         if self.path.startswith("/hold"):

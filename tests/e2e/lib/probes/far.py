@@ -18,6 +18,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import origin_server  # noqa: E402
+import websocket  # noqa: E402
 
 WAIT = 10  # a bound against hangs
 
@@ -310,12 +311,14 @@ class Raw(socketserver.BaseRequestHandler):
         return False
 
     def do_switch(self):
-        """101 and the first bytes of the new protocol in one write."""
-        self.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", "first words")
+        """101 and the first frame in one write; then a short frame's words go back, in a frame of their own."""
+        self.send(websocket.response(), websocket.frame(b"first words"))
         while True:
-            while not self.buffer:
+            while len(self.buffer) < 6 or len(self.buffer) < 6 + self.buffer[1] % 128:
                 self.more()
-            self.send(b"<" + self.take(len(self.buffer)) + b">")
+            head = self.take(6)
+            words = bytes(b ^ head[2 + i % 4] for i, b in enumerate(self.take(head[1] % 128)))
+            self.send(websocket.frame(b"<" + words + b">"))
 
     def do_once(self):
         """One answer on each connection; the next request is read, and the connection closed."""
