@@ -173,3 +173,13 @@ def test_env_needs_a_sandbox(net, daemon):
         assert net.daemon.cli("env", net.session, "--dir", folder / "no", check=1).stderr
     finally:
         base.drop_tempdir(folder)
+
+
+def test_the_ca_outlives_the_session(net):
+    """Programs read what they trust once: the CA must not end while they run. The leaves do, and are renewed."""
+    leaf = net.run("sh", "-c", f"openssl s_client -connect {FAR[4]}:443 -servername origin.test </dev/null 2>/dev/null | "
+                   "openssl x509 -noout -enddate -checkend 777600; true").stdout  # nine days
+    assert "notAfter" in leaf and "will expire" in leaf, leaf
+    year = 365 * 86400
+    assert base.sh("openssl", "x509", "-in", net.ca, "-noout", "-checkend", 15 * year).returncode == 0
+    assert base.sh("openssl", "x509", "-in", net.ca, "-noout", "-checkend", 25 * year, check=False).returncode == 1, "the control"

@@ -111,16 +111,30 @@ static int ca_complete(struct ca *ca)
 	return r;
 }
 
+/* Also one whose time has not come: the clock was put back. The last day of the CA itself is no reason: a new leaf would
+ * not live longer. */
+static bool leaf_is_good(const struct ca *ca, X509 *leaf, time_t now)
+{
+	time_t soon = now + RENEW_S;
+
+	return X509_cmp_time(X509_get0_notBefore(leaf), &now) < 0 &&
+	       (X509_cmp_time(X509_get0_notAfter(leaf), &soon) > 0 ||
+		ASN1_TIME_compare(X509_get0_notAfter(leaf), X509_get0_notAfter(ca->cert)) >= 0);
+}
+
+static time_t wall_s(void)
+{
+	return (time_t)(loop_wall_us() / 1000000);
+}
+
 static X509 *ca_leaf(struct ca *ca, const struct host *host, const unsigned char *key, size_t key_len)
 {
-	time_t soon = (time_t)(loop_wall_us() / 1000000) + RENEW_S;
 	X509 *leaf = lru_get(ca->leaves, key, key_len);
+	time_t now = wall_s();
 
-	/* The last day of the authority itself is no reason: a new leaf would not live longer. */
-	if (leaf && (X509_cmp_time(X509_get0_notAfter(leaf), &soon) > 0 ||
-		     ASN1_TIME_compare(X509_get0_notAfter(leaf), X509_get0_notAfter(ca->cert)) >= 0))
+	if (leaf && leaf_is_good(ca, leaf, now))
 		return leaf;
-	if (certificate_leaf(ca->leaf_key, host, ca->cert, ca->key, &leaf) < 0)
+	if (certificate_leaf(ca->leaf_key, host, ca->cert, ca->key, now, &leaf) < 0)
 		return NULL;
 	if (lru_put(ca->leaves, key, key_len, leaf) < 0) {
 		X509_free(leaf);
@@ -162,7 +176,7 @@ int ca_new(const char *session, struct ca **ret)
 	ca->leaf_key = certificate_key();
 	if (!ca->key || !ca->leaf_key || RAND_bytes(ca->ticket_keys, sizeof(ca->ticket_keys)) != 1)
 		return -ENOMEM; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
-	r = certificate_authority(ca->key, session, &ca->cert);
+	r = certificate_authority(ca->key, session, wall_s(), &ca->cert);
 	if (r == 0)
 		r = ca_complete(ca);
 	ERR_clear_error();

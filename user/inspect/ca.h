@@ -10,7 +10,8 @@
 
 struct ca;
 
-/* P-256, a random serial, valid from an hour ago for ten days; its name says netpawl and the session. */
+/* P-256, a random serial, valid for twenty years: longer than any session, see certificate.c. Its name says netpawl and the
+ * session. */
 int ca_new(const char *session, struct ca **ret);
 /* For the other workers: the same authority from what ca_export() wrote, so that a session which one of them started
  * another resumes. -EINVAL for anything else. */

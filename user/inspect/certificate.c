@@ -13,11 +13,20 @@
 #include "base/cleanup.h"
 #include "limits.h"
 
-#define BACKDATED_S    3600 /* clocks of sandboxes differ */
-#define AUTHORITY_DAYS 10
-#define LEAF_DAYS      8
-#define DAY_S	       86400L
-#define NAME_TEXT_MAX  64 /* of a common name, by X.520 */
+#define DAY_S	      86400L
+#define NAME_TEXT_MAX 64 /* of a common name, by X.520 */
+
+/*
+ * The CA's certificate outlives every session. Programs read what they trust once, when they start: a CA that is exchanged
+ * for another breaks whatever is running, however early the files are updated. Its end would protect nobody: its key never
+ * leaves the memory of this host and goes with the session, and only the session's own sandboxes trust it. What is renewed
+ * as time goes by are the leaves.
+ * It is valid since long ago, too: the clock of a host may be wrong when a session starts, and be put back later.
+ */
+#define CA_DAYS		 (20 * 365L + 5)
+#define CA_BACKDATED_S	 (366 * DAY_S)
+#define LEAF_DAYS	 8
+#define LEAF_BACKDATED_S 3600 /* clocks of clients differ */
 
 static void x509_free_cleanup(X509 **cert)
 {
@@ -157,8 +166,8 @@ static bool set_subject(X509 *cert, const char *common_name)
 	       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8, (const unsigned char *)common_name, -1, -1, 0);
 }
 
-/* Version 3, a serial of 127 random bits, valid from a while ago for some days. */
-static X509 *certificate_begin(EVP_PKEY *key, long days)
+/* Version 3, a serial of 127 random bits, valid from a while before now for some days. */
+static X509 *certificate_begin(EVP_PKEY *key, time_t now, long backdated_s, long days)
 {
 	_x509_ X509 *cert = X509_new();
 	unsigned char serial[16];
@@ -172,17 +181,17 @@ static X509 *certificate_begin(EVP_PKEY *key, long days)
 	ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
 	BN_free(number);
 	if (!ok || !X509_set_version(cert, X509_VERSION_3) || !X509_set_pubkey(cert, key) ||
-	    !X509_gmtime_adj(X509_getm_notBefore(cert), -BACKDATED_S) ||
-	    !X509_gmtime_adj(X509_getm_notAfter(cert), days * DAY_S - BACKDATED_S))
+	    !X509_time_adj_ex(X509_getm_notBefore(cert), 0, -backdated_s, &now) ||
+	    !X509_time_adj_ex(X509_getm_notAfter(cert), (int)days, 0, &now))
 		return NULL;
 	return take_ptr(cert);
 }
 
-int certificate_authority(EVP_PKEY *key, const char *session, X509 **ret)
+int certificate_authority(EVP_PKEY *key, const char *session, time_t now, X509 **ret)
 {
 	static const int usage[] = { 5 /* keyCertSign */, 6 /* cRLSign */ };
 	char name[NAME_TEXT_MAX + 1];
-	_x509_ X509 *cert = certificate_begin(key, AUTHORITY_DAYS);
+	_x509_ X509 *cert = certificate_begin(key, now, CA_BACKDATED_S, CA_DAYS);
 
 	if (!cert)
 		return -ENOMEM;
@@ -198,11 +207,11 @@ int certificate_authority(EVP_PKEY *key, const char *session, X509 **ret)
 	return 0;
 }
 
-int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, X509 **ret)
+int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, time_t now, X509 **ret)
 {
 	static const int usage[] = { 0 /* digitalSignature */ };
 	bool named = !host->is_addr && strlen(host->name) <= NAME_TEXT_MAX;
-	_x509_ X509 *cert = certificate_begin(key, LEAF_DAYS);
+	_x509_ X509 *cert = certificate_begin(key, now, LEAF_BACKDATED_S, LEAF_DAYS);
 
 	if (!cert)
 		return -ENOMEM;

@@ -9,9 +9,10 @@
 
 EVP_PKEY *certificate_key(void); /* a new P-256 key; NULL */
 
-/* An authority that signs itself, and leaves only. 0, -ENOMEM, or -EINVAL when session is no text. */
-int certificate_authority(EVP_PKEY *key, const char *session, X509 **ret);
+/* A CA that signs itself, and leaves only. now: in seconds since 1970. 0, -ENOMEM, or -EINVAL when session is no text. */
+int certificate_authority(EVP_PKEY *key, const char *session, time_t now, X509 **ret);
 /* A server's that is host, never longer valid than its issuer. 0 or -ENOMEM. */
-int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, X509 **ret);
+int certificate_leaf(EVP_PKEY *key, const struct host *host, X509 *issuer, EVP_PKEY *issuer_key, time_t now,
+		     X509 **ret);
 
 #endif

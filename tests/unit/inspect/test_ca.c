@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdint.h>
+
+#include "loop/loop.h"
+
+/* A clock that the tests set. */
+static uint64_t test_wall_us(void);
+#define loop_wall_us test_wall_us
 #include "inspect/ca.c"
+#undef loop_wall_us
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +17,12 @@
 #include "certs.h"
 
 static struct ca *ca;
+static int64_t ahead_s; /* of the real time */
+
+static uint64_t test_wall_us(void)
+{
+	return loop_wall_us() + (uint64_t)(ahead_s * 1000000);
+}
 
 static int setup(void **state)
 {
@@ -175,7 +189,7 @@ static long seconds_from_now(const ASN1_TIME *time)
 
 static void near(long value, long wanted)
 {
-	assert_in_range(value + 100 * TEST_DAY, wanted + 100 * TEST_DAY - 30, wanted + 100 * TEST_DAY + 30);
+	assert_in_range(value + 1000 * TEST_DAY, wanted + 1000 * TEST_DAY - 30, wanted + 1000 * TEST_DAY + 30);
 }
 
 static void test_contents(void **state)
@@ -191,8 +205,8 @@ static void test_contents(void **state)
 	assert_int_equal(X509_get_pathlen(ca->cert), 0);
 	assert_int_equal(X509_get_key_usage(ca->cert), KU_KEY_CERT_SIGN | KU_CRL_SIGN);
 	assert_non_null(X509_get0_subject_key_id(ca->cert));
-	near(seconds_from_now(X509_get0_notBefore(ca->cert)), -3600);
-	near(seconds_from_now(X509_get0_notAfter(ca->cert)), 10 * TEST_DAY - 3600);
+	near(seconds_from_now(X509_get0_notBefore(ca->cert)), -366 * TEST_DAY);
+	near(seconds_from_now(X509_get0_notAfter(ca->cert)), (20 * 365 + 5) * TEST_DAY);
 
 	assert_null(attempt(ctx, ca, &a));
 	assert_int_equal(X509_check_ca(a.leaf), 0);
@@ -201,7 +215,7 @@ static void test_contents(void **state)
 	assert_int_equal(ASN1_OCTET_STRING_cmp(X509_get0_authority_key_id(a.leaf), X509_get0_subject_key_id(ca->cert)),
 			 0);
 	near(seconds_from_now(X509_get0_notBefore(a.leaf)), -3600);
-	near(seconds_from_now(X509_get0_notAfter(a.leaf)), 8 * TEST_DAY - 3600);
+	near(seconds_from_now(X509_get0_notAfter(a.leaf)), 8 * TEST_DAY);
 	assert_int_equal(ASN1_STRING_length(X509_get0_serialNumber(a.leaf)), 16);
 	X509_free(a.leaf);
 	SSL_CTX_free(ctx);
@@ -385,6 +399,32 @@ static void test_leaf_renewed(void **state)
 	SSL_free(ssl);
 }
 
+/* A program that read what it trusts when it started, and the workers' clock in a hurry: the leaves are renewed, and it
+ * goes on. Also when the clock was wrong at the start, and is put back. */
+static void test_a_session_of_many_years(void **state)
+{
+	static const long days[] = { 0, 6, 7, 8, 9, 11, 40, 41, 400, 3650, 7000, 7290, 12, -20, -300, 0 };
+	SSL_CTX *ctx = client_of(ca);
+	unsigned renewed = 0;
+	X509 *last = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(days); i++) {
+		struct attempt a = { .server = "a.test", .name = "a.test" };
+
+		ahead_s = days[i] * TEST_DAY;
+		X509_VERIFY_PARAM_set_time(SSL_CTX_get0_param(ctx), (time_t)(test_wall_us() / 1000000));
+		assert_null(attempt(ctx, ca, &a));
+		renewed += last && X509_cmp(last, a.leaf) != 0;
+		X509_free(last);
+		last = a.leaf;
+	}
+	ahead_s = 0;
+	X509_free(last);
+	SSL_CTX_free(ctx);
+	assert_int_equal(renewed, 10); /* on days 6, 8, 9, 11 and 41 the last one is still good */
+}
+
 static void test_ssl_outlives_authority(void **state)
 {
 	struct ca *made;
@@ -418,6 +458,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_import_refuses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaves_are_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leaf_renewed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_session_of_many_years, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_ssl_outlives_authority, setup, teardown),
 	};
 
