@@ -45,9 +45,14 @@
 #define NP_RING_BYTES (1u << 20)   /* kernel ring: 8,000 events, forty times one sandbox's burst */
 #define NP_EVENT_BURST 200	   /* events one sandbox may send at once ... */
 #define NP_EVENT_RATE 50	   /* ... and per second after that; the rest is counted, not sent */
-#define NP_JOURNAL_BYTES (16u << 20) /* one journal file before it is rotated */
-#define NP_JOURNAL_FILES 4	   /* journal files kept, the current one included */
-#define NP_HISTORY_ROWS 200000	   /* events kept in SQLite for queries; the oldest go first */
+#define NP_JOURNAL_FILES 4	   /* files of a journal, the current one included */
+#define NP_EVENTS_SESSION (16u << 20) /* refusals of one session, and its requests, in SQLite: 40,000 each. netpawld's options say more ... */
+#define NP_EVENTS_TOTAL (256u << 20)  /* ... of all sessions together, */
+#define NP_EVENTS_CHANGES (64u << 20) /* changes of all sessions: 150,000, */
+#define NP_EVENTS_JOURNAL (64u << 20) /* and a journal with its older files */
+#define NP_EVENTS_MIN (256u << 10)    /* or less, but one event of the longest kind must fit */
+#define NP_EVENTS_MAX (1ull << 40)    /* or more, but no more than one can mean */
+#define NP_EVENTS_DAYS 36500	      /* the longest age */
 #define NP_HISTORY_BATCH 256	   /* events per SQLite transaction */
 #define NP_FOLLOWERS_MAX 32	   /* open event feeds */
 #define NP_FEED_BYTES (512u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */

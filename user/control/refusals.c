@@ -280,10 +280,38 @@ static void hints_text(const struct refusals *refusals, enum np_mode mode, struc
 	}
 }
 
+/* "1,204" */
+static void number_put(uint64_t number, struct buf *out)
+{
+	if (number >= 1000) {
+		number_put(number / 1000, out);
+		buf_printf(out, ",%03u", (unsigned)(number % 1000));
+	} else {
+		buf_printf(out, "%u", (unsigned)number);
+	}
+}
+
+static void not_kept_text(const struct refusals *refusals, struct buf *out)
+{
+	char time[TIME_TEXT_SIZE], since[32], until[32];
+
+	if (!refusals->not_kept)
+		return;
+	time_format(refusals->since_us, time);
+	time_shorten(time, since);
+	time_format(refusals->until_us, time);
+	time_shorten(time, until);
+	number_put(refusals->not_kept, out);
+	buf_printf(out, " older refusal%s not kept, from %s to %s.\n", refusals->not_kept == 1 ? " was" : "s were",
+		   since, until);
+}
+
 void refusals_text(const struct refusals *refusals, enum np_mode mode, struct buf *out)
 {
 	if (!refusals->count) {
-		buf_puts(out, "Nothing was refused.\n");
+		if (!refusals->not_kept)
+			buf_puts(out, "Nothing was refused.\n");
+		not_kept_text(refusals, out);
 		return;
 	}
 	buf_puts(out, "Refused, newest first:\n");
@@ -294,5 +322,6 @@ void refusals_text(const struct refusals *refusals, enum np_mode mode, struct bu
 	if (refusals->suppressed)
 		buf_printf(out, "And %llu came too fast to be told one by one.\n",
 			   (unsigned long long)refusals->suppressed);
+	not_kept_text(refusals, out);
 	hints_text(refusals, mode, out);
 }

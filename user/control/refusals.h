@@ -28,9 +28,11 @@ struct refusal {
 struct refusals {
 	struct refusal items[NP_WHY_MAX]; /* newest first */
 	size_t count, max;
-	unsigned seen;	     /* events that were looked at */
-	unsigned others;     /* of them, refusals of what is not in items */
-	uint64_t suppressed; /* refusals that were only counted: of what is not known */
+	unsigned seen;		     /* events that were looked at */
+	unsigned others;	     /* of them, refusals of what is not in items */
+	uint64_t suppressed;	     /* refusals that were only counted: of what is not known */
+	uint64_t not_kept;	     /* older refusals that are no longer stored, ... */
+	uint64_t since_us, until_us; /* ... and when the first and the last of them happened */
 };
 void refusals_clear(struct refusals *refusals);
 

@@ -98,19 +98,33 @@ static json_t *refused_array(const struct refusals *refusals, enum np_mode mode)
 	return array;
 }
 
+static json_t *not_kept_object(const struct refusals *refusals)
+{
+	if (!refusals->not_kept)
+		return json_null();
+	return json_pack("{s:I,s:o,s:o}", "refusals", (json_int_t)refusals->not_kept, "since",
+			 json_time(refusals->since_us), "until", json_time(refusals->until_us));
+}
+
 static int refusals_load(struct event_log *events, const char *session, size_t last, struct refusals *ret,
 			 struct failure *ret_failure)
 {
 	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
+	struct keep_dropped dropped;
 	int r = event_log_refused(events, session, NP_WHY_EVENTS, &lines);
 
 	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */
 		buf_clear(&lines);
 		r = event_log_refused(events, session, NP_ANSWER_BYTES / NP_EVENT_LINE_MAX, &lines);
 	}
+	if (r == 0)
+		r = event_log_dropped(events, session, &dropped);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read");
 	refusals_read(lines.data, lines.len, last, ret);
+	ret->not_kept = dropped.count[KEEP_REFUSED];
+	ret->since_us = dropped.since_us[KEEP_REFUSED];
+	ret->until_us = dropped.until_us[KEEP_REFUSED];
 	return 0;
 }
 
@@ -134,14 +148,15 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 	refusals_text(refusals, row->mode, &text);
 	if (buf_error(&text) || buf_error(&allowed))
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the text could not be made");
-	return answer_json(ret, 200,
-			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o}", "session", json_text(row->name.text),
-				     "level", level_name(row->level), "mode", mode_name(row->mode), "since",
-				     since_object(&since), "allowed", allowed_object(&reach, allowed.data), "refused",
-				     refused_array(refusals, row->mode), "others", (int)refusals->others, "suppressed",
-				     (json_int_t)refusals->suppressed, "truncated",
-				     (int)(refusals->seen >= NP_WHY_EVENTS), "text", json_text(text.data)),
-			   ret_failure);
+	return answer_json(
+		ret, 200,
+		json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o,s:o}", "session", json_text(row->name.text),
+			  "level", level_name(row->level), "mode", mode_name(row->mode), "since", since_object(&since),
+			  "allowed", allowed_object(&reach, allowed.data), "refused",
+			  refused_array(refusals, row->mode), "others", (int)refusals->others, "suppressed",
+			  (json_int_t)refusals->suppressed, "truncated", (int)(refusals->seen >= NP_WHY_EVENTS),
+			  "not_kept", not_kept_object(refusals), "text", json_text(text.data)),
+		ret_failure);
 }
 
 int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)

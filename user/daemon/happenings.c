@@ -157,7 +157,7 @@ void on_second(void *data)
 	service_sweep(d->service);
 	orphans_sweep(d);
 	flood_sweep(d->flood, flood_total, flood_report, d);
-	event_log_flush(d->events);
+	event_log_flush(d->events, loop_wall_us());
 }
 
 /* -- the policy ---------------------------------------------------------------- */

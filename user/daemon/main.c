@@ -230,7 +230,7 @@ static int state_start(struct daemon *d)
 	if (r == 0)
 		r = fs_mkdir_all(path, 0750);
 	if (r == 0)
-		r = event_log_open(path, &d->events);
+		r = event_log_open(path, &d->options.events, &d->events);
 	if (r == 0)
 		r = flood_new(&d->flood);
 	if (r < 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/words.h"
 #include "limits.h"
 
 static const char help[] =
@@ -27,6 +28,14 @@ static const char help[] =
 	"                    (default: /etc/ssl/certs/ca-certificates.crt)\n"
 	"  --resolvers LIST  name servers that the inspector asks, as ADDRESS[:PORT],...\n"
 	"                    (default: those of /etc/resolv.conf)\n"
+	"  --events-session SIZE, --events-total SIZE, --events-days N\n"
+	"                    refusals, and requests, that are kept of one session (each, default: 16MiB), of all\n"
+	"                    sessions (256MiB), and for how long at the most (default: 0, no bound)\n"
+	"  --changes-total SIZE, --changes-days N\n"
+	"                    the same for changes: rises, runs, sandboxes, policies (64MiB; 0), which no number of\n"
+	"                    refusals pushes out\n"
+	"  --journal-size SIZE\n"
+	"                    events.ndjson with its older files (64MiB); changes.ndjson has --changes-total\n"
 	"  --uninstall       end the sandboxes of the slice, take the gate away and exit;\n"
 	"                    the record of sessions stays\n"
 	"  --force           with --uninstall: also while processes run in adopted cgroups,\n"
@@ -84,6 +93,35 @@ static bool number_parse(const char *text, unsigned long max, unsigned long *ret
 	return !*end && !errno && *ret <= max;
 }
 
+enum event_option { EVENTS_SESSION = 512, EVENTS_TOTAL, EVENTS_DAYS, CHANGES_TOTAL, CHANGES_DAYS, JOURNAL_SIZE };
+
+static bool event_option_parse(int option, const char *name, const char *text, struct keep_limits *limits)
+{
+	const uint64_t day_us = 86400 * 1000000ull;
+	uint64_t *const value = option == EVENTS_SESSION  ? &limits->session_bytes
+				: option == EVENTS_TOTAL  ? &limits->total_bytes
+				: option == EVENTS_DAYS	  ? &limits->total_age_us
+				: option == CHANGES_TOTAL ? &limits->change_bytes
+				: option == CHANGES_DAYS  ? &limits->change_age_us
+							  : &limits->journal_bytes;
+	unsigned long days;
+
+	if (option == EVENTS_DAYS || option == CHANGES_DAYS) {
+		if (!number_parse(text, NP_EVENTS_DAYS, &days)) {
+			fprintf(stderr, "netpawld: --%s takes a number of days up to %d; 0 for no bound\n", name,
+				NP_EVENTS_DAYS);
+			return false;
+		}
+		*value = days * day_us;
+		return true;
+	}
+	if (!size_parse(text, value) || *value < NP_EVENTS_MIN || *value > NP_EVENTS_MAX) {
+		fprintf(stderr, "netpawld: --%s takes a size from 256KiB to 1024GiB\n", name);
+		return false;
+	}
+	return true;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
 	enum {
@@ -115,6 +153,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "inspector-uid", required_argument, NULL, INSPECTOR_UID },
 		{ "roots", required_argument, NULL, ROOTS },
 		{ "resolvers", required_argument, NULL, RESOLVERS },
+		{ "events-session", required_argument, NULL, EVENTS_SESSION },
+		{ "events-total", required_argument, NULL, EVENTS_TOTAL },
+		{ "events-days", required_argument, NULL, EVENTS_DAYS },
+		{ "changes-total", required_argument, NULL, CHANGES_TOTAL },
+		{ "changes-days", required_argument, NULL, CHANGES_DAYS },
+		{ "journal-size", required_argument, NULL, JOURNAL_SIZE },
 		{ "uninstall", no_argument, NULL, UNINSTALL },
 		{ "force", no_argument, NULL, FORCE },
 		{ "probe", no_argument, NULL, PROBE },
@@ -131,11 +175,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.roots = "/etc/ssl/certs/ca-certificates.crt",
 		.inspectors = -1,
 		.inspector_uid = 65533,
+		.events = KEEP_DEFAULTS,
 	};
 
 	unsigned long number;
 
-	for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+	for (int c, at = 0; (c = getopt_long(argc, argv, "", table, &at)) != -1;) {
 		switch (c) {
 		case POLICY:
 			o.policy = optarg;
@@ -174,6 +219,10 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case RESOLVERS:
 			o.resolvers = optarg;
+			break;
+		case EVENTS_SESSION ... JOURNAL_SIZE:
+			if (!event_option_parse(c, table[at].name, optarg, &o.events))
+				return 3;
 			break;
 		case UNINSTALL:
 			o.task = TASK_UNINSTALL;

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "events/keep.h"
+
 enum task { TASK_RUN, TASK_UNINSTALL, TASK_PROBE };
 
 struct options {
@@ -19,6 +21,7 @@ struct options {
 	const char *resolvers; /* NULL: those of /etc/resolv.conf */
 	int inspectors;	       /* processes; -1: as many as CPUs */
 	unsigned inspector_uid;
+	struct keep_limits events;
 	bool force;
 	bool verbose;
 };

@@ -62,14 +62,14 @@ static void put_number_if(struct buf *out, const char *key, uint64_t value)
 		put_number(out, key, value);
 }
 
-static void put_time(struct buf *out, uint64_t wall_us)
+static void put_time(struct buf *out, const char *key, uint64_t wall_us)
 {
 	char text[TIME_TEXT_SIZE];
 
 	if (!wall_us)
 		return;
 	time_format(wall_us, text);
-	put_string(out, "time", text);
+	put_string(out, key, text);
 }
 
 static void put_protocol(struct buf *out, unsigned protocol)
@@ -99,7 +99,7 @@ void event_to_json(const struct event *event, struct buf *out)
 {
 	buf_append(out, "{", 1);
 	put_number_if(out, "seq", event->seq);
-	put_time(out, event->wall_us);
+	put_time(out, "time", event->wall_us);
 	put_string(out, "kind", event_kind(event->reason));
 	put_string(out, "reason", reason_token(event->reason));
 	put_string(out, "message", reason_sentence(event->reason));
@@ -134,6 +134,9 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_capture(out, event);
 	put_string(out, "rule", event->rule);
 	put_number_if(out, "suppressed", event->suppressed);
+	put_number_if(out, "dropped", event->dropped);
+	put_time(out, "since", event->since_us);
+	put_number_if(out, "until_seq", event->until_seq);
 	put_string(out, "dataset", event->dataset);
 	put_string(out, "text", event->text);
 	put_string(out, "policy", event->policy);

@@ -34,6 +34,9 @@ struct event {
 	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
 	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
 
+	/* What was not kept (not_kept): how many, from when, and the newest one's seq. */
+	uint64_t dropped, since_us, until_seq;
+
 	const char *lookup; /* a name that the DNS gate was asked for; text is the type */
 
 	/* a request that the inspector judged */

@@ -4,7 +4,8 @@
  * wait in front of the session store's.
  *
  * It may not stop the daemon. A database that is corrupt or of another version is moved aside to events.db.bad and
- * a new one is made; one that cannot be opened now is tried again at the next flush.
+ * a new one is made; one that an older version made is brought up to date; one that cannot be opened now is tried again
+ * at the next flush.
  */
 #ifndef NP_EVENTS_HISTORY_H
 #define NP_EVENTS_HISTORY_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "events/keep.h"
 
 struct history;
 
@@ -22,6 +24,7 @@ struct history_row {
 	uint64_t wall_us;
 	const char *session; /* NULL for none */
 	unsigned reason;     /* enum np_reason */
+	uint64_t weight;     /* events that it stands for: itself, and those that it only counts */
 };
 
 struct history_filter {
@@ -38,7 +41,7 @@ struct history_stats {
 };
 
 /* Fails for want of memory only. */
-int history_new(const char *dir, struct history **ret);
+int history_new(const char *dir, const struct keep_limits *limits, struct history **ret);
 void history_free(struct history *history); /* flushes; NULL is fine */
 
 uint64_t history_last_seq(const struct history *history); /* when it was opened; 0 when empty */
@@ -46,12 +49,16 @@ uint64_t history_last_seq(const struct history *history); /* when it was opened;
 /* Copies. Stored with the next flush, or now when NP_HISTORY_BATCH rows wait. */
 void history_put(struct history *history, const struct history_row *row, const char *json, size_t len);
 
-/* Stores what waits in one transaction and removes the oldest rows over NP_HISTORY_ROWS. After -errno the rows
- * still wait; they are dropped, and counted, when the batch is full and it fails again. */
-int history_flush(struct history *history);
+/* Stores what waits in one transaction and removes what is over a bound (events/keep.h), in steps if that is much. now_us
+ * is the wall clock, for what is too old; 0 when only the rest is wanted. After -errno the rows still wait; they are
+ * dropped, and counted, when the batch is full and it fails again. */
+int history_flush(struct history *history, uint64_t now_us);
 
 /* Appends the newest rows that fit the filter, in order of seq. Flushes first. */
 int history_query(struct history *history, const struct history_filter *filter, struct buf *out);
+
+/* What was removed of a session, or of all (NULL), in the life of the database. */
+int history_dropped(struct history *history, const char *session, struct keep_dropped *ret);
 
 void history_stats(const struct history *history, struct history_stats *ret);
 

@@ -15,27 +15,29 @@
 
 struct journal {
 	int dirfd; /* borrowed */
+	const char *name;
+	uint64_t file_bytes;
 	int fd;	   /* the current file, or -1 */
 	bool torn; /* the current file ends in half a line that a crash left */
 	bool half; /* it ends in half a line of ours, which begins at `whole` */
 	off_t whole;
 };
 
-static void file_name(unsigned index, char name[static FILE_NAME_SIZE])
+static void file_name(const char *journal, unsigned index, char name[static FILE_NAME_SIZE])
 {
 	if (index)
-		snprintf(name, FILE_NAME_SIZE, "events.%u.ndjson", index);
+		snprintf(name, FILE_NAME_SIZE, "%.16s.%u.ndjson", journal, index);
 	else
-		snprintf(name, FILE_NAME_SIZE, "events.ndjson");
+		snprintf(name, FILE_NAME_SIZE, "%.16s.ndjson", journal);
 }
 
-int journal_new(int dirfd, struct journal **ret)
+int journal_new(int dirfd, const char *name, uint64_t bytes, struct journal **ret)
 {
 	struct journal *journal = malloc(sizeof(*journal));
 
 	if (!journal)
 		return -ENOMEM;
-	*journal = (struct journal){ .dirfd = dirfd, .fd = -1 };
+	*journal = (struct journal){ .dirfd = dirfd, .name = name, .file_bytes = bytes / NP_JOURNAL_FILES, .fd = -1 };
 	*ret = journal;
 	return 0;
 }
@@ -59,13 +61,13 @@ void journal_free(struct journal *journal)
 }
 
 /* O_NONBLOCK: a fifo in our place is an error, not a wait. */
-static int file_open(int dirfd)
+static int file_open(int dirfd, const char *journal)
 {
 	const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 	char name[FILE_NAME_SIZE];
 	int fd;
 
-	file_name(0, name);
+	file_name(journal, 0, name);
 	fd = openat(dirfd, name, flags);
 	if (fd < 0 && errno == ENOENT) {
 		fd = openat(dirfd, name, flags | O_CREAT | O_EXCL, 0640);
@@ -77,7 +79,7 @@ static int file_open(int dirfd)
 
 static int journal_open(struct journal *journal)
 {
-	_close_ int fd = file_open(journal->dirfd);
+	_close_ int fd = file_open(journal->dirfd, journal->name);
 	struct stat st;
 	char last = '\n';
 
@@ -105,13 +107,13 @@ static int journal_rotate(struct journal *journal)
 	unsigned gap = 1;
 
 	for (; gap < NP_JOURNAL_FILES - 1; gap++) {
-		file_name(gap, to);
+		file_name(journal->name, gap, to);
 		if (faccessat(journal->dirfd, to, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			break;
 	}
 	for (; gap > 0; gap--) {
-		file_name(gap - 1, from);
-		file_name(gap, to);
+		file_name(journal->name, gap - 1, from);
+		file_name(journal->name, gap, to);
 		/* ENOENT: someone moved our file away. There is nothing to shift then. */
 		if (renameat(journal->dirfd, from, journal->dirfd, to) < 0 && errno != ENOENT)
 			return -errno;
@@ -155,7 +157,7 @@ int journal_put(struct journal *journal, const char *line, size_t len)
 	r = journal_ready(journal, &size);
 	if (r < 0)
 		return r;
-	if (size && (uint64_t)size + len > NP_JOURNAL_BYTES) {
+	if (size && (uint64_t)size + len > journal->file_bytes) {
 		r = journal_rotate(journal);
 		if (r < 0)
 			return r;
@@ -174,6 +176,21 @@ int journal_put(struct journal *journal, const char *line, size_t len)
 		journal->whole = size;
 	}
 	return r;
+}
+
+void journal_expire(struct journal *journal, uint64_t before_us)
+{
+	for (unsigned index = 0; index < NP_JOURNAL_FILES; index++) {
+		char name[FILE_NAME_SIZE];
+		struct stat st;
+
+		file_name(journal->name, index, name);
+		if (fstatat(journal->dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		    (uint64_t)st.st_mtim.tv_sec >= before_us / 1000000)
+			continue;
+		/* A failure leaves it for the next time. The next put finds that its file is gone, and makes a new one. */
+		(void)!unlinkat(journal->dirfd, name, 0);
+	}
 }
 
 /* The highest seq of the lines in text; the first may be the end of a line, which then says nothing. */
@@ -199,7 +216,7 @@ static uint64_t lines_seq(const char *text)
 	return highest;
 }
 
-static uint64_t file_seq(int dirfd, unsigned index)
+static uint64_t file_seq(int dirfd, const char *journal, unsigned index)
 {
 	const size_t max = (size_t)4 * NP_EVENT_LINE_MAX; /* sure to hold whole lines, behind a torn one too */
 	char name[FILE_NAME_SIZE];
@@ -208,7 +225,7 @@ static uint64_t file_seq(int dirfd, unsigned index)
 	struct stat st;
 	ssize_t n;
 
-	file_name(index, name);
+	file_name(journal, index, name);
 	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
@@ -225,10 +242,10 @@ static uint64_t file_seq(int dirfd, unsigned index)
 	return lines_seq(text);
 }
 
-uint64_t journal_last_seq(int dirfd)
+uint64_t journal_last_seq(int dirfd, const char *name)
 {
 	for (unsigned index = 0; index < NP_JOURNAL_FILES; index++) {
-		uint64_t seq = file_seq(dirfd, index);
+		uint64_t seq = file_seq(dirfd, name, index);
 
 		if (seq)
 			return seq;

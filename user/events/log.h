@@ -4,7 +4,8 @@
  * for queries) and the feeds (followers of the API). Observes, never decides: a
  * failing disk here loosens and stops nothing; it is counted and reported once.
  *
- * Files in the directory: events.ndjson, events.1.ndjson ... (older), events.db.
+ * Files in the directory: events.ndjson, events.1.ndjson ... (older), changes.ndjson ..., events.db. What is kept, and what
+ * goes first, is in events/keep.h.
  */
 #ifndef NP_EVENTS_LOG_H
 #define NP_EVENTS_LOG_H
@@ -12,19 +13,20 @@
 #include <stddef.h>
 
 #include "events/event.h"
+#include "events/keep.h"
 
 struct event_log;
 struct event_feed;
 
 /* Makes the directory. Fails only when that fails or memory is short: files that cannot be opened now are
  * tried again with later events. */
-int event_log_open(const char *dir, struct event_log **ret);
+int event_log_open(const char *dir, const struct keep_limits *limits, struct event_log **ret);
 void event_log_close(struct event_log *log); /* flushes; NULL is fine */
 
 /* Sets event->seq, hands the event to all three. */
 void event_log_put(struct event_log *log, struct event *event);
-/* Writes what is batched for SQLite. Call about every second. Removes rows over NP_HISTORY_ROWS. */
-void event_log_flush(struct event_log *log);
+/* Writes what is batched for SQLite, and removes what is over a bound. Call about every second. */
+void event_log_flush(struct event_log *log, uint64_t wall_us);
 
 struct event_log_stats {
 	uint64_t written;	 /* events put */
@@ -36,13 +38,18 @@ struct event_log_stats {
 void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
 
 /* The newest `limit` events in order of seq, as NDJSON; session, reason (a token) may be NULL for all;
- * after_seq 0 for all. limit is at most NP_EVENTS_PAGE. Sees what was put, flushed or not.
+ * after_seq 0 for all. limit is at most NP_EVENTS_PAGE. Sees what was put, flushed or not. Where the answer reaches back to
+ * events that were not kept, it begins with a line that says so: reason "not_kept", without a seq, with `dropped` (how many),
+ * `since` (the time of the oldest of them) and `until_seq` (the newest one's seq).
  * -EINVAL when there is no such reason; -errno when the history cannot be read. */
 int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
 		    struct buf *out);
 
 /* The newest of what was refused of a session, and of its refusals that were only counted (suppressed); likewise. */
 int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out);
+
+/* What was not kept of a session. */
+int event_log_dropped(struct event_log *log, const char *session, struct keep_dropped *ret);
 
 /* A follower. -EMFILE when there are NP_FOLLOWERS_MAX. session NULL for all. wake(data) is called when
  * an empty feed gets bytes; it may free its own feed but no other. A feed may outlive its log; it gets nothing then. */

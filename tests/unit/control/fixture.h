@@ -233,7 +233,7 @@ static int world_new(void **state)
 	assert_int_equal(loop_new(&world.loop), 0);
 	assert_int_equal(policy_default(&world.policy), 0);
 	assert_int_equal(store_open(world_path("sessions.db"), &world.store), 0);
-	assert_int_equal(event_log_open(world.dir, &world.events), 0);
+	assert_int_equal(event_log_open(world.dir, &KEEP_DEFAULTS, &world.events), 0);
 	service.store = world.store;
 	service.modes = level_modes_default;
 	service.emit_data = world.events;

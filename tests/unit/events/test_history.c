@@ -3,22 +3,22 @@
 
 #include <inttypes.h>
 
-#include "limits.h"
-#undef NP_HISTORY_ROWS
-#define NP_HISTORY_ROWS 1000
-
 #include "events/history.c"
 
 #include "reason.h"
 
+#define LINE 100 /* bytes of a line that put_line() makes */
+
 static struct history *history;
+static struct keep_limits limits;
 static struct buf out = { .max = 4 << 20 };
 
 static int setup(void **state)
 {
 	if (tempdir_make(state) < 0)
 		return -1;
-	return history_new(tempdir, &history);
+	limits = KEEP_DEFAULTS;
+	return history_new(tempdir, &limits, &history);
 }
 
 static int teardown(void **state)
@@ -32,12 +32,12 @@ static int teardown(void **state)
 static void reopen(void)
 {
 	history_free(history);
-	assert_int_equal(history_new(tempdir, &history), 0);
+	assert_int_equal(history_new(tempdir, &limits, &history), 0);
 }
 
 static void put(uint64_t seq, const char *session, unsigned reason)
 {
-	struct history_row row = { .seq = seq, .wall_us = 1000 + seq, .session = session, .reason = reason };
+	struct history_row row = { .seq = seq, .wall_us = 1000 + seq, .session = session, .reason = reason, .weight = 1 };
 	char json[32];
 	int n = snprintf(json, sizeof(json), "%" PRIu64 "\n", seq);
 
@@ -119,7 +119,7 @@ static void test_columns(void **state)
 	(void)state;
 	put(7, "a/1", NP_R_CUT);
 	assert_int_equal(stored("SELECT count(*) FROM event"), 0);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	assert_int_equal(stored("SELECT count(*) FROM event WHERE seq = 7 AND wall_us = 1007 AND session = 'a/1' "
 				"AND reason = 130 AND json = '7' || char(10)"),
 			 1);
@@ -154,40 +154,244 @@ static void test_mode(void **state)
 	assert_int_equal(stat(temp_path("events.db"), &st), 0);
 	assert_int_equal(st.st_mode & 07777 & ~0640, 0);
 	put(1, NULL, NP_R_CUT);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	assert_int_equal(stat(temp_path("events.db-wal"), &st), 0);
 	assert_int_equal(st.st_mode & 07777 & ~0640, 0);
 }
 
-static void test_prune(void **state)
+/* Of LINE bytes, at a time of its own, standing for `weight` events. */
+static void put_line(uint64_t seq, const char *session, unsigned reason, uint64_t weight)
 {
-	(void)state;
-	put_many(1, 500);
-	put_many(100001, 100800); /* a gap in seq costs no rows */
-	assert_int_equal(history_flush(history), 0);
-	assert_int_equal(stored("SELECT count(*) FROM event"), NP_HISTORY_ROWS);
-	assert_int_equal(stored("SELECT min(seq) FROM event"), 301);
-	assert_int_equal(stored("SELECT max(seq) FROM event"), 100800);
-	reopen();
-	put_many(100801, 100900);
-	assert_int_equal(history_flush(history), 0);
-	assert_int_equal(stored("SELECT count(*) FROM event"), NP_HISTORY_ROWS);
-	assert_int_equal(stored("SELECT min(seq) FROM event"), 401);
+	struct history_row row = {
+		.seq = seq, .wall_us = 1000 + seq, .session = session, .reason = reason, .weight = weight
+	};
+	char json[LINE + 1];
+
+	snprintf(json, sizeof(json), "%-*" PRIu64 "\n", LINE - 1, seq);
+	history_put(history, &row, json, LINE);
 }
 
-/* As with a database of a build that kept more: it shrinks in steps, without new events too. */
-static void test_prune_in_steps(void **state)
+static void put_lines(uint64_t first, uint64_t last, const char *session, unsigned reason)
+{
+	for (uint64_t seq = first; seq <= last; seq++)
+		put_line(seq, session, reason, 1);
+}
+
+static void flush_all(void)
+{
+	do
+		assert_int_equal(history_flush(history, 0), 0);
+	while (history->over);
+}
+
+static void assert_dropped(const char *session, enum keep_class class, uint64_t count, uint64_t first, uint64_t last)
+{
+	struct keep_dropped dropped;
+
+	assert_int_equal(history_dropped(history, session, &dropped), 0);
+	assert_int_equal(dropped.count[class], count);
+	assert_int_equal(dropped.since_us[class], first ? 1000 + first : 0);
+	assert_int_equal(dropped.until_us[class], last ? 1000 + last : 0);
+	assert_int_equal(dropped.until_seq[class], last);
+}
+
+/* What one session is refused pushes out nothing but its own older refusals. */
+static void test_bound_of_a_session(void **state)
 {
 	(void)state;
-	run_sql("events.db", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000) "
-			     "INSERT INTO event SELECT i, 1, NULL, 1, 'x' FROM n");
+	limits.session_bytes = 10 * LINE;
 	reopen();
-	assert_int_equal(history_flush(history), 0);
+	put_lines(1, 5, "a/1", NP_R_MODE_NONE);
+	put_line(6, "b/1", NP_R_RAISED, 1);
+	put_line(7, "b/1", NP_R_RULE_ALLOWS, 1);
+	put_line(8, NULL, NP_R_DAEMON_READY, 1);
+	put_lines(101, 600, "b/1", NP_R_MODE_NONE);
+	flush_all();
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'a/1'"), 5);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE seq IN (6, 7, 8)"), 3);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'b/1' AND seq > 100"), 10);
+	assert_int_equal(stored("SELECT min(seq) FROM event WHERE session = 'b/1' AND seq > 100"), 591);
+	assert_dropped("b/1", KEEP_REFUSED, 490, 101, 590);
+	assert_dropped("b/1", KEEP_ALLOWED, 0, 0, 0);
+	assert_dropped("a/1", KEEP_REFUSED, 0, 0, 0);
+	assert_dropped(NULL, KEEP_REFUSED, 490, 101, 590);
+	/* The account outlives a restart; requests have a bound of their own. */
+	reopen();
+	put_lines(601, 620, "b/1", NP_R_RULE_ALLOWS);
+	flush_all();
+	assert_dropped("b/1", KEEP_REFUSED, 490, 101, 590);
+	assert_dropped("b/1", KEEP_ALLOWED, 11, 7, 610);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'b/1'"), 21);
+}
+
+/* A row that only counts others takes all of them along; so does a refusal that came with such a count. */
+static void test_what_is_dropped_is_counted_by_weight(void **state)
+{
+	(void)state;
+	limits.session_bytes = 2 * LINE;
+	reopen();
+	put_line(1, "a/1", NP_R_MODE_NONE, 8);
+	put_line(2, "a/1", NP_R_SUPPRESSED, 1000);
+	put_lines(3, 4, "a/1", NP_R_MODE_NONE);
+	flush_all();
+	assert_dropped("a/1", KEEP_REFUSED, 1008, 1, 2);
+}
+
+/* Over all sessions: who has the most loses first, whatever the order of events was. */
+static void test_bound_of_all(void **state)
+{
+	(void)state;
+	limits.session_bytes = 1000 * LINE;
+	limits.total_bytes = 100 * LINE;
+	reopen();
+	put_lines(1, 20, "a/1", NP_R_MODE_NONE);
+	put_lines(21, 30, "b/1", NP_R_RULE_ALLOWS);
+	put_lines(31, 230, "c/1", NP_R_MODE_NONE);
+	put_lines(231, 430, "d/1", NP_R_RULE_ALLOWS);
+	flush_all();
+	assert_int_equal(stored("SELECT count(*) FROM event"), 100);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE seq <= 30"), 30);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'c/1'"), 35);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'd/1'"), 35);
+	assert_dropped(NULL, KEEP_REFUSED, 165, 31, 195);
+	assert_dropped(NULL, KEEP_ALLOWED, 165, 231, 395);
+}
+
+/* Changes have a reserve: refusals take nothing of it, nor does one session's churn take another's rise. */
+static void test_bound_of_changes(void **state)
+{
+	(void)state;
+	limits.change_bytes = 50 * LINE;
+	limits.session_bytes = limits.total_bytes = 10 * LINE;
+	reopen();
+	put_lines(1, 3, "a/1", NP_R_RAISED);
+	put_lines(4, 203, "a/1", NP_R_MODE_NONE);
+	put_lines(301, 500, "b/1", NP_R_SANDBOX_MADE);
+	flush_all();
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE seq <= 3"), 3);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'b/1'"), 47);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE reason = 32"), 10);
+	assert_dropped("b/1", KEEP_CHANGE, 153, 301, 453);
+	assert_dropped("a/1", KEEP_CHANGE, 0, 0, 0);
+}
+
+static void test_age(void **state)
+{
+	(void)state;
+	limits.total_age_us = 500000000; /* the rows are of the first second */
+	reopen();
+	put_lines(1, 4, "a/1", NP_R_MODE_NONE);
+	put_lines(5, 6, "a/1", NP_R_RAISED);
+	put_lines(7, 8, "a/1", NP_R_RULE_ALLOWS);
+	assert_int_equal(history_flush(history, 500000000), 0);
+	assert_int_equal(stored("SELECT count(*) FROM event"), 8);
+	assert_int_equal(history_flush(history, 600000000), 0);
+	assert_int_equal(stored("SELECT count(*) FROM event"), 2);
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE reason = 128"), 2);
+	assert_dropped("a/1", KEEP_REFUSED, 4, 1, 4);
+	limits.change_age_us = 1;
+	reopen();
+	assert_int_equal(history_flush(history, 600000000), 0);
+	assert_int_equal(stored("SELECT count(*) FROM event"), 0);
+}
+
+/* A bound that was lowered is reached in steps, without new events too. */
+static void test_bounds_in_steps(void **state)
+{
+	(void)state;
+	for (uint64_t seq = 1; seq <= 4000; seq++)
+		put_line(seq, "a/1", NP_R_MODE_NONE, 1);
+	limits.session_bytes = 1000 * LINE;
+	reopen();
+	assert_int_equal(history_flush(history, 0), 0);
+	assert_true(history->over);
 	assert_int_equal(stored("SELECT count(*) FROM event"), 4000 - 4 * NP_HISTORY_BATCH);
-	assert_int_equal(history_flush(history), 0);
-	assert_int_equal(history_flush(history), 0);
-	assert_int_equal(stored("SELECT count(*) FROM event"), NP_HISTORY_ROWS);
+	flush_all();
+	assert_int_equal(stored("SELECT count(*) FROM event"), 1000);
 	assert_int_equal(stored("SELECT min(seq) FROM event"), 3001);
+}
+
+/* An account that says more than there is cannot make the bounds spin or remove what is others'. */
+static void test_wrong_account(void **state)
+{
+	(void)state;
+	put_lines(1, 3, "a/1", NP_R_MODE_NONE);
+	flush_all();
+	run_sql("events.db", "UPDATE account SET bytes = 99999999999; "
+			     "INSERT INTO account (session, class, bytes) VALUES ('gone/1', 2, 99999999999)");
+	reopen();
+	put_line(4, "b/1", NP_R_MODE_NONE, 1);
+	flush_all();
+	assert_int_equal(stored("SELECT count(*) FROM event WHERE session = 'b/1'"), 1);
+	assert_int_equal(stored("SELECT count(*) FROM account WHERE bytes > 99999"), 0);
+}
+
+/* A transaction that fails leaves the sums as they were. */
+static void test_sums_after_a_failure(void **state)
+{
+	(void)state;
+	put_lines(1, 3, "a/1", NP_R_MODE_NONE);
+	flush_all();
+	run_sql("events.db", "CREATE TRIGGER t BEFORE INSERT ON event WHEN NEW.seq = 5 "
+			     "BEGIN SELECT RAISE(ABORT, 'no'); END");
+	put_lines(4, 5, "a/1", NP_R_MODE_NONE);
+	assert_int_equal(history_flush(history, 0), -EIO);
+	assert_int_equal(history->bytes[KEEP_REFUSED], 3 * LINE);
+	run_sql("events.db", "DROP TRIGGER t");
+	flush_all();
+	assert_int_equal(history->bytes[KEEP_REFUSED], 5 * LINE);
+	assert_int_equal(stored("SELECT sum(bytes) FROM account"), 5 * LINE);
+}
+
+static const char version_1[] =
+	"BEGIN;"
+	"CREATE TABLE event (seq INTEGER PRIMARY KEY, wall_us INTEGER NOT NULL, session TEXT, reason INTEGER NOT NULL, "
+	"json TEXT NOT NULL);"
+	"CREATE INDEX event_session ON event (session, seq, reason);"
+	"CREATE INDEX event_reason ON event (reason);"
+	"PRAGMA application_id = 0x6e706576; PRAGMA user_version = 1; COMMIT;";
+
+static void old_database(const char *sql)
+{
+	history_free(history);
+	history = NULL;
+	assert_int_equal(unlink(temp_path("events.db")), 0);
+	run_sql("events.db", version_1);
+	run_sql("events.db", sql);
+	reopen();
+}
+
+static void test_version_1_is_brought_up_to_date(void **state)
+{
+	(void)state;
+	old_database("INSERT INTO event VALUES (11, 1011, 'a/1', 32, '{\"seq\":11,\"suppressed\":7}' || char(10)), "
+		     "(12, 1012, NULL, 136, 'no json'), (13, 1013, 'a/1', 139, '{\"suppressed\":50}'), "
+		     "(14, 1014, 'a/1', 6, '{}'), (15, 1015, 'a/1', 128, '{}'), (16, 1016, 'a/1', 32, '{}')");
+	assert_false(temp_exists("events.db.bad"));
+	assert_stats(0, 0);
+	assert_int_equal(history_last_seq(history), 16);
+	assert_int_equal(stored("PRAGMA user_version"), HISTORY_VERSION);
+	assert_int_equal(stored("SELECT group_concat(class, '') FROM (SELECT class FROM event ORDER BY seq)"), 101201);
+	assert_int_equal(stored("SELECT weight FROM event WHERE seq = 11"), 8);
+	assert_int_equal(stored("SELECT weight FROM event WHERE seq = 13"), 50);
+	assert_int_equal(stored("SELECT sum(bytes) FROM account"), stored("SELECT sum(length(json)) FROM event"));
+	put(17, "a/1", NP_R_MODE_NONE);
+	assert_string_equal(query(NULL, NP_R_MODE_NONE, 11, 10), "{}17\n");
+	/* Its rows are under the bounds as others are. */
+	limits.session_bytes = 20;
+	reopen();
+	flush_all();
+	assert_dropped("a/1", KEEP_REFUSED, 58, 11, 13);
+}
+
+static void test_damaged_version_1_is_moved_aside(void **state)
+{
+	(void)state;
+	old_database("DROP INDEX event_reason");
+	assert_true(temp_exists("events.db.bad"));
+	assert_stats(0, 0);
+	put(5, NULL, NP_R_CUT);
+	assert_string_equal(query(NULL, -1, 0, 10), "5\n");
 }
 
 static void assert_moved_aside(void)
@@ -244,7 +448,7 @@ static void test_unknown_version_is_moved_aside(void **state)
 	put(1, NULL, NP_R_CUT);
 	history_free(history);
 	history = NULL;
-	run_sql("events.db", "PRAGMA user_version = 2");
+	run_sql("events.db", "PRAGMA user_version = 3");
 	assert_moved_aside();
 	run_sql("events.db.bad", "SELECT seq FROM event");
 }
@@ -264,7 +468,7 @@ static void test_foreign_database_is_moved_aside(void **state)
 static void test_absurd_seq_is_moved_aside(void **state)
 {
 	(void)state;
-	run_sql("events.db", "INSERT INTO event VALUES (9223372036854775807, 1, NULL, 1, 'x')");
+	run_sql("events.db", "INSERT INTO event VALUES (9223372036854775807, 1, '', 1, 2, 1, 1, 'x')");
 	assert_moved_aside();
 }
 
@@ -276,7 +480,7 @@ static void test_damage_while_open(void **state)
 
 	(void)state;
 	put_many(1, 900);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	run_sql("events.db", "PRAGMA wal_checkpoint(TRUNCATE)");
 	memset(rubbish, 0xee, sizeof(rubbish));
 	fd = open(temp_path("events.db"), O_WRONLY | O_CLOEXEC);
@@ -286,7 +490,7 @@ static void test_damage_while_open(void **state)
 	close(fd);
 	sqlite3_db_release_memory(history->db);
 	put(901, NULL, NP_R_CUT);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	assert_true(temp_exists("events.db.bad"));
 	assert_string_equal(query(NULL, -1, 0, 10), "901\n");
 	assert_stats(0, 0);
@@ -299,10 +503,10 @@ static void test_busy(void **state)
 	(void)state;
 	assert_int_equal(sqlite3_open(temp_path("events.db"), &other), SQLITE_OK);
 	put(1, NULL, NP_R_CUT);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	assert_int_equal(sql_exec(other, "BEGIN IMMEDIATE"), 0);
 	put(2, NULL, NP_R_CUT);
-	assert_int_equal(history_flush(history), -EBUSY);
+	assert_int_equal(history_flush(history, 0), -EBUSY);
 	assert_string_equal(query(NULL, -1, 0, 10), "1\n"); /* what is stored can be read all the same */
 	assert_stats(0, -EBUSY);
 	assert_int_equal(sql_exec(other, "ROLLBACK"), 0);
@@ -326,7 +530,7 @@ static void test_batch_is_all_or_nothing(void **state)
 	run_sql("events.db", "CREATE TRIGGER t BEFORE INSERT ON event WHEN NEW.seq = 2 "
 			     "BEGIN SELECT RAISE(ABORT, 'no'); END");
 	put_many(1, 3);
-	assert_int_equal(history_flush(history), -EIO);
+	assert_int_equal(history_flush(history, 0), -EIO);
 	assert_int_equal(stored("SELECT count(*) FROM event"), 0);
 	run_sql("events.db", "DROP TRIGGER t");
 	assert_string_equal(query(NULL, -1, 0, 10), "1\n2\n3\n");
@@ -341,7 +545,7 @@ static void test_directory_appears_later(void **state)
 	(void)state;
 	strcpy(dir, temp_path("later"));
 	history_free(history);
-	assert_int_equal(history_new(dir, &history), 0);
+	assert_int_equal(history_new(dir, &limits, &history), 0);
 	assert_stats(0, -ENOENT);
 	put(1, NULL, NP_R_CUT);
 	buf_clear(&out);
@@ -361,7 +565,7 @@ static void test_full_disk(void **state)
 		skip();
 	reopen();
 	put(seq++, NULL, NP_R_CUT);
-	assert_int_equal(history_flush(history), 0);
+	assert_int_equal(history_flush(history, 0), 0);
 	temp_fill("filler");
 	for (; seq < 20 * NP_HISTORY_BATCH && !stats.dropped; seq++) {
 		put(seq, NULL, NP_R_CUT);
@@ -424,7 +628,7 @@ static void test_query_plans(void **state)
 		{ { "a/1", -1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
 		{ { NULL, 1, 0, 1, false }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
 		{ { "a/1", 1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
-		{ { "a/1", -1, 0, 1, true }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { "a/1", -1, 0, 1, true }, "SEARCH event USING INDEX event_class (session=? AND class=? AND rowid>?)" },
 	};
 
 	(void)state;
@@ -460,8 +664,16 @@ int main(void)
 		T(test_batch),
 		T(test_reopen),
 		T(test_mode),
-		T(test_prune),
-		T(test_prune_in_steps),
+		T(test_bound_of_a_session),
+		T(test_what_is_dropped_is_counted_by_weight),
+		T(test_bound_of_all),
+		T(test_bound_of_changes),
+		T(test_age),
+		T(test_bounds_in_steps),
+		T(test_wrong_account),
+		T(test_sums_after_a_failure),
+		T(test_version_1_is_brought_up_to_date),
+		T(test_damaged_version_1_is_moved_aside),
 		T(test_rubbish_is_moved_aside),
 		T(test_damaged_tables_are_moved_aside),
 		T(test_unknown_version_is_moved_aside),

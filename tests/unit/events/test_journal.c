@@ -4,9 +4,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "limits.h"
-#undef NP_JOURNAL_BYTES
-#define NP_JOURNAL_BYTES 1000 /* ten lines of ours */
+#define FILE_BYTES 1000 /* ten lines of ours */
+#define NEW(ret)   journal_new(dirfd_open, "events", FILE_BYTES * NP_JOURNAL_FILES, ret)
 
 static bool truncate_fails;
 
@@ -32,7 +31,7 @@ static int setup(void **state)
 		return -1;
 	truncate_fails = false;
 	dirfd_open = open(tempdir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return journal_new(dirfd_open, &journal);
+	return NEW(&journal);
 }
 
 static int teardown(void **state)
@@ -46,7 +45,7 @@ static int teardown(void **state)
 static void reopen(void)
 {
 	journal_free(journal);
-	assert_int_equal(journal_new(dirfd_open, &journal), 0);
+	assert_int_equal(NEW(&journal), 0);
 }
 
 /* Puts a line of LINE_LEN bytes. */
@@ -151,7 +150,7 @@ static void test_rotation_carries_on(void **state)
 
 static void test_long_line_in_an_empty_file(void **state)
 {
-	char line[2 * NP_JOURNAL_BYTES];
+	char line[2 * FILE_BYTES];
 
 	(void)state;
 	memset(line, 'x', sizeof(line));
@@ -315,7 +314,7 @@ static void test_not_a_file(void **state)
 	assert_int_equal(unlink(temp_path("events.ndjson")), 0);
 	assert_int_equal(mkfifo(temp_path("events.ndjson"), 0600), 0);
 	assert_int_equal(put(2), -EINVAL);
-	assert_int_equal(journal_last_seq(dirfd_open), 0);
+	assert_int_equal(journal_last_seq(dirfd_open, "events"), 0);
 	assert_int_equal(unlink(temp_path("events.ndjson")), 0);
 	assert_int_equal(put(3), 0);
 	assert_lines("events.ndjson", 3, 3);
@@ -342,10 +341,10 @@ static void test_last_seq(void **state)
 	};
 
 	(void)state;
-	assert_int_equal(journal_last_seq(dirfd_open), 0);
+	assert_int_equal(journal_last_seq(dirfd_open, "events"), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		temp_write("events.ndjson", cases[i].text, cases[i].len ? cases[i].len : strlen(cases[i].text));
-		assert_int_equal(journal_last_seq(dirfd_open), cases[i].seq);
+		assert_int_equal(journal_last_seq(dirfd_open, "events"), cases[i].seq);
 	}
 }
 
@@ -362,8 +361,37 @@ static void test_last_seq_of_older_files(void **state)
 		len += (size_t)snprintf(big + len, 40, "{\"seq\":%u,\"x\":1}\n", seq);
 	temp_write("events.2.ndjson", big, len);
 	big[len - 1] = '\0';
-	assert_int_equal(journal_last_seq(dirfd_open), strtoul(strrchr(big, '\n') + 8, NULL, 10));
+	assert_int_equal(journal_last_seq(dirfd_open, "events"), strtoul(strrchr(big, '\n') + 8, NULL, 10));
 	free(big);
+}
+
+static void set_time(const char *name, time_t seconds)
+{
+	const struct timespec times[2] = { { .tv_sec = seconds }, { .tv_sec = seconds } };
+
+	assert_int_equal(utimensat(AT_FDCWD, temp_path(name), times, 0), 0);
+}
+
+/* Files go by the age of their newest line; the current one, too, and the next line makes a new one. */
+static void test_expire(void **state)
+{
+	(void)state;
+	for (unsigned seq = 1; seq <= 25; seq++)
+		assert_int_equal(put(seq), 0);
+	temp_puts("events.9.txt", "not ours");
+	set_time("events.9.txt", 100);
+	set_time("events.2.ndjson", 1000);
+	set_time("events.1.ndjson", 2000);
+	set_time("events.ndjson", 3000);
+	journal_expire(journal, 2000000000);
+	assert_false(temp_exists("events.2.ndjson"));
+	assert_true(temp_exists("events.1.ndjson"));
+	journal_expire(journal, 4000000000);
+	assert_false(temp_exists("events.1.ndjson"));
+	assert_false(temp_exists("events.ndjson"));
+	assert_true(temp_exists("events.9.txt"));
+	assert_int_equal(put(26), 0);
+	assert_int_equal(journal_last_seq(dirfd_open, "events"), 26);
 }
 
 int main(void)
@@ -385,6 +413,7 @@ int main(void)
 		T(test_removed_file_is_made_again),
 		T(test_moved_file_is_made_again_at_the_rotation),
 		T(test_not_a_file),
+		T(test_expire),
 		T(test_last_seq),
 		T(test_last_seq_of_older_files),
 	};

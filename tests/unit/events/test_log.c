@@ -5,6 +5,7 @@
 
 #include "events/log.c"
 
+static const struct keep_limits limits = KEEP_DEFAULTS;
 static struct event_log *events;
 static struct buf out = { .max = 8 << 20 };
 
@@ -12,7 +13,7 @@ static int setup(void **state)
 {
 	if (tempdir_make(state) < 0)
 		return -1;
-	return event_log_open(tempdir, &events);
+	return event_log_open(tempdir, &limits, &events);
 }
 
 static int teardown(void **state)
@@ -26,7 +27,7 @@ static int teardown(void **state)
 static void reopen(void)
 {
 	event_log_close(events);
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 }
 
 static uint64_t put(const char *session, unsigned reason, const char *text)
@@ -131,19 +132,21 @@ static void test_seq_goes_on(void **state)
 	assert_int_equal(put(NULL, NP_R_CUT, NULL), 3);
 	event_log_close(events); /* only the journal is left */
 	unlink(temp_path("events.db"));
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	unlink(temp_path("changes.ndjson"));
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 	assert_int_equal(put(NULL, NP_R_CUT, NULL), 4);
 	event_log_close(events); /* only the history is left */
 	unlink(temp_path("events.ndjson"));
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	unlink(temp_path("changes.ndjson"));
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 	assert_int_equal(put(NULL, NP_R_CUT, NULL), 5);
 	event_log_close(events); /* the journal has more, as after a crash that lost a batch, and a torn line */
 	temp_puts("events.ndjson", "{\"seq\":70,\"x\":1}\n{\"seq\":71,\"x");
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 	assert_int_equal(put(NULL, NP_R_CUT, NULL), 72);
 	event_log_close(events); /* the journal has less */
 	temp_puts("events.ndjson", "{\"seq\":70,\"x\":1}\n");
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 	assert_int_equal(put(NULL, NP_R_CUT, NULL), 73);
 	assert_int_equal(query(NULL, NULL, 0, 100, &first, &last), 4);
 	assert_int_equal(first, 4);
@@ -156,11 +159,90 @@ static void test_flush(void **state)
 
 	(void)state;
 	put(NULL, NP_R_CUT, NULL);
-	event_log_flush(events);
-	assert_int_equal(event_log_open(tempdir, &other), 0);
+	event_log_flush(events, 1);
+	assert_int_equal(event_log_open(tempdir, &limits, &other), 0);
 	assert_int_equal(event_log_query(other, NULL, NULL, 0, 10, &out), 0);
 	assert_true(out.len > 0);
 	event_log_close(other);
+}
+
+static json_t *first_line(const char *session, const char *reason, uint64_t after, unsigned limit)
+{
+	json_t *json;
+
+	buf_clear(&out);
+	assert_int_equal(event_log_query(events, session, reason, after, limit, &out), 0);
+	json = json_loadb(out.data, strcspn(out.data, "\n"), 0, NULL);
+	assert_non_null(json);
+	return json;
+}
+
+static void assert_gap(json_t *line, json_int_t dropped, json_int_t until)
+{
+	bool told = strcmp(json_string_value(json_object_get(line, "reason")), "not_kept") == 0;
+
+	assert_int_equal(told, dropped > 0);
+	assert_int_equal(json_integer_value(json_object_get(line, "dropped")), dropped);
+	assert_int_equal(json_integer_value(json_object_get(line, "until_seq")), until);
+	assert_int_equal(json_object_get(line, "seq") == NULL, told);
+	assert_int_equal(json_object_get(line, "since") != NULL, told);
+	json_decref(line);
+}
+
+/* An answer that reaches back to what was not kept says so; one that does not, does not. */
+static void test_gaps_are_told(void **state)
+{
+	struct keep_limits small = limits;
+	json_int_t first = 0, last = 0;
+	struct keep_dropped dropped;
+	uint64_t until;
+
+	(void)state;
+	event_log_close(events);
+	small.session_bytes = 4096;
+	assert_int_equal(event_log_open(tempdir, &small, &events), 0);
+	put("b/1", NP_R_MODE_NONE, NULL);
+	put("a/1", NP_R_RAISED, NULL);
+	for (unsigned i = 0; i < 100; i++)
+		put("a/1", NP_R_MODE_NONE, NULL);
+	put("a/1", NP_R_CUT, NULL);
+	event_log_flush(events, 1);
+	assert_int_equal(event_log_dropped(events, "a/1", &dropped), 0);
+	until = dropped.until_seq[KEEP_REFUSED];
+	assert_true(dropped.count[KEEP_REFUSED] > 50 && until == 2 + dropped.count[KEEP_REFUSED]);
+	assert_gap(first_line("a/1", NULL, 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
+	assert_gap(first_line(NULL, NULL, 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
+	assert_gap(first_line("a/1", "mode_none", 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
+	assert_gap(first_line("a/1", NULL, until - 1, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
+	assert_gap(first_line("a/1", "cut", 0, 1000), 0, 0); /* no change was dropped */
+	assert_gap(first_line("b/1", NULL, 0, 1000), 0, 0);
+	assert_gap(first_line("a/1", NULL, until, 1000), 0, 0);
+	assert_gap(first_line("a/1", NULL, 0, 3), 0, 0); /* the newest three are all there */
+	assert_int_equal(query("b/1", NULL, 0, 100, &first, &last), 1);
+}
+
+static void test_changes_have_a_journal(void **state)
+{
+	char *text;
+
+	(void)state;
+	put("a/1", NP_R_MODE_NONE, NULL);
+	put("a/1", NP_R_RAISED, NULL);
+	put("a/1", NP_R_RULE_ALLOWS, NULL);
+	put("a/1", NP_R_SUPPRESSED, NULL);
+	put(NULL, NP_R_FAILED, NULL);
+	text = temp_read("changes.ndjson");
+	assert_non_null(strstr(text, "{\"seq\":2,"));
+	assert_non_null(strstr(text, "{\"seq\":5,"));
+	assert_null(strstr(text, "{\"seq\":1,"));
+	assert_null(strstr(text, "{\"seq\":3,"));
+	assert_null(strstr(text, "{\"seq\":4,"));
+	free(text);
+	event_log_close(events); /* nothing else is left */
+	unlink(temp_path("events.db"));
+	unlink(temp_path("events.ndjson"));
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
+	assert_int_equal(put(NULL, NP_R_CUT, NULL), 6);
 }
 
 static void test_failures_are_counted(void **state)
@@ -195,7 +277,7 @@ static void test_starts_without_a_usable_disk(void **state)
 	assert_int_equal(unlink(temp_path("events.db")), 0);
 	assert_int_equal(mkdir(temp_path("events.db"), 0700), 0);
 	assert_int_equal(mkdir(temp_path("events.ndjson"), 0700), 0);
-	assert_int_equal(event_log_open(tempdir, &events), 0);
+	assert_int_equal(event_log_open(tempdir, &limits, &events), 0);
 	for (unsigned i = 0; i < NP_HISTORY_BATCH; i++)
 		put(NULL, NP_R_CUT, NULL);
 	event_log_stats(events, &stats);
@@ -216,10 +298,10 @@ static void test_open_fails(void **state)
 
 	(void)state;
 	temp_puts("file", "x");
-	assert_int_equal(event_log_open(temp_path("file"), &other), -ENOTDIR);
+	assert_int_equal(event_log_open(temp_path("file"), &limits, &other), -ENOTDIR);
 	assert_null(other);
 	strcpy(dir, temp_path("a/b/c"));
-	assert_int_equal(event_log_open(dir, &other), 0);
+	assert_int_equal(event_log_open(dir, &limits, &other), 0);
 	event_log_close(other);
 	event_log_close(NULL);
 }
@@ -248,6 +330,8 @@ int main(void)
 		T(test_limit_is_bounded),
 		T(test_seq_goes_on),
 		T(test_flush),
+		T(test_gaps_are_told),
+		T(test_changes_have_a_journal),
 		T(test_failures_are_counted),
 		T(test_starts_without_a_usable_disk),
 		T(test_open_fails),

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Between the history's files: history.c (rows that wait, queries), history_open.c (the file, its schema, older versions)
+ * and history_keep.c (bounds). */
+#ifndef NP_EVENTS_HISTORY_INTERNAL_H
+#define NP_EVENTS_HISTORY_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "events/history.h"
+#include "limits.h"
+
+#define HISTORY_APPLICATION 0x6e706576 /* "npev" */
+#define HISTORY_VERSION	    2
+
+struct pending {
+	uint64_t seq, wall_us, weight;
+	unsigned reason;
+	size_t session; /* where in `text` the session begins, with its NUL; "" for none. The JSON follows */
+	size_t json, json_len;
+};
+
+struct history {
+	char *path;
+	struct keep_limits limits;
+	sqlite3 *db; /* NULL while it cannot be opened */
+	sqlite3_stmt *insert;
+	struct {
+		sqlite3_stmt *enter, *oldest, *largest, *aged, *remove, *count;
+	} keep;
+	uint64_t bytes[KEEP_CLASSES]; /* in the table */
+	bool over;		      /* more is stored than may be: the next flush goes on removing */
+	uint64_t now_us;	      /* wall clock, of the last flush that knew it; 0: none did */
+	uint64_t last_seq;	      /* when opened */
+	unsigned count;		      /* of waiting */
+	struct pending waiting[NP_HISTORY_BATCH];
+	struct buf text;
+	struct history_stats stats;
+};
+
+/* -- history_open.c --------------------------------------------------------- */
+int sql_errno(int code);
+int sql_exec(sqlite3 *db, const char *sql);
+int sql_number(sqlite3 *db, const char *sql, uint64_t *ret); /* the one number of a one-row query */
+
+int history_open(struct history *history);
+void history_close(struct history *history);
+/* events.db -> events.db.bad, with its log, which may hold rows that a person still wants. */
+int history_move_aside(struct history *history);
+/* Opens it; one that is damaged or of an unknown version is moved aside first. */
+int history_reopen(struct history *history);
+
+/* -- history_keep.c --------------------------------------------------------- */
+/* Prepares the statements, and reads how much is stored. */
+int keep_open(struct history *history);
+void keep_close(struct history *history);
+/* Enters the row, which was just inserted, into its session's account. */
+int keep_enter(struct history *history, const struct pending *row);
+/* Removes what is over a bound, and counts it; over says whether it is done. To be called inside of the transaction, after
+ * the rows were entered. A transaction that fails leaves bytes wrong: call keep_totals() then. */
+int keep_bounds(struct history *history);
+int keep_totals(struct history *history);
+
+#endif
