@@ -10,11 +10,13 @@
 
 static struct refusals refusals;
 static char text[64u << 10];
+static uint64_t not_kept;
 
 static int clear(void **state)
 {
 	(void)state;
 	refusals_clear(&refusals);
+	not_kept = 0;
 	return 0;
 }
 
@@ -31,6 +33,9 @@ static void read_events(const struct event *events, size_t n, size_t max, enum n
 		event_to_json(&event, &lines);
 	}
 	refusals_read(lines.data, lines.len, max, &refusals);
+	refusals.not_kept = not_kept;
+	refusals.since_us = 1767225600000000;
+	refusals.until_us = 1767225700000000;
 	refusals_text(&refusals, mode, &out);
 	assert_int_equal(buf_error(&out), 0);
 	strcpy(text, out.data);
@@ -245,13 +250,30 @@ static void rubbish(void **state)
 	assert_string_equal(refusals.items[0].what, "connection");
 }
 
+/* A gap is never taken for peace. */
+static void what_was_not_kept(void **state)
+{
+	(void)state;
+	not_kept = 1204;
+	read_events(NULL, 0, 10, NP_PROXIED);
+	assert_null(strstr(text, "Nothing was refused"));
+	assert_non_null(strstr(text, "1,204 older refusals were not kept, from 2026-01-01T00:00:00Z to 2026-01-01T00:01:40Z.\n"));
+	not_kept = 1;
+	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY, .hook = NP_HOOK_CONNECT, .protocol = TCP, .address = "192.0.2.1" });
+	assert_non_null(strstr(text, "1. TCP connection to 192.0.2.1"));
+	assert_non_null(strstr(text, "\n1 older refusal was not kept, from "));
+	not_kept = 1000000;
+	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY });
+	assert_non_null(strstr(text, "\n1,000,000 older refusals were"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(kinds, clear),     cmocka_unit_test_teardown(merged, clear),
 		cmocka_unit_test_teardown(bounded, clear),   cmocka_unit_test_teardown(hints, clear),
 		cmocka_unit_test_teardown(strangers, clear), cmocka_unit_test_teardown(objects, clear),
-		cmocka_unit_test_teardown(rubbish, clear),
+		cmocka_unit_test_teardown(rubbish, clear),   cmocka_unit_test_teardown(what_was_not_kept, clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
