@@ -257,9 +257,11 @@ static void what_was_not_kept(void **state)
 	not_kept = 1204;
 	read_events(NULL, 0, 10, NP_PROXIED);
 	assert_null(strstr(text, "Nothing was refused"));
-	assert_non_null(strstr(text, "1,204 older refusals were not kept, from 2026-01-01T00:00:00Z to 2026-01-01T00:01:40Z.\n"));
+	assert_non_null(strstr(
+		text, "1,204 older refusals were not kept, from 2026-01-01T00:00:00Z to 2026-01-01T00:01:40Z.\n"));
 	not_kept = 1;
-	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY, .hook = NP_HOOK_CONNECT, .protocol = TCP, .address = "192.0.2.1" });
+	READ(NP_PROXIED,
+	     { .reason = NP_R_NOT_IN_POLICY, .hook = NP_HOOK_CONNECT, .protocol = TCP, .address = "192.0.2.1" });
 	assert_non_null(strstr(text, "1. TCP connection to 192.0.2.1"));
 	assert_non_null(strstr(text, "\n1 older refusal was not kept, from "));
 	not_kept = 1000000;

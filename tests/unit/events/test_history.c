@@ -37,7 +37,9 @@ static void reopen(void)
 
 static void put(uint64_t seq, const char *session, unsigned reason)
 {
-	struct history_row row = { .seq = seq, .wall_us = 1000 + seq, .session = session, .reason = reason, .weight = 1 };
+	struct history_row row = {
+		.seq = seq, .wall_us = 1000 + seq, .session = session, .reason = reason, .weight = 1
+	};
 	char json[32];
 	int n = snprintf(json, sizeof(json), "%" PRIu64 "\n", seq);
 
@@ -628,7 +630,8 @@ static void test_query_plans(void **state)
 		{ { "a/1", -1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
 		{ { NULL, 1, 0, 1, false }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
 		{ { "a/1", 1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
-		{ { "a/1", -1, 0, 1, true }, "SEARCH event USING INDEX event_class (session=? AND class=? AND rowid>?)" },
+		{ { "a/1", -1, 0, 1, true },
+		  "SEARCH event USING INDEX event_class (session=? AND class=? AND rowid>?)" },
 	};
 
 	(void)state;

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 
 #define FILE_BYTES 1000 /* ten lines of ours */
-#define NEW(ret)   journal_new(dirfd_open, "events", FILE_BYTES * NP_JOURNAL_FILES, ret)
+#define NEW(ret)   journal_new(dirfd_open, "events", FILE_BYTES *NP_JOURNAL_FILES, ret)
 
 static bool truncate_fails;
 
@@ -331,7 +331,7 @@ static void test_last_seq(void **state)
 		{ "\n", 1, 0 },
 		{ "{\"seq\":7,\"x\":1}\n", 0, 7 },
 		{ "{\"seq\":7,\"x\":1}\n{\"seq\":8,\"x", 0, 8 }, /* torn behind its seq */
-		{ "{\"seq\":7,\"x\":1}\n{\"seq\":81", 0, 7 },	/* torn in it */
+		{ "{\"seq\":7,\"x\":1}\n{\"seq\":81", 0, 7 },	 /* torn in it */
 		{ "{\"seq\":7,\"x\":1}\n\0\0\0\0", 20, 7 },
 		{ "\0\0\0\n{\"seq\":9,\"x\":1}\n", 20, 9 },
 		{ "rubbish\n{\"seq\":9,\"x\":1}\nrubbish\n\n", 0, 9 },

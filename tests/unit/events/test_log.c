@@ -213,7 +213,8 @@ static void test_gaps_are_told(void **state)
 	assert_gap(first_line("a/1", NULL, 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
 	assert_gap(first_line(NULL, NULL, 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
 	assert_gap(first_line("a/1", "mode_none", 0, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
-	assert_gap(first_line("a/1", NULL, until - 1, 1000), (json_int_t)dropped.count[KEEP_REFUSED], (json_int_t)until);
+	assert_gap(first_line("a/1", NULL, until - 1, 1000), (json_int_t)dropped.count[KEEP_REFUSED],
+		   (json_int_t)until);
 	assert_gap(first_line("a/1", "cut", 0, 1000), 0, 0); /* no change was dropped */
 	assert_gap(first_line("b/1", NULL, 0, 1000), 0, 0);
 	assert_gap(first_line("a/1", NULL, until, 1000), 0, 0);
