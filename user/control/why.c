@@ -110,7 +110,7 @@ static int refusals_load(struct event_log *events, const char *session, size_t l
 			 struct failure *ret_failure)
 {
 	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
-	struct keep_dropped dropped;
+	struct keep_dropped dropped = { 0 };
 	int r = event_log_refused(events, session, NP_WHY_EVENTS, &lines);
 
 	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */

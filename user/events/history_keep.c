@@ -199,7 +199,7 @@ static int account_empty(struct history *history, const struct holder *holder)
 /* Removes the oldest of what it has. */
 static int holder_shrink(struct history *history, const struct holder *holder)
 {
-	struct row row;
+	struct row row = { 0 };
 	int r;
 
 	sqlite3_bind_text(history->keep.oldest, 1, holder->session, -1, SQLITE_STATIC);
@@ -253,7 +253,7 @@ static int change_step(struct history *history)
 static int age_step(struct history *history, enum keep_class class)
 {
 	uint64_t age = class == KEEP_CHANGE ? history->limits.change_age_us : history->limits.total_age_us;
-	struct row row;
+	struct row row = { 0 };
 	int r;
 
 	if (!age || history->now_us <= age)

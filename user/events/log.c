@@ -210,7 +210,7 @@ int event_log_query(struct event_log *log, const char *session, const char *reas
 		.after_seq = after_seq,
 		.limit = limit < NP_EVENTS_PAGE ? limit : NP_EVENTS_PAGE,
 	};
-	struct keep_dropped dropped;
+	struct keep_dropped dropped = { 0 };
 	const size_t from = out->len;
 	uint64_t low = after_seq;
 	int r;
