@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl policy explain FILE --url URL | --connect HOST:PORT | --lookup NAME --type TYPE */
 #include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
 #include <string.h>
 
+#include "addr.h"
 #include "base/arena.h"
 #include "base/words.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
 #include "policy/attempt.h"
+#include "policy/outcome.h"
 
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
 	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
 	      "       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n\n"
-	      "Says what the policy decides, by which rule and why, and why the rules before it were passed over.\n"
+	      "Says what a sandbox meets, by which rule and why, and why the rules before it were passed over. "
+	      "Addresses of\n"
+	      "this host count as such.\n"
 	      "Needs no daemon.\n\n"
 	      "Options:\n"
 	      "  --url URL        the request's URL\n"
@@ -27,6 +33,7 @@ static void help(FILE *to)
 	      "  --lookup NAME    a lookup of records of this name\n"
 	      "  --type TYPE      their type: MX, SRV or TXT\n"
 	      "  --resolving ADDR the address that the name resolves to\n"
+	      "  --alias-of NAMES names that it is an alias of on the way there (CNAME)\n"
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
 	      "  --class read_only\n"
 	      "                   for a run that may only read\n"
@@ -37,7 +44,7 @@ static void help(FILE *to)
 }
 
 struct question {
-	const char *url, *method, *headers, *body, *connect, *lookup, *type, *resolving, *level, *class;
+	const char *url, *method, *headers, *body, *connect, *lookup, *type, *resolving, *aliases, *level, *class;
 	bool websocket, all;
 };
 
@@ -75,6 +82,8 @@ static int question_read(const struct question *q, const char *command, struct a
 		e = attempt_body(word = q->body, facts, &problem);
 	if (e == 0 && q->resolving)
 		e = attempt_resolving(word = q->resolving, facts, &problem);
+	if (e == 0 && q->aliases)
+		e = attempt_aliases(arena, word = q->aliases, facts, &problem);
 	if (e == 0 && q->websocket)
 		e = attempt_websocket(facts, &problem);
 	if (e == -EINVAL)
@@ -84,6 +93,28 @@ static int question_read(const struct question *q, const char *command, struct a
 		return CLI_REFUSED;
 	}
 	return OPTIONS_GO_ON;
+}
+
+/* Is it an address of the host that this runs on? */
+static bool addr_is_here(const struct np_addr *addr)
+{
+	struct np_addr carried = np_addr_carried(addr), own;
+	struct ifaddrs *list = NULL;
+	bool here = false;
+
+	if (getifaddrs(&list) < 0)
+		return false;
+	for (const struct ifaddrs *i = list; i && !here; i = i->ifa_next) {
+		if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6))
+			continue;
+		if (i->ifa_addr->sa_family == AF_INET)
+			own = np_addr_v4(((const struct sockaddr_in *)i->ifa_addr)->sin_addr.s_addr);
+		else
+			memcpy(&own, &((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr, sizeof(own));
+		here = !memcmp(&own, &carried, sizeof(own));
+	}
+	freeifaddrs(list);
+	return here;
 }
 
 /* One value an option: a second --header would make the first one go unnoticed. */
@@ -110,7 +141,7 @@ static struct passed passed_over(const struct policy *policy, const struct facts
 {
 	struct passed p = { .policy = policy, .facts = facts };
 
-	if (facts->mode == NP_NONE)
+	if (facts->mode == NP_NONE || outcome_is_beside_rules(verdict->reason))
 		return p;
 	p.rules = facts->mode == NP_FULL ? policy->full : policy->rules;
 	p.n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules;
@@ -214,7 +245,8 @@ static int explain(const struct cli *cli, const char *file, const struct questio
 	if (policy_load_file(file, &policy, &problems) < 0)
 		return policy_broken(cli, &problems);
 	facts->mode = facts_mode(policy, facts);
-	verdict = policy_decide(policy, facts);
+	facts->local = facts->has_addr && addr_is_here(&facts->addr);
+	verdict = policy_outcome(policy, facts);
 	verdict_text(policy, facts, &verdict, message);
 	if (cli->json)
 		return json_print(page_json(policy, q, facts, &verdict, message), CLI_OK);
@@ -226,12 +258,13 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 {
 	struct question q = { 0 };
 	const struct option_spec specs[] = {
-		{ "url", .value = &q.url },	    { "method", .value = &q.method },
-		{ "header", .value = &q.headers },  { "body", .value = &q.body },
-		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
-		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
-		{ "lookup", .value = &q.lookup },   { "type", .value = &q.type },
-		{ "all", .flag = &q.all },	    { "class", .value = &q.class },
+		{ "url", .value = &q.url },	     { "method", .value = &q.method },
+		{ "header", .value = &q.headers },   { "body", .value = &q.body },
+		{ "connect", .value = &q.connect },  { "resolving", .value = &q.resolving },
+		{ "level", .value = &q.level },	     { "websocket", .flag = &q.websocket },
+		{ "lookup", .value = &q.lookup },    { "type", .value = &q.type },
+		{ "all", .flag = &q.all },	     { "class", .value = &q.class },
+		{ "alias-of", .value = &q.aliases },
 	};
 	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/policy.h"
 #include "policy/case.h"
+#include "policy/outcome.h"
 
 /* One run over all files. */
 struct run {

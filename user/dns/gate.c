@@ -107,6 +107,9 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 		j->answer.rcode = (unsigned)r;
 		return 0;
 	}
+	/* The root exists, so there is no NXDOMAIN for it: a resolver that believed one would believe that nothing does. */
+	if (!j->query.question[0])
+		return refuse(j, NP_R_NOT_IN_POLICY, ns_r_noerror, "the DNS gate knows no records of the root");
 	if (!j->query.name[0])
 		return refuse(j, NP_R_NOT_IN_POLICY, ns_r_nxdomain, "no rule can allow such a name");
 	if (is_localhost(j->query.name))

@@ -38,6 +38,16 @@ void client_ca_ready(struct client *client)
 		client_close(client);
 }
 
+void client_look(struct client *client)
+{
+	if (!client->box->site->ca) {
+		client->state = CLIENT_WAIT_CA;
+		channel_pause(client->channel);
+	} else if (client_handshake(client) < 0) {
+		client_close(client);
+	}
+}
+
 /* The name in SNI; after a CONNECT it must be the one given there. Without SNI it is what the address stands for. */
 static bool hello_host(const struct client *client, const struct hello *hello, struct host *ret)
 {
@@ -70,11 +80,8 @@ static void client_hello(struct client *client, const struct hello *hello)
 		client_reset(client);
 	} else if (verdict.action == ACTION_ALLOW && !verdict.inspect) {
 		tunnel_start(client, &verdict);
-	} else if (!client->box->site->ca) {
-		client->state = CLIENT_WAIT_CA;
-		channel_pause(client->channel);
-	} else if (client_handshake(client) < 0) {
-		client_close(client);
+	} else {
+		client_look(client);
 	}
 }
 

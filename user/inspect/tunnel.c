@@ -20,6 +20,7 @@ struct tunnel {
 	uint64_t first;		    /* bytes that went before it */
 	bool told;		    /* its end, whatever that was, is one event */
 	struct np_addr addr;	    /* where it leads */
+	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
 	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
 	struct link_request report;
@@ -142,11 +143,16 @@ static bool tunnel_splice(struct tunnel *tunnel, int far)
 
 static bool addr_may(void *ctx, const struct np_addr *addr)
 {
-	const struct client *client = ((const struct tunnel *)ctx)->client;
+	struct tunnel *tunnel = ctx;
+	const struct client *client = tunnel->client;
 
-	/* With the address known, a rule may want to see what the name alone let pass. */
-	return address_may(client, &client->host, client->port, addr, NULL) &&
-	       !client_judge(client, &client->host, client->port, addr, NULL).inspect;
+	if (!address_may(client, &client->host, client->port, addr, NULL))
+		return false;
+	/* With the address known, a deny may have to see what the name alone let pass. */
+	if (!client_judge(client, &client->host, client->port, addr, NULL).inspect)
+		return true;
+	tunnel->looks = true;
+	return false;
 }
 
 /* A tunnel may be silent for as long as it likes, but not when one of its ends is no more. */
@@ -181,6 +187,13 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		keep_alive(channel_fd(client->channel));
 		if (tunnel_splice(tunnel, result->fd))
 			return;
+	}
+	if (result->error && result->refused && tunnel->looks) {
+		tunnel->told = true; /* its requests are */
+		tunnel_free(tunnel);
+		client->tunnel = NULL;
+		client_look(client);
+		return;
 	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
 		tunnel->told = true; /* here */

@@ -224,6 +224,8 @@ void client_accept(struct worker *worker, int fd);
 /* Its first bytes. True when they are HTTP, to be read by client_feed(). */
 bool client_sniff(struct client *client, const char *data, size_t len);
 void client_ca_ready(struct client *client);
+/* Its hello has come, and somebody has to see what it says in TLS. */
+void client_look(struct client *client);
 
 /* What an exchange does to the client's side of it. */
 int client_respond(struct exchange *exchange, const struct head *head, bool end);

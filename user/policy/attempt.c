@@ -185,6 +185,37 @@ int attempt_resolving(const char *addr, struct facts *facts, const char **ret_pr
 	return 0;
 }
 
+int attempt_local(struct facts *facts, const char **ret_problem)
+{
+	if (!facts->has_addr)
+		return refuse(ret_problem, "it is not known yet to which address it leads");
+	facts->local = true;
+	return 0;
+}
+
+int attempt_aliases(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem)
+{
+	size_t room = strlen(list) + 2, used = 0;
+	char *names = arena_alloc(arena, 4 * room, 1); /* other scripts take more bytes in their xn-- form */
+	struct host host;
+
+	if (!facts->name || facts->lookup)
+		return refuse(ret_problem, "only a name that is connected to is an alias of another");
+	if (!names)
+		return -ENOMEM;
+	while (list) {
+		size_t len;
+		const char *name = name_next(&list, &len);
+
+		if (host_parse(name, len, &host) < 0 || host.is_addr || used + strlen(host.name) + 2 > 4 * room)
+			return refuse(ret_problem, "aliases are names, with commas between them: a.example, b.example");
+		used = (size_t)(stpcpy(names + used, host.name) + 1 - names);
+	}
+	names[used] = '\0';
+	facts->aliases = names;
+	return 0;
+}
+
 int attempt_websocket(struct facts *facts, const char **ret_problem)
 {
 	if (!facts->method)

@@ -21,9 +21,13 @@ int attempt_lookup(struct arena *arena, const char *type, const char *name, stru
 		   const char **ret_problem);
 
 /* What may be said on top of it; the request or connection comes first. */
+typedef int attempt_list_fn(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem);
 int attempt_headers(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem); /* "a, b" */
 int attempt_body(const char *size, struct facts *facts, const char **ret_problem);	/* "20MiB", "1234" */
 int attempt_resolving(const char *addr, struct facts *facts, const char **ret_problem); /* where the name leads */
+int attempt_local(struct facts *facts, const char **ret_problem); /* that is an address of this host */
+/* What the name is an alias of, on the way to its address: "a.example, b.example". */
+int attempt_aliases(struct arena *arena, const char *list, struct facts *facts, const char **ret_problem);
 int attempt_websocket(struct facts *facts, const char **ret_problem);
 
 #endif

@@ -76,7 +76,7 @@ static bool word_skip(struct reading *r, const char *word)
 }
 
 /* Header names, with commas between them and blanks wherever one likes. */
-static int headers_read(struct reading *r, struct facts *facts, const char **ret_problem)
+static int list_read(struct reading *r, attempt_list_fn *attempt, struct facts *facts, const char **ret_problem)
 {
 	_buf_ struct buf list = BUF_INIT(NP_CASE_LINE);
 	char *word;
@@ -90,7 +90,7 @@ static int headers_read(struct reading *r, struct facts *facts, const char **ret
 	} while (word && (word[strlen(word) - 1] == ',' || r->next[strspn(r->next, BLANKS)] == ','));
 	if (buf_error(&list))
 		return buf_error(&list);
-	return attempt_headers(r->file->arena, list.data ? list.data : "", facts, ret_problem);
+	return attempt(r->file->arena, list.data ? list.data : "", facts, ret_problem);
 }
 
 /* What stands between the destination and the arrow. */
@@ -100,7 +100,7 @@ static int clause_read(struct reading *r, struct facts *facts, const char **ret_
 
 	if (!strcmp(word, "with") && (word_skip(r, "header") || word_skip(r, "headers"))) {
 		if (!facts->headers)
-			return headers_read(r, facts, ret_problem);
+			return list_read(r, attempt_headers, facts, ret_problem);
 		*ret_problem = "the headers are given twice; write them as one list";
 		return -EINVAL;
 	}
@@ -110,8 +110,12 @@ static int clause_read(struct reading *r, struct facts *facts, const char **ret_
 		return attempt_websocket(facts, ret_problem);
 	if (!strcmp(word, "resolving") && word_skip(r, "to"))
 		return attempt_resolving(word_comes(r, ARROW) ? "" : word_take(r) ?: "", facts, ret_problem);
-	*ret_problem = "not understood; there are \"with header NAME, ...\", \"body SIZE\", \"websocket\" and "
-		       "\"resolving to ADDRESS\"";
+	if (!strcmp(word, "on") && word_skip(r, "this") && word_skip(r, "host"))
+		return attempt_local(facts, ret_problem);
+	if (!strcmp(word, "alias") && word_skip(r, "of"))
+		return list_read(r, attempt_aliases, facts, ret_problem);
+	*ret_problem = "not understood; there are \"with header NAME, ...\", \"body SIZE\", \"websocket\", "
+		       "\"resolving to ADDRESS\", \"on this host\" and \"alias of NAME, ...\"";
 	return -EINVAL;
 }
 

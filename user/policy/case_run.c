@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/words.h"
+#include "policy/outcome.h"
 
 /* "x.yaml" is meant by "x.yaml" and is the last part of "dir/x.yaml". */
 static bool file_is(const char *shown, const char *wanted)
@@ -28,7 +29,7 @@ struct case_outcome case_run(const struct policy *policy, const struct case_item
 	struct case_outcome out = { .facts = item->facts };
 
 	out.facts.mode = facts_mode(policy, &item->facts);
-	out.verdict = policy_decide(policy, &out.facts);
+	out.verdict = policy_outcome(policy, &out.facts);
 	out.holds = out.verdict.action == item->action &&
 		    (item->reason < 0 || (int)out.verdict.reason == item->reason) &&
 		    place_holds(policy, item, out.verdict.rule);

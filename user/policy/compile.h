@@ -9,5 +9,7 @@
 int policy_compile(struct policy *policy);
 /* Warns of each rule that can never match because earlier ones cover it. Needs the tables. */
 void policy_check_cover(const struct policy *policy, struct problems *problems);
+/* Warns of each grant of what nobody looks at, if a deny above it looks at requests of the same destination. */
+void policy_check_unseen(const struct policy *policy, struct problems *problems);
 
 #endif

@@ -205,22 +205,14 @@ static uint32_t pattern_cover(const struct policy *policy, const struct rule *ru
 static void warn(const struct policy *policy, const struct rule *rule, const struct rule *first, bool others,
 		 struct problems *problems)
 {
-	const char *file = policy->files[rule->at.file], *other = policy->files[first->at.file];
 	char place[PLACE_TEXT_SIZE];
-	struct problem *problem;
-	size_t len;
 
 	place_format(policy, &first->at, place);
-	problem = problem_add(problems, true, file, rule->at.line, rule->at.column,
-			      others ? "never used: %s (%.120s) and others decide first"
-				     : "never used: %s (%.120s) decides first",
-			      place, first->text);
-	if (!problem)
-		return;
-	len = strnlen(other, sizeof(problem->other_file) - 1);
-	memcpy(problem->other_file, other, len);
-	problem->other_file[len] = '\0';
-	problem->other_line = first->at.line;
+	problem_point(problem_add(problems, true, policy->files[rule->at.file], rule->at.line, rule->at.column,
+				  others ? "never used: %s (%.120s) and others decide first"
+					 : "never used: %s (%.120s) decides first",
+				  place, first->text),
+		      policy->files[first->at.file], first->at.line);
 }
 
 static void rules_check(const struct policy *policy, const struct rule *rules, size_t n_rules,

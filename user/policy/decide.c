@@ -16,6 +16,7 @@ struct search {
 	const struct rule *rules;
 	uint8_t levels; /* one bit; all of them in FULL, whose rules hold at every level */
 	bool inspected; /* TCP to one of inspect_ports */
+	bool alias;	/* not the name is looked for, but one that it stands for: for denies */
 	bool dns;	/* port 53 in PROXIED, which only denies speak of: the rest is the DNS gate's */
 
 	char *path; /* normalised, once a rule asks for it */
@@ -62,6 +63,9 @@ static enum fit request_fits(struct search *s, const struct rule *rule)
 {
 	const struct facts *facts = s->facts;
 
+	/* Where nobody sees requests an allow of some of them is of no use, and a deny of some has to refuse them all. */
+	if (!s->inspected)
+		return rule->action == ACTION_DENY ? FIT_YES : FIT_NO;
 	if (!facts->method) {
 		if (rule->action != ACTION_DENY)
 			return FIT_YES;
@@ -109,7 +113,8 @@ static bool names_consider(void *ctx, const struct target *targets, size_t n)
 	struct search *s = ctx;
 
 	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++)
-		target_consider(s, &targets[i]);
+		if (!s->alias || targets[i].action == ACTION_DENY)
+			target_consider(s, &targets[i]);
 	return s->best.rule != 0;
 }
 
@@ -182,6 +187,8 @@ static struct verdict verdict_of_best(const struct search *s)
 			verdict.max_body = rule->max_body;
 		verdict.capture = rule->capture;
 	}
+	if (verdict.inspect && !(best->flags & TARGET_INSPECT))
+		verdict.looks = &s->rules[s->passed];
 	if (s->facts->method && s->facts->websocket && !verdict.websocket)
 		return verdict_deny(NP_R_NO_UPGRADE, rule);
 	if (s->facts->method && s->facts->body > verdict.max_body)
@@ -288,6 +295,9 @@ static struct verdict decide_proxied(struct search *s)
 		search_restart(s);
 	}
 	name_table_visit(s->policy->names, facts->name, names_consider, s);
+	s->alias = true;
+	for (const char *alias = facts->aliases; alias && *alias; alias += strlen(alias) + 1)
+		name_table_visit(s->policy->names, alias, names_consider, s);
 	nets_consider(s, node, true);
 	verdict = s->best.rule != UINT32_MAX ? verdict_of_best(s) : verdict_default(s);
 	return verdict.action == ACTION_ALLOW && metadata.action != ACTION_ALLOW ? metadata : verdict;
@@ -352,8 +362,14 @@ struct verdict policy_decide(const struct policy *policy, const struct facts *fa
 	char path[NP_PATH_MAX + 1];
 	struct search s = { .policy = policy, .facts = facts, .path = path };
 	struct verdict verdict = verdict_deny(NP_R_MODE_NONE, NULL);
+	struct facts unseen;
 
 	s.inspected = facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
+	if (!s.inspected) { /* whatever the request is, it makes no difference there */
+		unseen = *facts;
+		unseen.method = NULL;
+		s.facts = &unseen;
+	}
 	search_restart(&s);
 	if (facts->mode == NP_FULL && !facts->reads_only)
 		return decide_full(&s);

@@ -4,7 +4,8 @@
  *
  * In PROXIED, rules are taken top to bottom and the first that matches decides:
  *   - name rules match names, address rules match addresses. But a deny by address also matches a name that is
- *     known to resolve there (facts.has_addr beside facts.name), so that a name is no way around it;
+ *     known to resolve there (facts.has_addr beside facts.name), and a deny by name one that is known to be an alias
+ *     of such a name (facts.aliases), so that a name is no way around it;
  *   - a rule with paths meets a path that cannot be normalised safely: deny (bad_path), by that rule;
  *   - the rule allows but not a body so long, or not a websocket: deny, by that rule;
  *   - no rule: default.
@@ -34,10 +35,16 @@ struct facts {
 	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
 	bool has_addr;
 	struct np_addr addr; /* where it goes, or, with a name, where that resolves to */
+	bool local;	     /* that is an address of this host: for policy_outcome(), rules do not look at it */
+	/* With a name: what it is an alias of (CNAME), lower case, each with its NUL and an empty one behind the last;
+	 * NULL: nothing is known of any. */
+	const char *aliases;
 
 	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). Then a rule that asks
 	 * for one is taken to match as an allow (go on, and judge each request), whomever it would ask, and not to
-	 * match if it denies; but then what an allow below lets pass is inspected, whatever that says. */
+	 * match if it denies; but then what an allow below lets pass is inspected, whatever that says.
+	 * On ports that are not inspected nobody sees requests, and none counts: a rule that asks for one matches if
+	 * it denies, for what it denies cannot be told from the rest, and not otherwise. */
 	const char *method;	    /* as sent: methods are case-sensitive */
 	const char *path;	    /* as sent, with or without its query */
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */
@@ -50,7 +57,8 @@ struct verdict {
 	enum np_reason reason;	 /* NP_R_RULE_ALLOWS, NP_R_RULE_DENIES, NP_R_NOT_IN_POLICY, ... */
 	const struct rule *rule; /* NULL: the mode, the default or a built-in refusal */
 	/* Of an allow: */
-	bool inspect; /* judge each request; false: let the bytes pass */
+	bool inspect;		  /* judge each request; false: let the bytes pass */
+	const struct rule *looks; /* the rule says inspect: false, but this deny above it looks at requests; or NULL */
 	bool websocket;
 	uint64_t max_body;
 	uint32_t capture;
@@ -63,11 +71,6 @@ bool policy_inspects(const struct policy *policy, uint16_t port);
 enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);
 
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts);
-
-/* One sentence for people: what was decided, by which rule, and why. */
-#define VERDICT_TEXT_SIZE 1024
-void verdict_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
-		  char text[static VERDICT_TEXT_SIZE]);
 
 /* Why a rule was passed over, for people: "" when it matches. The slow, plain way, one rule at a time; for
  * explain, and to check policy_decide() against. */

@@ -135,8 +135,10 @@ static int load(struct loading *l, const char *name)
 		return e;
 	hash_finish(l);
 	e = policy_compile(l->reader.policy);
-	if (e == 0 && !l->source->trusted)
+	if (e == 0 && !l->source->trusted) {
 		policy_check_cover(l->reader.policy, problems);
+		policy_check_unseen(l->reader.policy, problems);
+	}
 	return e;
 }
 

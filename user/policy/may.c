@@ -33,16 +33,18 @@ static bool denies_visit(void *ctx, const struct target *targets, size_t n)
 		const struct target *t = &targets[i];
 		bool all = t->first_port <= 1 && t->last_port == UINT16_MAX;
 
-		/* What only some requests meet takes nothing for certain. */
-		if (t->action != ACTION_DENY || !(t->levels & m->level) || t->flags & TARGET_REQUEST)
+		bool some = t->flags & TARGET_REQUEST;
+
+		if (t->action != ACTION_DENY || !(t->levels & m->level))
 			continue;
-		if (t->protocols & PATTERN_TCP && t->first_port <= m->low && t->last_port >= m->high)
+		/* What only some requests meet takes nothing for certain where they are seen. */
+		if (t->protocols & PATTERN_TCP && t->first_port <= m->low && t->last_port >= m->high && !some)
 			way_deny(m, WAY_HTTP, t->rule);
 		if (t->protocols & PATTERN_TCP && all)
 			way_deny(m, WAY_TCP, t->rule);
 		if (t->protocols & PATTERN_UDP && all)
 			way_deny(m, WAY_UDP, t->rule);
-		if (t->protocols == (PATTERN_TCP | PATTERN_UDP) && all)
+		if (t->protocols == (PATTERN_TCP | PATTERN_UDP) && all && !some)
 			break;
 	}
 	return true;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Verdicts in words, and why a rule was passed over. Plain and slow, and none of it is shared with decide.c. */
-#include <stdio.h>
+/* Why a rule was passed over. Plain and slow, and none of it is shared with decide.c. */
 #include <string.h>
 
 #include "addr.h"
-#include "base/words.h"
 #include "policy/decide.h"
 #include "policy/net.h"
 #include "wire/dns.h"
@@ -32,13 +30,31 @@ static bool goes_there(const struct pattern *pattern, const struct rule *rule, c
 {
 	struct np_addr addr;
 
-	if (pattern->kind == PATTERN_NAME)
-		return facts->mode != NP_FULL && facts->name &&
-		       name_matches(pattern->name, strlen(pattern->name), facts->name, strlen(facts->name));
+	if (pattern->kind == PATTERN_NAME && (facts->mode == NP_FULL || !facts->name))
+		return false;
+	if (pattern->kind == PATTERN_NAME) {
+		const char *alias = rule->action == ACTION_DENY && !facts->lookup ? facts->aliases : NULL;
+
+		if (name_matches(pattern->name, strlen(pattern->name), facts->name, strlen(facts->name)))
+			return true;
+		for (; alias && *alias; alias += strlen(alias) + 1)
+			if (name_matches(pattern->name, strlen(pattern->name), alias, strlen(alias)))
+				return true;
+		return false;
+	}
 	if (!facts->has_addr || (facts->name && facts->mode != NP_FULL && rule->action != ACTION_DENY))
 		return false;
 	addr = np_addr_carried(&facts->addr);
 	return pattern->v4 == np_addr_is_v4(&addr) && net_holds(&pattern->addr, pattern->bits, &addr);
+}
+
+/* Does anybody see requests there? */
+static bool is_inspected(const struct policy *policy, const struct facts *facts)
+{
+	for (size_t i = 0; facts->protocol == PATTERN_TCP && i < policy->n_inspect_ports; i++)
+		if (policy->inspect_ports[i] == facts->port)
+			return true;
+	return false;
 }
 
 static bool port_fits(const struct policy *policy, const struct pattern *pattern, const struct rule *rule,
@@ -50,10 +66,7 @@ static bool port_fits(const struct policy *policy, const struct pattern *pattern
 		return false; /* the DNS gate's */
 	if (!pattern->inspected)
 		return facts->port >= pattern->first_port && facts->port <= pattern->last_port;
-	for (size_t i = 0; i < policy->n_inspect_ports; i++)
-		if (policy->inspect_ports[i] == facts->port)
-			return facts->protocol == PATTERN_TCP;
-	return false;
+	return is_inspected(policy, facts);
 }
 
 static enum misfit destination_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
@@ -128,6 +141,8 @@ enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, co
 	misfit = destination_misfit(policy, rule, facts);
 	if (misfit != MISFIT_NONE || !rule_asks_request(rule))
 		return misfit;
+	if (!is_inspected(policy, facts))
+		return rule->action == ACTION_DENY ? MISFIT_NONE : MISFIT_PORT;
 	if (!facts->method)
 		return rule->action == ACTION_DENY ? MISFIT_REQUEST : MISFIT_NONE;
 	if (rule->methods && !is_among(facts->method, rule->methods))
@@ -163,78 +178,4 @@ const char *misfit_sentence(enum misfit misfit)
 		return "it does not allow such lookups";
 	}
 	return "?";
-}
-
-/* -- the verdict in words ------------------------------------------------------- */
-
-/* "by coding-agent.yaml:14 (allow: api.github.com)"; a long head is cut, between characters. */
-#define BY_SIZE	     (PLACE_TEXT_SIZE + 256)
-#define HEAD_MAX_LEN 200
-static void by_format(const struct policy *policy, const struct rule *rule, char text[static BY_SIZE])
-{
-	char place[PLACE_TEXT_SIZE];
-	size_t len = strlen(rule->text), max = len;
-
-	if (len > HEAD_MAX_LEN)
-		for (max = HEAD_MAX_LEN; max && (rule->text[max] & 0xc0) == 0x80;)
-			max--;
-	place_format(policy, &rule->at, place);
-	snprintf(text, BY_SIZE, "by %s (%.*s%s)", place, (int)max, rule->text, max < len ? "..." : "");
-}
-
-static void default_text(const struct policy *policy, const struct verdict *verdict, char *text)
-{
-	const char *what =
-		verdict->action == ACTION_ASK ? "a person is asked: no rule decides it" : "denied: no rule allows it";
-	char place[PLACE_TEXT_SIZE];
-
-	place_format(policy, &policy->fallback_at, place);
-	snprintf(text, VERDICT_TEXT_SIZE, "%s (%s%s)", what, policy->fallback_at.line ? "default: " : "",
-		 policy->fallback_at.line ? place : "default");
-}
-
-static const char *allowed_but(const struct rule *rule, const struct facts *facts)
-{
-	if (facts->lookup)
-		return "";
-	if (facts->mode != NP_FULL && facts->name && facts->protocol == PATTERN_UDP)
-		return "; but sandboxes get no address for it: UDP is allowed by address only";
-	return rule_asks_request(rule) && !facts->method ? "; each request is judged by itself" : "";
-}
-
-static void rule_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict, char *text)
-{
-	const struct rule *rule = verdict->rule;
-	char by[BY_SIZE];
-
-	by_format(policy, rule, by);
-	switch (verdict->reason) {
-	case NP_R_RULE_ALLOWS:
-		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s%s", by, allowed_but(rule, facts));
-		return;
-	case NP_R_RULE_DENIES:
-		snprintf(text, VERDICT_TEXT_SIZE, "denied %s", by);
-		return;
-	case NP_R_NEEDS_APPROVAL:
-		snprintf(text, VERDICT_TEXT_SIZE, "a person is asked, %s", by);
-		return;
-	case NP_R_NEEDS_DECIDER:
-		snprintf(text, VERDICT_TEXT_SIZE, "the decider \"%s\" is asked, %s", rule->by ? rule->by : "?", by);
-		return;
-	default:
-		snprintf(text, VERDICT_TEXT_SIZE, "denied %s: %s", by, reason_sentence(verdict->reason));
-		return;
-	}
-}
-
-void verdict_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
-		  char text[static VERDICT_TEXT_SIZE])
-{
-	if (verdict->rule)
-		rule_text(policy, facts, verdict, text);
-	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL)
-		default_text(policy, verdict, text);
-	else
-		snprintf(text, VERDICT_TEXT_SIZE, "%s: %s", verdict->action == ACTION_ALLOW ? "allowed" : "denied",
-			 reason_sentence(verdict->reason));
 }

@@ -68,6 +68,17 @@ struct problem *problem_add(struct problems *problems, bool warning, const char 
 	return problem;
 }
 
+void problem_point(struct problem *problem, const char *file, uint32_t line)
+{
+	size_t len = strnlen(file, PROBLEM_FILE_SIZE - 1);
+
+	if (!problem)
+		return;
+	memcpy(problem->other_file, file, len);
+	problem->other_file[len] = '\0';
+	problem->other_line = line;
+}
+
 void problem_format(const struct problem *problem, char text[static PROBLEM_LINE_SIZE])
 {
 	char place[32] = "";

@@ -36,6 +36,9 @@ void problems_clear(struct problems *problems);
 struct problem *problem_add(struct problems *problems, bool warning, const char *file, uint32_t line, uint32_t column,
 			    const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 
+/* Sets them; NULL is fine. */
+void problem_point(struct problem *problem, const char *file, uint32_t line);
+
 /* "FILE:LINE:COLUMN: error: text" (or "warning:"), without a newline. */
 #define PROBLEM_LINE_SIZE (2 * PROBLEM_FILE_SIZE + PROBLEM_TEXT_SIZE + 64)
 void problem_format(const struct problem *problem, char text[static PROBLEM_LINE_SIZE]);

@@ -97,8 +97,9 @@ static int claims_collect(struct making *m, uint8_t protocol, size_t *ret_n)
 
 		if (!(p->protocols & protocol))
 			continue;
-		/* A condition on requests can be met where requests are seen, and nowhere else. */
-		if (!p->inspected && !rule_asks_request(rule_of(m, p)))
+		/* A condition on requests can be met where requests are seen, and nowhere else: there a deny of some
+		 * refuses all. */
+		if (!p->inspected && (rule_of(m, p)->action == ACTION_DENY || !rule_asks_request(rule_of(m, p))))
 			m->claims[n++] = (struct range){ p->first_port, p->last_port, (uint32_t)i };
 		else if (protocol == PATTERN_TCP)
 			for (size_t k = 0; k < m->policy->n_inspect_ports; k++) {

@@ -121,8 +121,8 @@ static int rule_fits(const struct draft *r, const struct attempt *a, const char 
 		return NO;
 	if (!r->asks)
 		return YES;
-	if (!f->method)
-		return strcmp(r->action, "deny") ? YES : NO;
+	if (!f->method || !is_web(a))
+		return (strcmp(r->action, "deny") != 0) == is_web(a) ? YES : NO;
 	for (int i = 0; f->headers && f->headers[i]; i++)
 		header |= r->header && !strcmp(f->headers[i], r->header);
 	if ((r->method && strcmp(r->method, f->method)) || !header)

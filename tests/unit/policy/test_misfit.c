@@ -9,6 +9,7 @@
 #include <arpa/nameser.h>
 
 #include "policy/misfit.c"
+#include "policy/outcome.h"
 
 #include "make.h"
 
@@ -51,7 +52,7 @@ static void test_misfits(void **state)
 
 static void assert_text(const struct policy *policy, struct facts facts, const char *expected)
 {
-	struct verdict verdict = policy_decide(policy, &facts);
+	struct verdict verdict = policy_outcome(policy, &facts);
 	char text[VERDICT_TEXT_SIZE];
 
 	verdict_text(policy, &facts, &verdict, text);
@@ -86,8 +87,8 @@ static void test_texts(void **state)
 		"denied by p.yaml:9 (allow: e.example): the path can be read in two ways, so no rule with paths can be "
 		"trusted to judge it");
 	assert_text(policy, over_udp(to_name("u.example", 123)),
-		    "allowed by p.yaml:11 (allow: u.example:123/udp (and 1 more)); but sandboxes get no address for "
-		    "it: UDP is allowed by address only");
+		    "denied: UDP is allowed by address only, and the rule is about a name, by p.yaml:11 (allow: "
+		    "u.example:123/udp (and 1 more))");
 	assert_text(policy, over_udp(to_addr("192.0.2.7", 123)),
 		    "allowed by p.yaml:11 (allow: u.example:123/udp (and 1 more))");
 	assert_text(policy, to_name("f.example", 443), "denied: no rule allows it (default)");
