@@ -190,7 +190,7 @@ $(BUILD)/libnetpawl-fuzz.a: $(FUZZ_OBJS)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar qcs $@ $^
 comma = ,
-FUZZ_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every address_may channel_tls channel_speaks_h2 \
+FUZZ_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every route_may channel_tls channel_speaks_h2 \
 	     roots_new roots_free origins_new origins_free origin_ssl ca_import ca_free ca_server
 $(BUILD)/tests/fuzz/fuzz_exchange: tests/fuzz/fuzz_exchange.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawl-fuzz.a
 	$(say) FUZZ $<

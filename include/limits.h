@@ -155,6 +155,7 @@
 #define NP_NAME_FAILED_S 2	   /* how long a failure is remembered */
 #define NP_HOSTS_BYTES (1u << 20)   /* text of the hosts file: 40,000 lines */
 #define NP_CNAMES_MAX 16	   /* aliases on the way from a name to its addresses: resolvers give up there, too */
+#define NP_ALIASES_BYTES 1024	   /* text of these names: four of the longest, a dozen of those that there are */
 #define NP_RESOLVE_MS 4000	   /* an answer from the resolvers */
 #define NP_CONNECT_MS 5000	   /* a connection to an origin, all its addresses together */
 #define NP_EYEBALL_MS 200	   /* head start of one address over the next (RFC 8305) */

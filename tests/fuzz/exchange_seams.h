@@ -26,8 +26,8 @@ int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 ssize_t __real_recv(int fd, void *data, size_t len, int flags);
 int __real_close(int fd);
 int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout);
-bool __real_address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
-			const struct head *head);
+bool __real_route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
+		      const struct head *head);
 
 /* One of the worker's sockets. */
 static struct near {
@@ -237,12 +237,12 @@ struct dialer {
 static uint64_t may_box;
 static bool may_tunnel;
 
-bool __wrap_address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
-			const struct head *head)
+bool __wrap_route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
+		      const struct head *head)
 {
 	may_box = client->box->cgroup_id;
 	may_tunnel = !head;
-	return __real_address_may(client, host, port, addr, head);
+	return __real_route_may(client, host, port, route, head);
 }
 
 static struct np_addr dial_addr(const struct host *host)
@@ -263,9 +263,11 @@ static void dial_end(struct dial *d)
 
 static void dial_tell(struct dial *d, int error, bool refused, int fd)
 {
-	struct dial_result result = {
-		.error = error, .fd = fd, .addr = dial_addr(&d->host), .refused = refused, .words = "it failed"
-	};
+	struct dial_result result = { .error = error,
+				      .fd = fd,
+				      .route = { .addr = dial_addr(&d->host) },
+				      .refused = refused,
+				      .words = "it failed" };
 	dial_done_fn *done = d->done;
 	void *ctx = d->ctx;
 
@@ -276,10 +278,10 @@ static void dial_tell(struct dial *d, int error, bool refused, int fd)
 static void dial_run(void *data)
 {
 	struct dial *d = data;
-	struct np_addr addr = dial_addr(&d->host);
+	struct route route = { .addr = dial_addr(&d->host) };
 	int fd = -1;
 
-	if (!d->may(d->ctx, &addr)) {
+	if (!d->may(d->ctx, &route)) {
 		dial_tell(d, -EACCES, true, -1);
 	} else if (dial_fate != DIAL_HANGS) {
 		if (dial_fate == DIAL_WORKS)

@@ -15,14 +15,22 @@ static void check(bool holds)
 static int read_copy(const uint8_t *data, size_t len, enum family family, struct addresses *found, uint32_t *ttl_s)
 {
 	uint8_t *copy = malloc(len ? len : 1); /* ends where the message ends */
+	struct alias_names *names = malloc(sizeof(*names));
+	size_t at = 0;
 	int e;
 
-	check(copy);
+	check(copy && names);
 	memcpy(copy, data, len);
 	*found = (struct addresses){ .count = 99 };
 	*ttl_s = 4711;
-	e = answer_read(copy, len, family, found, ttl_s);
+	e = answer_read(copy, len, family, found, names, ttl_s);
 	free(copy);
+	if (e == 0) { /* names, and an empty one behind them */
+		while (names->text[at])
+			at += strlen(names->text + at) + 1;
+		check(at == names->len && at < sizeof(names->text));
+	}
+	free(names);
 	if (e < 0) {
 		check(e == -ENOENT || e == -ENODATA || e == -EREMOTEIO || e == -EBADMSG);
 		check(found->count == 99 && *ttl_s == 4711);

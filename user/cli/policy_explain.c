@@ -33,7 +33,7 @@ static void help(FILE *to)
 	      "  --lookup NAME    a lookup of records of this name\n"
 	      "  --type TYPE      their type: MX, SRV or TXT\n"
 	      "  --resolving ADDR the address that the name resolves to\n"
-	      "  --alias-of NAMES names that it is an alias of on the way there (CNAME)\n"
+	      "  --alias NAMES    names that it is an alias of on the way there (CNAME)\n"
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
 	      "  --class read_only\n"
 	      "                   for a run that may only read\n"
@@ -258,13 +258,13 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 {
 	struct question q = { 0 };
 	const struct option_spec specs[] = {
-		{ "url", .value = &q.url },	     { "method", .value = &q.method },
-		{ "header", .value = &q.headers },   { "body", .value = &q.body },
-		{ "connect", .value = &q.connect },  { "resolving", .value = &q.resolving },
-		{ "level", .value = &q.level },	     { "websocket", .flag = &q.websocket },
-		{ "lookup", .value = &q.lookup },    { "type", .value = &q.type },
-		{ "all", .flag = &q.all },	     { "class", .value = &q.class },
-		{ "alias-of", .value = &q.aliases },
+		{ "url", .value = &q.url },	    { "method", .value = &q.method },
+		{ "header", .value = &q.headers },  { "body", .value = &q.body },
+		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
+		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
+		{ "lookup", .value = &q.lookup },   { "type", .value = &q.type },
+		{ "all", .flag = &q.all },	    { "class", .value = &q.class },
+		{ "alias", .value = &q.aliases },
 	};
 	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");

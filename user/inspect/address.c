@@ -41,9 +41,10 @@ static bool addr_is_own(const struct np_addr *addr)
 	return !memcmp(&from.v6.sin6_addr, &to.v6.sin6_addr, 16);
 }
 
-bool address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
-		 const struct head *head)
+bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
+	       const struct head *head)
 {
+	const struct np_addr *addr = &route->addr;
 	struct np_addr carried = np_addr_carried(addr);
 
 	if (np_addr_is_loopback(&carried) || np_addr_is_any(&carried) || np_addr_is_many(&carried) ||
@@ -53,5 +54,5 @@ bool address_may(const struct client *client, const struct host *host, uint16_t 
 		return false;
 	if (addr_is_own(addr) || (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(&carried)))
 		return false;
-	return client_judge(client, host, port, addr, head).action == ACTION_ALLOW;
+	return client_judge(client, host, port, route, head).action == ACTION_ALLOW;
 }

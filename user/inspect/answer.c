@@ -139,10 +139,36 @@ static int aliases_read(const struct message *m, size_t at, struct alias aliases
 	return 0;
 }
 
+/* Letters, digits, "-" and "_", as hosts and services have them. */
+static bool is_host_byte(uint8_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+static int alias_add(struct alias_names *names, const struct wire_name *name)
+{
+	char *to = names->text + names->len;
+
+	if (name->len <= 1) /* the root */
+		return 0;
+	/* Each label has a dot or the NUL in place of its length; the empty name behind the last takes a byte more. */
+	if (names->len + name->len > sizeof(names->text))
+		return -EBADMSG;
+	for (size_t at = 0; name->bytes[at]; at += 1u + name->bytes[at]) {
+		for (size_t i = at + 1; i <= at + name->bytes[at]; i++)
+			*to++ = is_host_byte(name->bytes[i]) ? (char)name->bytes[i] : '?';
+		*to++ = '.';
+	}
+	to[-1] = '\0';
+	names->len = (size_t)(to - names->text);
+	*to = '\0';
+	return 0;
+}
+
 /* Replaces name by what it stands for in the end. As many steps as there are aliases: a circle ends somewhere in it,
  * and has no addresses there. */
 static int aliases_follow(const struct message *m, const struct alias *aliases, size_t n, struct wire_name *name,
-			  uint32_t *ttl_s)
+			  struct alias_names *names, uint32_t *ttl_s)
 {
 	struct wire_name owner;
 	size_t next;
@@ -158,7 +184,7 @@ static int aliases_follow(const struct message *m, const struct alias *aliases, 
 		}
 		if (!found)
 			break;
-		if (name_read(m, found->target, name, &next) < 0)
+		if (name_read(m, found->target, name, &next) < 0 || alias_add(names, name) < 0)
 			return -EBADMSG;
 		if (found->ttl_s < *ttl_s)
 			*ttl_s = found->ttl_s;
@@ -180,8 +206,8 @@ static void address_add(struct addresses *addresses, const uint8_t *data, enum f
 }
 
 /* What stands in front of the records: 0, the name that has them, and where they begin. */
-static int head_read(const struct message *m, unsigned type, struct wire_name *ret_name, size_t *ret_at,
-		     uint32_t *ret_ttl_s)
+static int head_read(const struct message *m, unsigned type, struct wire_name *ret_name, struct alias_names *ret_names,
+		     size_t *ret_at, uint32_t *ret_ttl_s)
 {
 	struct alias aliases[NP_CNAMES_MAX];
 	size_t n_aliases;
@@ -195,7 +221,9 @@ static int head_read(const struct message *m, unsigned type, struct wire_name *r
 	*ret_ttl_s = UINT32_MAX;
 	if (aliases_read(m, *ret_at, aliases, &n_aliases) < 0)
 		return -EBADMSG;
-	return aliases_follow(m, aliases, n_aliases, ret_name, ret_ttl_s);
+	ret_names->len = 0;
+	ret_names->text[0] = '\0';
+	return aliases_follow(m, aliases, n_aliases, ret_name, ret_names, ret_ttl_s);
 }
 
 static bool record_is(const struct record *record, unsigned type, const struct wire_name *name)
@@ -203,7 +231,8 @@ static bool record_is(const struct record *record, unsigned type, const struct w
 	return record->type == type && record->class == ns_c_in && name_same(&record->owner, name);
 }
 
-int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret, uint32_t *ret_ttl_s)
+int answer_read(const uint8_t *data, size_t len, enum family family, struct addresses *ret,
+		struct alias_names *ret_names, uint32_t *ret_ttl_s)
 {
 	const unsigned type = family == FAMILY_V4 ? ns_t_a : ns_t_aaaa;
 	const size_t size = family == FAMILY_V4 ? 4 : 16;
@@ -213,7 +242,7 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 	struct record record;
 	uint32_t ttl_s;
 	size_t at;
-	int r = head_read(&m, type, &name, &at, &ttl_s);
+	int r = head_read(&m, type, &name, ret_names, &at, &ttl_s);
 
 	if (r < 0)
 		return r;
@@ -235,16 +264,12 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 
 /* -- other records --------------------------------------------------------------- */
 
-/* Letters, digits, "-" and "_", as hosts and services have them. */
 static bool name_is_host(const struct wire_name *name)
 {
 	for (size_t at = 0; name->bytes[at]; at += 1u + name->bytes[at])
-		for (size_t i = at + 1; i <= at + name->bytes[at]; i++) {
-			uint8_t c = name->bytes[i];
-
-			if (!(c >= 'a' && c <= 'z') && !(c >= '0' && c <= '9') && c != '-' && c != '_')
+		for (size_t i = at + 1; i <= at + name->bytes[at]; i++)
+			if (!is_host_byte(name->bytes[i]))
 				return false;
-		}
 	return true;
 }
 
@@ -303,11 +328,12 @@ static int record_add(const struct message *m, const struct record *record, stru
 int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct record_bytes *ret, uint32_t *ret_ttl_s)
 {
 	const struct message m = { data, len };
+	struct alias_names names;
 	struct wire_name name;
 	struct record record;
 	uint32_t ttl_s;
 	size_t at;
-	int r = head_read(&m, type, &name, &at, &ttl_s);
+	int r = head_read(&m, type, &name, &names, &at, &ttl_s);
 
 	ret->count = 0;
 	ret->len = 0;

@@ -165,7 +165,7 @@ static enum np_mode client_mode(const struct client *client)
 }
 
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
-			    const struct np_addr *address, const struct head *head)
+			    const struct route *route, const struct head *head)
 {
 	const char *names[NP_HEAD_FIELDS + 1];
 	struct facts facts = {
@@ -180,8 +180,11 @@ struct verdict client_judge(const struct client *client, const struct host *host
 		facts.has_addr = true, facts.addr = host->addr;
 	else
 		facts.name = host->name;
-	if (address)
-		facts.has_addr = true, facts.addr = *address;
+	if (route) {
+		facts.has_addr = true;
+		facts.addr = route->addr;
+		facts.aliases = route->aliases ? route->aliases->names : NULL;
+	}
 	if (head) {
 		for (size_t i = 0; i < head->fields.n; i++)
 			names[i] = head->fields.items[i].name;

@@ -19,8 +19,8 @@
 
 struct attempt {
 	struct dial *dial;
-	int fd; /* -1: free */
-	struct np_addr addr;
+	int fd;		    /* -1: free */
+	struct route route; /* its names are the dial's */
 };
 
 struct dial {
@@ -36,6 +36,7 @@ struct dial {
 	bool told[FAMILY_COUNT];
 	struct addresses left[FAMILY_COUNT]; /* still to be tried, from next on */
 	unsigned next[FAMILY_COUNT];
+	struct aliases *aliases[FAMILY_COUNT]; /* on the way to these */
 	enum family turn;
 	unsigned tried, refused, flying;
 	struct attempt attempts[NP_EYEBALLS_MAX];
@@ -108,6 +109,13 @@ static void dial_release(struct dial *d)
 	d->finished = true;
 }
 
+static void dial_free(struct dial *d)
+{
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		aliases_unref(d->aliases[f]);
+	free(d);
+}
+
 static void dial_tell(void *data)
 {
 	struct dial *d = data;
@@ -115,8 +123,10 @@ static void dial_tell(void *data)
 	dial_done_fn *done = d->done;
 	void *ctx = d->ctx;
 
-	free(d);
+	aliases_ref(result.route.aliases);
+	dial_free(d);
 	done(ctx, &result);
+	aliases_unref(result.route.aliases);
 }
 
 /* The result is in place but for its times. It is told from the loop and from nowhere else: whoever is told may start
@@ -146,7 +156,7 @@ void dial_cancel(struct dial *d)
 	loop_cancel(d->dialer->loop, &d->task);
 	if (d->result.fd >= 0)
 		close(d->result.fd);
-	free(d);
+	dial_free(d);
 }
 
 /* -- attempts ------------------------------------------------------------------ */
@@ -163,7 +173,7 @@ static void attempt_event(void *data, uint32_t events)
 	(void)events;
 	if (getsockopt(a->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		error = errno;
-	d->result.addr = a->addr;
+	d->result.route = a->route;
 	if (error) {
 		d->result.error = -error;
 		attempt_end(a);
@@ -196,11 +206,11 @@ static socklen_t sockaddr_set(struct sockaddr_storage *to, const struct np_addr 
 	return sizeof(*v6);
 }
 
-static int attempt_start(struct dial *d, const struct np_addr *addr)
+static int attempt_start(struct dial *d, const struct route *route)
 {
 	struct attempt *a = d->attempts;
 	struct sockaddr_storage to;
-	socklen_t len = sockaddr_set(&to, addr, d->port);
+	socklen_t len = sockaddr_set(&to, &route->addr, d->port);
 	_close_ int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	const int one = 1;
 	int e;
@@ -215,13 +225,13 @@ static int attempt_start(struct dial *d, const struct np_addr *addr)
 	if (e < 0)
 		return e;
 	a->fd = take_fd(fd);
-	a->addr = *addr;
+	a->route = *route;
 	d->flying++;
 	return 0;
 }
 
 /* The next address that may be dialled, the families taking turns. */
-static bool dial_pick(struct dial *d, struct np_addr *ret)
+static bool dial_pick(struct dial *d, struct route *ret)
 {
 	while (d->tried + d->refused < NP_ADDRS_PER_NAME) {
 		enum family f = d->turn;
@@ -230,7 +240,7 @@ static bool dial_pick(struct dial *d, struct np_addr *ret)
 			f = !f;
 		if (d->next[f] == d->left[f].count)
 			return false;
-		*ret = d->left[f].addrs[d->next[f]++];
+		*ret = (struct route){ d->left[f].addrs[d->next[f]++], d->aliases[f] };
 		d->turn = !f;
 		if (d->may(d->ctx, ret)) {
 			d->tried++;
@@ -238,7 +248,7 @@ static bool dial_pick(struct dial *d, struct np_addr *ret)
 		}
 		d->refused++;
 		if (!d->tried)
-			d->result.addr = *ret;
+			d->result.route = *ret;
 	}
 	return false;
 }
@@ -257,7 +267,7 @@ static bool dial_is_due(const struct dial *d, uint64_t now)
 static void dial_advance(struct dial *d, bool at_once)
 {
 	uint64_t now = loop_now_ns();
-	struct np_addr addr;
+	struct route route;
 
 	if (d->connect_ns && now - d->connect_ns >= NP_CONNECT_MS * NS_PER_MS) {
 		dial_fail(d, -ETIMEDOUT, error_words(-ETIMEDOUT));
@@ -266,13 +276,13 @@ static void dial_advance(struct dial *d, bool at_once)
 	while ((at_once && d->flying < NP_EYEBALLS_MAX) || dial_is_due(d, now)) {
 		int e;
 
-		if (!dial_pick(d, &addr))
+		if (!dial_pick(d, &route))
 			break;
-		d->result.addr = addr;
+		d->result.route = route;
 		d->latest_ns = now;
 		if (!d->connect_ns)
 			d->connect_ns = now;
-		e = attempt_start(d, &addr);
+		e = attempt_start(d, &route);
 		if (e == 0) {
 			at_once = false;
 			continue;
@@ -302,6 +312,7 @@ static void dial_heard(void *ctx, const struct known *known)
 		if (d->told[f] || !known->told[f])
 			continue;
 		d->told[f] = true;
+		d->aliases[f] = aliases_ref(known->aliases[f]);
 		d->left[f].count = known->family[f].count;
 		memcpy(d->left[f].addrs, known->family[f].addrs, known->family[f].count * sizeof(struct np_addr));
 		if (f == FAMILY_V4)

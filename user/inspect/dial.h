@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "inspect/aliases.h"
 #include "loop/loop.h"
 #include "wire/name.h"
 
@@ -14,16 +15,16 @@ struct dialer;
 struct dial;
 
 struct dial_result {
-	int error;	     /* 0, or -errno: -ENOENT no such name, -EAI: see words */
-	int fd;		     /* connected, non-blocking; the receiver's. -1 on error */
-	struct np_addr addr; /* where it leads; on error where it failed last, if anywhere */
-	bool refused;	     /* every address was one that may not be reached */
-	const char *words;   /* "the name does not exist", "connection refused", "timed out", ...; borrowed */
+	int error;	    /* 0, or -errno: -ENOENT no such name, -EAI: see words */
+	int fd;		    /* connected, non-blocking; the receiver's. -1 on error */
+	struct route route; /* where it leads, borrowed; on error where it failed last, if anywhere */
+	bool refused;	    /* every address was one that may not be reached */
+	const char *words;  /* "the name does not exist", "connection refused", "timed out", ...; borrowed */
 	uint64_t dns_us, connect_us;
 };
 
 /* May this address be dialled for this attempt? Asked for each address, literal ones too. It starts and cancels no dial. */
-typedef bool dial_may_fn(void *ctx, const struct np_addr *addr);
+typedef bool dial_may_fn(void *ctx, const struct route *route);
 typedef void dial_done_fn(void *ctx, const struct dial_result *result);
 
 struct dialer_config {

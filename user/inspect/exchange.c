@@ -454,8 +454,8 @@ void exchange_client_gone(struct exchange *ex)
 void exchange_rejudge(struct exchange *ex)
 {
 	const struct upstream *up = ex->upstream ? ex->upstream : ex->handshake;
-	const struct np_addr *addr = up ? upstream_addr(up) : NULL;
-	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, addr, &ex->head);
+	const struct route *route = up ? upstream_route(up) : NULL;
+	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, route, &ex->head);
 
 	if (verdict.action == ACTION_ALLOW && ex->report.sent <= verdict.max_body) {
 		ex->max_body = verdict.max_body;

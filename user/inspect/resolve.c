@@ -66,6 +66,13 @@ static void entry_wake(struct entry *e)
 	e->idle = false;
 }
 
+static void entry_free(struct entry *e)
+{
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		aliases_unref(e->known.aliases[f]);
+	free(e);
+}
+
 static void entry_forget(struct entry *e)
 {
 	struct entry **p = &e->resolver->buckets[e->hash % BUCKETS];
@@ -75,7 +82,7 @@ static void entry_forget(struct entry *e)
 		p = &(*p)->next;
 	*p = e->next;
 	e->resolver->count--;
-	free(e);
+	entry_free(e);
 }
 
 static struct entry *entry_find(const struct resolver *r, const char *name, uint64_t hash)
@@ -167,7 +174,26 @@ static void entry_settle(struct entry *e, uint64_t now)
 	}
 }
 
-static void entry_told(struct entry *e, enum family f, int error, const struct addresses *addresses, uint32_t ttl_s)
+/* Keeps the addresses with the names that lead to them. */
+static int entry_keep(struct entry *e, enum family f, const struct addresses *addresses,
+		      const struct alias_names *names)
+{
+	struct aliases *aliases = names->len ? malloc(sizeof(*aliases) + names->len + 1) : NULL;
+
+	if (names->len && !aliases)
+		return -ENOMEM;
+	if (aliases) {
+		aliases->refs = 1;
+		memcpy(aliases->names, names->text, names->len + 1);
+	}
+	aliases_unref(e->known.aliases[f]);
+	e->known.aliases[f] = aliases;
+	e->known.family[f] = *addresses;
+	return 0;
+}
+
+static void entry_told(struct entry *e, enum family f, int error, const struct addresses *addresses,
+		       const struct alias_names *names, uint32_t ttl_s)
 {
 	struct resolver *r = e->resolver;
 	uint64_t now = loop_now_ns();
@@ -178,11 +204,11 @@ static void entry_told(struct entry *e, enum family f, int error, const struct a
 		ttl_s = NP_NAME_TTL_MIN_S;
 	if (ttl_s > NP_NAME_TTL_MAX_S)
 		ttl_s = NP_NAME_TTL_MAX_S;
+	if (!error)
+		error = entry_keep(e, f, addresses, names);
 	e->known.told[f] = true;
 	e->errors[f] = error;
 	e->until_ns[f] = now + ttl_s * NS_PER_S;
-	if (!error)
-		e->known.family[f] = *addresses;
 	if (known_all(&e->known)) {
 		if (e->asking)
 			TAILQ_REMOVE(&r->asking, e, asking_link);
@@ -200,11 +226,12 @@ static void query_told(struct query *query, int error, const uint8_t *data, size
 	enum family f = query->type == ns_t_a ? FAMILY_V4 : FAMILY_V6;
 	struct entry *e = (struct entry *)((char *)(query - f) - offsetof(struct entry, queries));
 	struct addresses addresses;
+	struct alias_names names;
 	uint32_t ttl_s = 0;
 
 	if (!error)
-		error = answer_read(data, len, f, &addresses, &ttl_s);
-	entry_told(e, f, error, &addresses, ttl_s);
+		error = answer_read(data, len, f, &addresses, &names, &ttl_s);
+	entry_told(e, f, error, &addresses, &names, ttl_s);
 	entry_rest(e);
 }
 
@@ -248,6 +275,8 @@ static void resolver_spread(void *ctx)
 static void entry_ask(struct entry *e, uint64_t now)
 {
 	entry_wake(e);
+	for (enum family f = 0; f < FAMILY_COUNT; f++)
+		aliases_unref(e->known.aliases[f]);
 	e->known = (struct known){ 0 };
 	e->deadline_ns = now + NP_RESOLVE_MS * NS_PER_MS;
 	e->asking = true;
@@ -316,7 +345,7 @@ void resolver_tick(struct resolver *r)
 		asker_tick(r->asker);
 	while ((e = TAILQ_FIRST(&r->asking)) && e->deadline_ns <= now)
 		for (enum family f = 0; f < FAMILY_COUNT; f++)
-			entry_told(e, f, -ETIMEDOUT, NULL, 0);
+			entry_told(e, f, -ETIMEDOUT, NULL, NULL, 0);
 }
 
 int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, struct resolver **ret)
@@ -357,7 +386,7 @@ void resolver_free(struct resolver *r)
 			struct entry *e = r->buckets[i];
 
 			r->buckets[i] = e->next;
-			free(e);
+			entry_free(e);
 		}
 	hosts_free(r->hosts);
 	free(r);

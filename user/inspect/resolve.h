@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/queue.h>
 
+#include "inspect/aliases.h"
 #include "inspect/answer.h"
 #include "loop/loop.h"
 
@@ -15,6 +16,7 @@ struct resolver;
 struct known {
 	bool told[FAMILY_COUNT]; /* nothing more will come for this family */
 	struct addresses family[FAMILY_COUNT];
+	struct aliases *aliases[FAMILY_COUNT]; /* on the way to them; whoever keeps one takes a reference. NULL: none */
 	int error; /* 0 until all is told and there is no address: -ENOENT no such name or no address, -ETIMEDOUT, */
 	const char *words; /* -EREMOTEIO no usable answer, -EAGAIN too much is asked, -EHOSTUNREACH nobody to ask */
 };

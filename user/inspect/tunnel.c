@@ -19,7 +19,7 @@ struct tunnel {
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
 	bool told;		    /* its end, whatever that was, is one event */
-	struct np_addr addr;	    /* where it leads */
+	struct route route;	    /* where it leads */
 	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
 	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
@@ -72,6 +72,7 @@ void tunnel_free(struct tunnel *tunnel)
 	relay_free(tunnel->relay);
 	splice_free(tunnel->splice);
 	head_free(&tunnel->head);
+	route_clear(&tunnel->route);
 	free(tunnel);
 }
 
@@ -141,15 +142,15 @@ static bool tunnel_splice(struct tunnel *tunnel, int far)
 	return true;
 }
 
-static bool addr_may(void *ctx, const struct np_addr *addr)
+static bool may_pass(void *ctx, const struct route *route)
 {
 	struct tunnel *tunnel = ctx;
 	const struct client *client = tunnel->client;
 
-	if (!address_may(client, &client->host, client->port, addr, NULL))
+	if (!route_may(client, &client->host, client->port, route, NULL))
 		return false;
-	/* With the address known, a deny may have to see what the name alone let pass. */
-	if (!client_judge(client, &client->host, client->port, addr, NULL).inspect)
+	/* Once it is known where the name leads, a deny may have to see what the name alone let pass. */
+	if (!client_judge(client, &client->host, client->port, route, NULL).inspect)
 		return true;
 	tunnel->looks = true;
 	return false;
@@ -174,7 +175,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	tunnel->report.dns_us = (uint32_t)result->dns_us;
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
 	/* What may be dialled may have changed since it was. */
-	if (!result->error && !addr_may(tunnel, &result->addr)) {
+	if (!result->error && !may_pass(tunnel, &result->route)) {
 		tunnel->told = true; /* here */
 		close(result->fd);
 		client_report(client, NP_R_ADDRESS_REFUSED, 0, "the address may not be reached");
@@ -182,7 +183,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		return;
 	}
 	if (!result->error) {
-		tunnel->addr = result->addr;
+		route_set(&tunnel->route, &result->route);
 		keep_alive(result->fd);
 		keep_alive(channel_fd(client->channel));
 		if (tunnel_splice(tunnel, result->fd))
@@ -226,7 +227,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		place_format(worker->policy, &verdict->rule->at, report->place);
 	channel_pause(client->channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(worker->dialer, &client->host, client->port, addr_may, on_dialled, tunnel, &tunnel->dial) < 0) {
+	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
 		tunnel->told = true; /* there is nothing to tell */
 		client_reset(client);
 	}
@@ -242,7 +243,7 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 		return;
 	}
-	tunnel->addr = *upstream_addr(ex->upstream);
+	route_set(&tunnel->route, upstream_route(ex->upstream));
 	tunnel->report = ex->report;
 	for (unsigned i = 0; i < 2; i++)
 		websocket_init(&tunnel->frames[i], i == 1, deflate, NULL, NULL);
@@ -263,7 +264,7 @@ void tunnel_rejudge(struct client *client)
 	const struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
 	struct verdict verdict =
-		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->addr, head);
+		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect))

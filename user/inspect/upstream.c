@@ -26,12 +26,13 @@ static void upstream_free(struct upstream *up)
 	h2_free(up->h2);
 	buf_free(&up->out);
 	channel_free(up->channel);
+	route_clear(&up->route);
 	free(up);
 }
 
-const struct np_addr *upstream_addr(const struct upstream *up)
+const struct route *upstream_route(const struct upstream *up)
 {
-	return &up->addr;
+	return &up->route;
 }
 
 void upstream_close(struct upstream *up)
@@ -113,7 +114,7 @@ static bool serves(const struct upstream *up, const struct exchange *ex)
 	    !host_equal(&up->host, &ex->host) || (up->h2 && !h2_room(up->h2)))
 		return false;
 	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
-	return client_judge(ex->client, &ex->host, ex->port, &up->addr, &ex->head).action == ACTION_ALLOW;
+	return client_judge(ex->client, &ex->host, ex->port, &up->route, &ex->head).action == ACTION_ALLOW;
 }
 
 /* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */

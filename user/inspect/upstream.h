@@ -22,8 +22,8 @@ struct upstream {
 	struct buf out;
 	struct exchange *exchange; /* h1, or whom a handshake is for */
 	unsigned n_exchanges;
-	size_t unread;	     /* h1: bytes of a response that the client has not taken */
-	struct np_addr addr; /* where it leads */
+	size_t unread;	    /* h1: bytes of a response that the client has not taken */
+	struct route route; /* where it leads */
 	bool handshaking, used, alone;
 	bool idle, dirty, paused, busy, dead;
 	bool next;  /* h1: the codec is to be made ready for the next request, once it has returned */

@@ -242,11 +242,11 @@ void upstream_flush(struct upstream *up)
 
 /* -- making one ----------------------------------------------------------------------- */
 
-static bool dial_may(void *ctx, const struct np_addr *addr)
+static bool dial_may(void *ctx, const struct route *route)
 {
 	const struct exchange *ex = ctx;
 
-	return address_may(ex->client, &ex->host, ex->port, addr, &ex->head);
+	return route_may(ex->client, &ex->host, ex->port, route, &ex->head);
 }
 
 static int upstream_start(struct upstream *up, int fd)
@@ -280,7 +280,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		return;
 	}
 	/* What may be dialled may have changed since it was. */
-	if (!dial_may(ex, &result->addr)) {
+	if (!dial_may(ex, &result->route)) {
 		close(result->fd);
 		exchange_upstream_failed(ex, NP_R_ADDRESS_REFUSED, "the address may not be reached");
 		worker_flush(worker);
@@ -301,7 +301,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	up->alone = ex->head.upgrade != NULL;
 	up->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
 	up->handshaking = true;
-	up->addr = result->addr;
+	route_set(&up->route, &result->route);
 	up->start_ns = loop_now_ns();
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->exchange = ex;

@@ -290,9 +290,10 @@ void exchange_response_body(struct exchange *exchange, const char *data, size_t 
 void exchange_response_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_upstream_drained(struct exchange *exchange);
 
-/* The verdict on what this client may do; address may be NULL, method NULL: on the connection. */
+/* The verdict on what this client may do; route NULL: it is not known yet where the host leads; head NULL: on the
+ * connection. */
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
-			    const struct np_addr *address, const struct head *head);
+			    const struct route *route, const struct head *head);
 
 /* -- lookup.c --------------------------------------------------------------------- */
 void lookup_ask(void *worker, const struct dns_asker *asker, const char *data, size_t len); /* a dns_ask_fn */
@@ -327,15 +328,15 @@ void upstream_close_all(struct site *site, enum np_reason reason, const char *wo
 /* The policy or the level changed: none of the connections that are there serves another request. */
 void upstream_retire(struct site *site);
 /* Where it leads. */
-const struct np_addr *upstream_addr(const struct upstream *upstream);
+const struct route *upstream_route(const struct upstream *upstream);
 /* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
 void upstream_reset(struct exchange *exchange);
 
 void upstream_flush(struct upstream *upstream);
 
-/* May an inspector dial this address for the client? head is NULL for a tunnel. */
-bool address_may(const struct client *client, const struct host *host, uint16_t port, const struct np_addr *addr,
-		 const struct head *head);
+/* May an inspector go this way for the client? head is NULL for a tunnel. */
+bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
+	       const struct head *head);
 
 /* -- tunnel.c --------------------------------------------------------------------- */
 struct tunnel;

@@ -51,6 +51,7 @@ static void record(const char *owner, size_t owner_len, unsigned type, uint32_t 
 #define SELF				 "\xc0\x0c"
 
 static struct addresses found;
+static struct alias_names names;
 static uint32_t ttl;
 
 /* On a copy of just that size, so that ASan sees every step too far. */
@@ -63,7 +64,7 @@ static int read_message(enum family family)
 	memcpy(copy, message, message_len);
 	found.count = 99;
 	ttl = 4711;
-	e = answer_read(copy, message_len, family, &found, &ttl);
+	e = answer_read(copy, message_len, family, &found, &names, &ttl);
 	free(copy);
 	if (e < 0) {
 		assert_int_equal(found.count, 99);
@@ -123,7 +124,7 @@ static void records_are_read(void **state)
 	(void)state;
 	start(ns_t_mx, 0);
 	RECORD(SELF, ns_t_mx, 60, "\0\12\4Mail\xc0\x0e"); /* compressed, in upper case */
-	RECORD(SELF, ns_t_mx, 30, "\0\24\0");		     /* the root: there is none */
+	RECORD(SELF, ns_t_mx, 30, "\0\24\0");		  /* the root: there is none */
 	RECORD(SELF, ns_t_a, 1, "\300\0\2\1");
 	assert_int_equal(read_records(ns_t_mx), 0);
 	EXPECT_BYTES(2, "\0\15\0\12\4mail\4test\0\0\3\0\24\0");
@@ -160,9 +161,9 @@ static void records_that_are_left_out(void **state)
 	RECORD(SELF, ns_t_mx, 60, "\0\12");			/* no name */
 	RECORD(SELF, ns_t_mx, 60, "\0\12\1 \xc0\x0e");		/* no host's name */
 	RECORD(SELF, ns_t_mx, 60, "\0\12\1\0\xc0\x0e");		/* ... */
-	RECORD(SELF, ns_t_mx, 60, "\0\12\1m\xc0\x0e\0");		/* something behind it */
+	RECORD(SELF, ns_t_mx, 60, "\0\12\1m\xc0\x0e\0");	/* something behind it */
 	RECORD(SELF, ns_t_mx, 60, "\0\12\77");			/* a label that is not there */
-	RECORD("\1b\xc0\x0e", ns_t_mx, 60, "\0\12\1m\xc0\x0e");	/* another's */
+	RECORD("\1b\xc0\x0e", ns_t_mx, 60, "\0\12\1m\xc0\x0e"); /* another's */
 	assert_int_equal(read_records(ns_t_mx), -ENODATA);
 	start(ns_t_txt, 0);
 	RECORD(SELF, ns_t_txt, 60, "");
@@ -242,6 +243,55 @@ static void aliases_in_any_order(void **state)
 	assert_int_equal(found.count, 1);
 	assert_int_equal(found.addrs[0].b[15], 1);
 	assert_int_equal(ttl, 50);
+	/* Those that it went through, and no others. */
+	assert_int_equal(names.len, 14);
+	assert_memory_equal(names.text, "b.test\0c.test\0", 15);
+	start(ns_t_a, 0);
+	RECORD(SELF, ns_t_a, 60, "\300\0\2\1");
+	assert_int_equal(read_message(FAMILY_V4), 0);
+	assert_int_equal(names.len, 0);
+	assert_string_equal(names.text, "");
+}
+
+/* What no host is called has its labels all the same, and they stay apart. */
+static void odd_aliases(void **state)
+{
+	(void)state;
+	start(ns_t_a, 0);
+	RECORD(SELF, ns_t_cname, 60, "\3a.b\2\377_\xc0\x0e");
+	RECORD("\3a.b\2\377_\xc0\x0e", ns_t_a, 60, "\300\0\2\1");
+	assert_int_equal(read_message(FAMILY_V4), 0);
+	assert_string_equal(names.text, "a?b.?_.test");
+	start(ns_t_a, 0);
+	RECORD(SELF, ns_t_cname, 60, "\0");
+	RECORD("\0", ns_t_a, 60, "\300\0\2\1");
+	assert_int_equal(read_message(FAMILY_V4), 0);
+	assert_int_equal(names.len, 0);
+}
+
+static void long_aliases(void **state)
+{
+	char owner[256] = "", target[256];
+
+	(void)state;
+	for (int n = 4; n <= 5; n++) {
+		start(ns_t_a, 0);
+		strcpy(owner, SELF);
+		for (int i = 0; i < n; i++) {
+			/* 253 characters: three labels of 63 and one of 61 */
+			for (int label = 0; label < 4; label++) {
+				target[label * 64] = label < 3 ? 63 : 61;
+				memset(target + label * 64 + 1, 'a' + i, 63);
+			}
+			target[254] = '\0';
+			record(owner, i ? 255 : 2, ns_t_cname, 60, target, 255);
+			memcpy(owner, target, 255);
+		}
+		record(owner, 255, ns_t_a, 60, "\300\0\2\1", 4);
+		assert_int_equal(read_message(FAMILY_V4), n == 4 ? 0 : -EBADMSG);
+		if (n == 4)
+			assert_int_equal(names.len, 4 * 254);
+	}
 }
 
 static void aliases_are_bounded(void **state)
@@ -388,6 +438,8 @@ int main(void)
 		cmocka_unit_test(answers_without_addresses),
 		cmocka_unit_test(what_is_not_asked_for_is_not_taken),
 		cmocka_unit_test(aliases_in_any_order),
+		cmocka_unit_test(odd_aliases),
+		cmocka_unit_test(long_aliases),
 		cmocka_unit_test(aliases_are_bounded),
 		cmocka_unit_test(names_are_bounded),
 		cmocka_unit_test(pointers_lead_back),

@@ -163,15 +163,19 @@ struct caller {
 
 static int all_done;
 
-static bool caller_may(void *ctx, const struct np_addr *addr)
+static bool caller_may(void *ctx, const struct route *route)
 {
 	struct caller *c = ctx;
 	char text[ADDR_TEXT_SIZE];
 
-	addr_format(addr, text);
+	addr_format(&route->addr, text);
 	if (*c->seen)
 		strcat(c->seen, " ");
 	strcat(c->seen, text);
+	for (const char *name = route->aliases ? route->aliases->names : ""; *name; name += strlen(name) + 1) {
+		strcat(c->seen, "<");
+		strcat(c->seen, name);
+	}
 	return !c->forbidden || (strcmp(c->forbidden, "*") != 0 && !strstr(c->forbidden, text));
 }
 
@@ -212,7 +216,7 @@ static void expect_connected(const struct caller *c, const char *to)
 
 	if (c->result.error)
 		fail_msg("%s", c->result.words);
-	addr_format(&c->result.addr, text);
+	addr_format(&c->result.route.addr, text);
 	assert_string_equal(text, to);
 	assert_false(c->result.refused);
 	assert_int_equal(getpeername(c->result.fd, (struct sockaddr *)&peer, &len), 0);
@@ -259,8 +263,13 @@ static void one_family(void **state)
 	assert_true(c.result.dns_us < 300000 && c.result.connect_us < 300000);
 	c = dial_text("v6.test");
 	expect_connected(&c, "::1");
+	assert_string_equal(c.seen, "::1");
+	c = dial_text("alias.test"); /* once from the resolvers, once from memory */
+	expect_connected(&c, "127.0.0.1");
+	assert_string_equal(c.seen, "127.0.0.1<v4.test");
 	c = dial_text("alias.test");
 	expect_connected(&c, "127.0.0.1");
+	assert_string_equal(c.seen, "127.0.0.1<v4.test");
 	c = dial_text("tcp.test");
 	expect_connected(&c, "::1");
 	c = dial_text("hosted.test");
@@ -330,7 +339,7 @@ static void ipv6_that_is_dead_costs_a_head_start(void **state)
 	c = dial_text("v6.test"); /* alone, it takes as long as it may */
 	expect_failed(&c, -ETIMEDOUT, "timed out");
 	assert_in_range(c.result.connect_us, NP_CONNECT_MS * 1000, NP_CONNECT_MS * 1000 + 500000);
-	assert_true(np_addr_is_loopback(&c.result.addr));
+	assert_true(np_addr_is_loopback(&c.result.route.addr));
 }
 
 static void nothing_listens(void **state)
