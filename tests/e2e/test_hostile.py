@@ -14,7 +14,7 @@ import pytest
 
 from lib import base, websocket
 from lib.api import Api
-from lib.box import Box, new_session
+from lib.box import Adopted, Box, new_session
 from lib.inspected import Inspected
 from lib.world import DEV, FAR
 
@@ -240,14 +240,15 @@ def stuck(net, box, path, do, write=False):
 
 
 def test_a_lease_on_the_notices(own):
-    """A sandbox of root owns the file with its notices, as far as the kernel is concerned."""
-    with Box(own.daemon, "PROXIED") as box:
-        assert not stuck(own, box, "$NETPAWL_NOTICES", lambda: own.api.escalate(box.session, "SECRET")), \
+    """An adopted sandbox of root owns the file with its notices, as far as the kernel is concerned."""
+    with Adopted(own.daemon, "PROXIED", user="root") as box:
+        path = own.daemon.run_dir / "notices" / box.session / "notices.ndjson"
+        assert not stuck(own, box, str(path), lambda: own.api.escalate(box.session, "SECRET")), \
             "the daemon stands still while a sandbox holds a lease on its notices"
 
 
 def test_a_lease_on_the_policy(own):
-    with Box(own.daemon, "PROXIED") as box:
+    with Adopted(own.daemon, "PROXIED", user="root") as box:
         own.policy.chmod(0o644)
         assert not stuck(own, box, str(own.policy), lambda: own.api.ask("POST", "/v1/policy/reload"), write=True), \
             "the daemon stands still while a sandbox holds a lease on the policy's file"
