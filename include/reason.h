@@ -77,6 +77,8 @@
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
+	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \
+	  "the host's response broke off or could not be read to its end; the policy is not the reason") \
 	X(WEBSOCKET_BROKEN, 93, "websocket_broken",                                                \
 	  "one end of a websocket broke the protocol, so both were cut off")                       \
                                                                                                    \

@@ -6,12 +6,16 @@ import json
 import pytest
 
 from lib import base, websocket
-from lib.rogues import Rogues, read_head
+from lib.rogues import Rogues, read_head, says
+from lib.world import FAR
 
 POLICY = """version: 1
 rules:
-  - allow: ws.test
+  - allow: [ws.test, real.test]
     websocket: true
+  - allow: get.test
+    methods: GET
+  - deny: get.test
   - allow: ["**.test"]
 """
 
@@ -174,11 +178,105 @@ asyncio.run(main())
 
 def test_real_websockets_pass(net):
     """Python's client and server, with compression and without: text, fragments, lengths of each form, ping and close."""
-    addr = net.host("ws.test")
+    addr = net.host("real.test")
     net.origins.start(base.PYTHON, "-c", WEBSOCKETS_SERVER, addr)
     after = net.last()
     for compression in ("", "deflate"):
-        got = net.run(base.PYTHON, "-c", WEBSOCKETS, "ws://ws.test/real", compression)
+        got = net.run(base.PYTHON, "-c", WEBSOCKETS, "ws://real.test/real", compression)
         assert (got.returncode, got.stdout) == (0, "1000\n"), got
     for event in net.events(lambda e: e["url"].endswith("/real"), after, count=2):
         assert (event["status"], event["reason"]) == (101, "rule_allows") and event["sent"] > 1000, event
+
+
+# -- HTTP/1.1 as origins and clients have it --------------------------------------------------------------
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+LEGAL = {  # what an origin answers: status and body that a client gets
+    "extensions": (CHUNKED + b"5;a=b;c=d\r\nhello\r\n3 ; e = \"f;\\\"\"\r\n, y\r\n2;x\r\nou\r\n0;last\r\n\r\n", "200 hello, you"),
+    "cookie-trailer": (CHUNKED + b"5\r\nhello\r\n0\r\nset-cookie: a=b\r\ncontent-length: 9\r\nx-sum: 1\r\n\r\n", "200 hello"),
+    "204-chunked": (b"HTTP/1.1 204 No Content\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", "204 "),
+}
+ILLEGAL = {
+    "bare LF in an extension": CHUNKED + b"5;a\nhello\r\n0\r\n\r\n", "bare CR in an extension": CHUNKED + b"5;a\rb\r\nhello\r\n0\r\n\r\n",
+    "no extension": CHUNKED + b"5;=\r\nhello\r\n0\r\n\r\n", "endless extensions": CHUNKED + b"1;" + b"x" * 20000 + b"\r\nh\r\n0\r\n\r\n",
+    "short": b"HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhello",
+}
+VERSIONS = pytest.mark.parametrize("version", ["--http1.1", "--http2-prior-knowledge"])
+
+
+@pytest.fixture(scope="module")
+def answers(net):
+    """Answers what the path names."""
+    def handler(c):
+        while True:
+            word = read_head(c).split()[1].decode()[1:].replace("%20", " ")
+            c.sendall(LEGAL[word][0] if word in LEGAL else ILLEGAL[word])
+            if word in ILLEGAL:
+                return
+
+    return net.origin("answers.test", handler)
+
+
+@VERSIONS
+def test_legal_answers_pass(net, answers, version):
+    got = net.get("http://answers.test/extensions", "-D", "-", version)
+    assert b"hello, you" in got and b"a=b" not in got, got
+    for word, (_, want) in LEGAL.items():
+        got = net.get(f"http://answers.test/{word}", "-D", "-", "-w", "\n%{http_code}", version).lower()
+        status, body = want.split(" ", 1)
+        assert got.endswith(f"{body}\n{status}".encode()) or b"x-sum: 1" in got, (word, got)
+        assert b"set-cookie" not in got and b"content-length: 9" not in got, got
+
+
+@VERSIONS
+def test_a_broken_answer_is_no_success(net, answers, version):
+    """The client sees that it is broken, and the event says so: not 200 and nothing else."""
+    for word in ILLEGAL:
+        after = net.last()
+        got = net.run("curl", "-sS", "-m", "9", version, "--connect-to", f"::{FAR[4]}:", f"http://answers.test/{word.replace(' ', '%20')}")
+        assert got.returncode in (18, 52, 56, 92), (word, got)
+        [event] = net.events(lambda e: "answers.test" in e["url"], after)
+        assert (event["kind"], event["reason"], event["status"]) == ("refuse", "response_broken", 200) and event["text"], event
+
+
+def post(host, *chunks, end="0\r\n\r\n"):
+    return f"POST / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + "".join(chunks) + end
+
+
+def test_extensions_of_a_client_are_dropped(net):
+    heard = []
+
+    def handler(c):
+        got = read_head(c)
+        while not got.endswith(b"0\r\n\r\n"):
+            got += c.recv(65536)
+        heard.append(got)
+        c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+
+    net.origin("upload.test", handler)
+    good = [post("upload.test", "5;a=b;c=d\r\nhello\r\n"), post("upload.test", "5 ; chunk-signature = \"x\"\r\nhello\r\n", end="0;last\r\n\r\n")]
+    bad = [post("upload.test", "5;a\nhello\r\n"), post("upload.test", "5;a\rb\r\nhello\r\n"), post("upload.test", "5;\r\nhello\r\n"),
+           post("upload.test", "5;a=\"\r\n\"\r\nhello\r\n"), post("upload.test", "1;" + "x" * 20000 + "\r\nh\r\n"),
+           post("upload.test", "5\r\nhello\r\n", end="0\r\nCookie: a=b\r\n\r\n")]
+    for got in ask(net, *good):
+        assert got.startswith("HTTP/1.1 200 "), got
+    assert len(heard) == 2 and all(b"\r\n\r\n5\r\nhello\r\n0\r\n\r\n" in h and b";" not in h for h in heard), heard
+    for got in ask(net, *bad):
+        assert " 200 " not in got, got
+    assert len(heard) == 2, heard
+
+
+def test_methods_are_the_policys_business(net):
+    """QUERY, and whatever method a server has; but in capital letters, for there are servers that take post for POST."""
+    seen = []
+    net.origin("methods.test", lambda c: (seen.append(read_head(c).split()[0]), c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")))
+    for version in ("--http1.1", "--http2-prior-knowledge"):
+        for method in ("QUERY", "PURGE", "VERSION-CONTROL"):
+            assert net.get("http://methods.test/", "-X", method, version) == b"ok", method
+            assert seen.pop() == method.encode()
+        for method in ("post", "Query", "GE.T"):
+            assert net.get("http://methods.test/", "-X", method, version) != b"ok", method
+        assert not seen, seen
+    net.origin("get.test", says(b"ok"))
+    assert net.get("http://get.test/") == b"ok"
+    assert b"rule_denies" in net.get("http://get.test/", "-X", "QUERY")

@@ -95,6 +95,7 @@ const char *reason_hint(unsigned reason)
 	case NP_R_TOO_MANY_REQUESTS:
 		return "Wait for some of the open requests to end, and try again then.";
 	case NP_R_ORIGIN_UNREACHABLE:
+	case NP_R_RESPONSE_BROKEN:
 		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
 		       "again later.";
 	case NP_R_ORIGIN_UNTRUSTED:

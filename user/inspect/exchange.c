@@ -341,6 +341,8 @@ void exchange_upstream_drained(struct exchange *ex)
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
 	if (ex->responded) {
+		/* The client has the status and will miss the rest. */
+		ex->report.reason = NP_R_RESPONSE_BROKEN;
 		snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
 		exchange_break(ex);
 		return;

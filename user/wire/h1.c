@@ -55,39 +55,14 @@ static int on_header_value_complete(llhttp_t *parser)
 
 	h1->name = h1->value = NULL;
 	h1->name_len = h1->value_len = 0;
-	return event_error(h1, h1->state == H1_READ_HEAD ? h1_head_field(h1, name, name_len, value, value_len)
-							 : h1_trailer(h1, name, name_len, value, value_len));
+	return event_error(h1, h1_head_field(h1, name, name_len, value, value_len));
 }
 
-static int on_body(llhttp_t *parser, const char *at, size_t n)
-{
-	struct h1 *h1 = parser->data;
-
-	return event_error(h1, h1->events->body(h1->ctx, at, n));
-}
-
-static int on_chunk_extension(llhttp_t *parser, const char *at, size_t n)
-{
-	struct h1 *h1 = parser->data;
-
-	(void)at;
-	(void)n;
-	h1->chunk_extended = true;
-	return HPE_OK;
-}
-
-/* Pauses at every border, so that it is known where in the input it is. */
+/* Pauses behind the head: bodies are read without it. */
 static int on_border(llhttp_t *parser)
 {
 	(void)parser;
 	return HPE_PAUSED;
-}
-
-static int on_chunk_complete(llhttp_t *parser)
-{
-	const struct h1 *h1 = parser->data;
-
-	return h1->state == H1_READ_TRAILERS ? HPE_OK : HPE_PAUSED;
 }
 
 static const llhttp_settings_t settings = {
@@ -96,11 +71,6 @@ static const llhttp_settings_t settings = {
 	.on_header_value = on_header_value,
 	.on_header_value_complete = on_header_value_complete,
 	.on_headers_complete = on_border,
-	.on_body = on_body,
-	.on_chunk_extension_name = on_chunk_extension,
-	.on_chunk_header = on_border,
-	.on_chunk_complete = on_chunk_complete,
-	.on_message_complete = on_border,
 };
 
 static const char *parser_problem(const llhttp_t *parser)
@@ -108,8 +78,6 @@ static const char *parser_problem(const llhttp_t *parser)
 	const char *reason = llhttp_get_error_reason(parser);
 
 	switch (llhttp_get_errno(parser)) {
-	case HPE_INVALID_METHOD:
-		return "the method is not a known one";
 	case HPE_INVALID_URL:
 		return "the target has a byte that does not belong there";
 	case HPE_INVALID_HEADER_TOKEN:
@@ -121,39 +89,25 @@ static const char *parser_problem(const llhttp_t *parser)
 		return "content-length is not a plain number";
 	case HPE_INVALID_TRANSFER_ENCODING:
 		return "transfer-encoding is not \"chunked\"";
-	case HPE_INVALID_CHUNK_SIZE:
-		return "the size of a chunk is not a number";
-	case HPE_STRICT:
-		return "the chunks are not framed as they should be";
 	default:
 		return "it is not HTTP/1.1";
 	}
 }
 
-/* Gives bytes to llhttp up to its next border. Returns how many it took, all of them when there is no border. */
-static ssize_t parser_run(struct h1 *h1, const char *data, size_t len, bool *ret_border)
+/* All of a head: llhttp must end where we say it ends. It knows some methods and no others, and what a method means is
+ * not its business: it gets one that it knows. CONNECT alone has another kind of target. */
+static int parser_run(struct h1 *h1, const char *data, size_t len)
 {
-	llhttp_errno_t e;
+	size_t method_len = h1->role == H1_SERVER && !h1->is_connect ? strlen(h1->head.method) : 0;
+	llhttp_errno_t e = HPE_OK;
 
-	llhttp_resume(h1->parser);
-	e = llhttp_execute(h1->parser, data, len);
-	*ret_border = e == HPE_PAUSED;
+	if (method_len)
+		e = llhttp_execute(h1->parser, "POST", 4);
 	if (e == HPE_OK)
-		return (ssize_t)len;
-	if (e == HPE_PAUSED)
-		return llhttp_get_error_pos(h1->parser) - data;
-	return h1->error ? h1->error : h1_refuse(h1, parser_problem(h1->parser));
-}
-
-/* A head, or trailers, all of it: llhttp must end where we say it ends. */
-static int parser_run_lines(struct h1 *h1, const char *data, size_t len)
-{
-	bool border;
-	ssize_t n = parser_run(h1, data, len, &border);
-
-	if (n < 0)
-		return (int)n;
-	if (!border || (size_t)n != len)
+		e = llhttp_execute(h1->parser, data + method_len, len - method_len);
+	if (e != HPE_OK && e != HPE_PAUSED)
+		return h1->error ? h1->error : h1_refuse(h1, parser_problem(h1->parser));
+	if (e != HPE_PAUSED || llhttp_get_error_pos(h1->parser) != data + len)
 		return h1_refuse(h1, "it is not clear where the head ends");
 	return 0;
 }
@@ -188,7 +142,7 @@ static int head_parse(struct h1 *h1, const char *data, size_t len)
 	head_forget(h1);
 	e = h1->role == H1_SERVER ? h1_request_line(h1, data, line_len) : h1_status_line(h1, data, line_len);
 	if (e == 0)
-		e = parser_run_lines(h1, data, len);
+		e = parser_run(h1, data, len);
 	if (e == 0)
 		e = h1_head_finish(h1);
 	if (e < 0)
@@ -214,8 +168,11 @@ static int head_done(struct h1 *h1)
 		return h1->events->head(h1->ctx, &h1->head);
 	}
 	h1->state = status == 101 ? H1_READ_SWITCHED : H1_READ_BODY;
-	h1->chunk_line = 0;
-	h1->chunk_extended = false;
+	h1->chunk = H1_CHUNK_SIZE;
+	h1->chunk_digits = 0;
+	h1->chunk_extra = 0;
+	if (h1->body == H1_BODY_CHUNKED)
+		h1->left = 0;
 	e = h1->events->head(h1->ctx, &h1->head);
 	if (e < 0)
 		return e;
@@ -249,41 +206,12 @@ static ssize_t head_read(struct h1 *h1, const char *data, size_t len)
 	return e < 0 ? e : n;
 }
 
-static ssize_t chunks_read(struct h1 *h1, const char *data, size_t len)
-{
-	bool in_line = h1->chunk_line != SIZE_MAX, border;
-	ssize_t n;
-
-	if (in_line && h1->chunk_line == H1_CHUNK_LINE)
-		return h1_refuse(h1, "the extensions of a chunk are too long");
-	if (in_line && len > H1_CHUNK_LINE - h1->chunk_line)
-		len = H1_CHUNK_LINE - h1->chunk_line;
-	n = parser_run(h1, data, len, &border);
-	if (n < 0)
-		return n;
-	if (!in_line) {
-		if (border)
-			h1->chunk_line = 0;
-		return n;
-	}
-	h1->chunk_line += (size_t)n;
-	if (!border)
-		return n;
-	if (!h1->chunk_extended && h1->chunk_line > H1_CHUNK_DIGITS + 2)
-		return h1_refuse(h1, "the size of a chunk has too many digits");
-	h1->chunk_line = SIZE_MAX;
-	h1->chunk_extended = false;
-	if (h1->parser->content_length == 0)
-		h1->state = H1_READ_TRAILERS;
-	return n;
-}
-
 static ssize_t body_read(struct h1 *h1, const char *data, size_t len)
 {
 	int e;
 
 	if (h1->body == H1_BODY_CHUNKED)
-		return chunks_read(h1, data, len);
+		return h1_chunks_read(h1, data, len);
 	if (h1->body == H1_BODY_LENGTH) {
 		if (len > h1->left)
 			len = (size_t)h1->left;
@@ -310,7 +238,7 @@ static ssize_t trailers_read(struct h1 *h1, const char *data, size_t len)
 			return -ENOMEM;
 		fields_init(h1->trailers);
 	}
-	e = parser_run_lines(h1, lines, lines_len);
+	e = h1_trailers_parse(h1, lines, lines_len);
 	buf_free(&h1->raw);
 	if (e == 0)
 		e = message_end(h1);

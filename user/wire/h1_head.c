@@ -267,15 +267,17 @@ int h1_head_field(struct h1 *h1, const char *name, size_t name_len, const char *
 
 int h1_trailer(struct h1 *h1, const char *name, size_t name_len, const char *value, size_t value_len)
 {
-	const struct field *field;
-	int e = field_add(h1, h1->trailers, name, name_len, value, value_len);
+	struct fields *trailers = h1->trailers;
+	int e = field_add(h1, trailers, name, name_len, value, value_len);
 
 	if (e < 0)
 		return e;
-	field = &h1->trailers->items[h1->trailers->n - 1];
-	return h1_field_is_for_heads(field->name, field->name_len)
-		       ? h1_refuse(h1, "a trailer is a field that belongs in front of the body")
-		       : 0;
+	if (!h1_field_is_for_heads(trailers->items[trailers->n - 1].name, name_len))
+		return 0;
+	if (h1->role == H1_SERVER)
+		return h1_refuse(h1, "a trailer is a field that belongs in front of the body");
+	trailers->n--; /* as RFC 9110, 6.5.1 has it: whoever merges it is at fault, and the response is none the worse */
+	return 0;
 }
 
 /* -- all of them ------------------------------------------------------------------- */
@@ -364,9 +366,11 @@ static int response_finish(struct h1 *h1)
 	if (head->status != 101)
 		head->upgrade = NULL; /* what the server could speak, too: nobody asked */
 	if (head->status < 200 || head->status == 204) {
-		/* Some say content-length: 0 with 204. */
-		if (chunked || (head->has_length && (head->length || head->status != 204)))
+		/* Some say content-length: 0 with 204, some that it is chunked: perhaps an empty chunk follows, and so no
+		 * other response. */
+		if ((chunked && head->status != 204) || (head->has_length && (head->length || head->status != 204)))
 			return h1_refuse(h1, "a body in a response that cannot have one");
+		h1->read_closes |= chunked;
 		head->has_length = false;
 		head->length = BODY_UNKNOWN;
 		return head->status == 101 ? switch_finish(h1) : 0;

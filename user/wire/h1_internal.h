@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside of HTTP/1.1. Files: h1.c (where messages begin and end), h1_lines.c (lines),
- * h1_start.c (what the first line of a head means), h1_head.c (its fields), h1_write.c. The reader does not look at a head before all of it is
+ * h1_start.c (what the first line of a head means), h1_head.c (its fields), h1_chunks.c (chunked bodies and trailers),
+ * h1_write.c. The reader does not look at a head before all of it is
  * there: then it is one piece, and how it was cut on the way makes no difference.
  */
 #ifndef NP_WIRE_H1_INTERNAL_H
@@ -18,11 +19,29 @@ enum h1_body {
 	H1_BODY_CLOSE, /* until the connection closes */
 };
 
-#define H1_NOMINATED_MAX 8   /* fields that one message takes back by naming them in connection */
-#define H1_UPGRADE_MAX	 31  /* bytes of a protocol's name: "websocket" has 9 */
-#define H1_CHUNK_LINE	 256 /* bytes of a chunk's size with its extensions, which nobody uses */
-#define H1_CHUNK_DIGITS	 16  /* a larger number than any */
-#define H1_INTERIM_MAX	 32  /* informational responses to one request */
+#define H1_NOMINATED_MAX 8  /* fields that one message takes back by naming them in connection */
+#define H1_UPGRADE_MAX	 31 /* bytes of a protocol's name: "websocket" has 9 */
+#define H1_CHUNK_DIGITS	 16 /* a larger number than any */
+#define H1_INTERIM_MAX	 32 /* informational responses to one request */
+
+/* Where in a chunked body. */
+enum h1_chunk {
+	H1_CHUNK_SIZE,
+	H1_CHUNK_BLANK, /* space in front of the ";" of an extension */
+	H1_CHUNK_EXT,	/* behind it */
+	H1_CHUNK_NAME,
+	H1_CHUNK_NAME_END, /* space behind the name */
+	H1_CHUNK_EQUALS,
+	H1_CHUNK_VALUE,
+	H1_CHUNK_QUOTED,
+	H1_CHUNK_ESCAPED,
+	H1_CHUNK_QUOTED_END,
+	H1_CHUNK_LF, /* of the size's line */
+	H1_CHUNK_DATA,
+	H1_CHUNK_DATA_CR,
+	H1_CHUNK_DATA_LF,
+	H1_CHUNK_BROKEN,
+};
 
 /* What the fields of one head said that do not become fields of struct head. */
 struct h1_notes {
@@ -50,14 +69,15 @@ struct h1 {
 		H1_READ_DONE,
 		H1_READ_SWITCHED,
 	} state;
-	enum h1_body body;   /* of the message that is read */
-	uint64_t left;	     /* bytes of it, H1_BODY_LENGTH */
-	struct buf raw;	     /* a head or trailers that are not complete yet */
-	size_t scanned;	     /* bytes of it that are known to be in order */
-	size_t chunk_line;   /* bytes of the current chunk's first line; SIZE_MAX behind it */
-	bool chunk_extended; /* it has extensions */
-	bool ended;	     /* during the current h1_read() */
-	bool blank;	     /* an empty line in front of the request was skipped */
+	enum h1_body body; /* of the message that is read */
+	uint64_t left;	   /* bytes of it, H1_BODY_LENGTH; of the chunk, H1_BODY_CHUNKED */
+	struct buf raw;	   /* a head or trailers that are not complete yet */
+	size_t scanned;	   /* bytes of it that are known to be in order */
+	enum h1_chunk chunk;
+	unsigned chunk_digits; /* of the size, so far */
+	size_t chunk_extra;    /* bytes of extensions, less those of the chunks */
+	bool ended;	       /* during the current h1_read() */
+	bool blank;	       /* an empty line in front of the request was skipped */
 	unsigned interims;
 	bool old_version; /* HTTP/1.0 */
 	struct head head;
@@ -120,6 +140,11 @@ int h1_head_finish(struct h1 *h1);
 /* Host must not name another host than a target that names one. */
 int h1_authority_check(struct h1 *h1);
 bool h1_authority_is_plain(const char *text, size_t len); /* bytes of a host and a port, at least one */
+/* One step of a chunked body: how many bytes it took, at least one; H1_READ_TRAILERS is the state behind the last chunk. */
+ssize_t h1_chunks_read(struct h1 *h1, const char *data, size_t len);
+/* All of them, as h1_lines_collect() gave them. */
+int h1_trailers_parse(struct h1 *h1, const char *lines, size_t len);
+/* One of them. Those that belong in front of the body are refused in a request, and dropped from a response. */
 int h1_trailer(struct h1 *h1, const char *name, size_t name_len, const char *value, size_t value_len);
 
 #endif

@@ -115,8 +115,8 @@ int h1_request_line(struct h1 *h1, const char *line, size_t len)
 	size_t method_len = space ? (size_t)(space - line) : 0;
 	int e;
 
-	if (!space || !field_name_is_valid(line, method_len))
-		return h1_refuse(h1, "the request line does not begin with a method");
+	if (!space || !method_is_valid(line, method_len))
+		return h1_refuse(h1, "the request line does not begin with a method in capital letters");
 	/* The method, a space, at least one byte of target, a space and the version. */
 	if (len < method_len + 1 + 1 + 9 || line[len - 9] != ' ')
 		return h1_refuse(h1, "the request line does not end with a target and a version");

@@ -61,8 +61,12 @@ static int head_pseudo(struct h2 *h2, const char *name, size_t name_len, const c
 {
 	struct head *head = &h2->in;
 
-	if (is(name, name_len, ":method"))
-		return head_set_method(head, value, value_len);
+	if (is(name, name_len, ":method")) {
+		if (method_is_valid(value, value_len))
+			return head_set_method(head, value, value_len);
+		h2_say(h2, "a method that is not in capital letters");
+		return -EPROTO;
+	}
 	if (is(name, name_len, ":path"))
 		return head_set_target(head, value, value_len);
 	if (is(name, name_len, ":authority"))

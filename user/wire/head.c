@@ -259,6 +259,15 @@ bool field_name_is_valid(const char *text, size_t len)
 	return all;
 }
 
+bool method_is_valid(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!(text[i] >= 'A' && text[i] <= 'Z') &&
+		    !(i && ((text[i] >= '0' && text[i] <= '9') || text[i] == '-' || text[i] == '_')))
+			return false;
+	return len > 0 && len <= NP_METHOD_BYTES;
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';

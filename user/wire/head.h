@@ -71,7 +71,9 @@ int head_set_upgrade(struct head *head, const char *text, size_t len);
 void head_move(struct head *to, struct head *from);
 
 /* Field names and values by the grammar of RFC 9110, with nothing lenient about it. */
-bool field_name_is_valid(const char *text, size_t len);	 /* token; any case */
+bool field_name_is_valid(const char *text, size_t len); /* token; any case */
+/* A method that a policy can speak of. Methods are in capital letters; some servers take "post" for POST. */
+bool method_is_valid(const char *text, size_t len);
 bool field_value_is_valid(const char *text, size_t len); /* no control byte but tab, no leading or trailing space */
 
 #endif
