@@ -63,6 +63,8 @@
 	X(ORIGIN_UNREACHABLE, 56, "origin_unreachable", "the host could not be reached; the policy is not the reason") \
 	X(ORIGIN_UNTRUSTED, 57, "origin_untrusted",                                                \
 	  "the host did not prove who it is: its certificate was not accepted")                    \
+	X(ORIGIN_TLS, 111, "origin_tls",                                                           \
+	  "the host and the inspector found no TLS that both speak; its certificate is not the reason") \
 	X(NO_SERVER_NAME, 58, "no_server_name",                                                    \
 	  "the TLS client did not say which host it wants, and no rule allows the address by itself") \
 	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \

@@ -101,6 +101,10 @@ const char *reason_hint(unsigned reason)
 	case NP_R_ORIGIN_UNTRUSTED:
 		return "The policy allows this host, but its certificate was not accepted. Do not work around "
 		       "certificate checks; tell the user.";
+	case NP_R_ORIGIN_TLS:
+		return "The policy allows this host, but it does not speak TLS 1.2 or 1.3 at this port. Check the "
+		       "scheme "
+		       "and the port; else tell the user.";
 	case NP_R_BAD_HTTP:
 	case NP_R_HOST_MISMATCH:
 		return "Send a plain, well-formed request whose Host is the host that you connect to.";

@@ -85,9 +85,23 @@ static void client_hello(struct client *client, const struct hello *hello)
 	}
 }
 
+#define ALERT_INTERNAL_ERROR 80
+
+/* What a TLS client understands, in the clear: there are no keys yet. */
+static void client_alert(struct client *client, unsigned char alert)
+{
+	const unsigned char record[] = { 21 /* alert */, 3, 3, 0, 2, 2 /* fatal */, alert };
+	int fd = channel_fd(client->channel);
+
+	/* There is room: nothing was ever sent. */
+	if (send(fd, record, sizeof(record), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(record))
+		shutdown(fd, SHUT_WR);
+	client_close(client);
+}
+
 static void client_sniff_tls(struct client *client, const char *data, size_t len)
 {
-	struct hello hello;
+	struct hello hello = { .alert = ALERT_INTERNAL_ERROR };
 	int r;
 
 	buf_append(&client->first, data, len);
@@ -98,7 +112,7 @@ static void client_sniff_tls(struct client *client, const char *data, size_t len
 		client_hello(client, &hello);
 	} else if (r != -EAGAIN) {
 		client_report(client, NP_R_BAD_HTTP, 0, "a ClientHello that cannot be read in one way");
-		client_reset(client);
+		client_alert(client, hello.alert);
 	}
 }
 

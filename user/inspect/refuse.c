@@ -25,6 +25,7 @@ static unsigned refusal_status(enum np_reason reason)
 		return 429;
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_ORIGIN_UNTRUSTED:
+	case NP_R_ORIGIN_TLS:
 	case NP_R_WEBSOCKET_BROKEN:
 		return 502;
 	default:

@@ -175,10 +175,13 @@ static void on_broken(void *ctx, int error)
 {
 	struct upstream *up = ctx;
 	struct worker *worker = up->worker;
-	const char *words = channel_problem(up->channel);
+	const char *words = channel_problem(up->channel), *untrusted;
 
-	if (up->handshaking && error == -EPROTO)
-		upstream_fail(up, NP_R_ORIGIN_UNTRUSTED, origin_problem(channel_ssl(up->channel)) ?: words);
+	untrusted = up->handshaking && error == -EPROTO ? origin_problem(channel_ssl(up->channel)) : NULL;
+	if (untrusted)
+		upstream_fail(up, NP_R_ORIGIN_UNTRUSTED, untrusted);
+	else if (up->handshaking && error == -EPROTO)
+		upstream_fail(up, NP_R_ORIGIN_TLS, words);
 	else
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, words && *words ? words : "the connection broke");
 	worker_flush(worker);

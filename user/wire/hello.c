@@ -16,6 +16,28 @@
 
 enum { EXT_SERVER_NAME = 0, EXT_ALPN = 16 };
 
+/* As servers in wide use send them. */
+enum {
+	ALERT_UNEXPECTED_MESSAGE = 10,
+	ALERT_RECORD_OVERFLOW = 22,
+	ALERT_ILLEGAL_PARAMETER = 47,
+	ALERT_DECODE_ERROR = 50,
+	ALERT_PROTOCOL_VERSION = 70,
+	ALERT_UNRECOGNIZED_NAME = 112,
+};
+
+static int refuse(struct hello *hello, unsigned char alert)
+{
+	*hello = (struct hello){ .alert = alert };
+	return -EPROTO;
+}
+
+static int too_long(struct hello *hello)
+{
+	refuse(hello, ALERT_ILLEGAL_PARAMETER);
+	return -E2BIG;
+}
+
 /* Bytes that are left of something that has a length. */
 struct span {
 	const unsigned char *at;
@@ -52,20 +74,20 @@ static int server_name_parse(struct span ext, struct hello *hello)
 	struct span list, name;
 
 	if (take_vector(&ext, 2, &list) < 0 || ext.len)
-		return -EPROTO;
+		return refuse(hello, ALERT_DECODE_ERROR);
 	/* One entry, and it is a host name: there never was another type. */
 	if (!list.len || *list.at != 0)
-		return -EPROTO;
+		return refuse(hello, ALERT_DECODE_ERROR);
 	list.at++;
 	list.len--;
 	if (take_vector(&list, 2, &name) < 0 || list.len)
-		return -EPROTO;
+		return refuse(hello, ALERT_DECODE_ERROR);
 	/* It is in ASCII on the wire. What a server makes of other bytes is up to it. */
 	for (size_t i = 0; i < name.len; i++)
 		if (name.at[i] >= 0x80)
-			return -EPROTO;
+			return refuse(hello, ALERT_UNRECOGNIZED_NAME);
 	if (name_canonical((const char *)name.at, name.len, hello->name) < 0)
-		return -EPROTO;
+		return refuse(hello, ALERT_UNRECOGNIZED_NAME);
 	hello->has_name = true;
 	return 0;
 }
@@ -75,10 +97,10 @@ static int alpn_parse(struct span ext, struct hello *hello)
 	struct span list, protocol;
 
 	if (take_vector(&ext, 2, &list) < 0 || ext.len || !list.len)
-		return -EPROTO;
+		return refuse(hello, ALERT_DECODE_ERROR);
 	while (list.len) {
 		if (take_vector(&list, 1, &protocol) < 0 || !protocol.len)
-			return -EPROTO;
+			return refuse(hello, ALERT_DECODE_ERROR);
 		if (protocol.len == 2 && memcmp(protocol.at, "h2", 2) == 0)
 			hello->h2 = true;
 		if (protocol.len == 8 && memcmp(protocol.at, "http/1.1", 8) == 0)
@@ -98,10 +120,10 @@ static int extensions_parse(struct span list, struct hello *hello)
 		int e = 0;
 
 		if (take(&list, 2, &type) < 0 || take_vector(&list, 2, &ext) < 0)
-			return -EPROTO;
+			return refuse(hello, ALERT_DECODE_ERROR);
 		number = (unsigned)type.at[0] << 8 | type.at[1];
 		if (seen[number / 64] & (uint64_t)1 << number % 64)
-			return -EPROTO;
+			return refuse(hello, ALERT_ILLEGAL_PARAMETER);
 		seen[number / 64] |= (uint64_t)1 << number % 64;
 		if (number == EXT_SERVER_NAME)
 			e = server_name_parse(ext, hello);
@@ -119,48 +141,53 @@ static int message_parse(struct span body, struct hello *ret)
 {
 	struct hello hello = { 0 };
 	struct span version, random, session, ciphers, compressions, extensions = { 0 };
+	int r;
 
-	if (take(&body, 2, &version) < 0 || version.at[0] != 3 || take(&body, 32, &random) < 0 ||
-	    take_vector(&body, 1, &session) < 0 || session.len > 32 || take_vector(&body, 2, &ciphers) < 0 ||
-	    !ciphers.len || ciphers.len % 2 || take_vector(&body, 1, &compressions) < 0 ||
-	    !memchr(compressions.at, 0, compressions.len))
-		return -EPROTO;
+	if (take(&body, 2, &version) < 0)
+		return refuse(ret, ALERT_DECODE_ERROR);
+	if (version.at[0] != 3)
+		return refuse(ret, ALERT_PROTOCOL_VERSION);
+	if (take(&body, 32, &random) < 0 || take_vector(&body, 1, &session) < 0 || session.len > 32 ||
+	    take_vector(&body, 2, &ciphers) < 0 || ciphers.len % 2 || take_vector(&body, 1, &compressions) < 0)
+		return refuse(ret, ALERT_DECODE_ERROR);
+	if (!ciphers.len || !memchr(compressions.at, 0, compressions.len))
+		return refuse(ret, ALERT_ILLEGAL_PARAMETER);
 	/* TLS 1.2 may end here. */
 	if (body.len && (take_vector(&body, 2, &extensions) < 0 || body.len))
-		return -EPROTO;
-	if (extensions_parse(extensions, &hello) < 0)
-		return -EPROTO;
+		return refuse(ret, ALERT_DECODE_ERROR);
+	r = extensions_parse(extensions, &hello);
 	*ret = hello;
-	return 0;
+	return r;
 }
 
 /* How long the message is with its header; -EAGAIN as long as that is not known. */
-static ssize_t message_len(const unsigned char *data, size_t len)
+static ssize_t message_len(const unsigned char *data, size_t len, struct hello *hello)
 {
 	size_t body;
 
 	if (len && data[0] != CLIENT_HELLO)
-		return -EPROTO;
+		return refuse(hello, ALERT_UNEXPECTED_MESSAGE);
 	if (len < MESSAGE_HEADER)
 		return -EAGAIN;
 	body = (size_t)data[1] << 16 | (size_t)data[2] << 8 | data[3];
-	return body > NP_HELLO_BYTES - MESSAGE_HEADER ? -E2BIG : (ssize_t)(body + MESSAGE_HEADER);
+	return body > NP_HELLO_BYTES - MESSAGE_HEADER ? too_long(hello) : (ssize_t)(body + MESSAGE_HEADER);
 }
 
 /* What is there of the record's payload; the record as a whole is as long as *ret_len says. */
-static int record_take(struct span *data, struct span *ret, size_t *ret_len)
+static int record_take(struct span *data, struct hello *hello, struct span *ret, size_t *ret_len)
 {
 	static const unsigned char start[] = { RECORD_HANDSHAKE, 3 };
 	size_t known = data->len < sizeof(start) ? data->len : sizeof(start);
 	struct span header;
 
 	if (memcmp(data->at, start, known) != 0)
-		return -EPROTO;
+		return refuse(hello,
+			      data->at[0] == RECORD_HANDSHAKE ? ALERT_PROTOCOL_VERSION : ALERT_UNEXPECTED_MESSAGE);
 	if (take(data, RECORD_HEADER, &header) < 0)
 		return -EAGAIN;
 	*ret_len = (size_t)header.at[3] << 8 | header.at[4];
 	if (!*ret_len || *ret_len > RECORD_MAX)
-		return -EPROTO;
+		return refuse(hello, *ret_len ? ALERT_RECORD_OVERFLOW : ALERT_UNEXPECTED_MESSAGE);
 	return take(data, *ret_len < data->len ? *ret_len : data->len, ret);
 }
 
@@ -177,31 +204,31 @@ int hello_parse(const unsigned char *data, size_t len, struct hello *ret)
 
 		if (!left.len)
 			return -EAGAIN;
-		e = record_take(&left, &payload, &record);
+		e = record_take(&left, ret, &payload, &record);
 		if (e < 0)
 			return e;
 		/* Most come in one record and are read where they are. */
 		if (!have && payload.len == record) {
 			message = payload.at;
 		} else if (payload.len > sizeof(joined) - have) {
-			return -E2BIG;
+			return too_long(ret);
 		} else {
 			memcpy(joined + have, payload.at, payload.len);
 		}
 		have += payload.len;
-		need = message_len(message, have);
+		need = message_len(message, have, ret);
 		if (need < 0 && need != -EAGAIN)
 			return (int)need;
 		/* A record may not hold the end of one message and the beginning of another. */
 		if (need > 0 && have - payload.len + record > (size_t)need)
-			return -EPROTO;
+			return refuse(ret, ALERT_UNEXPECTED_MESSAGE);
 		if (need > 0 && have == (size_t)need)
 			return message_parse((struct span){ message + MESSAGE_HEADER, have - MESSAGE_HEADER }, ret);
 		if (payload.len < record)
 			return -EAGAIN;
 		if (message != joined) {
 			if (have > sizeof(joined))
-				return -E2BIG;
+				return too_long(ret);
 			memcpy(joined, message, have);
 		}
 	}

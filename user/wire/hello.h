@@ -12,6 +12,8 @@ struct hello {
 	char name[NAME_SIZE]; /* canonical */
 	bool h2, http1;	      /* offered by ALPN */
 	bool has_alpn;
+	unsigned char
+		alert; /* of one that is refused: the TLS alert that is due (RFC 8446, 6.2); nothing else is set then */
 };
 
 /* 0; -EAGAIN: more bytes are needed; -EPROTO: it is no ClientHello, or one that can be read in two ways (a server_name

@@ -286,27 +286,31 @@ static void test_not_a_hello(void **state)
 		const char *bytes;
 		size_t len;
 		int expected;
+		unsigned char alert;
 	} cases[] = {
-		{ "", 0, -EAGAIN },
-		{ "\x16", 1, -EAGAIN },
-		{ "\x16\x03\x01", 3, -EAGAIN },
-		{ "G", 1, -EPROTO },
-		{ "\x80\x2e\x01", 3, -EPROTO },		  /* SSLv2 */
-		{ "\x15\x03\x01", 3, -EPROTO },		  /* an alert */
-		{ "\x16\x02", 2, -EPROTO },		  /* no such version */
-		{ "\x16\x03\x01\0\0", 5, -EPROTO },	  /* an empty record */
-		{ "\x16\x03\x01\x40\x01", 5, -EPROTO },	  /* one too long */
-		{ "\x16\x03\x01\0\x04\x02", 6, -EPROTO }, /* a ServerHello */
-		{ "\x16\x03\x01\0\x04\x01\0\x3f\xfd", 9, -E2BIG },
-		{ "\x16\x03\x01\0\x04\x01\xff\xff\xff", 9, -E2BIG },
-		{ "\x16\x03\x01\0\x04\x01\0\0\0", 9, -EPROTO },
-		{ "\x16\x03\x01\0\x01\x01\x17\x03\x03", 9, -EPROTO }, /* something in between */
+		{ "", 0, -EAGAIN, 0 },
+		{ "\x16", 1, -EAGAIN, 0 },
+		{ "\x16\x03\x01", 3, -EAGAIN, 0 },
+		{ "G", 1, -EPROTO, 10 },
+		{ "\x80\x2e\x01", 3, -EPROTO, 10 },		  /* SSLv2 */
+		{ "\x15\x03\x01", 3, -EPROTO, 10 },		  /* an alert */
+		{ "\x16\x02", 2, -EPROTO, 70 },		  /* no such version */
+		{ "\x16\x03\x01\0\0", 5, -EPROTO, 10 },	  /* an empty record */
+		{ "\x16\x03\x01\x40\x01", 5, -EPROTO, 22 },	  /* one too long */
+		{ "\x16\x03\x01\0\x04\x02", 6, -EPROTO, 10 }, /* a ServerHello */
+		{ "\x16\x03\x01\0\x04\x01\0\x3f\xfd", 9, -E2BIG, 47 },
+		{ "\x16\x03\x01\0\x04\x01\xff\xff\xff", 9, -E2BIG, 47 },
+		{ "\x16\x03\x01\0\x04\x01\0\0\0", 9, -EPROTO, 50 },
+		{ "\x16\x03\x01\0\x01\x01\x17\x03\x03", 9, -EPROTO, 10 }, /* something in between */
 	};
 	struct hello hello;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		hello.alert = 0;
 		assert_int_equal(parse(cases[i].bytes, cases[i].len, &hello), cases[i].expected);
+		assert_int_equal(hello.alert, cases[i].alert);
+	}
 }
 
 static void test_largest(void **state)
