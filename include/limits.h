@@ -145,7 +145,7 @@
 /* -- inspector ------------------------------------------------------------ */
 #define NP_HEAD_FIELDS 128	   /* fields of one head or of its trailers: what nginx and browsers get by with */
 #define NP_HEAD_BYTES (64u << 10)  /* bytes of one head */
-#define NP_HELLO_BYTES (16u << 10) /* a ClientHello, over as many records as it likes */
+#define NP_HELLO_BYTES (64u << 10) /* a ClientHello with its records, however many: nginx takes 55 kB */
 #define NP_METHOD_BYTES 32	   /* a method: the longest that is registered has 17 */
 #define NP_CHUNK_EXTENSIONS (16u << 10) /* bytes of chunk extensions in one body beyond those of its chunks: dropped, and Go's bound */
 #define NP_LEAVES_MAX 1024	   /* leaf certificates kept for one session */

@@ -2,6 +2,7 @@
 """What real origins and clients send and the inspector must take: and what looks like it and is refused."""
 import contextlib
 import json
+import ssl
 
 import pytest
 
@@ -9,8 +10,10 @@ from lib import base, websocket
 from lib.rogues import Rogues, read_head, says
 from lib.world import FAR
 
+BY_ADDRESS = "198.51.100.90"
 POLICY = """version: 1
 rules:
+  - allow: 198.51.100.90
   - allow: [ws.test, real.test]
     websocket: true
   - allow: get.test
@@ -280,3 +283,39 @@ def test_methods_are_the_policys_business(net):
     net.origin("get.test", says(b"ok"))
     assert net.get("http://get.test/") == b"ok"
     assert b"rule_denies" in net.get("http://get.test/", "-X", "QUERY")
+
+
+# -- TLS ----------------------------------------------------------------------------------------------------
+
+BIG_HELLO = """
+import socket, ssl, sys
+c = ssl.create_default_context()
+c.set_alpn_protocols([f"{n:0250}" for n in range(int(sys.argv[1]))] + ["http/1.1"])
+s = c.wrap_socket(socket.create_connection(("secure.test", 443), 5), server_hostname="secure.test")
+s.sendall(b"GET / HTTP/1.1\\r\\nHost: secure.test\\r\\nConnection: close\\r\\n\\r\\n")
+got = b""
+while d := s.recv(9999):
+    got += d
+print(got[-2:].decode())
+"""
+
+
+def test_a_large_client_hello(net):
+    """55 kB, as nginx takes; what is larger than the bound is refused."""
+    net.origin("secure.test", says(b"ok"), port=443)
+    for many, want in ((0, "ok\n"), (60, "ok\n"), (219, "ok\n"), (261, "")):
+        got = net.run(base.PYTHON, "-c", BIG_HELLO, str(many))
+        assert got.stdout == want, (many, got)
+
+
+def test_an_address_as_server_name(net):
+    """Where a rule allows the address, and it is the one that was dialled."""
+    addr = net.host("by-address.test", BY_ADDRESS)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*net.origins.authority.leaf("address", names=f"IP:{addr}"))
+    net.listen(net.world.far, addr, 443, says(b"by address"), tls)
+    request = f"GET / HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n"
+    say = lambda to, sni: net.run("openssl", "s_client", "-quiet", "-connect", f"{to}:443", "-servername", sni, input=request).stdout
+    assert say(addr, addr).endswith("by address")
+    assert say(addr, "198.51.100.99") == ""  # not the one that was dialled
+    assert say(FAR[4], FAR[4]) == ""  # no rule allows it

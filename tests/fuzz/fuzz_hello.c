@@ -19,11 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int parse(const unsigned char *data, size_t len, struct hello *ret)
 {
 	unsigned char *copy = malloc(len ? len : 1);
+	size_t need;
 	int e;
 
 	CHECK(copy);
 	memcpy(copy, data, len);
-	e = hello_parse(copy, len, ret);
+	e = hello_parse(copy, len, ret, &need);
+	CHECK(e != -EAGAIN || need > len);
 	free(copy);
 	return e;
 }
@@ -36,7 +38,8 @@ static int on_hello(SSL *ssl, int *alert, void *arg)
 	size_t len;
 
 	(void)alert;
-	CHECK(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &len) == hello->has_name);
+	CHECK(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &len) ==
+	      (hello->has_name || hello->has_addr));
 	if (hello->has_name) {
 		CHECK(len > 5 && name_canonical((const char *)ext + 5, len - 5, name) == 0);
 		CHECK(strcmp(name, hello->name) == 0);
@@ -110,8 +113,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (len && parse(data, len - 1, &again) == 0)
 		len--;
 	CHECK(memcmp(&again, &hello, sizeof(hello)) == 0 || len == size);
-	for (size_t n = 0; n < len; n += 1 + len / 50)
+	for (size_t n = 0; n < len; n += 1 + len / 50) {
+		size_t need;
+
 		CHECK(parse(data, n, &again) == -EAGAIN);
+		CHECK(hello_parse(data, n, &again, &need) == -EAGAIN && need <= len);
+	}
 	check_records(data, len, 1, &hello);
 	check_records(data, len, 200, &hello);
 	check_openssl(data, len, &hello);

@@ -15,6 +15,8 @@
 #include "synth.h"
 #include "wire/hello.h"
 
+#define HELLO_TRIES 64 /* a hello that trickles is not read anew for each byte after these */
+
 /* -- what its first bytes say ------------------------------------------------------- */
 
 static int client_handshake(struct client *client)
@@ -48,9 +50,14 @@ void client_look(struct client *client)
 	}
 }
 
-/* The name in SNI; after a CONNECT it must be the one given there. Without SNI it is what the address stands for. */
+/* The name in SNI; after a CONNECT it must be the one given there. Without SNI it is what the address stands for. An
+ * address in SNI says nothing new, and must be the one that was dialled. */
 static bool hello_host(const struct client *client, const struct hello *hello, struct host *ret)
 {
+	if (hello->has_addr) {
+		*ret = client->host;
+		return ret->is_addr && memcmp(&ret->addr, &hello->addr, sizeof(ret->addr)) == 0;
+	}
 	if (hello->has_name)
 		memcpy(ret->name, hello->name, sizeof(ret->name));
 	else
@@ -68,7 +75,7 @@ static void client_hello(struct client *client, const struct hello *hello)
 	struct verdict verdict;
 
 	if (!hello_host(client, hello, &host)) {
-		client_report(client, NP_R_HOST_MISMATCH, 0, "SNI and CONNECT name different hosts");
+		client_report(client, NP_R_HOST_MISMATCH, 0, "SNI names another host than the connection was made for");
 		client_reset(client);
 		return;
 	}
@@ -76,7 +83,7 @@ static void client_hello(struct client *client, const struct hello *hello)
 	client->named = true;
 	verdict = client_judge(client, &host, client->port, NULL, NULL);
 	if (host.is_addr && verdict.action != ACTION_ALLOW) {
-		client_report(client, NP_R_NO_SERVER_NAME, 0, NULL);
+		client_report(client, hello->has_addr ? verdict.reason : NP_R_NO_SERVER_NAME, 0, NULL);
 		client_reset(client);
 	} else if (verdict.action == ACTION_ALLOW && !verdict.inspect) {
 		tunnel_start(client, &verdict);
@@ -106,8 +113,11 @@ static void client_sniff_tls(struct client *client, const char *data, size_t len
 
 	buf_append(&client->first, data, len);
 	r = buf_error(&client->first);
+	if (r == 0 && client->first.len < client->first_need && client->first_tries++ > HELLO_TRIES)
+		return;
 	if (r == 0)
-		r = hello_parse((const unsigned char *)client->first.data, client->first.len, &hello);
+		r = hello_parse((const unsigned char *)client->first.data, client->first.len, &hello,
+				&client->first_need);
 	if (r == 0) {
 		client_hello(client, &hello);
 	} else if (r != -EAGAIN) {

@@ -177,7 +177,9 @@ struct client {
 		CLIENT_H2,
 		CLIENT_TUNNEL,
 	} state;
-	struct buf first; /* bytes before it is known what they are */
+	struct buf first;  /* bytes before it is known what they are */
+	size_t first_need; /* a ClientHello needs so many at least */
+	unsigned first_tries;
 	struct h1 *h1;
 	struct h2 *h2;
 	struct buf out;

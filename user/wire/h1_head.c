@@ -341,8 +341,6 @@ static int request_finish(struct h1 *h1)
 	if (h1->is_connect && (notes->n_codings || head->has_length))
 		return h1_refuse(h1, "CONNECT with a body");
 	/* In origin-form the target names no host. */
-	if (hostless)
-		return 0;
 	if (head->authority)
 		return h1_authority_check(h1);
 	head->authority = notes->host;

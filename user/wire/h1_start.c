@@ -27,7 +27,7 @@ static int plain_parse(const char *text, size_t len, bool tls, struct authority 
 	return h1_authority_is_plain(text, len) ? authority_parse(text, len, tls, ret) : -EINVAL;
 }
 
-/* The target named a host itself: Host must not name another. */
+/* The target named a host itself: Host, if it is there, must not name another. */
 int h1_authority_check(struct h1 *h1)
 {
 	bool tls = h1->head.scheme && strcmp(h1->head.scheme, "https") == 0;
@@ -37,6 +37,8 @@ int h1_authority_check(struct h1 *h1)
 		return h1_refuse(h1, "the target's authority is not a host with perhaps a port");
 	if (h1->is_connect && !target.has_port)
 		return h1_refuse(h1, "CONNECT to a host without a port");
+	if (!h1->notes.n_hosts)
+		return 0;
 	if (plain_parse(h1->notes.host, h1->notes.host_len, tls, &host) < 0)
 		return h1_refuse(h1, "Host is not a host with perhaps a port");
 	if (h1->is_connect && !host.has_port)

@@ -86,9 +86,12 @@ static int server_name_parse(struct span ext, struct hello *hello)
 	for (size_t i = 0; i < name.len; i++)
 		if (name.at[i] >= 0x80)
 			return refuse(hello, ALERT_UNRECOGNIZED_NAME);
-	if (name_canonical((const char *)name.at, name.len, hello->name) < 0)
+	if (name_canonical((const char *)name.at, name.len, hello->name) == 0)
+		hello->has_name = true;
+	else if (addr_parse((const char *)name.at, name.len, &hello->addr) == 0)
+		hello->has_addr = true;
+	else
 		return refuse(hello, ALERT_UNRECOGNIZED_NAME);
-	hello->has_name = true;
 	return 0;
 }
 
@@ -191,12 +194,13 @@ static int record_take(struct span *data, struct hello *hello, struct span *ret,
 	return take(data, *ret_len < data->len ? *ret_len : data->len, ret);
 }
 
-int hello_parse(const unsigned char *data, size_t len, struct hello *ret)
+int hello_parse(const unsigned char *data, size_t len, struct hello *ret, size_t *ret_need)
 {
 	struct span left = { data, len }, payload;
 	unsigned char joined[NP_HELLO_BYTES];
 	size_t have = 0, record;
 
+	*ret_need = len + 1;
 	for (;;) {
 		const unsigned char *message = joined;
 		ssize_t need;
@@ -219,6 +223,8 @@ int hello_parse(const unsigned char *data, size_t len, struct hello *ret)
 		need = message_len(message, have, ret);
 		if (need < 0 && need != -EAGAIN)
 			return (int)need;
+		if (need > 0 && (size_t)need > have + left.len)
+			*ret_need = len + ((size_t)need - have - left.len);
 		/* A record may not hold the end of one message and the beginning of another. */
 		if (need > 0 && have - payload.len + record > (size_t)need)
 			return refuse(ret, ALERT_UNEXPECTED_MESSAGE);

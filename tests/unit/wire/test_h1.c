@@ -275,6 +275,7 @@ static void test_bad_lengths(void **state)
 		BAD(POST "Content-Length: 9999999999999999999\r\n\r\nhello", "plain number"),
 		BAD("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nContent-Length: 3\r\n\r\nabc", "CONNECT with a body"),
 		BAD("CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\nTransfer-Encoding: chunked\r\n\r\n", "CONNECT with a body"),
+		BAD("CONNECT a.example HTTP/1.0\r\n\r\n", "without a port"),
 	};
 
 	(void)state;

@@ -82,11 +82,13 @@ static struct buf records(const struct buf *message, size_t each)
 static int parse(const void *data, size_t len, struct hello *ret)
 {
 	unsigned char *copy = malloc(len ? len : 1);
+	size_t need;
 	int e;
 
 	assert_non_null(copy);
 	memcpy(copy, data, len);
-	e = hello_parse(copy, len, ret);
+	e = hello_parse(copy, len, ret, &need);
+	assert_true(e != -EAGAIN || need > len);
 	free(copy);
 	return e;
 }
@@ -105,7 +107,7 @@ static void assert_hello(const struct buf *msg, int expected, struct hello *ret)
 			if (i)
 				assert_memory_equal(&hello, ret, sizeof(hello));
 			*ret = hello;
-			for (size_t n = 0; n < all.len; n += i ? 7 : 1)
+			for (size_t n = 0; n < all.len; n += (i ? 7 : 1) + all.len / 3000)
 				assert_int_equal(parse(all.data, n, &hello), -EAGAIN);
 			/* What comes behind it is nobody's business. */
 			buf_puts(&all, "more");
@@ -134,9 +136,10 @@ static void test_names(void **state)
 		{ "xn--bcher-kva.example", "xn--bcher-kva.example" },
 		{ "localhost", "localhost" },
 	};
+	static const char *const addrs[] = { "192.0.2.1", "2001:db8::1" };
 	static const char *const bad[] = {
-		"",	     "a..b", "192.0.2.1", "[::1]", "a b", "example.com:443", "b\xc3\xbc.de",
-		"*.example", "-a.b", "a/b",	  "..",	   "a\\b"
+		"",	     "a..b", "192.0.2", "[::1]", "a b", "example.com:443", "b\xc3\xbc.de",
+		"*.example", "-a.b", "a/b",	"..",	 "a\\b"
 	};
 
 	(void)state;
@@ -152,6 +155,19 @@ static void test_names(void **state)
 		assert_true(hello.has_name);
 		assert_string_equal(hello.name, cases[i].expected);
 		assert_false(hello.has_alpn || hello.h2 || hello.http1);
+	}
+	for (size_t i = 0; i < sizeof(addrs) / sizeof(addrs[0]); i++) {
+		_buf_ struct buf ext = BUF_INIT(65536);
+		_buf_ struct buf msg;
+		struct np_addr addr;
+		struct hello hello;
+
+		put_name(&ext, addrs[i], strlen(addrs[i]));
+		msg = message(&ext);
+		assert_hello(&msg, 0, &hello);
+		assert_true(hello.has_addr && !hello.has_name);
+		assert_int_equal(addr_parse(addrs[i], strlen(addrs[i]), &addr), 0);
+		assert_memory_equal(&hello.addr, &addr, sizeof(addr));
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct buf ext = BUF_INIT(65536);
@@ -292,13 +308,13 @@ static void test_not_a_hello(void **state)
 		{ "\x16", 1, -EAGAIN, 0 },
 		{ "\x16\x03\x01", 3, -EAGAIN, 0 },
 		{ "G", 1, -EPROTO, 10 },
-		{ "\x80\x2e\x01", 3, -EPROTO, 10 },		  /* SSLv2 */
-		{ "\x15\x03\x01", 3, -EPROTO, 10 },		  /* an alert */
-		{ "\x16\x02", 2, -EPROTO, 70 },		  /* no such version */
-		{ "\x16\x03\x01\0\0", 5, -EPROTO, 10 },	  /* an empty record */
-		{ "\x16\x03\x01\x40\x01", 5, -EPROTO, 22 },	  /* one too long */
+		{ "\x80\x2e\x01", 3, -EPROTO, 10 },	      /* SSLv2 */
+		{ "\x15\x03\x01", 3, -EPROTO, 10 },	      /* an alert */
+		{ "\x16\x02", 2, -EPROTO, 70 },		      /* no such version */
+		{ "\x16\x03\x01\0\0", 5, -EPROTO, 10 },	      /* an empty record */
+		{ "\x16\x03\x01\x40\x01", 5, -EPROTO, 22 },   /* one too long */
 		{ "\x16\x03\x01\0\x04\x02", 6, -EPROTO, 10 }, /* a ServerHello */
-		{ "\x16\x03\x01\0\x04\x01\0\x3f\xfd", 9, -E2BIG, 47 },
+		{ "\x16\x03\x01\0\x04\x01\0\xff\xfd", 9, -E2BIG, 47 },
 		{ "\x16\x03\x01\0\x04\x01\xff\xff\xff", 9, -E2BIG, 47 },
 		{ "\x16\x03\x01\0\x04\x01\0\0\0", 9, -EPROTO, 50 },
 		{ "\x16\x03\x01\0\x01\x01\x17\x03\x03", 9, -EPROTO, 10 }, /* something in between */
