@@ -63,7 +63,13 @@
 /* -- control API ---------------------------------------------------------- */
 #define NP_BODY_MAX (64u << 10) /* request body: a dataset with its reason is below 1 KiB */
 #define NP_JSON_DEPTH 4		/* no request of ours nests deeper */
-#define NP_CLIENTS_MAX 256	/* open control connections */
+#define NP_CLIENTS_MAX 256	/* open control connections; a newcomer beyond them ends another's */
+#define NP_CLIENTS_RESERVE 64	/* of them, those that only root gets: other users never hold the rest and these */
+#define NP_CLIENTS_PER_PROCESS 128 /* of one process: a platform that waits for a hundred runs, and no hog */
+#define NP_CLIENTS_PER_USER 96	/* of one user who is not root: half of what such users have */
+#define NP_BACKLOG 4096		/* connections that wait to be accepted: what Linux allows, for without a place connect() fails */
+#define NP_ACCEPT_BATCH 64	/* accepted before those who are connected get their turn */
+#define NP_ROUND_MS 5		/* of answers that only read, before newcomers and requests that change something go first */
 #define NP_CLIENT_TIMEOUT_S 15	/* a client that says nothing for so long is dropped */
 #define NP_CLIENT_MEMORY (32u << 10) /* header memory per connection */
 #define NP_LIST_MAX 10000	/* rows in one list answer */

@@ -8,8 +8,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
-
-#define BACKLOG 128
+#include "limits.h"
 
 static int bind_as(int fd, const struct sockaddr_un *addr)
 {
@@ -25,7 +24,7 @@ static int publish(int fd, const char *temporary, const char *path, struct liste
 {
 	struct stat st;
 
-	if (listen(fd, BACKLOG) < 0 || lstat(temporary, &st) < 0)
+	if (listen(fd, NP_BACKLOG) < 0 || lstat(temporary, &st) < 0)
 		return -errno;
 	if (rename(temporary, path) < 0)
 		return -errno;

@@ -8,21 +8,13 @@
 #include <sys/timerfd.h>
 
 #include "base/cleanup.h"
+#include "control/admit.h"
+#include "control/clients.h"
 #include "control/exchange.h"
 #include "control/follow.h"
 #include "control/listen.h"
 #include "control/output.h"
 #include "limits.h"
-
-/* A connection, from accept() to close(). */
-struct client {
-	struct client *next, **link; /* link points at what points here */
-	struct server *server;
-	int fd;			      /* MHD's */
-	uint64_t since_ns;	      /* when the connection, or the request in progress, began */
-	bool streams;		      /* follows events: may stay for ever */
-	struct MHD_Connection *waits; /* suspended until something changes; NULL: it is not */
-};
 
 struct server {
 	struct server_config config;
@@ -31,7 +23,12 @@ struct server {
 	struct MHD_Daemon *daemon;
 	int epoll_fd; /* MHD's */
 	int kick_fd;  /* timer: MHD has something left to do, or something new */
-	struct client *clients;
+	struct admit admit;
+	bool accepts; /* the loop watches the listening socket */
+	struct clients clients;
+	struct client *joining; /* while MHD takes its connection */
+	uint64_t round_ns;	/* when this round of MHD began */
+	bool round_read;	/* something that only reads was answered in it */
 	struct follow_set follows;
 	struct output_set outputs;
 };
@@ -40,6 +37,7 @@ struct server {
 #define RUNS_MAX 16	 /* rounds of MHD before other parts of the daemon get their turn ... */
 #define PAUSE_NS 1000000 /* ... for so long. MHD can spin on a request that will never be whole */
 #define SOON_NS	 1
+#define ROUND_NS (NP_ROUND_MS * UINT64_C(1000000))
 
 static void server_kick_in(struct server *server, long ns)
 {
@@ -59,12 +57,37 @@ static void server_run(struct server *server)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
+	server->round_ns = loop_now_ns();
+	server->round_read = false;
 	for (unsigned i = 0; i < RUNS_MAX; i++) {
 		MHD_run(server->daemon);
 		if (MHD_get_timeout(server->daemon, &wait_ms) != MHD_YES || wait_ms > 0)
 			return;
+		if (loop_now_ns() - server->round_ns > ROUND_NS) {
+			server_kick(server);
+			return;
+		}
 	}
 	server_kick_in(server, PAUSE_NS);
+}
+
+/* A request that only reads, late in a round, waits for the next one: lists may take milliseconds each, and nobody
+ * must be able to put an escalation off by asking for many of them. One is answered in each round. */
+static bool server_defers(struct server *server, const char *method)
+{
+	bool first = !server->round_read;
+
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return false;
+	server->round_read = true;
+	return !first && loop_now_ns() - server->round_ns > ROUND_NS;
+}
+
+static void deferred_resume(struct server *server)
+{
+	for (struct client *c = server->clients.first; c; c = c->next)
+		if (c->deferred)
+			MHD_resume_connection(take_ptr(c->deferred));
 }
 
 static void on_ready(void *data, uint32_t events)
@@ -79,14 +102,91 @@ static void on_kick(void *data, uint32_t events)
 	uint64_t ticks;
 
 	(void)events;
-	if (read(server->kick_fd, &ticks, sizeof(ticks)) == sizeof(ticks))
-		server_run(server);
+	if (read(server->kick_fd, &ticks, sizeof(ticks)) != sizeof(ticks))
+		return;
+	deferred_resume(server);
+	server_run(server);
 }
+
+/* -- newcomers ------------------------------------------------------------------- */
+
+/* Ends somebody's connection so that another one has a place. MHD closes it in its next run. */
+static void server_evict(struct server *server, struct client *c)
+{
+	struct failure failure;
+
+	failure_put(&failure, -EMFILE, NP_R_TOO_MANY, "this connection made room for another one");
+	if (c->state != CLIENT_ANSWERED)
+		admit_answer(c->fd, &failure);
+	clients_leave(&server->clients, c);
+	shutdown(c->fd, SHUT_RDWR);
+	if (c->waits)
+		MHD_resume_connection(take_ptr(c->waits));
+	if (c->deferred)
+		MHD_resume_connection(take_ptr(c->deferred));
+}
+
+static void server_admit(struct server *server, int fd, const struct peer *peer)
+{
+	const struct sockaddr family = { .sa_family = AF_UNIX };
+	struct client *leaves, *c;
+	struct failure failure;
+
+	if (clients_place(&server->clients, peer->uid, peer->pid, &leaves) < 0) {
+		failure_put(&failure, -EMFILE, NP_R_TOO_MANY, "%d connections of root are open", NP_CLIENTS_MAX);
+		admit_refuse(&server->admit, fd, &failure);
+		return;
+	}
+	if (leaves)
+		server_evict(server, leaves);
+	if (clients_join(&server->clients, peer->uid, peer->pid, &c) < 0) {
+		close(fd);
+		return;
+	}
+	c->fd = fd;
+	c->since_ns = loop_now_ns();
+	server->joining = c;
+	/* MHD closes the descriptor when it fails; if it called on_connection() before that, it does so again. */
+	if (MHD_add_connection(server->daemon, fd, &family, sizeof(family)) != MHD_YES && server->joining)
+		clients_remove(&server->clients, take_ptr(server->joining));
+}
+
+static void on_newcomers(void *data, uint32_t events);
+
+static void server_accepts(struct server *server, bool accepts)
+{
+	if (accepts == server->accepts)
+		return;
+	if (!accepts)
+		loop_unwatch(server->config.loop, server->admit.fd);
+	server->accepts =
+		accepts && loop_watch(server->config.loop, server->admit.fd, EPOLLIN, on_newcomers, server) == 0;
+}
+
+static void on_newcomers(void *data, uint32_t events)
+{
+	struct server *server = data;
+	struct peer peer;
+	int fd = -EACCES;
+
+	(void)events;
+	for (unsigned i = 0; i < NP_ACCEPT_BATCH && (fd >= 0 || fd == -EACCES); i++) {
+		fd = admit_accept(&server->admit, &server->config, &peer);
+		if (fd >= 0)
+			server_admit(server, fd, &peer);
+	}
+	/* No descriptors or no memory: whoever waits goes on doing so until the next tick. */
+	if (fd < 0 && fd != -EAGAIN && fd != -EACCES)
+		server_accepts(server, false);
+	server_run(server);
+}
+
+/* -- clients ---------------------------------------------------------------------- */
 
 /* Each is asked again, and waits again if nothing changed for it. */
 static void waits_end(struct server *server)
 {
-	for (struct client *c = server->clients; c; c = c->next) {
+	for (struct client *c = server->clients.first; c; c = c->next) {
 		if (!c->waits)
 			continue;
 		MHD_resume_connection(take_ptr(c->waits));
@@ -100,49 +200,28 @@ static void on_tick(void *data)
 	uint64_t now = loop_now_ns();
 
 	/* MHD's own timeout ends the silent. This ends those who send a byte now and then, or read one. */
-	for (struct client *c = server->clients; c; c = c->next)
+	for (struct client *c = server->clients.first; c; c = c->next)
 		if (!c->streams && now - c->since_ns > NP_REQUEST_S * UINT64_C(1000000000))
 			shutdown(c->fd, SHUT_RDWR);
 	follow_tick(&server->follows, now);
 	waits_end(server);
 	output_wake(&server->outputs); /* those who went away are noticed so */
+	admit_tick(&server->admit);
+	server_accepts(server, true);
 	server_run(server);
 }
 
 static void on_connection(void *data, struct MHD_Connection *connection, void **socket_context,
 			  enum MHD_ConnectionNotificationCode what)
 {
-	const union MHD_ConnectionInfo *info;
 	struct server *server = data;
 	struct client *c = *socket_context;
 
-	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (!c)
-			return;
-		*c->link = c->next;
-		if (c->next)
-			c->next->link = c->link;
-		free(c);
-		*socket_context = NULL;
-		return;
-	}
-	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	c = calloc(1, sizeof(*c));
-	if (!c || !info) {
-		free(c); /* its first request will be refused */
-		return;
-	}
-	*c = (struct client){
-		.next = server->clients,
-		.link = &server->clients,
-		.server = server,
-		.fd = info->connect_fd,
-		.since_ns = loop_now_ns(),
-	};
-	if (c->next)
-		c->next->link = &c->next;
-	server->clients = c;
-	*socket_context = c;
+	(void)connection;
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		*socket_context = take_ptr(server->joining);
+	else if (c)
+		clients_remove(&server->clients, c);
 }
 
 static struct client *client_of(struct MHD_Connection *connection)
@@ -163,8 +242,8 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 	enum MHD_Result result;
 
 	(void)version;
-	if (!client)
-		return MHD_NO;
+	if (!client || !client->process)
+		return MHD_NO; /* it has to leave */
 	if (!ex) {
 		if (exchange_new(&ex) < 0)
 			return MHD_NO;
@@ -177,10 +256,19 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 		*body_len = 0;
 		return exchange_take(ex, body, len);
 	}
+	client->state = CLIENT_WAITS;
+	if (server_defers(server, method)) {
+		client->deferred = connection;
+		MHD_suspend_connection(connection);
+		server_kick(server);
+		return MHD_YES;
+	}
 	result = exchange_finish(ex, connection, method, url, &server->config, &server->follows, &server->outputs,
 				 &outcome);
 	client->streams = outcome == EXCHANGE_STREAMS;
 	client->waits = outcome == EXCHANGE_WAITS ? connection : NULL;
+	if (outcome != EXCHANGE_WAITS)
+		client->state = CLIENT_ANSWERED;
 	if (strcmp(method, "POST") == 0)
 		waits_end(server);
 	return result;
@@ -195,8 +283,10 @@ static void on_completed(void *data, struct MHD_Connection *connection, void **r
 	(void)why;
 	exchange_free(*request_context);
 	*request_context = NULL;
-	if (client)
-		client->since_ns = loop_now_ns();
+	if (!client)
+		return;
+	client->state = CLIENT_SILENT;
+	client->since_ns = loop_now_ns();
 }
 
 /* Decoding is done by url_decode(), which knows what to refuse: MHD's turns %00 into the end of the text. */
@@ -214,13 +304,13 @@ static int server_start(struct server *server)
 
 	if (fd < 0)
 		return fd;
-	/* MHD closes fd when it stops, and on some of its failures. On the others it is left open, rather than
-	 * closed twice: a daemon without its control socket does not go on. */
+	admit_init(&server->admit, fd);
+	/* MHD's limit is never met: clients.h has ours, and those who have to leave are gone after a run or, streams,
+	 * after a tick. */
 	/* clang-format off */
 	server->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, server,
-		MHD_OPTION_LISTEN_SOCKET, fd,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned)NP_CLIENTS_MAX,
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, server,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)NP_CLIENTS_MAX * 2,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)NP_CLIENT_TIMEOUT_S,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)NP_CLIENT_MEMORY,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
@@ -251,8 +341,10 @@ static int server_watch(struct server *server)
 	r = loop_watch(loop, server->epoll_fd, EPOLLIN, on_ready, server);
 	if (r < 0)
 		return r;
-	/* The listening socket enters MHD's epoll set in a run of MHD, so there has to be a first one. */
-	server_kick(server);
+	r = loop_watch(loop, server->admit.fd, EPOLLIN, on_newcomers, server);
+	if (r < 0)
+		return r;
+	server->accepts = true;
 	return loop_every(loop, TICK_MS, on_tick, server);
 }
 
@@ -271,6 +363,7 @@ int server_new(const struct server_config *config, struct server **ret)
 	server->config = *config;
 	server->epoll_fd = -1;
 	server->kick_fd = -1;
+	admit_init(&server->admit, -1);
 	server->follows = (struct follow_set){
 		.config = &server->config,
 		.kick = server_kick,
@@ -303,12 +396,15 @@ void server_free(struct server *server)
 	follow_end_all(&server->follows); /* MHD does not stop with suspended connections */
 	output_end_all(&server->outputs);
 	waits_end(server);
+	deferred_resume(server);
+	server_accepts(server, false);
 	if (server->daemon)
 		MHD_stop_daemon(server->daemon);
 	if (server->kick_fd >= 0) {
 		loop_unwatch(server->config.loop, server->kick_fd);
 		close(server->kick_fd);
 	}
+	admit_free(&server->admit);
 	free(server->path);
 	free(server);
 }

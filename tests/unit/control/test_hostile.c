@@ -228,7 +228,7 @@ static void pipelined(void **state)
 	assert_int_equal(answers, 501);
 }
 
-/* More than there is room for: the others wait until somebody goes. */
+/* More halves of requests than a process has room for: the oldest make room, and are told so. */
 static void many_at_once(void **state)
 {
 	int fds[300];
@@ -236,12 +236,35 @@ static void many_at_once(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		fds[i] = dial();
-		send_text(fds[i], "GET /v1/health HTTP/1.1\r\nHost: x\r\n");
+		send_some(fds[i], "GET /v1/health HTTP/1.1\r\nHost: x\r\n", 34);
 	}
+	still_serves(); /* accepted behind them all, and in the place of one more */
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		bool stays = i > ARRAY_SIZE(fds) - NP_CLIENTS_PER_PROCESS;
+
 		send_some(fds[i], "Connection: close\r\n\r\n", 21);
-		assert_int_equal(finish(fds[i]), 200);
+		assert_int_equal(finish(fds[i]), stays ? 200 : 429);
+		if (!stays)
+			expect_error("too_many", "made room");
 	}
+}
+
+/* Those who wait for an answer make room as well, when nobody else is there. */
+static void crowd_of_readers(void **state)
+{
+	int fds[NP_CLIENTS_PER_PROCESS];
+
+	(void)state;
+	world.flood = 2000;
+	still_serves();
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		fds[i] = dial();
+		send_text(fds[i], "GET /v1/events?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n");
+	}
+	assert_int_equal(ask("POST", "/v1/sessions", "{\"session\":\"a/b\"}"), 201);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	still_serves();
 }
 
 /* Room that silent ones take comes back. */
@@ -323,6 +346,7 @@ int main(void)
 		TEST(trickle),
 		TEST(pipelined),
 		TEST(many_at_once),
+		TEST(crowd_of_readers),
 		TEST(silent_crowd),
 		TEST(long_client_address),
 		TEST(follower_that_never_reads),
