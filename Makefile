@@ -5,7 +5,7 @@
 # make test       build and run every test
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
-# make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12"
+# make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make soak       the test of leaks for SOAK_ROUNDS (300) of about 1,200 requests each
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
@@ -250,7 +250,7 @@ $(BUILD)/tests/vm/check: tests/vm/check.c
 	$(Q)$(CC) -D_GNU_SOURCE $(filter-out -fPIE -fsanitize=%,$(CFLAGS)) -static -o $@ $<
 
 VM_DEPS = qemu-system-x86 busybox-static cpio e2fsprogs kmod
-KERNELS = 6.1 6.12
+KERNELS = 6.1 6.12 6.12-nolsm
 vm:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/tests/vm/check

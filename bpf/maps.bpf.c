@@ -27,5 +27,6 @@ const volatile __u32 np_slice_depth = 0;
 const volatile bool np_casts = false;
 const volatile bool np_sees_cgroups = false;
 const volatile bool np_destroys = false;
+const volatile bool np_judges_peers = false;
 
 char LICENSE[] SEC("license") = "GPL";

@@ -215,5 +215,6 @@ extern const volatile __u32 np_slice_depth; /* its level below the v2 root */
 extern const volatile bool np_casts;	    /* the kernel has bpf_rdonly_cast: 6.2 */
 extern const volatile bool np_sees_cgroups; /* the kernel lets np_retire ask whether a cgroup lives */
 extern const volatile bool np_destroys;	    /* it has bpf_sock_destroy: 6.5 */
+extern const volatile bool np_judges_peers; /* peer.bpf.c judges unix sockets, so that names need not be */
 
 #endif

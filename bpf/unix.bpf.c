@@ -22,11 +22,9 @@
  */
 #include <asm/errno.h>
 
-#include "who.bpf.h"
+#include "unix.bpf.h"
 
-#define NP_UNIX_PATH_MAX 108
-#define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
-#define NP_REVALIDATES	 4 /* DCACHE_OP_REVALIDATE, the same since 2.6.38 */
+#define NP_REVALIDATES 4 /* DCACHE_OP_REVALIDATE, the same since 2.6.38 */
 
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
@@ -262,26 +260,6 @@ static long np_unix_bucket(__u32 index, void *data)
 	return 0;
 }
 
-static __always_inline void np_report_unix(const struct np_who *who, const struct np_unix_search *s, enum np_hook hook,
-					   enum np_reason reason)
-{
-	struct np_refusal r = {
-		.box = who->box,
-		.cgroup_id = who->id,
-		.hook = hook,
-		.reason = reason,
-		.family = AF_UNIX,
-	};
-	struct np_event *e = np_refusal_open(&r);
-
-	if (!e)
-		return;
-	np_event_add_task(e);
-	e->unix_len = s->name.len < sizeof(e->unix_path) ? s->name.len : sizeof(e->unix_path);
-	__builtin_memcpy(e->unix_path, s->name.path, sizeof(e->unix_path));
-	bpf_ringbuf_submit(e, 0);
-}
-
 /* Reads the name that the program asked for. 0, or the helper's error. */
 static __always_inline long np_unix_name_read(struct np_unix_name *name, const void *path, __u32 len)
 {
@@ -311,6 +289,8 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	__u32 len = kern->uaddrlen - NP_SUN_PATH;
 	long r;
 
+	if (np_judges_peers)
+		return np_allow();
 	/* Unnamed (AF_UNSPEC disconnects), or too long: the kernel refuses it by itself. The barriers keep the compiler
 	 * from checking len - 1 in one register and using len in another: 6.12's verifier then sees no bound. */
 	if (!len)
@@ -331,7 +311,7 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	if (s.found)
 		return 1;
 refuse:
-	np_report_unix(&who, &s, hook, who.box ? NP_R_FOREIGN_UNIX : NP_R_UNREGISTERED);
+	np_report_unix(&who, s.name.path, s.name.len, hook);
 	bpf_set_retval(-ECONNREFUSED);
 	return 0;
 }

@@ -89,10 +89,11 @@ static __always_inline __u64 np_sock_address(const void *sk)
 	return address;
 }
 
-static __always_inline struct np_who np_who_is(const void *sk)
+/* By the address of a struct sock. */
+static __always_inline struct np_who np_who_at(__u64 sk)
 {
 	struct np_place_of place = {};
-	__u64 id = np_sandbox_of(np_sock_address(sk), &place);
+	__u64 id = np_sandbox_of(sk, &place);
 	struct np_who who = {};
 
 	if (id) {
@@ -102,6 +103,11 @@ static __always_inline struct np_who np_who_is(const void *sk)
 		who.inside = place.below_slice;
 	}
 	return who;
+}
+
+static __always_inline struct np_who np_who_is(const void *sk)
+{
+	return np_who_at(np_sock_address(sk));
 }
 
 /* The same for a packet, by helpers that also see through request sockets. */

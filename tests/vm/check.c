@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -175,35 +177,84 @@ static int cmd_udp(char **argv)
 	return recv(fd, &c, 1, 0) == 1 ? 0 : -1;
 }
 
-static struct sockaddr_un abstract(const char *name, socklen_t *ret_len)
+/* A path, or an abstract name. */
+static struct sockaddr_un unix_address(const char *name, socklen_t *ret_len)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	int shift = name[0] != '/';
 
-	strncpy(a.sun_path + 1, name, sizeof(a.sun_path) - 2);
-	*ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(a.sun_path + 1));
+	strncpy(a.sun_path + shift, name, sizeof(a.sun_path) - 2);
+	*ret_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
 	return a;
 }
 
-/* An abstract unix socket of the host; serve-unix makes it. */
-static int cmd_unix(char **argv)
+/* Unix sockets of the host; serve-unix makes them. */
+static int unix_call(int type, const char *name)
 {
 	socklen_t len;
-	struct sockaddr_un a = abstract(argv[0], &len);
+	struct sockaddr_un a = unix_address(name, &len);
+	int fd = socket(AF_UNIX, type, 0);
 
-	return connect(socket(AF_UNIX, SOCK_STREAM, 0), (struct sockaddr *)&a, len);
+	if (type == SOCK_DGRAM)
+		return sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&a, len) < 0 ? -1 : 0;
+	return connect(fd, (struct sockaddr *)&a, len);
 }
 
-static int cmd_serve_unix(char **argv)
+static int cmd_unix(char **argv)
+{
+	return unix_call(SOCK_STREAM, argv[0]);
+}
+
+static int cmd_unix_send(char **argv)
+{
+	return unix_call(SOCK_DGRAM, argv[0]);
+}
+
+static int unix_serve(int type, const char *name)
 {
 	socklen_t len;
-	struct sockaddr_un a = abstract(argv[0], &len);
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct sockaddr_un a = unix_address(name, &len);
+	int fd = socket(AF_UNIX, type, 0);
 
-	if (bind(fd, (struct sockaddr *)&a, len) < 0 || listen(fd, 64) < 0)
+	umask(0);
+	return bind(fd, (struct sockaddr *)&a, len) < 0 || (type != SOCK_DGRAM && listen(fd, 64) < 0) ? -1 : fd;
+}
+
+/* Takes connections at NAME and datagrams at NAME-d. */
+static int cmd_serve_unix(char **argv)
+{
+	char name[100];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s-d", argv[0]);
+	fd = unix_serve(SOCK_DGRAM, name);
+	if (unix_serve(SOCK_STREAM, argv[0]) < 0 || fd < 0)
 		return -1;
 	if (stay_behind())
-		pause();
+		for (char c; recv(fd, &c, 1, 0) >= 0;)
+			;
 	return 0;
+}
+
+/* A socket of our own with two names: bound by one, called by the other. Meanwhile the link may have got another target. */
+static int cmd_unix_own(char **argv)
+{
+	char real[PATH_MAX];
+	int r;
+
+	if (unix_serve(SOCK_STREAM, argv[0]) < 0 || !realpath(argv[0], real))
+		return -1;
+	if (strcmp(argv[2], "-") != 0 && (unlink(argv[2]) < 0 || symlink(argv[3], argv[2]) < 0))
+		return -1;
+	r = unix_call(SOCK_STREAM, argv[1]);
+	if (r < 0) {
+		int error = errno;
+
+		unlink(real);
+		errno = error;
+		return -1;
+	}
+	return unlink(real);
 }
 
 static int ping(int type, const char *ip)
@@ -371,6 +422,8 @@ int main(int argc, char **argv)
 		{ "unix", 1, cmd_unix },
 		{ "hold-answer", 3, cmd_hold_answer },
 		{ "serve-unix", 1, cmd_serve_unix },
+		{ "unix-send", 1, cmd_unix_send },
+		{ "unix-own", 4, cmd_unix_own },
 		{ "lookup", 1, cmd_lookup },
 		{ "lookup-connected", 1, cmd_lookup_connected },
 	};

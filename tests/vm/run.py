@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the gate on other kernels: boots each in an emulated machine without a network and reads what tests/vm/init says.
 
-    run.py [SERIES...]      default: 6.1 6.12. Needs netpawld, netpawl, netpawl-inspect and tests/vm/check in $NETPAWL_BUILD
+    run.py [SERIES[-nolsm]...]  default: 6.1 6.12 6.12-nolsm, which has no BPF among its security modules. Needs netpawld, netpawl, netpawl-inspect and tests/vm/check in $NETPAWL_BUILD
 """
 import gzip
 import lzma
@@ -18,7 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("NETPAWL_BUILD", HERE.parent.parent / "build")).resolve()
 CACHE = HERE.parent.parent / "build" / "vm"
-SERIES = ["6.1", "6.12"]
+SERIES = ["6.1", "6.12", "6.12-nolsm"]
 MODULES = ["veth", "dummy", "sch_ingress", "cls_bpf", "tcp_diag", "udp_diag", "loop", "quota_v2"]
 TOOLS = {"ip": "/bin/ip", "tc": "/sbin/tc", "bpftool": "/usr/sbin/bpftool", "bwrap": "/usr/bin/bwrap"}
 TIMEOUT = 900  # seconds for one machine; on an idle host it takes about 60
@@ -117,11 +117,11 @@ def make_initramfs(tree, release, root):
     return image
 
 
-def boot(kernel, image):
+def boot(kernel, image, words):
     """Lines of the machine's console, as they come; ends with the machine or after TIMEOUT."""
     p = subprocess.Popen(
         ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", "768", "-nographic", "-no-reboot", "-net", "none",
-         "-kernel", str(kernel), "-initrd", str(image), "-append", "console=ttyS0 panic=-1 quiet"],
+         "-kernel", str(kernel), "-initrd", str(image), "-append", f"console=ttyS0 panic=-1 quiet{words}"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     deadline, rest = time.monotonic() + TIMEOUT, b""
     try:
@@ -142,13 +142,15 @@ def boot(kernel, image):
 
 def run(series):
     """True when every check passed, and the machine came to its own end."""
+    series, _, without = series.partition("-")
+    words = " lsm=landlock,lockdown,yama" if without == "nolsm" else ""
     tree, release = kernel_tree(series)
     image = make_initramfs(tree, release, CACHE / f"root-{series}")
-    print(f"# {release}", flush=True)
+    print(f"# {release}{words}", flush=True)
     passed = failed = 0
     summary = None
     with open(CACHE / f"console-{series}.log", "w") as log:
-        for line in boot(tree / "boot" / f"vmlinuz-{release}", image):
+        for line in boot(tree / "boot" / f"vmlinuz-{release}", image, words):
             print(line, file=log, flush=True)
             passed += line.startswith("ok ")
             failed += line.startswith("not ok ")

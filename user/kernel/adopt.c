@@ -242,7 +242,7 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 	r = own_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;
-	if (!kernel->features.unix_hooks)
+	if (!kernel->features.unix_hooks && !kernel->features.lsm)
 		return refuse(ret_problem, NP_R_UNSUPPORTED,
 			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's",
 			      path);

@@ -31,7 +31,7 @@ struct features {
 	bool casts;	   /* bpf_rdonly_cast; otherwise every member is read by a helper */
 	bool sees_cgroups; /* bpf_cgroup_from_id in syscall programs */
 	bool tcx;	   /* otherwise clsact */
-	bool lsm_cgroup;   /* BPF LSM programs load */
+	bool lsm;	   /* BPF LSM programs load, and the kernel asks them */
 };
 
 struct watch; /* of a sandbox's cgroup.events */
@@ -73,6 +73,7 @@ int pins_link_replace(int link_fd, const char *path); /* pins under path, replac
 /* worker: the programs of the inspector's cgroup rather than those of sandboxes. */
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker);
 void links_detach(struct kernel *kernel, const char *name);
+int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
 
 /* devices.c */
 int devices_start(struct kernel *kernel); /* watches netlink, attaches, fills np_host_addrs */

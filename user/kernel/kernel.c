@@ -131,7 +131,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 		kernel_close(kernel);
 		return r;
 	}
-	if (!kernel->features.unix_hooks)
+	if (!kernel->features.unix_hooks && !kernel->features.lsm)
 		log_warning("this kernel has no hook for unix sockets: sandboxes reach the host's abstract ones. "
 			    "See netpawl doctor");
 	*ret = kernel;

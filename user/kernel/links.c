@@ -85,6 +85,31 @@ int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char
 	return 0;
 }
 
+int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel)
+{
+	const struct bpf_program *programs[] = { skel->progs.np_lsm_connect, skel->progs.np_lsm_send };
+	char path[FS_PATH_SIZE];
+
+	fs_path(path, "%s/links/lsm", kernel->pins);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		_close_ int link = -1;
+		int r;
+
+		/* A link of this kind takes no other program: the new one is attached beside the old, which goes with
+		 * its pin. Both ask the same maps. */
+		link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(programs[i]));
+		if (link < 0)
+			return -errno;
+		fs_path(path, "%s/links/lsm/%s", kernel->pins, bpf_program__name(programs[i]));
+		r = pins_link_replace(link, path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 void links_detach(struct kernel *kernel, const char *name)
 {
 	char path[FS_PATH_SIZE];

@@ -29,6 +29,9 @@ static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const st
 	skel->rodata->np_casts = features->casts;
 	skel->rodata->np_sees_cgroups = features->sees_cgroups;
 	skel->rodata->np_destroys = features->sock_destroy;
+	skel->rodata->np_judges_peers = features->lsm;
+	bpf_program__set_autoload(skel->progs.np_lsm_connect, features->lsm);
+	bpf_program__set_autoload(skel->progs.np_lsm_send, features->lsm);
 	bpf_program__set_expected_attach_type(skel->progs.np_unix_connect,
 					      (enum bpf_attach_type)NP_ATTACH_UNIX_CONNECT);
 	bpf_program__set_expected_attach_type(skel->progs.np_unix_send, (enum bpf_attach_type)NP_ATTACH_UNIX_SENDMSG);
@@ -58,6 +61,9 @@ static int object_try(struct kernel *kernel, const struct features *features)
 	r = object_prepare(kernel, skel, features);
 	if (r == 0)
 		r = gate_bpf__load(skel);
+	/* Before a program that relies on them is attached to a cgroup: their predecessors stay until then. */
+	if (r == 0 && features->lsm)
+		r = links_attach_lsm(kernel, skel);
 	if (r < 0) {
 		gate_bpf__destroy(skel);
 		return r;
@@ -95,6 +101,10 @@ int object_load(struct kernel *kernel, char problem[static 512])
 
 	features_probe(&features);
 	r = object_try(kernel, &features);
+	if (r < 0 && features.lsm) { /* names are judged instead */
+		features.lsm = false;
+		r = object_try(kernel, &features);
+	}
 	if (r < 0 && features.sees_cgroups) { /* the function is there, but not for syscall programs: before 6.10 */
 		features.sees_cgroups = false;
 		r = object_try(kernel, &features);

@@ -6,6 +6,7 @@
  *   PIN_DIR/v3/progs/np_connect4 ...      programs, likewise
  *   PIN_DIR/v3/links/slice/np_connect4    what keeps the programs attached to the slice
  *   PIN_DIR/v3/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v3/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
  *   PIN_DIR/v3/devices/if2                ... to network device 2
  */
 #include <errno.h>

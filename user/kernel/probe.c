@@ -4,7 +4,9 @@
 #include <linux/landlock.h>
 #include <net/if.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 
 #include <bpf/btf.h>
 
@@ -16,10 +18,9 @@ static const struct bpf_insn allow[] = {
 	{ .code = BPF_JMP | BPF_EXIT },
 };
 
-static bool program_loads(enum bpf_prog_type type, int attach_type, uint32_t attach_btf_id)
+static bool program_loads(enum bpf_prog_type type, int attach_type)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = (enum bpf_attach_type)attach_type,
-		    .attach_btf_id = attach_btf_id);
+	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = (enum bpf_attach_type)attach_type);
 	_close_ int fd = bpf_prog_load(type, "np_probe", "GPL", allow, ARRAY_SIZE(allow), &opts);
 
 	return fd >= 0;
@@ -41,14 +42,61 @@ static bool tcx_works(void)
 	return link >= 0;
 }
 
+/* Two sockets, connected by a name that the kernel makes up: 0, or -errno of connect(). */
+static int sockets_connect(int listener, int client)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(addr);
+
+	if (bind(listener, (struct sockaddr *)&addr, sizeof(addr.sun_family)) < 0 || listen(listener, 1) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&addr, &len) < 0)
+		return -errno;
+	return connect(client, (struct sockaddr *)&addr, len) < 0 ? -errno : 0;
+}
+
+/* An LSM program can be loaded and attached although the kernel was started without BPF among its security modules:
+ * then nobody asks it. So one is attached that refuses a single socket of ours, and that is tried. */
+static bool lsm_works(const struct btf *btf)
+{
+	_close_ int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_close_ int client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	_close_ int prog = -1, link = -1;
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+	int id = btf__find_by_name_kind(btf, "bpf_lsm_unix_stream_connect", BTF_KIND_FUNC);
+
+	if (id <= 0 || listener < 0 || client < 0 || getsockopt(client, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0)
+		return false;
+	{
+		const struct bpf_insn refuse[] = {
+			/* r1 = the first argument, a struct sock; r0 = its cookie */
+			{ .code = BPF_LDX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_1, .src_reg = BPF_REG_1 },
+			{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_get_socket_cookie },
+			/* r2 = ours; if r0 == r2 return -EPERM */
+			{ .code = BPF_LD | BPF_IMM | BPF_DW, .dst_reg = BPF_REG_2, .imm = (int32_t)cookie },
+			{ .imm = (int32_t)(cookie >> 32) },
+			{ .code = BPF_JMP | BPF_JEQ | BPF_X, .dst_reg = BPF_REG_0, .src_reg = BPF_REG_2, .off = 2 },
+			{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0 },
+			{ .code = BPF_JMP | BPF_EXIT },
+			{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = -EPERM },
+			{ .code = BPF_JMP | BPF_EXIT },
+		};
+		LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_LSM_MAC,
+			    .attach_btf_id = (uint32_t)id);
+
+		prog = bpf_prog_load(BPF_PROG_TYPE_LSM, "np_probe", "GPL", refuse, ARRAY_SIZE(refuse), &opts);
+	}
+	link = prog < 0 ? -1 : bpf_raw_tracepoint_open(NULL, prog);
+	return link >= 0 && sockets_connect(listener, client) == -EPERM;
+}
+
 void features_probe(struct features *ret)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	int id;
 
 	*ret = (struct features){
-		.unix_hooks = program_loads(BPF_PROG_TYPE_CGROUP_SOCK_ADDR, NP_ATTACH_UNIX_CONNECT, 0) &&
-			      program_loads(BPF_PROG_TYPE_CGROUP_SOCK_ADDR, NP_ATTACH_UNIX_SENDMSG, 0),
+		.unix_hooks = program_loads(BPF_PROG_TYPE_CGROUP_SOCK_ADDR, NP_ATTACH_UNIX_CONNECT) &&
+			      program_loads(BPF_PROG_TYPE_CGROUP_SOCK_ADDR, NP_ATTACH_UNIX_SENDMSG),
 		.tcx = tcx_works(),
 	};
 	if (!btf)
@@ -56,8 +104,7 @@ void features_probe(struct features *ret)
 	ret->sock_destroy = btf__find_by_name_kind(btf, "bpf_sock_destroy", BTF_KIND_FUNC) > 0;
 	ret->casts = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
 	ret->sees_cgroups = btf__find_by_name_kind(btf, "bpf_cgroup_from_id", BTF_KIND_FUNC) > 0;
-	id = btf__find_by_name_kind(btf, "bpf_lsm_socket_create", BTF_KIND_FUNC);
-	ret->lsm_cgroup = id > 0 && program_loads(BPF_PROG_TYPE_LSM, BPF_LSM_CGROUP, (uint32_t)id);
+	ret->lsm = lsm_works(btf);
 	btf__free(btf);
 }
 
@@ -85,20 +132,26 @@ void features_describe(const struct features *f, struct buf *out)
 	feature_describe(out, &first, "bpf_sock_destroy", f->sock_destroy,
 			 "open connections get an error at once when a session is raised",
 			 "SOCK_DESTROY is used instead: the same, but slower");
-	feature_describe(out, &first, "connect_unix", f->unix_hooks,
-			 "a sandbox reaches only unix sockets that it opened itself",
-			 landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
-				       : "host unix sockets with a path are hidden by netpawl run only; abstract ones "
-					 "are reached by every sandbox, whatever its mode");
+	feature_describe(
+		out, &first, "connect_unix", f->unix_hooks,
+		f->lsm ? "unix sockets are judged by their names where BPF LSM is not there"
+		       : "a sandbox reaches only unix sockets that it opened itself; names that are not certain "
+			 "are refused",
+		f->lsm		? "BPF LSM is used instead"
+		: landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
+				: "host unix sockets with a path are hidden by netpawl run only; abstract ones "
+				  "are reached by every sandbox, whatever its mode");
 	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
-	feature_describe(
-		out, &first, "BPF LSM", f->lsm_cgroup, "programs of this kind load; this version does not use them yet",
-		"exotic socket families are shut by seccomp in netpawl run; adopted cgroups must shut them themselves");
+	feature_describe(out, &first, "BPF LSM", f->lsm,
+			 "a unix socket is judged when the kernel has found it: no race, by whatever name",
+			 f->unix_hooks
+				 ? "unix sockets are judged by their names: a rename at the right moment can deceive it"
+				 : "nothing judges unix sockets");
 	feature_describe(out, &first, "Landlock 6", landlock >= 6,
 			 "netpawl run shuts abstract unix sockets and signals twice",
-			 f->unix_hooks ? "abstract unix sockets are shut by the connect_unix hook alone"
-				       : "nothing shuts the host's abstract unix sockets");
+			 f->lsm || f->unix_hooks ? "abstract unix sockets are shut by the gate alone"
+						 : "nothing shuts the host's abstract unix sockets");
 	buf_puts(out, "]");
 }

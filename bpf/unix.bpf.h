@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the two ways to judge a unix socket share. */
+#ifndef NP_UNIX_BPF_H
+#define NP_UNIX_BPF_H
+
+#include "who.bpf.h"
+
+#define NP_UNIX_PATH_MAX 108
+#define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
+
+/* name: len bytes of an address behind its family, in kernel memory. */
+static __always_inline void np_report_unix(const struct np_who *who, const void *name, __u32 len, enum np_hook hook)
+{
+	struct np_refusal r = {
+		.box = who->box,
+		.cgroup_id = who->id,
+		.hook = hook,
+		.reason = who->box ? NP_R_FOREIGN_UNIX : NP_R_UNREGISTERED,
+		.family = AF_UNIX,
+	};
+	struct np_event *e = np_refusal_open(&r);
+
+	if (!e)
+		return;
+	np_event_add_task(e);
+	if (len > sizeof(e->unix_path))
+		len = sizeof(e->unix_path);
+	if (!bpf_probe_read_kernel(e->unix_path, len, name))
+		e->unix_len = len;
+	bpf_ringbuf_submit(e, 0);
+}
+
+#endif
