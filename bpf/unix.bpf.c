@@ -26,6 +26,9 @@
 
 #define NP_REVALIDATES 4 /* DCACHE_OP_REVALIDATE, the same since 2.6.38 */
 
+#define NP_SOCK_DGRAM	2
+#define NP_UNIX_LISTENS 10 /* TCP_LISTEN, for unix sockets as well */
+
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
 
 /* A name, padded with zeros so that names are compared word by word; a power of two, so that a mask is a bound. */
@@ -226,6 +229,10 @@ static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search
 	struct np_place_of place = {};
 	int leads;
 
+	/* The server's end of a connection has the name of the listener and the cgroup of the client: it makes nobody
+	 * the owner of that name. */
+	if (BPF_CORE_READ(sk, sk_type) != NP_SOCK_DGRAM && BPF_CORE_READ(sk, __sk_common.skc_state) != NP_UNIX_LISTENS)
+		return false;
 	if (!s->name.path[0])
 		return BPF_CORE_READ(sk, sk_type) == s->type && np_unix_is_named((__u64)sk, &s->name) &&
 		       np_sandbox_of((__u64)sk, &place) == s->self;

@@ -133,6 +133,28 @@ def test_tricks_with_roots_and_mounts(world, pool, places, scratch, trick, trans
     assert not came(f"inside-{trick}")
 
 
+@pytest.mark.parametrize("transport", ["stream", "seqpacket"])
+@pytest.mark.parametrize("name", ["path", "abstract"])
+def test_a_connection_from_before_the_adoption(world, boxes, scratch, name, transport):
+    """The server's end of it is of the cgroup that is adopted, and has the name of the host's listener."""
+    addr = f"{scratch}/early{secrets.token_hex(4)}" if name == "path" else f"\0early{secrets.token_hex(4)}"
+    listener = base.setns_call(world.host, lambda: socket.socket(socket.AF_UNIX, TRANSPORTS[transport]))
+    with listener:
+        listener.bind(addr)
+        listener.listen(8)
+        args = dict(family="unix", addr=addr.replace("\0", "@"), kind=transport)
+        control = []
+        box = boxes("FULL", kind=Adopted, before=lambda agent: control.append(agent.try_("dial", **args)))
+        assert control == ["ok"]
+        assert box.try_("dial", **args) == "ECONNREFUSED"
+        listener.settimeout(5)
+        listener.accept()[0].close()
+        assert box.try_("dial", **args) == "ECONNREFUSED"
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
 def test_no_descriptor_is_passed_out(world, pool, places, scratch):
     keep, name = places["tmp", "dgram"]
     before = seen(world, keep)
