@@ -403,18 +403,26 @@ void channel_finish(struct channel *c)
 	channel_wake(c);
 }
 
-void reset_on_close(int fd)
-{
-	const struct linger now = { .l_onoff = 1 };
-
-	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-}
-
 void channel_reset(struct channel *c)
 {
 	if (c && !c->freed)
 		reset_on_close(c->fd);
 	channel_free(c);
+}
+
+void channel_close(struct channel *c)
+{
+	int fd;
+
+	if (!c || c->freed)
+		return;
+	if (channel_backlog(c)) {
+		channel_reset(c);
+		return;
+	}
+	fd = c->fd;
+	channel_drop(c);
+	close_acknowledged(fd);
 }
 
 void channel_resume(struct channel *c)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "inspect/linger.h"
 #include "loop/loop.h"
 
 struct channel;
@@ -38,9 +39,10 @@ struct channel_events {
 int channel_new(struct loop *loop, int fd, const struct channel_events *events, void *ctx, struct channel **ret);
 void channel_free(struct channel *channel);  /* closes at once; what is unsent is lost */
 void channel_reset(struct channel *channel); /* likewise, and nothing that waits in the socket leaves */
+/* Of a socket that resets on close: in order if the peer has acknowledged everything, else with that reset. */
+void channel_close(struct channel *channel);
 /* Gives the socket back and frees the channel, if it has no TLS and nothing of it is on the way in or out. Else -1. */
 int channel_detach(struct channel *channel);
-void reset_on_close(int fd); /* a RST instead of what waits in it */
 void channel_set_owner(struct channel *channel, const struct channel_events *events, void *ctx);
 
 /* Starts TLS; ssl is set up for its role (SSL_set_accept_state or connect) and is taken over, also on failure.

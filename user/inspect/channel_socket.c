@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The channel's lower half: the socket, and bytes that were read too early. */
 #include <errno.h>
-#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "inspect/channel_internal.h"
@@ -120,10 +118,7 @@ size_t channel_send(struct channel *c, const struct iovec *iov, size_t n)
 
 size_t channel_unsent(const struct channel *c)
 {
-	int queued = 0;
-
-	ioctl(c->fd, SIOCOUTQ, &queued);
-	return channel_backlog(c) + (size_t)(queued > 0 ? queued : 0);
+	return channel_backlog(c) + socket_unsent(c->fd);
 }
 
 void channel_send_queue(struct channel *c)

@@ -63,13 +63,16 @@ void client_wait(struct client *client, uint64_t ms)
 	client->unsent = 0;
 }
 
-/* Some of what it was told is still on its way, and it has taken a part of that since this was asked last. */
+/* Some of what it was told, or its tunnel told the origin, is still on its way, and a part of that was taken since this
+ * was asked last. */
 static bool client_takes(struct client *client)
 {
 	size_t unsent = client->channel ? channel_unsent(client->channel) : 0, last = client->unsent;
 
 	if (client->h2)
 		unsent += h2_unsent(client->h2);
+	if (client->tunnel)
+		unsent += tunnel_unsent(client->tunnel);
 	client_wait(client, NP_IDLE_MS);
 	client->unsent = unsent;
 	return unsent > 0 && unsent != last;
@@ -86,6 +89,8 @@ void client_tick(struct client *client, uint64_t now_ns)
 	}
 	if (client->deadline_ns && now_ns > client->deadline_ns && !client_takes(client))
 		client_close(client);
+	else if (client->tunnel)
+		tunnel_tick(client);
 }
 
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)

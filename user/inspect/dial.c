@@ -12,6 +12,7 @@
 
 #include "addr.h"
 #include "base/cleanup.h"
+#include "inspect/linger.h"
 #include "inspect/resolve.h"
 
 #define NS_PER_MS 1000000ull
@@ -217,6 +218,7 @@ static int attempt_start(struct dial *d, const struct route *route)
 
 	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
 		return -errno;
+	reset_on_close(fd);
 	if (connect(fd, (struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS)
 		return -errno;
 	while (a->fd >= 0)

@@ -16,7 +16,7 @@ struct dial;
 
 struct dial_result {
 	int error;	    /* 0, or -errno: -ENOENT no such name, -EAI: see words */
-	int fd;		    /* connected, non-blocking; the receiver's. -1 on error */
+	int fd;		    /* connected, non-blocking, set to reset on close; the receiver's. -1 on error */
 	struct route route; /* where it leads, borrowed; on error where it failed last, if anywhere */
 	bool refused;	    /* every address was one that may not be reached */
 	const char *words;  /* "the name does not exist", "connection refused", "timed out", ...; borrowed */

@@ -24,6 +24,16 @@ void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_re
 	*ret_received = relay->sides[1].passed;
 }
 
+static bool is_orderly(const struct relay *relay)
+{
+	return relay->sides[0].done && relay->sides[1].done;
+}
+
+size_t relay_unsent(const struct relay *relay)
+{
+	return is_orderly(relay) ? channel_unsent(relay->ends[1]) : 0;
+}
+
 static void relay_over(struct relay *relay)
 {
 	const struct relay_events *events = relay->events;
@@ -36,14 +46,20 @@ static void relay_over(struct relay *relay)
 	}
 	relay_count(relay, &sent, &received);
 	/* Both have said all: an orderly end. Else what is short must look so. */
-	if (relay->sides[0].done && relay->sides[1].done) {
+	if (is_orderly(relay)) {
 		channel_free(relay->ends[0]);
-		channel_free(relay->ends[1]);
+		channel_close(relay->ends[1]);
 		free(relay);
 	} else {
 		relay_free(relay);
 	}
 	events->closed(ctx, sent, received);
+}
+
+void relay_tick(struct relay *relay)
+{
+	if (is_orderly(relay) && !relay_unsent(relay))
+		relay_over(relay);
 }
 
 static struct channel *other(const struct side *side)
@@ -87,8 +103,7 @@ static void on_drained(void *ctx)
 		return;
 	}
 	side->done = true;
-	if (from->done)
-		relay_over(side->relay);
+	relay_tick(side->relay);
 }
 
 static void on_broken(void *ctx, int error)

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "inspect/channel.h"
+#include "inspect/linger.h"
 
 #define PIECE  (64u << 10)  /* what a pipe holds */
 #define BUDGET (512u << 10) /* one turn of one direction: then it is someone else's */
@@ -82,18 +82,33 @@ static int way_pump(struct way *w)
 	return w->held || (w->readable && !w->eof);
 }
 
+static bool is_orderly(const struct splice *s)
+{
+	return s->ways[0].done && s->ways[1].done;
+}
+
+size_t splice_unsent(const struct splice *s)
+{
+	return is_orderly(s) ? socket_unsent(s->ends[1]) : 0;
+}
+
 static void splice_pump(void *data)
 {
 	struct splice *s = data;
 	int a = way_pump(&s->ways[0]), b = a < 0 ? a : way_pump(&s->ways[1]);
-	bool orderly = s->ways[0].done && s->ways[1].done;
 
-	if (a >= 0 && b >= 0 && !orderly) {
+	if (a >= 0 && b >= 0 && (!is_orderly(s) || splice_unsent(s))) {
 		if (a || b)
 			loop_later(s->loop, &s->task);
 		return;
 	}
 	s->closed(s->ctx, s->ways[0].moved, s->ways[1].moved);
+}
+
+void splice_tick(struct splice *s)
+{
+	if (is_orderly(s))
+		splice_pump(s);
 }
 
 static void on_event(struct splice *s, unsigned end, uint32_t events)
@@ -123,16 +138,17 @@ void splice_count(const struct splice *s, uint64_t *ret_sent, uint64_t *ret_rece
 
 void splice_free(struct splice *s)
 {
-	bool orderly = s && s->ways[0].done && s->ways[1].done;
-
 	if (!s)
 		return;
 	loop_cancel(s->loop, &s->task);
 	for (unsigned i = 0; i < 2; i++) {
 		loop_unwatch(s->loop, s->ends[i]);
-		if (!orderly) /* what is short must look so, and nothing that waits leaves */
+		if (!is_orderly(s)) /* what is short must look so */
 			reset_on_close(s->ends[i]);
-		close(s->ends[i]);
+		if (is_orderly(s) && i == 1)
+			close_acknowledged(s->ends[i]);
+		else
+			close(s->ends[i]);
 		if (s->ways[i].pipe[0] >= 0)
 			close(s->ways[i].pipe[0]);
 		if (s->ways[i].pipe[1] >= 0)

@@ -103,6 +103,27 @@ static int on_frames(void *ctx, bool from_client, const char *data, size_t len)
 
 static const struct relay_events websocket_events = { .look = on_frames, .closed = on_over };
 
+size_t tunnel_unsent(const struct tunnel *tunnel)
+{
+	if (tunnel->relay)
+		return relay_unsent(tunnel->relay);
+	return tunnel->splice ? splice_unsent(tunnel->splice) : 0;
+}
+
+/* Both ends may have said all while bytes still wait for the origin. The client's place is kept for them, so that a
+ * raise or a new policy finds them; for as long as the origin takes some of them now and then. */
+void tunnel_tick(struct client *client)
+{
+	struct tunnel *tunnel = client->tunnel;
+
+	if (!client->deadline_ns && tunnel_unsent(tunnel))
+		client_wait(client, NP_IDLE_MS);
+	if (tunnel->relay)
+		relay_tick(tunnel->relay);
+	else if (tunnel->splice)
+		splice_tick(tunnel->splice);
+}
+
 /* Takes over both channels. */
 static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far,
 			 const struct relay_events *events)

@@ -25,7 +25,10 @@ static void upstream_free(struct upstream *up)
 	h1_free(up->h1);
 	h2_free(up->h2);
 	buf_free(&up->out);
-	channel_free(up->channel);
+	if (up->broken_off)
+		channel_reset(up->channel);
+	else
+		channel_close(up->channel);
 	route_clear(&up->route);
 	free(up);
 }
@@ -40,6 +43,26 @@ void upstream_close(struct upstream *up)
 	up->dead = true;
 	if (!up->busy)
 		upstream_free(up);
+}
+
+/* Bytes that are on their way to the origin. */
+static size_t upstream_unsent(const struct upstream *up)
+{
+	return up->out.len + (up->h2 ? h2_unsent(up->h2) : 0) + (up->channel ? channel_unsent(up->channel) : 0);
+}
+
+/* The origin may have answered before it read everything, and may still want it. */
+void upstream_part(struct upstream *up)
+{
+	if (up->dead || !upstream_unsent(up)) {
+		upstream_close(up);
+		return;
+	}
+	idle_remove(up);
+	up->parting = up->alone = up->left = true;
+	up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
+	if (up->channel)
+		channel_resume(up->channel); /* what it still says is thrown away, but that it is gone must be heard */
 }
 
 void upstream_leave(struct upstream *up)
@@ -69,6 +92,7 @@ void upstream_detach(struct exchange *ex)
 	if (ex->origin_stream)
 		h2_stream_set_user(ex->origin_stream, NULL);
 	ex->origin_stream = NULL;
+	up->left = true; /* upstream_tick() looks whether that is so */
 	if (!up->n_exchanges && !up->deadline_ns)
 		up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
 }
@@ -148,14 +172,14 @@ static void pool_keep(struct upstream *up)
 	struct site *site = up->site;
 
 	if (site->n_idle >= NP_POOL_PER_HOST && pool_count(up) >= NP_POOL_PER_HOST) {
-		upstream_close(up);
+		upstream_part(up);
 		return;
 	}
 	if (site->n_idle >= NP_POOL_PER_SESSION) {
 		struct upstream *oldest = TAILQ_FIRST(&site->idle);
 
 		idle_remove(oldest);
-		upstream_close(oldest);
+		upstream_part(oldest);
 	}
 	up->idle = true;
 	up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
@@ -169,13 +193,31 @@ void upstream_tick(struct site *site, uint64_t now_ns)
 
 	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
 		next = LIST_NEXT(up, of_site);
-		if (!up->deadline_ns || now_ns < up->deadline_ns || up->busy)
+		if (up->busy)
+			continue;
+		if (up->left)
+			up->left = upstream_unsent(up) > 0;
+		if (up->parting && !up->left) {
+			upstream_close(up);
+			continue;
+		}
+		if (!up->deadline_ns || now_ns < up->deadline_ns)
 			continue;
 		if (up->handshaking || up->n_exchanges)
 			upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "timed out");
 		else
 			upstream_close(up);
 	}
+}
+
+/* At once, whoever else is at work on it: its exchanges fail. */
+static void upstream_break(struct upstream *up, enum np_reason reason, const char *words)
+{
+	struct channel *channel = up->channel;
+
+	up->channel = NULL;
+	channel_reset(channel);
+	upstream_fail(up, reason, words);
 }
 
 void upstream_retire(struct site *site)
@@ -187,6 +229,9 @@ void upstream_retire(struct site *site)
 		up->alone = true;
 		if (!up->n_exchanges && !up->handshaking && !up->busy)
 			upstream_close(up);
+		else if (up->left && upstream_unsent(up)) /* nobody can tell what is whose any more */
+			upstream_break(up, NP_R_ORIGIN_UNREACHABLE,
+				       "another request on the connection was broken off");
 	}
 }
 
@@ -195,12 +240,8 @@ void upstream_close_all(struct site *site, enum np_reason reason, const char *wo
 	struct upstream *up, *next;
 
 	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
-		struct channel *channel = up->channel;
-
 		next = LIST_NEXT(up, of_site);
-		up->channel = NULL;
-		channel_reset(channel);
-		upstream_fail(up, reason, words);
+		upstream_break(up, reason, words);
 	}
 }
 
@@ -236,7 +277,7 @@ void upstream_reset(struct exchange *ex)
 	if (!up)
 		return;
 	upstream_detach(ex);
-	reset_on_close(channel_fd(up->channel));
+	up->broken_off = true;
 	if (up->n_exchanges)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "another request on the connection was broken off");
 	else
@@ -296,13 +337,13 @@ void upstream_done(struct exchange *ex)
 	upstream_detach(ex);
 	if (up->h2) {
 		if (up->alone && !up->n_exchanges)
-			upstream_close(up);
+			upstream_part(up);
 		return;
 	}
 	up->unread = 0;
 	up->paused = false;
 	if (up->alone || !h1_persists(up->h1)) {
-		upstream_close(up);
+		upstream_part(up);
 		return;
 	}
 	if (up->busy)

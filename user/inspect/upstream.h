@@ -26,13 +26,17 @@ struct upstream {
 	struct route route; /* where it leads */
 	bool handshaking, used, alone;
 	bool idle, dirty, paused, busy, dead;
+	bool broken_off; /* an exchange on it ended before its time: that must show, with a reset */
+	bool parting;	 /* it serves nobody any more, and waits until its origin has acknowledged everything */
+	bool left;	 /* bytes of an exchange that is over may still wait in it, in its codec or in its socket */
 	bool next;  /* h1: the codec is to be made ready for the next request, once it has returned */
 	bool spoke; /* bytes of a response came since the last request */
 	uint64_t deadline_ns, start_ns;
 };
 
 /* -- upstream.c */
-void upstream_close(struct upstream *up); /* at once, or when its codec has returned */
+void upstream_close(struct upstream *up); /* at once, or when its codec has returned; what is unsent is lost */
+void upstream_part(struct upstream *up);  /* when its origin has acknowledged everything; it has no exchanges */
 void upstream_leave(struct upstream *up); /* after everything that may call back into it; it may be gone then */
 void upstream_dirty(struct upstream *up);
 void upstream_attach(struct upstream *up, struct exchange *exchange);

@@ -117,13 +117,13 @@ static size_t h1_feed(struct upstream *up, const char *data, size_t len)
 		h1_next(up->h1);
 	up->next = false;
 	/* Bytes that nobody asked for: whatever they are, they must not be the next one's answer. */
-	if (used < len && !up->dead && !up->exchange)
+	if (used < len && !up->dead && !up->exchange && !up->parting)
 		upstream_close(up);
 	else if (!up->dead && up->unread > NP_BACKLOG_HIGH) {
 		up->paused = true;
 		channel_pause(up->channel);
 	}
-	return up->dead && up->channel ? len : used; /* a tunnel is offered the rest */
+	return (up->dead && up->channel) || up->parting ? len : used; /* a tunnel is offered the rest */
 }
 
 static size_t on_data(void *ctx, const char *data, size_t len)
@@ -154,6 +154,8 @@ static void on_eof(void *ctx)
 	up->busy = true;
 	if (up->h1 && up->exchange && h1_read_eof(up->h1) < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the origin closed the connection");
+	else if (up->h1)
+		upstream_part(up); /* it says no more, but may still listen */
 	else
 		up->dead = true;
 	upstream_leave(up);

@@ -346,19 +346,24 @@ void tunnel_start(struct client *client, const struct verdict *verdict); /* byte
 /* The request that the exchange was for has become a websocket, perhaps with compressed messages. */
 void tunnel_switch(struct exchange *exchange, bool deflate);
 void tunnel_rejudge(struct client *client);
+size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
+void tunnel_tick(struct client *client);	   /* the client may be gone then */
 void tunnel_free(struct tunnel *tunnel);
 
 /* -- relay.c ---------------------------------------------------------------------- */
 struct relay_events {
 	/* Bytes that are about to pass; -errno ends it, with resets, before they do. NULL: nobody looks at them. */
 	int (*look)(void *ctx, bool from_client, const char *data, size_t len);
-	void (*closed)(void *ctx, uint64_t sent, uint64_t received); /* once, when it is over */
+	void (*closed)(void *ctx, uint64_t sent, uint64_t received); /* once, when it is over: see below */
 };
-/* Bytes both ways between two channels; first goes to the origin before them, and is not looked at. Takes over both. */
+/* Bytes both ways between two channels; first goes to the origin before them, and is not looked at. Takes over both.
+ * It is over when it broke, or both have said all and the origin has acknowledged everything. */
 struct relay;
 int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
 		const struct relay_events *events, void *ctx, struct relay **ret);
 void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received); /* bytes so far */
-void relay_free(struct relay *relay); /* closed() is not called; with resets */
+size_t relay_unsent(const struct relay *relay); /* bytes that it only waits for the origin to acknowledge */
+void relay_tick(struct relay *relay);		/* every 50 ms or so: are there any left? It may be gone then */
+void relay_free(struct relay *relay);		/* closed() is not called; with resets */
 
 #endif
