@@ -75,12 +75,14 @@ void box_free(struct worker *worker, struct box *box)
 	if (--box->site->boxes == 0)
 		site_free(box->site);
 	free(box);
+	lookup_cancel_unwanted(worker);
 }
 
-void box_rejudge(struct box *box)
+void box_rejudge(struct worker *worker, struct box *box)
 {
 	struct client *client, *next;
 
+	lookup_rejudge(worker, box);
 	for (client = LIST_FIRST(&box->clients); client; client = next) {
 		next = LIST_NEXT(client, of_box);
 		client_rejudge(client);
@@ -116,7 +118,8 @@ int box_learn(struct worker *worker, const struct link_box *told)
 	if (!fresh)
 		upstream_retire(box->site);
 	if (box->mode == NP_PROXIED) {
-		box_rejudge(box);
+		box_rejudge(worker, box);
+		lookup_cancel_unwanted(worker);
 		return 0;
 	}
 	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. But one
@@ -124,5 +127,6 @@ int box_learn(struct worker *worker, const struct link_box *told)
 	box_close_clients(worker, box);
 	if (was_proxied)
 		upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
+	lookup_cancel_unwanted(worker);
 	return 0;
 }

@@ -373,6 +373,11 @@ void dialer_tick(struct dialer *dialer)
 	}
 }
 
+void dialer_cancel(struct dialer *dialer)
+{
+	resolver_cancel(dialer->resolver);
+}
+
 int dialer_new(const struct dialer_config *config, struct dialer **ret)
 {
 	_free_ struct dialer *dialer = calloc(1, sizeof(*dialer));

@@ -41,6 +41,9 @@ int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, di
 	       void *ctx, struct dial **ret);
 void dial_cancel(struct dial *dial);
 
+/* What is asked for dials that are no more is not asked again: see resolver_cancel(). Not from inside of done(). */
+void dialer_cancel(struct dialer *dialer);
+
 /* Call every 50 ms or so: timeouts and the next eyeball. */
 void dialer_tick(struct dialer *dialer);
 

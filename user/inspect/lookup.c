@@ -274,3 +274,38 @@ void lookup_forget(struct worker *worker, const struct box *box, const struct cl
 			waiting_free(worker, waiting);
 	}
 }
+
+void lookup_rejudge(struct worker *worker, const struct box *box)
+{
+	struct dns_facts facts = {
+		.policy = worker->policy, .mode = box->mode, .level = box->level, .names = box->site->names
+	};
+	struct waiting *waiting, *next;
+	struct dns_judged judged;
+
+	for (waiting = TAILQ_FIRST(&worker->lookups); waiting; waiting = next) {
+		next = TAILQ_NEXT(waiting, of_worker);
+		if (waiting->box == box && waiting->type &&
+		    dns_judge(&facts, waiting->data, waiting->len, &judged) != -EINPROGRESS)
+			waiting_answer(worker, waiting);
+	}
+}
+
+static bool records_are_wanted(void *ctx, const char *name, uint16_t type)
+{
+	const struct worker *worker = ctx;
+	const struct waiting *waiting;
+
+	TAILQ_FOREACH(waiting, &worker->lookups, of_worker)
+		if (waiting->type == type && strcmp(waiting->name, name) == 0)
+			return true;
+	return false;
+}
+
+void lookup_cancel_unwanted(struct worker *worker)
+{
+	if (worker->dialer)
+		dialer_cancel(worker->dialer);
+	if (worker->records)
+		records_cancel(worker->records, records_are_wanted);
+}

@@ -6,13 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "loop/loop.h"
 
 struct asker;
 struct query;
+struct transmission;
 
-/* 0: data is a message that came, for answer.h to read. -ENOENT: nobody knows such a name; -ETIMEDOUT; -EREMOTEIO. */
+/* 0: data is a message that came, for answer.h to read. -ENOENT: nobody knows such a name; -ETIMEDOUT; -EREMOTEIO;
+ * -ECANCELED: by asker_cancel(). */
 typedef void query_told_fn(struct query *query, int error, const uint8_t *data, size_t len);
 
 /* In the memory of whoever asks, who keeps it and the name while it is pending. */
@@ -22,6 +25,8 @@ struct query {
 	uint16_t type;	  /* ns_t_a, ... */
 	query_told_fn *told;
 	bool pending, edns;
+	struct transmission *transmission; /* while it is pending */
+	LIST_ENTRY(query) of_transmission;
 };
 
 /* resolvers: as ares_set_servers_ports_csv() takes them. No file is needed, here or later (c-ares looks for
@@ -29,8 +34,14 @@ struct query {
 int asker_new(struct loop *loop, const char *resolvers, struct asker **ret);
 void asker_free(struct asker *asker); /* nothing is told any more */
 
-/* One answer, perhaps before this returns. What takes more than NP_RESOLVE_MS is given up at about that time. */
-void query_send(struct query *query);
+/* One answer, perhaps before this returns. What takes more than NP_RESOLVE_MS is given up at about that time. with: another
+ * query that is wanted exactly as long as this one, or NULL; they share sockets if it is pending. */
+void query_send(struct query *query, const struct query *with);
 void asker_tick(struct asker *asker); /* every 50 ms or so */
+
+/* Takes back every query that is not wanted (any more): when this returns nothing more of it is sent, and it was told
+ * -ECANCELED. Not from inside of told(). */
+typedef bool query_wanted_fn(void *ctx, const struct query *query);
+void asker_cancel(struct asker *asker, query_wanted_fn *wanted, void *ctx);
 
 #endif

@@ -87,6 +87,10 @@ static void item_told(struct query *query, int error, const uint8_t *data, size_
 	static struct record_bytes bytes;
 	uint32_t ttl_s = NP_NAME_FAILED_S;
 
+	if (error == -ECANCELED) {
+		item->expires_ns = 0; /* the next one asks anew */
+		return;
+	}
 	if (!error)
 		error = answer_read_records(data, len, query->type, &bytes, &ttl_s);
 	if (!error)
@@ -137,7 +141,7 @@ static void item_ask(struct item *item)
 	item->len = 0;
 	item->count = 0;
 	item->all->asking = true;
-	query_send(&item->query);
+	query_send(&item->query, NULL);
 	item->all->asking = false;
 }
 
@@ -172,6 +176,24 @@ bool records_ask(struct records *r, const char *name, uint16_t type, struct reco
 		.ttl_s = item->expires_ns > now ? (uint32_t)((item->expires_ns - now) / NS_PER_S) : 0,
 	};
 	return true;
+}
+
+struct wanted {
+	struct records *records;
+	records_wanted_fn *fn;
+};
+
+static bool item_is_wanted(void *ctx, const struct query *query)
+{
+	const struct wanted *wanted = ctx;
+
+	return wanted->fn(wanted->records->ctx, query->name, query->type);
+}
+
+void records_cancel(struct records *r, records_wanted_fn *wanted)
+{
+	if (r->asker)
+		asker_cancel(r->asker, item_is_wanted, &(struct wanted){ r, wanted });
 }
 
 /* -- life ------------------------------------------------------------------------ */

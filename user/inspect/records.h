@@ -28,4 +28,8 @@ void records_tick(struct records *records); /* every 50 ms or so */
  * heard() will be called, but not from here. */
 bool records_ask(struct records *records, const char *name, uint16_t type, struct records_known *ret);
 
+/* Takes back the questions that are not wanted any more: they are not repeated on the wire, and heard() is not called. */
+typedef bool records_wanted_fn(void *ctx, const char *name, uint16_t type);
+void records_cancel(struct records *records, records_wanted_fn *wanted);
+
 #endif

@@ -170,7 +170,9 @@ static void entry_settle(struct entry *e, uint64_t now)
 			e->expires_ns = e->until_ns[f];
 	if (v6 && v4) {
 		known_fail(&e->known, v4 == -ENODATA ? v6 : v4);
-		e->expires_ns = now + NP_NAME_FAILED_S * NS_PER_S;
+		e->expires_ns = now;
+		if (v6 != -ECANCELED && v4 != -ECANCELED) /* else the next one asks anew */
+			e->expires_ns += NP_NAME_FAILED_S * NS_PER_S;
 	}
 }
 
@@ -283,7 +285,7 @@ static void entry_ask(struct entry *e, uint64_t now)
 	TAILQ_INSERT_TAIL(&e->resolver->asking, e, asking_link);
 	for (enum family f = 0; f < FAMILY_COUNT; f++)
 		if (!e->queries[f].pending)
-			query_send(&e->queries[f]);
+			query_send(&e->queries[f], &e->queries[!f]);
 }
 
 static const struct known *resolver_fail(struct resolver *r, int error)
@@ -334,6 +336,21 @@ void lookup_cancel(struct lookup *lookup)
 	if (lookup->waiting)
 		LIST_REMOVE(lookup, link);
 	lookup->waiting = false;
+}
+
+static bool entry_is_wanted(void *ctx, const struct query *query)
+{
+	enum family f = query->type == ns_t_a ? FAMILY_V4 : FAMILY_V6;
+	const struct entry *e = (const struct entry *)((const char *)(query - f) - offsetof(struct entry, queries));
+
+	(void)ctx;
+	return e->held || !LIST_EMPTY(&e->waiters);
+}
+
+void resolver_cancel(struct resolver *r)
+{
+	if (r->asker)
+		asker_cancel(r->asker, entry_is_wanted, NULL);
 }
 
 void resolver_tick(struct resolver *r)

@@ -40,6 +40,10 @@ void resolver_free(struct resolver *resolver); /* nobody may wait */
 const struct known *resolver_ask(struct resolver *resolver, const char *name, struct lookup *lookup);
 void lookup_cancel(struct lookup *lookup); /* fine if it does not wait */
 
+/* Takes back the questions that nobody waits for any more: they are not repeated on the wire. Without this they go on, for
+ * an answer is worth remembering. Not from inside of heard(). */
+void resolver_cancel(struct resolver *resolver);
+
 void resolver_tick(struct resolver *resolver); /* every 50 ms or so */
 
 static inline bool known_all(const struct known *known)

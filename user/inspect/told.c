@@ -123,7 +123,8 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 		upstream_retire(site);
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-			box_rejudge(box);
+			box_rejudge(worker, box);
+	lookup_cancel_unwanted(worker);
 	return 0;
 }
 

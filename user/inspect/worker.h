@@ -124,7 +124,7 @@ int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, s
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
 struct site *site_find(struct worker *worker, const char *session);
 int box_learn(struct worker *worker, const struct link_box *told);
-void box_rejudge(struct box *box); /* the policy changed */
+void box_rejudge(struct worker *worker, struct box *box); /* the policy changed */
 void box_free(struct worker *worker, struct box *box);
 
 /* -- told.c ----------------------------------------------------------------------- */
@@ -304,6 +304,9 @@ void lookup_name(struct worker *worker, const struct link_name *told);			    /* 
 void lookup_records(void *worker, const char *name, uint16_t type);			    /* a records_heard_fn */
 void lookup_tick(struct worker *worker);
 void lookup_forget(struct worker *worker, const struct box *box, const struct client *client); /* of one of them */
+void lookup_rejudge(struct worker *worker, const struct box *box); /* what it waits for may be refused by now */
+/* Whatever names are resolved for nobody any more, on behalf of dials or of queries, are not asked for again on the wire. */
+void lookup_cancel_unwanted(struct worker *worker);
 /* The name that a synthetic address stands for in this session, or NULL. It counts as a use. */
 const char *lookup_back(struct worker *worker, struct site *site, const struct np_addr *addr);
 

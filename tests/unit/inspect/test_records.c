@@ -202,6 +202,34 @@ static void questions_may_be_open_at_the_end(void **state)
 	run_for(30);
 }
 
+static bool is_wanted(void *ctx, const char *name, uint16_t type)
+{
+	assert_ptr_equal(ctx, &heard);
+	assert_int_equal(type, ns_t_txt);
+	return !strcmp(name, "silent1.test");
+}
+
+static void what_nobody_wants_is_taken_back(void **state)
+{
+	struct records_known known;
+	int before;
+
+	(void)state;
+	assert_false(records_ask(records, "silent.test", ns_t_txt, &known));
+	assert_false(records_ask(records, "silent1.test", ns_t_txt, &known));
+	run_until(&dns.asked[FAMILY_V4], 4); /* the control: both are repeated */
+	records_cancel(records, is_wanted);
+	assert_false(item_find(records, "silent.test", ns_t_txt)->query.pending);
+	run_for(20); /* what is in the server's socket */
+	before = dns.asked[FAMILY_V4];
+	run_until(&heard, 1);
+	assert_string_equal(heard_name, "silent1.test");
+	assert_int_equal(dns.asked[FAMILY_V4], before + 1); /* the third try of the other one */
+	run_for(2 * NP_RESOLVE_MS);
+	assert_int_equal(heard, 1);
+	assert_false(records_ask(records, "silent.test", ns_t_txt, &known)); /* it is asked for anew */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -209,7 +237,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(records_are_found_and_remembered), TEST(lives_are_bounded), TEST(failures_say_why),
 		TEST(one_question_at_a_time),		TEST(memory_is_bounded), TEST(nobody_to_ask),
-		TEST(questions_may_be_open_at_the_end),
+		TEST(questions_may_be_open_at_the_end), TEST(what_nobody_wants_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

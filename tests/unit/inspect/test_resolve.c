@@ -39,6 +39,7 @@ static const struct zone zones[] = {
 	{ "garbled.test", .text = { "2001:db8::1", "192.0.2.1" }, .ttl_s = 60, .quirk = { GARBLED, GARBLED } },
 	{ "notquite.test", .text = { "2001:db8::1", "192.0.2.1" }, .ttl_s = 60, .quirk = { NOT_QUITE, NOT_QUITE } },
 	{ "huge.test", .quirk = { HUGE, HUGE } },
+	{ "half.test", .text = { NULL, "192.0.2.1" }, .ttl_s = 60, .quirk = { SILENT, FINE } },
 	{ 0 },
 };
 
@@ -540,6 +541,51 @@ static void questions_may_be_open_at_the_end(void **state)
 	lookup_cancel(&c.lookup);
 }
 
+/* A name that is resolved for nobody any more is asked for again until it is cancelled, and not once after that. */
+static void what_nobody_wants_is_taken_back(void **state)
+{
+	struct caller gone, stays;
+	struct known known;
+	int before;
+
+	(void)state;
+	caller_ask(&gone, "silent.test");
+	run_until(&dns.asked[FAMILY_V4], 1);
+	lookup_cancel(&gone.lookup);
+	run_until(&dns.asked[FAMILY_V4], 2); /* the control: it is repeated */
+	caller_ask(&stays, "silent.test");
+	resolver_cancel(resolver);
+	assert_false(LIST_EMPTY(&resolver->asker->pending)); /* somebody waits */
+	lookup_cancel(&stays.lookup);
+	resolver_cancel(resolver);
+	assert_true(LIST_EMPTY(&resolver->asker->pending));
+	run_for(20); /* what is in the server's socket */
+	before = asked();
+	run_for(2 * NP_RESOLVE_MS);
+	assert_int_equal(asked(), before);
+	/* It is no failure that others would be told of. */
+	known = ask("silent.test");
+	expect_failure(&known, -ETIMEDOUT, "the resolvers did not answer in time");
+	assert_int_equal(asked(), before + 6);
+}
+
+/* What is known of one family is not lost with the other. */
+static void half_an_answer_is_kept(void **state)
+{
+	struct caller c;
+	struct known known;
+
+	(void)state;
+	caller_ask(&c, "half.test");
+	run_until(&c.heard, 1);
+	assert_true(c.known.told[FAMILY_V4] && !c.known.told[FAMILY_V6]);
+	lookup_cancel(&c.lookup);
+	resolver_cancel(resolver);
+	known = ask("half.test");
+	expect_addresses(&known, "", "192.0.2.1");
+	assert_int_equal(dns.asked[FAMILY_V4], 1);
+}
+
 static int query_error;
 
 static void query_noted(struct query *query, int error, const uint8_t *data, size_t len)
@@ -555,20 +601,20 @@ static void c_ares_fails_in_many_ways(void **state)
 	} cases[] = {
 		{ ARES_ETIMEOUT, -ETIMEDOUT }, { ARES_ECONNREFUSED, -EREMOTEIO }, { ARES_ESERVFAIL, -EREMOTEIO },
 		{ ARES_ENOMEM, -EREMOTEIO },   { ARES_SUCCESS, -EREMOTEIO }, /* without a message */
-		{ ARES_EDESTRUCTION, 1 },				     /* not told */
 	};
-	struct query query = { .asker = resolver->asker, .told = query_noted };
+	struct query query = { .asker = resolver->asker, .name = "any.test", .type = ns_t_a, .told = query_noted };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		query_error = 1;
 		query.pending = true;
-		resolver->asker->pending++;
+		query.transmission = transmission_new(resolver->asker);
+		LIST_INSERT_HEAD(&query.transmission->queries, &query, of_transmission);
 		query_answered(&query, cases[i].status, 0, NULL, 0);
 		assert_int_equal(query_error, cases[i].error);
 		assert_false(query.pending);
 	}
-	assert_int_equal(resolver->asker->pending, 0);
+	assert_true(LIST_EMPTY(&resolver->asker->pending));
 }
 
 /* As it is in its process: no file can be opened, and yet the ids are not those of c-ares without /dev/urandom. */
@@ -623,6 +669,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(both_families_are_asked_for),
+		TEST(what_nobody_wants_is_taken_back),
+		TEST(half_an_answer_is_kept),
 		TEST(failures_have_words),
 		TEST(one_family_is_enough),
 		TEST(silence_ends),
