@@ -7,8 +7,11 @@
 #include "cut.h"
 #include "steer.bpf.h"
 
+#define NP_TCP_FIN_WAIT1    4
 #define NP_TCP_TIME_WAIT    6
+#define NP_TCP_LAST_ACK	    9
 #define NP_TCP_LISTEN	    10
+#define NP_TCP_CLOSING	    11
 #define NP_TCP_NEW_SYN_RECV 12
 #define NP_SOCK_BIND_LOCKS  12 /* SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK: the program chose where it listens */
 
@@ -139,6 +142,32 @@ static __always_inline struct np_cut_state *np_cut_state(void)
 	return bpf_map_lookup_elem(&np_cut, &zero);
 }
 
+/* No program has it, and what it had to send, or its FIN, is not acknowledged. */
+static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_state)
+{
+	if (tcp_state != NP_TCP_FIN_WAIT1 && tcp_state != NP_TCP_CLOSING && tcp_state != NP_TCP_LAST_ACK)
+		return false;
+	return !BPF_CORE_READ(sk, sk_socket);
+}
+
+/* True when it is an orphan of a sandbox that the daemon asked for, and has to go. */
+static __always_inline bool np_orphan_wants(struct sock *sk, unsigned char tcp_state, const struct np_cut_state *state,
+					    struct np_cut_flow *flow)
+{
+	struct np_who who;
+	__u8 *found;
+
+	if (!np_is_orphan(sk, tcp_state))
+		return false;
+	who = np_who_is(sk);
+	found = who.box ? bpf_map_lookup_elem(&np_cut_boxes, &who.id) : NULL;
+	if (!found)
+		return false;
+	*found = NP_CUT_HAS_ORPHAN;
+	*flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_TCP);
+	return state->pass == NP_CUT_ENDED;
+}
+
 SEC("iter/tcp")
 int np_cut_tcp(struct bpf_iter__tcp *ctx)
 {
@@ -153,6 +182,11 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 	/* A listener stays: its own sandbox may still call. The other two are no full sockets and carry nothing. */
 	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
 		return 0;
+	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED) {
+		if (np_orphan_wants((struct sock *)skc, tcp_state, state, &flow))
+			np_cut_one(ctx->meta, skc, state, &flow);
+		return 0;
+	}
 	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow))
 		np_cut_one(ctx->meta, skc, state, &flow);
 	return 0;

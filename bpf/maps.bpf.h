@@ -172,7 +172,7 @@ struct np_errors_map {
 };
 extern struct np_errors_map np_errors SEC(".maps");
 
-/* Sandboxes to cut, filled by the daemon for one cut. */
+/* Sandboxes to cut or to look at, filled by the daemon for one cut: enum np_cut_found. */
 struct np_cut_boxes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

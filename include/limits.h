@@ -39,6 +39,7 @@
 #define NP_PATH_DEPTH_MAX 128	/* steps from a unix socket's file up to the root: 54 directories are in a name, the rest are mounts */
 #define NP_MOUNTS_MAX 8192	/* mounts on one mount that are looked at; a host with containers has some hundreds on its root */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
+#define NP_LINGER_MS 60000	/* what a sandbox left unsent may leave after its end, if its mode permits: what the kernel gives a FIN */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
 
 /* -- events --------------------------------------------------------------- */

@@ -94,6 +94,7 @@ struct sock {
 	__u8 sk_userlocks : 4;
 	__u16 sk_type;
 	__u16 sk_protocol;
+	struct socket *sk_socket; /* NULL: no program has it any more, or none has it yet */
 	struct sock_cgroup_data sk_cgrp_data;
 };
 

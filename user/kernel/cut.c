@@ -55,7 +55,7 @@ static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, enum gate_cut 
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
 	r = iterate(kernel->cut_tcp, &failed);
-	if (r == 0)
+	if (r == 0 && (pass == NP_CUT_LOOK || pass == NP_CUT_LOCAL)) /* a UDP socket ends when it is closed */
 		r = iterate(kernel->cut_udp, &failed);
 	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
 		r = -errno;
@@ -97,6 +97,11 @@ static int cut_iterate(struct kernel *kernel, enum gate_cut why, unsigned *ret_c
 	int r = 0;
 
 	*ret_cut = 0;
+	if (why == GATE_CUT_ENDED) {
+		r = cut_pass(kernel, NP_CUT_ENDED, why, 1, &state);
+		*ret_cut = r == 0 ? state.destroyed : 0;
+		return r;
+	}
 	for (int round = 0; round < ROUNDS_MAX;) {
 		uint32_t destroyed, final = now_us() >= deadline || round == ROUNDS_MAX - 1;
 
@@ -127,18 +132,51 @@ static int cut_iterate(struct kernel *kernel, enum gate_cut why, unsigned *ret_c
 	return r;
 }
 
-int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
+static int boxes_name(struct kernel *kernel, const uint64_t *ids, size_t n)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = 0;
-	const __u8 one = 1;
-	unsigned cut = 0;
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes);
+	const __u8 named = NP_CUT_NAMED;
 
-	for (size_t i = 0; r == 0 && i < n; i++)
-		r = bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY) < 0 ? -errno : 0;
-	if (r == 0)
-		r = cut_iterate(kernel, why, &cut);
+	for (size_t i = 0; i < n; i++)
+		if (bpf_map_update_elem(fd, &ids[i], &named, BPF_ANY) < 0)
+			return -errno;
+	return 0;
+}
+
+static void boxes_forget(struct kernel *kernel, const uint64_t *ids, size_t n)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes);
+
 	for (size_t i = 0; i < n; i++)
 		bpf_map_delete_elem(fd, &ids[i]);
+}
+
+int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
+{
+	int r = boxes_name(kernel, ids, n);
+	unsigned cut = 0;
+
+	if (r == 0)
+		r = cut_iterate(kernel, why, &cut);
+	boxes_forget(kernel, ids, n);
 	*ret_cut = cut;
+	return r;
+}
+
+int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = boxes_name(kernel, ids, n);
+	struct np_cut_state state;
+
+	if (r == 0)
+		r = cut_pass(kernel, NP_CUT_ORPHANS, GATE_CUT_ENDED, 0, &state);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		__u8 found = NP_CUT_HAS_ORPHAN;
+
+		if (bpf_map_lookup_elem(fd, &ids[i], &found) < 0)
+			r = -errno;
+		ret_has[i] = found == NP_CUT_HAS_ORPHAN;
+	}
+	boxes_forget(kernel, ids, n);
 	return r;
 }

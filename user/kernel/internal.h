@@ -88,6 +88,7 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 /* cut.c */
 int cut_open(struct kernel *kernel);
 int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
+int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has);
 
 /* tables.c */
 int tables_open(struct kernel *kernel);

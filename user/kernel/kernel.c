@@ -229,8 +229,14 @@ static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why,
 {
 	struct kernel *kernel = ctx;
 
-	kernel->config.before_cut(kernel->config.data);
+	if (why != GATE_CUT_ENDED)
+		kernel->config.before_cut(kernel->config.data);
 	return cut_boxes(kernel, ids, n, why, ret_cut);
+}
+
+static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
+{
+	return cut_orphans_find(ctx, ids, n, ret_has);
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
@@ -284,6 +290,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.raise = gate_raise,
 		.attach = gate_attach,
 		.cut = gate_cut,
+		.orphans = gate_orphans,
 		.cgroup_remove = gate_cgroup_remove,
 		.cgroup_populated = gate_cgroup_populated,
 		.detach = gate_detach,

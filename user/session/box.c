@@ -98,19 +98,24 @@ struct rung box_target(const struct box *box)
 	return target;
 }
 
+bool box_is_held(const struct box *box)
+{
+	/* What lingers has an entry, which can be raised. Without one a raise would register a cgroup that is gone. */
+	return box->stage == BOX_LIVES || (box->stage == BOX_LINGERS && box->registered);
+}
+
 bool box_is_loose(const struct box *box)
 {
 	const struct rung target = box_target(box), *kernel = &box->pub.rung;
 
-	return box->stage == BOX_LIVES && (!box->registered || kernel->mode < target.mode ||
+	return box_is_held(box) && (!box->registered || kernel->mode < target.mode ||
 					   kernel->level < target.level || kernel->reads_only < target.reads_only);
 }
 
 bool box_is_behind(const struct box *box)
 {
-	if (box->stage != BOX_LIVES)
-		return false; /* nothing runs there; raising it could register a cgroup that is gone
-			       */
+	if (!box_is_held(box))
+		return false;
 	return box->stale || box_is_loose(box) || box->pub.rung.generation < box->live->stands.generation;
 }
 
@@ -141,7 +146,7 @@ bool box_is_gone(struct service *service, const struct box *box)
 }
 
 /* The first stage: afterwards no process lives in the sandbox. -EBUSY while one does. */
-static int box_release(struct service *service, struct box *box)
+static int box_empty(struct service *service, struct box *box)
 {
 	const struct gate *gate = &service->config.gate;
 	int r;
@@ -149,15 +154,63 @@ static int box_release(struct service *service, struct box *box)
 	if (box->gone)
 		return 0;
 	/* Detaching gives the network back: never to anybody who is there to use it. */
-	if (box->pub.adopted && gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
+	if (box->pub.adopted)
+		return gate->cgroup_populated(gate->ctx, &box->pub.cgroup) ? -EBUSY : 0;
+	r = gate->cgroup_remove(gate->ctx, &box->pub.cgroup);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* Has it orphans? When that cannot be told, it may. */
+static bool box_has_orphans(struct service *service, struct box *box)
+{
+	const struct gate *gate = &service->config.gate;
+	bool has = true;
+
+	if (!box->looked && gate->orphans(gate->ctx, &box->pub.cgroup.id, 1, &has))
+		has = true;
+	has = box->looked ? box->has_orphans : has;
+	box->looked = false;
+	return has;
+}
+
+/*
+ * The second stage. Programs that are gone may have left connections with bytes that are not acknowledged. The mode
+ * permits these bytes, so they may arrive, within NP_LINGER_MS, and the gate stays until then: a raise meanwhile tightens
+ * and cuts them as it does those of others. Somebody who is let into an adopted cgroup after its removal is not made to
+ * wait for them. 0: nothing is left; -EBUSY: ask again.
+ */
+static int box_linger(struct service *service, struct box *box)
+{
+	const struct gate *gate = &service->config.gate;
+	uint64_t now = service->config.now_ns();
+	bool waits, has = box->registered && box_has_orphans(service, box);
+	unsigned cut = 0;
+	int r = 0;
+
+	if (!box->linger_ns)
+		box->linger_ns = now + NP_LINGER_MS * 1000000ull;
+	waits = now < box->linger_ns && box->pub.rung.mode != NP_NONE && !box->uncut && !box_is_loose(box);
+	if (has && waits && box->pub.adopted && !box->gone)
+		waits = !gate->cgroup_populated(gate->ctx, &box->pub.cgroup);
+	if (has && waits)
 		return -EBUSY;
-	r = box->pub.adopted ? gate->detach(gate->ctx, &box->pub.cgroup)
-			     : gate->cgroup_remove(gate->ctx, &box->pub.cgroup);
+	if (has)
+		r = gate->cut(gate->ctx, &box->pub.cgroup.id, 1, GATE_CUT_ENDED, &cut);
+	/* Without an entry the gate below the slice lets nothing pass. An adopted cgroup is below something else. */
+	return box->pub.adopted ? r : 0;
+}
+
+/* The third stage: an adopted cgroup is let go. */
+static int box_release(struct service *service, struct box *box)
+{
+	const struct gate *gate = &service->config.gate;
+	int r = box->pub.adopted && !box->gone ? gate->detach(gate->ctx, &box->pub.cgroup) : 0;
+
 	return r == -ENOENT ? 0 : r;
 }
 
 /*
- * The second stage. The kernel may refuse to forget a cgroup that still exists, as a detached one
+ * The fourth stage. The kernel may refuse to forget a cgroup that still exists, as a detached one
  * does: its entry is harmless and stays until the cgroup goes.
  */
 static int box_retire(struct service *service, struct box *box)
@@ -179,15 +232,27 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 {
 	box->gone = box->gone || gone;
 	if (box->stage == BOX_LIVES) {
-		int r = box_release(service, box);
+		int r = box_empty(service, box);
 
 		if (r == -EBUSY && !box->pub.adopted)
 			box_hide(service, box);
 		if (r)
 			return r;
-		box->stage = BOX_RELEASED;
+		box->stage = BOX_LINGERS;
 		if (box->announced)
 			box_event(service, NP_R_SANDBOX_REMOVED, box, who, NULL);
+	}
+	if (box->pub.kept && kept_forget(service, box->pub.id)) {
+		box_hide(service, box);
+		return 0;
+	}
+	if (box->stage == BOX_LINGERS) {
+		if (box_linger(service, box) || box_release(service, box)) {
+			box_hide(service, box);
+			return 0;
+		}
+		box->stage = BOX_RELEASED;
+		box_care(service, box);
 	}
 	if (box->stage == BOX_RELEASED) {
 		if (box_retire(service, box)) {
@@ -196,10 +261,6 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 		}
 		box->stage = BOX_RETIRED;
 	}
-	if (box->pub.kept && kept_forget(service, box->pub.id)) {
-		box_hide(service, box);
-		return 0;
-	}
 	/* Even a put that failed may have reached the disk, so this does not ask box->recorded. */
 	if (store_sandbox_remove(service->config.store, box->pub.id)) {
 		box_hide(service, box);
@@ -207,6 +268,29 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 	}
 	box_drop(service, box);
 	return 0;
+}
+
+void boxes_look(struct service *service)
+{
+	const struct gate *gate = &service->config.gate;
+	struct box *boxes[SWEEP_BATCH], *box;
+	uint64_t ids[SWEEP_BATCH];
+	bool has[SWEEP_BATCH];
+	size_t n = 0;
+
+	/* The sweep attends to these, from the front. */
+	for (box = TAILQ_FIRST(&service->care); box && n < SWEEP_BATCH; box = TAILQ_NEXT(box, of_care)) {
+		if (box->stage != BOX_LINGERS || !box->registered)
+			continue;
+		ids[n] = box->pub.cgroup.id;
+		boxes[n++] = box;
+	}
+	if (n < 2 || gate->orphans(gate->ctx, ids, n, has))
+		return; /* each looks for itself */
+	for (size_t i = 0; i < n; i++) {
+		boxes[i]->looked = true;
+		boxes[i]->has_orphans = has[i];
+	}
 }
 
 void box_abandon(struct service *service, struct box *box)

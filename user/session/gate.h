@@ -47,6 +47,7 @@ struct gate_box {
 enum gate_cut {
 	GATE_CUT_RAISED,   /* the mode or the level rose */
 	GATE_CUT_RELOADED, /* the policy changed: sockets that lead nowhere yet are left alone */
+	GATE_CUT_ENDED,	   /* the sandbox is over: its orphans, see orphans(), whatever its mode permits */
 };
 
 struct gate {
@@ -68,6 +69,10 @@ struct gate {
 	/* Cuts every open connection that the mode of these sandboxes, or the policy in it, forbids, and waits until
 	 * what was queued below TCP has left. ret_cut counts sockets. */
 	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, enum gate_cut why, unsigned *ret_cut);
+
+	/* Which of these sandboxes have orphans: TCP connections that their programs closed before everything was
+	 * acknowledged, so that the kernel goes on with them when nobody is left? n <= 1024. */
+	int (*orphans)(void *ctx, const uint64_t *cgroup_ids, size_t n, bool *ret_has);
 
 	/* Kills every process of a made sandbox and removes its cgroup, nested ones included.
 	 * -EBUSY when it is not yet empty: ask again later. */

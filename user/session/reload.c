@@ -87,7 +87,7 @@ static int boxes_reload(struct service *service, struct policy_effect *effect, s
 		bool last = !TAILQ_NEXT(box, of_all);
 
 		/* NONE knows no rules. */
-		if (box->stage == BOX_LIVES && box->pub.rung.mode != NP_NONE)
+		if (box_is_held(box) && box->pub.rung.mode != NP_NONE)
 			batch[n++] = box;
 		if (n && (n == CUT_BATCH || last)) {
 			int r = batch_cut(service, batch, n, effect, ret_failure);

@@ -207,7 +207,7 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 				  : path_is_within(box->pub.cgroup.path, cgroup->path) ? "contains"
 										       : NULL;
 
-		/* A detached or removed one that only waits to be forgotten confines nobody. */
+		/* One that is over, and only waits to be forgotten, confines nobody. */
 		if (how && box->stage == BOX_LIVES)
 			return service_fail(ret_failure, NP_R_BAD_CGROUP, -EEXIST,
 					    "%s %s the cgroup of sandbox %s of %s", cgroup->path, how, box->pub.id,
@@ -224,12 +224,13 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 static struct box *adopt_resume(struct service *service, const struct live *live, const struct gate_cgroup *cgroup)
 {
 	struct box *box = box_by_cgroup(service, cgroup->id);
+	const bool over = box && (box->stage == BOX_LINGERS || box->stage == BOX_RELEASED);
 
-	if (!box || !box->pub.adopted || (!box->unfinished && box->stage != BOX_RELEASED))
+	if (!box || !box->pub.adopted || (!box->unfinished && !over))
 		return NULL;
 	if (box->live == live && box->stage == BOX_LIVES)
 		return box;
-	if (box->stage == BOX_RELEASED) {
+	if (over) {
 		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes
 		 * the maximum. */
 		if (store_sandbox_remove(service->config.store, box->pub.id))

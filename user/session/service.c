@@ -358,6 +358,7 @@ void service_sweep(struct service *service)
 
 	if (n > SWEEP_BATCH)
 		n = SWEEP_BATCH;
+	boxes_look(service);
 	/* Each is put at the end first, so that those that stay do not keep the sweep from the
 	 * others. */
 	for (size_t i = 0; i < n && (box = TAILQ_FIRST(&service->care)); i++) {

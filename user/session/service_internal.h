@@ -47,6 +47,7 @@ struct live {
  */
 enum box_stage {
 	BOX_LIVES,
+	BOX_LINGERS,  /* no process lives in it, but connections may that its programs closed: the gate still holds them */
 	BOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
 	BOX_RETIRED,  /* the kernel has no entry; what is left is our record */
 };
@@ -66,6 +67,9 @@ struct box {
 	bool gone;	 /* its cgroup was found to be gone, rather than removed by us */
 	bool dying;	 /* its end has begun and waits for something: hidden from the API */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
+	bool looked;	 /* the sweep has just looked for orphans, and has: */
+	bool has_orphans;
+	uint64_t linger_ns; /* until when a sandbox that is over waits for them */
 	bool care;	 /* on the list of those that the sweep must not forget */
 	bool idle;	 /* a kept one that is removed because nobody used it: told once */
 };
@@ -167,12 +171,13 @@ struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
 struct rung box_target(const struct box *box);		 /* what its session and its class ask for: the stricter */
 bool box_is_behind(const struct box *box);		 /* has to be raised */
+bool box_is_held(const struct box *box);		 /* the gate confines it, or what is left of it */
 bool box_is_loose(const struct box *box);		 /* has more of a network than its session allows */
 void box_care(struct service *service, struct box *box); /* puts it on the list when it needs to be there */
 bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
 /*
- * Ends a sandbox: its cgroup (a made one is killed and removed, an adopted one detached), the
- * kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep
+ * Ends a sandbox: its cgroup (a made one is killed and removed), what its programs left unsent, the gate
+ * of an adopted one (detached), the kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep
  * does. -EBUSY: a made one was killed but is not empty yet, and the sweep goes on with it; or
  * processes run in an adopted one, which stays as it was. Other failures: nothing has changed.
  * After 0 the box may be freed, and its session with it unless that is pinned. gone: its cgroup
@@ -182,6 +187,8 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 /* Ends it now or, when that does not work, hides it and leaves it to the sweep. The box may be
  * freed. */
 void box_abandon(struct service *service, struct box *box);
+/* Looks for orphans of all that linger at once: such a look costs by the host's sockets, not by the sandboxes. */
+void boxes_look(struct service *service);
 /* Ends it if it emptied or is gone. The box may be freed. */
 void box_check(struct service *service, struct box *box);
 

@@ -200,6 +200,13 @@ static const char *world_path(const char *name)
 	return path;
 }
 
+static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
+{
+	(void)ctx, (void)ids;
+	memset(ret_has, 0, n * sizeof(*ret_has));
+	return 0;
+}
+
 static int world_new(void **state)
 {
 	struct service_config service = {
@@ -209,6 +216,7 @@ static int world_new(void **state)
 			  .raise = gate_raise,
 			  .attach = gate_cgroup_ok,
 			  .cut = gate_cut,
+			  .orphans = gate_orphans,
 			  .cgroup_remove = gate_cgroup_ok,
 			  .cgroup_populated = gate_populated,
 			  .detach = gate_cgroup_ok,

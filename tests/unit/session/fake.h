@@ -43,7 +43,7 @@ static inline uint64_t fake_now(void)
 {
 	static uint64_t now;
 
-	return now += 1000; /* one microsecond a look */
+	return (now += 1000) + fake.later_ns; /* one microsecond a look */
 }
 
 /* A daemon starts: the kernel and the disk are as they were left. */
@@ -57,6 +57,7 @@ static inline void fake_start(void)
 			.raise = fake_raise,
 			.attach = fake_attach,
 			.cut = fake_cut,
+			.orphans = fake_orphans,
 			.cgroup_remove = fake_remove,
 			.cgroup_populated = fake_populated,
 			.detach = fake_detach,

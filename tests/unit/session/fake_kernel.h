@@ -30,6 +30,8 @@ struct fake_cgroup {
 	uint64_t id;
 	char path[256];
 	bool exists, populated, attached, held;
+	bool orphans; /* until they are cut, or a test says so */
+	bool let_in;  /* who is in it came after its sandbox was removed */
 	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide:
 					  cgroup_find() says -EIO */
 	enum level level;
@@ -57,7 +59,7 @@ struct fake {
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;
-	uint64_t wall;
+	uint64_t wall, later_ns;
 	struct failure failure;
 };
 
@@ -206,13 +208,28 @@ static inline int fake_attach(void *ctx, const struct gate_cgroup *g)
 static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
-	fake_log(why == GATE_CUT_RELOADED ? "recut" : "cut");
+	fake_log(why == GATE_CUT_RELOADED ? "recut" : why == GATE_CUT_ENDED ? "bury" : "cut");
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);
 	fake_log("\n");
 	if (fake_fails())
 		return -EIO;
+	for (size_t i = 0; why == GATE_CUT_ENDED && i < n; i++)
+		fake_by_id(ids[i])->orphans = false;
 	*ret_cut = fake.cut;
+	return 0;
+}
+
+static inline int fake_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
+{
+	(void)ctx;
+	if (fake_fails())
+		return -EIO;
+	for (size_t i = 0; i < n; i++) {
+		const struct fake_cgroup *cg = fake_by_id(ids[i]);
+
+		ret_has[i] = cg && cg->orphans;
+	}
 	return 0;
 }
 
@@ -250,7 +267,8 @@ static inline int fake_detach(void *ctx, const struct gate_cgroup *g)
 		return -EIO;
 	if (!cg)
 		return -ENOENT;
-	assert_false(cg->populated); /* that would free somebody */
+	assert_false(cg->populated && !cg->let_in); /* that would free somebody */
+	assert_false(cg->orphans);		    /* likewise */
 	cg->attached = false;
 	return 0;
 }
@@ -265,7 +283,7 @@ static inline int fake_retire(void *ctx, uint64_t id)
 		return -EIO;
 	if (!cg || !cg->held)
 		return -ENOENT;
-	assert_false(cg->populated);
+	assert_false(cg->populated && !cg->let_in);
 	if (cg->exists && fake.hold_retire)
 		return -EBUSY;
 	cg->held = false;

@@ -77,7 +77,7 @@ static void test_remove_may_fail_at_any_step(void **state)
 		service_sweep(fake.service);
 		assert_nothing_left();
 	}
-	assert_int_equal(n, 4); /* cgroup, kernel, record */
+	assert_int_equal(n, 5); /* cgroup, orphans, kernel, record */
 }
 
 static void test_remove_adopted(void **state)
@@ -95,7 +95,7 @@ static void test_remove_adopted(void **state)
 	assert_ptr_equal(service_sandbox_by_id(fake.service, sandbox->id), sandbox);
 	cg->populated = false;
 	assert_int_equal(try_remove(sandbox), 0);
-	assert_log("detach 101\nevent sandbox_removed\nretire 101\ncommit\n");
+	assert_log("event sandbox_removed\ndetach 101\nretire 101\ncommit\n");
 	assert_nothing_left();
 }
 
@@ -118,6 +118,130 @@ static void test_removed_adopted_keeps_its_mode(void **state)
 	assert_int_equal(stored_sandboxes(), 1);
 	assert_int_equal(try_remove(service_sandbox_by_cgroup(fake.service, 101)), 0);
 	fake_by_id(101)->exists = false;
+	service_sweep(fake.service);
+	assert_nothing_left();
+}
+
+/* What its programs left unsent may arrive, in the gate's hands. */
+static void test_orphans_may_finish(void **state)
+{
+	struct sandbox kept;
+	unsigned events;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct fake_cgroup *cg = i ? fake_add("/cg/agent") : NULL;
+		const struct sandbox *sandbox = i ? adopted("a/b", "/cg/agent") : made("a/b");
+
+		kept = *sandbox;
+		cg = fake_by_id(kept.cgroup.id);
+		cg->orphans = true;
+		fake_reset(0);
+		assert_int_equal(try_remove(sandbox), 0);
+		assert_null(service_sandbox_by_id(fake.service, kept.id)); /* gone for the API */
+		events = strstr(fake.log, "event sandbox_removed") != NULL;
+		assert_int_equal(events, 1);
+		fake_reset(0);
+		service_sweep(fake.service);
+		assert_log("");
+		assert_true(cg->held && cg->attached == (i == 1));
+		assert_int_equal(stored_sandboxes(), 1);
+		cg->orphans = false;
+		service_sweep(fake.service);
+		assert_null(strstr(fake.log, "bury"));
+		assert_nothing_left();
+		cg->exists = false;
+	}
+}
+
+static void test_orphans_have_a_bound(void **state)
+{
+	const struct sandbox *sandbox = made("a/b");
+
+	(void)state;
+	fake_by_id(101)->orphans = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	fake.later_ns = (NP_LINGER_MS - 1000) * 1000000ull;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("");
+	fake.later_ns = NP_LINGER_MS * 1000000ull;
+	service_sweep(fake.service);
+	assert_log("bury 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+/* A session that is raised while one of its sandboxes is over: what that left is raised and cut with the rest. */
+static void test_orphans_are_raised(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+	const struct sandbox *sandbox = adopted("a/b", "/cg/agent");
+
+	(void)state;
+	cg->orphans = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	fake_reset(0);
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	assert_non_null(strstr(fake.log, "raise 101 NONE"));
+	assert_non_null(strstr(fake.log, "\ncut 101\ncommit"));
+	assert_true(cg->attached);
+	fake_reset(0);
+	service_sweep(fake.service); /* whatever is left of them then */
+	assert_log("bury 101\ndetach 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+static void test_orphans_that_cannot_be_cut_are_not_let_go(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+	const struct sandbox *sandbox = adopted("a/b", "/cg/agent");
+
+	(void)state;
+	cg->orphans = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	fake.later_ns = NP_LINGER_MS * 1000000ull;
+	fake_reset(2); /* the cut fails */
+	service_sweep(fake.service);
+	assert_log("bury 101\n!");
+	assert_true(cg->attached && cg->held);
+	fake_reset(1); /* nobody can say whether there are any */
+	service_sweep(fake.service);
+	assert_log("!bury 101\ndetach 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+/* Who is let into the cgroup of an adopted one that was removed does not wait for what was left there. */
+static void test_orphans_give_way(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+	const struct sandbox *sandbox = adopted("a/b", "/cg/agent");
+
+	(void)state;
+	cg->orphans = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	cg->populated = cg->let_in = true;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("bury 101\ndetach 101\nretire 101\ncommit\n");
+	assert_nothing_left();
+}
+
+/* One look for all that linger. */
+static void test_orphans_of_many(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		const struct sandbox *sandbox = made("a/b");
+
+		fake_by_id(sandbox->cgroup.id)->orphans = true;
+		assert_int_equal(try_remove(sandbox), 0);
+	}
+	fake_by_id(102)->orphans = false;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("retire 102\ncommit\n");
+	assert_int_equal(fake.steps, 3); /* the look, the kernel, the record */
+	fake_by_id(101)->orphans = fake_by_id(103)->orphans = false;
 	service_sweep(fake.service);
 	assert_nothing_left();
 }
@@ -249,6 +373,12 @@ int main(void)
 		fake_test(test_remove_may_fail_at_any_step),
 		fake_test(test_remove_adopted),
 		fake_test(test_removed_adopted_keeps_its_mode),
+		fake_test(test_orphans_may_finish),
+		fake_test(test_orphans_have_a_bound),
+		fake_test(test_orphans_are_raised),
+		fake_test(test_orphans_that_cannot_be_cut_are_not_let_go),
+		fake_test(test_orphans_give_way),
+		fake_test(test_orphans_of_many),
 		fake_test(test_remove_of_a_cgroup_that_is_gone),
 		fake_test(test_made_sandbox_goes_when_it_empties),
 		fake_test(test_made_sandbox_was_used_before_anybody_looked),
