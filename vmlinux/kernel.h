@@ -11,8 +11,8 @@
 
 #include <linux/types.h>
 
-#define AF_UNIX 1
-#define AF_INET 2
+#define AF_UNIX	 1
+#define AF_INET	 2
 #define AF_INET6 10
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-void reset_on_close(int fd);	/* a RST instead of what waits in it */
-size_t socket_unsent(int fd);	/* bytes that the peer has not acknowledged; the end of the stream counts as one */
+void reset_on_close(int fd);	 /* a RST instead of what waits in it */
+size_t socket_unsent(int fd);	 /* bytes that the peer has not acknowledged; the end of the stream counts as one */
 void close_acknowledged(int fd); /* in order if the peer has acknowledged everything, else as the socket is set */
 
 #endif

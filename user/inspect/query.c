@@ -42,7 +42,8 @@ struct asker {
 	char *resolvers;
 	bool edns;
 	struct transmission_list pending;
-	struct transmission_list over; /* c-ares is still at work on them when it tells the answer: freed from the loop */
+	struct transmission_list
+		over; /* c-ares is still at work on them when it tells the answer: freed from the loop */
 	struct loop_task task;
 };
 

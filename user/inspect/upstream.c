@@ -230,8 +230,7 @@ void upstream_retire(struct site *site)
 		if (!up->n_exchanges && !up->handshaking && !up->busy)
 			upstream_close(up);
 		else if (up->left && upstream_unsent(up)) /* nobody can tell what is whose any more */
-			upstream_break(up, NP_R_ORIGIN_UNREACHABLE,
-				       "another request on the connection was broken off");
+			upstream_break(up, NP_R_ORIGIN_UNREACHABLE, "another request on the connection was broken off");
 	}
 }
 

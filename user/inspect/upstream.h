@@ -29,8 +29,8 @@ struct upstream {
 	bool broken_off; /* an exchange on it ended before its time: that must show, with a reset */
 	bool parting;	 /* it serves nobody any more, and waits until its origin has acknowledged everything */
 	bool left;	 /* bytes of an exchange that is over may still wait in it, in its codec or in its socket */
-	bool next;  /* h1: the codec is to be made ready for the next request, once it has returned */
-	bool spoke; /* bytes of a response came since the last request */
+	bool next;	 /* h1: the codec is to be made ready for the next request, once it has returned */
+	bool spoke;	 /* bytes of a response came since the last request */
 	uint64_t deadline_ns, start_ns;
 };
 

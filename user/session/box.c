@@ -108,8 +108,8 @@ bool box_is_loose(const struct box *box)
 {
 	const struct rung target = box_target(box), *kernel = &box->pub.rung;
 
-	return box_is_held(box) && (!box->registered || kernel->mode < target.mode ||
-					   kernel->level < target.level || kernel->reads_only < target.reads_only);
+	return box_is_held(box) && (!box->registered || kernel->mode < target.mode || kernel->level < target.level ||
+				    kernel->reads_only < target.reads_only);
 }
 
 bool box_is_behind(const struct box *box)

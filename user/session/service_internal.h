@@ -47,7 +47,7 @@ struct live {
  */
 enum box_stage {
 	BOX_LIVES,
-	BOX_LINGERS,  /* no process lives in it, but connections may that its programs closed: the gate still holds them */
+	BOX_LINGERS, /* no process lives in it, but connections may that its programs closed: the gate still holds them */
 	BOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
 	BOX_RETIRED,  /* the kernel has no entry; what is left is our record */
 };
@@ -70,8 +70,8 @@ struct box {
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
 	uint64_t linger_ns; /* until when a sandbox that is over waits for them */
-	bool care;	 /* on the list of those that the sweep must not forget */
-	bool idle;	 /* a kept one that is removed because nobody used it: told once */
+	bool care;	    /* on the list of those that the sweep must not forget */
+	bool idle;	    /* a kept one that is removed because nobody used it: told once */
 };
 
 struct service {

@@ -235,9 +235,14 @@ static void what_nobody_wants_is_taken_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(records_are_found_and_remembered), TEST(lives_are_bounded), TEST(failures_say_why),
-		TEST(one_question_at_a_time),		TEST(memory_is_bounded), TEST(nobody_to_ask),
-		TEST(questions_may_be_open_at_the_end), TEST(what_nobody_wants_is_taken_back),
+		TEST(records_are_found_and_remembered),
+		TEST(lives_are_bounded),
+		TEST(failures_say_why),
+		TEST(one_question_at_a_time),
+		TEST(memory_is_bounded),
+		TEST(nobody_to_ask),
+		TEST(questions_may_be_open_at_the_end),
+		TEST(what_nobody_wants_is_taken_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,8 +30,8 @@ struct fake_cgroup {
 	uint64_t id;
 	char path[256];
 	bool exists, populated, attached, held;
-	bool orphans; /* until they are cut, or a test says so */
-	bool let_in;  /* who is in it came after its sandbox was removed */
+	bool orphans;		       /* until they are cut, or a test says so */
+	bool let_in;		       /* who is in it came after its sandbox was removed */
 	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide:
 					  cgroup_find() says -EIO */
 	enum level level;
