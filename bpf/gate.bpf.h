@@ -244,6 +244,12 @@ np_pure enum np_reason np_judge_option(int level, int option)
 			return NP_R_SOCKET_OPTION;
 		}
 		break;
+	case 6: /* SOL_TCP */
+		/* TCP_REPAIR: with CAP_NET_ADMIN a program would choose sequence numbers, by which the inspector's end of
+		 * a connection is told from others, and be "connected" without a handshake. */
+		if (option == 19)
+			return NP_R_SOCKET_OPTION;
+		break;
 	case 0: /* SOL_IP */
 		/* Joining a group makes the kernel itself send reports, with an address that the sandbox chose. */
 		switch (option) {

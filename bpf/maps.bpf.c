@@ -12,6 +12,7 @@ struct np_inspector_map np_inspector SEC(".maps");
 struct np_steered_map np_steered SEC(".maps");
 struct np_asked_map np_asked SEC(".maps");
 struct np_asks_map np_asks SEC(".maps");
+struct np_met_map np_met SEC(".maps");
 struct np_flows_map np_flows SEC(".maps");
 struct np_events_map np_events SEC(".maps");
 struct np_strays_map np_strays SEC(".maps");

@@ -101,7 +101,7 @@ struct np_inspector_map {
 };
 extern struct np_inspector_map np_inspector SEC(".maps");
 
-/* Where a steered socket was meant to go, kept with the socket. */
+/* Where a steered socket was meant to go, kept with the sandbox's socket. */
 struct np_steered_map {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -129,7 +129,16 @@ struct np_asks_map {
 };
 extern struct np_asks_map np_asks SEC(".maps");
 
-/* Steered connections that the inspector has not asked for yet. No LRU: a full table refuses. */
+/* The same, kept with the inspector's end of the connection from the end of the handshake until the inspector asks. */
+struct np_met_map {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct np_flow);
+};
+extern struct np_met_map np_met SEC(".maps");
+
+/* Steered connections whose handshake has not ended yet: see flow.h. No LRU: a full table refuses. */
 struct np_flows_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -2,7 +2,8 @@
 /*
  * Steering: what becomes of a connection after connect() was told to lead to the
  * inspector. Its identity is kept with the socket; when its port is known, and
- * before its first packet leaves, it is written down for the inspector to find.
+ * before its first packet leaves, it is written down for the inspector's end of the
+ * very same connection to find: see flow.h.
  */
 #include <asm/errno.h>
 
@@ -10,22 +11,27 @@
 
 #define NP_TCP_CLOSE 7
 
-static __always_inline void np_flow_forget(const struct np_flow_key *key, __u64 cgroup_id, __u64 cookie)
+/*
+ * Takes an entry out of np_flows. Only one caller gets true for it: it counts, and what it read from the entry before is
+ * what the entry was, because a key is used once (a socket never sends two SYNs with one number from one port within the
+ * life of an entry) and a value is never changed. Without that proof the value is not to be trusted: the kernel may give
+ * the memory of a deleted element to another one at once.
+ */
+static __always_inline bool np_flow_take(const struct np_flow_key *key, __u64 cgroup_id)
 {
-	struct np_flow *flow = bpf_map_lookup_elem(&np_flows, key);
 	struct np_box *box;
 
-	/* Another socket may be at this port by now. */
-	if (!flow || flow->cookie != cookie || bpf_map_delete_elem(&np_flows, key))
-		return; /* somebody else has, and has counted */
+	if (bpf_map_delete_elem(&np_flows, key))
+		return false;
 	box = bpf_map_lookup_elem(&np_boxes, &cgroup_id);
 	if (box)
 		__sync_fetch_and_add(&box->flows, -1);
+	return true;
 }
 
-static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ctx)
+static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ctx, __u32 isn)
 {
-	struct np_flow_key key = {};
+	struct np_flow_key key = { .isn = isn };
 
 	if (ctx->family == AF_INET) {
 		key.addr = np_addr_v4(ctx->local_ip4);
@@ -36,18 +42,36 @@ static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ct
 	return key;
 }
 
-/* A sandbox has a bounded number of connections that the inspector has not met yet; one over it, or a full table, and
- * the connection has no identity: the inspector resets it. */
-static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct np_flow *flow)
+static __always_inline struct np_addr np_remote_addr(struct bpf_sock_ops *ctx)
 {
-	struct np_flow_key key = np_flow_key_of(ctx);
+	struct np_addr addr;
+
+	if (ctx->family == AF_INET) {
+		addr = np_addr_v4(ctx->remote_ip4);
+	} else {
+		addr = np_addr_read(ctx->remote_ip6);
+	}
+	return addr;
+}
+
+/* The number that the SYN is about to carry, whether or not data goes with it (TCP_FASTOPEN). */
+static __always_inline __u32 np_isn_chosen(struct bpf_sock *sk)
+{
+	return BPF_CORE_READ((const struct tcp_sock *)np_sock_address(sk), write_seq);
+}
+
+/* A sandbox has a bounded number of connections that are on their way to the inspector; one over it, or a full table,
+ * and the connection has no identity: the inspector resets it. */
+static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct np_flow *flow)
+{
+	struct np_flow_key key = np_flow_key_of(ctx, np_isn_chosen(sk));
 	__u64 id = flow->cgroup_id;
 	struct np_box *box = bpf_map_lookup_elem(&np_boxes, &id);
 	long r;
 
 	if (!box || box->flows >= NP_FLOWS_PER_BOX)
 		return;
-	flow->cookie = bpf_get_socket_cookie(ctx);
+	flow->isn = key.isn;
 	__sync_fetch_and_add(&box->flows, 1);
 	r = bpf_map_update_elem(&np_flows, &key, flow, BPF_NOEXIST);
 	if (r) {
@@ -74,20 +98,15 @@ int np_sockops(struct bpf_sock_ops *ctx)
 	if (!flow)
 		return 1;
 	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
-		/* An old note on a socket that was connected anew, somewhere else, is not for the inspector. */
-		struct np_addr far = {};
+		struct np_addr far = np_remote_addr(ctx);
 
-		if (ctx->family == AF_INET) {
-			far = np_addr_v4(ctx->remote_ip4);
-		} else {
-			far = np_addr_read(ctx->remote_ip6);
-		}
+		/* An old note on a socket that was connected anew, somewhere else, is not for the inspector. */
 		if (np_is_inspector(&far, (__u16)bpf_ntohl(ctx->remote_port)))
-			np_flow_remember(ctx, flow);
+			np_flow_remember(ctx, sk, flow);
 		return 1;
 	}
-	key = np_flow_key_of(ctx);
-	np_flow_forget(&key, flow->cgroup_id, bpf_get_socket_cookie(ctx));
+	key = np_flow_key_of(ctx, flow->isn);
+	np_flow_take(&key, flow->cgroup_id);
 	return 1;
 }
 
@@ -202,29 +221,44 @@ int np_recvmsg6(struct bpf_sock_addr *ctx)
 
 /* -- the inspector's side --------------------------------------------------------- */
 
+/* The end of the handshake, on the socket that the inspector will accept: whose connection it is, is certain now or
+ * never. Data that came with the SYN or the ACK is not counted in rcv_nxt yet. */
+SEC("sockops")
+int np_worker_child(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct np_flow_key key = {};
+	struct np_flow *found, flow;
+
+	if (ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB || !sk)
+		return 1;
+	key.addr = np_remote_addr(ctx);
+	key.port = (__u16)bpf_ntohl(ctx->remote_port);
+	key.isn = ctx->rcv_nxt - 1;
+	found = bpf_map_lookup_elem(&np_flows, &key);
+	if (!found)
+		return 1;
+	flow = *found;
+	if (np_flow_take(&key, flow.cgroup_id) && !bpf_sk_storage_get(&np_met, sk, &flow, BPF_SK_STORAGE_GET_F_CREATE))
+		np_error_count(NP_AT_FLOW_INSERT, 0); /* nobody's, then: the inspector resets it */
+	return 1;
+}
+
 /* The inspector's question, on its own sockets: who is this? Answered once. */
 SEC("cgroup/getsockopt")
 int np_worker_flow(struct bpf_sockopt *ctx)
 {
 	struct np_flow *out = ctx->optval, *flow;
-	struct np_flow_key key = {};
 	struct bpf_sock *sk = ctx->sk;
-	__u64 cgroup_id;
 
 	if (ctx->level != NP_SOL_FLOW || ctx->optname != NP_SO_FLOW || !sk)
 		return np_allow();
-	if (sk->family == AF_INET) {
-		key.addr = np_addr_v4(sk->dst_ip4);
-	} else {
-		key.addr = np_addr_read(sk->dst_ip6);
-	}
-	key.port = bpf_ntohs(sk->dst_port);
-	flow = bpf_map_lookup_elem(&np_flows, &key);
+	flow = bpf_sk_storage_get(&np_met, sk, NULL, 0);
 	if (!flow || (void *)(out + 1) > ctx->optval_end)
 		return np_allow(); /* ENOPROTOOPT, as the kernel said already */
 	__builtin_memcpy(out, flow, sizeof(*out));
-	cgroup_id = flow->cgroup_id;
-	np_flow_forget(&key, cgroup_id, flow->cookie);
+	out->client_gone = sk->state == NP_TCP_CLOSE; /* no more than a FIN of it leaves CLOSE_WAIT */
+	bpf_sk_storage_delete(&np_met, sk);
 	*(volatile __s32 *)&ctx->optlen = sizeof(*out); /* not both at once */
 	*(volatile __s32 *)&ctx->retval = 0;
 	return np_allow();
@@ -249,6 +283,22 @@ static __always_inline bool np_is_dns_socket(struct bpf_sock_addr *ctx)
 	return cookie == inspector->dns[0].cookie || cookie == inspector->dns[1].cookie;
 }
 
+/* For whom the DNS gate means its answer: see ask.h. */
+static __always_inline __u64 np_answer_for(struct bpf_sock_addr *ctx, bool v4)
+{
+	struct sockaddr *to = BPF_CORE_READ((const struct bpf_sock_addr_kern *)np_sock_address(ctx), uaddr);
+	__u64 id = 0;
+
+	if (v4) {
+		bpf_probe_read_kernel(&id, sizeof(id), (void *)to + NP_ANSWER_V4);
+	} else {
+		bpf_probe_read_kernel(&id, sizeof(__u32), (void *)to + NP_ANSWER_V6_LOW);
+		bpf_probe_read_kernel((void *)&id + sizeof(__u32), sizeof(__u32), (void *)to + NP_ANSWER_V6_HIGH);
+	}
+	return id;
+}
+
+/* An answer goes to the sandbox that asked, or nowhere: another one may have the port by now. */
 static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const struct np_addr *addr)
 {
 	struct np_inspector *inspector = np_inspector_now();
@@ -269,7 +319,8 @@ static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const str
 		return np_worker_refuse();
 	who = np_who_is(sk);
 	bpf_sk_release(sk);
-	return who.mode == NP_PROXIED ? np_allow() : np_worker_refuse();
+	return who.mode == NP_PROXIED && who.id == np_answer_for(ctx, np_addr_is_v4(addr)) ? np_allow()
+											   : np_worker_refuse();
 }
 
 /* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is

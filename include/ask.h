@@ -32,4 +32,13 @@ struct np_asked {
 };
 _Static_assert(sizeof(struct np_asked) == 56, "np_asked layout");
 
+/*
+ * The DNS gate's answer carries the cgroup id of the sandbox that asked in bytes of the destination address that the
+ * kernel does not look at, so that the gate can compare it with who has the port when the answer is sent: in sin_zero,
+ * or the lower half in sin6_flowinfo and the upper one in sin6_scope_id. Offsets into struct sockaddr_in and _in6.
+ */
+#define NP_ANSWER_V4	  8
+#define NP_ANSWER_V6_LOW  4
+#define NP_ANSWER_V6_HIGH 24
+
 #endif

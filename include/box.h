@@ -13,7 +13,7 @@
 /* Version of everything in include/ that crosses the kernel boundary; also the
  * name of the directory below --pin-dir. A daemon that meets another version's
  * directory does not start. */
-#define NP_ABI_VERSION 3
+#define NP_ABI_VERSION 4
 
 /* Ordered: a larger number is stricter. The raise program takes the maximum. */
 enum np_mode {

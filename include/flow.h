@@ -6,6 +6,12 @@
  *   getsockopt(accepted, NP_SOL_FLOW, NP_SO_FLOW, &flow, &len)
  *
  * which works once, in the inspector's cgroup only. A connection without one is nobody's, and reset.
+ *
+ * The identity is bound to the connection, not to the client's port, which another sandbox may have by the time the
+ * inspector accepts. Before the SYN leaves, the sandbox's side puts the flow into np_flows, under the address, the port
+ * and the sequence number that the SYN carries. When the handshake ends, the inspector's side takes it out again, by
+ * the same three as the accepted socket knows them, and keeps it with that socket (np_met). If the sandbox's socket is
+ * gone by then, its entry is, too, and the connection stays without an identity.
  */
 #ifndef NP_FLOW_H
 #define NP_FLOW_H
@@ -15,12 +21,12 @@
 #define NP_SOL_FLOW 0x6e70
 #define NP_SO_FLOW  1
 
-/* The client's end, as the inspector's socket names its peer. */
+/* The client's end, as the inspector's socket names its peer, and the very connection from there. */
 struct np_flow_key {
 	struct np_addr addr;
 	__u16 port; /* host order */
 	__u16 pad;
-	__u32 pad2;
+	__u32 isn; /* initial sequence number of the client */
 };
 _Static_assert(sizeof(struct np_flow_key) == 24, "np_flow_key layout");
 
@@ -28,9 +34,10 @@ struct np_flow {
 	__u64 cgroup_id;     /* of the sandbox */
 	struct np_addr addr; /* where it was meant to go */
 	__u16 port;	     /* host order */
-	__u16 pad;
-	__u32 generation; /* of the sandbox when it connected */
-	__u64 cookie;	  /* of the sandbox's socket: who may take the entry back */
+	__u16 client_gone;   /* filled in for the inspector: the client has reset the connection */
+	__u32 generation;    /* of the sandbox when it connected */
+	__u32 isn;	     /* as in the key */
+	__u32 pad;
 };
 _Static_assert(sizeof(struct np_flow) == 40, "np_flow layout");
 

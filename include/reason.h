@@ -77,6 +77,7 @@
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
+	X(CLIENT_GONE, 71, "client_gone", "the client reset the connection before its request was looked at; nothing of it was sent on") \
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
 	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \

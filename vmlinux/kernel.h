@@ -106,6 +106,10 @@ struct udp_sock {
 	struct inet_sock inet;
 };
 
+struct tcp_sock {
+	__u32 write_seq;
+};
+
 struct sockaddr_un {
 	char sun_path[108];
 };

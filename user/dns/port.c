@@ -11,6 +11,11 @@
 #include "addr.h"
 #include "limits.h"
 
+_Static_assert(offsetof(struct sockaddr_in, sin_zero) == NP_ANSWER_V4 &&
+		       offsetof(struct sockaddr_in6, sin6_flowinfo) == NP_ANSWER_V6_LOW &&
+		       offsetof(struct sockaddr_in6, sin6_scope_id) == NP_ANSWER_V6_HIGH,
+	       "where an answer's cgroup id is");
+
 #define ASKS_BYTES  (NP_ASKS * sizeof(struct np_ask))
 #define BATCHES_MAX 4 /* before others have their turn */
 
@@ -145,17 +150,20 @@ int dns_port_reply(struct dns_port *port, const struct dns_asker *asker, const v
 	union name name = { 0 };
 	socklen_t name_len;
 
-	/* Somebody else may have the port by now. (Then the kernel lets the answer through only if he has asked, too.) */
+	/* Another sandbox may have the port by now. If it takes it only after this look, the gate refuses the answer. */
 	if (__atomic_load_n(&ask->number, __ATOMIC_RELAXED) != asker->number)
 		return -ESTALE;
 	if (asker->v6) {
 		name.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(asker->port) };
 		memcpy(&name.v6.sin6_addr, &asker->addr, sizeof(asker->addr));
+		name.v6.sin6_flowinfo = (uint32_t)asker->cgroup_id;
+		name.v6.sin6_scope_id = (uint32_t)(asker->cgroup_id >> 32);
 		name_len = sizeof(name.v6);
 	} else {
 		name.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
 						.sin_port = htons(asker->port),
 						.sin_addr.s_addr = asker->addr.w[3] };
+		memcpy(name.v4.sin_zero, &asker->cgroup_id, sizeof(asker->cgroup_id));
 		name_len = sizeof(name.v4);
 	}
 	return sendto(port->config.sockets[asker->v6], data, len, MSG_DONTWAIT | MSG_NOSIGNAL, &name.sa, name_len) < 0

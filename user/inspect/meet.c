@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -159,20 +160,36 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 	return box && box->mode == NP_PROXIED ? box : NULL;
 }
 
-/* What is refused is told, as a request would be. */
-static bool box_has_room(struct worker *worker, const struct box *box, const struct np_flow *flow)
+/* What is refused is reported, as a request would be. */
+static void flow_report(struct worker *worker, const struct box *box, const struct np_flow *flow, enum np_reason reason,
+			const char *text)
 {
-	struct link_request report = {
-		.reason = NP_R_TOO_MANY_REQUESTS,
-		.port = flow->port,
-		.text = "too many connections",
-	};
+	struct link_request report = { .reason = reason, .port = flow->port };
 
-	if (box->n_clients < NP_CONNS_PER_BOX)
-		return true;
 	report_decide(&report, worker, box);
 	addr_format(&flow->addr, report.address);
+	snprintf(report.text, sizeof(report.text), "%s", text);
 	report_tell(worker, &report, &(struct report_texts){ .url = { report.address } });
+}
+
+/* A client that reset its connection has sent a request and does not want to be found when it is judged: what it sent is
+ * not read. If it sent nothing, there is nothing to report. */
+static bool client_is_there(struct worker *worker, const struct box *box, int fd, const struct np_flow *flow)
+{
+	int unread = 0;
+
+	if (!flow->client_gone)
+		return true;
+	if (ioctl(fd, FIONREAD, &unread) == 0 && unread > 0)
+		flow_report(worker, box, flow, NP_R_CLIENT_GONE, "");
+	return false;
+}
+
+static bool box_has_room(struct worker *worker, const struct box *box, const struct np_flow *flow)
+{
+	if (box->n_clients < NP_CONNS_PER_BOX)
+		return true;
+	flow_report(worker, box, flow, NP_R_TOO_MANY_REQUESTS, "too many connections");
 	return false;
 }
 
@@ -220,7 +237,8 @@ void client_accept(struct worker *worker, int fd)
 	const int yes = 1;
 	struct np_flow flow;
 	struct box *box = worker->n_clients < NP_CONNS_MAX ? flow_box(worker, fd, &flow) : NULL;
-	struct client *client = box && box_has_room(worker, box, &flow) ? calloc(1, sizeof(*client)) : NULL;
+	bool welcome = box && client_is_there(worker, box, fd, &flow) && box_has_room(worker, box, &flow);
+	struct client *client = welcome ? calloc(1, sizeof(*client)) : NULL;
 
 	if (!client) {
 		reset_on_close(fd);

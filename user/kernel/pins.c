@@ -2,12 +2,12 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v3/maps/np_boxes ...          maps, for bpftool
- *   PIN_DIR/v3/progs/np_connect4 ...      programs, likewise
- *   PIN_DIR/v3/links/slice/np_connect4    what keeps the programs attached to the slice
- *   PIN_DIR/v3/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
- *   PIN_DIR/v3/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
- *   PIN_DIR/v3/devices/if2                ... to network device 2
+ *   PIN_DIR/v4/maps/np_boxes ...          maps, for bpftool
+ *   PIN_DIR/v4/progs/np_connect4 ...      programs, likewise
+ *   PIN_DIR/v4/links/slice/np_connect4    what keeps the programs attached to the slice
+ *   PIN_DIR/v4/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v4/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
+ *   PIN_DIR/v4/devices/if2                ... to network device 2
  */
 #include <errno.h>
 #include <fcntl.h>

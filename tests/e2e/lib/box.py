@@ -16,11 +16,12 @@ def new_session(word="s"):
 class Box:
     """`netpawl run` with an agent as its command."""
 
-    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None):
+    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, more=()):
+        """more: further options of netpawl run"""
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("run")
         words = [str(base.NETPAWL), "run", "--session", self.session, "--level", level or LEVEL[mode]]
-        words += ["--user", user or "root", *base.shown()]
+        words += ["--user", user or "root", *base.shown(), *more]
         argv = [*self.world.enter(), *words, "--", *self.world.agent_argv()]
         before = {s["sandbox"] for s in daemon.api.sandboxes(self.session)}
         self.agent = Agent(argv, daemon.dir / "boxes.log", env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
