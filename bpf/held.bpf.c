@@ -2,14 +2,45 @@
 /*
  * What the processes of a cgroup hold open, thread by thread: asked before and after a cgroup is adopted. A
  * socket keeps the cgroup it was made in, so one that was made elsewhere would never meet the gate.
+ *
+ * Not every open file is in a table of descriptors. Those on their way to a unix socket are counted by that socket, and
+ * whoever holds the socket can take them out of it at any time; so are connections that nobody has accepted yet, with
+ * all that was sent over them. Files that were registered with an io_uring are in none of the kernel's structures that we
+ * could follow, and the ring itself can be without a descriptor: a task that has used one since its last exec() shows it.
  */
 #include "held.h"
 #include "who.bpf.h"
+
+#define NP_TCP_LISTEN 10
 
 /* True when cg is the cgroup with this id and depth, or lies below it. */
 static __always_inline bool np_is_at_or_below(struct cgroup *cg, __u64 id, __u32 depth)
 {
 	return cg && (__u32)BPF_CORE_READ(cg, level) >= depth && np_ancestor_id(cg, depth) == id;
+}
+
+/* The query, when it is about this task. */
+static __always_inline struct np_held_query *np_held_asked(struct task_struct *task)
+{
+	__u32 zero = 0;
+	struct np_held_query *query = bpf_map_lookup_elem(&np_held_query, &zero);
+
+	if (!query || !np_is_at_or_below(BPF_CORE_READ(task, cgroups, dfl_cgrp), query->cgroup_id, query->depth))
+		return NULL;
+	return query;
+}
+
+static __always_inline void np_held_add_unix(struct np_held *held, struct sock *sk, const struct np_held_query *query)
+{
+	struct unix_sock *u = (struct unix_sock *)sk;
+	struct sock *peer = BPF_CORE_READ(u, peer);
+
+	held->connected = peer != NULL;
+	held->peer_outside =
+		peer && !np_is_at_or_below(BPF_CORE_READ(peer, sk_cgrp_data.cgroup), query->cgroup_id, query->depth);
+	held->in_flight = BPF_CORE_READ(u, scm_stat.nr_fds.counter);
+	if (BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_LISTEN)
+		held->not_accepted = BPF_CORE_READ(sk, sk_receive_queue.qlen);
 }
 
 SEC("iter/task_file")
@@ -20,13 +51,12 @@ int np_held(struct bpf_iter__task_file *ctx)
 	struct np_held held = {};
 	struct np_held_query *query;
 	struct socket *socket;
-	struct sock *sk, *peer;
-	__u32 zero = 0;
+	struct sock *sk;
 
-	query = bpf_map_lookup_elem(&np_held_query, &zero);
-	if (!task || !file || !query)
+	if (!task || !file)
 		return 0;
-	if (!np_is_at_or_below(BPF_CORE_READ(task, cgroups, dfl_cgrp), query->cgroup_id, query->depth))
+	query = np_held_asked(task);
+	if (!query)
 		return 0;
 	socket = bpf_sock_from_file(file);
 	if (!socket)
@@ -40,11 +70,24 @@ int np_held(struct bpf_iter__task_file *ctx)
 	held.type = BPF_CORE_READ(sk, sk_type);
 	held.protocol = BPF_CORE_READ(sk, sk_protocol);
 	held.inside = np_is_at_or_below(BPF_CORE_READ(sk, sk_cgrp_data.cgroup), query->cgroup_id, query->depth);
-	if (held.family == AF_UNIX) {
-		peer = BPF_CORE_READ((struct unix_sock *)sk, peer);
-		held.peer_outside = peer && !np_is_at_or_below(BPF_CORE_READ(peer, sk_cgrp_data.cgroup),
-							       query->cgroup_id, query->depth);
-	}
+	if (held.family == AF_UNIX)
+		np_held_add_unix(&held, sk, query);
+	else if ((held.family == AF_INET || held.family == AF_INET6) && held.protocol == NP_IPPROTO_TCP)
+		held.repaired = BPF_CORE_READ_BITFIELD_PROBED((struct tcp_sock *)sk, repair);
+	bpf_seq_write(ctx->meta->seq, &held, sizeof(held));
+	return 0;
+}
+
+/* Every thread: np_held visits those with descriptors of their own. */
+SEC("iter/task")
+int np_held_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct np_held held = {};
+
+	if (!task || !np_held_asked(task) || !bpf_core_field_exists(task->io_uring) || !BPF_CORE_READ(task, io_uring))
+		return 0;
+	held.pid = BPF_CORE_READ(task, tgid);
 	bpf_seq_write(ctx->meta->seq, &held, sizeof(held));
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What np_held is asked, and the records that it answers with. */
+/* What np_held and np_held_task are asked, and the records that they answer with. */
 #ifndef NP_HELD_H
 #define NP_HELD_H
 
@@ -12,7 +12,7 @@ struct np_held_query {
 	__u32 pad;
 };
 
-/* A socket that a process in or below that cgroup holds open. */
+/* A socket that a process in or below that cgroup holds open; family 0: not a socket, but a use of io_uring. */
 struct np_held {
 	__u32 pid;
 	__u32 fd;
@@ -20,8 +20,13 @@ struct np_held {
 	__u16 type;
 	__u16 protocol;
 	__u8 inside;	   /* it was made in or below that cgroup */
-	__u8 peer_outside; /* AF_UNIX: connected to a socket that was not */
+	__u8 connected;	   /* AF_UNIX: it has a peer */
+	__u8 peer_outside; /* AF_UNIX: and that was not made there */
+	__u8 repaired;	   /* TCP: it is in TCP_REPAIR mode, so its sequence numbers may be of somebody's choice */
+	__u16 pad;
+	__u32 in_flight;    /* AF_UNIX: descriptors in messages that it has not received yet (SCM_RIGHTS) */
+	__u32 not_accepted; /* AF_UNIX: connections that wait in its queue */
 };
-_Static_assert(sizeof(struct np_held) == 16, "np_held layout");
+_Static_assert(sizeof(struct np_held) == 28, "np_held layout");
 
 #endif

@@ -88,8 +88,13 @@ typedef struct refcount_struct {
 	atomic_t refs;
 } refcount_t;
 
+struct sk_buff_head {
+	__u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	struct sk_buff_head sk_receive_queue;
 	refcount_t sk_wmem_alloc;
 	__u8 sk_userlocks : 4;
 	__u16 sk_type;
@@ -108,6 +113,7 @@ struct udp_sock {
 
 struct tcp_sock {
 	__u32 write_seq;
+	__u8 repair : 1;
 };
 
 struct sockaddr_un {
@@ -161,11 +167,16 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct scm_stat {
+	atomic_t nr_fds;
+};
+
 struct unix_sock {
 	struct sock sk;
 	struct unix_address *addr;
 	struct path path;
 	struct sock *peer;
+	struct scm_stat scm_stat;
 };
 
 struct sockaddr;
@@ -201,8 +212,11 @@ struct fs_struct {
 	struct path pwd;
 };
 
+struct io_uring_task;
+
 struct task_struct {
 	int tgid;
+	struct io_uring_task *io_uring; /* not where CONFIG_IO_URING is off */
 	struct fs_struct *fs;
 	struct css_set *cgroups;
 };
@@ -212,6 +226,11 @@ struct socket {
 };
 
 struct file;
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
 
 struct bpf_iter__task_file {
 	struct bpf_iter_meta *meta;

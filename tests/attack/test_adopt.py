@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Adoption: what a process opened elsewhere keeps the cgroup it was made in, so the gate would never see it."""
+import array
 import contextlib
+import socket
 import subprocess
 
 import pytest
@@ -73,6 +75,103 @@ def test_a_thread_with_descriptors_of_its_own(world, daemon):
         base.reap(p)
         base.eventually(lambda: not base.cgroup_pids(folder), 3)
         base.cgroup_destroy(folder)
+
+
+class Holder:
+    """A process that holds something (payload/held.py or ring.c), in a cgroup that is about to be adopted."""
+
+    def __init__(self, world, stack, what):
+        self.world, self.what = world, what
+        self.cgroup, self.dir = base.cgroup_make("held"), base.tempdir("held")
+        stack.callback(self.close)
+        self.listeners = {}
+        for kind, number in (("stream", socket.SOCK_STREAM), ("dgram", socket.SOCK_DGRAM)):
+            self.listeners[kind] = s = socket.socket(socket.AF_UNIX, number)
+            stack.callback(s.close)
+            s.bind(str(self.dir / kind))
+            s.settimeout(5)
+        self.listeners["stream"].listen()
+        ring = what in ("registered", "sqpoll")
+        argv = [str(world.dir / "payload/ring")] if ring else [base.PYTHON, "-I", str(world.dir / "payload/held.py")]
+        # standard input is a socket, as it is where a service manager or a launcher wants to be heard
+        self.near, far = socket.socketpair()
+        self.near.settimeout(20)
+        self.process = base.popen([*world.enter(), *argv, what, FAR[4], "9000", *([] if ring else [str(self.dir)])],
+                                  stdin=far, stdout=subprocess.PIPE)
+        far.close()
+        word = self.process.stdout.readline().split()
+        if ring and not word:
+            pytest.skip("this kernel has no io_uring")
+        assert word[0] == b"made", word
+        self.pid = int(word[1])
+        attach_pid(self.cgroup, self.pid)
+        assert self.say("") == b"moved\n"
+        if what == "not accepted":
+            self.knock()
+
+    def say(self, line):
+        self.near.sendall(line.encode() + b"\n")
+        return self.process.stdout.readline()
+
+    def knock(self):
+        """A connection of an outsider that brings a socket."""
+        tcp = base.setns_call(self.world.host, lambda: socket.create_connection((FAR[4], 9000), timeout=5))
+        self.knocking = socket.socket(socket.AF_UNIX)
+        self.knocking.connect(str(self.dir / "inside"))
+        self.knocking.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [tcp.fileno()]))])
+        tcp.close()
+
+    def through(self):
+        """Sends by what it holds. Did it arrive?"""
+        mark = base.token()
+        assert self.say(mark) == b"sent %d\n" % len(mark), "what it holds is of no use"
+        if self.what == "stream":
+            with self.listeners["stream"].accept()[0] as s:
+                return s.recv(100) == mark.encode()
+        if self.what == "dgram":
+            return self.listeners["dgram"].recv(100) == mark.encode()
+        return bool(base.eventually(lambda: self.world.records(0, mark), 5))
+
+    def close(self):
+        self.near.close()
+        base.cgroup_destroy(self.cgroup)
+        base.reap(self.process)
+        base.drop_tempdir(self.dir)
+
+
+UNSEEN = ["stream", "dgram", "in flight", "in flight twice", "not accepted", "registered", "sqpoll"]
+
+
+@pytest.mark.parametrize("what", UNSEEN)
+def test_what_no_descriptor_shows(world, daemon, what):
+    """It would be adopted, and send in NONE. The control: what is held leads out, as long as nobody adopts the cgroup."""
+    session = new_session("unseen")
+    daemon.api.create(session, "SECRET")
+    with contextlib.ExitStack() as stack:
+        holder = Holder(world, stack, what)
+        status, answer = adopt(daemon, session, holder.cgroup)
+        arrived = holder.through()
+        assert status == 409, f"adopted in NONE, and what it sent then {'arrived' if arrived else 'did not arrive'}"
+        assert arrived, "the control"
+        assert answer["error"] == "held_sockets" and str(holder.pid) in answer["detail"], answer
+        assert daemon.api.sandboxes(session) == []
+
+
+def test_a_socket_with_numbers_of_its_own_choice(world, daemon):
+    with contextlib.ExitStack() as stack:
+        holder = Holder(world, stack, "repair")
+        status, answer = adopt(daemon, new_session("repair"), holder.cgroup)
+        assert (status, answer["error"]) == (409, "held_sockets") and "TCP_REPAIR" in answer["detail"], answer
+
+
+def test_what_programs_have_is_no_reason(world, daemon):
+    """Unix sockets that were made inside, with unread bytes, bound, listening and connected; a socket as standard input."""
+    session = new_session("innocent")
+    daemon.api.create(session, "SECRET")
+    with contextlib.ExitStack() as stack:
+        holder = Holder(world, stack, "innocent")
+        status, answer = adopt(daemon, session, holder.cgroup)
+        assert status == 201, answer
 
 
 def test_sandboxes_do_not_nest(world, daemon):

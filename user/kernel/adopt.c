@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,22 +31,41 @@ static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt
 
 /* -- sockets ------------------------------------------------------------------------ */
 
+/* The gate sees what a unix socket is connected to, and when it sends, only if it was made inside. One that is connected
+ * for good (SOCK_STREAM, SOCK_SEQPACKET) and serves as standard input or output is where whoever started the process
+ * wanted it; a datagram socket can be sent from and connected anew at any time. */
+static const char *unix_objection(const struct np_held *held)
+{
+	if (held->in_flight)
+		return "a unix socket with descriptors in messages that nobody has received yet";
+	if (held->not_accepted)
+		return "a unix socket with connections that nobody has accepted yet";
+	if (held->inside && !held->peer_outside)
+		return NULL;
+	if (held->fd <= 2 && held->connected && held->type != SOCK_DGRAM)
+		return NULL;
+	return held->inside ? "a unix socket whose other end is outside the cgroup"
+			    : "a unix socket that was made outside the cgroup";
+}
+
 /* Why a socket cannot be governed; NULL when it can. */
 static const char *held_objection(const struct np_held *held)
 {
 	switch (held->family) {
+	case 0:
+		return "io_uring";
 	case AF_INET:
 	case AF_INET6:
 		if (!held->inside)
 			return "an IP socket that was made outside the cgroup";
+		if (held->repaired)
+			return "a TCP socket whose sequence numbers somebody may have chosen (TCP_REPAIR)";
 		if ((held->type == SOCK_STREAM && held->protocol == IPPROTO_TCP) ||
 		    (held->type == SOCK_DGRAM && held->protocol == IPPROTO_UDP))
 			return NULL;
 		return "an IP socket that is neither TCP nor UDP";
 	case AF_UNIX:
-		/* Standard input and output are where whoever started it wanted them. */
-		return held->peer_outside && held->fd > 2 ? "a unix socket whose other end is outside the cgroup"
-							  : NULL;
+		return unix_objection(held);
 	case AF_NETLINK:
 		return NULL;
 	default:
@@ -53,8 +73,23 @@ static const char *held_objection(const struct np_held *held)
 	}
 }
 
-/* 0, or -EINVAL with the first objection. */
-static int held_check(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *problem)
+static int held_refuse(const struct gate_cgroup *cg, const struct np_held *held, struct gate_problem *problem)
+{
+	const char *objection = held_objection(held);
+
+	if (!objection)
+		return 0;
+	if (!held->family)
+		return refuse(problem, NP_R_HELD_SOCKETS,
+			      "%s: process %u has used io_uring, and what is registered there cannot be seen", cg->path,
+			      held->pid);
+	return refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s", cg->path, held->fd,
+		      held->pid, objection);
+}
+
+/* Runs one of the two iterators: 0, or -EINVAL with the first objection. */
+static int held_check(struct kernel *kernel, const struct bpf_program *prog, const struct gate_cgroup *cg,
+		      struct gate_problem *problem)
 {
 	struct np_held_query query = { .cgroup_id = cg->id, .depth = cg->depth };
 	const __u32 zero = 0;
@@ -65,7 +100,7 @@ static int held_check(struct kernel *kernel, const struct gate_cgroup *cg, struc
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_held_query), &zero, &query, BPF_ANY) < 0)
 		return refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
-	link = bpf_program__attach_iter(kernel->skel->progs.np_held, NULL);
+	link = bpf_program__attach_iter(prog, NULL);
 	if (link)
 		fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
@@ -79,13 +114,8 @@ static int held_check(struct kernel *kernel, const struct gate_cgroup *cg, struc
 			break;
 		if (n < 0 || n % (ssize_t)sizeof(*held))
 			r = refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
-		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*held); i++) {
-			const char *objection = held_objection(&held[i]);
-
-			if (objection)
-				r = refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s",
-					   cg->path, held[i].fd, held[i].pid, objection);
-		}
+		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*held); i++)
+			r = held_refuse(cg, &held[i], problem);
 	}
 	bpf_link__destroy(link);
 	return r;
@@ -113,6 +143,28 @@ static int thread_has_ring(const char *task_path)
 	return 0;
 }
 
+/* 1 when a process has an io_uring mapped: with a thread of the kernel at its other end (SQPOLL), which may be that of a
+ * process outside, writing to memory is all that it takes to send. -errno when that cannot be told. */
+static int process_maps_ring(pid_t pid)
+{
+	char path[FS_PATH_SIZE];
+	_free_ char *line = NULL;
+	size_t size = 0;
+	FILE *maps;
+	int r = 0;
+
+	fs_path(path, "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
+	while (r == 0 && getline(&line, &size, maps) > 0)
+		r = strstr(line, "anon_inode:[io_uring]") != NULL;
+	if (r == 0 && ferror(maps) && errno != ESRCH)
+		r = -EIO;
+	fclose(maps);
+	return r;
+}
+
 struct look {
 	ino_t netns; /* ours */
 	struct gate_problem *problem;
@@ -125,19 +177,24 @@ static int process_check(void *data, pid_t pid)
 	char path[FS_PATH_SIZE];
 	_closedir_ DIR *threads = NULL;
 	struct stat netns;
+	int r;
 
 	fs_path(path, "/proc/%d/ns/net", (int)pid);
 	if (stat(path, &netns) < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
 	if (netns.st_ino != look->netns)
 		return refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
+	r = process_maps_ring(pid);
+	if (r < 0)
+		return r;
+	if (r)
+		return refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d has an io_uring mapped", look->path,
+			      (int)pid);
 	fs_path(path, "/proc/%d/task", (int)pid);
 	threads = opendir(path);
 	if (!threads)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
 	for (struct dirent *e; (e = readdir(threads));) {
-		int r;
-
 		if (e->d_name[0] == '.' || fs_path(path, "/proc/%d/task/%s/fd", (int)pid, e->d_name) < 0)
 			continue;
 		r = thread_has_ring(path);
@@ -257,7 +314,9 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 		return ret_problem->reason ? r
 					   : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
 						    path, strerror(-r));
-	r = held_check(kernel, &cg, ret_problem);
+	r = held_check(kernel, kernel->skel->progs.np_held, &cg, ret_problem);
+	if (r == 0)
+		r = held_check(kernel, kernel->skel->progs.np_held_task, &cg, ret_problem);
 	if (r < 0)
 		return r;
 	*ret = cg;

@@ -240,7 +240,34 @@ static struct box *adopt_resume(struct service *service, const struct live *live
 	return NULL;
 }
 
-/* Raise, attach, record, cut: none of them alone opens anything, and each makes the next one safe.
+/* Something may have turned up while the gate was being attached. */
+static int adopt_look_again(struct service *service, const struct box *box, struct failure *ret_failure)
+{
+	const struct gate *gate = &service->config.gate;
+	struct gate_problem problem = { 0 };
+	struct gate_cgroup found;
+	int r = gate->cgroup_inspect(gate->ctx, box->pub.cgroup.path, &found, &problem);
+
+	if (r == 0 && found.id != box->pub.cgroup.id)
+		return service_fail(ret_failure, NP_R_BAD_CGROUP, -ENOENT, "%s is another cgroup by now",
+				    box->pub.cgroup.path);
+	if (r)
+		return service_fail(ret_failure, problem.reason ? problem.reason : NP_R_BAD_CGROUP, r,
+				    "%s; the cgroup stays confined until it is empty or adopted",
+				    problem.text[0] ? problem.text : strerror(-r));
+	return 0;
+}
+
+/*
+ * Raise, attach, look again, record, cut: none of them alone opens anything, and each makes the next one safe.
+ *
+ * The caller has looked once already, so that a cgroup that is plainly unfit is left as it was. But until the gate is
+ * attached its processes open, connect and receive what they like. From then on they cannot make or connect a socket that
+ * the gate does not see, so what the second look does not find, they do not get from inside any more. (From outside, by
+ * pidfd_getfd() or over the socket that is their standard input, they can: whoever has such a hand outside is the
+ * platform's business.) If it finds something, the adoption is refused and the confinement stays: undoing it would give
+ * the network back to processes that have just shown that they get around it, and a crash here leaves the same: a
+ * registered cgroup with the gate on it. Before the record, because a record says that the promise holds.
  */
 static int adopt_steps(struct service *service, struct box *box, unsigned *ret_cut, struct failure *ret_failure)
 {
@@ -257,6 +284,9 @@ static int adopt_steps(struct service *service, struct box *box, unsigned *ret_c
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "the gate could not be attached to %s: %s",
 				    box->pub.cgroup.path, strerror(-r));
+	r = adopt_look_again(service, box, ret_failure);
+	if (r)
+		return r;
 	r = box_record(service, box);
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "sandbox %s: %s", box->pub.id, strerror(-r));

@@ -133,7 +133,7 @@ static void test_adopt(void **state)
 	fake_reset(0);
 	fake.cut = 4;
 	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", "/cg/agent", "test", &sandbox, &cut, NULL), 0);
-	assert_log("inspect\nraise 101 NONE 2\nattach 101\ncommit\ncut 101\nevent sandbox_adopted "
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\ncommit\ncut 101\nevent sandbox_adopted "
 		   "cut=4\n");
 	assert_int_equal(cut, 4);
 	assert_true(sandbox->adopted);
@@ -207,7 +207,24 @@ static void test_adopt_may_fail_at_any_step(void **state)
 		assert_int_equal(stored_sandboxes(), 1);
 		assert_int_equal(service_sandboxes_count(fake.service), 1);
 	}
-	assert_int_equal(n, 6); /* inspect, raise, attach, record, cut */
+	assert_int_equal(n, 7); /* inspect, raise, attach, inspect, record, cut */
+}
+
+/* What turned up between the first look and the gate: refused, and the gate stays on. */
+static void test_adopt_looks_again_behind_the_gate(void **state)
+{
+	struct fake_cgroup *cg = fake_add("/cg/agent");
+
+	(void)state;
+	cg->populated = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_reset(4);
+	assert_int_equal(try_adopt("a/b", "/cg/agent"), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_HELD_SOCKETS);
+	assert_non_null(strstr(fake.failure.text, "pid 1 holds fd 3; the cgroup stays confined"));
+	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\n!");
+	assert_true(cg->attached && cg->mode == NP_NONE);
+	assert_int_equal(stored_sandboxes(), 0);
 }
 
 static void test_adopt_of_an_empty_cgroup_is_undone(void **state)
@@ -279,6 +296,7 @@ int main(void)
 		fake_test(test_adopt_passes_the_gates_reason_on),
 		fake_test(test_adopt_refuses_overlaps),
 		fake_test(test_adopt_may_fail_at_any_step),
+		fake_test(test_adopt_looks_again_behind_the_gate),
 		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
 		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
 		fake_test(test_lists),
