@@ -83,6 +83,7 @@
 /* -- sessions ------------------------------------------------------------- */
 #define NP_SESSIONS_MAX 100000 /* sessions in the store; ended ones count, for they keep their level */
 #define NP_BOXES_PER_SESSION 1024 /* sandboxes one session may have at once */
+#define NP_PLACED_MS 1000	  /* a process that is placed in a sandbox has so long to close what it inherited */
 
 #define NP_NOTICE_READERS 16	  /* readers of one session's notices whose place is kept */
 #define NP_NOTICES_PER_SESSION 5  /* levels and modes only rise: three and two steps. Not a bound, its consequence */

@@ -109,6 +109,8 @@
 	X(RUN_REJECTED, 152, "run_rejected", "a run was rejected")                                 \
 	X(RUN_STARTED, 153, "run_started", "a run was started")                                    \
 	X(RUN_ENDED, 154, "run_ended", "a run ended")                                              \
+	X(PLACED_SOCKETS, 155, "placed_sockets",                                                   \
+	  "a process that was placed in the sandbox holds what the gate cannot govern; unless the mode is FULL, the sandbox ends") \
 	X(NOT_KEPT, 170, "not_kept", "older events were not kept: they are over a bound on size or age")     \
                                                                                                    \
 	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \

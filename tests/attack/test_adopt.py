@@ -80,9 +80,10 @@ def test_a_thread_with_descriptors_of_its_own(world, daemon):
 class Holder:
     """A process that holds something (payload/held.py or ring.c), in a cgroup that is about to be adopted."""
 
-    def __init__(self, world, stack, what):
-        self.world, self.what = world, what
-        self.cgroup, self.dir = base.cgroup_make("held"), base.tempdir("held")
+    def __init__(self, world, stack, what, cgroup=None):
+        """cgroup: one that somebody else removes"""
+        self.world, self.what, self.ours = world, what, cgroup is None
+        self.cgroup, self.dir = cgroup or base.cgroup_make("held"), base.tempdir("held")
         stack.callback(self.close)
         self.listeners = {}
         for kind, number in (("stream", socket.SOCK_STREAM), ("dgram", socket.SOCK_DGRAM)):
@@ -134,7 +135,8 @@ class Holder:
 
     def close(self):
         self.near.close()
-        base.cgroup_destroy(self.cgroup)
+        if self.ours:
+            base.cgroup_destroy(self.cgroup)
         base.reap(self.process)
         base.drop_tempdir(self.dir)
 
@@ -172,6 +174,53 @@ def test_what_programs_have_is_no_reason(world, daemon):
         holder = Holder(world, stack, "innocent")
         status, answer = adopt(daemon, session, holder.cgroup)
         assert status == 201, answer
+
+
+def made(daemon, session):
+    """A sandbox that a platform asks for, to put processes there by itself."""
+    status, sandbox = daemon.api.ask("POST", "/v1/sandboxes", {"session": session})
+    assert status == 201, sandbox
+    return sandbox
+
+
+@pytest.mark.parametrize("what", ["stream", "in flight", "registered"])
+def test_what_a_placed_process_brings_along_ends_with_the_raise(world, daemon, what):
+    """In a made sandbox nobody asks before: it is looked at when the sandbox is tightened."""
+    session = new_session("placed")
+    daemon.api.create(session, "PUBLIC")
+    sandbox = made(daemon, session)
+    with contextlib.ExitStack() as stack:
+        holder = Holder(world, stack, what, base.pathlib.Path(sandbox["cgroup"]))
+        daemon.api.escalate(session, "SECRET")
+        alive = holder.pid in base.cgroup_pids(holder.cgroup)
+        assert not alive, f"it lives on in NONE, and what it sent {'arrived' if holder.through() else 'did not arrive'}"
+        assert daemon.api.sandboxes(session) == []
+        event, = daemon.api.wait_events(lambda got: got, 10, session=session, reason="placed_sockets")
+        assert str(holder.pid) in event["text"], event
+
+
+def test_what_a_placed_process_brings_along_into_none(world, daemon):
+    """And when it has had time to close what it inherited."""
+    session = new_session("placed")
+    daemon.api.create(session, "SECRET")
+    sandbox = made(daemon, session)
+    with contextlib.ExitStack() as stack:
+        holder = Holder(world, stack, "in flight", base.pathlib.Path(sandbox["cgroup"]))
+        assert base.eventually(lambda: daemon.api.sandboxes(session) == [], 15)
+        assert holder.pid not in base.cgroup_pids(holder.cgroup)
+
+
+def test_a_placed_process_that_brings_nothing(world, daemon):
+    """The control: it lives on, and is closed."""
+    session = new_session("placed")
+    daemon.api.create(session, "PUBLIC")
+    sandbox = made(daemon, session)
+    with contextlib.ExitStack() as stack:
+        stack.callback(daemon.api.remove, sandbox["sandbox"])
+        holder = Holder(world, stack, "innocent", base.pathlib.Path(sandbox["cgroup"]))
+        daemon.api.escalate(session, "SECRET")
+        assert holder.pid in base.cgroup_pids(holder.cgroup)
+        assert daemon.api.events(session=session, reason="placed_sockets") == []
 
 
 def test_sandboxes_do_not_nest(world, daemon):

@@ -98,8 +98,8 @@ int sandbox_make(struct run *run)
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
 	int code = post(run, "/v1/sandboxes",
-			json_pack("{s:s,s:s*,s:s*}", "session", run->session, "workspace", workspace, "run",
-				  run->id[0] ? run->id : NULL),
+			json_pack("{s:s,s:s*,s:s*,s:b}", "session", run->session, "workspace", workspace, "run",
+				  run->id[0] ? run->id : NULL, "clean", 1),
 			&answer);
 
 	return code == CLI_OK ? sandbox_take(run, answer.json) : code;

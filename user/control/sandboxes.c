@@ -48,9 +48,10 @@ static int kept_describe(const struct request *rq, const struct sandbox *sandbox
 		       : 0;
 }
 
-/* run NULL: for none, so the session's mode is all that holds. */
-static int make(struct request *rq, const char *session, const char *run, bool alone, bool keep, json_t **ret,
-		struct failure *ret_failure)
+/* run NULL: for none, so the session's mode is all that holds. clean: whoever asks starts processes that bring nothing
+ * along, as the launcher does; so do those of runs and of kept sandboxes. */
+static int make(struct request *rq, const char *session, const char *run, bool alone, bool keep, bool clean,
+		json_t **ret, struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
 	const struct sandbox *sandbox;
@@ -77,6 +78,8 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
 		return r;
 	}
+	if (!run && !keep && !clean)
+		service_sandbox_place(service, sandbox);
 	object = sandbox_object(sandbox);
 	if (keep && kept_describe(rq, sandbox, object) < 0) {
 		json_decref(object);
@@ -111,11 +114,11 @@ static int adopt(struct request *rq, const char *session, const char *cgroup, js
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
-	bool keep = false;
+	bool keep = false, clean = false;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },	{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace }, { "run", false, .ret_text = &run },
-		{ "keep", false, .ret_flag = &keep },
+		{ "keep", false, .ret_flag = &keep },		{ "clean", false, .ret_flag = &clean },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -137,8 +140,10 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox has no \"run\"");
 	if (keep && (cgroup || workspace))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a kept sandbox is made, with a workspace");
+	if (clean && cgroup)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox is looked at in any case");
 	r = cgroup ? adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : make(rq, name.text, run, workspace, keep, &object, ret_failure);
+		   : make(rq, name.text, run, workspace, keep, clean, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&

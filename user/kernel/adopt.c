@@ -166,7 +166,7 @@ static int process_maps_ring(pid_t pid)
 }
 
 struct look {
-	ino_t netns; /* ours */
+	ino_t netns; /* 0: any */
 	struct gate_problem *problem;
 	const char *path;
 };
@@ -182,7 +182,7 @@ static int process_check(void *data, pid_t pid)
 	fs_path(path, "/proc/%d/ns/net", (int)pid);
 	if (stat(path, &netns) < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
-	if (netns.st_ino != look->netns)
+	if (look->netns && netns.st_ino != look->netns)
 		return refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
 	r = process_maps_ring(pid);
 	if (r < 0)
@@ -284,9 +284,21 @@ static int own_check(struct kernel *kernel, const struct gate_cgroup *cg, struct
 	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: netpawld itself runs in it", cg->path) : 0;
 }
 
+int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns, struct gate_problem *ret_problem)
+{
+	struct look look = { .netns = netns, .problem = ret_problem, .path = cg->path };
+	int r = cgroup_each_process(cg, process_check, &look);
+
+	if (r < 0)
+		return ret_problem->reason ? r
+					   : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
+						    cg->path, strerror(-r));
+	r = held_check(kernel, kernel->skel->progs.np_held, cg, ret_problem);
+	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_held_task, cg, ret_problem);
+}
+
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
 {
-	struct look look = { .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
 	struct stat ours;
 	int r = cgroup_look(kernel->mount, path, &cg);
@@ -308,15 +320,7 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 		return r;
 	if (stat("/proc/self/ns/net", &ours) < 0)
 		return -errno;
-	look.netns = ours.st_ino;
-	r = cgroup_each_process(&cg, process_check, &look);
-	if (r < 0)
-		return ret_problem->reason ? r
-					   : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
-						    path, strerror(-r));
-	r = held_check(kernel, kernel->skel->progs.np_held, &cg, ret_problem);
-	if (r == 0)
-		r = held_check(kernel, kernel->skel->progs.np_held_task, &cg, ret_problem);
+	r = adopt_look(kernel, &cg, ours.st_ino, ret_problem);
 	if (r < 0)
 		return r;
 	*ret = cg;

@@ -99,6 +99,8 @@ void tables_close(struct kernel *kernel);
 int inspector_open(struct kernel *kernel);
 
 /* adopt.c */
+/* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. netns: where they must live; 0: anywhere. */
+int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns, struct gate_problem *ret_problem);
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
 
 /* watch.c */

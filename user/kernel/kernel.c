@@ -181,6 +181,11 @@ static int gate_cgroup_inspect(void *ctx, const char *path, struct gate_cgroup *
 	return adopt_inspect(ctx, path, ret, ret_problem);
 }
 
+static int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
+{
+	return adopt_look(ctx, cg, 0, ret_problem);
+}
+
 static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret)
 {
 	struct kernel *kernel = ctx;
@@ -286,6 +291,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.ctx = kernel,
 		.cgroup_make = gate_cgroup_make,
 		.cgroup_inspect = gate_cgroup_inspect,
+		.cgroup_look = gate_cgroup_look,
 		.cgroup_find = gate_cgroup_find,
 		.raise = gate_raise,
 		.attach = gate_attach,

@@ -321,6 +321,8 @@ void box_check(struct service *service, struct box *box)
 		return;
 	if (gate->cgroup_populated(gate->ctx, &box->pub.cgroup)) {
 		box->pub.ever_populated = true;
+		if (placed_check(service, box))
+			return;
 	} else if (box_was_used(service, box)) {
 		box_end(service, box, false, "daemon");
 		return;

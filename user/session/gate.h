@@ -57,6 +57,8 @@ struct gate {
 	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
 	/* Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
 	int (*cgroup_inspect)(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
+	/* Looks at what the processes of a made sandbox hold, as cgroup_inspect() does. 0: the gate governs it all. */
+	int (*cgroup_look)(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
 	/* Finds slice/ID again after a restart; -ENOENT when it is gone. */
 	int (*cgroup_find)(void *ctx, const char *path, struct gate_cgroup *ret);
 

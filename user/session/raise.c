@@ -291,6 +291,7 @@ int live_raise(struct service *service, struct live *live, const struct raise_re
 
 	live_target(service, live, request->level);
 	o.applied = live_apply(service, live, &failure);
+	placed_raise(service, live);
 	failpoint("after_raise");
 	if (!o.applied)
 		failure.reason = 0; /* an earlier round's, made good since */

@@ -103,6 +103,8 @@ int service_session_end(
 int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
 		     const char *who, struct escalation *ret, struct failure *ret_failure);
 
+/* Says that its processes do not come by `netpawl run`, so that what they bring along is looked at. */
+void service_sandbox_place(struct service *service, const struct sandbox *sandbox);
 int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
 			 struct failure *ret_failure);
 /* The session's kept sandbox; one is made when there is none. */

@@ -2,7 +2,7 @@
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
  * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
+ * and its end), sandboxes.c (make, adopt, remove), placed.c (processes that others put there), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
  */
 #ifndef NP_SERVICE_INTERNAL_H
 #define NP_SERVICE_INTERNAL_H
@@ -69,9 +69,12 @@ struct box {
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
-	uint64_t linger_ns; /* until when a sandbox that is over waits for them */
-	bool care;	    /* on the list of those that the sweep must not forget */
-	bool idle;	    /* a kept one that is removed because nobody used it: told once */
+	uint64_t linger_ns;  /* until when a sandbox that is over waits for them */
+	bool care;	     /* on the list of those that the sweep must not forget */
+	bool idle;	     /* a kept one that is removed because nobody used it: told once */
+	bool placed;	     /* made, and its processes do not come by `netpawl run`: see placed.c */
+	bool settled;	     /* those that were there at first have been looked at */
+	uint64_t entered_ns; /* when the first of them was found there */
 };
 
 struct service {
@@ -132,6 +135,12 @@ int live_cut(struct service *service, struct live *live, unsigned *ret_cut, stru
 /* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
  * -E2BIG: written, but without the dataset. */
 int live_record(struct service *service, struct live *live, const struct raise_request *request, bool *ret_created);
+
+/* -- placed.c -------------------------------------------------------------- */
+/* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the box may be gone. */
+bool placed_check(struct service *service, struct box *box);
+/* Looks at those of each placed sandbox that was tightened and is not cut yet; ends what the gate cannot govern. */
+void placed_raise(struct service *service, struct live *live);
 
 /* -- tell.c ------------------------------------------------------------------- */
 /* The notice that is due when what stands is recorded; false when none is. text is where its words go. */

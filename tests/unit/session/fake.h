@@ -53,6 +53,7 @@ static inline void fake_start(void)
 		.gate = {
 			.cgroup_make = fake_make,
 			.cgroup_inspect = fake_inspect,
+			.cgroup_look = fake_look,
 			.cgroup_find = fake_find,
 			.raise = fake_raise,
 			.attach = fake_attach,

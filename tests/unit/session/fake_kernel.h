@@ -32,6 +32,7 @@ struct fake_cgroup {
 	bool exists, populated, attached, held;
 	bool orphans;		       /* until they are cut, or a test says so */
 	bool let_in;		       /* who is in it came after its sandbox was removed */
+	bool brings; /* its processes hold what the gate cannot govern */
 	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide:
 					  cgroup_find() says -EIO */
 	enum level level;
@@ -154,6 +155,19 @@ static inline int fake_inspect(void *ctx, const char *path, struct gate_cgroup *
 	}
 	fake_fill(cg, ret);
 	return 0;
+}
+
+static inline int fake_look(void *ctx, const struct gate_cgroup *g, struct gate_problem *problem)
+{
+	struct fake_cgroup *cg = fake_by_path(g->path);
+
+	(void)ctx;
+	fake_log("look\n");
+	if (cg && !cg->brings)
+		return 0;
+	problem->reason = NP_R_HELD_SOCKETS;
+	strcpy(problem->text, "pid 2 holds fd 4");
+	return -EINVAL;
 }
 
 static inline int fake_find(void *ctx, const char *path, struct gate_cgroup *ret)

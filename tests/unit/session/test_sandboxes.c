@@ -254,6 +254,64 @@ static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
 	assert_int_equal(fake_by_id(102)->generation, 9);
 }
 
+/* What others put into a made sandbox is looked at when it is tightened; nobody looks at what `netpawl run` starts. */
+static void test_placed_processes_are_looked_at(void **state)
+{
+	struct fake_cgroup *cg;
+	char id[NP_SANDBOX_ID_MAX + 1];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const bool placed = i & 1, brings = i & 2;
+		const struct sandbox *sandbox;
+
+		fake_again();
+		sandbox = made("a/b");
+		memcpy(id, sandbox->id, sizeof(id));
+		cg = fake_by_id(sandbox->cgroup.id);
+		cg->populated = true;
+		cg->brings = brings;
+		if (placed)
+			service_sandbox_place(fake.service, sandbox);
+		fake_reset(0);
+		assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+		assert_int_equal(strstr(fake.log, "look\n") != NULL, placed);
+		assert_int_equal(strstr(fake.log, "event placed_sockets") != NULL, placed && brings);
+		assert_int_equal(service_sandbox_by_id(fake.service, id) == NULL, placed && brings);
+		assert_int_equal(cg->mode, NP_NONE); /* tightened before the look */
+	}
+}
+
+static void test_placed_processes_have_time_to_close(void **state)
+{
+	(void)state;
+	for (int secret = 0; secret < 2; secret++) {
+		struct fake_cgroup *cg;
+		struct box *box;
+		char id[NP_SANDBOX_ID_MAX + 1];
+
+		fake_again();
+		if (secret)
+			assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+		box = (struct box *)made("a/b");
+		memcpy(id, box->pub.id, sizeof(id));
+		cg = fake_by_id(box->pub.cgroup.id);
+		cg->populated = cg->brings = true;
+		service_sandbox_place(fake.service, &box->pub);
+		fake_reset(0);
+		service_sandbox_changed(fake.service, cg->id);
+		service_sweep(fake.service);
+		assert_null(strstr(fake.log, "look"));
+		box->entered_ns -= NP_PLACED_MS * 1000000ull;
+		service_sweep(fake.service);
+		assert_non_null(strstr(fake.log, "look\nevent placed_sockets\n"));
+		assert_int_equal(service_sandbox_by_id(fake.service, id) == NULL, secret);
+		fake_reset(0);
+		service_sweep(fake.service);
+		assert_null(strstr(fake.log, "look")); /* once */
+	}
+}
+
 static int collect(void *data, const struct sandbox *sandbox)
 {
 	uint64_t *ids = data;
@@ -297,6 +355,8 @@ int main(void)
 		fake_test(test_adopt_refuses_overlaps),
 		fake_test(test_adopt_may_fail_at_any_step),
 		fake_test(test_adopt_looks_again_behind_the_gate),
+		fake_test(test_placed_processes_are_looked_at),
+		fake_test(test_placed_processes_have_time_to_close),
 		fake_test(test_adopt_of_an_empty_cgroup_is_undone),
 		fake_test(test_adopt_of_what_the_kernel_knows_as_stricter),
 		fake_test(test_lists),
