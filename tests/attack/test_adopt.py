@@ -216,7 +216,6 @@ def test_a_placed_process_that_brings_nothing(world, daemon):
     daemon.api.create(session, "PUBLIC")
     sandbox = made(daemon, session)
     with contextlib.ExitStack() as stack:
-        stack.callback(daemon.api.remove, sandbox["sandbox"])
         holder = Holder(world, stack, "innocent", base.pathlib.Path(sandbox["cgroup"]))
         daemon.api.escalate(session, "SECRET")
         assert holder.pid in base.cgroup_pids(holder.cgroup)
