@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "events/history_internal.h"
+#include "reason.h"
 
 #define BATCH_BYTES (1u << 20)	/* kept between batches; a larger one is given back */
 #define AGE_US	    60000000ull /* between looks for what is too old */
@@ -45,6 +46,11 @@ void history_free(struct history *history)
 	buf_free(&history->text);
 	free(history->path);
 	free(history);
+}
+
+uint64_t history_weight(unsigned reason, uint64_t suppressed)
+{
+	return suppressed + (reason != NP_R_SUPPRESSED && reason != NP_R_LOST);
 }
 
 uint64_t history_last_seq(const struct history *history)

@@ -27,6 +27,9 @@ struct history_row {
 	uint64_t weight;     /* events that it stands for: itself, and those that it only counts */
 };
 
+/* Of an event with that reason, which says that others were suppressed. */
+uint64_t history_weight(unsigned reason, uint64_t suppressed);
+
 struct history_filter {
 	const char *session; /* NULL for all */
 	int reason;	     /* enum np_reason; negative for all */

@@ -11,7 +11,7 @@
 #include "base/fs.h"
 #include "limits.h"
 
-#define FILE_NAME_SIZE 32
+#define FILE_NAME_SIZE 40
 
 struct journal {
 	int dirfd; /* borrowed */
@@ -216,9 +216,8 @@ static uint64_t lines_seq(const char *text)
 	return highest;
 }
 
-static uint64_t file_seq(int dirfd, const char *journal, unsigned index)
+char *journal_tail(int dirfd, const char *journal, unsigned index, size_t max)
 {
-	const size_t max = (size_t)4 * NP_EVENT_LINE_MAX; /* sure to hold whole lines, behind a torn one too */
 	char name[FILE_NAME_SIZE];
 	_close_ int fd = -1;
 	_free_ char *text = NULL;
@@ -228,18 +227,26 @@ static uint64_t file_seq(int dirfd, const char *journal, unsigned index)
 	file_name(journal, index, name);
 	fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
+		return NULL;
 	text = malloc(max + 1);
 	if (!text)
-		return 0;
+		return NULL;
 	n = pread(fd, text, max, st.st_size > (off_t)max ? st.st_size - (off_t)max : 0);
 	if (n <= 0)
-		return 0;
+		return NULL;
 	for (ssize_t i = 0; i < n; i++) /* a power failure may leave zeros */
 		if (!text[i])
 			text[i] = ' ';
 	text[n] = '\0';
-	return lines_seq(text);
+	return take_ptr(text);
+}
+
+static uint64_t file_seq(int dirfd, const char *journal, unsigned index)
+{
+	/* sure to hold whole lines, behind a torn one too */
+	_free_ char *text = journal_tail(dirfd, journal, index, (size_t)4 * NP_EVENT_LINE_MAX);
+
+	return text ? lines_seq(text) : 0;
 }
 
 uint64_t journal_last_seq(int dirfd, const char *name)

@@ -31,4 +31,8 @@ void journal_expire(struct journal *journal, uint64_t before_us);
 /* The highest seq near the end of the newest file that has one; 0 when none has. */
 uint64_t journal_last_seq(int dirfd, const char *name);
 
+/* The last bytes of one of its files, at most max: a new string, whose first line may be the end of one; NULL: there are
+ * none. index 0 is the newest file. */
+char *journal_tail(int dirfd, const char *name, unsigned index, size_t max);
+
 #endif
