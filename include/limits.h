@@ -54,6 +54,7 @@
 #define NP_EVENTS_MIN (256u << 10)    /* or less, but one event of the longest kind must fit */
 #define NP_EVENTS_MAX (1ull << 40)    /* or more, but no more than one can mean */
 #define NP_EVENTS_DAYS 36500	      /* the longest age */
+#define NP_REPLAY_BYTES (4u << 20) /* end of the journal that is looked through for events that a crash kept from the history */
 #define NP_HISTORY_BATCH 256	   /* events per SQLite transaction */
 #define NP_FOLLOWERS_MAX 32	   /* open event feeds */
 #define NP_FEED_BYTES (512u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
@@ -186,6 +187,8 @@
 #define NP_CAPTURE_MAX 4096	   /* bytes of a body that a rule may want in an event; of all headers likewise */
 #define NP_REQUEST_BURST 5000	   /* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
+#define NP_LEDGER_RING (2u << 20)  /* reports of one worker that netpawld has not taken: some 2000, a fifth of a second's */
+#define NP_DRAIN_MS 2000	   /* what is open when netpawld stops may go on for so long; then it is broken off */
 #define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */
 #define NP_REFUSED_BODY (64u << 20) /* body of a refused request that is read and forgotten, so that its client reads why */
 #define NP_INTERIM_MAX 32	   /* informational responses before the final one */

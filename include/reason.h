@@ -98,6 +98,8 @@
 	X(TOOK_OVER, 138, "took_over", "netpawld took over the gate of a predecessor")             \
 	X(SUPPRESSED, 139, "suppressed", "events of this sandbox were counted but not sent: too many") \
 	X(LOST, 140, "lost", "events were lost between the kernel and the daemon; they are counted") \
+	X(REQUESTS_LOST, 164, "requests_lost",                                                     \
+	  "an inspector ended while requests were open: what became of them is not known; they are counted") \
 	X(RECONCILED, 141, "reconciled",                                                           \
 	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
 	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \

@@ -1,51 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""What inspectors report: every request is one event with the rung of its verdict, and none is lost in silence."""
-import json
-import subprocess
+"""What inspectors report: every request is one event with the rung of its verdict, and none is lost in silence, whoever
+ends. Counts outlive daemons and inspectors."""
+import os
+import signal
 
 import pytest
 
 from lib import base
 from lib.box import new_session
 from lib.inspected import inspected
+from lib.loads import Load
 
-LOAD = base.TESTS / "e2e/lib/load.py"
-
-
-class Load:
-    """Requests at once from one sandbox of a session of its own, or of the one given."""
-
-    def __init__(self, net, session=None, url="http://origin.test/load", threads=8, count=0, **more):
-        self.net, self.session = net, session or new_session("load")
-        if not session:
-            net.api.create(self.session, "CONFIDENTIAL")
-        task = json.dumps(dict(url=url, threads=threads, count=count, **more))
-        self.process = net.spawn(base.PYTHON, LOAD, task, session=self.session, stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True)
-        line = self.process.stdout.readline()
-        assert line == "begun\n", self.process.communicate(timeout=30)[1]
-
-    def end(self):
-        """What the client saw."""
-        try:
-            out, err = self.process.communicate(timeout=60)
-        finally:
-            base.reap(self.process)
-        assert out, err
-        return json.loads(out)
-
-
-def requests_of(events):
-    return [e for e in events if e.get("url")]
-
-
-def all_events(api, session):
-    """Every page of them."""
-    every, after = [], 0
-    while page := api.events(session=session, after=after, limit=1000):
-        every += page
-        after = page[-1]["seq"]
-    return every
+COUNTS = ("requests", "denied", "bytes_out", "bytes_in")
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +21,93 @@ def net():
         assert i.daemon.running()
 
 
+def workers(net):
+    return base.cgroup_pids(net.daemon.slice.with_name(net.daemon.slice.name + "-inspector"))
+
+
 def test_an_event_has_the_rung_of_its_verdict(net):
     """A raise under load: what was decided before it says so, however late its report comes."""
-    load = Load(net)
-    before = net.api.show(load.session)
-    after = net.api.escalate(load.session, "SECRET")
-    load.end()
-    assert (before["mode"], after["mode"]) == ("PROXIED", "NONE")
-    got = requests_of(all_events(net.api, load.session))
-    assert len(got) >= 8
+    with Load(net) as load:
+        before = net.api.show(load.session)
+        after = net.api.escalate(load.session, "SECRET")
+        answered = load.seen()["answered"]
+        assert (before["mode"], after["mode"]) == ("PROXIED", "NONE")
+        got, _ = load.events()
     rungs = {(e["kind"], e["mode"], e["level"], e["generation"]) for e in got}
     assert {r for r in rungs if r[0] == "allow"} == {("allow", "PROXIED", "CONFIDENTIAL", before["generation"])}, rungs
     assert all(r[1:] in {("PROXIED", "CONFIDENTIAL", before["generation"]), ("NONE", "SECRET", after["generation"])}
                for r in rungs), rungs
+    assert len([e for e in got if e.get("status") == 200]) >= answered["200"] > 0
+
+
+def check_all_told(load, seen, kept=True):
+    """Every answer that a client had is an event, and every request that was judged is one or is in a number."""
+    got, counted = load.events()
+    told = len([e for e in got if e.get("status") == 200])
+    assert seen["answered"]["200"] <= told <= seen["answered"]["200"] + seen["broken"], (seen, told)
+    if kept:
+        assert load.counts()["requests"] == len(got) + sum(counted.values()), (len(got), counted)
+    return counted
+
+
+def test_a_worker_that_is_killed_leaves_its_reports(net):
+    with Load(net, stay=True) as load:
+        for pid in workers(net):
+            os.kill(pid, signal.SIGKILL)
+        seen = load.seen()
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
+        counted = check_all_told(load, seen)
+        assert set(counted) <= {"requests_lost"} and sum(counted.values()) <= 8
+
+
+def test_requests_that_were_open_are_one_event_with_a_number(net):
+    """The origin has them, and no inspector is left to say what became of them."""
+    with inspected_hold(net) as (session, sandbox):
+        for pid in workers(net):
+            os.kill(pid, signal.SIGKILL)
+        lost = net.api.wait_events(lambda got: got, 10, session=session, reason="requests_lost")
+        assert [(e["sandbox"], e["suppressed"]) for e in lost] == [(sandbox, 1)]
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
+
+
+class inspected_hold:
+    """A request that its origin does not answer."""
+
+    def __init__(self, net):
+        self.net, self.session, self.mark = net, new_session("hold"), base.token()
+
+    def __enter__(self):
+        net = self.net
+        net.api.create(self.session, "CONFIDENTIAL")
+        self.process = net.spawn("sh", "-c", f"curl -s http://origin.test/hold/{self.mark}; sleep 60", session=self.session)
+        assert base.eventually(lambda: [s for s in net.api.sandboxes(self.session) if s["requests"]], 10)
+        return self.session, net.api.sandboxes(self.session)[0]["sandbox"]
+
+    def __exit__(self, *exc):
+        base.reap(self.process)
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_daemon_that_ends_loses_nothing(net, how):
+    with Load(net, stay=True) as load:
+        net.daemon.restart(how)
+        seen = load.seen()
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
+        counted = check_all_told(load, seen)
+        # Who stops finishes what is open; who is killed knows how many there were.
+        assert counted == {} if how == "stop" else set(counted) <= {"requests_lost"}, counted
+        before = load.counts()
+        net.daemon.restart(how)
+        after = load.counts()
+        assert [after[k] for k in COUNTS] == [before[k] for k in COUNTS] and before["requests"] > 0
+        assert "counts_partial" not in after
+
+
+def test_counts_that_are_not_whole_say_so(net):
+    with Load(net, count=5, stay=True) as load:
+        load.seen()
+        assert "counts_partial" not in load.counts()
+        net.daemon.stop()
+        base.sh("rm", "-r", net.daemon.run_dir / "ledgers")
+        net.daemon.start()
+        assert load.counts()["counts_partial"] is True

@@ -217,7 +217,7 @@ static void tell(enum link_type type, const void *data, size_t len, int fd)
 
 static void tell_box(enum link_type type, unsigned box, enum level level, enum np_mode mode)
 {
-	struct link_box told = { .cgroup_id = box + 1, .level = level, .mode = mode, .generation = ++generation };
+	struct link_box told = { .cgroup_id = box + 1, .slot = box + 1, .level = level, .mode = mode, .generation = ++generation };
 
 	snprintf(told.session, sizeof(told.session), "%s", sessions[session_of[box]]);
 	tell(type, &told, sizeof(told), -1);
@@ -240,24 +240,27 @@ static void reload(void)
 	tell(LINK_POLICY, NULL, 0, blob_policies[policy]);
 }
 
-/* What the worker reports can be read. */
+/* What the worker reports can be read, and every request that it has judged is reported, suppressed or open. */
 static void hear(void)
 {
 	static char data[LINK_BYTES_MAX];
+	struct ledger *ledger = worker->ledger;
 	const char *tails[LINK_TAILS];
 	struct link_request request;
 	enum link_type type;
 	size_t len;
+	ssize_t n;
 
-	while (link_receive(link_fd, &type, data, &len, NULL) == 0) {
+	while (link_receive(link_fd, &type, data, &len, NULL) == 0)
 		check(type == LINK_READY || type == LINK_REQUESTS);
-		for (size_t at = 0; type == LINK_REQUESTS && at < len;) {
-			ssize_t n = link_request_next(data + at, len - at, &request, tails);
-
-			check(n > 0 && request.cgroup_id && request.cgroup_id <= BOXES);
-			at += (size_t)n;
-		}
+	for (uint64_t next; (n = ledger_next(ledger, ledger->read, data, &next)); ledger->read = next) {
+		check(n > 0 && link_request_next(data, (size_t)n, &request, tails) == n);
+		check(request.cgroup_id && request.cgroup_id <= BOXES);
+		ledger->slots[request.cgroup_id - 1].taken++;
 	}
+	for (unsigned i = 0; i < BOXES; i++)
+		check(ledger->slots[i].taken + ledger->slots[i].suppressed <= ledger->slots[i].requests &&
+		      ledger->slots[i].refused <= ledger->slots[i].requests);
 }
 
 #endif

@@ -148,6 +148,8 @@ json_t *run_result_json(const struct run *run, const struct launch_result *r)
 
 	for (size_t i = 0; object && i < ARRAY_SIZE(counts); i++)
 		json_object_set_new(object, counts[i], count_json(run, counts[i]));
+	if (json_is_true(json_object_get(run->counts, "counts_partial")))
+		json_object_set_new(object, "counts_partial", json_true());
 	json_object_set_new(object, "session", json_string(run->session));
 	json_object_set_new(object, "sandbox", run->sandbox ? json_string(run->sandbox) : json_null());
 	if (run->id[0])

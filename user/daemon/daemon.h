@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the running daemon, and what happens to it. Files: main.c (start and end), happenings.c (what the parts
- * tell each other), policy.c (the live policy), workers.c (the inspector's processes). */
+ * tell each other), records.c (what sandboxes did), policy.c (the live policy), workers.c (the inspector's processes). */
 #ifndef NP_DAEMON_H
 #define NP_DAEMON_H
 
@@ -33,26 +33,25 @@ struct daemon {
 	char slice[FS_PATH_SIZE];
 	bool retired;	     /* a sandbox is gone since orphans were looked for, ... */
 	uint64_t orphans_ns; /* ... and when they are again, at the earliest */
+	bool stopping;
 	int run_lock, state_lock;
 };
 
 void emit(void *data, struct event *event);
 
 /* happenings.c */
-void on_kernel_event(void *data, const struct np_event *raw);
-void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS]);
 void on_cgroup(void *data, uint64_t cgroup_id);
 void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
 int on_recovered(void *data, const struct sandbox *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
-void before_cut(void *data);
-int flood_start(void *data, const struct gate_box *box);
+unsigned before_cut(void *data);
 void on_second(void *data);
 void policy_tell(struct daemon *d, const char *who, unsigned cut);
 int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
 void policy_live(void *data, struct policy_live *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
+void on_finished(void *data);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
 void settle(void *data);
 int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure);
@@ -61,5 +60,17 @@ int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended)
 void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
 int session_ca(void *data, const char *session, struct buf *out);
+
+/* records.c */
+void on_kernel_event(void *data, const struct np_event *raw);
+int flood_start(void *data, const struct gate_box *box);
+void before_retire(void *data, uint64_t cgroup_id);
+bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
+	       const char *const tails[LINK_TAILS]);
+void on_lost(void *data, const struct ledger_entry *of, uint64_t count);
+void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);
+uint64_t last_seq(void *data);
+void sandbox_count(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
+void records_second(struct daemon *d);
 
 #endif

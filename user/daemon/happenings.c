@@ -19,50 +19,6 @@ void emit(void *data, struct event *event)
 	event_log_put(d->events, event);
 }
 
-/* glibc looks for its cache of names whenever a name or a user is looked up, and goes on without it. It is refused as
- * everything else, but told to nobody: it would be most of what is told. */
-static bool is_everyday(const struct np_event *raw)
-{
-	static const char nscd[] = "/var/run/nscd/socket";
-
-	const size_t len = sizeof(nscd) - 1;
-
-	return raw->family == AF_UNIX && NP_REASON_REFUSES(raw->reason) && raw->unix_len >= len &&
-	       !memcmp(raw->unix_path, nscd, len) && (raw->unix_len == len || !raw->unix_path[len]);
-}
-
-void on_kernel_event(void *data, const struct np_event *raw)
-{
-	struct daemon *d = data;
-	struct translated t;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
-
-	if (is_everyday(raw))
-		return;
-	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
-	t.event.suppressed = flood_note(d->flood, raw->cgroup_id, raw->suppressed);
-	event_log_put(d->events, &t.event);
-	if (NP_REASON_REFUSES(raw->reason))
-		service_sandbox_count(d->service, raw->cgroup_id,
-				      &(struct sandbox_counts){ .denied = 1 + t.event.suppressed });
-}
-
-void on_request(void *data, const struct link_request *request, const char *const tails[LINK_TAILS])
-{
-	struct daemon *d = data;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, request->cgroup_id);
-	struct requested r;
-
-	if (!sandbox || !translate_request(request, tails, sandbox, &r))
-		return;
-	service_sandbox_count(d->service, request->cgroup_id,
-			      &(struct sandbox_counts){ .requests = 1 + r.request.suppressed,
-							.denied = NP_REASON_REFUSES(r.request.reason),
-							.bytes_out = r.request.sent,
-							.bytes_in = r.request.received });
-	emit(d, &r.event);
-}
-
 void on_cgroup(void *data, uint64_t cgroup_id)
 {
 	struct daemon *d = data;
@@ -75,7 +31,9 @@ void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct
 {
 	struct daemon *d = data;
 
-	workers_box(d->workers, cgroup_id, session, rung);
+	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
+
+	workers_box(d->workers, cgroup_id, sandbox ? sandbox->id : "", session, rung);
 }
 
 void on_retired(void *data, uint64_t cgroup_id)
@@ -95,47 +53,12 @@ int on_recovered(void *data, const struct sandbox *sandbox)
 }
 
 /* Exchanges that a new level or policy forbids are over before anything is acknowledged. */
-void before_cut(void *data)
+unsigned before_cut(void *data)
 {
 	struct daemon *d = data;
 
 	workers_sync(d->workers);
-}
-
-static int flood_total(void *data, uint64_t cgroup_id, uint64_t *ret_total)
-{
-	struct daemon *d = data;
-	struct np_meter meter;
-	int r = kernel_meter(d->kernel, cgroup_id, &meter);
-
-	if (r == 0)
-		*ret_total = meter.suppressed;
-	return r;
-}
-
-static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
-{
-	struct daemon *d = data;
-	const struct sandbox *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
-	struct event event = { .reason = NP_R_SUPPRESSED, .suppressed = suppressed, .who = "daemon" };
-
-	if (sandbox) {
-		event.session = sandbox->session.text;
-		event.sandbox = sandbox->id;
-		event.mode = sandbox->rung.mode;
-	}
-	emit(d, &event);
-}
-
-/* What a predecessor's log has already told is not news. */
-int flood_start(void *data, const struct gate_box *box)
-{
-	struct daemon *d = data;
-	uint64_t total = 0;
-
-	if (flood_total(d, box->cgroup_id, &total) == 0 && total)
-		flood_note(d->flood, box->cgroup_id, total);
-	return 0;
+	return workers_cut(d->workers);
 }
 
 /* Who ran a sandbox removes the groups of its limits, unless he was killed. */
@@ -156,7 +79,7 @@ void on_second(void *data)
 
 	service_sweep(d->service);
 	orphans_sweep(d);
-	flood_sweep(d->flood, flood_total, flood_report, d);
+	records_second(d);
 	event_log_flush(d->events, loop_wall_us());
 }
 
@@ -241,7 +164,19 @@ void on_signal(void *data, int signo)
 		on_hangup(d);
 		return;
 	}
+	if (d->stopping) { /* who asks twice is in a hurry */
+		loop_stop(d->loop);
+		return;
+	}
+	d->stopping = true;
 	log_info("stopping; the gate stays in the kernel");
+	workers_finish(d->workers);
+}
+
+void on_finished(void *data)
+{
+	struct daemon *d = data;
+
 	loop_stop(d->loop);
 }
 
@@ -256,7 +191,7 @@ void settle(void *data)
 {
 	struct daemon *d = data;
 
-	workers_sync(d->workers);
+	workers_settle(d->workers);
 	kernel_drain(d->kernel);
 }
 

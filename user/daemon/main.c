@@ -95,6 +95,7 @@ static int kernel_start(struct daemon *d)
 		.on_raised = on_raised,
 		.on_retired = on_retired,
 		.before_cut = before_cut,
+		.before_retire = before_retire,
 		.data = d,
 	};
 	struct failure failure = { 0 };
@@ -113,7 +114,7 @@ static int kernel_start(struct daemon *d)
 
 static int workers_start(struct daemon *d)
 {
-	char root[FS_PATH_SIZE], names[FS_PATH_SIZE];
+	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
 	struct workers_config config = {
 		.loop = d->loop,
 		.kernel = d->kernel,
@@ -123,13 +124,20 @@ static int workers_start(struct daemon *d)
 		.names = names,
 		.roots = d->options.roots,
 		.resolvers = d->options.resolvers,
-		.on_request = on_request,
+		.ledgers = { .dir = ledgers,
+			     .on_report = on_report,
+			     .on_lost = on_lost,
+			     .on_suppressed = on_suppressed,
+			     .last_seq = last_seq },
+		.on_finished = on_finished,
 		.data = d,
 	};
 	int r = fs_path(root, "%s/empty", d->options.run_dir);
 
 	if (r == 0)
 		r = fs_path(names, "%s/names", d->options.run_dir);
+	if (r == 0)
+		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
 	if (r == 0)
 		r = workers_new(&config, &d->policy.record, &d->workers);
 	if (r < 0)
@@ -149,13 +157,18 @@ static bool session_is_used(void *data, const char *session)
 	return service_sandboxes_each(data, session, sandbox_found, NULL) < 0;
 }
 
+static bool sandbox_is_there(void *data, uint64_t cgroup_id)
+{
+	return service_sandbox_by_cgroup(data, cgroup_id);
+}
+
 /* What a crash has left and nobody finds in the record. */
 static int orphans_remove(struct daemon *d)
 {
 	char mount[4096];
 	int r = cgroup_mount_find(mount);
 
-	workers_names_sweep(d->workers, session_is_used, d->service);
+	workers_recovered(d->workers, session_is_used, sandbox_is_there, d->service);
 	if (r == 0)
 		r = fs_path(d->slice, "%s/%s", mount, d->options.cgroup);
 	if (r == 0)
@@ -178,6 +191,8 @@ static int service_start(struct daemon *d)
 		.notices_dir = d->notices_dir,
 		.kept_dir = d->kept_dir,
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
+		.count = sandbox_count,
+		.count_data = d,
 	};
 	struct failure failure = { 0 };
 	int r = fs_path(d->notices_dir, "%s/notices", d->options.run_dir);

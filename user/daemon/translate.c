@@ -86,7 +86,6 @@ bool translate_request(const struct link_request *told, const char *const tails[
 		.method = tails[LINK_METHOD],
 		.url = tails[LINK_URL],
 		.status = r->status,
-		.suppressed = r->suppressed,
 		.sent = r->sent,
 		.received = r->received,
 		.dns_us = r->dns_us,

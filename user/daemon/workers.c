@@ -17,6 +17,7 @@
 #include "daemon/spawn.h"
 
 #define SYNC_MS	       1000  /* a worker that takes longer than this is hung; less a busy machine may make one wait */
+#define SETTLE_MS      500   /* who waits for counts waits no longer */
 #define POLICY_MS      3000  /* to read a policy of 100,000 rules, on a busy machine */
 #define HEALTHY_MS     10000 /* a worker that lived so long starts with a clean record */
 #define BACKOFF_MS     100   /* before the first restart; doubled up to the next */
@@ -35,6 +36,11 @@ static void live_update(struct workers *w)
 		log_error("the gate does not take the inspector");
 }
 
+static unsigned index_of(const struct process *p)
+{
+	return (unsigned)(p - p->workers->processes);
+}
+
 static void process_drop(struct process *p)
 {
 	if (!p->pid)
@@ -44,17 +50,30 @@ static void process_drop(struct process *p)
 	spawn_end(p->pid);
 	p->pid = 0;
 	p->ready = false;
+	ledgers_reset(p->workers->ledgers, index_of(p)); /* what it left */
+}
+
+static void finish_check(struct workers *w)
+{
+	bool running = !w->finish_ns;
+
+	for (unsigned i = 0; i < w->config.count; i++)
+		running |= w->processes[i].pid != 0;
+	if (!running)
+		w->config.on_finished(w->config.data);
 }
 
 static void process_end(struct process *p, const char *why)
 {
 	if (!p->pid)
 		return;
-	log_warning("inspector %d ended: %s", (int)p->pid, why);
+	if (!p->workers->finish_ns)
+		log_warning("inspector %d ended: %s", (int)p->pid, why);
 	process_drop(p);
 	p->failures++;
 	p->start_ns = loop_now_ns();
 	live_update(p->workers);
+	finish_check(p->workers);
 }
 
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
@@ -78,23 +97,6 @@ void tell_all(struct workers *w, enum link_type type, const void *data, size_t l
 	tell_others(w, NULL, type, data, len, fd);
 }
 
-static int requests_take(struct workers *w, const char *data, size_t len)
-{
-	const char *tails[LINK_TAILS];
-	struct link_request request;
-
-	while (len) {
-		ssize_t n = link_request_next(data, len, &request, tails);
-
-		if (n < 0)
-			return (int)n;
-		w->config.on_request(w->config.data, &request, tails);
-		data += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 static int message_take(struct process *p, enum link_type type, const char *data, size_t len)
 {
 	struct workers *w = p->workers;
@@ -106,10 +108,11 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		authorities_ask(w);
 		return 0;
 	case LINK_SYNC:
+	case LINK_SETTLE:
 		if (len != sizeof(p->synced))
 			return -EPROTO;
-		memcpy(&p->synced, data, sizeof(p->synced));
-		return 0;
+		memcpy(type == LINK_SYNC ? &p->synced : &p->settled, data, sizeof(p->synced));
+		return ledgers_drain(w->ledgers, index_of(p)); /* what was reported before the answer */
 	case LINK_CA:
 		if (len != sizeof(struct link_ca))
 			return -EPROTO;
@@ -121,7 +124,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		names_learn(p, (const struct link_name *)(const void *)data);
 		return 0;
 	case LINK_REQUESTS:
-		return requests_take(w, data, len);
+		return ledgers_drain(w->ledgers, index_of(p));
 	default:
 		return -EPROTO;
 	}
@@ -157,6 +160,7 @@ static void process_brief(struct process *p)
 	struct workers *w = p->workers;
 	int fd = -1;
 
+	process_send(p, LINK_LEDGER, NULL, 0, ledgers_fd(w->ledgers, index_of(p)));
 	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
 	process_send(p, LINK_POLICY, NULL, 0, w->policy);
@@ -193,6 +197,7 @@ static int process_start(struct process *p)
 	}
 	p->link = pair[0];
 	p->synced = w->sync;
+	p->settled = w->settle;
 	r = loop_watch(w->config.loop, p->link, EPOLLIN, on_link, p);
 	if (r == 0)
 		process_brief(p);
@@ -210,12 +215,16 @@ static void on_tick(void *data)
 		uint64_t wait = p->failures ? BACKOFF_MS : 0;
 		int r;
 
+		if (p->pid && ledgers_drain(w->ledgers, i) < 0)
+			process_end(p, "its ledger is nonsense");
 		if (p->ready && now - p->start_ns > HEALTHY_MS * 1000000ull)
 			p->failures = 0;
+		if (w->finish_ns && now > w->finish_ns)
+			process_end(p, "it did not finish in time");
 
 		for (unsigned k = 1; k < p->failures && wait < BACKOFF_MAX_MS; k++)
 			wait *= 2;
-		if (p->pid || now - p->start_ns < wait * 1000000)
+		if (p->pid || w->finish_ns || now - p->start_ns < wait * 1000000)
 			continue;
 		r = process_start(p);
 		if (r < 0) {
@@ -287,6 +296,42 @@ void workers_sync(struct workers *w)
 	sync_within(w, SYNC_MS);
 }
 
+static bool is_unsettled(const struct process *p)
+{
+	return p->pid && p->ready && p->settled != p->workers->settle;
+}
+
+void workers_settle(struct workers *w)
+{
+	w->settle++;
+	for (unsigned i = 0; i < w->config.count; i++)
+		if (w->processes[i].ready)
+			process_send(&w->processes[i], LINK_SETTLE, &w->settle, sizeof(w->settle), -1);
+	hear_all(w, is_unsettled, SETTLE_MS, NULL);
+}
+
+unsigned workers_cut(struct workers *w)
+{
+	uint64_t now = ledgers_cut(w->ledgers), before = w->cut;
+
+	w->cut = now;
+	return now > before && now - before < NP_WORKERS_MAX * NP_CONNS_MAX ? (unsigned)(now - before) : 0;
+}
+
+struct ledgers *workers_ledgers(struct workers *w)
+{
+	return w->ledgers;
+}
+
+void workers_finish(struct workers *w)
+{
+	if (w->finish_ns)
+		return;
+	w->finish_ns = loop_now_ns() + (NP_DRAIN_MS + SYNC_MS) * 1000000ull;
+	tell_all(w, LINK_STOP, NULL, 0, -1);
+	finish_check(w);
+}
+
 void workers_stop(struct workers *w)
 {
 	for (unsigned i = 0; i < w->config.count; i++)
@@ -321,6 +366,8 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 	w->seed = loop_now_ns(); /* session names are an operator's */
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .workers = w, .link = -1 };
+	w->config.ledgers.count = config->count;
+	w->config.ledgers.data = config->data;
 	r = fs_beside(w->exe, "netpawl-inspect");
 	if (r == 0)
 		r = getrandom(&w->key, sizeof(w->key), 0) == sizeof(w->key) ? 0 : -EIO;
@@ -332,6 +379,10 @@ int workers_new(const struct workers_config *config, const struct buf *policy, s
 		r = fs_mkdir_all(w->names_dir, 0700);
 	if (r == 0)
 		r = fs_mkdir_all(w->root, 0555);
+	if (r == 0)
+		r = ledgers_new(&w->config.ledgers, &w->ledgers);
+	if (r == 0)
+		w->cut = ledgers_cut(w->ledgers);
 	if (r == 0)
 		r = spawn_sockets(kernel_inspector_cgroup(config->kernel), &w->sockets);
 	if (r == 0)
@@ -359,6 +410,7 @@ void workers_free(struct workers *w)
 	for (unsigned i = 0; i < w->config.count; i++)
 		process_drop(&w->processes[i]);
 	known_clear(w);
+	ledgers_free(w->ledgers);
 	for (size_t i = 0; i < 2; i++) {
 		cleanup_close(&w->sockets.tcp[i]);
 		cleanup_close(&w->sockets.dns[i]);

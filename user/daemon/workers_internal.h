@@ -19,7 +19,7 @@ struct process {
 	pid_t pid; /* 0: none */
 	int link;
 	bool ready;
-	uint32_t synced; /* the last number it answered */
+	uint32_t synced, settled; /* the last numbers it answered */
 	unsigned failures;
 	uint64_t start_ns; /* when it was started, or may be again */
 };
@@ -50,9 +50,13 @@ struct workers {
 	struct hash_key key;
 	uint64_t seed;
 	struct table boxes, sites;
-	uint32_t sync;
-	unsigned turn; /* whose turn it is to make an authority */
-	bool live;     /* the gate steers */
+	uint32_t sync, settle;
+	struct ledgers *ledgers;
+	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
+	bool recovered;	    /* all sandboxes of a predecessor are known: others are new */
+	uint64_t finish_ns; /* they are to end, then at the latest; 0: they are not */
+	unsigned turn;	    /* whose turn it is to make an authority */
+	bool live;	    /* the gate steers */
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -64,6 +68,7 @@ void tell_all(struct workers *w, enum link_type type, const void *data, size_t l
 
 /* -- workers_names.c: names of sessions, and their synthetic addresses */
 int names_open(struct workers *w, struct site *site); /* with what an earlier daemon gave out */
+void names_sweep(struct workers *w, bool (*is_used)(void *data, const char *session), void *data);
 void names_close(struct workers *w, struct site *site, bool forget);
 void names_learn(struct process *from, const struct link_name *told);
 void names_batch(const struct site *site, struct buf *out);

@@ -137,7 +137,8 @@ static struct known *known_new(struct workers *w, uint64_t cgroup_id, const char
 	return known;
 }
 
-void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, const struct rung *rung)
+void workers_box(struct workers *w, uint64_t cgroup_id, const char *sandbox, const char *session,
+		 const struct rung *rung)
 {
 	struct known *known = known_find(w, cgroup_id);
 	bool fresh = !site_find(w, session);
@@ -150,6 +151,7 @@ void workers_box(struct workers *w, uint64_t cgroup_id, const char *session, con
 	known->box.mode = rung->mode;
 	known->box.generation = rung->generation;
 	known->box.reads_only = rung->reads_only;
+	known->box.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
 	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
 	if (fresh)
 		names_tell(w, site_find(w, session));
@@ -175,6 +177,7 @@ void workers_gone(struct workers *w, uint64_t cgroup_id)
 	tell_all(w, LINK_GONE, &known->box, sizeof(known->box), -1);
 	workers_sync(w); /* what they have to tell of it comes before it is forgotten */
 	known_free(w, known, true);
+	ledgers_leave(w->ledgers, cgroup_id);
 }
 
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
@@ -216,4 +219,12 @@ void known_clear(struct workers *w)
 			known_free(w, container_of(w->boxes.buckets[i], struct known, node), false);
 	table_clear(&w->boxes);
 	table_clear(&w->sites);
+}
+
+void workers_recovered(struct workers *w, bool (*is_used)(void *data, const char *session),
+		       bool (*is_there)(void *data, uint64_t cgroup_id), void *data)
+{
+	names_sweep(w, is_used, data);
+	ledgers_sweep(w->ledgers, is_there, data);
+	w->recovered = true;
 }

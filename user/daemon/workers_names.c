@@ -219,7 +219,7 @@ void names_tell(struct workers *w, const struct site *site)
 		tell_all(w, LINK_BATCH, NULL, 0, fd);
 }
 
-void workers_names_sweep(struct workers *w, bool (*is_used)(void *data, const char *session), void *data)
+void names_sweep(struct workers *w, bool (*is_used)(void *data, const char *session), void *data)
 {
 	_closedir_ DIR *dir = opendir(w->names_dir);
 	const struct dirent *entry;

@@ -10,6 +10,7 @@
 #include "events/feed.h"
 #include "events/history.h"
 #include "events/journal.h"
+#include "events/replay.h"
 #include "limits.h"
 
 #define EVENTS	  "events"
@@ -61,6 +62,7 @@ int event_log_open(const char *dir, const struct keep_limits *limits, struct eve
 		log->seq = journal_last_seq(log->dirfd, CHANGES);
 	if (log->seq < history_last_seq(log->history))
 		log->seq = history_last_seq(log->history);
+	replay_journal(log->dirfd, EVENTS, log->history);
 	*ret = log;
 	return 0;
 }
@@ -81,12 +83,11 @@ void event_log_close(struct event_log *log)
 
 void event_log_put(struct event_log *log, struct event *event)
 {
-	const bool counts_only = event->reason == NP_R_SUPPRESSED || event->reason == NP_R_LOST;
 	struct history_row row = {
 		.wall_us = event->wall_us,
 		.session = event->session,
 		.reason = event->reason,
-		.weight = (uint64_t)event->suppressed + !counts_only,
+		.weight = history_weight(event->reason, event->suppressed),
 	};
 	struct buf *line = &log->line;
 
@@ -125,6 +126,11 @@ void event_log_flush(struct event_log *log, uint64_t wall_us)
 	log->expired_us = wall_us;
 	files_expire(log->journal, wall_us, log->limits.total_age_us);
 	files_expire(log->changes, wall_us, log->limits.change_age_us);
+}
+
+uint64_t event_log_last_seq(const struct event_log *log)
+{
+	return log->seq;
 }
 
 void event_log_stats(const struct event_log *log, struct event_log_stats *ret)

@@ -28,6 +28,8 @@ void event_log_put(struct event_log *log, struct event *event);
 /* Writes what is batched for SQLite, and removes what is over a bound. Call about every second. */
 void event_log_flush(struct event_log *log, uint64_t wall_us);
 
+uint64_t event_log_last_seq(const struct event_log *log);
+
 struct event_log_stats {
 	uint64_t written;	 /* events put */
 	uint64_t journal_errors; /* events that the journal could not take */

@@ -89,6 +89,19 @@ void box_rejudge(struct worker *worker, struct box *box)
 	}
 }
 
+static void box_count_cut(struct worker *worker, const struct box *box)
+{
+	const struct client *client;
+	const struct exchange *ex;
+
+	LIST_FOREACH(client, &box->clients, of_box) {
+		if (client->tunnel)
+			ledger_add(&worker->ledger->cut, 1);
+		LIST_FOREACH(ex, &client->exchanges, of_client)
+			ledger_add(&worker->ledger->cut, 1);
+	}
+}
+
 int box_learn(struct worker *worker, const struct link_box *told)
 {
 	struct box *box = box_find(worker, told->cgroup_id);
@@ -103,6 +116,8 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		box->cgroup_id = told->cgroup_id;
 		box->site = site;
 		box->tokens = NP_REQUEST_BURST;
+		box->counts =
+			told->slot - 1 < NP_BOXES_MAX ? &worker->ledger->slots[told->slot - 1] : &worker->uncounted;
 		box->told_ns = loop_now_ns();
 		site->boxes++;
 		LIST_INSERT_HEAD(&worker->boxes[told->cgroup_id % BOX_BUCKETS], box, of_worker);
@@ -122,6 +137,7 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		lookup_cancel_unwanted(worker);
 		return 0;
 	}
+	box_count_cut(worker, box);
 	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. But one
 	 * may be NONE from its start, by its class, while others are PROXIED. */
 	box_close_clients(worker, box);

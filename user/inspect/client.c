@@ -87,6 +87,8 @@ void client_tick(struct client *client, uint64_t now_ns)
 		if (now_ns > ex->active_ns + NP_STALL_MS * 1000000ull)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "nothing moved for too long");
 	}
+	if (client->tunnel)
+		tunnel_count(client->tunnel);
 	if (client->deadline_ns && now_ns > client->deadline_ns && !client_takes(client))
 		client_close(client);
 	else if (client->tunnel)

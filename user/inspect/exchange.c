@@ -20,10 +20,27 @@ static uint32_t us_between(uint64_t from_ns, uint64_t to_ns)
 	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-static void report_begin(struct exchange *ex)
+static void exchange_count(struct exchange *ex)
 {
-	report_decide(&ex->report, ex->client->worker, ex->client->box);
+	report_begin(&ex->report, ex->client->worker, ex->client->box);
 	ex->report.port = ex->port;
+}
+
+/* Bytes of its body that were given to the origin's connection. */
+static void sent_add(struct exchange *ex, size_t len)
+{
+	ex->report.sent += len;
+	ledger_add(&ex->client->box->counts->bytes_out, len);
+}
+
+void exchange_discard(struct exchange *ex)
+{
+	uint64_t unsent = upstream_waiting(ex);
+
+	if (unsent > ex->report.sent)
+		unsent = ex->report.sent;
+	ex->report.sent -= unsent;
+	ledger_add(&ex->client->box->counts->bytes_out, -unsent);
 }
 
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
@@ -203,7 +220,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	if (ex->head.upgrade && !strcmp(ex->head.upgrade, "h2c"))
 		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
 	placed = request_place(ex);
-	report_begin(ex);
+	exchange_count(ex);
 	if (client->box->n_exchanges > NP_EXCHANGES_PER_BOX)
 		placed = NP_R_TOO_MANY_REQUESTS;
 	if (!NP_REASON_ALLOWS(placed)) {
@@ -242,7 +259,7 @@ void exchange_deny(struct client *client, struct h2_stream *stream, struct head 
 	ex->request_done = true;
 	ex->port = client->port;
 	ex->host = client->host;
-	report_begin(ex);
+	exchange_count(ex);
 	exchange_refuse(ex, verdict->reason, verdict, NULL);
 }
 
@@ -254,6 +271,7 @@ static void body_forward(struct exchange *ex, const char *data, size_t len)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 		return;
 	}
+	sent_add(ex, len);
 	if (upstream_backlog(ex) <= NP_BACKLOG_HIGH && !ex->owed_client)
 		client_consume(ex, len);
 	else
@@ -262,9 +280,9 @@ static void body_forward(struct exchange *ex, const char *data, size_t len)
 
 void exchange_body(struct exchange *ex, const char *data, size_t len)
 {
-	ex->report.sent += len;
+	ex->body += len;
 	ex->active_ns = ex->client->worker->now_ns;
-	if (ex->report.sent > ex->max_body) {
+	if (ex->body > ex->max_body) {
 		if (ex->responded)
 			exchange_break(ex);
 		else
@@ -316,6 +334,8 @@ void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
 	r = upstream_request(ex, &ex->head, end);
 	if (r == 0 && ex->pending.len) {
 		r = upstream_body(ex, ex->pending.data, ex->pending.len);
+		if (r == 0)
+			sent_add(ex, ex->pending.len);
 		buf_free(&ex->pending);
 		if (r == 0 && upstream_backlog(ex) <= NP_BACKLOG_HIGH) {
 			client_consume(ex, ex->owed_client);
@@ -416,6 +436,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.received += len;
+	ledger_add(&ex->client->box->counts->bytes_in, len);
 	capture_body(ex->capture, LINK_RESPONSE_BODY, data, len);
 	ex->active_ns = ex->client->worker->now_ns;
 	if (client_body(ex, data, len) < 0) {
@@ -459,11 +480,12 @@ void exchange_rejudge(struct exchange *ex)
 	const struct route *route = up ? upstream_route(up) : NULL;
 	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, route, &ex->head);
 
-	if (verdict.action == ACTION_ALLOW && ex->report.sent <= verdict.max_body) {
+	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
 		ex->max_body = verdict.max_body;
 		return;
 	}
 	report_verdict(ex, &verdict);
+	ledger_add(&ex->client->worker->ledger->cut, 1);
 	upstream_reset(ex);
 	if (ex->responded)
 		exchange_break(ex);

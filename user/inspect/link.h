@@ -25,11 +25,14 @@ enum link_type {
 	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
 	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
 	LINK_SYNC,  /* a number: answer it when all before is done */
+	LINK_SETTLE, /* a number: answer it when what sandboxes have sent by now is counted, too */
+	LINK_LEDGER, /* fd: where to count and to report (inspect/ledger.h). The first message. */
+	LINK_STOP,   /* take no more connections, finish what is open within NP_DRAIN_MS, end */
 	LINK_NAME, /* struct link_name: a name of the session has this index; 0: it gets none. To the daemon, without one: it
 		    * was looked up or used, and wants one. */
 	/* to the daemon */
 	LINK_READY,    /* policy, roots and settings are there: connections may come */
-	LINK_REQUESTS, /* struct link_request and its tails, one after another: what became of requests */
+	LINK_REQUESTS, /* there are new reports in the ledger */
 };
 
 struct link_message {
@@ -42,6 +45,8 @@ struct link_message {
 struct link_box {
 	uint64_t cgroup_id;
 	uint32_t level, mode, generation, reads_only;
+	uint32_t slot; /* in the ledger, from 1; 0: it has none, and is not counted */
+	uint32_t pad;
 	char session[NP_LABEL_SIZE];
 };
 
@@ -80,9 +85,10 @@ struct link_request {
 	uint32_t generation; /* of the sandbox's rung when the verdict fell, as are mode, level and reads_only */
 	uint8_t mode, level, reads_only;
 	uint8_t request_base64, response_base64; /* the body is no text */
+	uint8_t begun;				 /* the inspector's: it was counted when it began */
 	uint16_t port;
-	uint32_t suppressed;	 /* requests of this sandbox that were not told of before this one: too many */
-	uint64_t sent, received; /* bytes of bodies: to the origin, from it */
+	uint64_t time_ns;	 /* CLOCK_MONOTONIC when it ended */
+	uint64_t sent, received; /* bytes of bodies: given to the origin's connection, come from there */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
 	uint32_t tails[LINK_TAILS]; /* lengths of what follows; 0: there is none */
 	char policy[65];	    /* hash */

@@ -20,7 +20,9 @@ struct relay {
 
 void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received)
 {
-	*ret_sent = relay->sides[0].passed;
+	const uint64_t passed = relay->sides[0].passed, waits = channel_backlog(relay->ends[1]);
+
+	*ret_sent = passed > waits ? passed - waits : 0;
 	*ret_received = relay->sides[1].passed;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What became of requests, told to the daemon: many at once, for each of its wake-ups costs more than what it hears. */
+/* What became of requests, counted and reported to the daemon by way of the ledger. The daemon is woken for many reports
+ * at once: each of its wake-ups costs more than what it reads. */
 #include <string.h>
 
 #include "inspect/worker.h"
@@ -33,29 +34,26 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
 }
 
-/* None is forgotten: the next one of its sandbox says how many there were. */
-static void reports_lost(struct worker *worker)
+void report_begin(struct link_request *report, const struct worker *worker, struct box *box)
 {
-	const char *data = worker->reports.data, *tails[LINK_TAILS];
-	size_t len = worker->reports.len;
-	struct link_request lost;
+	report_decide(report, worker, box);
+	report->begun = 1;
+	ledger_add(&box->counts->requests, 1);
+}
 
-	for (ssize_t n; len && (n = link_request_next(data, len, &lost, tails)) > 0; data += n, len -= (size_t)n) {
-		struct box *box = box_find(worker, lost.cgroup_id);
-
-		if (box)
-			box->suppressed += 1 + lost.suppressed;
-	}
-	buf_clear(&worker->reports);
+void report_withdraw(struct link_request *report, struct box *box)
+{
+	if (report->begun)
+		ledger_add(&box->counts->requests, -1ull);
+	report->begun = 0;
 }
 
 void report_flush(struct worker *worker)
 {
-	struct buf *out = &worker->reports;
-
-	if (out->len && link_send(worker->link, LINK_REQUESTS, out->data, out->len, -1) < 0)
-		reports_lost(worker);
-	buf_clear(out);
+	/* A daemon that does not keep up is awake. */
+	if (worker->unannounced)
+		link_send(worker->link, LINK_REQUESTS, NULL, 0, -1);
+	worker->unannounced = 0;
 }
 
 static void tail_add(struct worker *worker, struct link_request *told, enum link_tail tail, const char *const parts[])
@@ -65,43 +63,51 @@ static void tail_add(struct worker *worker, struct link_request *told, enum link
 	for (; *parts && len < LINK_TAIL_MAX - 1; parts++) {
 		size_t n = strnlen(*parts, LINK_TAIL_MAX - 1 - len);
 
-		buf_append(&worker->reports, *parts, n);
+		buf_append(&worker->report, *parts, n);
 		len += n;
 	}
 	if (!len)
 		return;
-	buf_append(&worker->reports, "", 1);
+	buf_append(&worker->report, "", 1);
 	told->tails[tail] = (uint32_t)len + 1;
 }
 
-void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
+static int report_write(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
 {
-	struct box *box = box_find(worker, request->cgroup_id);
-	struct buf *out = &worker->reports;
-	struct link_request told;
-	size_t at = out->len;
+	struct buf *out = &worker->report;
+	struct link_request told = *request;
 
-	if (!box)
-		return;
-	if (!box_may_tell(worker, box)) {
-		box->suppressed++;
-		return;
-	}
-	told = *request;
-	told.suppressed = box->suppressed;
-	box->suppressed = 0;
+	told.time_ns = loop_now_ns();
+	buf_clear(out);
 	buf_append(out, &told, sizeof(told));
 	tail_add(worker, &told, LINK_METHOD, (const char *const[]){ texts->method, NULL });
 	tail_add(worker, &told, LINK_URL, texts->url);
 	tail_add(worker, &told, LINK_LOOKUP, (const char *const[]){ texts->lookup, NULL });
 	for (enum link_tail i = LINK_REQUEST_HEADERS; i < LINK_TAILS; i++)
 		tail_add(worker, &told, i, (const char *const[]){ capture_part(texts->capture, i), NULL });
-	if (buf_error(out)) {
-		reports_lost(worker);
+	if (buf_error(out))
+		return buf_error(out);
+	memcpy(out->data, &told, sizeof(told));
+	return ledger_put(worker->ledger, out->data, out->len);
+}
+
+void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
+{
+	struct box *box = box_find(worker, request->cgroup_id);
+
+	if (!box)
+		return;
+	/* Counted before it is reported: who looks between the two sees one that is open. */
+	if (!request->begun)
+		ledger_add(&box->counts->requests, 1);
+	if (NP_REASON_REFUSES(request->reason))
+		ledger_add(&box->counts->refused, 1);
+	if (!box_may_tell(worker, box) || report_write(worker, request, texts) < 0) {
+		ledger_add(&box->counts->suppressed, 1);
 		return;
 	}
-	memcpy(out->data + at, &told, sizeof(told));
+	worker->unannounced += worker->report.len;
 	/* What was refused is waited for by someone who wonders; the rest can wait for the next tick. */
-	if (!NP_REASON_ALLOWS(told.reason) || out->len > BATCH_BYTES)
+	if (NP_REASON_REFUSES(request->reason) || worker->unannounced > BATCH_BYTES)
 		report_flush(worker);
 }

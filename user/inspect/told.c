@@ -168,6 +168,19 @@ static int batch_learn(struct worker *worker, const char *data, size_t len)
 	return r;
 }
 
+/* Before any sandbox is known. */
+static int ledger_learn(struct worker *worker, int fd)
+{
+	struct ledger *ledger;
+	int r = fd < 0 || worker->ready ? -EPROTO : ledger_map(fd, &ledger);
+
+	if (r < 0)
+		return r;
+	munmap(worker->ledger, sizeof(*worker->ledger));
+	worker->ledger = ledger;
+	return 0;
+}
+
 static int blob_learn(struct worker *worker, enum link_type type, int fd)
 {
 	const char *data;
@@ -200,6 +213,8 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 	case LINK_ROOTS:
 	case LINK_BATCH:
 		return blob_learn(worker, type, fd);
+	case LINK_LEDGER:
+		return ledger_learn(worker, fd);
 	case LINK_BOX:
 		return len == sizeof(*told) ? box_learn(worker, told) : -EPROTO;
 	case LINK_GONE:
@@ -220,6 +235,14 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		worker_flush(worker);
 		report_flush(worker); /* who asks has acted on it, and looks for what came of that */
 		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);
+	case LINK_SETTLE:
+		if (len != sizeof(worker->settle))
+			return -EPROTO;
+		worker_settle(worker, *(const uint32_t *)(const void *)data);
+		return 0;
+	case LINK_STOP:
+		worker_stop(worker);
+		return 0;
 	default:
 		return -EPROTO;
 	}

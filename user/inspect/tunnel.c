@@ -18,6 +18,7 @@ struct tunnel {
 	struct relay *relay;	    /* through our hands, or */
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
+	uint64_t sent, received;    /* bytes that were counted */
 	bool told;		    /* its end, whatever that was, is one event */
 	struct route route;	    /* where it leads */
 	bool looks;		    /* it could lead to an address only if its requests are seen */
@@ -38,6 +39,23 @@ static struct tunnel *tunnel_new(struct client *client)
 	return tunnel;
 }
 
+void tunnel_count(struct tunnel *tunnel)
+{
+	struct link_request *report = &tunnel->report;
+	struct ledger_slot *counts = tunnel->client->box->counts;
+
+	if (tunnel->relay)
+		relay_count(tunnel->relay, &report->sent, &report->received);
+	if (tunnel->splice) {
+		splice_count(tunnel->splice, &report->sent, &report->received);
+		report->sent += tunnel->first;
+	}
+	ledger_add(&counts->bytes_out, report->sent - tunnel->sent);
+	ledger_add(&counts->bytes_in, report->received - tunnel->received);
+	tunnel->sent = report->sent;
+	tunnel->received = report->received;
+}
+
 static void tunnel_tell(struct tunnel *tunnel)
 {
 	const struct client *client = tunnel->client;
@@ -45,12 +63,7 @@ static void tunnel_tell(struct tunnel *tunnel)
 	const char *name = client->host.is_addr ? "" : client->host.name;
 
 	tunnel->told = true;
-	if (tunnel->relay)
-		relay_count(tunnel->relay, &tunnel->report.sent, &tunnel->report.received);
-	if (tunnel->splice) {
-		splice_count(tunnel->splice, &tunnel->report.sent, &tunnel->report.received);
-		tunnel->report.sent += tunnel->first;
-	}
+	tunnel_count(tunnel);
 	if (tunnel->dial)
 		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "it ended before the origin was reached");
 	if (head->method)
@@ -198,6 +211,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	/* What may be dialled may have changed since it was. */
 	if (!result->error && !may_pass(tunnel, &result->route)) {
 		tunnel->told = true; /* here */
+		report_withdraw(&tunnel->report, client->box);
 		close(result->fd);
 		client_report(client, NP_R_ADDRESS_REFUSED, 0, "the address may not be reached");
 		client_reset(client);
@@ -212,6 +226,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	}
 	if (result->error && result->refused && tunnel->looks) {
 		tunnel->told = true; /* its requests are */
+		report_withdraw(&tunnel->report, client->box);
 		tunnel_free(tunnel);
 		client->tunnel = NULL;
 		client_look(client);
@@ -219,6 +234,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
 		tunnel->told = true; /* here */
+		report_withdraw(&tunnel->report, client->box);
 		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
 			      result->words);
 		client_reset(client);
@@ -241,7 +257,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		return;
 	}
 	report = &tunnel->report;
-	report_decide(report, worker, client->box);
+	report_begin(report, worker, client->box);
 	report->reason = verdict->reason;
 	report->port = client->port;
 	if (verdict->rule)
@@ -250,6 +266,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
 	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
 		tunnel->told = true; /* there is nothing to tell */
+		report_withdraw(report, client->box);
 		client_reset(client);
 	}
 }
@@ -266,6 +283,8 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	}
 	route_set(&tunnel->route, upstream_route(ex->upstream));
 	tunnel->report = ex->report;
+	tunnel->sent = ex->report.sent;
+	tunnel->received = ex->report.received;
 	for (unsigned i = 0; i < 2; i++)
 		websocket_init(&tunnel->frames[i], i == 1, deflate, NULL, NULL);
 	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
@@ -288,6 +307,8 @@ void tunnel_rejudge(struct client *client)
 		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
-	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect))
+	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect)) {
+		ledger_add(&client->worker->ledger->cut, 1);
 		client_reset(client);
+	}
 }

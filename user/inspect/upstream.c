@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections to origins: made for an exchange, kept for the next one of the same session, never for another's. */
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "inspect/upstream.h"
 
@@ -102,7 +105,7 @@ void exchange_lost(struct exchange *ex, const struct upstream *up, enum np_reaso
 	bool safe = !strcmp(ex->head.method, "GET") || !strcmp(ex->head.method, "HEAD") ||
 		    !strcmp(ex->head.method, "OPTIONS");
 	bool again = safe && up->used && !up->spoke && !ex->retried && !ex->responded && ex->request_done &&
-		     !ex->report.sent && !ex->head.upgrade;
+		     !ex->body && !ex->head.upgrade;
 
 	if (!again) {
 		exchange_upstream_failed(ex, reason, words);
@@ -119,8 +122,10 @@ void upstream_fail(struct upstream *up, enum np_reason reason, const char *words
 
 	up->dead = up->busy = true; /* it must last to the end of this */
 	if (ex) {
-		if (ex->upstream)
+		if (ex->upstream) {
+			exchange_discard(ex);
 			upstream_detach(ex);
+		}
 		up->exchange = NULL;
 		ex->handshake = NULL;
 		exchange_lost(ex, up, reason, words);
@@ -215,6 +220,8 @@ static void upstream_break(struct upstream *up, enum np_reason reason, const cha
 {
 	struct channel *channel = up->channel;
 
+	if (up->exchange)
+		exchange_discard(up->exchange);
 	up->channel = NULL;
 	channel_reset(channel);
 	upstream_fail(up, reason, words);
@@ -261,6 +268,7 @@ void upstream_cancel(struct exchange *ex)
 	if (!up)
 		return;
 	if (ex->origin_stream) {
+		exchange_discard(ex);
 		h2_reset(ex->origin_stream, 8 /* CANCEL */);
 		upstream_detach(ex);
 		upstream_dirty(up);
@@ -275,6 +283,7 @@ void upstream_reset(struct exchange *ex)
 
 	if (!up)
 		return;
+	exchange_discard(ex);
 	upstream_detach(ex);
 	up->broken_off = true;
 	if (up->n_exchanges)
@@ -316,6 +325,20 @@ size_t upstream_backlog(const struct exchange *ex)
 	const struct upstream *up = ex->upstream;
 
 	return up->h2 ? h2_backlog(ex->origin_stream) : channel_backlog(up->channel) + up->out.len;
+}
+
+size_t upstream_waiting(const struct exchange *ex)
+{
+	const struct upstream *up = ex->upstream;
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof(info);
+
+	if (!up || !up->channel || (up->h2 && !ex->origin_stream))
+		return 0;
+	if (up->h2)
+		return h2_backlog(ex->origin_stream);
+	getsockopt(channel_fd(up->channel), IPPROTO_TCP, TCP_INFO, &info, &len);
+	return upstream_backlog(ex) + info.tcpi_notsent_bytes;
 }
 
 void upstream_consume(struct exchange *ex, size_t n)

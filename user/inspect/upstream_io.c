@@ -87,6 +87,7 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 
 	if (!ex)
 		return;
+	exchange_discard(ex);
 	upstream_detach(ex);
 	/* REFUSED_STREAM: it was not looked at, so it may go again. */
 	up->spoke = error != 7;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -158,6 +159,7 @@ static void on_tick(void *data)
 			}
 		}
 	worker_flush(worker);
+	worker_stop_tick(worker);
 	report_flush(worker);
 	if (++worker->ticks % TRIM_TICKS == 0)
 		slab_trim();
@@ -176,8 +178,14 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
 	TAILQ_INIT(&worker->lookups);
-	worker->reports = BUF_INIT(LINK_BYTES_MAX);
-	r = getrandom(&worker->key, sizeof(worker->key), 0) == sizeof(worker->key) ? 0 : -EIO;
+	worker->report = BUF_INIT(LINK_BYTES_MAX);
+	worker->ledger =
+		mmap(NULL, sizeof(*worker->ledger), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	r = worker->ledger == MAP_FAILED ? -errno : 0;
+	if (r < 0)
+		worker->ledger = NULL;
+	if (r == 0)
+		r = getrandom(&worker->key, sizeof(worker->key), 0) == sizeof(worker->key) ? 0 : -EIO;
 	if (r == 0)
 		r = loop_new(&worker->loop);
 	if (r == 0)
@@ -212,7 +220,9 @@ void worker_free(struct worker *worker)
 		dialer_free(worker->dialer);
 	records_free(worker->records);
 	report_flush(worker);
-	buf_free(&worker->reports);
+	buf_free(&worker->report);
+	if (worker->ledger)
+		munmap(worker->ledger, sizeof(*worker->ledger));
 	buf_free(&worker->spare);
 	roots_free(worker->roots);
 	roots_free(worker->system);

@@ -2,7 +2,7 @@
 /*
  * Inside the inspector. Files: main.c (a process that gives up what it does not
  * need), worker.c (its loop), told.c (what netpawld tells it), report.c (what it
- * tells netpawld), boxes.c (sandboxes and sessions), meet.c and client.c (a
+ * counts and tells netpawld), stop.c (its end), boxes.c (sandboxes and sessions), meet.c and client.c (a
  * connection of a sandbox), lookup.c (DNS), exchange.c (one request and its response), upstream.c (connections to
  * origins, and their pool), refuse.c (what a refusal says), tunnel.c and relay.c
  * (bytes that are not looked at).
@@ -18,6 +18,7 @@
 #include "inspect/ca.h"
 #include "inspect/channel.h"
 #include "inspect/dial.h"
+#include "inspect/ledger.h"
 #include "inspect/link.h"
 #include "inspect/origin.h"
 #include "inspect/records.h"
@@ -63,7 +64,7 @@ struct box {
 	unsigned n_clients, n_exchanges;
 	unsigned n_lookups;	  /* that wait */
 	uint64_t told_ns, tokens; /* of reports */
-	uint32_t suppressed;
+	struct ledger_slot *counts;
 };
 
 #define BOX_BUCKETS 1024
@@ -88,10 +89,17 @@ struct worker {
 	unsigned n_clients;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
 	unsigned ticks;
-	const struct rule *placed;   /* the last that allowed a request; NULL after a change of the policy */
-	char place[PLACE_TEXT_SIZE]; /* where it is written */
-	struct buf reports;	     /* not told yet */
-	struct buf spare;	     /* to gather in: none of a connection's own, so that one that waits is small */
+	const struct rule *placed;    /* the last that allowed a request; NULL after a change of the policy */
+	char place[PLACE_TEXT_SIZE];  /* where it is written */
+	struct ledger *ledger;	      /* where it counts and reports; its own memory until it has the daemon's */
+	struct ledger_slot uncounted; /* of sandboxes without a slot */
+	size_t unannounced;	      /* bytes of reports that the daemon was not woken for */
+	struct buf report;	      /* the one that is written */
+	struct loop_task settling;    /* another look at what sandboxes have sent ... */
+	unsigned settle_rounds;	      /* ... so many times, then ... */
+	uint32_t settle;	      /* ... this is answered */
+	uint64_t stop_ns;	      /* it stops, then at the latest; 0: it does not */
+	struct buf spare;	      /* to gather in: none of a connection's own, so that one that waits is small */
 	bool flushing;
 	bool ready;
 };
@@ -127,6 +135,11 @@ int box_learn(struct worker *worker, const struct link_box *told);
 void box_rejudge(struct worker *worker, struct box *box); /* the policy changed */
 void box_free(struct worker *worker, struct box *box);
 
+/* -- stop.c: the end, and counts that somebody waits for -------------------------- */
+void worker_settle(struct worker *worker, uint32_t number);
+void worker_stop(struct worker *worker);
+void worker_stop_tick(struct worker *worker); /* ends the loop when nothing is open any more, or it is time */
+
 /* -- told.c ----------------------------------------------------------------------- */
 void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
 int worker_open(struct worker *worker);	  /* all is known: connections may come */
@@ -150,6 +163,10 @@ struct report_texts {
 };
 /* A verdict on something of this sandbox falls now: what the report says about the rung and the policy is as of now. */
 void report_decide(struct link_request *report, const struct worker *worker, const struct box *box);
+/* Counts a request that will be reported when it ends: it is not lost in silence if we end before it does. */
+void report_begin(struct link_request *report, const struct worker *worker, struct box *box);
+/* It is reported in another way. */
+void report_withdraw(struct link_request *report, struct box *box);
 void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 
@@ -253,10 +270,10 @@ struct exchange {
 	struct head head;		 /* the request's */
 	struct host host;
 	uint16_t port;
-	bool tls; /* of the origin's leg */
-	uint64_t max_body;
-	struct buf pending; /* request body before there is an upstream */
-	size_t owed_client; /* body bytes of the client not given back to its window yet */
+	bool tls;		 /* of the origin's leg */
+	uint64_t body, max_body; /* bytes of its body that came, and that may */
+	struct buf pending;	 /* request body before there is an upstream */
+	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
 	size_t owed_origin;
 	bool request_done;  /* the client has sent it all */
 	bool request_sent;  /* and the origin has it */
@@ -291,6 +308,7 @@ void exchange_response(struct exchange *exchange, struct head *head, bool end);
 void exchange_response_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_response_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_upstream_drained(struct exchange *exchange);
+void exchange_discard(struct exchange *exchange); /* what its upstream has not sent by now never leaves */
 
 /* The verdict on what this client may do; route NULL: it is not known yet where the host leads; head NULL: on the
  * connection. */
@@ -325,6 +343,8 @@ int upstream_request(struct exchange *exchange, const struct head *head, bool en
 int upstream_body(struct exchange *exchange, const char *data, size_t len);
 int upstream_end(struct exchange *exchange, const struct fields *trailers);
 size_t upstream_backlog(const struct exchange *exchange);
+/* Bytes that would be lost with the connection, those in the kernel included; with HTTP/2: with the stream. */
+size_t upstream_waiting(const struct exchange *exchange);
 void upstream_consume(struct exchange *exchange, size_t n);
 void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
 struct channel *upstream_take(struct exchange *exchange);
@@ -351,6 +371,7 @@ void tunnel_switch(struct exchange *exchange, bool deflate);
 void tunnel_rejudge(struct client *client);
 size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
 void tunnel_tick(struct client *client);	   /* the client may be gone then */
+void tunnel_count(struct tunnel *tunnel); /* brings the sandbox's counts up to date */
 void tunnel_free(struct tunnel *tunnel);
 
 /* -- relay.c ---------------------------------------------------------------------- */

@@ -234,9 +234,12 @@ static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why,
 {
 	struct kernel *kernel = ctx;
 
-	if (why != GATE_CUT_ENDED)
-		kernel->config.before_cut(kernel->config.data);
-	return cut_boxes(kernel, ids, n, why, ret_cut);
+	unsigned before = why != GATE_CUT_ENDED ? kernel->config.before_cut(kernel->config.data) : 0;
+	int r = cut_boxes(kernel, ids, n, why, ret_cut);
+
+	if (r == 0)
+		*ret_cut += before;
+	return r;
 }
 
 static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
@@ -259,8 +262,10 @@ static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
 static int gate_retire(void *ctx, uint64_t cgroup_id)
 {
 	struct kernel *kernel = ctx;
-	int r = ratchet_retire(kernel, cgroup_id);
+	int r;
 
+	kernel->config.before_retire(kernel->config.data, cgroup_id);
+	r = ratchet_retire(kernel, cgroup_id);
 	if (r == 0)
 		kernel->config.on_retired(kernel->config.data, cgroup_id);
 	return r;

@@ -30,7 +30,8 @@ struct kernel_config {
 	 * sandboxes in user space. */
 	void (*on_raised)(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
 	void (*on_retired)(void *data, uint64_t cgroup_id);
-	void (*before_cut)(void *data);
+	unsigned (*before_cut)(void *data);		       /* how many connections it has ended */
+	void (*before_retire)(void *data, uint64_t cgroup_id); /* its counts are about to go */
 	void *data;
 };
 

@@ -391,15 +391,10 @@ int service_sandbox_remove(struct service *service, const char *id, const char *
 	return service_fail(ret_failure, NP_R_FAILED, r, "sandbox %s could not be removed: %s", id, strerror(-r));
 }
 
-void service_sandbox_count(struct service *service, uint64_t cgroup_id, const struct sandbox_counts *more)
+void service_sandbox_active(struct service *service, uint64_t cgroup_id)
 {
 	struct box *box = box_by_cgroup(service, cgroup_id);
 
-	if (!box)
-		return;
-	box->pub.active_us = service->config.wall_us();
-	box->pub.counts.requests += more->requests;
-	box->pub.counts.denied += more->denied;
-	box->pub.counts.bytes_out += more->bytes_out;
-	box->pub.counts.bytes_in += more->bytes_in;
+	if (box)
+		box->pub.active_us = service->config.wall_us();
 }

@@ -289,11 +289,18 @@ int service_session_end(struct service *service, const char *name, const char *w
 	return r;
 }
 
+static const struct sandbox *box_counted(struct service *service, struct box *box)
+{
+	if (service->config.count)
+		service->config.count(service->config.count_data, box->pub.cgroup.id, &box->pub.counts);
+	return &box->pub;
+}
+
 const struct sandbox *service_sandbox_by_id(struct service *service, const char *id)
 {
 	struct box *box = box_by_id(service, id);
 
-	return box && !box->dying ? &box->pub : NULL;
+	return box && !box->dying ? box_counted(service, box) : NULL;
 }
 
 const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
@@ -319,7 +326,7 @@ int service_sandboxes_each(struct service *service, const char *session,
 	box = session ? TAILQ_FIRST(&live->boxes) : TAILQ_FIRST(&service->all);
 	while (box) {
 		struct box *next = session ? TAILQ_NEXT(box, of_session) : TAILQ_NEXT(box, of_all);
-		int r = box->dying ? 0 : fn(data, &box->pub);
+		int r = box->dying ? 0 : fn(data, box_counted(service, box));
 
 		if (r < 0)
 			return r;

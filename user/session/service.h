@@ -22,11 +22,13 @@
 struct service;
 struct event; /* events/event.h */
 
-/* What became of a sandbox's network, since the daemon started. Bytes are those of bodies that the inspector saw. */
+/* What became of a sandbox's network since it was made, whoever was restarted. Bytes are those of tunnels and of bodies
+ * that the inspector saw: given to origins' connections, and come from there. */
 struct sandbox_counts {
-	uint64_t requests; /* that the inspector judged */
+	uint64_t requests; /* that the inspector judged, those that are open included */
 	uint64_t denied;   /* by the gate or the inspector */
 	uint64_t bytes_out, bytes_in;
+	bool partial; /* there was more: the files that it is counted in were lost, or are of another version */
 };
 
 struct sandbox {
@@ -40,7 +42,7 @@ struct sandbox {
 	uint64_t created_us;
 	uint64_t active_us; /* a run began, was in progress or ended; a request was judged; or the daemon started */
 	struct rung rung;   /* what the kernel holds */
-	struct sandbox_counts counts;
+	struct sandbox_counts counts; /* as of when it was looked up by its id, or with others of its session */
 };
 
 struct service_config {
@@ -57,7 +59,10 @@ struct service_config {
 	void *notice_data;
 	const char *notices_dir; /* where sessions with sandboxes have their notices as files; NULL: nowhere */
 	const char *kept_dir;	 /* where kept sandboxes have their directories; NULL: there are none */
-	uint64_t idle_us;	 /* after which a kept sandbox goes; 0: never */
+	/* What was counted of a sandbox; NULL: nothing. */
+	void (*count)(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
+	void *count_data;
+	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
 };
 
 /* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
@@ -124,8 +129,8 @@ const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_
 int service_sandboxes_each(struct service *service, const char *session,
 			   int (*fn)(void *data, const struct sandbox *sandbox), void *data);
 
-/* Adds to the counts of a sandbox. An unknown cgroup is fine. */
-void service_sandbox_count(struct service *service, uint64_t cgroup_id, const struct sandbox_counts *more);
+/* A request of it was judged: it is not idle. An unknown cgroup is fine. */
+void service_sandbox_active(struct service *service, uint64_t cgroup_id);
 
 size_t service_sandboxes_count(const struct service *service);
 

@@ -2,12 +2,13 @@
 """Runs in a sandbox: many requests at once over kept connections, and an account of what came of them.
 
 Arguments: a JSON object with url (http://HOST/PATH), threads, count (of each thread; 0: until a connection breaks),
-body (bytes of each request's), pause (seconds between requests). Writes "begun" when every thread had an answer, and at
-the end one JSON object: how many were answered by status, bytes of bodies that were sent with an answer and received, and
-how many broke off.
+body (bytes of each request's), ahead (requests that are sent before the first answer is read; 1), stay (true: when all is
+over the process waits to be killed). Writes "begun" when every thread had an answer, and at the end one JSON object: how many
+were answered by status, bytes of bodies that were sent with an answer and received, and how many broke off.
 """
 import http.client
 import json
+import socket
 import sys
 import threading
 import time
@@ -17,32 +18,61 @@ task = json.loads(sys.argv[1])
 url = urlsplit(task["url"])
 result = {"answered": {}, "sent": 0, "received": 0, "broken": 0}
 lock = threading.Lock()
+body = b"x" * task.get("body", 0)
 begun = threading.Barrier(task["threads"] + 1)
 
 
+def tally(status, got):
+    with lock:
+        result["answered"][str(status)] = result["answered"].get(str(status), 0) + 1
+        result["sent"] += len(body)
+        result["received"] += len(got)
+
+
+def answer_read(connection):
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    tally(answer.status, answer.read())
+
+
 def work():
-    connection = http.client.HTTPConnection(url.hostname, url.port or 80, timeout=20)
-    body = b"x" * task.get("body", 0)
-    n = 0
-    while not task["count"] or n < task["count"]:
-        try:
-            connection.request("POST" if body else "GET", url.path or "/", body or None)
-            answer = connection.getresponse()
-            got = answer.read()
-        except (OSError, http.client.HTTPException):
-            with lock:
-                result["broken"] += 1
-            break
-        n += 1
+    head = f"{'POST' if body else 'GET'} {url.path or '/'} HTTP/1.1\r\nhost: {url.hostname}\r\n"
+    request = (head + (f"content-length: {len(body)}\r\n" if body else "") + "\r\n").encode() + body
+    n, ahead = 0, task.get("ahead", 1)
+    try:
+        s = socket.create_connection((url.hostname, url.port or 80), timeout=20)
+        while not task["count"] or n < task["count"]:
+            s.sendall(request * ahead)
+            reader = Shared(s)
+            for _ in range(ahead):
+                answer_read(reader)
+            n += ahead
+            if n == ahead:
+                begun.wait(20)
+    except (OSError, http.client.HTTPException):
         with lock:
-            status = str(answer.status)
-            result["answered"][status] = result["answered"].get(status, 0) + 1
-            result["sent"] += len(body)
-            result["received"] += len(got)
-        if n == 1:
+            result["broken"] += 1
+        if n < ahead:
             begun.wait(20)
-        time.sleep(task.get("pause", 0))
-    connection.close()
+
+
+class Shared:
+    """One buffer for answers that come behind one another; HTTPResponse would take a new one each."""
+
+    def __init__(self, s):
+        self.file = s.makefile("rb")
+
+    def makefile(self, mode):
+        return self
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def close(self):
+        pass
+
+    def flush(self):
+        pass
 
 
 threads = [threading.Thread(target=work) for _ in range(task["threads"])]
@@ -53,3 +83,5 @@ print("begun", flush=True)
 for t in threads:
     t.join()
 print(json.dumps(result), flush=True)
+if task.get("stay"):
+    time.sleep(120)

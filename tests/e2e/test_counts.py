@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""What is counted of a sandbox is exact: compared with what its client and its origin saw, however many of the events were
+only counted, and whatever is still open."""
+import json
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.box import Box
+from lib.inspected import inspected
+from lib.loads import Load
+from lib.world import FAR
+
+
+@pytest.fixture(scope="module")
+def net():
+    with inspected() as i:
+        [i.keeper_id] = [s["sandbox"] for s in i.api.sandboxes(i.session)]
+        yield i
+        assert i.daemon.running()
+        assert i.api.health()["inspectors"] == 2, i.daemon.text()[-2000:]
+
+
+def counts_of(answer):
+    return {k: answer[k] for k in ("requests", "denied", "bytes_out", "bytes_in")}
+
+
+def result(net, *words, timeout=40):
+    """netpawl run --json."""
+    argv = net.argv(*words)
+    argv.insert(argv.index("run") + 1, "--json")
+    got = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=net.env())
+    return json.loads(got.stdout)
+
+
+def test_allowed_requests_and_their_bodies(net):
+    with Load(net, url="http://origin.test/counted", threads=8, count=60, body=3001, stay=True) as load:
+        seen = load.seen()
+        counts = load.counts()
+        assert seen["answered"] == {"200": 480} and seen["broken"] == 0
+        log = (net.origins.dir / "log").read_text()
+        assert log.count('"POST /counted HTTP/1.1" 200') == 480
+        assert counts_of(counts) == {"requests": 480, "denied": 0, "bytes_out": 480 * 3001, "bytes_in": seen["received"]}
+        got, counted = load.events()
+        assert (len(got), counted) == (480, {})
+        assert sum(e["sent"] for e in got) == 480 * 3001 and sum(e["received"] for e in got) == seen["received"]
+
+
+def test_refused_requests_beyond_the_rate_of_events(net):
+    """More than are told one by one: the rest is in a number, and counted as well."""
+    with Load(net, url="http://get-only.origin.test/x", threads=4, count=4000, ahead=100, body=10, stay=True) as load:
+        seen = load.seen()
+        counts = load.counts()
+        assert seen["answered"] == {"403": 16000}, seen
+        # No origin had any of the bodies, and the answers are ours.
+        assert counts_of(counts) == {"requests": 16000, "denied": 16000, "bytes_out": 0, "bytes_in": 0}
+        told = base.eventually(lambda: told_of(net, load.session) == 16000 and 16000, 20)
+        assert told == 16000, told_of(net, load.session)
+
+
+def told_of(net, session):
+    """Refusals in the journal: events, and those that events only count."""
+    text = (net.daemon.state_dir / "events/events.ndjson").read_text()
+    events = [e for e in map(json.loads, text.splitlines()) if e.get("session") == session]
+    assert any(e.get("suppressed") for e in events), "nothing was suppressed: this shows nothing"
+    return sum(e["kind"] == "refuse" for e in events) + sum(e.get("suppressed", 0) for e in events)
+
+
+def test_refusals_of_the_gate_beyond_the_rate_of_events(net):
+    with Box(net.daemon, "NONE") as box:
+        before = net.api.sandbox(box.id)["denied"]
+        got = box.call("flood", family=4, addr=FAR[4], port=80, count=3000, _timeout=60)
+        assert got["outcomes"] == {"ECONNREFUSED": 3000}
+        assert net.api.sandbox(box.id)["denied"] - before == 3000
+
+
+def test_what_never_left_is_not_counted_as_sent(net):
+    """An origin that cannot be reached has had nothing."""
+    got = result(net, "curl", "-s", "-o", "/dev/null", "--data-binary", "@" + str(net.binary()), "http://dead.test/")
+    assert (got["requests"], got["denied"], got["bytes_out"]) == (1, 1, 0), got
+    got = result(net, "curl", "-s", "-o", "/dev/null", "--data-binary", "@" + str(net.binary()), "http://origin.test/")
+    assert (got["requests"], got["denied"], got["bytes_out"]) == (1, 0, 256), got
+
+
+def test_a_request_that_is_open_is_counted(net):
+    p = net.spawn("curl", "-s", "http://origin.test/hold/open")
+    try:
+        [box] = base.eventually(lambda: [s for s in net.api.sandboxes(net.session) if s["sandbox"] != net.keeper_id], 10)
+        settled = lambda: net.api.ok("GET", f"/v1/sandboxes/{box['sandbox']}?settled=1")
+        want = {"requests": 1, "denied": 0, "bytes_out": 0, "bytes_in": 0}
+        assert base.eventually(lambda: counts_of(settled()) == want, 10), counts_of(settled())
+        assert p.poll() is None, "it was answered: this shows nothing"
+    finally:
+        base.reap(p)
+
+
+TUNNEL = """
+import socket, ssl, sys, time
+s = socket.create_connection(("pinned.origin.test", 443))
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+t = context.wrap_socket(s, server_hostname="pinned.origin.test")
+t.sendall(b"POST /hold HTTP/1.1\\r\\nhost: pinned.origin.test\\r\\ncontent-length: 30000\\r\\n\\r\\n" + b"x" * 20000)
+print("sent", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_tunnel_that_is_open_at_the_timeout_is_counted(net):
+    argv = ["--timeout", "2s"]
+    words = net.argv(base.PYTHON, "-c", TUNNEL)
+    at = words.index("run") + 1
+    got = subprocess.run([*words[:at], "--json", *argv, *words[at:]], capture_output=True, text=True, timeout=40,
+                         env=net.env())
+    got = json.loads(got.stdout)
+    assert got["timed_out"] and got["stdout"] == "sent\n", got
+    assert got["requests"] == 1 and 20000 < got["bytes_out"] < 23000, got
+
+
+def test_a_reload_counts_tunnels_and_requests_among_what_it_cut(net):
+    words = net.argv(base.PYTHON, "-c", TUNNEL)
+    hold = net.argv("curl", "-s", "http://origin.test/hold/reload")
+    plain = net.policy.read_text()
+    processes = [base.popen(argv, env=net.env(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                 for argv in (words, hold)]
+    try:
+        every = lambda what: sum(s[what] for s in net.api.sandboxes(net.session))
+        assert base.eventually(lambda: every("requests") == 2 and every("bytes_out") > 20000, 10)
+        net.policy.write_text(plain.replace("rules:\n", "rules:\n  - deny: [origin.test, pinned.origin.test]\n", 1))
+        done = net.api.ok("POST", "/v1/policy/reload")
+        assert done["cut"] == 2, done
+    finally:
+        net.policy.write_text(plain)
+        net.api.ok("POST", "/v1/policy/reload")
+        for p in processes:
+            base.reap(p)
