@@ -6,6 +6,7 @@
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
+# make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
 # make soak       the test of leaks for SOAK_ROUNDS (300) of about 1,200 requests each
 # make fuzz       run each fuzz target for FUZZ_SECONDS (60)
 # make lint       clang-format, cppcheck and clang-tidy
@@ -228,6 +229,14 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
+# make test does some hundreds of attempts with a seed that stays; this takes another one each time, and prints it.
+DIFF_POLICIES = 1000
+DIFF_SEED = $(shell date +%s)
+differential: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)seed=$(DIFF_SEED); echo "DIFF_SEED=$$seed"; NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_DIFF_POLICIES=$(DIFF_POLICIES) \
+		NETPAWL_DIFF_SEED=$$seed NETPAWL_TEST_TIMEOUT=14400 $(PYTEST) $(T) -s tests/e2e/test_differential.py
+
 SOAK_ROUNDS = 300
 soak: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
@@ -302,7 +311,7 @@ install: all man
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e test-clients soak fuzz bench vm run lint deps man install clean
+.PHONY: test test-build test-unit test-e2e test-clients differential soak fuzz bench vm run lint deps man install clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

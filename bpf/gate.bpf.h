@@ -179,7 +179,7 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 		return NP_R_UNREGISTERED;
 	if (np_is_lookup(f))
 		return np_judge_lookup(f);
-	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW)
+	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW && !(f->action == NP_LOOK && f->mode == NP_PROXIED))
 		return NP_R_METADATA;
 	if (f->many) /* in every mode: the kernel hands a copy to every listener of this host that wants it */
 		return NP_R_MULTICAST;

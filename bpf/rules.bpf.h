@@ -55,7 +55,8 @@ static __always_inline void np_facts_add_rule(struct np_facts *f, __u32 level)
 	query.set = f->mode == NP_FULL ? NP_SET_FULL : live.sets >> (level & 3) * 4 & 15;
 	f->action = np_rule_of(&query);
 	f->rule = query.rule;
-	if (f->action && f->action != NP_DENY && level & NP_READS_ONLY) { /* nobody would see what it writes there */
+	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && level & NP_READS_ONLY) {
+		/* nobody would see what it writes there */
 		query.set = NP_SET_READ;
 		if (np_rule_of(&query) != NP_ALLOW)
 			f->action = NP_READ;
@@ -65,6 +66,8 @@ static __always_inline void np_facts_add_rule(struct np_facts *f, __u32 level)
 		struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);
 
 		f->inspected = listed && listed->inspected;
+		if (f->inspected && f->action == NP_READ)
+			f->action = NP_LOOK; /* there somebody does */
 	}
 }
 

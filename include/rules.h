@@ -25,6 +25,7 @@ enum np_action {
 	NP_ASK,
 	NP_DECIDE,
 	NP_READ, /* in no table: a rule allows it, but the sandbox may only read */
+	NP_LOOK, /* on an inspected port: rules may grant it, and the inspector looks which. Only in tables for metadata */
 };
 
 /* The one entry of np_live. */

@@ -14,8 +14,8 @@ import pytest
 from lib import base
 from lib.box import Box, new_session
 from lib.daemon import Daemon
-from lib.diff_policy import (A1, A2, HOST_PORTS, MD, NAMES, PLAIN_PORTS, SIX, TLS_PORTS, Policy, Reading, attempt, case_line,
-                             random_attempt, random_policy, seeded)
+from lib.diff_policy import (A1, A2, HOST_PORTS, MD, NAMES, PLAIN_PORTS, SIX, TLS_PORTS, Policy, Reading, action_of, attempt,
+                             case_line, label_match, random_attempt, random_policy, seeded, split_dest)
 from lib.origins import Authority, Origins
 from lib.world import GATE4, HOST4, Agent, World
 
@@ -149,8 +149,8 @@ class Net:
         if can and not real["reached"]:
             return "it can be reached, and has no address"
         spoken = policy.default == "ask" or any(
-            Reading(policy, attempt("tcp", a["name"], port, level=a["level"])).concerns(rule)
-            for rule in policy.rules if "deny" not in rule for port in (80, 443, *range(1, 65536, 71), 8080, 9000))
+            label_match(split_dest(dest)[0], a["name"])
+            for rule in policy.rules if "deny" not in rule for dest in rule[action_of(rule)])
         if not spoken and real["reached"]:
             return "no rule speaks of it, and it has an address"
         return None

@@ -133,6 +133,19 @@ static bool segment_is_ours(const struct making *m, const struct range *segment,
 	return true;
 }
 
+/* Does a rule grant it, whichever may decide? For metadata addresses, which the gate refuses by itself unless one does. */
+static bool chain_grants(const struct making *m, uint16_t port)
+{
+	for (size_t i = 0; i < m->n_chain; i++) {
+		const struct pattern *p = m->chain[i];
+
+		if (rule_of(m, p)->action != ACTION_DENY && p->protocols & PATTERN_TCP &&
+		    (p->inspected || (p->first_port <= port && p->last_port >= port)))
+			return true;
+	}
+	return false;
+}
+
 /* Later fragments have no port: they follow an allow of PROXIED, and a deny of FULL, that holds for any port. */
 static int fragments_say(const struct making *m, const struct net_node *node, uint16_t protocol, size_t from,
 			 struct saying *saying)
@@ -165,8 +178,12 @@ static int ports_say(struct making *m, const struct net_node *node, uint8_t prot
 		struct said said = { number, m->segments[i].first, m->segments[i].last, rule->action,
 				     rule_number(m, rule) };
 
-		if (segment_is_ours(m, &m->segments[i], protocol))
+		if (segment_is_ours(m, &m->segments[i], protocol)) {
 			r = said_add(saying, &said);
+		} else if (node->metadata && said.first != 53 && chain_grants(m, said.first)) {
+			said.action = NP_LOOK; /* the inspector's: of one protocol, and of one port */
+			r = said_add(saying, &said);
+		}
 	}
 	return r ? r : fragments_say(m, node, number, from, saying);
 }

