@@ -8,6 +8,7 @@ import struct
 
 SERVER = ("198.51.100.53", 53)  # nobody is there: the DNS gate answers
 TYPES = {"A": 1, "MX": 15}
+PROXY = ("203.0.113.7", 443)  # an inspected port of anybody: what is no TLS there is for a proxy
 TIMEOUT = 20
 
 
@@ -48,11 +49,16 @@ def _address(a):
     return socket.inet_ntoa(found[0])
 
 
+def _host(a):
+    return a.get("name") or (f"[{a['addr']}]" if ":" in a["addr"] else a["addr"])
+
+
 def _request(a):
-    host = a.get("name") or (f"[{a['addr']}]" if ":" in a["addr"] else a["addr"])
+    host = _host(a)
     if a["port"] != (443 if a["tls"] else 80):
         host += f":{a['port']}"
-    lines = [f"{a['method']} {a['path']} HTTP/1.1", f"Host: {host}", f"X-Mark: {a['mark']}"]
+    target = f"http://{host}{a['path']}" if a["proxy"] == "absolute" else a["path"]
+    lines = [f"{a['method']} {target} HTTP/1.1", f"Host: {host}", f"X-Mark: {a['mark']}"]
     lines += [f"{h}: 1" for h in a["headers"]]
     if a["websocket"]:
         lines += ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13",
@@ -64,20 +70,31 @@ def _request(a):
     return ("\r\n".join(lines) + "\r\n\r\n" + "b" * a["body"]).encode()
 
 
+def _head(s):
+    """Up to the end of a response's head: the mark comes back in a field of it."""
+    data = b""
+    while b"\r\n\r\n" not in data and (got := s.recv(65536)):
+        data += got
+    return data
+
+
 def _tcp(a):
     out = {}
     mark = a["mark"].encode()
-    s = socket.create_connection((_address(a), a["port"]), TIMEOUT)
+    s = socket.create_connection(PROXY if a["proxy"] else (_address(a), a["port"]), TIMEOUT)
     try:
+        if a["proxy"] == "connect":
+            s.sendall(f"CONNECT {_host(a)}:{a['port']} HTTP/1.1\r\nHost: {_host(a)}:{a['port']}\r\n\r\n".encode())
+            data = _head(s)
+            if not data.startswith(b"HTTP/1.1 200 "):
+                return {"reached": False, "data": data[:300].decode("latin-1")}
         if a["tls"]:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             s = context.wrap_socket(s, server_hostname=a.get("name"))
             out["cert"] = hashlib.sha256(s.getpeercert(binary_form=True)).hexdigest()
         s.sendall(_request(a))
-        data = b""
-        while b"\r\n\r\n" not in data and (got := s.recv(65536)):  # the mark comes back in a field
-            data += got
+        data = _head(s)
         out.update(reached=mark in data, data=data[:300].decode("latin-1"))
     finally:
         s.close()

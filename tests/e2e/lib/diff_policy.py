@@ -51,6 +51,11 @@ class Policy:
         return text + (f"  read_only: {json.dumps(self.read_only)}\n" if self.read_only else "")
 
 
+    def passes_addresses(self):
+        """Some inspected port of an address may be passed untouched, and then nobody is a proxy there."""
+        return any(rule.get("inspect") is False and any(network(split_dest(d)[0]) for d in rule["allow"]) for rule in self.rules)
+
+
 def action_of(rule):
     return next(k for k in ("allow", "deny", "ask", "decide") if k in rule)
 
@@ -109,15 +114,16 @@ def random_policy(r):
 # -- attempts ----------------------------------------------------------------------------------------------------------
 
 def attempt(kind, host, port=0, level="CONFIDENTIAL", reads_only=False, method="GET", path="/", headers=(), body=0,
-            websocket=False, connect=False, type=None):
-    """connect: explained as a connection of which no request is known."""
+            websocket=False, connect=False, type=None, proxy=None):
+    """connect: explained as a connection of which no request is known. proxy: "connect" or "absolute", the inspector is asked
+    as a proxy is."""
     a = dict(kind=kind, port=port, level=level, reads_only=reads_only, method=method, path=path, headers=list(headers),
-             body=body, websocket=websocket, tls=kind == "tcp" and port in TLS_PORTS, connect=connect, type=type)
+             body=body, websocket=websocket, tls=kind == "tcp" and port in TLS_PORTS, connect=connect, type=type, proxy=proxy)
     a["name" if re.search("[a-z]", host) and ":" not in host else "addr"] = host
     return a
 
 
-def random_attempt(r):
+def random_attempt(r, proxies):
     level, reads_only = r.choices((("CONFIDENTIAL", False), ("INTERNAL", False), ("CONFIDENTIAL", True), ("PUBLIC", False),
                                    ("SECRET", False)), (10, 4, 4, 2, 0.3))[0]
     named = level not in ("PUBLIC", "SECRET") and r.random() < 0.7
@@ -133,8 +139,11 @@ def random_attempt(r):
     if host == "224.0.0.251" or r.random() < 0.12:
         return attempt("udp", host, r.choice(UDP_PORTS), **where)
     method = r.choice(("GET", "GET", "POST", "POST", "HEAD", "PUT", "OPTIONS"))
-    return attempt("tcp", host, r.choice((80, 80, 443, 443, 443, 8443, 8080, 9000)), method=method, path=r.choice(list(PATHS)),
-                   headers=r.sample(["x-a", "x-b"], r.choice((0, 1, 1, 2))), connect=False,
+    port = r.choice((80, 80, 443, 443, 443, 8443, 8080, 9000))
+    proxy = r.choice(("connect", "connect" if port in TLS_PORTS else "absolute"))
+    return attempt("tcp", host, port, method=method, path=r.choice(list(PATHS)),
+                   headers=r.sample(["x-a", "x-b"], r.choice((0, 1, 1, 2))),
+                   proxy=proxy if proxies and level not in ("PUBLIC", "SECRET") and r.random() < 0.2 else None,
                    body=r.choice((5, 20)) if method in ("POST", "PUT") else 0,
                    websocket=method == "GET" and r.random() < 0.1, **where)
 
