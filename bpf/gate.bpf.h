@@ -41,7 +41,7 @@ struct np_facts {
 	bool local;	     /* it stays on this host */
 	enum np_peer peer;   /* for local attempts */
 	bool host_port;	     /* the policy lists the port of the host in this mode */
-	bool opening;	     /* TCP: opens a connection (connect(), or SYN without ACK) */
+	bool opening;	     /* TCP: opens a connection (connect(), SYN without ACK, or what a listener gets) */
 	bool connecting;     /* it is connect() that asks */
 	bool bare;	     /* TCP: neither SYN nor payload: carries nothing */
 	bool options;	     /* IP options or extension headers */
@@ -51,6 +51,9 @@ struct np_facts {
 	bool inspector;	     /* connect(): it is there to be led to. Packets and sockets: the far end is its port */
 	bool dns_gate; /* lookups at the socket layer: it is there to be led to. All else: the far end is its UDP port */
 	bool steered;  /* UDP: the socket was led to the DNS gate before */
+	bool answer;   /* inbound UDP: the socket is connected, or sent there */
+	bool inbound;  /* inbound: the policy lets callers reach this port */
+	bool forward;  /* the far end is a socket that may call this sandbox: netpawl forward */
 	__u32 action;  /* enum np_action of the address rule that matches; 0: none does */
 	__u32 rule;    /* its number, for the event */
 	__u32 epoch;   /* of the policy */
@@ -118,6 +121,8 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	case NP_PEER_NOBODY:
 		return NP_R_NO_LISTENER;
 	case NP_PEER_HOST:
+		if (f->forward && f->mode != NP_NONE && !f->opening)
+			return NP_R_FORWARDED;
 		if (f->dns_gate) /* for whom the socket layer has sent, and nobody else */
 			return f->mode == NP_PROXIED && f->steered ? NP_R_STEERED : NP_R_HOST_LOOPBACK;
 		/* The inspector resets whom the socket layer has not sent, so the packet layer need not know. */
@@ -196,15 +201,32 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 	return NP_R_MODE_NONE;
 }
 
+/* From beyond the host: answers to what the sandbox may ask, and in FULL callers at ports that the policy names. PROXIED
+ * has no callers at all: what is said to them would pass nobody. */
+np_pure enum np_reason np_judge_from_outside(const struct np_facts *f)
+{
+	bool answer = f->protocol == NP_IPPROTO_TCP ? !f->opening : f->answer;
+
+	if (f->mode == NP_FULL && !np_is_ported(f->protocol))
+		return NP_R_OPEN_MODE; /* ping */
+	if (f->mode == NP_FULL && f->inbound)
+		return NP_R_INBOUND_PORT;
+	if (f->mode == NP_FULL && answer)
+		return NP_R_OPEN_MODE;
+	return f->mode == NP_PROXIED && f->action == NP_ALLOW && answer ? NP_R_RULE_ALLOWS : NP_R_INBOUND;
+}
+
 /* May this packet reach a socket of the sandbox? f->peer is its sender. */
 np_pure enum np_reason np_judge_in(const struct np_facts *f)
 {
 	if (!f->mode)
 		return NP_R_UNREGISTERED;
-	if (f->mode == NP_FULL)
+	if (!f->local)
+		return np_judge_from_outside(f);
+	if (f->mode == NP_FULL && !np_is_ported(f->protocol))
 		return NP_R_OPEN_MODE;
-	if (!f->local) /* answers from where the sandbox may go; calls from there are still calls */
-		return f->mode == NP_PROXIED && f->action == NP_ALLOW && !f->opening ? NP_R_RULE_ALLOWS : NP_R_INBOUND;
+	if (f->peer == NP_PEER_HOST && f->forward && f->mode != NP_NONE)
+		return NP_R_FORWARDED;
 	if (f->peer == NP_PEER_SELF)
 		return NP_R_OWN_LOOPBACK;
 	if (f->peer == NP_PEER_HOST && f->host_port && !f->opening)

@@ -22,9 +22,17 @@ struct np_cut_boxes_map np_cut_boxes SEC(".maps");
 struct np_cut_flows_map np_cut_flows SEC(".maps");
 struct np_cut_map np_cut SEC(".maps");
 struct np_held_query_map np_held_query SEC(".maps");
+struct np_holds_map np_holds SEC(".maps");
+struct np_hold_slots_map np_hold_slots SEC(".maps");
+struct np_holder_map np_holder SEC(".maps");
+struct np_peers_map np_peers SEC(".maps");
+struct np_no_peers_map np_no_peers SEC(".maps");
+struct np_share_map np_share SEC(".maps");
+struct np_forwards_map np_forwards SEC(".maps");
 
 const volatile __u64 np_slice_id = 0;
 const volatile __u32 np_slice_depth = 0;
+const volatile __u32 np_sockets_all = 0;
 const volatile bool np_casts = false;
 const volatile bool np_sees_cgroups = false;
 const volatile bool np_destroys = false;

@@ -18,6 +18,7 @@
 #include "event.h"
 #include "flow.h"
 #include "held.h"
+#include "ports.h"
 #include "rules.h"
 
 /* Sandboxes: cgroup id -> mode. Frozen: no user, root included, can write it; only np_raise and
@@ -218,9 +219,74 @@ struct np_held_query_map {
 };
 extern struct np_held_query_map np_held_query SEC(".maps");
 
+/* The host's ports that sandboxes hold: see ports.h. */
+struct np_holds_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_HOLDS_MAX);
+	__type(key, struct np_hold_key);
+	__type(value, struct np_hold);
+};
+extern struct np_holds_map np_holds SEC(".maps");
+
+struct np_hold_slots_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * 65536);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+extern struct np_hold_slots_map np_hold_slots SEC(".maps");
+
+struct np_holder_map {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct np_holder);
+};
+extern struct np_holder_map np_holder SEC(".maps");
+
+struct np_peers_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_HOLDS_MAX);
+	__type(key, __u64);
+	__type(value, struct np_peers);
+};
+extern struct np_peers_map np_peers SEC(".maps");
+
+/* An empty one, which is too large for a program's stack. Nobody writes it. */
+struct np_no_peers_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_peers);
+};
+extern struct np_no_peers_map np_no_peers SEC(".maps");
+
+struct np_share_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct np_share);
+};
+extern struct np_share_map np_share SEC(".maps");
+
+/* Sockets of the host, by cookie, that may call a listener of a sandbox: netpawl forward. Written by the daemon; an
+ * entry lets nobody into a sandbox whose mode is NONE. */
+struct np_forwards_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_FORWARD_SOCKETS_MAX);
+	__type(key, __u64);
+	__type(value, __u64); /* cgroup id of the sandbox */
+};
+extern struct np_forwards_map np_forwards SEC(".maps");
+
 /* Set between open and load. */
 extern const volatile __u64 np_slice_id;    /* cgroup id of netpawl's slice */
 extern const volatile __u32 np_slice_depth; /* its level below the v2 root */
+extern const volatile __u32 np_sockets_all; /* that all sandboxes may have together */
 extern const volatile bool np_casts;	    /* the kernel has bpf_rdonly_cast: 6.2 */
 extern const volatile bool np_sees_cgroups; /* the kernel lets np_retire ask whether a cgroup lives */
 extern const volatile bool np_destroys;	    /* it has bpf_sock_destroy: 6.5 */

@@ -3,6 +3,7 @@
  * The packet layer: judges what is on the wire, whatever call made it. This is
  * the boundary; it does not rely on anything that the socket layer approved.
  */
+#include "ports.bpf.h"
 #include "steer.bpf.h"
 
 #define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
@@ -10,6 +11,7 @@
 #define NP_ETH_P_IPV6	    0x86dd
 #define NP_TC_NEXT	    (-1) /* TCX_NEXT, and TC_ACT_UNSPEC to clsact */
 #define NP_TC_DROP	    2
+#define NP_TCP_CLOSE	    7 /* the state of unconnected UDP sockets, too */
 
 struct np_packet {
 	struct np_addr src, dst;
@@ -147,9 +149,13 @@ static __always_inline void np_facts_add_far_end(struct __sk_buff *skb, struct n
 	struct np_inspector *inspector = np_inspector_now();
 	struct bpf_sock *sk = skb->sk;
 
-	f->peer = np_peer_find(skb, flow, who->id);
+	__u64 cookie = 0, *forward;
+
+	f->peer = np_peer_find(skb, flow, who->id, &cookie);
 	if (f->peer != NP_PEER_HOST)
 		return;
+	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
+	f->forward = forward && *forward == who->id;
 	f->host_port = np_host_port_listed(f->port, f->mode, who->level);
 	f->inspector = np_is_inspector(&f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
@@ -238,7 +244,7 @@ static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, cons
 		.protocol = NP_IPPROTO_UDP,
 	};
 
-	if (np_peer_find(skb, &back, who->id) != NP_PEER_SELF)
+	if (np_peer_find(skb, &back, who->id, NULL) != NP_PEER_SELF)
 		return NP_R_HOST_LOOPBACK;
 	if (!np_query_may(skb, who->box))
 		return NP_R_TOO_MANY_QUERIES;
@@ -284,16 +290,54 @@ refuse:
 	return 0;
 }
 
+/* Who may call the socket that got this packet from beyond the host. A socket that has no entry among the ports yet
+ * gets it now: it was open when its cgroup was adopted, or the kernel chose its port in a connect() that failed. Only
+ * the first caller then meets silence. */
+static __always_inline void np_facts_add_receiver(struct __sk_buff *skb, struct bpf_sock *sk, struct np_facts *f,
+						  const struct np_who *who, const struct np_packet *p)
+{
+	__u16 port = bpf_ntohs(p->dport);
+	struct np_holder *holder;
+	__u64 cookie;
+
+	if (!np_is_ported(p->protocol))
+		return;
+	if (p->protocol == NP_IPPROTO_UDP && sk->state == NP_ESTABLISHED) {
+		f->answer = true;
+		return;
+	}
+	if (p->protocol == NP_IPPROTO_TCP && sk->state != NP_TCP_LISTEN)
+		return;
+	f->inbound = f->mode == NP_FULL && np_inbound_listed(port);
+	f->opening = p->protocol == NP_IPPROTO_TCP;
+	sk = bpf_sk_fullsock(sk);
+	if (!sk)
+		return;
+	cookie = bpf_get_socket_cookie(skb);
+	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (holder)
+		np_hold_ensure(holder, sk, cookie, who->id, p->protocol, port);
+	if (p->protocol == NP_IPPROTO_UDP)
+		f->answer = np_peer_is_known(cookie, np_sock_address(sk), &p->src, bpf_ntohs(p->sport));
+}
+
+/* An established connection of a sandbox in FULL: what it may not do was refused when it was opened. */
+static __always_inline bool np_is_open(const struct bpf_sock *sk)
+{
+	return sk->state != NP_TCP_LISTEN && sk->state != NP_TCP_CLOSE;
+}
+
 SEC("cgroup_skb/ingress")
 int np_ingress(struct __sk_buff *skb)
 {
 	struct np_who who = np_who_sends(skb); /* on the way in the packet's socket is the receiver */
 	struct np_facts f = { .mode = who.mode };
+	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	enum np_reason reason;
 	long r;
 
-	if (f.mode == NP_FULL)
+	if (f.mode == NP_FULL && sk && np_is_open(sk))
 		return np_allow();
 	r = np_parse(skb, &p);
 	f.protocol = p.protocol;
@@ -309,6 +353,8 @@ int np_ingress(struct __sk_buff *skb)
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (!f.local) {
 		np_facts_add_rule(&f, who.level);
+		if (sk)
+			np_facts_add_receiver(skb, sk, &f, &who, &p);
 	} else if (np_is_ported(p.protocol)) {
 		struct np_tuple flow = {
 			/* the sender is the one who would get an answer */

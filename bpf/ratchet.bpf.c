@@ -75,6 +75,9 @@ SEC("syscall")
 int np_retire(struct np_retire *ctx)
 {
 	__u64 id = ctx->cgroup_id;
+	struct np_share *share;
+	struct np_box *box;
+	__u32 zero = 0;
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
@@ -86,5 +89,10 @@ int np_retire(struct np_retire *ctx)
 			return -EBUSY;
 		}
 	}
+	/* Sockets that outlive their sandbox (somebody else holds them) are no longer counted: nobody may see them go. */
+	box = bpf_map_lookup_elem(&np_boxes, &id);
+	share = bpf_map_lookup_elem(&np_share, &zero);
+	if (box && share)
+		__sync_fetch_and_add(&share->sockets, -(__s64)__sync_lock_test_and_set(&box->sockets, 0));
 	return bpf_map_delete_elem(&np_boxes, &id);
 }

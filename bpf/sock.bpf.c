@@ -5,6 +5,7 @@
  */
 #include <asm/errno.h>
 
+#include "ports.bpf.h"
 #include "steer.bpf.h"
 
 static __always_inline int np_refuse(int error)
@@ -37,6 +38,33 @@ static __always_inline void np_report_sock(const struct np_who *who, const struc
 	bpf_ringbuf_submit(e, 0);
 }
 
+/* One more socket of this sandbox. What it may have is bounded, and so is what all have together, but for a few that
+ * each has in any case. Accepted sockets are not counted: they take no port. Nor are those that were open when a cgroup
+ * was adopted: np_release gives back only what was counted here. */
+static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_who *who)
+{
+	struct np_box *box = who->box;
+	struct np_holder *holder;
+	struct np_share *share;
+	__u32 zero = 0;
+
+	share = bpf_map_lookup_elem(&np_share, &zero);
+	if (!box || !share)
+		return NP_R_INTERNAL;
+	barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
+	if (*(volatile __s32 *)&box->sockets >= NP_SOCKETS_PER_BOX)
+		return NP_R_TOO_MANY_SOCKETS;
+	if (*(volatile __s64 *)&share->sockets >= np_sockets_all && *(volatile __s32 *)&box->sockets >= NP_SOCKETS_SURE)
+		return NP_R_TOO_MANY_SOCKETS;
+	holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!holder)
+		return NP_R_INTERNAL;
+	holder->cgroup_id = who->id;
+	__sync_fetch_and_add(&box->sockets, 1);
+	__sync_fetch_and_add(&share->sockets, 1);
+	return NP_R_OPEN_MODE;
+}
+
 SEC("cgroup/sock_create")
 int np_create(struct bpf_sock *ctx)
 {
@@ -46,10 +74,15 @@ int np_create(struct bpf_sock *ctx)
 	struct np_who who = np_who_is(ctx);
 	enum np_reason reason = np_judge_create(who.mode, type, protocol);
 	struct np_facts f = { .protocol = protocol };
+	bool good = NP_REASON_ALLOWS(reason);
 
+	if (good)
+		reason = np_count_socket(ctx, &who);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, NP_HOOK_CREATE, reason, ctx->family);
+	if (good) /* what a process with too many open files gets: programs know it, and close some or wait */
+		return np_refuse(EMFILE);
 	/* What a kernel without the protocol answers: programs that probe for MPTCP or SCTP then fall back. */
 	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
 }
@@ -161,9 +194,27 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 		flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&f->addr) ? 127 : 0;
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
-	f->peer = np_peer_find(ctx, &flow, who->id);
+	f->peer = np_peer_find(ctx, &flow, who->id, NULL);
 	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, f->mode, who->level);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
+}
+
+/* An unconnected UDP socket sends: by now it has a port, which the kernel may just have chosen. False: that cannot be
+ * kept. to: from where an answer may come; NULL: it does not leave the host. */
+static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const struct np_who *who,
+					   const struct np_addr *to)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct np_holder *holder;
+	__u64 cookie;
+
+	if (!sk || !sk->src_port)
+		return true;
+	cookie = bpf_get_socket_cookie(ctx);
+	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!holder || !np_hold_ensure(holder, sk, cookie, who->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
+		return false;
+	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));
 }
 
 /* connect() and sendmsg() ask the same question: may this socket reach that address? */
@@ -197,6 +248,8 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	reason = np_judge_out(&f);
 	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &who, &f, hook, six))
 		reason = np_is_lookup(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
+	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &who, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))
+		reason = NP_R_INTERNAL;
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, hook, reason, ctx->family);
@@ -242,7 +295,7 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 	if (np_addr_is_v4(&addr))
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
-		holder = np_peer_find(ctx, &flow, who.id);
+		holder = np_peer_find(ctx, &flow, who.id, NULL);
 	reason = np_judge_bind(who.mode, holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
@@ -269,6 +322,12 @@ int np_setsockopt(struct bpf_sockopt *ctx)
 	struct np_facts f = {};
 	struct np_who who;
 
+	/* Two UDP sockets may share a port by SO_REUSEADDR alone, whoever they belong to: one of the host's would be hidden
+	 * together with the sandbox's. The option does nothing here; UDP needs it for nothing else but multicast. */
+	if (ctx->level == 1 && ctx->optname == 2 && ctx->sk && ctx->sk->protocol == NP_IPPROTO_UDP) {
+		ctx->optlen = -1;
+		return np_allow();
+	}
 	ctx->optlen = 0; /* the kernel takes the value from the caller, however long (-1 would skip the kernel) */
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();

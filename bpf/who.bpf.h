@@ -181,8 +181,9 @@ static __always_inline struct bpf_sock *np_sock_find(void *ctx, const struct np_
 	return bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
 }
 
-/* Finds the socket that would get a packet on this flow, and says whose it is. */
-static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self)
+/* Finds the socket that would get a packet on this flow, and says whose it is. ret_cookie: its cookie, or 0 when nobody
+ * ever asked for one; may be NULL. */
+static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self, __u64 *ret_cookie)
 {
 	struct bpf_sock *sk = np_sock_find(ctx, flow);
 	struct np_who who;
@@ -190,6 +191,8 @@ static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tupl
 	if (!sk)
 		return NP_PEER_NOBODY;
 	who = np_who_is(sk);
+	if (ret_cookie)
+		*ret_cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
 	bpf_sk_release(sk);
 	if (!who.inside)
 		return NP_PEER_HOST;

@@ -47,9 +47,11 @@ struct np_box {
 	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
 	struct np_meter meter;
 	struct np_bucket queries;    /* to the DNS gate */
+	__s32 sockets;		     /* that are open; see ports.h */
+	__u32 released;		     /* struct np_hold_key of the last one that was closed; 0: none */
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
 };
-_Static_assert(sizeof(struct np_box) == 72 + NP_LABEL_SIZE, "np_box layout");
+_Static_assert(sizeof(struct np_box) == 80 + NP_LABEL_SIZE, "np_box layout");
 
 /* Context of the np_raise program. in: all but result_*; out: result_*. */
 struct np_raise {
@@ -85,6 +87,7 @@ enum np_place {
 	NP_AT_SOCK_DESTROY,
 	NP_AT_FLOW_INSERT,
 	NP_AT_UNIX_READ,
+	NP_AT_HOLD_INSERT,
 };
 struct np_error_key {
 	enum np_place place;

@@ -26,7 +26,7 @@
 #define NP_DEPTH_MAX 32		/* cgroup depth of a sandbox: the walk in the kernel is bounded by it */
 #define NP_HOST_ADDRS_MAX 4096	/* addresses of the host's own devices */
 #define NP_HOST_PORTS_MAX 256	/* host_loopback entries of a policy */
-#define NP_LISTED_PORTS_MAX 1024 /* host_loopback and inspect_ports in the gate, of two policies during a reload */
+#define NP_LISTED_PORTS_MAX 1024 /* host_loopback, inspect_ports and inbound in the gate, of two policies during a reload */
 #define NP_ERR_PLACES_MAX 512	/* distinct (place, errno) pairs counted by np_errors */
 #define NP_CUT_FLOWS_MAX 65536	/* own-loopback flows remembered during one cut; beyond it they are cut too */
 #define NP_FLOWS_MAX 65536	/* connections that were steered to the inspector and not met by it yet */
@@ -40,6 +40,15 @@
 #define NP_MOUNTS_MAX 8192	/* mounts on one mount that are looked at; a host with containers has some hundreds on its root */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
 #define NP_LINGER_MS 60000	/* what a sandbox left unsent may leave after its end, if its mode permits: what the kernel gives a FIN */
+#define NP_SOCKETS_PER_BOX 2048	/* TCP and UDP sockets of one sandbox, accepted ones apart: each may take a port that all share */
+#define NP_SOCKETS_SURE 64	/* of them, what a sandbox has in any case, however many others hold */
+#define NP_SOCKETS_SHARE 4	/* all sandboxes together: of every so many ephemeral ports one is left to the host */
+#define NP_HOLDS_MAX 65536	/* sockets of sandboxes at ports: more than there are ephemeral ports */
+#define NP_PORT_SLOTS 32	/* sockets of sandboxes at one port: SO_REUSEPORT, one for each CPU */
+#define NP_HOLD_FRESH_MS 1000	/* after a bind() the port is hidden from callers, whether its socket listens yet, or still */
+#define NP_UDP_PEERS 64		/* places that an unconnected UDP socket may have an answer from: the last ones it sent to */
+#define NP_FORWARD_SOCKETS_MAX 4096 /* open connections of all netpawl forward together */
+#define NP_INBOUND_MAX 64	/* inbound: entries of a policy */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
 
 /* -- events --------------------------------------------------------------- */

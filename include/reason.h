@@ -25,6 +25,8 @@
 	X(RULE_ALLOWS, 6, "rule_allows", "a rule of the policy allows it")                         \
 	X(STEERED, 7, "steered", "it leads to the inspector or to the DNS gate, which judge each request") \
 	X(NOTHING_SENT, 8, "nothing_sent", "connect() of a UDP socket sends nothing; what it sends is judged") \
+	X(INBOUND_PORT, 12, "inbound_port", "the policy lets callers from beyond the host reach this port (inbound)") \
+	X(FORWARDED, 13, "forwarded", "an operator reaches the sandbox's listener by netpawl forward") \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -36,7 +38,7 @@
 	X(METADATA, 36, "metadata", "cloud metadata and link-local addresses are refused in every mode") \
 	X(HOST_LOOPBACK, 37, "host_loopback",                                                      \
 	  "the listener on this host belongs to the host or to another sandbox")                   \
-	X(INBOUND, 38, "inbound", "only the sandbox itself may reach its listeners in this mode")  \
+	X(INBOUND, 38, "inbound", "only the sandbox itself reaches its listeners, and callers from beyond the host where the policy says so (inbound)")  \
 	X(PROTOCOL, 39, "protocol", "sandboxes may use TCP and UDP, and nothing else, in this mode") \
 	X(UNREGISTERED, 40, "unregistered", "the cgroup is below netpawl's slice but is no sandbox") \
 	X(FOREIGN_UNIX, 41, "foreign_unix",                                                        \
@@ -84,6 +86,7 @@
 	  "the host's response broke off or could not be read to its end; the policy is not the reason") \
 	X(WEBSOCKET_BROKEN, 93, "websocket_broken",                                                \
 	  "one end of a websocket broke the protocol, so both were cut off")                       \
+	X(TOO_MANY_SOCKETS, 88, "too_many_sockets", "the sandbox has as many sockets open as it may: the host's ports are everybody's") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \
 	X(STANDS, 129, "stands", "the session's level already was as high; it stands")             \

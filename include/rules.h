@@ -72,6 +72,8 @@ struct np_listed_key {
 struct np_listed {
 	__u8 host_modes; /* host_loopback: bit (1 << mode) for each mode in which a sandbox may use it */
 	__u8 inspected;	 /* inspect_ports */
+	__u8 inbound;	 /* callers from beyond the host reach it in FULL */
+	__u8 pad;
 };
 
 #endif

@@ -72,6 +72,7 @@ struct sock_common {
 	__u16 skc_num;
 	unsigned short skc_family;
 	volatile unsigned char skc_state;
+	unsigned char skc_ipv6only : 1;
 	int skc_bound_dev_if;
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;

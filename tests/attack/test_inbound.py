@@ -1,14 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""Callers from outside: in PROXIED and NONE nobody but the sandbox itself reaches its listeners."""
+"""Callers from outside. Nobody but the sandbox itself reaches its listeners, in any mode, unless the policy names the port
+(inbound:); and nobody beyond the host can tell whether there is a listener."""
+import concurrent.futures
+
 import pytest
 
 from lib import base
 from lib.box import Adopted, Box
-from lib.world import HOST4, HOST6
+from lib.daemon import Daemon
+from lib.world import FAR, GATE4, GATE6, HOST4, HOST6
 
+OPEN = {"stream": 24180, "dgram": 24181}  # inbound: in the policy
 WILD = {4: "0.0.0.0", 6: "::"}
 HOST = {4: HOST4, 6: HOST6}
 LOOP = {4: "127.0.0.1", 6: "::1"}
+
+
+@pytest.fixture(scope="module")
+def daemon(world):
+    """With inbound ports, and a host that does not bound the rate of its ICMP errors: a scan must not meet that."""
+    world.sysctl(world.host, {"net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0})
+    d = Daemon(world)
+    d.policy.write_text(f"version: 1\ninbound: [{OPEN['stream']}, {OPEN['dgram']}]\n" + base.PERMITS)
+    try:
+        d.start()
+        yield d
+        assert d.running(), d.text()[-3000:]
+        assert d.stop() == 0
+    finally:
+        d.close()
 
 
 @pytest.fixture(params=[Box, Adopted], ids=["run", "adopted"])
@@ -40,19 +60,196 @@ def test_listener_from_outside(world, pool, kind, mode, family, transport):
     finally:
         box.call("close", keep="l")
     assert own == own_addr == "ok", "its own listener is reachable in every mode"
-    if mode == "FULL":
-        assert len(seen) == 3 and from_world == "ok"
-        # A datagram back to a socket of the host is a call to the host as any other, and loopback is private.
-        assert from_host == from_host_addr == ("ok" if transport == "stream" else "TIMEOUT")
-    else:
-        assert "ok" not in (from_world, from_host, from_host_addr)
-        assert seen == []
-        if transport == "stream":
-            assert sum(r["data"] == "<connect>" for r in every) == 2, "only the two own connections were accepted"
+    assert "ok" not in (from_world, from_host, from_host_addr)
+    assert seen == []
+    if transport == "stream":
+        assert from_world == "ECONNREFUSED", "as where nobody listens"
+        assert sum(r["data"] == "<connect>" for r in every) == 2, "only the two own connections were accepted"
 
 
 @pytest.mark.parametrize("transport", ["stream", "dgram"])
-@pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
+def test_control_without_a_sandbox_everybody_calls(world, transport):
+    """The same listener, in no sandbox: the calls above are calls."""
+    port = world.outside.call("listen", keep="l", family=4, addr="0.0.0.0", kind=transport)["port"]
+    try:
+        assert call(world.world, transport, 4, HOST4, port, "hello") == "ok"
+        assert call(world.outside, transport, 4, "127.0.0.1", port, "hello") == "ok"
+    finally:
+        world.outside.call("close", keep="l")
+
+
+@pytest.mark.parametrize("transport", ["stream", "dgram"])
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_inbound_port(world, pool, kind, mode, family, transport):
+    """A port that the policy names: callers from beyond the host, in FULL. The host's own are not meant."""
+    box, mark = pool(mode, kind=kind), base.token()
+    box.call("listen", keep="in", family=family, addr=WILD[family], kind=transport, port=OPEN[transport])
+    try:
+        got = call(world.world, transport, family, HOST[family], OPEN[transport], mark)
+        here = call(world.outside, transport, family, LOOP[family], OPEN[transport], "here")
+        seen = box.call("records", keep="in", mark=mark)["records"]
+    finally:
+        box.call("close", keep="in")
+    assert here != "ok"
+    assert (got == "ok") == (mode == "FULL") and len(seen) == (mode == "FULL")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_answers_to_an_unconnected_socket(world, pool, family):
+    """UDP without connect(): an answer comes from where the socket sent to, and from nowhere else."""
+    box, mark = pool("FULL"), base.token()
+    assert box.try_("sendto", family=family, addr=FAR[family], port=9000, data="ask", recv=10, timeout=3) == "ok"
+    port = box.call("listen", keep="u", family=family, addr=WILD[family], kind="dgram")["port"]
+    try:
+        box.call("send", keep="u", data="ask", family=family, addr=FAR[family], port=9000)
+        base.eventually(lambda: box.call("records", keep="u", mark="ask")["records"], 5)
+        assert box.call("records", keep="u", mark="ask")["records"], "the far side's echo"
+        world.world.call("sendto", family=family, addr=HOST[family], port=port, data=mark)
+        world.world.try_("sendto", family=family, addr=HOST[family], port=port, data="b" + mark,
+                         bind=[FAR[family], 9001])
+        box.call("send", keep="u", data="again", family=family, addr=FAR[family], port=9000)
+        base.eventually(lambda: box.call("records", keep="u", mark="again")["records"], 5)
+        assert box.call("records", keep="u", mark=mark)["records"] == []
+    finally:
+        box.call("close", keep="u")
+
+
+# -- what a scan tells --------------------------------------------------------------------
+
+TCP = ["syn", "ack", "fin", "null", "xmas", "syn+data"]
+SRC = {4: GATE4, 6: GATE6}
+
+
+def scan(world, family, port, kinds):
+    status, got = world.world.payload("scan", "scan", family=family, src=SRC[family], dst=HOST[family], ports=[port],
+                                      kinds=kinds, timeout=30)
+    assert status == 0 and str(port) in got, got
+    return got[str(port)]
+
+
+def taken(agent, how, family, keep="scanned"):
+    """Takes a port in one of the ways there are; which one?"""
+    if how == "bound":
+        return agent.call("listen", keep=keep, family=family, addr=HOST[family])["port"]
+    if how == "udp bound":
+        return agent.call("listen", keep=keep, family=family, addr=HOST[family], kind="dgram")["port"]
+    if how == "dual":
+        return agent.call("listen", keep=keep, family=6, addr="::", v6only=False)["port"]
+    if how == "udp dual":
+        return agent.call("listen", keep=keep, family=6, addr="::", v6only=False, kind="dgram")["port"]
+    if how == "no bind":
+        return agent.call("listen_unbound", keep=keep, family=family)["port"]
+    if how == "udp sent":  # a client's socket, at a port that the kernel chose
+        agent.call("hold", keep=keep, family=family, kind="dgram")
+        agent.try_("send", keep=keep, data="x", family=family, addr=LOOP[family], port=1)
+        return agent.call("name", keep=keep)["port"]
+    kind = "dgram" if how.startswith("udp") else "stream"
+    return agent.call("listen", keep=keep, family=family, addr=WILD[family], kind=kind)["port"]
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_a_scan_tells_nothing(world, pool, kind, mode, family):
+    """The same port with a listener and without: the same answers, field by field."""
+    box = pool(mode, kind=kind)
+    for how in ("wild", "bound", "dual", "no bind", "udp", "udp bound", "udp dual", "udp sent"):
+        kinds = ["udp"] if how.startswith("udp") else TCP
+        port = taken(box.agent, how, family)
+        try:
+            with_listener = scan(world, family, port, kinds)
+        finally:
+            box.call("close", keep="scanned")
+        without = scan(world, family, port, kinds)
+        assert without["udp" if "udp" in kinds else "syn"], f"{how}: a closed port answers"
+        assert with_listener == without, how
+        assert box.call("hello")
+
+
+@pytest.mark.parametrize("family", [4, 6])
+def test_control_a_scan_tells_of_the_hosts_listeners(world, daemon, family):
+    for how, kind in (("wild", "syn"), ("udp", "udp")):
+        port = taken(world.outside, how, family)
+        try:
+            with_listener = scan(world, family, port, [kind])
+        finally:
+            world.outside.call("close", keep="scanned")
+        assert with_listener != scan(world, family, port, [kind])
+
+
+def test_a_listener_that_comes_and_goes(world, pool):
+    """As fast as it can, at one port: not one of 5,000 SYNs meets anything but the RST of a closed port."""
+    box, port = pool("NONE", user="nobody"), 24190
+
+    def storm():
+        status, got = world.world.payload("scan", "storm", family=4, src=GATE4, dst=HOST4, dport=port, count=5000,
+                                          timeout=30)
+        assert status == 0
+        return got
+
+    assert storm() == {"answered": 5000, "flags": [0x14]}, "nobody is there, and nothing is lost on the way"
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        churn = threads.submit(box.payload, "scan", "churn", port=port, seconds=3)
+        got = storm()
+        assert churn.result()[1]["times"] > 100
+    assert got == {"answered": 5000, "flags": [0x14]}
+
+
+def test_listeners_from_before_the_adoption(world, boxes):
+    """Sockets that the gate has not seen being bound: the first caller meets silence, the next one what all meet."""
+    ports = {}
+
+    def before(agent):
+        ports["tcp"] = taken(agent, "wild", 4, "early")
+        ports["udp"] = taken(agent, "udp", 4, "early udp")
+
+    box = boxes("NONE", kind=Adopted, before=before)
+    for which, probe in (("tcp", "syn"), ("udp", "udp")):
+        scan(world, 4, ports[which], [probe])
+        second = scan(world, 4, ports[which], [probe])
+        box.call("close", keep="early" if which == "tcp" else "early udp")
+        assert second[probe] and second == scan(world, 4, ports[which], [probe])
+
+
+def test_the_hosts_own_listener_beside_a_sandboxs(world, pool):
+    """The same port at another address: what hides the sandbox's does not hide the host's."""
+    box = pool("FULL")
+    for transport in ("stream", "dgram"):
+        port = box.call("listen", keep="mine", family=4, addr="127.0.0.1", kind=transport)["port"]
+        world.outside.call("listen", keep="theirs", family=4, addr=HOST4, port=port, kind=transport)
+        try:
+            assert call(world.world, transport, 4, HOST4, port, "hello") == "ok"
+        finally:
+            world.outside.call("close", keep="theirs")
+            box.call("close", keep="mine")
+    # Bound, with SO_REUSEADDR, and not listening: the host may take the port, and has its callers.
+    got = box.call("bound", keep="lurking", family=4, addr="0.0.0.0")
+    world.outside.call("listen", keep="theirs", family=4, addr=HOST4, port=got["port"])
+    try:  # within a second, in which it could be about to listen
+        assert base.eventually(lambda: call(world.world, "stream", 4, HOST4, got["port"], "hello") == "ok", 10)
+    finally:
+        world.outside.call("close", keep="theirs")
+        box.call("close", keep="lurking")
+
+
+@pytest.mark.parametrize("which", ["host first", "sandbox first"])
+def test_a_udp_port_is_not_shared_with_the_host(world, pool, which):
+    """By SO_REUSEADDR two UDP sockets may have one port, whoever they belong to; not with a sandbox's."""
+    first, second = (world.outside, pool("NONE").agent) if which == "host first" else (pool("NONE").agent, world.outside)
+    control = world.outside.call("listen", keep="a", family=4, addr=HOST4, kind="dgram")["port"]
+    world.outside.call("listen", keep="b", family=4, addr="0.0.0.0", kind="dgram", port=control)
+    for keep in "ab":
+        world.outside.call("close", keep=keep)
+    at = {True: HOST4, False: "0.0.0.0"}
+    port = first.call("listen", keep="a", family=4, addr=at[which == "host first"], kind="dgram")["port"]
+    try:
+        assert second.try_("listen", keep="b", family=4, addr=at[which != "host first"], kind="dgram", port=port) == "EADDRINUSE"
+    finally:
+        first.call("close", keep="a")
+
+
+@pytest.mark.parametrize("transport", ["stream", "dgram"])
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
 def test_listener_on_the_hosts_address(world, pool, kind, mode, transport):
     """Bound to 192.0.2.2 itself, not to a wildcard."""
     box = pool(mode, kind=kind)
@@ -69,10 +266,10 @@ def test_listener_on_the_hosts_address(world, pool, kind, mode, transport):
 @pytest.mark.parametrize("level,mode", [("CONFIDENTIAL", "PROXIED"), ("SECRET", "NONE")])
 @pytest.mark.parametrize("transport", ["stream", "dgram"])
 def test_listener_from_before_the_escalation(world, api, boxes, kind, level, mode, transport):
-    """Open to the world in FULL; closed to it after; open to the sandbox all the time."""
+    """Open to the world in FULL, by the policy; closed to it after; open to the sandbox all the time."""
     box = boxes("FULL", kind=kind)
     mark = base.token()
-    port = box.call("listen", keep="l", family=4, addr="0.0.0.0", kind=transport)["port"]
+    port = box.call("listen", keep="l", family=4, addr="0.0.0.0", kind=transport, port=OPEN[transport])["port"]
     assert call(world.world, transport, 4, HOST4, port, "before") == "ok"
     api.escalate(box.session, level)
     assert call(world.world, transport, 4, HOST4, port, mark) != "ok"
@@ -84,7 +281,7 @@ def test_listener_from_before_the_escalation(world, api, boxes, kind, level, mod
 def test_accepted_connection_from_before_is_cut(world, api, boxes, kind, mode):
     """The world called in FULL; after the escalation the accepted socket carries nothing, either way."""
     box = boxes("FULL", kind=kind)
-    port = box.call("listen", keep="l", family=4, addr="0.0.0.0")["port"]
+    port = box.call("listen", keep="l", family=4, addr="0.0.0.0", port=OPEN["stream"])["port"]
     world.world.call("dial", family=4, addr=HOST4, port=port, data="hello", recv=5, keep="caller")
     try:
         cut = api.escalate(box.session, {"PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}[mode])["cut"]

@@ -72,6 +72,7 @@ static void facts_print(const json_t *answer)
 	}
 	ports_add(&table, answer, "inspect_ports");
 	ports_add(&table, answer, "host_loopback");
+	ports_add(&table, answer, "inbound");
 	table_print(&table, stdout);
 }
 

@@ -73,14 +73,14 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 
 	config->policy_live(config->data, &live);
 	policy = live.policy;
-	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
+	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
 			   live.file ? json_text(live.file) : json_null(), "hash", policy->hash, "loaded",
 			   json_time(live.loaded_us), "who", json_text(live.who), "rules", (json_int_t)policy->n_rules,
 			   "levels", levels_object(&policy->modes), "default", action_name(policy->fallback),
 			   "inspect_ports", ports_array(policy->inspect_ports, policy->n_inspect_ports),
-			   "host_loopback", ports_array(policy->host_loopback, policy->n_host_loopback), "warnings",
-			   warnings_array(live.problems), "listing",
-			   listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
+			   "host_loopback", ports_array(policy->host_loopback, policy->n_host_loopback), "inbound",
+			   ports_array(policy->inbound, policy->n_inbound), "warnings", warnings_array(live.problems),
+			   "listing", listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
 			   listing_array(policy, policy->full, policy->n_full, &truncated), "read_only",
 			   listing_array(policy, &policy->read_only, policy->read_only.n_patterns > 0, &truncated));
 	if (object && truncated)

@@ -94,6 +94,11 @@ int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool 
 int tables_open(struct kernel *kernel);
 void tables_close(struct kernel *kernel);
 
+/* ports.c */
+uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
+int ports_guard(struct kernel *kernel);	 /* attaches np_inbound to our network namespace */
+void ports_sweep(struct kernel *kernel); /* forgets sockets that are gone */
+
 /* inspector.c */
 #define INSPECTOR_SUFFIX "-inspector" /* its cgroup lies beside the slice */
 int inspector_open(struct kernel *kernel);

@@ -83,6 +83,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		const char *words;
 	} steps[] = {
 		{ tables_open, "map np_live" },
+		{ ports_guard, "attach to the network namespace" },
 		{ inspector_open, "make the inspector's cgroup" },
 		{ object_pin, "pin the programs" },
 		{ watch_start, "watch cgroups" },
@@ -266,8 +267,10 @@ static int gate_retire(void *ctx, uint64_t cgroup_id)
 
 	kernel->config.before_retire(kernel->config.data, cgroup_id);
 	r = ratchet_retire(kernel, cgroup_id);
-	if (r == 0)
+	if (r == 0) {
+		ports_sweep(kernel);
 		kernel->config.on_retired(kernel->config.data, cgroup_id);
+	}
 	return r;
 }
 

@@ -8,6 +8,7 @@
  *   PIN_DIR/v4/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
  *   PIN_DIR/v4/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
  *   PIN_DIR/v4/devices/if2                ... to network device 2
+ *   PIN_DIR/v4/links/net/np_inbound       ... to the network namespace
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -62,6 +62,8 @@ struct policy {
 	size_t n_inspect_ports;
 	uint16_t host_loopback[NP_HOST_PORTS_MAX];
 	size_t n_host_loopback;
+	uint16_t inbound[NP_INBOUND_MAX]; /* where callers from beyond the host reach sandboxes in FULL, TCP and UDP */
+	size_t n_inbound;
 
 	const char *extra_roots; /* PEM: certificates that origins are trusted by beside the system's; "" */
 	size_t extra_roots_len;

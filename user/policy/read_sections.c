@@ -23,6 +23,7 @@ static const char *const section_keys[SECTION_COUNT] = {
 	[SECTION_DEFAULT] = "default",
 	[SECTION_INSPECT_PORTS] = "inspect_ports",
 	[SECTION_HOST_LOOPBACK] = "host_loopback",
+	[SECTION_INBOUND] = "inbound",
 	[SECTION_APPROVAL] = "approval",
 	[SECTION_EXTRA_ROOTS] = "extra_roots",
 	[SECTION_NOTICES] = "notices",
@@ -156,7 +157,7 @@ static uint16_t port_parse(const char *text)
 	return port <= 65535 ? (uint16_t)port : 0;
 }
 
-static void read_ports(struct reader *reader, const struct node *key, bool inspected, uint16_t *ports, size_t max,
+static void read_ports(struct reader *reader, enum section section, const struct node *key, uint16_t *ports, size_t max,
 		       size_t *ret_n)
 {
 	const struct node *entry = key->next->first;
@@ -179,14 +180,14 @@ static void read_ports(struct reader *reader, const struct node *key, bool inspe
 			error_at(reader, entry, "%s is no port; ports are 1 to 65535", QUOTE(entry->text, entry->len));
 		} else if (i < n) {
 			error_at(reader, entry, "port %u is in \"%s\" twice", port, key->text);
-		} else if (inspected && port == 53) {
+		} else if (section == SECTION_INSPECT_PORTS && port == 53) {
 			error_at(reader, entry, "port 53 belongs to the DNS gate and cannot be inspected as HTTP");
 		} else if (n == max) {
 			error_at(reader, entry, "more than %zu ports in \"%s\"", max, key->text);
 			break;
 		} else {
 			ports[n++] = port;
-			if (!inspected && port == 53)
+			if (section == SECTION_INSPECT_PORTS && port == 53)
 				warn_at(reader, entry,
 					"port 53 belongs to the DNS gate: this opens nothing in PROXIED");
 		}
@@ -253,11 +254,14 @@ int read_settings(struct reader *reader, const struct file *file)
 	if (sections[SECTION_DEFAULT])
 		read_default(reader, sections[SECTION_DEFAULT]);
 	if (sections[SECTION_INSPECT_PORTS])
-		read_ports(reader, sections[SECTION_INSPECT_PORTS], true, policy->inspect_ports, NP_INSPECT_PORTS_MAX,
-			   &policy->n_inspect_ports);
+		read_ports(reader, SECTION_INSPECT_PORTS, sections[SECTION_INSPECT_PORTS], policy->inspect_ports,
+			   NP_INSPECT_PORTS_MAX, &policy->n_inspect_ports);
 	if (sections[SECTION_HOST_LOOPBACK])
-		read_ports(reader, sections[SECTION_HOST_LOOPBACK], false, policy->host_loopback, NP_HOST_PORTS_MAX,
-			   &policy->n_host_loopback);
+		read_ports(reader, SECTION_HOST_LOOPBACK, sections[SECTION_HOST_LOOPBACK], policy->host_loopback,
+			   NP_HOST_PORTS_MAX, &policy->n_host_loopback);
+	if (sections[SECTION_INBOUND])
+		read_ports(reader, SECTION_INBOUND, sections[SECTION_INBOUND], policy->inbound, NP_INBOUND_MAX,
+			   &policy->n_inbound);
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
 	if (sections[SECTION_SANDBOX])

@@ -362,6 +362,8 @@ static void listed_make(const struct policy *policy, struct gate_tables *tables)
 	listed_at(tables, 53)->host_modes |= 1 << NP_FULL;
 	for (size_t i = 0; i < policy->n_inspect_ports; i++)
 		listed_at(tables, policy->inspect_ports[i])->inspected = 1;
+	for (size_t i = 0; i < policy->n_inbound; i++)
+		listed_at(tables, policy->inbound[i])->inbound = 1;
 }
 
 int gate_tables_make(const struct policy *policy, struct gate_tables *ret)
@@ -369,7 +371,7 @@ int gate_tables_make(const struct policy *policy, struct gate_tables *ret)
 	struct gate_tables tables = {
 		.nets = calloc(NP_NETS_MAX / 2, sizeof(*tables.nets)),
 		.ports = calloc(NP_NET_PORTS_MAX / 2, sizeof(*tables.ports)),
-		.listed = calloc(NP_HOST_PORTS_MAX + NP_INSPECT_PORTS_MAX + 1, sizeof(*tables.listed)),
+		.listed = calloc(NP_HOST_PORTS_MAX + NP_INSPECT_PORTS_MAX + NP_INBOUND_MAX + 1, sizeof(*tables.listed)),
 	};
 	struct making m = { .policy = policy, .tables = &tables, .classes = CLASSES_INIT };
 	int r = -ENOMEM;

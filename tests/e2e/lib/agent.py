@@ -392,6 +392,30 @@ def listen(keep, family, addr, port=0, kind="stream", role="echo", v6only=True, 
 
 
 @op
+def listen_unbound(keep, family):
+    """listen() without bind(): the kernel chooses the port."""
+    s = socket.socket(FAMILY[family])
+    held[keep] = Held(s)
+    s.listen()
+    return {"port": s.getsockname()[1]}
+
+
+@op
+def bound(keep, family, addr, port=0):
+    """A stream socket that has a port and does not listen."""
+    s = socket.socket(FAMILY[family])
+    held[keep] = Held(s)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(resolve(family, addr, port))
+    return {"port": s.getsockname()[1]}
+
+
+@op
+def name(keep):
+    return {"port": held[keep].sock.getsockname()[1]}
+
+
+@op
 def listen_many(specs):
     for spec in specs:
         listen(**spec)

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The host's ports. A sandbox may hold a bounded number of them; and nobody beyond the host can tell which: a packet
+ * from there for a sandbox's listener is answered by the kernel as if nobody listened, in every mode, unless the policy
+ * lets callers in.
+ */
+#include <asm/errno.h>
+
+#include "ports.bpf.h"
+
+#define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
+
+static __always_inline void np_hold_read_address(struct np_hold *hold)
+{
+	const struct sock_common *skc = (const void *)hold->sock;
+
+	if (BPF_CORE_READ(skc, skc_family) == AF_INET6) {
+		BPF_CORE_READ_INTO(&hold->addr, skc, skc_v6_rcv_saddr);
+		hold->v6only = BPF_CORE_READ_BITFIELD_PROBED(skc, skc_ipv6only);
+	} else {
+		hold->addr = np_addr_v4(BPF_CORE_READ(skc, skc_rcv_saddr));
+	}
+}
+
+/* Takes the slot of a socket that is gone, without a moment in which it is empty. False: somebody else did. */
+static __always_inline bool np_hold_inherit(struct np_hold *hold, const struct np_hold *fresh, __u8 protocol)
+{
+	__u64 old = hold->cookie;
+
+	if (__sync_val_compare_and_swap(&hold->cookie, old, fresh->cookie) != old)
+		return false;
+	hold->since_ns = fresh->since_ns; /* from here on it hides, whatever else is read */
+	hold->addr = fresh->addr;
+	hold->v6only = fresh->v6only;
+	hold->cgroup_id = fresh->cgroup_id;
+	hold->sock = fresh->sock;
+	if (protocol == NP_IPPROTO_UDP)
+		bpf_map_delete_elem(&np_peers, &old);
+	return true;
+}
+
+__noinline int np_hold_put(struct np_hold_query *query)
+{
+	struct np_hold fresh = {};
+	struct np_hold_key key;
+	__u32 *slots;
+	long r = -ENOSPC;
+
+	if (!query)
+		return -EINVAL;
+	fresh.sock = query->sock;
+	fresh.cookie = query->cookie;
+	fresh.cgroup_id = query->cgroup_id;
+	fresh.since_ns = bpf_ktime_get_ns();
+	np_hold_read_address(&fresh);
+	key = query->key;
+	slots = np_hold_slots_of(&key);
+	if (!slots)
+		return -EINVAL;
+	for (int i = 0; i < NP_PORT_SLOTS; i++) {
+		struct np_hold *hold;
+
+		key.slot = i;
+		hold = bpf_map_lookup_elem(&np_holds, &key);
+		if (hold) { /* perhaps of a socket that is gone */
+			if (np_hold_stands(hold, key.port) || !np_hold_inherit(hold, &fresh, key.protocol))
+				continue;
+			query->key.slot = i;
+			return 0;
+		}
+		/* The count first: whoever sees it 0 does not look. */
+		__sync_fetch_and_add(slots, 1);
+		r = bpf_map_update_elem(&np_holds, &key, &fresh, BPF_NOEXIST);
+		if (!r) {
+			query->key.slot = i;
+			return 0;
+		}
+		__sync_fetch_and_add(slots, -1);
+		if (r != -EEXIST)
+			break;
+	}
+	np_error_count(NP_AT_HOLD_INSERT, r);
+	return -ENOBUFS;
+}
+
+static __always_inline int np_post_bind(struct bpf_sock *ctx)
+{
+	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
+	__u32 port = *(volatile __u32 *)&ctx->src_port;
+	struct np_who who = np_who_is(ctx);
+	struct np_holder *holder;
+
+	if (!np_is_ported(protocol) || !port)
+		return np_allow();
+	holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (holder && np_hold_ensure(holder, ctx, bpf_get_socket_cookie(ctx), who.id, protocol, port))
+		return np_allow();
+	bpf_set_retval(-ENOBUFS);
+	return 0;
+}
+
+SEC("cgroup/post_bind4")
+int np_post_bind4(struct bpf_sock *ctx)
+{
+	return np_post_bind(ctx);
+}
+
+SEC("cgroup/post_bind6")
+int np_post_bind6(struct bpf_sock *ctx)
+{
+	return np_post_bind(ctx);
+}
+
+/* listen() of a socket that was not bound: the kernel has just chosen its port. */
+SEC("sockops")
+int np_listening(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct np_holder *holder;
+	struct np_who who;
+
+	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB || !sk)
+		return 1;
+	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!holder)
+		return 1; /* the packet layer holds all the same, silently */
+	who = np_who_is(sk);
+	np_hold_ensure(holder, sk, bpf_get_socket_cookie(ctx), who.id, NP_IPPROTO_TCP, (__u16)ctx->local_port);
+	return 1;
+}
+
+/* close(), before the kernel takes the port away. So the entry stays until the next socket of the sandbox is closed;
+ * in between it says what is true by itself. */
+SEC("cgroup/sock_release")
+int np_release(struct bpf_sock *ctx)
+{
+	struct np_holder *holder = bpf_sk_storage_get(&np_holder, ctx, NULL, 0);
+	struct np_share *share;
+	struct np_hold_key old;
+	struct np_hold *hold;
+	struct np_box *box;
+	__u32 zero = 0, key;
+	__u64 id;
+
+	if (!holder)
+		return np_allow();
+	id = holder->cgroup_id;
+	box = bpf_map_lookup_elem(&np_boxes, &id);
+	if (!box) /* with it np_retire has given back what was counted */
+		return np_allow();
+	if (id) {
+		holder->cgroup_id = 0;
+		__sync_fetch_and_add(&box->sockets, -1);
+		share = bpf_map_lookup_elem(&np_share, &zero);
+		if (share)
+			__sync_fetch_and_add(&share->sockets, -1);
+	}
+	if (!holder->held)
+		return np_allow();
+	key = __sync_lock_test_and_set(&box->released, holder->key);
+	if (!key || key == holder->key)
+		return np_allow();
+	__builtin_memcpy(&old, &key, sizeof(old));
+	hold = bpf_map_lookup_elem(&np_holds, &old);
+	if (hold && !np_hold_stands(hold, old.port))
+		np_hold_delete(&old, hold->cookie);
+	return np_allow();
+}
+
+/* -- callers from beyond the host ------------------------------------------------- */
+
+static __always_inline struct np_addr np_lookup_far(struct bpf_sk_lookup *ctx)
+{
+	if (ctx->family == AF_INET)
+		return np_addr_v4(ctx->remote_ip4);
+	return np_addr_read(ctx->remote_ip6);
+}
+
+/* Would the kernel hand a packet for this address to the socket, if the port fits? ::, which is no IPv4 address, stands
+ * for all of both families; 0.0.0.0 for those of IPv4. */
+static __always_inline bool np_hold_takes(const struct np_hold *hold, struct bpf_sk_lookup *ctx)
+{
+	struct np_addr near;
+
+	if (ctx->family == AF_INET) {
+		near = np_addr_v4(ctx->local_ip4);
+		if (np_addr_is_any(&hold->addr))
+			return np_addr_is_v4(&hold->addr) || !hold->v6only;
+	} else {
+		near = np_addr_read(ctx->local_ip6);
+		if (np_addr_is_any(&hold->addr))
+			return !np_addr_is_v4(&hold->addr);
+	}
+	return near.d[0] == hold->addr.d[0] && near.d[1] == hold->addr.d[1];
+}
+
+/* Does it take calls? One that does not listen does not, nor does a connected one. device: 0 for any. */
+static __always_inline bool np_hold_takes_calls(const struct np_hold *hold, __u8 protocol, __u32 device)
+{
+	const struct sock_common *skc = (const void *)hold->sock;
+	__u32 bound = BPF_CORE_READ(skc, skc_bound_dev_if);
+
+	if (device && bound && bound != device)
+		return false;
+	if (protocol == NP_IPPROTO_TCP)
+		return BPF_CORE_READ(skc, skc_state) == NP_TCP_LISTEN;
+	return !BPF_CORE_READ(skc, skc_dport);
+}
+
+/* Must the packet find nobody, although this socket would take it? */
+static __always_inline bool np_hold_hides(const struct np_hold *hold, const struct np_hold_key *key,
+					  struct bpf_sk_lookup *ctx)
+{
+	struct np_addr far = np_lookup_far(ctx);
+	struct np_box *box;
+	__u64 id = hold->cgroup_id;
+
+	if (!np_hold_takes(hold, ctx))
+		return false;
+	/* bind() and listen() may come between this look and the kernel's own. So where a socket was bound a moment ago
+	 * callers find nobody, whatever it is by now. Not for longer: the host may have the port after it, or, with
+	 * SO_REUSEADDR, while it does not listen. */
+	if (bpf_ktime_get_ns() - hold->since_ns > NP_HOLD_FRESH_MS * 1000000ull &&
+	    !(np_hold_stands(hold, key->port) && np_hold_takes_calls(hold, key->protocol, ctx->ingress_ifindex)))
+		return false;
+	box = bpf_map_lookup_elem(&np_boxes, &id);
+	if (!box || box->mode == NP_NONE)
+		return true;
+	if (box->mode == NP_FULL && np_inbound_listed(key->port))
+		return false;
+	if (key->protocol == NP_IPPROTO_TCP)
+		return true;
+	return !np_peer_is_known(hold->cookie, hold->sock, &far, bpf_ntohs(ctx->remote_port));
+}
+
+/* Did the packet start on this host? Then the packet layer judges it by its sender. For one to the host's own address
+ * the kernel names the device of that address, not lo; a caller from outside with such a source gets no answer. */
+static __always_inline bool np_is_from_here(struct bpf_sk_lookup *ctx)
+{
+	struct np_addr far = np_lookup_far(ctx);
+
+	return ctx->ingress_ifindex <= NP_LOOPBACK_IFINDEX || np_addr_is_loopback(&far) ||
+	       np_host_addr_kind(&far) == NP_ADDR_OWN;
+}
+
+/* Asked for each packet that belongs to no connection. With SK_DROP the kernel answers as if nobody were there: RST, or
+ * ICMP "port unreachable", by its own code and within its own limits of rate. */
+SEC("sk_lookup")
+int np_inbound(struct bpf_sk_lookup *ctx)
+{
+	struct np_hold_key key = { .port = (__u16)ctx->local_port, .protocol = (__u8)ctx->protocol };
+	__u32 *slots;
+
+	slots = np_hold_slots_of(&key);
+	if (!slots || !*(volatile __u32 *)slots || np_is_from_here(ctx))
+		return SK_PASS;
+	for (int i = 0; i < NP_PORT_SLOTS; i++) {
+		struct np_hold *hold;
+
+		key.slot = i;
+		hold = bpf_map_lookup_elem(&np_holds, &key);
+		if (hold && np_hold_hides(hold, &key, ctx))
+			return SK_DROP;
+	}
+	return SK_PASS;
+}
+
+/* -- for the daemon ----------------------------------------------------------------- */
+
+/* Does this sandbox listen there? */
+SEC("syscall")
+int np_listens(struct np_listens *ctx)
+{
+	struct np_hold_key key = { .port = ctx->port, .protocol = NP_IPPROTO_TCP };
+	__u64 id = ctx->cgroup_id;
+
+	if (ctx->version != NP_ABI_VERSION)
+		return -EPROTO;
+	for (int i = 0; i < NP_PORT_SLOTS; i++) {
+		struct np_hold *hold;
+
+		key.slot = i;
+		hold = bpf_map_lookup_elem(&np_holds, &key);
+		if (hold && hold->cgroup_id == id && np_hold_stands(hold, key.port) &&
+		    np_hold_takes_calls(hold, NP_IPPROTO_TCP, 0))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+struct bpf_map;
+static long np_sweep_one(struct bpf_map *map, const struct np_hold_key *key, struct np_hold *hold, void *data)
+{
+	struct np_hold_key copy = *key;
+
+	(void)map;
+	(void)data;
+	if (!np_hold_stands(hold, copy.port))
+		np_hold_delete(&copy, hold->cookie);
+	return 0;
+}
+
+/* Forgets the sockets that are gone. */
+SEC("syscall")
+int np_sweep(void *ctx)
+{
+	(void)ctx;
+	bpf_for_each_map_elem(&np_holds, np_sweep_one, NULL, 0);
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which of the host's ports a sandbox holds, how many sockets it may have, and where its UDP sockets sent to. */
+#ifndef NP_PORTS_BPF_H
+#define NP_PORTS_BPF_H
+
+#include "ports.h"
+#include "who.bpf.h"
+
+#define NP_TCP_LISTEN 10
+
+static __always_inline __u32 *np_hold_slots_of(const struct np_hold_key *key)
+{
+	__u32 at = NP_HOLD_SLOTS_INDEX(key->protocol == NP_IPPROTO_UDP, key->port);
+
+	return bpf_map_lookup_elem(&np_hold_slots, &at);
+}
+
+/* Is the socket of this entry still at its port? When it is closed the kernel takes its port number away, and a socket
+ * that is made at the same address has another cookie. */
+static __always_inline bool np_hold_stands(const struct np_hold *hold, __u16 port)
+{
+	const struct sock_common *skc = (const void *)hold->sock;
+
+	return (__u64)BPF_CORE_READ(skc, skc_cookie.counter) == hold->cookie && BPF_CORE_READ(skc, skc_num) == port;
+}
+
+static __always_inline void np_hold_delete(const struct np_hold_key *key, __u64 cookie)
+{
+	__u32 *slots;
+
+	if (bpf_map_delete_elem(&np_holds, key))
+		return; /* somebody else has, and has counted */
+	slots = np_hold_slots_of(key);
+	if (slots)
+		__sync_fetch_and_add(slots, -1);
+	if (key->protocol == NP_IPPROTO_UDP)
+		bpf_map_delete_elem(&np_peers, &cookie);
+}
+
+/* ports.bpf.c. Writes down that a socket of a sandbox has this port. false: it cannot be kept, so the socket must not
+ * have it. A function of its own, so that the verifier walks it once. */
+struct np_hold_query {
+	__u64 sock, cookie, cgroup_id;
+	struct np_hold_key key; /* out: slot */
+};
+int np_hold_put(struct np_hold_query *query);
+
+/* Does this socket have its entry? Puts it there when it has none or changed its port. storage is its np_holder. */
+static __always_inline bool np_hold_ensure(struct np_holder *holder, const void *sk, __u64 cookie, __u64 cgroup_id,
+					   __u16 protocol, __u16 port)
+{
+	struct np_hold_query query = {
+		.sock = np_sock_address(sk),
+		.cookie = cookie,
+		.cgroup_id = cgroup_id,
+		.key = { .port = port, .protocol = (__u8)protocol },
+	};
+	struct np_hold_key old;
+
+	if (holder->held) {
+		__builtin_memcpy(&old, &holder->key, sizeof(old));
+		if (old.port == port)
+			return true;
+		np_hold_delete(&old, cookie); /* it is no longer there */
+		holder->held = 0;
+	}
+	if (np_hold_put(&query))
+		return false;
+	__builtin_memcpy(&holder->key, &query.key, sizeof(query.key));
+	holder->held = 1;
+	return true;
+}
+
+/* A digest of an address and a port, with a salt that nobody outside the kernel knows: where the socket lies. Never 0. */
+static __always_inline __u32 np_peer_digest(__u64 sock, const struct np_addr *addr, __u16 port)
+{
+	__u64 x = sock ^ addr->d[0];
+
+	x = (x ^ x >> 32) * 0x9e3779b97f4a7c15ull;
+	x ^= addr->d[1];
+	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
+	x ^= port;
+	x = (x ^ x >> 32) * 0x94d049bb133111ebull;
+	x ^= x >> 31;
+	return (__u32)x ? (__u32)x : 1;
+}
+
+static __always_inline bool np_peers_have(const struct np_peers *peers, __u32 digest)
+{
+	for (int i = 0; i < NP_UDP_PEERS; i++)
+		if (peers->digests[i] == digest)
+			return true;
+	return false;
+}
+
+/* Did the UDP socket with this cookie send there? */
+static __always_inline bool np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u16 port)
+{
+	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie);
+
+	return peers && np_peers_have(peers, np_peer_digest(sock, addr, port));
+}
+
+/* It may have an answer from there. False: that cannot be kept. */
+static __always_inline bool np_peer_add(__u64 cookie, __u64 sock, const struct np_addr *addr, __u16 port)
+{
+	__u32 digest = np_peer_digest(sock, addr, port), zero = 0, at;
+	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie), *none;
+
+	if (!peers) {
+		none = bpf_map_lookup_elem(&np_no_peers, &zero);
+		if (none)
+			bpf_map_update_elem(&np_peers, &cookie, none, BPF_NOEXIST);
+		peers = bpf_map_lookup_elem(&np_peers, &cookie);
+	}
+	if (!peers)
+		return false;
+	if (np_peers_have(peers, digest))
+		return true;
+	at = __sync_fetch_and_add(&peers->next, 1) % NP_UDP_PEERS;
+	peers->digests[at] = digest;
+	return true;
+}
+
+static __always_inline bool np_inbound_listed(__u16 port)
+{
+	struct np_listed_key key = { .epoch = np_live_now().epoch, .port = port };
+	struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);
+
+	return listed && listed->inbound;
+}
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * The host's ports that sandboxes hold. All sandboxes share the host's network namespace, so a port that one of
+ * them takes is taken from everybody.
+ *
+ *   np_holds      (protocol, port, slot) -> which socket of which sandbox. Sockets share a port by SO_REUSEPORT, and
+ *                 by different addresses: each has a slot.
+ *   np_hold_slots (protocol, port) -> how many slots are in use: most ports of a host have none, and cost one look.
+ *   np_peers      cookie of a UDP socket -> where it sent to, for only from there it may have an answer.
+ *   np_holder     with the socket: that it is counted, and its slot.
+ *
+ * An entry outlives its socket for a while. That is on purpose: it names the socket by its address and cookie, the
+ * reader looks at the socket itself, and so there is no moment at which a listener is there and its entry is not.
+ */
+#ifndef NP_PORTS_H
+#define NP_PORTS_H
+
+#include "box.h"
+
+struct np_hold_key {
+	__u16 port; /* host order */
+	__u8 protocol;
+	__u8 slot;
+};
+_Static_assert(sizeof(struct np_hold_key) == 4, "np_hold_key layout: np_holder keeps it as one word");
+
+struct np_hold {
+	__u64 sock;   /* address of the kernel's struct sock: only ever read, and only while the cookie fits */
+	__u64 cookie; /* of the socket; never given twice */
+	__u64 cgroup_id;
+	__u64 since_ns;	     /* CLOCK_MONOTONIC of the bind */
+	struct np_addr addr; /* that it was bound to */
+	__u32 v6only;
+	__u32 pad;
+};
+_Static_assert(sizeof(struct np_hold) == 56, "np_hold layout");
+
+/* Where an unconnected UDP socket sent to, the last of them. Value of np_peers; the key is the socket's cookie. */
+struct np_peers {
+	__u32 next;		     /* place in digests[] of the next one */
+	__u32 digests[NP_UDP_PEERS]; /* of an address and a port; 0: none */
+};
+
+#define NP_HOLD_SLOTS_INDEX(udp, port) ((__u32)(udp) << 16 | (port))
+
+/* Kept with a socket of a sandbox. */
+struct np_holder {
+	__u64 cgroup_id; /* of the sandbox that it is counted for; 0: it is not counted */
+	__u32 key;	 /* struct np_hold_key, when held */
+	__u32 held;
+};
+
+/* The one entry of np_share: what all sandboxes have together. */
+struct np_share {
+	__s64 sockets;
+};
+
+/* Context of np_listens: does this sandbox listen on this TCP port? -ENOENT: it does not. */
+struct np_listens {
+	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
+	__u16 port;
+	__u16 pad;
+	__u64 cgroup_id;
+};
+_Static_assert(sizeof(struct np_listens) == 16, "np_listens layout");
+
+#endif

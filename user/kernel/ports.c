@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* The host's ports: how many sandboxes may take of them, and the program that hides their listeners from callers
+ * beyond the host. It sits on the network namespace, not on a cgroup. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/fs.h"
+#include "kernel/internal.h"
+#include "ports.h"
+
+#define RANGE_PATH "/proc/sys/net/ipv4/ip_local_port_range"
+
+uint32_t ports_share(void)
+{
+	unsigned first, last, ports = 28232; /* what Linux has unless somebody changed it */
+	FILE *f = fopen(RANGE_PATH, "re");
+
+	if (f && fscanf(f, "%u %u", &first, &last) == 2 && first <= last && last <= 65535)
+		ports = last - first + 1;
+	if (f)
+		fclose(f);
+	return ports - ports / NP_SOCKETS_SHARE;
+}
+
+static bool link_is_on(int link_fd, ino_t netns)
+{
+	struct bpf_link_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(link_fd, &info, &len) == 0 && info.type == BPF_LINK_TYPE_NETNS &&
+	       info.netns.netns_ino == netns;
+}
+
+int ports_guard(struct kernel *kernel)
+{
+	_close_ int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	int prog_fd = bpf_program__fd(kernel->skel->progs.np_inbound);
+	_close_ int old = -1, fresh = -1;
+	char path[FS_PATH_SIZE];
+	struct stat st;
+
+	if (netns < 0 || fstat(netns, &st) < 0)
+		return -errno;
+	fs_path(path, "%s/links/net", kernel->pins);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	fs_path(path, "%s/links/net/np_inbound", kernel->pins);
+	old = bpf_obj_get(path);
+	if (old >= 0 && link_is_on(old, st.st_ino))
+		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
+	fresh = bpf_link_create(prog_fd, netns, BPF_SK_LOOKUP, NULL);
+	if (fresh < 0)
+		return -errno;
+	return pins_link_replace(fresh, path);
+}
+
+void ports_sweep(struct kernel *kernel)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_sweep), &opts);
+}
