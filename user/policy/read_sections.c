@@ -187,7 +187,7 @@ static void read_ports(struct reader *reader, enum section section, const struct
 			break;
 		} else {
 			ports[n++] = port;
-			if (section == SECTION_INSPECT_PORTS && port == 53)
+			if (section == SECTION_HOST_LOOPBACK && port == 53)
 				warn_at(reader, entry,
 					"port 53 belongs to the DNS gate: this opens nothing in PROXIED");
 		}

@@ -23,6 +23,7 @@ FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6, "unix": socket.AF_UNIX}
 KIND = {"stream": socket.SOCK_STREAM, "dgram": socket.SOCK_DGRAM, "seqpacket": socket.SOCK_SEQPACKET}
 
 held = {}  # handle -> Held
+many = {}  # handle -> sockets
 ops = {}
 
 
@@ -140,6 +141,42 @@ def sendto(family, addr, port=0, data="x", recv=0, timeout=5, count=1, bind=None
 def hold(keep, family, kind="stream", protocol=0):
     held[keep] = Held(socket.socket(FAMILY[family], KIND[kind], protocol))
     return {}
+
+
+@op
+def hold_many(keep, count):
+    """As many UDP sockets as it gets, each at a port."""
+    error = None
+    sockets = []
+    for _ in range(count):
+        try:
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            s.bind(("127.0.0.1", 0))
+            sockets.append(s)
+        except OSError as e:
+            error = name_of(e)
+            break
+    many[keep] = sockets
+    return {"count": len(sockets), "error": error}
+
+
+@op
+def drop_many(keep):
+    for s in many.pop(keep):
+        s.close()
+    return {}
+
+
+@op
+def leave_many(count):
+    """A child that opens many and is killed."""
+    pid = os.fork()
+    if pid == 0:
+        kept = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(count)]
+        for s in kept:
+            s.bind(("127.0.0.1", 0))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"code": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}
 
 
 @op

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """bpf() by hand: what root could do to the gate with a few lines of his own."""
 import ctypes
+import json
 import os
 import struct
+
+from lib import base
 
 _libc = ctypes.CDLL(None, use_errno=True)
 OBJ_GET, PROG_TEST_RUN = 7, 10
@@ -20,6 +23,16 @@ def call(command, attr):
 def obj_get(path):
     name = ctypes.create_string_buffer(str(path).encode())
     return call(OBJ_GET, struct.pack("QII", ctypes.addressof(name), 0, 0))[0]
+
+
+def dump(daemon, name):
+    """The entries of a map of a daemon: dictionaries with key and value, as bpftool shows them."""
+    text = base.sh("/usr/sbin/bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps" / name).stdout
+    return [e["formatted"] for e in json.loads(text)]
+
+
+def lookup(daemon, name, key):
+    return next((e["value"] for e in dump(daemon, name) if e["key"] == key), None)
 
 
 class Ratchet:

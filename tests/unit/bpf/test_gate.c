@@ -26,21 +26,34 @@ static struct np_addr addr(const char *text)
 
 static struct np_facts to(enum np_mode mode, int protocol, const char *address, int port)
 {
-	return (struct np_facts){
-		.mode = mode, .protocol = (uint16_t)protocol, .port = (uint16_t)port, .addr = addr(address), .opening = true
-	};
+	return (struct np_facts){ .mode = mode,
+				  .protocol = (uint16_t)protocol,
+				  .port = (uint16_t)port,
+				  .addr = addr(address),
+				  .opening = true };
 }
 
 static void metadata_is_refused_in_every_mode_and_disguise(void **state)
 {
 	static const char *const bad[] = {
-		"169.254.169.254", "169.254.0.1", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1",
-		"100.100.100.200", "168.63.129.16",   "192.0.0.192",		"fd00:ec2::254",      "fe80::1",
-		"febf::1",	   "fd20:ce::254",    "fd00:42::42",
+		"169.254.169.254",
+		"169.254.0.1",
+		"::ffff:169.254.169.254",
+		"64:ff9b::a9fe:a9fe",
+		"2002:a9fe:a9fe::1",
+		"100.100.100.200",
+		"168.63.129.16",
+		"192.0.0.192",
+		"fd00:ec2::254",
+		"fe80::1",
+		"febf::1",
+		"fd20:ce::254",
+		"fd00:42::42",
 	};
 	static const char *const good[] = {
-		"169.253.255.255", "169.255.0.0", "100.100.100.201", "168.63.129.17", "192.0.0.193", "fd00:ec3::1",
-		"fec0::1",	   "fd20:ce::255", "fd00:42::43",     "2001:db8::1",   "64:ff9b::c000:201",
+		"169.253.255.255", "169.255.0.0", "100.100.100.201",   "168.63.129.17",
+		"192.0.0.193",	   "fd00:ec3::1", "fec0::1",	       "fd20:ce::255",
+		"fd00:42::43",	   "2001:db8::1", "64:ff9b::c000:201",
 	};
 
 	(void)state;
@@ -211,7 +224,8 @@ static void closed_modes_speak_only_plain_tcp_and_udp_to_themselves(void **state
 
 static void multicast_and_broadcast_are_refused_in_every_mode(void **state)
 {
-	static const char *const many[] = { "224.0.0.251", "239.255.255.250", "255.255.255.255", "127.255.255.255", "ff02::fb" };
+	static const char *const many[] = { "224.0.0.251", "239.255.255.250", "255.255.255.255", "127.255.255.255",
+					    "ff02::fb" };
 	static const char *const one[] = { "223.255.255.255", "240.0.0.1", "127.0.0.1", "127.255.255.254", "fe00::1" };
 
 	(void)state;
@@ -252,10 +266,54 @@ static void inbound_is_for_the_sandbox_itself(void **state)
 	f.local = false;
 	f.peer = NP_PEER_SELF;
 	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
-	f.mode = NP_FULL;
-	assert_int_equal(np_judge_in(&f), NP_R_OPEN_MODE);
 	f.mode = 0;
 	assert_int_equal(np_judge_in(&f), NP_R_UNREGISTERED);
+}
+
+/* From beyond the host: answers where the sandbox may ask; callers in FULL, where the policy says so. */
+static void callers_from_outside(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++)
+		for (unsigned udp = 0; udp < 2; udp++)
+			for (unsigned answer = 0; answer < 2; answer++)
+				for (unsigned inbound = 0; inbound < 2; inbound++)
+					for (unsigned allow = 0; allow < 2; allow++) {
+						struct np_facts f = to(mode, udp ? 17 : 6, "192.0.2.7", 40000);
+						enum np_reason expected = NP_R_INBOUND;
+
+						f.opening = !udp && !answer;
+						f.answer = udp && answer;
+						f.inbound = inbound;
+						f.action = allow ? NP_ALLOW : 0;
+						if (mode == NP_FULL && (inbound || answer))
+							expected = inbound ? NP_R_INBOUND_PORT : NP_R_OPEN_MODE;
+						else if (mode == NP_PROXIED && answer && allow)
+							expected = NP_R_RULE_ALLOWS;
+						assert_int_equal(np_judge_in(&f), expected);
+					}
+}
+
+/* netpawl forward: in every mode but NONE, and only when it is the host that calls. */
+static void forwards_end_with_none(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++) {
+		struct np_facts f = to(mode, 6, "127.0.0.1", 40000);
+
+		f.local = f.opening = true;
+		f.peer = NP_PEER_HOST;
+		assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+		f.forward = true;
+		assert_int_equal(np_judge_in(&f), mode == NP_NONE ? NP_R_INBOUND : NP_R_FORWARDED);
+		assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK); /* it may answer, not call */
+		f.opening = false;
+		if (mode != NP_FULL)
+			assert_int_equal(np_judge_out(&f), mode == NP_NONE ? NP_R_HOST_LOOPBACK : NP_R_FORWARDED);
+		f.peer = NP_PEER_OTHER;
+		f.opening = true;
+		assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
+	}
 }
 
 static void only_tcp_and_udp_sockets_are_made(void **state)
@@ -334,15 +392,20 @@ static void lookups_go_to_the_dns_gate_whatever_server_they_name(void **state)
 		bool local;
 		enum np_peer peer;
 	} cases[] = {
-		{ "192.0.2.1", false, NP_PEER_NOBODY },	      { "2001:db8::1", false, NP_PEER_NOBODY },
-		{ "169.254.169.253", false, NP_PEER_NOBODY }, { "fe80::1", false, NP_PEER_NOBODY },
-		{ "127.0.0.53", true, NP_PEER_HOST },	      { "127.0.0.53", true, NP_PEER_NOBODY },
-		{ "::1", true, NP_PEER_OTHER },		      { "198.18.0.1", false, NP_PEER_NOBODY },
+		{ "192.0.2.1", false, NP_PEER_NOBODY },
+		{ "2001:db8::1", false, NP_PEER_NOBODY },
+		{ "169.254.169.253", false, NP_PEER_NOBODY },
+		{ "fe80::1", false, NP_PEER_NOBODY },
+		{ "127.0.0.53", true, NP_PEER_HOST },
+		{ "127.0.0.53", true, NP_PEER_NOBODY },
+		{ "::1", true, NP_PEER_OTHER },
+		{ "198.18.0.1", false, NP_PEER_NOBODY },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct np_facts udp = to(NP_PROXIED, 17, cases[i].server, 53), tcp = to(NP_PROXIED, 6, cases[i].server, 53);
+		struct np_facts udp = to(NP_PROXIED, 17, cases[i].server, 53),
+				tcp = to(NP_PROXIED, 6, cases[i].server, 53);
 
 		udp.local = tcp.local = cases[i].local;
 		udp.peer = tcp.peer = cases[i].peer;
@@ -402,9 +465,7 @@ static void the_dns_gate_is_for_those_who_were_led_there(void **state)
 			f.steered = steered;
 			assert_int_equal(np_judge_out(&f), may ? NP_R_STEERED : NP_R_HOST_LOOPBACK);
 			f.host_port = f.opening = false;
-			assert_int_equal(np_judge_in(&f), may		   ? NP_R_STEERED
-							  : mode == NP_FULL ? NP_R_OPEN_MODE
-									    : NP_R_INBOUND);
+			assert_int_equal(np_judge_in(&f), may ? NP_R_STEERED : NP_R_INBOUND);
 			assert_int_equal(np_judge_cut(&f, false), mode == NP_NONE);
 			f.peer = NP_PEER_OTHER;
 			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
@@ -418,10 +479,12 @@ static void the_dns_gate_is_for_those_who_were_led_there(void **state)
 
 static void synthetic_addresses_lead_to_the_inspector_and_nowhere_else(void **state)
 {
-	static const char *const yes[] = { "198.18.0.0", "198.18.0.1", "198.19.255.255", "::ffff:198.18.7.7",
-					   "64:ff9b::c612:1", "2002:c612:1::1", "fd6e:6574:7061:776c::",
-					   "fd6e:6574:7061:776c::ffff:ffff" };
-	static const char *const no[] = { "198.17.255.255", "198.20.0.0", "fd6e:6574:7061:776b::1", "fd6e:6574:7061:776c:0:1::",
+	static const char *const yes[] = {
+		"198.18.0.0",	   "198.18.0.1",     "198.19.255.255",	      "::ffff:198.18.7.7",
+		"64:ff9b::c612:1", "2002:c612:1::1", "fd6e:6574:7061:776c::", "fd6e:6574:7061:776c::ffff:ffff"
+	};
+	static const char *const no[] = { "198.17.255.255",	     "198.20.0.0",
+					  "fd6e:6574:7061:776b::1",  "fd6e:6574:7061:776c:0:1::",
 					  "fd6e:6574:7061:776c:1::", "::1" };
 
 	(void)state;
@@ -453,7 +516,8 @@ static void synthetic_addresses_lead_to_the_inspector_and_nowhere_else(void **st
 
 static void synthetic_addresses_and_numbers_are_one(void **state)
 {
-	static const uint32_t numbers[] = { 0, 1, 255, 256, 65535, 65536, NP_SYNTH4_COUNT - 1, NP_SYNTH4_COUNT, 0xffffffff };
+	static const uint32_t numbers[] = { 0,	       1, 255, 256, 65535, 65536, NP_SYNTH4_COUNT - 1, NP_SYNTH4_COUNT,
+					    0xffffffff };
 	struct np_addr a = addr("198.19.1.2"), b = addr("fd6e:6574:7061:776c::1:102"), c;
 
 	(void)state;
@@ -493,6 +557,8 @@ int main(void)
 		cmocka_unit_test(closed_modes_speak_only_plain_tcp_and_udp_to_themselves),
 		cmocka_unit_test(multicast_and_broadcast_are_refused_in_every_mode),
 		cmocka_unit_test(inbound_is_for_the_sandbox_itself),
+		cmocka_unit_test(callers_from_outside),
+		cmocka_unit_test(forwards_end_with_none),
 		cmocka_unit_test(only_tcp_and_udp_sockets_are_made),
 		cmocka_unit_test(cut_spares_what_stays_inside),
 		cmocka_unit_test(a_port_of_an_outsider_is_not_shared),

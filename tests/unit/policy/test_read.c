@@ -119,6 +119,13 @@ static void port_lists(void **state)
 	char text[4096] = "version: 1\nhost_loopback: [1";
 
 	(void)state;
+	loads("version: 1\ninbound: [8080, 53]\n");
+	assert_int_equal(policy->n_inbound, 2);
+	assert_int_equal(policy->inbound[1], 53);
+	tells("version: 1\ninbound: [8080, 8080, 0, 5353/udp]\n",
+	      P "2:17: error: port 8080 is in \"inbound\" twice\n" P
+		"2:23: error: \"0\" is no port; ports are 1 to 65535\n" P
+		"2:26: error: \"5353/udp\" is no port; ports are 1 to 65535\n");
 	loads("version: 1\ninspect_ports: [80, \"8080\"]\nhost_loopback: [11434, 54, 65535]\n");
 	assert_int_equal(policy->n_inspect_ports, 2);
 	assert_int_equal(policy->inspect_ports[1], 8080);
