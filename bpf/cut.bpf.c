@@ -168,6 +168,19 @@ static __always_inline bool np_orphan_wants(struct sock *sk, unsigned char tcp_s
 	return state->pass == NP_CUT_ENDED;
 }
 
+/* A socket of the host that calls into one of these sandboxes (netpawl forward), now that the mode is NONE. */
+static __always_inline bool np_cut_wants_caller(const struct np_cut_state *state, struct sock_common *skc)
+{
+	__u64 cookie = BPF_CORE_READ(skc, skc_cookie.counter), *id;
+	struct np_box *box;
+
+	id = cookie && state->pass == NP_CUT_LOOK ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
+	if (!id || !bpf_map_lookup_elem(&np_cut_boxes, id))
+		return false;
+	box = bpf_map_lookup_elem(&np_boxes, id);
+	return !box || box->mode == NP_NONE;
+}
+
 SEC("iter/tcp")
 int np_cut_tcp(struct bpf_iter__tcp *ctx)
 {
@@ -187,8 +200,12 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 			np_cut_one(ctx->meta, skc, state, &flow);
 		return 0;
 	}
-	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow))
+	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow)) {
 		np_cut_one(ctx->meta, skc, state, &flow);
+	} else if (np_cut_wants_caller(state, skc)) {
+		flow = np_flow_of(skc, NP_IPPROTO_TCP);
+		np_cut_one(ctx->meta, skc, state, &flow);
+	}
 	return 0;
 }
 

@@ -47,7 +47,11 @@
 #define NP_PORT_SLOTS 32	/* sockets of sandboxes at one port: SO_REUSEPORT, one for each CPU */
 #define NP_HOLD_FRESH_MS 1000	/* after a bind() the port is hidden from callers, whether its socket listens yet, or still */
 #define NP_UDP_PEERS 64		/* places that an unconnected UDP socket may have an answer from: the last ones it sent to */
-#define NP_FORWARD_SOCKETS_MAX 4096 /* open connections of all netpawl forward together */
+#define NP_FORWARDS_MAX 64	/* netpawl forward, at once */
+#define NP_FORWARD_SOCKETS 64	/* open connections of each: a browser has six to a server */
+#define NP_FORWARD_SOCKETS_MAX 4096 /* of all of them together */
+#define NP_FORWARD_SILENT_S 30	/* one that is not heard of for so long is over; netpawl forward speaks every 10 s */
+#define NP_FORWARD_BUFFER 16384	/* bytes that netpawl forward has in its hands, each way; the kernel as much again */
 #define NP_INBOUND_MAX 64	/* inbound: entries of a policy */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
 

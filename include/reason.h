@@ -117,6 +117,8 @@
 	X(PLACED_SOCKETS, 155, "placed_sockets",                                                   \
 	  "a process that was placed in the sandbox holds what the gate cannot govern; unless the mode is FULL, the sandbox ends") \
 	X(NOT_KEPT, 170, "not_kept", "older events were not kept: they are over a bound on size or age")     \
+	X(FORWARD_OPENED, 174, "forward_opened", "an operator reaches a listener of the sandbox (netpawl forward)") \
+	X(FORWARD_ENDED, 175, "forward_ended", "a forward to a listener of the sandbox is over")   \
                                                                                                    \
 	X(BAD_REQUEST, 192, "bad_request", "the request is not understood")                        \
 	X(BAD_JSON, 193, "bad_json", "the body is not valid JSON")                                 \
@@ -150,6 +152,7 @@
 	X(NO_SUCH_RUN, 221, "no_such_run", "there is no run of that id")                           \
 	X(NOT_APPROVED, 222, "not_approved", "a run of class write needs an approval before it starts") \
 	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")          \
+	X(NO_FORWARD, 227, "no_forward", "the sandbox's listener cannot be forwarded to")          \
 	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
 	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it")
 

@@ -25,6 +25,6 @@ typedef int cli_fn(struct cli *cli, int argc, char **argv);
 
 cli_fn command_run, command_escalate, command_sessions, command_show, command_attach, command_end, command_events,
 	command_why, command_notices, command_status, command_policy, command_doctor, command_path, command_env,
-	command_approve, command_reject, command_runs, command_remove, command_cp;
+	command_approve, command_reject, command_runs, command_remove, command_cp, command_forward;
 
 #endif

@@ -22,6 +22,7 @@ static const struct {
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
 	{ "remove", command_remove, "remove a sandbox, with all that runs in it" },
 	{ "end", command_end, "end a session; its level is kept" },
+	{ "forward", command_forward, "reach a listener of a sandbox from this host" },
 	{ "runs", command_runs, "list runs on record, and what waits for approval" },
 	{ "approve", command_approve, "let a run that waits go on" },
 	{ "reject", command_reject, "end a run that waits" },

@@ -69,11 +69,31 @@ static void sandboxes_print(const json_t *sandboxes)
 	table_print(&table, stdout);
 }
 
+static void forwards_print(const json_t *forwards)
+{
+	_table_ struct table table = { .columns = 3, .heading = true };
+	const json_t *forward;
+	size_t i;
+
+	if (!json_array_size(forwards))
+		return;
+	table_add(&table, "FORWARD TO", "SANDBOX", "BY");
+	json_array_foreach(forwards, i, forward)
+	{
+		_free_ char *port = scalar_text(json_object_get(forward, "port"));
+
+		table_add(&table, port, member_text(forward, "sandbox"), member_text(forward, "who"));
+	}
+	fputc('\n', stdout);
+	table_print(&table, stdout);
+}
+
 static void print(const json_t *answer)
 {
 	facts_print(answer);
 	datasets_print(json_object_get(answer, "datasets"));
 	sandboxes_print(json_object_get(answer, "sandboxes"));
+	forwards_print(json_object_get(answer, "forwards"));
 }
 
 int command_show(struct cli *cli, int argc, char **argv)

@@ -20,4 +20,8 @@ json_t *sandboxes_array(struct service *service, const char *session, bool *ret_
 /* Appends, and takes over item, also when it fails. 0, -ENOMEM, or -E2BIG when the array has NP_LIST_MAX items. */
 int array_add(json_t *array, json_t *item);
 
+/* forwards.c */
+json_t *forward_object(const struct forward_row *forward);
+json_t *forwards_array(struct service *service, const char *session); /* NULL: out of memory */
+
 #endif

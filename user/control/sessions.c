@@ -96,6 +96,7 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 	object = session_object(&row, json_incref(datasets));
 	/* A failure to add makes the object incomplete, so it is none. */
 	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||
+	    json_object_set_new(object, "forwards", forwards_array(service, name.text)) < 0 ||
 	    json_object_set_new(object, "workspace",
 				tenants_find(rq->config->tenants, &name, workspace) == 0 ? json_text(workspace)
 											 : json_null()) < 0)

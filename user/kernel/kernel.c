@@ -293,6 +293,21 @@ static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cg
 	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
 }
 
+static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port)
+{
+	return ports_listens(ctx, cgroup_id, (uint16_t)port);
+}
+
+static int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id)
+{
+	return ports_forward(ctx, cookie, cgroup_id);
+}
+
+static void gate_unforward(void *ctx, uint64_t cookie)
+{
+	ports_unforward(ctx, cookie);
+}
+
 struct gate kernel_gate(struct kernel *kernel)
 {
 	return (struct gate){
@@ -310,6 +325,9 @@ struct gate kernel_gate(struct kernel *kernel)
 		.detach = gate_detach,
 		.retire = gate_retire,
 		.each = gate_each,
+		.listens = gate_listens,
+		.forward = gate_forward,
+		.unforward = gate_unforward,
 		.cgroup_by_id = gate_cgroup_by_id,
 		.slice_each = gate_slice_each,
 	};

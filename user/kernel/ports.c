@@ -33,6 +33,17 @@ static bool link_is_on(int link_fd, ino_t netns)
 	       info.netns.netns_ino == netns;
 }
 
+/* Those of a predecessor: whoever used them speaks to nobody any more. */
+static void forwards_forget(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_forwards);
+	__u64 key;
+
+	while (bpf_map_get_next_key(fd, NULL, &key) == 0)
+		if (bpf_map_delete_elem(fd, &key) < 0)
+			return;
+}
+
 int ports_guard(struct kernel *kernel)
 {
 	_close_ int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -41,6 +52,7 @@ int ports_guard(struct kernel *kernel)
 	char path[FS_PATH_SIZE];
 	struct stat st;
 
+	forwards_forget(kernel);
 	if (netns < 0 || fstat(netns, &st) < 0)
 		return -errno;
 	fs_path(path, "%s/links/net", kernel->pins);
@@ -61,4 +73,26 @@ void ports_sweep(struct kernel *kernel)
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
 	bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_sweep), &opts);
+}
+
+int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port)
+{
+	struct np_listens ctx = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
+
+	if (bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_listens), &opts) < 0)
+		return -errno;
+	return (int)opts.retval;
+}
+
+int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_forwards);
+
+	return bpf_map_update_elem(fd, &cookie, &cgroup_id, BPF_NOEXIST) < 0 ? -errno : 0;
+}
+
+void ports_unforward(struct kernel *kernel, uint64_t cookie)
+{
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_forwards), &cookie);
 }

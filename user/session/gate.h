@@ -89,6 +89,12 @@ struct gate {
 	/* Calls fn for every sandbox that the kernel holds; stops at a negative answer and returns it. */
 	int (*each)(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data);
 
+	/* Does the sandbox listen on this TCP port? -ENOENT: it does not. */
+	int (*listens)(void *ctx, uint64_t cgroup_id, unsigned port);
+	/* The host's socket with this cookie may call the sandbox, as long as its mode is not NONE; and no longer. */
+	int (*forward)(void *ctx, uint64_t cookie, uint64_t cgroup_id);
+	void (*unforward)(void *ctx, uint64_t cookie);
+
 	/* The two below may be NULL; recovery then cleans up less, and loosens nothing. */
 
 	/* Finds a cgroup by its id; -ENOENT when there is none (any more). */

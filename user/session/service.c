@@ -89,6 +89,7 @@ void service_free(struct service *service)
 
 	if (!service)
 		return;
+	forwards_free(service);
 	while ((box = TAILQ_FIRST(&service->all)))
 		box_drop(service, box);
 	for (size_t i = 0; i < service->lives.size; i++) {
@@ -384,6 +385,7 @@ void service_sweep(struct service *service)
 			break; /* once around is enough */
 	}
 	runs_sweep(service);
+	forwards_sweep(service);
 }
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)

@@ -184,6 +184,25 @@ int service_run_end(struct service *service, uint64_t id, enum run_state state, 
 /* At the start: what waited for a launcher of the daemon before this one is rejected. */
 void service_runs_recover(struct service *service);
 
+/* Forwards (forwards.c): a host's socket, named by its cookie, may call a listener of a sandbox. Borrowed rows live until
+ * the next verb. */
+struct forward_row {
+	uint64_t id;
+	struct session_name session;
+	char sandbox[NP_SANDBOX_ID_MAX + 1];
+	unsigned port;
+	char who[48];
+};
+/* sandbox NULL: the one that listens there. */
+int service_forward_open(struct service *service, const char *session, const char *sandbox, unsigned port,
+			 const char *who, const struct forward_row **ret, struct failure *ret_failure);
+/* cookie 0: only to be heard of. */
+int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure);
+int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure);
+int service_forward_close(struct service *service, uint64_t id, const char *who, struct failure *ret_failure);
+int service_forwards_each(struct service *service, const char *session,
+			  int (*fn)(void *data, const struct forward_row *forward), void *data);
+
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);
 

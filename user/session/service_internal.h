@@ -77,8 +77,21 @@ struct box {
 	uint64_t entered_ns; /* when the first of them was found there */
 };
 
+/* A forward. */
+struct forward {
+	struct forward_row pub;
+	LIST_ENTRY(forward) next;
+	uint64_t cgroup_id;
+	uint64_t heard_ns; /* when its owner last spoke */
+	uint64_t cookies[NP_FORWARD_SOCKETS];
+	size_t n_cookies;
+};
+
 struct service {
 	struct service_config config;
+	LIST_HEAD(, forward) forwards;
+	size_t forward_count;
+	uint64_t forward_last; /* number */
 	uint64_t seed;
 	struct table lives, boxes_by_id, boxes_by_cgroup;
 	struct box_list all;  /* in the order they came */
@@ -170,6 +183,10 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
+
+/* -- forwards.c ------------------------------------------------------------ */
+void forwards_sweep(struct service *service); /* ends those whose owner or sandbox is gone */
+void forwards_free(struct service *service);
 
 /* -- box.c ----------------------------------------------------------------- */
 /* Links a new box; -ENOMEM. Bounds are the caller's. */

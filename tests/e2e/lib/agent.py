@@ -144,6 +144,14 @@ def hold(keep, family, kind="stream", protocol=0):
 
 
 @op
+def hold_cookie(keep, family=4):
+    """A stream socket, and the number that the kernel knows it by."""
+    s = socket.socket(FAMILY[family])
+    held[keep] = Held(s)
+    return {"cookie": struct.unpack("Q", s.getsockopt(socket.SOL_SOCKET, 57, 8))[0]}
+
+
+@op
 def hold_many(keep, count):
     """As many UDP sockets as it gets, each at a port."""
     error = None

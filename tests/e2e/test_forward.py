@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: MIT
+"""netpawl forward: an operator's way to a listener of a sandbox, in every mode but NONE, held by the kernel."""
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from lib import base, bpf
+from lib.box import Adopted, Box
+
+
+class Forward:
+    """A netpawl forward in the host's namespace."""
+
+    def __init__(self, daemon, session, port, *more):
+        self.argv = [*daemon.world.enter(), str(base.NETPAWL), "forward", session, str(port), *map(str, more), "--json"]
+        self.process = base.popen(self.argv, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        self.info = json.loads(line) if line.startswith('{"forward"') else None
+
+    @property
+    def local(self):
+        return self.info["local"]
+
+    def failed(self):
+        """It did not come to listening: the exit code, and what it said."""
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out + err
+
+    def end(self, signo=signal.SIGTERM):
+        code = base.reap(self.process, signo, timeout=10)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code
+
+
+@pytest.fixture
+def forward(daemon):
+    made = []
+
+    def make(session, port, *more):
+        made.append(Forward(daemon, session, port, *more))
+        return made[-1]
+
+    yield make
+    for f in made:
+        f.end(signal.SIGKILL)
+
+
+def call(world, port, data="hello", timeout=3):
+    return world.outside.try_("dial", family=4, addr="127.0.0.1", port=port, data=data, recv=100, timeout=timeout)
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
+def test_a_listener_is_reached(world, daemon, boxes, forward, mode, kind):
+    box = boxes(mode, kind=kind)
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    assert call(world, port, timeout=0.4) != "ok", "not by accident"
+    f = forward(box.session, port)
+    assert f.info["sandbox"] == box.id and f.local != port
+    for i in range(3):
+        assert call(world, f.local, f"hello {i}") == "ok"
+    assert len(box.call("records", keep="web", mark="hello")["records"]) == 3
+    assert daemon.api.ask("GET", f"/v1/sessions/{box.session}")[1]["forwards"][0]["port"] == port
+    shown = base.sh(base.NETPAWL, "show", box.session, env=base.env(NETPAWL_SOCKET=str(daemon.socket))).stdout
+    assert "FORWARD TO" in shown and str(port) in shown
+    assert f.end() == 0
+    reasons = [e["reason"] for e in box.events()]
+    assert "forward_opened" in reasons and "forward_ended" in reasons
+    assert daemon.api.ask("GET", f"/v1/sessions/{box.session}")[1]["forwards"] == []
+    assert bpf.dump(daemon, "np_forwards") == []
+
+
+def test_much_passes_both_ways(world, daemon, boxes, forward):
+    """More than any buffer, unchanged, with a half that ends before the other."""
+    box = boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    f = forward(box.session, port)
+    code = ("import socket,sys,threading,hashlib,os\n"
+            "s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+            "data = os.urandom(1 << 22)\n"
+            "def send():\n    s.sendall(data)\n    s.shutdown(socket.SHUT_WR)\n"
+            "threading.Thread(target=send).start()\n"
+            "got = b''\n"
+            "while block := s.recv(65536):\n    got += block\n"
+            "print(got == data, len(got))\n")
+    got = world.outside.call("execute", argv=[base.PYTHON, "-c", code, str(f.local)])
+    assert got["out"].strip() == f"True {1 << 22}", got
+
+
+def test_which_sandbox(daemon, boxes, forward):
+    """The one that listens; of several, one has to be named; and none is none."""
+    first = boxes("FULL")
+    second = boxes("FULL", session=first.session)
+    code, said = forward(first.session, 24999).failed()
+    assert code == 1 and "no sandbox of" in said and "no_forward" in said
+    port = first.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    assert forward(first.session, port).info["sandbox"] == first.id
+    second.call("listen", keep="web", family=4, addr="127.0.0.2", port=port)
+    code, said = forward(first.session, port).failed()
+    assert code == 1 and first.id in said and second.id in said
+    assert forward(first.session, port, "--sandbox", second.id).info["sandbox"] == second.id
+    code, said = forward(first.session, port, "--sandbox", "nobody.there.00000000").failed()
+    assert code == 1 and "no_such_sandbox" in said
+
+
+def test_none_is_not_forwarded_to(daemon, boxes, forward):
+    box = boxes("NONE")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    for more in ((), ("--sandbox", box.id)):
+        code, said = forward(box.session, port, *more).failed()
+        assert code == 1 and "NONE" in said
+
+
+@pytest.mark.parametrize("what", ["runs", "stopped", "killed"])
+def test_a_raise_to_none_ends_it(world, daemon, api, boxes, forward, what):
+    """A server that writes for ever. After the acknowledgement nothing that it writes comes out, whatever becomes of
+    netpawl forward; and of what was written before no more than its buffers hold."""
+    box = boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1", role="source")["port"]
+    f = forward(box.session, port)
+    seen, total = threading.Event(), [0]
+    code = ("import socket,sys\n"
+            "s = socket.create_connection(('127.0.0.1', int(sys.argv[1])))\n"
+            "n = 0\n"
+            "try:\n"
+            "    while block := s.recv(65536):\n"
+            "        n += len(block)\n"
+            "        print(n, flush=True)\n"
+            "except OSError:\n    pass\n"
+            "print('end', flush=True)\n")
+    reader = base.popen([*world.enter(), base.PYTHON, "-c", code, str(f.local)], stdout=subprocess.PIPE, text=True)
+
+    def read():
+        for line in reader.stdout:
+            if line.strip() != "end":
+                total[0] = int(line)
+                seen.set()
+
+    thread = threading.Thread(target=read, daemon=True)
+    thread.start()
+    try:
+        assert seen.wait(10), "bytes come through"
+        if what != "runs":
+            os.kill(f.process.pid, signal.SIGSTOP)
+        if what == "killed":
+            os.kill(f.process.pid, signal.SIGKILL)
+            f.process.wait(10)
+        cut = api.escalate(box.session, "SECRET")
+        assert cut["mode"] == "NONE"
+        before = total[0]
+        if what == "stopped":
+            os.kill(f.process.pid, signal.SIGCONT)
+        assert base.eventually(lambda: reader.poll() is not None, 10), "its reader is told of the end"
+        thread.join(5)
+        assert total[0] - before <= 4 * 16384 + 65536, "NP_FORWARD_BUFFER, twice, and what the reader itself had"
+        assert call(world, f.local, timeout=1) != "ok", "no new connection"
+        if what != "killed":
+            assert base.eventually(lambda: f.process.poll() == 1, 20), "and it ends, with a word"
+    finally:
+        base.reap(reader, signal.SIGKILL)
+
+
+def test_the_kernel_holds_it_alone(world, daemon, api, boxes):
+    """A socket that was let in by the API, in the hands of somebody who does not care: the mode is enough."""
+    box = boxes("PROXIED")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    s = world.outside.call("hold_cookie", keep="fwd")
+    status, made = api.ask("POST", "/v1/forwards", {"session": box.session, "port": port})
+    assert status == 201
+    assert api.ask("POST", f"/v1/forwards/{made['forward']}", {"cookie": s["cookie"]})[0] == 200
+    world.outside.call("connect", keep="fwd", family=4, addr="127.0.0.1", port=port)
+    world.outside.call("send", keep="fwd", data="one")
+    assert world.outside.call("recv", keep="fwd")["data"] == "one"
+    api.escalate(box.session, "SECRET")
+    assert world.outside.try_("send", keep="fwd", data="two") != "ok", "the socket itself is cut"
+    assert box.call("records", keep="web", mark="two")["records"] == []
+    world.outside.call("close", keep="fwd")
+    assert api.ask("POST", f"/v1/forwards/{made['forward']}", {"cookie": s["cookie"] + 1})[0] == 409
+
+
+def test_a_cookie_is_for_one_sandbox(world, daemon, api, boxes):
+    """Let into one, not into the other; and an unknown one into none."""
+    box, other = boxes("FULL"), boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    elsewhere = other.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    cookie = world.outside.call("hold_cookie", keep="fwd")["cookie"]
+    _, made = api.ask("POST", "/v1/forwards", {"session": box.session, "port": port})
+    api.ask("POST", f"/v1/forwards/{made['forward']}", {"cookie": cookie})
+    assert world.outside.try_("connect", keep="fwd", family=4, addr="127.0.0.1", port=elsewhere, timeout=0.5) != "ok"
+    world.outside.call("close", keep="fwd")
+    assert api.ask("DELETE", f"/v1/forwards/{made['forward']}")[0] == 200
+    assert api.ask("DELETE", f"/v1/forwards/{made['forward']}")[0] == 409
+
+
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_no_sandbox_reaches_the_local_port(world, daemon, boxes, forward, mode):
+    """Not the one that is forwarded to, and no other: host loopback is private. The host itself is the control."""
+    box = boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    f = forward(box.session, port)
+    attacker, mark = boxes(mode), base.token()
+    for a in (attacker, box):
+        assert a.try_("dial", family=4, addr="127.0.0.1", port=f.local, data=mark, recv=10, timeout=1) == "ECONNREFUSED"
+    assert box.call("records", keep="web", mark=mark)["records"] == []
+    assert call(world, f.local, mark) == "ok"
+
+
+@pytest.mark.parametrize("body", [{}, {"session": "a/b"}, {"session": "a/b", "port": 0}, {"session": "a/b", "port": 65536},
+                                  {"session": "a/b", "port": "80"}, {"session": "a/b", "port": 80, "more": 1},
+                                  {"session": "nobody", "port": 80}])
+def test_bad_requests(api, body):
+    status, answer = api.ask("POST", "/v1/forwards", body)
+    assert status == 400 and answer["error"] in ("bad_field", "unknown_field", "bad_name"), answer
+
+
+def test_a_taken_local_port(world, daemon, boxes, forward):
+    box = boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    code, said = forward(box.session, port, port).failed()
+    assert code == 1 and "cannot listen" in said
+
+
+def test_a_new_daemon_forgets_forwards(world, make_daemon):
+    """Fail closed: what a dead daemon let in, the next one does not know."""
+    d = make_daemon().start()
+    with Box(d, "FULL") as box:
+        port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+        f = Forward(d, box.session, port)
+        try:
+            assert call(world, f.local) == "ok"
+            d.kill()
+            d.start()
+            assert bpf.dump(d, "np_forwards") == []
+            assert call(world, f.local, timeout=1) != "ok"
+        finally:
+            f.end(signal.SIGKILL)

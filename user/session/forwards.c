@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Forwards: an operator's way to a listener of a sandbox. Whoever forwards makes the connections; here it is said which
+ * of his sockets may call which sandbox, and the kernel holds to that: nothing passes once the mode is NONE, whatever
+ * becomes of the one who forwards. He has to be heard of again and again, or the forward is over.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/service_internal.h"
+
+static void forward_free(struct service *service, struct forward *forward)
+{
+	for (size_t i = 0; i < forward->n_cookies; i++)
+		service->config.gate.unforward(service->config.gate.ctx, forward->cookies[i]);
+	LIST_REMOVE(forward, next);
+	service->forward_count--;
+	free(forward);
+}
+
+static void forward_event(struct service *service, const struct forward *forward, unsigned reason, const char *who)
+{
+	struct event event = {
+		.reason = reason,
+		.who = who,
+		.session = forward->pub.session.text,
+		.sandbox = forward->pub.sandbox,
+		.port = forward->pub.port,
+	};
+
+	service_emit(service, &event, NULL, NULL);
+}
+
+static void forward_end(struct service *service, struct forward *forward, const char *who)
+{
+	forward_event(service, forward, NP_R_FORWARD_ENDED, who);
+	forward_free(service, forward);
+}
+
+static struct forward *forward_find(struct service *service, uint64_t id)
+{
+	struct forward *forward;
+
+	LIST_FOREACH(forward, &service->forwards, next)
+		if (forward->pub.id == id)
+			return forward;
+	return NULL;
+}
+
+/* May this sandbox be forwarded to at all? */
+static const struct sandbox *forward_target(struct service *service, const struct forward *forward)
+{
+	const struct sandbox *sandbox = service_sandbox_by_id(service, forward->pub.sandbox);
+
+	return sandbox && sandbox->cgroup.id == forward->cgroup_id && sandbox->rung.mode != NP_NONE ? sandbox : NULL;
+}
+
+/* -- which sandbox ------------------------------------------------------------------ */
+
+struct search {
+	struct service *service;
+	unsigned port;
+	const struct sandbox *found;
+	unsigned listening, closed, all;
+	char names[400];
+};
+
+static int search_one(void *data, const struct sandbox *sandbox)
+{
+	struct search *search = data;
+	const struct gate *gate = &search->service->config.gate;
+	size_t len = strlen(search->names);
+
+	search->all++;
+	if (sandbox->rung.mode == NP_NONE) {
+		search->closed++;
+		return 0;
+	}
+	if (gate->listens(gate->ctx, sandbox->cgroup.id, search->port) < 0)
+		return 0;
+	search->listening++;
+	search->found = sandbox;
+	snprintf(search->names + len, sizeof(search->names) - len, "%s%s", len ? ", " : "", sandbox->id);
+	return 0;
+}
+
+static int sandbox_search(struct service *service, const struct session_name *name, unsigned port,
+			  const struct sandbox **ret, struct failure *ret_failure)
+{
+	struct search search = { .service = service, .port = port };
+
+	service_sandboxes_each(service, name->text, search_one, &search);
+	if (search.listening > 1)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -EEXIST,
+				    "several sandboxes listen on port %u, name one: %s", port, search.names);
+	if (!search.found && search.all && search.all == search.closed)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -EPERM, "the mode of %s is NONE", name->text);
+	if (!search.found)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "no sandbox of %s listens on port %u",
+				    name->text, port);
+	*ret = search.found;
+	return 0;
+}
+
+/* -- verbs ---------------------------------------------------------------------------- */
+
+int service_forward_open(struct service *service, const char *session, const char *sandbox_id, unsigned port,
+			 const char *who, const struct forward_row **ret, struct failure *ret_failure)
+{
+	const struct sandbox *sandbox = NULL;
+	struct session_name name;
+	struct forward *forward;
+	int r = service_name_read(session, &name, ret_failure);
+
+	if (r == 0 && sandbox_id) {
+		sandbox = service_sandbox_by_id(service, sandbox_id);
+		if (!sandbox || strcmp(sandbox->session.text, name.text) != 0)
+			r = service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%.200s", sandbox_id);
+		else if (sandbox->rung.mode == NP_NONE)
+			r = service_fail(ret_failure, NP_R_NO_FORWARD, -EPERM, "the mode of %s is NONE", sandbox->id);
+	} else if (r == 0) {
+		r = sandbox_search(service, &name, port, &sandbox, ret_failure);
+	}
+	if (r < 0)
+		return r;
+	if (service->forward_count >= NP_FORWARDS_MAX)
+		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %d forwards already",
+				    NP_FORWARDS_MAX);
+	forward = calloc(1, sizeof(*forward));
+	if (!forward)
+		return service_fail(ret_failure, NP_R_FAILED, -ENOMEM, "out of memory");
+	forward->pub.id = ++service->forward_last;
+	forward->pub.session = name;
+	memcpy(forward->pub.sandbox, sandbox->id, sizeof(forward->pub.sandbox));
+	forward->pub.port = port;
+	snprintf(forward->pub.who, sizeof(forward->pub.who), "%s", who);
+	forward->cgroup_id = sandbox->cgroup.id;
+	forward->heard_ns = service->config.now_ns();
+	LIST_INSERT_HEAD(&service->forwards, forward, next);
+	service->forward_count++;
+	forward_event(service, forward, NP_R_FORWARD_OPENED, who);
+	*ret = &forward->pub;
+	return 0;
+}
+
+static int forward_read(struct service *service, uint64_t id, struct forward **ret, struct failure *ret_failure)
+{
+	struct forward *forward = forward_find(service, id);
+
+	if (!forward)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over");
+	if (!forward_target(service, forward)) {
+		service_fail(ret_failure, NP_R_NO_FORWARD, -EPERM, "the sandbox is gone, or its mode is NONE");
+		forward_end(service, forward, "daemon");
+		return -EPERM;
+	}
+	forward->heard_ns = service->config.now_ns();
+	*ret = forward;
+	return 0;
+}
+
+int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure)
+{
+	const struct gate *gate = &service->config.gate;
+	struct forward *forward;
+	int r = forward_read(service, id, &forward, ret_failure);
+
+	if (r < 0 || !cookie)
+		return r;
+	if (forward->n_cookies == NP_FORWARD_SOCKETS)
+		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "it has %d connections open",
+				    NP_FORWARD_SOCKETS);
+	if (gate->listens(gate->ctx, forward->cgroup_id, forward->pub.port) < 0)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ECONNREFUSED,
+				    "the sandbox does not listen on port %u", forward->pub.port);
+	r = gate->forward(gate->ctx, cookie, forward->cgroup_id);
+	if (r < 0)
+		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "%s", strerror(-r));
+	forward->cookies[forward->n_cookies++] = cookie;
+	return 0;
+}
+
+int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure)
+{
+	struct forward *forward;
+	int r = forward_read(service, id, &forward, ret_failure);
+
+	for (size_t i = 0; r == 0 && i < forward->n_cookies; i++) {
+		if (forward->cookies[i] != cookie)
+			continue;
+		service->config.gate.unforward(service->config.gate.ctx, cookie);
+		forward->cookies[i] = forward->cookies[--forward->n_cookies];
+		break;
+	}
+	return r;
+}
+
+int service_forward_close(struct service *service, uint64_t id, const char *who, struct failure *ret_failure)
+{
+	struct forward *forward = forward_find(service, id);
+
+	if (!forward)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over");
+	forward_end(service, forward, who);
+	return 0;
+}
+
+int service_forwards_each(struct service *service, const char *session,
+			  int (*fn)(void *data, const struct forward_row *forward), void *data)
+{
+	struct forward *forward;
+	int r = 0;
+
+	LIST_FOREACH(forward, &service->forwards, next) {
+		if (!strcmp(forward->pub.session.text, session))
+			r = fn(data, &forward->pub);
+		if (r < 0)
+			break;
+	}
+	return r;
+}
+
+void forwards_sweep(struct service *service)
+{
+	uint64_t now = service->config.now_ns();
+	struct forward *forward, *next;
+
+	for (forward = LIST_FIRST(&service->forwards); forward; forward = next) {
+		next = LIST_NEXT(forward, next);
+		if (!forward_target(service, forward) || now - forward->heard_ns > NP_FORWARD_SILENT_S * 1000000000ull)
+			forward_end(service, forward, "daemon");
+	}
+}
+
+/* What it let in stays shut out by the next daemon, which forgets it; until then it goes on. */
+void forwards_free(struct service *service)
+{
+	struct forward *forward;
+
+	while ((forward = LIST_FIRST(&service->forwards)))
+		forward_free(service, forward);
+}
