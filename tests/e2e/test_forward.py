@@ -10,6 +10,7 @@ import pytest
 
 from lib import base, bpf
 from lib.box import Adopted, Box
+from lib.world import Refused
 
 
 class Forward:
@@ -52,7 +53,12 @@ def forward(daemon):
 
 
 def call(world, port, data="hello", timeout=3):
-    return world.outside.try_("dial", family=4, addr="127.0.0.1", port=port, data=data, recv=100, timeout=timeout)
+    """ok: something came back; a connection that is accepted and closed is none."""
+    try:
+        got = world.outside.call("dial", family=4, addr="127.0.0.1", port=port, data=data, recv=100, timeout=timeout)
+    except Refused as e:
+        return e.error
+    return "ok" if got["data"] else "EOF"
 
 
 @pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])

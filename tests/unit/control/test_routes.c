@@ -44,6 +44,9 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/runs/7/end", run_end },
 		{ "GET", "/v1/policy", policy_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
+		{ "POST", "/v1/forwards", forwards_create },
+		{ "POST", "/v1/forwards/1", forward_socket },
+		{ "DELETE", "/v1/forwards/1", forward_remove },
 		{ "GET", "/v1/launch", launch_get },
 		{ "GET", "/v1/events", events_get },
 	};

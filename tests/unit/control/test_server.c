@@ -72,7 +72,7 @@ static void sessions(void **state)
 	assert_int_equal(ask("GET", "/v1/sessions", NULL), 200);
 	expect_in("{\"sessions\":[{\"session\":\"alice/demo\",");
 	assert_int_equal(ask("GET", "/v1/sessions/alice/demo", NULL), 200);
-	expect_in("\"datasets\":[],\"sandboxes\":[],\"workspace\":null}");
+	expect_in("\"datasets\":[],\"sandboxes\":[],\"forwards\":[],\"workspace\":null}");
 	assert_int_equal(ask("GET", "/v1/sessions/alice%2Fdemo", NULL), 200);
 	assert_int_equal(ask("DELETE", "/v1/sessions/alice/demo", NULL), 200);
 	assert_string_equal(body_of(received), "{\"session\":\"alice/demo\",\"ended\":true}");
