@@ -191,6 +191,7 @@
 #define NP_STALL_MS 300000	   /* an exchange in which no byte moves: long polls and slow models included */
 #define NP_BACKLOG_HIGH (256u << 10) /* unsent bytes of one leg at which the other is no longer read ... */
 #define NP_BACKLOG_LOW (64u << 10)   /* ... until they are fewer than these */
+#define NP_BACKLOG_TIGHT (16u << 10) /* at which, when the sandbox holds much already: one TLS record */
 #define NP_H2_STREAMS 100	   /* concurrent streams of one client connection */
 #define NP_H2_WINDOW (256u << 10)  /* flow control window of one stream */
 #define NP_H2_CONNECTION (1u << 20) /* of one connection: 80 Mbit/s at 100 ms, or four streams that stall */
@@ -202,7 +203,9 @@
 #define NP_REQUEST_RATE 500	   /* ... and per second after that; the rest is counted, not told */
 #define NP_LEDGER_RING (2u << 20)  /* reports of one worker that netpawld has not taken: some 2000, a fifth of a second's */
 #define NP_DRAIN_MS 2000	   /* what is open when netpawld stops may go on for so long; then it is broken off */
-#define NP_EXCHANGES_PER_BOX 512   /* open requests of one sandbox to one worker */
+#define NP_MEMORY_PER_BOX (48u << 20) /* what one worker holds for one sandbox: at most half of it unread bytes, the rest is ... */
+#define NP_EXCHANGE_BYTES (48u << 10) /* ... for open requests, 1,024 of them: each has about 36 KiB with both legs and TLS */
+#define NP_MEMORY_ALL (512u << 20) /* what one worker holds for all sandboxes, likewise */
 #define NP_REFUSED_BODY (64u << 20) /* body of a refused request that is read and forgotten, so that its client reads why */
 #define NP_INTERIM_MAX 32	   /* informational responses before the final one */
 #define NP_CONNS_PER_BOX 1024	   /* open connections of one sandbox to one worker */

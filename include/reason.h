@@ -71,7 +71,9 @@
 	  "the TLS client did not say which host it wants, and no rule allows the address by itself") \
 	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \
 	  "the name leads to an address that sandboxes may not reach")                             \
-	X(TOO_MANY_REQUESTS, 61, "too_many_requests", "the sandbox has as many requests open as it may") \
+	X(TOO_MANY_REQUESTS, 61, "too_many_requests", "the sandbox has as many requests open, or bytes unread, as it may") \
+	X(TOO_MUCH_UNREAD, 112, "too_much_unread",                                                 \
+	  "the sandbox, or its origins, leave more unread than an inspector keeps for one sandbox") \
 	X(TOO_MANY_QUERIES, 62, "too_many_queries", "the sandbox asks the DNS gate more often than it may") \
 	X(TOO_MANY_NAMES, 63, "too_many_names", "the session has looked up as many names as it may") \
 	X(BAD_DNS, 64, "bad_dns", "the DNS query cannot be understood, or is for what the DNS gate does not do") \

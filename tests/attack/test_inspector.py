@@ -455,11 +455,11 @@ for k in range(30):
     s = socket.create_connection((FAR, 80)); s.sendall(PREFACE + b"".join(request(2*j+1, b"hang.test") for j in range(100))); keep.append(s)
 time.sleep(3)
 """)
-    base.eventually(lambda: len(keep) > 1500, 3)
+    base.eventually(lambda: len(keep) > 2500, 3)
     got = net.get("http://origin.test/others", session=other)
     base.reap(p)
     assert b"/others" in got, "another session was starved"
-    assert len(keep) <= 1100, f"{len(keep)} connections of one sandbox"
+    assert len(keep) <= 2150, f"{len(keep)} connections of one sandbox"  # a thousand and some of each worker
 
 
 def test_slow_clients_starve_nobody(net):

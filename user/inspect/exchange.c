@@ -221,7 +221,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
 	placed = request_place(ex);
 	exchange_count(ex);
-	if (client->box->n_exchanges > NP_EXCHANGES_PER_BOX)
+	if (!memory_admits(client))
 		placed = NP_R_TOO_MANY_REQUESTS;
 	if (!NP_REASON_ALLOWS(placed)) {
 		exchange_refuse(ex, placed, NULL, NULL);
@@ -272,10 +272,12 @@ static void body_forward(struct exchange *ex, const char *data, size_t len)
 		return;
 	}
 	sent_add(ex, len);
-	if (upstream_backlog(ex) <= NP_BACKLOG_HIGH && !ex->owed_client)
+	if (upstream_backlog(ex) <= memory_mark(ex->client) && !ex->owed_client)
 		client_consume(ex, len);
 	else
 		ex->owed_client += len;
+	if (ex->owed_client && memory_is_over(ex->client))
+		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
 }
 
 void exchange_body(struct exchange *ex, const char *data, size_t len)
@@ -443,10 +445,16 @@ void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 		exchange_break(ex);
 		return;
 	}
-	if (client_backlog(ex) <= NP_BACKLOG_HIGH && !ex->owed_origin)
+	memory_count_client(ex->client);
+	if (client_backlog(ex) <= memory_mark(ex->client) && !ex->owed_origin) {
 		upstream_consume(ex, len);
-	else
-		ex->owed_origin += len;
+		return;
+	}
+	ex->owed_origin += len;
+	if (!memory_is_over(ex->client))
+		return;
+	ex->report.reason = NP_R_TOO_MUCH_UNREAD;
+	exchange_break(ex);
 }
 
 void exchange_response_end(struct exchange *ex, const struct fields *trailers)

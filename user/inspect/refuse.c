@@ -22,6 +22,7 @@ static unsigned refusal_status(enum np_reason reason)
 	case NP_R_BODY_TOO_LARGE:
 		return 413;
 	case NP_R_TOO_MANY_REQUESTS:
+	case NP_R_TOO_MUCH_UNREAD:
 		return 429;
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_ORIGIN_UNTRUSTED:

@@ -36,6 +36,11 @@ size_t relay_unsent(const struct relay *relay)
 	return is_orderly(relay) ? channel_unsent(relay->ends[1]) : 0;
 }
 
+size_t relay_held(const struct relay *relay)
+{
+	return channel_backlog(relay->ends[0]) + channel_backlog(relay->ends[1]);
+}
+
 static void relay_over(struct relay *relay)
 {
 	const struct relay_events *events = relay->events;

@@ -89,6 +89,11 @@ void tunnel_free(struct tunnel *tunnel)
 	free(tunnel);
 }
 
+size_t tunnel_held(const struct tunnel *tunnel)
+{
+	return tunnel->relay ? relay_held(tunnel->relay) : 0;
+}
+
 static void on_over(void *ctx, uint64_t sent, uint64_t received)
 {
 	struct tunnel *tunnel = ctx;

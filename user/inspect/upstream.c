@@ -21,6 +21,7 @@ static void idle_remove(struct upstream *up)
 
 static void upstream_free(struct upstream *up)
 {
+	memory_count_upstream(up);
 	idle_remove(up);
 	LIST_REMOVE(up, of_site);
 	if (up->dirty)

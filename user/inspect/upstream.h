@@ -22,6 +22,7 @@ struct upstream {
 	struct buf out;
 	struct exchange *exchange; /* h1, or whom a handshake is for */
 	unsigned n_exchanges;
+	size_t held;	    /* as memory.c counted it last */
 	size_t unread;	    /* h1: bytes of a response that the client has not taken */
 	struct route route; /* where it leads */
 	bool handshaking, used, alone;
@@ -44,6 +45,9 @@ void upstream_detach(struct exchange *exchange);
 /* There will be no answer. A request that may be sent again, over a kept connection that its origin closed meanwhile, is. */
 void upstream_fail(struct upstream *up, enum np_reason reason, const char *words);
 void exchange_lost(struct exchange *exchange, const struct upstream *up, enum np_reason reason, const char *words);
+
+/* -- memory.c */
+void memory_count_upstream(struct upstream *up);
 
 /* -- upstream_io.c */
 void upstream_dial(struct exchange *exchange);

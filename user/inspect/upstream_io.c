@@ -120,7 +120,7 @@ static size_t h1_feed(struct upstream *up, const char *data, size_t len)
 	/* Bytes that nobody asked for: whatever they are, they must not be the next one's answer. */
 	if (used < len && !up->dead && !up->exchange && !up->parting)
 		upstream_close(up);
-	else if (!up->dead && up->unread > NP_BACKLOG_HIGH) {
+	else if (!up->dead && up->unread) {
 		up->paused = true;
 		channel_pause(up->channel);
 	}
@@ -228,6 +228,7 @@ void upstream_flush(struct upstream *up)
 	if (up->dead || !up->channel)
 		return;
 	r = worker_push(up->worker, up->h2, up->channel, &up->out);
+	memory_count_upstream(up);
 	if (r < 0) {
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 		return;
@@ -237,12 +238,12 @@ void upstream_flush(struct upstream *up)
 			upstream_close(up);
 		return;
 	}
-	if (up->paused && up->unread < NP_BACKLOG_LOW) {
+	if (up->paused && !up->unread) {
 		up->paused = false;
 		channel_resume(up->channel);
 	}
 	/* A channel that took it all at once has nothing to tell of later. */
-	if (up->exchange && up->h1 && channel_backlog(up->channel) <= NP_BACKLOG_HIGH)
+	if (up->exchange && up->h1 && channel_backlog(up->channel) <= memory_mark(up->exchange->client))
 		exchange_upstream_drained(up->exchange);
 }
 

@@ -148,6 +148,7 @@ static void on_tick(void *data)
 	for (site = LIST_FIRST(&worker->sites); site; site = next) {
 		next = LIST_NEXT(site, of_worker);
 		upstream_tick(site, worker->now_ns);
+		memory_tick_upstreams(site);
 	}
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker) {
@@ -157,12 +158,15 @@ static void on_tick(void *data)
 				after = LIST_NEXT(client, of_box);
 				client_tick(client, worker->now_ns);
 			}
+			memory_tick(worker, box);
 		}
 	worker_flush(worker);
 	worker_stop_tick(worker);
 	report_flush(worker);
-	if (++worker->ticks % TRIM_TICKS == 0)
+	if (++worker->ticks % TRIM_TICKS == 0) {
 		slab_trim();
+		memory_trim();
+	}
 }
 
 int worker_new(const struct worker_fds *fds, struct worker **ret)

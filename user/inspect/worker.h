@@ -49,6 +49,7 @@ struct site {
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
+	size_t held; /* bytes that its origins have not taken: memory.c */
 };
 
 /* A sandbox. */
@@ -62,6 +63,8 @@ struct box {
 	bool reads_only;
 	struct client_list clients;
 	unsigned n_clients, n_exchanges;
+	size_t held;		  /* bytes that its clients have not read: memory.c */
+	bool tight;		  /* some of its exchanges were held back for that */
 	unsigned n_lookups;	  /* that wait */
 	uint64_t told_ns, tokens; /* of reports */
 	struct ledger_slot *counts;
@@ -87,6 +90,7 @@ struct worker {
 		lookups; /* that wait until a name has an address or its records are known, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
+	size_t held;	 /* of all sandboxes and sessions */
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
 	unsigned ticks;
 	const struct rule *placed;    /* the last that allowed a request; NULL after a change of the policy */
@@ -221,6 +225,7 @@ struct client {
 	size_t unsent; /* bytes that it had not taken at the last deadline */
 	bool busy;     /* inside of a codec: it is freed later */
 	bool dead;
+	size_t held; /* as memory.c counted it last */
 };
 
 void client_flush(struct client *client);
@@ -368,11 +373,23 @@ struct tunnel;
 void tunnel_start(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
 /* The request that the exchange was for has become a websocket, perhaps with compressed messages. */
 void tunnel_switch(struct exchange *exchange, bool deflate);
+size_t tunnel_held(const struct tunnel *tunnel);
 void tunnel_rejudge(struct client *client);
 size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
 void tunnel_tick(struct client *client);	   /* the client may be gone then */
 void tunnel_count(struct tunnel *tunnel); /* brings the sandbox's counts up to date */
 void tunnel_free(struct tunnel *tunnel);
+
+/* -- memory.c --------------------------------------------------------------------- */
+void memory_count_client(struct client *client);
+/* So many unsent bytes of one leg of the client's exchanges, and the other is no longer read. */
+size_t memory_mark(const struct client *client);
+/* The sandbox holds more unread bytes than it may: whoever adds to them is broken off. */
+bool memory_is_over(const struct client *client);
+bool memory_admits(const struct client *client); /* another request */
+void memory_tick(struct worker *worker, struct box *box);
+void memory_tick_upstreams(struct site *site);
+void memory_trim(void); /* now and then: gives back what is not used */
 
 /* -- relay.c ---------------------------------------------------------------------- */
 struct relay_events {
@@ -389,5 +406,6 @@ void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_re
 size_t relay_unsent(const struct relay *relay); /* bytes that it only waits for the origin to acknowledge */
 void relay_tick(struct relay *relay);		/* every 50 ms or so: are there any left? It may be gone then */
 void relay_free(struct relay *relay);		/* closed() is not called; with resets */
+size_t relay_held(const struct relay *relay);	/* bytes that either end has not taken */
 
 #endif

@@ -49,11 +49,12 @@ struct h2 {
 	void *ctx;
 	struct h2_stream *streams, *last_stream;
 	size_t n_streams;
-	bool busy;    /* inside of nghttp2, or of an event: neither h2_read() nor h2_write() may enter */
-	bool leaving; /* h2_goaway() */
-	bool dead;    /* nghttp2 must not be touched any more */
-	bool told;    /* the GOAWAY for error is on its way */
-	int error;    /* what h2_read() returns from now on */
+	size_t queued; /* of all streams */
+	bool busy;     /* inside of nghttp2, or of an event: neither h2_read() nor h2_write() may enter */
+	bool leaving;  /* h2_goaway() */
+	bool dead;     /* nghttp2 must not be touched any more */
+	bool told;     /* the GOAWAY for error is on its way */
+	int error;     /* what h2_read() returns from now on */
 	unsigned noise;
 	bool drained;	   /* a stream's drained() is due */
 	struct buf *out;   /* of the h2_write() under way ... */

@@ -162,6 +162,7 @@ void h2_queue_clear(struct h2_stream *stream)
 		stream->first = next;
 	}
 	stream->last = NULL;
+	stream->h2->queued -= stream->queued;
 	stream->queued = 0;
 	free(take_ptr(stream->trailers));
 }
@@ -212,6 +213,7 @@ int h2_send_body(struct h2_stream *stream, const char *data, size_t len)
 		stream->last = chunk;
 	}
 	stream->queued += len;
+	stream->h2->queued += len;
 	if (stream->queued > NP_BACKLOG_HIGH)
 		stream->above = true;
 	stream_resume(stream);
@@ -273,11 +275,7 @@ size_t h2_backlog(const struct h2_stream *stream)
 
 size_t h2_unsent(const struct h2 *h2)
 {
-	size_t n = 0;
-
-	for (const struct h2_stream *stream = h2->streams; stream; stream = stream->next)
-		n += stream->queued;
-	return n;
+	return h2->queued;
 }
 
 /* How much of the body goes into the next frame; h2_on_body_send() follows at once and takes it. */
@@ -320,6 +318,7 @@ static void queue_take(struct h2_stream *stream, size_t len, struct buf *out)
 	struct h2_chunk *chunk;
 
 	stream->queued -= len;
+	stream->h2->queued -= len;
 	while (len && (chunk = stream->first)) {
 		size_t part = chunk->end - chunk->start;
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What connections hold of bytes that somebody does not read, counted by sandbox and in all. A sandbox that reads nothing, or
+ * an origin that takes nothing, costs no more than limits.h says: first the legs of its exchanges may hold less, then those
+ * that hold more than that little are broken off, and new requests are refused.
+ */
+#include <malloc.h>
+
+#include "inspect/upstream.h"
+
+#define EASY	  (NP_MEMORY_PER_BOX / 8) /* below it nobody has to hold back */
+#define UNREAD	  (NP_MEMORY_PER_BOX / 2) /* the other half is for open exchanges */
+#define TRIM_FROM (16u << 20)		  /* free memory that is worth the walk through all of it */
+
+static void held_set(struct worker *worker, size_t *sum, size_t *held, size_t now)
+{
+	*sum += now - *held;
+	worker->held += now - *held;
+	*held = now;
+}
+
+static size_t leg_held(const struct h2 *h2, const struct channel *channel, const struct buf *out)
+{
+	return (h2 ? h2_unsent(h2) : 0) + (channel ? channel_backlog(channel) : 0) + out->len;
+}
+
+void memory_count_client(struct client *client)
+{
+	size_t now = client->dead     ? 0
+		     : client->tunnel ? tunnel_held(client->tunnel)
+				      : leg_held(client->h2, client->channel, &client->out);
+
+	held_set(client->worker, &client->box->held, &client->held, now);
+}
+
+void memory_count_upstream(struct upstream *up)
+{
+	held_set(up->worker, &up->site->held, &up->held, up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
+}
+
+/* What origins do not take is the session's; all of its sandboxes answer for it. */
+static size_t held_by(const struct box *box)
+{
+	return box->held + box->site->held;
+}
+
+static bool is_easy(const struct worker *worker, const struct box *box)
+{
+	return held_by(box) < EASY && worker->held < NP_MEMORY_ALL / 2;
+}
+
+size_t memory_mark(const struct client *client)
+{
+	return is_easy(client->worker, client->box) ? NP_BACKLOG_HIGH : NP_BACKLOG_TIGHT;
+}
+
+/* Of all sandboxes together those answer that hold much. */
+bool memory_is_over(const struct client *client)
+{
+	const struct worker *worker = client->worker;
+	size_t held = held_by(client->box);
+
+	return held > UNREAD || (worker->held > NP_MEMORY_ALL / 2 && held > EASY);
+}
+
+bool memory_admits(const struct client *client)
+{
+	const struct worker *worker = client->worker;
+	const struct box *box = client->box;
+
+	return held_by(box) + (size_t)box->n_exchanges * NP_EXCHANGE_BYTES <= NP_MEMORY_PER_BOX &&
+	       worker->held + (size_t)worker->n_clients * NP_EXCHANGE_BYTES <= NP_MEMORY_ALL;
+}
+
+/* A leg that holds little but was held back all the same is not heard of again: nothing of it was ever above the mark that
+ * it reports from. */
+static bool exchanges_resume(struct client *client)
+{
+	struct exchange *ex, *next;
+	bool owing = false;
+
+	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
+		next = LIST_NEXT(ex, of_client);
+		if (!ex->upstream)
+			continue;
+		if (ex->owed_origin && client_backlog(ex) <= NP_BACKLOG_TIGHT / 2)
+			exchange_client_drained(ex);
+		if (ex->owed_client && upstream_backlog(ex) <= NP_BACKLOG_TIGHT / 2)
+			exchange_upstream_drained(ex);
+		owing = owing || ex->owed_origin || ex->owed_client;
+	}
+	return owing;
+}
+
+void memory_tick(struct worker *worker, struct box *box)
+{
+	struct client *client, *next;
+	bool tight = false;
+
+	for (client = LIST_FIRST(&box->clients); client; client = next) {
+		next = LIST_NEXT(client, of_box);
+		memory_count_client(client);
+		if (box->tight && exchanges_resume(client))
+			tight = true;
+		if (client->tunnel && client->held > NP_BACKLOG_TIGHT && memory_is_over(client))
+			client_reset(client);
+	}
+	box->tight = tight || !is_easy(worker, box);
+}
+
+void memory_tick_upstreams(struct site *site)
+{
+	struct upstream *up;
+
+	LIST_FOREACH(up, &site->upstreams, of_site)
+		memory_count_upstream(up);
+}
+
+/* The C library keeps what was freed between what is still used. */
+void memory_trim(void)
+{
+	if (mallinfo2().fordblks > TRIM_FROM)
+		malloc_trim(0);
+}
