@@ -110,8 +110,6 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 
 static int request_came(struct h2 *h2, int32_t id, bool end)
 {
-	/* Bodies take turns, whatever the client would like better. */
-	static const nghttp2_extpri take_turns = { .urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1 };
 	struct h2_stream *stream;
 	int e = h2_head_finish(h2, NULL, end);
 
@@ -122,7 +120,6 @@ static int request_came(struct h2 *h2, int32_t id, bool end)
 		return event_result(h2, -ENOMEM);
 	stream->id = id;
 	nghttp2_session_set_stream_user_data(h2->session, id, stream);
-	h2_check(h2, nghttp2_session_change_extpri_stream_priority(h2->session, id, &take_turns, 1));
 	return event_result(h2, h2->events.head(h2->ctx, stream, &h2->in, end));
 }
 
@@ -322,7 +319,6 @@ static int settings_submit(nghttp2_session *session, enum h2_role role)
 		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, NP_H2_STREAMS },
 		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, NP_H2_WINDOW },
 		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, NP_HEAD_BYTES },
-		{ NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1 }, /* no tree of streams for the client to shake */
 	};
 	static const nghttp2_settings_entry client[] = {
 		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },

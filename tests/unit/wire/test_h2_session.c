@@ -273,6 +273,63 @@ static void test_broken(void **state)
 	assert_broken("broken HTTP/2: request HEADERS: client received request", 1);
 }
 
+/* A client that goes on with what it has ended, in each way that there is; and one whose streams we ended, who may not know
+ * yet. */
+static void test_frames_on_ended_streams(void **state)
+{
+	(void)state;
+	for (int kind = 0; kind < 4; kind++) {
+		raw_start(&r, H2_SERVER);
+		r.answers = true;
+		raw_head(&r, 1, END_STREAM, GET);
+		assert_int_equal(raw_say(&r), 0); /* answered: it is closed */
+		if (kind >= 2) {
+			r.answers = false;
+			raw_head(&r, 3, 0, GET);
+			raw_number(&r, RST_STREAM, 3, H2_CANCEL);
+			assert_int_equal(raw_say(&r), 0);
+		}
+		if (kind % 2)
+			raw_frame(&r, DATA, END_STREAM, kind >= 2 ? 3 : 1, "1", 1);
+		else
+			raw_head(&r, kind >= 2 ? 3 : 1, END_STREAM, GET);
+		assert_int_equal(raw_say(&r), -EPROTO);
+		assert_int_equal(r.goaway_code, 5);
+		raw_stop(&r);
+	}
+	raw_start(&r, H2_SERVER);
+	raw_head(&r, 1, 0, GET);
+	assert_int_equal(raw_say(&r), 0);
+	h2_reset(r.stream, H2_CANCEL);
+	assert_int_equal(raw_say(&r), 0);
+	raw_frame(&r, DATA, END_STREAM, 1, "1", 1);
+	raw_head(&r, 3, END_STREAM, GET);
+	assert_int_equal(raw_say(&r), 0);
+	assert_int_equal(r.heads, 2);
+	raw_stop(&r);
+}
+
+static void test_streams_that_depend_on_themselves(void **state)
+{
+	(void)state;
+	raw_start(&r, H2_SERVER);
+	raw_frame(&r, PRIORITY, 0, 3, "\0\0\0\3\x10", 5);
+	assert_int_equal(raw_say(&r), -EPROTO);
+	assert_int_equal(r.goaway_code, 1);
+	raw_stop(&r);
+	raw_start(&r, H2_SERVER);
+	raw_frame(&r, HEADERS, END_HEADERS | END_STREAM | 0x20, 1, "\0\0\0\1\x10\x82\x87\x84\x41\1a", 11);
+	assert_int_equal(raw_say(&r), -EPROTO);
+	assert_int_equal(r.goaway_code, 1);
+	raw_stop(&r);
+	assert_int_equal(r.heads, 0);
+	raw_start(&r, H2_SERVER);
+	raw_frame(&r, HEADERS, END_HEADERS | END_STREAM | 0x20, 1, "\0\0\0\0\x10\x82\x87\x84\x41\1a", 11);
+	assert_int_equal(raw_say(&r), 0);
+	assert_int_equal(r.heads, 1);
+	raw_stop(&r);
+}
+
 /* Beyond the window that we gave. */
 static void test_overrun(void **state)
 {
@@ -347,6 +404,8 @@ int main(void)
 		cmocka_unit_test(test_continuations),
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_frames_on_ended_streams),
+		cmocka_unit_test(test_streams_that_depend_on_themselves),
 		cmocka_unit_test(test_overrun),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_push),
