@@ -112,12 +112,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("content-length", 0)))
 
     def websocket(self):
-        """A websocket, as far as bytes go: what comes is read and forgotten."""
+        """A websocket, as far as bytes go: what comes is read and forgotten. At /echo the first message, a short one with a
+        mask of zeros, is sent back."""
         self.send_response(101)
         self.send_header("connection", "upgrade")
         self.send_header("upgrade", "websocket")
         self.send_header("sec-websocket-accept", websocket.accept(self.headers.get("sec-websocket-key", "")))
         self.end_headers()
+        if self.path == "/echo":
+            head = self.rfile.read(6)
+            self.wfile.write(bytes([head[0], head[1] & 0x7f]) + self.rfile.read(head[1] & 0x7f))
         while self.rfile.read1(65536):
             pass
         self.close_connection = True

@@ -113,10 +113,10 @@ def nonsense(n):
 
 def websocket(n):
     s = dial()
-    s.sendall(b"GET / HTTP/1.1\r\nHost: ws.origin.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
-              b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n")
+    s.sendall(b"GET /echo HTTP/1.1\r\nHost: ws.origin.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n"
+              b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
     assert b" 101 " in until(s, b"\r\n\r\n")
-    s.sendall(b"there and back")
+    s.sendall(b"\x81\x8e\0\0\0\0there and back")  # a frame with a mask of zeros
     until(s, b"there and back")
     s.close() if n % 2 else reset(s)
 
