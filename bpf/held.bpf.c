@@ -19,6 +19,32 @@ static __always_inline bool np_is_at_or_below(struct cgroup *cg, __u64 id, __u32
 	return cg && (__u32)BPF_CORE_READ(cg, level) >= depth && np_ancestor_id(cg, depth) == id;
 }
 
+#define NP_PIDTYPE_TGID 1
+
+/* The process that listened when this socket connected to it; NULL when it is gone. */
+static __always_inline struct task_struct *np_listener_of(struct sock *sk)
+{
+	struct hlist_node *node = BPF_CORE_READ(sk, sk_peer_pid, tasks[NP_PIDTYPE_TGID].first);
+
+	if (!node)
+		return NULL;
+	return (void *)node - bpf_core_field_offset(struct task_struct, pid_links[NP_PIDTYPE_TGID]);
+}
+
+/* The server's end of a connection is made by the client's connect(), in the client's cgroup: only who listened tells
+ * where the server is. That end has a name, the listener's. */
+static __always_inline bool np_peer_is_outside(struct sock *sk, struct sock *peer, const struct np_held_query *query)
+{
+	struct task_struct *task;
+
+	if (!np_is_at_or_below(BPF_CORE_READ(peer, sk_cgrp_data.cgroup), query->cgroup_id, query->depth))
+		return true;
+	if (BPF_CORE_READ(sk, sk_type) == NP_SOCK_DGRAM || !BPF_CORE_READ((struct unix_sock *)peer, addr))
+		return false;
+	task = np_listener_of(sk);
+	return !task || !np_is_at_or_below(BPF_CORE_READ(task, cgroups, dfl_cgrp), query->cgroup_id, query->depth);
+}
+
 /* The query, when it is about this task. */
 static __always_inline struct np_held_query *np_held_asked(struct task_struct *task)
 {
@@ -36,8 +62,7 @@ static __always_inline void np_held_add_unix(struct np_held *held, struct sock *
 	struct sock *peer = BPF_CORE_READ(u, peer);
 
 	held->connected = peer != NULL;
-	held->peer_outside =
-		peer && !np_is_at_or_below(BPF_CORE_READ(peer, sk_cgrp_data.cgroup), query->cgroup_id, query->depth);
+	held->peer_outside = peer && np_peer_is_outside(sk, peer, query);
 	held->in_flight = BPF_CORE_READ(u, scm_stat.nr_fds.counter);
 	if (BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_LISTEN)
 		held->not_accepted = BPF_CORE_READ(sk, sk_receive_queue.qlen);

@@ -26,7 +26,6 @@
 
 #define NP_REVALIDATES 4 /* DCACHE_OP_REVALIDATE, the same since 2.6.38 */
 
-#define NP_SOCK_DGRAM	2
 #define NP_UNIX_LISTENS 10 /* TCP_LISTEN, for unix sockets as well */
 
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;

@@ -23,6 +23,8 @@ static __always_inline struct np_addr np_addr_read(const volatile __u32 *words)
 	return a;
 }
 
+#define NP_SOCK_DGRAM 2
+
 struct np_who {
 	struct np_box *box; /* NULL: not registered */
 	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */

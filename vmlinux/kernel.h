@@ -61,6 +61,10 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+struct pid {
+	struct hlist_head tasks[4];
+};
+
 typedef struct {
 	__s64 counter;
 } atomic64_t;
@@ -102,6 +106,7 @@ struct sock {
 	__u16 sk_protocol;
 	struct socket *sk_socket; /* NULL: no program has it any more, or none has it yet */
 	struct sock_cgroup_data sk_cgrp_data;
+	struct pid *sk_peer_pid;
 };
 
 struct inet_sock {
@@ -217,6 +222,7 @@ struct io_uring_task;
 
 struct task_struct {
 	int tgid;
+	struct hlist_node pid_links[4];
 	struct io_uring_task *io_uring; /* not where CONFIG_IO_URING is off */
 	struct fs_struct *fs;
 	struct css_set *cgroups;

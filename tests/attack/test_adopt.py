@@ -276,6 +276,35 @@ def test_root_cannot_rewrite_the_host_or_the_record(daemon):
     assert "sessions.db" not in got.stdout and got.stdout.count("Read-only file system") == 2 and "end" in got.stdout, got
 
 
+@pytest.mark.parametrize("transport", ["stream", "seqpacket"])
+def test_a_connection_to_the_host_from_inside(world, daemon, transport):
+    """It was made in the cgroup, and so was the server's end of it, by the client's connect(): the server is outside all
+    the same. A connection to a server of the cgroup's own is no reason to refuse."""
+    folder = base.cgroup_make("early")
+    inside = [world.agent(world.host, cgroup=folder) for _ in range(2)]
+    session = new_session("early")
+    try:
+        outer, own = (f"@np-test-{word}-{base.token()}" for word in ("outer", "own"))
+        world.outside.call("listen", keep=outer, family="unix", addr=outer, kind=transport)
+        inside[0].call("listen", keep="own", family="unix", addr=own, kind=transport)
+        inside[1].call("dial", family="unix", addr=outer, kind=transport, keep="outer", data="x", recv=1)
+        inside[1].call("dial", family="unix", addr=own, kind=transport, keep="own", data="x", recv=1)
+        daemon.api.create(session, "SECRET")
+        status, answer = adopt(daemon, session, folder)
+        assert (status, answer["error"]) == (409, "held_sockets"), answer
+        assert str(inside[1].process.pid) in answer["detail"]
+        inside[1].call("close", keep="outer")
+        status, answer = adopt(daemon, session, folder)
+        assert status == 201, answer
+    finally:
+        world.outside.call("close", keep=outer)
+        for agent in inside:
+            world.drop(agent)
+        base.eventually(lambda: not base.cgroup_pids(folder), 3)
+        daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+        base.cgroup_destroy(folder)
+
+
 def test_netpawls_own_cgroups_are_not_adopted(world, make_daemon):
     """Not the inspector's, whether or not one runs, and not the one that the daemon is in: nor what is below or above them."""
     home = base.cgroup_make("home")
