@@ -74,8 +74,8 @@ static int file_open(const char *dir, const char *name, size_t size, size_t rese
 static int ledger_open(struct ledgers *l, unsigned i)
 {
 	char name[16];
-	struct ledger *ledger;
-	bool fresh;
+	struct ledger *ledger = NULL;
+	bool fresh = true;
 	int r;
 
 	snprintf(name, sizeof(name), "%u", i);
@@ -85,14 +85,14 @@ static int ledger_open(struct ledgers *l, unsigned i)
 		return 0;
 	if (r == 0)
 		r = ledger_map(l->fds[i], &ledger);
-	if (r < 0)
+	if (r < 0 || !ledger)
 		return r;
 	if (l->fresh || ledger->version != LEDGER_VERSION || ledger->report_size != sizeof(struct link_request)) {
 		/* Of another build, or new. Its old bytes go, so that its counts begin at 0. */
 		if (!fresh && ledger->version)
 			log_warning("%s/%u was left by another version: its last reports are lost", l->config.dir, i);
-		if (fallocate(l->fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(*ledger)) < 0 ||
-		    posix_fallocate(l->fds[i], 0, offsetof(struct ledger, slots)) != 0)
+		if (!fresh && (ftruncate(l->fds[i], 0) < 0 || ftruncate(l->fds[i], sizeof(*ledger)) < 0 ||
+			       posix_fallocate(l->fds[i], 0, offsetof(struct ledger, slots)) != 0))
 			r = -ENOSPC;
 		l->index->read[i] = l->index->seq[i] = 0;
 		if (r == 0) {
