@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A ledger that an inspector which was taken over has written: what netpawld takes from it is in bounds, and the reading
  * ends. The first bytes say where reading begins and how much is said to be there; the rest is the ring, over and over. */
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "inspect/ledger.c"
