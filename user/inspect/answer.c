@@ -238,7 +238,7 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 	const size_t size = family == FAMILY_V4 ? 4 : 16;
 	const struct message m = { data, len };
 	struct addresses addresses = { 0 };
-	struct wire_name name;
+	struct wire_name name = { 0 };
 	struct record record;
 	uint32_t ttl_s;
 	size_t at;
@@ -329,7 +329,7 @@ int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct r
 {
 	const struct message m = { data, len };
 	struct alias_names names;
-	struct wire_name name;
+	struct wire_name name = { 0 };
 	struct record record;
 	uint32_t ttl_s;
 	size_t at;

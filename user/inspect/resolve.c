@@ -194,8 +194,7 @@ static int entry_keep(struct entry *e, enum family f, const struct addresses *ad
 	return 0;
 }
 
-static void entry_told(struct entry *e, enum family f, int error, const struct addresses *addresses,
-		       const struct alias_names *names, uint32_t ttl_s)
+static void entry_told(struct entry *e, enum family f, int error, uint32_t ttl_s)
 {
 	struct resolver *r = e->resolver;
 	uint64_t now = loop_now_ns();
@@ -206,8 +205,6 @@ static void entry_told(struct entry *e, enum family f, int error, const struct a
 		ttl_s = NP_NAME_TTL_MIN_S;
 	if (ttl_s > NP_NAME_TTL_MAX_S)
 		ttl_s = NP_NAME_TTL_MAX_S;
-	if (!error)
-		error = entry_keep(e, f, addresses, names);
 	e->known.told[f] = true;
 	e->errors[f] = error;
 	e->until_ns[f] = now + ttl_s * NS_PER_S;
@@ -233,7 +230,9 @@ static void query_told(struct query *query, int error, const uint8_t *data, size
 
 	if (!error)
 		error = answer_read(data, len, f, &addresses, &names, &ttl_s);
-	entry_told(e, f, error, &addresses, &names, ttl_s);
+	if (!error)
+		error = entry_keep(e, f, &addresses, &names);
+	entry_told(e, f, error, ttl_s);
 	entry_rest(e);
 }
 
@@ -362,7 +361,7 @@ void resolver_tick(struct resolver *r)
 		asker_tick(r->asker);
 	while ((e = TAILQ_FIRST(&r->asking)) && e->deadline_ns <= now)
 		for (enum family f = 0; f < FAMILY_COUNT; f++)
-			entry_told(e, f, -ETIMEDOUT, NULL, NULL, 0);
+			entry_told(e, f, -ETIMEDOUT, 0);
 }
 
 int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, struct resolver **ret)
