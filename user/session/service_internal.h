@@ -87,9 +87,11 @@ struct forward {
 	size_t n_cookies;
 };
 
+LIST_HEAD(forward_list, forward);
+
 struct service {
 	struct service_config config;
-	LIST_HEAD(, forward) forwards;
+	struct forward_list forwards;
 	size_t forward_count;
 	uint64_t forward_last; /* number */
 	uint64_t seed;
