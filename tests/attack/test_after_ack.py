@@ -309,6 +309,34 @@ def test_control_tunnel_that_both_ends_have_finished(boxes, late):
     assert len(origin.read()) == whole
 
 
+def end(net, box):
+    box.agent.close()
+    assert base.eventually(lambda: not net.api.sandboxes(box.session), 10)
+
+
+def test_tunnel_that_outlives_its_sandbox(net, boxes, late):
+    box, origin = boxes(), late(TUNNEL)
+    mark, whole = finished_tunnel(box, origin)
+    end(net, box)
+    nothing_after(net, origin, mark, raised(net, box), whole)
+
+
+def test_control_tunnel_that_outlives_its_sandbox(net, boxes, late):
+    """A sandbox is over, and what it handed to the inspector arrives all the same."""
+    box, origin = boxes(), late(TUNNEL)
+    _, whole = finished_tunnel(box, origin)
+    end(net, box)
+    assert len(origin.read()) == whole
+
+
+@pytest.mark.parametrize("close", [True, False], ids=["close", "keep-alive"])
+def test_control_request_that_outlives_its_sandbox(net, boxes, late, close):
+    box, origin = boxes(), late()
+    _, whole = answered_early(box, origin, close)
+    end(net, box)
+    assert len(origin.read(whole)) == whole
+
+
 KEY, ACCEPT = "dGhlIHNhbXBsZSBub25jZQ==", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 

@@ -45,6 +45,7 @@ void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct
 int on_recovered(void *data, const struct sandbox *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
 unsigned before_cut(void *data);
+void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has);
 void on_second(void *data);
 void policy_tell(struct daemon *d, const char *who, unsigned cut);
 int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);

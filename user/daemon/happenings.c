@@ -61,6 +61,13 @@ unsigned before_cut(void *data)
 	return workers_cut(d->workers);
 }
 
+void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has)
+{
+	struct daemon *d = data;
+
+	workers_left(d->workers, cgroup_ids, n, has);
+}
+
 /* Who ran a sandbox removes the groups of its limits, unless he was killed. */
 static void orphans_sweep(struct daemon *d)
 {

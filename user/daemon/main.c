@@ -96,6 +96,7 @@ static int kernel_start(struct daemon *d)
 		.on_retired = on_retired,
 		.before_cut = before_cut,
 		.before_retire = before_retire,
+		.left = on_left,
 		.data = d,
 	};
 	struct failure failure = { 0 };

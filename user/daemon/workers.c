@@ -123,6 +123,11 @@ static int message_take(struct process *p, enum link_type type, const char *data
 			return -EPROTO;
 		names_learn(p, (const struct link_name *)(const void *)data);
 		return 0;
+	case LINK_LEFT:
+		if (len != sizeof(struct link_box))
+			return -EPROTO;
+		left_learn(w, (const struct link_box *)(const void *)data);
+		return 0;
 	case LINK_REQUESTS:
 		return ledgers_drain(w->ledgers, index_of(p));
 	default:

@@ -51,6 +51,8 @@ void workers_stop(struct workers *workers);
 void workers_box(struct workers *workers, uint64_t cgroup_id, const char *sandbox, const char *session,
 		 const struct rung *rung);
 void workers_gone(struct workers *workers, uint64_t cgroup_id);
+/* Sets has[i] where programs of a sandbox that are gone left something with an inspector that is not delivered. */
+void workers_left(struct workers *workers, const uint64_t *cgroup_ids, size_t n, bool *has);
 /* Returns when every worker has done what it was told so far; one that does not in time is killed. */
 void workers_sync(struct workers *workers);
 /* Returns when they have counted what sandboxes have sent by now; a worker that takes longer than a moment is not waited

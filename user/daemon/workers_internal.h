@@ -28,6 +28,7 @@ struct process {
 struct known {
 	struct table_node node;
 	struct link_box box;
+	bool left; /* an inspector has said so since it was asked */
 };
 
 /* A session that has sandboxes. */
@@ -79,6 +80,7 @@ void names_tell(struct workers *w, const struct site *site);
 struct site *site_find(struct workers *w, const char *session);
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
 void authority_learn(struct process *from, const struct link_ca *told);
+void left_learn(struct workers *w, const struct link_box *told);
 void authorities_ask(struct workers *w); /* for those that are not there yet, if nobody was asked just now */
 /* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
 int batch_make(struct workers *w, int *ret_fd);

@@ -180,6 +180,36 @@ void workers_gone(struct workers *w, uint64_t cgroup_id)
 	ledgers_leave(w->ledgers, cgroup_id);
 }
 
+void left_learn(struct workers *w, const struct link_box *told)
+{
+	struct known *known = known_find(w, told->cgroup_id);
+
+	if (known)
+		known->left = true;
+}
+
+void workers_left(struct workers *w, const uint64_t *cgroup_ids, size_t n, bool *has)
+{
+	bool asked = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct known *known = known_find(w, cgroup_ids[i]);
+
+		if (has[i] || !known || known->box.mode != NP_PROXIED)
+			continue;
+		known->left = false;
+		tell_all(w, LINK_LEFT, &known->box, sizeof(known->box), -1);
+		asked = true;
+	}
+	if (asked)
+		workers_sync(w);
+	for (size_t i = 0; asked && i < n; i++) {
+		const struct known *known = known_find(w, cgroup_ids[i]);
+
+		has[i] = has[i] || (known && known->box.mode == NP_PROXIED && known->left);
+	}
+}
+
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
 {
 	struct link_message message = { .type = type, .len = (uint32_t)len };

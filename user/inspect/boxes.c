@@ -78,6 +78,23 @@ void box_free(struct worker *worker, struct box *box)
 	lookup_cancel_unwanted(worker);
 }
 
+/* Bytes on their way to origins that its programs handed over. Kept connections are the session's: they end with its last
+ * sandbox. */
+bool box_has_unsent(const struct box *box)
+{
+	const struct exchange *ex;
+	const struct client *client;
+
+	LIST_FOREACH(client, &box->clients, of_box) {
+		if (client->tunnel && tunnel_owes(client->tunnel))
+			return true;
+		LIST_FOREACH(ex, &client->exchanges, of_client)
+			if (upstream_owes(ex))
+				return true;
+	}
+	return box->site->boxes == 1 && upstreams_owe(box->site);
+}
+
 void box_rejudge(struct worker *worker, struct box *box)
 {
 	struct client *client, *next;

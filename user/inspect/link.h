@@ -33,6 +33,8 @@ enum link_type {
 	/* to the daemon */
 	LINK_READY,    /* policy, roots and settings are there: connections may come */
 	LINK_REQUESTS, /* there are new reports in the ledger */
+	/* struct link_box: its programs are gone; have they left anything that is not delivered? To the daemon: they have. */
+	LINK_LEFT,
 };
 
 struct link_message {

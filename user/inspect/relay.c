@@ -41,6 +41,11 @@ size_t relay_held(const struct relay *relay)
 	return channel_backlog(relay->ends[0]) + channel_backlog(relay->ends[1]);
 }
 
+bool relay_owes(const struct relay *relay)
+{
+	return !relay->sides[1].done || channel_unsent(relay->ends[1]);
+}
+
 static void relay_over(struct relay *relay)
 {
 	const struct relay_events *events = relay->events;

@@ -92,6 +92,11 @@ size_t splice_unsent(const struct splice *s)
 	return is_orderly(s) ? socket_unsent(s->ends[1]) : 0;
 }
 
+bool splice_owes(const struct splice *s)
+{
+	return !s->ways[0].done || socket_unsent(s->ends[1]);
+}
+
 static void splice_pump(void *data)
 {
 	struct splice *s = data;

@@ -222,6 +222,11 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		if (box)
 			box_free(worker, box);
 		return 0;
+	case LINK_LEFT:
+		box = len == sizeof(*told) ? box_find(worker, told->cgroup_id) : NULL;
+		if (!box || !box_has_unsent(box))
+			return 0;
+		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
 	case LINK_CA:
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_MAKE_CA:

@@ -128,6 +128,13 @@ size_t tunnel_unsent(const struct tunnel *tunnel)
 	return tunnel->splice ? splice_unsent(tunnel->splice) : 0;
 }
 
+bool tunnel_owes(const struct tunnel *tunnel)
+{
+	if (tunnel->relay)
+		return relay_owes(tunnel->relay);
+	return tunnel->splice ? splice_owes(tunnel->splice) : tunnel->dial != NULL;
+}
+
 /* Both ends may have said all while bytes still wait for the origin. The client's place is kept for them, so that a
  * raise or a new policy finds them; for as long as the origin takes some of them now and then. */
 void tunnel_tick(struct client *client)

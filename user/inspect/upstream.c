@@ -55,6 +55,21 @@ static size_t upstream_unsent(const struct upstream *up)
 	return up->out.len + (up->h2 ? h2_unsent(up->h2) : 0) + (up->channel ? channel_unsent(up->channel) : 0);
 }
 
+bool upstream_owes(const struct exchange *ex)
+{
+	return !ex->upstream || upstream_unsent(ex->upstream);
+}
+
+bool upstreams_owe(const struct site *site)
+{
+	const struct upstream *up;
+
+	LIST_FOREACH(up, &site->upstreams, of_site)
+		if (up->left && upstream_unsent(up))
+			return true;
+	return false;
+}
+
 /* The origin may have answered before it read everything, and may still want it. */
 void upstream_part(struct upstream *up)
 {

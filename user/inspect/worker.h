@@ -138,6 +138,7 @@ struct site *site_find(struct worker *worker, const char *session);
 int box_learn(struct worker *worker, const struct link_box *told);
 void box_rejudge(struct worker *worker, struct box *box); /* the policy changed */
 void box_free(struct worker *worker, struct box *box);
+bool box_has_unsent(const struct box *box);
 
 /* -- stop.c: the end, and counts that somebody waits for -------------------------- */
 void worker_settle(struct worker *worker, uint32_t number);
@@ -362,6 +363,10 @@ const struct route *upstream_route(const struct upstream *upstream);
 /* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
 void upstream_reset(struct exchange *exchange);
 
+/* Has the origin not acknowledged all of a request; or all of those that are over, of any connection of the session? */
+bool upstream_owes(const struct exchange *exchange);
+bool upstreams_owe(const struct site *site);
+
 void upstream_flush(struct upstream *upstream);
 
 /* May an inspector go this way for the client? head is NULL for a tunnel. */
@@ -377,7 +382,8 @@ size_t tunnel_held(const struct tunnel *tunnel);
 void tunnel_rejudge(struct client *client);
 size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
 void tunnel_tick(struct client *client);	   /* the client may be gone then */
-void tunnel_count(struct tunnel *tunnel); /* brings the sandbox's counts up to date */
+void tunnel_count(struct tunnel *tunnel);	   /* brings the sandbox's counts up to date */
+bool tunnel_owes(const struct tunnel *tunnel);	   /* the origin has not acknowledged all that the client says */
 void tunnel_free(struct tunnel *tunnel);
 
 /* -- memory.c --------------------------------------------------------------------- */
@@ -405,6 +411,7 @@ int relay_start(struct channel *client, struct channel *origin, const struct buf
 void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received); /* bytes so far */
 size_t relay_unsent(const struct relay *relay); /* bytes that it only waits for the origin to acknowledge */
 void relay_tick(struct relay *relay);		/* every 50 ms or so: are there any left? It may be gone then */
+bool relay_owes(const struct relay *relay);	/* the origin has not acknowledged all that the client says */
 void relay_free(struct relay *relay);		/* closed() is not called; with resets */
 size_t relay_held(const struct relay *relay);	/* bytes that either end has not taken */
 

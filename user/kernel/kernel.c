@@ -245,7 +245,12 @@ static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why,
 
 static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 {
-	return cut_orphans_find(ctx, ids, n, ret_has);
+	struct kernel *kernel = ctx;
+	int r = cut_orphans_find(kernel, ids, n, ret_has);
+
+	if (r == 0)
+		kernel->config.left(kernel->config.data, ids, n, ret_has);
+	return r;
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)

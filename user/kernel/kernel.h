@@ -32,6 +32,8 @@ struct kernel_config {
 	void (*on_retired)(void *data, uint64_t cgroup_id);
 	unsigned (*before_cut)(void *data);		       /* how many connections it has ended */
 	void (*before_retire)(void *data, uint64_t cgroup_id); /* its counts are about to go */
+	/* Sets has[i] where programs of a sandbox that are gone have left something with those. */
+	void (*left)(void *data, const uint64_t *cgroup_ids, size_t n, bool *has);
 	void *data;
 };
 
