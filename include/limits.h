@@ -196,6 +196,8 @@
 #define NP_H2_WINDOW (256u << 10)  /* flow control window of one stream */
 #define NP_H2_CONNECTION (1u << 20) /* of one connection: 80 Mbit/s at 100 ms, or four streams that stall */
 #define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
+#define NP_RETRIES 3		   /* times that a request which an origin did nothing with is sent again */
+#define NP_RESEND_BYTES (64u << 10) /* of its body that are kept for that, until something of the response comes */
 #define NP_POOL_PER_HOST 128	   /* kept upstream connections to one host, of one session */
 #define NP_POOL_PER_SESSION 512	   /* kept upstream connections of one session */
 #define NP_CAPTURE_MAX 4096	   /* bytes of a body that a rule may want in an event; of all headers likewise */

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: MIT
 """What real origins and clients send and the inspector must take: and what looks like it and is refused."""
 import contextlib
+import itertools
 import json
+import os
+import signal
+import socket
 import ssl
+import struct
+import subprocess
+import threading
+import time
 
 import pytest
 
 from lib import base, websocket
-from lib.rogues import Rogues, read_head, says
-from lib.world import FAR
+from lib.rogues import Rogues, frame, read_head, says
+from lib.world import FAR, HOST4
 
 BY_ADDRESS = "198.51.100.90"
 POLICY = """version: 1
@@ -319,3 +327,204 @@ def test_an_address_as_server_name(net):
     assert say(addr, addr).endswith("by address")
     assert say(addr, "198.51.100.99") == ""  # not the one that was dialled
     assert say(FAR[4], FAR[4]) == ""  # no rule allows it
+
+
+def test_a_body_that_ends_with_the_connection(net):
+    """TLS without close_notify: curl and Python take it, so does the inspector, and says so; a body of a known length stays broken."""
+    until_close, too_short = b"HTTP/1.1 200 OK\r\n\r\nhello", b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello"
+    net.origin("rude.test", lambda c: c.sendall(too_short if b"/short" in read_head(c) else until_close), port=443)
+    after = net.last()
+    for version in ("--http1.1", "--http2"):
+        assert net.get("https://rude.test/", version, "-w", "%{http_code}%{exitcode}") == b"hello2000"
+    for event in net.events(lambda e: "rude.test" in e["url"], after, count=2):
+        assert (event["reason"], event["status"], event["received"]) == ("rule_allows", 200, 5) and "truncated-possible" in event["text"], event
+    after = net.last()
+    assert not net.get("https://rude.test/short", "-w", "%{exitcode}").endswith(b"hello0")
+    [event] = net.events(lambda e: "rude.test" in e["url"], after)
+    assert event["reason"] == "response_broken", event
+
+
+# -- requests that go again -----------------------------------------------------------------------------------
+
+RST_STREAM, GOAWAY, HTTP_1_1_REQUIRED, REFUSED, CANCEL, INTERNAL = 3, 7, 13, 7, 8, 2
+
+
+class H2Origin:
+    """HTTP/2 by hand: turns requests away as the path says, on its first connections, and answers on later ones."""
+
+    def __init__(self, net, name, turn_away, times=1):
+        self.turn_away, self.times, self.connections, self.bodies = turn_away, times, [], []
+        net.origin(name, self.handle, port=443, alpn=["h2", "http/1.1"])
+
+    def handle(self, c):
+        self.connections.append(c.selected_alpn_protocol())
+        if c.selected_alpn_protocol() != "h2":
+            return says(b"over HTTP/1.1")(c)
+        away = len(self.connections) <= self.times
+        stream = c.makefile("rb")
+        stream.read(24)
+        c.sendall(frame(4, 0, 0))
+        body = b""
+        while len(head := stream.read(9)) == 9:
+            payload = stream.read(int.from_bytes(head[:3], "big"))
+            kind, flags, sid = head[3], head[4], int.from_bytes(head[5:], "big")
+            if kind == 0:
+                body += payload
+            if kind not in (0, 1) or not flags & 1:
+                continue
+            if away:
+                c.sendall(self.turn_away(sid))
+                continue
+            self.bodies.append(body)
+            c.sendall(frame(1, 4, sid, b"\x88") + frame(0, 1, sid, b"over HTTP/2"))
+            body = b""
+
+
+def reset(code):
+    return lambda sid: frame(RST_STREAM, 0, sid, struct.pack("!I", code))
+
+
+def goaway(code):
+    return lambda sid: frame(GOAWAY, 0, 0, struct.pack("!II", 0, code))
+
+
+@pytest.mark.parametrize("name,turn_away,want", [
+    ("refused", reset(REFUSED), b"over HTTP/2"), ("goaway", goaway(0), b"over HTTP/2"),
+    ("wants-h1", reset(HTTP_1_1_REQUIRED), b"over HTTP/1.1"), ("goaway-h1", goaway(HTTP_1_1_REQUIRED), b"over HTTP/1.1")])
+def test_what_an_origin_turned_away_goes_again(net, name, turn_away, want):
+    origin = H2Origin(net, f"{name}.test", turn_away)
+    body = "x" * 5000
+    for words in ([], ["-d", body]):
+        origin.connections.clear()
+        assert net.get(f"https://{name}.test/", *words) == want, (words, origin.connections)
+        assert origin.connections == ["h2", want.decode().replace("over HTTP/1.1", "http/1.1").replace("over HTTP/2", "h2")], words
+        net.daemon.cli("policy", "reload", check=0)  # no connection is kept for the next one
+    assert want == b"over HTTP/1.1" or origin.bodies == [b"", body.encode()]
+
+
+@pytest.mark.parametrize("name,turn_away,times,most", [("never", reset(REFUSED), 99, 4), ("done", reset(INTERNAL), 1, 1), ("cancelled", reset(CANCEL), 1, 1)])
+def test_what_may_not_go_again_does_not(net, name, turn_away, times, most):
+    """Refused without end, and what an origin may have done something with."""
+    origin = H2Origin(net, f"{name}.test", turn_away, times)
+    assert b"origin_unreachable" in net.get(f"https://{name}.test/", "-d", "x")
+    assert len(origin.connections) == most, origin.connections
+
+
+KEPT = r"""
+import socket, sys
+host = sys.argv[3]
+s = socket.create_connection((host, 80), 9)
+def ask(method, body):
+    s.sendall(f"{method} / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+def answer():
+    got = b""
+    while b"\r\n\r\n" not in got or not got.endswith((b"ok", b"}\n")):
+        d = s.recv(9999)
+        if not d:
+            break
+        got += d
+    print(got.split()[1].decode() if got else "closed", flush=True)
+ask("GET", ""); answer()
+sys.stdin.readline()
+ask(sys.argv[1], sys.argv[2])
+print("sent", flush=True)
+answer()
+"""
+
+
+class Kept:
+    """An origin that answers the first request of a connection, and does with the connection what it is told then."""
+
+    names = (f"kept{n}.test" for n in itertools.count())
+
+    def __init__(self, net, then):
+        self.go, self.requests, self.then, self.first, self.name = threading.Event(), [], then, None, next(self.names)
+        net.origin(self.name, self.handle)
+
+    def client(self, net, method):
+        argv = net.argv(base.PYTHON, "-c", KEPT, method, "x" * 3000 if method != "GET" else "", self.name)
+        return base.popen(argv, env=net.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def handle(self, c):
+        mine = self.first is None
+        self.first = self.first or c
+        while True:
+            head = read_head(c)
+            self.requests.append(head.split()[0].decode())
+            c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+            if mine:
+                self.go.wait(9)
+                return self.then(c)
+
+
+@pytest.fixture(scope="module")
+def single():
+    with contextlib.ExitStack() as stack:
+        yield Rogues(stack, POLICY, inspectors=1)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_kept_connection_that_was_closed_is_not_used(single, method):
+    """Its FIN is there when the next request is read, and not read yet."""
+    origin = Kept(single, lambda c: c.close())
+    p = origin.client(single, method)
+    try:
+        assert p.stdout.readline() == b"200\n"
+        [worker] = single.workers()
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            p.stdin.write(b"\n")
+            p.stdin.flush()
+            assert p.stdout.readline() == b"sent\n"
+            origin.go.set()
+            assert base.eventually(lambda: origin.first.fileno() < 0, 5)
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        assert p.stdout.readline() == b"200\n"
+        assert origin.requests == ["GET", method]
+    finally:
+        base.reap(p)
+
+
+@pytest.mark.parametrize("method,status,read", [("GET", b"200\n", 2), ("PUT", b"200\n", 2), ("POST", b"502\n", 1)])
+def test_what_was_taken_and_lost_goes_again_where_that_is_safe(single, method, status, read):
+    """The origin's kernel has the request, and the origin is gone: only what can be done twice is sent twice."""
+    def take_and_reset(c):
+        c.recv(1, socket.MSG_PEEK)
+        c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    origin = Kept(single, take_and_reset)
+    p = origin.client(single, method)
+    try:
+        assert p.stdout.readline() == b"200\n"
+        origin.go.set()
+        p.stdin.write(b"\n")
+        p.stdin.flush()
+        assert (p.stdout.readline(), p.stdout.readline()) == (b"sent\n", status)
+        assert len(origin.requests) == read, origin.requests
+    finally:
+        base.reap(p)
+
+
+def test_a_post_that_crossed_the_end_of_its_connection_goes_again(single):
+    """The origin closed, its FIN is late, and not a byte of the request was acknowledged."""
+    origin = Kept(single, lambda c: c.close())
+    p = origin.client(single, "POST")
+    blackhole = ["ip", "-n", single.world.far, "route", "{}", "blackhole", f"{HOST4}/32"]
+    way = lambda word: base.sh(*[w.format(word) for w in blackhole])
+    try:
+        assert p.stdout.readline() == b"200\n"
+        way("add")
+        try:
+            origin.go.set()
+            assert base.eventually(lambda: origin.first.fileno() < 0, 5)
+            p.stdin.write(b"\n")
+            p.stdin.flush()
+            assert p.stdout.readline() == b"sent\n"
+            time.sleep(0.3)  # the request is on its way, and no answer comes back
+        finally:
+            way("del")
+        assert p.stdout.readline() == b"200\n"
+        assert origin.requests == ["GET", "POST"]
+    finally:
+        base.reap(p)

@@ -26,8 +26,8 @@ struct channel_events {
 	 * 0 twice needs more to go on: then the same is offered with more behind it as soon as there is more. data is
 	 * valid during the call only. */
 	size_t (*data)(void *ctx, const char *data, size_t len);
-	/* The peer will send no more; with TLS: it said so. A TLS stream that just ends is broken(-ECONNRESET), for
-	 * someone on the way may have cut it. */
+	/* The peer will send no more; with TLS: it said so. A TLS stream that just ends is broken(-ECONNABORTED),
+	 * for someone on the way may have cut it. */
 	void (*eof)(void *ctx);
 	/* The backlog went below NP_BACKLOG_LOW after it was above NP_BACKLOG_HIGH, or is empty after channel_finish(). */
 	void (*drained)(void *ctx);

@@ -146,7 +146,7 @@ static int tls_error(struct channel *c, int ret)
 	} else if (c->sock_eof || c->sock_error) {
 		c->problem = c->up ? "the connection ended without TLS saying so"
 				   : "the connection ended during the TLS handshake";
-		r = c->sock_error ? c->sock_error : -ECONNRESET;
+		r = c->sock_error ? c->sock_error : c->up ? -ECONNABORTED : -ECONNRESET;
 	} else if (kind == SSL_ERROR_SSL && ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) {
 		r = -ENOMEM;
 	} else {

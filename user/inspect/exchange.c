@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/words.h"
-#include "inspect/worker.h"
+#include "inspect/exchange.h"
 #include "policy/may.h"
 #include "wire/websocket.h"
 
@@ -24,13 +24,6 @@ static void exchange_count(struct exchange *ex)
 {
 	report_begin(&ex->report, ex->client->worker, ex->client->box);
 	ex->report.port = ex->port;
-}
-
-/* Bytes of its body that were given to the origin's connection. */
-static void sent_add(struct exchange *ex, size_t len)
-{
-	ex->report.sent += len;
-	ledger_add(&ex->client->box->counts->bytes_out, len);
 }
 
 void exchange_discard(struct exchange *ex)
@@ -76,6 +69,7 @@ void exchange_free(struct exchange *ex)
 {
 	head_free(&ex->head);
 	buf_free(&ex->pending);
+	buf_free(&ex->again);
 	capture_free(ex->capture);
 	if (ex->trailers)
 		fields_free(ex->trailers);
@@ -96,8 +90,7 @@ static void exchange_over(struct exchange *ex)
 	exchange_free(ex);
 }
 
-/* The client's side cannot be finished properly. */
-static void exchange_break(struct exchange *ex)
+void exchange_break(struct exchange *ex)
 {
 	upstream_cancel(ex);
 	client_abort(ex);
@@ -113,9 +106,7 @@ static bool host_has_rules(const struct exchange *ex)
 	       policy_may_name(client->worker->policy, client->box->mode, client->box->level, ex->host.name) & MAY_HTTP;
 }
 
-/* Answers instead of an origin. With a verdict: its rule is named. */
-static void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict,
-			    const char *detail)
+void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail)
 {
 	_buf_ struct buf body = BUF_INIT(16u << 10);
 	struct head head;
@@ -190,6 +181,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->client = client;
 	ex->stream = stream;
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
+	ex->again = BUF_INIT(NP_RESEND_BYTES);
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
 	head_move(&ex->head, head);
@@ -263,103 +255,6 @@ void exchange_deny(struct client *client, struct h2_stream *stream, struct head 
 	exchange_refuse(ex, verdict->reason, verdict, NULL);
 }
 
-/* -- the request's body --------------------------------------------------------------- */
-
-static void body_forward(struct exchange *ex, const char *data, size_t len)
-{
-	if (upstream_body(ex, data, len) < 0) {
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
-		return;
-	}
-	sent_add(ex, len);
-	if (upstream_backlog(ex) <= memory_mark(ex->client) && !ex->owed_client)
-		client_consume(ex, len);
-	else
-		ex->owed_client += len;
-	if (ex->owed_client && memory_is_over(ex->client))
-		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
-}
-
-void exchange_body(struct exchange *ex, const char *data, size_t len)
-{
-	ex->body += len;
-	ex->active_ns = ex->client->worker->now_ns;
-	if (ex->body > ex->max_body) {
-		if (ex->responded)
-			exchange_break(ex);
-		else
-			exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
-		return;
-	}
-	capture_body(ex->capture, LINK_REQUEST_BODY, data, len);
-	if (ex->upstream) {
-		body_forward(ex, data, len);
-		return;
-	}
-	buf_append(&ex->pending, data, len); /* bounded by what the client may send without credit */
-	ex->owed_client += len;
-	if (buf_error(&ex->pending))
-		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
-}
-
-/* Until there is an origin to have them. */
-static void trailers_keep(struct exchange *ex, const struct fields *trailers)
-{
-	if (!trailers || !trailers->n)
-		return;
-	ex->trailers = calloc(1, sizeof(*ex->trailers));
-	if (!ex->trailers)
-		return;
-	fields_init(ex->trailers);
-	fields_copy(ex->trailers, trailers); /* they came in one piece within the same bounds */
-}
-
-void exchange_end(struct exchange *ex, const struct fields *trailers)
-{
-	ex->request_done = true;
-	if (!ex->upstream) {
-		trailers_keep(ex, trailers);
-		return;
-	}
-	ex->request_sent = true;
-	if (upstream_end(ex, trailers) < 0)
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
-}
-
-void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
-{
-	bool end = ex->request_done && !ex->pending.len && !ex->trailers;
-	int r;
-
-	ex->upstream = upstream;
-	ex->sent_ns = loop_now_ns();
-	r = upstream_request(ex, &ex->head, end);
-	if (r == 0 && ex->pending.len) {
-		r = upstream_body(ex, ex->pending.data, ex->pending.len);
-		if (r == 0)
-			sent_add(ex, ex->pending.len);
-		buf_free(&ex->pending);
-		if (r == 0 && upstream_backlog(ex) <= NP_BACKLOG_HIGH) {
-			client_consume(ex, ex->owed_client);
-			ex->owed_client = 0;
-		}
-	}
-	if (r == 0 && ex->request_done && !end)
-		r = upstream_end(ex, ex->trailers);
-	ex->request_sent = ex->request_done;
-	if (r < 0)
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
-}
-
-void exchange_upstream_drained(struct exchange *ex)
-{
-	size_t owed = ex->owed_client;
-
-	ex->owed_client = 0;
-	if (owed)
-		client_consume(ex, owed);
-}
-
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
 	if (ex->responded) {
@@ -410,6 +305,8 @@ static void exchange_finish(struct exchange *ex)
 
 void exchange_response(struct exchange *ex, struct head *head, bool end)
 {
+	ex->heard = true;
+	buf_free(&ex->again);
 	if (head->status == 101) {
 		exchange_switch(ex, head);
 		return;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "inspect/socket_progress.h"
 #include "inspect/upstream.h"
 
 /* -- life --------------------------------------------------------------------------- */
@@ -116,21 +117,6 @@ void upstream_detach(struct exchange *ex)
 		up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
 }
 
-void exchange_lost(struct exchange *ex, const struct upstream *up, enum np_reason reason, const char *words)
-{
-	bool safe = !strcmp(ex->head.method, "GET") || !strcmp(ex->head.method, "HEAD") ||
-		    !strcmp(ex->head.method, "OPTIONS");
-	bool again = safe && up->used && !up->spoke && !ex->retried && !ex->responded && ex->request_done &&
-		     !ex->body && !ex->head.upgrade;
-
-	if (!again) {
-		exchange_upstream_failed(ex, reason, words);
-		return;
-	}
-	ex->retried = true;
-	upstream_get(ex, false);
-}
-
 void upstream_fail(struct upstream *up, enum np_reason reason, const char *words)
 {
 	struct exchange *ex = up->exchange;
@@ -141,10 +127,11 @@ void upstream_fail(struct upstream *up, enum np_reason reason, const char *words
 		if (ex->upstream) {
 			exchange_discard(ex);
 			upstream_detach(ex);
+			up->broken_off = true; /* what waits in it may be sent elsewhere */
 		}
 		up->exchange = NULL;
 		ex->handshake = NULL;
-		exchange_lost(ex, up, reason, words);
+		exchange_lost(ex, up, LOST_UNKNOWN, reason, words);
 	}
 	up->busy = busy;
 	if (!busy)
@@ -410,14 +397,38 @@ void upstream_attach(struct upstream *up, struct exchange *ex)
 	up->deadline_ns = 0;
 	up->n_exchanges++;
 	up->spoke = false;
+	socket_progress(channel_fd(up->channel), &up->acked);
 	if (up->h1)
 		up->exchange = ex;
 	exchange_upstream_ready(ex, up);
 }
 
+bool upstream_is_untouched(const struct upstream *up)
+{
+	uint64_t acked = UINT64_MAX;
+
+	if (up->channel)
+		socket_progress(channel_fd(up->channel), &acked); /* a closed connection still tells */
+	return acked != UINT64_MAX && acked == up->acked;
+}
+
+/* A kept one that its origin has not closed meanwhile, as far as that is known here. */
+static struct upstream *pool_take(const struct exchange *ex)
+{
+	struct upstream *up;
+	uint64_t acked;
+
+	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->channel), &acked)) {
+		up->alone = true; /* what is on it is told when that is read */
+		if (!up->n_exchanges)
+			upstream_close(up);
+	}
+	return up;
+}
+
 void upstream_get(struct exchange *ex, bool upgrade)
 {
-	struct upstream *up = upgrade || ex->retried ? NULL : pool_find(ex);
+	struct upstream *up = upgrade || ex->tries ? NULL : pool_take(ex);
 
 	if (up) {
 		up->used = true;

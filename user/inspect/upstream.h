@@ -25,7 +25,9 @@ struct upstream {
 	size_t held;	    /* as memory.c counted it last */
 	size_t unread;	    /* h1: bytes of a response that the client has not taken */
 	struct route route; /* where it leads */
+	uint64_t acked;	    /* bytes that the origin's kernel had taken when the last request began */
 	bool handshaking, used, alone;
+	bool h1_only;
 	bool idle, dirty, paused, busy, dead;
 	bool broken_off; /* an exchange on it ended before its time: that must show, with a reset */
 	bool parting;	 /* it serves nobody any more, and waits until its origin has acknowledged everything */
@@ -44,7 +46,18 @@ void upstream_attach(struct upstream *up, struct exchange *exchange);
 void upstream_detach(struct exchange *exchange);
 /* There will be no answer. A request that may be sent again, over a kept connection that its origin closed meanwhile, is. */
 void upstream_fail(struct upstream *up, enum np_reason reason, const char *words);
-void exchange_lost(struct exchange *exchange, const struct upstream *up, enum np_reason reason, const char *words);
+/* Not a byte was acknowledged since its request began: its origin cannot have done anything. */
+bool upstream_is_untouched(const struct upstream *up);
+
+/* -- exchange_request.c */
+enum lost {
+	LOST_UNKNOWN,
+	LOST_REFUSED,  /* the origin says that it did nothing */
+	LOST_WANTS_H1, /* likewise, and wants HTTP/1.1 */
+};
+/* It was detached from up, which will not answer it. */
+void exchange_lost(struct exchange *exchange, const struct upstream *up, enum lost lost, enum np_reason reason,
+		   const char *words);
 
 /* -- memory.c */
 void memory_count_upstream(struct upstream *up);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a connection to an origin is made, and its bytes on their way to exchanges and back. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -84,14 +85,18 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 {
 	struct upstream *up = ctx;
 	struct exchange *ex = h2_stream_user(stream);
+	enum lost lost = LOST_UNKNOWN;
 
 	if (!ex)
 		return;
 	exchange_discard(ex);
 	upstream_detach(ex);
-	/* REFUSED_STREAM: it was not looked at, so it may go again. */
-	up->spoke = error != 7;
-	exchange_lost(ex, up, NP_R_ORIGIN_UNREACHABLE, up->dead ? "the connection broke" : "the stream was reset");
+	if (error == H2_REFUSED_STREAM)
+		lost = LOST_REFUSED;
+	else if (error == H2_HTTP_1_1_REQUIRED)
+		lost = LOST_WANTS_H1;
+	exchange_lost(ex, up, lost, NP_R_ORIGIN_UNREACHABLE,
+		      up->dead ? "the connection broke" : "the stream was reset");
 }
 
 static const struct h2_events h2_events = {
@@ -180,6 +185,15 @@ static void on_broken(void *ctx, int error)
 	struct worker *worker = up->worker;
 	const char *words = channel_problem(up->channel), *untrusted;
 
+	if (error == -ECONNABORTED && up->h1 && up->exchange && h1_ends_with_connection(up->h1)) {
+		/* As browsers, curl and Python have it; but who reads the events can tell. */
+		snprintf(up->exchange->report.text, sizeof(up->exchange->report.text),
+			 "truncated-possible: the connection ended without TLS saying so, and nothing else says where "
+			 "the body ends");
+		on_eof(up);
+		return;
+	}
+
 	untrusted = up->handshaking && error == -EPROTO ? origin_problem(channel_ssl(up->channel)) : NULL;
 	if (untrusted)
 		upstream_fail(up, NP_R_ORIGIN_UNTRUSTED, untrusted);
@@ -266,7 +280,7 @@ static int upstream_start(struct upstream *up, int fd)
 	r = origin_ssl(up->site->origins, &up->host, up->port, &ssl);
 	if (r < 0)
 		return r;
-	if (up->alone)
+	if (up->h1_only)
 		SSL_set_alpn_protos(ssl, (const unsigned char *)"\x08http/1.1", 9);
 	return channel_tls(up->channel, ssl, NULL, 0);
 }
@@ -306,6 +320,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	up->port = ex->port;
 	up->tls = ex->tls;
 	up->alone = ex->head.upgrade != NULL;
+	up->h1_only = up->alone || ex->h1_only;
 	up->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
 	up->handshaking = true;
 	route_set(&up->route, &result->route);

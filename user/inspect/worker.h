@@ -272,13 +272,17 @@ struct exchange {
 	struct dial *dial;		 /* on the way to one */
 	struct upstream *handshake;	 /* further on */
 	struct h2_stream *origin_stream; /* h2: the origin's */
-	bool retried;			 /* a kept connection was gone when it was used */
+	unsigned tries;			 /* it was lost before anything was done, and went again */
+	bool h1_only;			 /* the origin wants no other version */
 	struct head head;		 /* the request's */
 	struct host host;
 	uint16_t port;
 	bool tls;		 /* of the origin's leg */
 	uint64_t body, max_body; /* bytes of its body that came, and that may */
 	struct buf pending;	 /* request body before there is an upstream */
+	struct buf again;	 /* what was sent of it, if it may have to be sent once more ... */
+	bool keeps;		 /* ... and all of it is there */
+	bool heard;		 /* something of a response came */
 	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
 	size_t owed_origin;
 	bool request_done;  /* the client has sent it all */

@@ -303,6 +303,11 @@ int h1_read_eof(struct h1 *h1)
 	return e;
 }
 
+bool h1_ends_with_connection(const struct h1 *h1)
+{
+	return !h1->error && h1->state == H1_READ_BODY && h1->body == H1_BODY_CLOSE;
+}
+
 const char *h1_problem(const struct h1 *h1)
 {
 	if (h1->problem)

@@ -39,7 +39,8 @@ void h1_free(struct h1 *h1);
 ssize_t h1_read(struct h1 *h1, const char *data, size_t len);
 /* The peer closed. 0 when that ends the message properly (a response without length), or between messages; -EPROTO. */
 int h1_read_eof(struct h1 *h1);
-const char *h1_problem(const struct h1 *h1); /* a sentence: "both content-length and transfer-encoding" */
+bool h1_ends_with_connection(const struct h1 *h1); /* a body is read that nothing else ends */
+const char *h1_problem(const struct h1 *h1);	   /* a sentence: "both content-length and transfer-encoding" */
 
 /* Both messages of the exchange are complete: be ready for the next. */
 void h1_next(struct h1 *h1);

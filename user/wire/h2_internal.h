@@ -63,7 +63,8 @@ struct h2 {
 	struct head in;	   /* the head that is coming: there is only one at a time on a connection */
 	struct buf cookie; /* its crumbs */
 	bool in_trailers;
-	bool vague; /* nothing better is known of a broken connection than its code */
+	bool wants_h1; /* its GOAWAY says HTTP_1_1_REQUIRED */
+	bool vague;    /* nothing better is known of a broken connection than its code */
 	char problem[160];
 };
 

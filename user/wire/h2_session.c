@@ -172,6 +172,9 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 		if (stream)
 			stream->peer_reset = true;
 		return 0;
+	case NGHTTP2_GOAWAY: /* nghttp2 closes the streams that it leaves out as REFUSED_STREAM, behind this */
+		h2->wants_h1 = frame->goaway.error_code == NGHTTP2_HTTP_1_1_REQUIRED;
+		return 0;
 	default:
 		return 0;
 	}
@@ -258,6 +261,8 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
 	/* Reset by us in the last frame that the stream was waiting for: nghttp2 calls that a good end. */
 	if (stream && error == NGHTTP2_NO_ERROR)
 		error = stream->code;
+	if (error == NGHTTP2_REFUSED_STREAM && h2->wants_h1)
+		error = NGHTTP2_HTTP_1_1_REQUIRED;
 	if (!stream || !stream->reset) {
 		if (error == NGHTTP2_NO_ERROR)
 			h2_quiet(h2, NOISE_GOOD_STREAM);

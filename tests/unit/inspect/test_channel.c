@@ -537,7 +537,7 @@ static void test_truncated(void **state)
 	settle();
 	assert_string_equal(a.got.data, "part");
 	assert_false(a.eof);
-	assert_int_equal(a.error, -ECONNRESET);
+	assert_int_equal(a.error, -ECONNABORTED);
 	assert_string_equal(channel_problem(a.channel), "the connection ended without TLS saying so");
 }
 

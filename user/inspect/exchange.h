@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside of exchanges. Files: exchange.c (life, verdict, response), exchange_request.c (the request's way). */
+#ifndef NP_INSPECT_EXCHANGE_H
+#define NP_INSPECT_EXCHANGE_H
+
+#include "inspect/worker.h"
+
+/* Answers instead of an origin. With a verdict: its rule is named. */
+void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail);
+/* The client's side cannot be finished properly. */
+void exchange_break(struct exchange *ex);
+
+#endif

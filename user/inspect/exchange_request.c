@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* A request on its way to an origin: its body as fast as it is taken, and once more where that is safe. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/exchange.h"
+#include "inspect/upstream.h"
+
+/* Bytes of its body that were given to the origin's connection. */
+static void sent_add(struct exchange *ex, size_t len)
+{
+	ex->report.sent += len;
+	ledger_add(&ex->client->box->counts->bytes_out, len);
+}
+
+/* What was sent, for as long as it may have to be sent again. */
+static void body_keep(struct exchange *ex, const char *data, size_t len)
+{
+	if (!ex->keeps || ex->heard)
+		return;
+	buf_append(&ex->again, data, len);
+	if (buf_error(&ex->again)) {
+		buf_free(&ex->again);
+		ex->keeps = false;
+	}
+}
+
+static void body_forward(struct exchange *ex, const char *data, size_t len)
+{
+	body_keep(ex, data, len);
+	if (upstream_body(ex, data, len) < 0) {
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+		return;
+	}
+	sent_add(ex, len);
+	if (upstream_backlog(ex) <= memory_mark(ex->client) && !ex->owed_client)
+		client_consume(ex, len);
+	else
+		ex->owed_client += len;
+	if (ex->owed_client && memory_is_over(ex->client))
+		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
+}
+
+void exchange_body(struct exchange *ex, const char *data, size_t len)
+{
+	ex->body += len;
+	ex->active_ns = ex->client->worker->now_ns;
+	if (ex->body > ex->max_body) {
+		if (ex->responded)
+			exchange_break(ex);
+		else
+			exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
+		return;
+	}
+	capture_body(ex->capture, LINK_REQUEST_BODY, data, len);
+	if (ex->upstream) {
+		body_forward(ex, data, len);
+		return;
+	}
+	buf_append(&ex->pending, data, len); /* bounded by what the client may send without credit */
+	ex->owed_client += len;
+	if (buf_error(&ex->pending))
+		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
+}
+
+/* Until there is an origin to have them, or in case there is another. */
+static void trailers_keep(struct exchange *ex, const struct fields *trailers)
+{
+	if (!trailers || !trailers->n)
+		return;
+	ex->trailers = calloc(1, sizeof(*ex->trailers));
+	if (!ex->trailers)
+		return;
+	fields_init(ex->trailers);
+	fields_copy(ex->trailers, trailers); /* they came in one piece within the same bounds */
+}
+
+void exchange_end(struct exchange *ex, const struct fields *trailers)
+{
+	ex->request_done = true;
+	if (!ex->heard)
+		trailers_keep(ex, trailers);
+	if (!ex->upstream)
+		return;
+	ex->request_sent = true;
+	if (upstream_end(ex, trailers) < 0)
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+}
+
+void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
+{
+	bool end = ex->request_done && !ex->pending.len && !ex->trailers;
+	int r;
+
+	ex->upstream = upstream;
+	ex->keeps = upstream->used || upstream->h2; /* one that may turn it away unread */
+	ex->sent_ns = loop_now_ns();
+	r = upstream_request(ex, &ex->head, end);
+	if (r == 0 && ex->pending.len) {
+		body_keep(ex, ex->pending.data, ex->pending.len);
+		r = upstream_body(ex, ex->pending.data, ex->pending.len);
+		if (r == 0)
+			sent_add(ex, ex->pending.len);
+		buf_free(&ex->pending);
+		if (r == 0 && upstream_backlog(ex) <= NP_BACKLOG_HIGH) {
+			client_consume(ex, ex->owed_client);
+			ex->owed_client = 0;
+		}
+	}
+	if (r == 0 && ex->request_done && !end)
+		r = upstream_end(ex, ex->trailers);
+	ex->request_sent = ex->request_done;
+	if (r < 0)
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
+}
+
+void exchange_upstream_drained(struct exchange *ex)
+{
+	size_t owed = ex->owed_client;
+
+	ex->owed_client = 0;
+	if (owed)
+		client_consume(ex, owed);
+}
+
+/* -- once more ------------------------------------------------------------------------ */
+
+/* RFC 9110, 9.2.2: to do it twice is to do it once. */
+static bool method_is_idempotent(const char *method)
+{
+	static const char *const words[] = { "GET", "HEAD", "OPTIONS", "QUERY", "PUT", "DELETE", "TRACE" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(method, words[i]))
+			return true;
+	return false;
+}
+
+/* May what was lost be done again? The origin has said that it did nothing, or closed a kept connection before it said
+ * anything: then only what can be done twice, or what never came to be acknowledged, byte for byte. */
+static bool may_go_again(const struct exchange *ex, const struct upstream *up, enum lost lost)
+{
+	if (ex->heard || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
+		return false;
+	if (lost != LOST_UNKNOWN)
+		return true;
+	if (up->h2 && !up->dead)
+		return false; /* the stream ended, not the connection */
+	return up->used && !up->spoke && (method_is_idempotent(ex->head.method) || upstream_is_untouched(up));
+}
+
+void exchange_lost(struct exchange *ex, const struct upstream *up, enum lost lost, enum np_reason reason,
+		   const char *words)
+{
+	if (!may_go_again(ex, up, lost)) {
+		exchange_upstream_failed(ex, reason, words);
+		return;
+	}
+	ex->tries++;
+	ex->h1_only |= lost == LOST_WANTS_H1;
+	ex->request_sent = false;
+	/* Nothing was pending: it went before what is now sent again. */
+	buf_free(&ex->pending);
+	ex->pending = ex->again;
+	ex->pending.max = 2 * NP_BACKLOG_HIGH;
+	ex->again = BUF_INIT(NP_RESEND_BYTES);
+	upstream_get(ex, false);
+}
