@@ -133,7 +133,7 @@ def test_read_only_reads(net, session, scheme, version):
 def test_read_only_methods(net, session):
     url = "https://origin.test/a"
     for method, want in (("HEAD", "200"), ("OPTIONS", "200"), ("PUT", "403"), ("DELETE", "403"), ("PATCH", "403"),
-                         ("get", "403"), ("PROPFIND", "403")):
+                         ("get", "000"), ("PROPFIND", "403")):  # get is no GET, and a broken request in HTTP/2
         words = ["-I"] if method == "HEAD" else ["-X", method]
         code, got = curl(net, session, ["--class", "read_only"], *words, url)
         assert code == want, (method, got)

@@ -28,7 +28,7 @@ void memory_count_client(struct client *client)
 {
 	size_t now = client->dead     ? 0
 		     : client->tunnel ? tunnel_held(client->tunnel)
-				      : leg_held(client->h2, client->channel, &client->out);
+				      : leg_held(client->h2, client->channel, &client->out) + client->kept;
 
 	held_set(client->worker, &client->box->held, &client->held, now);
 }
@@ -72,6 +72,17 @@ bool memory_admits(const struct client *client)
 	       worker->held + (size_t)worker->n_clients * NP_EXCHANGE_BYTES <= NP_MEMORY_ALL;
 }
 
+/* Bodies of requests that wait for their origin, or may have to be sent once more. */
+static size_t requests_kept(const struct client *client)
+{
+	const struct exchange *ex;
+	size_t kept = 0;
+
+	LIST_FOREACH(ex, &client->exchanges, of_client)
+		kept += ex->pending.len + ex->again.len;
+	return kept;
+}
+
 /* A leg that holds little but was held back all the same is not heard of again: nothing of it was ever above the mark that
  * it reports from. */
 static bool exchanges_resume(struct client *client)
@@ -99,6 +110,7 @@ void memory_tick(struct worker *worker, struct box *box)
 
 	for (client = LIST_FIRST(&box->clients); client; client = next) {
 		next = LIST_NEXT(client, of_box);
+		client->kept = requests_kept(client);
 		memory_count_client(client);
 		if (box->tight && exchanges_resume(client))
 			tight = true;

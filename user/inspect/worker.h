@@ -226,7 +226,7 @@ struct client {
 	size_t unsent; /* bytes that it had not taken at the last deadline */
 	bool busy;     /* inside of a codec: it is freed later */
 	bool dead;
-	size_t held; /* as memory.c counted it last */
+	size_t held, kept; /* as memory.c counted it last: all, and of requests' bodies */
 };
 
 void client_flush(struct client *client);
