@@ -21,6 +21,7 @@ enum {
 	NP_SOCK_STREAM = 1,
 	NP_SOCK_DGRAM = 2,
 	NP_ESTABLISHED = 1, /* TCP_ESTABLISHED: of UDP sockets, too, when they are connected */
+	NP_LISTENING = 10,  /* TCP_LISTEN */
 	NP_DNS_PORT = 53,
 };
 

@@ -122,6 +122,27 @@ static __always_inline void np_report_packet(struct __sk_buff *skb, const struct
 	bpf_ringbuf_submit(e, 0);
 }
 
+/* A TCP socket with a connection, as opposed to a listener, a raw socket or a packet of nobody's. */
+static __always_inline bool np_is_connection(struct bpf_sock *sk)
+{
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk && sk->type == NP_SOCK_STREAM && sk->state != NP_LISTENING;
+}
+
+/*
+ * What the refusal of a packet is called, and 0 when it is not to be told: connect() asked the socket layer, which tells of
+ * every attempt that it refuses. A packet of a connection that was made, and is refused now, is what is left of it since
+ * the mode or the policy changed: it is about to be cut, and the daemon tells of that. Its FIN or RST, an ACK, and what the
+ * far end still sends are nobody's attempt. Payload that goes out was somebody's, and its loss is told for what it is.
+ */
+static __always_inline enum np_reason np_packet_told(struct bpf_sock *sk, const struct np_facts *f, bool out,
+						     enum np_reason reason)
+{
+	if (f->protocol != NP_IPPROTO_TCP || f->opening || reason == NP_R_MALFORMED || !np_is_connection(sk))
+		return reason;
+	return out && !f->bare ? NP_R_CONNECTION_CUT : 0;
+}
+
 /* The facts of an outgoing packet, without the peer. */
 static __always_inline struct np_facts np_facts_out(const struct np_packet *p, enum np_mode mode)
 {
@@ -255,6 +276,7 @@ SEC("cgroup_skb/egress")
 int np_egress(struct __sk_buff *skb)
 {
 	struct np_who who = np_who_sends(skb);
+	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	struct np_facts f;
 	enum np_reason reason;
@@ -286,7 +308,9 @@ int np_egress(struct __sk_buff *skb)
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 refuse:
-	np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason);
+	reason = np_packet_told(sk, &f, true, reason);
+	if (reason)
+		np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason);
 	return 0;
 }
 
@@ -368,7 +392,9 @@ int np_ingress(struct __sk_buff *skb)
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 refuse:
-	np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason);
+	reason = np_packet_told(sk, &f, false, reason);
+	if (reason)
+		np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason);
 	return 0;
 }
 

@@ -80,6 +80,13 @@
 	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
+	X(ENDED_BY_RAISE, 84, "ended_by_raise",                                                    \
+	  "the session was raised while it was open, and it is not allowed any more")              \
+	X(ENDED_BY_RELOAD, 85, "ended_by_reload",                                                  \
+	  "the policy was reloaded while it was open, and does not allow it any more")             \
+	X(ENDED_BY_REMOVAL, 86, "ended_by_removal", "its sandbox was removed while it was open")     \
+	X(CONNECTION_CUT, 87, "connection_cut",                                                    \
+	  "the connection is of before the network tightened, and is cut")                         \
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
 	X(CLIENT_GONE, 71, "client_gone", "the client reset the connection before its request was looked at; nothing of it was sent on") \
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \

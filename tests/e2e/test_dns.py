@@ -402,7 +402,8 @@ def test_policy_reload(own):
                                box.try_("recv", keep="open", timeout=0.2) not in ("ok", "TIMEOUT"), 5)
         assert not own.world.world.call("records", keep="tcp9000", mark="two")["records"]
         cut = tunnels(box, "db.test")[0]
-        assert (cut["kind"], cut["port"], cut["sent"], cut["received"]) == ("allow", 9000, 3, 3), cut
+        assert (cut["reason"], cut["port"], cut["sent"], cut["received"]) == ("ended_by_reload", 9000, 3, 3), cut
+        assert cut["rule"].endswith("policy.yaml:3"), cut
         assert echo(box, addr, 9000) == "ECONNRESET"
         fresh = address(box, "new.test")
         assert fresh != addr and echo(box, fresh, 9000) == "ok"

@@ -75,6 +75,11 @@ static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 		return -EINPROGRESS;
 	/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that
 	 * there is no such host; after REFUSED it asks other servers the same. */
+	if (!may && facts->mode == NP_PROXIED)
+		j->rule = policy_denies_name(facts->policy, facts->level, j->query.name);
+	if (j->rule)
+		return refuse(j, NP_R_RULE_DENIES, ns_r_nxdomain,
+			      "a rule of the policy denies this name; asking again will not help");
 	if (!may)
 		return refuse(j, NP_R_NOT_IN_POLICY, ns_r_nxdomain,
 			      "no rule of the policy allows this name; asking again will not help");

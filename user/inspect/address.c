@@ -56,3 +56,15 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 		return false;
 	return client_judge(client, host, port, route, head).action == ACTION_ALLOW;
 }
+
+struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head)
+{
+	struct verdict verdict = client_judge(client, host, port, route, head);
+
+	/* No rule denies it: it is this host's, or leads nowhere. The rule that allows the name is not to blame. */
+	if (verdict.action == ACTION_ALLOW)
+		verdict = (struct verdict){ .action = ACTION_DENY };
+	verdict.reason = NP_R_ADDRESS_REFUSED;
+	return verdict;
+}

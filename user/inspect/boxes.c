@@ -49,7 +49,7 @@ static struct site *site_get(struct worker *worker, const char *session)
 
 static void site_free(struct site *site)
 {
-	upstream_close_all(site, NP_R_MODE_NONE, "the session was closed");
+	upstream_close_all(site, NP_R_ENDED_BY_REMOVAL, "the sandbox was removed");
 	origins_free(site->origins);
 	ca_free(site->ca);
 	names_free(site->names);
@@ -57,21 +57,22 @@ static void site_free(struct site *site)
 	free(site);
 }
 
-static void box_close_clients(struct worker *worker, struct box *box)
+static void box_close_clients(struct worker *worker, struct box *box, enum np_reason by)
 {
 	struct client *client, *next;
 
 	lookup_forget(worker, box, NULL);
 	for (client = LIST_FIRST(&box->clients); client; client = next) {
 		next = LIST_NEXT(client, of_box);
-		client_reset(client);
+		client_end_by(client, by);
 	}
 }
 
 void box_free(struct worker *worker, struct box *box)
 {
-	box_close_clients(worker, box);
+	box_close_clients(worker, box, NP_R_ENDED_BY_REMOVAL);
 	LIST_REMOVE(box, of_worker);
+	box->site->proxied -= box->mode == NP_PROXIED;
 	if (--box->site->boxes == 0)
 		site_free(box->site);
 	free(box);
@@ -95,14 +96,14 @@ bool box_has_unsent(const struct box *box)
 	return box->site->boxes == 1 && upstreams_owe(box->site);
 }
 
-void box_rejudge(struct worker *worker, struct box *box)
+void box_rejudge(struct worker *worker, struct box *box, enum np_reason by)
 {
 	struct client *client, *next;
 
 	lookup_rejudge(worker, box);
 	for (client = LIST_FIRST(&box->clients); client; client = next) {
 		next = LIST_NEXT(client, of_box);
-		client_rejudge(client);
+		client_rejudge(client, by);
 	}
 }
 
@@ -117,6 +118,21 @@ static void box_count_cut(struct worker *worker, const struct box *box)
 		LIST_FOREACH(ex, &client->exchanges, of_client)
 			ledger_add(&worker->ledger->cut, 1);
 	}
+}
+
+static void site_raised(struct site *site)
+{
+	if (site->raised)
+		upstream_close_all(site, NP_R_ENDED_BY_RAISE, "the session was raised");
+	site->raised = false;
+}
+
+void sites_raised(struct worker *worker)
+{
+	struct site *site;
+
+	LIST_FOREACH(site, &worker->sites, of_worker)
+		site_raised(site);
 }
 
 int box_learn(struct worker *worker, const struct link_box *told)
@@ -147,19 +163,23 @@ int box_learn(struct worker *worker, const struct link_box *told)
 	box->reads_only = told->reads_only;
 	box->level = (enum level)told->level;
 	box->mode = (enum np_mode)told->mode;
+	box->site->proxied += box->mode == NP_PROXIED;
+	box->site->proxied -= was_proxied;
 	if (!fresh)
 		upstream_retire(box->site);
 	if (box->mode == NP_PROXIED) {
-		box_rejudge(worker, box);
+		box_rejudge(worker, box, NP_R_ENDED_BY_RAISE);
 		lookup_cancel_unwanted(worker);
 		return 0;
 	}
 	box_count_cut(worker, box);
 	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. But one
 	 * may be NONE from its start, by its class, while others are PROXIED. */
-	box_close_clients(worker, box);
-	if (was_proxied)
-		upstream_close_all(box->site, NP_R_MODE_NONE, "the session was closed");
+	box_close_clients(worker, box, NP_R_ENDED_BY_RAISE);
+	/* Other sandboxes of the session come next, each with its own rung for the events of what it had open. */
+	box->site->raised |= was_proxied;
+	if (!box->site->proxied)
+		site_raised(box->site);
 	lookup_cancel_unwanted(worker);
 	return 0;
 }

@@ -50,6 +50,12 @@ void client_reset(struct client *client)
 	client_close(client);
 }
 
+void client_end_by(struct client *client, enum np_reason by)
+{
+	client->ended = by;
+	client_reset(client);
+}
+
 /* After everything that may call back into the client; it may be gone then. */
 static void client_leave(struct client *client)
 {
@@ -96,20 +102,43 @@ void client_tick(struct client *client, uint64_t now_ns)
 		tunnel_tick(client);
 }
 
-void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)
+void host_port_text(const struct host *host, uint16_t port, char text[static HOST_PORT_SIZE])
+{
+	char addr[ADDR_TEXT_SIZE] = "";
+
+	if (host->is_addr)
+		addr_format(&host->addr, addr);
+	snprintf(text, HOST_PORT_SIZE, strchr(addr, ':') ? "[%s]:%u" : "%s:%u", host->is_addr ? addr : host->name,
+		 port);
+}
+
+void client_tell(struct client *client, const struct client_refusal *refusal)
 {
 	struct link_request report = {
-		.reason = reason,
-		.status = status,
+		.reason = refusal->reason,
+		.status = refusal->status,
 		.port = client->port,
 	};
-	const bool by_name = client->named && !client->host.is_addr;
+	const struct host *host = &client->host, flow = { .is_addr = true, .addr = client->flow.addr };
+	const struct np_addr *addr = refusal->addr	  ? refusal->addr
+				     : host->is_addr	  ? &host->addr
+				     : client->by_connect ? NULL /* the flow's is the proxy's */
+							  : &client->flow.addr;
+	char where[HOST_PORT_SIZE];
 
 	report_decide(&report, client->worker, client->box);
-	addr_format(client->host.is_addr ? &client->host.addr : &client->flow.addr, report.address);
-	snprintf(report.text, sizeof(report.text), "%s", text ? text : "");
-	report_tell(client->worker, &report,
-		    &(struct report_texts){ .url = { by_name ? client->host.name : report.address } });
+	if (refusal->verdict)
+		report_rule(&report, client->worker, refusal->verdict->rule);
+	if (addr)
+		addr_format(addr, report.address);
+	snprintf(report.text, sizeof(report.text), "%s", refusal->text ? refusal->text : "");
+	host_port_text(client->named || host->is_addr ? host : &flow, client->port, where);
+	report_tell(client->worker, &report, &(struct report_texts){ .url = { where } });
+}
+
+void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)
+{
+	client_tell(client, &(struct client_refusal){ .reason = reason, .status = status, .text = text });
 }
 
 /* -- writing ------------------------------------------------------------------------ */
@@ -207,18 +236,18 @@ struct verdict client_judge(const struct client *client, const struct host *host
 	return policy_decide(client->worker->policy, &facts);
 }
 
-void client_rejudge(struct client *client)
+void client_rejudge(struct client *client, enum np_reason by)
 {
 	struct exchange *ex, *next;
 
 	if (client->tunnel) {
-		tunnel_rejudge(client);
+		tunnel_rejudge(client, by);
 		return;
 	}
 	client->busy = true;
 	for (ex = LIST_FIRST(&client->exchanges); ex && !client->dead; ex = next) {
 		next = LIST_NEXT(ex, of_client);
-		exchange_rejudge(ex);
+		exchange_rejudge(ex, by);
 	}
 	client_leave(client);
 }

@@ -107,7 +107,7 @@ static void h1_malformed(struct client *client, const char *data, size_t len)
 /* A CONNECT was granted: what follows is another connection inside of this one. */
 static void h1_into_tunnel(struct client *client)
 {
-	struct verdict verdict = { .action = ACTION_ALLOW, .reason = NP_R_RULE_ALLOWS };
+	struct verdict verdict;
 
 	h1_free(client->h1);
 	client->h1 = NULL;
@@ -121,6 +121,12 @@ static void h1_into_tunnel(struct client *client)
 		return;
 	}
 	buf_clear(&client->out);
+	verdict = client_judge(client, &client->host, client->port, NULL, NULL);
+	if (verdict.action != ACTION_ALLOW) { /* any more, since it was granted */
+		client_tell(client, &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
+		client_reset(client);
+		return;
+	}
 	tunnel_start(client, &verdict);
 }
 

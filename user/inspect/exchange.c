@@ -39,28 +39,15 @@ void exchange_discard(struct exchange *ex)
 void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
 		   const struct capture *capture)
 {
-	report_tell(worker, report,
-		    &(struct report_texts){
-			    .method = head->method,
-			    .url = { tls ? "https://" : "http://", head->authority, head->target },
-			    .capture = capture,
-		    });
-}
+	struct report_texts texts = {
+		.method = head->method,
+		.url = { tls ? "https://" : "http://", head->authority, head->target },
+		.capture = capture,
+	};
 
-static void report_verdict(struct exchange *ex, const struct verdict *verdict)
-{
-	struct worker *worker = ex->client->worker;
-	struct link_request *report = &ex->report;
-
-	report_decide(report, worker, ex->client->box);
-	report->reason = verdict->reason;
-	report->place[0] = '\0'; /* of an earlier verdict */
-	if (!verdict->rule)
-		return;
-	if (worker->placed != verdict->rule)
-		place_format(worker->policy, &verdict->rule->at, worker->place);
-	worker->placed = verdict->rule;
-	memcpy(report->place, worker->place, strlen(worker->place) + 1);
+	if (!strcmp(head->method, "CONNECT"))
+		texts.url[0] = head->authority, texts.url[1] = NULL;
+	report_tell(worker, report, &texts);
 }
 
 /* -- the end ------------------------------------------------------------------------ */
@@ -220,7 +207,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 		return;
 	}
 	verdict = client_judge(client, &ex->host, ex->port, NULL, &ex->head);
-	report_verdict(ex, &verdict);
+	report_verdict(&ex->report, client->worker, client->box, &verdict);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
 		return;
@@ -243,20 +230,32 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
+	struct authority to;
 
 	if (!ex) {
 		client_close(client);
 		return;
 	}
 	ex->request_done = true;
-	ex->port = client->port;
-	ex->host = client->host;
+	/* It is refused for where it wants to go, not for where the proxy would be. */
+	if (authority_parse(ex->head.authority, strlen(ex->head.authority), true, &to) == 0) {
+		ex->host = to.host;
+		ex->port = to.port;
+	}
 	exchange_count(ex);
+	if (ex->host.is_addr)
+		addr_format(&ex->host.addr, ex->report.address);
+	report_rule(&ex->report, client->worker, verdict->rule);
 	exchange_refuse(ex, verdict->reason, verdict, NULL);
 }
 
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
+	if (reason == NP_R_ENDED_BY_RAISE || reason == NP_R_ENDED_BY_REMOVAL) {
+		report_end(&ex->report, ex->client->worker, ex->client->box, reason, NULL);
+		exchange_break(ex);
+		return;
+	}
 	if (ex->responded) {
 		/* The client has the status and will miss the rest. */
 		ex->report.reason = NP_R_RESPONSE_BROKEN;
@@ -374,12 +373,27 @@ void exchange_client_drained(struct exchange *ex)
 
 void exchange_client_gone(struct exchange *ex)
 {
+	struct client *client = ex->client;
+
 	upstream_cancel(ex);
-	snprintf(ex->report.text, sizeof(ex->report.text), "the client went away");
+	if (client->ended)
+		report_end(&ex->report, client->worker, client->box, client->ended, NULL);
+	else
+		snprintf(ex->report.text, sizeof(ex->report.text), "the client went away");
 	exchange_over(ex);
 }
 
-void exchange_rejudge(struct exchange *ex)
+void exchange_route_refused(struct exchange *ex, const struct route *route, const char *words)
+{
+	struct client *client = ex->client;
+	struct verdict verdict = route_refusal(client, &ex->host, ex->port, route, &ex->head);
+
+	report_verdict(&ex->report, client->worker, client->box, &verdict);
+	addr_format(&route->addr, ex->report.address);
+	exchange_refuse(ex, NP_R_ADDRESS_REFUSED, &verdict, words);
+}
+
+void exchange_rejudge(struct exchange *ex, enum np_reason by)
 {
 	const struct upstream *up = ex->upstream ? ex->upstream : ex->handshake;
 	const struct route *route = up ? upstream_route(up) : NULL;
@@ -389,11 +403,11 @@ void exchange_rejudge(struct exchange *ex)
 		ex->max_body = verdict.max_body;
 		return;
 	}
-	report_verdict(ex, &verdict);
 	ledger_add(&ex->client->worker->ledger->cut, 1);
+	report_end(&ex->report, ex->client->worker, ex->client->box, by, verdict.rule);
 	upstream_reset(ex);
 	if (ex->responded)
 		exchange_break(ex);
 	else
-		exchange_refuse(ex, verdict.reason, &verdict, NULL);
+		exchange_refuse(ex, by, &verdict, NULL);
 }

@@ -204,7 +204,7 @@ static void client_pass(struct client *client)
 		tunnel_start(client, &verdict);
 		return;
 	}
-	client_report(client, verdict.reason, 0, NULL);
+	client_tell(client, &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
 	client_reset(client);
 }
 

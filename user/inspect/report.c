@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of requests, counted and reported to the daemon by way of the ledger. The daemon is woken for many reports
  * at once: each of its wake-ups costs more than what it reads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "inspect/worker.h"
@@ -32,6 +33,38 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 	report->level = (uint8_t)box->level;
 	report->reads_only = box->reads_only;
 	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
+}
+
+void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule)
+{
+	report->place[0] = '\0'; /* of an earlier verdict */
+	if (!rule)
+		return;
+	if (worker->placed != rule)
+		place_format(worker->policy, &rule->at, worker->place);
+	worker->placed = rule;
+	memcpy(report->place, worker->place, strlen(worker->place) + 1);
+}
+
+void report_verdict(struct link_request *report, struct worker *worker, const struct box *box,
+		    const struct verdict *verdict)
+{
+	report_decide(report, worker, box);
+	report->reason = verdict->reason;
+	report_rule(report, worker, verdict->rule);
+}
+
+void report_end(struct link_request *report, struct worker *worker, const struct box *box, enum np_reason by,
+		const struct rule *rule)
+{
+	char granted[sizeof(report->place)] = "";
+
+	if (NP_REASON_ALLOWS(report->reason))
+		memcpy(granted, report->place, sizeof(granted));
+	report_decide(report, worker, box);
+	report->reason = by;
+	report_rule(report, worker, rule);
+	snprintf(report->text, sizeof(report->text), "%s%.200s", *granted ? "allowed until then by " : "", granted);
 }
 
 void report_begin(struct link_request *report, const struct worker *worker, struct box *box)

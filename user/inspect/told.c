@@ -123,7 +123,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 		upstream_retire(site);
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-			box_rejudge(worker, box);
+			box_rejudge(worker, box, NP_R_ENDED_BY_RELOAD);
 	lookup_cancel_unwanted(worker);
 	return 0;
 }
@@ -237,6 +237,7 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		lookup_name(worker, (const struct link_name *)(const void *)data);
 		return 0;
 	case LINK_SYNC:
+		sites_raised(worker);
 		worker_flush(worker);
 		report_flush(worker); /* who asks has acted on it, and looks for what came of that */
 		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/words.h"
 #include "inspect/splice.h"
 #include "inspect/worker.h"
 #include "wire/websocket.h"
@@ -60,17 +61,21 @@ static void tunnel_tell(struct tunnel *tunnel)
 {
 	const struct client *client = tunnel->client;
 	const struct head *head = &tunnel->head;
-	const char *name = client->host.is_addr ? "" : client->host.name;
+	struct link_request *report = &tunnel->report;
+	char where[HOST_PORT_SIZE];
 
 	tunnel->told = true;
 	tunnel_count(tunnel);
-	if (tunnel->dial)
-		snprintf(tunnel->report.text, sizeof(tunnel->report.text), "it ended before the origin was reached");
-	if (head->method)
-		exchange_tell(client->worker, &tunnel->report, head, !strcmp(head->scheme, "https"), NULL);
-	else
-		report_tell(client->worker, &tunnel->report,
-			    &(struct report_texts){ .method = "CONNECT", .url = { name } });
+	if (client->ended && NP_REASON_ALLOWS(report->reason))
+		report_end(report, client->worker, client->box, client->ended, NULL);
+	else if (tunnel->dial && NP_REASON_ALLOWS(report->reason))
+		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
+	if (head->method) {
+		exchange_tell(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
+		return;
+	}
+	host_port_text(&client->host, client->port, where);
+	report_tell(client->worker, report, &(struct report_texts){ .method = "CONNECT", .url = { where } });
 }
 
 /* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
@@ -211,6 +216,20 @@ static void keep_alive(int fd)
 
 static const struct channel_events no_events;
 
+/* The name leads to where the client may not go: the rule that says so is named. */
+static void tunnel_refuse(struct tunnel *tunnel, const struct route *route, const char *words)
+{
+	struct client *client = tunnel->client;
+	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL);
+
+	tunnel->told = true; /* here */
+	report_withdraw(&tunnel->report, client->box);
+	client_tell(client,
+		    &(struct client_refusal){
+			    .reason = NP_R_ADDRESS_REFUSED, .text = words, .verdict = &verdict, .addr = &route->addr });
+	client_reset(client);
+}
+
 static void on_dialled(void *ctx, const struct dial_result *result)
 {
 	struct tunnel *tunnel = ctx;
@@ -222,15 +241,13 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
 	/* What may be dialled may have changed since it was. */
 	if (!result->error && !may_pass(tunnel, &result->route)) {
-		tunnel->told = true; /* here */
-		report_withdraw(&tunnel->report, client->box);
 		close(result->fd);
-		client_report(client, NP_R_ADDRESS_REFUSED, 0, "the address may not be reached");
-		client_reset(client);
+		tunnel_refuse(tunnel, &result->route, "the address may not be reached");
 		return;
 	}
 	if (!result->error) {
 		route_set(&tunnel->route, &result->route);
+		addr_format(&result->route.addr, tunnel->report.address);
 		keep_alive(result->fd);
 		keep_alive(channel_fd(client->channel));
 		if (tunnel_splice(tunnel, result->fd))
@@ -244,11 +261,14 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		client_look(client);
 		return;
 	}
+	if (result->error && result->refused) {
+		tunnel_refuse(tunnel, &result->route, result->words);
+		return;
+	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
 		tunnel->told = true; /* here */
 		report_withdraw(&tunnel->report, client->box);
-		client_report(client, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE, 0,
-			      result->words);
+		client_report(client, NP_R_ORIGIN_UNREACHABLE, 0, result->words);
 		client_reset(client);
 		return;
 	}
@@ -257,8 +277,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 
 void tunnel_start(struct client *client, const struct verdict *verdict)
 {
-	const struct worker *worker = client->worker;
-	struct link_request *report;
+	struct worker *worker = client->worker;
 	struct tunnel *tunnel;
 
 	if (client->tunnel)
@@ -268,17 +287,16 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		client_reset(client);
 		return;
 	}
-	report = &tunnel->report;
-	report_begin(report, worker, client->box);
-	report->reason = verdict->reason;
-	report->port = client->port;
-	if (verdict->rule)
-		place_format(worker->policy, &verdict->rule->at, report->place);
+	report_begin(&tunnel->report, worker, client->box);
+	report_verdict(&tunnel->report, worker, client->box, verdict);
+	tunnel->report.port = client->port;
+	if (client->host.is_addr) /* of a name when it is known */
+		addr_format(&client->host.addr, tunnel->report.address);
 	channel_pause(client->channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
 	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
 		tunnel->told = true; /* there is nothing to tell */
-		report_withdraw(report, client->box);
+		report_withdraw(&tunnel->report, client->box);
 		client_reset(client);
 	}
 }
@@ -311,16 +329,17 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	tunnel_relay(tunnel, near, far, &websocket_events);
 }
 
-void tunnel_rejudge(struct client *client)
+void tunnel_rejudge(struct client *client, enum np_reason by)
 {
-	const struct tunnel *tunnel = client->tunnel;
+	struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
 	struct verdict verdict =
 		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
-	if (verdict.action != ACTION_ALLOW || (!head && verdict.inspect)) {
-		ledger_add(&client->worker->ledger->cut, 1);
-		client_reset(client);
-	}
+	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect))
+		return;
+	ledger_add(&client->worker->ledger->cut, 1);
+	report_end(&tunnel->report, client->worker, client->box, by, verdict.looks ? verdict.looks : verdict.rule);
+	client_end_by(client, by);
 }

@@ -295,15 +295,17 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	ex->report.dns_us = (uint32_t)result->dns_us;
 	ex->report.connect_us = (uint32_t)result->connect_us;
 	if (result->error) {
-		exchange_upstream_failed(ex, result->refused ? NP_R_ADDRESS_REFUSED : NP_R_ORIGIN_UNREACHABLE,
-					 result->words);
+		if (result->refused)
+			exchange_route_refused(ex, &result->route, result->words);
+		else
+			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, result->words);
 		worker_flush(worker);
 		return;
 	}
 	/* What may be dialled may have changed since it was. */
 	if (!dial_may(ex, &result->route)) {
 		close(result->fd);
-		exchange_upstream_failed(ex, NP_R_ADDRESS_REFUSED, "the address may not be reached");
+		exchange_route_refused(ex, &result->route, "the address may not be reached");
 		worker_flush(worker);
 		return;
 	}

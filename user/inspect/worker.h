@@ -49,7 +49,9 @@ struct site {
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
-	size_t held; /* bytes that its origins have not taken: memory.c */
+	size_t held;	  /* bytes that its origins have not taken: memory.c */
+	unsigned proxied; /* sandboxes of it that are */
+	bool raised;	  /* one of them was, so all will be: what is open to origins goes when that is done */
 };
 
 /* A sandbox. */
@@ -136,9 +138,11 @@ int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, s
 struct box *box_find(struct worker *worker, uint64_t cgroup_id);
 struct site *site_find(struct worker *worker, const char *session);
 int box_learn(struct worker *worker, const struct link_box *told);
-void box_rejudge(struct worker *worker, struct box *box); /* the policy changed */
+/* The policy or the level changed: what is not allowed any more ends, and its event says by what (NP_R_ENDED_BY_*). */
+void box_rejudge(struct worker *worker, struct box *box, enum np_reason by);
 void box_free(struct worker *worker, struct box *box);
 bool box_has_unsent(const struct box *box);
+void sites_raised(struct worker *worker); /* all that a raise means has been told */
 
 /* -- stop.c: the end, and counts that somebody waits for -------------------------- */
 void worker_settle(struct worker *worker, uint32_t number);
@@ -172,6 +176,15 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 void report_begin(struct link_request *report, const struct worker *worker, struct box *box);
 /* It is reported in another way. */
 void report_withdraw(struct link_request *report, struct box *box);
+/* The place of the rule, of the policy in hand; NULL: none. */
+void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule);
+/* A verdict that falls now, at the sandbox's rung. */
+void report_verdict(struct link_request *report, struct worker *worker, const struct box *box,
+		    const struct verdict *verdict);
+/* Something open is ended by the platform: by is NP_R_ENDED_BY_*. rule is the one that does not allow it any more, or NULL.
+ * What allowed it is kept as text. */
+void report_end(struct link_request *report, struct worker *worker, const struct box *box, enum np_reason by,
+		const struct rule *rule);
 void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 
@@ -223,8 +236,9 @@ struct client {
 	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	bool broken;	    /* a response was cut short: with a reset */
 	uint64_t deadline_ns;
-	size_t unsent; /* bytes that it had not taken at the last deadline */
-	bool busy;     /* inside of a codec: it is freed later */
+	size_t unsent;	      /* bytes that it had not taken at the last deadline */
+	bool busy;	      /* inside of a codec: it is freed later */
+	enum np_reason ended; /* by the platform: NP_R_ENDED_BY_*; 0: it was not */
 	bool dead;
 	size_t held, kept; /* as memory.c counted it last: all, and of requests' bodies */
 };
@@ -232,12 +246,27 @@ struct client {
 void client_flush(struct client *client);
 void client_dirty(struct client *client);
 /* Tells of something that is no exchange. status 0: it was reset. */
+/* "db.example:5432", "[2001:db8::1]:443" */
+#define HOST_PORT_SIZE (NAME_SIZE + 16)
+void host_port_text(const struct host *host, uint16_t port, char text[static HOST_PORT_SIZE]);
+/* The event of a connection that was refused before it had a request. verdict, if it is not NULL, names the rule; addr is
+ * the address that was refused, or NULL: the one that it went to. */
+struct client_refusal {
+	enum np_reason reason;
+	unsigned status;
+	const char *text;
+	const struct verdict *verdict;
+	const struct np_addr *addr;
+};
+void client_tell(struct client *client, const struct client_refusal *refusal);
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);
 int client_speak(struct client *client);				 /* client_http.c: h1 or h2 */
 size_t client_feed(struct client *client, const char *data, size_t len); /* likewise */
 void client_next(struct client *client);				 /* likewise: the next request */
 void client_wait(struct client *client, uint64_t ms);
-void client_rejudge(struct client *client);
+void client_rejudge(struct client *client, enum np_reason by);
+/* As client_reset(), and the events of what was open say by what it ended. */
+void client_end_by(struct client *client, enum np_reason by);
 void client_close(struct client *client); /* at once */
 void client_reset(struct client *client); /* with a RST */
 void client_tick(struct client *client, uint64_t now_ns);
@@ -310,7 +339,9 @@ void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);
 void exchange_client_gone(struct exchange *exchange); /* no more to or from the client */
 /* The policy or the level changed: is it still allowed? It is broken off if not. */
-void exchange_rejudge(struct exchange *exchange);
+void exchange_rejudge(struct exchange *exchange, enum np_reason by);
+/* The name leads to where the client may not go: the rule that says so is named. */
+void exchange_route_refused(struct exchange *exchange, const struct route *route, const char *words);
 
 void exchange_upstream_ready(struct exchange *exchange, struct upstream *upstream);
 void exchange_upstream_failed(struct exchange *exchange, enum np_reason reason, const char *words);
@@ -376,6 +407,9 @@ void upstream_flush(struct upstream *upstream);
 /* May an inspector go this way for the client? head is NULL for a tunnel. */
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
 	       const struct head *head);
+/* What refuses it: a verdict with the rule, or without one where no rule is the reason. */
+struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head);
 
 /* -- tunnel.c --------------------------------------------------------------------- */
 struct tunnel;
@@ -383,7 +417,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict); /* byte
 /* The request that the exchange was for has become a websocket, perhaps with compressed messages. */
 void tunnel_switch(struct exchange *exchange, bool deflate);
 size_t tunnel_held(const struct tunnel *tunnel);
-void tunnel_rejudge(struct client *client);
+void tunnel_rejudge(struct client *client, enum np_reason by);
 size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
 void tunnel_tick(struct client *client);	   /* the client may be gone then */
 void tunnel_count(struct tunnel *tunnel);	   /* brings the sandbox's counts up to date */

@@ -95,23 +95,29 @@ static bool grants_visit(void *ctx, const struct target *targets, size_t n)
 
 /* -- the whole ------------------------------------------------------------------ */
 
-unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name)
+static void may_init(struct may *m, const struct policy *policy, enum level level)
 {
-	struct may m = {
+	*m = (struct may){
 		.policy = policy,
 		.level = (uint8_t)(1u << level),
 		.low = UINT16_MAX,
 		.denied = { UINT32_MAX, UINT32_MAX, UINT32_MAX },
 	};
+	for (size_t i = 0; i < policy->n_inspect_ports; i++) {
+		m->low = policy->inspect_ports[i] < m->low ? policy->inspect_ports[i] : m->low;
+		m->high = policy->inspect_ports[i] > m->high ? policy->inspect_ports[i] : m->high;
+	}
+}
+
+unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name)
+{
+	struct may m;
 
 	if (mode == NP_FULL)
 		return MAY_ALL;
 	if (mode != NP_PROXIED || !*name)
 		return 0;
-	for (size_t i = 0; i < policy->n_inspect_ports; i++) {
-		m.low = policy->inspect_ports[i] < m.low ? policy->inspect_ports[i] : m.low;
-		m.high = policy->inspect_ports[i] > m.high ? policy->inspect_ports[i] : m.high;
-	}
+	may_init(&m, policy, level);
 	name_table_visit(policy->names, name, denies_visit, &m);
 	for (int way = 0; way < WAY_COUNT; way++) {
 		if (policy->fallback != ACTION_DENY && m.denied[way] == UINT32_MAX)
@@ -120,4 +126,16 @@ unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum le
 	}
 	name_table_visit(policy->names, name, grants_visit, &m);
 	return m.ways;
+}
+
+const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name)
+{
+	uint32_t first = UINT32_MAX;
+	struct may m;
+
+	may_init(&m, policy, level);
+	name_table_visit(policy->names, name, denies_visit, &m);
+	for (int way = 0; way < WAY_COUNT; way++)
+		first = m.denied[way] < first ? m.denied[way] : first;
+	return first < policy->n_rules ? &policy->rules[first] : NULL;
 }

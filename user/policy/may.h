@@ -20,4 +20,7 @@
  * does not. default: ask grants what no such deny takes. The work is linear in the destinations that match the name. */
 unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name);
 
+/* Of a name for which policy_may_name() has nothing: the rule that denies it, or NULL: none does, and none allows it. */
+const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name);
+
 #endif
