@@ -83,10 +83,10 @@ def test_host_loopback_and_protocol(world, boxes):
 def test_inbound_is_told(world, boxes):
     box = boxes("NONE")
     port = box.call("listen", keep="l", family=4, addr="0.0.0.0")["port"]
-    world.world.try_("dial", family=4, addr=HOST4, port=port, timeout=0.2)
+    world.outside.try_("dial", family=4, addr=HOST4, port=port, timeout=0.2)
     e = refusals(box)[0]
     assert (e["reason"], e["hook"]) == ("inbound", "ingress")
-    assert e["address"] == "192.0.2.1"
+    assert e["address"] == HOST4
 
 
 def test_port_taken_is_told(world, boxes):
