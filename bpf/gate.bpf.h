@@ -264,13 +264,15 @@ np_pure enum np_reason np_judge_option(int level, int option)
 		case 52: /*   picks another */
 		case 47: /* SO_MAX_PACING_RATE, SO_TXTIME: packets wait in a queue below us, for as long as */
 		case 61: /*   the sandbox likes */
+		case 25: /* SO_BINDTODEVICE, SO_BINDTOIFINDEX: a socket that our look-up by address does not find, but the */
+		case 62: /*   kernel does, for a packet of the device that it is bound to */
 			return NP_R_SOCKET_OPTION;
 		}
 		break;
 	case 6: /* SOL_TCP */
 		/* TCP_REPAIR: with CAP_NET_ADMIN a program would choose sequence numbers, by which the inspector's end of
 		 * a connection is told from others, and be "connected" without a handshake. */
-		if (option == 19)
+		if (option == 19 || option == 37 /* TCP_TX_DELAY: as pacing */)
 			return NP_R_SOCKET_OPTION;
 		break;
 	case 0: /* SOL_IP */

@@ -368,6 +368,9 @@ static void options_around_the_gate_are_refused(void **state)
 	assert_int_equal(np_judge_option(SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF), NP_R_SOCKET_OPTION);
 	assert_int_equal(np_judge_option(SOL_SOCKET, SO_MAX_PACING_RATE), NP_R_SOCKET_OPTION);
 	assert_int_equal(np_judge_option(SOL_SOCKET, SO_TXTIME), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, SO_BINDTODEVICE), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(SOL_SOCKET, 62 /* SO_BINDTOIFINDEX */), NP_R_SOCKET_OPTION);
+	assert_int_equal(np_judge_option(IPPROTO_TCP, 37 /* TCP_TX_DELAY */), NP_R_SOCKET_OPTION);
 	assert_int_equal(np_judge_option(IPPROTO_TCP, 19 /* TCP_REPAIR */), NP_R_SOCKET_OPTION);
 	assert_int_equal(np_judge_option(IPPROTO_TCP, 1 /* TCP_NODELAY */), NP_R_OPEN_MODE);
 	assert_int_equal(np_judge_option(SOL_SOCKET, SO_REUSEPORT), NP_R_OPEN_MODE);
