@@ -189,6 +189,9 @@
 #define NP_HEAD_MS 15000	   /* a client's first byte to the end of its request's head */
 #define NP_IDLE_MS 60000	   /* a kept connection without an exchange */
 #define NP_STALL_MS 300000	   /* an exchange in which no byte moves: long polls and slow models included */
+#define NP_TIMEOUT_MIN_MS 1000	   /* the shortest that a rule may set (timeouts): clocks are looked at every 50 ms ... */
+#define NP_TIMEOUT_MAX_MS 86400000 /* ... and the longest: what nobody cares for ends within a day ... */
+#define NP_CONNECT_MAX_MS 60000	   /* ... or, for a connection, within the minute that curl and browsers wait at most */
 #define NP_BACKLOG_HIGH (256u << 10) /* unsent bytes of one leg at which the other is no longer read ... */
 #define NP_BACKLOG_LOW (64u << 10)   /* ... until they are fewer than these */
 #define NP_BACKLOG_TIGHT (16u << 10) /* at which, when the sandbox holds much already: one TLS record */

@@ -93,6 +93,7 @@
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
 	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \
 	  "the host's response broke off or could not be read to its end; the policy is not the reason") \
+	X(TIMED_OUT, 95, "timed_out", "the host or the client was silent for longer than the rule waits (timeouts)") \
 	X(WEBSOCKET_BROKEN, 93, "websocket_broken",                                                \
 	  "one end of a websocket broke the protocol, so both were cut off")                       \
 	X(TOO_MANY_SOCKETS, 88, "too_many_sockets", "the sandbox has as many sockets open as it may: the host's ports are everybody's") \

@@ -37,6 +37,7 @@ static const char *const policies[] = {
 	"  - deny: paths.test\n"
 	"  - allow: small.test\n"
 	"    max_body: 64\n"
+	"    timeouts: {idle: 2s, first_byte: 1s, connect: 1s}\n"
 	"  - allow: ws.test\n"
 	"    websocket: true\n"
 	"  - allow: pinned.test\n"

@@ -226,6 +226,7 @@ struct dial {
 	dial_done_fn *done;
 	void *ctx;
 	uint64_t start_ns;
+	uint32_t connect_ms;
 };
 
 struct dialer {
@@ -267,6 +268,7 @@ static void dial_tell(struct dial *d, int error, bool refused, int fd)
 				      .fd = fd,
 				      .route = { .addr = dial_addr(&d->host) },
 				      .refused = refused,
+				      .connect_us = 1,
 				      .words = "it failed" };
 	dial_done_fn *done = d->done;
 	void *ctx = d->ctx;
@@ -302,11 +304,17 @@ int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, di
 			    .done = done,
 			    .ctx = ctx,
 			    .start_ns = now_ns,
+			    .connect_ms = NP_CONNECT_MS,
 			    .task = { .fn = dial_run, .data = d } };
 	LIST_INSERT_HEAD(&dialer->dials, d, link);
 	loop_later(dialer->loop, &d->task);
 	*ret = d;
 	return 0;
+}
+
+void dial_set_connect(struct dial *d, uint32_t ms)
+{
+	d->connect_ms = ms;
 }
 
 void dial_cancel(struct dial *d)
@@ -326,7 +334,7 @@ void dialer_tick(struct dialer *dialer)
 	struct dial *d;
 
 	LIST_FOREACH(d, &dialer->dials, link)
-		if (now_ns - d->start_ns > (NP_CONNECT_MS + NP_RESOLVE_MS) * 1000000ull) {
+		if (now_ns - d->start_ns > (d->connect_ms + NP_RESOLVE_MS) * 1000000ull) {
 			d->task.fn = dial_expire;
 			loop_later(dialer->loop, &d->task);
 		}

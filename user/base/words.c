@@ -102,6 +102,10 @@ const char *reason_hint(unsigned reason)
 	case NP_R_RESPONSE_BROKEN:
 		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
 		       "again later.";
+	case NP_R_TIMED_OUT:
+		return "The policy allows this host, but it did not answer in time. You may try again; if it always "
+		       "takes "
+		       "so long, the user can let the rule wait longer.";
 	case NP_R_ORIGIN_UNTRUSTED:
 		return "The policy allows this host, but its certificate was not accepted. Do not work around "
 		       "certificate checks; tell the user.";

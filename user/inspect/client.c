@@ -91,8 +91,7 @@ void client_tick(struct client *client, uint64_t now_ns)
 
 	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
 		next = LIST_NEXT(ex, of_client);
-		if (now_ns > ex->active_ns + NP_STALL_MS * 1000000ull)
-			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "nothing moved for too long");
+		exchange_tick(ex, now_ns);
 	}
 	if (client->tunnel)
 		tunnel_count(client->tunnel);

@@ -45,6 +45,7 @@ struct dial {
 	uint64_t v4_ns;	     /* when IPv4 addresses came */
 	uint64_t connect_ns; /* first attempt; 0 before */
 	uint64_t latest_ns;  /* last attempt */
+	uint32_t connect_ms; /* from the first attempt on */
 	struct dial_result result;
 };
 
@@ -147,6 +148,11 @@ static void dial_fail(struct dial *d, int error, const char *words)
 	d->result.error = error;
 	d->result.words = words;
 	dial_finish(d);
+}
+
+void dial_set_connect(struct dial *d, uint32_t ms)
+{
+	d->connect_ms = ms;
 }
 
 void dial_cancel(struct dial *d)
@@ -271,7 +277,7 @@ static void dial_advance(struct dial *d, bool at_once)
 	uint64_t now = loop_now_ns();
 	struct route route;
 
-	if (d->connect_ns && now - d->connect_ns >= NP_CONNECT_MS * NS_PER_MS) {
+	if (d->connect_ns && now - d->connect_ns >= d->connect_ms * NS_PER_MS) {
 		dial_fail(d, -ETIMEDOUT, error_words(-ETIMEDOUT));
 		return;
 	}
@@ -343,6 +349,7 @@ int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, di
 	d->task.fn = dial_tell;
 	d->task.data = d;
 	d->started_ns = loop_now_ns();
+	d->connect_ms = NP_CONNECT_MS;
 	d->result.fd = -1;
 	for (size_t i = 0; i < NP_EYEBALLS_MAX; i++)
 		d->attempts[i] = (struct attempt){ .dial = d, .fd = -1 };

@@ -39,6 +39,8 @@ void dialer_free(struct dialer *dialer); /* no dial may be open */
 /* done is called exactly once, never before dial_start() returns, unless dial_cancel() comes first. */
 int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, dial_may_fn *may, dial_done_fn *done,
 	       void *ctx, struct dial **ret);
+/* How long it may take to connect, instead of NP_CONNECT_MS; looking a name up does not count. */
+void dial_set_connect(struct dial *dial, uint32_t ms);
 void dial_cancel(struct dial *dial);
 
 /* What is asked for dials that are no more is not asked again: see resolver_cancel(). Not from inside of done(). */

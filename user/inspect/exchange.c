@@ -218,6 +218,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 		return;
 	}
 	ex->max_body = verdict.max_body;
+	ex->timeouts = verdict.timeouts;
 	ex->capture = capture_new(verdict.capture);
 	capture_head(ex->capture, LINK_REQUEST_HEADERS, &ex->head.fields);
 	if (request_rewrite(ex) < 0) {
@@ -401,6 +402,7 @@ void exchange_rejudge(struct exchange *ex, enum np_reason by)
 
 	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
 		ex->max_body = verdict.max_body;
+		ex->timeouts = verdict.timeouts;
 		return;
 	}
 	ledger_add(&ex->client->worker->ledger->cut, 1);

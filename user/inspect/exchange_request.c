@@ -78,6 +78,7 @@ static void trailers_keep(struct exchange *ex, const struct fields *trailers)
 void exchange_end(struct exchange *ex, const struct fields *trailers)
 {
 	ex->request_done = true;
+	ex->active_ns = ex->client->worker->now_ns;
 	if (!ex->heard)
 		trailers_keep(ex, trailers);
 	if (!ex->upstream)
@@ -94,7 +95,7 @@ void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
 
 	ex->upstream = upstream;
 	ex->keeps = upstream->used || upstream->h2; /* one that may turn it away unread */
-	ex->sent_ns = loop_now_ns();
+	ex->sent_ns = ex->active_ns = loop_now_ns();
 	r = upstream_request(ex, &ex->head, end);
 	if (r == 0 && ex->pending.len) {
 		body_keep(ex, ex->pending.data, ex->pending.len);

@@ -29,6 +29,8 @@ static unsigned refusal_status(enum np_reason reason)
 	case NP_R_ORIGIN_TLS:
 	case NP_R_WEBSOCKET_BROKEN:
 		return 502;
+	case NP_R_TIMED_OUT:
+		return 504;
 	default:
 		return 403;
 	}

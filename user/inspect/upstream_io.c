@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "inspect/exchange.h"
 #include "inspect/upstream.h"
 
 /* -- HTTP --------------------------------------------------------------------------- */
@@ -294,6 +295,11 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	ex->dial = NULL;
 	ex->report.dns_us = (uint32_t)result->dns_us;
 	ex->report.connect_us = (uint32_t)result->connect_us;
+	if (result->error == -ETIMEDOUT && result->connect_us && ex->timeouts.connect) {
+		exchange_timed_out(ex, "connect", ex->timeouts.connect);
+		worker_flush(worker);
+		return;
+	}
 	if (result->error) {
 		if (result->refused)
 			exchange_route_refused(ex, &result->route, result->words);
@@ -344,4 +350,6 @@ void upstream_dial(struct exchange *ex)
 
 	if (dial_start(dialer, &ex->host, ex->port, dial_may, on_dialled, ex, &ex->dial) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
+	else if (ex->timeouts.connect)
+		dial_set_connect(ex->dial, ex->timeouts.connect);
 }

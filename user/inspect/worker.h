@@ -320,8 +320,10 @@ struct exchange {
 	bool response_done; /* and all of it, as far as the client is concerned */
 	bool gone;	    /* the client's side */
 	unsigned interims;
-	struct fields *trailers; /* of the request, before there is an upstream */
-	uint64_t active_ns;	 /* when a byte moved last */
+	struct fields *trailers;  /* of the request, before there is an upstream */
+	struct timeouts timeouts; /* its rule's */
+	uint64_t active_ns;	  /* when a byte moved last */
+	size_t waiting;		  /* bytes on their way to either side, when that was looked at last */
 	struct link_request report;
 	struct capture *capture; /* NULL: its rule wants none */
 	uint64_t sent_ns, head_ns;
@@ -337,7 +339,8 @@ void exchange_tell(struct worker *worker, const struct link_request *report, con
 void exchange_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);
-void exchange_client_gone(struct exchange *exchange); /* no more to or from the client */
+void exchange_client_gone(struct exchange *exchange);		/* no more to or from the client */
+void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when it has been silent for too long */
 /* The policy or the level changed: is it still allowed? It is broken off if not. */
 void exchange_rejudge(struct exchange *exchange, enum np_reason by);
 /* The name leads to where the client may not go: the rule that says so is named. */

@@ -62,6 +62,7 @@ struct verdict {
 	bool websocket;
 	uint64_t max_body;
 	uint32_t capture;
+	struct timeouts timeouts;
 };
 
 /* Is the port one of inspect_ports? */

@@ -123,6 +123,31 @@ static void read_max_body(struct reader *reader, const struct node *key, struct 
 			 QUOTE(value->text, value->len));
 }
 
+static void read_timeouts(struct reader *reader, const struct node *key, struct timeouts *timeouts)
+{
+	enum { IDLE, FIRST_BYTE, CONNECT, KEYS };
+	static const char *const keys[KEYS] = { "idle", "first_byte", "connect" };
+	static const uint32_t most[KEYS] = { NP_TIMEOUT_MAX_MS, NP_TIMEOUT_MAX_MS, NP_CONNECT_MAX_MS };
+	uint32_t *const set[KEYS] = { &timeouts->idle, &timeouts->first_byte, &timeouts->connect };
+	const struct node *map = section_map(reader, key, "\"idle\", \"first_byte\" and \"connect\""), *fields[KEYS];
+
+	if (!map)
+		return;
+	map_fields(reader, map, "timeouts", keys, KEYS, fields);
+	for (unsigned i = 0; i < KEYS; i++) {
+		uint64_t ms = 0;
+
+		if (!fields[i] || !field_duration(reader, fields[i], &ms))
+			continue;
+		if (ms < NP_TIMEOUT_MIN_MS || ms > most[i])
+			error_at(reader, fields[i]->next, "\"%s\" is from %us to %us, not %s", keys[i],
+				 NP_TIMEOUT_MIN_MS / 1000, most[i] / 1000,
+				 QUOTE(fields[i]->next->text, fields[i]->next->len));
+		else
+			*set[i] = (uint32_t)ms;
+	}
+}
+
 static void read_capture(struct reader *reader, const struct node *key, struct rule *rule)
 {
 	const struct node *value = field_scalar(reader, key);
@@ -268,6 +293,8 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 		read_bool(reader, fields[RULE_WEBSOCKET], &rule->websocket);
 	if (fields[RULE_MAX_BODY])
 		read_max_body(reader, fields[RULE_MAX_BODY], rule);
+	if (fields[RULE_TIMEOUTS])
+		read_timeouts(reader, fields[RULE_TIMEOUTS], &rule->timeouts);
 	if (fields[RULE_CAPTURE])
 		read_capture(reader, fields[RULE_CAPTURE], rule);
 	if (fields[RULE_DNS])

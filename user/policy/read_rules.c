@@ -23,6 +23,7 @@ static const char *const rule_keys[RULE_KEYS] = {
 	[RULE_INSPECT] = "inspect",
 	[RULE_WEBSOCKET] = "websocket",
 	[RULE_MAX_BODY] = "max_body",
+	[RULE_TIMEOUTS] = "timeouts",
 	[RULE_CAPTURE] = "capture",
 	[RULE_DNS] = "dns",
 	[RULE_BY] = "by",
@@ -76,7 +77,7 @@ static const char *text_make(struct reader *reader, const struct node *key)
 
 static void check_http(struct reader *reader, const struct node *const *fields, const struct node *not_http)
 {
-	for (unsigned i = RULE_METHODS; not_http && i <= RULE_MAX_BODY; i++) {
+	for (unsigned i = RULE_METHODS; not_http && i <= RULE_CAPTURE; i++) {
 		if (!fields[i])
 			continue;
 		error_at(reader, fields[i], "\"%s\" needs HTTP, and %s is not on a port of inspect_ports",

@@ -52,6 +52,13 @@ struct pattern {
 	uint32_t rule;	 /* index of the rule that uses it */
 };
 
+/* In ms; 0: the default, which for first_byte is idle. */
+struct timeouts {
+	uint32_t idle;	     /* no byte moves either way */
+	uint32_t first_byte; /* from the whole request to the beginning of its response */
+	uint32_t connect;    /* a connection to the origin */
+};
+
 struct rule {
 	enum action action;
 	uint32_t number;	      /* index in its list, from 0 */
@@ -66,8 +73,9 @@ struct rule {
 	bool websocket;	   /* websocket: true */
 	uint64_t max_body; /* UINT64_MAX: no bound */
 	uint32_t capture;  /* so many bytes of each body, and the headers, go into events; 0: nothing does */
-	uint8_t dns;	   /* dns_record_bit() of the types of records that may be looked up */
-	const char *by;	   /* decide: name of its decider */
+	struct timeouts timeouts;
+	uint8_t dns;	/* dns_record_bit() of the types of records that may be looked up */
+	const char *by; /* decide: name of its decider */
 	struct place at;
 	const char *text; /* its head as a person wrote it: "allow: @llm" */
 };

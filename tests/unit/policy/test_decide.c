@@ -232,6 +232,7 @@ static void test_bodies_and_websockets(void **state)
 	_policy_ struct policy *policy = policy_of("rules:\n"
 						   "- allow: [api.example, 192.0.2.1]\n"
 						   "  max_body: 1000\n"
+						   "  timeouts: {idle: 2s, connect: 3s}\n"
 						   "- allow: ws.example\n"
 						   "  websocket: true\n"
 						   "- allow: pinned.example\n"
@@ -249,6 +250,9 @@ static void test_bodies_and_websockets(void **state)
 	assert_true(verdict.inspect);
 	assert_false(verdict.websocket);
 	assert_int_equal(verdict.max_body, 1000);
+	assert_int_equal(verdict.timeouts.idle, 2000);
+	assert_int_equal(verdict.timeouts.first_byte, 0);
+	assert_int_equal(verdict.timeouts.connect, 3000);
 	facts.body = 1001;
 	ASSERT_VERDICT(facts, DENY, BODY_TOO_LARGE, 0);
 	facts.name = "ask.example";

@@ -269,6 +269,36 @@ static void grants(void **state)
 	}
 }
 
+static void timeouts(void **state)
+{
+	(void)state;
+	RULE_LOADS("allow: a.example");
+	assert_int_equal(rule()->timeouts.idle, 0);
+	assert_int_equal(rule()->timeouts.first_byte, 0);
+	assert_int_equal(rule()->timeouts.connect, 0);
+	RULE_LOADS("ask: a.example\n    timeouts: {idle: 24h, first_byte: 1s, connect: 60s}");
+	assert_int_equal(rule()->timeouts.idle, 24 * 60 * 60 * 1000);
+	assert_int_equal(rule()->timeouts.first_byte, 1000);
+	assert_int_equal(rule()->timeouts.connect, 60000);
+	RULE_LOADS("allow: a.example\n    timeouts:\n      idle: 1500ms");
+	assert_int_equal(rule()->timeouts.idle, 1500);
+	assert_int_equal(rule()->timeouts.first_byte, 0);
+	RULE_TELLS("allow: a.example\n    timeouts: 5s",
+		   P "4:15: error: \"timeouts\" takes a mapping of \"idle\", \"first_byte\" and \"connect\"\n");
+	RULE_TELLS("allow: a.example\n    timeouts: {idle: 999ms, first_byte: 25h, connect: 61s}",
+		   P "4:22: error: \"idle\" is from 1s to 86400s, not \"999ms\"\n" P
+		     "4:41: error: \"25h\" is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"\n" P
+		     "4:55: error: \"connect\" is from 1s to 60s, not \"61s\"\n");
+	RULE_TELLS("allow: a.example\n    timeouts: {idel: 5s, connect: [5s], first_byte: 0}",
+		   P "4:16: error: unknown key \"idel\" in timeouts; did you mean \"idle\"?\n" P
+		     "4:53: error: \"0\" is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"\n" P
+		     "4:35: error: \"connect\" takes one value, not a list\n");
+	RULE_TELLS("deny: a.example\n    timeouts: {idle: 5s}",
+		   P "4:5: error: \"timeouts\" is for allow, ask and decide, not for deny\n");
+	RULE_TELLS("allow: a.example\n    inspect: false\n    timeouts: {idle: 5s}",
+		   P "5:5: error: \"timeouts\" needs a look at requests, and \"inspect: false\" forbids it\n");
+}
+
 static void keys_that_do_not_go_together(void **state)
 {
 	(void)state;
@@ -288,8 +318,8 @@ static void keys_that_do_not_go_together(void **state)
 
 static void only_http_has_requests(void **state)
 {
-	static const char *const keys[] = { "methods: GET",   "paths: /x",	 "headers: x",
-					    "inspect: false", "websocket: true", "max_body: 1" };
+	static const char *const keys[] = { "methods: GET",    "paths: /x",   "headers: x",		 "inspect: false",
+					    "websocket: true", "max_body: 1", "timeouts: {connect: 5s}", "capture: 1" };
 	static const char *const straight[] = { "a.example:22", "10.0.0.0/8:443/udp", "a.example:80-81",
 						"a.example:1000-65535", "a.example:442-443" };
 	static const char *const http[] = { "a.example",     "a.example:443", "a.example:80-80/tcp",  "10.0.0.0/8",
@@ -508,6 +538,7 @@ int main(void)
 		cmocka_unit_test_teardown(paths, told_clear),
 		cmocka_unit_test_teardown(headers, told_clear),
 		cmocka_unit_test_teardown(grants, told_clear),
+		cmocka_unit_test_teardown(timeouts, told_clear),
 		cmocka_unit_test_teardown(keys_that_do_not_go_together, told_clear),
 		cmocka_unit_test_teardown(only_http_has_requests, told_clear),
 		cmocka_unit_test_teardown(by, told_clear),
