@@ -173,11 +173,11 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawld.a $(BUILD)/libnetpawl-inspect.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g \
+	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp -iquote bpf -std=gnu11 -O1 -g -Wall -Werror -Wno-unused-function \
 		-fsanitize=fuzzer,address,undefined -o $@ $< $(filter %.a,$^) $(DAEMON_LIBS) $(INSPECT_LIBS)
 
 # A whole worker: what it is made of has to tell the fuzzer where it went, too.
-FUZZ_CFLAGS = -std=gnu11 -O1 -g -fno-sanitize-recover=undefined -Wno-unknown-warning-option
+FUZZ_CFLAGS = -std=gnu11 -O1 -g -Wall -Werror -fno-sanitize-recover=undefined -Wno-unknown-warning-option
 FUZZ_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/fuzz/obj/%,$(filter-out %/inspect/main.o,$(INSPECT_OBJS)))
 $(BUILD)/fuzz/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(Q)mkdir -p $(@D)

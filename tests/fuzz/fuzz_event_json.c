@@ -8,6 +8,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "base/chars.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CHECK(condition)                                                                           \
