@@ -200,6 +200,79 @@ def test_streams_through_sockets(daemon):
     assert got == data
 
 
+REOPEN = "for f in /dev/stdout /proc/self/fd/1 /dev/fd/1; do echo $f > $f; done; echo e > /dev/stderr; echo f > /proc/self/fd/2"
+REOPENED = b"/dev/stdout\n/proc/self/fd/1\n/dev/fd/1\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--keep"], ["--user", "root"], ["--user", "nobody"], ["--output-limit", "1MiB"],
+                                     ["--isolation", "none"]], ids=lambda o: o[-1] if o else "plain")
+def test_streams_by_name(daemon, options):
+    """A program may open its output by its name, /dev/stdout, whoever made the caller's pipe."""
+    p = start(daemon, "run", "--session", new_session("names"), *options, "--", "sh", "-c", REOPEN, stdin=subprocess.DEVNULL,
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = p.communicate(timeout=20)
+    base.reap(p)
+    assert (p.returncode, out) == (0, REOPENED) and err.endswith(b"e\nf\n"), (out, err)
+
+
+def test_streams_by_name_as_json_and_to_a_file(daemon):
+    got = json.loads(daemon.cli("run", "--json", "--", "sh", "-c", REOPEN, check=0).stdout)
+    assert (got["stdout"].encode(), got["stderr"]) == (REOPENED, "e\nf\n")
+    folder = base.tempdir("streams")
+    try:
+        file = folder / "out"
+        file.touch(0o600)
+        before = file.stat()
+        with file.open("ab") as to:
+            p = start(daemon, "run", "--", "sh", "-c", REOPEN, stdin=subprocess.DEVNULL, stdout=to, stderr=subprocess.PIPE)
+            assert p.communicate(timeout=20)[1] == b"e\nf\n"
+        base.reap(p)
+        after = file.stat()
+        assert p.returncode == 0 and file.read_bytes() == REOPENED
+        assert (after.st_uid, after.st_gid, after.st_mode) == (before.st_uid, before.st_gid, before.st_mode)
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_the_callers_pipe_stays_his(daemon):
+    """And what it was: netpawl gives away pipes of its own only."""
+    r, w = os.pipe()
+    p = start(daemon, "run", "--", "sh", "-c", "echo x > /dev/stdout", stdin=subprocess.DEVNULL, stdout=w)
+    try:
+        assert p.wait(20) == 0 and os.read(r, 100) == b"x\n"
+        st = os.fstat(w)
+        assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (0, 0, 0o600)
+    finally:
+        base.reap(p)
+        os.close(r)
+        os.close(w)
+
+
+def test_a_reader_that_waits_keeps_netpawl_from_nothing(daemon, api):
+    """The pipe is full and nobody reads: the time is over all the same. What was carried is whole."""
+    session = new_session("slow")
+    p = start(daemon, "run", "--session", session, "--timeout", "1s", "--", "sh", "-c", "echo begin; exec yes", stdin=subprocess.DEVNULL,
+              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert p.stdout.read(6) == b"begin\n"
+        assert base.eventually(lambda: not api.sandboxes(session), 20)
+        out, err = p.communicate(timeout=20)
+        assert p.returncode == 124 and b"the time was over" in err
+        assert out.startswith(b"y\ny\n") and out.replace(b"y\n", b"") in (b"", b"y")
+    finally:
+        base.reap(p)
+
+
+def test_a_reader_that_goes_ends_the_command(daemon):
+    p = start(daemon, "run", "--", "yes", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    try:
+        assert p.stdout.read(4) == b"y\ny\n"
+        p.stdout.close()
+        assert p.wait(20) == 128 + signal.SIGPIPE
+    finally:
+        base.reap(p)
+
+
 def test_interactive_input(daemon):
     p = start(daemon, "run", "--", "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

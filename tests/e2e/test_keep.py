@@ -258,10 +258,13 @@ def test_terminal(daemon, session):
     """One of its own, with job control, and ours as it was afterwards."""
     sh(daemon, session, "true")
     t = Terminal(daemon, session, "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo all; echo 5 > /dev/tty; stty size; "
+                 "echo by-na''me > /dev/stdout; read n < /dev/stdin; echo read-$n > /proc/self/fd/2; "
                  "read x; echo got-$x; trap 'echo int; exit 4' INT; echo wait; while :; do sleep 0.1; done")
     try:
-        for text in ("all", "5", "0 0"):
+        for text in ("all", "5", "0 0", "by-name"):
             t.expect(text)
+        t.type("name\n")
+        t.expect("read-name")
         t.type("word\n")
         t.expect("got-word")
         t.expect("wait")

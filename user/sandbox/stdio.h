@@ -5,8 +5,8 @@
  * A descriptor that was opened outside belongs to the outside: a socket keeps the
  * cgroup of its maker, so the gate would not see it, and a file of cgroupfs would
  * move the writer out. So only these are handed over as they are: regular files of
- * real file systems that are only read, pipes, terminals, and /dev/null, zero, full,
- * random, urandom. For anything else the command gets a pipe, and bytes are carried between
+ * real file systems that are only read, pipes that are read or that the command's user could
+ * open by their name, terminals, and /dev/null, zero, full, random, urandom. For anything else the command gets a pipe, and bytes are carried between
  * the two: for output that goes to a file, too, which the command could truncate otherwise.
  * So it is when output is limited, or kept for the caller. Of a file that is only read, but
  * that its user could write, the command gets a descriptor of its own, which cannot be
@@ -33,6 +33,7 @@ struct relay {
 	int from, to;
 	bool from_outer; /* from is ours to read but the caller's to keep: never made non-blocking */
 	bool eof;	 /* nothing more will be read; what is in data still goes out */
+	bool by_page;	 /* `to` is the caller's pipe, which may block: PIPE_BUF bytes at most, when poll() said so */
 	bool keep;	 /* there is no `to`: what is read is kept */
 	bool truncated;	 /* not all that was read went on */
 	bool bounded;	 /* `last` bytes, and what comes after them is not read any more */
