@@ -67,6 +67,10 @@
 	  "the host did not prove who it is: its certificate was not accepted")                    \
 	X(ORIGIN_TLS, 111, "origin_tls",                                                           \
 	  "the host and the inspector found no TLS that both speak; its certificate is not the reason") \
+	X(CA_UNTRUSTED, 113, "ca_untrusted",                                                       \
+	  "the program ended TLS at the inspector's certificate, as programs do that do not trust the session's CA") \
+	X(CLIENT_TLS, 114, "client_tls",                                                           \
+	  "the program and the inspector found no TLS that both speak; the certificate is not the reason") \
 	X(NO_SERVER_NAME, 58, "no_server_name",                                                    \
 	  "the TLS client did not say which host it wants, and no rule allows the address by itself") \
 	X(ADDRESS_REFUSED, 59, "address_refused",                                                  \

@@ -138,6 +138,59 @@ def test_a_refused_connect_carries_its_target(net, session, target):
     assert r["where"] == f"CONNECT {target}" and FAR[4] not in why(net, session)["text"], r
 
 
+# -- TLS with the program -----------------------------------------------------------------
+
+PYTHON_TLS = """
+import socket, ssl, sys
+s = socket.create_connection(("origin.test", 443))
+ssl.create_default_context(cafile=sys.argv[1]).wrap_socket(s, server_hostname="origin.test")
+"""
+
+# Closes without a word when it has the server's first flight, with the certificate in it.
+CLOSES = """
+import socket, ssl, sys
+s = socket.create_connection(("origin.test", 443))
+near, far = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = ssl.create_default_context().wrap_bio(near, far, server_hostname="origin.test")
+try:
+    tls.do_handshake()
+except ssl.SSLWantReadError:
+    s.sendall(far.read())
+s.recv(65536)
+s.close()
+"""
+
+
+def distrusting(net):
+    other = net.origins.authority.pem  # a CA, and not the session's
+    return {"curl": ["curl", "-sS", "--cacert", other, "https://origin.test/"],
+            "curl, TLS 1.2": ["curl", "-sS", "--tls-max", "1.2", "--cacert", other, "https://origin.test/"],
+            "python": [base.PYTHON, "-c", PYTHON_TLS, other], "closes": [base.PYTHON, "-c", CLOSES]}
+
+
+@pytest.mark.parametrize("how", ["curl", "curl, TLS 1.2", "python", "closes"])
+def test_a_program_that_does_not_trust_the_ca(net, session, how):
+    p = subprocess.run(net.argv(*distrusting(net)[how], session=session), env=net.env(), capture_output=True, text=True,
+                       timeout=60)
+    assert p.returncode == 0 if how == "closes" else "certificate" in p.stderr, p
+    e = told(net, session, lambda e: e.get("port") == 443)
+    assert (e["reason"], e["url"]) == ("ca_untrusted", "origin.test:443"), e
+    assert "ended during" in e["text"] if how == "closes" else "alert unknown ca" in e["text"], e
+    r = why_of(net, session, lambda r: r["where"] == "origin.test:443")
+    assert (r["reason"], r["what"]) == ("ca_untrusted", "connection") and "$SSL_CERT_FILE" in r["hint"], r
+    assert "$SSL_CERT_FILE" in why(net, session)["text"]
+
+
+def test_other_ends_of_a_handshake_are_not_about_the_ca(net, session):
+    p = curl(net, session, "--tls-max", "1.2", "--ciphers", "AES128-SHA", "https://origin.test/")
+    assert p.returncode == 35, p
+    e = told(net, session, lambda e: e.get("port") == 443)
+    assert (e["reason"], e["url"]) == ("client_tls", "origin.test:443"), e
+    # control: the same program, with what netpawl run gives it, has an answer (the address is denied)
+    assert '"reason":"address_refused"' in curl(net, session, "https://origin.test/").stdout
+    assert told(net, session, lambda e: e.get("method") == "GET")["reason"] == "address_refused"
+
+
 # -- who ended it -------------------------------------------------------------------------
 
 @contextlib.contextmanager

@@ -113,6 +113,12 @@ const char *reason_hint(unsigned reason)
 		return "The policy allows this host, but it does not speak TLS 1.2 or 1.3 at this port. Check the "
 		       "scheme "
 		       "and the port; else tell the user.";
+	case NP_R_CA_UNTRUSTED:
+		return "Point the program at the file that $SSL_CERT_FILE names: it holds the session's CA. Most "
+		       "programs "
+		       "have a variable or an option for that. Do not switch certificate checks off.";
+	case NP_R_CLIENT_TLS:
+		return "Use a program that speaks TLS 1.2 or 1.3.";
 	case NP_R_BAD_HTTP:
 	case NP_R_HOST_MISMATCH:
 		return "Send a plain, well-formed request whose Host is the host that you connect to.";

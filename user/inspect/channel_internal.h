@@ -50,6 +50,8 @@ struct channel {
 	bool told_eof, told_broken, told_finished;
 	/* TLS. */
 	bool up;     /* the handshake is done */
+	bool showed; /* as a server: our certificate */
+	int alert;   /* that the peer ended TLS with; 0: none */
 	bool direct; /* a single record: if nothing is before it, send it without queueing it */
 };
 

@@ -89,6 +89,16 @@ static const BIO_METHOD *bio_method(void)
 	return method;
 }
 
+/* Called at each step of a handshake. */
+static void on_step(const SSL *ssl, int where, int ret)
+{
+	struct channel *c = BIO_get_data(SSL_get_rbio(ssl));
+
+	(void)ret;
+	if ((where & SSL_CB_ACCEPT_LOOP) == SSL_CB_ACCEPT_LOOP && SSL_get_state(ssl) == TLS_ST_SW_CERT)
+		c->showed = true;
+}
+
 int channel_tls(struct channel *c, SSL *ssl, const char *first, size_t len)
 {
 	const BIO_METHOD *method = bio_method();
@@ -118,6 +128,8 @@ int channel_tls(struct channel *c, SSL *ssl, const char *first, size_t len)
 	SSL_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
 	SSL_set_read_ahead(ssl, 1);
 	SSL_set_default_read_buffer_len(ssl, READ_AHEAD);
+	if (SSL_is_server(ssl))
+		SSL_set_info_callback(ssl, on_step);
 	c->ssl = ssl;
 	c->paused = false;
 	loop_later(c->loop, &c->task);
@@ -150,6 +162,8 @@ static int tls_error(struct channel *c, int ret)
 	} else if (kind == SSL_ERROR_SSL && ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) {
 		r = -ENOMEM;
 	} else {
+		if (ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET)
+			c->alert = ERR_GET_REASON(code) - SSL_AD_REASON_OFFSET;
 		c->problem = ERR_reason_error_string(code);
 		if (!c->problem)
 			c->problem = "TLS failed";
@@ -215,6 +229,21 @@ int tls_write(struct channel *c, const void *data, size_t len)
 		return 0;
 	r = tls_error(c, 0);
 	return r < 0 ? r : -EPROTO;
+}
+
+bool channel_is_distrusted(const struct channel *c)
+{
+	switch (c->alert) {
+	case SSL_AD_BAD_CERTIFICATE:
+	case SSL_AD_UNSUPPORTED_CERTIFICATE:
+	case SSL_AD_CERTIFICATE_REVOKED:
+	case SSL_AD_CERTIFICATE_EXPIRED:
+	case SSL_AD_CERTIFICATE_UNKNOWN:
+	case SSL_AD_UNKNOWN_CA:
+		return !c->up;
+	default:
+		return c->showed && !c->up && (c->eof || c->sock_eof || c->sock_error);
+	}
 }
 
 bool channel_speaks_h2(const struct channel *c)

@@ -312,8 +312,10 @@ static void on_broken(void *ctx, int error)
 	struct client *client = ctx;
 	struct worker *worker = client->worker;
 
-	if (client->state == CLIENT_HANDSHAKE && error == -EPROTO)
-		client_report(client, NP_R_BAD_HTTP, 0, channel_problem(client->channel));
+	if (client->state == CLIENT_HANDSHAKE && channel_is_distrusted(client->channel))
+		client_report(client, NP_R_CA_UNTRUSTED, 0, channel_problem(client->channel));
+	else if (client->state == CLIENT_HANDSHAKE && error == -EPROTO)
+		client_report(client, NP_R_CLIENT_TLS, 0, channel_problem(client->channel));
 	client_close(client);
 	worker_flush(worker);
 }
