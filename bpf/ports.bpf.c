@@ -207,6 +207,13 @@ static __always_inline bool np_hold_takes_calls(const struct np_hold *hold, __u8
 	return !BPF_CORE_READ(skc, skc_dport);
 }
 
+__noinline int np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port)
+{
+	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie);
+
+	return peers && addr && np_peers_have(peers, np_peer_digest(sock, addr, (__u16)port));
+}
+
 /* Must the packet find nobody, although this socket would take it? */
 static __always_inline bool np_hold_hides(const struct np_hold *hold, const struct np_hold_key *key,
 					  struct bpf_sk_lookup *ctx)

@@ -93,13 +93,8 @@ static __always_inline bool np_peers_have(const struct np_peers *peers, __u32 di
 	return false;
 }
 
-/* Did the UDP socket with this cookie send there? */
-static __always_inline bool np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u16 port)
-{
-	struct np_peers *peers = bpf_map_lookup_elem(&np_peers, &cookie);
-
-	return peers && np_peers_have(peers, np_peer_digest(sock, addr, port));
-}
+/* ports.bpf.c. Did the UDP socket with this cookie send there? A function of its own, so that the verifier walks it once. */
+int np_peer_is_known(__u64 cookie, __u64 sock, const struct np_addr *addr, __u32 port);
 
 /* It may have an answer from there. False: that cannot be kept. */
 static __always_inline bool np_peer_add(__u64 cookie, __u64 sock, const struct np_addr *addr, __u16 port)

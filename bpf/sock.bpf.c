@@ -5,6 +5,7 @@
  */
 #include <asm/errno.h>
 
+#include "judge.bpf.h"
 #include "ports.bpf.h"
 #include "steer.bpf.h"
 
@@ -245,7 +246,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		f.inspector = hook == NP_HOOK_CONNECT && np_door_opens(ctx, &f);
 	else if (np_is_lookup(&f))
 		f.dns_gate = np_door_opens(ctx, &f);
-	reason = np_judge_out(&f);
+	reason = np_reach_out(&f);
 	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &who, &f, hook, six))
 		reason = np_is_lookup(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
 	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &who, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))

@@ -138,6 +138,21 @@ static __always_inline __u32 np_walk_trim(const struct np_unix_name *name, __u32
 	return rest;
 }
 
+/* Is this entry's name what is at `begin` of the name? A function of its own, so that the verifier walks it once. */
+__noinline int np_walk_part_is(__u64 entry, const struct np_unix_name *name, __u32 begin, __u32 len)
+{
+	if (!name)
+		return 0;
+	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i++) {
+		char c = 0;
+
+		if (bpf_probe_read_kernel(&c, 1, (void *)entry + i) ||
+		    c != name->path[(begin + i) & (NP_NAME_ROOM - 1)])
+			return 0;
+	}
+	return 1;
+}
+
 /* Is the entry's name the last part of what is left of the name? Then the rest is what is in front of it. */
 static __always_inline bool np_walk_match(struct np_walk *w)
 {
@@ -151,12 +166,8 @@ static __always_inline bool np_walk_match(struct np_walk *w)
 	begin = w->rest - len;
 	if (begin && name->path[(begin - 1) & (NP_NAME_ROOM - 1)] != '/')
 		return false;
-	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i++) {
-		char c = 0;
-
-		if (bpf_probe_read_kernel(&c, 1, entry + i) || c != name->path[(begin + i) & (NP_NAME_ROOM - 1)])
-			return false;
-	}
+	if (!np_walk_part_is((__u64)entry, name, begin, len))
+		return false;
 	w->rest = begin;
 	return true;
 }

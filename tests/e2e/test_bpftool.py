@@ -6,7 +6,7 @@ import os
 import pytest
 
 from lib import base
-from lib.bpf import Ratchet
+from lib.bpf import Ratchet, verified
 from lib.box import Box, attach_pid
 from lib.world import FAR
 
@@ -191,3 +191,14 @@ def test_the_raise_program_takes_the_maximum(daemon, boxes):
         ratchet.close()
     assert value_of(daemon, box)[0] == 3
     assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+
+
+def test_the_verifier_has_room(daemon):
+    """A kernel walks a million instructions of a program and then refuses it, and another kernel walks more of the same
+    program. What is far from that also loads fast: a daemon's start is little else."""
+    boxes = json.loads(bpftool(daemon, "-j", "map", "show", "pinned", daemon.pins / "maps/np_boxes").stdout)["id"]
+    ours = [p["id"] for p in json.loads(bpftool(daemon, "-j", "prog", "show").stdout) if boxes in p.get("map_ids", [])]
+    walked = dict(map(verified, ours))
+    assert {"np_egress", "np_ingress", "np_connect4", "np_device"} <= set(walked), "these use that map"
+    assert max(walked.values()) < 250_000, walked
+    assert min(walked.values()) > 0, "the number is there"

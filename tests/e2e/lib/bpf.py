@@ -8,7 +8,7 @@ import struct
 from lib import base
 
 _libc = ctypes.CDLL(None, use_errno=True)
-OBJ_GET, PROG_TEST_RUN = 7, 10
+OBJ_GET, PROG_TEST_RUN, PROG_GET_FD_BY_ID, OBJ_GET_INFO_BY_FD = 7, 10, 13, 15
 NR_BPF = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
 
 
@@ -53,3 +53,14 @@ class Ratchet:
 
     def close(self):
         os.close(self.fd)
+
+
+def verified(ident):
+    """(name, instructions that the verifier walked) of a program: fields of struct bpf_prog_info."""
+    fd = call(PROG_GET_FD_BY_ID, struct.pack("III", ident, 0, 0))[0]
+    try:
+        info = ctypes.create_string_buffer(224)
+        call(OBJ_GET_INFO_BY_FD, struct.pack("IIQ", fd, len(info), ctypes.addressof(info)))
+        return info.raw[64:80].rstrip(b"\0").decode(), struct.unpack_from("I", info.raw, 216)[0]
+    finally:
+        os.close(fd)
