@@ -284,7 +284,7 @@ lint:
 DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev \
        libyaml-dev libidn2-dev nettle-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        bubblewrap libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
-       python3-dnspython iodine dns2tcp musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema
+       python3-dnspython iodine dns2tcp musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema zsh fish
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \
@@ -299,12 +299,22 @@ $(BUILD)/man/%: man/%.scd
 	$(Q)scdoc < $< > $@
 man: $(MAN_PAGES)
 
-install: all man
+# What the command writes about itself, from its own tables.
+$(BUILD)/policy.schema.json: $(BUILD)/netpawl
+	$(Q)$< policy schema > $@
+$(BUILD)/completion/%: $(BUILD)/netpawl
+	$(Q)mkdir -p $(@D) && $< completion $* > $@
+
+install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
+	install -m 0644 $(BUILD)/policy.schema.json $(DESTDIR)$(PREFIX)/share/netpawl
+	install -D -m 0644 $(BUILD)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/netpawl
+	install -D -m 0644 $(BUILD)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_netpawl
+	install -D -m 0644 $(BUILD)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/netpawl.fish
 	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 

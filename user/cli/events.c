@@ -169,7 +169,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 	bool follow = false;
 	const struct option_spec specs[] = {
 		{ "follow", .flag = &follow },
-		{ "session", .value = &session },
+		{ "session", .value = &session, .complete = COMPLETE_SESSION },
 		{ "reason", .value = &reason },
 		{ "limit", .value = &limit },
 	};

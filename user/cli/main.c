@@ -10,39 +10,12 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static const struct {
-	const char *name;
-	cli_fn *run;
-	const char *about;
-} commands[] = {
-	{ "run", command_run, "run a command in a sandbox" },
-	{ "escalate", command_escalate, "raise a session's level; its network tightens at once" },
-	{ "sessions", command_sessions, "list sessions" },
-	{ "show", command_show, "show a session, its datasets and sandboxes" },
-	{ "attach", command_attach, "make a sandbox of a cgroup that exists" },
-	{ "remove", command_remove, "remove a sandbox, with all that runs in it" },
-	{ "end", command_end, "end a session; its level is kept" },
-	{ "forward", command_forward, "reach a listener of a sandbox from this host" },
-	{ "runs", command_runs, "list runs on record, and what waits for approval" },
-	{ "approve", command_approve, "let a run that waits go on" },
-	{ "reject", command_reject, "end a run that waits" },
-	{ "cp", command_cp, "copy files into a session's workspace, or out of it" },
-	{ "path", command_path, "translate a path of a workspace" },
-	{ "env", command_env, "what programs in an adopted cgroup have to trust" },
-	{ "events", command_events, "what was refused and what was changed" },
-	{ "why", command_why, "what was refused of a session, and what it may do instead" },
-	{ "notices", command_notices, "what a session's agent is told when its network tightens" },
-	{ "status", command_status, "the daemon in one page" },
-	{ "policy", command_policy, "check, test and explain policies; show and reload the live one" },
-	{ "doctor", command_doctor, "what this kernel can promise" },
-};
-
 static void usage_print(FILE *to)
 {
 	fprintf(to, "Usage: netpawl [--socket PATH] [--json] COMMAND [OPTIONS]\n\n"
 		    "Takes network reach away from a running sandbox, and never gives it back.\n\n"
 		    "Commands:\n");
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+	for (size_t i = 0; i < n_commands; i++)
 		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
 	fprintf(to, "\nOptions:\n" OPTIONS_COMMON "  --version        print the version\n\n"
 		    "netpawl COMMAND --help tells more about each of them.\n\n"
@@ -92,7 +65,7 @@ int main(int argc, char **argv)
 		usage_print(stderr);
 		return CLI_USAGE;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+	for (size_t i = 0; i < n_commands; i++)
 		if (!strcmp(argv[next], commands[i].name))
 			return output_finish(commands[i].run(&cli, argc - next, argv + next));
 	usage_error(NULL, "there is no command '%s'", argv[next]);

@@ -25,6 +25,8 @@ struct option_spec {
 	const char **value;
 	bool *flag;
 	struct option_list *list;
+	unsigned complete; /* enum complete: what a shell offers for its value */
+	bool hidden;	   /* nobody types it */
 };
 
 struct options {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl policy check|test|explain|show|reload */
+/* netpawl policy check|test|explain|schema|show|reload */
 #include "cli/policy.h"
 
 #include <errno.h>
@@ -9,17 +9,15 @@
 #include "cli/output.h"
 #include "reason.h"
 
-static const struct {
-	const char *name;
-	cli_fn *run;
-	const char *about;
-} commands[] = {
-	{ "check", command_policy_check, "read a policy and say what is wrong with it" },
-	{ "test", command_policy_test, "compare a policy with what .case files expect of it" },
-	{ "explain", command_policy_explain, "what a policy says to one request, and why" },
-	{ "show", command_policy_show, "the policy that the daemon enforces" },
-	{ "reload", command_policy_reload, "have the daemon read its policy again" },
+const struct command policy_commands[] = {
+	{ "check", command_policy_check, "read a policy and say what is wrong with it", 0 },
+	{ "test", command_policy_test, "compare a policy with what .case files expect of it", 0 },
+	{ "explain", command_policy_explain, "what a policy says to one request, and why", 0 },
+	{ "schema", command_policy_schema, "a JSON Schema of policy files, for editors", COMPLETE_NOTHING },
+	{ "show", command_policy_show, "the policy that the daemon enforces", COMPLETE_NOTHING },
+	{ "reload", command_policy_reload, "have the daemon read its policy again", COMPLETE_NOTHING },
 };
+const size_t n_policy_commands = ARRAY_SIZE(policy_commands);
 
 static void help(FILE *to)
 {
@@ -27,9 +25,9 @@ static void help(FILE *to)
 	      "Policies say what a sandbox may reach; netpawl-policy(5) describes them.\n\n"
 	      "Commands:\n",
 	      to);
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-	fputs("\ncheck, test and explain need no daemon.\n\n"
+	for (size_t i = 0; i < n_policy_commands; i++)
+		fprintf(to, "  %-10s %s\n", policy_commands[i].name, policy_commands[i].about);
+	fputs("\ncheck, test, explain and schema need no daemon.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
 	      "  netpawl policy explain policy.yaml --method GET --url https://api.github.com/repos/a/b\n\n"
@@ -49,9 +47,9 @@ int command_policy(struct cli *cli, int argc, char **argv)
 		help(stderr);
 		return CLI_USAGE;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(argv[next], commands[i].name))
-			return commands[i].run(cli, argc - next, argv + next);
+	for (size_t i = 0; i < n_policy_commands; i++)
+		if (!strcmp(argv[next], policy_commands[i].name))
+			return policy_commands[i].run(cli, argc - next, argv + next);
 	return usage_error(argv[0], "there is no command '%s'", argv[next]);
 }
 

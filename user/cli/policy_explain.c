@@ -258,12 +258,18 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 {
 	struct question q = { 0 };
 	const struct option_spec specs[] = {
-		{ "url", .value = &q.url },	    { "method", .value = &q.method },
-		{ "header", .value = &q.headers },  { "body", .value = &q.body },
-		{ "connect", .value = &q.connect }, { "resolving", .value = &q.resolving },
-		{ "level", .value = &q.level },	    { "websocket", .flag = &q.websocket },
-		{ "lookup", .value = &q.lookup },   { "type", .value = &q.type },
-		{ "all", .flag = &q.all },	    { "class", .value = &q.class },
+		{ "url", .value = &q.url },
+		{ "method", .value = &q.method },
+		{ "header", .value = &q.headers },
+		{ "body", .value = &q.body },
+		{ "connect", .value = &q.connect },
+		{ "resolving", .value = &q.resolving },
+		{ "level", .value = &q.level, .complete = COMPLETE_LEVEL },
+		{ "websocket", .flag = &q.websocket },
+		{ "lookup", .value = &q.lookup },
+		{ "type", .value = &q.type },
+		{ "all", .flag = &q.all },
+		{ "class", .value = &q.class },
 		{ "alias", .value = &q.aliases },
 	};
 	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };

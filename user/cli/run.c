@@ -228,10 +228,10 @@ int command_run(struct cli *cli, int argc, char **argv)
 	struct run_options *o = &run.options;
 	struct option_list binds = { o->binds, 0, ARRAY_SIZE(o->binds) };
 	const struct option_spec specs[] = {
-		{ "session", .value = &o->session },
-		{ "level", .value = &o->level },
-		{ "class", .value = &o->class },
-		{ "record", .value = &o->record }, /* netpawld's: a run that is on record already */
+		{ "session", .value = &o->session, .complete = COMPLETE_SESSION },
+		{ "level", .value = &o->level, .complete = COMPLETE_LEVEL },
+		{ "class", .value = &o->class, .complete = COMPLETE_CLASS },
+		{ "record", .value = &o->record, .hidden = true }, /* netpawld's: a run that is on record already */
 		{ "user", .value = &o->user },
 		{ "isolation", .value = &o->isolation },
 		{ "chdir", .value = &o->directory },

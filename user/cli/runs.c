@@ -42,7 +42,7 @@ static void print(const json_t *answer)
 int command_runs(struct cli *cli, int argc, char **argv)
 {
 	const char *state = NULL;
-	const struct option_spec specs[] = { { "state", .value = &state } };
+	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_STATE } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
 	_buf_ struct buf path = BUF_INIT(4096);
 	int next, code = options_parse(&options, cli, argc, argv, &next);

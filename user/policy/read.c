@@ -78,34 +78,35 @@ void problem_other(const struct reader *reader, struct problem *problem, const s
 	problem->other_line = other->line;
 }
 
-static void key_unknown(struct reader *reader, const struct node *key, const char *where, const char *const *keys,
-			size_t n_keys)
+static void key_unknown(struct reader *reader, const struct node *key, const struct key_set *set)
 {
-	const char *near = error_is_kept(reader) ? suggest_word(key->text, keys, n_keys) : NULL;
+	const char *names[KEY_SET_MAX], *near;
 
+	for (size_t i = 0; i < set->count; i++)
+		names[i] = set->keys[i].name;
+	near = error_is_kept(reader) ? suggest_word(key->text, names, set->count) : NULL;
 	if (near)
-		error_at(reader, key, "unknown key %s in %s; did you mean \"%s\"?", QUOTE(key->text, key->len), where,
-			 near);
+		error_at(reader, key, "unknown key %s in %s; did you mean \"%s\"?", QUOTE(key->text, key->len),
+			 set->where, near);
 	else
-		error_at(reader, key, "unknown key %s in %s", QUOTE(key->text, key->len), where);
+		error_at(reader, key, "unknown key %s in %s", QUOTE(key->text, key->len), set->where);
 }
 
-bool map_fields(struct reader *reader, const struct node *map, const char *where, const char *const *keys,
-		size_t n_keys, const struct node **ret)
+bool map_fields(struct reader *reader, const struct node *map, const struct key_set *set, const struct node **ret)
 {
 	bool good = true;
 
-	memset(ret, 0, n_keys * sizeof(*ret));
+	memset(ret, 0, set->count * sizeof(*ret));
 	for (const struct node *key = map->first; key; key = key->next->next) {
 		size_t i = 0;
 
-		while (i < n_keys && strcmp(key->text, keys[i]) != 0)
+		while (i < set->count && strcmp(key->text, set->keys[i].name) != 0)
 			i++;
-		if (i == n_keys) {
-			key_unknown(reader, key, where, keys, n_keys);
+		if (i == set->count) {
+			key_unknown(reader, key, set);
 			good = false;
 		} else if (node_is_null(key->next)) {
-			error_at(reader, key, "\"%s\" has no value", keys[i]);
+			error_at(reader, key, "\"%s\" has no value", set->keys[i].name);
 			good = false;
 		} else if (!ret[i]) { /* a second one was told of when the tree was made */
 			ret[i] = key;

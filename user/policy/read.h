@@ -8,29 +8,10 @@
 #ifndef NP_POLICY_READ_H
 #define NP_POLICY_READ_H
 
+#include "policy/keys.h"
 #include "policy/pattern.h"
 #include "policy/policy.h"
 #include "policy/yaml.h"
-
-/* Keys of a file. The first six may be in every file, the others only in the first one. */
-enum section {
-	SECTION_VERSION,
-	SECTION_INCLUDE,
-	SECTION_LISTS,
-	SECTION_RULES,
-	SECTION_FULL,
-	SECTION_DECIDERS,
-	SECTION_LEVELS,
-	SECTION_DEFAULT,
-	SECTION_INSPECT_PORTS,
-	SECTION_HOST_LOOPBACK,
-	SECTION_INBOUND,
-	SECTION_APPROVAL,
-	SECTION_EXTRA_ROOTS,
-	SECTION_NOTICES,
-	SECTION_SANDBOX,
-	SECTION_COUNT,
-};
 
 struct file {
 	const char *name;			    /* relative to the directory of the first file */
@@ -97,10 +78,9 @@ bool error_is_kept(const struct reader *reader);
 const char *node_file(const struct reader *reader, const struct node *node);
 struct place node_place(const struct node *node);
 
-/* Finds the keys of a mapping: ret[i] is the node of keys[i], whose value is ->next, or NULL. False when something was
- * wrong with a key and is told: it is unknown (where says what the mapping is), or has no value, and is NULL in ret. */
-bool map_fields(struct reader *reader, const struct node *map, const char *where, const char *const *keys,
-		size_t n_keys, const struct node **ret);
+/* Finds the keys of a mapping: ret[i] is the node of the set's key i, whose value is ->next, or NULL. False when something
+ * was wrong with a key and is told: it is unknown, or has no value, and is NULL in ret. */
+bool map_fields(struct reader *reader, const struct node *map, const struct key_set *set, const struct node **ret);
 
 /* The value of key. NULL when it is no scalar, and that is told. */
 const struct node *field_scalar(struct reader *reader, const struct node *key);
@@ -141,26 +121,8 @@ int read_read_only(struct reader *reader);
  * names a port that is not inspected, or udp; NULL when there is none. */
 int read_destinations(struct reader *reader, const struct node *key, enum pattern_use use, struct rule *rule,
 		      const struct node **ret_not_http);
-/* What a rule says beside its destinations. */
-enum rule_key {
-	RULE_ALLOW,
-	RULE_DENY,
-	RULE_ASK,
-	RULE_DECIDE,
-	RULE_METHODS,
-	RULE_PATHS,
-	RULE_HEADERS,
-	RULE_INSPECT,
-	RULE_WEBSOCKET,
-	RULE_MAX_BODY,
-	RULE_TIMEOUTS,
-	RULE_CAPTURE,
-	RULE_DNS,
-	RULE_BY,
-	RULE_FOR,
-	RULE_KEYS,
-};
-/* complete: no key was left out of fields because something was wrong with it. */
+/* What a rule says beside its destinations.
+ * complete: no key was left out of fields because something was wrong with it. */
 int read_conditions(struct reader *reader, const struct node *const *fields, bool complete, struct rule *rule);
 
 /* Moves everything to policy. */

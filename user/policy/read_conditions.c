@@ -125,22 +125,21 @@ static void read_max_body(struct reader *reader, const struct node *key, struct 
 
 static void read_timeouts(struct reader *reader, const struct node *key, struct timeouts *timeouts)
 {
-	enum { IDLE, FIRST_BYTE, CONNECT, KEYS };
-	static const char *const keys[KEYS] = { "idle", "first_byte", "connect" };
-	static const uint32_t most[KEYS] = { NP_TIMEOUT_MAX_MS, NP_TIMEOUT_MAX_MS, NP_CONNECT_MAX_MS };
-	uint32_t *const set[KEYS] = { &timeouts->idle, &timeouts->first_byte, &timeouts->connect };
-	const struct node *map = section_map(reader, key, "\"idle\", \"first_byte\" and \"connect\""), *fields[KEYS];
+	static const uint32_t most[TIMEOUT_KEYS] = { NP_TIMEOUT_MAX_MS, NP_TIMEOUT_MAX_MS, NP_CONNECT_MAX_MS };
+	uint32_t *const set[TIMEOUT_KEYS] = { &timeouts->idle, &timeouts->first_byte, &timeouts->connect };
+	const struct node *map = section_map(reader, key, "\"idle\", \"first_byte\" and \"connect\""),
+			  *fields[TIMEOUT_KEYS];
 
 	if (!map)
 		return;
-	map_fields(reader, map, "timeouts", keys, KEYS, fields);
-	for (unsigned i = 0; i < KEYS; i++) {
+	map_fields(reader, map, &keys_timeouts, fields);
+	for (unsigned i = 0; i < TIMEOUT_KEYS; i++) {
 		uint64_t ms = 0;
 
 		if (!fields[i] || !field_duration(reader, fields[i], &ms))
 			continue;
 		if (ms < NP_TIMEOUT_MIN_MS || ms > most[i])
-			error_at(reader, fields[i]->next, "\"%s\" is from %us to %us, not %s", keys[i],
+			error_at(reader, fields[i]->next, "\"%s\" is from %us to %us, not %s", fields[i]->text,
 				 NP_TIMEOUT_MIN_MS / 1000, most[i] / 1000,
 				 QUOTE(fields[i]->next->text, fields[i]->next->len));
 		else

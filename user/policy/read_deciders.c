@@ -60,8 +60,7 @@ static int read_socket(struct reader *reader, const struct node *key, struct dec
 
 static int read_decider(struct reader *reader, const struct node *key, struct decider *decider)
 {
-	static const char *const keys[] = { "command", "socket", "timeout" };
-	const struct node *fields[3];
+	const struct node *fields[DECIDER_KEYS];
 	bool good;
 	int e = 0;
 
@@ -70,18 +69,19 @@ static int read_decider(struct reader *reader, const struct node *key, struct de
 			 QUOTE(key->text, key->len));
 		return 0;
 	}
-	good = map_fields(reader, key->next, "a decider", keys, ARRAY_SIZE(keys), fields);
-	if (fields[0] && fields[1])
-		error_at(reader, fields[1], "decider %s has both a command and a socket; it needs one of them",
+	good = map_fields(reader, key->next, &keys_decider, fields);
+	if (fields[DECIDER_COMMAND] && fields[DECIDER_SOCKET])
+		error_at(reader, fields[DECIDER_SOCKET],
+			 "decider %s has both a command and a socket; it needs one of them",
 			 QUOTE(key->text, key->len));
-	else if (good && !fields[0] && !fields[1])
+	else if (good && !fields[DECIDER_COMMAND] && !fields[DECIDER_SOCKET])
 		error_at(reader, key, "decider %s needs a \"command\" or a \"socket\"", QUOTE(key->text, key->len));
-	if (fields[0])
-		e = read_command(reader, fields[0], decider);
-	if (e == 0 && fields[1])
-		e = read_socket(reader, fields[1], decider);
-	if (e == 0 && fields[2])
-		field_duration(reader, fields[2], &decider->timeout_ms);
+	if (fields[DECIDER_COMMAND])
+		e = read_command(reader, fields[DECIDER_COMMAND], decider);
+	if (e == 0 && fields[DECIDER_SOCKET])
+		e = read_socket(reader, fields[DECIDER_SOCKET], decider);
+	if (e == 0 && fields[DECIDER_TIMEOUT])
+		field_duration(reader, fields[DECIDER_TIMEOUT], &decider->timeout_ms);
 	return e;
 }
 

@@ -12,24 +12,6 @@
 
 #define RULE_TEXT_MAX 120 /* bytes of rule->text: one line of a terminal, with room for its place */
 
-static const char *const rule_keys[RULE_KEYS] = {
-	[RULE_ALLOW] = "allow",
-	[RULE_DENY] = "deny",
-	[RULE_ASK] = "ask",
-	[RULE_DECIDE] = "decide",
-	[RULE_METHODS] = "methods",
-	[RULE_PATHS] = "paths",
-	[RULE_HEADERS] = "headers",
-	[RULE_INSPECT] = "inspect",
-	[RULE_WEBSOCKET] = "websocket",
-	[RULE_MAX_BODY] = "max_body",
-	[RULE_TIMEOUTS] = "timeouts",
-	[RULE_CAPTURE] = "capture",
-	[RULE_DNS] = "dns",
-	[RULE_BY] = "by",
-	[RULE_FOR] = "for",
-};
-
 static const enum action rule_actions[] = {
 	[RULE_ALLOW] = ACTION_ALLOW,
 	[RULE_DENY] = ACTION_DENY,
@@ -89,7 +71,7 @@ static void check_http(struct reader *reader, const struct node *const *fields, 
 static int read_rule(struct reader *reader, const struct node *map, struct rule *rule)
 {
 	const struct node *fields[RULE_KEYS], *key, *not_http = NULL;
-	bool complete = map_fields(reader, map, "a rule", rule_keys, RULE_KEYS, fields);
+	bool complete = map_fields(reader, map, &keys_rule, fields);
 	int e;
 
 	key = action_find(reader, fields, &rule->action);
@@ -129,7 +111,7 @@ static void check_full_keys(struct reader *reader, const struct node *const *fie
 static int read_full_rule(struct reader *reader, const struct node *map, struct rule *rule)
 {
 	const struct node *fields[RULE_KEYS], *key, *not_http;
-	bool complete = map_fields(reader, map, "a rule", rule_keys, RULE_KEYS, fields);
+	bool complete = map_fields(reader, map, &keys_rule, fields);
 	int e;
 
 	check_full_keys(reader, fields);

@@ -77,32 +77,29 @@ static void read_bind(struct reader *reader, const struct node *entry)
 
 void read_sandbox(struct reader *reader, const struct node *key)
 {
-	enum { BINDS, MEMORY, CPUS, PIDS, TIMEOUT, OUTPUT, DISK, IDLE, READ_ONLY, KEYS };
-	static const char *const keys[KEYS] = { "binds",  "memory", "cpus", "pids",	"timeout",
-						"output", "disk",   "idle", "read_only" };
-	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[KEYS], *entry;
+	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[SANDBOX_KEYS], *entry;
 	struct sandbox_policy *sandbox = &reader->policy->sandbox;
 
 	if (!map)
 		return;
-	map_fields(reader, map, "sandbox", keys, KEYS, fields);
-	reader->read_only = fields[READ_ONLY]; /* read_read_only(): it may name lists */
-	if (fields[BINDS] && field_entries(reader, fields[BINDS], &entry))
+	map_fields(reader, map, &keys_sandbox, fields);
+	reader->read_only = fields[SANDBOX_READ_ONLY]; /* read_read_only(): it may name lists */
+	if (fields[SANDBOX_BINDS] && field_entries(reader, fields[SANDBOX_BINDS], &entry))
 		for (; entry; entry = entry->next)
-			if (entry_is_text(reader, fields[BINDS], entry))
+			if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
 				read_bind(reader, entry);
-	if (fields[MEMORY])
-		read_bytes(reader, fields[MEMORY], NP_LIMIT_BYTES_MIN, &sandbox->memory);
-	if (fields[OUTPUT])
-		read_bytes(reader, fields[OUTPUT], 1, &sandbox->output);
-	if (fields[DISK])
-		read_bytes(reader, fields[DISK], NP_LIMIT_BYTES_MIN, &sandbox->disk);
-	if (fields[CPUS])
-		read_cpus(reader, fields[CPUS], &sandbox->cpus_milli);
-	if (fields[PIDS])
-		read_pids(reader, fields[PIDS], &sandbox->pids);
-	if (fields[TIMEOUT])
-		field_duration(reader, fields[TIMEOUT], &sandbox->timeout_ms);
-	if (fields[IDLE])
-		field_duration(reader, fields[IDLE], &sandbox->idle_ms);
+	if (fields[SANDBOX_MEMORY])
+		read_bytes(reader, fields[SANDBOX_MEMORY], NP_LIMIT_BYTES_MIN, &sandbox->memory);
+	if (fields[SANDBOX_OUTPUT])
+		read_bytes(reader, fields[SANDBOX_OUTPUT], 1, &sandbox->output);
+	if (fields[SANDBOX_DISK])
+		read_bytes(reader, fields[SANDBOX_DISK], NP_LIMIT_BYTES_MIN, &sandbox->disk);
+	if (fields[SANDBOX_CPUS])
+		read_cpus(reader, fields[SANDBOX_CPUS], &sandbox->cpus_milli);
+	if (fields[SANDBOX_PIDS])
+		read_pids(reader, fields[SANDBOX_PIDS], &sandbox->pids);
+	if (fields[SANDBOX_TIMEOUT])
+		field_duration(reader, fields[SANDBOX_TIMEOUT], &sandbox->timeout_ms);
+	if (fields[SANDBOX_IDLE])
+		field_duration(reader, fields[SANDBOX_IDLE], &sandbox->idle_ms);
 }

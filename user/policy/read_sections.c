@@ -12,24 +12,6 @@
 #include "policy/quote.h"
 #include "policy/suggest.h"
 
-static const char *const section_keys[SECTION_COUNT] = {
-	[SECTION_VERSION] = "version",
-	[SECTION_INCLUDE] = "include",
-	[SECTION_LISTS] = "lists",
-	[SECTION_RULES] = "rules",
-	[SECTION_FULL] = "full",
-	[SECTION_DECIDERS] = "deciders",
-	[SECTION_LEVELS] = "levels",
-	[SECTION_DEFAULT] = "default",
-	[SECTION_INSPECT_PORTS] = "inspect_ports",
-	[SECTION_HOST_LOOPBACK] = "host_loopback",
-	[SECTION_INBOUND] = "inbound",
-	[SECTION_APPROVAL] = "approval",
-	[SECTION_EXTRA_ROOTS] = "extra_roots",
-	[SECTION_NOTICES] = "notices",
-	[SECTION_SANDBOX] = "sandbox",
-};
-
 static bool version_is_ours(struct reader *reader, const struct node *root)
 {
 	const struct node *key = root->first, *value;
@@ -61,11 +43,11 @@ bool file_open(struct reader *reader, struct file *file, const struct node *root
 	}
 	if (!version_is_ours(reader, root))
 		return false;
-	map_fields(reader, root, "a policy file", section_keys, SECTION_COUNT, file->sections);
+	map_fields(reader, root, &keys_file, file->sections);
 	for (unsigned i = SECTION_LEVELS; file->at && i < SECTION_COUNT; i++) {
 		if (file->sections[i])
 			error_at(reader, file->sections[i], "\"%s\" belongs in the first file, not in an included one",
-				 section_keys[i]);
+				 keys_file.keys[i].name);
 		file->sections[i] = NULL;
 	}
 	return true;
@@ -99,14 +81,11 @@ static void read_levels(struct reader *reader, const struct node *key)
 {
 	static const char *const modes[] = { "full", "proxied", "none" };
 	const struct node *map = section_map(reader, key, "levels to modes"), *written[LEVEL_COUNT];
-	const char *levels[LEVEL_COUNT];
 	bool good;
 
 	if (!map)
 		return;
-	for (unsigned i = 0; i < LEVEL_COUNT; i++)
-		levels[i] = level_name(i);
-	good = map_fields(reader, map, "levels", levels, LEVEL_COUNT, written);
+	good = map_fields(reader, map, &keys_levels, written);
 	for (unsigned i = 0; i < LEVEL_COUNT; i++) {
 		const struct node *value = written[i] ? field_scalar(reader, written[i]) : NULL;
 		unsigned mode = value ? mode_parse(value->text) : 0;
@@ -197,17 +176,17 @@ static void read_ports(struct reader *reader, enum section section, const struct
 
 static void read_approval(struct reader *reader, const struct node *key)
 {
-	static const char *const keys[] = { "timeout", "remember" };
-	const struct node *map = section_map(reader, key, "\"timeout\" and \"remember\""), *fields[2], *value;
+	const struct node *map = section_map(reader, key, "\"timeout\" and \"remember\""), *fields[APPROVAL_KEYS],
+			  *value;
 	struct approval *approval = &reader->policy->approval;
 
 	if (!map)
 		return;
-	map_fields(reader, map, "approval", keys, ARRAY_SIZE(keys), fields);
+	map_fields(reader, map, &keys_approval, fields);
 	approval->at = node_place(key);
-	if (fields[0])
-		field_duration(reader, fields[0], &approval->timeout_ms);
-	value = fields[1] ? field_scalar(reader, fields[1]) : NULL;
+	if (fields[APPROVAL_TIMEOUT])
+		field_duration(reader, fields[APPROVAL_TIMEOUT], &approval->timeout_ms);
+	value = fields[APPROVAL_REMEMBER] ? field_scalar(reader, fields[APPROVAL_REMEMBER]) : NULL;
 	if (!value)
 		return;
 	if (!strcmp(value->text, "session"))
@@ -221,15 +200,14 @@ static void read_approval(struct reader *reader, const struct node *key)
 
 static int read_notices(struct reader *reader, const struct node *key)
 {
-	static const char *const keys[] = { "proxied", "none" };
-	static const enum np_mode modes[] = { NP_PROXIED, NP_NONE };
-	const struct node *map = section_map(reader, key, "modes to texts"), *fields[ARRAY_SIZE(keys)];
+	static const enum np_mode modes[NOTICE_KEYS] = { [NOTICE_PROXIED] = NP_PROXIED, [NOTICE_NONE] = NP_NONE };
+	const struct node *map = section_map(reader, key, "modes to texts"), *fields[NOTICE_KEYS];
 	struct policy *policy = reader->policy;
 
 	if (!map)
 		return 0;
-	map_fields(reader, map, "notices", keys, ARRAY_SIZE(keys), fields);
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+	map_fields(reader, map, &keys_notices, fields);
+	for (size_t i = 0; i < NOTICE_KEYS; i++) {
 		const struct node *value = fields[i] ? field_scalar(reader, fields[i]) : NULL;
 		char problem[NOTICE_PROBLEM_SIZE];
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Every command of netpawl, in one table. */
+#include "base/cleanup.h"
+#include "cli/cli.h"
+
+const struct command commands[] = {
+	{ "run", command_run, "run a command in a sandbox", COMPLETE_COMMAND },
+	{ "escalate", command_escalate, "raise a session's level; its network tightens at once",
+	  COMPLETE_SESSION | COMPLETE_LEVEL },
+	{ "sessions", command_sessions, "list sessions", COMPLETE_NOTHING },
+	{ "show", command_show, "show a session, its datasets and sandboxes", COMPLETE_SESSION },
+	{ "attach", command_attach, "make a sandbox of a cgroup that exists", COMPLETE_SESSION },
+	{ "remove", command_remove, "remove a sandbox, with all that runs in it", COMPLETE_NOTHING },
+	{ "end", command_end, "end a session; its level is kept", COMPLETE_SESSION },
+	{ "forward", command_forward, "reach a listener of a sandbox from this host", COMPLETE_SESSION },
+	{ "runs", command_runs, "list runs on record, and what waits for approval", COMPLETE_NOTHING },
+	{ "approve", command_approve, "let a run that waits go on", COMPLETE_NOTHING },
+	{ "reject", command_reject, "end a run that waits", COMPLETE_NOTHING },
+	{ "cp", command_cp, "copy files into a session's workspace, or out of it", 0 },
+	{ "path", command_path, "translate a path of a workspace", COMPLETE_SESSION },
+	{ "env", command_env, "what programs in an adopted cgroup have to trust", COMPLETE_SESSION },
+	{ "events", command_events, "what was refused and what was changed", COMPLETE_NOTHING },
+	{ "why", command_why, "what was refused of a session, and what it may do instead", COMPLETE_SESSION },
+	{ "notices", command_notices, "what a session's agent is told when its network tightens", COMPLETE_SESSION },
+	{ "status", command_status, "the daemon in one page", COMPLETE_NOTHING },
+	{ "policy", command_policy, "check, test and explain policies; show and reload the live one",
+	  COMPLETE_NOTHING },
+	{ "doctor", command_doctor, "what this kernel can promise", COMPLETE_NOTHING },
+	{ "completion", command_completion, "completion for bash, zsh or fish", COMPLETE_SHELL },
+};
+const size_t n_commands = ARRAY_SIZE(commands);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/keys.h"
+
+#include "base/cleanup.h"
+#include "policy/level.h"
+
+#define KEY(key_name, key_shape, key_about, ...)                                      \
+	{                                                                             \
+		.name = key_name, .shape = key_shape, .about = key_about, __VA_ARGS__ \
+	}
+#define KEY_SET(set_where, set_keys, set_one)                                                               \
+	{                                                                                                   \
+		.where = set_where, .keys = set_keys, .count = ARRAY_SIZE(set_keys), .exactly_one = set_one \
+	}
+
+static const char *const words_level[] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET", NULL };
+static const char *const words_mode[] = { "full", "proxied", "none", NULL };
+static const char *const words_default[] = { "deny", "ask", NULL };
+static const char *const words_remember[] = { "once", "session", NULL };
+static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
+
+static const struct key level_keys[] = {
+	KEY("PUBLIC", KEY_MODE, "the mode of PUBLIC sessions: full unless written", .words = words_mode),
+	KEY("INTERNAL", KEY_MODE, "the mode of INTERNAL sessions: full unless written", .words = words_mode),
+	KEY("CONFIDENTIAL", KEY_MODE, "the mode of CONFIDENTIAL sessions: proxied unless written", .words = words_mode),
+	KEY("SECRET", KEY_MODE, "the mode of SECRET sessions: none unless written", .words = words_mode),
+};
+_Static_assert(ARRAY_SIZE(level_keys) == LEVEL_COUNT, "every level, in order");
+const struct key_set keys_levels = KEY_SET("levels", level_keys, 0);
+
+static const struct key timeout_keys[TIMEOUT_KEYS] = {
+	[TIMEOUT_IDLE] = KEY("idle", KEY_TIME, "no byte moves either way: 1s to 24h, 300s unless written"),
+	[TIMEOUT_FIRST_BYTE] =
+		KEY("first_byte", KEY_TIME, "from the end of the request to the beginning of its response: 1s to 24h"),
+	[TIMEOUT_CONNECT] = KEY("connect", KEY_TIME, "a connection to the host: 1s to 60s, 5s unless written"),
+};
+const struct key_set keys_timeouts = KEY_SET("timeouts", timeout_keys, 0);
+
+static const struct key rule_keys[RULE_KEYS] = {
+	[RULE_ALLOW] = KEY("allow", KEY_TEXTS, "destinations that may be reached"),
+	[RULE_DENY] = KEY("deny", KEY_TEXTS, "destinations that are refused"),
+	[RULE_ASK] = KEY("ask", KEY_TEXTS, "destinations that a person decides about"),
+	[RULE_DECIDE] = KEY("decide", KEY_TEXTS, "destinations that a program decides about, see \"by\""),
+	[RULE_METHODS] = KEY("methods", KEY_TEXTS, "methods of requests, in upper case"),
+	[RULE_PATHS] = KEY("paths", KEY_TEXTS, "globs of paths: * stays within a segment, ** does not"),
+	[RULE_HEADERS] = KEY("headers", KEY_TEXTS, "names of headers that must all be there"),
+	[RULE_INSPECT] = KEY("inspect", KEY_FLAG, "false: the name is judged and the bytes pass unseen"),
+	[RULE_WEBSOCKET] = KEY("websocket", KEY_FLAG, "true: requests may become websockets"),
+	[RULE_MAX_BODY] = KEY("max_body", KEY_SIZE, "the longest body of a request"),
+	[RULE_TIMEOUTS] = KEY("timeouts", KEY_MAP, "how long a request waits", .below = &keys_timeouts),
+	[RULE_CAPTURE] =
+		KEY("capture", KEY_SIZE, "bytes of each body that its event has, with the headers: up to 4096"),
+	[RULE_DNS] =
+		KEY("dns", KEY_WORDS, "types of records that may be looked up for these names", .words = words_dns),
+	[RULE_BY] = KEY("by", KEY_TEXT, "the decider of a decide rule"),
+	[RULE_FOR] =
+		KEY("for", KEY_WORDS, "levels at which the rule is there; all unless written", .words = words_level),
+};
+const struct key_set keys_rule = KEY_SET("a rule", rule_keys, RULE_DECIDE + 1);
+/* The reader knows a rule's other keys here, too, and says why they cannot be in full:. */
+static const struct key_set keys_full = { "a rule of full", rule_keys, RULE_DENY + 1, RULE_DENY + 1 };
+
+static const struct key decider_keys[DECIDER_KEYS] = {
+	[DECIDER_COMMAND] = KEY("command", KEY_TEXT_LIST, "a program, with its whole path, and its arguments"),
+	[DECIDER_SOCKET] = KEY("socket", KEY_TEXT, "the whole path of a unix socket"),
+	[DECIDER_TIMEOUT] = KEY("timeout", KEY_TIME, "how long it has: 5s unless written"),
+};
+const struct key_set keys_decider = KEY_SET("a decider", decider_keys, DECIDER_SOCKET + 1);
+
+static const struct key approval_keys[APPROVAL_KEYS] = {
+	[APPROVAL_TIMEOUT] = KEY("timeout", KEY_TIME, "how long people have: 10m unless written"),
+	[APPROVAL_REMEMBER] = KEY("remember", KEY_WORD, "for one request, or for the session", .words = words_remember),
+};
+const struct key_set keys_approval = KEY_SET("approval", approval_keys, 0);
+
+static const struct key notice_keys[NOTICE_KEYS] = {
+	[NOTICE_PROXIED] = KEY("proxied", KEY_TEXT, "what the agent is told when its mode becomes PROXIED"),
+	[NOTICE_NONE] = KEY("none", KEY_TEXT, "what the agent is told when its mode becomes NONE"),
+};
+const struct key_set keys_notices = KEY_SET("notices", notice_keys, 0);
+
+static const struct key sandbox_keys[SANDBOX_KEYS] = {
+	[SANDBOX_BINDS] =
+		KEY("binds", KEY_TEXTS, "places of the host that --bind may show; :ro behind one: for reading"),
+	[SANDBOX_MEMORY] = KEY("memory", KEY_SIZE, "memory of a sandbox"),
+	[SANDBOX_CPUS] = KEY("cpus", KEY_CPUS, "CPUs of a sandbox, as in 1.5"),
+	[SANDBOX_PIDS] = KEY("pids", KEY_COUNT, "processes of a sandbox"),
+	[SANDBOX_TIMEOUT] = KEY("timeout", KEY_TIME, "how long a run may take"),
+	[SANDBOX_OUTPUT] = KEY("output", KEY_SIZE, "bytes of standard output and error together"),
+	[SANDBOX_DISK] = KEY("disk", KEY_SIZE, "file systems in memory, and the workspace"),
+	[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
+	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
+};
+const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);
+
+static const struct key file_keys[SECTION_COUNT] = {
+	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
+	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
+	[SECTION_LISTS] = KEY("lists", KEY_NAMED_LISTS, "named lists of destinations, used as \"@name\""),
+	[SECTION_RULES] =
+		KEY("rules", KEY_MAP_LIST, "rules for PROXIED; the first that matches decides", .below = &keys_rule),
+	[SECTION_FULL] =
+		KEY("full", KEY_MAP_LIST, "rules for FULL: addresses that are allowed or denied", .below = &keys_full),
+	[SECTION_DECIDERS] =
+		KEY("deciders", KEY_NAMED_MAPS, "programs that answer decide rules", .below = &keys_decider),
+	[SECTION_LEVELS] = KEY("levels", KEY_MAP, "the mode of each level", .below = &keys_levels),
+	[SECTION_DEFAULT] = KEY("default", KEY_WORD, "what happens when no rule matches: deny unless written",
+				.words = words_default),
+	[SECTION_INSPECT_PORTS] = KEY("inspect_ports", KEY_PORTS, "TCP ports with HTTP: 80 and 443 unless written"),
+	[SECTION_HOST_LOOPBACK] = KEY("host_loopback", KEY_PORTS, "ports of the host that sandboxes may use"),
+	[SECTION_INBOUND] =
+		KEY("inbound", KEY_PORTS, "ports of sandboxes in FULL that may be called from beyond the host"),
+	[SECTION_APPROVAL] = KEY("approval", KEY_MAP, "how people answer", .below = &keys_approval),
+	[SECTION_EXTRA_ROOTS] =
+		KEY("extra_roots", KEY_TEXTS, "files with certificates that origins are trusted by, too"),
+	[SECTION_NOTICES] =
+		KEY("notices", KEY_MAP, "what agents are told when their mode changes", .below = &keys_notices),
+	[SECTION_SANDBOX] = KEY("sandbox", KEY_MAP, "what netpawl run may give to a command", .below = &keys_sandbox),
+};
+const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);
+
+_Static_assert(SECTION_COUNT <= KEY_SET_MAX && RULE_KEYS <= KEY_SET_MAX && SANDBOX_KEYS <= KEY_SET_MAX,
+	       "the largest sets of keys");

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keys of a policy file: their names, the shape of their values, and a sentence each. One table, for two readers: the
+ * reader of policies finds keys by it (map_fields()), and the JSON Schema is written from it (policy_schema()). Values are
+ * the reader's business; a test holds the shapes against what the reader takes.
+ */
+#ifndef NP_POLICY_KEYS_H
+#define NP_POLICY_KEYS_H
+
+#include <stddef.h>
+
+#include "base/buf.h"
+
+enum key_shape {
+	KEY_VERSION,	 /* 1 */
+	KEY_TEXT,	 /* one scalar */
+	KEY_TEXTS,	 /* one scalar or a list of them, not empty */
+	KEY_TEXT_LIST,	 /* a list of scalars, not empty */
+	KEY_WORD,	 /* one of words */
+	KEY_WORDS,	 /* one of words or a list of them, not empty */
+	KEY_MODE,	 /* one of words; case does not matter */
+	KEY_FLAG,	 /* true or false */
+	KEY_SIZE,	 /* a number of bytes, perhaps with a unit */
+	KEY_TIME,	 /* a number with ms, s, m or h */
+	KEY_COUNT,	 /* a number from 1 on */
+	KEY_CPUS,	 /* a number, perhaps with up to three decimals */
+	KEY_PORTS,	 /* a list of ports, perhaps empty */
+	KEY_MAP,	 /* a mapping with the keys of below */
+	KEY_MAP_LIST,	 /* a list of such mappings, perhaps empty */
+	KEY_NAMED_MAPS,	 /* a mapping of names that the author chooses to such mappings */
+	KEY_NAMED_LISTS, /* the same to lists of scalars */
+};
+
+struct key {
+	const char *name;
+	enum key_shape shape;
+	const char *about;
+	const char *const *words;    /* NULL-terminated */
+	const struct key_set *below; /* of mappings */
+};
+
+struct key_set {
+	const char *where; /* "unknown key ... in WHERE" */
+	const struct key *keys;
+	size_t count;
+	size_t exactly_one; /* of so many keys at the beginning one is there, and only one; 0: all may be left out */
+};
+
+#define KEY_SET_MAX 16 /* keys of one mapping */
+
+/* Keys of a file. The first six may be in every file, the others only in the first one. */
+enum section {
+	SECTION_VERSION,
+	SECTION_INCLUDE,
+	SECTION_LISTS,
+	SECTION_RULES,
+	SECTION_FULL,
+	SECTION_DECIDERS,
+	SECTION_LEVELS,
+	SECTION_DEFAULT,
+	SECTION_INSPECT_PORTS,
+	SECTION_HOST_LOOPBACK,
+	SECTION_INBOUND,
+	SECTION_APPROVAL,
+	SECTION_EXTRA_ROOTS,
+	SECTION_NOTICES,
+	SECTION_SANDBOX,
+	SECTION_COUNT,
+};
+
+enum rule_key {
+	RULE_ALLOW,
+	RULE_DENY,
+	RULE_ASK,
+	RULE_DECIDE,
+	RULE_METHODS,
+	RULE_PATHS,
+	RULE_HEADERS,
+	RULE_INSPECT,
+	RULE_WEBSOCKET,
+	RULE_MAX_BODY,
+	RULE_TIMEOUTS,
+	RULE_CAPTURE,
+	RULE_DNS,
+	RULE_BY,
+	RULE_FOR,
+	RULE_KEYS,
+};
+
+enum timeout_key { TIMEOUT_IDLE, TIMEOUT_FIRST_BYTE, TIMEOUT_CONNECT, TIMEOUT_KEYS };
+enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_KEYS };
+enum approval_key { APPROVAL_TIMEOUT, APPROVAL_REMEMBER, APPROVAL_KEYS };
+enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
+enum sandbox_key {
+	SANDBOX_BINDS,
+	SANDBOX_MEMORY,
+	SANDBOX_CPUS,
+	SANDBOX_PIDS,
+	SANDBOX_TIMEOUT,
+	SANDBOX_OUTPUT,
+	SANDBOX_DISK,
+	SANDBOX_IDLE,
+	SANDBOX_READ_ONLY,
+	SANDBOX_KEYS,
+};
+
+extern const struct key_set keys_file, keys_levels, keys_rule, keys_timeouts, keys_decider, keys_approval, keys_notices,
+	keys_sandbox;
+
+/* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
+void policy_schema(struct buf *out);
+
+#endif
