@@ -2,7 +2,10 @@
 #
 # make            build everything into build/ (SAN=1: with ASan and UBSan, into build/san/)
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
-# make test       build and run every test
+# make check      in under a minute: unit tests, layers, policy cases, a smoke test of the gate
+# make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
+# make test-unit  the unit tests alone; make test-e2e: the layers, e2e and attack tests alone, with T= as above
+# make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
@@ -13,6 +16,8 @@
 # make deps       install what is missing, with apt-get
 # make man        build the manual pages
 # make install    PREFIX=/usr/local DESTDIR=
+# make uninstall  remove what make install put there, with the same PREFIX and DESTDIR; records and policies of yours stay
+# make clean      remove build/
 # V=1             show the commands
 
 MAKEFLAGS += --no-builtin-rules
@@ -34,7 +39,10 @@ Q = @
 say = @printf '  %-8s %s\n'
 endif
 
-ifeq ($(SAN),1)
+ifeq ($(COVERAGE),1)
+BUILD = build/coverage
+SANFLAGS = --coverage -fprofile-update=atomic
+else ifeq ($(SAN),1)
 BUILD = build/san
 SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 else
@@ -90,7 +98,7 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 INIT_SRCS = $(call srcs,init)
 $(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/scope.h user/init/windows.h user/sandbox/orders.h user/sandbox/windows.h include/limits.h
 	$(say) LINK $@
-	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE -fsanitize=% -fno-sanitize%,$(CFLAGS)) -static -o $@ $(INIT_SRCS)
+	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE $(SANFLAGS),$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 
 $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(say) CC $<
@@ -210,16 +218,36 @@ $(BUILD)/test/netpawld: $(FAIL_OBJS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
 
 test-build: all $(BUILD)/test/netpawld $(UNIT_TESTS)
+RUN_TESTS = NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/run.py
 test-unit: $(UNIT_TESTS)
-	$(Q)for t in $(UNIT_TESTS); do $$t >$$t.log 2>&1 || { cat $$t.log; echo "FAILED: $$t"; exit 1; }; \
-		grep -h 'PASSED  ]' $$t.log | sed "s|^|$${t##*/}: |"; done
+	$(Q)$(RUN_TESTS) -- $(UNIT_TESTS)
 test-e2e: all $(BUILD)/test/netpawld
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/run.py $(T) -- tests/layers tests/e2e tests/attack
+	$(Q)$(RUN_TESTS) $(T) -- tests/layers tests/e2e tests/attack
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) test-build
-	$(Q)$(MAKE) --no-print-directory test-unit
-	$(Q)$(MAKE) --no-print-directory test-e2e
+	$(Q)$(RUN_TESTS) $(T) -- $(UNIT_TESTS) tests/layers tests/e2e tests/attack
+
+# The files that have tests with the mark "smoke".
+SMOKE = tests/layers/test_layers.py tests/e2e/test_modes.py tests/e2e/test_escalation.py tests/e2e/test_inspect.py tests/e2e/test_policy_cli.py
+check: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) test-build
+	$(Q)$(RUN_TESTS) -m smoke -- $(UNIT_TESTS) $(SMOKE)
+
+# An inspector has no file system to write its counts to: of inspect/ and dns/ only what unit tests run is counted. Nor is what
+# a daemon did that was killed.
+coverage:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) gcovr"
+	$(Q)$(MAKE) --no-print-directory COVERAGE=1 -j$(shell nproc) test-build
+	$(Q)find build/coverage -name '*.gcda' -delete
+	$(Q)NETPAWL_BUILD=$(abspath build/coverage) $(PYTHON) tests/run.py $(T) -- $(UNIT_TESTS:$(BUILD)/%=build/coverage/%) \
+		tests/e2e tests/attack || \
+		echo "some tests failed: the numbers are those of a broken run"
+	$(Q)gcovr --root . --filter user/ --gcov-ignore-parse-errors build/coverage -o build/coverage/lines.txt --print-summary
+	$(Q)echo "by file: build/coverage/lines.txt"
+
+help:
+	$(Q)sed -n '/^# make /s/^# //p;/^# V=1/s/^# //p' Makefile
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
 CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go \
@@ -318,10 +346,18 @@ install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,ba
 	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 
+# What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/man/man5/,$(notdir $(filter %.5,$(MAN_PAGES)))) \
+		$(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
+	-rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null
+
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e test-clients differential soak fuzz bench vm run lint deps man install clean
+.PHONY: test test-build test-unit test-e2e check help coverage test-clients differential soak fuzz bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

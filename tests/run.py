@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs the files of tests side by side, each in a pytest of its own: they wait more than they work.
+"""Runs test programs and files of tests side by side, each in a process of its own: they wait more than they work.
 
-    NETPAWL_BUILD=build tests/run.py [--jobs N] [WORDS FOR PYTEST...] -- FILE OR FOLDER...
+    NETPAWL_BUILD=build tests/run.py [--jobs N] [WORDS FOR PYTEST...] -- PROGRAM, FILE OR FOLDER...
 
-Prints a line for each file, and all of what a file that fails has to say. Ends with 1 when one did.
+Prints a line for each, and all of what one that fails has to say. Ends with 1 when one did. How long each took is kept
+in the build folder: the longest go first the next time, so that none is left to run alone at the end.
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -16,6 +18,7 @@ import threading
 import time
 
 MINUTES = 30  # a bound against hangs
+TIMES = pathlib.Path(os.environ.get("NETPAWL_BUILD", "build")) / "tests" / "times.json"
 
 
 def files(places):
@@ -23,42 +26,72 @@ def files(places):
         yield from sorted(place.glob("test_*.py")) if place.is_dir() else [place]
 
 
+def command(words, path):
+    if path.suffix == ".py":
+        return [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(path)]
+    return [str(path.resolve())]  # a program of cmocka
+
+
+def counted(path, out):
+    """How many tests passed, failed, ...: by the last line of pytest, or by cmocka's."""
+    if path.suffix == ".py":
+        found = re.findall(r"(\d+) (passed|failed|skipped|errors?|xpassed|xfailed|deselected)\b", out.rstrip().rpartition("\n")[2])
+    else:
+        found = [(n, what.lower()) for what, n in re.findall(r"^\[  (PASSED|FAILED)  \] (\d+) test", out, re.M)]
+    counts = {}
+    for n, what in found:
+        counts[what] = counts.get(what, 0) + int(n)
+    return counts
+
+
 def run(words, path, say):
     start = time.monotonic()
     try:
-        p = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words, str(path)], text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=60 * MINUTES)
+        p = subprocess.run(command(words, path), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                           text=True, errors="replace", timeout=60 * MINUTES)
         code, out = p.returncode, p.stdout
     except subprocess.TimeoutExpired as e:
-        code, out = 1, f"{e.output or ''}\n{path}: not done after {MINUTES} minutes"
-    counts = {what: int(n) for n, what in re.findall(r"(\d+) (passed|failed|skipped|errors?|xpassed|xfailed|deselected)\b",
-                                                     out.rstrip().rpartition("\n")[2])}
-    code = 0 if code == 5 else code  # every test of it was deselected
+        code, out = 1, f"{(e.output or b'').decode(errors='replace')}\n{path}: not done after {MINUTES} minutes"
+    took, counts = time.monotonic() - start, counted(path, out)
+    code = 0 if code == 5 and path.suffix == ".py" else code  # every test of it was deselected
     with say:
         if code:
             print(out)
-        words = ", ".join(f"{n} {what}" for what, n in counts.items())
-        print(f"  {'FAIL' if code else 'ok':4}  {path}: {words} in {time.monotonic() - start:.0f} s", flush=True)
-    return code, counts
+        text = ", ".join(f"{n} {what}" for what, n in counts.items())
+        print(f"  {'FAIL' if code else 'ok':4}  {path}: {text} in {took:.0f} s", flush=True)
+    return code, counts, took
+
+
+def known_times():
+    try:
+        return {str(k): float(v) for k, v in json.loads(TIMES.read_text()).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}  # none yet, or of no use
 
 
 def main():
     cut = sys.argv.index("--")
     words, places = sys.argv[1:cut], sys.argv[cut + 1:]
-    jobs = (os.cpu_count() or 1) + 1
+    jobs = 2 * (os.cpu_count() or 1)
     if words[:1] == ["--jobs"]:
         jobs, words = int(words[1]), words[2:]
-    # The longest first, as far as their size tells, so that none is left to run alone at the end.
-    queue = sorted(files(places), key=lambda f: -f.stat().st_size)
+    times = known_times()
+    # Before the first run the size of a file has to do.
+    guess = lambda f: times.get(str(f), f.stat().st_size / 500 if f.suffix == ".py" else 1)
+    queue = sorted(files(places), key=guess, reverse=True)
     say, start = threading.Lock(), time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         results = list(pool.map(lambda f: run(words, f, say), queue))
     total = {}
-    for _, counts in results:
+    for _, counts, _ in results:
         for what, n in counts.items():
             total[what] = total.get(what, 0) + n
     print(", ".join(f"{n} {what}" for what, n in total.items()) + f" in {time.monotonic() - start:.0f} s")
-    sys.exit(any(code for code, _ in results) or not total.get("passed"))
+    # what words select takes less than all of a file
+    times.update({str(f): round(took, 1) for f, (_, _, took) in zip(queue, results) if not words or f.suffix != ".py"})
+    TIMES.parent.mkdir(parents=True, exist_ok=True)
+    TIMES.write_text(json.dumps(times, indent=0))
+    sys.exit(any(code for code, _, _ in results) or not total.get("passed"))
 
 
 main()

@@ -27,6 +27,7 @@ def after(world, acknowledged, **kw):
     return got
 
 
+@pytest.mark.smoke
 @TIGHT
 @KINDS
 def test_answer_of_an_escalation(api, boxes, mode, kind):
@@ -100,6 +101,7 @@ def test_blocked_reader_gets_an_error(world, api, boxes, family, mode, kind):
         assert got["ended"] and got["error"] not in (None, "EOF"), (transport, got)
 
 
+@pytest.mark.smoke
 @TIGHT
 def test_download_ends_too(world, api, boxes, mode):
     """The far side writes, the sandbox reads: its acknowledgement segments carry bits out as well."""
@@ -202,6 +204,7 @@ def test_full_to_full_cuts_nothing(api, boxes):
     assert box.call("recv", keep="c")["data"] == "two"
 
 
+@pytest.mark.smoke
 def test_step_by_step(world, api, boxes):
     box = boxes("FULL")
     generations = []

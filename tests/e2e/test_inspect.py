@@ -22,6 +22,7 @@ def net():
 VERSIONS = pytest.mark.parametrize("version", ["--http1.1", "--http2"])
 
 
+@pytest.mark.smoke
 @VERSIONS
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_an_allowed_request_goes_and_comes_back(net, scheme, version):
@@ -31,6 +32,7 @@ def test_an_allowed_request_goes_and_comes_back(net, scheme, version):
     assert (seen["method"], seen["path"], seen["host"], seen["text"]) == ("POST", "/a?b=c", "origin.test", "hello")
 
 
+@pytest.mark.smoke
 @VERSIONS
 def test_a_refusal_explains_itself_and_the_connection_lives_on(net, version):
     after = net.last()

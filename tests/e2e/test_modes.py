@@ -12,6 +12,7 @@ KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
 USERS = pytest.mark.parametrize("user", ["root", "nobody"])
 
 
+@pytest.mark.smoke
 @KINDS
 @USERS
 @pytest.mark.parametrize("family", [4, 6])
@@ -52,6 +53,7 @@ def test_full_has_no_raw_sockets(pool):
     assert answer["error"] in ("EPERM", "EACCES", "EPROTONOSUPPORT")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("port,transport,reason", [
     (80, "stream", "no_inspector"), (443, "stream", "no_inspector"), (53, "stream", "no_dns_gate"),
     (53, "dgram", "no_dns_gate"), (8080, "stream", "not_in_policy"), (443, "dgram", "not_in_policy"),
@@ -66,6 +68,7 @@ def test_proxied_says_why(world, boxes, family, port, transport, reason):
     assert (event["reason"], event["mode"], event["port"], event["address"]) == (reason, "PROXIED", port, FAR[family])
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("family", [4, 6])
 def test_none_says_why(boxes, family):
     box = boxes("NONE")

@@ -63,6 +63,7 @@ def test_shipped_policies_are_clean(path):
     assert p.stderr == "" and re.fullmatch(rf"{re.escape(str(path))}: ok, \d+ rules?, hash [0-9a-f]{{12}}\n", p.stdout)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("path", SHIPPED_CASES + LANGUAGE_CASES, ids=ids)
 def test_cases_hold(path):
     written = len(re.findall(r"^[^#\n]*\s->\s", path.read_text(), re.M))

@@ -2,6 +2,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.smoke
+
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 LIBRARIES = ("bpf/", "yaml.h", "idn2.h", "nettle/", "sqlite3.h", "seccomp.h", "microhttpd.h", "jansson.h", "openssl/", "nghttp2/", "llhttp.h", "ares.h")

@@ -70,7 +70,7 @@ void *arena_alloc(struct arena *arena, size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &bytes) || bytes > arena->max)
 		return NULL;
-	bytes = (bytes + align - 1) / align * align;
+	bytes = bytes ? (bytes + align - 1) / align * align : align; /* of nothing, too, there is an address */
 	if (bytes > arena->max - arena->used)
 		return NULL;
 	arena->used += bytes;

@@ -4,6 +4,7 @@
 #define NP_ARRAY_H
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 /* Room for at least need items of each bytes. 0, or -ENOMEM and nothing changed. */
@@ -14,6 +15,8 @@ static inline int array_reserve(void **items, size_t *size, size_t need, size_t 
 
 	if (need <= *size)
 		return 0;
+	if (need > SIZE_MAX / 2) /* next would wrap around */
+		return -ENOMEM;
 	while (next < need)
 		next *= 2;
 	p = reallocarray(*items, next, each);

@@ -9,57 +9,6 @@
 #include "base/chars.h"
 #include "base/cleanup.h"
 
-static void decodes(void **state)
-{
-	static const struct {
-		const char *text;
-		size_t len;
-		unsigned used;
-		uint32_t c;
-	} cases[] = {
-		{ "a", 1, 1, 'a' },
-		{ "", 0, 0, 0 },
-		{ "\0", 1, 1, 0 },
-		{ "\x7f", 1, 1, 0x7f },
-		{ "\xc3\xa9", 2, 2, 0xe9 },
-		{ "\xc3\xa9", 1, 0, 0 }, /* cut */
-		{ "\xe2\x82\xac", 3, 3, 0x20ac },
-		{ "\xe2\x82\xac", 2, 0, 0 },
-		{ "\xf0\x9f\x98\x80", 4, 4, 0x1f600 },
-		{ "\xf0\x9f\x98", 3, 0, 0 },
-		{ "\xf4\x8f\xbf\xbf", 4, 4, 0x10ffff },
-		{ "\x80", 1, 0, 0 },
-		{ "\xc0\x80", 2, 0, 0 }, /* overlong */
-		{ "\xe0\x80\x80", 3, 0, 0 },
-		{ "\xf0\x80\x80\x80", 4, 0, 0 },
-		{ "\xed\xa0\x80", 3, 0, 0 },	 /* surrogate */
-		{ "\xf4\x90\x80\x80", 4, 0, 0 }, /* beyond the last */
-		{ "\xff", 1, 0, 0 },
-		{ "\xc3\x28", 2, 0, 0 },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		uint32_t c = 0;
-
-		assert_int_equal(char_decode(cases[i].text, cases[i].len, &c), cases[i].used);
-		assert_int_equal(c, cases[i].c);
-	}
-}
-
-static void printable(void **state)
-{
-	static const uint32_t shown[] = { ' ', '~', 0xa0, 0xe9, 0x20ac, 0x4e2d, 0x1f600, 0xfffd };
-	static const uint32_t hidden[] = { 0,	   '\t',   '\n',   0x1b,   0x7f,   0x85,   0x9b,   0xad,
-					   0x200b, 0x200d, 0x200f, 0x2028, 0x202e, 0x2066, 0xfeff, 0xe0041 };
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(shown); i++)
-		assert_true(char_is_printable(shown[i]));
-	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++)
-		assert_false(char_is_printable(hidden[i]));
-}
-
 static void quotes(void **state)
 {
 	static const struct {
@@ -145,8 +94,9 @@ static void cleans(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decodes),	    cmocka_unit_test(printable), cmocka_unit_test(quotes),
-		cmocka_unit_test(long_text_is_cut), cmocka_unit_test(cleans),
+		cmocka_unit_test(quotes),
+		cmocka_unit_test(long_text_is_cut),
+		cmocka_unit_test(cleans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
