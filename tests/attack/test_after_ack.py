@@ -103,7 +103,7 @@ class Net:
         assert base.eventually(lambda: self.api.health()["inspectors"] == 1, 20)
 
     def worker(self):
-        pids = base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector"))
+        pids = self.daemon.workers()
         assert len(pids) == 1, pids
         return pids[0]
 

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from lib import base
+from lib import base, inspected
 from lib.box import Adopted, Box, new_session
 from lib.inspected import Inspected
 from lib.world import FAR, Refused
@@ -42,9 +42,6 @@ class Net(Inspected):
             stack.callback(self.boxes[name].close)
         self.local = 20000
 
-    def workers(self):
-        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
-
     def port(self):
         """One that no connection of an earlier test still has."""
         self.local += 1
@@ -75,11 +72,8 @@ class Net(Inspected):
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Net(stack)
+    with inspected.unharmed(Net) as n:
         yield n
-        assert n.daemon.running()
-        assert n.api.health()["inspectors"] == 2, n.daemon.text()[-2000:]
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lib import base, websocket
+from lib import base, inspected, websocket
 from lib.rogues import Rogues, frame, read_head, says
 from lib.world import FAR, HOST4
 
@@ -33,11 +33,8 @@ rules:
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Rogues(stack, POLICY)
-        workers = n.workers()
+    with inspected.unharmed(Rogues, POLICY) as n:
         yield n
-        assert n.daemon.running() and n.workers() == workers, "a worker died: " + n.daemon.text()[-3000:]
 
 
 # -- websockets -----------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 by the manual as lib/diff_policy.py reads it, and by what a real client in a real sandbox meets.
 
 `make differential` does many more: DIFF_POLICIES, DIFF_SEED. A seed gives the same policies and attempts each time."""
-import contextlib
 import hashlib
 import json
 import os
@@ -11,7 +10,7 @@ import ssl
 
 import pytest
 
-from lib import base
+from lib import base, inspected
 from lib.box import Box, new_session
 from lib.daemon import Daemon
 from lib.diff_policy import (A1, A2, HOST_PORTS, MD, NAMES, PLAIN_PORTS, SIX, TLS_PORTS, Policy, Reading, action_of, attempt,
@@ -158,10 +157,8 @@ class Net:
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Net(stack)
+    with inspected.unharmed(Net) as n:
         yield n
-        assert n.daemon.running()
 
 
 def report(policy, wrong, where):

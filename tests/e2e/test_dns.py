@@ -107,7 +107,7 @@ def asked(net):
 
 
 def workers(net):
-    return sorted(base.cgroup_pids(net.daemon.slice.with_name(net.daemon.slice.name + "-inspector")))
+    return net.daemon.workers()
 
 
 # -- clients --------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_no_answer_is_servfail(box, name, words, how):
 
 def resident(net):
     """KiB of all inspectors."""
-    pids = base.cgroup_pids(net.daemon.slice.with_name(net.daemon.slice.name + "-inspector"))
+    pids = net.daemon.workers()
     return sum(int(line.split()[1]) for pid in pids for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS"))
 
 

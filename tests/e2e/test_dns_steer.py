@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from lib import base
+from lib import base, inspected
 from lib.box import Adopted, Box
 from lib.inspected import Inspected
 from lib.world import DEV, FAR, HOST4, HOST6
@@ -85,17 +85,11 @@ class Net(Inspected):
                 out[6 if "[" in addr else 4] = int(port)
         return out
 
-    def workers(self):
-        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
-
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Net(stack)
+    with inspected.unharmed(Net) as n:
         yield n
-        assert n.daemon.running()
-        assert n.api.health()["inspectors"] == 2, n.daemon.text()[-2000:]
 
 
 @pytest.fixture

@@ -25,9 +25,6 @@ rules:
 
 
 class Net(Inspected):
-    def workers(self):
-        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
-
     def resident(self):
         """KiB, of all workers."""
         total = 0

@@ -10,6 +10,7 @@ import pytest
 from lib import base
 from lib.api import Connection, Failure
 from lib.box import Adopted, Box, new_session
+from lib.daemon import Daemon
 from lib.world import FAR
 
 POLICY = """version: 1
@@ -48,10 +49,25 @@ def policy_file():
     base.drop_tempdir(d)
 
 
-@pytest.fixture
-def d(make_daemon, policy_file):
+@pytest.fixture(scope="module")
+def shared(world, policy_file):
     policy_file.write_text(POLICY + base.PERMITS)
-    return make_daemon(policy=policy_file).start()
+    daemon = Daemon(world, policy=policy_file)
+    try:
+        yield daemon.start()
+    finally:
+        daemon.close()
+
+
+@pytest.fixture
+def d(shared, policy_file):
+    """The module's daemon with the policy above, whatever the test before made of it: sessions are each test's own."""
+    policy_file.write_text(POLICY + base.PERMITS)
+    if shared.running():
+        shared.cli("policy", "reload", check=0)
+    else:
+        shared.start()
+    return shared
 
 
 # -- what is told -----------------------------------------------------------------
@@ -204,8 +220,9 @@ def test_a_file_that_cannot_be_written_stops_nothing(d):
         box.close()
 
 
-def test_a_sandbox_starts_without_the_file(d):
+def test_a_sandbox_starts_without_the_file(make_daemon):
     """The directory cannot be made: the session is told by the API alone, and the command runs."""
+    d = make_daemon().start()
     (d.run_dir / "notices").write_text("in the way")
     box = Box(d, "FULL")
     try:

@@ -22,7 +22,7 @@ def net():
 
 
 def workers(net):
-    return base.cgroup_pids(net.daemon.slice.with_name(net.daemon.slice.name + "-inspector"))
+    return net.daemon.workers()
 
 
 def test_an_event_has_the_rung_of_its_verdict(net):

@@ -11,6 +11,7 @@ import pytest
 from lib import base
 from lib.api import Failure
 from lib.box import Adopted, Box
+from lib.daemon import Daemon
 from lib.world import FAR, FAR_OTHER, META
 
 KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
@@ -40,11 +41,31 @@ class Policy:
         return next(n for n, l in enumerate(self.path.read_text().splitlines(), 1) if words in l)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def policy():
     p = Policy()
     yield p
     base.drop_tempdir(p.folder)
+
+
+@pytest.fixture(scope="module")
+def shared(world, policy):
+    d = Daemon(world, policy=policy.write())
+    try:
+        yield d.start()
+    finally:
+        d.close()
+
+
+@pytest.fixture
+def under(shared):
+    """The module's daemon under a policy: for tests that are about its rules, not about a reload or the daemon's end."""
+    def take(path):
+        assert path == shared.policy
+        reload(shared)
+        return shared
+
+    return take
 
 
 def reach(box, addr, port, kind="stream"):
@@ -65,9 +86,9 @@ WAYS = [("stream", "tcp"), ("dgram", "udp"), ("sendto", "udp")]
 
 @KINDS
 @pytest.mark.parametrize("family", [4, 6])
-def test_an_allowed_address_and_port_is_open(world, make_daemon, policy, kind, family):
+def test_an_allowed_address_and_port_is_open(world, under, policy, kind, family):
     net = {4: "198.51.100.0/24", 6: "[2001:db8:2::/48]"}[family]
-    d = make_daemon(policy=policy.write(f'allow: "{net}:9000/tcp"', f'allow: "{net}:8080/udp"')).start()
+    d = under(policy.write(f'allow: "{net}:9000/tcp"', f'allow: "{net}:8080/udp"'))
     box = kind(d, "PROXIED")
     try:
         for way, protocol in WAYS:
@@ -83,11 +104,11 @@ def test_an_allowed_address_and_port_is_open(world, make_daemon, policy, kind, f
         box.close()
 
 
-def test_first_match_decides_and_is_named(make_daemon, policy):
-    d = make_daemon(policy=policy.write(
+def test_first_match_decides_and_is_named(under, policy):
+    d = under(policy.write(
         "deny: 198.51.100.10:9000", "allow: 198.51.100.0/24:8000-9100/tcp", "ask: 203.0.113.7:9000/tcp",
         "decide: 203.0.113.7:8080/tcp\n    by: guard", "deny: 0.0.0.0/0",
-        head="deciders: {guard: {command: [/bin/true]}}\n")).start()
+        head="deciders: {guard: {command: [/bin/true]}}\n"))
     box = Box(d, "PROXIED")
     try:
         assert reach(box, FAR[4], 8080) == "ok"
@@ -104,10 +125,10 @@ def test_first_match_decides_and_is_named(make_daemon, policy):
         box.close()
 
 
-def test_inspected_ports_and_dns_stay_with_those_who_look(make_daemon, policy):
+def test_inspected_ports_and_dns_stay_with_those_who_look(under, policy):
     """A rule for every port opens neither what the inspector must see nor a way for DNS; inspect: false does."""
-    d = make_daemon(policy=policy.write("allow: 198.51.100.10:443/tcp\n    inspect: false",
-                                        "allow: 198.51.100.0/24:*/tcp", "allow: 198.51.100.0/24:*/udp")).start()
+    d = under(policy.write("allow: 198.51.100.10:443/tcp\n    inspect: false",
+                           "allow: 198.51.100.0/24:*/tcp", "allow: 198.51.100.0/24:*/udp"))
     box = Box(d, "PROXIED")
     try:
         assert reach(box, FAR[4], 9000) == "ok"
@@ -122,8 +143,8 @@ def test_inspected_ports_and_dns_stay_with_those_who_look(make_daemon, policy):
         box.close()
 
 
-def test_inspect_ports_are_the_policys(make_daemon, policy):
-    d = make_daemon(policy=policy.write("allow: 198.51.100.10:80/tcp", head="inspect_ports: [8080]\n")).start()
+def test_inspect_ports_are_the_policys(under, policy):
+    d = under(policy.write("allow: 198.51.100.10:80/tcp", head="inspect_ports: [8080]\n"))
     box = Box(d, "PROXIED")
     try:
         assert reach(box, FAR[4], 80) == "ok"
@@ -133,8 +154,8 @@ def test_inspect_ports_are_the_policys(make_daemon, policy):
         box.close()
 
 
-def test_large_datagrams_pass_whole(make_daemon, policy):
-    d = make_daemon(policy=policy.write("allow: 198.51.100.10:9000/udp")).start()
+def test_large_datagrams_pass_whole(under, policy):
+    d = under(policy.write("allow: 198.51.100.10:9000/udp"))
     box = Box(d, "PROXIED")
     try:
         data = "f" * 20000
@@ -144,9 +165,9 @@ def test_large_datagrams_pass_whole(make_daemon, policy):
         box.close()
 
 
-def test_an_allowed_host_may_answer_and_not_call(world, make_daemon, policy):
+def test_an_allowed_host_may_answer_and_not_call(world, under, policy):
     """A rule that lets the sandbox go there does not let them come here: that is for inbound: to say."""
-    d = make_daemon(policy=policy.write("allow: 198.51.100.0/24:*/tcp", "allow: 192.0.2.1:*/tcp")).start()
+    d = under(policy.write("allow: 198.51.100.0/24:*/tcp", "allow: 192.0.2.1:*/tcp"))
     box, open_box = Box(d, "PROXIED"), Box(d, "FULL")
     try:
         for b, port, want in ((open_box, 23110, "ECONNREFUSED"), (box, 23111, "ECONNREFUSED")):
@@ -159,8 +180,8 @@ def test_an_allowed_host_may_answer_and_not_call(world, make_daemon, policy):
 
 
 @pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
-def test_metadata_opens_only_to_who_names_it(world, make_daemon, policy, mode):
-    d = make_daemon(policy=policy.write("allow: 0.0.0.0/0:*/tcp", full=["allow: 0.0.0.0/0"])).start()
+def test_metadata_opens_only_to_who_names_it(world, under, policy, mode):
+    d = under(policy.write("allow: 0.0.0.0/0:*/tcp", full=["allow: 0.0.0.0/0"]))
     box = Box(d, mode)
     try:
         assert reach(box, FAR[4], 9000) == "ok"
@@ -177,9 +198,9 @@ def test_metadata_opens_only_to_who_names_it(world, make_daemon, policy, mode):
         box.close()
 
 
-def test_full_refuses_what_its_list_denies(world, make_daemon, policy):
-    d = make_daemon(policy=policy.write(full=["allow: 198.51.100.10:9000/tcp", "deny: 198.51.100.0/24",
-                                              'deny: "[2001:db8:2::/48]:9000/udp"'])).start()
+def test_full_refuses_what_its_list_denies(world, under, policy):
+    d = under(policy.write(full=["allow: 198.51.100.10:9000/tcp", "deny: 198.51.100.0/24",
+                                 'deny: "[2001:db8:2::/48]:9000/udp"']))
     box = Box(d, "FULL")
     try:
         assert reach(box, FAR[4], 9000) == "ok"
@@ -200,10 +221,10 @@ def test_full_refuses_what_its_list_denies(world, make_daemon, policy):
         box.close()
 
 
-def test_levels_have_rules_of_their_own(make_daemon, policy):
+def test_levels_have_rules_of_their_own(under, policy):
     """A raise that does not change the mode changes the rules, and cuts what they no longer allow."""
-    d = make_daemon(policy=policy.write("allow: 198.51.100.10:9000/tcp", "allow: 198.51.100.10:8080/tcp\n    for: [PUBLIC]",
-                                        head=PROXIED)).start()
+    d = under(policy.write("allow: 198.51.100.10:9000/tcp", "allow: 198.51.100.10:8080/tcp\n    for: [PUBLIC]",
+                           head=PROXIED))
     box = Box(d, level="PUBLIC")
     try:
         for port in (8080, 9000):

@@ -539,7 +539,7 @@ class Clients(Inspected):
     def inspectors(self):
         """Processes of the inspector, by number."""
         found = []
-        for pid in base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")):
+        for pid in self.daemon.workers():
             try:
                 if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("netpawl-inspec"):
                     found.append(pid)

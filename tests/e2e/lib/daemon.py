@@ -45,6 +45,14 @@ class Daemon:
         return base.cgroup_mount() / self.cgroup
 
     @property
+    def inspector_cgroup(self):
+        return self.slice.with_name(self.slice.name + "-inspector")
+
+    def workers(self):
+        """The pids of its inspectors."""
+        return sorted(base.cgroup_pids(self.inspector_cgroup))
+
+    @property
     def pins(self):
         return next(self.pin_dir.glob("v*"), self.pin_dir / "v0")
 
@@ -150,7 +158,7 @@ class Daemon:
             self.stop()
         if base.NETPAWLD.exists():
             subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=30, env=base.env())
-        for path in (self.slice, self.slice.with_name(self.slice.name + "-inspector")):
+        for path in (self.slice, self.inspector_cgroup):
             base.cgroup_destroy(path)
         subprocess.run(["umount", "-l", str(self.pin_mount)], capture_output=True)
         reports = self.sanitizer_reports()

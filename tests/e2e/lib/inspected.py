@@ -102,6 +102,9 @@ class Inspected:
                               env={**self.env(), "SSL_CERT_FILE": str(self.origins.authority.pem),
                                    "CURL_CA_BUNDLE": str(self.origins.authority.pem)})
 
+    def workers(self):
+        return self.daemon.workers()
+
     def events(self, want=lambda e: True, after=0, count=1, timeout=10):
         """Of requests, when there are so many."""
         pick = lambda got: [e for e in got if e.get("url") and want(e)]
@@ -116,3 +119,14 @@ class Inspected:
 def inspected(**kw):
     with contextlib.ExitStack() as stack:
         yield Inspected(stack, **kw)
+
+
+@contextlib.contextmanager
+def unharmed(make, *args, **kw):
+    """make(stack, ...), a net with a daemon, for a module: in the end the daemon and its inspectors are those of the start."""
+    with contextlib.ExitStack() as stack:
+        net = make(stack, *args, **kw)
+        workers = net.daemon.workers()
+        yield net
+        assert net.daemon.running(), "the daemon died on the way: " + net.daemon.text()[-3000:]
+        assert net.daemon.workers() == workers, "an inspector died on the way: " + net.daemon.text()[-3000:]

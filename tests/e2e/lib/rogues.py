@@ -186,9 +186,6 @@ class Rogues(Inspected):
     def python(self, code, session=None, **kw):
         return self.spawn(base.PYTHON, "-c", code, session=session, stdout=subprocess.PIPE, **kw)
 
-    def workers(self):
-        return sorted(base.cgroup_pids(self.daemon.slice.with_name(self.daemon.slice.name + "-inspector")))
-
     def new_session(self, level="CONFIDENTIAL", word="other"):
         name = new_session(word)
         self.api.create(name, level)
