@@ -41,7 +41,7 @@ endif
 
 ifeq ($(COVERAGE),1)
 BUILD = build/coverage
-SANFLAGS = --coverage -fprofile-update=atomic
+SANFLAGS = --coverage -fprofile-update=atomic -O1
 else ifeq ($(SAN),1)
 BUILD = build/san
 SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -351,8 +351,9 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/man/man5/,$(notdir $(filter %.5,$(MAN_PAGES)))) \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
-	-rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null
+		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json bash-completion/completions/netpawl \
+		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
+	$(Q)rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null || true
 
 clean:
 	rm -rf build
