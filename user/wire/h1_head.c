@@ -46,33 +46,6 @@ enum h1_field h1_field_kind(const char *name, size_t len)
 	return H1_FIELD_OTHER;
 }
 
-/* RFC 9110, 6.5.1: framing, routing, modifiers, authentication, and what says how to read the body. */
-bool h1_field_is_for_heads(const char *name, size_t len)
-{
-	static const char *const words[] = {
-		"age",
-		"authorization",
-		"cache-control",
-		"content-encoding",
-		"content-range",
-		"content-type",
-		"cookie",
-		"location",
-		"max-forwards",
-		"pragma",
-		"proxy-authenticate",
-		"proxy-authorization",
-		"range",
-		"retry-after",
-		"set-cookie",
-		"trailer",
-		"vary",
-		"www-authenticate",
-	};
-
-	return h1_field_kind(name, len) != H1_FIELD_OTHER || text_is_one_of(name, len, words, ARRAY_SIZE(words));
-}
-
 /* -- one field ---------------------------------------------------------------------- */
 
 struct list {
@@ -272,7 +245,7 @@ int h1_trailer(struct h1 *h1, const char *name, size_t name_len, const char *val
 
 	if (e < 0)
 		return e;
-	if (!h1_field_is_for_heads(trailers->items[trailers->n - 1].name, name_len))
+	if (!field_is_for_heads(trailers->items[trailers->n - 1].name, name_len))
 		return 0;
 	if (h1->role == H1_SERVER)
 		return h1_refuse(h1, "a trailer is a field that belongs in front of the body");

@@ -122,8 +122,6 @@ enum h1_field {
 	H1_FIELD_LOOKALIKE, /* would be a length or coding to who takes an underscore for a hyphen */
 };
 enum h1_field h1_field_kind(const char *name, size_t len); /* name is in lower case */
-/* Must not come behind a body: it would change what was made of the head already. */
-bool h1_field_is_for_heads(const char *name, size_t len);
 
 /*
  * Collects the lines of a head or of trailers up to the empty line behind them, in h1->raw as long as they are not

@@ -389,7 +389,7 @@ int h1_write_end(struct h1 *h1, const struct fields *trailers, struct buf *out)
 	w.n = 0;
 	put_text(&w, "0\r\n");
 	for (size_t i = 0; e == 0 && trailers && i < trailers->n; i++)
-		if (!h1_field_is_for_heads(trailers->items[i].name, trailers->items[i].name_len))
+		if (!field_is_for_heads(trailers->items[i].name, trailers->items[i].name_len))
 			e = put_field(&w, &trailers->items[i]);
 	put(&w, "\r\n", 2);
 	return writer_finish(&w, before, e);

@@ -130,14 +130,13 @@ static int head_field(struct h2 *h2, const char *name, size_t name_len, const ch
 	bool request = h2->role == H2_SERVER;
 	enum h2_field kind = h2_field_kind(name, name_len);
 
-	/* A trailer that frames or routes the message comes too late to mean anything. */
-	if (kind != H2_FIELD_OTHER && kind != H2_FIELD_COOKIE && h2->in_trailers)
-		return 0;
+	if (h2->in_trailers && field_is_for_heads(name, name_len))
+		return 0; /* whoever merges it is at fault, and the message is none the worse */
 	switch (kind) {
 	case H2_FIELD_HOP:
 		return 0;
 	case H2_FIELD_COOKIE:
-		if (!request || h2->in_trailers)
+		if (!request)
 			break;
 		return head_cookie(h2, value, value_len);
 	case H2_FIELD_EXPECT:

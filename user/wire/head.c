@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "wire/bytes.h"
 
 /* In front of fields->text. Text never moves, so that a head may point into it: a block that is full stays where it
@@ -283,4 +284,46 @@ bool field_value_is_valid(const char *text, size_t len)
 		if (text[i] != '\t')
 			return false;
 	return true;
+}
+
+/* Framing, routing, modifiers, authentication, cookies, and what says how to read the body. */
+bool field_is_for_heads(const char *name, size_t len)
+{
+	static const char *const words[] = {
+		"age",
+		"authorization",
+		"cache-control",
+		"connection",
+		"content-encoding",
+		"content-length",
+		"content_length",
+		"content-range",
+		"content-type",
+		"cookie",
+		"expect",
+		"host",
+		"http2-settings",
+		"keep-alive",
+		"location",
+		"max-forwards",
+		"pragma",
+		"proxy-authenticate",
+		"proxy-authorization",
+		"proxy-connection",
+		"range",
+		"retry-after",
+		"set-cookie",
+		"te",
+		"trailer",
+		"transfer-encoding",
+		"transfer_encoding",
+		"upgrade",
+		"vary",
+		"www-authenticate",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (strlen(words[i]) == len && memcmp(words[i], name, len) == 0)
+			return true;
+	return false;
 }

@@ -72,6 +72,8 @@ void head_move(struct head *to, struct head *from);
 
 /* Field names and values by the grammar of RFC 9110, with nothing lenient about it. */
 bool field_name_is_valid(const char *text, size_t len); /* token; any case */
+/* RFC 9110, 6.5.1: such a field means nothing behind a body, or comes too late. name is in lower case. */
+bool field_is_for_heads(const char *name, size_t len);
 /* A method that a policy can speak of. Methods are in capital letters; some servers take "post" for POST. */
 bool method_is_valid(const char *text, size_t len);
 bool field_value_is_valid(const char *text, size_t len); /* no control byte but tab, no leading or trailing space */

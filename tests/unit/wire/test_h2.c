@@ -92,6 +92,8 @@ static void app_trailers(struct side *side, struct seen *seen)
 	fields_init(&trailers);
 	field_add(&trailers, "grpc-status", "0");
 	field_add(&trailers, "content-length", "3");
+	field_add(&trailers, "set-cookie", "a=b");
+	field_add(&trailers, "www-authenticate", "Basic");
 	field_add(&trailers, "grpc-message", "fine");
 	assert_int_equal(respond(seen->stream, 200, false), 0);
 	assert_int_equal(h2_send_body(seen->stream, "abc", 3), 0);
@@ -115,6 +117,8 @@ static void test_trailers(void **state)
 		if (body == 2)
 			glue(&p); /* nothing is left when the end is told */
 		field_add(&trailers, "x-sum", "15");
+		field_add(&trailers, "cookie", "a=b");
+		field_add(&trailers, "authorization", "Basic x");
 		assert_int_equal(h2_send_end(c->stream, &trailers), 0);
 		fields_clear(&trailers);
 		field_add(&trailers, "x-sum", "99");
