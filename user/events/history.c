@@ -81,11 +81,10 @@ static int history_store(struct history *history)
 {
 	int r = sql_exec(history->db, "BEGIN IMMEDIATE");
 
-	for (unsigned i = 0; r == 0 && i < history->count; i++) {
+	for (unsigned i = 0; r == 0 && i < history->count; i++)
 		r = insert_step(history, &history->waiting[i]);
-		if (r == 0)
-			r = keep_enter(history, &history->waiting[i]);
-	}
+	for (unsigned i = 0, n; r == 0 && i < history->count; i += n)
+		r = keep_enter(history, &history->waiting[i], history->count - i, &n);
 	if (r == 0)
 		r = keep_bounds(history);
 	if (r == 0)

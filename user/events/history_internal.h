@@ -53,8 +53,9 @@ int history_reopen(struct history *history);
 /* Prepares the statements, and reads how much is stored. */
 int keep_open(struct history *history);
 void keep_close(struct history *history);
-/* Enters the row, which was just inserted, into its session's account. */
-int keep_enter(struct history *history, const struct pending *row);
+/* Enters the first of these rows, which were just inserted, into its session's account, with those behind it that go there,
+ * too: *ret_entered. In a flood these are all: one update instead of one for each. */
+int keep_enter(struct history *history, const struct pending *rows, unsigned n, unsigned *ret_entered);
 /* Removes what is over a bound, and counts it; over says whether it is done. To be called inside of the transaction, after
  * the rows were entered. A transaction that fails leaves bytes wrong: call keep_totals() then. */
 int keep_bounds(struct history *history);

@@ -7,7 +7,8 @@
 
 /* Rows that one flush removes: a bound that was lowered is reached in steps, not in one long stop. Several times what it
  * can add, so that the steps gain on a flood. */
-#define STEP_ROWS (4 * NP_HISTORY_BATCH)
+#define STEP_ROWS   (4 * NP_HISTORY_BATCH)
+#define SHRINK_ROWS 64 /* of them at once: one update of the account instead of one for each */
 
 struct row {
 	uint64_t seq, wall_us, weight, bytes;
@@ -57,7 +58,7 @@ int keep_open(struct history *history)
 	if (r == 0)
 		r = prepare(history,
 			    "SELECT seq, wall_us, weight, bytes, class, session FROM event "
-			    "WHERE session = ?1 AND class = ?2 ORDER BY seq LIMIT 1",
+			    "WHERE session = ?1 AND class = ?2 ORDER BY seq",
 			    &history->keep.oldest);
 	if (r == 0)
 		r = prepare(history, "SELECT session, bytes FROM account WHERE class = ?1 ORDER BY bytes DESC LIMIT 1",
@@ -73,7 +74,7 @@ int keep_open(struct history *history)
 		r = prepare(history,
 			    "UPDATE account SET bytes = max(bytes - ?3, 0), dropped = dropped + ?4, "
 			    "since_us = CASE WHEN dropped THEN min(since_us, ?5) ELSE ?5 END, "
-			    "until_us = max(until_us, ?5), until_seq = max(until_seq, ?6) "
+			    "until_us = max(until_us, ?6), until_seq = max(until_seq, ?7) "
 			    "WHERE session = ?1 AND class = ?2",
 			    &history->keep.count);
 	if (r == 0)
@@ -93,65 +94,78 @@ void keep_close(struct history *history)
 	memset(&history->keep, 0, sizeof(history->keep));
 }
 
-int keep_enter(struct history *history, const struct pending *row)
+int keep_enter(struct history *history, const struct pending *rows, unsigned n, unsigned *ret_entered)
 {
 	sqlite3_stmt *stmt = history->keep.enter;
-	enum keep_class class = keep_class(row->reason);
+	const char *session = history->text.data + rows->session;
+	enum keep_class class = keep_class(rows->reason);
+	uint64_t bytes = 0;
+	unsigned i = 0;
 	int r;
 
-	sqlite3_bind_text(stmt, 1, history->text.data + row->session, -1, SQLITE_STATIC);
+	do
+		bytes += rows[i++].json_len;
+	while (i < n && keep_class(rows[i].reason) == class &&
+	       strcmp(history->text.data + rows[i].session, session) == 0);
+	sqlite3_bind_text(stmt, 1, session, -1, SQLITE_STATIC);
 	sqlite3_bind_int(stmt, 2, (int)class);
-	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)row->json_len);
+	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)bytes);
 	r = sql_errno(sqlite3_step(stmt));
 	sqlite3_reset(stmt);
 	if (r == 0)
-		history->bytes[class] += row->json_len;
+		history->bytes[class] += bytes;
+	*ret_entered = i;
 	return r;
 }
 
-/* Steps a statement that gives one row or none. 1: there is one, 0: there is none. */
-static int row_read(sqlite3_stmt *stmt, struct row *ret)
+static void row_fill(sqlite3_stmt *stmt, struct row *ret)
 {
-	int r = sqlite3_step(stmt);
+	const char *session = (const char *)sqlite3_column_text(stmt, 5);
 
-	if (r == SQLITE_ROW) {
-		const char *session = (const char *)sqlite3_column_text(stmt, 5);
-
-		*ret = (struct row){
-			.seq = (uint64_t)sqlite3_column_int64(stmt, 0),
-			.wall_us = (uint64_t)sqlite3_column_int64(stmt, 1),
-			.weight = (uint64_t)sqlite3_column_int64(stmt, 2),
-			.bytes = (uint64_t)sqlite3_column_int64(stmt, 3),
-			.class = (enum keep_class)sqlite3_column_int(stmt, 4),
-		};
-		if (session && strlen(session) < sizeof(ret->session))
-			strcpy(ret->session, session);
-	}
-	sqlite3_reset(stmt);
-	return r == SQLITE_ROW ? 1 : sql_errno(r);
+	*ret = (struct row){
+		.seq = (uint64_t)sqlite3_column_int64(stmt, 0),
+		.wall_us = (uint64_t)sqlite3_column_int64(stmt, 1),
+		.weight = (uint64_t)sqlite3_column_int64(stmt, 2),
+		.bytes = (uint64_t)sqlite3_column_int64(stmt, 3),
+		.class = (enum keep_class)sqlite3_column_int(stmt, 4),
+	};
+	if (session && strlen(session) < sizeof(ret->session))
+		strcpy(ret->session, session);
 }
 
-static int row_remove(struct history *history, const struct row *row)
+/* Removes rows, the oldest first, which are all of one session and class. */
+static int rows_remove(struct history *history, const struct row *rows, size_t n)
 {
 	sqlite3_stmt *count = history->keep.count;
-	int r;
+	uint64_t bytes = 0, weight = 0, since_us = rows->wall_us, until_us = 0, until_seq = 0;
+	int r = 0;
 
-	sqlite3_bind_int64(history->keep.remove, 1, (sqlite3_int64)row->seq);
-	r = sql_errno(sqlite3_step(history->keep.remove));
-	sqlite3_reset(history->keep.remove);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		const struct row *row = &rows[i];
+
+		sqlite3_bind_int64(history->keep.remove, 1, (sqlite3_int64)row->seq);
+		r = sql_errno(sqlite3_step(history->keep.remove));
+		sqlite3_reset(history->keep.remove);
+		bytes += row->bytes;
+		weight += row->weight;
+		since_us = row->wall_us < since_us ? row->wall_us : since_us;
+		until_us = row->wall_us > until_us ? row->wall_us : until_us;
+		until_seq = row->seq > until_seq ? row->seq : until_seq;
+	}
 	if (r < 0)
 		return r;
-	sqlite3_bind_text(count, 1, row->session, -1, SQLITE_STATIC);
-	sqlite3_bind_int(count, 2, (int)row->class);
-	sqlite3_bind_int64(count, 3, (sqlite3_int64)row->bytes);
-	sqlite3_bind_int64(count, 4, (sqlite3_int64)row->weight);
-	sqlite3_bind_int64(count, 5, (sqlite3_int64)row->wall_us);
-	sqlite3_bind_int64(count, 6, (sqlite3_int64)row->seq);
+	sqlite3_bind_text(count, 1, rows->session, -1, SQLITE_STATIC);
+	sqlite3_bind_int(count, 2, (int)rows->class);
+	sqlite3_bind_int64(count, 3, (sqlite3_int64)bytes);
+	sqlite3_bind_int64(count, 4, (sqlite3_int64)weight);
+	sqlite3_bind_int64(count, 5, (sqlite3_int64)since_us);
+	sqlite3_bind_int64(count, 6, (sqlite3_int64)until_us);
+	sqlite3_bind_int64(count, 7, (sqlite3_int64)until_seq);
 	r = sql_errno(sqlite3_step(count));
 	sqlite3_reset(count);
-	if (row->class < KEEP_CLASSES)
-		history->bytes[row->class] -=
-			row->bytes < history->bytes[row->class] ? row->bytes : history->bytes[row->class];
+	if (rows->class < KEEP_CLASSES)
+		history->bytes[rows->class] -=
+			bytes < history->bytes[rows->class] ? bytes : history->bytes[rows->class];
 	return r;
 }
 
@@ -196,21 +210,29 @@ static int account_empty(struct history *history, const struct holder *holder)
 	return r == SQLITE_DONE ? keep_totals(history) : sql_errno(r);
 }
 
-/* Removes the oldest of what it has. */
-static int holder_shrink(struct history *history, const struct holder *holder)
+/* Removes the oldest of what it has, until so many bytes are gone or SHRINK_ROWS are. How many rows it was; 1 also when the
+ * account was wrong. */
+static int holder_shrink(struct history *history, const struct holder *holder, uint64_t excess)
 {
-	struct row row = { 0 };
-	int r;
+	sqlite3_stmt *stmt = history->keep.oldest;
+	struct row rows[SHRINK_ROWS];
+	uint64_t bytes = 0;
+	int n = 0, r = SQLITE_ROW;
 
-	sqlite3_bind_text(history->keep.oldest, 1, holder->session, -1, SQLITE_STATIC);
-	sqlite3_bind_int(history->keep.oldest, 2, (int)holder->class);
-	r = row_read(history->keep.oldest, &row);
-	if (r < 0)
-		return r;
-	return r ? row_remove(history, &row) : account_empty(history, holder);
+	sqlite3_bind_text(stmt, 1, holder->session, -1, SQLITE_STATIC);
+	sqlite3_bind_int(stmt, 2, (int)holder->class);
+	while (n < SHRINK_ROWS && bytes < excess && (r = sqlite3_step(stmt)) == SQLITE_ROW) {
+		row_fill(stmt, &rows[n]);
+		bytes += rows[n++].bytes;
+	}
+	sqlite3_reset(stmt);
+	r = sql_errno(r);
+	if (r == 0)
+		r = n ? rows_remove(history, rows, (size_t)n) : account_empty(history, holder);
+	return r < 0 ? r : n ? n : 1;
 }
 
-/* One step towards a bound. 1: a step was made, 0: none is needed. */
+/* One step towards a bound: how many rows were removed. 0: none is needed. */
 static int session_step(struct history *history, enum keep_class class)
 {
 	struct holder holder;
@@ -218,8 +240,7 @@ static int session_step(struct history *history, enum keep_class class)
 
 	if (r < 0 || holder.bytes <= history->limits.session_bytes)
 		return r;
-	r = holder_shrink(history, &holder);
-	return r < 0 ? r : 1;
+	return holder_shrink(history, &holder, holder.bytes - history->limits.session_bytes);
 }
 
 static int total_step(struct history *history)
@@ -233,8 +254,8 @@ static int total_step(struct history *history)
 	if (r == 0)
 		r = holder_find(history, KEEP_ALLOWED, &other);
 	if (r == 0)
-		r = holder_shrink(history, other.bytes > holder.bytes ? &other : &holder);
-	return r < 0 ? r : 1;
+		r = holder_shrink(history, other.bytes > holder.bytes ? &other : &holder, 1);
+	return r;
 }
 
 static int change_step(struct history *history)
@@ -246,8 +267,8 @@ static int change_step(struct history *history)
 		return 0;
 	r = holder_find(history, KEEP_CHANGE, &holder);
 	if (r == 0)
-		r = holder_shrink(history, &holder);
-	return r < 0 ? r : 1;
+		r = holder_shrink(history, &holder, 1);
+	return r;
 }
 
 static int age_step(struct history *history, enum keep_class class)
@@ -260,10 +281,13 @@ static int age_step(struct history *history, enum keep_class class)
 		return 0;
 	sqlite3_bind_int(history->keep.aged, 1, (int)class);
 	sqlite3_bind_int64(history->keep.aged, 2, (sqlite3_int64)(history->now_us - age));
-	r = row_read(history->keep.aged, &row);
-	if (r <= 0)
-		return r;
-	r = row_remove(history, &row);
+	r = sqlite3_step(history->keep.aged);
+	if (r == SQLITE_ROW)
+		row_fill(history->keep.aged, &row);
+	sqlite3_reset(history->keep.aged);
+	if (r != SQLITE_ROW)
+		return sql_errno(r);
+	r = rows_remove(history, &row, 1);
 	return r < 0 ? r : 1;
 }
 
@@ -286,7 +310,7 @@ int keep_bounds(struct history *history)
 {
 	int r = 1;
 
-	for (unsigned n = 0; r > 0 && n < STEP_ROWS; n++)
+	for (int n = 0; r > 0 && n < STEP_ROWS; n += r)
 		r = any_step(history);
 	history->over = r > 0;
 	return r < 0 ? r : 0;
