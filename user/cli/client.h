@@ -25,7 +25,7 @@ typedef int client_line_fn(void *data, char *line);
 
 /* GET, with fn called for each line as it comes when the status is 200; any other answer goes into *ret whole.
  * 0 at the end of the stream, what fn returned, or -errno as above (-E2BIG: a line over CLIENT_LINE_MAX). */
-#define CLIENT_LINE_MAX (256u << 10) /* an event with its longest texts, each byte escaped, is below 10 KiB */
+#define CLIENT_LINE_MAX (256u << 10) /* an event has up to NP_EVENT_LINE_MAX bytes, 192 KiB */
 int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data, struct client_answer *ret);
 
 #endif

@@ -8,6 +8,7 @@
 #include <sys/timerfd.h>
 
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "control/admit.h"
 #include "control/clients.h"
 #include "control/exchange.h"
@@ -166,7 +167,7 @@ static void server_accepts(struct server *server, bool accepts)
 static void on_newcomers(void *data, uint32_t events)
 {
 	struct server *server = data;
-	struct peer peer;
+	struct peer peer = { .fd = -1 };
 	int fd = -EACCES;
 
 	(void)events;
@@ -174,6 +175,8 @@ static void on_newcomers(void *data, uint32_t events)
 		fd = admit_accept(&server->admit, &server->config, &peer);
 		if (fd >= 0)
 			server_admit(server, fd, &peer);
+		else if (fd == -EACCES && peer.who[0])
+			log_debug("the API refused %s", peer.who);
 	}
 	/* No descriptors or no memory: whoever waits goes on doing so until the next tick. */
 	if (fd < 0 && fd != -EAGAIN && fd != -EACCES)

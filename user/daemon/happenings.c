@@ -10,12 +10,25 @@
 #include "daemon/orphans.h"
 #include "daemon/translate.h"
 
+/* --verbose: what changed, as its event has it. */
+static void change_log(const struct event *event)
+{
+	_buf_ struct buf line = BUF_INIT(NP_EVENT_LINE_MAX);
+
+	if (!log_is_verbose() || strcmp(event_kind(event->reason), "change") != 0)
+		return;
+	event_to_json(event, &line);
+	if (!buf_error(&line))
+		log_debug("%.*s", (int)line.len - 1, line.data);
+}
+
 void emit(void *data, struct event *event)
 {
 	struct daemon *d = data;
 
 	if (!event->wall_us)
 		event->wall_us = loop_wall_us();
+	change_log(event);
 	event_log_put(d->events, event);
 }
 
@@ -113,8 +126,10 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 {
 	struct daemon *d = data;
 	const struct policy *before = d->policy.policy;
+	const uint64_t from_ns = loop_now_ns();
 	int r = live_policy_reload(&d->policy, d->kernel, d->workers, d->service, who, ret, ret_failure);
 
+	log_debug("the reload by %s took %llu us", who, (unsigned long long)((loop_now_ns() - from_ns) / 1000));
 	if (d->policy.policy != before)
 		policy_tell(d, who, ret->cut);
 	if (r < 0)

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
 #include "daemon/orphans.h"
@@ -37,6 +38,13 @@ static void facts(void *data, struct daemon_facts *ret)
 		snprintf(ret->netns, sizeof(ret->netns), "%llu", (unsigned long long)netns.st_ino);
 }
 
+static void path_describe(const char *name, const char *path, struct buf *out)
+{
+	buf_printf(out, "\"%s\":", name);
+	json_quote(out, path, FS_PATH_SIZE);
+	buf_puts(out, ",");
+}
+
 static void describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
@@ -47,8 +55,10 @@ static void describe(void *data, struct buf *out)
 	facts(d, &known);
 	if (known.netns[0])
 		buf_printf(out, "\"netns\":\"%s\",", known.netns);
-	buf_printf(out, "\"run_dir\":\"%s\",\"state_dir\":\"%s\",\"data_dir\":\"%s\",\"pin_dir\":\"%s\",",
-		   known.run_dir, known.state_dir, known.data_dir, known.pin_dir);
+	path_describe("run_dir", known.run_dir, out);
+	path_describe("state_dir", known.state_dir, out);
+	path_describe("data_dir", known.data_dir, out);
+	path_describe("pin_dir", known.pin_dir, out);
 	buf_printf(
 		out,
 		"\"policy\":\"%s\",\"inspectors\":%u,\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",

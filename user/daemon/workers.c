@@ -9,6 +9,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
@@ -69,6 +70,8 @@ static void process_end(struct process *p, const char *why)
 		return;
 	if (!p->workers->finish_ns)
 		log_warning("inspector %d ended: %s", (int)p->pid, why);
+	else
+		log_debug("inspector %d has finished: %s", (int)p->pid, why);
 	process_drop(p);
 	p->failures++;
 	p->start_ns = loop_now_ns();
@@ -104,6 +107,8 @@ static int message_take(struct process *p, enum link_type type, const char *data
 	switch (type) {
 	case LINK_READY:
 		p->ready = true;
+		log_debug("inspector %d takes connections, %llu ms after its start", (int)p->pid,
+			  (unsigned long long)((loop_now_ns() - p->start_ns) / 1000000));
 		live_update(w);
 		authorities_ask(w);
 		return 0;
@@ -174,6 +179,9 @@ static void process_brief(struct process *p)
 		return;
 	}
 	process_send(p, LINK_BATCH, NULL, 0, fd);
+	if (p->pid)
+		log_debug("inspector %d was briefed, %lld bytes of sandboxes, CAs and names", (int)p->pid,
+			  (long long)lseek(fd, 0, SEEK_END));
 	close(fd);
 }
 
@@ -204,9 +212,13 @@ static int process_start(struct process *p)
 	p->synced = w->sync;
 	p->settled = w->settle;
 	r = loop_watch(w->config.loop, p->link, EPOLLIN, on_link, p);
-	if (r == 0)
-		process_brief(p);
-	return r;
+	if (r < 0) { /* nobody would hear it: the next tick tries another */
+		process_drop(p);
+		return r;
+	}
+	log_debug("inspector %d was started", (int)p->pid);
+	process_brief(p);
+	return 0;
 }
 
 static void on_tick(void *data)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "kernel/internal.h"
 
 /* The loader's own words, only for those who ask: callers get a sentence in `problem`. */
@@ -399,8 +400,11 @@ static void describe_errors(struct kernel *kernel, struct buf *out)
 
 void kernel_describe(struct kernel *kernel, struct buf *out)
 {
-	buf_printf(out, "\"cgroup\":\"%s\",\"pins\":\"%s\",\"devices\":%u,", kernel->slice.path, kernel->pins,
-		   kernel->devices);
+	buf_puts(out, "\"cgroup\":");
+	json_quote(out, kernel->slice.path, FS_PATH_SIZE);
+	buf_puts(out, ",\"pins\":");
+	json_quote(out, kernel->pins, FS_PATH_SIZE);
+	buf_printf(out, ",\"devices\":%u,", kernel->devices);
 	describe_counts(kernel, out);
 	buf_puts(out, ",");
 	describe_errors(kernel, out);
