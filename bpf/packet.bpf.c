@@ -99,7 +99,7 @@ static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
 }
 
 static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who, const struct np_facts *f,
-					     enum np_hook hook, enum np_reason reason)
+					     enum np_hook hook, enum np_reason reason, __u16 near_port)
 {
 	struct np_refusal r = {
 		.box = who->box,
@@ -119,6 +119,7 @@ static __always_inline void np_report_packet(struct __sk_buff *skb, const struct
 		return;
 	e->addr = f->addr;
 	e->port = f->port;
+	e->near_port = near_port;
 	e->ifindex = skb->ifindex;
 	bpf_ringbuf_submit(e, 0);
 }
@@ -317,7 +318,7 @@ int np_egress(struct __sk_buff *skb)
 refuse:
 	reason = np_packet_told(sk, &f, true, reason);
 	if (reason)
-		np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason);
+		np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason, 0);
 	return 0;
 }
 
@@ -401,7 +402,7 @@ int np_ingress(struct __sk_buff *skb)
 refuse:
 	reason = np_packet_told(sk, &f, false, reason);
 	if (reason)
-		np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason);
+		np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
 	return 0;
 }
 
@@ -441,6 +442,6 @@ int np_device(struct __sk_buff *skb)
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;
 	}
-	np_report_packet(skb, &who, &f, NP_HOOK_DEVICE, reason);
+	np_report_packet(skb, &who, &f, NP_HOOK_DEVICE, reason, 0);
 	return NP_TC_DROP;
 }

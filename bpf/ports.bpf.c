@@ -31,6 +31,7 @@ static __always_inline bool np_hold_inherit(struct np_hold *hold, const struct n
 		return false;
 	hold->since_ns = fresh->since_ns; /* from here on it hides, whatever else is read */
 	hold->addr = fresh->addr;
+	hold->reported_s = 0;
 	hold->v6only = fresh->v6only;
 	hold->cgroup_id = fresh->cgroup_id;
 	hold->sock = fresh->sock;
@@ -250,6 +251,40 @@ static __always_inline bool np_is_from_here(struct bpf_sk_lookup *ctx)
 	       np_host_addr_kind(&far) == NP_ADDR_OWN;
 }
 
+/* An event for the operator, that somebody called; the caller learns nothing by it. It is bounded for each listener, apart
+ * from the sandbox's own refusals: a stranger must not be able to crowd those out. Nor does it count as one of them. */
+static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hold *hold, const struct np_hold_key *key)
+{
+	__u32 now_s = (__u32)(bpf_ktime_get_ns() / 1000000000) + 1, last_s = hold->reported_s;
+	struct np_event *e;
+	struct np_box *box;
+	__u64 id = hold->cgroup_id;
+
+	if ((last_s && now_s - last_s < NP_CALLER_EVENT_S) ||
+	    __sync_val_compare_and_swap(&hold->reported_s, last_s, now_s) != last_s)
+		return;
+	box = bpf_map_lookup_elem(&np_boxes, &id);
+	e = box ? bpf_ringbuf_reserve(&np_events, sizeof(*e), 0) : NULL;
+	if (!e)
+		return;
+	__builtin_memset(e, 0, sizeof(*e));
+	e->version = NP_ABI_VERSION;
+	e->hook = NP_HOOK_LOOKUP;
+	e->reason = NP_R_INBOUND;
+	e->mode = box->mode;
+	e->generation = box->generation;
+	e->family = ctx->family;
+	e->protocol = key->protocol;
+	e->time_ns = bpf_ktime_get_ns();
+	e->cgroup_id = id;
+	e->addr = np_lookup_far(ctx);
+	e->port = bpf_ntohs(ctx->remote_port);
+	e->near_port = key->port;
+	e->ifindex = ctx->ingress_ifindex;
+	e->suppressed = box->meter.suppressed;
+	bpf_ringbuf_submit(e, 0);
+}
+
 /* Asked for each packet that belongs to no connection. With SK_DROP the kernel answers as if nobody were there: RST, or
  * ICMP "port unreachable", by its own code and within its own limits of rate. */
 SEC("sk_lookup")
@@ -266,8 +301,10 @@ int np_inbound(struct bpf_sk_lookup *ctx)
 
 		key.slot = i;
 		hold = bpf_map_lookup_elem(&np_holds, &key);
-		if (hold && np_hold_hides(hold, &key, ctx))
+		if (hold && np_hold_hides(hold, &key, ctx)) {
+			np_caller_report(ctx, hold, &key);
 			return SK_DROP;
+		}
 	}
 	return SK_PASS;
 }

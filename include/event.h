@@ -20,7 +20,8 @@
 	X(EGRESS, 7, "egress")             \
 	X(INGRESS, 8, "ingress")           \
 	X(DEVICE, 9, "device")             \
-	X(OPTION, 10, "setsockopt")
+	X(OPTION, 10, "setsockopt")        \
+	X(LOOKUP, 11, "sk_lookup")
 
 enum np_hook {
 #define X(name, code, token) NP_HOOK_##name = code,
@@ -45,8 +46,11 @@ struct np_event {
 	__u32 epoch;
 	struct np_addr addr; /* the far end; zero for unix sockets */
 	__u16 port;	     /* host order */
-	__u16 unix_len;	     /* bytes of unix_path in use */
-	__u32 ifindex;	     /* packet layer only */
+	union {
+		__u16 unix_len;	 /* bytes of unix_path in use */
+		__u16 near_port; /* not AF_UNIX: the sandbox's port that a caller tried, host order; 0: nobody called */
+	};
+	__u32 ifindex; /* packet layer only */
 	char comm[16];
 	char unix_path[40]; /* first bytes of a unix address; a leading NUL is an abstract name */
 };

@@ -45,6 +45,7 @@
 #define NP_SOCKETS_SHARE 4	/* all sandboxes together: of every so many ephemeral ports one is left to the host */
 #define NP_HOLDS_MAX 65536	/* sockets of sandboxes at ports: more than there are ephemeral ports */
 #define NP_PORT_SLOTS 32	/* sockets of sandboxes at one port: SO_REUSEPORT, one for each CPU */
+#define NP_CALLER_EVENT_S 10	/* a caller from beyond the host is one event a listener in this time: callers are strangers */
 #define NP_HOLD_FRESH_MS 1000	/* after a bind() the port is hidden from callers, whether its socket listens yet, or still */
 #define NP_UDP_PEERS 64		/* places that an unconnected UDP socket may have an answer from: the last ones it sent to */
 #define NP_FORWARDS_MAX 64	/* netpawl forward, at once */
@@ -88,7 +89,7 @@
 #define NP_CLIENT_TIMEOUT_S 15	/* a client that says nothing for so long is dropped */
 #define NP_CLIENT_MEMORY (32u << 10) /* header memory per connection */
 #define NP_LIST_MAX 10000	/* rows in one list answer */
-#define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of the longest kind */
+#define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of 16 KiB; a page with longer ones is refused, and asked for in smaller ones */
 #define NP_BODY_DISCARD (1u << 20)  /* body of unknown length read and thrown away, to answer too_large at its end */
 #define NP_REQUEST_S 60		/* one request, first byte to end of answer: ends clients that trickle */
 #define NP_WAIT_S 25		/* longest that wait=1 holds an answer back: well below NP_REQUEST_S */

@@ -31,7 +31,7 @@ struct np_hold {
 	__u64 since_ns;	     /* CLOCK_MONOTONIC of the bind */
 	struct np_addr addr; /* that it was bound to */
 	__u32 v6only;
-	__u32 pad;
+	__u32 reported_s; /* CLOCK_MONOTONIC of the last event about a caller from beyond the host; 0: there was none */
 };
 _Static_assert(sizeof(struct np_hold) == 56, "np_hold layout");
 

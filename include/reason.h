@@ -89,6 +89,7 @@
 	X(ENDED_BY_RELOAD, 85, "ended_by_reload",                                                  \
 	  "the policy was reloaded while it was open, and does not allow it any more")             \
 	X(ENDED_BY_REMOVAL, 86, "ended_by_removal", "its sandbox was removed while it was open")     \
+	X(ENDED_BY_STOP, 89, "ended_by_stop", "netpawld stopped while it was open, and its inspector with it") \
 	X(CONNECTION_CUT, 87, "connection_cut",                                                    \
 	  "the connection is of before the network tightened, and is cut")                         \
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \

@@ -9,7 +9,7 @@ import pytest
 
 from lib import base
 from lib.box import new_session
-from lib.world import FAR, HOST4, META
+from lib.world import FAR, GATE4, HOST4, META
 
 
 def box_counters(daemon, box):
@@ -86,7 +86,32 @@ def test_inbound_is_told(world, boxes):
     world.outside.try_("dial", family=4, addr=HOST4, port=port, timeout=0.2)
     e = refusals(box)[0]
     assert (e["reason"], e["hook"]) == ("inbound", "ingress")
-    assert e["address"] == HOST4
+    assert (e["address"], e["listener_port"]) == (HOST4, port)
+    world.outside.try_("dial", family=4, addr=HOST4, port=port, timeout=0.2)
+    refusals(box, n=2)
+    [r] = (answer := box.daemon.api.ok("GET", f"/v1/sessions/{box.session}/why"))["refused"]
+    assert (r["what"], r["where"], r["listener_port"]) == ("incoming TCP", f"port {port} from {HOST4}", port), r
+    assert r["count"] >= 2 and "netpawl forward" in r["hint"], r
+    assert f"incoming TCP to port {port} from {HOST4}, " in answer["text"]
+
+
+@pytest.mark.parametrize("kind,call", [("stream", "dial"), ("dgram", "sendto")])
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_callers_from_beyond_the_host_are_told_once(world, boxes, mode, kind, call):
+    """The caller meets a closed port; the operator has one event for many calls, and the sandbox's counts stay its own."""
+    box = boxes(mode)
+    port = box.call("listen", keep="l", family=4, addr="0.0.0.0", kind=kind)["port"]
+    how = {"data": "x", "recv": 10} if kind == "dgram" else {}
+    for _ in range(20):
+        assert world.world.try_(call, family=4, addr=HOST4, port=port, timeout=1, **how) == "ECONNREFUSED"
+    e = refusals(box)[0]
+    assert (e["reason"], e["hook"], e["listener_port"]) == ("inbound", "sk_lookup", port), e
+    assert e["address"] == GATE4 and "pid" not in e
+    # behind it, an attempt of the sandbox itself: it is told, and no more of the callers
+    box.try_("dial", family=4, addr=META[4], port=80)
+    got = refusals(box, n=2)
+    assert [e["hook"] for e in got] == ["sk_lookup", "connect"], got
+    assert box.daemon.api.sandbox(box.id)["denied"] == 1
 
 
 def test_port_taken_is_told(world, boxes):

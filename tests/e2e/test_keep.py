@@ -485,6 +485,30 @@ def test_idle_ones_are_removed(make_daemon):
         base.drop_tempdir(folder)
 
 
+SERVER = "exec setsid python3 -m http.server 24321 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 &"
+
+
+@pytest.mark.parametrize("level", ["PUBLIC", "CONFIDENTIAL"])
+def test_callers_are_no_use(make_daemon, level):
+    """A process of the host knocks at a listener of the sandbox, is refused, and does not keep it alive."""
+    folder = base.tempdir("idle")
+    try:
+        d = make_daemon(policy=idle_policy(folder, "2s")).start()
+        s = new_session("idle")
+        sh(d, s, SERVER + " sleep 0.2", "--level", level)
+        knock = [*d.world.enter(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/24321"]
+
+        def gone():
+            assert subprocess.run(["timeout", "0.3", *knock], stderr=subprocess.DEVNULL).returncode != 0
+            return not kept(d, s)
+
+        assert base.eventually(gone, 15)
+        refused = d.api.events(session=s, reason="inbound")
+        assert refused and removed(d, s) == ["sandbox_idle", "sandbox_removed"], refused
+    finally:
+        base.drop_tempdir(folder)
+
+
 def test_one_that_cannot_be_cleaned_up(make_daemon):
     """Something is in the way of one: it is tried again, and the others do not wait for it."""
     folder = base.tempdir("idle")

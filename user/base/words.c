@@ -65,6 +65,8 @@ const char *reason_hint(unsigned reason)
 	case NP_R_MODE_NONE:
 		return "Trying again will not help: the network of this session stays closed. Go on with what is here "
 		       "already, or tell the user that the rest needs a network.";
+	case NP_R_ENDED_BY_STOP:
+		return "The policy allowed it. You may try again when netpawld runs again.";
 	case NP_R_NO_INSPECTOR:
 	case NP_R_NO_DNS_GATE:
 		return "Nothing is there to judge it at the moment. You may try again later.";
@@ -76,7 +78,9 @@ const char *reason_hint(unsigned reason)
 		       "service in here, or go on without it.";
 	case NP_R_INBOUND:
 		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
-		       "cannot.";
+		       "cannot; "
+		       "but an operator can lead a port of the host there with netpawl forward, in every mode but "
+		       "NONE.";
 	case NP_R_PORT_TAKEN:
 		return "Choose another port.";
 	case NP_R_PROTOCOL:

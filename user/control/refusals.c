@@ -79,6 +79,18 @@ static void name_put(struct refusal *refusal, const char *link, const char *prot
 	snprintf(refusal->what, sizeof(refusal->what), "%s%s%s", protocol, *protocol && *what ? " " : "", what);
 }
 
+/* Somebody called. His own port differs from one try to the next, and says nothing. */
+static void caller_name(const json_t *event, const char *protocol, struct refusal *refusal)
+{
+	json_int_t port = json_integer_value(json_object_get(event, "listener_port"));
+
+	name_put(refusal, port ? " to " : " from ", "incoming", *protocol ? protocol : "packet");
+	if (!port)
+		return;
+	snprintf(refusal->where, sizeof(refusal->where), "port %d from %.64s", (int)port, text_of(event, "address"));
+	refusal->plain = true;
+}
+
 /* What was tried, by where in the kernel it was refused. */
 static void refusal_name(const json_t *event, struct refusal *refusal)
 {
@@ -102,8 +114,8 @@ static void refusal_name(const json_t *event, struct refusal *refusal)
 		name_put(refusal, " ", protocol, "socket");
 	else if (hook_is(event, NP_HOOK_OPTION))
 		name_put(refusal, " ", protocol, "socket option");
-	else if (hook_is(event, NP_HOOK_INGRESS))
-		name_put(refusal, " from ", "incoming", *protocol ? protocol : "packet");
+	else if (hook_is(event, NP_HOOK_INGRESS) || hook_is(event, NP_HOOK_LOOKUP))
+		caller_name(event, protocol, refusal);
 	else if (dns)
 		name_put(refusal, " at ", "DNS", "lookup");
 	else if (hook_is(event, NP_HOOK_CONNECT))
@@ -191,8 +203,9 @@ const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
 
 json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
-	static const char *const copied[] = { "address", "port", "protocol", "method", "url",  "rule",
-					      "mode",	 "comm", "pid",	     "hook",   "text", "sandbox" };
+	static const char *const copied[] = { "address", "port", "listener_port", "protocol", "method",
+					      "url",	 "rule", "mode",	  "comm",     "pid",
+					      "hook",	 "text", "sandbox" };
 	json_t *object =
 		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
 			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",
@@ -238,7 +251,7 @@ static void refusal_line(const struct refusal *refusal, size_t number, struct bu
 	char time[32], clean[NP_WHY_WHERE];
 
 	buf_printf(out, "%zu. %s%s", number, refusal->what, *refusal->where ? refusal->link : "");
-	words_put(refusal->where, !*text_of(refusal->event, "method"), out);
+	words_put(refusal->where, !refusal->plain && !*text_of(refusal->event, "method"), out);
 	text_clean(clean, sizeof(clean), text_of(refusal->event, "comm"), strlen(text_of(refusal->event, "comm")));
 	if (*clean) {
 		buf_puts(out, " by ");

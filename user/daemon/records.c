@@ -23,6 +23,12 @@ static bool is_everyday(const struct np_event *raw)
 	       !memcmp(raw->unix_path, nscd, len) && (raw->unix_len == len || !raw->unix_path[len]);
 }
 
+/* Somebody else tried something with the sandbox. */
+static bool raw_is_call(const struct np_event *raw)
+{
+	return raw->hook == NP_HOOK_INGRESS || raw->hook == NP_HOOK_LOOKUP;
+}
+
 /* Counts events that the gate has suppressed as told; it has suppressed so many in all. */
 static uint32_t gate_suppressed(struct daemon *d, uint64_t cgroup_id, uint64_t total)
 {
@@ -50,7 +56,8 @@ void on_kernel_event(void *data, const struct np_event *raw)
 	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = gate_suppressed(d, raw->cgroup_id, raw->suppressed);
 	event_log_put(d->events, &t.event);
-	if (NP_REASON_REFUSES(raw->reason))
+	/* What it tries is use of it; what others try with it is not. */
+	if (NP_REASON_REFUSES(raw->reason) && !raw_is_call(raw))
 		service_sandbox_active(d->service, raw->cgroup_id);
 }
 
@@ -213,6 +220,7 @@ void sandbox_count(void *data, uint64_t cgroup_id, struct sandbox_counts *ret)
 		ledgers_sum(ledgers, entry, &sum);
 	*ret = (struct sandbox_counts){
 		.requests = sum.requests,
+		.queries = sum.queries,
 		.denied =
 			sum.refused + meter.refused - (entry && entry->everyday <= meter.refused ? entry->everyday : 0),
 		.bytes_out = sum.bytes_out,

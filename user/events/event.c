@@ -116,6 +116,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_protocol(out, event->protocol);
 	put_string(out, "address", event->address);
 	put_number_if(out, "port", event->port);
+	put_number_if(out, "listener_port", event->listener_port);
 	put_number_if(out, "pid", event->pid);
 	if (event->pid || event->uid)
 		put_number(out, "uid", event->uid);

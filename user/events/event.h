@@ -28,6 +28,7 @@ struct event {
 	unsigned protocol;
 	const char *address; /* far end in words; a unix path, "@name" for an abstract one */
 	unsigned port;
+	unsigned listener_port; /* the sandbox's, that somebody called; address and port are the caller's */
 	uint32_t pid;
 	uint32_t uid; /* root is 0, so it is written whenever pid is */
 	const char *comm;

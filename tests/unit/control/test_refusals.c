@@ -113,6 +113,13 @@ static void kinds(void **state)
 	READ(NP_NONE,
 	     { .reason = NP_R_INBOUND, .hook = NP_HOOK_INGRESS, .protocol = TCP, .address = "192.0.2.9", .port = 7 });
 	expect("incoming TCP", "192.0.2.9:7", "1. incoming TCP from 192.0.2.9:7, at ");
+	READ(NP_NONE, { .reason = NP_R_INBOUND,
+			.hook = NP_HOOK_LOOKUP,
+			.protocol = TCP,
+			.address = "192.0.2.9",
+			.port = 7,
+			.listener_port = 8000 });
+	expect("incoming TCP", "port 8000 from 192.0.2.9", "1. incoming TCP to port 8000 from 192.0.2.9, at ");
 	READ(NP_NONE, { .reason = NP_R_MODE_NONE, .hook = NP_HOOK_EGRESS, .protocol = 1, .address = "192.0.2.9" });
 	expect("ICMP packet", "192.0.2.9", "1. ICMP packet to 192.0.2.9, at ");
 	READ(NP_NONE, { .reason = NP_R_MODE_NONE, .hook = NP_HOOK_DEVICE });
