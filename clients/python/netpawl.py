@@ -249,14 +249,16 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What became of a command. raw is all that netpawl said."""
+    """What became of a command. raw is all that netpawl said: also requests (HTTP requests and tunnels that the inspector
+    judged, those that are open included, and connections that it refused before they had one), queries (that came to the DNS
+    gate), bytes_out and bytes_in."""
 
     exit_code: int
     stdout: str
     stderr: str
     timed_out: bool
     killed_by: str
-    denied: int
+    denied: int  # requests, queries, and what the gate in the kernel refused
     truncated: bool  # there was more output than this, or the daemon that kept it was restarted
     raw: dict = dataclasses.field(repr=False)
 

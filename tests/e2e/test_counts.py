@@ -83,6 +83,32 @@ def test_what_never_left_is_not_counted_as_sent(net):
     assert (got["requests"], got["denied"], got["bytes_out"]) == (1, 0, 256), got
 
 
+QUERIES = """
+import socket, struct, sys
+def ask(kind, name):
+    labels = b"".join(bytes([len(l)]) + l.encode() for l in name.split("."))
+    wire = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + labels + bytes(1) + struct.pack("!HH", 1, 1)
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.settimeout(10)
+        s.connect(("192.0.2.53", 53))
+        s.sendall(wire if kind == socket.SOCK_DGRAM else struct.pack("!H", len(wire)) + wire)
+        assert s.recv(512)
+for name, n in (("origin.test", 7), ("nobody.example", 5)):
+    for i in range(n):
+        ask(socket.SOCK_DGRAM if i % 2 else socket.SOCK_STREAM, name)
+with socket.create_connection(("FAR", 80)) as s:
+    s.sendall(b"GET / HTTP/1.0\\r\\nHost: origin.test\\r\\n\\r\\n")
+    assert b" 200 " in s.recv(4096)
+""".replace("FAR", FAR[4])
+
+
+def test_queries_are_no_requests(net):
+    """Answered and refused ones are counted apart; those that were refused are denied."""
+    got = result(net, base.PYTHON, "-c", QUERIES)
+    assert got["exit_code"] == 0, got
+    assert (got["requests"], got["queries"], got["denied"]) == (1, 12, 5), got
+
+
 def test_a_request_that_is_open_is_counted(net):
     p = net.spawn("curl", "-s", "http://origin.test/hold/open")
     try:

@@ -218,7 +218,10 @@ def settled(net):
 SLOW = ["--limit-rate", "20k"]
 
 
-@pytest.mark.parametrize("path,words", [("/hold", []), ("/bytes/20000000", SLOW)])
+H2 = ["--http2-prior-knowledge"]
+
+
+@pytest.mark.parametrize("path,words", [("/hold", []), ("/hold", H2), ("/bytes/20000000", SLOW), ("/bytes/20000000", SLOW + H2)])
 def test_a_request_that_a_raise_cut(net, path, words):
     settled(net)
     with Box(net.daemon, "PROXIED") as box, in_flight(net, box.session, path, *words):
@@ -251,7 +254,7 @@ def reloaded(net, text):
         net.daemon.cli("policy", "reload", check=0)
 
 
-@pytest.mark.parametrize("path,words", [("/hold", []), ("/bytes/20000000", SLOW)])
+@pytest.mark.parametrize("path,words", [("/hold", []), ("/hold", H2), ("/bytes/20000000", SLOW)])
 def test_a_request_that_a_reload_ended(net, session, path, words):
     settled(net)
     with in_flight(net, session, path, *words):

@@ -73,13 +73,13 @@ def test_requests_that_were_open_are_one_event_with_a_number(net):
 class inspected_hold:
     """A request that its origin does not answer."""
 
-    def __init__(self, net):
-        self.net, self.session, self.mark = net, new_session("hold"), base.token()
+    def __init__(self, net, *words):
+        self.net, self.session, self.mark, self.words = net, new_session("hold"), base.token(), " ".join(words)
 
     def __enter__(self):
         net = self.net
         net.api.create(self.session, "CONFIDENTIAL")
-        self.process = net.spawn("sh", "-c", f"curl -s http://origin.test/hold/{self.mark}; sleep 60", session=self.session)
+        self.process = net.spawn("sh", "-c", f"curl -s {self.words} http://origin.test/hold/{self.mark}; sleep 60", session=self.session)
         assert base.eventually(lambda: [s for s in net.api.sandboxes(self.session) if s["requests"]], 10)
         return self.session, net.api.sandboxes(self.session)[0]["sandbox"]
 
@@ -103,11 +103,28 @@ def test_a_daemon_that_ends_loses_nothing(net, how):
         assert "counts_partial" not in after
 
 
-def test_counts_that_are_not_whole_say_so(net):
+@pytest.mark.parametrize("words", [[], ["--http2-prior-knowledge"]], ids=["HTTP/1.1", "HTTP/2"])
+def test_a_request_that_the_end_of_the_daemon_ended(net, words):
+    """Nobody went away but the daemon, and its event says so."""
+    with inspected_hold(net, *words) as (session, sandbox):
+        net.daemon.restart("stop")
+        [e] = [e for e in net.api.wait_events(lambda got: any("url" in e for e in got), 10, session=session) if "url" in e]
+        assert (e["reason"], e["sandbox"], e["mode"]) == ("ended_by_stop", sandbox, "PROXIED"), e
+        assert e["text"].startswith("allowed until then by ") and "/hold/" in e["url"], e
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
+
+
+@pytest.mark.parametrize("how", ["lost", "of another version"])
+def test_counts_that_are_not_whole_say_so(net, how):
     with Load(net, count=5, stay=True) as load:
         load.seen()
         assert "counts_partial" not in load.counts()
         net.daemon.stop()
-        base.sh("rm", "-r", net.daemon.run_dir / "ledgers")
+        if how == "lost":
+            base.sh("rm", "-r", net.daemon.run_dir / "ledgers")
+        else:
+            for i in range(2):
+                with open(net.daemon.run_dir / f"ledgers/{i}", "r+b") as f:
+                    f.write(bytes([1, 0, 0, 0]))  # LEDGER_VERSION
         net.daemon.start()
         assert load.counts()["counts_partial"] is True

@@ -560,7 +560,7 @@ def test_groups_of_a_killed_run_are_removed_by_the_next(daemon, api):
 # -- the result ------------------------------------------------------------------------------------
 
 FIELDS = {"exit_code", "timed_out", "killed_by", "stdout", "stderr", "stdout_truncated", "stderr_truncated", "started_at",
-          "completed_at", "cpu_us", "memory_peak", "bytes_out", "bytes_in", "requests", "denied", "session", "sandbox"}
+          "completed_at", "cpu_us", "memory_peak", "bytes_out", "bytes_in", "requests", "queries", "denied", "session", "sandbox"}
 
 
 def test_result(daemon):

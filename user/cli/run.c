@@ -50,7 +50,7 @@ static void help(FILE *to)
 	      "  --isolation none take only the network away. For those who bring their own isolation\n"
 	      "  --dry-run        print the plan as JSON, and do nothing\n" OPTIONS_COMMON
 	      "\n--json prints one object when the command has ended: exit_code, timed_out, killed_by, stdout, stderr\n"
-	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, denied.\n"
+	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, queries, denied.\n"
 	      "\nExample:\n"
 	      "  netpawl run --session alice/demo --memory 2GiB --timeout 10m -- python3 agent.py --fast\n\n"
 	      "Exit codes: the command's own; 128+N when signal N killed it; 124 the time was over; 125 netpawl\n"

@@ -29,14 +29,15 @@ json_t *sandbox_object(const struct sandbox *sandbox)
 	char cgroup_id[24]; /* 64 bits are more than a JavaScript number holds */
 
 	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
-	return json_pack(
-		"{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:I,s:o*}", "sandbox", json_text(sandbox->id),
-		"session", json_text(sandbox->session.text), "cgroup", json_text(sandbox->cgroup.path), "cgroup_id",
-		cgroup_id, "mode", mode_name(sandbox->rung.mode), "generation", (json_int_t)sandbox->rung.generation,
-		"adopted", (int)sandbox->adopted, "kept", (int)sandbox->kept, "created", json_time(sandbox->created_us),
-		"active", json_time(sandbox->active_us), "requests", (json_int_t)sandbox->counts.requests, "denied",
-		(json_int_t)sandbox->counts.denied, "bytes_out", (json_int_t)sandbox->counts.bytes_out, "bytes_in",
-		(json_int_t)sandbox->counts.bytes_in, "counts_partial", sandbox->counts.partial ? json_true() : NULL);
+	return json_pack("{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:o*}", "sandbox",
+			 json_text(sandbox->id), "session", json_text(sandbox->session.text), "cgroup",
+			 json_text(sandbox->cgroup.path), "cgroup_id", cgroup_id, "mode", mode_name(sandbox->rung.mode),
+			 "generation", (json_int_t)sandbox->rung.generation, "adopted", (int)sandbox->adopted, "kept",
+			 (int)sandbox->kept, "created", json_time(sandbox->created_us), "active",
+			 json_time(sandbox->active_us), "requests", (json_int_t)sandbox->counts.requests, "queries",
+			 (json_int_t)sandbox->counts.queries, "denied", (json_int_t)sandbox->counts.denied, "bytes_out",
+			 (json_int_t)sandbox->counts.bytes_out, "bytes_in", (json_int_t)sandbox->counts.bytes_in,
+			 "counts_partial", sandbox->counts.partial ? json_true() : NULL);
 }
 
 static json_t *time_or_null(uint64_t us)

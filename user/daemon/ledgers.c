@@ -39,6 +39,7 @@ struct ledgers {
 	struct table by_cgroup;
 	struct table_node *nodes; /* of each slot */
 	bool fresh;		  /* the index is: what ledgers hold is nobody's */
+	bool wiped;		  /* what a ledger of another version had counted is lost */
 	uint32_t reserved;	  /* slots that have memory in every file */
 	uint32_t free_from;	  /* no slot below it is free */
 	uint32_t used_to;	  /* none from it on is used */
@@ -89,8 +90,10 @@ static int ledger_open(struct ledgers *l, unsigned i)
 		return r;
 	if (l->fresh || ledger->version != LEDGER_VERSION || ledger->report_size != sizeof(struct link_request)) {
 		/* Of another build, or new. Its old bytes go, so that its counts begin at 0. */
-		if (!fresh && ledger->version)
+		if (!fresh && ledger->version) {
 			log_warning("%s/%u was left by another version: its last reports are lost", l->config.dir, i);
+			l->wiped = true;
+		}
 		if (!fresh && (ftruncate(l->fds[i], 0) < 0 || ftruncate(l->fds[i], sizeof(*ledger)) < 0 ||
 			       posix_fallocate(l->fds[i], 0, offsetof(struct ledger, slots)) != 0))
 			r = -ENOSPC;
@@ -299,6 +302,7 @@ void ledgers_sum(const struct ledgers *l, const struct ledger_entry *entry, stru
 		ret->bytes_out += ledger_get(&s->bytes_out);
 		ret->bytes_in += ledger_get(&s->bytes_in);
 		ret->suppressed += ledger_get(&s->suppressed);
+		ret->queries += ledger_get(&s->queries);
 	}
 }
 
@@ -347,6 +351,8 @@ int ledgers_drain(struct ledgers *l, unsigned i)
 		__atomic_store_n(&index->read[i], next, __ATOMIC_RELEASE);
 		index->seq[i] = 0;
 		__atomic_store_n(&ledger->read, next, __ATOMIC_RELEASE);
+		/* Before the next look: whoever wrote meanwhile, and saw that we had not come so far, does not wake us. */
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	}
 	return n < 0 ? (int)n : 0;
 }
@@ -357,7 +363,8 @@ static void lost_tell(struct ledgers *l, unsigned i)
 	for (uint32_t slot = 0; slot < l->used_to; slot++) {
 		struct ledger_slot *s = &l->ledgers[i]->slots[slot];
 		const struct ledger_entry *entry = &l->index->entries[slot];
-		uint64_t heard = ledger_get(&s->suppressed) + ledger_get(&s->taken), all = ledger_get(&s->requests);
+		uint64_t heard = ledger_get(&s->suppressed) + ledger_get(&s->taken);
+		uint64_t all = ledger_get(&s->requests) + ledger_get(&s->query_reports);
 
 		if (!entry->cgroup_id || all == heard)
 			continue;
@@ -408,6 +415,7 @@ static int ledgers_join(struct ledgers *l)
 		struct ledger_entry *entry = &l->index->entries[slot];
 
 		entry->sandbox[sizeof(entry->sandbox) - 1] = entry->session[sizeof(entry->session) - 1] = '\0';
+		entry->partial |= l->wiped;
 		if (entry->cgroup_id)
 			r = slot_use(l, slot);
 	}

@@ -47,9 +47,9 @@ static struct site *site_get(struct worker *worker, const char *session)
 	return site;
 }
 
-static void site_free(struct site *site)
+static void site_free(struct site *site, enum np_reason by)
 {
-	upstream_close_all(site, NP_R_ENDED_BY_REMOVAL, "the sandbox was removed");
+	upstream_close_all(site, by, "the sandbox was removed");
 	origins_free(site->origins);
 	ca_free(site->ca);
 	names_free(site->names);
@@ -68,13 +68,13 @@ static void box_close_clients(struct worker *worker, struct box *box, enum np_re
 	}
 }
 
-void box_free(struct worker *worker, struct box *box)
+void box_free(struct worker *worker, struct box *box, enum np_reason by)
 {
-	box_close_clients(worker, box, NP_R_ENDED_BY_REMOVAL);
+	box_close_clients(worker, box, by);
 	LIST_REMOVE(box, of_worker);
 	box->site->proxied -= box->mode == NP_PROXIED;
 	if (--box->site->boxes == 0)
-		site_free(box->site);
+		site_free(box->site, by);
 	free(box);
 	lookup_cancel_unwanted(worker);
 }

@@ -252,7 +252,7 @@ void exchange_deny(struct client *client, struct h2_stream *stream, struct head 
 
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
-	if (reason == NP_R_ENDED_BY_RAISE || reason == NP_R_ENDED_BY_REMOVAL) {
+	if (reason == NP_R_ENDED_BY_RAISE || reason == NP_R_ENDED_BY_REMOVAL || reason == NP_R_ENDED_BY_STOP) {
 		report_end(&ex->report, ex->client->worker, ex->client->box, reason, NULL);
 		exchange_break(ex);
 		return;

@@ -17,18 +17,21 @@
 #include "inspect/link.h"
 #include "limits.h"
 
-#define LEDGER_VERSION 1u
+#define LEDGER_VERSION 2u
 
 /* Of one sandbox. netpawld says which slot is whose (struct link_box). */
 struct ledger_slot {
 	/* the inspector's */
-	uint64_t requests;	      /* judged. Each is reported once when it has ended, or counted as suppressed. */
-	uint64_t refused;	      /* of these */
+	/* HTTP requests and tunnels, those that are open included, and connections that were refused before they had one.
+	 * Each is reported once when it has ended, or counted as suppressed. */
+	uint64_t requests;
+	uint64_t refused;	      /* of these, and of the queries */
 	uint64_t bytes_out, bytes_in; /* of bodies and tunnels: given to the origin's connection, come from there */
-	uint64_t suppressed;	      /* requests without a report: over the rate, or the ring was full */
+	uint64_t suppressed;	      /* without a report: over the rate, or the ring was full */
+	uint64_t queries;	      /* that came to the DNS gate */
+	uint64_t query_reports;	      /* for some of them: reported, or counted as suppressed */
 	/* netpawld's */
-	uint64_t taken; /* requests that it has heard of: reports from the ring, and losses that it has told of */
-	uint64_t pad[2];
+	uint64_t taken; /* reports from the ring, and losses that it has told of */
 };
 _Static_assert(sizeof(struct ledger_slot) == 64, "one cache line");
 

@@ -158,6 +158,8 @@ static void lookup_take(struct worker *worker, struct box *box, struct client *c
 	struct dns_judged judged;
 	int r = lookup_judge(worker, box, data, len, &judged);
 
+	if (r != -EBADMSG)
+		ledger_add(&box->counts->queries, 1);
 	if ((r == -EAGAIN || r == -EINPROGRESS) && !lookup_wait(worker, box, client, asker, &judged, data, len)) {
 		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES);
 		r = 0;

@@ -81,11 +81,19 @@ void report_withdraw(struct link_request *report, struct box *box)
 	report->begun = 0;
 }
 
+/* It has been woken for reports that it has not taken yet, and will go on to those that were written since. */
+static bool daemon_is_awake(const struct worker *worker)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the pair of the one in ledgers_drain() */
+	return __atomic_load_n(&worker->ledger->read, __ATOMIC_RELAXED) < worker->announced;
+}
+
 void report_flush(struct worker *worker)
 {
-	/* A daemon that does not keep up is awake. */
-	if (worker->unannounced)
-		link_send(worker->link, LINK_REQUESTS, NULL, 0, -1);
+	if (worker->unannounced && !daemon_is_awake(worker)) {
+		worker->announced = worker->ledger->written;
+		link_send(worker->link, LINK_REQUESTS, NULL, 0, -1); /* a daemon that does not keep up is awake */
+	}
 	worker->unannounced = 0;
 }
 
@@ -131,7 +139,9 @@ void report_tell(struct worker *worker, const struct link_request *request, cons
 	if (!box)
 		return;
 	/* Counted before it is reported: who looks between the two sees one that is open. */
-	if (!request->begun)
+	if (texts->lookup)
+		ledger_add(&box->counts->query_reports, 1);
+	else if (!request->begun)
 		ledger_add(&box->counts->requests, 1);
 	if (NP_REASON_REFUSES(request->reason))
 		ledger_add(&box->counts->refused, 1);

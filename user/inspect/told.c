@@ -220,7 +220,7 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 	case LINK_GONE:
 		box = len == sizeof(*told) ? box_find(worker, told->cgroup_id) : NULL;
 		if (box)
-			box_free(worker, box);
+			box_free(worker, box, NP_R_ENDED_BY_REMOVAL);
 		return 0;
 	case LINK_LEFT:
 		box = len == sizeof(*told) ? box_find(worker, told->cgroup_id) : NULL;

@@ -219,7 +219,7 @@ void worker_free(struct worker *worker)
 {
 	for (size_t i = 0; i < BOX_BUCKETS; i++)
 		while (!LIST_EMPTY(&worker->boxes[i]))
-			box_free(worker, LIST_FIRST(&worker->boxes[i]));
+			box_free(worker, LIST_FIRST(&worker->boxes[i]), NP_R_ENDED_BY_STOP);
 	if (worker->dialer)
 		dialer_free(worker->dialer);
 	records_free(worker->records);

@@ -100,6 +100,7 @@ struct worker {
 	struct ledger *ledger;	      /* where it counts and reports; its own memory until it has the daemon's */
 	struct ledger_slot uncounted; /* of sandboxes without a slot */
 	size_t unannounced;	      /* bytes of reports that the daemon was not woken for */
+	uint64_t announced;	      /* it was last woken for what is in the ring up to here */
 	struct buf report;	      /* the one that is written */
 	struct loop_task settling;    /* another look at what sandboxes have sent ... */
 	unsigned settle_rounds;	      /* ... so many times, then ... */
@@ -140,7 +141,7 @@ struct site *site_find(struct worker *worker, const char *session);
 int box_learn(struct worker *worker, const struct link_box *told);
 /* The policy or the level changed: what is not allowed any more ends, and its event says by what (NP_R_ENDED_BY_*). */
 void box_rejudge(struct worker *worker, struct box *box, enum np_reason by);
-void box_free(struct worker *worker, struct box *box);
+void box_free(struct worker *worker, struct box *box, enum np_reason by); /* NP_R_ENDED_BY_* */
 bool box_has_unsent(const struct box *box);
 void sites_raised(struct worker *worker); /* all that a raise means has been told */
 

@@ -25,8 +25,11 @@ struct event; /* events/event.h */
 /* What became of a sandbox's network since it was made, whoever was restarted. Bytes are those of tunnels and of bodies
  * that the inspector saw: given to origins' connections, and come from there. */
 struct sandbox_counts {
-	uint64_t requests; /* that the inspector judged, those that are open included */
-	uint64_t denied;   /* by the gate or the inspector */
+	/* HTTP requests and tunnels that the inspector judged, those that are open included, and connections that it refused
+	 * before they had one. */
+	uint64_t requests;
+	uint64_t queries; /* that came to the DNS gate */
+	uint64_t denied;  /* requests and queries, and what the gate in the kernel refused */
 	uint64_t bytes_out, bytes_in;
 	bool partial; /* there was more: the files that it is counted in were lost, or are of another version */
 };
