@@ -24,7 +24,8 @@ static __always_inline int np_judge_peer(__u64 sk, __u64 other, enum np_hook hoo
 		return 0;
 	addr = BPF_CORE_READ((struct unix_sock *)other, addr);
 	len = addr ? (__u32)BPF_CORE_READ(addr, len) - NP_SUN_PATH : 0;
-	np_report_unix(&who, (void *)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH, len, hook);
+	np_report_unix(&who, NP_R_FOREIGN_UNIX,
+		       (void *)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH, len, hook);
 	return -ECONNREFUSED;
 }
 

@@ -17,6 +17,9 @@
  *   Whatever is not shown to be so is refused: a name that goes through a symbolic link, through "..", or through
  *   /proc, and a socket that is seen through another mount than it was bound in.
  *
+ * After a wait the kernel looks the name up once more, and nobody asks us then: a call that would wait is refused with
+ * EAGAIN, see np_unix_would_wait().
+ *
  * What remains is a race: a rename between this look and the kernel's. The launcher hides the places where
  * hosts keep their sockets; and where the kernel takes BPF LSM programs, peer.bpf.c judges the socket that was found.
  */
@@ -47,7 +50,7 @@ struct np_unix_search {
 	struct hlist_head *buckets;
 	__u64 self;
 	__u16 type;
-	bool found;
+	__u64 found; /* address of the socket of ours that the name leads to, or 0 */
 	__u32 walks; /* in vain, from sockets of ours whose file has the right name in another place */
 };
 
@@ -256,6 +259,15 @@ static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search
 	return leads > 0;
 }
 
+/* Notes the socket if the name leads to it. Not inlined: the verifier walks it once, not per socket. */
+__noinline int np_unix_try(__u64 sk, struct np_unix_search *s)
+{
+	if (!s || !np_unix_is_it((void *)sk, s))
+		return 0;
+	s->found = sk;
+	return 1;
+}
+
 static long np_unix_bucket(__u32 index, void *data)
 {
 	struct np_unix_search *s = data;
@@ -268,10 +280,8 @@ static long np_unix_bucket(__u32 index, void *data)
 	for (int i = 0; i < NP_UNIX_CHAIN_MAX && node; i++) {
 		struct sock *sk = (void *)node - bpf_core_field_offset(struct sock, __sk_common.skc_node);
 
-		if (np_unix_is_it(sk, s)) {
-			s->found = true;
+		if (np_unix_try((__u64)sk, s))
 			return 1;
-		}
 		node = BPF_CORE_READ(node, next);
 	}
 	return 0;
@@ -295,6 +305,29 @@ static __always_inline long np_unix_name_read(struct np_unix_name *name, const v
 	for (__u32 i = 0; i < NP_UNIX_PATH_MAX; i++)
 		name->leaf = name->path[i] == '/' ? 0 : name->leaf + (name->path[i] != 0);
 	return 0;
+}
+
+/* unix_recvq_full() of the kernel. */
+static __always_inline bool np_unix_is_full(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, sk_receive_queue.qlen) > BPF_CORE_READ(sk, sk_max_ack_backlog);
+}
+
+/* Would the kernel wait before or after it has looked up the name, and look it up once more? unix_stream_connect()
+ * waits for room in the listener's backlog and starts again. unix_dgram_sendmsg() waits for room in the sender's
+ * buffer before it looks, and for room in the receiver's queue, after which it looks again if the receiver has been
+ * closed meanwhile. A sandbox can make each of these waits as long as it likes, with a rename in it. unix_dgram_connect()
+ * never waits. Should another call take the last room between this look and the kernel's, it was a race like a rename
+ * in the same moment: counting the calls on their way would gain nothing. */
+__noinline int np_unix_would_wait(__u64 caller, __u64 found, int sends)
+{
+	struct sock *self = (void *)caller, *other = (void *)found;
+
+	if (!sends)
+		return BPF_CORE_READ(self, sk_type) != NP_SOCK_DGRAM && np_unix_is_full(other);
+	if (BPF_CORE_READ(self, sk_wmem_alloc.refs.counter) - 1 >= BPF_CORE_READ(self, sk_sndbuf))
+		return true;
+	return other != self && BPF_CORE_READ((struct unix_sock *)other, peer) != self && np_unix_is_full(other);
 }
 
 static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook hook)
@@ -325,11 +358,11 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	s.buckets = BPF_CORE_READ(sk, __sk_common.skc_net.net, unx.table.buckets);
 	if (who.box && s.buckets)
 		bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, &s, 0);
-	if (s.found)
+	if (s.found && !np_unix_would_wait(np_sock_address(sk), s.found, hook == NP_HOOK_UNIX_SEND))
 		return 1;
 refuse:
-	np_report_unix(&who, s.name.path, s.name.len, hook);
-	bpf_set_retval(-ECONNREFUSED);
+	np_report_unix(&who, s.found ? NP_R_UNIX_WOULD_WAIT : NP_R_FOREIGN_UNIX, s.name.path, s.name.len, hook);
+	bpf_set_retval(s.found ? -EAGAIN : -ECONNREFUSED);
 	return 0;
 }
 

@@ -8,14 +8,15 @@
 #define NP_UNIX_PATH_MAX 108
 #define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
 
-/* name: len bytes of an address behind its family, in kernel memory. */
-static __always_inline void np_report_unix(const struct np_who *who, const void *name, __u32 len, enum np_hook hook)
+/* reason: of a registered sandbox. name: len bytes of an address behind its family, in kernel memory. */
+static __always_inline void np_report_unix(const struct np_who *who, enum np_reason reason, const void *name, __u32 len,
+					   enum np_hook hook)
 {
 	struct np_refusal r = {
 		.box = who->box,
 		.cgroup_id = who->id,
 		.hook = hook,
-		.reason = who->box ? NP_R_FOREIGN_UNIX : NP_R_UNREGISTERED,
+		.reason = who->box ? reason : NP_R_UNREGISTERED,
 		.family = AF_UNIX,
 	};
 	struct np_event *e = np_refusal_open(&r);

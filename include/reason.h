@@ -101,6 +101,8 @@
 	X(TIMED_OUT, 95, "timed_out", "the host or the client was silent for longer than the rule waits (timeouts)") \
 	X(WEBSOCKET_BROKEN, 93, "websocket_broken",                                                \
 	  "one end of a websocket broke the protocol, so both were cut off")                       \
+	X(UNIX_WOULD_WAIT, 104, "unix_would_wait",                                                 \
+	  "the unix socket takes no more at this moment; a call that waits could be led elsewhere meanwhile")  \
 	X(TOO_MANY_SOCKETS, 88, "too_many_sockets", "the sandbox has as many sockets open as it may: the host's ports are everybody's") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

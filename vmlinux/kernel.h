@@ -101,6 +101,8 @@ struct sock {
 	struct sock_common __sk_common;
 	struct sk_buff_head sk_receive_queue;
 	refcount_t sk_wmem_alloc;
+	int sk_sndbuf;
+	__u32 sk_max_ack_backlog;
 	__u8 sk_userlocks : 4;
 	__u16 sk_type;
 	__u16 sk_protocol;

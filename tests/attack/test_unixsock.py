@@ -133,6 +133,35 @@ def test_tricks_with_roots_and_mounts(world, pool, places, scratch, trick, trans
     assert not came(f"inside-{trick}")
 
 
+HELD = [("backlog", "stream"), ("backlog", "seqpacket"), ("buffer", "dgram"), ("queue", "dgram")]
+
+
+@pytest.mark.parametrize("trick,transport", HELD)
+def test_a_call_that_waits_while_its_name_is_repointed(world, pool, places, scratch, trick, transport):
+    """`elsewhere` is a read-only --bind in what netpawl run makes. The kernel looks the name up again after the wait."""
+    args = dict(scratch=scratch, kind=int(TRANSPORTS[transport]))
+    keep, name = places["elsewhere", transport]
+    came = lambda mark: world.outside.call("records", keep=keep, mark=mark)["records"]
+    control = world.outside.payload("unixheld", trick, target=name, mark=f"outside-{trick}", **args)[1]
+    assert control == {"talk": "ok", "waited": True}
+    assert base.eventually(lambda: came(f"outside-{trick}"))
+    for kind in (Box, Adopted):
+        for mode in MODES:
+            box = pool(mode, "nobody", kind)
+            answer = box.payload("unixheld", trick, target=name, mark=f"inside-{trick}", **args)[1]
+            assert answer is not None and answer["talk"] in ("EAGAIN", "ECONNREFUSED"), (kind, mode, answer)
+            if not answer["waited"]:  # else BPF LSM has judged the peer
+                assert [e for e in box.refusals("unix_would_wait") if e["hook"].startswith("unix_")]
+    assert not came(f"inside-{trick}")
+
+
+@pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+def test_own_sockets_that_are_full(pool, scratch, kind):
+    _, answer = pool("NONE", kind=kind).payload("unixheld", "own_use", scratch=scratch)
+    assert answer == {"first": "ok", "full, not blocking": "EAGAIN", "accepted": "ok", "room again": "ok",
+                      "a connected one waits": {"talk": "ok", "waited": True}}
+
+
 @pytest.mark.parametrize("transport", ["stream", "seqpacket"])
 @pytest.mark.parametrize("name", ["path", "abstract"])
 def test_a_connection_from_before_the_adoption(world, boxes, scratch, name, transport):

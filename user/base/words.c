@@ -76,6 +76,9 @@ const char *reason_hint(unsigned reason)
 	case NP_R_FOREIGN_UNIX:
 		return "Trying again will not help. Only what was started in this sandbox can be reached: start the "
 		       "service in here, or go on without it.";
+	case NP_R_UNIX_WOULD_WAIT:
+		return "Let the service accept or read what is there, and try again then; a longer backlog of its "
+		       "listen() helps, too.";
 	case NP_R_INBOUND:
 		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
 		       "cannot; "

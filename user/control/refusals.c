@@ -189,7 +189,7 @@ void refusals_read(const char *lines, size_t len, size_t max, struct refusals *r
 static bool is_local(unsigned reason)
 {
 	return reason == NP_R_HOST_LOOPBACK || reason == NP_R_FOREIGN_UNIX || reason == NP_R_INBOUND ||
-	       reason == NP_R_PORT_TAKEN;
+	       reason == NP_R_PORT_TAKEN || reason == NP_R_UNIX_WOULD_WAIT;
 }
 
 const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
