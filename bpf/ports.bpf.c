@@ -327,7 +327,7 @@ int np_listens(struct np_listens *ctx)
 		hold = bpf_map_lookup_elem(&np_holds, &key);
 		if (hold && hold->cgroup_id == id && np_hold_stands(hold, key.port) &&
 		    np_hold_takes_calls(hold, NP_IPPROTO_TCP, 0))
-			return 0;
+			return i;
 	}
 	return -ENOENT;
 }

@@ -52,6 +52,8 @@
 #define NP_FORWARD_SOCKETS 64	/* open connections of each: a browser has six to a server */
 #define NP_FORWARD_SOCKETS_MAX 4096 /* of all of them together */
 #define NP_FORWARD_SILENT_S 30	/* one that is not heard of for so long is over; netpawl forward speaks every 10 s */
+#define NP_COPY_BYTES (1ull << 30) /* that netpawl cp takes out of a workspace unless it is told otherwise: a sandbox writes there */
+#define NP_COPY_FILES 100000	/* files and directories, likewise */
 #define NP_FORWARD_BUFFER 16384	/* bytes that netpawl forward has in its hands, each way; the kernel as much again */
 #define NP_INBOUND_MAX 64	/* inbound: entries of a policy */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */

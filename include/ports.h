@@ -55,7 +55,7 @@ struct np_share {
 	__s64 sockets;
 };
 
-/* Context of np_listens: does this sandbox listen on this TCP port? -ENOENT: it does not. */
+/* Context of np_listens: does this sandbox listen on this TCP port? Returns the slot of np_holds; -ENOENT: it does not. */
 struct np_listens {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
 	__u16 port;

@@ -137,3 +137,34 @@ def test_links_that_come_and_go(daemon, session, folder):
         assert worked and not list((folder / "host").iterdir())
     finally:
         base.reap(p)
+
+
+def test_errors_name_the_place(daemon, session, folder):
+    def said(*words):
+        text = daemon.cli("cp", *words, check=1).stderr
+        assert "internal error" not in text, text
+        return text
+    assert said(folder / "nope", f"{session}:") == f"netpawl: cp: {folder}/nope: No such file or directory\n"
+    assert said(f"{session}:nope", folder) == f"netpawl: cp: {session}:nope: No such file or directory\n"
+    assert f"{session}:: the copy needs a name" in said("-", f"{session}:")
+    assert "/dev/zero: neither a file nor a directory" in said("/dev/zero", f"{session}:z")
+    assert f"{session}:no/x: No such file" in said(folder.parent / folder.name, f"{session}:no/x")
+    inside(daemon, session, "mkfifo pipe; ln -s /etc/passwd link")
+    assert f"{session}:pipe: neither" in said(f"{session}:pipe", folder)
+    assert f"{session}:pipe: neither" in said(f"{session}:pipe", "-")
+    assert "outside_workspace" in said(f"{session}:link", folder)
+
+
+def test_what_comes_out_is_bounded(daemon, session, folder):
+    """A sandbox decides how much lies in its workspace."""
+    inside(daemon, session, "truncate -s 2T sparse; mkdir many; for i in 1 2 3 4 5 6; do head -c 1000 /dev/zero > many/$i; done")
+    for target in (folder, "-"):
+        assert f"{session}:sparse: with it there are more bytes" in daemon.cli("cp", f"{session}:sparse", target, check=1).stderr
+    assert list(folder.iterdir()) == []
+    assert "more bytes" in daemon.cli("cp", "--max-bytes", "5999", f"{session}:many", folder / "less", check=1).stderr
+    assert "more files" in daemon.cli("cp", "--max-files", "6", f"{session}:many", folder / "fewer", check=1).stderr
+    assert sum(p.stat().st_size for p in (folder / "less").iterdir()) == 5000
+    daemon.cli("cp", "--max-bytes", "6kB", "--max-files", "7", f"{session}:many", folder / "all", check=0)
+    assert len(list((folder / "all").iterdir())) == 6
+    for wrong in (["--max-bytes", "much"], ["--max-bytes", "0"], ["--max-files", "0"]):
+        assert daemon.cli("cp", *wrong, f"{session}:many", folder, check=2).stderr

@@ -281,3 +281,23 @@ def test_cli_follows(world, daemon, api, boxes):
         p.terminate()
         p.wait(5)
         p.stdout.close()
+
+
+def test_all_of_them_page_by_page(api):
+    """Whoever asks behind the last event that he has, again and again, gets every one once, in order; also a follower."""
+    session = new_session("pages")
+    api.ask("POST", "/v1/sessions", {"session": session})
+    for i in range(12):
+        api.ask("POST", f"/v1/sessions/{session}/datasets", {"dataset": f"d{i}", "level": "INTERNAL"})
+    want = [e["seq"] for e in api.events(session=session)]
+    assert len(want) >= 12
+    for limit in (1, 5, len(want), 1000):
+        got, last = [], 0
+        while page := api.events(session=session, after=last, limit=limit):
+            assert len(page) <= limit
+            got += [e["seq"] for e in page]
+            last = got[-1]
+        assert got == want, limit
+    assert [e["seq"] for e in api.events(session=session, limit=5)] == want[-5:], "without after: the newest"
+    stands = [e["seq"] for e in api.events(session=session, reason="stands")]
+    assert [e["seq"] for e in api.events(session=session, reason="stands", after=stands[0], limit=2)] == stands[1:3]

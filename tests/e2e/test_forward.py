@@ -246,3 +246,52 @@ def test_a_new_daemon_forgets_forwards(world, make_daemon):
             assert call(world, f.local, timeout=1) != "ok"
         finally:
             f.end(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
+@pytest.mark.parametrize("family,addr,called", [(6, "::1", "::1"), (4, "127.0.0.2", "127.0.0.2"), (4, "0.0.0.0", "127.0.0.1"),
+                                                (6, "::", None)])
+def test_a_listener_is_called_at_its_own_address(world, daemon, boxes, forward, mode, family, addr, called):
+    box = boxes(mode)
+    port = box.call("listen", keep="web", family=family, addr=addr)["port"]
+    assert world.outside.try_("dial", family=family, addr=called or "::1", port=port, data="x", timeout=0.4) != "ok"
+    f = forward(box.session, port)
+    assert f.info["address"] == (called or f.info["address"])
+    assert call(world, f.local) == "ok"
+    assert len(box.call("records", keep="web", mark="hello")["records"]) == 1
+    if family == 6 and called:  # a server that comes back in the other family is found again
+        box.call("close", keep="web")
+        box.call("listen", keep="web4", family=4, addr="127.0.0.1", port=port)
+        assert call(world, f.local, "again") == "ok"
+        assert len(box.call("records", keep="web4", mark="again")["records"]) == 1
+
+
+def test_who_is_not_there(daemon, boxes, forward):
+    code, said = forward("nobody/there", 24999).failed()
+    assert code == 1 and "no_such_session" in said and "listens" not in said, said
+    box = boxes("FULL")
+    daemon.api.ask("DELETE", f"/v1/sandboxes/{box.id}")
+    assert base.eventually(lambda: "has no sandbox" in forward(box.session, 24999).failed()[1])
+
+
+@pytest.mark.parametrize("what,cause", [("raised", "raised to NONE"), ("removed", "ended, or was removed"),
+                                        ("deleted", "it was ended by"), ("unknown", "started anew")])
+def test_an_end_has_a_cause(daemon, api, boxes, forward, what, cause):
+    box = boxes("FULL")
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    number = forward(box.session, port).info["forward"]
+    assert api.ask("POST", f"/v1/forwards/{number}", {})[0] == 200
+    if what == "raised":
+        assert daemon.cli("escalate", box.session, "SECRET").returncode == 0
+    elif what == "removed":
+        assert api.ask("DELETE", f"/v1/sandboxes/{box.id}")[0] == 200
+    elif what == "deleted":
+        assert api.ask("DELETE", f"/v1/forwards/{number}")[0] == 200
+    else:
+        number = 1  # of a daemon before this one: numbers do not come again
+    for _ in range(2):
+        status, answer = api.ask("POST", f"/v1/forwards/{number}", {})
+        assert status != 200 and cause in answer["detail"], answer
+    if what != "unknown":
+        ended = [e for e in box.events() if e["reason"] == "forward_ended"]
+        assert ended and cause in ended[-1]["text"]

@@ -369,3 +369,26 @@ def test_pins_of_another_version_are_not_touched(make_daemon):
         d.start()
     assert "v999" in e.value.text or "version" in e.value.text
     assert (d.pin_dir / "v999" / "maps").exists()
+
+
+def test_a_removed_adopted_cgroup_keeps_its_mode(world, daemon, boxes):
+    """What was NONE once does not get the network back by a removal, as long as the cgroup exists, with or without a
+    restart; and the next daemon takes it for a sandbox again. Once the cgroup is gone, so is all of it."""
+    box = boxes("NONE", kind=Adopted)
+    control = boxes("FULL", kind=Adopted)
+    path = lambda: daemon.api.ask("GET", f"/v1/sandboxes/{box.id}")
+    world.drop(box.agent)
+    assert base.eventually(lambda: daemon.api.ask("DELETE", f"/v1/sandboxes/{box.id}")[0] == 200)
+    assert path()[0] == 404
+    box.agent = world.agent(world.host, cgroup=box.cgroup)
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000, timeout=0.5) != "ok"
+    daemon.restart("kill")
+    assert path()[0] == 200 and path()[1]["mode"] == "NONE"
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+    assert control.try_("dial", family=4, addr=FAR[4], port=9000) == "ok"
+    world.drop(box.agent)
+    base.cgroup_destroy(box.cgroup)
+    assert base.eventually(lambda: path()[0] == 404)
+    box.cgroup.mkdir()
+    box.agent = world.agent(world.host, cgroup=box.cgroup)
+    assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ok", "another cgroup of that name is nobody's"

@@ -34,6 +34,7 @@ struct pair {
 struct carrier {
 	struct carrier_config config;
 	int fd;
+	sa_family_t family; /* of the listener, as far as it is known */
 	struct pair *pairs[NP_FORWARD_SOCKETS];
 };
 
@@ -63,6 +64,7 @@ int carrier_new(const struct carrier_config *config, struct carrier **ret)
 	if (!carrier)
 		return -ENOMEM;
 	carrier->config = *config;
+	carrier->family = AF_INET;
 	carrier->fd = listen_on(config->local ? config->local : config->port);
 	if (carrier->fd == -EADDRINUSE && !config->local)
 		carrier->fd = listen_on(0);
@@ -121,23 +123,44 @@ static void buffers_bound(int fd, int side)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
-static int pair_call(struct carrier *carrier, struct pair *pair)
+/* A socket that may call, of this family, and whom it may call. 0 or -errno. */
+static int pair_open(struct carrier *carrier, struct pair *pair, int family, struct sockaddr_storage *ret)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-				       .sin_port = htons(carrier->config.port),
-				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(pair->cookie);
 	uint64_t cookie;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	pair->fd[FAR] = fd;
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) < 0)
 		return -errno;
 	buffers_bound(fd, FAR);
-	if (carrier->config.on_call(carrier->config.data, cookie))
+	if (carrier->config.on_call(carrier->config.data, cookie, ret))
 		return -ECONNREFUSED;
 	pair->cookie = cookie;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 && errno != EINPROGRESS)
+	return 0;
+}
+
+static int pair_call(struct carrier *carrier, struct pair *pair)
+{
+	struct sockaddr_storage address = { 0 };
+	int r = pair_open(carrier, pair, carrier->family, &address);
+
+	if (r == 0 && address.ss_family != carrier->family) { /* the sandbox listens in the other family */
+		close(pair->fd[FAR]);
+		carrier->config.on_end(carrier->config.data, pair->cookie);
+		pair->cookie = 0;
+		carrier->family = address.ss_family;
+		r = pair_open(carrier, pair, carrier->family, &address);
+		if (r == 0 && address.ss_family != carrier->family)
+			r = -EAFNOSUPPORT;
+	}
+	if (r < 0)
+		return r;
+	if (address.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&address)->sin6_port = htons(carrier->config.port);
+	else
+		((struct sockaddr_in *)&address)->sin_port = htons(carrier->config.port);
+	if (connect(pair->fd[FAR], (struct sockaddr *)&address, sizeof(address)) < 0 && errno != EINPROGRESS)
 		return -errno;
 	pair->connecting = true;
 	return 0;

@@ -55,9 +55,15 @@ void copy_close(struct copy *copy)
 
 /* -- one file ------------------------------------------------------------------------- */
 
-static int bytes_move(struct copy *copy, int from, int to)
+/* max: of the whole copy; 0 for no bound. A file may grow while it is read. */
+static int bytes_move(struct copy *copy, int from, int to, uint64_t max)
 {
 	static char data[COPY_BUFFER];
+	struct stat st;
+
+	/* A sparse file counts with all of its length: it would be written out so. */
+	if (max && fstat(from, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > max - copy->bytes)
+		return -EFBIG;
 
 	for (;;) {
 		ssize_t n = read(from, data, sizeof(data));
@@ -67,7 +73,9 @@ static int bytes_move(struct copy *copy, int from, int to)
 			return 0;
 		if (n < 0 && errno == EINTR)
 			continue;
-		r = n < 0 ? -errno : fs_write_all(to, data, (size_t)n);
+		r = n < 0				     ? -errno
+		    : max && (uint64_t)n > max - copy->bytes ? -EFBIG
+							     : fs_write_all(to, data, (size_t)n);
 		if (r < 0)
 			return r;
 		copy->bytes += (uint64_t)n;
@@ -95,7 +103,7 @@ static int file_put(struct copy *copy, int from, mode_t mode, enum side to, int 
 	fd = openat(dir, other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	r = bytes_move(copy, from, fd);
+	r = bytes_move(copy, from, fd, to == HOST ? copy->max_bytes : 0);
 	if (r == 0 && (fchmod(fd, mode_at(copy, to, mode)) < 0 || renameat(dir, other, dir, name) < 0))
 		r = -errno;
 	if (r < 0)
@@ -179,6 +187,8 @@ static int entry_put(struct copy *copy, enum side from, int source, enum side to
 
 	if (fstat(source, &st) < 0)
 		return -errno;
+	if (to == HOST && copy->max_files && ++copy->entries > copy->max_files)
+		return -E2BIG;
 	if (S_ISREG(st.st_mode))
 		return file_put(copy, source, st.st_mode, to, dir, name);
 	return S_ISDIR(st.st_mode) ? directory_put(copy, from, source, st.st_mode, to, dir, name, depth) : -EINVAL;
@@ -284,7 +294,7 @@ int copy_out(struct copy *copy, const char *inside, const char *host)
 		fd = place_open(copy, INSIDE, inside, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 		r = fd < 0		  ? fd
 		    : fstat(fd, &st) < 0  ? -errno
-		    : S_ISREG(st.st_mode) ? bytes_move(copy, fd, STDOUT_FILENO)
+		    : S_ISREG(st.st_mode) ? bytes_move(copy, fd, STDOUT_FILENO, copy->max_bytes)
 					  : -EINVAL;
 		copy->files += r == 0;
 	}

@@ -5,10 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/copy.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "limits.h"
 #include "reason.h"
 #include "sandbox/plan.h"
 
@@ -19,9 +21,12 @@ static void help(FILE *to)
 	      "Copies a file or a directory into a session's workspace, or out of it. PATH of a session is as its\n"
 	      "sandboxes see it (/workspace/x), or relative to /workspace. In the workspace it acts as the session's\n"
 	      "user, so a program there finds its own files, and no link that a running sandbox puts in the way leads\n"
-	      "out. Links, sockets and the like are not copied. A host path of - is standard input or output; one\n"
-	      "that looks like a session's is written ./PATH. Needs root.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
+	      "out. Links, sockets, devices and the like are not copied. A host path of - is standard input or "
+	      "output;\n"
+	      "one that looks like a session's is written ./PATH. Needs root.\n\n"
+	      "Options:\n"
+	      "  --max-bytes N    out of a workspace: at most so much in all, holes of sparse files counted (1GiB)\n"
+	      "  --max-files N    likewise files and directories (100000)\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl cp agent.py alice/demo:\n"
 	      "  netpawl cp alice/demo:/workspace/report.csv .\n\n"
 	      "Exit codes: 0 done; 1 refused or failed, or something was left out; 2 wrong usage; 3 no daemon.\n",
@@ -51,15 +56,42 @@ static const char *path_inside(const char *path)
 	return path + strspn(path, "/");
 }
 
-static int copy_fail(const struct copy *copy, const char *path, int error)
+/* What went wrong, as people say it. */
+static const char *error_words(int error)
 {
+	switch (error) {
+	case -EINVAL:
+		return "neither a file nor a directory";
+	case -EISDIR:
+		return "the copy needs a name: say which file or directory it becomes";
+	case -ELOOP:
+		return "directories lie too deep within each other";
+	case -EFBIG:
+		return "with it there are more bytes than --max-bytes lets out of a workspace";
+	case -E2BIG:
+		return "with it there are more files and directories than --max-files lets out of a workspace";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* The place: a path of the host, USER/SESSION:PATH, or a name below one of the two. */
+static int copy_fail(const struct copy *copy, const char *session, const char *path, int error)
+{
+	const char *failed = copy->failed && *copy->failed ? copy->failed : NULL;
+
 	if (error == -EXDEV || (error == -ELOOP && copy->failed != copy->name))
 		complain(path, NP_R_OUTSIDE_WORKSPACE, NULL);
+	else if (failed && failed != copy->inside)
+		output_clean_line(stderr, "netpawl: cp: %s: %s", failed, error_words(error));
 	else
-		complain(copy->failed && *copy->failed ? copy->failed : path, NP_R_FAILED,
-			 error == -EINVAL ? "neither a file nor a directory" : strerror(-error));
+		output_clean_line(stderr, "netpawl: cp: %s:%s: %s", session, path, error_words(error));
 	return CLI_REFUSED;
 }
+
+struct bounds {
+	uint64_t bytes, files;
+};
 
 static int copy_report(const struct cli *cli, const struct copy *copy)
 {
@@ -74,7 +106,8 @@ static int copy_report(const struct cli *cli, const struct copy *copy)
 	return output_finish(copy->skipped ? CLI_REFUSED : CLI_OK);
 }
 
-static int workspace_copy(const struct cli *cli, const char *session, const char *path, const char *host, bool in)
+static int workspace_copy(const struct cli *cli, const struct bounds *bounds, const char *session, const char *path,
+			  const char *host, bool in)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	_free_ char *call = api_session_path(session, "");
@@ -91,16 +124,23 @@ static int workspace_copy(const struct cli *cli, const char *session, const char
 		return CLI_REFUSED;
 	}
 	r = copy_open(&copy, workspace);
+	copy.max_bytes = bounds->bytes;
+	copy.max_files = bounds->files;
+	copy.inside = inside;
 	if (r == 0)
 		r = in ? copy_in(&copy, host, inside) : copy_out(&copy, inside, host);
-	code = r < 0 ? copy_fail(&copy, path, r) : copy_report(cli, &copy);
+	code = r < 0 ? copy_fail(&copy, session, path, r) : copy_report(cli, &copy);
 	copy_close(&copy);
 	return code;
 }
 
 int command_cp(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const char *max_bytes = NULL, *max_files = NULL;
+	const struct option_spec specs[] = { { "max-bytes", .value = &max_bytes },
+					     { "max-files", .value = &max_files } };
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	struct bounds bounds = { NP_COPY_BYTES, NP_COPY_FILES };
 	char *from, *to;
 	int next, code = options_parse(&options, cli, argc, argv, &next);
 
@@ -108,6 +148,10 @@ int command_cp(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 2)
 		return usage_error(argv[0], "it takes two paths");
+	if (max_bytes && (!size_parse(max_bytes, &bounds.bytes) || !bounds.bytes))
+		return usage_error(argv[0], "--max-bytes takes a size like 10MiB, and got '%s'", max_bytes);
+	if (max_files && !count_parse(max_files, INT64_MAX, &bounds.files))
+		return usage_error(argv[0], "--max-files takes a number, and got '%s'", max_files);
 	from = session_path(argv[next]);
 	to = session_path(argv[next + 1]);
 	if (!from == !to)
@@ -118,6 +162,6 @@ int command_cp(struct cli *cli, int argc, char **argv)
 		complain(argv[0], NP_R_NOT_PERMITTED, NULL);
 		return CLI_REFUSED;
 	}
-	return to ? workspace_copy(cli, argv[next + 1], to, argv[next], true)
-		  : workspace_copy(cli, argv[next], from, argv[next + 1], false);
+	return to ? workspace_copy(cli, &bounds, argv[next + 1], to, argv[next], true)
+		  : workspace_copy(cli, &bounds, argv[next], from, argv[next + 1], false);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl forward USER/SESSION PORT [LOCAL] */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,18 +16,17 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "limits.h"
+#include "reason.h"
 
 #define SPEAK_MS 10000 /* between two words to the daemon; see NP_FORWARD_SILENT_S */
 
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl forward USER/SESSION PORT [LOCAL] [OPTIONS]\n\n"
-	      "Listens on 127.0.0.1 and carries connections to 127.0.0.1:PORT inside a sandbox of the session, to look "
-	      "at\n"
-	      "a server that an agent runs. Nobody else on this host reaches it, but whoever can reach LOCAL here. It "
-	      "works\n"
-	      "until interrupted, in every mode but NONE: when the session is raised to that, the kernel cuts it off. "
-	      "What\n"
+	      "Listens on 127.0.0.1 and carries connections to PORT of a sandbox of the session, at the address (IPv4\n"
+	      "or IPv6) at which it listens, to look at a server that an agent runs. Nobody else on this host reaches\n"
+	      "it, but whoever can reach LOCAL here. It works until interrupted, in every mode but NONE: when the\n"
+	      "session is raised to that, the kernel cuts it off, and netpawl says so and ends. What\n"
 	      "netpawl had in its hands before (at most 64 kB of a connection) may still be read.\n\n"
 	      "LOCAL is PORT where that is free; a sandbox's listener takes it from this host as well, so mostly it "
 	      "is\n"
@@ -56,28 +56,45 @@ static void on_interrupt(int signo)
 	interrupted = 1;
 }
 
-/* Tells the daemon of a socket (key: "cookie", "gone"), or only that we are there (NULL). */
-static int speak(struct forward *f, const char *key, uint64_t cookie)
+/* "192.0.2.1" or "::1". */
+static bool address_read(const char *text, struct sockaddr_storage *ret)
+{
+	*ret = (struct sockaddr_storage){ .ss_family = AF_INET };
+	if (text && inet_pton(AF_INET, text, &((struct sockaddr_in *)ret)->sin_addr) == 1)
+		return true;
+	*ret = (struct sockaddr_storage){ .ss_family = AF_INET6 };
+	return text && inet_pton(AF_INET6, text, &((struct sockaddr_in6 *)ret)->sin6_addr) == 1;
+}
+
+/* Reports a socket to the daemon (key: "cookie", "gone"), or only that we are there (NULL). ret: the address at which the
+ * sandbox listens; may be NULL. */
+static int speak(struct forward *f, const char *key, uint64_t cookie, struct sockaddr_storage *ret)
 {
 	_api_answer_ struct api_answer answer = { 0 };
+	int code;
 	json_t *body = key ? json_pack("{s:I}", key, (json_int_t)cookie) : json_object();
 	char path[64];
 
 	snprintf(path, sizeof(path), "/v1/forwards/%lld", (long long)f->id);
-	return api_call(f->cli, f->session, "POST", path, body, &answer);
+	code = api_call(f->cli, f->session, "POST", path, body, &answer);
+	if (code == CLI_OK && ret && !address_read(member_text(answer.json, "address"), ret)) {
+		complain(f->session, NP_R_FAILED, "the daemon gave no address to call");
+		code = CLI_REFUSED;
+	}
+	return code;
 }
 
-static int on_call(void *data, uint64_t cookie)
+static int on_call(void *data, uint64_t cookie, struct sockaddr_storage *ret)
 {
 	struct forward *f = data;
 
-	f->code = speak(f, "cookie", cookie);
+	f->code = speak(f, "cookie", cookie, ret);
 	return f->code == CLI_OK ? 0 : -ECONNREFUSED;
 }
 
 static void on_end(void *data, uint64_t cookie)
 {
-	speak(data, "gone", cookie);
+	speak(data, "gone", cookie, NULL);
 }
 
 static int forward_open(struct forward *f)
@@ -136,7 +153,7 @@ static int forward_serve(struct forward *f)
 		if (now_ms() - spoke_ms < SPEAK_MS && f->code == CLI_OK)
 			continue;
 		/* A connection that was refused: is it the listener that is gone, or all of it? */
-		code = speak(f, NULL, 0);
+		code = speak(f, NULL, 0, NULL);
 		f->code = CLI_OK;
 		spoke_ms = now_ms();
 	}

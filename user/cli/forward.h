@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Carries connections from a port of 127.0.0.1 to another one, as netpawl forward does. What it has in its hands is
+ * Carries connections from a port of 127.0.0.1 to a listener of this host, as netpawl forward does. What it has in its hands is
  * small on purpose: NP_FORWARD_BUFFER bytes each way, and as much in the kernel.
  */
 #ifndef NP_CLI_FORWARD_H
 #define NP_CLI_FORWARD_H
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 struct carrier;
 
 struct carrier_config {
 	uint16_t local; /* where to listen; 0: on port where that is free, else where there is room */
-	uint16_t port;	/* where to call */
-	/* A socket with this cookie is about to call. Nonzero: it must not. */
-	int (*on_call)(void *data, uint64_t cookie);
+	uint16_t port;	/* which to call */
+	/* A socket with this cookie is about to call; *ret: whom, its port left out. Nonzero: it must not. */
+	int (*on_call)(void *data, uint64_t cookie, struct sockaddr_storage *ret);
 	void (*on_end)(void *data, uint64_t cookie); /* it is closed */
 	void *data;
 };

@@ -17,6 +17,7 @@ struct events_query {
 	const char *reason;
 	uint64_t after, limit;
 	bool follow;
+	bool forward; /* a page behind `after`, and not the newest events */
 };
 
 static int query_read(const struct request *rq, struct events_query *ret, struct failure *ret_failure)
@@ -43,6 +44,8 @@ static int query_read(const struct request *rq, struct events_query *ret, struct
 	/* A follower who names the last event it saw wants to miss none; else it wants what is new. */
 	if (!limit)
 		q.limit = !q.follow ? LIMIT_DEFAULT : after ? NP_EVENTS_PAGE : 0;
+	/* What a follower gets of the past joins what comes: the newest. */
+	q.forward = after && !q.follow;
 	*ret = q;
 	return 0;
 }
@@ -69,8 +72,9 @@ int events_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (r < 0)
 		return r;
 	if (q.limit > 0) {
-		r = event_log_query(rq->config->events, q.has_session ? q.session.text : NULL, q.reason, q.after,
-				    (unsigned)q.limit, &out);
+		r = (q.forward ? event_log_page : event_log_query)(rq->config->events,
+								   q.has_session ? q.session.text : NULL, q.reason,
+								   q.after, (unsigned)q.limit, &out);
 		if (buf_error(&out) == -E2BIG)
 			return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
 					   "these events do not fit into one answer; ask with a smaller limit");

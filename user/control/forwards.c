@@ -12,9 +12,10 @@
 
 json_t *forward_object(const struct forward_row *forward)
 {
-	return json_pack("{s:I,s:o,s:o,s:I,s:o}", "forward", (json_int_t)forward->id, "session",
+	return json_pack("{s:I,s:o,s:o,s:I,s:o,s:o}", "forward", (json_int_t)forward->id, "session",
 			 json_text(forward->session.text), "sandbox", json_text(forward->sandbox), "port",
-			 (json_int_t)forward->port, "who", json_text(forward->who));
+			 (json_int_t)forward->port, "address", json_text(forward->address), "who",
+			 json_text(forward->who));
 }
 
 static int forward_add(void *data, const struct forward_row *forward)
@@ -69,6 +70,7 @@ int forward_socket(struct request *rq, struct answer *ret, struct failure *ret_f
 		{ "gone", false, .ret_number = &gone },
 	};
 	struct service *service = rq->config->service;
+	const struct forward_row *forward = NULL;
 	_json_ json_t *body = NULL;
 	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
@@ -76,8 +78,14 @@ int forward_socket(struct request *rq, struct answer *ret, struct failure *ret_f
 		r = id_read(rq, &id, ret_failure);
 	if (r == 0)
 		r = gone ? service_forward_socket_gone(service, id, gone, ret_failure)
-			 : service_forward_socket(service, id, cookie, ret_failure);
-	return r < 0 ? r : answer_json(ret, 200, json_pack("{s:I}", "forward", (json_int_t)id), ret_failure);
+			 : service_forward_socket(service, id, cookie, &forward, ret_failure);
+	if (r < 0)
+		return r;
+	return answer_json(
+		ret, 200,
+		forward ? json_pack("{s:I,s:o}", "forward", (json_int_t)id, "address", json_text(forward->address))
+			: json_pack("{s:I}", "forward", (json_int_t)id),
+		ret_failure);
 }
 
 int forward_remove(struct request *rq, struct answer *ret, struct failure *ret_failure)

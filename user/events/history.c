@@ -176,9 +176,9 @@ static void query_text(const struct history_filter *filter, char sql[static QUER
 	else if (filter->refused)
 		reason = " AND class = " TEXT(CLASS_REFUSED);
 	snprintf(sql, QUERY_SIZE,
-		 "SELECT json FROM (SELECT seq, json FROM event WHERE seq > ?1%s%s ORDER BY seq DESC LIMIT ?2) "
+		 "SELECT json FROM (SELECT seq, json FROM event WHERE seq > ?1%s%s ORDER BY seq %s LIMIT ?2) "
 		 "ORDER BY seq",
-		 filter->session ? " AND session = ?3" : "", reason);
+		 filter->session ? " AND session = ?3" : "", reason, filter->forward ? "ASC" : "DESC");
 }
 
 static int query_run(sqlite3 *db, const struct history_filter *filter, struct buf *out)

@@ -36,6 +36,7 @@ struct history_filter {
 	uint64_t after_seq;
 	unsigned limit;
 	bool refused; /* only what the gate or the inspector refused, and how much of it was only counted */
+	bool forward; /* the oldest rows that fit, a page behind after_seq, and not the newest */
 };
 
 struct history_stats {
@@ -57,7 +58,7 @@ void history_put(struct history *history, const struct history_row *row, const c
  * dropped, and counted, when the batch is full and it fails again. */
 int history_flush(struct history *history, uint64_t now_us);
 
-/* Appends the newest rows that fit the filter, in order of seq. Flushes first. */
+/* Appends the newest rows that fit the filter (forward: the oldest), in order of seq. Flushes first. */
 int history_query(struct history *history, const struct history_filter *filter, struct buf *out);
 
 /* What was removed of a session, or of all (NULL), in the life of the database. */

@@ -207,14 +207,15 @@ static void dropped_tell(const struct keep_dropped *dropped, const char *session
 	answer = BUF_INIT(0);
 }
 
-int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
-		    struct buf *out)
+static int log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, bool forward,
+		     unsigned limit, struct buf *out)
 {
 	struct history_filter filter = {
 		.session = session,
 		.reason = -1,
 		.after_seq = after_seq,
 		.limit = limit < NP_EVENTS_PAGE ? limit : NP_EVENTS_PAGE,
+		.forward = forward,
 	};
 	struct keep_dropped dropped = { 0 };
 	const size_t from = out->len;
@@ -231,10 +232,23 @@ int event_log_query(struct event_log *log, const char *session, const char *reas
 		r = history_dropped(log->history, session, &dropped);
 	if (r < 0)
 		return r;
-	if (lines_count(out, from) >= filter.limit) /* it was cut at the limit: what is missing before that is no gap */
+	/* Cut at the limit: what is missing before the first one is no gap. */
+	if (!forward && lines_count(out, from) >= filter.limit)
 		low = answer_first(out, from);
 	dropped_tell(&dropped, session, reason ? (int)keep_class((unsigned)filter.reason) : -1, low, from, out);
 	return buf_error(out);
+}
+
+int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
+		    struct buf *out)
+{
+	return log_query(log, session, reason, after_seq, false, limit, out);
+}
+
+int event_log_page(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
+		   struct buf *out)
+{
+	return log_query(log, session, reason, after_seq, true, limit, out);
 }
 
 int event_log_dropped(struct event_log *log, const char *session, struct keep_dropped *ret)

@@ -46,6 +46,10 @@ void event_log_stats(const struct event_log *log, struct event_log_stats *ret);
  * -EINVAL when there is no such reason; -errno when the history cannot be read. */
 int event_log_query(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
 		    struct buf *out);
+/* The same, but the oldest `limit` events behind after_seq: whoever asks again behind the last one that he got, until there is
+ * none, has all of them. */
+int event_log_page(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
+		   struct buf *out);
 
 /* The newest of what was refused of a session, and of its refusals that were only counted (suppressed); likewise. */
 int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out);

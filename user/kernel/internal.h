@@ -98,7 +98,7 @@ void tables_close(struct kernel *kernel);
 uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
 int ports_guard(struct kernel *kernel);	 /* attaches np_inbound to our network namespace */
 void ports_sweep(struct kernel *kernel); /* forgets sockets that are gone */
-int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port);
+int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret);
 int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id);
 void ports_unforward(struct kernel *kernel, uint64_t cookie);
 

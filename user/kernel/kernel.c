@@ -299,9 +299,9 @@ static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cg
 	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
 }
 
-static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port)
+static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret)
 {
-	return ports_listens(ctx, cgroup_id, (uint16_t)port);
+	return ports_listens(ctx, cgroup_id, (uint16_t)port, ret);
 }
 
 static int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The host's ports: how many sandboxes may take of them, and the program that hides their listeners from callers
  * beyond the host. It sits on the network namespace, not on a cgroup. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,14 +76,26 @@ void ports_sweep(struct kernel *kernel)
 	bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_sweep), &opts);
 }
 
-int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port)
+int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
 {
+	struct np_hold_key key = { .port = port, .protocol = IPPROTO_TCP };
+	struct np_hold hold;
 	struct np_listens ctx = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
 
 	if (bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_listens), &opts) < 0)
 		return -errno;
-	return (int)opts.retval;
+	if ((int)opts.retval < 0)
+		return (int)opts.retval;
+	key.slot = (__u8)opts.retval;
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_holds), &key, &hold) < 0)
+		return -errno;
+	if (hold.cgroup_id != cgroup_id) /* it was closed, and the slot is another sandbox's now */
+		return -ENOENT;
+	*ret = hold.addr;
+	if (!hold.addr.d[0] && !hold.addr.d[1] && !hold.v6only) /* [::] takes callers of both families */
+		ret->w[2] = htonl(0xffff);
+	return 0;
 }
 
 int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id)

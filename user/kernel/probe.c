@@ -144,11 +144,13 @@ void features_describe(const struct features *f, struct buf *out)
 	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
-	feature_describe(out, &first, "BPF LSM", f->lsm,
-			 "a unix socket is judged when the kernel has found it: no race, by whatever name",
-			 f->unix_hooks
-				 ? "unix sockets are judged by their names: a rename at the right moment can deceive it"
-				 : "nothing judges unix sockets");
+	feature_describe(
+		out, &first, "BPF LSM", f->lsm,
+		"a unix socket is judged when the kernel has found it: no race, by whatever name",
+		f->unix_hooks ? "unix sockets are judged by their names: a sandbox that sees a host's socket (adopted "
+				"cgroups, --bind) and renames directories at the right moment reaches it in the end; "
+				"a call to an own socket that would wait gets EAGAIN"
+			      : "nothing judges unix sockets");
 	feature_describe(out, &first, "Landlock 6", landlock >= 6,
 			 "netpawl run shuts abstract unix sockets and signals twice",
 			 f->lsm || f->unix_hooks ? "abstract unix sockets are shut by the gate alone"

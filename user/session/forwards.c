@@ -4,11 +4,13 @@
  * of his sockets may call which sandbox, and the kernel holds to that: nothing passes once the mode is NONE, whatever
  * becomes of the one who forwards. He has to be heard of again and again, or the forward is over.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/words.h"
 #include "session/service_internal.h"
 
 static void forward_free(struct service *service, struct forward *forward)
@@ -20,7 +22,8 @@ static void forward_free(struct service *service, struct forward *forward)
 	free(forward);
 }
 
-static void forward_event(struct service *service, const struct forward *forward, unsigned reason, const char *who)
+static void forward_event(struct service *service, const struct forward *forward, unsigned reason, const char *who,
+			  const char *text)
 {
 	struct event event = {
 		.reason = reason,
@@ -28,14 +31,20 @@ static void forward_event(struct service *service, const struct forward *forward
 		.session = forward->pub.session.text,
 		.sandbox = forward->pub.sandbox,
 		.port = forward->pub.port,
+		.text = text,
 	};
 
 	service_emit(service, &event, NULL, NULL);
 }
 
-static void forward_end(struct service *service, struct forward *forward, const char *who)
+/* cause: a sentence for the operator. */
+static void forward_end(struct service *service, struct forward *forward, const char *who, const char *cause)
 {
-	forward_event(service, forward, NP_R_FORWARD_ENDED, who);
+	struct forward_end *end = &service->forward_ends[forward->pub.id % NP_FORWARDS_MAX];
+
+	end->id = forward->pub.id;
+	snprintf(end->cause, sizeof(end->cause), "%s", cause);
+	forward_event(service, forward, NP_R_FORWARD_ENDED, who, cause);
 	forward_free(service, forward);
 }
 
@@ -49,12 +58,49 @@ static struct forward *forward_find(struct service *service, uint64_t id)
 	return NULL;
 }
 
-/* May this sandbox be forwarded to at all? */
-static const struct sandbox *forward_target(struct service *service, const struct forward *forward)
+/* What ends this forward, if it has to end; else NULL. */
+static const char *forward_over(struct service *service, const struct forward *forward)
 {
 	const struct sandbox *sandbox = service_sandbox_by_id(service, forward->pub.sandbox);
 
-	return sandbox && sandbox->cgroup.id == forward->cgroup_id && sandbox->rung.mode != NP_NONE ? sandbox : NULL;
+	if (!sandbox || sandbox->cgroup.id != forward->cgroup_id)
+		return "its sandbox has ended, or was removed";
+	if (sandbox->rung.mode == NP_NONE)
+		return "its sandbox was raised to NONE";
+	if (service->config.now_ns() - forward->heard_ns > NP_FORWARD_SILENT_S * 1000000000ull)
+		return "nothing was heard of netpawl forward for too long";
+	return NULL;
+}
+
+/* Of a number that no forward has. */
+static int forward_unknown(const struct service *service, uint64_t id, struct failure *ret_failure)
+{
+	const struct forward_end *end = &service->forward_ends[id % NP_FORWARDS_MAX];
+
+	if (end->id == id)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over: %s", end->cause);
+	if (!service->forward_first || id < service->forward_first)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT,
+				    "it is over: netpawld was started anew, and knows no forward %llu",
+				    (unsigned long long)id);
+	return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "there is no forward %llu", (unsigned long long)id);
+}
+
+/* Where to call a listener: at its own address, or on loopback when it listens on all of them. */
+static int forward_address(struct service *service, uint64_t cgroup_id, unsigned port, char text[static ADDR_TEXT_SIZE])
+{
+	const struct gate *gate = &service->config.gate;
+	struct np_addr addr;
+	int r = gate->listens(gate->ctx, cgroup_id, port, &addr);
+
+	if (r < 0)
+		return r;
+	if (!addr.d[0] && !addr.d[1])
+		addr.b[15] = 1; /* ::1 */
+	else if (!addr.d[0] && addr.w[2] == htonl(0xffff) && !addr.w[3])
+		addr.w[3] = htonl(INADDR_LOOPBACK);
+	addr_format(&addr, text);
+	return 0;
 }
 
 /* -- which sandbox ------------------------------------------------------------------ */
@@ -70,15 +116,15 @@ struct search {
 static int search_one(void *data, const struct sandbox *sandbox)
 {
 	struct search *search = data;
-	const struct gate *gate = &search->service->config.gate;
 	size_t len = strlen(search->names);
+	char address[ADDR_TEXT_SIZE];
 
 	search->all++;
 	if (sandbox->rung.mode == NP_NONE) {
 		search->closed++;
 		return 0;
 	}
-	if (gate->listens(gate->ctx, sandbox->cgroup.id, search->port) < 0)
+	if (forward_address(search->service, sandbox->cgroup.id, search->port, address) < 0)
 		return 0;
 	search->listening++;
 	search->found = sandbox;
@@ -90,12 +136,19 @@ static int sandbox_search(struct service *service, const struct session_name *na
 			  const struct sandbox **ret, struct failure *ret_failure)
 {
 	struct search search = { .service = service, .port = port };
+	struct session_row row;
+	int r = service_session_show(service, name->text, &row, ret_failure);
 
+	if (r < 0)
+		return r;
 	service_sandboxes_each(service, name->text, search_one, &search);
 	if (search.listening > 1)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -EEXIST,
 				    "several sandboxes listen on port %u, name one: %s", port, search.names);
-	if (!search.found && search.all && search.all == search.closed)
+	if (!search.all)
+		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "%s has no sandbox at this moment",
+				    name->text);
+	if (!search.found && search.all == search.closed)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -EPERM, "the mode of %s is NONE", name->text);
 	if (!search.found)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "no sandbox of %s listens on port %u",
@@ -131,16 +184,22 @@ int service_forward_open(struct service *service, const char *session, const cha
 	forward = calloc(1, sizeof(*forward));
 	if (!forward)
 		return service_fail(ret_failure, NP_R_FAILED, -ENOMEM, "out of memory");
+	/* Numbers that the daemon before this one cannot have given: whoever still has one of its forwards must not speak
+	 * of somebody else's. */
+	if (!service->forward_last)
+		service->forward_first = service->forward_last = service->config.now_ns() / 1000000;
 	forward->pub.id = ++service->forward_last;
 	forward->pub.session = name;
 	memcpy(forward->pub.sandbox, sandbox->id, sizeof(forward->pub.sandbox));
 	forward->pub.port = port;
+	if (forward_address(service, sandbox->cgroup.id, port, forward->pub.address) < 0) /* with --sandbox: not yet */
+		snprintf(forward->pub.address, sizeof(forward->pub.address), "127.0.0.1");
 	snprintf(forward->pub.who, sizeof(forward->pub.who), "%s", who);
 	forward->cgroup_id = sandbox->cgroup.id;
 	forward->heard_ns = service->config.now_ns();
 	LIST_INSERT_HEAD(&service->forwards, forward, next);
 	service->forward_count++;
-	forward_event(service, forward, NP_R_FORWARD_OPENED, who);
+	forward_event(service, forward, NP_R_FORWARD_OPENED, who, NULL);
 	*ret = &forward->pub;
 	return 0;
 }
@@ -148,31 +207,34 @@ int service_forward_open(struct service *service, const char *session, const cha
 static int forward_read(struct service *service, uint64_t id, struct forward **ret, struct failure *ret_failure)
 {
 	struct forward *forward = forward_find(service, id);
+	const char *cause = forward ? forward_over(service, forward) : NULL;
 
-	if (!forward)
-		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over");
-	if (!forward_target(service, forward)) {
-		service_fail(ret_failure, NP_R_NO_FORWARD, -EPERM, "the sandbox is gone, or its mode is NONE");
-		forward_end(service, forward, "daemon");
-		return -EPERM;
-	}
+	if (cause)
+		forward_end(service, forward, "daemon", cause);
+	if (!forward || cause)
+		return forward_unknown(service, id, ret_failure);
 	forward->heard_ns = service->config.now_ns();
 	*ret = forward;
 	return 0;
 }
 
-int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure)
+int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, const struct forward_row **ret,
+			   struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	struct forward *forward;
 	int r = forward_read(service, id, &forward, ret_failure);
 
-	if (r < 0 || !cookie)
+	if (r < 0)
 		return r;
+	*ret = &forward->pub;
+	r = forward_address(service, forward->cgroup_id, forward->pub.port, forward->pub.address);
+	if (!cookie)
+		return 0;
 	if (forward->n_cookies == NP_FORWARD_SOCKETS)
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "it has %d connections open",
 				    NP_FORWARD_SOCKETS);
-	if (gate->listens(gate->ctx, forward->cgroup_id, forward->pub.port) < 0)
+	if (r < 0)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -ECONNREFUSED,
 				    "the sandbox does not listen on port %u", forward->pub.port);
 	r = gate->forward(gate->ctx, cookie, forward->cgroup_id);
@@ -200,10 +262,12 @@ int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t c
 int service_forward_close(struct service *service, uint64_t id, const char *who, struct failure *ret_failure)
 {
 	struct forward *forward = forward_find(service, id);
+	char cause[96];
 
 	if (!forward)
-		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over");
-	forward_end(service, forward, who);
+		return forward_unknown(service, id, ret_failure);
+	snprintf(cause, sizeof(cause), "it was ended by %s", who);
+	forward_end(service, forward, who, cause);
 	return 0;
 }
 
@@ -224,13 +288,14 @@ int service_forwards_each(struct service *service, const char *session,
 
 void forwards_sweep(struct service *service)
 {
-	uint64_t now = service->config.now_ns();
 	struct forward *forward, *next;
+	const char *cause;
 
 	for (forward = LIST_FIRST(&service->forwards); forward; forward = next) {
 		next = LIST_NEXT(forward, next);
-		if (!forward_target(service, forward) || now - forward->heard_ns > NP_FORWARD_SILENT_S * 1000000000ull)
-			forward_end(service, forward, "daemon");
+		cause = forward_over(service, forward);
+		if (cause)
+			forward_end(service, forward, "daemon", cause);
 	}
 }
 

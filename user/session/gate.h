@@ -89,8 +89,9 @@ struct gate {
 	/* Calls fn for every sandbox that the kernel holds; stops at a negative answer and returns it. */
 	int (*each)(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data);
 
-	/* Does the sandbox listen on this TCP port? -ENOENT: it does not. */
-	int (*listens)(void *ctx, uint64_t cgroup_id, unsigned port);
+	/* Does the sandbox listen on this TCP port? *ret: at which address, all zeros (of IPv6, or as a mapped IPv4 address) for
+	 * every one. -ENOENT: it does not. */
+	int (*listens)(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret);
 	/* The host's socket with this cookie may call the sandbox, as long as its mode is not NONE; and no longer. */
 	int (*forward)(void *ctx, uint64_t cookie, uint64_t cgroup_id);
 	void (*unforward)(void *ctx, uint64_t cookie);

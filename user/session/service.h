@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/fs.h"
+#include "base/words.h"
 #include "session/gate.h"
 #include "policy/level.h"
 #include "policy/notice.h"
@@ -194,13 +195,16 @@ struct forward_row {
 	struct session_name session;
 	char sandbox[NP_SANDBOX_ID_MAX + 1];
 	unsigned port;
+	char address[ADDR_TEXT_SIZE]; /* at which to call the listener */
 	char who[48];
 };
 /* sandbox NULL: the one that listens there. */
 int service_forward_open(struct service *service, const char *session, const char *sandbox, unsigned port,
 			 const char *who, const struct forward_row **ret, struct failure *ret_failure);
-/* cookie 0: only to be heard of. */
-int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure);
+/* cookie 0: only to be heard of. *ret: with the address at which the sandbox listens now. A forward that is over: the
+ * failure names what ended it. */
+int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie, const struct forward_row **ret,
+			   struct failure *ret_failure);
 int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure);
 int service_forward_close(struct service *service, uint64_t id, const char *who, struct failure *ret_failure);
 int service_forwards_each(struct service *service, const char *session,

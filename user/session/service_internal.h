@@ -89,11 +89,18 @@ struct forward {
 
 LIST_HEAD(forward_list, forward);
 
+/* What ended a forward, for whoever still asks. */
+struct forward_end {
+	uint64_t id;
+	char cause[160];
+};
+
 struct service {
 	struct service_config config;
 	struct forward_list forwards;
 	size_t forward_count;
-	uint64_t forward_last; /* number */
+	uint64_t forward_first, forward_last;		  /* numbers that this daemon has given; 0: none */
+	struct forward_end forward_ends[NP_FORWARDS_MAX]; /* the last ones, by their numbers */
 	uint64_t seed;
 	struct table lives, boxes_by_id, boxes_by_cgroup;
 	struct box_list all;  /* in the order they came */
