@@ -255,7 +255,9 @@ def test_a_listener_is_called_at_its_own_address(world, daemon, boxes, forward, 
     box = boxes(mode)
     port = box.call("listen", keep="web", family=family, addr=addr)["port"]
     assert world.outside.try_("dial", family=family, addr=called or "::1", port=port, data="x", timeout=0.4) != "ok"
-    f = forward(box.session, port)
+    free = world.outside.call("listen", keep="free", family=4, addr="127.0.0.1")["port"]
+    world.outside.call("close", keep="free")
+    f = forward(box.session, port, free)  # and not `port` of 127.0.0.1, where the sandbox listens later
     assert f.info["address"] == (called or f.info["address"])
     assert call(world, f.local) == "ok"
     assert len(box.call("records", keep="web", mark="hello")["records"]) == 1

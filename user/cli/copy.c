@@ -259,7 +259,7 @@ static int tree_copy(struct copy *copy, enum side from, const char *source, enum
 	if (dir < 0)
 		return dir;
 	r = entry_put(copy, from, fd, to, dir, name, 0);
-	if (r == -EINVAL)
+	if (copy->failed == target && (r == -EINVAL || r == -EFBIG || r == -E2BIG))
 		copy->failed = source;
 	return r;
 }
