@@ -77,7 +77,7 @@ static int forward_unknown(const struct service *service, uint64_t id, struct fa
 {
 	const struct forward_end *end = &service->forward_ends[id % NP_FORWARDS_MAX];
 
-	if (end->id == id)
+	if (id && end->id == id)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT, "it is over: %s", end->cause);
 	if (!service->forward_first || id < service->forward_first)
 		return service_fail(ret_failure, NP_R_NO_FORWARD, -ENOENT,
