@@ -109,7 +109,8 @@ class Client:
             connection.close()
 
     def events(self, follow=False, **query):
-        """Events, oldest first: session=, reason=, after=, limit=. follow: also those to come, for as long as you iterate."""
+        """Events, oldest first: session=, reason=, limit= (the newest), after= (the oldest behind that seq: a page).
+        follow: also those to come, for as long as you iterate."""
         return self.lines("/v1/events", follow, **query)
 
     def sessions(self, ended=False):
