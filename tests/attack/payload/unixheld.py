@@ -10,6 +10,14 @@ UNIX, DGRAM = socket.AF_UNIX, socket.SOCK_DGRAM
 CALLS = {"42", "44"}  # connect, sendto
 
 
+def word(call):
+    try:
+        call()
+    except OSError as e:
+        return errno.errorcode.get(e.errno, str(e))
+    return "ok"
+
+
 class Waiting(threading.Thread):
     """Makes one call. `waited`: the kernel was seen to hold it."""
 
@@ -31,11 +39,7 @@ class Waiting(threading.Thread):
             time.sleep(0.01)
 
     def run(self):
-        try:
-            self.call()
-            self.result = "ok"
-        except OSError as e:
-            self.result = errno.errorcode.get(e.errno, str(e))
+        self.result = word(self.call)
 
     def answer(self):
         self.join(5)
@@ -125,23 +129,16 @@ def own_use(scratch):
     """What a program meets at sockets of its own that are full, and when there is room again."""
     out = {}
 
-    def attempt(name, f):
-        try:
-            f()
-            out[name] = "ok"
-        except OSError as e:
-            out[name] = errno.errorcode.get(e.errno, str(e))
-
     path = os.path.join(scratch, f"f{os.getpid()}")
     own = socket.socket(UNIX)
     own.bind(path)
     own.listen(0)
     clients = [socket.socket(UNIX) for _ in range(4)]
-    attempt("first", lambda: clients[0].connect(path))
+    out["first"] = word(lambda: clients[0].connect(path))
     clients[1].setblocking(False)
-    attempt("full, not blocking", lambda: clients[1].connect(path))
-    attempt("accepted", own.accept)
-    attempt("room again", lambda: clients[2].connect(path))
+    out["full, not blocking"] = word(lambda: clients[1].connect(path))
+    out["accepted"] = word(own.accept)
+    out["room again"] = word(lambda: clients[2].connect(path))
     own.close()
     os.unlink(path)
     own = socket.socket(UNIX, DGRAM)
