@@ -15,7 +15,7 @@ static inline int array_reserve(void **items, size_t *size, size_t need, size_t 
 
 	if (need <= *size)
 		return 0;
-	if (need > SIZE_MAX / 2) /* next would wrap around */
+	if (need > SIZE_MAX / 2 / each) /* next, less than twice that, or its bytes would wrap around */
 		return -ENOMEM;
 	while (next < need)
 		next *= 2;
