@@ -87,16 +87,16 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
 		return false;
 	*flow = np_flow_of(&sk->__sk_common, protocol);
-	f.mode = who.mode;
+	f.mode = who.rung.mode;
 	f.protocol = protocol;
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
-	f.host_port = np_host_port_listed(f.port, f.mode, who.level);
+	f.host_port = np_host_port_listed(f.port, who.rung);
 	f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
 	f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
 	if (!f.local)
-		np_facts_add_rule(&f, who.level);
+		np_facts_add_rule(&f, who.rung);
 	if (state->pass == NP_CUT_LOCAL)
 		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, who.id));
 	if (!np_judge_cut(&f, false))
@@ -178,7 +178,7 @@ static __always_inline bool np_cut_wants_caller(const struct np_cut_state *state
 	if (!id || !bpf_map_lookup_elem(&np_cut_boxes, id))
 		return false;
 	box = bpf_map_lookup_elem(&np_boxes, id);
-	return !box || box->mode == NP_NONE;
+	return !box || box->rung.mode == NP_NONE;
 }
 
 SEC("iter/tcp")

@@ -21,7 +21,7 @@
 #include "ports.h"
 #include "rules.h"
 
-/* Sandboxes: cgroup id -> mode. Frozen: no user, root included, can write it; only np_raise and
+/* Sandboxes: cgroup id -> rung. Frozen: no user, root included, can write it; only np_raise and
  * np_retire do, and they cannot lower. A cgroup that is not in it is NONE. */
 struct np_boxes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -31,6 +31,16 @@ struct np_boxes_map {
 	__type(value, struct np_box);
 };
 extern struct np_boxes_map np_boxes SEC(".maps");
+
+/* One load: a rung that is raised meanwhile is seen wholly or not at all. */
+static __always_inline struct np_rung np_rung_of(const struct np_box *box)
+{
+	__u64 word = *(const volatile __u64 *)&box->rung;
+	struct np_rung rung;
+
+	__builtin_memcpy(&rung, &word, sizeof(rung));
+	return rung;
+}
 
 /* One word: bit d is set when some sandbox lies d levels below the root. Frozen as well. It tells which
  * ancestors of a socket's cgroup are worth looking up, so nested cgroups cost nothing extra. */

@@ -103,6 +103,7 @@ static __always_inline void np_report_packet(struct __sk_buff *skb, const struct
 {
 	struct np_refusal r = {
 		.box = who->box,
+		.rung = who->rung,
 		.cgroup_id = who->id,
 		.hook = hook,
 		.reason = reason,
@@ -179,7 +180,7 @@ static __always_inline void np_facts_add_far_end(struct __sk_buff *skb, struct n
 		return;
 	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	f->forward = forward && *forward == who->id;
-	f->host_port = np_host_port_listed(f->port, f->mode, who->level);
+	f->host_port = np_host_port_listed(f->port, who->rung);
 	f->inspector = np_is_inspector(&f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
 		return;
@@ -205,7 +206,7 @@ static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_box *b
 /* Makes the entry this sandbox's, unless it is already. Returns its number; 0 when others write there all the time. */
 static __always_inline __u32 np_ask_claim(struct np_ask *ask, const struct np_who *who, const struct np_addr *source)
 {
-	__u32 generation = who->box ? who->box->generation : 0;
+	__u32 generation = who->rung.generation;
 
 	for (int tries = 0; tries < 8; tries++) {
 		__u32 number = *(volatile __u32 *)&ask->number, next = number + 2;
@@ -290,7 +291,7 @@ int np_egress(struct __sk_buff *skb)
 	enum np_reason reason;
 	long r = np_packet_read(skb, &p);
 
-	f = np_facts_out(&p, who.mode);
+	f = np_facts_out(&p, who.rung.mode);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
@@ -298,7 +299,7 @@ int np_egress(struct __sk_buff *skb)
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (!f.local)
-		np_facts_add_rule(&f, who.level);
+		np_facts_add_rule(&f, who.rung);
 	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
@@ -363,7 +364,7 @@ SEC("cgroup_skb/ingress")
 int np_ingress(struct __sk_buff *skb)
 {
 	struct np_who who = np_who_sends(skb); /* on the way in the packet's socket is the receiver */
-	struct np_facts f = { .mode = who.mode };
+	struct np_facts f = { .mode = who.rung.mode };
 	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	enum np_reason reason;
@@ -384,7 +385,7 @@ int np_ingress(struct __sk_buff *skb)
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (!f.local) {
-		np_facts_add_rule(&f, who.level);
+		np_facts_add_rule(&f, who.rung);
 		if (sk)
 			np_facts_add_receiver(skb, sk, &f, &who, &p);
 	} else if (np_is_ported(p.protocol)) {
@@ -428,7 +429,7 @@ int np_device(struct __sk_buff *skb)
 	if (!who.inside)
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
-	f = np_facts_out(&p, who.mode);
+	f = np_facts_out(&p, who.rung.mode);
 	if (loopback) {
 		reason = NP_R_PROTOCOL;
 	} else if (r < 0) {
@@ -437,7 +438,7 @@ int np_device(struct __sk_buff *skb)
 			return NP_TC_NEXT;
 		reason = NP_R_PROTOCOL;
 	} else {
-		np_facts_add_rule(&f, who.level);
+		np_facts_add_rule(&f, who.rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;

@@ -232,9 +232,9 @@ static __always_inline bool np_hold_hides(const struct np_hold *hold, const stru
 	    !(np_hold_stands(hold, key->port) && np_hold_takes_calls(hold, key->protocol, ctx->ingress_ifindex)))
 		return false;
 	box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (!box || box->mode == NP_NONE)
+	if (!box || box->rung.mode == NP_NONE)
 		return true;
-	if (box->mode == NP_FULL && np_inbound_listed(key->port))
+	if (box->rung.mode == NP_FULL && np_inbound_listed(key->port))
 		return false;
 	if (key->protocol == NP_IPPROTO_TCP)
 		return true;
@@ -271,8 +271,7 @@ static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hol
 	e->version = NP_ABI_VERSION;
 	e->hook = NP_HOOK_LOOKUP;
 	e->reason = NP_R_INBOUND;
-	e->mode = box->mode;
-	e->generation = box->generation;
+	e->rung = np_rung_of(box);
 	e->family = ctx->family;
 	e->protocol = key->protocol;
 	e->time_ns = bpf_ktime_get_ns();

@@ -11,12 +11,24 @@
 struct cgroup *bpf_cgroup_from_id(__u64 id) __ksym __weak;
 void bpf_cgroup_release(struct cgroup *cg) __ksym __weak;
 
-/* Each by itself: the higher level, and reading only if either says so. */
-static __always_inline __u32 np_level_join(__u32 a, __u32 b)
+/* Replaces the rung by the stricter of what stands and what is asked, in one step that loses to nobody else's raise.
+ * False: others raised it all the time. */
+static __always_inline bool np_rung_raise(struct np_box *box, struct np_rung *asked)
 {
-	__u32 level = (a & 3) > (b & 3) ? a & 3 : b & 3;
+	for (int tries = 0; tries < 16; tries++) {
+		struct np_rung stood = np_rung_of(box), stands = np_rung_join(stood, *asked);
+		__u64 before, after;
 
-	return level | ((a | b) & NP_READS_ONLY);
+		__builtin_memcpy(&before, &stood, sizeof(before));
+		__builtin_memcpy(&after, &stands, sizeof(after));
+		if (__sync_val_compare_and_swap((__u64 *)&box->rung, before, after) != before)
+			continue;
+		if (stands.mode > stood.mode)
+			box->raised_ns = bpf_ktime_get_ns();
+		*asked = stands;
+		return true;
+	}
+	return false;
 }
 
 SEC("syscall")
@@ -24,6 +36,7 @@ int np_raise(struct np_raise *ctx)
 {
 	__u64 id = ctx->cgroup_id;
 	__u32 zero = 0, depth = ctx->depth;
+	struct np_rung rung = ctx->rung;
 	struct np_box fresh = {};
 	struct np_box *box;
 	__u64 *depths;
@@ -31,17 +44,14 @@ int np_raise(struct np_raise *ctx)
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
-	if (ctx->mode < NP_FULL || ctx->mode > NP_NONE || ctx->level > (3 | NP_READS_ONLY) || !id || !depth ||
-	    depth >= NP_DEPTH_MAX)
+	if (!np_rung_is_valid(&rung) || !id || !depth || depth >= NP_DEPTH_MAX)
 		return -EINVAL;
 	depths = bpf_map_lookup_elem(&np_depths, &zero);
 	if (!depths)
 		return -EIO;
 	box = bpf_map_lookup_elem(&np_boxes, &id);
 	if (!box) {
-		fresh.mode = ctx->mode;
-		fresh.level = ctx->level;
-		fresh.generation = ctx->generation;
+		fresh.rung = rung;
 		fresh.raised_ns = bpf_ktime_get_ns();
 		fresh.meter.events.tokens = NP_EVENT_BURST * 1000ull;
 		fresh.queries.tokens = NP_QUERY_BURST * 1000ull;
@@ -56,16 +66,9 @@ int np_raise(struct np_raise *ctx)
 		if (!box)
 			return -EIO;
 	}
-	if (ctx->mode > box->mode) {
-		box->mode = ctx->mode;
-		box->raised_ns = bpf_ktime_get_ns();
-	}
-	box->level = np_level_join(box->level, ctx->level);
-	if (ctx->generation > box->generation)
-		box->generation = ctx->generation;
-	ctx->result_mode = box->mode;
-	ctx->result_generation = box->generation;
-	ctx->result_level = box->level;
+	if (!np_rung_raise(box, &rung))
+		return -EAGAIN;
+	ctx->rung = rung;
 	return 0;
 }
 

@@ -42,7 +42,8 @@ static __always_inline bool np_bucket_take(struct np_bucket *b, __u64 rate, __u6
 
 /* Who is refused, where, why. Everything but the far end, which the caller fills in. */
 struct np_refusal {
-	struct np_box *box; /* NULL: no sandbox */
+	struct np_box *box;  /* NULL: no sandbox */
+	struct np_rung rung; /* that the decision was made at */
 	__u64 cgroup_id;
 	enum np_hook hook;
 	enum np_reason reason;
@@ -85,10 +86,7 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 	e->version = NP_ABI_VERSION;
 	e->hook = r->hook;
 	e->reason = r->reason;
-	if (box) {
-		e->mode = box->mode;
-		e->generation = box->generation;
-	}
+	e->rung = r->rung;
 	e->family = r->family;
 	e->protocol = r->protocol;
 	e->rule = r->rule;

@@ -31,16 +31,16 @@ struct np_rule_query {
 };
 __u32 np_rule_of(struct np_rule_query *query);
 
-static __always_inline bool np_host_port_listed(__u16 port, enum np_mode mode, __u32 level)
+static __always_inline bool np_host_port_listed(__u16 port, struct np_rung rung)
 {
 	struct np_listed_key key = { .epoch = np_live_now().epoch, .port = port };
 	struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);
 
-	return listed && (listed->host_modes >> mode & 1) && !(level & NP_READS_ONLY);
+	return listed && (listed->host_modes >> rung.mode & 1) && !(rung.flags & NP_READ_ONLY);
 }
 
 /* Fills in what the policy says of the far end; for what does not stay on this host. */
-static __always_inline void np_facts_add_rule(struct np_facts *f, __u32 level)
+static __always_inline void np_facts_add_rule(struct np_facts *f, struct np_rung rung)
 {
 	struct np_rule_query query = { .protocol = np_is_ported(f->protocol) ? f->protocol : 0, .port = f->port };
 	struct np_live live = np_live_now();
@@ -52,10 +52,10 @@ static __always_inline void np_facts_add_rule(struct np_facts *f, __u32 level)
 	f->epoch = live.epoch;
 	query.addr = np_addr_carried(&f->addr);
 	query.epoch = live.epoch;
-	query.set = f->mode == NP_FULL ? NP_SET_FULL : live.sets >> (level & 3) * 4 & 15;
+	query.set = f->mode == NP_FULL ? NP_SET_FULL : live.sets >> rung.level % NP_LEVELS * 4 & 15;
 	f->action = np_rule_of(&query);
 	f->rule = query.rule;
-	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && level & NP_READS_ONLY) {
+	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && rung.flags & NP_READ_ONLY) {
 		/* nobody would see what it writes there */
 		query.set = NP_SET_READ;
 		if (np_rule_of(&query) != NP_ALLOW)

@@ -21,6 +21,7 @@ static __always_inline void np_report_sock(const struct np_who *who, const struc
 {
 	struct np_refusal r = {
 		.box = who->box,
+		.rung = who->rung,
 		.cgroup_id = who->id,
 		.hook = hook,
 		.reason = reason,
@@ -73,7 +74,7 @@ int np_create(struct bpf_sock *ctx)
 	__u32 type = *(volatile __u32 *)&ctx->type;
 	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
 	struct np_who who = np_who_is(ctx);
-	enum np_reason reason = np_judge_create(who.mode, type, protocol);
+	enum np_reason reason = np_judge_create(who.rung.mode, type, protocol);
 	struct np_facts f = { .protocol = protocol };
 	bool good = NP_REASON_ALLOWS(reason);
 
@@ -126,7 +127,7 @@ static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_w
 		flow->cgroup_id = who->id;
 		flow->addr = f->addr;
 		flow->port = f->port;
-		flow->generation = who->box->generation;
+		flow->generation = who->rung.generation;
 		return true;
 	}
 	asked = bpf_sk_storage_get(&np_asked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -196,7 +197,7 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
 	f->peer = np_peer_find(ctx, &flow, who->id, NULL);
-	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, f->mode, who->level);
+	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, who->rung);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
@@ -223,7 +224,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 {
 	struct np_who who = np_who_is(ctx->sk);
 	struct np_facts f = {
-		.mode = who.mode,
+		.mode = who.rung.mode,
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
@@ -240,7 +241,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);
 	} else {
-		np_facts_add_rule(&f, who.level);
+		np_facts_add_rule(&f, who.rung);
 	}
 	if (np_wants_inspector(&f))
 		f.inspector = hook == NP_HOOK_CONNECT && np_door_opens(ctx, &f);
@@ -297,7 +298,7 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
 		holder = np_peer_find(ctx, &flow, who.id, NULL);
-	reason = np_judge_bind(who.mode, holder);
+	reason = np_judge_bind(who.rung.mode, holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, NP_HOOK_BIND, reason, ctx->family);

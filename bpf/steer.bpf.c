@@ -319,8 +319,8 @@ static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const str
 		return np_worker_refuse();
 	who = np_who_is(sk);
 	bpf_sk_release(sk);
-	return who.mode == NP_PROXIED && who.id == np_answer_for(ctx, np_addr_is_v4(addr)) ? np_allow()
-											   : np_worker_refuse();
+	return who.rung.mode == NP_PROXIED && who.id == np_answer_for(ctx, np_addr_is_v4(addr)) ? np_allow()
+												: np_worker_refuse();
 }
 
 /* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is

@@ -14,6 +14,7 @@ static __always_inline void np_report_unix(const struct np_who *who, enum np_rea
 {
 	struct np_refusal r = {
 		.box = who->box,
+		.rung = who->rung,
 		.cgroup_id = who->id,
 		.hook = hook,
 		.reason = who->box ? reason : NP_R_UNREGISTERED,

@@ -26,11 +26,10 @@ static __always_inline struct np_addr np_addr_read(const volatile __u32 *words)
 #define NP_SOCK_DGRAM 2
 
 struct np_who {
-	struct np_box *box; /* NULL: not registered */
-	__u64 id;	    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
-	enum np_mode mode;  /* 0: not registered */
-	__u32 level;	    /* of its session */
-	bool inside;	    /* a sandbox, or below the slice */
+	struct np_box *box;  /* NULL: not registered */
+	__u64 id;	     /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
+	struct np_rung rung; /* mode 0: not registered */
+	bool inside;	     /* a sandbox, or below the slice */
 };
 
 /* who.bpf.c. The cgroup id of the sandbox that a socket belongs to, or 0; *own_id is that of its own cgroup, and
@@ -64,9 +63,9 @@ static __always_inline __u64 np_stricter(__u64 id, __u64 other, __u32 *mode)
 {
 	struct np_box *box = bpf_map_lookup_elem(&np_boxes, &other);
 
-	if (!box || box->mode < *mode)
+	if (!box || box->rung.mode < *mode)
 		return id;
-	*mode = box->mode;
+	*mode = box->rung.mode;
 	return other;
 }
 
@@ -75,10 +74,8 @@ static __always_inline void np_who_set(struct np_who *who, __u64 id)
 	who->id = id;
 	who->inside = true;
 	who->box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (who->box) {
-		who->mode = who->box->mode;
-		who->level = who->box->level;
-	}
+	if (who->box)
+		who->rung = np_rung_of(who->box);
 }
 
 /* A context's socket pointer is the kernel's struct sock, but the verifier forbids arithmetic on it, which

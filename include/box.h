@@ -9,27 +9,18 @@
 #include <linux/types.h>
 
 #include "limits.h"
+#include "rung.h"
 
 /* Version of everything in include/ that crosses the kernel boundary; also the
  * name of the directory below --pin-dir. A daemon that meets another version's
  * directory does not start. */
-#define NP_ABI_VERSION 4
-
-/* Ordered: a larger number is stricter. The raise program takes the maximum. */
-enum np_mode {
-	NP_FULL = 1,
-	NP_PROXIED = 2,
-	NP_NONE = 3,
-};
+#define NP_ABI_VERSION 5
 
 /* A token bucket. CPUs share it without a lock. */
 struct np_bucket {
 	__u64 last_ns; /* when tokens were last added */
 	__u64 tokens;  /* in thousandths */
 };
-
-/* Beside the level: only the inspector may be reached, which lets only requests pass that read. */
-#define NP_READS_ONLY 4
 
 /* Rate limit and counts of one sandbox's events. Written by the gate only. */
 struct np_meter {
@@ -40,11 +31,10 @@ struct np_meter {
 
 /* Value of np_boxes; the key is the 64-bit cgroup id of the sandbox. */
 struct np_box {
-	enum np_mode mode;
-	__u32 generation;
-	__u32 level;	 /* of its session, 0..3: which of the policy's rules hold for it; and NP_READS_ONLY */
-	__u32 flows;	 /* connections on their way to the inspector */
-	__u64 raised_ns; /* CLOCK_MONOTONIC of the last raise */
+	struct np_rung rung; /* read with np_rung_of() */
+	__u64 raised_ns;     /* CLOCK_MONOTONIC of the last raise of the mode */
+	__u32 flows;	     /* connections on their way to the inspector */
+	__u32 pad;
 	struct np_meter meter;
 	struct np_bucket queries;    /* to the DNS gate */
 	__s32 sockets;		     /* that are open; see ports.h */
@@ -53,20 +43,15 @@ struct np_box {
 };
 _Static_assert(sizeof(struct np_box) == 80 + NP_LABEL_SIZE, "np_box layout");
 
-/* Context of the np_raise program. in: all but result_*; out: result_*. */
+/* Context of the np_raise program. */
 struct np_raise {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
-	enum np_mode mode;
+	__u32 depth;   /* of the cgroup below the v2 root, 1..NP_DEPTH_MAX-1 */
 	__u64 cgroup_id;
-	__u32 generation;
-	__u32 depth; /* of the cgroup below the v2 root, 1..NP_DEPTH_MAX-1 */
-	__u32 level;
+	struct np_rung rung; /* in: what is asked for; out: what stands now, the stricter of each member */
 	char session[NP_LABEL_SIZE];
-	enum np_mode result_mode; /* what stands now: the maximum of each */
-	__u32 result_generation;
-	__u32 result_level;
 };
-_Static_assert(sizeof(struct np_raise) == 28 + NP_LABEL_SIZE + 12, "np_raise layout");
+_Static_assert(sizeof(struct np_raise) == 24 + NP_LABEL_SIZE, "np_raise layout");
 
 /* Context of the np_retire program: forgets a sandbox whose cgroup is gone. */
 struct np_retire {

@@ -16,7 +16,7 @@
 
 /* Which of the policy's lists an address is judged by: 0..3, see np_live.sets, or what is refused even in FULL. */
 #define NP_SET_FULL 4
-/* What a sandbox that may only read (NP_READS_ONLY) reaches past the inspector, of what its own list allows. */
+/* What a sandbox that may only read (NP_READ_ONLY) reaches past the inspector, of what its own list allows. */
 #define NP_SET_READ 5
 
 enum np_action {

@@ -63,13 +63,14 @@ def test_the_raise_program_cannot_lower(world, daemon, boxes):
     assert raise_, sorted(programs)
     box = boxes("NONE")
     depth = len(box.cgroup.relative_to(base.cgroup_mount()).parts)
-    ctx = struct.pack("IIQII136sII", 1, 1, int(box.info["cgroup_id"]), 999, depth, b"evil/evil", 0, 0)
+    ctx = struct.pack("=IIQBBBBI136s", int(daemon.pins.name[1:]), depth, int(box.info["cgroup_id"]), 1, 0, 0, 0, 999, b"evil/evil")
     folder = base.tempdir("ctx")
     try:
         (folder / "ctx").write_bytes(ctx)
         p = bpftool(daemon, "prog", "run", "pinned", raise_[0], "ctx_in", folder / "ctx", "ctx_out", folder / "out",
                     check=False)
         assert value_of(daemon, box)[0] == 3, p
+        assert value_of(daemon, box)[4:8] == [999 & 255, 999 >> 8, 0, 0], p  # it did run
     finally:
         base.drop_tempdir(folder)
     assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"

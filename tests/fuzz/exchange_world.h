@@ -217,7 +217,9 @@ static void tell(enum link_type type, const void *data, size_t len, int fd)
 
 static void tell_box(enum link_type type, unsigned box, enum level level, enum np_mode mode)
 {
-	struct link_box told = { .cgroup_id = box + 1, .slot = box + 1, .level = level, .mode = mode, .generation = ++generation };
+	struct link_box told = { .cgroup_id = box + 1,
+				 .slot = box + 1,
+				 .rung = { .level = level, .mode = mode, .generation = ++generation } };
 
 	snprintf(told.session, sizeof(told.session), "%s", sessions[session_of[box]]);
 	tell(type, &told, sizeof(told), -1);

@@ -20,7 +20,7 @@ static void check_item(const struct case_item *item, size_t lines)
 	check(item->action >= ACTION_ALLOW && item->action <= ACTION_DECIDE);
 	check(item->reason >= -1 && item->reason < 128);
 	check(!item->file || item->at);
-	check(facts->level < LEVEL_COUNT && facts->port);
+	check(facts->rung.level < LEVEL_COUNT && facts->port);
 	check(facts->protocol == PATTERN_TCP || facts->protocol == PATTERN_UDP);
 	check(facts->name || facts->has_addr);
 	check(facts->method ? facts->path && facts->path[0] == '/' : !facts->path && !facts->headers && !facts->body);

@@ -12,10 +12,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			abort();                                                                   \
+#define CHECK(condition)          \
+	do {                      \
+		if (!(condition)) \
+			abort();  \
 	} while (0)
 
 struct input {
@@ -83,8 +83,7 @@ static void check_member(const json_t *json, const char *key, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const keys[] = { "session", "sandbox", "level", "address",
-					    "comm",    "dataset", "text",  "who" };
+	static const char *const keys[] = { "session", "sandbox", "rule", "address", "comm", "dataset", "text", "who" };
 	struct input in = { data, size };
 	struct buf out = BUF_INIT(NP_EVENT_LINE_MAX);
 	char *strings[8];
@@ -92,10 +91,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.seq = take_number(&in, 4),
 		.wall_us = take_number(&in, 8),
 		.reason = (unsigned)take_number(&in, 2),
-		.mode = (unsigned)take_number(&in, 1),
+		.rung = { .mode = (enum np_mode)take_number(&in, 1),
+			  .level = (uint8_t)take_number(&in, 1),
+			  .generation = (uint32_t)take_number(&in, 1) },
 		.hook = (unsigned)take_number(&in, 1),
 		.protocol = (unsigned)take_number(&in, 2),
-		.generation = (uint32_t)take_number(&in, 1),
 		.uid = (uint32_t)take_number(&in, 1),
 	};
 	json_t *json;
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		strings[i] = take_string(&in);
 	event.session = strings[0];
 	event.sandbox = strings[1];
-	event.level = strings[2];
+	event.rule = strings[2];
 	event.address = strings[3];
 	event.comm = strings[4];
 	event.dataset = strings[5];

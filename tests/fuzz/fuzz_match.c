@@ -172,8 +172,8 @@ static void take_policy(struct input *in, struct built *b)
 
 static const struct rule *first_match(const struct policy *policy, const struct facts *facts)
 {
-	const struct rule *rules = facts->mode == NP_FULL ? policy->full : policy->rules;
-	size_t n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules;
+	const struct rule *rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
+	size_t n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules;
 
 	for (size_t i = 0; i < n; i++)
 		if (rule_misfit(policy, &rules[i], facts) == MISFIT_NONE)
@@ -184,8 +184,8 @@ static const struct rule *first_match(const struct policy *policy, const struct 
 /* A metadata address is open only if a rule inside of its range says so. */
 static void check_metadata(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
 {
-	const struct rule *rules = facts->mode == NP_FULL ? policy->full : policy->rules;
-	size_t n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules;
+	const struct rule *rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
+	size_t n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules;
 	struct np_addr addr = np_addr_carried(&facts->addr);
 
 	if (verdict->action == ACTION_DENY)
@@ -209,7 +209,7 @@ static void check(const struct policy *policy, const struct facts *facts)
 
 	CHECK(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
 	CHECK(NP_REASON_ALLOWS(verdict.reason) == (verdict.action == ACTION_ALLOW));
-	if (facts->mode == NP_NONE) {
+	if (facts->rung.mode == NP_NONE) {
 		CHECK(verdict.action == ACTION_DENY && !verdict.rule);
 		return;
 	}
@@ -238,8 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	take_policy(&in, &b);
 	for (int i = 0; i < 16 && in.size; i++) {
 		struct facts facts = {
-			.mode = (enum np_mode)(NP_FULL + take(&in, 3)),
-			.level = (enum level)take(&in, 4),
+			.rung = { .mode = (enum np_mode)(NP_FULL + take(&in, 3)), .level = (uint8_t)take(&in, 4) },
 			.protocol = (uint8_t)(1 + take(&in, 2)),
 			.port = (uint16_t)(1 + take(&in, 255)),
 			.has_addr = take(&in, 2),

@@ -17,8 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char problem[NOTICE_PROBLEM_SIZE];
 	const struct notice_facts facts = {
 		.session = "a/b",
-		.level = LEVEL_CONFIDENTIAL,
-		.mode = NP_PROXIED,
+		.rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
 		.dataset = "{d}",
 	};
 	const char *said;

@@ -157,6 +157,13 @@ const char *hook_token(unsigned hook)
 	return lookup(hook_tokens, ARRAY_SIZE(hook_tokens), hook, "unknown");
 }
 
+const char *level_name(unsigned level)
+{
+	static const char *const names[NP_LEVELS] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET" };
+
+	return level < NP_LEVELS ? names[level] : "?";
+}
+
 const char *mode_name(unsigned mode)
 {
 	return lookup(mode_names, ARRAY_SIZE(mode_names), mode, "?");

@@ -15,6 +15,7 @@ int reason_parse(const char *token);	      /* its code; -EINVAL when there is no
 /* What whoever was refused may do now: read by people and by language models that act on it. */
 const char *reason_hint(unsigned reason);
 const char *hook_token(unsigned hook);
+const char *level_name(unsigned level);	      /* "PUBLIC", ...; "?" otherwise */
 const char *mode_name(unsigned mode);	      /* "FULL", "PROXIED", "NONE"; "?" otherwise */
 unsigned mode_parse(const char *name);	      /* enum np_mode; 0 when it is none; case does not matter */
 const char *protocol_name(unsigned protocol); /* "tcp", "udp", ...; NULL when it has no name here */

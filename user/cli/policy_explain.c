@@ -57,20 +57,20 @@ static const char *question_word(const struct question *q)
 static int question_read(const struct question *q, const char *command, struct arena *arena, struct facts *facts)
 {
 	const char *problem = "", *word = question_word(q);
+	enum level level = LEVEL_CONFIDENTIAL;
 	int e;
 
-	*facts = (struct facts){ .level = LEVEL_CONFIDENTIAL };
 	if (!!q->url + !!q->connect + !!q->lookup != 1)
 		return usage_error(command, "it takes --url, --connect or --lookup, one of them");
 	if (!q->url && q->method)
 		return usage_error(command, "--method goes with --url");
 	if (!q->lookup != !q->type)
 		return usage_error(command, "--lookup and --type go together");
-	if (q->level && level_parse(q->level, &facts->level) < 0)
+	if (q->level && level_parse(q->level, &level) < 0)
 		return usage_error(command, "there is no level '%s'", q->level);
 	if (q->class && strcmp(q->class, "read_only") != 0)
 		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
-	facts->reads_only = q->class != NULL;
+	*facts = (struct facts){ .rung = { .level = (uint8_t)level, .flags = q->class ? NP_READ_ONLY : 0 } };
 	e = q->lookup	 ? attempt_lookup(arena, q->type, q->lookup, facts, &problem)
 	    : q->connect ? attempt_connect(arena, q->connect, facts, &problem)
 			 : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
@@ -141,10 +141,10 @@ static struct passed passed_over(const struct policy *policy, const struct facts
 {
 	struct passed p = { .policy = policy, .facts = facts };
 
-	if (facts->mode == NP_NONE || outcome_is_beside_rules(verdict->reason))
+	if (facts->rung.mode == NP_NONE || outcome_is_beside_rules(verdict->reason))
 		return p;
-	p.rules = facts->mode == NP_FULL ? policy->full : policy->rules;
-	p.n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules;
+	p.rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
+	p.n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules;
 	if (verdict->rule)
 		p.n = verdict->rule->number;
 	return p;
@@ -160,7 +160,7 @@ static const char *passed_why(const struct passed *p, const struct rule *rule, b
 	if (misfit == MISFIT_LEVEL && rule->levels) {
 		struct facts there = *p->facts;
 
-		there.level = (enum level)__builtin_ctz(rule->levels);
+		there.rung.level = (uint8_t)__builtin_ctz(rule->levels);
 		place = rule_misfit(p->policy, rule, &there);
 	}
 	if (place == MISFIT_DESTINATION && !all)
@@ -177,8 +177,8 @@ static void attempt_print(const struct question *q, const struct facts *facts, c
 			  q->lookup    ? "lookup "
 			  : q->connect ? "connect"
 				       : facts->method,
-			  q->lookup ? q->type : "", question_word(q), level_name(facts->level), mode_name(facts->mode),
-			  facts->reads_only ? ", class read_only" : "");
+			  q->lookup ? q->type : "", question_word(q), level_name(facts->rung.level),
+			  mode_name(facts->rung.mode), facts->rung.flags & NP_READ_ONLY ? ", class read_only" : "");
 }
 
 static void page_print(const struct policy *policy, const struct question *q, const struct facts *facts,
@@ -231,8 +231,8 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 	}
 	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i}", "action", text_json(action_name(verdict->action)),
 			 "reason", text_json(reason_token(verdict->reason)), "message", text_json(message), "rule",
-			 rule_json(policy, verdict->rule), "mode", text_json(mode_name(facts->mode)), "level",
-			 text_json(level_name(facts->level)), "passed_over", list, "passed_over_count", (int)p.n);
+			 rule_json(policy, verdict->rule), "mode", text_json(mode_name(facts->rung.mode)), "level",
+			 text_json(level_name(facts->rung.level)), "passed_over", list, "passed_over_count", (int)p.n);
 }
 
 static int explain(const struct cli *cli, const char *file, const struct question *q, struct facts *facts)
@@ -244,7 +244,7 @@ static int explain(const struct cli *cli, const char *file, const struct questio
 
 	if (policy_load_file(file, &policy, &problems) < 0)
 		return policy_broken(cli, &problems);
-	facts->mode = facts_mode(policy, facts);
+	facts->rung.mode = facts_mode(policy, facts);
 	facts->local = facts->has_addr && addr_is_here(&facts->addr);
 	verdict = policy_outcome(policy, facts);
 	verdict_text(policy, facts, &verdict, message);

@@ -70,7 +70,7 @@ static json_t *outcome_json(const struct case_item *item, bool holds, const char
 			    const char *message)
 {
 	return json_pack("{s:i,s:o,s:o,s:b,s:o,s:o,s:o}", "line", (int)item->line, "case", text_json(item->text),
-			 "level", text_json(level_name(item->facts.level)), "holds", holds, "expected",
+			 "level", text_json(level_name(item->facts.rung.level)), "holds", holds, "expected",
 			 text_json(expected), "actual", text_json(actual), "message", text_json(message));
 }
 
@@ -92,7 +92,7 @@ static void item_run(struct run *run, const char *path, const struct policy *pol
 		return;
 	}
 	output_clean_line(stdout, "%s:%u: %s: %s (at %s)", path, item->line, outcome.holds ? "holds" : "FAILS",
-			  item->text, level_name(item->facts.level));
+			  item->text, level_name(item->facts.rung.level));
 	if (outcome.holds)
 		return;
 	output_clean_line(stdout, "    expected  %s", expected);

@@ -13,8 +13,8 @@
 json_t *session_object(const struct session_row *row, json_t *datasets)
 {
 	return json_pack("{s:o,s:s,s:s,s:I,s:o,s:o,s:o}", "session", json_text(row->name.text), "level",
-			 level_name(row->level), "mode", mode_name(row->mode), "generation",
-			 (json_int_t)row->generation, "created", json_time(row->created_us), "ended",
+			 level_name(row->rung.level), "mode", mode_name(row->rung.mode), "generation",
+			 (json_int_t)row->rung.generation, "created", json_time(row->created_us), "ended",
 			 row->ended ? json_time(row->ended_us) : json_null(), "datasets", datasets);
 }
 
@@ -68,8 +68,8 @@ json_t *run_object(const struct run_row *row)
 json_t *escalation_object(const struct escalation *escalation)
 {
 	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b}", "session", json_text(escalation->session.text), "level",
-			 level_name(escalation->level), "mode", mode_name(escalation->mode), "generation",
-			 (json_int_t)escalation->generation, "cut", (json_int_t)escalation->cut, "applied_us",
+			 level_name(escalation->rung.level), "mode", mode_name(escalation->rung.mode), "generation",
+			 (json_int_t)escalation->rung.generation, "cut", (json_int_t)escalation->cut, "applied_us",
 			 (json_int_t)escalation->applied_us, "raised", (int)escalation->raised);
 }
 

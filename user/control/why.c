@@ -28,13 +28,13 @@ static int since_note(void *data, const struct notice_row *row)
 {
 	struct since *since = data;
 
-	if (row->mode == since->mode && !since->found) {
+	if (row->rung.mode == since->mode && !since->found) {
 		since->found = true;
 		since->notice = *row;
 		since->notice.text = NULL;
-		since->raised = row->level > since->level;
+		since->raised = row->rung.level > since->level;
 	}
-	since->level = row->level;
+	since->level = row->rung.level;
 	return 0;
 }
 
@@ -43,8 +43,7 @@ static void since_cause(const struct since *since, const char *session, struct b
 	const struct notice_row *notice = &since->notice;
 
 	notice_cause(&(struct notice_facts){ .session = session,
-					     .level = notice->level,
-					     .mode = notice->mode,
+					     .rung = notice->rung,
 					     .dataset = notice->dataset[0] ? notice->dataset : NULL,
 					     .reason = notice->reason[0] ? notice->reason : NULL,
 					     .raised = since->raised },
@@ -57,12 +56,12 @@ static void head_text(const struct session_row *row, const struct since *since, 
 
 	time_format(since->found ? since->notice.made_us : row->created_us, time);
 	time_shorten(time, shorter);
-	buf_printf(out, "Session %s is at level %s, network mode %s", row->name.text, level_name(row->level),
-		   mode_name(row->mode));
+	buf_printf(out, "Session %s is at level %s, network mode %s", row->name.text, level_name(row->rung.level),
+		   mode_name(row->rung.mode));
 	if (since->found) {
 		buf_printf(out, ", since %s: ", shorter);
 		since_cause(since, row->name.text, out);
-	} else if (row->mode == NP_FULL) {
+	} else if (row->rung.mode == NP_FULL) {
 		buf_printf(out, ", since it was made at %s", shorter);
 	}
 	buf_puts(out, ".\n");
@@ -75,9 +74,9 @@ static json_t *since_object(const struct since *since)
 	if (!since->found)
 		return json_null();
 	return json_pack("{s:o,s:s,s:o*,s:o*,s:I}", "time", json_time(notice->made_us), "level",
-			 level_name(notice->level), "dataset", notice->dataset[0] ? json_text(notice->dataset) : NULL,
-			 "reason", notice->reason[0] ? json_text(notice->reason) : NULL, "notice",
-			 (json_int_t)notice->number);
+			 level_name(notice->rung.level), "dataset",
+			 notice->dataset[0] ? json_text(notice->dataset) : NULL, "reason",
+			 notice->reason[0] ? json_text(notice->reason) : NULL, "notice", (json_int_t)notice->number);
 }
 
 static json_t *allowed_object(const struct reach *reach, const char *text)
@@ -132,7 +131,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 		      struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
-	struct since since = { .mode = row->mode };
+	struct since since = { .mode = row->rung.mode };
 	struct policy_live live;
 	struct reach reach;
 	int r;
@@ -141,19 +140,19 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
 	rq->config->policy_live(rq->config->data, &live);
-	policy_reach(live.policy, row->mode, row->level, &reach);
-	reach_text(live.policy, row->mode, &reach, &allowed);
+	policy_reach(live.policy, row->rung.mode, row->rung.level, &reach);
+	reach_text(live.policy, row->rung.mode, &reach, &allowed);
 	head_text(row, &since, &text);
 	buf_printf(&text, "It may reach %s.\n", allowed.data);
-	refusals_text(refusals, row->mode, &text);
+	refusals_text(refusals, row->rung.mode, &text);
 	if (buf_error(&text) || buf_error(&allowed))
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the text could not be made");
 	return answer_json(
 		ret, 200,
 		json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o,s:o}", "session", json_text(row->name.text),
-			  "level", level_name(row->level), "mode", mode_name(row->mode), "since", since_object(&since),
-			  "allowed", allowed_object(&reach, allowed.data), "refused",
-			  refused_array(refusals, row->mode), "others", (int)refusals->others, "suppressed",
+			  "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode), "since",
+			  since_object(&since), "allowed", allowed_object(&reach, allowed.data), "refused",
+			  refused_array(refusals, row->rung.mode), "others", (int)refusals->others, "suppressed",
 			  (json_int_t)refusals->suppressed, "truncated", (int)(refusals->seen >= NP_WHY_EVENTS),
 			  "not_kept", not_kept_object(refusals), "text", json_text(text.data)),
 		ret_failure);

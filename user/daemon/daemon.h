@@ -41,7 +41,7 @@ void emit(void *data, struct event *event);
 
 /* happenings.c */
 void on_cgroup(void *data, uint64_t cgroup_id);
-void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
+void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung);
 int on_recovered(void *data, const struct sandbox *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
 unsigned before_cut(void *data);

@@ -40,7 +40,7 @@ void on_cgroup(void *data, uint64_t cgroup_id)
 		service_sandbox_changed(d->service, cgroup_id);
 }
 
-void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung)
+void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung)
 {
 	struct daemon *d = data;
 

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "session/table.h"
 
-#define INDEX_VERSION 1u
+#define INDEX_VERSION 2u
 #define TICK_SLOTS    4096 /* that one tick looks at */
 #define CHUNK	      256  /* slots whose memory is reserved at a time: a full file system is no SIGBUS later */
 
@@ -213,7 +213,7 @@ static struct ledger_entry *entry_new(struct ledgers *l, uint64_t cgroup_id)
 }
 
 uint32_t ledgers_enter(struct ledgers *l, uint64_t cgroup_id, const char *sandbox, const char *session,
-		       const struct rung *rung, bool partial)
+		       const struct np_rung *rung, bool partial)
 {
 	struct ledger_entry *entry = ledgers_find(l, cgroup_id);
 
@@ -229,10 +229,7 @@ uint32_t ledgers_enter(struct ledgers *l, uint64_t cgroup_id, const char *sandbo
 		memcpy(entry->sandbox, sandbox, strnlen(sandbox, sizeof(entry->sandbox) - 1));
 		memcpy(entry->session, session, strnlen(session, sizeof(entry->session) - 1));
 	}
-	entry->level = rung->level;
-	entry->mode = rung->mode;
-	entry->generation = rung->generation;
-	entry->reads_only = rung->reads_only;
+	entry->rung = *rung;
 	return slot_of(l, entry) + 1;
 }
 

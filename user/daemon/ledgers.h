@@ -20,11 +20,11 @@ struct ledger_entry {
 	uint64_t everyday;  /* refusals of the gate that are no news, and not counted */
 	uint64_t told;	    /* suppressed requests that an event has told of */
 	uint64_t gate_told; /* suppressed events of the gate, likewise */
-	uint32_t level, mode, generation, reads_only;
+	struct np_rung rung;
 	uint32_t partial; /* it was there before it was counted */
 	char sandbox[NP_SANDBOX_ID_MAX + 4];
 	char session[NP_LABEL_SIZE];
-	uint64_t pad[20];
+	uint64_t pad[21];
 };
 _Static_assert(sizeof(struct ledger_entry) == 512, "entries of the index");
 
@@ -49,7 +49,7 @@ void ledgers_free(struct ledgers *ledgers); /* the files stay */
 
 /* A slot for a sandbox, from 1, also when it has one; 0: there is no room, it is not counted. */
 uint32_t ledgers_enter(struct ledgers *ledgers, uint64_t cgroup_id, const char *sandbox, const char *session,
-		       const struct rung *rung, bool partial);
+		       const struct np_rung *rung, bool partial);
 void ledgers_leave(struct ledgers *ledgers, uint64_t cgroup_id);		/* tells what is left to tell */
 struct ledger_entry *ledgers_find(struct ledgers *ledgers, uint64_t cgroup_id); /* or NULL */
 /* After a start: forgets sandboxes that are gone. */

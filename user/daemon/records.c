@@ -81,7 +81,7 @@ static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
 	if (sandbox) {
 		event.session = sandbox->session.text;
 		event.sandbox = sandbox->id;
-		event.mode = sandbox->rung.mode;
+		event.rung = sandbox->rung;
 	}
 	emit(d, &event);
 }
@@ -140,10 +140,7 @@ static const struct sandbox *sandbox_of(struct daemon *d, const struct ledger_en
 	memset(&gone, 0, sizeof(gone));
 	memcpy(gone.id, entry->sandbox, strnlen(entry->sandbox, sizeof(gone.id) - 1));
 	memcpy(gone.session.text, entry->session, strnlen(entry->session, sizeof(gone.session.text) - 1));
-	gone.rung = (struct rung){ .level = entry->level,
-				   .mode = entry->mode,
-				   .generation = entry->generation,
-				   .reads_only = entry->reads_only };
+	gone.rung = entry->rung;
 	return &gone;
 }
 
@@ -182,7 +179,7 @@ static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigne
 	emit(d, &(struct event){ .reason = reason,
 				 .session = sandbox->session.text,
 				 .sandbox = sandbox->id,
-				 .mode = sandbox->rung.mode,
+				 .rung = sandbox->rung,
 				 .suppressed = event_number(count),
 				 .who = "daemon" });
 }

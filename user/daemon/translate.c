@@ -33,8 +33,7 @@ void translate_event(const struct np_event *raw, const struct sandbox *sandbox, 
 		.reason = raw->reason,
 		.session = sandbox ? sandbox->session.text : NULL,
 		.sandbox = sandbox ? sandbox->id : NULL,
-		.mode = raw->mode,
-		.generation = raw->generation,
+		.rung = raw->rung,
 		.hook = raw->hook,
 		.protocol = raw->protocol,
 		.address = ret->address[0] ? ret->address : NULL,
@@ -55,12 +54,14 @@ static const char *text_or_null(char *text, size_t size)
 
 /* Is this a rung that the sandbox had, and could an inspector decide so in it? All of a rung only rises, and what is
  * inspected is inspected because the mode is PROXIED. */
-static bool is_possible(const struct link_request *r, const struct rung *now)
+static bool is_possible(const struct link_request *r, const struct np_rung *now)
 {
-	if (r->mode < NP_FULL || r->mode > now->mode || r->level > now->level || r->reads_only > now->reads_only ||
-	    r->generation > now->generation || (NP_REASON_ALLOWS(r->reason) && r->mode != NP_PROXIED))
+	const struct np_rung *rung = &r->rung;
+
+	if (!np_rung_is_valid(rung) || np_rung_is_looser(now, rung) || rung->generation > now->generation ||
+	    (NP_REASON_ALLOWS(r->reason) && rung->mode != NP_PROXIED))
 		return false;
-	return r->generation < now->generation || (r->mode == now->mode && r->level == now->level);
+	return rung->generation < now->generation || (rung->mode == now->mode && rung->level == now->level);
 }
 
 bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
@@ -76,10 +77,7 @@ bool translate_request(const struct link_request *told, const char *const tails[
 		.reason = r->reason,
 		.session = sandbox->session.text,
 		.sandbox = sandbox->id,
-		.mode = r->mode,
-		.level = level_name(r->level),
-		.generation = r->generation,
-		.read_only = r->reads_only,
+		.rung = r->rung,
 		.protocol = tails[LINK_LOOKUP] ? 0 : IPPROTO_TCP,
 		.address = text_or_null(r->address, sizeof(r->address)),
 		.port = r->port,

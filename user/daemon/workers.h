@@ -49,7 +49,7 @@ void workers_finish(struct workers *workers);
 void workers_stop(struct workers *workers);
 /* A sandbox was registered or raised; it is gone. Failures end a worker rather than leave it with less than the truth. */
 void workers_box(struct workers *workers, uint64_t cgroup_id, const char *sandbox, const char *session,
-		 const struct rung *rung);
+		 const struct np_rung *rung);
 void workers_gone(struct workers *workers, uint64_t cgroup_id);
 /* Sets has[i] where programs of a sandbox that are gone left something with an inspector that is not delivered. */
 void workers_left(struct workers *workers, const uint64_t *cgroup_ids, size_t n, bool *has);

@@ -138,7 +138,7 @@ static struct known *known_new(struct workers *w, uint64_t cgroup_id, const char
 }
 
 void workers_box(struct workers *w, uint64_t cgroup_id, const char *sandbox, const char *session,
-		 const struct rung *rung)
+		 const struct np_rung *rung)
 {
 	struct known *known = known_find(w, cgroup_id);
 	bool fresh = !site_find(w, session);
@@ -147,10 +147,7 @@ void workers_box(struct workers *w, uint64_t cgroup_id, const char *sandbox, con
 		known = known_new(w, cgroup_id, session);
 	if (!known)
 		return; /* the inspector resets what it does not know */
-	known->box.level = rung->level;
-	known->box.mode = rung->mode;
-	known->box.generation = rung->generation;
-	known->box.reads_only = rung->reads_only;
+	known->box.rung = *rung;
 	known->box.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
 	tell_all(w, LINK_BOX, &known->box, sizeof(known->box), -1);
 	if (fresh)
@@ -195,7 +192,7 @@ void workers_left(struct workers *w, const uint64_t *cgroup_ids, size_t n, bool 
 	for (size_t i = 0; i < n; i++) {
 		struct known *known = known_find(w, cgroup_ids[i]);
 
-		if (has[i] || !known || known->box.mode != NP_PROXIED)
+		if (has[i] || !known || known->box.rung.mode != NP_PROXIED)
 			continue;
 		known->left = false;
 		tell_all(w, LINK_LEFT, &known->box, sizeof(known->box), -1);
@@ -206,7 +203,7 @@ void workers_left(struct workers *w, const uint64_t *cgroup_ids, size_t n, bool 
 	for (size_t i = 0; asked && i < n; i++) {
 		const struct known *known = known_find(w, cgroup_ids[i]);
 
-		has[i] = has[i] || (known && known->box.mode == NP_PROXIED && known->left);
+		has[i] = has[i] || (known && known->box.rung.mode == NP_PROXIED && known->left);
 	}
 }
 

@@ -52,12 +52,10 @@ static int answer_reverse(const struct dns_facts *facts, struct dns_judged *j)
 /* The question itself says nothing but that somebody asks it: the rule has the whole name. */
 static bool may_ask(const struct dns_facts *facts, struct dns_judged *j)
 {
-	const struct facts lookup = {
-		.mode = facts->mode, .level = facts->level, .lookup = j->query.type, .name = j->query.name
-	};
+	const struct facts lookup = { .rung = facts->rung, .lookup = j->query.type, .name = j->query.name };
 	struct verdict verdict;
 
-	if (facts->mode != NP_PROXIED || !dns_record_bit(j->query.type))
+	if (facts->rung.mode != NP_PROXIED || !dns_record_bit(j->query.type))
 		return false;
 	verdict = policy_decide(facts->policy, &lookup);
 	if (verdict.action != ACTION_ALLOW)
@@ -68,15 +66,15 @@ static bool may_ask(const struct dns_facts *facts, struct dns_judged *j)
 
 static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 {
-	unsigned may = policy_may_name(facts->policy, facts->mode, facts->level, j->query.name);
+	unsigned may = policy_may_name(facts->policy, facts->rung.mode, facts->rung.level, j->query.name);
 	uint32_t index;
 
 	if (may_ask(facts, j))
 		return -EINPROGRESS;
 	/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that
 	 * there is no such host; after REFUSED it asks other servers the same. */
-	if (!may && facts->mode == NP_PROXIED)
-		j->rule = policy_denies_name(facts->policy, facts->level, j->query.name);
+	if (!may && facts->rung.mode == NP_PROXIED)
+		j->rule = policy_denies_name(facts->policy, facts->rung.level, j->query.name);
 	if (j->rule)
 		return refuse(j, NP_R_RULE_DENIES, ns_r_nxdomain,
 			      "a rule of the policy denies this name; asking again will not help");

@@ -15,8 +15,7 @@
 /* What is known of who asks. */
 struct dns_facts {
 	const struct policy *policy;
-	enum np_mode mode;
-	enum level level;
+	struct np_rung rung;	   /* of the sandbox */
 	const struct names *names; /* of the session */
 };
 

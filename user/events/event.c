@@ -105,10 +105,10 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "message", reason_sentence(event->reason));
 	put_string(out, "session", event->session);
 	put_string(out, "sandbox", event->sandbox);
-	put_string(out, "mode", event->mode ? mode_name(event->mode) : NULL);
-	put_string(out, "level", event->level);
-	put_number_if(out, "generation", event->generation);
-	if (event->read_only) {
+	put_string(out, "mode", event->rung.mode ? mode_name(event->rung.mode) : NULL);
+	put_string(out, "level", event->rung.mode ? level_name(event->rung.level) : NULL);
+	put_number_if(out, "generation", event->rung.generation);
+	if (event->rung.flags & NP_READ_ONLY) {
 		put_key(out, "read_only");
 		buf_puts(out, "true");
 	}

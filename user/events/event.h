@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/words.h"
+#include "rung.h"
 
 /* Strings are borrowed for the time of the call; NULL or 0 means absent and is left out of the JSON. */
 struct event {
@@ -18,10 +19,7 @@ struct event {
 	unsigned reason;  /* enum np_reason: says what happened */
 	const char *session;
 	const char *sandbox; /* sandbox id */
-	unsigned mode;	     /* enum np_mode */
-	const char *level;   /* level name */
-	uint32_t generation;
-	int read_only; /* the sandbox may only read */
+	struct np_rung rung; /* of the decision or after the change; mode 0: it is about no session */
 
 	/* a decision of the gate */
 	unsigned hook; /* enum np_hook */

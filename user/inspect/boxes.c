@@ -72,7 +72,7 @@ void box_free(struct worker *worker, struct box *box, enum np_reason by)
 {
 	box_close_clients(worker, box, by);
 	LIST_REMOVE(box, of_worker);
-	box->site->proxied -= box->mode == NP_PROXIED;
+	box->site->proxied -= box->rung.mode == NP_PROXIED;
 	if (--box->site->boxes == 0)
 		site_free(box->site, by);
 	free(box);
@@ -139,6 +139,7 @@ int box_learn(struct worker *worker, const struct link_box *told)
 {
 	struct box *box = box_find(worker, told->cgroup_id);
 	bool fresh = !box, was_proxied;
+	struct np_rung before;
 	struct site *site;
 
 	if (fresh) {
@@ -155,19 +156,17 @@ int box_learn(struct worker *worker, const struct link_box *told)
 		site->boxes++;
 		LIST_INSERT_HEAD(&worker->boxes[told->cgroup_id % BOX_BUCKETS], box, of_worker);
 	}
-	box->generation = told->generation;
-	if (box->level == (enum level)told->level && box->mode == (enum np_mode)told->mode &&
-	    box->reads_only == !!told->reads_only)
+	before = box->rung;
+	box->rung = told->rung;
+	/* The generation alone says nothing that is open is less. */
+	if (!np_rung_is_looser(&before, &box->rung) && !np_rung_is_looser(&box->rung, &before))
 		return 0;
-	was_proxied = box->mode == NP_PROXIED;
-	box->reads_only = told->reads_only;
-	box->level = (enum level)told->level;
-	box->mode = (enum np_mode)told->mode;
-	box->site->proxied += box->mode == NP_PROXIED;
+	was_proxied = before.mode == NP_PROXIED;
+	box->site->proxied += box->rung.mode == NP_PROXIED;
 	box->site->proxied -= was_proxied;
 	if (!fresh)
 		upstream_retire(box->site);
-	if (box->mode == NP_PROXIED) {
+	if (box->rung.mode == NP_PROXIED) {
 		box_rejudge(worker, box, NP_R_ENDED_BY_RAISE);
 		lookup_cancel_unwanted(worker);
 		return 0;

@@ -194,11 +194,13 @@ void client_flush(struct client *client)
 /* -- the verdict -------------------------------------------------------------------- */
 
 /* The session's, or what the policy in hand means for its level: the stricter. */
-static enum np_mode client_mode(const struct client *client)
+static struct np_rung client_rung(const struct client *client)
 {
-	enum np_mode policy = client->worker->policy->modes.of[client->box->level];
+	struct np_rung rung = client->box->rung;
 
-	return policy > client->box->mode ? policy : client->box->mode;
+	if (client->worker->policy->modes.of[rung.level] > rung.mode)
+		rung.mode = client->worker->policy->modes.of[rung.level];
+	return rung;
 }
 
 struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
@@ -206,9 +208,7 @@ struct verdict client_judge(const struct client *client, const struct host *host
 {
 	const char *names[NP_HEAD_FIELDS + 1];
 	struct facts facts = {
-		.mode = client_mode(client),
-		.level = client->box->level,
-		.reads_only = client->box->reads_only,
+		.rung = client_rung(client),
 		.protocol = PATTERN_TCP,
 		.port = port,
 	};

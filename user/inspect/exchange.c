@@ -90,7 +90,8 @@ static bool host_has_rules(const struct exchange *ex)
 	const struct client *client = ex->client;
 
 	return !ex->host.is_addr &&
-	       policy_may_name(client->worker->policy, client->box->mode, client->box->level, ex->host.name) & MAY_HTTP;
+	       policy_may_name(client->worker->policy, client->box->rung.mode, client->box->rung.level, ex->host.name) &
+		       MAY_HTTP;
 }
 
 void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail)

@@ -46,7 +46,7 @@ struct link_message {
 
 struct link_box {
 	uint64_t cgroup_id;
-	uint32_t level, mode, generation, reads_only;
+	struct np_rung rung;
 	uint32_t slot; /* in the ledger, from 1; 0: it has none, and is not counted */
 	uint32_t pad;
 	char session[NP_LABEL_SIZE];
@@ -82,10 +82,9 @@ enum link_tail {
 /* Strings are cut to fit, and end with a NUL. */
 struct link_request {
 	uint64_t cgroup_id;
-	uint32_t reason;     /* enum np_reason */
-	uint32_t status;     /* what the client was answered; 0: nothing */
-	uint32_t generation; /* of the sandbox's rung when the verdict fell, as are mode, level and reads_only */
-	uint8_t mode, level, reads_only;
+	struct np_rung rung;			 /* of the sandbox when the verdict fell */
+	uint32_t reason;			 /* enum np_reason */
+	uint32_t status;			 /* what the client was answered; 0: nothing */
 	uint8_t request_base64, response_base64; /* the body is no text */
 	uint8_t begun;				 /* the inspector's: it was counted when it began */
 	uint16_t port;

@@ -106,9 +106,7 @@ static void lookup_reply(struct worker *worker, struct box *box, struct client *
 static int lookup_judge(struct worker *worker, const struct box *box, const char *data, size_t len,
 			struct dns_judged *ret)
 {
-	struct dns_facts facts = {
-		.policy = worker->policy, .mode = box->mode, .level = box->level, .names = box->site->names
-	};
+	struct dns_facts facts = { .policy = worker->policy, .rung = box->rung, .names = box->site->names };
 	int r = dns_judge(&facts, data, len, ret);
 	struct records_known known;
 
@@ -192,11 +190,12 @@ void lookup_ask(void *ctx, const struct dns_asker *asker, const char *data, size
 	struct worker *worker = ctx;
 	struct box *box = box_find(worker, asker->cgroup_id);
 
-	if (!box || (int32_t)(asker->generation - box->generation) > 0) { /* the daemon's word is still on its way */
+	if (!box ||
+	    (int32_t)(asker->generation - box->rung.generation) > 0) { /* the daemon's word is still on its way */
 		worker_drain(worker);
 		box = box_find(worker, asker->cgroup_id);
 	}
-	if (box && box->mode == NP_PROXIED)
+	if (box && box->rung.mode == NP_PROXIED)
 		lookup_take(worker, box, NULL, asker, data, len);
 }
 
@@ -279,9 +278,7 @@ void lookup_forget(struct worker *worker, const struct box *box, const struct cl
 
 void lookup_rejudge(struct worker *worker, const struct box *box)
 {
-	struct dns_facts facts = {
-		.policy = worker->policy, .mode = box->mode, .level = box->level, .names = box->site->names
-	};
+	struct dns_facts facts = { .policy = worker->policy, .rung = box->rung, .names = box->site->names };
 	struct waiting *waiting, *next;
 	struct dns_judged judged;
 

@@ -151,13 +151,13 @@ static struct box *flow_box(struct worker *worker, int fd, struct np_flow *ret)
 	if (getsockopt(fd, NP_SOL_FLOW, NP_SO_FLOW, ret, &len) < 0 || len != sizeof(*ret))
 		return NULL;
 	box = box_find(worker, ret->cgroup_id);
-	if (!box || (int32_t)(ret->generation - box->generation) > 0 || /* the daemon's word is still on its way */
+	if (!box || (int32_t)(ret->generation - box->rung.generation) > 0 || /* the daemon's word is still on its way */
 	    (np_addr_is_synthetic(&ret->addr) && !names_find(box->site->names, np_synth_number(&ret->addr)))) {
 		/* Here, where nothing is held that its word may take away. */
 		worker_drain(worker);
 		box = box_find(worker, ret->cgroup_id);
 	}
-	return box && box->mode == NP_PROXIED ? box : NULL;
+	return box && box->rung.mode == NP_PROXIED ? box : NULL;
 }
 
 /* What is refused is reported, as a request would be. */

@@ -28,10 +28,7 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 {
 	_Static_assert(sizeof(report->policy) == sizeof(worker->policy->hash), "a hash is a hash");
 	report->cgroup_id = box->cgroup_id;
-	report->generation = box->generation;
-	report->mode = (uint8_t)box->mode;
-	report->level = (uint8_t)box->level;
-	report->reads_only = box->reads_only;
+	report->rung = box->rung;
 	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
 }
 

@@ -59,10 +59,7 @@ struct box {
 	LIST_ENTRY(box) of_worker;
 	uint64_t cgroup_id;
 	struct site *site;
-	enum level level;
-	enum np_mode mode;
-	uint32_t generation;
-	bool reads_only;
+	struct np_rung rung;
 	struct client_list clients;
 	unsigned n_clients, n_exchanges;
 	size_t held;		  /* bytes that its clients have not read: memory.c */

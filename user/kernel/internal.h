@@ -80,8 +80,8 @@ int devices_start(struct kernel *kernel); /* watches netlink, attaches, fills np
 void devices_detach_clsact(void);
 
 /* ratchet.c */
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		  struct rung *ret);
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		  struct np_rung *ret);
 int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
 int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data);
 

@@ -198,8 +198,8 @@ static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret
 	return r;
 }
 
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		      struct rung *ret)
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		      struct np_rung *ret)
 {
 	struct kernel *kernel = ctx;
 	int r = ratchet_raise(kernel, cg, rung, session, ret);

@@ -28,7 +28,7 @@ struct kernel_config {
 	void (*on_cgroup)(void *data, uint64_t cgroup_id);
 	/* A sandbox was registered or raised; it is forgotten; connections are about to be cut. For those who act on
 	 * sandboxes in user space. */
-	void (*on_raised)(void *data, uint64_t cgroup_id, const char *session, const struct rung *rung);
+	void (*on_raised)(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung);
 	void (*on_retired)(void *data, uint64_t cgroup_id);
 	unsigned (*before_cut)(void *data);		       /* how many connections it has ended */
 	void (*before_retire)(void *data, uint64_t cgroup_id); /* its counts are about to go */

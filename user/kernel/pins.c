@@ -2,13 +2,13 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v4/maps/np_boxes ...          maps, for bpftool
- *   PIN_DIR/v4/progs/np_connect4 ...      programs, likewise
- *   PIN_DIR/v4/links/slice/np_connect4    what keeps the programs attached to the slice
- *   PIN_DIR/v4/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
- *   PIN_DIR/v4/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
- *   PIN_DIR/v4/devices/if2                ... to network device 2
- *   PIN_DIR/v4/links/net/np_inbound       ... to the network namespace
+ *   PIN_DIR/v5/maps/np_boxes ...          maps, for bpftool
+ *   PIN_DIR/v5/progs/np_connect4 ...      programs, likewise
+ *   PIN_DIR/v5/links/slice/np_connect4    what keeps the programs attached to the slice
+ *   PIN_DIR/v5/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
+ *   PIN_DIR/v5/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
+ *   PIN_DIR/v5/devices/if2                ... to network device 2
+ *   PIN_DIR/v5/links/net/np_inbound       ... to the network namespace
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -14,16 +14,14 @@ static int run_syscall_program(const struct bpf_program *prog, void *ctx, uint32
 	return (int)opts.retval; /* the program's own 0 or -errno */
 }
 
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		  struct rung *ret)
+int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		  struct np_rung *ret)
 {
 	struct np_raise call = {
 		.version = NP_ABI_VERSION,
-		.mode = rung->mode,
-		.cgroup_id = cg->id,
-		.generation = rung->generation,
 		.depth = cg->depth,
-		.level = rung->level | (rung->reads_only ? NP_READS_ONLY : 0),
+		.cgroup_id = cg->id,
+		.rung = *rung,
 	};
 	int r;
 
@@ -31,12 +29,7 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 	r = run_syscall_program(kernel->skel->progs.np_raise, &call, sizeof(call));
 	if (r < 0)
 		return r;
-	*ret = (struct rung){
-		.level = call.result_level & 3,
-		.mode = call.result_mode,
-		.generation = call.result_generation,
-		.reads_only = call.result_level & NP_READS_ONLY,
-	};
+	*ret = call.rung;
 	return 0;
 }
 
@@ -66,12 +59,7 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 
 		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
 			continue;
-		box.rung = (struct rung){
-			.level = value.level & 3,
-			.mode = value.mode,
-			.generation = value.generation,
-			.reads_only = value.level & NP_READS_ONLY,
-		};
+		box.rung = value.rung;
 		memcpy(box.session, value.session, sizeof(box.session));
 		box.session[sizeof(box.session) - 1] = '\0';
 		r = fn(data, &box);

@@ -24,8 +24,7 @@ struct reading {
 	size_t policy_len;
 	bool in_policy; /* indented lines belong to it */
 	bool has_policy;
-	enum level level;
-	bool reads_only;
+	struct np_rung rung; /* without a mode: the policy gives it to the level */
 	/* The line at hand, in words. */
 	uint32_t number;
 	char *line, *word, *next;
@@ -238,9 +237,7 @@ static const char *attempt_text(struct arena *arena, const char *line)
 
 static int item_read(struct reading *r)
 {
-	struct case_item item = { .line = r->number,
-				  .reason = -1,
-				  .facts = { .level = r->level, .reads_only = r->reads_only } };
+	struct case_item item = { .line = r->number, .reason = -1, .facts = { .rung = r->rung } };
 	const char *problem = "";
 	int e;
 
@@ -286,15 +283,18 @@ static int policy_line_read(struct reading *r, const char *rest)
 static void level_line_read(struct reading *r)
 {
 	const char *word;
+	enum level level;
 
 	word_take(r); /* at */
 	word = word_take(r);
-	r->reads_only = false;
-	if (!word || level_parse(word, &r->level) < 0) {
+	r->rung.flags = 0;
+	if (!word || level_parse(word, &level) < 0) {
 		complain_word(r, "the levels are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET");
 		return;
 	}
-	r->reads_only = word_skip(r, "class") && word_skip(r, "read_only");
+	r->rung.level = (uint8_t)level;
+	if (word_skip(r, "class") && word_skip(r, "read_only"))
+		r->rung.flags = NP_READ_ONLY;
 	if (word_take(r))
 		complain_word(r, "nothing comes behind the level but \"class read_only\"");
 }
@@ -406,7 +406,7 @@ int case_file_parse(const char *name, const char *text, size_t len, struct case_
 {
 	_case_file_ struct case_file *file = calloc(1, sizeof(*file));
 	struct reading r = {
-		.name = name, .problems = problems, .file = file, .level = LEVEL_CONFIDENTIAL, .number = 1
+		.name = name, .problems = problems, .file = file, .rung.level = LEVEL_CONFIDENTIAL, .number = 1
 	};
 	unsigned errors = problems->errors;
 	int e = file ? arena_new(NP_CASE_MEMORY, &file->arena) : -ENOMEM;

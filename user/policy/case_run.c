@@ -28,7 +28,7 @@ struct case_outcome case_run(const struct policy *policy, const struct case_item
 {
 	struct case_outcome out = { .facts = item->facts };
 
-	out.facts.mode = facts_mode(policy, &item->facts);
+	out.facts.rung.mode = facts_mode(policy, &item->facts);
 	out.verdict = policy_outcome(policy, &out.facts);
 	out.holds = out.verdict.action == item->action &&
 		    (item->reason < 0 || (int)out.verdict.reason == item->reason) &&

@@ -282,7 +282,7 @@ static struct verdict decide_proxied(struct search *s)
 	struct verdict metadata = { .action = ACTION_ALLOW }, verdict;
 
 	s->rules = s->policy->rules;
-	s->levels = (uint8_t)(1u << facts->level);
+	s->levels = (uint8_t)(1u << facts->rung.level);
 	if (facts->lookup)
 		return decide_lookup(s);
 	s->dns = facts->port == 53;
@@ -353,9 +353,9 @@ static void verdict_narrow(const struct search *s, struct verdict *verdict)
 
 enum np_mode facts_mode(const struct policy *policy, const struct facts *facts)
 {
-	enum np_mode mode = policy->modes.of[facts->level];
+	enum np_mode mode = policy->modes.of[facts->rung.level];
 
-	return facts->reads_only && mode == NP_FULL ? NP_PROXIED : mode;
+	return facts->rung.flags & NP_READ_ONLY && mode == NP_FULL ? NP_PROXIED : mode;
 }
 
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts)
@@ -372,11 +372,11 @@ struct verdict policy_decide(const struct policy *policy, const struct facts *fa
 		s.facts = &unseen;
 	}
 	search_restart(&s);
-	if (facts->mode == NP_FULL && !facts->reads_only)
+	if (facts->rung.mode == NP_FULL && !(facts->rung.flags & NP_READ_ONLY))
 		return decide_full(&s);
-	if (facts->mode == NP_FULL || facts->mode == NP_PROXIED)
+	if (facts->rung.mode == NP_FULL || facts->rung.mode == NP_PROXIED)
 		verdict = decide_proxied(&s);
-	if (facts->reads_only)
+	if (facts->rung.flags & NP_READ_ONLY)
 		verdict_narrow(&s, &verdict);
 	return verdict;
 }

@@ -25,9 +25,9 @@
 
 /* What is known of one attempt. */
 struct facts {
-	enum np_mode mode; /* the session's: may be stricter than the policy's for its level */
-	enum level level;
-	bool reads_only;  /* a run of class read_only: PROXIED at least, and of what is allowed only what reads */
+	/* The sandbox's. Its mode may be stricter than the policy's for its level. NP_READ_ONLY is a run of class
+	 * read_only: PROXIED at least, and of what is allowed only what reads. */
+	struct np_rung rung;
 	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
 	uint16_t lookup;  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
 			   * nothing below counts but the name */

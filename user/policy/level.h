@@ -3,7 +3,8 @@
 #ifndef NP_LEVEL_H
 #define NP_LEVEL_H
 
-#include "box.h"
+#include "base/words.h"
+#include "rung.h"
 
 /* Ordered: a larger number is more sensitive. Stored on disk: never renumber. */
 enum level {
@@ -12,9 +13,8 @@ enum level {
 	LEVEL_CONFIDENTIAL = 2,
 	LEVEL_SECRET = 3,
 };
-#define LEVEL_COUNT 4
+#define LEVEL_COUNT NP_LEVELS
 
-const char *level_name(unsigned level);		    /* "PUBLIC", ...; "?" otherwise */
 int level_parse(const char *name, enum level *ret); /* 0 or -EINVAL; case does not matter */
 
 /* Which mode a level means. The policy file may change it. */

@@ -30,7 +30,7 @@ static bool goes_there(const struct pattern *pattern, const struct rule *rule, c
 {
 	struct np_addr addr;
 
-	if (pattern->kind == PATTERN_NAME && (facts->mode == NP_FULL || !facts->name))
+	if (pattern->kind == PATTERN_NAME && (facts->rung.mode == NP_FULL || !facts->name))
 		return false;
 	if (pattern->kind == PATTERN_NAME) {
 		const char *alias = rule->action == ACTION_DENY && !facts->lookup ? facts->aliases : NULL;
@@ -42,7 +42,7 @@ static bool goes_there(const struct pattern *pattern, const struct rule *rule, c
 				return true;
 		return false;
 	}
-	if (!facts->has_addr || (facts->name && facts->mode != NP_FULL && rule->action != ACTION_DENY))
+	if (!facts->has_addr || (facts->name && facts->rung.mode != NP_FULL && rule->action != ACTION_DENY))
 		return false;
 	addr = np_addr_carried(&facts->addr);
 	return pattern->v4 == np_addr_is_v4(&addr) && net_holds(&pattern->addr, pattern->bits, &addr);
@@ -62,7 +62,7 @@ static bool port_fits(const struct policy *policy, const struct pattern *pattern
 {
 	if (!(pattern->protocols & facts->protocol))
 		return false;
-	if (facts->port == 53 && facts->mode != NP_FULL && rule->action != ACTION_DENY)
+	if (facts->port == 53 && facts->rung.mode != NP_FULL && rule->action != ACTION_DENY)
 		return false; /* the DNS gate's */
 	if (!pattern->inspected)
 		return facts->port >= pattern->first_port && facts->port <= pattern->last_port;
@@ -134,7 +134,7 @@ enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, co
 {
 	enum misfit misfit;
 
-	if (facts->mode != NP_FULL && !(rule->levels & 1u << facts->level))
+	if (facts->rung.mode != NP_FULL && !(rule->levels & 1u << facts->rung.level))
 		return MISFIT_LEVEL;
 	if (facts->lookup)
 		return lookup_misfits(policy, rule, facts);

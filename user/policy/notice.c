@@ -151,14 +151,14 @@ static void put_place(const struct policy *policy, const struct notice_facts *fa
 		buf_puts(out, facts->reason ? facts->reason : "no reason was given");
 		break;
 	case PLACE_LEVEL:
-		buf_puts(out, level_name(facts->level));
+		buf_puts(out, level_name(facts->rung.level));
 		break;
 	case PLACE_MODE:
-		buf_puts(out, mode_name(facts->mode));
+		buf_puts(out, mode_name(facts->rung.mode));
 		break;
 	case PLACE_ALLOWED:
-		policy_reach(policy, facts->mode, facts->level, &reach);
-		reach_text(policy, facts->mode, &reach, out);
+		policy_reach(policy, facts->rung.mode, facts->rung.level, &reach);
+		reach_text(policy, facts->rung.mode, &reach, out);
 		break;
 	case PLACE_COUNT:
 		break;
@@ -183,7 +183,8 @@ static bool put_bounded(struct buf *out, size_t most, const char *text, size_t l
 
 void notice_write(const struct policy *policy, const struct notice_facts *facts, struct buf *out)
 {
-	const char *text = policy->notices[facts->mode] ? policy->notices[facts->mode] : notice_defaults[facts->mode];
+	const char *text = policy->notices[facts->rung.mode] ? policy->notices[facts->rung.mode]
+							     : notice_defaults[facts->rung.mode];
 	size_t len = text ? strlen(text) : 0, most = out->len + NP_NOTICE_TEXT - strlen("...");
 	bool fits = true;
 

@@ -13,8 +13,7 @@
 
 struct notice_facts {
 	const char *session;
-	enum level level;
-	enum np_mode mode;   /* PROXIED or NONE: no change leads to FULL */
+	struct np_rung rung; /* PROXIED or NONE: no change leads to FULL */
 	const char *dataset; /* NULL: none was named */
 	const char *reason;  /* as given; NULL: none was */
 	bool raised;	     /* the level rose; else the policy gave it a stricter mode */

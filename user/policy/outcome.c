@@ -33,13 +33,13 @@ static bool goes_here(const struct facts *facts, const struct np_addr *addr)
 
 static struct verdict outcome_here(const struct policy *policy, const struct facts *facts)
 {
-	bool listed = facts->mode == NP_FULL && facts->port == DNS_PORT;
+	bool listed = facts->rung.mode == NP_FULL && facts->port == DNS_PORT;
 
 	for (size_t i = 0; i < policy->n_host_loopback; i++)
 		listed |= policy->host_loopback[i] == facts->port;
 	/* Nobody would see what a run that may only read writes there. */
-	if (!listed || facts->reads_only || facts->mode == NP_NONE)
-		return refuse(facts->mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK, NULL);
+	if (!listed || facts->rung.flags & NP_READ_ONLY || facts->rung.mode == NP_NONE)
+		return refuse(facts->rung.mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK, NULL);
 	return (struct verdict){ .action = ACTION_ALLOW, .reason = NP_R_HOST_PORT, .max_body = UINT64_MAX };
 }
 
@@ -69,7 +69,7 @@ struct verdict policy_outcome(const struct policy *policy, const struct facts *f
 	struct verdict verdict = policy_decide(policy, facts);
 	struct np_addr addr = np_addr_carried(&facts->addr);
 	/* An address is met as such. So is what a name leads to, where the sandbox itself resolves it. */
-	bool met = facts->has_addr && (!facts->name || facts->mode == NP_FULL);
+	bool met = facts->has_addr && (!facts->name || facts->rung.mode == NP_FULL);
 
 	if (facts->lookup || verdict.reason == NP_R_METADATA)
 		return verdict;
@@ -77,7 +77,7 @@ struct verdict policy_outcome(const struct policy *policy, const struct facts *f
 		return refuse(NP_R_MULTICAST, NULL);
 	if (facts->name ? name_is_localhost(facts->name) || (met && goes_here(facts, &addr)) : goes_here(facts, &addr))
 		return outcome_here(policy, facts);
-	return facts->mode == NP_PROXIED ? outcome_proxied(facts, &addr, verdict) : verdict;
+	return facts->rung.mode == NP_PROXIED ? outcome_proxied(facts, &addr, verdict) : verdict;
 }
 
 /* Does anybody see requests there? */
@@ -170,7 +170,7 @@ void verdict_text(const struct policy *policy, const struct facts *facts, const 
 	else if (verdict->reason == NP_R_HOST_LOOPBACK)
 		snprintf(text, VERDICT_TEXT_SIZE,
 			 "denied: it is on this host, where a sandbox reaches its own listeners%s",
-			 facts->reads_only ? "" : " and ports that host_loopback lists");
+			 facts->rung.flags & NP_READ_ONLY ? "" : " and ports that host_loopback lists");
 	else if (verdict->reason == NP_R_NOT_IN_POLICY && facts->port == DNS_PORT && !facts->lookup)
 		snprintf(text, VERDICT_TEXT_SIZE, "denied: port 53 is the DNS gate's, whatever server is named");
 	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL)

@@ -77,8 +77,7 @@ static void put_item(struct buf *out, const struct rule *rule, const struct patt
 static bool is_open(const struct policy *policy, enum level level, const struct pattern *pattern)
 {
 	struct facts facts = {
-		.mode = NP_PROXIED,
-		.level = level,
+		.rung = { .mode = NP_PROXIED, .level = level },
 		.protocol = pattern->protocols & PATTERN_TCP ? PATTERN_TCP : PATTERN_UDP,
 		.port = pattern->last_port, /* the first of several may be the DNS gate's */
 	};

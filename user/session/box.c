@@ -88,13 +88,13 @@ void box_drop(struct service *service, struct box *box)
 	live_release(service, live);
 }
 
-struct rung box_target(const struct box *box)
+struct np_rung box_target(const struct box *box)
 {
-	struct rung target = box->live->stands;
+	struct np_rung target = box->live->stands;
 
 	if (class_mode(box->pub.class) > target.mode)
 		target.mode = class_mode(box->pub.class);
-	target.reads_only = box->pub.class == CLASS_READ_ONLY;
+	target.flags = box->pub.class == CLASS_READ_ONLY ? NP_READ_ONLY : 0;
 	return target;
 }
 
@@ -106,10 +106,9 @@ bool box_is_held(const struct box *box)
 
 bool box_is_loose(const struct box *box)
 {
-	const struct rung target = box_target(box), *kernel = &box->pub.rung;
+	const struct np_rung target = box_target(box);
 
-	return box_is_held(box) && (!box->registered || kernel->mode < target.mode || kernel->level < target.level ||
-				    kernel->reads_only < target.reads_only);
+	return box_is_held(box) && (!box->registered || np_rung_is_looser(&box->pub.rung, &target));
 }
 
 bool box_is_behind(const struct box *box)

@@ -15,14 +15,6 @@
 #include "box.h"
 #include "policy/level.h"
 
-/* How far a ratchet has turned: a session's, and that of each of its sandboxes. */
-struct rung {
-	enum level level;
-	enum np_mode mode;
-	uint32_t generation;
-	bool reads_only; /* of a sandbox: NP_READS_ONLY; never of a session */
-};
-
 /* A sandbox's cgroup, as found or made. */
 struct gate_cgroup {
 	uint64_t id;
@@ -39,7 +31,7 @@ struct gate_problem {
 /* What the kernel holds for one sandbox, as read back at a takeover. */
 struct gate_box {
 	uint64_t cgroup_id;
-	struct rung rung;
+	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
 };
 
@@ -64,8 +56,8 @@ struct gate {
 
 	/* Registers or tightens: the kernel takes the maximum of what stands and what is asked, member by member.
 	 * *ret tells what stands afterwards. */
-	int (*raise)(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		     struct rung *ret);
+	int (*raise)(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		     struct np_rung *ret);
 	/* Attaches the programs to an adopted cgroup and pins them; raise() comes first. Idempotent. */
 	int (*attach)(void *ctx, const struct gate_cgroup *cg);
 	/* Cuts every open connection that the mode of these sandboxes, or the policy in it, forbids, and waits until

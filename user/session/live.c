@@ -6,24 +6,16 @@
 
 #include "session/service_internal.h"
 
-bool rung_equal(const struct rung *a, const struct rung *b)
-{
-	return a->level == b->level && a->mode == b->mode && a->generation == b->generation;
-}
-
 bool live_absorb(struct live *live, const struct box *box)
 {
-	const struct rung *kernel = &box->pub.rung;
-	struct rung *stands = &live->stands, before = *stands;
+	struct np_rung kernel = box->pub.rung, before = live->stands;
 
-	if (kernel->level > stands->level)
-		stands->level = kernel->level;
 	/* What its class alone asks for says nothing of the session. */
-	if (kernel->mode > stands->mode && kernel->mode > class_mode(box->pub.class))
-		stands->mode = kernel->mode;
-	if (kernel->generation > stands->generation)
-		stands->generation = kernel->generation;
-	return !rung_equal(&before, stands);
+	kernel.flags = 0;
+	if (kernel.mode <= class_mode(box->pub.class))
+		kernel.mode = before.mode;
+	live->stands = np_rung_join(before, kernel);
+	return !np_rung_equal(&before, &live->stands);
 }
 
 struct live *live_find(struct service *service, const char *name)
@@ -53,13 +45,13 @@ static int live_read(struct service *service, const struct session_name *name, e
 					    store_sessions_count(service->config.store));
 		live->status = LIVE_NEW;
 		live->stands =
-			(struct rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
+			(struct np_rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
 	} else if (r) {
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", name->text,
 				    strerror(-r));
 	} else {
 		live->status = row.ended ? LIVE_ENDED : LIVE_OPEN;
-		live->stands = (struct rung){ .level = row.level, .mode = row.mode, .generation = row.generation };
+		live->stands = row.rung;
 	}
 	live->recorded = live->stands;
 	return 0;
@@ -106,7 +98,7 @@ void live_unpin(struct service *service, struct live *live)
 
 void live_release(struct service *service, struct live *live)
 {
-	if (live->pins || live->box_count || live->dirty || !rung_equal(&live->stands, &live->recorded))
+	if (live->pins || live->box_count || live->dirty || !np_rung_equal(&live->stands, &live->recorded))
 		return;
 	table_remove(&service->lives, &live->node);
 	free(live);

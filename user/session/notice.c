@@ -30,7 +30,7 @@ void notice_to_json(const char *session, const struct notice_row *row, struct bu
 
 	time_format(row->made_us, time);
 	buf_printf(out, "{\"notice\":%u,\"time\":\"%s\",\"session\":\"%s\",\"level\":\"%s\",\"mode\":\"%s\"",
-		   row->number, time, session, level_name(row->level), mode_name(row->mode));
+		   row->number, time, session, level_name(row->rung.level), mode_name(row->rung.mode));
 	put_member(out, "dataset", row->dataset, NP_DATASET_MAX);
 	put_member(out, "reason", row->reason, NP_REASON_TEXT_MAX);
 	put_member(out, "text", row->text, NP_NOTICE_TEXT);

@@ -17,14 +17,14 @@
 /* Sets what stands from now on: the maximum of what stood and of what is asked. */
 static void live_target(struct service *service, struct live *live, enum level level)
 {
-	struct rung next = live->stands;
+	struct np_rung next = live->stands;
 
 	if (level > next.level)
 		next.level = level;
 	/* The policy may have become stricter since the last raise; it never makes this looser. */
 	if (service->config.modes.of[next.level] > next.mode)
 		next.mode = service->config.modes.of[next.level];
-	if (!rung_equal(&next, &live->stands) && next.generation < UINT32_MAX)
+	if (!np_rung_equal(&next, &live->stands) && next.generation < UINT32_MAX)
 		next.generation++;
 	live->stands = next;
 }
@@ -32,15 +32,14 @@ static void live_target(struct service *service, struct live *live, enum level l
 static int box_raise(struct service *service, struct box *box)
 {
 	const struct gate *gate = &service->config.gate;
-	struct rung target = box_target(box), rung = { 0 };
+	struct np_rung target = box_target(box), rung = { 0 };
 	int r = gate->raise(gate->ctx, &box->pub.cgroup, &target, box->live->name.text, &rung);
 
 	if (r)
 		return r;
 	/* The kernel takes the maximum, so it may say more than was asked. Less would be a broken
 	 * promise. */
-	if (rung.mode < target.mode || rung.mode > NP_NONE || rung.level < target.level || rung.level >= LEVEL_COUNT ||
-	    rung.generation < target.generation || rung.reads_only < target.reads_only)
+	if (!np_rung_is_valid(&rung) || np_rung_is_looser(&rung, &target) || rung.generation < target.generation)
 		return -EIO;
 	/* A higher level that is PROXIED as well has rules of its own. */
 	if (box->registered &&
@@ -152,12 +151,9 @@ static void dataset_fill(struct service *service, const struct raise_request *re
 /* Makes or revives it in the store, when it is not open there. */
 static int live_put(struct service *service, struct live *live, const struct notice_row *notice, bool *ret_created)
 {
-	const struct rung *stands = &live->stands;
 	struct session_row row = {
 		.name = live->name,
-		.level = stands->level,
-		.mode = stands->mode,
-		.generation = stands->generation,
+		.rung = live->stands,
 		.created_us = service->config.wall_us(),
 	};
 	int r = store_session_put(service->config.store, &row, notice);
@@ -166,19 +162,17 @@ static int live_put(struct service *service, struct live *live, const struct not
 		return r;
 	*ret_created = true;
 	live->status = LIVE_OPEN;
-	live->recorded = *stands;
+	live->recorded = live->stands;
 	return 0;
 }
 
 static int live_store(struct service *service, struct live *live, const struct dataset_row *dataset,
 		      const struct notice_row *notice)
 {
-	const struct rung *stands = &live->stands;
-	int r = store_session_raise(service->config.store, live->name.text, stands->level, stands->mode,
-				    stands->generation, dataset, notice, NULL);
+	int r = store_session_raise(service->config.store, live->name.text, &live->stands, dataset, notice, NULL);
 
 	if (!r)
-		live->recorded = *stands;
+		live->recorded = live->stands;
 	return r;
 }
 
@@ -205,7 +199,7 @@ int live_record(struct service *service, struct live *live, const struct raise_r
 		too_many = r == -E2BIG;
 	}
 	/* Bookkeeping is no reason to lose a raise: without the dataset then. */
-	if ((!r || too_many) && !rung_equal(&live->stands, &live->recorded))
+	if ((!r || too_many) && !np_rung_equal(&live->stands, &live->recorded))
 		r = live_store(service, live, NULL, due);
 	else if (too_many)
 		r = 0;
@@ -218,7 +212,7 @@ int live_record(struct service *service, struct live *live, const struct raise_r
 
 /* What a raise did, for the answer and the events. */
 struct outcome {
-	struct rung before;
+	struct np_rung before;
 	bool created, raised;
 	unsigned cut;
 	uint64_t applied_us;
@@ -316,9 +310,7 @@ int live_raise(struct service *service, struct live *live, const struct raise_re
 	}
 	*ret = (struct escalation){
 		.session = live->name,
-		.level = live->stands.level,
-		.mode = live->stands.mode,
-		.generation = live->stands.generation,
+		.rung = live->stands,
 		.raised = o.raised,
 		.cut = o.cut,
 		.applied_us = o.applied_us,

@@ -194,8 +194,7 @@ static void recover_absorb(struct service *service, struct live *live)
 	 * revived. */
 	if (live->status == LIVE_OPEN)
 		live_record(service, live, NULL, &created);
-	else if (!store_session_raise(service->config.store, live->name.text, live->stands.level, live->stands.mode,
-				      live->stands.generation, NULL, NULL, NULL))
+	else if (!store_session_raise(service->config.store, live->name.text, &live->stands, NULL, NULL, NULL))
 		live->recorded = live->stands;
 	service_emit(service, &event, live, NULL);
 }
@@ -259,7 +258,8 @@ static void recover_unknown(struct recovery *recovery, const struct gate_box *he
 	const struct gate *gate = &recovery->service->config.gate;
 	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
 	struct gate_cgroup cgroup = { .id = held->cgroup_id, .depth = 1 };
-	struct rung closed = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = held->rung.generation }, ignored;
+	struct np_rung closed = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = held->rung.generation },
+		       ignored;
 	int r = 0;
 
 	if (gate->cgroup_by_id)

@@ -85,7 +85,7 @@ static int live_follow(struct service *service, struct live *live, struct failur
 	bool created;
 	int r;
 
-	if (rung_equal(&live->stands, &live->recorded))
+	if (np_rung_equal(&live->stands, &live->recorded))
 		return 0;
 	r = live_record(service, live, NULL, &created);
 	if (r)

@@ -43,14 +43,12 @@ void service_emit(struct service *service, struct event *event, const struct liv
 		event->who = "daemon";
 	if (live) {
 		event->session = live->name.text;
-		event->level = level_name(live->stands.level);
-		event->mode = live->stands.mode;
-		event->generation = live->stands.generation;
+		event->rung = live->stands;
 	}
 	if (box) {
 		event->sandbox = box->pub.id;
-		event->mode = box->pub.rung.mode;
-		event->generation = box->pub.rung.generation;
+		if (box->registered)
+			event->rung = box->pub.rung;
 	}
 	service->config.emit(service->config.emit_data, event);
 }
@@ -145,14 +143,11 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	/* What holds, not what is written: a raise that could not be recorded holds all the same.
 	 */
 	live = live_find(service, parsed.text);
-	if (live) {
-		row.level = live->stands.level;
-		row.mode = live->stands.mode;
-		row.generation = live->stands.generation;
-	}
-	policy = service->config.modes.of[row.level];
-	if (policy > row.mode)
-		row.mode = policy;
+	if (live)
+		row.rung = live->stands;
+	policy = service->config.modes.of[row.rung.level];
+	if (policy > row.rung.mode)
+		row.rung.mode = policy;
 	*ret = row;
 	return 0;
 }
@@ -354,7 +349,7 @@ static void box_attend(struct service *service, struct box *box)
 	if (event.cut)
 		service_emit(service, &event, live, NULL);
 	/* The kernel may have turned out to be stricter. */
-	if (live->status == LIVE_OPEN && !rung_equal(&live->stands, &live->recorded))
+	if (live->status == LIVE_OPEN && !np_rung_equal(&live->stands, &live->recorded))
 		live_record(service, live, NULL, &created);
 	live_unpin(service, live);
 }

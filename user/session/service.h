@@ -44,8 +44,8 @@ struct sandbox {
 	bool kept;	     /* for many runs, one after the other or at once */
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
-	uint64_t active_us; /* a run began, was in progress or ended; a request was judged; or the daemon started */
-	struct rung rung;   /* what the kernel holds */
+	uint64_t active_us;  /* a run began, was in progress or ended; a request was judged; or the daemon started */
+	struct np_rung rung; /* what the kernel holds */
 	struct sandbox_counts counts; /* as of when it was looked up by its id, or with others of its session */
 };
 
@@ -77,9 +77,7 @@ struct failure {
 
 struct escalation {
 	struct session_name session;
-	enum level level;
-	enum np_mode mode;
-	uint32_t generation;
+	struct np_rung rung;
 	bool raised; /* false: the level that stands was as high already */
 	unsigned cut;
 	uint64_t applied_us; /* from the call to the kernel tightened */

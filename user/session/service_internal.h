@@ -35,10 +35,10 @@ struct live {
 	struct table_node node;
 	struct session_name name;
 	enum live_status status;
-	struct rung stands;   /* holds from now on, recorded or not */
-	struct rung recorded; /* on disk; for a new session what it starts from */
-	bool dirty;	      /* a new session's level could not be recorded: it must not be forgotten */
-	unsigned pins;	      /* verbs at work: not freed meanwhile */
+	struct np_rung stands;	 /* holds from now on, recorded or not */
+	struct np_rung recorded; /* on disk; for a new session what it starts from */
+	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
+	unsigned pins;		 /* verbs at work: not freed meanwhile */
 	struct box_list boxes;
 	unsigned box_count;
 };
@@ -128,7 +128,6 @@ int live_load(struct service *service, const struct session_name *name, enum lev
 	      struct failure *ret_failure);
 void live_unpin(struct service *service, struct live *live);
 void live_release(struct service *service, struct live *live); /* frees it when nothing needs it any more */
-bool rung_equal(const struct rung *a, const struct rung *b);
 /* Takes the maximum of what stands and of what the kernel says. True when that changed something.
  */
 bool live_absorb(struct live *live, const struct box *box);
@@ -204,7 +203,7 @@ int box_new(struct service *service, struct live *live, const char *id, const st
 void box_drop(struct service *service, struct box *box); /* from memory only */
 struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
-struct rung box_target(const struct box *box);		 /* what its session and its class ask for: the stricter */
+struct np_rung box_target(const struct box *box);	 /* what its session and its class ask for: the stricter */
 bool box_is_behind(const struct box *box);		 /* has to be raised */
 bool box_is_held(const struct box *box);		 /* the gate confines it, or what is left of it */
 bool box_is_loose(const struct box *box);		 /* has more of a network than its session allows */

@@ -71,13 +71,12 @@ int session_exists(struct store *store, const char *name)
 	return r;
 }
 
-static void bind_session(sqlite3_stmt *statement, const char *name, enum level level, enum np_mode mode,
-			 uint32_t generation)
+static void bind_session(sqlite3_stmt *statement, const char *name, const struct np_rung *rung)
 {
 	bind_text(statement, 1, name);
-	bind_number(statement, 2, level);
-	bind_number(statement, 3, mode);
-	bind_number(statement, 4, generation);
+	bind_number(statement, 2, rung->level);
+	bind_number(statement, 3, rung->mode);
+	bind_number(statement, 4, rung->generation);
 }
 
 static int session_insert(struct store *store, const struct session_row *row)
@@ -87,7 +86,7 @@ static int session_insert(struct store *store, const struct session_row *row)
 
 	if (r != -ENOENT)
 		return r ? r : -EEXIST;
-	bind_session(statement, row->name.text, row->level, row->mode, row->generation);
+	bind_session(statement, row->name.text, &row->rung);
 	bind_number(statement, 5, row->created_us);
 	return statement_run(store, statement, NULL);
 }
@@ -100,7 +99,7 @@ int store_session_put(struct store *store, const struct session_row *row, const 
 
 	if (r)
 		return r;
-	bind_session(revive, row->name.text, row->level, row->mode, row->generation);
+	bind_session(revive, row->name.text, &row->rung);
 	r = statement_run(store, revive, &revived);
 	if (!r && !revived)
 		r = session_insert(store, row);
@@ -112,24 +111,32 @@ int store_session_put(struct store *store, const struct session_row *row, const 
 	return r;
 }
 
+int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret)
+{
+	sqlite3_int64 level = sqlite3_column_int64(statement, column);
+	sqlite3_int64 mode = sqlite3_column_int64(statement, column + 1);
+
+	/* The CHECK constraints keep the ranges; a damaged file does not know them. */
+	if (level < 0 || level >= NP_LEVELS || mode < NP_FULL || mode > NP_NONE)
+		return -EIO;
+	*ret = (struct np_rung){ .level = (uint8_t)level, .mode = (enum np_mode)mode };
+	return 0;
+}
+
 static int session_read(sqlite3_stmt *statement, struct session_row *ret)
 {
 	const char *name = (const char *)sqlite3_column_text(statement, 0);
 	const char *problem;
 	struct session_row row = {
-		.level = (enum level)sqlite3_column_int(statement, 1),
-		.mode = (enum np_mode)sqlite3_column_int(statement, 2),
-		.generation = (uint32_t)sqlite3_column_int64(statement, 3),
 		.created_us = (uint64_t)sqlite3_column_int64(statement, 4),
 		.ended = sqlite3_column_type(statement, 5) != SQLITE_NULL,
 		.ended_us = (uint64_t)sqlite3_column_int64(statement, 5),
 		.datasets = (unsigned)sqlite3_column_int(statement, 6),
 	};
 
-	/* The CHECK constraints keep the ranges; a damaged file does not know them. */
-	if (!name || session_name_parse(name, &row.name, &problem) || (unsigned)row.level >= LEVEL_COUNT ||
-	    row.mode < NP_FULL || row.mode > NP_NONE)
+	if (!name || session_name_parse(name, &row.name, &problem) || rung_read(statement, 1, &row.rung))
 		return -EIO;
+	row.rung.generation = (uint32_t)sqlite3_column_int64(statement, 3);
 	*ret = row;
 	return 0;
 }
@@ -201,7 +208,7 @@ static int dataset_put(struct store *store, const char *session, const struct da
 	return dataset_insert(store, session, dataset);
 }
 
-int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode, uint32_t generation,
+int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
 			const struct dataset_row *dataset, const struct notice_row *notice, bool *ret_dataset_new)
 {
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
@@ -211,7 +218,7 @@ int store_session_raise(struct store *store, const char *name, enum level level,
 
 	if (r)
 		return r;
-	bind_session(raise, name, level, mode, generation);
+	bind_session(raise, name, rung);
 	r = statement_run(store, raise, &changes);
 	if (!r && !changes)
 		r = -ENOENT;

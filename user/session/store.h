@@ -61,9 +61,7 @@ struct run_row {
 
 struct session_row {
 	struct session_name name;
-	enum level level;
-	enum np_mode mode; /* only ever tightens, even when a policy later says less */
-	uint32_t generation;
+	struct np_rung rung; /* only ever tightens, even when a policy later says less */
 	bool ended;
 	uint64_t created_us; /* CLOCK_REALTIME */
 	uint64_t ended_us;
@@ -81,8 +79,7 @@ struct dataset_row {
 struct notice_row {
 	uint32_t number; /* of the session's notices, from 1; given by the store */
 	uint64_t made_us;
-	enum level level;
-	enum np_mode mode;
+	struct np_rung rung;		     /* that it tells of; a notice has no generation */
 	char dataset[NP_DATASET_MAX + 1];    /* empty: none was named */
 	char reason[NP_REASON_TEXT_MAX + 1]; /* empty: none was given */
 	const char *text;		     /* borrowed */
@@ -115,7 +112,7 @@ int store_session_end(struct store *store, const char *name, uint64_t now_us);
 /* Takes the maximum of each; adds the dataset (may be NULL) unless it is there: then its level is raised
  * to the maximum and the rest stays as it was first recorded. Adds the notice (may be NULL). One transaction.
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
-int store_session_raise(struct store *store, const char *name, enum level level, enum np_mode mode, uint32_t generation,
+int store_session_raise(struct store *store, const char *name, const struct np_rung *rung,
 			const struct dataset_row *dataset, const struct notice_row *notice, bool *ret_dataset_new);
 /* The each functions stop at a negative answer of fn and return it. fn may use the store; whether rows that
  * it writes are visited is undefined. */

@@ -90,6 +90,7 @@ int transaction_end(struct store *store, int r);
 int session_exists(struct store *store, const char *name); /* 0, or -ENOENT, or what went wrong */
 /* -EIO when the column has no text, or more than fits: another program wrote it. */
 int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size);
+int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EIO */
 
 /*
  * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn

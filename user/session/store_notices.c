@@ -10,8 +10,8 @@ int notice_insert(struct store *store, const char *session, const struct notice_
 
 	bind_text(statement, 1, session);
 	bind_number(statement, 2, notice->made_us);
-	bind_number(statement, 3, notice->level);
-	bind_number(statement, 4, notice->mode);
+	bind_number(statement, 3, notice->rung.level);
+	bind_number(statement, 4, notice->rung.mode);
 	bind_text(statement, 5, notice->dataset);
 	bind_text(statement, 6, notice->reason);
 	bind_text(statement, 7, notice->text);
@@ -25,14 +25,12 @@ static int each_notice(sqlite3_stmt *statement, const struct each *each)
 	struct notice_row row = {
 		.number = (uint32_t)sqlite3_column_int64(statement, 0),
 		.made_us = (uint64_t)sqlite3_column_int64(statement, 1),
-		.level = (enum level)sqlite3_column_int(statement, 2),
-		.mode = (enum np_mode)sqlite3_column_int(statement, 3),
 		.text = (const char *)sqlite3_column_text(statement, 6),
 	};
 
 	if (column_copy(statement, 4, row.dataset, sizeof(row.dataset)) ||
 	    column_copy(statement, 5, row.reason, sizeof(row.reason)) || !row.text ||
-	    (unsigned)row.level >= LEVEL_COUNT || row.mode < NP_FULL || row.mode > NP_NONE)
+	    rung_read(statement, 2, &row.rung))
 		return -EIO;
 	return (*(notice_fn **)each->fn)(each->data, &row);
 }

@@ -10,12 +10,11 @@
 bool live_notice(struct service *service, const struct live *live, const struct raise_request *request,
 		 struct notice_row *ret, struct buf *text)
 {
-	static const struct rung bottom = { .level = LEVEL_PUBLIC, .mode = NP_FULL };
-	const struct rung *before = live->status == LIVE_NEW ? &bottom : &live->recorded, *stands = &live->stands;
+	static const struct np_rung bottom = { .level = LEVEL_PUBLIC, .mode = NP_FULL };
+	const struct np_rung *before = live->status == LIVE_NEW ? &bottom : &live->recorded, *stands = &live->stands;
 	struct notice_facts facts = {
 		.session = live->name.text,
-		.level = stands->level,
-		.mode = stands->mode,
+		.rung = *stands,
 		.dataset = request ? request->dataset : NULL,
 		.reason = request ? request->text : NULL,
 		.raised = stands->level > before->level,
@@ -27,8 +26,7 @@ bool live_notice(struct service *service, const struct live *live, const struct 
 	service->config.notice_write(service->config.notice_data, &facts, text);
 	*ret = (struct notice_row){
 		.made_us = service->config.wall_us(),
-		.level = stands->level,
-		.mode = stands->mode,
+		.rung = *stands,
 		.text = text->data && !buf_error(text) ? text->data : reason_sentence(NP_R_RAISED),
 	};
 	strncpy(ret->dataset, facts.dataset ? facts.dataset : "", sizeof(ret->dataset) - 1);

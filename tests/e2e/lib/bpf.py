@@ -43,11 +43,11 @@ class Ratchet:
         self.fd = obj_get(path)
         self.version = int(daemon.pins.name[1:])  # NP_ABI_VERSION names the directory
 
-    def __call__(self, cgroup_id, mode, depth, session=b"by/hand", generation=1, level=0):
+    def __call__(self, cgroup_id, mode, depth, session=b"by/hand", generation=1, level=0, flags=0):
         """What the program returned: 0 or a negative errno."""
-        ctx = ctypes.create_string_buffer(struct.pack("IIQIII136sIII", self.version, mode, cgroup_id, generation, depth, level, session, 0, 0, 0))
+        ctx = ctypes.create_string_buffer(struct.pack("=IIQBBBBI136s", self.version, depth, cgroup_id, mode, level, flags, 0, generation, session))
         # prog_fd retval data_size_in data_size_out data_in data_out repeat duration ctx_size_in ctx_size_out ctx_in ctx_out ...
-        attr = struct.pack("IIIIQQIIIIQQIIII", self.fd, 0, 0, 0, 0, 0, 0, 0, 176, 0, ctypes.addressof(ctx), 0, 0, 0, 0, 0)
+        attr = struct.pack("IIIIQQIIIIQQIIII", self.fd, 0, 0, 0, 0, 0, 0, 0, 160, 0, ctypes.addressof(ctx), 0, 0, 0, 0, 0)
         _, out = call(PROG_TEST_RUN, attr)
         return struct.unpack_from("i", out, 4)[0]
 

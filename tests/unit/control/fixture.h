@@ -89,8 +89,8 @@ static int gate_find(void *ctx, const char *path, struct gate_cgroup *ret)
 	return 0;
 }
 
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct rung *rung, const char *session,
-		      struct rung *ret)
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		      struct np_rung *ret)
 {
 	(void)ctx, (void)cg, (void)session;
 	*ret = *rung;

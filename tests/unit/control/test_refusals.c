@@ -133,13 +133,13 @@ static void merged(void **state)
 				   .protocol = TCP,
 				   .address = "192.0.2.7",
 				   .port = 1,
-				   .mode = NP_PROXIED };
+				   .rung.mode = NP_PROXIED };
 	struct event other = one, rule = one, mode = one, reason = one;
 
 	(void)state;
 	other.port = 2;
 	rule.rule = "p.yaml:1";
-	mode.mode = NP_NONE;
+	mode.rung.mode = NP_NONE;
 	reason.reason = NP_R_MODE_NONE;
 	READ(NP_NONE, one, other, one, rule, mode, one, reason);
 	assert_int_equal(refusals.count, 5);
@@ -233,7 +233,7 @@ static void objects(void **state)
 			   .address = "192.0.2.7",
 			   .port = 9,
 			   .rule = "p.yaml:4",
-			   .mode = NP_PROXIED,
+			   .rung.mode = NP_PROXIED,
 			   .sandbox = "a.b.1" });
 	object = refusal_object(&refusals.items[0], NP_PROXIED);
 	assert_string_equal(text_of(object, "what"), "TCP connection");

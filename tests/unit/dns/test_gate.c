@@ -48,7 +48,9 @@ static int setup(void **state)
 	(void)state;
 	policy = policy_of(rules);
 	assert_int_equal(names_new(&key, &names), 0);
-	facts = (struct dns_facts){ .policy = policy, .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL, .names = names };
+	facts = (struct dns_facts){ .policy = policy,
+				    .rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
+				    .names = names };
 	return 0;
 }
 
@@ -96,7 +98,7 @@ static void assert_refused(const char *name, unsigned type)
 {
 	/* Those that a rule denies, for whom it is named. */
 	const bool denied =
-		facts.mode == NP_PROXIED &&
+		facts.rung.mode == NP_PROXIED &&
 		(!strcmp(name, "wild.example") || !strcmp(name, "bad.wild.example") || !strcmp(name, "shut.example"));
 	struct dns_judged j;
 
@@ -217,12 +219,12 @@ static void modes_and_levels(void **state)
 	struct dns_judged j;
 
 	(void)state;
-	facts.level = LEVEL_SECRET;
+	facts.rung.level = LEVEL_SECRET;
 	assert_int_equal(judge("secret.example", ns_t_a, &j), -EAGAIN);
-	facts.mode = NP_NONE;
+	facts.rung.mode = NP_NONE;
 	assert_refused("secret.example", ns_t_a);
 	assert_refused("web.example", ns_t_a);
-	facts.mode = (enum np_mode)77;
+	facts.rung.mode = (enum np_mode)77;
 	assert_refused("web.example", ns_t_a);
 }
 
@@ -267,11 +269,11 @@ static void records_that_a_rule_names(void **state)
 	assert_refused("x.mail.example", ns_t_mx);
 	assert_refused("shut.example", ns_t_mx); /* denied before it is allowed */
 	assert_refused("clock.example", ns_t_txt);
-	facts.level = LEVEL_SECRET;
+	facts.rung.level = LEVEL_SECRET;
 	assert_asks("clock.example", ns_t_txt, &j);
-	facts.mode = NP_NONE;
+	facts.rung.mode = NP_NONE;
 	assert_refused("mail.example", ns_t_mx);
-	facts.mode = NP_FULL;
+	facts.rung.mode = NP_FULL;
 	assert_int_equal(judge("mail.example", ns_t_mx, &j), 0);
 }
 

@@ -43,9 +43,7 @@ static void test_every_member(void **state)
 		.reason = NP_R_MODE_NONE,
 		.session = "alice/demo",
 		.sandbox = "alice.demo.1",
-		.mode = NP_NONE,
-		.level = "SECRET",
-		.generation = 4294967295u,
+		.rung = { .mode = NP_NONE, .level = NP_LEVELS - 1, .generation = 4294967295u },
 		.hook = NP_HOOK_CONNECT,
 		.protocol = 6,
 		.address = "192.0.2.1",
@@ -149,19 +147,19 @@ static void test_hostile_strings(void **state)
 		{ "\xe2\x82\xac\xf0\x9f\x90\xbe", "\xe2\x82\xac\xf0\x9f\x90\xbe" },
 		{ "\xc2\x85\xc2\x9b\xc2\xa0", "\\u0085\\u009b\xc2\xa0" }, /* C1 controls */
 		{ "\xe2\x80\xa8\xe2\x80\xa9", "\\u2028\\u2029" },
-		{ "\xe2\x80\xaeipa\xe2\x80\xac", "\\u202eipa\\u202c" }, /* bidi override */
-		{ "\xe2\x81\xa6\xe2\x81\xa9\xd8\x9c", "\\u2066\\u2069\\u061c" }, /* isolates, letter mark */
+		{ "\xe2\x80\xaeipa\xe2\x80\xac", "\\u202eipa\\u202c" },		     /* bidi override */
+		{ "\xe2\x81\xa6\xe2\x81\xa9\xd8\x9c", "\\u2066\\u2069\\u061c" },     /* isolates, letter mark */
 		{ "\xe2\x80\x8b\xe2\x80\x8f\xef\xbb\xbf", "\\u200b\\u200f\\ufeff" }, /* no width */
-		{ "\xf3\xa0\x81\x81", "\\udb40\\udc41" }, /* a tag character: two units */
-		{ "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" }, /* the last character */
-		{ "\xff\xfe\x80", "\\u00ff\\u00fe\\u0080" }, /* no UTF-8 at all */
-		{ "\xc0\xaf\xc1\xbf", "\\u00c0\\u00af\\u00c1\\u00bf" }, /* overlong, two bytes */
-		{ "\xe0\x80\xaf", "\\u00e0\\u0080\\u00af" }, /* overlong, three */
-		{ "\xf0\x80\x80\xaf", "\\u00f0\\u0080\\u0080\\u00af" }, /* overlong, four */
-		{ "\xed\xa0\x80", "\\u00ed\\u00a0\\u0080" }, /* a surrogate */
-		{ "\xf4\x90\x80\x80", "\\u00f4\\u0090\\u0080\\u0080" }, /* above U+10FFFF */
-		{ "\xe2\x82", "\\u00e2\\u0082" }, /* ends in a character */
-		{ "\xe2\"", "\\u00e2\\\"" }, /* a quote in a character */
+		{ "\xf3\xa0\x81\x81", "\\udb40\\udc41" },			     /* a tag character: two units */
+		{ "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" },			     /* the last character */
+		{ "\xff\xfe\x80", "\\u00ff\\u00fe\\u0080" },			     /* no UTF-8 at all */
+		{ "\xc0\xaf\xc1\xbf", "\\u00c0\\u00af\\u00c1\\u00bf" },		     /* overlong, two bytes */
+		{ "\xe0\x80\xaf", "\\u00e0\\u0080\\u00af" },			     /* overlong, three */
+		{ "\xf0\x80\x80\xaf", "\\u00f0\\u0080\\u0080\\u00af" },		     /* overlong, four */
+		{ "\xed\xa0\x80", "\\u00ed\\u00a0\\u0080" },			     /* a surrogate */
+		{ "\xf4\x90\x80\x80", "\\u00f4\\u0090\\u0080\\u0080" },		     /* above U+10FFFF */
+		{ "\xe2\x82", "\\u00e2\\u0082" },				     /* ends in a character */
+		{ "\xe2\"", "\\u00e2\\\"" },					     /* a quote in a character */
 		{ "\xc3\xc3\xbc", "\\u00c3\xc3\xbc" },
 	};
 
@@ -234,9 +232,7 @@ static void test_longest_line(void **state)
 		.reason = NP_R_HELD_SOCKETS,
 		.session = in,
 		.sandbox = in,
-		.mode = NP_PROXIED,
-		.level = in,
-		.generation = UINT32_MAX,
+		.rung = { .mode = NP_PROXIED, .level = NP_LEVELS - 2, .generation = UINT32_MAX, .flags = NP_READ_ONLY },
 		.hook = NP_HOOK_UNIX_CONNECT,
 		.protocol = UINT32_MAX,
 		.address = in,
@@ -244,6 +240,7 @@ static void test_longest_line(void **state)
 		.pid = UINT32_MAX,
 		.uid = UINT32_MAX,
 		.comm = in,
+		.rule = in,
 		.suppressed = UINT32_MAX,
 		.dataset = in,
 		.text = in,
@@ -288,16 +285,11 @@ static int release(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_member),
-		cmocka_unit_test(test_absent_members),
-		cmocka_unit_test(test_root_has_a_uid),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_unknown_codes),
-		cmocka_unit_test(test_times),
-		cmocka_unit_test(test_hostile_strings),
-		cmocka_unit_test(test_short_strings),
-		cmocka_unit_test(test_long_strings_are_cut),
-		cmocka_unit_test(test_longest_line),
+		cmocka_unit_test(test_every_member),	      cmocka_unit_test(test_absent_members),
+		cmocka_unit_test(test_root_has_a_uid),	      cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_unknown_codes),	      cmocka_unit_test(test_times),
+		cmocka_unit_test(test_hostile_strings),	      cmocka_unit_test(test_short_strings),
+		cmocka_unit_test(test_long_strings_are_cut),  cmocka_unit_test(test_longest_line),
 		cmocka_unit_test(test_a_full_buffer_says_so),
 	};
 

@@ -211,9 +211,9 @@ static void random_attempt(struct attempt *a)
 	int path = chance((int)(sizeof(paths) / sizeof(paths[0])));
 
 	*a = (struct attempt){ 0 };
-	f->mode = (enum np_mode)NUMBER(NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED,
-				       NP_PROXIED, NP_PROXIED, NP_FULL, NP_NONE);
-	f->level = (enum level)chance(4);
+	f->rung.mode = (enum np_mode)NUMBER(NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED,
+					    NP_PROXIED, NP_PROXIED, NP_FULL, NP_NONE);
+	f->rung.level = (uint8_t)chance(4);
 	f->protocol = chance(8) ? PATTERN_TCP : PATTERN_UDP;
 	f->port = (uint16_t)NUMBER(80, 80, 443, 443, 443, 443, 22, 53, 54, 8080, 65535);
 	if (chance(3)) {

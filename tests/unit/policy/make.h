@@ -45,9 +45,10 @@ static inline struct np_addr addr_of(const char *text)
 /* A connection in PROXIED at CONFIDENTIAL: to a name, or to an address. */
 static inline struct facts to_name(const char *name, uint16_t port)
 {
-	return (struct facts){
-		.mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL, .protocol = PATTERN_TCP, .port = port, .name = name
-	};
+	return (struct facts){ .rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
+			       .protocol = PATTERN_TCP,
+			       .port = port,
+			       .name = name };
 }
 
 static inline struct facts to_addr(const char *addr, uint16_t port)
@@ -71,8 +72,8 @@ static inline struct facts request(const char *method, const char *name, const c
 /* The same, but: */
 static inline struct facts at(enum np_mode mode, enum level level, struct facts facts)
 {
-	facts.mode = mode;
-	facts.level = level;
+	facts.rung.mode = mode;
+	facts.rung.level = level;
 	return facts;
 }
 

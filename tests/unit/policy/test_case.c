@@ -61,7 +61,7 @@ static void forms(void **state)
 	assert_int_equal(file->n_items, 5);
 
 	assert_int_equal(item->line, 5);
-	assert_int_equal(item->facts.level, LEVEL_CONFIDENTIAL);
+	assert_int_equal(item->facts.rung.level, LEVEL_CONFIDENTIAL);
 	assert_string_equal(item->text, "GET https://h.example/a#b");
 	assert_int_equal(item->action, ACTION_ALLOW);
 	assert_int_equal(item->reason, -1);
@@ -79,14 +79,14 @@ static void forms(void **state)
 	assert_int_equal(item->reason, NP_R_BAD_PATH);
 
 	item++;
-	assert_int_equal(item->facts.level, LEVEL_SECRET);
+	assert_int_equal(item->facts.rung.level, LEVEL_SECRET);
 	assert_int_equal(item->facts.protocol, PATTERN_UDP);
 	assert_int_equal(item->reason, NP_R_MODE_NONE);
 	assert_int_equal(item->at, 14);
 	assert_null(item->file);
 
 	item++;
-	assert_int_equal(item->facts.level, LEVEL_PUBLIC);
+	assert_int_equal(item->facts.rung.level, LEVEL_PUBLIC);
 	assert_int_equal(item->action, ACTION_ASK);
 	assert_string_equal(item->file, "lib/x.yaml");
 	assert_int_equal(item->at, 3);

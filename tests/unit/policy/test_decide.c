@@ -15,8 +15,8 @@
 /* And the slow way agrees, where it is to. */
 static void check_misfits(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
 {
-	const struct rule *rules = facts->mode == NP_FULL ? policy->full : policy->rules;
-	size_t n = facts->mode == NP_FULL ? policy->n_full : policy->n_rules, i = 0;
+	const struct rule *rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
+	size_t n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules, i = 0;
 
 	if (verdict->reason == NP_R_MODE_NONE || verdict->reason == NP_R_BAD_PATH)
 		return;
@@ -31,7 +31,7 @@ static void assert_verdict(const struct policy *policy, struct facts facts, enum
 			   int rule, int line)
 {
 	struct verdict v = policy_decide(policy, &facts);
-	const struct rule *rules = facts.mode == NP_FULL ? policy->full : policy->rules;
+	const struct rule *rules = facts.rung.mode == NP_FULL ? policy->full : policy->rules;
 
 	_assert_int_equal(v.action, action, __FILE__, line);
 	_assert_int_equal(v.reason, reason, __FILE__, line);

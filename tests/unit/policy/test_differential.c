@@ -117,7 +117,7 @@ static int rule_fits(const struct draft *r, const struct attempt *a, const char 
 
 	for (int i = 0; i < r->n_dests; i++)
 		there |= dest_fits(r, &r->dests[i], a, name, full);
-	if (!there || (!full && !r->levels[f->level]))
+	if (!there || (!full && !r->levels[f->rung.level]))
 		return NO;
 	if (!r->asks)
 		return YES;
@@ -173,9 +173,9 @@ static struct outcome judge(const struct drafts *d, const struct attempt *a)
 
 	real_addr(a, addr);
 	metadata = a->facts.has_addr && in_metadata(addr, 128);
-	if (a->facts.mode == NP_NONE)
+	if (a->facts.rung.mode == NP_NONE)
 		return (struct outcome){ ACTION_DENY, -1 };
-	if (a->facts.mode == NP_FULL) {
+	if (a->facts.rung.mode == NP_FULL) {
 		for (int i = 0; i < d->n_full; i++)
 			if (rule_fits(&d->full[i], a, NULL, true))
 				return rule_says(&d->full[i], i, a, YES, true);
@@ -208,14 +208,15 @@ static void compare(const struct policy *policy, const struct drafts *drafts, co
 	random_attempt(&a);
 	expected = judge(drafts, &a);
 	verdict = policy_decide(policy, &a.facts);
-	rules = a.facts.mode == NP_FULL ? policy->full : policy->rules;
+	rules = a.facts.rung.mode == NP_FULL ? policy->full : policy->rules;
 	rule = verdict.rule ? (int)(verdict.rule - rules) : -1;
 	if (verdict.action != expected.action || rule != expected.rule)
 		fail_msg("%s by %d, not %s by %d, for %s %s%s %u mode %d level %d %s %s in:\n%s",
 			 action_name(verdict.action), rule, action_name(expected.action), expected.rule,
 			 a.facts.name ? a.facts.name : "-", a.facts.has_addr ? "and an address" : "",
-			 a.facts.protocol == PATTERN_UDP ? " udp" : "", a.facts.port, a.facts.mode, a.facts.level,
-			 a.facts.method ? a.facts.method : "-", a.facts.path ? a.facts.path : "-", yaml);
+			 a.facts.protocol == PATTERN_UDP ? " udp" : "", a.facts.port, a.facts.rung.mode,
+			 a.facts.rung.level, a.facts.method ? a.facts.method : "-", a.facts.path ? a.facts.path : "-",
+			 yaml);
 	seen->actions[verdict.action]++;
 	seen->by_rule += verdict.rule != NULL;
 	seen->metadata += verdict.reason == NP_R_METADATA;

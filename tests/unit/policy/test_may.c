@@ -226,8 +226,8 @@ static void compare(const struct policy *policy, const struct drafts *drafts, co
 		struct verdict verdict;
 
 		random_attempt(&a);
-		a.facts.mode = NP_PROXIED;
-		a.facts.level = level;
+		a.facts.rung.mode = NP_PROXIED;
+		a.facts.rung.level = level;
 		a.facts.name = name;
 		verdict = policy_decide(policy, &a.facts);
 		if (verdict.action == ACTION_DENY)

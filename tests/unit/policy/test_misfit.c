@@ -157,11 +157,11 @@ static void test_lookups(void **state)
 	assert_text(policy, looks_up("x.a.example", ns_t_mx), "denied: no rule allows it (default: p.yaml:11)");
 	assert_text(policy, looks_up("192.0.2.7", ns_t_mx), "denied: no rule allows it (default: p.yaml:11)");
 	assert_int_equal(policy_decide(policy, &facts).action, ACTION_ALLOW);
-	facts.level = LEVEL_SECRET;
+	facts.rung.level = LEVEL_SECRET;
 	assert_int_equal(policy_decide(policy, &facts).action, ACTION_DENY);
-	facts.mode = NP_NONE;
+	facts.rung.mode = NP_NONE;
 	assert_int_equal(policy_decide(policy, &facts).reason, NP_R_MODE_NONE);
-	facts.mode = NP_FULL;
+	facts.rung.mode = NP_FULL;
 	assert_int_equal(policy_decide(policy, &facts).reason, NP_R_OPEN_MODE);
 }
 

@@ -9,8 +9,7 @@
 
 static const struct notice_facts customers = {
 	.session = "alice/demo",
-	.level = LEVEL_CONFIDENTIAL,
-	.mode = NP_PROXIED,
+	.rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
 	.dataset = "customers.csv",
 	.reason = "ticket 4711",
 	.raised = true,
@@ -47,8 +46,8 @@ static void own_words(void **state)
 			       "level CONFIDENTIAL, network mode PROXIED. It may reach only a.example"));
 	assert_non_null(strstr(text, "will not help"));
 	assert_non_null(strstr(text, "files and work so far are kept"));
-	facts.mode = NP_NONE;
-	facts.level = LEVEL_SECRET;
+	facts.rung.mode = NP_NONE;
+	facts.rung.level = LEVEL_SECRET;
 	text = written("rules:\n  - allow: a.example\n", &facts);
 	assert_non_null(strstr(text,
 			       "level SECRET, network mode NONE: its network is closed and stays closed. It may reach "

@@ -69,17 +69,16 @@ static const struct np_port_rule *gate_look(const struct gate_tables *t, const s
 	return found ? &found->value : NULL;
 }
 
-/* level may have NP_READS_ONLY beside it, as a sandbox has. */
-static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f, unsigned level)
+static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f, struct np_rung rung)
 {
-	uint32_t set = f->mode == NP_FULL ? NP_SET_FULL : t->sets >> (level & 3) * 4 & 15;
+	uint32_t set = f->mode == NP_FULL ? NP_SET_FULL : t->sets >> rung.level * 4 & 15;
 	const struct np_port_rule *found = f->mode == NP_FULL && !t->full_rules ? NULL : gate_look(t, f, set);
 
 	if (found) {
 		f->action = found->action;
 		f->rule = found->rule;
 	}
-	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && level & NP_READS_ONLY) {
+	if (f->action && f->action != NP_DENY && f->action != NP_LOOK && rung.flags & NP_READ_ONLY) {
 		found = gate_look(t, f, NP_SET_READ);
 		if (!found || found->action != NP_ALLOW)
 			f->action = NP_READ;
@@ -95,23 +94,24 @@ static enum np_reason gate_judge(const struct gate_tables *t, struct np_facts *f
 /* -- random policies ------------------------------------------------------------ */
 
 static const char *const nets[] = {
-	"10.0.0.0/8",	    "10.1.0.0/16",     "10.1.2.0/24",	   "10.1.2.3",	 "0.0.0.0/0",	"::/0",
-	"2001:db8::/32",    "2001:db8:1::/48", "2001:db8:1::5",	   "10.1.2.4/31", "169.254.0.0/16", "169.254.169.254",
-	"100.100.100.200",  "fd00:ec2::/32",   "fd00:ec2::254",	   "fd00::/8",	 "fe80::/10",	"192.0.2.0/24",
+	"10.0.0.0/8",	   "10.1.0.0/16",     "10.1.2.0/24",   "10.1.2.3",    "0.0.0.0/0",	"::/0",
+	"2001:db8::/32",   "2001:db8:1::/48", "2001:db8:1::5", "10.1.2.4/31", "169.254.0.0/16", "169.254.169.254",
+	"100.100.100.200", "fd00:ec2::/32",   "fd00:ec2::254", "fd00::/8",    "fe80::/10",	"192.0.2.0/24",
 };
 static const char *const addresses[] = {
-	"10.0.0.1",	"10.1.0.1",    "10.1.2.1",	  "10.1.2.3",	     "10.1.2.4",      "10.1.2.5",
-	"11.0.0.1",	"2001:db8::1", "2001:db8:1::1",	  "2001:db8:1::5",   "2001:db9::1",   "169.254.169.254",
-	"169.254.1.1",	"169.253.1.1", "100.100.100.200", "100.100.100.201", "fd00:ec2::254", "fd00:ec2::1",
-	"fd00:ec3::1",	"fe80::1",     "fec0::1",	  "192.0.2.9",	     "64:ff9b::a01:203", "2002:a01:204::1",
-	"64:ff9b::a9fe:a9fe",
+	"10.0.0.1",	   "10.1.0.1",	      "10.1.2.1",	  "10.1.2.3",	     "10.1.2.4",
+	"10.1.2.5",	   "11.0.0.1",	      "2001:db8::1",	  "2001:db8:1::1",   "2001:db8:1::5",
+	"2001:db9::1",	   "169.254.169.254", "169.254.1.1",	  "169.253.1.1",     "100.100.100.200",
+	"100.100.100.201", "fd00:ec2::254",   "fd00:ec2::1",	  "fd00:ec3::1",     "fe80::1",
+	"fec0::1",	   "192.0.2.9",	      "64:ff9b::a01:203", "2002:a01:204::1", "64:ff9b::a9fe:a9fe",
 };
 static const uint16_t ports[] = { 1, 22, 53, 80, 443, 444, 8000, 8080, 8443, 65535 };
 static const char *const port_words[] = { "", ":22", ":*", ":8000-8443", ":443", ":80-443", ":1-65535", ":8443" };
 
 static void destination(FILE *out, bool any_port)
 {
-	const char *net = nets[roll(ARRAY_SIZE(nets))], *port = any_port ? "" : port_words[roll(ARRAY_SIZE(port_words))];
+	const char *net = nets[roll(ARRAY_SIZE(nets))],
+		   *port = any_port ? "" : port_words[roll(ARRAY_SIZE(port_words))];
 	bool v6 = strchr(net, ':');
 
 	if (*port && v6)
@@ -129,7 +129,8 @@ static char *random_policy(void)
 	FILE *out = open_memstream(&text, &len);
 	uint32_t n = roll(12), n_full = roll(3) ? 0 : roll(6);
 
-	fprintf(out, "version: 1\ndeciders: {g: {command: [/bin/true]}}\n%s", roll(4) ? "" : "inspect_ports: [443, 8080]\n");
+	fprintf(out, "version: 1\ndeciders: {g: {command: [/bin/true]}}\n%s",
+		roll(4) ? "" : "inspect_ports: [443, 8080]\n");
 	fprintf(out, "rules:%s\n", n ? "" : " []");
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t action = roll(2) ? roll(2) : roll(4), many = 1 + (roll(4) ? 0 : roll(3));
@@ -185,7 +186,7 @@ static enum np_reason expected(const struct policy *policy, const struct facts *
 {
 	bool tcp = facts->protocol == PATTERN_TCP, metadata = np_addr_is_metadata(&facts->addr);
 
-	if (facts->mode == NP_FULL)
+	if (facts->rung.mode == NP_FULL)
 		return v->action == ACTION_ALLOW ? NP_R_OPEN_MODE : metadata ? NP_R_METADATA : v->reason;
 	if (facts->port == 53) /* led to the DNS gate, whatever server is named: were it there */
 		return NP_R_NO_DNS_GATE;
@@ -206,16 +207,16 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 {
 	for (int i = 0; i < 200; i++) {
 		struct facts facts = {
-			.mode = roll(4) ? NP_PROXIED : NP_FULL,
-			.level = (enum level)roll(4),
+			.rung = { .mode = roll(4) ? NP_PROXIED : NP_FULL,
+				  .level = (uint8_t)roll(4),
+				  .flags = roll(2) ? NP_READ_ONLY : 0 },
 			.protocol = roll(2) ? PATTERN_TCP : PATTERN_UDP,
 			.port = ports[roll(ARRAY_SIZE(ports))],
 			.has_addr = true,
 			.addr = parse(addresses[roll(ARRAY_SIZE(addresses))]),
-			.reads_only = roll(2),
 		};
 		struct np_facts f = {
-			.mode = facts.mode,
+			.mode = facts.rung.mode,
 			.protocol = facts.protocol == PATTERN_TCP ? IPPROTO_TCP : IPPROTO_UDP,
 			.port = facts.port,
 			.addr = facts.addr,
@@ -225,11 +226,11 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 		struct verdict v, whole;
 		char address[64];
 
-		if (facts.reads_only)
-			facts.mode = f.mode = NP_PROXIED;
+		if (facts.rung.flags & NP_READ_ONLY)
+			facts.rung.mode = f.mode = NP_PROXIED;
 		v = policy_decide(policy, &facts);
 		want = expected(policy, &facts, &v);
-		got = gate_judge(tables, &f, facts.level | (facts.reads_only ? NP_READS_ONLY : 0));
+		got = gate_judge(tables, &f, facts.rung);
 
 		/* What a rule denies may be granted to other requests, or not: refused it is in either case. */
 		if (np_addr_is_metadata(&facts.addr) && v.action == ACTION_DENY && got == NP_R_METADATA &&
@@ -238,15 +239,17 @@ static void compare(const struct policy *policy, const struct gate_tables *table
 		inet_ntop(AF_INET6, &facts.addr, address, sizeof(address));
 		if (want != got)
 			fail_msg("%s port %u %s level %u mode %u: gate %u, policy %u\n%s", address, facts.port,
-				 facts.protocol == PATTERN_TCP ? "tcp" : "udp", facts.level, facts.mode, got, want, text);
+				 facts.protocol == PATTERN_TCP ? "tcp" : "udp", facts.rung.level, facts.rung.mode, got,
+				 want, text);
 		if (got == NP_R_RULE_ALLOWS || got == NP_R_RULE_DENIES)
 			if (gate_rule_find(policy, f.rule) != v.rule)
 				fail_msg("%s port %u: another rule\n%s", address, facts.port, text);
-		if (facts.reads_only) { /* the list opens nothing */
-			facts.reads_only = false;
+		if (facts.rung.flags & NP_READ_ONLY) { /* the list opens nothing */
+			facts.rung.flags = 0;
 			whole = policy_decide(policy, &facts);
 			if (NP_REASON_ALLOWS(got) && whole.action != ACTION_ALLOW)
-				fail_msg("%s port %u: only for a run that may only read\n%s", address, facts.port, text);
+				fail_msg("%s port %u: only for a run that may only read\n%s", address, facts.port,
+					 text);
 			read_allowed += got == NP_R_RULE_ALLOWS;
 			read_denied += got == NP_R_READ_ONLY;
 		}
@@ -295,17 +298,21 @@ static void levels_with_the_same_rules_share_a_set(void **state)
 
 static bool says(const struct gate_tables *tables, struct np_facts f, enum np_reason reason)
 {
-	return gate_judge(tables, &f, LEVEL_CONFIDENTIAL) == reason;
+	return gate_judge(tables, &f, (struct np_rung){ .level = LEVEL_CONFIDENTIAL }) == reason;
 }
 
 /* Later fragments and protocols without ports: not in struct facts, so not in the comparison. */
 static void what_has_no_port(void **state)
 {
-	struct policy *policy = load("version: 1\nrules:\n  - allow: [\"10.1.0.0/16:9000/udp\", \"10.4.0.0/16:9000\"]\nfull:\n"
-				     "  - deny: 10.2.0.0/16\n  - deny: 10.3.0.0/16:25\n"
-				     "sandbox: {read_only: \"10.4.0.0/16:9000/udp\"}\n");
+	struct policy *policy =
+		load("version: 1\nrules:\n  - allow: [\"10.1.0.0/16:9000/udp\", \"10.4.0.0/16:9000\"]\nfull:\n"
+		     "  - deny: 10.2.0.0/16\n  - deny: 10.3.0.0/16:25\n"
+		     "sandbox: {read_only: \"10.4.0.0/16:9000/udp\"}\n");
+	const struct np_rung reads = { .level = LEVEL_CONFIDENTIAL, .flags = NP_READ_ONLY };
 	struct gate_tables tables;
-	struct np_facts f = { .mode = NP_PROXIED, .protocol = IPPROTO_UDP, .addr = parse("10.1.0.1"), .fragment = true };
+	struct np_facts f = {
+		.mode = NP_PROXIED, .protocol = IPPROTO_UDP, .addr = parse("10.1.0.1"), .fragment = true
+	};
 
 	(void)state;
 	assert_int_equal(gate_tables_make(policy, &tables), 0);
@@ -315,10 +322,10 @@ static void what_has_no_port(void **state)
 	f.protocol = IPPROTO_ICMP;
 	assert_true(says(&tables, f, NP_R_NOT_IN_POLICY));
 	f = (struct np_facts){ NP_PROXIED, .protocol = IPPROTO_UDP, .addr = parse("10.1.0.1"), .fragment = true };
-	assert_int_equal(gate_judge(&tables, &f, LEVEL_CONFIDENTIAL | NP_READS_ONLY), NP_R_READ_ONLY);
+	assert_int_equal(gate_judge(&tables, &f, reads), NP_R_READ_ONLY);
 	f = (struct np_facts){ NP_PROXIED, .protocol = IPPROTO_TCP, .addr = parse("10.4.0.1"), .fragment = true };
 	assert_true(says(&tables, f, NP_R_RULE_ALLOWS));
-	assert_int_equal(gate_judge(&tables, &f, LEVEL_CONFIDENTIAL | NP_READS_ONLY), NP_R_READ_ONLY);
+	assert_int_equal(gate_judge(&tables, &f, reads), NP_R_READ_ONLY);
 	f = (struct np_facts){ .addr = parse("10.1.0.1"), .protocol = IPPROTO_ICMP, .fragment = true };
 	f.mode = NP_FULL;
 	assert_true(says(&tables, f, NP_R_OPEN_MODE));

@@ -29,7 +29,7 @@ static inline void fake_emit(void *data, struct event *event)
 static inline void fake_notice(void *data, const struct notice_facts *facts, struct buf *out)
 {
 	(void)data;
-	buf_printf(out, "%s %s %s %s %s%s", facts->session, level_name(facts->level), mode_name(facts->mode),
+	buf_printf(out, "%s %s %s %s %s%s", facts->session, level_name(facts->rung.level), mode_name(facts->rung.mode),
 		   facts->dataset ? facts->dataset : "-", facts->reason ? facts->reason : "-",
 		   facts->raised ? " raised" : "");
 }

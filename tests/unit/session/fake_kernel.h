@@ -24,7 +24,8 @@
 #include "session/service_internal.h"
 #include "session/store_internal.h"
 
-#define FAKE_SLICE "/cg/netpawl.slice"
+#define FAKE_SLICE    "/cg/netpawl.slice"
+#define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
 
 struct fake_cgroup {
 	uint64_t id;
@@ -32,13 +33,10 @@ struct fake_cgroup {
 	bool exists, populated, attached, held;
 	bool orphans;		       /* until they are cut, or a test says so */
 	bool let_in;		       /* who is in it came after its sandbox was removed */
-	bool brings; /* its processes hold what the gate cannot govern */
+	bool brings;		       /* its processes hold what the gate cannot govern */
 	bool refuse_raise, busy, hide; /* busy: cgroup_remove() kills but says -EBUSY; hide:
 					  cgroup_find() says -EIO */
-	enum level level;
-	enum np_mode mode;
-	uint32_t generation;
-	bool reads_only;
+	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
 };
 
@@ -183,8 +181,8 @@ static inline int fake_find(void *ctx, const char *path, struct gate_cgroup *ret
 	return 0;
 }
 
-static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struct rung *rung, const char *session,
-			     struct rung *ret)
+static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struct np_rung *rung, const char *session,
+			     struct np_rung *ret)
 {
 	struct fake_cgroup *cg = fake_by_id(g->id);
 
@@ -193,18 +191,12 @@ static inline int fake_raise(void *ctx, const struct gate_cgroup *g, const struc
 	if (fake_fails() || !cg || cg->refuse_raise)
 		return -ENOMEM;
 	assert_true(g->depth > 0);
-	assert_true(rung->mode >= NP_FULL && rung->mode <= NP_NONE && rung->level < LEVEL_COUNT);
+	assert_true(np_rung_is_valid(rung));
 	if (!cg->held)
 		snprintf(cg->session, sizeof(cg->session), "%s", session);
-	if (!cg->held || rung->level > cg->level)
-		cg->level = rung->level;
-	if (!cg->held || rung->mode > cg->mode)
-		cg->mode = rung->mode;
-	if (!cg->held || rung->generation > cg->generation)
-		cg->generation = rung->generation;
-	cg->reads_only = (cg->held && cg->reads_only) || rung->reads_only;
+	cg->rung = cg->held ? np_rung_join(cg->rung, *rung) : *rung;
 	cg->held = true;
-	*ret = (struct rung){ cg->level, cg->mode, cg->generation, cg->reads_only };
+	*ret = cg->rung;
 	return 0;
 }
 
@@ -311,8 +303,7 @@ static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_b
 		return -EIO;
 	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
 		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_box box = { .cgroup_id = cg->id,
-					.rung = { cg->level, cg->mode, cg->generation, cg->reads_only } };
+		struct gate_box box = { .cgroup_id = cg->id, .rung = cg->rung };
 		int r;
 
 		if (!cg->held)

@@ -41,7 +41,7 @@ static void test_remove_of_a_busy_one_goes_on_in_the_sweep(void **state)
 	assert_int_equal(service_sandbox_remove(fake.service, id, "test", &fake.failure), -ENOENT);
 	/* Until it is gone it is tightened with the others. */
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 	fake_reset(0);
 	service_sweep(fake.service);
 	assert_log("remove 101\n");
@@ -114,7 +114,7 @@ static void test_removed_adopted_keeps_its_mode(void **state)
 	assert_true(fake_by_id(101)->held);
 	/* Another session may have it: as strict as it was. */
 	assert_int_equal(adopted("c/d", "/cg/agent")->rung.mode, NP_NONE);
-	assert_int_equal(stored("c/d").mode, NP_NONE);
+	assert_int_equal(stored("c/d").rung.mode, NP_NONE);
 	assert_int_equal(stored_sandboxes(), 1);
 	assert_int_equal(try_remove(service_sandbox_by_cgroup(fake.service, 101)), 0);
 	fake_by_id(101)->exists = false;

@@ -20,16 +20,16 @@ static void test_order_is_kernel_cut_record_acknowledge(void **state)
 		   "commit\n"
 		   "event raised cut=3 dataset=customers.csv\nevent cut cut=3\n");
 	assert_string_equal(done.session.text, "alice/demo");
-	assert_int_equal(done.level, LEVEL_SECRET);
-	assert_int_equal(done.mode, NP_NONE);
-	assert_int_equal(done.generation, 2);
+	assert_int_equal(done.rung.level, LEVEL_SECRET);
+	assert_int_equal(done.rung.mode, NP_NONE);
+	assert_int_equal(done.rung.generation, 2);
 	assert_true(done.raised);
 	assert_int_equal(done.cut, 3);
 	assert_true(done.applied_us > 0);
-	assert_int_equal(stored("alice/demo").level, LEVEL_SECRET);
-	assert_int_equal(stored("alice/demo").mode, NP_NONE);
+	assert_int_equal(stored("alice/demo").rung.level, LEVEL_SECRET);
+	assert_int_equal(stored("alice/demo").rung.mode, NP_NONE);
 	assert_int_equal(stored("alice/demo").datasets, 1);
-	assert_int_equal(fake_by_id(103)->mode, NP_FULL); /* bob's */
+	assert_int_equal(fake_by_id(103)->rung.mode, NP_FULL); /* bob's */
 }
 
 static void test_no_connections_no_cut_event(void **state)
@@ -53,15 +53,15 @@ static void test_lower_level_stands(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_PUBLIC, NULL, &done), 0);
 	assert_log("event stands\n");
 	assert_false(done.raised);
-	assert_int_equal(done.level, LEVEL_SECRET);
-	assert_int_equal(done.mode, NP_NONE);
-	assert_int_equal(done.generation, 2);
+	assert_int_equal(done.rung.level, LEVEL_SECRET);
+	assert_int_equal(done.rung.mode, NP_NONE);
+	assert_int_equal(done.rung.generation, 2);
 	/* A dataset is recorded, but it is no raise and no new generation. */
 	fake_reset(0);
 	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, "d", &done), 0);
 	assert_log("commit\nevent stands dataset=d\n");
-	assert_int_equal(done.generation, 2);
-	assert_int_equal(stored("a/b").generation, 2);
+	assert_int_equal(done.rung.generation, 2);
+	assert_int_equal(stored("a/b").rung.generation, 2);
 	assert_int_equal(stored("a/b").datasets, 1);
 }
 
@@ -75,7 +75,7 @@ static void test_level_without_a_new_mode(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, &done), 0);
 	assert_log("raise 101 FULL 2\ncommit\nevent raised cut=0\n"); /* nothing to cut */
 	assert_true(done.raised);
-	assert_int_equal(done.generation, 2);
+	assert_int_equal(done.rung.generation, 2);
 }
 
 static void test_refused_raise_kills_made_and_names_it(void **state)
@@ -94,9 +94,9 @@ static void test_refused_raise_kills_made_and_names_it(void **state)
 		   "remove 102\nevent sandbox_removed\nretire 102\ncommit\n"
 		   "cut 101 103\ncommit\nevent raised cut=0\nevent not_applied\n");
 	assert_false(fake_by_id(102)->populated);
-	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
-	assert_int_equal(fake_by_id(103)->mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
+	assert_int_equal(fake_by_id(103)->rung.mode, NP_NONE);
 	assert_int_equal(service_sandboxes_count(fake.service), 2);
 	/* Nothing is left to do. */
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
@@ -153,9 +153,9 @@ static void test_unrecorded_raise_holds_and_a_retry_records_it(void **state)
 	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
 	assert_log("raise 101 NONE 2\ncut 101\ncommit\nevent not_recorded dataset=d\n");
 	assert_int_equal(sandbox->rung.mode, NP_NONE);
-	assert_int_equal(stored("a/b").level, LEVEL_PUBLIC);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_PUBLIC);
 	assert_int_equal(service_session_show(fake.service, "a/b", &row, NULL), 0);
-	assert_int_equal(row.level, LEVEL_SECRET); /* what holds */
+	assert_int_equal(row.rung.level, LEVEL_SECRET); /* what holds */
 	/* Again, and it is still not acknowledged, and not another generation. */
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", NULL), -EIO);
 	fake.disk_full = false;
@@ -163,8 +163,8 @@ static void test_unrecorded_raise_holds_and_a_retry_records_it(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", &done), 0);
 	assert_log("commit\nevent raised cut=0 dataset=d\n");
 	assert_true(done.raised);
-	assert_int_equal(done.generation, 2);
-	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(done.rung.generation, 2);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 	assert_int_equal(stored("a/b").datasets, 1);
 }
 
@@ -183,8 +183,8 @@ static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
 	fake.disk_full = false;
 	assert_int_equal(made("a/b")->rung.mode, NP_NONE);
 	assert_int_equal(made("c/d")->rung.mode, NP_NONE);
-	assert_int_equal(stored("a/b").mode, NP_NONE);
-	assert_int_equal(stored("c/d").level, LEVEL_SECRET);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE);
+	assert_int_equal(stored("c/d").rung.level, LEVEL_SECRET);
 }
 
 static void test_failed_raise_and_failed_record(void **state)
@@ -200,8 +200,8 @@ static void test_failed_raise_and_failed_record(void **state)
 	fake_by_id(101)->refuse_raise = false;
 	fake.disk_full = false;
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
-	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 }
 
 /* Whatever fails, wherever: what is acknowledged holds in the kernel and on disk, and a retry gets
@@ -230,16 +230,16 @@ static void test_any_step_may_fail(void **state)
 		assert_true(fake.failure.reason == NP_R_NOT_APPLIED || fake.failure.reason == NP_R_NOT_RECORDED);
 		/* Those that were not the one refused are tight already, or dead. */
 		for (size_t i = 0; i < fake.count; i++)
-			assert_true(fake.cgroups[i].mode == NP_NONE || !fake.cgroups[i].exists ||
+			assert_true(fake.cgroups[i].rung.mode == NP_NONE || !fake.cgroups[i].exists ||
 				    fake.cgroups[i].attached);
 		fake_reset(0);
 		assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", &done), 0);
-		assert_int_equal(done.mode, NP_NONE);
-		assert_int_equal(done.generation, 2);
-		assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+		assert_int_equal(done.rung.mode, NP_NONE);
+		assert_int_equal(done.rung.generation, 2);
+		assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 		assert_int_equal(stored("a/b").datasets, 1);
 		for (size_t i = 0; i < fake.count; i++)
-			assert_true(fake.cgroups[i].mode == NP_NONE || !fake.cgroups[i].exists);
+			assert_true(fake.cgroups[i].rung.mode == NP_NONE || !fake.cgroups[i].exists);
 		fake_reset(0);
 		service_sweep(fake.service);
 		assert_null(strstr(fake.log, "raise")); /* nobody is behind */
@@ -257,20 +257,20 @@ static void test_kernel_is_believed(void **state)
 	made("a/b");
 	made("a/b");
 	/* Somebody's raise that this daemon never heard of, on the one that is asked second. */
-	fake_by_id(102)->mode = NP_NONE;
-	fake_by_id(102)->generation = 7;
+	fake_by_id(102)->rung.mode = NP_NONE;
+	fake_by_id(102)->rung.generation = 7;
 	fake_reset(0);
 	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, &done), 0);
-	assert_int_equal(done.mode, NP_NONE);
-	assert_int_equal(done.generation, 7);
+	assert_int_equal(done.rung.mode, NP_NONE);
+	assert_int_equal(done.rung.generation, 7);
 	for (uint64_t id = 101; id <= 103; id++) {
-		assert_int_equal(fake_by_id(id)->mode, NP_NONE);
-		assert_int_equal(fake_by_id(id)->generation, 7);
+		assert_int_equal(fake_by_id(id)->rung.mode, NP_NONE);
+		assert_int_equal(fake_by_id(id)->rung.generation, 7);
 		assert_int_equal(service_sandbox_by_cgroup(fake.service, id)->rung.mode, NP_NONE);
 	}
-	assert_int_equal(stored("a/b").mode, NP_NONE);
-	assert_int_equal(stored("a/b").generation, 7);
-	assert_int_equal(stored("a/b").level, LEVEL_CONFIDENTIAL);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.generation, 7);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_CONFIDENTIAL);
 }
 
 static void test_full_dataset_list_does_not_stop_a_raise(void **state)
@@ -288,7 +288,7 @@ static void test_full_dataset_list_does_not_stop_a_raise(void **state)
 	fake_reset(0);
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "one more", &done), 0);
 	assert_true(done.raised);
-	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 	assert_int_equal(stored("a/b").datasets, NP_DATASETS_MAX);
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "one more", &done), -E2BIG);
 	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
@@ -301,18 +301,18 @@ static void test_generation_does_not_wrap(void **state)
 
 	(void)state;
 	made("a/b");
-	fake_by_id(101)->generation = UINT32_MAX;
+	fake_by_id(101)->rung.generation = UINT32_MAX;
 	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, &done), 0);
-	assert_true(done.generation == UINT32_MAX);
+	assert_true(done.rung.generation == UINT32_MAX);
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, &done), 0);
-	assert_true(done.generation == UINT32_MAX);
-	assert_int_equal(done.mode, NP_NONE);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_true(done.rung.generation == UINT32_MAX);
+	assert_int_equal(done.rung.mode, NP_NONE);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 }
 
 /* A kernel that says yes and does less. */
-static int raise_less(void *ctx, const struct gate_cgroup *g, const struct rung *rung, const char *session,
-		      struct rung *ret)
+static int raise_less(void *ctx, const struct gate_cgroup *g, const struct np_rung *rung, const char *session,
+		      struct np_rung *ret)
 {
 	(void)ctx, (void)g, (void)session;
 	fake_log("raise less\n");
@@ -330,7 +330,7 @@ static void test_kernel_that_does_less_is_a_failure(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -EIO);
 	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
 	assert_non_null(strstr(fake.log, "remove 101\n")); /* made: killed rather than left open */
-	assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 }
 
 int main(void)

@@ -67,16 +67,16 @@ static void test_kernel_stricter_than_the_record(void **state)
 	fake.wall++; /* records come back in the order of their time */
 	made("a/b");
 	/* The raise reached one sandbox, then the daemon died. */
-	fake_by_id(102)->mode = NP_NONE;
-	fake_by_id(102)->generation = 2;
+	fake_by_id(102)->rung.mode = NP_NONE;
+	fake_by_id(102)->rung.generation = 2;
 	restart();
 	fake.cut = 1;
 	recover();
 	assert_log("commit\nevent reconciled\nraise 101 NONE 2\nraise 102 NONE 2\ncut 101 102\nevent "
 		   "cut cut=1\n");
-	assert_int_equal(stored("a/b").mode, NP_NONE);
-	assert_int_equal(stored("a/b").generation, 2);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.generation, 2);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 }
 
 static void test_crash_anywhere_in_an_escalation(void **state)
@@ -90,14 +90,14 @@ static void test_crash_anywhere_in_an_escalation(void **state)
 		made("a/b");
 		made("a/b");
 		if (n >= 2)
-			fake_by_id(101)->mode = NP_NONE, fake_by_id(101)->generation = 2;
+			fake_by_id(101)->rung.mode = NP_NONE, fake_by_id(101)->rung.generation = 2;
 		if (n >= 3)
-			fake_by_id(102)->mode = NP_NONE, fake_by_id(102)->generation = 2;
+			fake_by_id(102)->rung.mode = NP_NONE, fake_by_id(102)->rung.generation = 2;
 		restart();
 		recover();
-		assert_int_equal(stored("a/b").mode, n == 1 ? NP_FULL : NP_NONE);
-		assert_int_equal(fake_by_id(101)->mode, stored("a/b").mode);
-		assert_int_equal(fake_by_id(102)->mode, stored("a/b").mode);
+		assert_int_equal(stored("a/b").rung.mode, n == 1 ? NP_FULL : NP_NONE);
+		assert_int_equal(fake_by_id(101)->rung.mode, stored("a/b").rung.mode);
+		assert_int_equal(fake_by_id(102)->rung.mode, stored("a/b").rung.mode);
 	}
 }
 
@@ -110,15 +110,15 @@ static void test_record_stricter_than_the_kernel(void **state)
 	fake_stop();
 	/* The pins were removed: the kernel knows nothing. And once more it knows too little. */
 	fake_by_id(101)->held = false;
-	fake_by_id(102)->mode = NP_FULL;
+	fake_by_id(102)->rung.mode = NP_FULL;
 	fake_start();
-	assert_int_equal(store_session_raise(fake.store, "c/d", LEVEL_SECRET, NP_NONE, 5, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(fake.store, "c/d", RUNG(LEVEL_SECRET, NP_NONE, 5), NULL, NULL, NULL), 0);
 	fake_reset(0);
 	recover();
 	assert_non_null(strstr(fake.log, "raise 101 FULL 1\ncut 101\n"));
 	assert_non_null(strstr(fake.log, "raise 102 NONE 5\ncut 102\nattach 102\n"));
 	assert_null(strstr(fake.log, "event"));
-	assert_int_equal(fake_by_id(102)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
 }
 
 static void test_gone_cgroups_are_forgotten(void **state)
@@ -183,25 +183,25 @@ static void test_unknown_to_the_record(void **state)
 
 	(void)state;
 	lives->held = gone->held = true;
-	lives->mode = gone->mode = NP_FULL;
-	lives->generation = 3;
+	lives->rung.mode = gone->rung.mode = NP_FULL;
+	lives->rung.generation = 3;
 	lives->populated = true;
 	strcpy(lives->session, "lost/one");
 	gone->exists = false;
 	recover();
-	assert_int_equal(lives->mode, NP_NONE);
-	assert_int_equal(lives->generation, 3);
+	assert_int_equal(lives->rung.mode, NP_NONE);
+	assert_int_equal(lives->rung.generation, 3);
 	assert_true(lives->held);
 	assert_false(gone->held);
 	/* A gate that cannot look ids up closes both and keeps them. */
 	gone->held = true;
-	lives->mode = NP_PROXIED;
+	lives->rung.mode = NP_PROXIED;
 	fake.service->config.gate.cgroup_by_id = NULL;
 	fake.service->config.gate.slice_each = NULL;
 	recover();
-	assert_int_equal(lives->mode, NP_NONE);
+	assert_int_equal(lives->rung.mode, NP_NONE);
 	assert_true(gone->held);
-	assert_int_equal(gone->mode, NP_NONE);
+	assert_int_equal(gone->rung.mode, NP_NONE);
 }
 
 static void test_unknown_that_cannot_be_closed(void **state)
@@ -210,7 +210,7 @@ static void test_unknown_that_cannot_be_closed(void **state)
 
 	(void)state;
 	cg->held = cg->refuse_raise = true;
-	cg->mode = NP_FULL;
+	cg->rung.mode = NP_FULL;
 	assert_int_equal(service_recover(fake.service, &fake.failure), -ENOMEM);
 	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
 }
@@ -267,8 +267,8 @@ static void test_stricter_policy(void **state)
 	fake_start();
 	recover();
 	assert_log("raise 101 PROXIED 2\ncut 101\ncommit\nevent raised cut=0\n");
-	assert_int_equal(stored("a/b").mode, NP_PROXIED);
-	assert_int_equal(stored("a/b").generation, 2);
+	assert_int_equal(stored("a/b").rung.mode, NP_PROXIED);
+	assert_int_equal(stored("a/b").rung.generation, 2);
 }
 
 static void test_unreadable_cgroup_is_taken_to_be_there(void **state)
@@ -278,11 +278,11 @@ static void test_unreadable_cgroup_is_taken_to_be_there(void **state)
 	fake_by_id(101)->populated = true;
 	fake_by_id(101)->hide = true;
 	restart();
-	assert_int_equal(store_session_raise(fake.store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(fake.store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 5), NULL, NULL, NULL), 0);
 	assert_int_equal(service_recover(fake.service, &fake.failure), -EIO);
 	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
 	assert_true(fake_by_id(101)->exists);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 	assert_int_equal(service_sandboxes_count(fake.service), 1);
 }
 
@@ -296,11 +296,11 @@ static void scene(void)
 	assert_int_equal(escalate("c/d", LEVEL_SECRET, NULL, NULL), 0);
 	made("e/f"); /* 104: gone */
 	fake_by_id(101)->populated = fake_by_id(102)->populated = true;
-	fake_by_id(102)->mode = NP_NONE;
-	fake_by_id(102)->generation = 2;
+	fake_by_id(102)->rung.mode = NP_NONE;
+	fake_by_id(102)->rung.generation = 2;
 	fake_by_id(104)->exists = false;
 	fake_add("/cg/lost")->held = true; /* 105: nobody's */
-	fake_by_id(105)->mode = NP_FULL;
+	fake_by_id(105)->rung.mode = NP_FULL;
 	restart();
 }
 
@@ -316,18 +316,19 @@ static void test_any_step_may_fail(void **state)
 		fake_reset(n);
 		if (!service_recover(fake.service, &fake.failure) && !fake.failed)
 			break;
-		assert_true(fake_by_id(102)->mode == NP_NONE);
-		assert_true(fake_by_id(103)->mode == NP_NONE && fake_by_id(103)->held && fake_by_id(103)->attached);
+		assert_true(fake_by_id(102)->rung.mode == NP_NONE);
+		assert_true(fake_by_id(103)->rung.mode == NP_NONE && fake_by_id(103)->held &&
+			    fake_by_id(103)->attached);
 		fake_reset(0);
 		made("g/h");
 		restart();
 		recover();
-		assert_int_equal(fake_by_id(103)->mode, NP_NONE);
-		assert_int_equal(fake_by_id(105)->mode, NP_NONE);
+		assert_int_equal(fake_by_id(103)->rung.mode, NP_NONE);
+		assert_int_equal(fake_by_id(105)->rung.mode, NP_NONE);
 		assert_false(fake_by_id(104)->held);
-		assert_true(fake_by_id(101)->mode == NP_NONE || !fake_by_id(101)->exists);
-		assert_int_equal(stored("a/b").mode, NP_NONE);
-		assert_int_equal(stored("c/d").level, LEVEL_SECRET);
+		assert_true(fake_by_id(101)->rung.mode == NP_NONE || !fake_by_id(101)->exists);
+		assert_int_equal(stored("a/b").rung.mode, NP_NONE);
+		assert_int_equal(stored("c/d").rung.level, LEVEL_SECRET);
 	}
 	assert_true(n > 8);
 }

@@ -47,8 +47,8 @@ static void test_stricter_modes_raise(void **state)
 	assert_int_equal(change(&strict, &effect), 0);
 	assert_log("raise 101 PROXIED 2\ncut 101\ncommit\nevent raised cut=1\nevent cut cut=1\nrecut 101\n");
 	assert_int_equal(effect.raised, 1);
-	assert_int_equal(stored("a/b").mode, NP_PROXIED);
-	assert_int_equal(stored("a/b").level, LEVEL_PUBLIC);
+	assert_int_equal(stored("a/b").rung.mode, NP_PROXIED);
+	assert_int_equal(stored("a/b").rung.level, LEVEL_PUBLIC);
 }
 
 static void test_looser_modes_change_nothing_that_stands(void **state)
@@ -61,13 +61,13 @@ static void test_looser_modes_change_nothing_that_stands(void **state)
 	fake_reset(0);
 	assert_int_equal(change(&loose, &effect), 0);
 	assert_log("");
-	assert_int_equal(stored("a/b").mode, NP_NONE);
-	assert_int_equal(fake_by_id(101)->mode, NP_NONE);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE);
+	assert_int_equal(fake_by_id(101)->rung.mode, NP_NONE);
 	made("a/b"); /* another sandbox of the session is as closed */
-	assert_int_equal(fake_by_id(102)->mode, NP_NONE);
+	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
 	made("new/one");
 	assert_int_equal(escalate("new/one", LEVEL_SECRET, NULL, NULL), 0);
-	assert_int_equal(stored("new/one").mode, NP_FULL);
+	assert_int_equal(stored("new/one").rung.mode, NP_FULL);
 }
 
 static void test_a_cut_that_failed_is_made_up_for(void **state)
@@ -99,9 +99,10 @@ static void test_one_failure_does_not_stop_the_others(void **state)
 	fake_by_id(101)->refuse_raise = true;
 	fake_reset(0);
 	assert_true(change(&strict, &effect) < 0);
-	assert_int_equal(fake_by_id(102)->mode, NP_PROXIED);
-	assert_int_equal(stored("c/d").mode, NP_PROXIED);
-	assert_true(!fake_by_id(101)->exists || fake_by_id(101)->mode == NP_PROXIED); /* it was killed: last resort */
+	assert_int_equal(fake_by_id(102)->rung.mode, NP_PROXIED);
+	assert_int_equal(stored("c/d").rung.mode, NP_PROXIED);
+	assert_true(!fake_by_id(101)->exists ||
+		    fake_by_id(101)->rung.mode == NP_PROXIED); /* it was killed: last resort */
 	assert_non_null(strstr(fake.log, "recut"));
 }
 

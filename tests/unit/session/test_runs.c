@@ -70,8 +70,8 @@ static void test_stricter_wins(void **state)
 				decided(id, true);
 			sandbox = started("a/b", id);
 			assert_int_equal(sandbox->rung.mode, want[c][l]);
-			assert_int_equal(sandbox->rung.reads_only, classes[c] == CLASS_READ_ONLY);
-			assert_int_equal(stored("a/b").mode, level_modes_default.of[levels[l]]);
+			assert_int_equal(sandbox->rung.flags, classes[c] == CLASS_READ_ONLY);
+			assert_int_equal(stored("a/b").rung.mode, level_modes_default.of[levels[l]]);
 		}
 	}
 }
@@ -90,12 +90,12 @@ static void test_class_is_not_the_sessions(void **state)
 	fake_stop();
 	fake_start();
 	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
-	assert_int_equal(stored("a/b").mode, NP_FULL);
+	assert_int_equal(stored("a/b").rung.mode, NP_FULL);
 	assert_int_equal(made("a/b")->rung.mode, NP_FULL);
 	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->class, CLASS_READ_ONLY);
-	assert_true(service_sandbox_by_cgroup(fake.service, cgroup)->rung.reads_only);
+	assert_true(service_sandbox_by_cgroup(fake.service, cgroup)->rung.flags);
 	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
-	assert_int_equal(stored("a/b").mode, NP_PROXIED);
+	assert_int_equal(stored("a/b").rung.mode, NP_PROXIED);
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
 	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->rung.mode, NP_NONE);
 }
@@ -112,7 +112,7 @@ static void test_class_comes_back(void **state)
 	fake_start();
 	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
 	assert_int_equal(service_sandbox_by_cgroup(fake.service, cgroup)->rung.mode, NP_NONE);
-	assert_int_equal(stored("a/b").mode, NP_FULL);
+	assert_int_equal(stored("a/b").rung.mode, NP_FULL);
 }
 
 static void test_write_waits(void **state)
@@ -202,7 +202,8 @@ static void test_deserted(void **state)
 
 static void test_a_session_that_ends(void **state)
 {
-	uint64_t id = asked("a/b", CLASS_WRITE), approved = asked("a/b", CLASS_WRITE), other = asked("x/y", CLASS_WRITE);
+	uint64_t id = asked("a/b", CLASS_WRITE), approved = asked("a/b", CLASS_WRITE),
+		 other = asked("x/y", CLASS_WRITE);
 
 	(void)state;
 	decided(approved, true);
@@ -233,10 +234,14 @@ static void test_launchers_of_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(test_stricter_wins),	  fake_test(test_class_is_not_the_sessions),
-		fake_test(test_class_comes_back), fake_test(test_write_waits),
-		fake_test(test_time_is_over),	  fake_test(test_lost),
-		fake_test(test_deserted),	  fake_test(test_a_session_that_ends),
+		fake_test(test_stricter_wins),
+		fake_test(test_class_is_not_the_sessions),
+		fake_test(test_class_comes_back),
+		fake_test(test_write_waits),
+		fake_test(test_time_is_over),
+		fake_test(test_lost),
+		fake_test(test_deserted),
+		fake_test(test_a_session_that_ends),
 		fake_test(test_launchers_of_before),
 	};
 

@@ -195,7 +195,7 @@ static void test_adopt_may_fail_at_any_step(void **state)
 		assert_null(strstr(fake.log, "retire"));
 		assert_null(strstr(fake.log, "detach"));
 		if (cg->held)
-			assert_int_equal(cg->mode, NP_NONE);
+			assert_int_equal(cg->rung.mode, NP_NONE);
 		/* Not for somebody else meanwhile. */
 		if (cg->held)
 			assert_int_equal(try_adopt("c/d", "/cg/agent"), -EEXIST);
@@ -223,7 +223,7 @@ static void test_adopt_looks_again_behind_the_gate(void **state)
 	assert_int_equal(fake.failure.reason, NP_R_HELD_SOCKETS);
 	assert_non_null(strstr(fake.failure.text, "pid 1 holds fd 3; the cgroup stays confined"));
 	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\n!");
-	assert_true(cg->attached && cg->mode == NP_NONE);
+	assert_true(cg->attached && cg->rung.mode == NP_NONE);
 	assert_int_equal(stored_sandboxes(), 0);
 }
 
@@ -245,13 +245,13 @@ static void test_adopt_of_what_the_kernel_knows_as_stricter(void **state)
 
 	(void)state;
 	cg->held = true;
-	cg->mode = NP_NONE;
-	cg->generation = 9;
+	cg->rung.mode = NP_NONE;
+	cg->rung.generation = 9;
 	made("a/b");
 	assert_int_equal(adopted("a/b", "/cg/agent")->rung.mode, NP_NONE);
-	assert_int_equal(stored("a/b").mode, NP_NONE); /* its session has one mode: the stricter */
-	assert_int_equal(fake_by_id(102)->mode, NP_NONE);
-	assert_int_equal(fake_by_id(102)->generation, 9);
+	assert_int_equal(stored("a/b").rung.mode, NP_NONE); /* its session has one mode: the stricter */
+	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
+	assert_int_equal(fake_by_id(102)->rung.generation, 9);
 }
 
 /* What others put into a made sandbox is looked at when it is tightened; nobody looks at what `netpawl run` starts. */
@@ -278,7 +278,7 @@ static void test_placed_processes_are_looked_at(void **state)
 		assert_int_equal(strstr(fake.log, "look\n") != NULL, placed);
 		assert_int_equal(strstr(fake.log, "event placed_sockets") != NULL, placed && brings);
 		assert_int_equal(service_sandbox_by_id(fake.service, id) == NULL, placed && brings);
-		assert_int_equal(cg->mode, NP_NONE); /* tightened before the look */
+		assert_int_equal(cg->rung.mode, NP_NONE); /* tightened before the look */
 	}
 }
 

@@ -12,7 +12,7 @@ static void test_escalate_creates(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, "d", &done), 0);
 	assert_log("commit\ncommit\nevent session_created\nevent raised cut=0 dataset=d\n");
 	assert_true(done.raised);
-	assert_int_equal(done.generation, 2);
+	assert_int_equal(done.rung.generation, 2);
 	fake_reset(0);
 	assert_int_equal(escalate("c/d", LEVEL_PUBLIC, NULL, &done), 0);
 	assert_log("commit\nevent session_created\nevent stands\n");
@@ -67,15 +67,15 @@ static void test_policy_may_change_the_modes(void **state)
 	fake_start();
 	assert_int_equal(service_modes(fake.service)->of[LEVEL_PUBLIC], NP_PROXIED);
 	assert_int_equal(service_session_show(fake.service, "a/b", &row, NULL), 0);
-	assert_int_equal(row.mode, NP_PROXIED);
+	assert_int_equal(row.rung.mode, NP_PROXIED);
 	assert_int_equal(escalate("c/d", LEVEL_SECRET, NULL, &done), 0);
-	assert_int_equal(done.mode, NP_NONE);
+	assert_int_equal(done.rung.mode, NP_NONE);
 	assert_false(done.raised);
 	assert_int_equal(made("c/d")->rung.mode, NP_NONE);
 	/* A new sandbox of an old session gets the stricter mode, and it is recorded. */
 	assert_int_equal(made("a/b")->rung.mode, NP_PROXIED);
-	assert_int_equal(stored("a/b").mode, NP_PROXIED);
-	assert_int_equal(stored("a/b").generation, 2);
+	assert_int_equal(stored("a/b").rung.mode, NP_PROXIED);
+	assert_int_equal(stored("a/b").rung.generation, 2);
 }
 
 static void test_create_show_end_revive(void **state)
@@ -93,17 +93,17 @@ static void test_create_show_end_revive(void **state)
 
 	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_CONFIDENTIAL, "test", &row, NULL), 0);
 	assert_log("commit\nevent session_created\n");
-	assert_int_equal(row.level, LEVEL_CONFIDENTIAL);
-	assert_int_equal(row.mode, NP_PROXIED);
-	assert_int_equal(row.generation, 1);
+	assert_int_equal(row.rung.level, LEVEL_CONFIDENTIAL);
+	assert_int_equal(row.rung.mode, NP_PROXIED);
+	assert_int_equal(row.rung.generation, 1);
 	assert_int_equal(row.created_us, fake.wall);
 	fake_reset(0);
 	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
 	assert_log(""); /* it exists, and never goes down */
-	assert_int_equal(row.level, LEVEL_CONFIDENTIAL);
+	assert_int_equal(row.rung.level, LEVEL_CONFIDENTIAL);
 	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_SECRET, "test", &row, NULL), 0);
 	assert_log("commit\nevent raised cut=0\n");
-	assert_int_equal(row.generation, 2);
+	assert_int_equal(row.rung.generation, 2);
 
 	made("a/b");
 	fake_by_id(101)->populated = true;
@@ -118,7 +118,7 @@ static void test_create_show_end_revive(void **state)
 	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
 	assert_log("commit\nevent session_created\n");
 	assert_false(row.ended);
-	assert_int_equal(row.level, LEVEL_SECRET); /* for ever */
+	assert_int_equal(row.rung.level, LEVEL_SECRET); /* for ever */
 	assert_int_equal(fake.service->lives.count, 0);
 }
 
@@ -162,7 +162,7 @@ static void test_end_may_fail_at_any_step(void **state)
 		assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
 		service_sweep(fake.service); /* what bookkeeping was left */
 		assert_true(stored("a/b").ended);
-		assert_int_equal(stored("a/b").level, LEVEL_SECRET);
+		assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 		assert_int_equal(stored_sandboxes(), 0);
 		assert_int_equal(service_sandboxes_count(fake.service), 0);
 		assert_int_equal(fake.service->lives.count, 0);

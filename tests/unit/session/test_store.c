@@ -11,6 +11,8 @@
 #include "base/words.h"
 #include "session/store.c"
 
+#define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
+
 static char dir[64], path[96];
 static struct store *store;
 
@@ -48,7 +50,8 @@ static void reopen(void)
 
 static struct session_row row_of(const char *name, enum level level, enum np_mode mode, uint32_t generation)
 {
-	struct session_row row = { .level = level, .mode = mode, .generation = generation, .created_us = 5 };
+	struct session_row row = { .rung = { .level = level, .mode = mode, .generation = generation },
+				   .created_us = 5 };
 	const char *problem;
 
 	assert_int_equal(session_name_parse(name, &row.name, &problem), 0);
@@ -74,9 +77,9 @@ static void assert_stands(const char *name, enum level level, enum np_mode mode,
 {
 	struct session_row row = get(name);
 
-	assert_int_equal(row.level, level);
-	assert_int_equal(row.mode, mode);
-	assert_int_equal(row.generation, generation);
+	assert_int_equal(row.rung.level, level);
+	assert_int_equal(row.rung.mode, mode);
+	assert_int_equal(row.rung.generation, generation);
 }
 
 static int sql(const char *text)
@@ -128,11 +131,11 @@ static void test_settings(void **state)
 
 static void test_session_put_and_get(void **state)
 {
-	struct session_row row = { .generation = 99 };
+	struct session_row row = { .rung = { .generation = 99 } };
 
 	(void)state;
 	assert_int_equal(store_session_get(store, "a/b", &row), -ENOENT);
-	assert_int_equal(row.generation, 99);
+	assert_int_equal(row.rung.generation, 99);
 	assert_int_equal(store_sessions_count(store), 0);
 	put("a/b", LEVEL_INTERNAL, NP_FULL, UINT32_MAX);
 	row = get("a/b");
@@ -178,15 +181,15 @@ static void test_raise_takes_each_maximum(void **state)
 {
 	(void)state;
 	put("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 1, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_PUBLIC, NP_FULL, 1), NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_INTERNAL, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_FULL, 1, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_FULL, 1), NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_PROXIED, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_NONE, 1, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_PUBLIC, NP_NONE, 1), NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 3);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_PUBLIC, NP_FULL, 9), NULL, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
-	assert_int_equal(store_session_raise(store, "a/c", LEVEL_PUBLIC, NP_FULL, 9, NULL, NULL, NULL), -ENOENT);
+	assert_int_equal(store_session_raise(store, "a/c", RUNG(LEVEL_PUBLIC, NP_FULL, 9), NULL, NULL, NULL), -ENOENT);
 	reopen();
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 9);
 }
@@ -218,7 +221,7 @@ static void test_triggers_refuse_to_lower(void **state)
 
 	(void)state;
 	put("a/b", LEVEL_CONFIDENTIAL, NP_NONE, 5);
-	assert_int_equal(store_session_raise(store, "a/b", 0, NP_FULL, 0, &dataset, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(0, NP_FULL, 0), &dataset, NULL, NULL), 0);
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++)
 		if ((sql(refused[i]) & 0xff) != SQLITE_CONSTRAINT)
 			fail_msg("not refused: %s", refused[i]);
@@ -254,13 +257,13 @@ static void test_datasets(void **state)
 	(void)state;
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 2, &one, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_INTERNAL, NP_FULL, 2), &one, NULL, &is_new), 0);
 	assert_true(is_new);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 3, &again, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 3), &again, NULL, &is_new), 0);
 	assert_false(is_new);
 	/* Lower than it is: the dataset keeps its maximum, too. */
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_INTERNAL, NP_FULL, 3, &one, NULL, &is_new), 0);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_PUBLIC, NP_FULL, 3, &two, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_INTERNAL, NP_FULL, 3), &one, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_PUBLIC, NP_FULL, 3), &two, NULL, &is_new), 0);
 	assert_true(is_new);
 	assert_int_equal(get("a/b").datasets, 2);
 	assert_int_equal(get("a/c").datasets, 0);
@@ -293,10 +296,11 @@ static void test_dataset_bound_changes_nothing(void **state)
 			 SQLITE_OK);
 	assert_int_equal(get("a/b").datasets, NP_DATASETS_MAX);
 	strcpy(dataset.name, "one too many");
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, &is_new), -E2BIG);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), &dataset, NULL, &is_new),
+			 -E2BIG);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	strcpy(dataset.name, "d7");
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, &is_new), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), &dataset, NULL, &is_new), 0);
 	assert_false(is_new);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
@@ -347,7 +351,7 @@ static int session_nested(void *data, const struct session_row *row)
 
 	/* A list inside a list. */
 	++*n;
-	assert_int_equal(get(row->name.text).level, row->level);
+	assert_int_equal(get(row->name.text).rung.level, row->rung.level);
 	return *n < 100 ? store_sessions_each(store, session_nested, &(unsigned){ 100 }) : 0;
 }
 
@@ -379,7 +383,7 @@ static void test_full_disk(void **state)
 	assert_int_equal(r, -ENOSPC);
 	assert_int_equal(store_session_get(store, row.name.text, &row), -ENOENT);
 	/* It is usable, and what was acknowledged is there. */
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), 0);
 	reopen();
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
@@ -398,14 +402,14 @@ static void test_failed_commit_leaves_nothing_open(void **state)
 	(void)state;
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	sqlite3_commit_hook(store->db, commit_refuse, NULL);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, NULL), -EIO);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), &dataset, NULL, NULL), -EIO);
 	assert_int_equal(store_session_put(store, &row, NULL), -EIO);
 	assert_int_equal(store_session_end(store, "a/b", 1), -EIO);
 	assert_int_equal(store_sessions_count(store), 1);
 	sqlite3_commit_hook(store->db, NULL, NULL);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	assert_int_equal(get("a/b").datasets, 0);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, &dataset, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), &dataset, NULL, NULL), 0);
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 2);
 }
 
@@ -417,19 +421,19 @@ static void test_locked_by_another(void **state)
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), -EIO);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), -EIO);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1); /* readers do not wait for writers */
 	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(other);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, NULL, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), 0);
 }
 
 static int notice_collect(void *data, const struct notice_row *row)
 {
 	struct buf *out = data;
 
-	buf_printf(out, "%u %s %s %s|%s|%s\n", row->number, level_name(row->level), mode_name(row->mode), row->dataset,
-		   row->reason, row->text);
+	buf_printf(out, "%u %s %s %s|%s|%s\n", row->number, level_name(row->rung.level), mode_name(row->rung.mode),
+		   row->dataset, row->reason, row->text);
 	return 0;
 }
 
@@ -445,19 +449,21 @@ static const char *notices_of(const char *name, uint32_t after)
 
 static void test_notices(void **state)
 {
-	struct notice_row notice = { .made_us = 1, .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .text = "one" };
-	struct session_row row = { .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .generation = 1 };
+	struct notice_row notice = { .made_us = 1,
+				     .rung = { .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED },
+				     .text = "one" };
+	struct session_row row = { .rung = { .level = LEVEL_CONFIDENTIAL, .mode = NP_PROXIED, .generation = 1 } };
 	const char *problem;
 
 	(void)state;
 	session_name_parse("a/b", &row.name, &problem);
 	assert_int_equal(store_session_put(store, &row, &notice), 0);
 	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
-	notice = (struct notice_row){ .level = LEVEL_SECRET, .mode = NP_NONE, .text = "two" };
+	notice = (struct notice_row){ .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "two" };
 	strcpy(notice.dataset, "d");
 	strcpy(notice.reason, "r");
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
-	assert_int_equal(store_session_raise(store, "a/c", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, &notice, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/c", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, &notice, NULL), 0);
 	reopen();
 	assert_string_equal(notices_of("a/b", 0), "1 CONFIDENTIAL PROXIED ||one\n2 SECRET NONE d|r|two\n");
 	assert_string_equal(notices_of("a/b", 1), "2 SECRET NONE d|r|two\n");
@@ -465,7 +471,8 @@ static void test_notices(void **state)
 	assert_string_equal(notices_of("a/c", 0), "1 SECRET NONE d|r|two\n");
 	assert_string_equal(notices_of("a/d", 0), "");
 	/* With a session that is not there it is not there either. */
-	assert_int_equal(store_session_raise(store, "x/y", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), -ENOENT);
+	assert_int_equal(store_session_raise(store, "x/y", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, &notice, NULL),
+			 -ENOENT);
 	assert_string_equal(notices_of("x/y", 0), "");
 	/* What somebody was told stays. */
 	assert_int_equal(sql("UPDATE notices SET text = 'other'"), SQLITE_CONSTRAINT_TRIGGER);
@@ -482,7 +489,7 @@ static void assert_reader(const char *name, const char *reader, uint32_t want)
 
 static void test_notice_readers(void **state)
 {
-	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+	struct notice_row notice = { .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "t" };
 	char reader[16];
 
 	(void)state;
@@ -491,7 +498,8 @@ static void test_notice_readers(void **state)
 	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), -ERANGE);
 	assert_int_equal(store_reader_put(store, "x/y", "r0", 0), -ENOENT);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 2, NULL, &notice, NULL), 0);
+		assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, &notice, NULL),
+				 0);
 	assert_int_equal(store_reader_put(store, "a/b", "r0", 2), 0);
 	assert_int_equal(store_reader_put(store, "a/b", "r0", 1), 0); /* only ever on */
 	reopen();
@@ -511,7 +519,7 @@ static void test_notice_readers(void **state)
 /* A file of version 1 keeps what it has and gets what it lacks. */
 static void test_upgrade(void **state)
 {
-	struct notice_row notice = { .level = LEVEL_SECRET, .mode = NP_NONE, .text = "t" };
+	struct notice_row notice = { .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "t" };
 
 	(void)state;
 	put("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
@@ -520,7 +528,7 @@ static void test_upgrade(void **state)
 			 SQLITE_OK);
 	reopen();
 	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
-	assert_int_equal(store_session_raise(store, "a/b", LEVEL_SECRET, NP_NONE, 5, NULL, &notice, NULL), 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 5), NULL, &notice, NULL), 0);
 	reopen();
 	assert_string_equal(notices_of("a/b", 0), "1 SECRET NONE ||t\n");
 	/* One that cannot be brought up to date is left as it is. */

@@ -19,7 +19,7 @@ static sqlite3 *stranger;
 
 static int setup(void **state)
 {
-	struct session_row row = { .level = LEVEL_PUBLIC, .mode = NP_FULL, .generation = 1 };
+	struct session_row row = { .rung = { .level = LEVEL_PUBLIC, .mode = NP_FULL, .generation = 1 } };
 	const char *problem;
 
 	(void)state;
@@ -51,9 +51,12 @@ static int teardown(void **state)
 
 static uint64_t asked(enum run_class class)
 {
-	struct run_row row = {
-		.class = class, .created_us = 10, .expires_us = 1000, .command = "[\"true\"]", .options = "{}", .who = "me"
-	};
+	struct run_row row = { .class = class,
+			       .created_us = 10,
+			       .expires_us = 1000,
+			       .command = "[\"true\"]",
+			       .options = "{}",
+			       .who = "me" };
 	const char *problem;
 	uint64_t id = 0;
 
@@ -97,7 +100,7 @@ static void test_write_needs_its_own_approval(void **state)
 	assert_int_equal(got(two).state, RUN_RUNNING);
 	assert_string_equal(got(two).decider, "boss");
 	assert_string_equal(got(two).sandbox, "box");
-	assert_int_equal(got(two).expires_us, 30 + 60000000); /* a minute, whatever it was before */
+	assert_int_equal(got(two).expires_us, 30 + 60000000);		      /* a minute, whatever it was before */
 	assert_int_equal(store_run_start(store, two, "box2", 50), -EALREADY); /* once */
 	assert_int_equal(store_run_end(store, two, RUN_COMPLETED, "{}", 60), 0);
 	assert_int_equal(store_run_start(store, two, "box3", 70), -EALREADY);
@@ -160,9 +163,9 @@ static void test_file_refuses_unapproved(void **state)
 
 	(void)state;
 	/* The control: the same by a stranger, of a class that needs no approval. */
-	assert_int_equal(
-		sql("UPDATE runs SET state = 'running', started_us = 20 WHERE id = %llu", (unsigned long long)asked(CLASS_NONE)),
-		SQLITE_OK);
+	assert_int_equal(sql("UPDATE runs SET state = 'running', started_us = 20 WHERE id = %llu",
+			     (unsigned long long)asked(CLASS_NONE)),
+			 SQLITE_OK);
 #define INSERT "INSERT INTO runs (id, session, class, command, state, who, created_us, expires_us, options) VALUES "
 	assert_int_equal(sql(INSERT "(70, 'a/b', 'write', 'x', 'pending', '', 1, 2, '{}')"), SQLITE_OK);
 	REFUSED(INSERT "(71, 'a/b', 'write', 'x', 'running', '', 1, 2, '{}')");
@@ -228,10 +231,12 @@ static void test_file_reuses_no_approval(void **state)
 	REFUSED(INSERT "(%llu, 'a/b', 'write', 'x', 'pending', '', 1, 2, '{}')", id);
 	assert_true(asked(CLASS_WRITE) > id);
 	/* Not even when the numbers are made to begin again. */
-	assert_int_equal(sql("DELETE FROM runs; UPDATE runs SET state = 'rejected'; DELETE FROM runs;"), SQLITE_CONSTRAINT);
-	assert_int_equal(sql("UPDATE runs SET state = 'rejected'; DELETE FROM runs; UPDATE sqlite_sequence SET seq = %llu",
-			     id - 1),
-			 SQLITE_OK);
+	assert_int_equal(sql("DELETE FROM runs; UPDATE runs SET state = 'rejected'; DELETE FROM runs;"),
+			 SQLITE_CONSTRAINT);
+	assert_int_equal(
+		sql("UPDATE runs SET state = 'rejected'; DELETE FROM runs; UPDATE sqlite_sequence SET seq = %llu",
+		    id - 1),
+		SQLITE_OK);
 	REFUSED("INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options) VALUES"
 		" ('a/b', 'write', 'x', 'pending', '', 1, 2, '{}')");
 }
@@ -245,9 +250,12 @@ static int count(void *data, const struct run_row *row)
 
 static void test_bounds(void **state)
 {
-	struct run_row row = {
-		.class = CLASS_WRITE, .created_us = 10, .expires_us = 1000, .command = "[]", .options = "{}", .who = "me"
-	};
+	struct run_row row = { .class = CLASS_WRITE,
+			       .created_us = 10,
+			       .expires_us = 1000,
+			       .command = "[]",
+			       .options = "{}",
+			       .who = "me" };
 	const char *problem;
 	unsigned n = 0;
 	uint64_t id;
@@ -264,11 +272,12 @@ static void test_bounds(void **state)
 	assert_int_equal(store_run_put(store, &row, &id), -E2BIG);
 	assert_int_equal(sql("UPDATE runs SET state = 'rejected'"), SQLITE_OK);
 	for (int i = 0; i < NP_RUNS_KEPT / NP_RUNS_PENDING; i++)
-		assert_int_equal(sql("INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options)"
-				     " SELECT 'a/b', 'none', 'x', 'pending', '', 1, 2, '{}' FROM runs LIMIT %d;"
-				     "UPDATE runs SET state = 'rejected'",
-				     NP_RUNS_PENDING),
-				 SQLITE_OK);
+		assert_int_equal(
+			sql("INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options)"
+			    " SELECT 'a/b', 'none', 'x', 'pending', '', 1, 2, '{}' FROM runs LIMIT %d;"
+			    "UPDATE runs SET state = 'rejected'",
+			    NP_RUNS_PENDING),
+			SQLITE_OK);
 	assert_int_equal(store_run_put(store, &row, &id), 0);
 	assert_int_equal(store_runs_each(store, "a/b", count, &n), 0);
 	assert_int_equal(n, NP_RUNS_KEPT);

@@ -143,7 +143,7 @@ static void test_failure_of_each_step(void **state)
 		escalate("a/b", LEVEL_SECRET, "s", NULL);
 		fake_reset(0);
 		assert_int_equal(store_session_get(fake.store, "a/b", &row), 0);
-		assert_int_equal(*told("a/b") != '\0', row.mode == NP_NONE);
+		assert_int_equal(*told("a/b") != '\0', row.rung.mode == NP_NONE);
 		assert_int_equal(escalate("a/b", LEVEL_SECRET, "s", NULL), 0);
 		assert_memory_equal(told("a/b"), "1 a/b SECRET NONE ", 18);
 		assert_null(strstr(told("a/b"), "\n2 "));
