@@ -42,7 +42,7 @@ def kernel_mode(daemon, box_id_of_cgroup):
     for row in json.loads(out):
         row = row.get("formatted", row)
         if str(row["key"]) == str(box_id_of_cgroup):
-            mode = row["value"]["mode"]
+            mode = row["value"]["rung"]["mode"]
             return mode if isinstance(mode, int) else {"NP_FULL": 1, "NP_PROXIED": 2, "NP_NONE": 3}[mode]
     return None
 
