@@ -102,11 +102,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&hello, 0x5a, sizeof(hello));
 	e = parse(data, size, &hello);
 	CHECK(e == 0 || e == -EAGAIN || e == -EPROTO || e == -E2BIG);
-	if (e < 0) {
+	if (e == -EAGAIN) {
 		for (size_t i = 0; i < sizeof(hello); i++)
 			CHECK(((unsigned char *)&hello)[i] == 0x5a);
 		return 0;
 	}
+	if (e < 0) {
+		/* The alert that is due, and nothing that could be taken for a name. */
+		again.alert = hello.alert;
+		CHECK(hello.alert && memcmp(&hello, &again, sizeof(hello)) == 0);
+		return 0;
+	}
+	CHECK(!hello.alert && !(hello.has_name && hello.has_addr));
 	CHECK(hello.has_alpn || (!hello.h2 && !hello.http1));
 	CHECK(!hello.has_name || hello.name[0]);
 	/* Where it ends: one byte fewer is not enough, and one more changes nothing. */
