@@ -35,7 +35,7 @@ QUICK = {"rounds": 4, "names": 10000, "quiet": 3, "seconds": 45}
 BURST, WINDOW, KNOWN, ALONE = 800, 32, 100, 300
 SERVER = "198.51.100.53"  # whom the sandboxes name; nobody is there
 RATE = 2000  # NP_QUERY_RATE
-POLICY = 'version: 1\nrules:\n  - allow: "*.bench.test"\n'
+POLICY = 'version: 1\nrules:\n  - allow: "*.bench.test"\n' + base.PERMITS
 DNSMASQ = ["dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root",
            "--port=53", "--listen-address=127.0.0.1", "--bind-interfaces", "--address=/bench.test/192.0.2.77",
            "--address=/flood.test/", "--local-ttl=30"]
@@ -92,7 +92,7 @@ class Scene:
 
     def sandbox(self, session):
         self.api.create(session, "CONFIDENTIAL")
-        return Program(*self.net.enter(), base.NETPAWL, "run", "--socket", self.daemon.socket, "--session", session, "--",
+        return Program(*self.net.enter(), base.NETPAWL, "run", *base.shown(), "--socket", self.daemon.socket, "--session", session, "--",
                        BENCH / "queries", SERVER)
 
     def pids(self):
