@@ -225,19 +225,19 @@ struct client {
 	bool connect;	    /* it was a CONNECT, and granted */
 	uint64_t discarded; /* bytes of a body that nobody wants */
 	size_t unread;	    /* bytes of its body that the origin has not taken */
-	bool paused;
 	unsigned heads;	    /* h2: requests of this turn */
+	bool paused;
 	bool prior;	    /* h2 without TLS */
 	bool closing;	    /* after what is written */
 	bool closing_after; /* after this exchange */
 	bool finishing;	    /* the end was written */
 	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	bool broken;	    /* a response was cut short: with a reset */
-	uint64_t deadline_ns;
-	size_t unsent;	      /* bytes that it had not taken at the last deadline */
-	bool busy;	      /* inside of a codec: it is freed later */
-	enum np_reason ended; /* by the platform: NP_R_ENDED_BY_*; 0: it was not */
+	bool busy;	    /* inside of a codec: it is freed later */
 	bool dead;
+	enum np_reason ended; /* by the platform: NP_R_ENDED_BY_*; 0: it was not */
+	uint64_t deadline_ns;
+	size_t unsent;	   /* bytes that it had not taken at the last deadline */
 	size_t held, kept; /* as memory.c counted it last: all, and of requests' bodies */
 };
 
