@@ -18,7 +18,7 @@ from lib import base, mutants, strict_http
 from lib.rogues import Rogues
 from lib.world import FAR
 
-COUNT = int(os.environ.get("NETPAWL_MUTANTS", "300"))
+COUNT = int(os.environ.get("NETPAWL_MUTANTS", "500"))
 SEED = os.environ.get("NETPAWL_MUTANTS_SEED", "1")
 BATCH = 500
 POLICY = """version: 1
@@ -154,16 +154,20 @@ def net():
 
 
 class Journal:
-    """The events of requests to one host, as far as they have not been read."""
+    """The events of requests, as far as they have not been read; also when the file is rotated meanwhile."""
 
     def __init__(self, net):
-        self.net, self.path, self.at, self.rest = net, net.daemon.state_dir / "events/events.ndjson", 0, b""
+        self.path, self.rest = net.daemon.state_dir / "events/events.ndjson", b""
+        self.file = open(self.path, "rb")
+        self.file.seek(0, os.SEEK_END)
 
     def read(self):
-        with open(self.path, "rb") as f:
-            f.seek(self.at)
-            self.rest += f.read()
-            self.at = f.tell()
+        self.rest += self.file.read()
+        if os.stat(self.path).st_ino != os.fstat(self.file.fileno()).st_ino:
+            self.rest += self.file.read()
+            self.file.close()
+            self.file = open(self.path, "rb")
+            self.rest += self.file.read()
         *lines, self.rest = self.rest.split(b"\n")
         return [e for e in map(json.loads, lines) if e.get("url") and e.get("method")]
 
@@ -175,7 +179,7 @@ class Journal:
             found.extend(self.read())
             return any(e["url"] == url for e in found)
 
-        assert base.eventually(there, 20), f"no event of {url}"
+        assert base.eventually(there, 20), f"no event of {url}; the newest: {found[-3:]}"
         return found
 
 
@@ -201,7 +205,8 @@ def check_requests(net, kind, numbers, journal, counts):
     texts = {n: mutants.request(SEED, n, host) for n in numbers}
     last = f"/m/last-{numbers[0]}"
     send(net, [*texts.values()])
-    send(net, [f"GET {last} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()])
+    (got, error), = send(net, [f"GET {last} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()], wait=20)
+    assert got.startswith(b"HTTP/1.1 200 "), (last, got, error)
     events = journal.until(f"http://{host}{last}")
     seen = net.kinds[kind].take()
     judged = collections.Counter((e["method"], e["url"].removeprefix(f"http://{host}")) for e in events if e["kind"] == "allow")
@@ -241,7 +246,6 @@ def test_what_an_origin_understood_was_judged(net, kind):
     if kind not in net.kinds:
         pytest.skip(f"{kind} is not installed")
     journal, counts = Journal(net), collections.Counter()
-    journal.read()
     for numbers in batches(COUNT):
         check_requests(net, kind, numbers, journal, counts)
     print(kind, dict(counts))
