@@ -239,7 +239,7 @@ static int target_open(const struct copy *copy, enum side to, const char *path, 
 	if (!*last || !strcmp(last, ".") || !strcmp(last, ".."))
 		return dir;
 	r = fs_path(name, "%s", last);
-	if (r == 0)
+	if (r >= 0)
 		r = fs_path(above, "%.*s", (int)(last - path), path);
 	return r < 0 ? r : place_open(copy, to, above, O_PATH | O_DIRECTORY);
 }

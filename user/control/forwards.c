@@ -74,9 +74,9 @@ int forward_socket(struct request *rq, struct answer *ret, struct failure *ret_f
 	_json_ json_t *body = NULL;
 	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	if (r == 0)
+	if (r >= 0)
 		r = id_read(rq, &id, ret_failure);
-	if (r == 0)
+	if (r >= 0)
 		r = gone ? service_forward_socket_gone(service, id, gone, ret_failure)
 			 : service_forward_socket(service, id, cookie, &forward, ret_failure);
 	if (r < 0)
@@ -93,7 +93,7 @@ int forward_remove(struct request *rq, struct answer *ret, struct failure *ret_f
 	uint64_t id;
 	int r = id_read(rq, &id, ret_failure);
 
-	if (r == 0)
+	if (r >= 0)
 		r = service_forward_close(rq->config->service, id, rq->peer.who, ret_failure);
 	return r < 0 ? r
 		     : answer_json(ret, 200, json_pack("{s:I,s:b}", "forward", (json_int_t)id, "removed", 1),
