@@ -40,13 +40,16 @@ int authority_parse(const char *text, size_t len, bool tls, struct authority *re
 	size_t host = host_len(text, len);
 	int e = host_parse(text, host, &authority.host);
 
-	if (e == 0 && host < len) {
+	if (e < 0)
+		return e;
+	if (host < len) {
 		authority.has_port = true;
 		e = text[host] == ':' ? port_parse(text + host + 1, len - host - 1, &authority.port) : -EINVAL;
+		if (e < 0)
+			return e;
 	}
-	if (e == 0)
-		*ret = authority;
-	return e;
+	*ret = authority;
+	return 0;
 }
 
 int url_parse(const char *text, struct url *ret)
