@@ -259,7 +259,7 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
-# make test does some hundreds of attempts with a seed that stays; this takes another one each time, and prints it.
+# Some hundreds of attempts with a seed that stays are in make test; this takes another one each time, and prints it.
 DIFF_POLICIES = 1000
 DIFF_SEED = $(shell date +%s)
 differential: deps
@@ -267,7 +267,7 @@ differential: deps
 	$(Q)seed=$(DIFF_SEED); echo "DIFF_SEED=$$seed"; NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_DIFF_POLICIES=$(DIFF_POLICIES) \
 		NETPAWL_DIFF_SEED=$$seed NETPAWL_TEST_TIMEOUT=14400 $(PYTEST) $(T) -s tests/e2e/test_differential.py
 
-# make test sends some hundreds with a seed that stays.
+# Some hundreds with a seed that stays are in make test.
 MUTANTS = 20000
 MUTANTS_SEED = $(shell date +%s)
 mutate:
