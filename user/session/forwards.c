@@ -176,7 +176,7 @@ int service_forward_open(struct service *service, const char *session, const cha
 	} else if (r == 0) {
 		r = sandbox_search(service, &name, port, &sandbox, ret_failure);
 	}
-	if (r < 0)
+	if (r < 0 || !sandbox) /* both or neither */
 		return r;
 	if (service->forward_count >= NP_FORWARDS_MAX)
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %d forwards already",
@@ -222,10 +222,10 @@ int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie
 			   struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
-	struct forward *forward;
+	struct forward *forward = NULL;
 	int r = forward_read(service, id, &forward, ret_failure);
 
-	if (r < 0)
+	if (r < 0 || !forward) /* both or neither */
 		return r;
 	*ret = &forward->pub;
 	r = forward_address(service, forward->cgroup_id, forward->pub.port, forward->pub.address);
@@ -246,10 +246,10 @@ int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie
 
 int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure)
 {
-	struct forward *forward;
+	struct forward *forward = NULL;
 	int r = forward_read(service, id, &forward, ret_failure);
 
-	for (size_t i = 0; r == 0 && i < forward->n_cookies; i++) {
+	for (size_t i = 0; forward && i < forward->n_cookies; i++) {
 		if (forward->cookies[i] != cookie)
 			continue;
 		service->config.gate.unforward(service->config.gate.ctx, cookie);
