@@ -54,7 +54,7 @@ static void put_many(uint64_t first, uint64_t last)
 
 static const char *query(const char *session, int reason, uint64_t after, unsigned limit)
 {
-	struct history_filter filter = { session, reason, after, limit, false };
+	struct history_filter filter = { session, reason, after, limit, false, false };
 
 	buf_clear(&out);
 	assert_int_equal(history_query(history, &filter, &out), 0);
@@ -600,7 +600,7 @@ static void test_answer_too_large(void **state)
 
 static void test_refused_only(void **state)
 {
-	struct history_filter filter = { "a/1", -1, 0, 3, true };
+	struct history_filter filter = { "a/1", -1, 0, 3, true, false };
 
 	(void)state;
 	put(1, "a/1", NP_R_MODE_NONE);
@@ -626,12 +626,14 @@ static void test_query_plans(void **state)
 		struct history_filter filter;
 		const char *step;
 	} cases[] = {
-		{ { NULL, -1, 0, 1, false }, "SEARCH event USING INTEGER PRIMARY KEY (rowid>?)" },
-		{ { "a/1", -1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
-		{ { NULL, 1, 0, 1, false }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
-		{ { "a/1", 1, 0, 1, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
-		{ { "a/1", -1, 0, 1, true },
+		{ { NULL, -1, 0, 1, false, false }, "SEARCH event USING INTEGER PRIMARY KEY (rowid>?)" },
+		{ { "a/1", -1, 0, 1, false, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { NULL, 1, 0, 1, false, false }, "SEARCH event USING INDEX event_reason (reason=? AND rowid>?)" },
+		{ { "a/1", 1, 0, 1, false, false }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
+		{ { "a/1", -1, 0, 1, true, false },
 		  "SEARCH event USING INDEX event_class (session=? AND class=? AND rowid>?)" },
+		{ { NULL, -1, 0, 1, false, true }, "SEARCH event USING INTEGER PRIMARY KEY (rowid>?)" },
+		{ { "a/1", -1, 0, 1, false, true }, "SEARCH event USING INDEX event_session (session=? AND seq>?)" },
 	};
 
 	(void)state;
