@@ -120,6 +120,7 @@
 #define NP_RUN_START_S 60	   /* from the approval to the start, and from that until a process is there */
 #define NP_LAUNCHES_MAX 64	   /* runs that the API started and whose output is kept; ended ones go first */
 #define NP_LAUNCH_OUTPUT (2u << 20) /* output of one of them as NDJSON: in memory */
+#define NP_ENDED_KEPT 1024	   /* removed sandboxes whose counts are still known, about 200 bytes each: whoever ran a command there asks at once */
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */

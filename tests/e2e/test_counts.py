@@ -2,12 +2,13 @@
 """What is counted of a sandbox is exact: compared with what its client and its origin saw, however many of the events were
 only counted, and whatever is still open."""
 import json
+import pathlib
 import subprocess
 
 import pytest
 
 from lib import base
-from lib.box import Box
+from lib.box import Box, new_session
 from lib.inspected import inspected
 from lib.loads import Load
 from lib.world import FAR
@@ -117,6 +118,46 @@ def test_a_request_that_is_open_is_counted(net):
         want = {"requests": 1, "denied": 0, "bytes_out": 0, "bytes_in": 0}
         assert base.eventually(lambda: counts_of(settled()) == want, 10), counts_of(settled())
         assert p.poll() is None, "it was answered: this shows nothing"
+    finally:
+        base.reap(p)
+
+
+ENDED = """
+set -e
+for i in 1 2 3; do curl -s -o /dev/null --data-binary 12345 http://origin.test/ended; done
+for i in 1 2; do curl -s -o /dev/null --data-binary 1234567 http://get-only.origin.test/ended; done
+echo ready
+exec curl -s -o /dev/null http://origin.test/hold/ended-$1
+"""
+
+
+@pytest.mark.parametrize("how, keep, open_request", [("end", False, True), ("end", False, False), ("end", True, True),
+                                                     ("remove", False, True), ("remove", True, False), ("kill", False, True)])
+def test_a_run_that_was_ended_has_its_counts(net, how, keep, open_request):
+    """By the end of its session, of its sandbox, or of all that runs there: what it did before is counted all the same."""
+    session = new_session("ended")
+    net.api.ok("POST", "/v1/sessions", {"session": session, "level": "CONFIDENTIAL"})
+    script = ENDED if open_request else ENDED.replace("exec curl", "exec sleep 100; exec curl")
+    words = net.argv("sh", "-c", script, "sh", base.token())
+    at = words.index("run") + 1
+    words[words.index(net.session)] = session
+    p = base.popen([*words[:at], "--json", *(["--keep"] if keep else []), *words[at:]], env=net.env(), stdin=subprocess.DEVNULL,
+                   stdout=subprocess.PIPE)
+    try:
+        requests = 6 if open_request else 5
+        find = lambda: [s for s in net.api.sandboxes(session) if s["requests"] == requests]
+        [box] = base.eventually(find, 20)
+        if how == "end":
+            net.api.ok("DELETE", f"/v1/sessions/{session}")
+        elif how == "remove":
+            net.api.ok("DELETE", f"/v1/sandboxes/{box['sandbox']}")
+        else:
+            pathlib.Path(box["cgroup"], "cgroup.kill").write_text("1")
+        got = json.loads(p.communicate(timeout=40)[0])
+        assert got["killed_by"] == "SIGKILL" and got["exit_code"] == 137, got
+        assert (got["requests"], got["denied"], got["bytes_out"]) == (requests, 2, 15) and got["bytes_in"] > 0, got
+        ended = net.api.ok("GET", f"/v1/sandboxes/{box['sandbox']}?ended=1")
+        assert counts_of(ended) == counts_of(got)
     finally:
         base.reap(p)
 

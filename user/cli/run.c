@@ -166,8 +166,7 @@ static int run_sandboxed(struct run *run)
 			order.cgroup = run->cgroup;
 			launch_run(&order, &result);
 		}
-		if (!run->completed_us)
-			run->completed_us = wall_us();
+		run_ended(run, &result);
 		run_result_tell(run, &result);
 	}
 	run_report(run, &result);

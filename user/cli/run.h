@@ -88,8 +88,10 @@ void sandbox_remove(struct run *run);
 bool sandbox_renew(struct run *run);
 /* emptied: the daemon sweeps it by itself. */
 void run_clean_up(struct run *run, bool emptied);
-/* Asks the daemon what the sandbox did, when somebody wants to know. */
+/* Asks the daemon what the sandbox did, when somebody wants to know: at the end of the command, while the sandbox is there. */
 void run_on_ended(void *data);
+/* The same where nobody saw that end: the sandbox was ended by somebody else. */
+void run_ended(struct run *run, const struct launch_result *result);
 void run_result_tell(struct run *run, const struct launch_result *result);
 uint64_t wall_us(void);
 

@@ -343,8 +343,7 @@ static enum entered keep_run(struct keep *k)
 		return k->result.silent ? silence_judge(k) : LOST;
 	if (k->note.missing)
 		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
-	if (!run->completed_us)
-		run->completed_us = wall_us();
+	run_ended(run, &k->result);
 	run_result_tell(run, &k->result);
 	return ENTERED;
 }

@@ -198,18 +198,32 @@ void run_clean_up(struct run *run, bool emptied)
 		sandbox_remove(run);
 }
 
-/* The sandbox is still there, so the daemon still knows what it did. */
-void run_on_ended(void *data)
+/* What the sandbox did, when somebody wants to know. One that was removed meanwhile is known for a while. */
+static void counts_ask(struct run *run)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_buf_ struct buf path = BUF_INIT(4096);
-	struct run *run = data;
 
-	run->completed_us = wall_us();
 	if (!run->cli->json && !run->id[0])
 		return;
-	sandbox_path(run, "?settled=1", &path);
+	sandbox_path(run, "?settled=1&ended=1", &path);
 	if (!buf_error(&path) && client_call(run->cli->socket, "GET", path.data, NULL, &answer) == 0 &&
 	    answer.status == 200)
 		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
+}
+
+void run_on_ended(void *data)
+{
+	struct run *run = data;
+
+	run->completed_us = wall_us();
+	counts_ask(run);
+}
+
+void run_ended(struct run *run, const struct launch_result *result)
+{
+	if (!run->completed_us)
+		run->completed_us = wall_us();
+	if (result->started && !run->counts)
+		counts_ask(run);
 }

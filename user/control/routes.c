@@ -20,7 +20,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/sessions/*/*/notices/ack", notices_ack, { NULL } },
 	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
 	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
-	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled" } },
+	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled", "ended" } },
 	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
 	{ "POST", "/v1/forwards", forwards_create, { NULL } },
 	{ "POST", "/v1/forwards/*", forward_socket, { NULL } },

@@ -162,16 +162,32 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 			   ret_failure);
 }
 
+static int sandbox_ended(const struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	struct sandbox_counts counts;
+
+	if (service_sandbox_ended(rq->config->service, rq->args[0], &counts) < 0)
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
+	return answer_json(ret, 200,
+			   json_pack("{s:o,s:b,s:I,s:I,s:I,s:I,s:o*}", "sandbox", json_text(rq->args[0]), "removed", 1,
+				     "requests", (json_int_t)counts.requests, "denied", (json_int_t)counts.denied,
+				     "bytes_out", (json_int_t)counts.bytes_out, "bytes_in", (json_int_t)counts.bytes_in,
+				     "counts_partial", counts.partial ? json_true() : NULL),
+			   ret_failure);
+}
+
 int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const struct sandbox *sandbox;
-	bool settled = false;
+	bool settled = false, ended = false;
 
-	if (url_flag(rq->query[0], &settled) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "settled must be 0 or 1");
+	if (url_flag(rq->query[0], &settled) < 0 || url_flag(rq->query[1], &ended) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "settled and ended must be 0 or 1");
 	if (settled)
 		rq->config->settle(rq->config->data);
 	sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
+	if (!sandbox && ended)
+		return sandbox_ended(rq, ret, ret_failure);
 	if (!sandbox)
 		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
 	return answer_json(ret, 200, sandbox_object(sandbox), ret_failure);

@@ -227,6 +227,51 @@ static int box_retire(struct service *service, struct box *box)
 	return 0;
 }
 
+void box_count(struct service *service, struct box *box)
+{
+	if (service->config.count)
+		service->config.count(service->config.count_data, box->pub.cgroup.id, &box->pub.counts);
+}
+
+static struct ended_box *ended_find(struct service *service, const char *id)
+{
+	for (size_t i = 0; *id && i < NP_ENDED_KEPT; i++)
+		if (!strcmp(service->ended[i].id, id))
+			return &service->ended[i];
+	return NULL;
+}
+
+/* Nothing of it is open any more, and what it was counted in is about to go. */
+static void ended_note(struct service *service, struct box *box)
+{
+	struct ended_box *ended = ended_find(service, box->pub.id); /* from a try before this one */
+
+	if (!ended) {
+		ended = &service->ended[service->ended_next];
+		service->ended_next = (service->ended_next + 1) % NP_ENDED_KEPT;
+		strcpy(ended->id, box->pub.id); /* of the same size */
+	}
+	box_count(service, box);
+	ended->counts = box->pub.counts;
+}
+
+int service_sandbox_ended(struct service *service, const char *id, struct sandbox_counts *ret)
+{
+	struct box *box = box_by_id(service, id);
+	const struct ended_box *ended;
+
+	if (box && box->stage != BOX_RETIRED) { /* its end waits for something */
+		box_count(service, box);
+		*ret = box->pub.counts;
+		return 0;
+	}
+	ended = ended_find(service, id);
+	if (!ended)
+		return -ENOENT;
+	*ret = ended->counts;
+	return 0;
+}
+
 int box_end(struct service *service, struct box *box, bool gone, const char *who)
 {
 	box->gone = box->gone || gone;
@@ -254,6 +299,7 @@ int box_end(struct service *service, struct box *box, bool gone, const char *who
 		box_care(service, box);
 	}
 	if (box->stage == BOX_RELEASED) {
+		ended_note(service, box);
 		if (box_retire(service, box)) {
 			box_hide(service, box);
 			return 0;

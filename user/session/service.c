@@ -287,8 +287,7 @@ int service_session_end(struct service *service, const char *name, const char *w
 
 static const struct sandbox *box_counted(struct service *service, struct box *box)
 {
-	if (service->config.count)
-		service->config.count(service->config.count_data, box->pub.cgroup.id, &box->pub.counts);
+	box_count(service, box);
 	return &box->pub;
 }
 

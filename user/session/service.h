@@ -125,6 +125,8 @@ int service_sandbox_adopt(struct service *service, const char *session, const ch
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
 /* A removed sandbox whose processes are still dying is found by its cgroup only, for their last events. */
 const struct sandbox *service_sandbox_by_id(struct service *service, const char *id);
+/* What was counted of a sandbox that was removed: of the last NP_ENDED_KEPT. -ENOENT. */
+int service_sandbox_ended(struct service *service, const char *id, struct sandbox_counts *ret);
 const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
 /* All sandboxes (session is NULL), or one session's; stops at a negative answer and returns it. fn must not
  * call a verb. */

@@ -95,8 +95,16 @@ struct forward_end {
 	char cause[160];
 };
 
+/* What is left of a sandbox that was removed. */
+struct ended_box {
+	char id[NP_SANDBOX_ID_MAX + 1];
+	struct sandbox_counts counts;
+};
+
 struct service {
 	struct service_config config;
+	struct ended_box ended[NP_ENDED_KEPT]; /* a ring */
+	size_t ended_next;		       /* the oldest, or one that was never used */
 	struct forward_list forwards;
 	size_t forward_count;
 	uint64_t forward_first, forward_last;		  /* numbers that this daemon has given; 0: none */
@@ -201,6 +209,8 @@ void forwards_free(struct service *service);
 int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup, bool adopted,
 	    struct box **ret);
 void box_drop(struct service *service, struct box *box); /* from memory only */
+/* Has pub.counts as of now. */
+void box_count(struct service *service, struct box *box);
 struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
 struct box *box_by_id(struct service *service, const char *id);
 struct np_rung box_target(const struct box *box);	 /* what its session and its class ask for: the stricter */
