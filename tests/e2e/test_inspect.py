@@ -117,6 +117,16 @@ def test_verdicts(net, url, code, reason):
     check_verdict(net, url, code, reason)
 
 
+@pytest.mark.parametrize("url,words", [("https://dead.test/", "dead.test could not be reached: connection refused."),
+                                       ("https://nx.test/", "nx.test could not be reached: the name does not exist.")])
+def test_an_origin_that_is_not_there(net, url, words):
+    """The agent reads which host, what failed, and that no rule is the reason."""
+    got = json.loads(net.curl(url).stdout)
+    assert got["error"] == "origin_failed" and got["reason"] == "origin_unreachable" and got["host"] in url
+    assert got["message"] == "The policy allows this request, but " + words
+    assert "try again later" in got["hint"] and "refused this request" not in got["message"]
+
+
 @pytest.mark.parametrize("url,reason", [("https://bad.origin.test/", "rule_denies"), ("https://nowhere.example/", "not_in_policy")])
 def test_names_without_an_address(net, url, reason):
     """The DNS gate answers for none of these; a client that has an address from elsewhere is told why."""

@@ -107,8 +107,9 @@ const char *reason_hint(unsigned reason)
 		return "Wait for some of the open requests to end, and try again then.";
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_RESPONSE_BROKEN:
-		return "The policy allows this host, but it cannot be reached from here at the moment. You may try "
-		       "again later.";
+		return "The policy allows this host, but it cannot be reached from here at the moment. Check the "
+		       "host's "
+		       "name and the port; if they are right, try again later, or go on without it.";
 	case NP_R_TIMED_OUT:
 		return "The policy allows this host, but it did not answer in time. You may try again; if it always "
 		       "takes "

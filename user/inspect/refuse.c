@@ -36,6 +36,26 @@ static unsigned refusal_status(enum np_reason reason)
 	}
 }
 
+/* The policy let it pass, and then the host or the way there failed: whoever reads it must not look for a rule. */
+static bool refusal_is_origins(enum np_reason reason)
+{
+	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN;
+}
+
+static const char *failed_words(enum np_reason reason)
+{
+	switch (reason) {
+	case NP_R_TIMED_OUT:
+		return "did not answer in time";
+	case NP_R_ORIGIN_UNTRUSTED:
+		return "has a certificate that was not accepted";
+	case NP_R_ORIGIN_TLS:
+		return "does not speak TLS 1.2 or 1.3 at this port";
+	default:
+		return "could not be reached";
+	}
+}
+
 /* JSON text: what is not printable ASCII is left out, for nothing here needs it. */
 static void put_json(struct buf *out, const char *key, const char *value)
 {
@@ -91,13 +111,18 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		host_text(host, name);
 	if (verdict && verdict->rule)
 		place_format(policy, &verdict->rule->at, place);
-	snprintf(message, sizeof(message), "netpawl refused this request%s%s: %s%s%s.", name[0] ? " to " : "", name,
-		 reason_sentence(reason), detail && *detail ? ": " : "", detail ? detail : "");
+	if (refusal_is_origins(reason))
+		snprintf(message, sizeof(message), "The policy allows this request, but %s %s: %s.",
+			 name[0] ? name : "the host", failed_words(reason),
+			 detail && *detail ? detail : "no reason is known");
+	else
+		snprintf(message, sizeof(message), "netpawl refused this request%s%s: %s%s%s.", name[0] ? " to " : "",
+			 name, reason_sentence(reason), detail && *detail ? ": " : "", detail ? detail : "");
 	if (text) {
 		buf_printf(ret_body, "%s\n%s\n", message, reason_hint(reason));
 	} else {
 		buf_puts(ret_body, "{");
-		put_json(ret_body, "error", "blocked");
+		put_json(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "blocked");
 		put_json(ret_body, "reason", reason_token(reason));
 		put_json(ret_body, "host", name[0] ? name : NULL);
 		put_json(ret_body, "rule", place[0] ? place : NULL);
