@@ -186,12 +186,15 @@ static uint32_t pattern_cover(const struct policy *policy, const struct rule *ru
 	};
 	struct pattern inspected = *pattern;
 
-	/* A deny without a port is for every port, but it is requests that its author thinks of. */
 	if (rules == policy->rules && rule->action == ACTION_DENY && pattern->kind == PATTERN_NAME &&
-	    pattern->first_port <= 1 && pattern->last_port == UINT16_MAX && !pattern->inspected) {
-		inspected.inspected = true;
+	    pattern->protocols & PATTERN_TCP) {
+		/* No name is reached over UDP, so there is nothing to deny there. */
 		inspected.protocols = PATTERN_TCP;
-		inspected.first_port = inspected.last_port = 0;
+		/* A deny without a port is for every port, but it is requests that its author thinks of. */
+		if (pattern->first_port <= 1 && pattern->last_port == UINT16_MAX && !pattern->inspected) {
+			inspected.inspected = true;
+			inspected.first_port = inspected.last_port = 0;
+		}
 		c.pattern = &inspected;
 	}
 

@@ -98,7 +98,12 @@ static void test_levels_ports_and_protocols(void **state)
 	assert_pair("deny: a.com, for: [PUBLIC, SECRET]", "allow: a.com, for: SECRET", true);
 	assert_pair("allow: a.com", "deny: a.com", true); /* on the ports that its author thinks of */
 	assert_pair("allow: a.com", "deny: 'a.com:443/tcp'", true);
-	assert_pair("allow: a.com", "deny: 'a.com:443'", false);
+	assert_pair("allow: a.com", "deny: 'a.com:443'", true); /* no name is reached over UDP */
+	assert_pair("allow: a.com", "deny: 'a.com:443/udp'", false);
+	assert_pair("allow: a.com", "deny: 'a.com:443', methods: POST", true);
+	assert_pair("allow: a.com, methods: GET", "deny: 'a.com:443', methods: POST", false);
+	assert_pair("allow: a.com", "deny: 'a.com:8443'", false);
+	assert_pair("allow: 192.0.2.1", "deny: '192.0.2.1:443', methods: POST", false); /* holds for names, too */
 	assert_pair("allow: a.com", "deny: 'a.com:443-444/tcp'", false);
 	assert_pair("deny: 'a.com:443/tcp'", "allow: a.com", false);
 	assert_pair("deny: 'a.com:80-443/tcp'", "allow: a.com", true);
