@@ -356,6 +356,40 @@ def test_show_and_reload(make_daemon, write):
     assert json.loads(d.cli("policy", "show", "--json", check=0).stdout)["hash"] == new
 
 
+def test_show_has_the_conditions(make_daemon, write):
+    d = make_daemon(policy=write("""version: 1
+rules:
+  - deny: a.example
+    methods: [POST, PUT]
+    paths: ["/x/**"]
+  - {allow: b.example, headers: x-key, max_body: 2kB, websocket: true, for: [CONFIDENTIAL]}
+  - {allow: "c.example:443", inspect: false}
+  - {allow: d.example, dns: [MX, TXT], capture: 1kB}
+  - allow: e.example
+""")).start()
+    rows = [r.get("conditions") for r in json.loads(d.cli("policy", "show", "--json", check=0).stdout)["listing"]]
+    assert rows == ["methods: POST, PUT; paths: /x/**", "headers: x-key; for: CONFIDENTIAL; websocket: true; max_body: 2000B",
+                    "inspect: false", "capture: 1000B; dns: MX, TXT", None]
+    text = d.cli("policy", "show", check=0).stdout
+    for row in filter(None, rows):
+        assert f"  {row}\n" in text
+
+
+def test_check_warns_of_a_deny_below_its_allow(write):
+    rules = "version: 1\nrules:\n  - allow: b.example\n  - {deny: 'b.example:443', methods: POST}\n"
+    [warning] = policy_json("check", write(rules))["warnings"]
+    assert warning["line"] == 4 and "never used" in warning["message"] and warning["other"]["line"] == 3
+    upside_down = "version: 1\nrules:\n  - {deny: 'b.example:443', methods: POST}\n  - allow: b.example\n"
+    assert policy_json("check", write(upside_down))["warnings"] == []
+
+
+def test_warnings_say_what_to_write_instead(write):
+    rules = "version: 1\nrules:\n  - {deny: b.example, methods: POST}\n  - allow: 'b.example:8443'\n  - {allow: b.example, inspect: false}\n"
+    refused, inspected = [w["message"] for w in policy_json("check", write(rules))["warnings"]]
+    assert "are refused, for that deny depends on requests" in refused and "put this rule above it" in refused
+    assert 'are inspected in spite of "inspect: false"' in inspected and "narrow the deny" in inspected
+
+
 def test_show_without_a_file(make_daemon):
     d = make_daemon(policy=False).start()
     shown = json.loads(d.cli("policy", "show", "--json", check=0).stdout)

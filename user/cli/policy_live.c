@@ -10,7 +10,8 @@
 static void show_help(FILE *to)
 {
 	fputs("Usage: netpawl policy show [OPTIONS]\n\n"
-	      "Shows the policy that the daemon enforces: where it came from, what levels mean, its rules.\n\n"
+	      "Shows the policy that the daemon enforces: where it came from, what levels mean, its rules with their\n"
+	      "conditions.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl policy show\n\n"
 	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
@@ -92,15 +93,16 @@ static void warnings_print(const json_t *answer, FILE *to)
 static void listing_print(const json_t *answer, const char *name, const char *heading)
 {
 	const json_t *listing = json_object_get(answer, name), *rule;
-	_table_ struct table table = { .columns = 2, .heading = true };
+	_table_ struct table table = { .columns = 3, .heading = true };
 	size_t i;
 
 	if (!json_array_size(listing))
 		return;
-	table_add(&table, "WHERE", heading);
+	table_add(&table, "WHERE", heading, "CONDITIONS");
 	json_array_foreach(listing, i, rule)
 	{
-		table_add(&table, member_text(rule, "rule"), member_text(rule, "text"));
+		table_add(&table, member_text(rule, "rule"), member_text(rule, "text"),
+			  member_text(rule, "conditions"));
 	}
 	putchar('\n');
 	table_print(&table, stdout);

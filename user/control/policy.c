@@ -8,6 +8,10 @@
 #include "control/body.h"
 #include "control/objects.h"
 #include "control/reply.h"
+#include "policy/describe.h"
+
+#define CONDITIONS_MAX \
+	600 /* bytes of a rule's conditions in the listing, so that the whole of it fits into an answer */
 
 static json_t *ports_array(const uint16_t *ports, size_t n)
 {
@@ -44,10 +48,18 @@ static json_t *warnings_array(const struct problems *problems)
 
 static json_t *rule_object(const struct policy *policy, const struct rule *rule)
 {
+	_buf_ struct buf conditions = BUF_INIT(CONDITIONS_MAX);
 	char place[PLACE_TEXT_SIZE];
 
 	place_format(policy, &rule->at, place);
-	return json_pack("{s:o,s:o}", "rule", json_text(place), "text", json_text(rule->text));
+	if (rule != &policy->read_only) /* that is a list of addresses, and no rule */
+		rule_describe(rule, &conditions);
+	if (buf_error(&conditions)) {
+		buf_clear(&conditions);
+		buf_puts(&conditions, "more than fit here: see the file");
+	}
+	return json_pack("{s:o,s:o,s:o*}", "rule", json_text(place), "text", json_text(rule->text), "conditions",
+			 conditions.len ? json_text(conditions.data) : NULL);
 }
 
 static json_t *listing_array(const struct policy *policy, const struct rule *rules, size_t n, bool *truncated)
