@@ -67,6 +67,8 @@ def test_requests_that_were_open_are_one_event_with_a_number(net):
             os.kill(pid, signal.SIGKILL)
         lost = net.api.wait_events(lambda got: got, 10, session=session, reason="requests_lost")
         assert [(e["sandbox"], e["suppressed"]) for e in lost] == [(sandbox, 1)]
+        [line] = net.daemon.cli("events", "--session", session, "--reason", "requests_lost", check=0).stdout.splitlines()
+        assert "1 request's event was lost" in line and "more)" not in line and f"sandbox={sandbox}" in line
         assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
 
 

@@ -3,29 +3,34 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "limits.h"
 #include "reason.h"
 
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl events [OPTIONS]\n\n"
-	      "Prints what was refused and what was changed, one line each: time, kind, reason, session, what it\n"
-	      "was about, process[pid] and a sentence.\n\n"
+	      "Prints what was refused and what was changed, one line each: time, kind, reason, session, the request "
+	      "and\n"
+	      "the address and port that it was about, process[pid], the rule that decided, the sandbox, and a "
+	      "sentence.\n\n"
 	      "Options:\n"
 	      "  --follow         go on with what happens from now on, until interrupted\n"
 	      "  --session U/S    of this session only\n"
 	      "  --reason TOKEN   with this reason only\n"
 	      "  --limit N        the newest N (default 100; with --follow 0)\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl events --follow --session alice/demo\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon, or it went away.\n",
+	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went "
+	      "away.\n",
 	      to);
 }
 
-/* "POST https://api.example/v1 403", "dns MX corp.example". False: it is about neither. */
-static bool request_append(struct buf *out, const json_t *event)
+/* "POST https://api.example/v1 403", "dns MX corp.example", or nothing. */
+static void request_append(struct buf *out, const json_t *event)
 {
 	const char *url = member_text(event, "url"), *method = member_text(event, "method");
 	const char *name = member_text(event, "lookup");
@@ -37,7 +42,6 @@ static bool request_append(struct buf *out, const json_t *event)
 		buf_printf(out, " %s%s%s", method ? method : "", method ? " " : "", url);
 	if (url && !name && json_integer_value(status))
 		buf_printf(out, " %lld", (long long)json_integer_value(status));
-	return name || url;
 }
 
 /* "tcp 192.0.2.1:443", "unix /run/x.sock", "tcp [2001:db8::1]:53". */
@@ -71,14 +75,17 @@ static void named_append(struct buf *out, const json_t *event, const char *name)
 static void event_format(struct buf *out, const json_t *event)
 {
 	const char *comm = member_text(event, "comm"), *text = member_text(event, "text");
+	const char *reason = member_text(event, "reason") ?: "-";
 	const json_t *pid = json_object_get(event, "pid"), *suppressed = json_object_get(event, "suppressed");
 
 	buf_printf(out, "%s %-6s %-15s %s", member_text(event, "time") ?: "-", member_text(event, "kind") ?: "-",
-		   member_text(event, "reason") ?: "-", member_text(event, "session") ?: "-");
-	if (!request_append(out, event))
-		target_append(out, event);
+		   reason, member_text(event, "session") ?: "-");
+	request_append(out, event);
+	target_append(out, event);
 	if (comm || pid)
 		buf_printf(out, " %s[%lld]", comm ? comm : "?", (long long)json_integer_value(pid));
+	named_append(out, event, "rule");
+	named_append(out, event, "sandbox");
 	if (!json_object_get(event, "hook")) { /* a change: the level and what came with it */
 		named_append(out, event, "level");
 		named_append(out, event, "mode");
@@ -89,17 +96,25 @@ static void event_format(struct buf *out, const json_t *event)
 	buf_printf(out, " %s", member_text(event, "message") ?: "");
 	if (text)
 		buf_printf(out, ": %s", text);
-	if (json_integer_value(suppressed) > 0)
-		buf_printf(out, " (and %lld more)", (long long)json_integer_value(suppressed));
+	/* Where the number is what the event is about, its text or its sentence says so. */
+	if (json_integer_value(suppressed) > 0 && strcmp(reason, "requests_lost") != 0)
+		buf_printf(out, strcmp(reason, "suppressed") == 0 ? " (%lld of them)" : " (and %lld more)",
+			   (long long)json_integer_value(suppressed));
 }
+
+struct stream {
+	const struct cli *cli;
+	size_t lines;
+};
 
 static int line_print(void *data, char *line)
 {
-	const struct cli *cli = data;
+	struct stream *stream = data;
 	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
 	_json_ json_t *event = NULL;
 
-	if (cli->json) {
+	stream->lines++;
+	if (stream->cli->json) {
 		puts(line);
 	} else {
 		event = json_loads(line, 0, NULL);
@@ -144,10 +159,20 @@ static char *query_build(const char *session, const char *reason, const char *li
 	return buf_take(&path);
 }
 
-static int events_stream(struct cli *cli, const char *path, bool follow)
+/* Nothing happened in it, or there is no such session? */
+static int session_find(const struct cli *cli, const char *session)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	_free_ char *path = api_session_path(session, "");
+
+	return path ? api_call(cli, session, "GET", path, NULL, &answer) : CLI_REFUSED;
+}
+
+static int events_stream(const struct cli *cli, const char *path, const char *session, bool follow)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	int err = client_stream(cli->socket, path, line_print, cli, &answer);
+	struct stream stream = { .cli = cli };
+	int err = client_stream(cli->socket, path, line_print, &stream, &answer);
 
 	if (err > 0)
 		return CLI_REFUSED; /* main() tells that standard output is gone */
@@ -160,7 +185,7 @@ static int events_stream(struct cli *cli, const char *path, bool follow)
 	}
 	if (follow)
 		return api_unreachable(cli, NULL, -ECONNRESET);
-	return CLI_OK;
+	return session && !stream.lines ? session_find(cli, session) : CLI_OK;
 }
 
 int command_events(struct cli *cli, int argc, char **argv)
@@ -184,10 +209,15 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
+	code = session ? session_check(argv[0], session) : CLI_OK;
+	if (code != CLI_OK)
+		return code;
+	if (reason && reason_parse(reason) < 0)
+		return usage_error(argv[0], "there is no reason '%s'", reason);
 	path = query_build(session, reason, limit, follow);
 	if (!path) {
 		complain(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
 		return CLI_REFUSED;
 	}
-	return events_stream(cli, path, follow);
+	return events_stream(cli, path, session, follow);
 }

@@ -27,7 +27,7 @@ void complain(const char *subject, unsigned reason, const char *detail);
 void complain_text(const char *subject, const char *sentence, const char *token, const char *detail);
 
 /* A table: cells in rows, aligned, the last column as long as it likes. */
-#define TABLE_COLUMNS_MAX 8
+#define TABLE_COLUMNS_MAX 10
 struct table {
 	size_t columns, used, size;
 	char **cells;

@@ -7,7 +7,8 @@
 static void help(FILE *to)
 {
 	fputs("Usage: netpawl show USER/SESSION [OPTIONS]\n\n"
-	      "Shows a session: its level and mode, the data that raised it, its sandboxes.\n\n"
+	      "Shows a session: its level and mode, the data that raised it, its sandboxes with what they did, its "
+	      "forwards.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl show alice/demo\n\n"
 	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n",
@@ -47,22 +48,34 @@ static void datasets_print(const json_t *datasets)
 	table_print(&table, stdout);
 }
 
+static char *member_scalar(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return value ? scalar_text(value) : NULL;
+}
+
 static void sandboxes_print(const json_t *sandboxes)
 {
-	_table_ struct table table = { .columns = 6, .heading = true };
+	_table_ struct table table = { .columns = 10, .heading = true };
 	const json_t *sandbox;
 	size_t i;
 
 	if (!json_array_size(sandboxes))
 		return;
-	table_add(&table, "SANDBOX", "MODE", "KIND", "CREATED", "LAST ACTIVE", "CGROUP");
+	table_add(&table, "SANDBOX", "MODE", "KIND", "REQUESTS", "DENIED", "BYTES OUT", "BYTES IN", "CREATED",
+		  "LAST ACTIVE", "CGROUP");
 	json_array_foreach(sandboxes, i, sandbox)
 	{
+		_free_ char *requests = member_scalar(sandbox, "requests");
+		_free_ char *denied = member_scalar(sandbox, "denied");
+		_free_ char *out = member_scalar(sandbox, "bytes_out"), *in = member_scalar(sandbox, "bytes_in");
+
 		table_add(&table, member_text(sandbox, "sandbox"), member_text(sandbox, "mode"),
 			  json_is_true(json_object_get(sandbox, "adopted")) ? "adopted"
 			  : json_is_true(json_object_get(sandbox, "kept"))  ? "kept"
 									    : "made",
-			  member_text(sandbox, "created"), member_text(sandbox, "active"),
+			  requests, denied, out, in, member_text(sandbox, "created"), member_text(sandbox, "active"),
 			  member_text(sandbox, "cgroup"));
 	}
 	fputc('\n', stdout);

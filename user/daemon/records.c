@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What sandboxes did, as the gate and the inspectors report it: one event each, and counts that do not depend on which
  * events are kept. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -172,7 +174,8 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 	return true;
 }
 
-static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigned reason, uint64_t count)
+static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigned reason, uint64_t count,
+			const char *text)
 {
 	const struct sandbox *sandbox = sandbox_of(d, of);
 
@@ -181,17 +184,22 @@ static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigne
 				 .sandbox = sandbox->id,
 				 .rung = sandbox->rung,
 				 .suppressed = event_number(count),
+				 .text = text,
 				 .who = "daemon" });
 }
 
 void on_lost(void *data, const struct ledger_entry *of, uint64_t count)
 {
-	entry_event(data, of, NP_R_REQUESTS_LOST, count);
+	char text[64];
+
+	snprintf(text, sizeof(text),
+		 count == 1 ? "1 request's event was lost" : "the events of %" PRIu64 " requests were lost", count);
+	entry_event(data, of, NP_R_REQUESTS_LOST, count, text);
 }
 
 void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count)
 {
-	entry_event(data, of, NP_R_SUPPRESSED, count);
+	entry_event(data, of, NP_R_SUPPRESSED, count, NULL);
 }
 
 uint64_t last_seq(void *data)

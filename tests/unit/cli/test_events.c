@@ -11,12 +11,13 @@
 static void assert_line(const char *event, const char *expected)
 {
 	struct cli cli = { 0 };
+	struct stream stream = { .cli = &cli };
 	struct capture out;
 	char line[2048];
 
 	snprintf(line, sizeof(line), "%s", event);
 	capture_begin(&out, stdout);
-	assert_int_equal(line_print(&cli, line), 0);
+	assert_int_equal(line_print(&stream, line), 0);
 	assert_string_equal(capture_end(&out), expected);
 }
 
@@ -42,22 +43,31 @@ static void one_line_an_event(void **state)
 		"b\",\"level\":\"SECRET\",\"mode\":\"NONE\","
 		"\"dataset\":\"d\\n.csv\",\"cut\":2,\"who\":\"uid 0 pid 1\",\"message\":\"m\",\"text\":\"why\"}",
 		"T change raised          a/b level=SECRET mode=NONE dataset=d?.csv cut=2 who=uid 0 pid 1 m: why\n");
+	assert_line("{\"time\":\"T\",\"kind\":\"refuse\",\"reason\":\"rule_denies\",\"session\":\"a/b\",\"sandbox\":\"a.b.1\","
+		    "\"method\":\"GET\",\"url\":\"https://x.example/\",\"status\":403,\"protocol\":\"tcp\",\"address\":\"192.0.2.1\","
+		    "\"port\":443,\"rule\":\"p.yaml:3\",\"hook\":\"request\",\"message\":\"m\",\"text\":\"t\",\"suppressed\":2}",
+		    "T refuse rule_denies     a/b GET https://x.example/ 403 tcp 192.0.2.1:443 rule=p.yaml:3 sandbox=a.b.1 m: t "
+		    "(and 2 more)\n");
+	assert_line("{\"time\":\"T\",\"kind\":\"change\",\"reason\":\"requests_lost\",\"session\":\"a/b\",\"suppressed\":1,"
+		    "\"message\":\"m\",\"text\":\"1 request's event was lost\"}",
+		    "T change requests_lost   a/b m: 1 request's event was lost\n");
 	assert_line("{}", "- -      -               - \n");
 }
 
 static void json_is_passed_on(void **state)
 {
 	struct cli cli = { .json = true };
+	struct stream stream = { .cli = &cli };
 	char line[] = "{ \"anything\" : 1 }";
 	struct capture out;
 
 	(void)state;
 	capture_begin(&out, stdout);
-	assert_int_equal(line_print(&cli, line), 0);
+	assert_int_equal(line_print(&stream, line), 0);
 	assert_string_equal(capture_end(&out), "{ \"anything\" : 1 }\n");
 	cli.json = false;
 	strcpy(line, "not json");
-	assert_int_equal(line_print(&cli, line), -EPROTO);
+	assert_int_equal(line_print(&stream, line), -EPROTO);
 }
 
 static void queries(void **state)
