@@ -126,14 +126,20 @@ int api_body(const char *subject, json_t *body, json_t **ret)
 	return CLI_OK;
 }
 
-/* The daemon knows what a name may be made of; here it only has to be two words, to fit into the path. */
-char *api_session_path(const char *session, const char *suffix)
+/* The daemon knows what a name may be made of; here it only has to be two words, to fit into a path. */
+bool api_session_form(const char *session)
 {
 	const char *slash = strchr(session, '/');
+
+	return slash && slash != session && slash[1] && !strchr(slash + 1, '/');
+}
+
+char *api_session_path(const char *session, const char *suffix)
+{
 	struct buf path = BUF_INIT(PATH_BYTES);
 	char *text;
 
-	if (!slash || slash == session || !slash[1] || strchr(slash + 1, '/')) {
+	if (!api_session_form(session)) {
 		complain(session, NP_R_BAD_NAME, "a session is written USER/SESSION");
 		return NULL;
 	}

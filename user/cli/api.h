@@ -33,6 +33,8 @@ int api_unreachable(const struct cli *cli, const char *subject, int error);
 /* Tells what the daemon's error object says. Returns the exit code. */
 int api_refused(const char *subject, int status, const char *text);
 
+/* Is it written USER/SESSION? */
+bool api_session_form(const char *session);
 /* "/v1/sessions/USER/SESSION" and what follows, escaped; NULL after a message when it has not that form. */
 char *api_session_path(const char *session, const char *suffix);
 /* Appends text escaped for a path or a query; slashes stay. */

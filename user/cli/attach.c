@@ -6,6 +6,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "reason.h"
 
 static void help(FILE *to)
@@ -44,6 +45,9 @@ int command_attach(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1 || !cgroup)
 		return usage_error(argv[0], "it takes one session, and --cgroup");
+	code = session_check(argv[0], argv[next]);
+	if (code != CLI_OK)
+		return code;
 	absolute = realpath(cgroup, NULL); /* the daemon does not know our working directory */
 	if (!absolute) {
 		char detail[512];

@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "cli/run.h"
 #include "reason.h"
 
@@ -16,7 +17,7 @@ static void help(FILE *to)
 	fputs("Usage: netpawl env USER/SESSION --dir DIR [OPTIONS]\n\n"
 	      "For cgroups that were adopted: writes what programs have to trust for TLS through the inspector into\n"
 	      "DIR, and prints the variables that lead them there, for a shell to read. netpawl run does the same by\n"
-	      "itself. The session needs a sandbox: its authority lives as long.\n\n"
+	      "itself. The session needs a sandbox: its CA lives as long.\n\n"
 	      "Options:\n"
 	      "  --dir DIR        an existing directory for authority.pem, bundle.pem and bundle.jks\n"
 	      "  --at PATH        where programs see DIR, when it is mounted elsewhere for them\n" OPTIONS_COMMON
@@ -107,6 +108,9 @@ int command_env(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1)
 		return usage_error(argv[0], "it takes one session");
+	code = session_check(argv[0], argv[next]);
+	if (code != CLI_OK)
+		return code;
 	if (!dir || dir[0] != '/' || (at && at[0] != '/'))
 		return usage_error(argv[0], "--dir, and --at, take an absolute path");
 	r = host_look(NULL, &host);

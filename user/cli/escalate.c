@@ -3,6 +3,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -47,6 +48,11 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 2)
 		return usage_error(argv[0], "it takes a session and a level");
+	code = session_check(argv[0], argv[next]);
+	if (code == CLI_OK)
+		code = level_check(argv[0], argv[next + 1]);
+	if (code != CLI_OK)
+		return code;
 	path = api_session_path(argv[next], "/datasets");
 	if (!path)
 		return CLI_REFUSED;

@@ -15,6 +15,7 @@
 #include "cli/forward.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "limits.h"
 #include "reason.h"
 
@@ -183,6 +184,9 @@ int command_forward(struct cli *cli, int argc, char **argv)
 	if (argc - next < 2 || argc - next > 3)
 		return usage_error(argv[0], "it takes a session, a port, and perhaps a local port");
 	f.session = argv[next];
+	code = session_check(argv[0], f.session);
+	if (code != CLI_OK)
+		return code;
 	if (!port_parse(argv[next + 1], &f.port) || (argc - next == 3 && !port_parse(argv[next + 2], &local)))
 		return usage_error(argv[0], "a port is a number from 1 to 65535");
 	sigaction(SIGINT, &action, NULL);

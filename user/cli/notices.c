@@ -6,6 +6,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -144,6 +145,9 @@ int command_notices(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1)
 		return usage_error(argv[0], "it takes one session");
+	code = session_check(argv[0], argv[next]);
+	if (code != CLI_OK)
+		return code;
 	if (n.all && n.reader)
 		return usage_error(argv[0], "--all has no reader");
 	if (!n.reader)

@@ -8,6 +8,7 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 #include "reason.h"
 #include "sandbox/plan.h"
 
@@ -105,6 +106,9 @@ int command_path(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 2)
 		return usage_error(argv[0], "it takes a session and a path");
+	code = session_check(argv[0], argv[next]);
+	if (code != CLI_OK)
+		return code;
 	if (argv[next + 1][0] != '/')
 		return usage_error(argv[0], "%s is no absolute path", argv[next + 1]);
 	call = api_session_path(argv[next], "");

@@ -31,7 +31,8 @@ static void help(FILE *to)
 	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
 	      "  netpawl policy explain policy.yaml --method GET --url https://api.github.com/repos/a/b\n\n"
-	      "netpawl policy COMMAND --help tells more about each of them.\n",
+	      "netpawl policy COMMAND --help tells more about each of them.\n\n"
+	      "Exit codes: 0 done; 1 the policy has errors, or the daemon refused; 2 wrong usage; 3 no daemon.\n",
 	      to);
 }
 

@@ -20,7 +20,7 @@ static void help(FILE *to)
 	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
 	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
 	      "capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"
-	      "Where an inspector runs, programs trust the session's authority. The environment is ours, without\n"
+	      "Where an inspector runs, programs trust the session's CA. The environment is the caller's, without\n"
 	      "NETPAWL_SOCKET, with NETPAWL_SESSION, HOME=/workspace and what leads programs to certificates.\n"
 	      "NETPAWL_NOTICES names a read-only file with the session's notices. When the command ends, whatever it\n"
 	      "started is killed.\n\n"
@@ -36,7 +36,9 @@ static void help(FILE *to)
 	      "                   with all that runs in it, until nobody used it for a while (sandbox: idle: in the\n"
 	      "                   policy; 1h) or `netpawl remove` ends it. Limits may be left out later; what else it\n"
 	      "                   was made with must be the same. --timeout and --output-limit are each run's own\n"
-	      "  --user USER      run as this user: a name, UID or UID:GID\n"
+	      "  --user USER      run as this user: a name; the UID of a user that this host knows, with its groups; "
+	      "or\n"
+	      "                   UID:GID for any other, as in 1234:1234\n"
 	      "  --bind S:D[:ro]  show the host's S at D; only what the policy's sandbox: section permits\n"
 	      "  --chdir DIR      where to start (else the directory netpawl was started in, when the sandbox\n"
 	      "                   sees it; else /workspace)\n"
@@ -54,7 +56,8 @@ static void help(FILE *to)
 	      "\nExample:\n"
 	      "  netpawl run --session alice/demo --memory 2GiB --timeout 10m -- python3 agent.py --fast\n\n"
 	      "Exit codes: the command's own; 128+N when signal N killed it; 124 the time was over; 125 netpawl\n"
-	      "failed before the command started; 126 the command is not executable; 127 not found; 2 wrong usage.\n",
+	      "failed before the command started (no daemon, too); 126 the command is not executable; 127 not found;\n"
+	      "2 wrong usage.\n",
 	      to);
 }
 

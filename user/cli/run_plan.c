@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From options, the policy's sandbox: section and the host to a plan. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run.h"
+#include "cli/session.h"
 #include "reason.h"
 
 extern char **environ;
@@ -82,18 +84,39 @@ static int identity_read(struct run *run)
 	run->has_identity = user && err == 0;
 	if (err == 0)
 		return CLI_OK;
-	complain_text(user,
-		      err == -ENOENT  ? "there is no such user"
-		      : err == -E2BIG ? "the user is in too many groups"
-				      : "that is neither a user's name nor UID or UID:GID",
-		      reason_token(NP_R_BAD_FIELD), err == -ENOENT ? "a uid without a name is written UID:GID" : NULL);
+	if (err == -ENOENT && isdigit((unsigned char)*user)) {
+		output_clean_line(stderr,
+				  "netpawl: run: --user %s: no user of this host has that number, so its group is not "
+				  "known; name the group, too: --user %s:%s (bad_field)",
+				  user, user, user);
+		return LAUNCH_FAILED;
+	}
+	if (err == -EINVAL)
+		return option_bad("user", user, "it is a user's name, a user's UID, or UID:GID");
+	complain_text(user, err == -ENOENT ? "there is no such user" : "the user is in too many groups",
+		      reason_token(NP_R_BAD_FIELD), NULL);
 	return LAUNCH_FAILED;
+}
+
+static int words_read(const struct run_options *o)
+{
+	int code = o->session ? session_check("run", o->session) : CLI_OK;
+
+	if (code == CLI_OK && o->level)
+		code = level_check("run", o->level);
+	if (code == CLI_OK && o->class && strcmp(o->class, "none") != 0 && strcmp(o->class, "read_only") != 0 &&
+	    strcmp(o->class, "write") != 0)
+		code = option_bad("class", o->class, "there are none, read_only and write");
+	return code;
 }
 
 int run_read(struct run *run)
 {
 	const char *isolation = run->options.isolation;
-	int code = limits_read(run);
+	int code = words_read(&run->options);
+
+	if (code == CLI_OK)
+		code = limits_read(run);
 
 	run->isolated = !isolation || !strcmp(isolation, "bwrap");
 	if (code == CLI_OK && !run->isolated && strcmp(isolation, "none") != 0)

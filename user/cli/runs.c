@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl runs [USER/SESSION] */
+#include <string.h>
+
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -39,6 +42,16 @@ static void print(const json_t *answer)
 		puts("no runs");
 }
 
+static bool is_state(const char *word)
+{
+	static const char *const states[] = { "pending", "running", "completed", "rejected", "failed" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+		if (!strcmp(word, states[i]))
+			return true;
+	return false;
+}
+
 int command_runs(struct cli *cli, int argc, char **argv)
 {
 	const char *state = NULL;
@@ -51,6 +64,13 @@ int command_runs(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next > 1)
 		return usage_error(argv[0], "it takes one session, and got '%s' too", argv[next + 1]);
+	code = next < argc ? session_check(argv[0], argv[next]) : CLI_OK;
+	if (code == CLI_OK && state && !is_state(state))
+		code = usage_error(argv[0],
+				   "there is no state '%s'; there are pending, running, completed, rejected and failed",
+				   state);
+	if (code != CLI_OK)
+		return code;
 	buf_puts(&path, "/v1/runs?");
 	if (next < argc) {
 		buf_puts(&path, "session=");

@@ -2,9 +2,12 @@
 /* netpawl why USER/SESSION */
 #include <string.h>
 
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session.h"
+#include "limits.h"
 
 static void help(FILE *to)
 {
@@ -37,6 +40,7 @@ int command_why(struct cli *cli, int argc, char **argv)
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
 	cleanup(buf_free) struct buf suffix = BUF_INIT(1024);
 	_free_ char *path = NULL;
+	uint64_t ignored;
 	int next, code;
 
 	code = options_parse(&options, cli, argc, argv, &next);
@@ -44,8 +48,11 @@ int command_why(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1)
 		return usage_error(argv[0], "it takes one session");
-	if (last && (!*last || strspn(last, "0123456789") != strlen(last) || strlen(last) > 9))
-		return usage_error(argv[0], "--last takes a number");
+	code = session_check(argv[0], argv[next]);
+	if (code != CLI_OK)
+		return code;
+	if (last && !count_parse(last, NP_WHY_MAX, &ignored))
+		return usage_error(argv[0], "--last takes a number from 1 to %d, and got '%s'", NP_WHY_MAX, last);
 	buf_printf(&suffix, "/why%s%s", last ? "?last=" : "", last ? last : "");
 	path = suffix.data ? api_session_path(argv[next], suffix.data) : NULL;
 	return path ? api_show(cli, argv[next], "GET", path, NULL, print) : CLI_REFUSED;

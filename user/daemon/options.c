@@ -73,11 +73,18 @@ static bool directory_ok(const char *path)
 
 static bool directories_ok(const struct options *o)
 {
-	const char *const paths[] = { o->run_dir, o->state_dir, o->pin_dir, o->data_dir ? o->data_dir : "/" };
+	const struct {
+		const char *option, *path;
+	} all[] = { { "run-dir", o->run_dir },
+		    { "state-dir", o->state_dir },
+		    { "pin-dir", o->pin_dir },
+		    { "data-dir", o->data_dir ? o->data_dir : "/" } };
 
-	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
-		if (!directory_ok(paths[i])) {
-			fprintf(stderr, "netpawld: not an absolute path of plain characters: %s\n", paths[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (!directory_ok(all[i].path)) {
+			fprintf(stderr, "netpawld: --%s needs an absolute path%s, and got '%s'\n", all[i].option,
+				*all[i].path == '/' ? " without quotes, backslashes and control characters" : "",
+				all[i].path);
 			return false;
 		}
 	return true;
