@@ -77,6 +77,8 @@ def test_wrong_usage(daemon, session, folder):
                    f"{session}:no/such/x"):
         assert daemon.cli("cp", folder / "x", target, check=1).stderr
     assert daemon.cli("cp", f"{session}:nothing", folder, check=1).stderr
+    p = daemon.cli("cp", folder / "missing", f"{session}:", check=1)
+    assert "No such file" in p.stderr and "internal error" not in p.stderr
     assert daemon.cli("cp", "/dev/zero", f"{session}:z", check=1).stderr, "a device has no end"
 
 

@@ -105,6 +105,8 @@ def test_which_sandbox(daemon, boxes, forward):
     second = boxes("FULL", session=first.session)
     code, said = forward(first.session, 24999).failed()
     assert code == 1 and "no sandbox of" in said and "no_forward" in said
+    code, said = forward("no/such", 24999).failed()
+    assert code == 1 and "no_such_session" in said
     port = first.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
     assert forward(first.session, port).info["sandbox"] == first.id
     second.call("listen", keep="web", family=4, addr="127.0.0.2", port=port)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -52,7 +53,7 @@ static int files_write(const char *path, const struct trust *trust)
 	if (r == 0)
 		r = file_write(dir, TRUST_STORE, &trust->store);
 	if (r < 0)
-		complain(path, NP_R_FAILED, strerror(-r));
+		complain_text(path, "it cannot be written", reason_token(NP_R_FAILED), strerror(-r));
 	return r;
 }
 

@@ -60,7 +60,7 @@ static void target_append(struct buf *out, const json_t *event)
 	if (address)
 		buf_printf(out, word ? " %s%s%s" : "%s%s%s", v6 && port ? "[" : "", address, v6 && port ? "]" : "");
 	if (port)
-		buf_printf(out, ":%lld", (long long)json_integer_value(port));
+		buf_printf(out, address ? ":%lld" : " port %lld", (long long)json_integer_value(port));
 }
 
 static void named_append(struct buf *out, const json_t *event, const char *name)

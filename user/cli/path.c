@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -122,7 +123,7 @@ int command_path(struct cli *cli, int argc, char **argv)
 	else if (r == -EXDEV || r == -ELOOP)
 		complain(argv[next + 1], NP_R_OUTSIDE_WORKSPACE, NULL);
 	else if (r < 0)
-		complain(argv[next + 1], NP_R_FAILED, strerror(-r));
+		complain_text(argv[next + 1], "it cannot be looked up", reason_token(NP_R_FAILED), strerror(-r));
 	if (r < 0)
 		return CLI_REFUSED;
 	if (cli->json) {
