@@ -6,7 +6,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "reason.h"
 
 static void help(FILE *to)
@@ -36,18 +35,16 @@ int command_attach(struct cli *cli, int argc, char **argv)
 	const char *cgroup = NULL;
 	const struct option_spec specs[] = { { "cgroup", .value = &cgroup } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 1, 1, "one session, and --cgroup", true };
 	_free_ char *absolute = NULL;
 	json_t *body;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 1 || !cgroup)
-		return usage_error(argv[0], "it takes one session, and --cgroup");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
-		return code;
+	if (!cgroup)
+		return usage_error(argv[0], "it takes --cgroup");
 	absolute = realpath(cgroup, NULL); /* the daemon does not know our working directory */
 	if (!absolute) {
 		char detail[512];

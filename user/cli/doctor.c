@@ -134,14 +134,13 @@ static int doctor_without_daemon(const struct cli *cli, int error)
 int command_doctor(struct cli *cli, int argc, char **argv)
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct operands operands = { 0, 0, NULL, false };
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	int next, code, err;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	err = client_call(cli->socket, "GET", "/v1/health", NULL, &answer);
 	if (err < 0)
 		return doctor_without_daemon(cli, err);

@@ -9,7 +9,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "cli/run.h"
 #include "reason.h"
 
@@ -100,17 +99,13 @@ int command_env(struct cli *cli, int argc, char **argv)
 	const char *dir = NULL, *at = NULL;
 	const struct option_spec specs[] = { { "dir", .value = &dir }, { "at", .value = &at } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 1, 1, "one session", true };
 	cleanup(host_free) struct host host = { 0 };
 	cleanup(trust_free) struct trust trust = { 0 };
 	int next, code, r;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one session");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
 		return code;
 	if (!dir || dir[0] != '/' || (at && at[0] != '/'))
 		return usage_error(argv[0], "--dir, and --at, take an absolute path");

@@ -39,18 +39,15 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 		{ "reason", .value = &reason },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 2, 2, "a session and a level", true };
 	_free_ char *path = NULL;
 	json_t *body;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 2)
-		return usage_error(argv[0], "it takes a session and a level");
-	code = session_check(argv[0], argv[next]);
-	if (code == CLI_OK)
-		code = level_check(argv[0], argv[next + 1]);
+	code = level_check(argv[0], argv[next + 1]);
 	if (code != CLI_OK)
 		return code;
 	path = api_session_path(argv[next], "/datasets");

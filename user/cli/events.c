@@ -7,7 +7,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "limits.h"
 #include "reason.h"
 
@@ -199,14 +198,13 @@ int command_events(struct cli *cli, int argc, char **argv)
 		{ "limit", .value = &limit },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 0, 0, NULL, false };
 	_free_ char *path = NULL;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	code = session ? session_check(argv[0], session) : CLI_OK;

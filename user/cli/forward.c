@@ -15,7 +15,6 @@
 #include "cli/forward.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "limits.h"
 #include "reason.h"
 
@@ -175,18 +174,14 @@ int command_forward(struct cli *cli, int argc, char **argv)
 	struct forward f = { .cli = cli };
 	const struct option_spec specs[] = { { "sandbox", .value = &f.sandbox } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 2, 3, "a session, a port, and perhaps a local port", true };
 	struct sigaction action = { .sa_handler = on_interrupt };
 	uint16_t local = 0;
-	int next, r, code = options_parse(&options, cli, argc, argv, &next);
+	int next, r, code = command_parse(&options, &operands, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next < 2 || argc - next > 3)
-		return usage_error(argv[0], "it takes a session, a port, and perhaps a local port");
 	f.session = argv[next];
-	code = session_check(argv[0], f.session);
-	if (code != CLI_OK)
-		return code;
 	if (!port_parse(argv[next + 1], &f.port) || (argc - next == 3 && !port_parse(argv[next + 2], &local)))
 		return usage_error(argv[0], "a port is a number from 1 to 65535");
 	sigaction(SIGINT, &action, NULL);

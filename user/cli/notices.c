@@ -6,7 +6,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -137,16 +136,12 @@ int command_notices(struct cli *cli, int argc, char **argv)
 		{ "follow", .flag = &n.follow },
 	};
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 1, 1, "one session", true };
 	_free_ char *path = NULL;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one session");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
 		return code;
 	if (n.all && n.reader)
 		return usage_error(argv[0], "--all has no reader");

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "cli/api.h"
 #include "cli/output.h"
 
 #define OPTIONS_MAX 32 /* options of one subcommand, the common ones included */
@@ -89,4 +90,27 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	}
 	*ret_next = optind;
 	return OPTIONS_GO_ON;
+}
+
+int session_check(const char *command, const char *session)
+{
+	return api_session_form(session)
+		       ? CLI_OK
+		       : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
+}
+
+int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
+		  char **argv, int *ret_next)
+{
+	int code = options_parse(options, cli, argc, argv, ret_next), n;
+
+	if (code != OPTIONS_GO_ON)
+		return code;
+	n = argc - *ret_next;
+	if (!operands->what && n)
+		return usage_error(options->command, "it takes no operand, and got '%s'", argv[*ret_next]);
+	if (n < operands->least || n > operands->most)
+		return usage_error(options->command, "it takes %s", operands->what);
+	code = operands->session && n ? session_check(options->command, argv[*ret_next]) : CLI_OK;
+	return code == CLI_OK ? OPTIONS_GO_ON : code;
 }

@@ -37,11 +37,25 @@ struct options {
 	bool until_operand; /* stop at the first word that is no option: the rest is a command line */
 };
 
+/* What stands beside the options. */
+struct operands {
+	int least, most;
+	const char *what; /* "a session and a level"; NULL where there are none */
+	bool session;	  /* the first is one, where it is given */
+};
+
 #define OPTIONS_GO_ON (-1)
 
 /* OPTIONS_GO_ON, with the index of the first operand in *ret_next; else the exit code to leave with, all said.
  * Operands are moved behind the options unless until_operand. */
 int options_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next);
+
+/* The same, and looks at the operands: how many there are, and whether the session is written as one. */
+int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
+		  char **argv, int *ret_next);
+
+/* CLI_OK when it is written USER/SESSION; else wrong usage. Whether the names are allowed is the daemon's to say. */
+int session_check(const char *command, const char *session);
 
 /* "netpawl: COMMAND: message; see netpawl COMMAND --help". Returns CLI_USAGE. */
 int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -9,7 +9,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "reason.h"
 #include "sandbox/plan.h"
 
@@ -96,19 +95,15 @@ static int translate(const char *workspace, const char *path, char result[static
 int command_path(struct cli *cli, int argc, char **argv)
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct operands operands = { 2, 2, "a session and a path", true };
 	_api_answer_ struct api_answer answer = { 0 };
 	char result[FS_PATH_SIZE];
 	const char *workspace;
 	_free_ char *call = NULL;
 	int next, code, r;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 2)
-		return usage_error(argv[0], "it takes a session and a path");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
 		return code;
 	if (argv[next + 1][0] != '/')
 		return usage_error(argv[0], "%s is no absolute path", argv[next + 1]);

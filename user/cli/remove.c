@@ -24,13 +24,12 @@ static void print(const json_t *answer)
 int command_remove(struct cli *cli, int argc, char **argv)
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct operands operands = { 1, 1, "one sandbox", false };
 	_buf_ struct buf path = BUF_INIT(4096);
-	int next, code = options_parse(&options, cli, argc, argv, &next);
+	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one sandbox");
 	buf_puts(&path, "/v1/sandboxes/");
 	api_escape(&path, argv[next]);
 	if (buf_error(&path))

@@ -5,7 +5,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 
 static void help(FILE *to)
 {
@@ -57,20 +56,16 @@ int command_runs(struct cli *cli, int argc, char **argv)
 	const char *state = NULL;
 	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_STATE } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 0, 1, "one session at most", true };
 	_buf_ struct buf path = BUF_INIT(4096);
-	int next, code = options_parse(&options, cli, argc, argv, &next);
+	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next > 1)
-		return usage_error(argv[0], "it takes one session, and got '%s' too", argv[next + 1]);
-	code = next < argc ? session_check(argv[0], argv[next]) : CLI_OK;
-	if (code == CLI_OK && state && !is_state(state))
-		code = usage_error(argv[0],
+	if (state && !is_state(state))
+		return usage_error(argv[0],
 				   "there is no state '%s'; there are pending, running, completed, rejected and failed",
 				   state);
-	if (code != CLI_OK)
-		return code;
 	buf_puts(&path, "/v1/runs?");
 	if (next < argc) {
 		buf_puts(&path, "session=");

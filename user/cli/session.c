@@ -6,13 +6,6 @@
 #include "cli/options.h"
 #include "policy/level.h"
 
-int session_check(const char *command, const char *session)
-{
-	return api_session_form(session)
-		       ? CLI_OK
-		       : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
-}
-
 int level_check(const char *command, const char *level)
 {
 	enum level ignored;
@@ -28,16 +21,12 @@ int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *t
 		    void (*print)(const json_t *answer))
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct operands operands = { 1, 1, "one session", true };
 	_free_ char *path = NULL;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one session");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
 		return code;
 	path = api_session_path(argv[next], "");
 	if (!path)

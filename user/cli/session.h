@@ -8,9 +8,7 @@
 
 #include "cli/cli.h"
 
-/* CLI_OK when it is written USER/SESSION; else wrong usage. Whether the names are allowed is the daemon's to say. */
-int session_check(const char *command, const char *session);
-/* The same for the word of a level. */
+/* CLI_OK when it is the word of a level; else wrong usage. */
 int level_check(const char *command, const char *level);
 
 /* Reads the command line, asks the daemon, prints. Returns the exit code. */

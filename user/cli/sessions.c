@@ -42,12 +42,11 @@ int command_sessions(struct cli *cli, int argc, char **argv)
 	bool all = false;
 	const struct option_spec specs[] = { { "all", .flag = &all } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 0, 0, NULL, false };
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	return api_show(cli, NULL, "GET", all ? "/v1/sessions?ended=1" : "/v1/sessions", NULL, print);
 }

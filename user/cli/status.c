@@ -74,12 +74,11 @@ static void print(const json_t *answer)
 int command_status(struct cli *cli, int argc, char **argv)
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct operands operands = { 0, 0, NULL, false };
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error(argv[0], "it takes no operand, and got '%s'", argv[next]);
 	return api_show(cli, NULL, "GET", "/v1/health", NULL, print);
 }

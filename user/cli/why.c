@@ -6,7 +6,6 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
 #include "limits.h"
 
 static void help(FILE *to)
@@ -38,18 +37,14 @@ int command_why(struct cli *cli, int argc, char **argv)
 	const char *last = NULL;
 	const struct option_spec specs[] = { { "last", .value = &last } };
 	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct operands operands = { 1, 1, "one session", true };
 	cleanup(buf_free) struct buf suffix = BUF_INIT(1024);
 	_free_ char *path = NULL;
 	uint64_t ignored;
 	int next, code;
 
-	code = options_parse(&options, cli, argc, argv, &next);
+	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
-		return code;
-	if (argc - next != 1)
-		return usage_error(argv[0], "it takes one session");
-	code = session_check(argv[0], argv[next]);
-	if (code != CLI_OK)
 		return code;
 	if (last && !count_parse(last, NP_WHY_MAX, &ignored))
 		return usage_error(argv[0], "--last takes a number from 1 to %d, and got '%s'", NP_WHY_MAX, last);
