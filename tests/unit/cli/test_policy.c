@@ -54,7 +54,7 @@ static void show(void **state)
 		    "\"who\":\"root\",\"rules\":2,\"levels\":{\"PUBLIC\":\"FULL\",\"SECRET\":\"NONE\"},\"default\":"
 		    "\"deny\","
 		    "\"inspect_ports\":[80,443],\"host_loopback\":[],\"warnings\":[\"p.yaml:3:1: warning: never\"],"
-		    "\"listing\":[{\"rule\":\"p.yaml:12\",\"text\":\"allow: @llm\"}],"
+		    "\"listing\":[{\"rule\":\"p.yaml:12\",\"text\":\"allow: @llm\",\"conditions\":\"methods: GET\"}],"
 		    "\"full\":[{\"rule\":\"p.yaml:30\",\"text\":\"deny: 10.0.0.0/8\"}],\"truncated\":true}";
 	struct seen seen;
 
@@ -68,8 +68,8 @@ static void show(void **state)
 	assert_has(seen.out.text, "inspect_ports  80, 443\n");
 	assert_has(seen.out.text, "host_loopback  none\n");
 	assert_has(seen.out.text, "p.yaml:3:1: warning: never\n");
-	assert_has(seen.out.text, "p.yaml:12  allow: @llm\n");
-	assert_has(seen.out.text, "p.yaml:30  deny: 10.0.0.0/8\n");
+	assert_has(seen.out.text, "p.yaml:12  allow: @llm  methods: GET\n");
+	assert_has(seen.out.text, "p.yaml:30  deny: 10.0.0.0/8  -\n");
 	assert_has(seen.out.text, "more rules than are listed");
 	CALL(&seen, answer, "--json", "show");
 	assert_int_equal(seen.code, CLI_OK);
