@@ -264,7 +264,7 @@ static void lists(void **state)
 	(void)state;
 	loads("version: 1\nlists:\n  llm:\n    - api.a.example\n    - \"*.b.example:8443\"\n  more: [\"@llm\", "
 	      "192.0.2.0/24]\n"
-	      "rules:\n  - allow: [\"@more\", c.example]\n  - deny: \"@llm\"\n");
+	      "rules:\n  - allow: [\"@more\", c.example]\n    for: CONFIDENTIAL\n  - deny: \"@llm\"\n");
 	assert_int_equal(policy->n_rules, 2);
 	assert_int_equal(policy->n_patterns, 6);
 	assert_int_equal(policy->rules[0].pattern, 0);
