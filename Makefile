@@ -355,7 +355,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 
 install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
-		$(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/man/man5
+		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
@@ -363,7 +363,7 @@ install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,ba
 	install -D -m 0644 $(BUILD)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/netpawl
 	install -D -m 0644 $(BUILD)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_netpawl
 	install -D -m 0644 $(BUILD)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/netpawl.fish
-	install -m 0644 $(filter %.5,$(MAN_PAGES)) $(DESTDIR)$(PREFIX)/share/man/man5
+	for s in 1 5 8; do install -m 0644 $(BUILD)/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s || exit 1; done
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
