@@ -66,12 +66,12 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 
 	for (size_t i = 0; i < options->count && n < OPTIONS_MAX; i++)
 		specs[n++] = options->specs[i];
-	for (size_t i = 0; i < n; i++)
-		table[i] = (struct option){ specs[i].name, specs[i].flag ? no_argument : required_argument, NULL, 1 };
 	if (cli->describe) {
 		cli->describe(cli->data, &(struct options){ .command = options->command, .specs = specs, .count = n });
 		return CLI_OK;
 	}
+	for (size_t i = 0; i < n; i++)
+		table[i] = (struct option){ specs[i].name, specs[i].flag ? no_argument : required_argument, NULL, 1 };
 	optind = 0; /* GNU: forget the scan before, which was of netpawl's own options */
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, options->until_operand ? "+:h" : ":h", table, &index)) != -1) {
