@@ -370,7 +370,7 @@ install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,ba
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
-		$(addprefix $(DESTDIR)$(PREFIX)/share/man/man5/,$(notdir $(filter %.5,$(MAN_PAGES)))) \
+		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json bash-completion/completions/netpawl \
 		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 	$(Q)rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null || true
