@@ -5,12 +5,13 @@
  * destroyed here can be opened again, and its RST does not leave either.
  */
 #include "cut.h"
+#include "ports.bpf.h"
 #include "steer.bpf.h"
 
+#define NP_TCP_SYN_SENT	    2
 #define NP_TCP_FIN_WAIT1    4
 #define NP_TCP_TIME_WAIT    6
 #define NP_TCP_LAST_ACK	    9
-#define NP_TCP_LISTEN	    10
 #define NP_TCP_CLOSING	    11
 #define NP_TCP_NEW_SYN_RECV 12
 #define NP_SOCK_BIND_LOCKS  12 /* SOCK_BINDADDR_LOCK | SOCK_BINDPORT_LOCK: the program chose where it listens */
@@ -95,8 +96,11 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	f.host_port = np_host_port_listed(f.port, who.rung);
 	f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
 	f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
-	if (!f.local)
+	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
+	if (!f.local) {
 		np_facts_add_rule(&f, who.rung);
+		f.withdrawn = protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
+	}
 	if (state->pass == NP_CUT_LOCAL)
 		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, who.id));
 	if (!np_judge_cut(&f, false))
@@ -168,8 +172,10 @@ static __always_inline bool np_orphan_wants(struct sock *sk, unsigned char tcp_s
 	return state->pass == NP_CUT_ENDED;
 }
 
-/* A socket of the host that calls into one of these sandboxes (netpawl forward), now that the mode is NONE. */
-static __always_inline bool np_cut_wants_caller(const struct np_cut_state *state, struct sock_common *skc)
+/* A socket of the host that calls into one of these sandboxes (netpawl forward): it goes when the mode is NONE. Until then
+ * its other end is none of those that lead to somebody else. */
+static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, struct sock_common *skc,
+						struct np_cut_flow *flow)
 {
 	__u64 cookie = BPF_CORE_READ(skc, skc_cookie.counter), *id;
 	struct np_box *box;
@@ -177,8 +183,12 @@ static __always_inline bool np_cut_wants_caller(const struct np_cut_state *state
 	id = cookie && state->pass == NP_CUT_LOOK ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	if (!id || !bpf_map_lookup_elem(&np_cut_boxes, id))
 		return false;
+	*flow = np_flow_of(skc, NP_IPPROTO_TCP);
 	box = bpf_map_lookup_elem(&np_boxes, id);
-	return !box || box->rung.mode == NP_NONE;
+	if (!box || box->rung.mode == NP_NONE)
+		return true;
+	np_flow_remember(state, flow, *id);
+	return false;
 }
 
 SEC("iter/tcp")
@@ -202,8 +212,7 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 	}
 	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow)) {
 		np_cut_one(ctx->meta, skc, state, &flow);
-	} else if (np_cut_wants_caller(state, skc)) {
-		flow = np_flow_of(skc, NP_IPPROTO_TCP);
+	} else if (np_cut_wants_caller(state, skc, &flow)) {
 		np_cut_one(ctx->meta, skc, state, &flow);
 	}
 	return 0;

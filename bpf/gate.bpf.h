@@ -27,7 +27,7 @@ enum {
 
 /* Whose socket is at the far end of an attempt that stays on this host. */
 enum np_peer {
-	NP_PEER_NOBODY = 0, /* no socket there, or one on its way out (TIME_WAIT) */
+	NP_PEER_NOBODY = 0, /* no socket there that a look-up finds, or one on its way out (TIME_WAIT) */
 	NP_PEER_SELF,	    /* the same sandbox */
 	NP_PEER_HOST,	    /* a socket that belongs to no sandbox */
 	NP_PEER_OTHER,	    /* another sandbox */
@@ -45,6 +45,7 @@ struct np_facts {
 	bool opening;	     /* TCP: opens a connection (connect(), SYN without ACK, or what a listener gets) */
 	bool connecting;     /* it is connect() that asks */
 	bool bare;	     /* TCP: neither SYN nor payload: carries nothing */
+	bool payload;	     /* TCP: some */
 	bool options;	     /* IP options or extension headers */
 	bool fragment;	     /* a later one: it has no ports */
 	bool many;	     /* multicast or broadcast */
@@ -54,10 +55,11 @@ struct np_facts {
 	bool steered;  /* UDP: the socket was led to the DNS gate before */
 	bool answer;   /* inbound UDP: the socket is connected, or sent there */
 	bool inbound;  /* inbound: the policy lets callers reach this port */
-	bool forward;  /* the far end is a socket that may call this sandbox: netpawl forward */
-	__u32 action;  /* enum np_action of the address rule that matches; 0: none does */
-	__u32 rule;    /* its number, for the event */
-	__u32 epoch;   /* of the policy */
+	bool withdrawn; /* an open connection: the policy let callers reach its near port, and does no longer */
+	bool forward;	/* the far end is a socket that may call this sandbox: netpawl forward */
+	__u32 action;	/* enum np_action of the address rule that matches; 0: none does */
+	__u32 rule;	/* its number, for the event */
+	__u32 epoch;	/* of the policy */
 };
 
 np_pure bool np_is_ported(__u16 protocol)
@@ -102,6 +104,25 @@ np_pure enum np_reason np_judge_create(enum np_mode mode, __u32 type, __u32 prot
 	return NP_R_PROTOCOL;
 }
 
+/*
+ * No socket is there that the look-up finds. Two may be there all the same: one that is bound to the device of the address,
+ * which only the kernel's own look-up asks for; and one that is made between this look and the delivery. A sandbox
+ * judges by the sender what reaches it, but the host's sockets take what comes. So nothing is sent that such a socket could
+ * read or answer: no datagram (np_egress drops it), no SYN with data, and off loopback no SYN at all.
+ */
+np_pure enum np_reason np_judge_nobody(const struct np_facts *f)
+{
+	bool loopback = np_addr_is_loopback(&f->addr) || np_addr_is_any(&f->addr);
+
+	if (f->host_port) /* then it is the host's, whoever it is */
+		return NP_R_HOST_PORT;
+	if (f->protocol == NP_IPPROTO_UDP && f->connecting)
+		return NP_R_NOTHING_SENT;
+	if (f->protocol == NP_IPPROTO_TCP && !f->opening) /* the kernel's RST is what its sender waits for */
+		return NP_R_NO_LISTENER;
+	return loopback && !f->payload ? NP_R_NO_LISTENER : NP_R_HOST_LOOPBACK;
+}
+
 /* Something that stays on this host: loopback, or any address of the host itself. */
 np_pure enum np_reason np_judge_local(const struct np_facts *f)
 {
@@ -120,7 +141,7 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	case NP_PEER_SELF:
 		return NP_R_OWN_LOOPBACK;
 	case NP_PEER_NOBODY:
-		return NP_R_NO_LISTENER;
+		return np_judge_nobody(f);
 	case NP_PEER_HOST:
 		if (f->forward && f->mode != NP_NONE && !f->opening)
 			return NP_R_FORWARDED;
@@ -230,7 +251,8 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 		return NP_R_FORWARDED;
 	if (f->peer == NP_PEER_SELF)
 		return NP_R_OWN_LOOPBACK;
-	if (f->peer == NP_PEER_HOST && f->host_port && !f->opening)
+	/* A host's socket that is bound to a device is not found: nobody, but no sandbox either. */
+	if ((f->peer == NP_PEER_HOST || f->peer == NP_PEER_NOBODY) && f->host_port && !f->opening)
 		return NP_R_HOST_PORT;
 	if (f->peer == NP_PEER_HOST && f->inspector && !f->opening && f->mode == NP_PROXIED &&
 	    f->protocol == NP_IPPROTO_TCP)
@@ -244,11 +266,14 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 	return NP_R_INBOUND;
 }
 
-/* Sharing a port (SO_REUSEPORT, SO_REUSEADDR) with an outsider would take his callers from him. */
-np_pure enum np_reason np_judge_bind(enum np_mode mode, enum np_peer holder)
+/* Sharing a port (SO_REUSEPORT, SO_REUSEADDR) with an outsider would take his callers from him. A socket that is bound to a
+ * device is one that our look-up by address does not find: see np_judge_option(). */
+np_pure enum np_reason np_judge_bind(enum np_mode mode, const struct np_addr *addr, enum np_peer holder)
 {
 	if (!mode)
 		return NP_R_UNREGISTERED;
+	if (np_addr_has_device(addr))
+		return np_addr_is_many(addr) ? NP_R_MULTICAST : NP_R_METADATA;
 	if (holder == NP_PEER_HOST || holder == NP_PEER_OTHER)
 		return NP_R_PORT_TAKEN;
 	return NP_R_OPEN_MODE;
@@ -306,8 +331,10 @@ np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 {
 	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW)
 		return true;
-	if (f->mode == NP_FULL)
-		return !f->local && f->action == NP_DENY;
+	if (f->mode == NP_FULL && !f->local)
+		return f->action == NP_DENY || f->withdrawn;
+	if (f->mode == NP_FULL && (f->protocol != NP_IPPROTO_TCP || f->opening))
+		return false; /* each of its packets is judged anew */
 	if (own)
 		return false;
 	if (f->local)

@@ -3,100 +3,16 @@
  * The packet layer: judges what is on the wire, whatever call made it. This is
  * the boundary; it does not rely on anything that the socket layer approved.
  */
+#include "headers.bpf.h"
 #include "judge.bpf.h"
 #include "ports.bpf.h"
 #include "steer.bpf.h"
 
-#define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
-#define NP_ETH_P_IP	    0x0800
-#define NP_ETH_P_IPV6	    0x86dd
+#define NP_LOOPBACK_IFINDEX 1	 /* lo is device 1 of every network namespace */
 #define NP_TC_NEXT	    (-1) /* TCX_NEXT, and TC_ACT_UNSPEC to clsact */
 #define NP_TC_DROP	    2
 #define NP_TCP_CLOSE	    7 /* the state of unconnected UDP sockets, too */
-
-struct np_packet {
-	struct np_addr src, dst;
-	__be16 sport, dport; /* 0 when the packet has none, as a later fragment */
-	__u16 protocol;
-	bool options;
-	bool fragment;
-	bool opening;
-	bool bare;
-};
-
-static __always_inline long np_load(struct __sk_buff *skb, __u32 offset, void *to, __u32 len)
-{
-	return bpf_skb_load_bytes_relative(skb, offset, to, len, BPF_HDR_START_NET);
-}
-
-/* Ports and TCP flags. payload_end is the length of the IP packet. */
-static __always_inline long np_parse_ports(struct __sk_buff *skb, __u32 offset, __u32 payload_end, struct np_packet *p)
-{
-	__u8 tcp[14];
-	__be16 ports[2];
-	long r;
-
-	if (p->protocol == NP_IPPROTO_TCP) {
-		__u8 flags, header;
-
-		r = np_load(skb, offset, tcp, sizeof(tcp));
-		if (r < 0)
-			return r;
-		__builtin_memcpy(ports, tcp, sizeof(ports));
-		flags = tcp[13];
-		header = tcp[12] >> 4 << 2;
-		p->opening = (flags & 0x12) == 0x02; /* SYN without ACK */
-		p->bare = !(flags & 0x02) && offset + header >= payload_end;
-	} else if (p->protocol == NP_IPPROTO_UDP) {
-		r = np_load(skb, offset, ports, sizeof(ports));
-		if (r < 0)
-			return r;
-	} else {
-		return 0;
-	}
-	p->sport = ports[0];
-	p->dport = ports[1];
-	return 0;
-}
-
-static __always_inline long np_parse(struct __sk_buff *skb, struct np_packet *p)
-{
-	if (skb->protocol == bpf_htons(NP_ETH_P_IP)) {
-		__u8 ip[20];
-		__u32 header;
-		__be32 word;
-		long r = np_load(skb, 0, ip, sizeof(ip));
-
-		if (r < 0)
-			return r;
-		header = (ip[0] & 0x0f) * 4;
-		p->protocol = ip[9];
-		__builtin_memcpy(&word, ip + 12, 4);
-		p->src = np_addr_v4(word);
-		__builtin_memcpy(&word, ip + 16, 4);
-		p->dst = np_addr_v4(word);
-		p->options = header != 20;
-		if (((ip[6] & 0x1f) | ip[7]) != 0) {
-			p->fragment = true;
-			return 0;
-		}
-		return np_parse_ports(skb, header, (__u32)ip[2] << 8 | ip[3], p);
-	}
-	if (skb->protocol == bpf_htons(NP_ETH_P_IPV6)) {
-		__u8 ip[40];
-		long r = np_load(skb, 0, ip, sizeof(ip));
-
-		if (r < 0)
-			return r;
-		p->protocol = ip[6]; /* an extension header has a number of its own, which is not TCP or UDP */
-		__builtin_memcpy(&p->src, ip + 8, 16);
-		__builtin_memcpy(&p->dst, ip + 24, 16);
-		p->options = p->protocol != NP_IPPROTO_TCP && p->protocol != NP_IPPROTO_UDP &&
-			     p->protocol != NP_IPPROTO_ICMPV6;
-		return np_parse_ports(skb, 40, 40 + ((__u32)ip[4] << 8 | ip[5]), p);
-	}
-	return -1;
-}
+#define NP_DROP_QUIETLY	    2 /* of cgroup_skb/egress: what sent a datagram is told that it was sent */
 
 static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who, const struct np_facts *f,
 					     enum np_hook hook, enum np_reason reason, __u16 near_port)
@@ -121,6 +37,8 @@ static __always_inline void np_report_packet(struct __sk_buff *skb, const struct
 	e->addr = f->addr;
 	e->port = f->port;
 	e->near_port = near_port;
+	/* Else the compiler keeps the field's address from an earlier look, which the verifier refuses. */
+	barrier_var(skb);
 	e->ifindex = skb->ifindex;
 	bpf_ringbuf_submit(e, 0);
 }
@@ -156,6 +74,7 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 		.addr = p->dst,
 		.opening = p->opening,
 		.bare = p->bare,
+		.payload = p->payload,
 		.options = p->options,
 		.fragment = p->fragment,
 		.many = np_addr_is_many(&p->dst),
@@ -166,29 +85,61 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 	return f;
 }
 
-/* Who is at the other end of a packet that stays on this host. flow: as that end sees it. */
-static __always_inline void np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, const struct np_tuple *flow,
-						 const struct np_who *who)
+/* Who is at the other end of a packet that stays on this host. flow: as that end sees it. A function of its own, so that the
+ * verifier walks it once. */
+__noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, struct np_tuple *flow, __u64 id,
+				    __u32 flags)
 {
 	struct np_inspector *inspector = np_inspector_now();
-	struct bpf_sock *sk = skb->sk;
-
+	struct np_rung rung = { .flags = (__u8)flags };
 	__u64 cookie = 0, *forward;
+	struct bpf_sock *sk;
 
-	f->peer = np_peer_find(skb, flow, who->id, &cookie);
+	if (!f || !flow)
+		return 0;
+	rung.mode = f->mode;
+	f->peer = np_peer_find(skb, flow, id, &cookie);
+	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
+		return 0;
+	f->host_port = np_host_port_listed(f->port, rung);
 	if (f->peer != NP_PEER_HOST)
-		return;
+		return 0;
 	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
-	f->forward = forward && *forward == who->id;
-	f->host_port = np_host_port_listed(f->port, who->rung);
+	f->forward = forward && *forward == id;
 	f->inspector = np_is_inspector(&f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
-		return;
+		return 0;
 	/* For every datagram: that of a connected socket did not meet the socket layer, which looked there at first. */
 	f->dns_gate = true;
+	sk = skb->sk;
 	f->steered = sk && bpf_sk_storage_get(&np_asked, sk, NULL, 0) &&
 		     np_door_is_kept(skb, flow,
 				     np_addr_is_v4(&f->addr) ? inspector->dns[0].cookie : inspector->dns[1].cookie);
+	return 0;
+}
+
+/*
+ * What stays on this host tells its receiver which sandbox sent it, by its priority: a number that nothing on the way over lo
+ * changes, and that has no other use there. So the sender is known when its socket is gone by then, or is one that no
+ * look-up finds; and what has no such number comes from no sandbox, but for what the kernel sends for one without a socket
+ * (SYN-ACKs on 6.1, RST, TIME_WAIT), which carries nothing. Below their generation cgroup ids have 31 bits; priorities above 6
+ * are set by privileged processes only.
+ */
+static __always_inline __u32 np_sender_number(__u64 cgroup_id)
+{
+	return 1u << 31 | (__u32)cgroup_id;
+}
+
+/* Who sent a packet that stays on this host. flow: as the sender sees it. */
+static __always_inline void np_facts_add_sender(struct __sk_buff *skb, struct np_facts *f, struct np_tuple *flow,
+						const struct np_who *who)
+{
+	__u32 number = skb->priority;
+
+	if (number >> 31)
+		f->peer = number == np_sender_number(who->id) ? NP_PEER_SELF : NP_PEER_OTHER;
+	else
+		np_facts_add_far_end(skb, f, flow, who->id, who->rung.flags);
 }
 
 /* A sandbox has its share of the DNS gate's attention and of its socket's buffer: large datagrams, and those that are
@@ -309,13 +260,18 @@ int np_egress(struct __sk_buff *skb)
 			.protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, &who);
+		np_facts_add_far_end(skb, &f, &flow, who.id, who.rung.flags);
 	}
 	reason = np_reach_out(&f);
 	if (reason == NP_R_STEERED && f.dns_gate)
 		reason = np_judge_query(skb, &who, &p);
-	if (NP_REASON_ALLOWS(reason))
+	if (reason == NP_R_NO_LISTENER && p.protocol == NP_IPPROTO_UDP) /* a connected socket gets EPERM */
+		return sk && sk->dst_port ? 0 : np_verdict(NP_DROP_QUIETLY);
+	if (NP_REASON_ALLOWS(reason)) {
+		if (f.local)
+			skb->priority = np_sender_number(who.id);
 		return np_allow();
+	}
 refuse:
 	reason = np_packet_told(sk, &f, true, reason);
 	if (reason)
@@ -354,10 +310,19 @@ static __always_inline void np_facts_add_receiver(struct __sk_buff *skb, struct 
 		f->answer = np_peer_is_known(cookie, np_sock_address(sk), &p->src, bpf_ntohs(p->sport));
 }
 
-/* An established connection of a sandbox in FULL: what it may not do was refused when it was opened. */
+/* A connection of a sandbox in FULL to beyond the host: what it may not do was refused when it was opened. */
 static __always_inline bool np_is_open(const struct bpf_sock *sk)
 {
 	return sk->state != NP_TCP_LISTEN && sk->state != NP_TCP_CLOSE;
+}
+
+/* Does a socket of TCP or UDP get a packet in which we did not find these? IPv6 extension headers hide them. */
+static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_packet *p)
+{
+	if (np_is_ported(p->protocol))
+		return false;
+	sk = sk ? bpf_sk_fullsock(sk) : NULL;
+	return sk && np_is_ported(sk->protocol);
 }
 
 SEC("cgroup_skb/ingress")
@@ -370,7 +335,8 @@ int np_ingress(struct __sk_buff *skb)
 	enum np_reason reason;
 	long r;
 
-	if (f.mode == NP_FULL && sk && np_is_open(sk))
+	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (f.mode == NP_FULL && !f.local && sk && np_is_open(sk))
 		return np_allow();
 	r = np_packet_read(skb, &p);
 	f.protocol = p.protocol;
@@ -383,7 +349,10 @@ int np_ingress(struct __sk_buff *skb)
 		reason = NP_R_MALFORMED;
 		goto refuse;
 	}
-	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (np_is_hidden(sk, &p)) {
+		reason = NP_R_IP_OPTIONS;
+		goto refuse;
+	}
 	if (!f.local) {
 		np_facts_add_rule(&f, who.rung);
 		if (sk)
@@ -395,7 +364,7 @@ int np_ingress(struct __sk_buff *skb)
 			.far_port = p.dport, .protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, &who);
+		np_facts_add_sender(skb, &f, &flow, &who);
 	}
 	reason = np_reach_in(&f);
 	if (NP_REASON_ALLOWS(reason))

@@ -117,12 +117,26 @@ static __always_inline bool np_peer_add(__u64 cookie, __u64 sock, const struct n
 	return true;
 }
 
-static __always_inline bool np_inbound_listed(__u16 port)
+static __always_inline bool np_inbound_listed_in(__u32 epoch, __u16 port)
 {
-	struct np_listed_key key = { .epoch = np_live_now().epoch, .port = port };
+	struct np_listed_key key = { .epoch = epoch, .port = port };
 	struct np_listed *listed = bpf_map_lookup_elem(&np_ports, &key);
 
 	return listed && listed->inbound;
+}
+
+static __always_inline bool np_inbound_listed(__u16 port)
+{
+	return np_inbound_listed_in(np_live_now().epoch, port);
+}
+
+/* Did the policy before the live one let callers reach it, and the live one does not? The entries of that one stay until
+ * there is a third. */
+static __always_inline bool np_inbound_withdrawn(__u16 port)
+{
+	__u32 epoch = np_live_now().epoch;
+
+	return np_inbound_listed_in(epoch - 1, port) && !np_inbound_listed_in(epoch, port);
 }
 
 #endif

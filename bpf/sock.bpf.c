@@ -197,7 +197,7 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
 	f->peer = np_peer_find(ctx, &flow, who->id, NULL);
-	f->host_port = f->peer == NP_PEER_HOST && np_host_port_listed(f->port, who->rung);
+	f->host_port = np_host_port_listed(f->port, who->rung);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
@@ -298,11 +298,11 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
 		holder = np_peer_find(ctx, &flow, who.id, NULL);
-	reason = np_judge_bind(who.rung.mode, holder);
+	reason = np_judge_bind(who.rung.mode, &addr, holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&who, &f, NP_HOOK_BIND, reason, ctx->family);
-	return np_refuse(EADDRINUSE);
+	return np_refuse(reason == NP_R_PORT_TAKEN ? EADDRINUSE : EADDRNOTAVAIL);
 }
 
 SEC("cgroup/bind4")
@@ -325,8 +325,9 @@ int np_setsockopt(struct bpf_sockopt *ctx)
 	struct np_who who;
 
 	/* Two UDP sockets may share a port by SO_REUSEADDR alone, whoever they belong to: one of the host's would be hidden
-	 * together with the sandbox's. The option does nothing here; UDP needs it for nothing else but multicast. */
-	if (ctx->level == 1 && ctx->optname == 2 && ctx->sk && ctx->sk->protocol == NP_IPPROTO_UDP) {
+	 * together with the sandbox's. Ping sockets share their number likewise, and one would get the other's answers. The
+	 * option does nothing here; UDP needs it for nothing else but multicast. */
+	if (ctx->level == 1 && ctx->optname == 2 && ctx->sk && ctx->sk->protocol != NP_IPPROTO_TCP) {
 		ctx->optlen = -1;
 		return np_allow();
 	}

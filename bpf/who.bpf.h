@@ -139,14 +139,17 @@ static __always_inline struct np_who np_who_sends(struct __sk_buff *skb)
 	return who;
 }
 
-/* A cgroup program's "yes". Opaque to the compiler, which would otherwise return a register that it knows to be 1 (a
+/* What a cgroup program returns. Opaque to the compiler, which would otherwise return a register that it knows to be 1 (a
  * mode, say): the verifier of 6.1 loses the value of a 32-bit register over the stack and refuses the program. */
+static __always_inline int np_verdict(int verdict)
+{
+	barrier_var(verdict);
+	return verdict;
+}
+
 static __always_inline int np_allow(void)
 {
-	int yes = 1;
-
-	barrier_var(yes);
-	return yes;
+	return np_verdict(1);
 }
 
 /* A tuple as the receiving side sees it: near is where the packet goes, far where it comes from. */
@@ -154,6 +157,7 @@ struct np_tuple {
 	struct np_addr near_addr, far_addr;
 	__be16 near_port, far_port;
 	__u16 protocol;
+	__u16 pad; /* named, so that it is set: the verifier of 6.1 wants all of what a function is given */
 };
 
 /* The socket that would get a packet on this flow, or NULL. For bpf_sk_release(). */

@@ -53,6 +53,13 @@ np_pure bool np_addr_is_many(const struct np_addr *a)
 	return a->b[0] == 0xff;
 }
 
+/* Addresses of IPv6 that mean something on one device only: bind() with one of these binds the socket to a device, even
+ * when it fails in the end. */
+np_pure bool np_addr_has_device(const struct np_addr *a)
+{
+	return a->b[0] == 0xff || (a->b[0] == 0xfe && (a->b[1] & 0xc0) == 0x80);
+}
+
 /* An IPv4 address inside an IPv6 one (NAT64 64:ff9b::/96 and 64:ff9b:1::/48, 6to4 2002::/16) is that IPv4 address. */
 np_pure struct np_addr np_addr_carried(const struct np_addr *a)
 {

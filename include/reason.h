@@ -37,7 +37,7 @@
 	  "the sandbox's mode is PROXIED and no DNS gate is running to answer this query")         \
 	X(METADATA, 36, "metadata", "cloud metadata and link-local addresses are refused in every mode") \
 	X(HOST_LOOPBACK, 37, "host_loopback",                                                      \
-	  "the listener on this host belongs to the host or to another sandbox")                   \
+	  "no listener of this sandbox is there, and those of the host or of another sandbox are not for it") \
 	X(INBOUND, 38, "inbound", "only the sandbox itself reaches its listeners, and callers from beyond the host where the policy says so (inbound)")  \
 	X(PROTOCOL, 39, "protocol", "sandboxes may use TCP and UDP, and nothing else, in this mode") \
 	X(UNREGISTERED, 40, "unregistered", "the cgroup is below netpawl's slice but is no sandbox") \

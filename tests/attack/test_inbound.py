@@ -7,7 +7,7 @@ import pytest
 
 from lib import base
 from lib.box import Adopted, Box
-from lib.daemon import Daemon
+from lib.fixtures import daemon_with
 from lib.world import FAR, GATE4, GATE6, HOST4, HOST6
 
 OPEN = {"stream": 24180, "dgram": 24181}  # inbound: in the policy
@@ -20,15 +20,8 @@ LOOP = {4: "127.0.0.1", 6: "::1"}
 def daemon(world):
     """With inbound ports, and a host that does not bound the rate of its ICMP errors: a scan must not meet that."""
     world.sysctl(world.host, {"net.ipv4.icmp_ratelimit": 0, "net.ipv6.icmp.ratelimit": 0})
-    d = Daemon(world)
-    d.policy.write_text(f"version: 1\ninbound: [{OPEN['stream']}, {OPEN['dgram']}]\n" + base.PERMITS)
-    try:
-        d.start()
+    with daemon_with(world, f"inbound: [{OPEN['stream']}, {OPEN['dgram']}]\n") as d:
         yield d
-        assert d.running(), d.text()[-3000:]
-        assert d.stop() == 0
-    finally:
-        d.close()
 
 
 @pytest.fixture(params=[Box, Adopted], ids=["run", "adopted"])

@@ -234,6 +234,18 @@ def test_a_taken_local_port(world, daemon, boxes, forward):
     assert code == 1 and "cannot listen" in said
 
 
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
+def test_a_reload_spares_it(world, daemon, boxes, forward, mode):
+    box = boxes(mode)
+    port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+    f = forward(box.session, port)
+    world.outside.call("dial", family=4, addr="127.0.0.1", port=f.local, keep="f", data="x", recv=1)
+    assert daemon.api.ok("POST", "/v1/policy/reload", {})["cut"] == 0
+    world.outside.call("send", keep="f", data="y")
+    assert world.outside.call("recv", keep="f")["data"] == "y"
+    world.outside.call("close", keep="f")
+
+
 def test_a_new_daemon_forgets_forwards(world, make_daemon):
     """Fail closed: what a dead daemon let in, the next one does not know."""
     d = make_daemon().start()

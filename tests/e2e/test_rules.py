@@ -12,7 +12,7 @@ from lib import base
 from lib.api import Failure
 from lib.box import Adopted, Box
 from lib.daemon import Daemon
-from lib.world import FAR, FAR_OTHER, META
+from lib.world import FAR, FAR_OTHER, HOST4, META
 
 KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
 PROXIED = "levels: {PUBLIC: proxied, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}\n"
@@ -375,19 +375,46 @@ def test_a_reload_only_tightens_sessions(make_daemon, policy):
         tight.close()
 
 
-def test_host_loopback_follows_a_reload(world, make_daemon, policy):
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED"])
+def test_host_loopback_follows_a_reload(world, make_daemon, policy, mode):
     d = make_daemon(policy=policy.write(head="host_loopback: [23120]\n")).start()
     world.outside.call("listen", keep="l23120", family=4, addr="127.0.0.1", port=23120)
-    box = Box(d, "PROXIED")
+    box = Box(d, mode)
     try:
         box.call("dial", family=4, addr="127.0.0.1", port=23120, keep="c", data="x", recv=1)
+        own = box.call("listen", keep="own", family=4, addr="127.0.0.1")["port"]
+        box.call("dial", family=4, addr="127.0.0.1", port=own, keep="o", data="x", recv=1)
         policy.write()
         assert reload(d)["cut"] == 1
         assert box.try_("send", keep="c", data="y") != "ok"
         assert reach(box, "127.0.0.1", 23120) == "ECONNREFUSED"
+        box.call("send", keep="o", data="y")
+        assert box.call("recv", keep="o")["data"] == "y", "what is its own stays"
     finally:
         box.close()
         world.outside.call("close", keep="l23120")
+
+
+def test_inbound_follows_a_reload(world, make_daemon, policy):
+    """A port that callers may no longer reach: what is open through it is cut, also when its listener is gone by then."""
+    d = make_daemon(policy=policy.write(head="inbound: [24182, 24183, 24184]\n")).start()
+    box = Box(d, "FULL")
+    try:
+        for port in (24182, 24183, 24184):
+            box.call("listen", keep=f"l{port}", family=4, addr="0.0.0.0", port=port)
+            world.world.call("dial", family=4, addr=HOST4, port=port, keep=f"c{port}", data="x", recv=1)
+        box.call("dial", family=4, addr=FAR[4], port=9000, keep="out", data="x", recv=1)
+        box.call("close", keep="l24184")
+        policy.write(head="inbound: [24183]\n")
+        assert reload(d)["cut"] == 2
+        assert world.world.try_("recv", keep="c24182") == world.world.try_("recv", keep="c24184") == "ECONNRESET"
+        for agent, keep in ((world.world, "c24183"), (box, "out")):
+            agent.call("send", keep=keep, data="y")
+            assert agent.call("recv", keep=keep)["data"] == "y"
+    finally:
+        box.close()
+        for port in (24182, 24183, 24184):
+            world.world.call("close", keep=f"c{port}")
 
 
 def test_rules_outlive_the_daemon_and_its_successor_replaces_them(make_daemon, policy):

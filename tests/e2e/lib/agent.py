@@ -411,9 +411,19 @@ def serve_dgram(h, role):
 
 
 @op
-def listen(keep, family, addr, port=0, kind="stream", role="echo", v6only=True, protocol=0, fastopen=False):
+def listen(keep, family, addr, port=0, kind="stream", role="echo", v6only=True, protocol=0, fastopen=False, device=None,
+           scope=None):
+    """device: it is bound to that one. scope: an address of a device that is not there, so that bind() fails, and leaves
+    the socket bound to the device."""
     s = socket.socket(FAMILY[family], KIND[kind], protocol)
     try:
+        if device:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
+        if scope:
+            try:
+                s.bind(resolve(family, scope, 0))
+            except OSError:
+                pass
         if family != "unix":
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == 6:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Fixtures and hooks of tests/e2e and tests/attack; each folder's conftest.py imports them."""
+import contextlib
 import os
 import signal
 
@@ -33,6 +34,20 @@ def daemon(world):
         yield d
         assert d.running(), f"the daemon died on the way: {d.text()[-3000:]}"
         assert d.stop() == 0, f"SIGTERM is a clean end: {d.text()[-3000:]}"
+    finally:
+        d.close()
+
+
+@contextlib.contextmanager
+def daemon_with(world, head):
+    """For a module that wants a daemon with more in its policy."""
+    d = Daemon(world)
+    d.policy.write_text("version: 1\n" + head + base.PERMITS)
+    try:
+        d.start()
+        yield d
+        assert d.running(), d.text()[-3000:]
+        assert d.stop() == 0
     finally:
         d.close()
 

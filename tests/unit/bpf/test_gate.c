@@ -187,9 +187,33 @@ static void loopback_is_private_in_every_mode(void **state)
 			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
 			f.host_port = true;
 			assert_int_equal(np_judge_out(&f), NP_R_HOST_PORT);
+			f.peer = NP_PEER_NOBODY; /* the host's, if anybody's */
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_PORT);
 			f.peer = NP_PEER_OTHER; /* a listed port is the host's, never another sandbox's */
 			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
 		}
+}
+
+/* Somebody may be there whom the look-up does not find. */
+static void nothing_is_sent_to_nobody(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++) {
+		struct np_facts tcp = to(mode, 6, "192.0.2.2", 5432), udp = to(mode, 17, "192.0.2.2", 5432);
+
+		tcp.local = udp.local = true; /* an address of the host, off loopback */
+		assert_int_equal(np_judge_out(&tcp), NP_R_HOST_LOOPBACK);
+		assert_int_equal(np_judge_out(&udp), NP_R_HOST_LOOPBACK);
+		udp.connecting = true;
+		assert_int_equal(np_judge_out(&udp), NP_R_NOTHING_SENT);
+		tcp.opening = false; /* the kernel answers with a RST */
+		assert_int_equal(np_judge_out(&tcp), mode == NP_FULL ? NP_R_OPEN_MODE : NP_R_NO_LISTENER);
+		tcp = to(mode, 6, "::1", 5432);
+		tcp.local = true;
+		assert_int_equal(np_judge_out(&tcp), NP_R_NO_LISTENER);
+		tcp.payload = true; /* with the SYN */
+		assert_int_equal(np_judge_out(&tcp), NP_R_HOST_LOOPBACK);
+	}
 }
 
 static void full_answers_its_callers_but_closed_modes_do_not(void **state)
@@ -257,7 +281,12 @@ static void inbound_is_for_the_sandbox_itself(void **state)
 	assert_int_equal(np_judge_in(&f), NP_R_INBOUND); /* a listed host port may answer, not call */
 	f.opening = false;
 	assert_int_equal(np_judge_in(&f), NP_R_HOST_PORT);
+	f.peer = NP_PEER_NOBODY; /* not found, as it is bound to a device */
+	assert_int_equal(np_judge_in(&f), NP_R_HOST_PORT);
+	f.peer = NP_PEER_OTHER;
+	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
 	f.peer = NP_PEER_NOBODY;
+	f.host_port = false;
 	assert_int_equal(np_judge_in(&f), NP_R_INBOUND);
 	f.bare = true; /* RST for a closed port, ACK out of TIME_WAIT */
 	assert_int_equal(np_judge_in(&f), NP_R_NO_LISTENER);
@@ -349,16 +378,34 @@ static void cut_spares_what_stays_inside(void **state)
 	assert_false(np_judge_cut(&f, false));
 	f.local = false; /* the port number of a listed service, elsewhere */
 	assert_true(np_judge_cut(&f, false));
+	f = to(NP_FULL, 6, "127.0.0.1", 8080); /* FULL: a port of the host that is no longer listed */
+	f.local = true;
+	f.opening = false;
+	assert_true(np_judge_cut(&f, false));
+	assert_false(np_judge_cut(&f, true));
+	f.host_port = true;
+	assert_false(np_judge_cut(&f, false));
+	f.host_port = false;
+	f.opening = true; /* on its way: its packets are judged */
+	assert_false(np_judge_cut(&f, false));
+	f = to(NP_FULL, 6, "192.0.2.1", 40000);
+	f.withdrawn = true; /* a caller at a port that is no longer listed */
+	assert_true(np_judge_cut(&f, false));
 }
 
 static void a_port_of_an_outsider_is_not_shared(void **state)
 {
+	struct np_addr any = addr("::"), link = addr("fe80::1"), group = addr("ff02::1"), v4 = addr("169.254.0.1");
+
 	(void)state;
-	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_HOST), NP_R_PORT_TAKEN);
-	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_OTHER), NP_R_PORT_TAKEN);
-	assert_int_equal(np_judge_bind(NP_FULL, NP_PEER_SELF), NP_R_OPEN_MODE);
-	assert_int_equal(np_judge_bind(NP_NONE, NP_PEER_NOBODY), NP_R_OPEN_MODE);
-	assert_int_equal(np_judge_bind(0, NP_PEER_NOBODY), NP_R_UNREGISTERED);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_HOST), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_OTHER), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_SELF), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(NP_NONE, &v4, NP_PEER_NOBODY), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(0, &any, NP_PEER_NOBODY), NP_R_UNREGISTERED);
+	/* these bind the socket to a device */
+	assert_int_equal(np_judge_bind(NP_FULL, &link, NP_PEER_NOBODY), NP_R_METADATA);
+	assert_int_equal(np_judge_bind(NP_FULL, &group, NP_PEER_NOBODY), NP_R_MULTICAST);
 }
 
 static void options_around_the_gate_are_refused(void **state)
@@ -556,6 +603,7 @@ int main(void)
 		cmocka_unit_test(rules_decide_in_proxied),
 		cmocka_unit_test(rules_refuse_in_full),
 		cmocka_unit_test(loopback_is_private_in_every_mode),
+		cmocka_unit_test(nothing_is_sent_to_nobody),
 		cmocka_unit_test(full_answers_its_callers_but_closed_modes_do_not),
 		cmocka_unit_test(closed_modes_speak_only_plain_tcp_and_udp_to_themselves),
 		cmocka_unit_test(multicast_and_broadcast_are_refused_in_every_mode),
