@@ -53,7 +53,7 @@ BUILD = build
 SANFLAGS =
 endif
 
-# -iquote, not -I: include/limits.h must not hide the C library's.
+# -iquote, not -I: include/gate_limits.h user/vocab/limits.h must not hide the C library's.
 CPPFLAGS = -D_GNU_SOURCE -DNETPAWL_VERSION='"$(VERSION)"' -iquote include -iquote user -iquote $(BUILD)
 CFLAGS = -std=gnu11 -O2 -g -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	 -Wpointer-arith -Wformat=2 -Wvla -fstack-protector-strong -fPIE $(SANFLAGS)
@@ -72,15 +72,17 @@ CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 
-# What only the inspector speaks: HTTP and TLS. Neither the daemon nor the CLI links a line of it.
-HTTP_OBJS = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(sort $(wildcard user/wire/h1*.c user/wire/h2*.c user/wire/head.c user/wire/hello.c user/wire/websocket*.c)))
-SHARED_OBJS = $(filter-out $(HTTP_OBJS),$(call objs,base wire policy))
-DAEMON_OBJS = $(SHARED_OBJS) $(BUILD)/obj/inspect/link.o $(BUILD)/obj/inspect/ledger.o $(BUILD)/obj/dns/names.o $(call objs,loop session events kernel control daemon)
-CLI_OBJS = $(SHARED_OBJS) $(call objs,sandbox cli)
+# Which folders a program is made of. tests/layers checks it against the table of who may use whom.
+SHARED_DIRS = base vocab wire policy
+DAEMON_DIRS = $(SHARED_DIRS) loop link session events kernel control supervisor daemon
+CLI_DIRS = $(SHARED_DIRS) launch cli
+INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
+DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/dns/synthetic_names.o
+CLI_OBJS = $(call objs,$(CLI_DIRS))
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
-INSPECT_OBJS = $(SHARED_OBJS) $(HTTP_OBJS) $(LLHTTP_OBJS) $(call objs,loop dns inspect)
+INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
 .PHONY: all
@@ -99,7 +101,7 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
-$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/scope.h user/init/windows.h user/sandbox/orders.h user/sandbox/windows.h include/limits.h
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/landlock.h user/init/mount_check.h user/launch/orders.h user/launch/hidden_mounts.h include/gate_limits.h user/vocab/limits.h
 	$(say) LINK $@
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE $(SANFLAGS),$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 
@@ -108,7 +110,7 @@ $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) -O2 -g -fPIE $(SANFLAGS) -DLLHTTP_STRICT_MODE=1 -I/usr/share/include/llhttp -c -o $@ $<
 
-$(BUILD)/obj/wire/h1.o: CPPFLAGS += -I/usr/share/include/llhttp
+$(BUILD)/obj/http/h1.o: CPPFLAGS += -I/usr/share/include/llhttp
 
 $(BUILD)/obj/%.o: user/%.c
 	$(say) CC $<
@@ -166,13 +168,21 @@ endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 # Found beside the program that starts a sandbox.
-$(BUILD)/tests/unit/sandbox/netpawl-init: $(BUILD)/netpawl-init
+$(BUILD)/tests/unit/launch/netpawl-init: $(BUILD)/netpawl-init
 	$(Q)mkdir -p $(@D) && ln -sf ../../../netpawl-init $@
-$(BUILD)/tests/unit/sandbox/test_launch: | $(BUILD)/tests/unit/sandbox/netpawl-init
-$(BUILD)/tests/unit/sandbox/%: tests/unit/sandbox/%.c $(BUILD)/libnetpawl.a
+$(BUILD)/tests/unit/launch/test_launch: | $(BUILD)/tests/unit/launch/netpawl-init
+$(BUILD)/tests/unit/launch/%: tests/unit/launch/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
-$(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/wire/%: CPPFLAGS += -I/usr/share/include/llhttp
+$(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/http/%: CPPFLAGS += -I/usr/share/include/llhttp
 $(BUILD)/tests/unit/inspect/%: tests/unit/inspect/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/http/%: tests/unit/http/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/net/%: tests/unit/net/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/resolver/%: tests/unit/resolver/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/tls/%: tests/unit/tls/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/dns/%: tests/unit/dns/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
@@ -318,8 +328,8 @@ run: deps
 LINT_SRCS = $(sort $(wildcard user/*/*.c))
 lint:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) clang-format clang-tidy cppcheck"
-	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(wildcard user/*/*.h bpf/*.[ch]) \
-		$(filter-out include/limits.h include/reason.h,$(wildcard include/*.h)) # those two are tables
+	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(filter-out user/vocab/limits.h,$(wildcard user/*/*.h)) $(wildcard bpf/*.[ch]) \
+		$(filter-out include/gate_limits.h include/reason.h,$(wildcard include/*.h))
 	$(Q)cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=while (v = h)' \

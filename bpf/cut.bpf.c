@@ -81,32 +81,32 @@ static __always_inline void np_flow_remember(struct np_cut_state *state, struct 
 static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool connected, struct np_cut_state *state,
 					 struct np_cut_flow *flow)
 {
-	struct np_who who = np_who_is(sk);
+	struct np_owner owner = np_owner_of(sk);
 	struct np_facts f = {};
 	__u32 in_flight;
 
-	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
+	if (!owner.sandbox || !bpf_map_lookup_elem(&np_cut_targets, &owner.id))
 		return false;
 	*flow = np_flow_of(&sk->__sk_common, protocol);
-	f.mode = who.rung.mode;
+	f.mode = owner.rung.mode;
 	f.protocol = protocol;
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
-	f.host_port = np_host_port_listed(f.port, who.rung);
+	f.host_port = np_host_port_listed(f.port, owner.rung);
 	f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
 	f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
 	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
 	if (!f.local) {
-		np_facts_add_rule(&f, who.rung);
+		np_facts_add_rule(&f, owner.rung);
 		f.withdrawn = protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)
-		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, who.id));
+		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, owner.id));
 	if (!np_judge_cut(&f, false))
 		return false;
 	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
-		np_flow_remember(state, flow, who.id);
+		np_flow_remember(state, flow, owner.id);
 		state->local++;
 		return false;
 	}
@@ -158,13 +158,13 @@ static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_stat
 static __always_inline bool np_orphan_wants(struct sock *sk, unsigned char tcp_state, const struct np_cut_state *state,
 					    struct np_cut_flow *flow)
 {
-	struct np_who who;
+	struct np_owner owner;
 	__u8 *found;
 
 	if (!np_is_orphan(sk, tcp_state))
 		return false;
-	who = np_who_is(sk);
-	found = who.box ? bpf_map_lookup_elem(&np_cut_boxes, &who.id) : NULL;
+	owner = np_owner_of(sk);
+	found = owner.sandbox ? bpf_map_lookup_elem(&np_cut_targets, &owner.id) : NULL;
 	if (!found)
 		return false;
 	*found = NP_CUT_HAS_ORPHAN;
@@ -178,14 +178,14 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 						struct np_cut_flow *flow)
 {
 	__u64 cookie = BPF_CORE_READ(skc, skc_cookie.counter), *id;
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 
 	id = cookie && state->pass == NP_CUT_LOOK ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
-	if (!id || !bpf_map_lookup_elem(&np_cut_boxes, id))
+	if (!id || !bpf_map_lookup_elem(&np_cut_targets, id))
 		return false;
 	*flow = np_flow_of(skc, NP_IPPROTO_TCP);
-	box = bpf_map_lookup_elem(&np_boxes, id);
-	if (!box || box->rung.mode == NP_NONE)
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, id);
+	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
 	np_flow_remember(state, flow, *id);
 	return false;
@@ -220,14 +220,14 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 
 static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk)
 {
-	struct np_who who = np_who_is(sk);
+	struct np_owner owner = np_owner_of(sk);
 	struct np_cut_flow flow;
 
-	if (!who.box || !bpf_map_lookup_elem(&np_cut_boxes, &who.id))
+	if (!owner.sandbox || !bpf_map_lookup_elem(&np_cut_targets, &owner.id))
 		return;
 	flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_UDP);
 	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
-	np_flow_remember(state, &flow, who.id);
+	np_flow_remember(state, &flow, owner.id);
 }
 
 SEC("iter/udp")

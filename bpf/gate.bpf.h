@@ -3,11 +3,11 @@
  * The decisions of the gate. Pure: plain data in, a reason out; no ctx, no map,
  * no helper. The same text runs in the kernel and, under sanitizers, in unit tests.
  */
-#ifndef NP_GATE_BPF_H
-#define NP_GATE_BPF_H
+#ifndef NP_BPF_GATE_BPF_H
+#define NP_BPF_GATE_BPF_H
 
 #include "addr.h"
-#include "box.h"
+#include "sandbox.h"
 #include "event.h"
 #include "reason.h"
 #include "rules.h"
@@ -67,9 +67,9 @@ np_pure bool np_is_ported(__u16 protocol)
 	return protocol == NP_IPPROTO_TCP || protocol == NP_IPPROTO_UDP;
 }
 
-/* What is for the DNS gate, whatever server it names: but for one that the sandbox runs for itself, and (TCP) for the
- * farewell to one that it ran. */
-np_pure bool np_is_lookup(const struct np_facts *f)
+/* Is this a DNS query for the DNS gate? All traffic to port 53 is, whichever server it names. Two exceptions: a server
+ * that the sandbox runs for itself, and (TCP) the last segments to one that it ran, which has ended. */
+np_pure bool np_is_query(const struct np_facts *f)
 {
 	if (f->mode != NP_PROXIED || !np_is_ported(f->protocol) || f->port != NP_DNS_PORT || f->many)
 		return false;
@@ -83,7 +83,7 @@ np_pure bool np_wants_inspector(const struct np_facts *f)
 {
 	if (f->mode != NP_PROXIED || f->protocol != NP_IPPROTO_TCP)
 		return false;
-	if (np_is_lookup(f))
+	if (np_is_query(f))
 		return true;
 	return !f->local && (np_addr_is_synthetic(&f->addr) || (f->inspected && f->action != NP_ALLOW));
 }
@@ -158,7 +158,7 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 }
 
 /* The server that is named does not matter, for nothing goes there. */
-np_pure enum np_reason np_judge_lookup(const struct np_facts *f)
+np_pure enum np_reason np_judge_dns(const struct np_facts *f)
 {
 	bool there = f->protocol == NP_IPPROTO_TCP ? f->inspector : f->dns_gate;
 
@@ -204,8 +204,8 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 {
 	if (!f->mode)
 		return NP_R_UNREGISTERED;
-	if (np_is_lookup(f))
-		return np_judge_lookup(f);
+	if (np_is_query(f))
+		return np_judge_dns(f);
 	if (np_addr_is_metadata(&f->addr) && f->action != NP_ALLOW && !(f->action == NP_LOOK && f->mode == NP_PROXIED))
 		return NP_R_METADATA;
 	if (f->many) /* in every mode: the kernel hands a copy to every listener of this host that wants it */

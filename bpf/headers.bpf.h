@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the headers of a packet say: addresses, ports and whether it carries anything. */
-#ifndef NP_HEADERS_BPF_H
-#define NP_HEADERS_BPF_H
+#ifndef NP_BPF_HEADERS_BPF_H
+#define NP_BPF_HEADERS_BPF_H
 
-#include "who.bpf.h"
+#include "owner.bpf.h"
 
 #define NP_ETH_P_IP   0x0800
 #define NP_ETH_P_IPV6 0x86dd

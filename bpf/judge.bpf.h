@@ -4,8 +4,8 @@
  * facts at the place of the call; inlined, it would walk them once for every combination of facts that a path before
  * them has left (np_egress: 566,000 instructions instead of 28,000, and a million is its limit).
  */
-#ifndef NP_JUDGE_BPF_H
-#define NP_JUDGE_BPF_H
+#ifndef NP_BPF_JUDGE_BPF_H
+#define NP_BPF_JUDGE_BPF_H
 
 #include "gate.bpf.h"
 

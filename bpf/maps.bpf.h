@@ -3,8 +3,8 @@
  * Every map of the gate. Defined in maps.bpf.c, declared here, so that the type
  * that bpftool shows is the type that the programs use.
  */
-#ifndef NP_MAPS_BPF_H
-#define NP_MAPS_BPF_H
+#ifndef NP_BPF_MAPS_BPF_H
+#define NP_BPF_MAPS_BPF_H
 
 #include <linux/bpf.h>
 #include <stdbool.h>
@@ -12,30 +12,30 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "ask.h"
-#include "box.h"
+#include "dns_origin.h"
+#include "sandbox.h"
 #include "cut.h"
 #include "event.h"
 #include "flow.h"
-#include "held.h"
+#include "open_sockets.h"
 #include "ports.h"
 #include "rules.h"
 
 /* Sandboxes: cgroup id -> rung. Frozen: no user, root included, can write it; only np_raise and
  * np_retire do, and they cannot lower. A cgroup that is not in it is NONE. */
-struct np_boxes_map {
+struct np_sandboxes_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC); /* memory for the sandboxes there are, not for 65,536 */
-	__uint(max_entries, NP_BOXES_MAX);
+	__uint(max_entries, NP_SANDBOXES_MAX);
 	__type(key, __u64);
-	__type(value, struct np_box);
+	__type(value, struct np_sandbox);
 };
-extern struct np_boxes_map np_boxes SEC(".maps");
+extern struct np_sandboxes_map np_sandboxes SEC(".maps");
 
 /* One load: a rung that is raised meanwhile is seen wholly or not at all. */
-static __always_inline struct np_rung np_rung_of(const struct np_box *box)
+static __always_inline struct np_rung np_rung_of(const struct np_sandbox *sandbox)
 {
-	__u64 word = *(const volatile __u64 *)&box->rung;
+	__u64 word = *(const volatile __u64 *)&sandbox->rung;
 	struct np_rung rung;
 
 	__builtin_memcpy(&rung, &word, sizeof(rung));
@@ -65,14 +65,14 @@ struct np_host_addrs_map {
 extern struct np_host_addrs_map np_host_addrs SEC(".maps");
 
 /* Which policy holds: see rules.h. Written by the daemon through its memory map, in one store. */
-struct np_live_map {
+struct np_in_force_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct np_live);
+	__type(value, struct np_in_force);
 };
-extern struct np_live_map np_live SEC(".maps");
+extern struct np_in_force_map np_in_force SEC(".maps");
 
 /* Ports that the policy speaks of as such: of the host (host_loopback), and inspected ones. */
 struct np_ports_map {
@@ -122,23 +122,23 @@ struct np_steered_map {
 extern struct np_steered_map np_steered SEC(".maps");
 
 /* Which servers a socket asked whose datagrams lead to the DNS gate, likewise. */
-struct np_asked_map {
+struct np_dns_server_map {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct np_asked);
+	__type(value, struct np_dns_server);
 };
-extern struct np_asked_map np_asked SEC(".maps");
+extern struct np_dns_server_map np_dns_server SEC(".maps");
 
 /* Whose queries come from which port; see ask.h. Frozen: the DNS gate reads it, the packet layer alone writes. */
-struct np_asks_map {
+struct np_dns_origins_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, NP_ASKS);
+	__uint(max_entries, NP_DNS_ORIGINS);
 	__type(key, __u32);
-	__type(value, struct np_ask);
+	__type(value, struct np_dns_origin);
 };
-extern struct np_asks_map np_asks SEC(".maps");
+extern struct np_dns_origins_map np_dns_origins SEC(".maps");
 
 /* The same, kept with the inspector's end of the connection from the end of the handshake until the inspector asks. */
 struct np_met_map {
@@ -193,14 +193,14 @@ struct np_errors_map {
 extern struct np_errors_map np_errors SEC(".maps");
 
 /* Sandboxes to cut or to look at, filled by the daemon for one cut: enum np_cut_found. */
-struct np_cut_boxes_map {
+struct np_cut_targets_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, NP_BOXES_PER_SESSION);
+	__uint(max_entries, NP_SANDBOXES_PER_SESSION);
 	__type(key, __u64);
 	__type(value, __u8);
 };
-extern struct np_cut_boxes_map np_cut_boxes SEC(".maps");
+extern struct np_cut_targets_map np_cut_targets SEC(".maps");
 
 /* Connections between two sockets of the sandboxes that are being cut -> cgroup id of the sandbox. */
 struct np_cut_flows_map {
@@ -220,14 +220,14 @@ struct np_cut_map {
 };
 extern struct np_cut_map np_cut SEC(".maps");
 
-/* The cgroup that np_held looks at. */
-struct np_held_query_map {
+/* The cgroup that np_open_sockets looks at. */
+struct np_open_query_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct np_held_query);
+	__type(value, struct np_open_query);
 };
-extern struct np_held_query_map np_held_query SEC(".maps");
+extern struct np_open_query_map np_open_query SEC(".maps");
 
 /* The host's ports that sandboxes hold: see ports.h. */
 struct np_holds_map {

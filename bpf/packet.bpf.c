@@ -14,13 +14,14 @@
 #define NP_TCP_CLOSE	    7 /* the state of unconnected UDP sockets, too */
 #define NP_DROP_QUIETLY	    2 /* of cgroup_skb/egress: what sent a datagram is told that it was sent */
 
-static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_who *who, const struct np_facts *f,
-					     enum np_hook hook, enum np_reason reason, __u16 near_port)
+static __always_inline void np_report_packet(struct __sk_buff *skb, const struct np_owner *owner,
+					     const struct np_facts *f, enum np_hook hook, enum np_reason reason,
+					     __u16 near_port)
 {
 	struct np_refusal r = {
-		.box = who->box,
-		.rung = who->rung,
-		.cgroup_id = who->id,
+		.sandbox = owner->sandbox,
+		.rung = owner->rung,
+		.cgroup_id = owner->id,
 		.hook = hook,
 		.reason = reason,
 		.family = skb->protocol == bpf_htons(NP_ETH_P_IP)     ? AF_INET
@@ -56,8 +57,8 @@ static __always_inline bool np_is_connection(struct bpf_sock *sk)
  * the mode or the policy changed: it is about to be cut, and the daemon tells of that. Its FIN or RST, an ACK, and what the
  * far end still sends are nobody's attempt. Payload that goes out was somebody's, and its loss is told for what it is.
  */
-static __always_inline enum np_reason np_packet_told(struct bpf_sock *sk, const struct np_facts *f, bool out,
-						     enum np_reason reason)
+static __always_inline enum np_reason np_packet_reported(struct bpf_sock *sk, const struct np_facts *f, bool out,
+							 enum np_reason reason)
 {
 	if (f->protocol != NP_IPPROTO_TCP || f->opening || reason == NP_R_MALFORMED || !np_is_connection(sk))
 		return reason;
@@ -107,14 +108,14 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	f->forward = forward && *forward == id;
 	f->inspector = np_is_inspector(&f->addr, f->port);
-	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_door(inspector->dns, &f->addr, f->port))
+	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_listener(inspector->dns, &f->addr, f->port))
 		return 0;
 	/* For every datagram: that of a connected socket did not meet the socket layer, which looked there at first. */
 	f->dns_gate = true;
 	sk = skb->sk;
-	f->steered = sk && bpf_sk_storage_get(&np_asked, sk, NULL, 0) &&
-		     np_door_is_kept(skb, flow,
-				     np_addr_is_v4(&f->addr) ? inspector->dns[0].cookie : inspector->dns[1].cookie);
+	f->steered = sk && bpf_sk_storage_get(&np_dns_server, sk, NULL, 0) &&
+		     np_listener_is_kept(skb, flow,
+					 np_addr_is_v4(&f->addr) ? inspector->dns[0].cookie : inspector->dns[1].cookie);
 	return 0;
 }
 
@@ -132,83 +133,85 @@ static __always_inline __u32 np_sender_number(__u64 cgroup_id)
 
 /* Who sent a packet that stays on this host. flow: as the sender sees it. */
 static __always_inline void np_facts_add_sender(struct __sk_buff *skb, struct np_facts *f, struct np_tuple *flow,
-						const struct np_who *who)
+						const struct np_owner *owner)
 {
 	__u32 number = skb->priority;
 
 	if (number >> 31)
-		f->peer = number == np_sender_number(who->id) ? NP_PEER_SELF : NP_PEER_OTHER;
+		f->peer = number == np_sender_number(owner->id) ? NP_PEER_SELF : NP_PEER_OTHER;
 	else
-		np_facts_add_far_end(skb, f, flow, who->id, who->rung.flags);
+		np_facts_add_far_end(skb, f, flow, owner->id, owner->rung.flags);
 }
 
 /* A sandbox has its share of the DNS gate's attention and of its socket's buffer: large datagrams, and those that are
  * many in one (UDP_SEGMENT), cost more. */
-static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_box *box)
+static __always_inline bool np_query_may(struct __sk_buff *skb, struct np_sandbox *sandbox)
 {
 	__u64 cost = 1 + skb->len / NP_QUERY_COST + skb->gso_segs;
 
-	if (!box)
+	if (!sandbox)
 		return false;
-	barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
-	return np_bucket_take(&box->queries, NP_QUERY_RATE, NP_QUERY_BURST, cost);
+	barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
+	return np_bucket_take(&sandbox->queries, NP_QUERY_RATE, NP_QUERY_BURST, cost);
 }
 
 /* Makes the entry this sandbox's, unless it is already. Returns its number; 0 when others write there all the time. */
-static __always_inline __u32 np_ask_claim(struct np_ask *ask, const struct np_who *who, const struct np_addr *source)
+static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, const struct np_owner *owner,
+						 const struct np_addr *source)
 {
-	__u32 generation = who->rung.generation;
+	__u32 generation = owner->rung.generation;
 
 	for (int tries = 0; tries < 8; tries++) {
-		__u32 number = *(volatile __u32 *)&ask->number, next = number + 2;
+		__u32 number = *(volatile __u32 *)&origin->number, next = number + 2;
 
 		if (number & 1)
 			continue;
-		if (number && ask->cgroup_id == who->id && ask->generation == generation &&
-		    np_addr_equal(&ask->source, source)) {
-			if (__sync_val_compare_and_swap(&ask->number, number, number) == number)
+		if (number && origin->cgroup_id == owner->id && origin->generation == generation &&
+		    np_addr_equal(&origin->source, source)) {
+			if (__sync_val_compare_and_swap(&origin->number, number, number) == number)
 				return number; /* and so was all that we compared */
 			continue;
 		}
-		if (__sync_val_compare_and_swap(&ask->number, number, number + 1) != number)
+		if (__sync_val_compare_and_swap(&origin->number, number, number + 1) != number)
 			continue;
-		ask->cgroup_id = who->id;
-		ask->generation = generation;
-		ask->source = *source;
+		origin->cgroup_id = owner->id;
+		origin->generation = generation;
+		origin->source = *source;
 		if (!next)
-			next = 2;					     /* 0 stands for a packet without a mark */
-		__sync_val_compare_and_swap(&ask->number, number + 1, next); /* with a barrier */
+			next = 2; /* 0 stands for a packet without a mark */
+		__sync_val_compare_and_swap(&origin->number, number + 1, next); /* with a barrier */
 		return next;
 	}
 	return 0;
 }
 
 /* Writes down whose query this is, for the DNS gate to find. False: it must not leave. */
-static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_who *who, const struct np_packet *p)
+static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_owner *owner,
+					  const struct np_packet *p)
 {
-	__u32 at = NP_ASKS_INDEX(!np_addr_is_v4(&p->src), bpf_ntohs(p->sport)), number;
-	struct np_ask *ask = bpf_map_lookup_elem(&np_asks, &at);
+	__u32 at = NP_DNS_ORIGIN_INDEX(!np_addr_is_v4(&p->src), bpf_ntohs(p->sport)), number;
+	struct np_dns_origin *origin = bpf_map_lookup_elem(&np_dns_origins, &at);
 	struct bpf_sock *sk = skb->sk;
-	struct np_asked *asked = sk ? bpf_sk_storage_get(&np_asked, sk, NULL, 0) : NULL;
+	struct np_dns_server *server = sk ? bpf_sk_storage_get(&np_dns_server, sk, NULL, 0) : NULL;
 
-	if (!ask || !asked)
+	if (!origin || !server)
 		return false;
-	number = np_ask_claim(ask, who, &p->src);
+	number = np_dns_origin_claim(origin, owner, &p->src);
 	if (!number)
 		return false;
 	if (sk->dst_port)
-		ask->asked = asked->peer;
+		origin->server = server->peer;
 	else if (np_addr_is_v4(&p->src))
-		ask->asked = asked->last[0];
+		origin->server = server->last[0];
 	else
-		ask->asked = asked->last[1];
+		origin->server = server->last[1];
 	skb->mark = number;
 	return true;
 }
 
 /* A query that the socket layer has led to the DNS gate. Its answer must come back to this sandbox, so the address that
  * it comes from must be the sandbox's own (IP_PKTINFO lets a program choose one). */
-static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, const struct np_who *who,
+static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, const struct np_owner *owner,
 						     const struct np_packet *p)
 {
 	struct np_tuple back = {
@@ -219,11 +222,11 @@ static __always_inline enum np_reason np_judge_query(struct __sk_buff *skb, cons
 		.protocol = NP_IPPROTO_UDP,
 	};
 
-	if (np_peer_find(skb, &back, who->id, NULL) != NP_PEER_SELF)
+	if (np_peer_find(skb, &back, owner->id, NULL) != NP_PEER_SELF)
 		return NP_R_HOST_LOOPBACK;
-	if (!np_query_may(skb, who->box))
+	if (!np_query_may(skb, owner->sandbox))
 		return NP_R_TOO_MANY_QUERIES;
-	return np_query_sign(skb, who, p) ? NP_R_STEERED : NP_R_INTERNAL;
+	return np_query_sign(skb, owner, p) ? NP_R_STEERED : NP_R_INTERNAL;
 }
 
 /* np_parse() as a function of its own, so that the verifier walks what follows once and not for each kind of packet. */
@@ -235,14 +238,14 @@ __noinline long np_packet_read(struct __sk_buff *skb, struct np_packet *p)
 SEC("cgroup_skb/egress")
 int np_egress(struct __sk_buff *skb)
 {
-	struct np_who who = np_who_sends(skb);
+	struct np_owner owner = np_owner_of_packet(skb);
 	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	struct np_facts f;
 	enum np_reason reason;
 	long r = np_packet_read(skb, &p);
 
-	f = np_facts_out(&p, who.rung.mode);
+	f = np_facts_out(&p, owner.rung.mode);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
@@ -250,7 +253,7 @@ int np_egress(struct __sk_buff *skb)
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
 	if (!f.local)
-		np_facts_add_rule(&f, who.rung);
+		np_facts_add_rule(&f, owner.rung);
 	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
@@ -260,22 +263,22 @@ int np_egress(struct __sk_buff *skb)
 			.protocol = p.protocol,
 		};
 
-		np_facts_add_far_end(skb, &f, &flow, who.id, who.rung.flags);
+		np_facts_add_far_end(skb, &f, &flow, owner.id, owner.rung.flags);
 	}
 	reason = np_reach_out(&f);
 	if (reason == NP_R_STEERED && f.dns_gate)
-		reason = np_judge_query(skb, &who, &p);
+		reason = np_judge_query(skb, &owner, &p);
 	if (reason == NP_R_NO_LISTENER && p.protocol == NP_IPPROTO_UDP) /* a connected socket gets EPERM */
 		return sk && sk->dst_port ? 0 : np_verdict(NP_DROP_QUIETLY);
 	if (NP_REASON_ALLOWS(reason)) {
 		if (f.local)
-			skb->priority = np_sender_number(who.id);
+			skb->priority = np_sender_number(owner.id);
 		return np_allow();
 	}
 refuse:
-	reason = np_packet_told(sk, &f, true, reason);
+	reason = np_packet_reported(sk, &f, true, reason);
 	if (reason)
-		np_report_packet(skb, &who, &f, NP_HOOK_EGRESS, reason, 0);
+		np_report_packet(skb, &owner, &f, NP_HOOK_EGRESS, reason, 0);
 	return 0;
 }
 
@@ -283,7 +286,7 @@ refuse:
  * gets it now: it was open when its cgroup was adopted, or the kernel chose its port in a connect() that failed. Only
  * the first caller then meets silence. */
 static __always_inline void np_facts_add_receiver(struct __sk_buff *skb, struct bpf_sock *sk, struct np_facts *f,
-						  const struct np_who *who, const struct np_packet *p)
+						  const struct np_owner *owner, const struct np_packet *p)
 {
 	__u16 port = bpf_ntohs(p->dport);
 	struct np_holder *holder;
@@ -305,7 +308,7 @@ static __always_inline void np_facts_add_receiver(struct __sk_buff *skb, struct 
 	cookie = bpf_get_socket_cookie(skb);
 	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (holder)
-		np_hold_ensure(holder, sk, cookie, who->id, p->protocol, port);
+		np_hold_ensure(holder, sk, cookie, owner->id, p->protocol, port);
 	if (p->protocol == NP_IPPROTO_UDP)
 		f->answer = np_peer_is_known(cookie, np_sock_address(sk), &p->src, bpf_ntohs(p->sport));
 }
@@ -328,8 +331,8 @@ static __always_inline bool np_is_hidden(struct bpf_sock *sk, const struct np_pa
 SEC("cgroup_skb/ingress")
 int np_ingress(struct __sk_buff *skb)
 {
-	struct np_who who = np_who_sends(skb); /* on the way in the packet's socket is the receiver */
-	struct np_facts f = { .mode = who.rung.mode };
+	struct np_owner owner = np_owner_of_packet(skb); /* on the way in the packet's socket is the receiver */
+	struct np_facts f = { .mode = owner.rung.mode };
 	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	enum np_reason reason;
@@ -354,9 +357,9 @@ int np_ingress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_rule(&f, who.rung);
+		np_facts_add_rule(&f, owner.rung);
 		if (sk)
-			np_facts_add_receiver(skb, sk, &f, &who, &p);
+			np_facts_add_receiver(skb, sk, &f, &owner, &p);
 	} else if (np_is_ported(p.protocol)) {
 		struct np_tuple flow = {
 			/* the sender is the one who would get an answer */
@@ -364,15 +367,15 @@ int np_ingress(struct __sk_buff *skb)
 			.far_port = p.dport, .protocol = p.protocol,
 		};
 
-		np_facts_add_sender(skb, &f, &flow, &who);
+		np_facts_add_sender(skb, &f, &flow, &owner);
 	}
 	reason = np_reach_in(&f);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 refuse:
-	reason = np_packet_told(sk, &f, false, reason);
+	reason = np_packet_reported(sk, &f, false, reason);
 	if (reason)
-		np_report_packet(skb, &who, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
+		np_report_packet(skb, &owner, &f, NP_HOOK_INGRESS, reason, bpf_ntohs(p.dport));
 	return 0;
 }
 
@@ -387,18 +390,18 @@ int np_device(struct __sk_buff *skb)
 	struct bpf_sock *sk = skb->sk;
 	struct np_packet p = {};
 	struct np_facts f;
-	struct np_who who;
+	struct np_owner owner;
 	enum np_reason reason;
 	long r;
 
 	/* What an inet socket sends over lo, np_egress has judged by its peer. */
 	if (!sk || (loopback && (sk->family == AF_INET || sk->family == AF_INET6)))
 		return NP_TC_NEXT;
-	who = np_who_sends(skb);
-	if (!who.inside)
+	owner = np_owner_of_packet(skb);
+	if (!owner.inside)
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
-	f = np_facts_out(&p, who.rung.mode);
+	f = np_facts_out(&p, owner.rung.mode);
 	if (loopback) {
 		reason = NP_R_PROTOCOL;
 	} else if (r < 0) {
@@ -407,11 +410,11 @@ int np_device(struct __sk_buff *skb)
 			return NP_TC_NEXT;
 		reason = NP_R_PROTOCOL;
 	} else {
-		np_facts_add_rule(&f, who.rung);
+		np_facts_add_rule(&f, owner.rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;
 	}
-	np_report_packet(skb, &who, &f, NP_HOOK_DEVICE, reason, 0);
+	np_report_packet(skb, &owner, &f, NP_HOOK_DEVICE, reason, 0);
 	return NP_TC_DROP;
 }

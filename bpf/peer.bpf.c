@@ -15,16 +15,16 @@ static __always_inline int np_judge_peer(__u64 sk, __u64 other, enum np_hook hoo
 {
 	struct np_place_of place = {};
 	struct unix_address *addr;
-	struct np_who who = np_who_at(sk);
+	struct np_owner owner = np_owner_at(sk);
 	__u32 len;
 
-	if (!who.inside)
+	if (!owner.inside)
 		return 0;
-	if (who.box && np_sandbox_of(other, &place) == who.id)
+	if (owner.sandbox && np_sandbox_of(other, &place) == owner.id)
 		return 0;
 	addr = BPF_CORE_READ((struct unix_sock *)other, addr);
 	len = addr ? (__u32)BPF_CORE_READ(addr, len) - NP_SUN_PATH : 0;
-	np_report_unix(&who, NP_R_FOREIGN_UNIX,
+	np_report_unix(&owner, NP_R_FOREIGN_UNIX,
 		       (void *)addr + bpf_core_field_offset(struct unix_address, name) + NP_SUN_PATH, len, hook);
 	return -ECONNREFUSED;
 }

@@ -88,13 +88,13 @@ static __always_inline int np_post_bind(struct bpf_sock *ctx)
 {
 	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
 	__u32 port = *(volatile __u32 *)&ctx->src_port;
-	struct np_who who = np_who_is(ctx);
+	struct np_owner owner = np_owner_of(ctx);
 	struct np_holder *holder;
 
 	if (!np_is_ported(protocol) || !port)
 		return np_allow();
 	holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (holder && np_hold_ensure(holder, ctx, bpf_get_socket_cookie(ctx), who.id, protocol, port))
+	if (holder && np_hold_ensure(holder, ctx, bpf_get_socket_cookie(ctx), owner.id, protocol, port))
 		return np_allow();
 	bpf_set_retval(-ENOBUFS);
 	return 0;
@@ -118,15 +118,15 @@ int np_listening(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct np_holder *holder;
-	struct np_who who;
+	struct np_owner owner;
 
 	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB || !sk)
 		return 1;
 	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!holder)
 		return 1; /* the packet layer holds all the same, silently */
-	who = np_who_is(sk);
-	np_hold_ensure(holder, sk, bpf_get_socket_cookie(ctx), who.id, NP_IPPROTO_TCP, (__u16)ctx->local_port);
+	owner = np_owner_of(sk);
+	np_hold_ensure(holder, sk, bpf_get_socket_cookie(ctx), owner.id, NP_IPPROTO_TCP, (__u16)ctx->local_port);
 	return 1;
 }
 
@@ -139,26 +139,26 @@ int np_release(struct bpf_sock *ctx)
 	struct np_share *share;
 	struct np_hold_key old;
 	struct np_hold *hold;
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 	__u32 zero = 0, key;
 	__u64 id;
 
 	if (!holder)
 		return np_allow();
 	id = holder->cgroup_id;
-	box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (!box) /* with it np_retire has given back what was counted */
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	if (!sandbox) /* with it np_retire has given back what was counted */
 		return np_allow();
 	if (id) {
 		holder->cgroup_id = 0;
-		__sync_fetch_and_add(&box->sockets, -1);
+		__sync_fetch_and_add(&sandbox->sockets, -1);
 		share = bpf_map_lookup_elem(&np_share, &zero);
 		if (share)
 			__sync_fetch_and_add(&share->sockets, -1);
 	}
 	if (!holder->held)
 		return np_allow();
-	key = __sync_lock_test_and_set(&box->released, holder->key);
+	key = __sync_lock_test_and_set(&sandbox->released, holder->key);
 	if (!key || key == holder->key)
 		return np_allow();
 	__builtin_memcpy(&old, &key, sizeof(old));
@@ -220,7 +220,7 @@ static __always_inline bool np_hold_hides(const struct np_hold *hold, const stru
 					  struct bpf_sk_lookup *ctx)
 {
 	struct np_addr far = np_lookup_far(ctx);
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 	__u64 id = hold->cgroup_id;
 
 	if (!np_hold_takes(hold, ctx))
@@ -231,10 +231,10 @@ static __always_inline bool np_hold_hides(const struct np_hold *hold, const stru
 	if (bpf_ktime_get_ns() - hold->since_ns > NP_HOLD_FRESH_MS * 1000000ull &&
 	    !(np_hold_stands(hold, key->port) && np_hold_takes_calls(hold, key->protocol, ctx->ingress_ifindex)))
 		return false;
-	box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (!box || box->rung.mode == NP_NONE)
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
-	if (box->rung.mode == NP_FULL && np_inbound_listed(key->port))
+	if (sandbox->rung.mode == NP_FULL && np_inbound_listed(key->port))
 		return false;
 	if (key->protocol == NP_IPPROTO_TCP)
 		return true;
@@ -257,21 +257,21 @@ static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hol
 {
 	__u32 now_s = (__u32)(bpf_ktime_get_ns() / 1000000000) + 1, last_s = hold->reported_s;
 	struct np_event *e;
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 	__u64 id = hold->cgroup_id;
 
 	if ((last_s && now_s - last_s < NP_CALLER_EVENT_S) ||
 	    __sync_val_compare_and_swap(&hold->reported_s, last_s, now_s) != last_s)
 		return;
-	box = bpf_map_lookup_elem(&np_boxes, &id);
-	e = box ? bpf_ringbuf_reserve(&np_events, sizeof(*e), 0) : NULL;
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	e = sandbox ? bpf_ringbuf_reserve(&np_events, sizeof(*e), 0) : NULL;
 	if (!e)
 		return;
 	__builtin_memset(e, 0, sizeof(*e));
 	e->version = NP_ABI_VERSION;
-	e->hook = NP_HOOK_LOOKUP;
+	e->hook = NP_HOOK_SK_LOOKUP;
 	e->reason = NP_R_INBOUND;
-	e->rung = np_rung_of(box);
+	e->rung = np_rung_of(sandbox);
 	e->family = ctx->family;
 	e->protocol = key->protocol;
 	e->time_ns = bpf_ktime_get_ns();
@@ -280,7 +280,7 @@ static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hol
 	e->port = bpf_ntohs(ctx->remote_port);
 	e->near_port = key->port;
 	e->ifindex = ctx->ingress_ifindex;
-	e->suppressed = box->meter.suppressed;
+	e->suppressed = sandbox->meter.suppressed;
 	bpf_ringbuf_submit(e, 0);
 }
 

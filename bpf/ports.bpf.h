@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Which of the host's ports a sandbox holds, how many sockets it may have, and where its UDP sockets sent to. */
-#ifndef NP_PORTS_BPF_H
-#define NP_PORTS_BPF_H
+#ifndef NP_BPF_PORTS_BPF_H
+#define NP_BPF_PORTS_BPF_H
 
 #include "ports.h"
-#include "who.bpf.h"
+#include "owner.bpf.h"
 
 #define NP_TCP_LISTEN 10
 
@@ -127,14 +127,14 @@ static __always_inline bool np_inbound_listed_in(__u32 epoch, __u16 port)
 
 static __always_inline bool np_inbound_listed(__u16 port)
 {
-	return np_inbound_listed_in(np_live_now().epoch, port);
+	return np_inbound_listed_in(np_in_force_now().epoch, port);
 }
 
 /* Did the policy before the live one let callers reach it, and the live one does not? The entries of that one stay until
  * there is a third. */
 static __always_inline bool np_inbound_withdrawn(__u16 port)
 {
-	__u32 epoch = np_live_now().epoch;
+	__u32 epoch = np_in_force_now().epoch;
 
 	return np_inbound_listed_in(epoch - 1, port) && !np_inbound_listed_in(epoch, port);
 }

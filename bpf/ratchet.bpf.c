@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The only writers of np_boxes. The map is frozen, so that user space has to come
+ * The only writers of np_sandboxes. The map is frozen, so that user space has to come
  * through here, and here is a maximum and no other way to set a mode.
  */
 #include <asm/errno.h>
@@ -13,19 +13,19 @@ void bpf_cgroup_release(struct cgroup *cg) __ksym __weak;
 
 /* Replaces the rung by the stricter of what stands and what is asked, in one step that loses to nobody else's raise.
  * False: others raised it all the time. */
-static __always_inline bool np_rung_raise(struct np_box *box, struct np_rung *asked)
+static __always_inline bool np_rung_raise(struct np_sandbox *sandbox, struct np_rung *server)
 {
 	for (int tries = 0; tries < 16; tries++) {
-		struct np_rung stood = np_rung_of(box), stands = np_rung_join(stood, *asked);
+		struct np_rung stood = np_rung_of(sandbox), stands = np_rung_join(stood, *server);
 		__u64 before, after;
 
 		__builtin_memcpy(&before, &stood, sizeof(before));
 		__builtin_memcpy(&after, &stands, sizeof(after));
-		if (__sync_val_compare_and_swap((__u64 *)&box->rung, before, after) != before)
+		if (__sync_val_compare_and_swap((__u64 *)&sandbox->rung, before, after) != before)
 			continue;
 		if (stands.mode > stood.mode)
-			box->raised_ns = bpf_ktime_get_ns();
-		*asked = stands;
+			sandbox->raised_ns = bpf_ktime_get_ns();
+		*server = stands;
 		return true;
 	}
 	return false;
@@ -37,8 +37,8 @@ int np_raise(struct np_raise *ctx)
 	__u64 id = ctx->cgroup_id;
 	__u32 zero = 0, depth = ctx->depth;
 	struct np_rung rung = ctx->rung;
-	struct np_box fresh = {};
-	struct np_box *box;
+	struct np_sandbox fresh = {};
+	struct np_sandbox *sandbox;
 	__u64 *depths;
 	long r;
 
@@ -49,8 +49,8 @@ int np_raise(struct np_raise *ctx)
 	depths = bpf_map_lookup_elem(&np_depths, &zero);
 	if (!depths)
 		return -EIO;
-	box = bpf_map_lookup_elem(&np_boxes, &id);
-	if (!box) {
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	if (!sandbox) {
 		fresh.rung = rung;
 		fresh.raised_ns = bpf_ktime_get_ns();
 		fresh.meter.events.tokens = NP_EVENT_BURST * 1000ull;
@@ -59,14 +59,14 @@ int np_raise(struct np_raise *ctx)
 		__builtin_memcpy(fresh.session, ctx->session, sizeof(fresh.session));
 		/* The depth before the entry: an entry that no walk looks for would leave its cgroup NONE. */
 		__sync_fetch_and_or(depths, 1ull << depth);
-		r = bpf_map_update_elem(&np_boxes, &id, &fresh, BPF_NOEXIST);
+		r = bpf_map_update_elem(&np_sandboxes, &id, &fresh, BPF_NOEXIST);
 		if (r)
 			return r;
-		box = bpf_map_lookup_elem(&np_boxes, &id);
-		if (!box)
+		sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+		if (!sandbox)
 			return -EIO;
 	}
-	if (!np_rung_raise(box, &rung))
+	if (!np_rung_raise(sandbox, &rung))
 		return -EAGAIN;
 	ctx->rung = rung;
 	return 0;
@@ -79,7 +79,7 @@ int np_retire(struct np_retire *ctx)
 {
 	__u64 id = ctx->cgroup_id;
 	struct np_share *share;
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 	__u32 zero = 0;
 
 	if (ctx->version != NP_ABI_VERSION)
@@ -93,9 +93,9 @@ int np_retire(struct np_retire *ctx)
 		}
 	}
 	/* Sockets that outlive their sandbox (somebody else holds them) are no longer counted: nobody may see them go. */
-	box = bpf_map_lookup_elem(&np_boxes, &id);
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
 	share = bpf_map_lookup_elem(&np_share, &zero);
-	if (box && share)
-		__sync_fetch_and_add(&share->sockets, -(__s64)__sync_lock_test_and_set(&box->sockets, 0));
-	return bpf_map_delete_elem(&np_boxes, &id);
+	if (sandbox && share)
+		__sync_fetch_and_add(&share->sockets, -(__s64)__sync_lock_test_and_set(&sandbox->sockets, 0));
+	return bpf_map_delete_elem(&np_sandboxes, &id);
 }

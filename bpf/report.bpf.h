@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Telling user space: counters that are always exact, events that are rate-limited per sandbox. */
-#ifndef NP_REPORT_BPF_H
-#define NP_REPORT_BPF_H
+#ifndef NP_BPF_REPORT_BPF_H
+#define NP_BPF_REPORT_BPF_H
 
 #include "maps.bpf.h"
 
@@ -42,8 +42,8 @@ static __always_inline bool np_bucket_take(struct np_bucket *b, __u64 rate, __u6
 
 /* Who is refused, where, why. Everything but the far end, which the caller fills in. */
 struct np_refusal {
-	struct np_box *box;  /* NULL: no sandbox */
-	struct np_rung rung; /* that the decision was made at */
+	struct np_sandbox *sandbox; /* NULL: no sandbox */
+	struct np_rung rung;	    /* that the decision was made at */
 	__u64 cgroup_id;
 	enum np_hook hook;
 	enum np_reason reason;
@@ -55,7 +55,7 @@ struct np_refusal {
 /* Counts a refusal. Returns an event to fill and submit, or NULL when this one is only counted. */
 static __always_inline struct np_event *np_refusal_open(const struct np_refusal *r)
 {
-	struct np_box *box = r->box;
+	struct np_sandbox *sandbox = r->sandbox;
 	struct np_meter *meter;
 	__u32 zero = 0, reason = r->reason;
 	__u64 *count = bpf_map_lookup_elem(&np_counts, &reason);
@@ -63,9 +63,9 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 
 	if (count)
 		(*count)++;
-	if (box) {
-		barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
-		meter = &box->meter;
+	if (sandbox) {
+		barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
+		meter = &sandbox->meter;
 	} else {
 		meter = bpf_map_lookup_elem(&np_strays, &zero);
 		if (!meter)

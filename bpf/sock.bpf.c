@@ -16,13 +16,13 @@ static __always_inline int np_refuse(int error)
 	return 0;
 }
 
-static __always_inline void np_report_sock(const struct np_who *who, const struct np_facts *f, enum np_hook hook,
+static __always_inline void np_report_sock(const struct np_owner *owner, const struct np_facts *f, enum np_hook hook,
 					   enum np_reason reason, __u8 family)
 {
 	struct np_refusal r = {
-		.box = who->box,
-		.rung = who->rung,
-		.cgroup_id = who->id,
+		.sandbox = owner->sandbox,
+		.rung = owner->rung,
+		.cgroup_id = owner->id,
 		.hook = hook,
 		.reason = reason,
 		.family = family,
@@ -43,26 +43,27 @@ static __always_inline void np_report_sock(const struct np_who *who, const struc
 /* One more socket of this sandbox. What it may have is bounded, and so is what all have together, but for a few that
  * each has in any case. Accepted sockets are not counted: they take no port. Nor are those that were open when a cgroup
  * was adopted: np_release gives back only what was counted here. */
-static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_who *who)
+static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_owner *owner)
 {
-	struct np_box *box = who->box;
+	struct np_sandbox *sandbox = owner->sandbox;
 	struct np_holder *holder;
 	struct np_share *share;
 	__u32 zero = 0;
 
 	share = bpf_map_lookup_elem(&np_share, &zero);
-	if (!box || !share)
+	if (!sandbox || !share)
 		return NP_R_INTERNAL;
-	barrier_var(box); /* no arithmetic on it before it is known not to be NULL */
-	if (*(volatile __s32 *)&box->sockets >= NP_SOCKETS_PER_BOX)
+	barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
+	if (*(volatile __s32 *)&sandbox->sockets >= NP_SOCKETS_PER_SANDBOX)
 		return NP_R_TOO_MANY_SOCKETS;
-	if (*(volatile __s64 *)&share->sockets >= np_sockets_all && *(volatile __s32 *)&box->sockets >= NP_SOCKETS_SURE)
+	if (*(volatile __s64 *)&share->sockets >= np_sockets_all &&
+	    *(volatile __s32 *)&sandbox->sockets >= NP_SOCKETS_SURE)
 		return NP_R_TOO_MANY_SOCKETS;
 	holder = bpf_sk_storage_get(&np_holder, ctx, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!holder)
 		return NP_R_INTERNAL;
-	holder->cgroup_id = who->id;
-	__sync_fetch_and_add(&box->sockets, 1);
+	holder->cgroup_id = owner->id;
+	__sync_fetch_and_add(&sandbox->sockets, 1);
 	__sync_fetch_and_add(&share->sockets, 1);
 	return NP_R_OPEN_MODE;
 }
@@ -73,16 +74,16 @@ int np_create(struct bpf_sock *ctx)
 	/* volatile: the compiler must not fold these into one moved pointer, which the verifier refuses. */
 	__u32 type = *(volatile __u32 *)&ctx->type;
 	__u32 protocol = *(volatile __u32 *)&ctx->protocol;
-	struct np_who who = np_who_is(ctx);
-	enum np_reason reason = np_judge_create(who.rung.mode, type, protocol);
+	struct np_owner owner = np_owner_of(ctx);
+	enum np_reason reason = np_judge_create(owner.rung.mode, type, protocol);
 	struct np_facts f = { .protocol = protocol };
 	bool good = NP_REASON_ALLOWS(reason);
 
 	if (good)
-		reason = np_count_socket(ctx, &who);
+		reason = np_count_socket(ctx, &owner);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
-	np_report_sock(&who, &f, NP_HOOK_CREATE, reason, ctx->family);
+	np_report_sock(&owner, &f, NP_HOOK_CREATE, reason, ctx->family);
 	if (good) /* what a process with too many open files gets: programs know it, and close some or wait */
 		return np_refuse(EMFILE);
 	/* What a kernel without the protocol answers: programs that probe for MPTCP or SCTP then fall back. */
@@ -90,64 +91,64 @@ int np_create(struct bpf_sock *ctx)
 }
 
 /* Where a connection or a datagram is led: the inspector's listener, or the DNS gate's socket. */
-static __always_inline struct np_door *np_door_for(struct np_inspector *inspector, __u16 protocol, bool v4)
+static __always_inline struct np_listener *np_listener_for(struct np_inspector *inspector, __u16 protocol, bool v4)
 {
 	return protocol == NP_IPPROTO_TCP ? &inspector->tcp[!v4] : &inspector->dns[!v4];
 }
 
 /* Is somebody there to be led to? */
-static __always_inline bool np_door_opens(struct bpf_sock_addr *ctx, const struct np_facts *f)
+static __always_inline bool np_listener_is_there(struct bpf_sock_addr *ctx, const struct np_facts *f)
 {
 	struct np_inspector *inspector = np_inspector_now();
 	bool v4 = np_addr_is_v4(&f->addr);
 	struct np_tuple flow = { .near_addr = np_loopback_for(&f->addr), .protocol = f->protocol };
-	struct np_door *door;
+	struct np_listener *listener;
 
 	if (!inspector)
 		return false;
-	door = np_door_for(inspector, f->protocol, v4);
-	flow.near_port = bpf_htons(door->port);
-	return np_door_is_kept(ctx, &flow, door->cookie);
+	listener = np_listener_for(inspector, f->protocol, v4);
+	flow.near_port = bpf_htons(listener->port);
+	return np_listener_is_kept(ctx, &flow, listener->cookie);
 }
 
 /* What is kept with the socket. False: it cannot be kept. */
-static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
+static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_owner *owner, const struct np_facts *f,
 				    enum np_hook hook, __u16 port)
 {
 	struct bpf_sock *sk = ctx->sk;
-	struct np_asked *asked;
+	struct np_dns_server *server;
 	struct np_flow *flow;
 
-	if (!sk || !who->box)
+	if (!sk || !owner->sandbox)
 		return false;
 	if (f->protocol == NP_IPPROTO_TCP) {
 		flow = bpf_sk_storage_get(&np_steered, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 		if (!flow)
 			return false;
-		flow->cgroup_id = who->id;
+		flow->cgroup_id = owner->id;
 		flow->addr = f->addr;
 		flow->port = f->port;
-		flow->generation = who->rung.generation;
+		flow->generation = owner->rung.generation;
 		return true;
 	}
-	asked = bpf_sk_storage_get(&np_asked, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!asked)
+	server = bpf_sk_storage_get(&np_dns_server, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!server)
 		return false;
 	if (np_addr_is_v4(&f->addr)) {
-		asked->last[0] = f->addr;
-		asked->port[0] = port;
+		server->last[0] = f->addr;
+		server->port[0] = port;
 	} else {
-		asked->last[1] = f->addr;
-		asked->port[1] = port;
+		server->last[1] = f->addr;
+		server->port[1] = port;
 	}
 	if (hook == NP_HOOK_CONNECT)
-		asked->peer = f->addr;
+		server->peer = f->addr;
 	return true;
 }
 
 /* Leads it to where it is judged. False: it must be refused. six: the hook is one of IPv6's; the address may be IPv4
  * all the same. */
-static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_who *who, const struct np_facts *f,
+static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_owner *owner, const struct np_facts *f,
 				     enum np_hook hook, bool six)
 {
 	struct np_inspector *inspector = np_inspector_now();
@@ -156,8 +157,8 @@ static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_
 
 	if (!inspector)
 		return false;
-	port = np_door_for(inspector, f->protocol, v4)->port;
-	if (!np_note(ctx, who, f, hook, port))
+	port = np_listener_for(inspector, f->protocol, v4)->port;
+	if (!np_note(ctx, owner, f, hook, port))
 		return false;
 	if (six) { /* volatile: the verifier takes no two words at once */
 		volatile __u32 *to = ctx->user_ip6;
@@ -180,11 +181,12 @@ static __always_inline bool np_is_led_there(struct bpf_sock_addr *ctx)
 	struct bpf_sock *sk = ctx->sk;
 
 	return sk && sk->family == AF_INET6 && sk->state == NP_ESTABLISHED && sk->dst_port == (__be16)ctx->user_port &&
-	       bpf_sk_storage_get(&np_asked, sk, NULL, 0);
+	       bpf_sk_storage_get(&np_dns_server, sk, NULL, 0);
 }
 
 /* Who is at an address of this host. */
-static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f, const struct np_who *who)
+static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct np_facts *f,
+					      const struct np_owner *owner)
 {
 	struct np_tuple flow = {
 		.near_addr = f->addr,
@@ -196,14 +198,14 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 		flow.near_addr.b[15] = 1, flow.near_addr.b[12] = np_addr_is_v4(&f->addr) ? 127 : 0;
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
-	f->peer = np_peer_find(ctx, &flow, who->id, NULL);
-	f->host_port = np_host_port_listed(f->port, who->rung);
+	f->peer = np_peer_find(ctx, &flow, owner->id, NULL);
+	f->host_port = np_host_port_listed(f->port, owner->rung);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
 /* An unconnected UDP socket sends: by now it has a port, which the kernel may just have chosen. False: that cannot be
  * kept. to: from where an answer may come; NULL: it does not leave the host. */
-static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const struct np_who *who,
+static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const struct np_owner *owner,
 					   const struct np_addr *to)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -214,7 +216,7 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 		return true;
 	cookie = bpf_get_socket_cookie(ctx);
 	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!holder || !np_hold_ensure(holder, sk, cookie, who->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
+	if (!holder || !np_hold_ensure(holder, sk, cookie, owner->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
 		return false;
 	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));
 }
@@ -222,9 +224,9 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 /* connect() and sendmsg() ask the same question: may this socket reach that address? */
 static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr addr, enum np_hook hook, bool six)
 {
-	struct np_who who = np_who_is(ctx->sk);
+	struct np_owner owner = np_owner_of(ctx->sk);
 	struct np_facts f = {
-		.mode = who.rung.mode,
+		.mode = owner.rung.mode,
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
 		.addr = addr,
@@ -237,24 +239,24 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
 	f.local = kind == NP_ADDR_OWN || np_addr_is_loopback(&addr) || np_addr_is_any(&addr);
 	if (f.local && f.mode) {
-		np_facts_add_peer(ctx, &f, &who);
+		np_facts_add_peer(ctx, &f, &owner);
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);
 	} else {
-		np_facts_add_rule(&f, who.rung);
+		np_facts_add_rule(&f, owner.rung);
 	}
 	if (np_wants_inspector(&f))
-		f.inspector = hook == NP_HOOK_CONNECT && np_door_opens(ctx, &f);
-	else if (np_is_lookup(&f))
-		f.dns_gate = np_door_opens(ctx, &f);
+		f.inspector = hook == NP_HOOK_CONNECT && np_listener_is_there(ctx, &f);
+	else if (np_is_query(&f))
+		f.dns_gate = np_listener_is_there(ctx, &f);
 	reason = np_reach_out(&f);
-	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &who, &f, hook, six))
-		reason = np_is_lookup(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
-	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &who, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))
+	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &owner, &f, hook, six))
+		reason = np_is_query(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
+	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &owner, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))
 		reason = NP_R_INTERNAL;
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
-	np_report_sock(&who, &f, hook, reason, ctx->family);
+	np_report_sock(&owner, &f, hook, reason, ctx->family);
 	return np_refuse(ECONNREFUSED);
 }
 
@@ -284,7 +286,7 @@ int np_sendmsg6(struct bpf_sock_addr *ctx)
 
 static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr addr)
 {
-	struct np_who who = np_who_is(ctx->sk);
+	struct np_owner owner = np_owner_of(ctx->sk);
 	struct np_facts f = {
 		.protocol = ctx->protocol,
 		.port = bpf_ntohs((__be16)ctx->user_port),
@@ -297,11 +299,11 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 	if (np_addr_is_v4(&addr))
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
-		holder = np_peer_find(ctx, &flow, who.id, NULL);
-	reason = np_judge_bind(who.rung.mode, &addr, holder);
+		holder = np_peer_find(ctx, &flow, owner.id, NULL);
+	reason = np_judge_bind(owner.rung.mode, &addr, holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
-	np_report_sock(&who, &f, NP_HOOK_BIND, reason, ctx->family);
+	np_report_sock(&owner, &f, NP_HOOK_BIND, reason, ctx->family);
 	return np_refuse(reason == NP_R_PORT_TAKEN ? EADDRINUSE : EADDRNOTAVAIL);
 }
 
@@ -322,7 +324,7 @@ int np_setsockopt(struct bpf_sockopt *ctx)
 {
 	enum np_reason reason = np_judge_option(ctx->level, ctx->optname);
 	struct np_facts f = {};
-	struct np_who who;
+	struct np_owner owner;
 
 	/* Two UDP sockets may share a port by SO_REUSEADDR alone, whoever they belong to: one of the host's would be hidden
 	 * together with the sandbox's. Ping sockets share their number likewise, and one would get the other's answers. The
@@ -334,7 +336,7 @@ int np_setsockopt(struct bpf_sockopt *ctx)
 	ctx->optlen = 0; /* the kernel takes the value from the caller, however long (-1 would skip the kernel) */
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
-	who = np_who_is(ctx->sk);
-	np_report_sock(&who, &f, NP_HOOK_OPTION, reason, 0);
+	owner = np_owner_of(ctx->sk);
+	np_report_sock(&owner, &f, NP_HOOK_OPTION, reason, 0);
 	return np_refuse(EPERM);
 }

@@ -19,13 +19,13 @@
  */
 static __always_inline bool np_flow_take(const struct np_flow_key *key, __u64 cgroup_id)
 {
-	struct np_box *box;
+	struct np_sandbox *sandbox;
 
 	if (bpf_map_delete_elem(&np_flows, key))
 		return false;
-	box = bpf_map_lookup_elem(&np_boxes, &cgroup_id);
-	if (box)
-		__sync_fetch_and_add(&box->flows, -1);
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &cgroup_id);
+	if (sandbox)
+		__sync_fetch_and_add(&sandbox->flows, -1);
 	return true;
 }
 
@@ -66,16 +66,16 @@ static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bp
 {
 	struct np_flow_key key = np_flow_key_of(ctx, np_isn_chosen(sk));
 	__u64 id = flow->cgroup_id;
-	struct np_box *box = bpf_map_lookup_elem(&np_boxes, &id);
+	struct np_sandbox *sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
 	long r;
 
-	if (!box || box->flows >= NP_FLOWS_PER_BOX)
+	if (!sandbox || sandbox->flows >= NP_FLOWS_PER_SANDBOX)
 		return;
 	flow->isn = key.isn;
-	__sync_fetch_and_add(&box->flows, 1);
+	__sync_fetch_and_add(&sandbox->flows, 1);
 	r = bpf_map_update_elem(&np_flows, &key, flow, BPF_NOEXIST);
 	if (r) {
-		__sync_fetch_and_add(&box->flows, -1);
+		__sync_fetch_and_add(&sandbox->flows, -1);
 		np_error_count(NP_AT_FLOW_INSERT, r);
 		return;
 	}
@@ -130,28 +130,28 @@ static __always_inline bool np_flow_restore(struct bpf_sock_addr *ctx, struct np
 
 /* Likewise, and which server a datagram from there answers for. By the port that is noted: the DNS gate may have
  * another one by now. A socket that asked several in a row gets all answers from the last one. */
-static __always_inline bool np_asked_restore(struct bpf_sock_addr *ctx, struct np_addr *addr, __u16 *ret_port)
+static __always_inline bool np_dns_server_restore(struct bpf_sock_addr *ctx, struct np_addr *addr, __u16 *ret_port)
 {
 	struct np_addr loopback = np_loopback_for(addr);
 	struct bpf_sock *sk = ctx->sk;
-	struct np_asked *asked;
+	struct np_dns_server *server;
 	bool v4 = np_addr_is_v4(addr);
 	__u16 port;
 
 	if (!sk || ctx->protocol != NP_IPPROTO_UDP || !np_addr_equal(addr, &loopback))
 		return false;
-	asked = bpf_sk_storage_get(&np_asked, sk, NULL, 0);
-	if (!asked)
+	server = bpf_sk_storage_get(&np_dns_server, sk, NULL, 0);
+	if (!server)
 		return false;
-	port = v4 ? asked->port[0] : asked->port[1];
+	port = v4 ? server->port[0] : server->port[1];
 	if (!port || port != bpf_ntohs((__be16)ctx->user_port))
 		return false;
 	if (sk->state == NP_ESTABLISHED)
-		*addr = asked->peer;
+		*addr = server->peer;
 	else if (v4)
-		*addr = asked->last[0];
+		*addr = server->last[0];
 	else
-		*addr = asked->last[1];
+		*addr = server->last[1];
 	*ret_port = NP_DNS_PORT;
 	return true;
 }
@@ -181,7 +181,7 @@ int np_getpeername4(struct bpf_sock_addr *ctx)
 	struct np_addr addr = np_addr_v4(ctx->user_ip4);
 	__u16 port = 0;
 
-	if (np_flow_restore(ctx, &addr, &port) || np_asked_restore(ctx, &addr, &port))
+	if (np_flow_restore(ctx, &addr, &port) || np_dns_server_restore(ctx, &addr, &port))
 		return np_name_write4(ctx, &addr, port);
 	return np_allow();
 }
@@ -192,7 +192,7 @@ int np_getpeername6(struct bpf_sock_addr *ctx)
 	struct np_addr addr = np_addr_read(ctx->user_ip6);
 	__u16 port = 0;
 
-	if (np_flow_restore(ctx, &addr, &port) || np_asked_restore(ctx, &addr, &port))
+	if (np_flow_restore(ctx, &addr, &port) || np_dns_server_restore(ctx, &addr, &port))
 		return np_name_write6(ctx, &addr, port);
 	return np_allow();
 }
@@ -203,7 +203,7 @@ int np_recvmsg4(struct bpf_sock_addr *ctx)
 	struct np_addr addr = np_addr_v4(ctx->user_ip4);
 	__u16 port = 0;
 
-	if (np_asked_restore(ctx, &addr, &port))
+	if (np_dns_server_restore(ctx, &addr, &port))
 		return np_name_write4(ctx, &addr, port);
 	return np_allow();
 }
@@ -214,7 +214,7 @@ int np_recvmsg6(struct bpf_sock_addr *ctx)
 	struct np_addr addr = np_addr_read(ctx->user_ip6);
 	__u16 port = 0;
 
-	if (np_asked_restore(ctx, &addr, &port))
+	if (np_dns_server_restore(ctx, &addr, &port))
 		return np_name_write6(ctx, &addr, port);
 	return np_allow();
 }
@@ -309,7 +309,7 @@ static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const str
 		.protocol = NP_IPPROTO_UDP,
 	};
 	struct bpf_sock *sk;
-	struct np_who who;
+	struct np_owner owner;
 
 	if (!inspector)
 		return np_worker_refuse();
@@ -317,10 +317,11 @@ static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const str
 	sk = np_sock_find(ctx, &flow);
 	if (!sk)
 		return np_worker_refuse();
-	who = np_who_is(sk);
+	owner = np_owner_of(sk);
 	bpf_sk_release(sk);
-	return who.rung.mode == NP_PROXIED && who.id == np_answer_for(ctx, np_addr_is_v4(addr)) ? np_allow()
-												: np_worker_refuse();
+	return owner.rung.mode == NP_PROXIED && owner.id == np_answer_for(ctx, np_addr_is_v4(addr))
+		       ? np_allow()
+		       : np_worker_refuse();
 }
 
 /* The inspector's own reach: nothing on this host but name servers, whatever it was talked into. Where else it goes is

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Where the inspector is, and which sockets lead to it. */
-#ifndef NP_STEER_BPF_H
-#define NP_STEER_BPF_H
+#ifndef NP_BPF_STEER_BPF_H
+#define NP_BPF_STEER_BPF_H
 
-#include "who.bpf.h"
+#include "owner.bpf.h"
 
 static __always_inline struct np_inspector *np_inspector_now(void)
 {
@@ -29,31 +29,32 @@ static __always_inline bool np_addr_equal(const struct np_addr *a, const struct 
 }
 
 /* Is that the address and port of one of these doors? */
-static __always_inline bool np_is_door(const struct np_door doors[2], const struct np_addr *addr, __u16 port)
+static __always_inline bool np_is_listener(const struct np_listener listeners[2], const struct np_addr *addr,
+					   __u16 port)
 {
 	struct np_addr loopback = np_loopback_for(addr);
 
-	return port && port == doors[!np_addr_is_v4(addr)].port && np_addr_equal(addr, &loopback);
+	return port && port == listeners[!np_addr_is_v4(addr)].port && np_addr_equal(addr, &loopback);
 }
 
 static __always_inline bool np_is_inspector(const struct np_addr *addr, __u16 port)
 {
 	struct np_inspector *inspector = np_inspector_now();
 
-	return inspector && np_is_door(inspector->tcp, addr, port);
+	return inspector && np_is_listener(inspector->tcp, addr, port);
 }
 
-/* Whether its own socket is behind it is another question: np_door_is_kept(). */
+/* Whether its own socket is behind it is another question: np_listener_is_kept(). */
 static __always_inline bool np_is_dns_gate(const struct np_addr *addr, __u16 port)
 {
 	struct np_inspector *inspector = np_inspector_now();
 
-	return inspector && np_is_door(inspector->dns, addr, port);
+	return inspector && np_is_listener(inspector->dns, addr, port);
 }
 
 /* Would a packet on this flow meet the socket that belongs behind the door, and not somebody who took the port after its
  * death? */
-static __always_inline bool np_door_is_kept(void *ctx, const struct np_tuple *flow, __u64 wanted)
+static __always_inline bool np_listener_is_kept(void *ctx, const struct np_tuple *flow, __u64 wanted)
 {
 	struct bpf_sock *sk = np_sock_find(ctx, flow);
 	__u64 cookie;

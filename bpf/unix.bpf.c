@@ -334,8 +334,8 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 {
 	struct bpf_sock_addr_kern *kern = bpf_cast_to_kern_ctx(ctx);
 	struct sock *sk = kern->sk;
-	struct np_who who = np_who_is(sk);
-	struct np_unix_search s = { .self = who.id };
+	struct np_owner owner = np_owner_of(sk);
+	struct np_unix_search s = { .self = owner.id };
 	__u32 len = kern->uaddrlen - NP_SUN_PATH;
 	long r;
 
@@ -356,12 +356,12 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	}
 	s.type = BPF_CORE_READ(sk, sk_type);
 	s.buckets = BPF_CORE_READ(sk, __sk_common.skc_net.net, unx.table.buckets);
-	if (who.box && s.buckets)
+	if (owner.sandbox && s.buckets)
 		bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, &s, 0);
 	if (s.found && !np_unix_would_wait(np_sock_address(sk), s.found, hook == NP_HOOK_UNIX_SEND))
 		return 1;
 refuse:
-	np_report_unix(&who, s.found ? NP_R_UNIX_WOULD_WAIT : NP_R_FOREIGN_UNIX, s.name.path, s.name.len, hook);
+	np_report_unix(&owner, s.found ? NP_R_UNIX_WOULD_WAIT : NP_R_FOREIGN_UNIX, s.name.path, s.name.len, hook);
 	bpf_set_retval(s.found ? -EAGAIN : -ECONNREFUSED);
 	return 0;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What the two ways to judge a unix socket share. */
-#ifndef NP_UNIX_BPF_H
-#define NP_UNIX_BPF_H
+#ifndef NP_BPF_UNIX_BPF_H
+#define NP_BPF_UNIX_BPF_H
 
-#include "who.bpf.h"
+#include "owner.bpf.h"
 
 #define NP_UNIX_PATH_MAX 108
 #define NP_SUN_PATH	 2 /* offset of sun_path in struct sockaddr_un */
 
 /* reason: of a registered sandbox. name: len bytes of an address behind its family, in kernel memory. */
-static __always_inline void np_report_unix(const struct np_who *who, enum np_reason reason, const void *name, __u32 len,
-					   enum np_hook hook)
+static __always_inline void np_report_unix(const struct np_owner *owner, enum np_reason reason, const void *name,
+					   __u32 len, enum np_hook hook)
 {
 	struct np_refusal r = {
-		.box = who->box,
-		.rung = who->rung,
-		.cgroup_id = who->id,
+		.sandbox = owner->sandbox,
+		.rung = owner->rung,
+		.cgroup_id = owner->id,
 		.hook = hook,
-		.reason = who->box ? reason : NP_R_UNREGISTERED,
+		.reason = owner->sandbox ? reason : NP_R_UNREGISTERED,
 		.family = AF_UNIX,
 	};
 	struct np_event *e = np_refusal_open(&r);

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "box.h"
+#include "sandbox.h"
 
 #ifdef __BPF__
 #define np_pure static inline __attribute__((always_inline))

@@ -3,17 +3,17 @@
 #ifndef NP_CUT_H
 #define NP_CUT_H
 
-#include "box.h"
+#include "sandbox.h"
 
 /* The passes over the socket tables. A cut is the first two, in this order. */
 enum np_cut_pass {
 	NP_CUT_LOOK = 1, /* destroy what leads off this host, remember what stays on it */
 	NP_CUT_LOCAL,	 /* destroy what stays on this host and leads to somebody else */
-	NP_CUT_ORPHANS,	 /* destroy nothing: mark in np_cut_boxes the sandboxes that have orphans */
+	NP_CUT_ORPHANS,	 /* destroy nothing: mark in np_cut_targets the sandboxes that have orphans */
 	NP_CUT_ENDED,	 /* destroy orphans, whatever the mode says */
 };
 
-/* Values of np_cut_boxes: a sandbox that is looked at, and one in which that look has found an orphan: a TCP connection
+/* Values of np_cut_targets: a sandbox that is looked at, and one in which that look has found an orphan: a TCP connection
  * that its program closed, and whose far end has not acknowledged everything. */
 enum np_cut_found {
 	NP_CUT_NAMED = 1,

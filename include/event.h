@@ -5,7 +5,7 @@
 #ifndef NP_EVENT_H
 #define NP_EVENT_H
 
-#include "box.h"
+#include "sandbox.h"
 #include "reason.h"
 
 /* Where in the kernel the decision was made. */
@@ -21,7 +21,7 @@
 	X(INGRESS, 8, "ingress")           \
 	X(DEVICE, 9, "device")             \
 	X(OPTION, 10, "setsockopt")        \
-	X(LOOKUP, 11, "sk_lookup")
+	X(SK_LOOKUP, 11, "sk_lookup")
 
 enum np_hook {
 #define X(name, code, token) NP_HOOK_##name = code,

@@ -16,7 +16,7 @@
 #ifndef NP_FLOW_H
 #define NP_FLOW_H
 
-#include "box.h"
+#include "sandbox.h"
 
 #define NP_SOL_FLOW 0x6e70
 #define NP_SO_FLOW  1
@@ -42,18 +42,18 @@ struct np_flow {
 _Static_assert(sizeof(struct np_flow) == 40, "np_flow layout");
 
 /* A socket on 127.0.0.1 or ::1 that the gate leads to. */
-struct np_door {
+struct np_listener {
 	__u64 cookie; /* of the socket: nobody else may sit on the port when it is gone */
 	__u16 port;   /* host order; 0: there is none */
 	__u16 pad;
 	__u32 pad2;
 };
-_Static_assert(sizeof(struct np_door) == 16, "np_door layout");
+_Static_assert(sizeof(struct np_listener) == 16, "np_listener layout");
 
 /* The one entry of np_inspector. IPv4 first, then IPv6. */
 struct np_inspector {
-	struct np_door tcp[2]; /* the inspector's listeners */
-	struct np_door dns[2]; /* the DNS gate's UDP sockets */
+	struct np_listener tcp[2]; /* the inspector's listeners */
+	struct np_listener dns[2]; /* the DNS gate's UDP sockets */
 };
 _Static_assert(sizeof(struct np_inspector) == 64, "np_inspector layout");
 

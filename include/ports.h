@@ -15,7 +15,7 @@
 #ifndef NP_PORTS_H
 #define NP_PORTS_H
 
-#include "box.h"
+#include "sandbox.h"
 
 struct np_hold_key {
 	__u16 port; /* host order */

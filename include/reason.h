@@ -7,7 +7,7 @@
  * a group's range, never renumber.
  *
  *   0..31    ALLOW    the gate let it pass
- *   32..127  REFUSE   the gate (or later the inspector) refused it
+ *   32..127  REFUSE   the gate, the DNS gate or the inspector refused it
  *   128..191 CHANGE   something happened to a session, a sandbox or the daemon
  *   192..255 ERROR    the control API or the CLI could not do what was asked
  */

@@ -7,14 +7,14 @@
  *   (set, address) --np_nets--> class      (class, protocol, port) --np_net_ports--> action and rule
  *
  * Every key carries the epoch of its policy. A reload writes the new epoch's entries beside the old ones and then
- * sets np_live, one word: a packet sees the old policy or the new one, never parts of both.
+ * sets np_in_force, one word: a packet sees the old policy or the new one, never parts of both.
  */
 #ifndef NP_RULES_H
 #define NP_RULES_H
 
-#include "box.h"
+#include "sandbox.h"
 
-/* Which of the policy's lists an address is judged by: 0..3, see np_live.sets, or what is refused even in FULL. */
+/* Which of the policy's lists an address is judged by: 0..3, see np_in_force.sets, or what is refused even in FULL. */
 #define NP_SET_FULL 4
 /* What a sandbox that may only read (NP_READ_ONLY) reaches past the inspector, of what its own list allows. */
 #define NP_SET_READ 5
@@ -28,13 +28,13 @@ enum np_action {
 	NP_LOOK, /* on an inspected port: rules may grant it, and the inspector looks which. Only in tables for metadata */
 };
 
-/* The one entry of np_live. */
-struct np_live {
+/* The one entry of np_in_force. */
+struct np_in_force {
 	__u32 epoch;	  /* 0: no policy was ever loaded, so nothing is allowed by rule */
 	__u16 sets;	  /* four bits a level, PUBLIC lowest: levels with the same rules share a set */
 	__u16 full_rules; /* the FULL list says more than the metadata addresses: look there for every address */
 };
-_Static_assert(sizeof(struct np_live) == 8, "np_live layout: written and read as one word");
+_Static_assert(sizeof(struct np_in_force) == 8, "np_in_force layout: written and read as one word");
 
 struct np_net_key {
 	__u32 prefixlen; /* NP_NET_FIXED_BITS + bits of the address */

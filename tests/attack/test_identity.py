@@ -86,7 +86,7 @@ def unharmed(net):
 def flows(net):
     """(connections on their way by the sandboxes' counters, and by the table)"""
     dump = lambda name: json.loads(base.sh("bpftool", "-j", "map", "dump", "pinned", net.daemon.pins / "maps" / name).stdout)
-    return sum(e["formatted"]["value"]["flows"] for e in dump("np_boxes")), len(dump("np_flows"))
+    return sum(e["formatted"]["value"]["flows"] for e in dump("np_sandboxes")), len(dump("np_flows"))
 
 
 @pytest.mark.parametrize("family", [4, 6])

@@ -6,7 +6,7 @@ import pytest
 from lib import base, bpf
 from lib.box import Adopted, Box
 
-PER_SANDBOX, SURE = 2048, 64  # include/limits.h
+PER_SANDBOX, SURE = 2048, 64  # user/vocab/limits.h
 
 
 @pytest.fixture(params=[Box, Adopted], ids=["run", "adopted"])
@@ -16,7 +16,7 @@ def kind(request):
 
 def counted(box):
     """What the kernel counts for this sandbox."""
-    entry = bpf.lookup(box.daemon, "np_boxes", box.cgroup.stat().st_ino)
+    entry = bpf.lookup(box.daemon, "np_sandboxes", box.cgroup.stat().st_ino)
     return entry["sockets"]
 
 

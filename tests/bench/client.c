@@ -4,9 +4,9 @@
  *
  *   client SOCKET FAR-ADDR FAR-PORT DAEMON-PID
  *
- * Commands: "bare" escalates a fresh session without a sandbox; "box" one with a live sandbox whose process holds
+ * Commands: "bare" escalates a fresh session without a sandbox; "sandbox" one with a live sandbox whose process holds
  * a TCP connection to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
- * sandbox, "health" asks for nothing, "boxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
+ * sandbox, "health" asks for nothing, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "bench.h"
 
 #include "policy/decide.h"
+#include "vocab/limits.h"
 
 #define SIZES_MAX 8
 #define ROUNDS	  15

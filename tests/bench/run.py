@@ -27,7 +27,7 @@ SYSTEM = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlin
 def left_behind(daemon):
     """Names of what there should be none of."""
     mounts = [line.split()[1] for line in pathlib.Path("/proc/self/mounts").read_text().splitlines() if "oldroot" in line]
-    boxes = json.loads(base.sh("bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout)
+    boxes = json.loads(base.sh("bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_sandboxes").stdout)
     return {"cgroups": len([p for p in daemon.slice.iterdir() if p.is_dir()]), "mounts": len(mounts), "map entries": len(boxes),
             "processes": len(base.cgroup_pids(daemon.slice)), "sandboxes": daemon.api.health()["sandboxes"]}
 

@@ -5,7 +5,7 @@ import statistics
 from nets import Skip, bpf_ids, bpftool
 from table import show, summary
 
-PER_SESSION = 1000  # below NP_BOXES_PER_SESSION
+PER_SESSION = 1000  # below NP_SANDBOXES_PER_SESSION
 
 
 def register(client, have, want):
@@ -36,19 +36,19 @@ def footprint(pid):
 def report_memory(prints, seconds):
     """prints: {sandboxes registered: footprint()}"""
     counts = sorted(prints)
-    rows = [[f"{n:,}", prints[n]["rss"] / 1024, prints[n]["maps"].get("np_boxes", 0) / 1024,
+    rows = [[f"{n:,}", prints[n]["rss"] / 1024, prints[n]["maps"].get("np_sandboxes", 0) / 1024,
              sum(prints[n]["maps"].values()) / 1024, prints[n]["kernel"] / 1024] for n in counts]
     per = {}
     if len(counts) > 1:
         first, last = prints[counts[0]], prints[counts[-1]]
         more = counts[-1] - counts[0]
         per = {"rss": (last["rss"] - first["rss"]) / more,
-               "np_boxes": (last["maps"].get("np_boxes", 0) - first["maps"].get("np_boxes", 0)) / more,
+               "np_sandboxes": (last["maps"].get("np_sandboxes", 0) - first["maps"].get("np_sandboxes", 0)) / more,
                "maps": (sum(last["maps"].values()) - sum(first["maps"].values())) / more,
                "kernel": (last["kernel"] - first["kernel"]) / more}
-        rows.append(["bytes per sandbox", *[float(round(per[k])) for k in ("rss", "np_boxes", "maps", "kernel")]])
+        rows.append(["bytes per sandbox", *[float(round(per[k])) for k in ("rss", "np_sandboxes", "maps", "kernel")]])
     show("Memory, KiB (last line: bytes per sandbox)",
-         ["sandboxes", "daemon RSS", "np_boxes", "all maps", "kernel slab+percpu"], rows,
+         ["sandboxes", "daemon RSS", "np_sandboxes", "all maps", "kernel slab+percpu"], rows,
          [f"{counts[-1] - 1:,} sandboxes were registered in {seconds:.1f} s, one after another.",
           "the last column is the whole machine's: the cgroups themselves, and whatever else went on."])
     return per

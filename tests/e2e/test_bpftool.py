@@ -20,14 +20,14 @@ def key_of(box):
 
 
 def value_of(daemon, box):
-    out = json.loads(bpftool(daemon, "-j", "map", "lookup", "pinned", daemon.pins / "maps/np_boxes", "key", "hex", *key_of(box)).stdout)
+    out = json.loads(bpftool(daemon, "-j", "map", "lookup", "pinned", daemon.pins / "maps/np_sandboxes", "key", "hex", *key_of(box)).stdout)
     return [int(b, 16) for b in out["value"]]
 
 
 @pytest.mark.parametrize("mode", ["PROXIED", "NONE"])
 def test_a_mode_cannot_be_lowered(world, daemon, boxes, mode):
     box = boxes(mode)
-    path = daemon.pins / "maps/np_boxes"
+    path = daemon.pins / "maps/np_sandboxes"
     value = value_of(daemon, box)
     assert value[0] == {"PROXIED": 2, "NONE": 3}[mode]
     lower = ["%02x" % b for b in [1, *value[1:]]]
@@ -43,7 +43,7 @@ def test_a_sandbox_cannot_be_forged(daemon, boxes):
     """Neither can a new entry be written: a cgroup of one's choice at FULL."""
     box = boxes("NONE")
     value = ["%02x" % b for b in value_of(daemon, box)]
-    p = bpftool(daemon, "map", "update", "pinned", daemon.pins / "maps/np_boxes", "key", "hex", *["01"] * 8, "value",
+    p = bpftool(daemon, "map", "update", "pinned", daemon.pins / "maps/np_sandboxes", "key", "hex", *["01"] * 8, "value",
                 "hex", *value, check=False)
     assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower()
 
@@ -103,7 +103,7 @@ def test_retiring_a_living_adopted_sandbox(daemon, adopted):
 
 def test_dump_reads_like_words(daemon, boxes):
     box = boxes("PROXIED")
-    text = bpftool(daemon, "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout
+    text = bpftool(daemon, "map", "dump", "pinned", daemon.pins / "maps/np_sandboxes").stdout
     assert "NP_PROXIED" in text and box.session in text and '"mode"' in text and '"refused"' in text
 
 
@@ -133,7 +133,7 @@ def test_devices_have_their_gate(world, daemon):
 
 
 def test_pins_are_where_they_should_be(daemon):
-    for name in ("np_boxes", "np_events", "np_counts", "np_errors"):
+    for name in ("np_sandboxes", "np_events", "np_counts", "np_errors"):
         assert bpftool(daemon, "map", "show", "pinned", daemon.pins / "maps" / name).returncode == 0
     assert any((daemon.pins / "links").rglob("*")) and any((daemon.pins / "progs").rglob("*"))
 
@@ -191,7 +191,7 @@ def test_the_raise_program_takes_the_maximum(daemon, boxes):
 def test_the_verifier_has_room(daemon):
     """A kernel walks a million instructions of a program and then refuses it, and another kernel walks more of the same
     program. What is far from that also loads fast: a daemon's start is little else."""
-    boxes = json.loads(bpftool(daemon, "-j", "map", "show", "pinned", daemon.pins / "maps/np_boxes").stdout)["id"]
+    boxes = json.loads(bpftool(daemon, "-j", "map", "show", "pinned", daemon.pins / "maps/np_sandboxes").stdout)["id"]
     ours = [p["id"] for p in json.loads(bpftool(daemon, "-j", "prog", "show").stdout) if boxes in p.get("map_ids", [])]
     walked = dict(map(verified, ours))
     assert {"np_egress", "np_ingress", "np_connect4", "np_device"} <= set(walked), "these use that map"

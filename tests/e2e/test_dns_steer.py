@@ -362,9 +362,9 @@ def test_a_turned_worker_does_nothing_else_with_the_gates_socket(net, family):
 
 
 def entry(net, v6, port):
-    """The cgroup id of an entry of np_asks."""
+    """The cgroup id of an entry of np_dns_origins."""
     key = ((v6 << 16) | port).to_bytes(4, "little")
-    out = base.sh("bpftool", "-j", "map", "lookup", "pinned", net.daemon.pins / "maps/np_asks", "key", "hex", *["%02x" % b for b in key]).stdout
+    out = base.sh("bpftool", "-j", "map", "lookup", "pinned", net.daemon.pins / "maps/np_dns_origins", "key", "hex", *["%02x" % b for b in key]).stdout
     raw = bytes(int(b, 16) for b in json.loads(out)["value"])
     return struct.unpack_from("<Q", raw, 8)[0]
 
@@ -404,7 +404,7 @@ def test_two_sandboxes_are_not_taken_for_each_other(net):
 
 
 def test_np_asks_cannot_be_written(net):
-    path = net.daemon.pins / "maps/np_asks"
+    path = net.daemon.pins / "maps/np_dns_origins"
     p = base.sh("bpftool", "map", "update", "pinned", path, "key", "hex", *["00"] * 4, "value", "hex", *["01"] * 48, check=False)
     assert p.returncode != 0 and "not permitted" in (p.stderr + p.stdout).lower(), p
     for pid in net.workers():

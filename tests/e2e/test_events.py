@@ -14,7 +14,7 @@ from lib.world import FAR, GATE4, HOST4, META
 
 def box_counters(daemon, box):
     """refused and suppressed of a sandbox, as the kernel holds them."""
-    out = base.sh(*daemon.world.enter(), "bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout
+    out = base.sh(*daemon.world.enter(), "bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_sandboxes").stdout
     for row in json.loads(out):
         formatted = row.get("formatted", row)
         if str(formatted["key"]) == box.info["cgroup_id"]:

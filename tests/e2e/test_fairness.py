@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One sandbox at its bounds takes nothing from another: bounds of include/limits.h, with one worker for both."""
+"""One sandbox at its bounds takes nothing from another: bounds of user/vocab/limits.h, with one worker for both."""
 import contextlib
 import json
 import re
@@ -19,12 +19,12 @@ FLOOD, AHEAD = 8, 20
 
 
 def limit(name):
-    text = (base.ROOT / "include/limits.h").read_text()
+    text = (base.ROOT / "user/vocab/limits.h").read_text()
     value = re.search(rf"#define {name} (.*?)\s*/\*", text)[1]
     return eval(value.replace("u", ""))  # a number, or one shifted
 
 
-CONNS, BACKLOG = limit("NP_CONNS_PER_BOX"), limit("NP_BACKLOG_HIGH")
+CONNS, BACKLOG = limit("NP_CONNS_PER_SANDBOX"), limit("NP_BACKLOG_HIGH")
 STREAMS = limit("NP_H2_STREAMS")
 
 

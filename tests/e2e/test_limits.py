@@ -13,7 +13,7 @@ from lib.world import FAR
 
 @pytest.fixture
 def full(make_daemon):
-    """A daemon whose np_boxes has no room left: filled by its own raise program with ids of no cgroup."""
+    """A daemon whose np_sandboxes has no room left: filled by its own raise program with ids of no cgroup."""
     d = make_daemon().start()
     early = Box(d, "FULL")
     raise_ = Ratchet(d)

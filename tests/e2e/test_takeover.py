@@ -37,8 +37,8 @@ def up(daemon):
 
 
 def kernel_mode(daemon, box_id_of_cgroup):
-    """The mode's number in np_boxes, for a cgroup id."""
-    out = base.sh(*daemon.world.enter(), "bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_boxes").stdout
+    """The mode's number in np_sandboxes, for a cgroup id."""
+    out = base.sh(*daemon.world.enter(), "bpftool", "-j", "map", "dump", "pinned", daemon.pins / "maps/np_sandboxes").stdout
     for row in json.loads(out):
         row = row.get("formatted", row)
         if str(row["key"]) == str(box_id_of_cgroup):

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 #define check(holds)                                                                               \
 	do {                                                                                       \

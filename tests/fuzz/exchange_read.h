@@ -4,6 +4,7 @@
 #define NP_FUZZ_EXCHANGE_READ_H
 
 #include "exchange_origin.h"
+#include "vocab/limits.h"
 
 /* -- HTTP/1.1 --------------------------------------------------------------------------- */
 

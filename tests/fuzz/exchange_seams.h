@@ -16,8 +16,9 @@
 
 #include "addr.h"
 #include "exchange_read.h"
-#include "inspect/channel_internal.h"
+#include "net/channel_internal.h"
 #include "inspect/worker.h"
+#include "vocab/limits.h"
 
 #define NEAR_MAX   1024
 #define ROUNDS_MAX 1000 /* of the loop, until there is nothing left to do */
@@ -202,7 +203,7 @@ static bool tls_bring_up(void)
 		if (!c)
 			continue;
 		nears[fd].starting = NULL;
-		if (c->told_broken)
+		if (c->broken_reported)
 			continue;
 		channel_resume(c);
 		c->events->ready(c->ctx);
@@ -235,13 +236,13 @@ struct dialer {
 };
 
 /* Whom the address in question is for: told by the question. */
-static uint64_t may_box;
+static uint64_t may_sandbox;
 static bool may_tunnel;
 
 bool __wrap_route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
 		      const struct head *head)
 {
-	may_box = client->box->cgroup_id;
+	may_sandbox = client->sandbox->cgroup_id;
 	may_tunnel = !head;
 	return __real_route_may(client, host, port, route, head);
 }
@@ -262,7 +263,7 @@ static void dial_end(struct dial *d)
 	free(d);
 }
 
-static void dial_tell(struct dial *d, int error, bool refused, int fd)
+static void dial_notify(struct dial *d, int error, bool refused, int fd)
 {
 	struct dial_result result = { .error = error,
 				      .fd = fd,
@@ -284,11 +285,11 @@ static void dial_run(void *data)
 	int fd = -1;
 
 	if (!d->may(d->ctx, &route)) {
-		dial_tell(d, -EACCES, true, -1);
+		dial_notify(d, -EACCES, true, -1);
 	} else if (dial_fate != DIAL_HANGS) {
 		if (dial_fate == DIAL_WORKS)
-			fd = far_new(&d->host, d->port, may_box, may_tunnel);
-		dial_tell(d, fd < 0 ? -ECONNREFUSED : 0, false, fd);
+			fd = far_new(&d->host, d->port, may_sandbox, may_tunnel);
+		dial_notify(d, fd < 0 ? -ECONNREFUSED : 0, false, fd);
 	}
 }
 
@@ -332,7 +333,7 @@ void dialer_cancel(struct dialer *dialer)
 /* Tells as the real one does: not in here. */
 static void dial_expire(void *data)
 {
-	dial_tell(data, -ETIMEDOUT, false, -1);
+	dial_notify(data, -ETIMEDOUT, false, -1);
 }
 
 void dialer_tick(struct dialer *dialer)

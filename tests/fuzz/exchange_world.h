@@ -5,12 +5,12 @@
 
 #include <sys/ioctl.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "exchange_seams.h"
 
 #define CLIENTS	   4
 #define FARS	   16
-#define BOXES	   3
+#define SANDBOXES	   3
 #define SESSIONS   2
 #define PIECES_MAX 256
 #define OUT_MAX	   (2u << 20) /* unread bytes of one end */
@@ -35,7 +35,7 @@ struct far {
 };
 
 static const char *const sessions[SESSIONS] = { "fuzz/a", "fuzz/b" };
-static const unsigned session_of[BOXES] = { 0, 0, 1 };
+static const unsigned session_of[SANDBOXES] = { 0, 0, 1 };
 
 static struct worker *worker;
 static int link_fd;
@@ -48,7 +48,7 @@ static unsigned flags, ending;
 
 /* Made once. */
 static int blob_settings, blob_batch, blob_policies[ARRAY_SIZE(policies)];
-static struct link_ca authorities[SESSIONS];
+static struct link_ca cas[SESSIONS];
 
 /* -- ends --------------------------------------------------------------------------------- */
 
@@ -210,19 +210,19 @@ static void fars_rejudge(unsigned session, bool all)
 
 /* -- the daemon ------------------------------------------------------------------------------- */
 
-static void tell(enum link_type type, const void *data, size_t len, int fd)
+static void send(enum link_type type, const void *data, size_t len, int fd)
 {
 	check(link_send(link_fd, type, data, len, fd) == 0);
 }
 
-static void tell_box(enum link_type type, unsigned box, enum level level, enum np_mode mode)
+static void send_sandbox(enum link_type type, unsigned sandbox, enum level level, enum np_mode mode)
 {
-	struct link_box told = { .cgroup_id = box + 1,
-				 .slot = box + 1,
+	struct link_sandbox message = { .cgroup_id = sandbox + 1,
+				 .slot = sandbox + 1,
 				 .rung = { .level = level, .mode = mode, .generation = ++generation } };
 
-	snprintf(told.session, sizeof(told.session), "%s", sessions[session_of[box]]);
-	tell(type, &told, sizeof(told), -1);
+	snprintf(message.session, sizeof(message.session), "%s", sessions[session_of[sandbox]]);
+	send(type, &message, sizeof(message), -1);
 }
 
 /* Sandboxes of one session change together. */
@@ -230,20 +230,20 @@ static void escalate(unsigned session, enum np_mode mode)
 {
 	closed[session] = true;
 	fars_rejudge(session, false);
-	for (unsigned i = 0; i < BOXES; i++)
+	for (unsigned i = 0; i < SANDBOXES; i++)
 		if (session_of[i] == session)
-			tell_box(LINK_BOX, i, LEVEL_SECRET, mode);
+			send_sandbox(LINK_SANDBOX, i, LEVEL_SECRET, mode);
 }
 
 static void reload(void)
 {
 	policy = !policy;
 	fars_rejudge(0, true);
-	tell(LINK_POLICY, NULL, 0, blob_policies[policy]);
+	send(LINK_POLICY, NULL, 0, blob_policies[policy]);
 }
 
 /* What the worker reports can be read, and every request that it has judged is reported, suppressed or open. */
-static void hear(void)
+static void receive(void)
 {
 	static char data[LINK_BYTES_MAX];
 	struct ledger *ledger = worker->ledger;
@@ -257,10 +257,10 @@ static void hear(void)
 		check(type == LINK_READY || type == LINK_REQUESTS);
 	for (uint64_t next; (n = ledger_next(ledger, ledger->read, data, &next)); ledger->read = next) {
 		check(n > 0 && link_request_next(data, (size_t)n, &request, tails) == n);
-		check(request.cgroup_id && request.cgroup_id <= BOXES);
+		check(request.cgroup_id && request.cgroup_id <= SANDBOXES);
 		ledger->slots[request.cgroup_id - 1].taken++;
 	}
-	for (unsigned i = 0; i < BOXES; i++)
+	for (unsigned i = 0; i < SANDBOXES; i++)
 		check(ledger->slots[i].taken + ledger->slots[i].suppressed <= ledger->slots[i].requests &&
 		      ledger->slots[i].refused <= ledger->slots[i].requests);
 }

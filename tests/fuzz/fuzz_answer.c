@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Random bytes as a DNS answer: addresses that are in them, or an error and nothing else. */
-#include "inspect/answer.c"
+#include "wire/dns_answer.c"
 
 #include <stdlib.h>
+
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

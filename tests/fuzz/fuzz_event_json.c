@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/chars.h"
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -23,7 +23,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 static void client_open(struct end *end, unsigned how)
 {
-	struct np_flow flow = { .cgroup_id = 1 + how % BOXES,
+	struct np_flow flow = { .cgroup_id = 1 + how % SANDBOXES,
 				.addr = np_addr_v4(np_net32(0xc633640a)),
 				.port = how & 4 ? 443 : 80,
 				.generation = generation };
@@ -179,13 +179,13 @@ static void piece_do(const uint8_t *data, size_t len)
 		escalate(who % SESSIONS, who & 2 ? NP_PROXIED : NP_NONE);
 		break;
 	case 'g':
-		tell_box(LINK_GONE, who % BOXES, LEVEL_CONFIDENTIAL, NP_PROXIED);
+		send_sandbox(LINK_GONE, who % SANDBOXES, LEVEL_CONFIDENTIAL, NP_PROXIED);
 		break;
 	case 'l':
 		reload();
 		break;
 	case 'a':
-		tell(LINK_CA, &authorities[who % SESSIONS], sizeof(*authorities), -1);
+		send(LINK_CA, &cas[who % SESSIONS], sizeof(*cas), -1);
 		break;
 	case 'w':
 		held = !held;
@@ -212,15 +212,15 @@ static void all_close(void)
 /* All have gone, and time has passed. */
 static void check_quiet(void)
 {
-	struct site *site;
-	struct box *box;
+	struct session *session;
+	struct sandbox *sandbox;
 
 	check(!worker->n_clients && LIST_EMPTY(&worker->dirty_clients) && LIST_EMPTY(&worker->dirty_upstreams));
-	for (size_t i = 0; i < BOX_BUCKETS; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-			check(!box->n_clients && !box->n_exchanges && LIST_EMPTY(&box->clients));
-	LIST_FOREACH(site, &worker->sites, of_worker)
-		check(!site->n_idle && LIST_EMPTY(&site->upstreams) && TAILQ_EMPTY(&site->idle));
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
+			check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
+	LIST_FOREACH(session, &worker->sessions, of_worker)
+		check(!session->n_idle && LIST_EMPTY(&session->upstreams) && TAILQ_EMPTY(&session->idle));
 }
 
 /* Step by step, the loop comes to rest between. */
@@ -248,12 +248,12 @@ static void world_end(void)
 	case 5:
 		if (!(flags & FLAG_CUT))
 			check_quiet();
-		for (unsigned i = 0; i < BOXES; i++)
-			tell_box(LINK_GONE, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
+		for (unsigned i = 0; i < SANDBOXES; i++)
+			send_sandbox(LINK_GONE, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
 		break;
 	case 6:
 		check_quiet();
-		check(LIST_EMPTY(&worker->sites));
+		check(LIST_EMPTY(&worker->sessions));
 		shutdown(link_fd, SHUT_RDWR);
 		break;
 	default:
@@ -266,7 +266,7 @@ static void world_step(void)
 	const uint8_t *end, *at = input;
 
 	check(++steps < STEPS_MAX);
-	hear();
+	receive();
 	if ((!held && tls_bring_up()) || ends_move())
 		return;
 	if (at == input_end || ++pieces > PIECES_MAX) {
@@ -281,7 +281,7 @@ static void world_step(void)
 /* -- the beginning --------------------------------------------------------------------------------- */
 
 static struct worker_fds given;
-static int asks; /* an empty np_asks: nobody asks for names here */
+static int dns_origins; /* an empty np_dns_origins: nobody asks for names here */
 
 static void world_start(void)
 {
@@ -300,20 +300,20 @@ static void world_start(void)
 		fars[i].end = (struct end){ .fd = -1, .near = -1 };
 		origin_init(&fars[i].origin);
 	}
-	given = (struct worker_fds){ .link = fds[1], .asks = asks };
+	given = (struct worker_fds){ .link = fds[1], .dns_origins = dns_origins };
 	for (unsigned i = 0; i < 2; i++) {
 		given.listeners[i] = eventfd(0, EFD_CLOEXEC);
 		given.dns[i] = eventfd(0, EFD_CLOEXEC);
 	}
 	check(worker_new(&given, &worker) == 0);
-	tell(LINK_SETTINGS, NULL, 0, blob_settings);
-	tell(LINK_POLICY, NULL, 0, blob_policies[0]);
-	tell(LINK_ROOTS, NULL, 0, blob_batch);
-	for (unsigned i = 0; i < BOXES; i++)
-		tell_box(LINK_BOX, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
+	send(LINK_SETTINGS, NULL, 0, blob_settings);
+	send(LINK_POLICY, NULL, 0, blob_policies[0]);
+	send(LINK_ROOTS, NULL, 0, blob_batch);
+	for (unsigned i = 0; i < SANDBOXES; i++)
+		send_sandbox(LINK_SANDBOX, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
 	for (unsigned i = 0; i < SESSIONS && !(flags & FLAG_NO_CA); i++)
-		tell(LINK_CA, &authorities[i], sizeof(*authorities), -1);
-	tell(LINK_BATCH, NULL, 0, blob_batch);
+		send(LINK_CA, &cas[i], sizeof(*cas), -1);
+	send(LINK_BATCH, NULL, 0, blob_batch);
 }
 
 static unsigned fds_open(void)
@@ -354,11 +354,11 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
 	signal(SIGPIPE, SIG_IGN);
-	asks = memfd_create("asks", MFD_CLOEXEC);
-	check(ftruncate(asks, NP_ASKS * sizeof(struct np_ask)) == 0);
+	dns_origins = memfd_create("asks", MFD_CLOEXEC);
+	check(ftruncate(dns_origins, NP_DNS_ORIGINS * sizeof(struct np_dns_origin)) == 0);
 	log_setup("fuzz", LOG_LEVEL_ERROR);
 	for (size_t i = 0; i < SESSIONS; i++)
-		snprintf(authorities[i].session, sizeof(authorities[i].session), "%s", sessions[i]);
+		snprintf(cas[i].session, sizeof(cas[i].session), "%s", sessions[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
 		_buf_ struct buf record = BUF_INIT(1u << 20);
 

@@ -3,9 +3,9 @@
  * Random bytes as requests on one connection. However they are cut, they are read as the same; and what is accepted,
  * written anew as to an origin and read there, is the same once more.
  */
-#include "wire/h1.c"
+#include "http/h1.c"
 
-#include "../unit/wire/h1_tape.h"
+#include "../unit/http/h1_tape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

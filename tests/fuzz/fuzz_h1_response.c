@@ -3,9 +3,9 @@
  * Random bytes as the answer to a request; the first one says to which. However they are cut, they are read as the
  * same; and what is accepted, written anew as to a client and read there, is the same once more.
  */
-#include "wire/h1.c"
+#include "http/h1.c"
 
-#include "../unit/wire/h1_tape.h"
+#include "../unit/http/h1_tape.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -43,7 +43,7 @@ static int nowhere_end(void *ctx, const struct fields *trailers)
 
 static const struct h1_events nowhere = { nowhere_head, nowhere_body, nowhere_end };
 
-static void ask(struct h1 *h1, unsigned which, struct buf *out)
+static void query(struct h1 *h1, unsigned which, struct buf *out)
 {
 	struct head head;
 
@@ -64,7 +64,7 @@ static struct h1 *server_new(unsigned which)
 
 	CHECK(h1_new(H1_CLIENT, &nowhere, NULL, &client) == 0);
 	CHECK(h1_new(H1_SERVER, &nowhere, NULL, &server) == 0);
-	ask(client, which, &out);
+	query(client, which, &out);
 	CHECK(h1_read(server, out.data, out.len) == (ssize_t)out.len);
 	h1_free(client);
 	buf_free(&out);
@@ -80,7 +80,7 @@ static ssize_t read_it(unsigned which, const char *data, size_t size, size_t at_
 	ssize_t n;
 
 	CHECK(h1_new(H1_CLIENT, &tape_events, tape, &h1) == 0);
-	ask(h1, which, &out);
+	query(h1, which, &out);
 	buf_free(&out);
 	n = tape_feed(h1, data, size, at_a_time, false);
 	CHECK((n >= 0) == !*h1_problem(h1));

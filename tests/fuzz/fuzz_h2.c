@@ -5,12 +5,13 @@
  */
 #include <stdint.h>
 
-#include "wire/head.c"
-#include "wire/h2.c"
-#include "wire/h2_head.c"
-#include "wire/h2_send.c"
-#include "wire/h2_session.c"
+#include "http/head.c"
+#include "http/h2.c"
+#include "http/h2_head.c"
+#include "http/h2_send.c"
+#include "http/h2_session.c"
 #include "frames.h"
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,7 +38,7 @@ struct exchange {
 	size_t held;
 };
 
-static void ask(struct owner *owner, const char *method);
+static void query(struct owner *owner, const char *method);
 
 static unsigned roll(struct owner *owner, unsigned sides)
 {
@@ -148,7 +149,7 @@ static int on_head(void *ctx, struct h2_stream *stream, struct head *head, bool 
 	else if (!roll(owner, 4))
 		send_something(owner, stream);
 	if (owner->h2->role == H2_CLIENT && h2_room(owner->h2))
-		ask(owner, "POST");
+		query(owner, "POST");
 	check(h2_read(owner->h2, "x", 1) == -EBUSY);
 	return 0;
 }
@@ -278,7 +279,7 @@ static void drain(struct owner *owner)
 
 /* -- input ----------------------------------------------------------------- */
 
-static void ask(struct owner *owner, const char *method)
+static void query(struct owner *owner, const char *method)
 {
 	struct h2_stream *stream;
 	struct head head;
@@ -316,9 +317,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		_buf_ struct buf out = BUF_INIT(1 << 20);
 
-		ask(&owner, "GET");
-		ask(&owner, "HEAD");
-		ask(&owner, "CONNECT");
+		query(&owner, "GET");
+		query(&owner, "HEAD");
+		query(&owner, "CONNECT");
 		check(h2_write(owner.h2, &out, SIZE_MAX) == 0 && out.len > sizeof(magic));
 		check(!memcmp(out.data, magic, sizeof(magic) - 1));
 		buf_drop(&out, sizeof(magic) - 1);

@@ -3,7 +3,7 @@
  * Random bytes as a ClientHello. What is accepted needs every byte and none of those behind it, is the same in other
  * records, and OpenSSL reads the same name and protocols.
  */
-#include "wire/hello.c"
+#include "http/client_hello.c"
 
 #include <openssl/ssl.h>
 #include <stdlib.h>

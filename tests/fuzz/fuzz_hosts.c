@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Any text is a hosts file: what a simple reader sees in it is found, and nothing else. */
-#include "inspect/hosts.c"
+#include "resolver/hosts.c"
 
 #include <stdint.h>
+
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "inspect/ledger.c"
+#include "link/ledger.c"
+
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,14 +4,15 @@
  * the other finds. Few words, so that rules and attempts meet.
  */
 #include "policy/decide.c"
-#include "policy/names.c"
-#include "policy/names_make.c"
+#include "policy/name_table.c"
+#include "policy/name_table_make.c"
 #include "policy/nets.c"
 
 #include <arpa/nameser.h>
 #include <stdio.h>
 
 #include "policy/compile.h"
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -213,7 +214,7 @@ static void check(const struct policy *policy, const struct facts *facts)
 		CHECK(verdict.action == ACTION_DENY && !verdict.rule);
 		return;
 	}
-	if (!facts->lookup && facts->has_addr && np_addr_is_metadata(&facts->addr)) {
+	if (!facts->query && facts->has_addr && np_addr_is_metadata(&facts->addr)) {
 		check_metadata(policy, facts, &verdict);
 		return;
 	}
@@ -244,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.has_addr = take(&in, 2),
 			.websocket = take(&in, 2),
 			.body = take(&in, 16),
-			.lookup = take(&in, 3) ? 0 : (uint16_t[]){ ns_t_mx, ns_t_srv, ns_t_txt, ns_t_a }[take(&in, 4)],
+			.query = take(&in, 3) ? 0 : (uint16_t[]){ ns_t_mx, ns_t_srv, ns_t_txt, ns_t_a }[take(&in, 4)],
 		};
 
 		take_name(&in, name, false);

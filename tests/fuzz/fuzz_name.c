@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random bytes as a host name: it has no canonical form, or one that is its own and that nobody can read otherwise. */
-#include "wire/name.c"
+#include "wire/hostname.c"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The texts of notices: what the check lets pass is written, in its bounds, and with every brace accounted for. */
-#include "policy/notice.c"
+#include "policy/notice_text.c"
 
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,17 +21,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
 		.dataset = "{d}",
 	};
-	const char *said;
+	const char *port_rule;
 
 	if (!policy && policy_default(&policy) < 0)
 		abort();
 	if (!text || memchr(data, '\0', size))
 		return 0;
 	memcpy(text, data, size);
-	said = notice_template_check(text, size, problem);
-	if (said && !*said)
+	port_rule = notice_template_check(text, size, problem);
+	if (port_rule && !*port_rule)
 		abort();
-	if (size > NP_NOTICE_TEMPLATE && !said)
+	if (size > NP_NOTICE_TEMPLATE && !port_rule)
 		abort();
 	policy->notices[NP_PROXIED] = text; /* also what was refused: it must do no harm */
 	notice_write(policy, &facts, &out);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A request target and, behind a zero byte, a glob. The normal form of a path is its own, and a glob matches what it says. */
-#include "wire/path.c"
+#include "wire/url_path.c"
 
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include "policy/pattern.c"
 #include "policy/pattern_name.c"
 #include "policy/quote.c"
-#include "wire/name.c"
+#include "wire/hostname.c"
 
 #include <stdlib.h>
 

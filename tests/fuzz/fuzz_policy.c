@@ -23,6 +23,8 @@
 #include "policy/yaml.c"
 #include "policy/yaml_text.c"
 
+#include "vocab/limits.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CHECK(condition)          \

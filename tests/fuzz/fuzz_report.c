@@ -2,7 +2,7 @@
 /* Random bytes as a report of a process 1 that a sandbox has taken over: in bounds, or none. */
 #include <stdlib.h>
 
-#include "sandbox/kept.c"
+#include "launch/kept.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

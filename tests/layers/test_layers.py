@@ -57,6 +57,47 @@ def test_the_decisions_of_the_gate_are_pure():
     assert "bpf_map_" not in text and "ctx" not in re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 
 
+def test_the_abi_is_alone():
+    """include/ holds what the gate and user space share, and needs nothing of either."""
+    own = {p.name for p in (ROOT / "include").glob("*.h")}
+    for path in sorted((ROOT / "include").glob("*.h")):
+        for mark, name in INCLUDE.findall(path.read_text()):
+            assert name in own if mark == '"' else name.startswith(("linux/", "std", "string.h", "bpf/")), f"{path.name}: {name}"
+
+
+def test_the_gate_knows_nothing_of_user_space():
+    own = {p.name for folder in ("include", "bpf", "vmlinux") for p in (ROOT / folder).glob("*.h")}
+    for path in sorted((ROOT / "bpf").glob("*.bpf.[ch]")):
+        for mark, name in INCLUDE.findall(path.read_text()):
+            assert name in own if mark == '"' else name.startswith(("bpf/", "linux/", "asm/", "std")), f"{path.name}: {name}"
+
+
+def programs():
+    """What the Makefile links into which program: folders, and single files of others."""
+    text = (ROOT / "Makefile").read_text()
+    shared = re.search(r"^SHARED_DIRS = (.*)$", text, re.M).group(1).split()
+    for name in ("DAEMON", "CLI", "INSPECT"):
+        folders = re.search(rf"^{name}_DIRS = (.*)$", text, re.M).group(1).replace("$(SHARED_DIRS)", " ".join(shared)).split()
+        single = re.findall(r"obj/(\w+/\w+)\.o", re.search(rf"^{name}_OBJS = (.*)$", text, re.M).group(1))
+        yield name, folders, single
+
+
+def test_what_is_linked_is_in_the_table():
+    """A folder that is linked into a program is used by another one there, and brings what it may use."""
+    rows = table()
+    for name, folders, single in programs():
+        heads = {"DAEMON": "daemon", "CLI": "cli", "INSPECT": "inspect"}
+        reach, todo = set(), [heads[name]]
+        while todo:
+            folder = todo.pop()
+            if folder not in reach:
+                reach.add(folder)
+                todo += [u.split("/")[0] for u in rows[folder][0]]
+        assert set(folders) <= reach, f"{name} links {set(folders) - reach}, which nothing there may use"
+        for file in single:
+            assert f"{file}.h" in {u for f in folders for u in rows[f][0]}, f"{name} links {file}"
+
+
 def test_a_forbidden_include_is_seen():
     rows = table()
     assert list(violations(rows, "base", '#include "kernel/kernel.h"\n')) == ["kernel/kernel.h"]

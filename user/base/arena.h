@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory that is given out piece by piece and freed all at once, up to a bound. */
-#ifndef NP_ARENA_H
-#define NP_ARENA_H
+#ifndef NP_BASE_ARENA_H
+#define NP_BASE_ARENA_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays that grow. */
-#ifndef NP_ARRAY_H
-#define NP_ARRAY_H
+#ifndef NP_BASE_ARRAY_H
+#define NP_BASE_ARRAY_H
 
 #include <errno.h>
 #include <stdint.h>

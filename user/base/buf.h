@@ -3,8 +3,8 @@
  * A byte buffer that grows up to a bound. Failure is sticky: write as much as
  * you like and ask once, at the end, with buf_error().
  */
-#ifndef NP_BUF_H
-#define NP_BUF_H
+#ifndef NP_BASE_BUF_H
+#define NP_BASE_BUF_H
 
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Characters of text that a stranger may have written, on its way to a person. */
-#ifndef NP_CHARS_H
-#define NP_CHARS_H
+#ifndef NP_BASE_CHARS_H
+#define NP_BASE_CHARS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Scope-bound clean-up. A destructor takes NULL (or -1) and does nothing then,
  * so that a variable may be released before it was ever filled.
  */
-#ifndef NP_CLEANUP_H
-#define NP_CLEANUP_H
+#ifndef NP_BASE_CLEANUP_H
+#define NP_BASE_CLEANUP_H
 
 #include <dirent.h>
 #include <stdio.h>

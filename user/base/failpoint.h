@@ -4,8 +4,8 @@
  * between any two steps leaves the system tighter than recorded, never looser.
  * In every other build this is nothing.
  */
-#ifndef NP_FAILPOINT_H
-#define NP_FAILPOINT_H
+#ifndef NP_BASE_FAILPOINT_H
+#define NP_BASE_FAILPOINT_H
 
 #ifdef NP_FAILPOINTS
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Small file system verbs. All return 0 or -errno unless they say otherwise. */
-#ifndef NP_FS_H
-#define NP_FS_H
+#ifndef NP_BASE_FS_H
+#define NP_BASE_FS_H
 
 #include <stddef.h>
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A hash for tables whose keys strangers choose: without its key nobody can pick some that fall into one bucket. */
-#ifndef NP_HASH_H
-#define NP_HASH_H
+#ifndef NP_BASE_HASH_H
+#define NP_BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* JSON strings, for what is written without a library. */
-#ifndef NP_JSON_H
-#define NP_JSON_H
+#ifndef NP_BASE_JSON_H
+#define NP_BASE_JSON_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages for the operator, on stderr, one line each. Libraries do not log; their callers do, once. */
-#ifndef NP_LOG_H
-#define NP_LOG_H
+#ifndef NP_BASE_LOG_H
+#define NP_BASE_LOG_H
 
 #include <stdbool.h>
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/output.h"
 
 #define PATH_BYTES 4096 /* of a request: the longest names, every byte escaped */
@@ -24,15 +24,15 @@ int api_unreachable(const struct cli *cli, const char *subject, int error)
 
 	if (error == -EACCES || error == -EPERM) {
 		snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
-		complain(subject, NP_R_NOT_PERMITTED, detail);
+		error_print(subject, NP_R_NOT_PERMITTED, detail);
 		return CLI_REFUSED;
 	}
 	if (error == -E2BIG || error == -ENOMEM) {
-		complain(subject, NP_R_FAILED, "the daemon's answer is larger than netpawl takes");
+		error_print(subject, NP_R_FAILED, "the daemon's answer is larger than netpawl takes");
 		return CLI_REFUSED;
 	}
 	snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
-	complain(subject, NP_R_NO_DAEMON, detail);
+	error_print(subject, NP_R_NO_DAEMON, detail);
 	return CLI_NO_DAEMON;
 }
 
@@ -46,7 +46,7 @@ int api_refused(const char *subject, int status, const char *text)
 		complain_text(subject, sentence, token, member_text(json, "detail"));
 	} else {
 		snprintf(detail, sizeof(detail), "the daemon answered HTTP %d without a reason", status);
-		complain(subject, NP_R_FAILED, detail);
+		error_print(subject, NP_R_FAILED, detail);
 	}
 	return CLI_REFUSED;
 }
@@ -61,7 +61,7 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 
 	*ret = (struct api_answer){ 0 };
 	if (owned && !request) {
-		complain(subject, NP_R_FAILED, strerror(ENOMEM));
+		error_print(subject, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
 	}
 	err = client_call(cli->socket, method, path, request, &answer);
@@ -70,14 +70,14 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 	ret->status = answer.status;
 	ret->text = buf_take(&answer.body);
 	if (!ret->text) {
-		complain(subject, NP_R_FAILED, strerror(ENOMEM));
+		error_print(subject, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
 	}
 	if (answer.status < 200 || answer.status > 299)
 		return api_refused(subject, answer.status, ret->text);
 	ret->json = json_loads(ret->text, JSON_REJECT_DUPLICATES, NULL);
 	if (!json_is_object(ret->json)) {
-		complain(subject, NP_R_FAILED, "the daemon's answer is not a JSON object");
+		error_print(subject, NP_R_FAILED, "the daemon's answer is not a JSON object");
 		return CLI_REFUSED;
 	}
 	return CLI_OK;
@@ -119,7 +119,7 @@ void api_escape(struct buf *out, const char *text)
 int api_body(const char *subject, json_t *body, json_t **ret)
 {
 	if (!body) {
-		complain(subject, NP_R_BAD_FIELD, "the text is not UTF-8");
+		error_print(subject, NP_R_BAD_FIELD, "the text is not UTF-8");
 		return CLI_REFUSED;
 	}
 	*ret = body;
@@ -140,7 +140,7 @@ char *api_session_path(const char *session, const char *suffix)
 	char *text;
 
 	if (!api_session_form(session)) {
-		complain(session, NP_R_BAD_NAME, "a session is written USER/SESSION");
+		error_print(session, NP_R_BAD_NAME, "a session is written USER/SESSION");
 		return NULL;
 	}
 	buf_puts(&path, "/v1/sessions/");
@@ -148,7 +148,7 @@ char *api_session_path(const char *session, const char *suffix)
 	buf_puts(&path, suffix);
 	text = buf_take(&path);
 	if (!text)
-		complain(NULL, NP_R_BAD_NAME, "the session's name is too long");
+		error_print(NULL, NP_R_BAD_NAME, "the session's name is too long");
 	buf_free(&path);
 	return text;
 }

@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
-#include "cli/client.h"
+#include "cli/api_http.h"
 
 struct api_answer {
 	int status;   /* HTTP; 0 when there was no answer */

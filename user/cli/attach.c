@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "reason.h"
 
-static void help(FILE *to)
+static void attach_help(FILE *to)
 {
 	fputs("Usage: netpawl attach USER/SESSION --cgroup PATH [OPTIONS]\n\n"
 	      "Makes a sandbox of a cgroup v2 directory that exists, with all that runs in it and below. What its\n"
@@ -22,7 +22,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void attach_print(const json_t *answer)
 {
 	output_clean_line(stdout, "%s: adopted %s as %s, mode %s, %lld connections cut",
 			  member_text(answer, "session") ?: "?", member_text(answer, "cgroup") ?: "?",
@@ -34,7 +34,7 @@ int command_attach(struct cli *cli, int argc, char **argv)
 {
 	const char *cgroup = NULL;
 	const struct option_spec specs[] = { { "cgroup", .value = &cgroup } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], attach_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 1, 1, "one session, and --cgroup", true };
 	_free_ char *absolute = NULL;
 	json_t *body;
@@ -50,11 +50,11 @@ int command_attach(struct cli *cli, int argc, char **argv)
 		char detail[512];
 
 		snprintf(detail, sizeof(detail), "%s: %s", cgroup, strerror(errno));
-		complain(argv[next], NP_R_BAD_CGROUP, detail);
+		error_print(argv[next], NP_R_BAD_CGROUP, detail);
 		return CLI_REFUSED;
 	}
 	code = api_body(argv[next], json_pack("{s:s,s:s}", "session", argv[next], "cgroup", absolute), &body);
 	if (code != CLI_OK)
 		return code;
-	return api_show(cli, argv[next], "POST", "/v1/sandboxes", body, print);
+	return api_show(cli, argv[next], "POST", "/v1/sandboxes", body, attach_print);
 }

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "cli/forward.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 /* One direction of a connection. */
 struct way {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What every subcommand shares: its settings, its exit codes, its place in the table. */
-#ifndef NP_CLI_H
-#define NP_CLI_H
+#ifndef NP_CLI_CLI_H
+#define NP_CLI_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
 #define STATES	    "pending running completed failed rejected"
 #define SHELLS	    "bash zsh fish"
 
-static void help(FILE *to)
+static void completion_help(FILE *to)
 {
 	fputs("Usage: netpawl completion bash|zsh|fish [OPTIONS]\n\n"
 	      "Prints a script with which that shell completes commands, options, levels and names of sessions.\n\n"
@@ -65,7 +65,7 @@ static void command_describe(const struct command *command, bool of_policy, stru
 
 typedef void described_fn(const struct described *d);
 
-static void each(described_fn *fn)
+static void completion_each(described_fn *fn)
 {
 	struct described d;
 
@@ -79,7 +79,7 @@ static void each(described_fn *fn)
 	}
 }
 
-static const char *prefix(const struct described *d)
+static const char *completion_prefix(const struct described *d)
 {
 	return d->of_policy ? "policy " : "";
 }
@@ -128,14 +128,15 @@ static void bash_values(const struct described *d)
 
 		if (!d->options[i].takes_value)
 			continue;
-		snprintf(pattern, sizeof(pattern), "\"%s%s --%s\"", prefix(d), d->command->name, d->options[i].name);
+		snprintf(pattern, sizeof(pattern), "\"%s%s --%s\"", completion_prefix(d), d->command->name,
+			 d->options[i].name);
 		bash_value(pattern, d->options[i].complete);
 	}
 }
 
 static void bash_options(const struct described *d)
 {
-	printf("	\"%s%s\") words=\"", prefix(d), d->command->name);
+	printf("	\"%s%s\") words=\"", completion_prefix(d), d->command->name);
 	for (size_t i = 0; i < d->n_options; i++)
 		printf("%s--%s", i ? " " : "", d->options[i].name);
 	printf("\" ;;\n");
@@ -145,7 +146,7 @@ static void bash_operands(const struct described *d)
 {
 	char pattern[64];
 
-	snprintf(pattern, sizeof(pattern), "\"%s%s\"", prefix(d), d->command->name);
+	snprintf(pattern, sizeof(pattern), "\"%s%s\"", completion_prefix(d), d->command->name);
 	bash_value(pattern, d->command->operands);
 }
 
@@ -170,7 +171,7 @@ static void bash_print(void)
 	       "	done\n"
 	       "	case \"$command $prev\" in\n"
 	       "	*\" --socket\") files=1 ;;\n");
-	each(bash_values);
+	completion_each(bash_values);
 	printf("	*) case \"$cur/$command\" in\n"
 	       "	-*/) words=\"--socket --json --help --version\" ;;\n"
 	       "	*/) words=\"");
@@ -180,10 +181,10 @@ static void bash_print(void)
 	names_print(policy_commands, n_policy_commands);
 	printf("\" ;;\n"
 	       "	-*) case $command in\n");
-	each(bash_options);
+	completion_each(bash_options);
 	printf("	esac ;;\n"
 	       "	*) case $command in\n");
-	each(bash_operands);
+	completion_each(bash_operands);
 	printf("	esac ;;\n"
 	       "	esac ;;\n"
 	       "	esac\n"
@@ -265,7 +266,7 @@ static void zsh_print(void)
 	printf("	_arguments -C '1:command:->command' '*::argument:->argument'\n"
 	       "	if [[ $state = command ]]; then _describe command subcommands; return; fi\n"
 	       "	case $line[1] in\n");
-	each(zsh_policy);
+	completion_each(zsh_policy);
 	printf("	esac\n"
 	       "}\n"
 	       "_netpawl() {\n"
@@ -275,7 +276,7 @@ static void zsh_print(void)
 	       "'*::argument:->argument'\n"
 	       "	if [[ $state = command ]]; then _describe command subcommands; return; fi\n"
 	       "	case $line[1] in\n");
-	each(zsh_command);
+	completion_each(zsh_command);
 	printf("	esac\n"
 	       "}\n"
 	       "compdef _netpawl netpawl\n");
@@ -336,7 +337,7 @@ static void fish_print(void)
 	       "complete -c netpawl -n __fish_use_subcommand -l json\n"
 	       "complete -c netpawl -n __fish_use_subcommand -l help\n"
 	       "complete -c netpawl -n __fish_use_subcommand -l version\n");
-	each(fish_command);
+	completion_each(fish_command);
 }
 
 int command_completion(struct cli *cli, int argc, char **argv)
@@ -345,7 +346,7 @@ int command_completion(struct cli *cli, int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} shells[] = { { "bash", bash_print }, { "zsh", zsh_print }, { "fish", fish_print } };
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], completion_help, NULL, 0, false };
 	int next, code;
 
 	code = options_parse(&options, cli, argc, argv, &next);

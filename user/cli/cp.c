@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/copy.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "vocab/limits.h"
 #include "reason.h"
-#include "sandbox/plan.h"
+#include "launch/plan.h"
 
-static void help(FILE *to)
+static void cp_help(FILE *to)
 {
 	fputs("Usage: netpawl cp PATH USER/SESSION:PATH [OPTIONS]\n"
 	      "       netpawl cp USER/SESSION:PATH PATH [OPTIONS]\n\n"
@@ -81,7 +81,7 @@ static int copy_fail(const struct copy *copy, const char *session, const char *p
 	const char *failed = copy->failed && *copy->failed ? copy->failed : NULL;
 
 	if (error == -EXDEV || (error == -ELOOP && copy->failed != copy->name))
-		complain(path, NP_R_OUTSIDE_WORKSPACE, NULL);
+		error_print(path, NP_R_OUTSIDE_WORKSPACE, NULL);
 	else if (failed && failed != copy->inside)
 		output_clean_line(stderr, "netpawl: cp: %s: %s", failed, error_words(error));
 	else
@@ -119,8 +119,8 @@ static int workspace_copy(const struct cli *cli, const struct bounds *bounds, co
 		return code;
 	workspace = member_text(answer.json, "workspace");
 	if (!workspace || !inside) {
-		complain(inside ? session : path, NP_R_OUTSIDE_WORKSPACE,
-			 inside ? "it has no workspace yet: netpawl run makes one" : NULL);
+		error_print(inside ? session : path, NP_R_OUTSIDE_WORKSPACE,
+			    inside ? "it has no workspace yet: netpawl run makes one" : NULL);
 		return CLI_REFUSED;
 	}
 	r = copy_open(&copy, workspace);
@@ -139,7 +139,7 @@ int command_cp(struct cli *cli, int argc, char **argv)
 	const char *max_bytes = NULL, *max_files = NULL;
 	const struct option_spec specs[] = { { "max-bytes", .value = &max_bytes },
 					     { "max-files", .value = &max_files } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], cp_help, specs, ARRAY_SIZE(specs), false };
 	struct bounds bounds = { NP_COPY_BYTES, NP_COPY_FILES };
 	char *from, *to;
 	int next, code = options_parse(&options, cli, argc, argv, &next);
@@ -159,7 +159,7 @@ int command_cp(struct cli *cli, int argc, char **argv)
 	if (cli->json && !to && !strcmp(argv[next + 1], COPY_STREAM))
 		return usage_error(argv[0], "--json and the file would both go to standard output");
 	if (geteuid() != 0) {
-		complain(argv[0], NP_R_NOT_PERMITTED, NULL);
+		error_print(argv[0], NP_R_NOT_PERMITTED, NULL);
 		return CLI_REFUSED;
 	}
 	return to ? workspace_copy(cli, &bounds, argv[next + 1], to, argv[next], true)

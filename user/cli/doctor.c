@@ -10,10 +10,10 @@
 #include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "vocab/limits.h"
 #include "reason.h"
 
-static void help(FILE *to)
+static void doctor_help(FILE *to)
 {
 	fputs("Usage: netpawl doctor [OPTIONS]\n\n"
 	      "Tells what this kernel has of what netpawl uses, and what it means for the promise when something\n"
@@ -96,7 +96,7 @@ static int features_show(const struct cli *cli, const char *text)
 	size_t missing = features_missing(object);
 
 	if (!json_is_array(json_object_get(object, "features"))) {
-		complain(NULL, NP_R_FAILED, "the answer has no list of features");
+		error_print(NULL, NP_R_FAILED, "the answer has no list of features");
 		return CLI_REFUSED;
 	}
 	if (cli->json) {
@@ -123,7 +123,7 @@ static int doctor_without_daemon(const struct cli *cli, int error)
 		return CLI_NO_DAEMON;
 	}
 	if (err < 0) {
-		complain(NULL, NP_R_FAILED, "netpawld --probe failed");
+		error_print(NULL, NP_R_FAILED, "netpawld --probe failed");
 		return CLI_REFUSED;
 	}
 	if (out.len && out.data[out.len - 1] == '\n')
@@ -133,7 +133,7 @@ static int doctor_without_daemon(const struct cli *cli, int error)
 
 int command_doctor(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], doctor_help, NULL, 0, false };
 	const struct operands operands = { 0, 0, NULL, false };
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	int next, code, err;

@@ -2,9 +2,9 @@
 /* netpawl end USER/SESSION */
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/session_command.h"
 
-static void help(FILE *to)
+static void end_help(FILE *to)
 {
 	fputs("Usage: netpawl end USER/SESSION [OPTIONS]\n\n"
 	      "Ends a session: kills what runs in the sandboxes that `netpawl run` made, and removes them. The\n"
@@ -15,12 +15,12 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void end_print(const json_t *answer)
 {
 	output_clean_line(stdout, "%s: ended; its level is kept", member_text(answer, "session") ?: "?");
 }
 
 int command_end(struct cli *cli, int argc, char **argv)
 {
-	return session_command(cli, argc, argv, help, "DELETE", print);
+	return session_command(cli, argc, argv, end_help, "DELETE", end_print);
 }

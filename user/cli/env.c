@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run.h"
 #include "reason.h"
 
-static void help(FILE *to)
+static void env_help(FILE *to)
 {
 	fputs("Usage: netpawl env USER/SESSION --dir DIR [OPTIONS]\n\n"
 	      "For cgroups that were adopted: writes what programs have to trust for TLS through the inspector into\n"
@@ -45,7 +45,7 @@ static int file_write(int dir, const char *name, const struct buf *data)
 static int files_write(const char *path, const struct trust *trust)
 {
 	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : file_write(dir, TRUST_AUTHORITY, &trust->authority);
+	int r = dir < 0 ? -errno : file_write(dir, TRUST_CA, &trust->ca);
 
 	if (r == 0)
 		r = file_write(dir, TRUST_BUNDLE, &trust->bundle);
@@ -98,7 +98,7 @@ int command_env(struct cli *cli, int argc, char **argv)
 {
 	const char *dir = NULL, *at = NULL;
 	const struct option_spec specs[] = { { "dir", .value = &dir }, { "at", .value = &at } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], env_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 1, 1, "one session", true };
 	cleanup(host_free) struct host host = { 0 };
 	cleanup(trust_free) struct trust trust = { 0 };
@@ -111,12 +111,12 @@ int command_env(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "--dir, and --at, take an absolute path");
 	r = host_look(NULL, &host);
 	if (r < 0) {
-		complain(argv[next], NP_R_FAILED, strerror(-r));
+		error_print(argv[next], NP_R_FAILED, strerror(-r));
 		return CLI_REFUSED;
 	}
 	r = session_trust(cli, argv[next], &host, true, &trust);
 	if (r == 0)
-		complain(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
+		error_print(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
 	if (r <= 0 || files_write(dir, &trust) < 0)
 		return CLI_REFUSED;
 	return variables_print(cli, at ? at : dir);

@@ -3,9 +3,9 @@
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/session_command.h"
 
-static void help(FILE *to)
+static void escalate_help(FILE *to)
 {
 	fputs("Usage: netpawl escalate USER/SESSION LEVEL [OPTIONS]\n\n"
 	      "Raises a session to LEVEL: PUBLIC, INTERNAL, CONFIDENTIAL or SECRET. All its sandboxes tighten at\n"
@@ -19,7 +19,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void escalate_print(const json_t *answer)
 {
 	bool raised = json_is_true(json_object_get(answer, "raised"));
 
@@ -38,7 +38,7 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 		{ "dataset", .value = &dataset },
 		{ "reason", .value = &reason },
 	};
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], escalate_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 2, 2, "a session and a level", true };
 	_free_ char *path = NULL;
 	json_t *body;
@@ -58,5 +58,5 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 			&body);
 	if (code != CLI_OK)
 		return code;
-	return api_show(cli, argv[next], "POST", path, body, print);
+	return api_show(cli, argv[next], "POST", path, body, escalate_print);
 }

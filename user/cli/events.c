@@ -3,14 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "vocab/limits.h"
 #include "reason.h"
 
-static void help(FILE *to)
+static void events_help(FILE *to)
 {
 	fputs("Usage: netpawl events [OPTIONS]\n\n"
 	      "Prints what was refused and what was changed, one line each: time, kind, reason, session, the request "
@@ -197,7 +197,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 		{ "reason", .value = &reason },
 		{ "limit", .value = &limit },
 	};
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], events_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 0, 0, NULL, false };
 	_free_ char *path = NULL;
 	int next, code;
@@ -214,7 +214,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "there is no reason '%s'", reason);
 	path = query_build(session, reason, limit, follow);
 	if (!path) {
-		complain(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
+		error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
 		return CLI_REFUSED;
 	}
 	return events_stream(cli, path, session, follow);

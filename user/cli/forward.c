@@ -15,12 +15,12 @@
 #include "cli/forward.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "vocab/limits.h"
 #include "reason.h"
 
 #define SPEAK_MS 10000 /* between two words to the daemon; see NP_FORWARD_SILENT_S */
 
-static void help(FILE *to)
+static void forward_help(FILE *to)
 {
 	fputs("Usage: netpawl forward USER/SESSION PORT [LOCAL] [OPTIONS]\n\n"
 	      "Listens on 127.0.0.1 and carries connections to PORT of a sandbox of the session, at the address (IPv4\n"
@@ -68,7 +68,7 @@ static bool address_read(const char *text, struct sockaddr_storage *ret)
 
 /* Reports a socket to the daemon (key: "cookie", "gone"), or only that we are there (NULL). ret: the address at which the
  * sandbox listens; may be NULL. */
-static int speak(struct forward *f, const char *key, uint64_t cookie, struct sockaddr_storage *ret)
+static int forward_speak(struct forward *f, const char *key, uint64_t cookie, struct sockaddr_storage *ret)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	int code;
@@ -78,7 +78,7 @@ static int speak(struct forward *f, const char *key, uint64_t cookie, struct soc
 	snprintf(path, sizeof(path), "/v1/forwards/%lld", (long long)f->id);
 	code = api_call(f->cli, f->session, "POST", path, body, &answer);
 	if (code == CLI_OK && ret && !address_read(member_text(answer.json, "address"), ret)) {
-		complain(f->session, NP_R_FAILED, "the daemon gave no address to call");
+		error_print(f->session, NP_R_FAILED, "the daemon gave no address to call");
 		code = CLI_REFUSED;
 	}
 	return code;
@@ -88,13 +88,13 @@ static int on_call(void *data, uint64_t cookie, struct sockaddr_storage *ret)
 {
 	struct forward *f = data;
 
-	f->code = speak(f, "cookie", cookie, ret);
+	f->code = forward_speak(f, "cookie", cookie, ret);
 	return f->code == CLI_OK ? 0 : -ECONNREFUSED;
 }
 
 static void on_end(void *data, uint64_t cookie)
 {
-	speak(data, "gone", cookie, NULL);
+	forward_speak(data, "gone", cookie, NULL);
 }
 
 static int forward_open(struct forward *f)
@@ -153,7 +153,7 @@ static int forward_serve(struct forward *f)
 		if (now_ms() - spoke_ms < SPEAK_MS && f->code == CLI_OK)
 			continue;
 		/* A connection that was refused: is it the listener that is gone, or all of it? */
-		code = speak(f, NULL, 0, NULL);
+		code = forward_speak(f, NULL, 0, NULL);
 		f->code = CLI_OK;
 		spoke_ms = now_ms();
 	}
@@ -173,7 +173,7 @@ int command_forward(struct cli *cli, int argc, char **argv)
 {
 	struct forward f = { .cli = cli };
 	const struct option_spec specs[] = { { "sandbox", .value = &f.sandbox } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], forward_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 2, 3, "a session, a port, and perhaps a local port", true };
 	struct sigaction action = { .sa_handler = on_interrupt };
 	uint16_t local = 0;

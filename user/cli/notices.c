@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void help(FILE *to)
+static void notices_help(FILE *to)
 {
 	fputs("Usage: netpawl notices USER/SESSION [OPTIONS]\n\n"
 	      "Prints what the agent in a session is told when its network tightens: which data came in, which level\n"
@@ -41,7 +41,7 @@ static void notice_print(const json_t *notice)
 }
 
 /* Only what was written is acknowledged: a notice may come twice, but none is lost. */
-static int acknowledge(struct notices *n, json_int_t upto)
+static int notices_acknowledge(struct notices *n, json_int_t upto)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	_free_ char *path = NULL;
@@ -69,7 +69,7 @@ static int line_print(void *data, char *line)
 		puts(line);
 	else
 		notice_print(notice);
-	n->code = acknowledge(n, json_integer_value(json_object_get(notice, "notice")));
+	n->code = notices_acknowledge(n, json_integer_value(json_object_get(notice, "notice")));
 	return n->code == CLI_OK ? 0 : 1;
 }
 
@@ -104,7 +104,7 @@ static int notices_once(struct notices *n, const char *path)
 			notice_print(notice);
 		upto = json_integer_value(json_object_get(notice, "notice"));
 	}
-	return code == CLI_OK ? acknowledge(n, upto) : code;
+	return code == CLI_OK ? notices_acknowledge(n, upto) : code;
 }
 
 static char *path_build(const struct notices *n)
@@ -135,7 +135,7 @@ int command_notices(struct cli *cli, int argc, char **argv)
 		{ "all", .flag = &n.all },
 		{ "follow", .flag = &n.follow },
 	};
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], notices_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 1, 1, "one session", true };
 	_free_ char *path = NULL;
 	int next, code;

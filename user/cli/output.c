@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/cli.h"
 
 void output_text(struct buf *out, const char *text, size_t len)
@@ -65,7 +65,7 @@ void complain_text(const char *subject, const char *sentence, const char *token,
 			  token, detail && *detail ? ": " : "", detail ? detail : "");
 }
 
-void complain(const char *subject, unsigned reason, const char *detail)
+void error_print(const char *subject, unsigned reason, const char *detail)
 {
 	complain_text(subject, reason_sentence(reason), reason_token(reason), detail);
 }

@@ -23,7 +23,7 @@ void output_clean_line(FILE *to, const char *fmt, ...) __attribute__((format(pri
 int output_finish(int code);
 
 /* "netpawl: SUBJECT: sentence (token): detail" on stderr; subject and detail may be NULL. */
-void complain(const char *subject, unsigned reason, const char *detail);
+void error_print(const char *subject, unsigned reason, const char *detail);
 void complain_text(const char *subject, const char *sentence, const char *token, const char *detail);
 
 /* A table: cells in rows, aligned, the last column as long as it likes. */

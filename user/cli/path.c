@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "reason.h"
-#include "sandbox/plan.h"
+#include "launch/plan.h"
 
-static void help(FILE *to)
+static void path_help(FILE *to)
 {
 	fputs("Usage: netpawl path USER/SESSION PATH [OPTIONS]\n\n"
 	      "Translates a path of a session's workspace: /workspace/x, as a sandbox sees it, to where it is on the\n"
@@ -43,7 +43,7 @@ static int path_of(int fd, char path[static FS_PATH_SIZE])
 }
 
 /* The real path of rest below the workspace. The last part may be missing: its directory may not. */
-static int resolve(const char *workspace, const char *rest, char path[static FS_PATH_SIZE])
+static int path_resolve(const char *workspace, const char *rest, char path[static FS_PATH_SIZE])
 {
 	_close_ int dir = open(workspace, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
 	char above[FS_PATH_SIZE], found[FS_PATH_SIZE];
@@ -77,7 +77,7 @@ static const char *rest_of(const char *path, const char *dir)
 	return path + strspn(path, "/");
 }
 
-static int translate(const char *workspace, const char *path, char result[static FS_PATH_SIZE])
+static int path_translate(const char *workspace, const char *path, char result[static FS_PATH_SIZE])
 {
 	const char *inside = rest_of(path, PLAN_WORKSPACE), *outside = rest_of(path, workspace);
 	char real[FS_PATH_SIZE], root[FS_PATH_SIZE];
@@ -85,16 +85,16 @@ static int translate(const char *workspace, const char *path, char result[static
 
 	if (!inside && !outside)
 		return -EXDEV;
-	r = resolve(workspace, inside ? inside : outside, real);
+	r = path_resolve(workspace, inside ? inside : outside, real);
 	if (r < 0 || inside)
 		return r < 0 ? r : fs_path(result, "%s", real);
-	r = resolve(workspace, "", root);
+	r = path_resolve(workspace, "", root);
 	return r < 0 ? r : fs_path(result, "%s%s", PLAN_WORKSPACE, real + strlen(root));
 }
 
 int command_path(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], path_help, NULL, 0, false };
 	const struct operands operands = { 2, 2, "a session and a path", true };
 	_api_answer_ struct api_answer answer = { 0 };
 	char result[FS_PATH_SIZE];
@@ -112,11 +112,11 @@ int command_path(struct cli *cli, int argc, char **argv)
 	if (code != CLI_OK)
 		return code;
 	workspace = member_text(answer.json, "workspace");
-	r = workspace ? translate(workspace, argv[next + 1], result) : -ENOENT;
+	r = workspace ? path_translate(workspace, argv[next + 1], result) : -ENOENT;
 	if (!workspace)
-		complain(argv[next], NP_R_OUTSIDE_WORKSPACE, "it has no workspace yet: netpawl run makes one");
+		error_print(argv[next], NP_R_OUTSIDE_WORKSPACE, "it has no workspace yet: netpawl run makes one");
 	else if (r == -EXDEV || r == -ELOOP)
-		complain(argv[next + 1], NP_R_OUTSIDE_WORKSPACE, NULL);
+		error_print(argv[next + 1], NP_R_OUTSIDE_WORKSPACE, NULL);
 	else if (r < 0)
 		complain_text(argv[next + 1], "it cannot be looked up", reason_token(NP_R_FAILED), strerror(-r));
 	if (r < 0)

@@ -19,7 +19,7 @@ const struct command policy_commands[] = {
 };
 const size_t n_policy_commands = ARRAY_SIZE(policy_commands);
 
-static void help(FILE *to)
+static void policy_help(FILE *to)
 {
 	fputs("Usage: netpawl policy COMMAND [OPTIONS]\n\n"
 	      "Policies say what a sandbox may reach; netpawl-policy(5) describes them.\n\n"
@@ -38,14 +38,14 @@ static void help(FILE *to)
 
 int command_policy(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, .until_operand = true };
+	const struct options options = { argv[0], policy_help, NULL, 0, .until_operand = true };
 	int next, code;
 
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (next == argc) {
-		help(stderr);
+		policy_help(stderr);
 		return CLI_USAGE;
 	}
 	for (size_t i = 0; i < n_policy_commands; i++)
@@ -120,7 +120,7 @@ int json_print(json_t *json, int code)
 	_free_ char *text = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
 
 	if (!text) {
-		complain(NULL, NP_R_FAILED, strerror(ENOMEM));
+		error_print(NULL, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
 	}
 	puts(text);

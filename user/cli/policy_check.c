@@ -7,7 +7,7 @@
 #include "cli/policy.h"
 #include "policy/tables.h"
 
-static void help(FILE *to)
+static void policy_check_help(FILE *to)
 {
 	fputs("Usage: netpawl policy check FILE [OPTIONS]\n\n"
 	      "Reads a policy and all that it includes, and names everything that is wrong with it by file, line\n"
@@ -20,7 +20,7 @@ static void help(FILE *to)
 }
 
 /* What the daemon would say of it later. */
-static bool fits(const struct policy *policy, const char *file, struct problems *problems)
+static bool policy_fits(const struct policy *policy, const char *file, struct problems *problems)
 {
 	struct gate_tables tables;
 	int r = gate_tables_make(policy, &tables);
@@ -38,7 +38,7 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 {
 	bool strict = false;
 	const struct option_spec specs[] = { { "strict", .flag = &strict } };
-	const struct options options = { "policy check", help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { "policy check", policy_check_help, specs, ARRAY_SIZE(specs), false };
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
 	int next, code;
@@ -48,7 +48,7 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 		return code;
 	if (argc - next != 1)
 		return usage_error(options.command, "it takes one file");
-	code = policy_load_file(argv[next], &policy, &problems) < 0 || !fits(policy, argv[next], &problems)
+	code = policy_load_file(argv[next], &policy, &problems) < 0 || !policy_fits(policy, argv[next], &problems)
 		       ? CLI_REFUSED
 		       : CLI_OK;
 	if (strict && problems.warnings)

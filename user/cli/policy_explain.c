@@ -7,14 +7,15 @@
 
 #include "addr.h"
 #include "base/arena.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
-#include "policy/attempt.h"
+#include "policy/parse_attempt.h"
 #include "policy/outcome.h"
+#include "vocab/limits.h"
 
-static void help(FILE *to)
+static void policy_explain_help(FILE *to)
 {
 	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
 	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
@@ -44,13 +45,13 @@ static void help(FILE *to)
 }
 
 struct question {
-	const char *url, *method, *headers, *body, *connect, *lookup, *type, *resolving, *aliases, *level, *class;
+	const char *url, *method, *headers, *body, *connect, *query, *type, *resolving, *aliases, *level, *class;
 	bool websocket, all;
 };
 
 static const char *question_word(const struct question *q)
 {
-	return q->lookup ? q->lookup : q->connect ? q->connect : q->url;
+	return q->query ? q->query : q->connect ? q->connect : q->url;
 }
 
 /* What is known of the attempt, from the options. OPTIONS_GO_ON or an exit code, all said. */
@@ -60,21 +61,21 @@ static int question_read(const struct question *q, const char *command, struct a
 	enum level level = LEVEL_CONFIDENTIAL;
 	int e;
 
-	if (!!q->url + !!q->connect + !!q->lookup != 1)
+	if (!!q->url + !!q->connect + !!q->query != 1)
 		return usage_error(command, "it takes --url, --connect or --lookup, one of them");
 	if (!q->url && q->method)
 		return usage_error(command, "--method goes with --url");
-	if (!q->lookup != !q->type)
+	if (!q->query != !q->type)
 		return usage_error(command, "--lookup and --type go together");
 	if (q->level && level_parse(q->level, &level) < 0)
 		return usage_error(command, "there is no level '%s'", q->level);
 	if (q->class && strcmp(q->class, "read_only") != 0)
 		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
 	*facts = (struct facts){ .rung = { .level = (uint8_t)level, .flags = q->class ? NP_READ_ONLY : 0 } };
-	e = q->lookup	 ? attempt_lookup(arena, q->type, q->lookup, facts, &problem)
+	e = q->query	 ? attempt_query(arena, q->type, q->query, facts, &problem)
 	    : q->connect ? attempt_connect(arena, q->connect, facts, &problem)
 			 : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
-	if (e == -EINVAL && q->lookup && !facts->lookup)
+	if (e == -EINVAL && q->query && !facts->query)
 		word = q->type;
 	if (e == 0 && q->headers)
 		e = attempt_headers(arena, word = q->headers, facts, &problem);
@@ -89,7 +90,7 @@ static int question_read(const struct question *q, const char *command, struct a
 	if (e == -EINVAL)
 		return usage_error(command, "'%s': %s", word, problem);
 	if (e < 0) {
-		complain(NULL, NP_R_FAILED, strerror(-e));
+		error_print(NULL, NP_R_FAILED, strerror(-e));
 		return CLI_REFUSED;
 	}
 	return OPTIONS_GO_ON;
@@ -174,10 +175,10 @@ static const char *passed_why(const struct passed *p, const struct rule *rule, b
 static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
 {
 	output_clean_line(stdout, "%s  %s%s %s, at %s (mode %s%s)", action_name(verdict->action),
-			  q->lookup    ? "lookup "
+			  q->query     ? "lookup "
 			  : q->connect ? "connect"
 				       : facts->method,
-			  q->lookup ? q->type : "", question_word(q), level_name(facts->rung.level),
+			  q->query ? q->type : "", question_word(q), level_name(facts->rung.level),
 			  mode_name(facts->rung.mode), facts->rung.flags & NP_READ_ONLY ? ", class read_only" : "");
 }
 
@@ -235,7 +236,8 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 			 text_json(level_name(facts->rung.level)), "passed_over", list, "passed_over_count", (int)p.n);
 }
 
-static int explain(const struct cli *cli, const char *file, const struct question *q, struct facts *facts)
+static int policy_explain_explain(const struct cli *cli, const char *file, const struct question *q,
+				  struct facts *facts)
 {
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
@@ -266,13 +268,13 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "resolving", .value = &q.resolving },
 		{ "level", .value = &q.level, .complete = COMPLETE_LEVEL },
 		{ "websocket", .flag = &q.websocket },
-		{ "lookup", .value = &q.lookup },
+		{ "lookup", .value = &q.query },
 		{ "type", .value = &q.type },
 		{ "all", .flag = &q.all },
 		{ "class", .value = &q.class },
 		{ "alias", .value = &q.aliases },
 	};
-	const struct options options = { "policy explain", help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { "policy explain", policy_explain_help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");
 	_arena_ struct arena *arena = NULL;
 	struct facts facts;
@@ -286,9 +288,9 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 	if (twice)
 		return usage_error(options.command, "give all headers as one list: --header x-api-key,content-type");
 	if (arena_new(NP_CASE_MEMORY, &arena) < 0) {
-		complain(NULL, NP_R_FAILED, strerror(ENOMEM));
+		error_print(NULL, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
 	}
 	code = question_read(&q, options.command, arena, &facts);
-	return code == OPTIONS_GO_ON ? explain(cli, argv[next], &q, &facts) : code;
+	return code == OPTIONS_GO_ON ? policy_explain_explain(cli, argv[next], &q, &facts) : code;
 }

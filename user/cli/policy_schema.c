@@ -10,7 +10,7 @@
 
 #define SCHEMA_MAX (256u << 10) /* twenty times what it is */
 
-static void help(FILE *to)
+static void policy_schema_help(FILE *to)
 {
 	fputs("Usage: netpawl policy schema [OPTIONS]\n\n"
 	      "Prints a JSON Schema of policy files, with which editors complete and check them: their keys and the\n"
@@ -25,7 +25,7 @@ static void help(FILE *to)
 
 int command_policy_schema(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { "policy schema", help, NULL, 0, false };
+	const struct options options = { "policy schema", policy_schema_help, NULL, 0, false };
 	_buf_ struct buf text = BUF_INIT(SCHEMA_MAX);
 	_json_ json_t *schema = NULL;
 	int next, code;
@@ -39,7 +39,7 @@ int command_policy_schema(struct cli *cli, int argc, char **argv)
 	if (!buf_error(&text))
 		schema = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
 	if (!schema || json_dumpf(schema, stdout, cli->json ? JSON_COMPACT : JSON_INDENT(2)) < 0) {
-		complain(NULL, NP_R_FAILED, "the schema could not be written");
+		error_print(NULL, NP_R_FAILED, "the schema could not be written");
 		return CLI_REFUSED;
 	}
 	putchar('\n');

@@ -10,6 +10,7 @@
 #include "cli/policy.h"
 #include "policy/case.h"
 #include "policy/outcome.h"
+#include "vocab/limits.h"
 
 /* One run over all files. */
 struct run {
@@ -20,7 +21,7 @@ struct run {
 	size_t cases, failed, broken;
 };
 
-static void help(FILE *to)
+static void policy_test_help(FILE *to)
 {
 	fputs("Usage: netpawl policy test [FILE] CASES... [OPTIONS]\n\n"
 	      "Compares what a policy says with what .case files expect of it. Without FILE, which may not end in\n"
@@ -157,7 +158,7 @@ int command_policy_test(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli };
 	const struct option_spec specs[] = { { "verbose", .flag = &run.verbose } };
-	const struct options options = { "policy test", help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { "policy test", policy_test_help, specs, ARRAY_SIZE(specs), false };
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
 	int next, code;

@@ -4,7 +4,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void help(FILE *to)
+static void remove_help(FILE *to)
 {
 	fputs("Usage: netpawl remove SANDBOX [OPTIONS]\n\n"
 	      "Removes a sandbox, with all that runs in it: a kept one (`netpawl run --keep`), or any other. `netpawl\n"
@@ -16,14 +16,14 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void remove_print(const json_t *answer)
 {
 	output_clean_line(stdout, "%s: removed", member_text(answer, "sandbox") ?: "?");
 }
 
 int command_remove(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], remove_help, NULL, 0, false };
 	const struct operands operands = { 1, 1, "one sandbox", false };
 	_buf_ struct buf path = BUF_INIT(4096);
 	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
@@ -34,5 +34,5 @@ int command_remove(struct cli *cli, int argc, char **argv)
 	api_escape(&path, argv[next]);
 	if (buf_error(&path))
 		return usage_error(argv[0], "the name is too long");
-	return api_show(cli, argv[next], "DELETE", path.data, NULL, print);
+	return api_show(cli, argv[next], "DELETE", path.data, NULL, remove_print);
 }

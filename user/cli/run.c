@@ -5,14 +5,15 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
-static void help(FILE *to)
+static void run_help(FILE *to)
 {
 	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
 	      "Runs a command in a new sandbox of a session. Needs root, bubblewrap, and the daemon's network\n"
@@ -52,7 +53,8 @@ static void help(FILE *to)
 	      "  --isolation none take only the network away. For those who bring their own isolation\n"
 	      "  --dry-run        print the plan as JSON, and do nothing\n" OPTIONS_COMMON
 	      "\n--json prints one object when the command has ended: exit_code, timed_out, killed_by, stdout, stderr\n"
-	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, queries, denied.\n"
+	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, queries, "
+	      "denied.\n"
 	      "\nExample:\n"
 	      "  netpawl run --session alice/demo --memory 2GiB --timeout 10m -- python3 agent.py --fast\n\n"
 	      "Exit codes: the command's own; 128+N when signal N killed it; 124 the time was over; 125 netpawl\n"
@@ -122,7 +124,7 @@ static void isolation_warn(const struct run *run)
 		      stderr);
 }
 
-void run_result_tell(struct run *run, const struct launch_result *result)
+void run_result_print(struct run *run, const struct launch_result *result)
 {
 	if (result->missing[0])
 		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
@@ -155,7 +157,7 @@ static int run_sandboxed(struct run *run)
 	launch_hold_signals(&mask);
 	code = session_make(run);
 	if (code == CLI_OK)
-		code = run_ask(run);
+		code = run_on_record(run);
 	if (code == CLI_OK && run->options.keep) /* the record may say so, too */
 		return run_kept(run, &mask);
 	if (code == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
@@ -170,7 +172,7 @@ static int run_sandboxed(struct run *run)
 			launch_run(&order, &result);
 		}
 		run_ended(run, &result);
-		run_result_tell(run, &result);
+		run_result_print(run, &result);
 	}
 	run_report(run, &result);
 	run_clean_up(run, result.started && run->isolated);
@@ -205,12 +207,12 @@ static int run_checked(struct run *run)
 	if (code != CLI_OK)
 		return code;
 	if (geteuid() != 0) {
-		complain("run", NP_R_NOT_PERMITTED, NULL);
+		error_print("run", NP_R_NOT_PERMITTED, NULL);
 		return LAUNCH_FAILED;
 	}
 	run->session = run->options.session;
 	if ((!run->options.keep || run->options.dry_run) &&
-	    run_facts_ask(run) != CLI_OK) /* else they come with the sandbox */
+	    run_facts_get(run) != CLI_OK) /* else they come with the sandbox */
 		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);
@@ -218,7 +220,7 @@ static int run_checked(struct run *run)
 }
 
 /* Is there an option that says how it is to be run? */
-static bool given(const struct run_options *o)
+static bool any_option_given(const struct run_options *o)
 {
 	return o->level || o->class || o->user || o->isolation || o->directory || o->memory || o->cpus || o->pids ||
 	       o->timeout || o->output || o->disk || o->best_effort || o->keep;
@@ -248,7 +250,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		{ "dry-run", .flag = &o->dry_run },
 		{ "keep", .flag = &o->keep },
 	};
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), .until_operand = true };
+	const struct options options = { argv[0], run_help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;
 
 	run.cli = cli;
@@ -257,7 +259,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return code;
 	if (!o->record && next == argc)
 		return usage_error(argv[0], "it takes a command");
-	if (o->record && (next != argc || o->dry_run || given(o) || binds.n))
+	if (o->record && (next != argc || o->dry_run || any_option_given(o) || binds.n))
 		return usage_error(argv[0],
 				   "a run on record has its command, class and options there, and is for running");
 	if (o->keep && !o->session)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One `netpawl run`. run.c: options, and what comes after what; run_sandbox.c: what is asked of the daemon around a
- * sandbox; run_keep.c: the same with --keep, run_note.c: what a kept sandbox was made with; run_ask.c: the run on
+ * sandbox; run_keep.c: the same with --keep, run_note.c: what a kept sandbox was made with; run_on_record.c: the run on
  * record; run_plan.c: the plan; run_result.c: the plan and the result as JSON. */
 #ifndef NP_CLI_RUN_H
 #define NP_CLI_RUN_H
@@ -9,9 +9,9 @@
 
 #include "base/fs.h"
 #include "cli/cli.h"
-#include "limits.h"
-#include "sandbox/launch.h"
-#include "sandbox/plan.h"
+#include "vocab/limits.h"
+#include "launch/launch.h"
+#include "launch/plan.h"
 
 /* Words of the command line. */
 struct run_options {
@@ -36,7 +36,7 @@ struct run {
 	bool inspected;			    /* inspectors are ready */
 	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
 	char *notices;			    /* directory of the session's notices; likewise */
-	char *authority;		    /* the session's, as PEM; likewise */
+	char *ca;			    /* the session's, as PEM; likewise */
 	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
 	char *data_dir;			    /* one of them */
 
@@ -64,7 +64,7 @@ struct run {
 int run_read(struct run *run);
 /* What the daemon said of itself: netpawl has to live where it does. */
 int run_facts_take(struct run *run, json_t *facts);
-int run_facts_ask(struct run *run);
+int run_facts_get(struct run *run);
 /* The limits, within those of the policy. */
 void run_policy(struct run *run);
 /* Where the binds' links lead. */
@@ -92,7 +92,7 @@ void run_clean_up(struct run *run, bool emptied);
 void run_on_ended(void *data);
 /* The same where nobody saw that end: the sandbox was ended by somebody else. */
 void run_ended(struct run *run, const struct launch_result *result);
-void run_result_tell(struct run *run, const struct launch_result *result);
+void run_result_print(struct run *run, const struct launch_result *result);
 uint64_t wall_us(void);
 
 /* The run with --keep, once it may start; its exit code. */
@@ -101,7 +101,7 @@ int run_kept(struct run *run, const sigset_t *mask);
 /* With --record: takes the command and the options from there, so that what runs, and how, is what was approved. */
 int run_record_read(struct run *run);
 /* With --class: puts the run on record and waits until it may start. */
-int run_ask(struct run *run);
+int run_on_record(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */
 bool run_interrupted(void);
 /* Tells the record how it ended. */

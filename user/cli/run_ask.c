@@ -12,8 +12,8 @@
 #include "cli/run.h"
 #include "reason.h"
 
-#define ASK_EVERY_US 250000
-#define ABSENT_MAX   40 /* times that the daemon does not answer, as while it is restarted, before we give up */
+#define POLL_EVERY_US 250000
+#define ABSENT_MAX    40 /* times that the daemon does not answer, as while it is restarted, before we give up */
 
 static json_t *command_json(char *const *words)
 {
@@ -113,7 +113,7 @@ static void path_of(const struct run *run, const char *verb, char path[static 64
 	snprintf(path, 64, "/v1/runs/%s%s", run->id, verb);
 }
 
-static void withdraw(const struct run *run)
+static void run_withdraw(const struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	char path[64];
@@ -124,7 +124,7 @@ static void withdraw(const struct run *run)
 }
 
 /* Why it does not run. */
-static void rejected_tell(const struct run *run, const json_t *answer, const char *text)
+static void rejection_print(const struct run *run, const json_t *answer, const char *text)
 {
 	if (run->cli->json)
 		puts(text);
@@ -134,7 +134,7 @@ static void rejected_tell(const struct run *run, const json_t *answer, const cha
 }
 
 /* 1: it may start; 0: it waits; -1: it may not, as was told. */
-static int look(struct run *run, unsigned *absent)
+static int run_look(struct run *run, unsigned *absent)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_json_ json_t *json = NULL;
@@ -162,11 +162,11 @@ static int look(struct run *run, unsigned *absent)
 		run->record = json_incref(json);
 	if (state && !strcmp(state, "pending"))
 		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
-	rejected_tell(run, json, answer.body.data);
+	rejection_print(run, json, answer.body.data);
 	return -1;
 }
 
-static int await(struct run *run)
+static int run_await(struct run *run)
 {
 	unsigned absent = 0;
 	int r;
@@ -174,12 +174,12 @@ static int await(struct run *run)
 	if (!run->options.record)
 		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
 				  run->id);
-	while ((r = look(run, &absent)) == 0) {
+	while ((r = run_look(run, &absent)) == 0) {
 		if (run_interrupted()) {
-			withdraw(run);
+			run_withdraw(run);
 			return LAUNCH_FAILED;
 		}
-		usleep(ASK_EVERY_US);
+		usleep(POLL_EVERY_US);
 	}
 	return r > 0 ? CLI_OK : LAUNCH_FAILED;
 }
@@ -191,7 +191,7 @@ static int command_take(struct run *run)
 
 	run->recorded = calloc(json_array_size(words) + 1, sizeof(*run->recorded));
 	if (!run->recorded || !json_array_size(words)) {
-		complain("run", NP_R_FAILED, "the record has no command");
+		error_print("run", NP_R_FAILED, "the record has no command");
 		return CLI_REFUSED;
 	}
 	json_array_foreach(words, i, word)
@@ -208,13 +208,13 @@ int run_record_read(struct run *run)
 	int code;
 
 	snprintf(run->id, sizeof(run->id), "%s", run->options.record);
-	if (look(run, &absent) < 0)
+	if (run_look(run, &absent) < 0)
 		return LAUNCH_FAILED;
 	code = options_take(run);
 	return code == CLI_OK ? command_take(run) : code;
 }
 
-int run_ask(struct run *run)
+int run_on_record(struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	const json_t *id;
@@ -222,7 +222,7 @@ int run_ask(struct run *run)
 	int code;
 
 	if (run->options.record)
-		return await(run);
+		return run_await(run);
 	if (!run->options.class)
 		return CLI_OK;
 	code = api_body("run",
@@ -235,11 +235,11 @@ int run_ask(struct run *run)
 		return code;
 	id = json_object_get(answer.json, "run");
 	if (!json_is_integer(id)) {
-		complain("run", NP_R_FAILED, "the daemon's answer names no run");
+		error_print("run", NP_R_FAILED, "the daemon's answer names no run");
 		return CLI_REFUSED;
 	}
 	snprintf(run->id, sizeof(run->id), "%lld", (long long)json_integer_value(id));
-	return strcmp(run->options.class, "write") == 0 ? await(run) : CLI_OK;
+	return strcmp(run->options.class, "write") == 0 ? run_await(run) : CLI_OK;
 }
 
 void run_report(const struct run *run, const struct launch_result *result)

@@ -17,7 +17,8 @@
 #include "cli/output.h"
 #include "cli/run_note.h"
 #include "reason.h"
-#include "sandbox/kept.h"
+#include "launch/kept.h"
+#include "vocab/limits.h"
 
 #define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
 #define LOCK_WAIT_US  4000
@@ -51,7 +52,7 @@ static void keep_close(struct keep *k)
 
 /* -- asking ------------------------------------------------------------------------------------- */
 
-static int keep_ask(struct keep *k, const char *id)
+static int keep_request(struct keep *k, const char *id)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	struct run *run = k->run;
@@ -89,12 +90,12 @@ static bool record_start(struct keep *k)
 
 	if (!k->run->id[0])
 		return true;
-	if (keep_ask(k, k->run->id) != CLI_OK)
+	if (keep_request(k, k->run->id) != CLI_OK)
 		return false;
 	sandbox = member_text(k->answer, "sandbox");
 	if (sandbox && !strcmp(sandbox, k->run->sandbox))
 		return true;
-	complain(k->run->session, NP_R_FAILED, "its kept sandbox was removed in the middle of a start");
+	error_print(k->run->session, NP_R_FAILED, "its kept sandbox was removed in the middle of a start");
 	return false;
 }
 
@@ -106,8 +107,8 @@ static enum entered keep_lock(const struct keep *k, int how)
 
 	for (unsigned i = 0; flock(k->file, how | LOCK_NB) < 0; i++) {
 		if (errno != EWOULDBLOCK || i == LOCK_TRIES || run_interrupted()) {
-			complain(k->run->sandbox, NP_R_FAILED,
-				 errno == EWOULDBLOCK ? "somebody else is making or removing it" : strerror(errno));
+			error_print(k->run->sandbox, NP_R_FAILED,
+				    errno == EWOULDBLOCK ? "somebody else is making or removing it" : strerror(errno));
 			return FAILED;
 		}
 		usleep(LOCK_WAIT_US);
@@ -146,7 +147,7 @@ static enum entered keep_make(struct keep *k)
 		r = listener < 0 ? listener : 0;
 	}
 	if (r < 0) {
-		complain(run->sandbox, NP_R_FAILED, strerror(-r));
+		error_print(run->sandbox, NP_R_FAILED, strerror(-r));
 		sandbox_remove(run);
 		return FAILED;
 	}
@@ -154,7 +155,7 @@ static enum entered keep_make(struct keep *k)
 		return make_failed(k);
 	r = note_write(k->file, run, &groups, k->result.missing);
 	if (r < 0) {
-		complain(run->sandbox, NP_R_FAILED, strerror(-r));
+		error_print(run->sandbox, NP_R_FAILED, strerror(-r));
 		sandbox_remove(run);
 		return FAILED;
 	}
@@ -170,9 +171,9 @@ static enum entered keep_connect(struct keep *k)
 		return ENTERED;
 	if (k->connection == -ENOENT || k->connection == -ECONNREFUSED)
 		return LOST;
-	complain(k->run->sandbox, NP_R_FAILED,
-		 k->connection == -EAGAIN ? "more commands wait for the kept sandbox than may"
-					  : strerror(-k->connection));
+	error_print(k->run->sandbox, NP_R_FAILED,
+		    k->connection == -EAGAIN ? "more commands wait for the kept sandbox than may"
+					     : strerror(-k->connection));
 	return FAILED;
 }
 
@@ -209,7 +210,7 @@ static enum entered keep_enter(struct keep *k)
 			return keep_first(k);
 		usleep(LOCK_WAIT_US);
 	}
-	complain(k->run->sandbox, NP_R_FAILED, "others want to make it, too, and nobody does");
+	error_print(k->run->sandbox, NP_R_FAILED, "others want to make it, too, and nobody does");
 	return FAILED;
 }
 
@@ -222,8 +223,8 @@ static enum entered keep_find(struct keep *k)
 	if (k->file < 0 && directory && errno == ENOENT)
 		return LOST;
 	if (k->file < 0) {
-		complain(k->run->session, NP_R_FAILED,
-			 directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
+		error_print(k->run->session, NP_R_FAILED,
+			    directory ? strerror(errno) : "the daemon knows of no kept sandboxes");
 		return FAILED;
 	}
 	return keep_enter(k);
@@ -245,12 +246,12 @@ static bool is_empty(const struct run *run)
 /* A daemon that started anew has new inspectors, with new authorities. */
 static enum entered trust_check(struct keep *k)
 {
-	const char *authority = k->run->authority;
+	const char *ca = k->run->ca;
 	char mark[24];
 
-	if (authority)
-		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(authority, strlen(authority)));
-	if (!authority || (k->note.trust && !strcmp(mark, k->note.trust)))
+	if (ca)
+		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(ca, strlen(ca)));
+	if (!ca || (k->note.trust && !strcmp(mark, k->note.trust)))
 		return ENTERED;
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
@@ -273,7 +274,7 @@ static enum entered keep_fits(struct keep *k)
 	if (!k->note.whole) /* its maker died in the middle, for he has the lock until it is; so nobody runs anything there */
 		return LOST;
 	if (r < 0) {
-		complain(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");
+		error_print(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");
 		return FAILED;
 	}
 	if (note_fits(&k->note, run, &why))
@@ -313,8 +314,8 @@ static enum entered silence_judge(const struct keep *k)
 			return LOST;
 		usleep(LOCK_WAIT_US);
 	}
-	complain(k->run->sandbox, NP_R_FAILED,
-		 "it does not answer, and others run something there; netpawl remove ends it");
+	error_print(k->run->sandbox, NP_R_FAILED,
+		    "it does not answer, and others run something there; netpawl remove ends it");
 	return FAILED;
 }
 
@@ -344,7 +345,7 @@ static enum entered keep_run(struct keep *k)
 	if (k->note.missing)
 		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
 	run_ended(run, &k->result);
-	run_result_tell(run, &k->result);
+	run_result_print(run, &k->result);
 	return ENTERED;
 }
 
@@ -366,14 +367,14 @@ int run_kept(struct run *run, const sigset_t *mask)
 			k.result = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 		}
 		keep_close(&k);
-		code = keep_ask(&k, NULL);
+		code = keep_request(&k, NULL);
 		if (code == CLI_OK)
 			code = keep_take(&k);
 		if (code == CLI_OK)
 			e = keep_run(&k);
 	}
 	if (code == CLI_OK && e == LOST)
-		complain(run->session, NP_R_FAILED, "each kept sandbox that was made for it died at once");
+		error_print(run->session, NP_R_FAILED, "each kept sandbox that was made for it died at once");
 	if (e == ENTERED)
 		run_report(run, &k.result);
 	keep_close(&k);

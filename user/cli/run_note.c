@@ -10,8 +10,9 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/hash.h"
-#include "base/words.h"
-#include "keep.h"
+#include "vocab/words.h"
+#include "vocab/kept_files.h"
+#include "vocab/limits.h"
 
 #define WHOLE "whole=1\n" /* the last line */
 
@@ -61,8 +62,7 @@ static void note_put(struct buf *out, const struct run *run, const struct groups
 		buf_puts(out, "\n");
 	}
 	if (run->has_trust)
-		buf_printf(out, "trust=%016" PRIx64 "\n",
-			   hash_mark(run->trust.authority.data, run->trust.authority.len));
+		buf_printf(out, "trust=%016" PRIx64 "\n", hash_mark(run->trust.ca.data, run->trust.ca.len));
 	if (run->notices)
 		buf_puts(out, "notices=1\n");
 	for (size_t i = 0; i < run->host.n_system; i++)
@@ -175,9 +175,9 @@ void note_free(struct note *note)
 /* -- comparing ------------------------------------------------------------------------------- */
 
 /* What the options say must be what it has; what they leave out need only be within the policy. */
-static bool bound_fits(uint64_t have, uint64_t want, bool asked)
+static bool bound_fits(uint64_t have, uint64_t want, bool requested)
 {
-	return asked ? have == want : !want || (have && have <= want);
+	return requested ? have == want : !want || (have && have <= want);
 }
 
 static bool binds_fit(const struct note *note, const struct run *run)
@@ -196,13 +196,13 @@ static bool binds_fit(const struct note *note, const struct run *run)
 bool note_fits(const struct note *note, const struct run *run, struct buf *why)
 {
 	const struct run_options *o = &run->options;
-	const char *const asked[] = { o->memory, o->cpus, o->pids, o->disk };
+	const char *const requested[] = { o->memory, o->cpus, o->pids, o->disk };
 
-	_Static_assert(ARRAY_SIZE(asked) == ARRAY_SIZE(bounds), "one word for each");
+	_Static_assert(ARRAY_SIZE(requested) == ARRAY_SIZE(bounds), "one word for each");
 	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
 		uint64_t have = *bound_of(&note->limits, i), want = *bound_of(&run->limits, i);
 
-		if (bound_fits(have, want, asked[i]))
+		if (bound_fits(have, want, requested[i]))
 			continue;
 		if (have)
 			buf_printf(why, "%s--%s was %" PRIu64, why->len ? ", " : "", bounds[i].name, have);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kept sandbox was made with, written down beside its socket: see include/keep.h. */
+/* What a kept sandbox was made with, written down beside its socket: see user/vocab/kept_files.h. */
 #ifndef NP_CLI_RUN_NOTE_H
 #define NP_CLI_RUN_NOTE_H
 
 #include "cli/run.h"
+#include "vocab/limits.h"
 
 struct note {
 	char *text; /* all other texts are in it */

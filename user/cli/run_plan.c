@@ -7,20 +7,21 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/run.h"
-#include "cli/session.h"
+#include "cli/session_command.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 extern char **environ;
 
 /* A second for an authority that is being made; most are there after a few milliseconds. */
-#define AUTHORITY_TRIES	   40
-#define AUTHORITY_LEAST_US 300
-#define AUTHORITY_MOST_US  50000
+#define CA_TRIES    40
+#define CA_LEAST_US 300
+#define CA_MOST_US  50000
 
 /* -- options --------------------------------------------------------------------------- */
 
@@ -199,14 +200,14 @@ static int roots_read(const struct host *host, struct buf *out)
 }
 
 /* 503: no inspector is ready, or none has made it yet. */
-static int authority_ask(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
+static int ca_get(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
 {
 	int err = client_call(cli->socket, "GET", path, NULL, ret);
-	useconds_t wait = AUTHORITY_LEAST_US;
+	useconds_t wait = CA_LEAST_US;
 
-	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < AUTHORITY_TRIES; i++) {
+	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < CA_TRIES; i++) {
 		usleep(wait);
-		wait = wait * 5 / 4 < AUTHORITY_MOST_US ? wait * 5 / 4 : AUTHORITY_MOST_US;
+		wait = wait * 5 / 4 < CA_MOST_US ? wait * 5 / 4 : CA_MOST_US;
 		client_answer_free(ret);
 		*ret = (struct client_answer){ 0 };
 		err = client_call(cli->socket, "GET", path, NULL, ret);
@@ -223,7 +224,7 @@ static int trust_put(const char *session, const struct host *host, const char *p
 		err = trust_make(roots.data, roots.len, pem, len, ret);
 	if (err == 0)
 		return 1;
-	complain(session, NP_R_FAILED, "the certificates to trust could not be put together");
+	error_print(session, NP_R_FAILED, "the certificates to trust could not be put together");
 	trust_free(ret);
 	return -1;
 }
@@ -236,7 +237,7 @@ int session_trust(const struct cli *cli, const char *session, const struct host 
 
 	if (!path)
 		return -1;
-	err = authority_ask(cli, path, patient, &answer);
+	err = ca_get(cli, path, patient, &answer);
 	if (err < 0) {
 		api_unreachable(cli, session, err);
 		return -1;
@@ -247,8 +248,8 @@ int session_trust(const struct cli *cli, const char *session, const struct host 
 
 static int run_trust(struct run *run)
 {
-	if (run->authority)
-		return trust_put(run->session, &run->host, run->authority, strlen(run->authority), &run->trust);
+	if (run->ca)
+		return trust_put(run->session, &run->host, run->ca, strlen(run->ca), &run->trust);
 	return run->inspected ? session_trust(run->cli, run->session, &run->host, true, &run->trust) : 0;
 }
 
@@ -261,7 +262,7 @@ static int workspace_look(const struct run *run, struct plan_request *request)
 	if (!run->workspace || run->options.dry_run)
 		return CLI_OK;
 	if (lstat(run->workspace, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		complain(run->workspace, NP_R_FAILED, "the workspace is gone");
+		error_print(run->workspace, NP_R_FAILED, "the workspace is gone");
 		return LAUNCH_FAILED;
 	}
 	request->workspace_device = st.st_dev;
@@ -341,7 +342,7 @@ int run_plan(struct run *run)
 		return LAUNCH_FAILED;
 	err = host_look((const char *const *)run->hidden, &run->host);
 	if (err < 0) {
-		complain("run", NP_R_FAILED, strerror(-err));
+		error_print("run", NP_R_FAILED, strerror(-err));
 		return LAUNCH_FAILED;
 	}
 	err = run_trust(run);

@@ -6,9 +6,10 @@
 
 #include "base/chars.h"
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/output.h"
 #include "cli/run.h"
+#include "vocab/limits.h"
 
 /* What a command writes need not be text. */
 static json_t *text_json(const char *data, size_t len)

@@ -34,9 +34,9 @@ static int netns_check(const struct run *run)
 	struct stat st;
 
 	if (stat("/proc/self/ns/net", &st) < 0 || !theirs || !*theirs) {
-		complain("run", NP_R_FAILED,
-			 theirs && *theirs ? "/proc/self/ns/net cannot be read"
-					   : "the daemon does not tell its network namespace");
+		error_print("run", NP_R_FAILED,
+			    theirs && *theirs ? "/proc/self/ns/net cannot be read"
+					      : "the daemon does not tell its network namespace");
 		return CLI_REFUSED;
 	}
 	snprintf(ours, sizeof(ours), "%llu", (unsigned long long)st.st_ino);
@@ -58,7 +58,7 @@ int run_facts_take(struct run *run, json_t *facts)
 	return netns_check(run);
 }
 
-int run_facts_ask(struct run *run)
+int run_facts_get(struct run *run)
 {
 	_api_answer_ struct api_answer answer;
 	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
@@ -66,7 +66,7 @@ int run_facts_ask(struct run *run)
 	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
 }
 
-static int post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
+static int run_sandbox_post(const struct run *run, const char *path, json_t *packed, struct api_answer *ret)
 {
 	json_t *body;
 	int code = api_body(run->session, packed, &body);
@@ -86,10 +86,10 @@ int session_make(struct run *run)
 	run->session_ours = run->session == run->own_session;
 	if (!run->options.level && !run->options.class)
 		return CLI_OK;
-	code = post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
+	code = run_sandbox_post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
 	if (code != CLI_OK || !run->options.level)
 		return code;
-	return post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
+	return run_sandbox_post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
 }
 
 /* Without --session nobody could come back for the files: they stay in memory. */
@@ -97,10 +97,10 @@ int sandbox_make(struct run *run)
 {
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
-	int code = post(run, "/v1/sandboxes",
-			json_pack("{s:s,s:s*,s:s*,s:b}", "session", run->session, "workspace", workspace, "run",
-				  run->id[0] ? run->id : NULL, "clean", 1),
-			&answer);
+	int code = run_sandbox_post(run, "/v1/sandboxes",
+				    json_pack("{s:s,s:s*,s:s*,s:b}", "session", run->session, "workspace", workspace,
+					      "run", run->id[0] ? run->id : NULL, "clean", 1),
+				    &answer);
 
 	return code == CLI_OK ? sandbox_take(run, answer.json) : code;
 }
@@ -109,17 +109,17 @@ int sandbox_take(struct run *run, const json_t *answer)
 {
 	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
 	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
-	const char *authority = member_text(answer, "ca");
+	const char *ca = member_text(answer, "ca");
 	const json_t *uid = json_object_get(answer, "uid");
 
 	if (!id || !cgroup || !json_is_integer(uid)) {
-		complain(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
+		error_print(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
 		return CLI_REFUSED;
 	}
 	run->sandbox = strdup(id);
 	run->cgroup = strdup(cgroup);
 	run->workspace = workspace ? strdup(workspace) : NULL;
-	run->authority = authority ? strdup(authority) : NULL;
+	run->ca = ca ? strdup(ca) : NULL;
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
@@ -134,7 +134,7 @@ int sandbox_take(struct run *run, const json_t *answer)
 
 void sandbox_forget(struct run *run)
 {
-	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->authority };
+	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->ca };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		free(*words[i]);

@@ -6,7 +6,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void help(FILE *to)
+static void runs_help(FILE *to)
 {
 	fputs("Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
 	      "Lists runs on record (with --class, or asked for by the API), the newest first: what waits for\n"
@@ -19,7 +19,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void runs_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 8, .heading = true };
 	const json_t *run;
@@ -55,7 +55,7 @@ int command_runs(struct cli *cli, int argc, char **argv)
 {
 	const char *state = NULL;
 	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_STATE } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], runs_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 0, 1, "one session at most", true };
 	_buf_ struct buf path = BUF_INIT(4096);
 	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
@@ -77,5 +77,5 @@ int command_runs(struct cli *cli, int argc, char **argv)
 	}
 	if (buf_error(&path))
 		return usage_error(argv[0], "the name is too long");
-	return api_show(cli, NULL, "GET", path.data, NULL, print);
+	return api_show(cli, NULL, "GET", path.data, NULL, runs_print);
 }

@@ -4,7 +4,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void help(FILE *to)
+static void sessions_help(FILE *to)
 {
 	fputs("Usage: netpawl sessions [OPTIONS]\n\n"
 	      "Lists sessions with their level and mode.\n\n"
@@ -15,7 +15,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void sessions_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 6, .heading = true };
 	const json_t *session;
@@ -41,12 +41,12 @@ int command_sessions(struct cli *cli, int argc, char **argv)
 {
 	bool all = false;
 	const struct option_spec specs[] = { { "all", .flag = &all } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], sessions_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 0, 0, NULL, false };
 	int next, code;
 
 	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	return api_show(cli, NULL, "GET", all ? "/v1/sessions?ended=1" : "/v1/sessions", NULL, print);
+	return api_show(cli, NULL, "GET", all ? "/v1/sessions?ended=1" : "/v1/sessions", NULL, sessions_print);
 }

@@ -2,9 +2,9 @@
 /* netpawl show USER/SESSION */
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/session.h"
+#include "cli/session_command.h"
 
-static void help(FILE *to)
+static void show_help(FILE *to)
 {
 	fputs("Usage: netpawl show USER/SESSION [OPTIONS]\n\n"
 	      "Shows a session: its level and mode, the data that raised it, its sandboxes with what they did, its "
@@ -101,7 +101,7 @@ static void forwards_print(const json_t *forwards)
 	table_print(&table, stdout);
 }
 
-static void print(const json_t *answer)
+static void show_print(const json_t *answer)
 {
 	facts_print(answer);
 	datasets_print(json_object_get(answer, "datasets"));
@@ -111,5 +111,5 @@ static void print(const json_t *answer)
 
 int command_show(struct cli *cli, int argc, char **argv)
 {
-	return session_command(cli, argc, argv, help, "GET", print);
+	return session_command(cli, argc, argv, show_help, "GET", show_print);
 }

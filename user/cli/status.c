@@ -9,7 +9,7 @@
 
 #define STATUS_DEPTH 4 /* members of members of ... that are shown */
 
-static void help(FILE *to)
+static void status_help(FILE *to)
 {
 	fputs("Usage: netpawl status [OPTIONS]\n\n"
 	      "Shows the daemon, what it holds and what it counted.\n\n"
@@ -58,7 +58,7 @@ static void missing_add(struct table *table, const json_t *answer)
 	}
 }
 
-static void print(const json_t *answer)
+static void status_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 2 };
 	char daemon[256];
@@ -73,12 +73,12 @@ static void print(const json_t *answer)
 
 int command_status(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], status_help, NULL, 0, false };
 	const struct operands operands = { 0, 0, NULL, false };
 	int next, code;
 
 	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	return api_show(cli, NULL, "GET", "/v1/health", NULL, print);
+	return api_show(cli, NULL, "GET", "/v1/health", NULL, status_print);
 }

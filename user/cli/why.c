@@ -2,13 +2,13 @@
 /* netpawl why USER/SESSION */
 #include <string.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
-static void help(FILE *to)
+static void why_help(FILE *to)
 {
 	fputs("Usage: netpawl why USER/SESSION [OPTIONS]\n\n"
 	      "Says what was refused of a session, newest first: what was tried, where to, by which rule or mode, how\n"
@@ -23,7 +23,7 @@ static void help(FILE *to)
 	      to);
 }
 
-static void print(const json_t *answer)
+static void why_print(const json_t *answer)
 {
 	_free_ char *text = strdup(member_text(answer, "text") ?: "");
 
@@ -36,7 +36,7 @@ int command_why(struct cli *cli, int argc, char **argv)
 {
 	const char *last = NULL;
 	const struct option_spec specs[] = { { "last", .value = &last } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], why_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 1, 1, "one session", true };
 	cleanup(buf_free) struct buf suffix = BUF_INIT(1024);
 	_free_ char *path = NULL;
@@ -50,5 +50,5 @@ int command_why(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "--last takes a number from 1 to %d, and got '%s'", NP_WHY_MAX, last);
 	buf_printf(&suffix, "/why%s%s", last ? "?last=" : "", last ? last : "");
 	path = suffix.data ? api_session_path(argv[next], suffix.data) : NULL;
-	return path ? api_show(cli, argv[next], "GET", path, NULL, print) : CLI_REFUSED;
+	return path ? api_show(cli, argv[next], "GET", path, NULL, why_print) : CLI_REFUSED;
 }

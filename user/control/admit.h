@@ -6,8 +6,8 @@
 #ifndef NP_CONTROL_ADMIT_H
 #define NP_CONTROL_ADMIT_H
 
-#include "control/failure.h"
-#include "control/peer.h"
+#include "control/http_status.h"
+#include "control/peer_credentials.h"
 
 #define ADMIT_FAREWELLS 16
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "control/failure.h"
-#include "limits.h"
+#include "control/http_status.h"
+#include "vocab/limits.h"
 #include "reason.h"
 
 /* Looks at the bytes before the parser does, for what it would tolerate: it recurses thousands of levels deep.

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "limits.h"
+#include "vocab/limits.h"
 
 static struct client_process *process_find(const struct clients *set, uid_t uid, pid_t pid)
 {

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
-#include "control/names.h"
+#include "vocab/words.h"
+#include "control/args.h"
 #include "control/reply.h"
-#include "control/url.h"
+#include "control/url_text.h"
+#include "vocab/limits.h"
 
 #define LIMIT_DEFAULT 100
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 struct follower {
 	struct follower *next;

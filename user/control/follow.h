@@ -9,7 +9,7 @@
 
 #include <microhttpd.h>
 
-#include "control/peer.h"
+#include "control/peer_credentials.h"
 #include "control/server.h"
 
 struct follower;

@@ -4,11 +4,11 @@
 
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/failure.h"
-#include "control/names.h"
-#include "control/objects.h"
+#include "control/http_status.h"
+#include "control/args.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url.h"
+#include "control/url_text.h"
 
 json_t *forward_object(const struct forward_row *forward)
 {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "control/reply.h"
+#include "vocab/limits.h"
 
 static int session_count(void *data, const struct session_row *row)
 {
@@ -11,7 +12,7 @@ static int session_count(void *data, const struct session_row *row)
 	return 0;
 }
 
-static int sandbox_count(void *data, const struct sandbox *sandbox)
+static int sandbox_count(void *data, const struct sandbox_info *sandbox)
 {
 	(void)sandbox;
 	++*(unsigned *)data;

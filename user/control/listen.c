@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 static int bind_as(int fd, const struct sockaddr_un *addr)
 {
@@ -20,7 +20,7 @@ static int bind_as(int fd, const struct sockaddr_un *addr)
 }
 
 /* Listens before the name appears, so that whoever finds it can connect. */
-static int publish(int fd, const char *temporary, const char *path, struct listen_file *ret_file)
+static int listen_publish(int fd, const char *temporary, const char *path, struct listen_file *ret_file)
 {
 	struct stat st;
 
@@ -52,7 +52,7 @@ int listen_unix(const char *path, struct listen_file *ret_file)
 	r = bind_as(fd, &addr);
 	if (r < 0)
 		return r;
-	r = publish(fd, addr.sun_path, path, ret_file);
+	r = listen_publish(fd, addr.sun_path, path, ret_file);
 	if (r < 0) {
 		unlink(addr.sun_path);
 		return r;

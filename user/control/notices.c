@@ -4,11 +4,12 @@
 
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/names.h"
-#include "control/objects.h"
+#include "control/args.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url.h"
-#include "session/notice.h"
+#include "control/url_text.h"
+#include "session/notice_file.h"
+#include "vocab/limits.h"
 
 struct notices_query {
 	struct session_name name;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "control/body.h"
-#include "control/objects.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
 #include "policy/describe.h"
 
@@ -79,19 +79,20 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 {
 	const struct server_config *config = rq->config;
 	bool truncated = false;
-	struct policy_live live;
+	struct policy_loaded loaded;
 	const struct policy *policy;
 	json_t *object;
 
-	config->policy_live(config->data, &live);
-	policy = live.policy;
+	config->policy_loaded(config->data, &loaded);
+	policy = loaded.policy;
 	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
-			   live.file ? json_text(live.file) : json_null(), "hash", policy->hash, "loaded",
-			   json_time(live.loaded_us), "who", json_text(live.who), "rules", (json_int_t)policy->n_rules,
-			   "levels", levels_object(&policy->modes), "default", action_name(policy->fallback),
-			   "inspect_ports", ports_array(policy->inspect_ports, policy->n_inspect_ports),
-			   "host_loopback", ports_array(policy->host_loopback, policy->n_host_loopback), "inbound",
-			   ports_array(policy->inbound, policy->n_inbound), "warnings", warnings_array(live.problems),
+			   loaded.file ? json_text(loaded.file) : json_null(), "hash", policy->hash, "loaded",
+			   json_time(loaded.loaded_us), "who", json_text(loaded.who), "rules",
+			   (json_int_t)policy->n_rules, "levels", levels_object(&policy->modes), "default",
+			   action_name(policy->fallback), "inspect_ports",
+			   ports_array(policy->inspect_ports, policy->n_inspect_ports), "host_loopback",
+			   ports_array(policy->host_loopback, policy->n_host_loopback), "inbound",
+			   ports_array(policy->inbound, policy->n_inbound), "warnings", warnings_array(loaded.problems),
 			   "listing", listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
 			   listing_array(policy, policy->full, policy->n_full, &truncated), "read_only",
 			   listing_array(policy, &policy->read_only, policy->read_only.n_patterns > 0, &truncated));
@@ -105,7 +106,7 @@ int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_fa
 	const struct server_config *config = rq->config;
 	struct policy_reloaded done = { 0 };
 	_json_ json_t *body = NULL;
-	struct policy_live live;
+	struct policy_loaded loaded;
 	int r = 0;
 
 	if (rq->body_len) /* a body is not needed; one that says something is not understood */
@@ -114,11 +115,11 @@ int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_fa
 		r = config->policy_reload(config->data, rq->peer.who, &done, ret_failure);
 	if (r < 0)
 		return r;
-	config->policy_live(config->data, &live);
+	config->policy_loaded(config->data, &loaded);
 	return answer_json(ret, 200,
-			   json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:o}", "hash", live.policy->hash, "previous",
-				     done.previous, "changed", strcmp(live.policy->hash, done.previous) != 0, "rules",
-				     (json_int_t)live.policy->n_rules, "cut", (json_int_t)done.cut, "raised",
-				     (json_int_t)done.raised, "warnings", warnings_array(live.problems)),
+			   json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:o}", "hash", loaded.policy->hash, "previous",
+				     done.previous, "changed", strcmp(loaded.policy->hash, done.previous) != 0, "rules",
+				     (json_int_t)loaded.policy->n_rules, "cut", (json_int_t)done.cut, "raised",
+				     (json_int_t)done.raised, "warnings", warnings_array(loaded.problems)),
 			   ret_failure);
 }

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "control/body.h"
 #include "control/reply.h"
 #include "policy/quote.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 static const char *text_of(const json_t *event, const char *name)
 {
@@ -52,16 +53,16 @@ static void address_text(const json_t *event, struct refusal *refusal)
 /* A request, or what there was of one. */
 static void request_name(const json_t *event, struct refusal *refusal)
 {
-	const char *method = text_of(event, "method"), *url = text_of(event, "url"), *lookup = text_of(event, "lookup");
+	const char *method = text_of(event, "method"), *url = text_of(event, "url"), *query = text_of(event, "lookup");
 	char text[NP_WHY_WHERE * 4];
 
 	snprintf(refusal->what, sizeof(refusal->what), "%s",
-		 *lookup   ? "DNS lookup"
+		 *query	   ? "DNS lookup"
 		 : *method ? "HTTP request"
 			   : "connection");
-	refusal->link = *lookup ? " of " : *method ? " " : " to ";
-	if (*lookup) {
-		text_clean(refusal->where, sizeof(refusal->where), lookup, strlen(lookup));
+	refusal->link = *query ? " of " : *method ? " " : " to ";
+	if (*query) {
+		text_clean(refusal->where, sizeof(refusal->where), query, strlen(query));
 		return;
 	}
 	if (!*url) {
@@ -114,7 +115,7 @@ static void refusal_name(const json_t *event, struct refusal *refusal)
 		name_put(refusal, " ", protocol, "socket");
 	else if (hook_is(event, NP_HOOK_OPTION))
 		name_put(refusal, " ", protocol, "socket option");
-	else if (hook_is(event, NP_HOOK_INGRESS) || hook_is(event, NP_HOOK_LOOKUP))
+	else if (hook_is(event, NP_HOOK_INGRESS) || hook_is(event, NP_HOOK_SK_LOOKUP))
 		caller_name(event, protocol, refusal);
 	else if (dns)
 		name_put(refusal, " at ", "DNS", "lookup");
@@ -279,11 +280,11 @@ static void hints_text(const struct refusals *refusals, enum np_mode mode, struc
 {
 	for (size_t i = 0; i < refusals->count; i++) {
 		const char *hint = refusal_hint(&refusals->items[i], mode);
-		bool told = false;
+		bool reported = false;
 
-		for (size_t j = 0; j < i && !told; j++)
-			told = refusal_hint(&refusals->items[j], mode) == hint;
-		if (told)
+		for (size_t j = 0; j < i && !reported; j++)
+			reported = refusal_hint(&refusals->items[j], mode) == hint;
+		if (reported)
 			continue;
 		buf_puts(out, "About ");
 		for (size_t j = i; j < refusals->count; j++)

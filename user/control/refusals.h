@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "box.h"
-#include "limits.h"
+#include "sandbox.h"
+#include "vocab/limits.h"
 
 /* Refusals of the same thing for the same reason. */
 struct refusal {

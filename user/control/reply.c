@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "control/body.h"
+#include "vocab/limits.h"
 
 static const char type_json[] = "application/json";
 

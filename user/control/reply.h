@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "control/failure.h"
+#include "control/http_status.h"
 #include "control/request.h"
 
 /* A JSON string of any bytes: what is not UTF-8 (a text that was cut, a strange path) becomes '?'. */

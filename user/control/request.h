@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 #include "control/follow.h"
-#include "control/output.h"
-#include "control/peer.h"
+#include "control/run_output.h"
+#include "control/peer_credentials.h"
 #include "control/server.h"
 
 #define REQUEST_ARGS_MAX  2

@@ -7,11 +7,12 @@
 
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/names.h"
-#include "control/objects.h"
+#include "control/args.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url.h"
+#include "control/url_text.h"
 #include "loop/loop.h"
+#include "vocab/limits.h"
 
 static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
 {
@@ -118,7 +119,7 @@ static int options_read(json_t *object, bool launch, char **ret, struct failure 
 }
 
 /* A run that cannot be started is no run: it is rejected at once. */
-static int launch(struct request *rq, const struct run_row *run, struct failure *ret_failure)
+static int runs_launch(struct request *rq, const struct run_row *run, struct failure *ret_failure)
 {
 	struct run_row ignored_row;
 	struct failure ignored;
@@ -140,9 +141,9 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	};
 	_json_ json_t *body = NULL;
 	_free_ char *command = NULL, *how = NULL;
-	struct run_asked asked = { 0 };
+	struct run_request requested = { 0 };
 	struct session_name name;
-	struct policy_live live;
+	struct policy_loaded loaded;
 	struct run_row run;
 	int r;
 
@@ -151,28 +152,28 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 		r = name_read(session, &name, ret_failure);
 	if (r < 0)
 		return r;
-	if (class_text && (class_parse(class_text, &asked.class) < 0 || asked.class == CLASS_OPEN))
+	if (class_text && (class_parse(class_text, &requested.class) < 0 || requested.class == CLASS_OPEN))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"class\" can be none, read_only or write");
-	asked.launched = json_object_get(body, "launch");
-	if (asked.launched && json_object_get(body, "options"))
+	requested.launched = json_object_get(body, "launch");
+	if (requested.launched && json_object_get(body, "options"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   "\"options\" are for who starts it by himself");
-	if (asked.class != CLASS_OPEN && json_object_get(json_object_get(body, "launch"), "keep"))
+	if (requested.class != CLASS_OPEN && json_object_get(json_object_get(body, "launch"), "keep"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a run with a class has a sandbox of its own");
 	r = command_read(json_object_get(body, "command"), &command, ret_failure);
 	if (r == 0)
-		r = options_read(json_object_get(body, asked.launched ? "launch" : "options"), asked.launched, &how,
-				 ret_failure);
+		r = options_read(json_object_get(body, requested.launched ? "launch" : "options"), requested.launched,
+				 &how, ret_failure);
 	if (r < 0)
 		return r;
-	rq->config->policy_live(rq->config->data, &live);
-	asked.session = name.text;
-	asked.command = command;
-	asked.options = how;
-	asked.expires_us = loop_wall_us() + live.policy->approval.timeout_ms * 1000;
-	r = service_run_ask(rq->config->service, &asked, rq->peer.who, &run, ret_failure);
-	if (r == 0 && asked.launched)
-		r = launch(rq, &run, ret_failure);
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	requested.session = name.text;
+	requested.command = command;
+	requested.options = how;
+	requested.expires_us = loop_wall_us() + loaded.policy->approval.timeout_ms * 1000;
+	r = service_run_request(rq->config->service, &requested, rq->peer.who, &run, ret_failure);
+	if (r == 0 && requested.launched)
+		r = runs_launch(rq, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 201, run_object(&run), ret_failure);
 }
 
@@ -288,7 +289,7 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	return 0;
 }
 
-static int decide(struct request *rq, bool approved, struct answer *ret, struct failure *ret_failure)
+static int runs_decide(struct request *rq, bool approved, struct answer *ret, struct failure *ret_failure)
 {
 	const char *reason = NULL, *problem;
 	const struct body_field fields[] = { { "reason", !approved, .ret_text = &reason } };
@@ -312,12 +313,12 @@ static int decide(struct request *rq, bool approved, struct answer *ret, struct 
 
 int run_approve(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	return decide(rq, true, ret, ret_failure);
+	return runs_decide(rq, true, ret, ret_failure);
 }
 
 int run_reject(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	return decide(rq, false, ret, ret_failure);
+	return runs_decide(rq, false, ret, ret_failure);
 }
 
 /* From whoever ran it. */

@@ -5,18 +5,19 @@
 
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/names.h"
-#include "control/objects.h"
+#include "control/args.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url.h"
+#include "control/url_text.h"
+#include "vocab/limits.h"
 
 /* Where a made sandbox lives, and as whom. */
-static int tenant_find(const struct request *rq, const struct sandbox *sandbox, bool alone, struct tenant *ret,
-		       struct failure *ret_failure)
+static int workspace_find(const struct request *rq, const struct sandbox_info *sandbox, bool alone,
+			  struct workspace *ret, struct failure *ret_failure)
 {
-	struct tenants *tenants = rq->config->tenants;
-	int r = alone ? tenants_enter_alone(tenants, sandbox->cgroup.id, sandbox->cgroup.path, ret)
-		      : tenants_enter(tenants, &sandbox->session, ret);
+	struct workspaces *workspaces = rq->config->workspaces;
+	int r = alone ? workspaces_enter_alone(workspaces, sandbox->cgroup.id, sandbox->cgroup.path, ret)
+		      : workspaces_enter(workspaces, &sandbox->session, ret);
 
 	if (r == -ENOSPC)
 		return failure_put(ret_failure, r, NP_R_TOO_MANY, "there is no user left for a sandbox");
@@ -27,7 +28,7 @@ static int tenant_find(const struct request *rq, const struct sandbox *sandbox, 
 }
 
 /* null: no inspector has made it yet, or there is none. */
-static json_t *authority_text(struct request *rq, const char *session)
+static json_t *ca_text(struct request *rq, const char *session)
 {
 	_buf_ struct buf pem = BUF_INIT(NP_ANSWER_BYTES);
 
@@ -36,7 +37,7 @@ static json_t *authority_text(struct request *rq, const char *session)
 }
 
 /* What a run in a kept sandbox needs to know beside, so that it asks once. */
-static int kept_describe(const struct request *rq, const struct sandbox *sandbox, json_t *object)
+static int kept_describe(const struct request *rq, const struct sandbox_info *sandbox, json_t *object)
 {
 	char path[FS_PATH_SIZE];
 
@@ -50,13 +51,13 @@ static int kept_describe(const struct request *rq, const struct sandbox *sandbox
 
 /* run NULL: for none, so the session's mode is all that holds. clean: whoever asks starts processes that bring nothing
  * along, as the launcher does; so do those of runs and of kept sandboxes. */
-static int make(struct request *rq, const char *session, const char *run, bool alone, bool keep, bool clean,
-		json_t **ret, struct failure *ret_failure)
+static int sandboxes_make(struct request *rq, const char *session, const char *run, bool alone, bool keep, bool clean,
+			  json_t **ret, struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	struct failure ignored;
-	struct tenant tenant;
+	struct workspace workspace;
 	bool made = true;
 	json_t *object;
 	uint64_t id = 0;
@@ -72,7 +73,7 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 		   : service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
 	if (r < 0)
 		return r;
-	r = tenant_find(rq, sandbox, alone, &tenant, ret_failure);
+	r = workspace_find(rq, sandbox, alone, &workspace, ret_failure);
 	if (r < 0) {
 		if (made && !(run && keep))
 			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
@@ -85,10 +86,9 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 		json_decref(object);
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	}
-	if (json_object_set_new(object, "uid", json_integer(tenant.uid)) < 0 ||
-	    json_object_set_new(object, "ca", authority_text(rq, session)) < 0 ||
-	    json_object_set_new(object, "workspace", tenant.workspace[0] ? json_text(tenant.workspace) : json_null()) <
-		    0) {
+	if (json_object_set_new(object, "uid", json_integer(workspace.uid)) < 0 ||
+	    json_object_set_new(object, "ca", ca_text(rq, session)) < 0 ||
+	    json_object_set_new(object, "workspace", workspace.path[0] ? json_text(workspace.path) : json_null()) < 0) {
 		json_decref(object);
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	}
@@ -96,9 +96,10 @@ static int make(struct request *rq, const char *session, const char *run, bool a
 	return 0;
 }
 
-static int adopt(struct request *rq, const char *session, const char *cgroup, json_t **ret, struct failure *ret_failure)
+static int sandboxes_adopt(struct request *rq, const char *session, const char *cgroup, json_t **ret,
+			   struct failure *ret_failure)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	unsigned cut;
 	int r = service_sandbox_adopt(rq->config->service, session, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
 
@@ -142,8 +143,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a kept sandbox is made, with a workspace");
 	if (clean && cgroup)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox is looked at in any case");
-	r = cgroup ? adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : make(rq, name.text, run, workspace, keep, clean, &object, ret_failure);
+	r = cgroup ? sandboxes_adopt(rq, name.text, cgroup, &object, ret_failure)
+		   : sandboxes_make(rq, name.text, run, workspace, keep, clean, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&
@@ -178,7 +179,7 @@ static int sandbox_ended(const struct request *rq, struct answer *ret, struct fa
 
 int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	bool settled = false, ended = false;
 
 	if (url_flag(rq->query[0], &settled) < 0 || url_flag(rq->query[1], &ended) < 0)
@@ -195,7 +196,7 @@ int sandbox_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 
 int sandbox_remove(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const struct sandbox *sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
+	const struct sandbox_info *sandbox = service_sandbox_by_id(rq->config->service, rq->args[0]);
 	int r;
 
 	if (!sandbox)

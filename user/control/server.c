@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "control/admit.h"
 #include "control/clients.h"
-#include "control/exchange.h"
+#include "control/call.h"
 #include "control/follow.h"
 #include "control/listen.h"
-#include "control/output.h"
-#include "limits.h"
+#include "control/run_output.h"
+#include "vocab/limits.h"
 
 struct server {
 	struct server_config config;

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "events/log.h"
+#include "events/event_log.h"
 #include "loop/loop.h"
 #include "policy/policy.h"
 #include "session/service.h"
-#include "session/tenants.h"
+#include "session/workspaces.h"
 
 struct server;
 
 /* The policy that holds now; borrowed. */
-struct policy_live {
+struct policy_loaded {
 	const char *file; /* NULL: none was given */
 	const struct policy *policy;
 	const struct problems *problems;
@@ -40,7 +40,7 @@ struct daemon_facts {
 struct server_config {
 	struct loop *loop;
 	struct service *service;
-	struct tenants *tenants;
+	struct workspaces *workspaces;
 	struct event_log *events;
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
@@ -49,7 +49,7 @@ struct server_config {
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
 	void (*facts)(void *data, struct daemon_facts *ret);
-	void (*policy_live)(void *data, struct policy_live *ret);
+	void (*policy_loaded)(void *data, struct policy_loaded *ret);
 	/* Returns when what the gate and the inspector know of up to now is counted. */
 	void (*settle)(void *data);
 	/* The certificate of a session's authority, as PEM. -ENOENT, -EAGAIN. */

@@ -4,10 +4,11 @@
 
 #include "base/cleanup.h"
 #include "control/body.h"
-#include "control/names.h"
-#include "control/objects.h"
+#include "control/args.h"
+#include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url.h"
+#include "control/url_text.h"
+#include "vocab/limits.h"
 
 int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
@@ -98,8 +99,8 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||
 	    json_object_set_new(object, "forwards", forwards_array(service, name.text)) < 0 ||
 	    json_object_set_new(object, "workspace",
-				tenants_find(rq->config->tenants, &name, workspace) == 0 ? json_text(workspace)
-											 : json_null()) < 0)
+				workspaces_find(rq->config->workspaces, &name, workspace) == 0 ? json_text(workspace)
+											       : json_null()) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	return answer_json(ret, 200, take_ptr(object), ret_failure);
 }

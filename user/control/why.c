@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "control/body.h"
-#include "control/names.h"
+#include "control/args.h"
 #include "control/refusals.h"
 #include "control/reply.h"
-#include "control/url.h"
-#include "policy/reach.h"
+#include "control/url_text.h"
+#include "policy/reach_summary.h"
+#include "vocab/limits.h"
 
 #define LAST_DEFAULT 10
 #define TEXT_MAX     (96u << 10) /* NP_WHY_MAX lines of four texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
@@ -132,16 +133,16 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 {
 	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
 	struct since since = { .mode = row->rung.mode };
-	struct policy_live live;
+	struct policy_loaded loaded;
 	struct reach reach;
 	int r;
 
 	r = store_notices_each(service_store(rq->config->service), row->name.text, 0, since_note, &since);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
-	rq->config->policy_live(rq->config->data, &live);
-	policy_reach(live.policy, row->rung.mode, row->rung.level, &reach);
-	reach_text(live.policy, row->rung.mode, &reach, &allowed);
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	policy_reach(loaded.policy, row->rung.mode, row->rung.level, &reach);
+	reach_text(loaded.policy, row->rung.mode, &reach, &allowed);
 	head_text(row, &since, &text);
 	buf_printf(&text, "It may reach %s.\n", allowed.data);
 	refusals_text(refusals, row->rung.mode, &text);

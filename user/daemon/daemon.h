@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the running daemon, and what happens to it. Files: main.c (start and end), happenings.c (what the parts
  * tell each other), records.c (what sandboxes did), policy.c (the live policy), workers.c (the inspector's processes). */
-#ifndef NP_DAEMON_H
-#define NP_DAEMON_H
+#ifndef NP_DAEMON_DAEMON_H
+#define NP_DAEMON_DAEMON_H
 
 #include "control/server.h"
 #include "daemon/launches.h"
-#include "daemon/options.h"
-#include "daemon/policy.h"
-#include "daemon/workers.h"
+#include "daemon/settings.h"
+#include "daemon/policy_reload.h"
+#include "supervisor/supervisor.h"
 #include "events/flood.h"
-#include "events/log.h"
+#include "events/event_log.h"
 #include "kernel/kernel.h"
 #include "session/service.h"
-#include "session/tenants.h"
+#include "session/workspaces.h"
 
 struct daemon {
 	struct options options;
-	struct live_policy policy;
+	struct loaded_policy policy;
 	struct loop *loop;
 	struct store *store;
 	struct kernel *kernel;
-	struct workers *workers;
+	struct supervisor *supervisor;
 	struct service *service;
-	struct tenants *tenants;
+	struct workspaces *workspaces;
 	char data_dir[FS_PATH_SIZE];
 	struct event_log *events;
 	struct flood *flood;
@@ -37,24 +37,24 @@ struct daemon {
 	int run_lock, state_lock;
 };
 
-void emit(void *data, struct event *event);
+void event_emit(void *data, struct event *event);
 
 /* happenings.c */
 void on_cgroup(void *data, uint64_t cgroup_id);
 void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung);
-int on_recovered(void *data, const struct sandbox *sandbox);
+int on_recovered(void *data, const struct sandbox_info *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
 unsigned before_cut(void *data);
 void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has);
 void on_second(void *data);
-void policy_tell(struct daemon *d, const char *who, unsigned cut);
+void policy_send(struct daemon *d, const char *who, unsigned cut);
 int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
-void policy_live(void *data, struct policy_live *ret);
+void policy_loaded(void *data, struct policy_loaded *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
 void on_finished(void *data);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
-void settle(void *data);
+void counts_settle(void *data);
 int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure);
 pid_t run_launcher(void *data, uint64_t id);
 int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
@@ -64,14 +64,14 @@ int session_ca(void *data, const char *session, struct buf *out);
 
 /* records.c */
 void on_kernel_event(void *data, const struct np_event *raw);
-int flood_start(void *data, const struct gate_box *box);
+int flood_start(void *data, const struct gate_sandbox *sandbox);
 void before_retire(void *data, uint64_t cgroup_id);
 bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
 	       const char *const tails[LINK_TAILS]);
 void on_lost(void *data, const struct ledger_entry *of, uint64_t count);
 void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);
 uint64_t last_seq(void *data);
-void sandbox_count(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
+void sandbox_counts_read(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
 void records_second(struct daemon *d);
 
 #endif

@@ -14,8 +14,9 @@
 #include "base/chars.h"
 #include "base/cleanup.h"
 #include "base/fs.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 #define READ_BYTES 16384
 #define TAIL_MAX   3 /* bytes of a character whose rest has not come yet */

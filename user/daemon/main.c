@@ -11,8 +11,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/daemon.h"
-#include "daemon/orphans.h"
-#include "daemon/process.h"
+#include "daemon/cleanup.h"
+#include "daemon/run_directory.h"
 #include "kernel/cgroup.h"
 
 static bool peer_is_sandboxed(void *data, pid_t pid)
@@ -22,7 +22,7 @@ static bool peer_is_sandboxed(void *data, pid_t pid)
 	return kernel_is_sandboxed(d->kernel, pid);
 }
 
-static void facts(void *data, struct daemon_facts *ret)
+static void main_facts_it(void *data, struct daemon_facts *ret)
 {
 	struct daemon *d = data;
 	struct stat netns;
@@ -32,7 +32,7 @@ static void facts(void *data, struct daemon_facts *ret)
 		.state_dir = d->options.state_dir,
 		.data_dir = d->data_dir,
 		.pin_dir = d->options.pin_dir,
-		.inspectors = workers_ready(d->workers),
+		.inspectors = supervisor_ready(d->supervisor),
 	};
 	if (stat("/proc/self/ns/net", &netns) == 0)
 		snprintf(ret->netns, sizeof(ret->netns), "%llu", (unsigned long long)netns.st_ino);
@@ -45,14 +45,14 @@ static void path_describe(const char *name, const char *path, struct buf *out)
 	buf_puts(out, ",");
 }
 
-static void describe(void *data, struct buf *out)
+static void daemon_describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
 	struct event_log_stats stats;
 	struct daemon_facts known;
 
 	event_log_stats(d->events, &stats);
-	facts(d, &known);
+	main_facts_it(d, &known);
 	if (known.netns[0])
 		buf_printf(out, "\"netns\":\"%s\",", known.netns);
 	path_describe("run_dir", known.run_dir, out);
@@ -72,7 +72,7 @@ static void describe(void *data, struct buf *out)
 static int policy_open(struct daemon *d)
 {
 	struct failure failure = { 0 };
-	int r = live_policy_open(&d->policy, d->options.policy, &failure);
+	int r = loaded_policy_open(&d->policy, d->options.policy, &failure);
 
 	if (r < 0)
 		log_error("%s", failure.text);
@@ -86,11 +86,11 @@ static int policy_start(struct daemon *d)
 {
 	struct failure failure = { 0 };
 	struct policy_effect effect = { 0 };
-	int r = live_policy_turn(&d->policy, d->kernel, NULL, d->service, "daemon", &effect, &failure);
+	int r = loaded_policy_turn(&d->policy, d->kernel, NULL, d->service, "daemon", &effect, &failure);
 
 	if (r < 0)
 		log_error("%s", failure.text);
-	policy_tell(d, "daemon", effect.cut);
+	policy_send(d, "daemon", effect.cut);
 	return r;
 }
 
@@ -117,16 +117,16 @@ static int kernel_start(struct daemon *d)
 		log_error("%s", problem);
 		return r;
 	}
-	r = live_policy_prepare(&d->policy, d->kernel, &failure);
+	r = loaded_policy_prepare(&d->policy, d->kernel, &failure);
 	if (r < 0)
 		log_error("the policy: %s", failure.text);
 	return r;
 }
 
-static int workers_start(struct daemon *d)
+static int supervisor_open(struct daemon *d)
 {
 	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
-	struct workers_config config = {
+	struct supervisor_config config = {
 		.loop = d->loop,
 		.kernel = d->kernel,
 		.count = d->options.inspectors >= 0 ? (unsigned)d->options.inspectors : cpus_count(),
@@ -150,13 +150,13 @@ static int workers_start(struct daemon *d)
 	if (r == 0)
 		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
 	if (r == 0)
-		r = workers_new(&config, &d->policy.record, &d->workers);
+		r = supervisor_new(&config, &d->policy.record, &d->supervisor);
 	if (r < 0)
 		log_error("cannot start the inspector: %s", strerror(-r));
 	return r;
 }
 
-static int sandbox_found(void *data, const struct sandbox *sandbox)
+static int sandbox_found(void *data, const struct sandbox_info *sandbox)
 {
 	(void)data;
 	(void)sandbox;
@@ -179,7 +179,7 @@ static int orphans_remove(struct daemon *d)
 	char mount[4096];
 	int r = cgroup_mount_find(mount);
 
-	workers_recovered(d->workers, session_is_used, sandbox_is_there, d->service);
+	supervisor_recovered(d->supervisor, session_is_used, sandbox_is_there, d->service);
 	if (r == 0)
 		r = fs_path(d->slice, "%s/%s", mount, d->options.cgroup);
 	if (r == 0)
@@ -195,14 +195,14 @@ static int service_start(struct daemon *d)
 		.gate = kernel_gate(d->kernel),
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
-		.emit = emit,
+		.emit = event_emit,
 		.emit_data = d,
 		.notice_write = notice_words,
 		.notice_data = d,
 		.notices_dir = d->notices_dir,
 		.kept_dir = d->kept_dir,
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
-		.count = sandbox_count,
+		.count = sandbox_counts_read,
 		.count_data = d,
 	};
 	struct failure failure = { 0 };
@@ -228,13 +228,13 @@ static int service_start(struct daemon *d)
 	return r;
 }
 
-static int tenants_start(struct daemon *d)
+static int workspaces_start(struct daemon *d)
 {
 	int r = d->options.data_dir ? fs_path(d->data_dir, "%s", d->options.data_dir)
 				    : fs_path(d->data_dir, "%s/data", d->options.state_dir);
 
 	if (r == 0)
-		r = tenants_open(d->data_dir, &d->tenants);
+		r = workspaces_open(d->data_dir, &d->workspaces);
 	if (r < 0)
 		log_error("%s: %s", d->data_dir, strerror(-r));
 	return r;
@@ -270,16 +270,16 @@ static int server_start(struct daemon *d)
 	struct server_config config = {
 		.loop = d->loop,
 		.service = d->service,
-		.tenants = d->tenants,
+		.workspaces = d->workspaces,
 		.events = d->events,
 		.socket_path = path,
 		.peer_is_sandboxed = peer_is_sandboxed,
-		.health = describe,
-		.facts = facts,
-		.policy_live = policy_live,
+		.health = daemon_describe,
+		.facts = main_facts_it,
+		.policy_loaded = policy_loaded,
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,
-		.settle = settle,
+		.settle = counts_settle,
 		.run_launch = run_launch,
 		.run_launcher = run_launcher,
 		.run_output = run_output,
@@ -313,11 +313,11 @@ static int daemon_start(struct daemon *d)
 	if (r == 0)
 		r = state_start(d);
 	if (r == 0)
-		r = tenants_start(d);
+		r = workspaces_start(d);
 	if (r == 0)
 		r = kernel_start(d);
 	if (r == 0)
-		r = workers_start(d);
+		r = supervisor_open(d);
 	if (r == 0)
 		r = service_start(d);
 	if (r == 0)
@@ -340,14 +340,14 @@ static int daemon_run(struct daemon *d)
 	if (r < 0)
 		return r;
 	if (kernel_took_over(d->kernel))
-		emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
-	workers_await(d->workers, 3000);
-	emit(d, &ready);
+		event_emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
+	supervisor_await(d->supervisor, 3000);
+	event_emit(d, &ready);
 	log_info("ready: %s/control.sock", d->options.run_dir);
-	notify("READY=1");
+	systemd_notify("READY=1");
 	r = loop_run(d->loop);
-	notify("STOPPING=1");
-	emit(d, &stopped);
+	systemd_notify("STOPPING=1");
+	event_emit(d, &stopped);
 	return r;
 }
 
@@ -356,19 +356,19 @@ static void daemon_free(struct daemon *d)
 	server_free(d->server);
 	launches_free(d->launches);
 	service_free(d->service);
-	tenants_free(d->tenants);
-	workers_free(d->workers);
+	workspaces_free(d->workspaces);
+	supervisor_free(d->supervisor);
 	loop_free(d->loop);
 	kernel_close(d->kernel);
 	flood_free(d->flood);
 	event_log_close(d->events);
 	store_close(d->store);
-	live_policy_close(&d->policy);
+	loaded_policy_close(&d->policy);
 	cleanup_close(&d->run_lock);
 	cleanup_close(&d->state_lock);
 }
 
-static int uninstall(struct daemon *d)
+static int daemon_uninstall(struct daemon *d)
 {
 	char problem[512] = "", mount[4096], path[FS_PATH_SIZE];
 	int r = lock_take(d->options.run_dir, &d->run_lock);
@@ -387,7 +387,7 @@ static int uninstall(struct daemon *d)
 	return r;
 }
 
-static int probe(void)
+static int daemon_probe(void)
 {
 	_buf_ struct buf out = BUF_INIT(64u << 10);
 
@@ -412,10 +412,10 @@ int main(int argc, char **argv)
 	}
 	switch (d.options.task) {
 	case TASK_PROBE:
-		r = probe();
+		r = daemon_probe();
 		break;
 	case TASK_UNINSTALL:
-		r = uninstall(&d);
+		r = daemon_uninstall(&d);
 		break;
 	case TASK_RUN:
 		r = daemon_run(&d);

@@ -17,8 +17,8 @@ static void translate_unix(const struct np_event *raw, char *text, size_t size)
 		text[0] = '@'; /* how people write an abstract name */
 }
 
-void translate_event(const struct np_event *raw, const struct sandbox *sandbox, const struct live_policy *policies,
-		     uint64_t now_ns, uint64_t wall_us, struct translated *ret)
+void translate_event(const struct np_event *raw, const struct sandbox_info *sandbox,
+		     const struct loaded_policy *policies, uint64_t now_ns, uint64_t wall_us, struct translated *ret)
 {
 	static const struct np_addr none;
 
@@ -42,7 +42,7 @@ void translate_event(const struct np_event *raw, const struct sandbox *sandbox, 
 		.pid = raw->pid,
 		.uid = raw->uid,
 		.comm = ret->comm[0] ? ret->comm : NULL,
-		.rule = policies && live_policy_place(policies, raw, ret->rule) ? ret->rule : NULL,
+		.rule = policies && loaded_policy_place(policies, raw, ret->rule) ? ret->rule : NULL,
 	};
 }
 
@@ -64,12 +64,12 @@ static bool is_possible(const struct link_request *r, const struct np_rung *now)
 	return rung->generation < now->generation || (rung->mode == now->mode && rung->level == now->level);
 }
 
-bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
-		       const struct sandbox *sandbox, struct requested *ret)
+bool translate_request(const struct link_request *reported, const char *const tails[LINK_TAILS],
+		       const struct sandbox_info *sandbox, struct requested *ret)
 {
 	struct link_request *r = &ret->request;
 
-	*r = *told;
+	*r = *reported;
 	if (r->reason >= 128 || !strcmp(reason_token(r->reason), "unknown") || r->status > 999 ||
 	    !is_possible(r, &sandbox->rung))
 		return false;
@@ -78,10 +78,10 @@ bool translate_request(const struct link_request *told, const char *const tails[
 		.session = sandbox->session.text,
 		.sandbox = sandbox->id,
 		.rung = r->rung,
-		.protocol = tails[LINK_LOOKUP] ? 0 : IPPROTO_TCP,
+		.protocol = tails[LINK_QUERY] ? 0 : IPPROTO_TCP,
 		.address = text_or_null(r->address, sizeof(r->address)),
 		.port = r->port,
-		.lookup = tails[LINK_LOOKUP],
+		.query = tails[LINK_QUERY],
 		.method = tails[LINK_METHOD],
 		.url = tails[LINK_URL],
 		.status = r->status,

@@ -3,9 +3,9 @@
 #ifndef NP_DAEMON_TRANSLATE_H
 #define NP_DAEMON_TRANSLATE_H
 
-#include "daemon/policy.h"
+#include "daemon/policy_reload.h"
 #include "events/event.h"
-#include "inspect/link.h"
+#include "link/link.h"
 #include "kernel/kernel.h"
 #include "session/service.h"
 
@@ -23,11 +23,11 @@ struct requested {
 	struct link_request request;
 };
 /* False when it tells nonsense: an inspector reads hostile bytes, and is not believed more than need be. */
-bool translate_request(const struct link_request *told, const char *const tails[LINK_TAILS],
-		       const struct sandbox *sandbox, struct requested *ret);
+bool translate_request(const struct link_request *reported, const char *const tails[LINK_TAILS],
+		       const struct sandbox_info *sandbox, struct requested *ret);
 
 /* sandbox may be NULL, and so may policies. now_ns and wall_us are the two clocks at this moment. */
-void translate_event(const struct np_event *raw, const struct sandbox *sandbox, const struct live_policy *policies,
-		     uint64_t now_ns, uint64_t wall_us, struct translated *ret);
+void translate_event(const struct np_event *raw, const struct sandbox_info *sandbox,
+		     const struct loaded_policy *policies, uint64_t now_ns, uint64_t wall_us, struct translated *ret);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 const char *event_kind(unsigned reason)
 {
@@ -121,7 +121,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	if (event->pid || event->uid)
 		put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
-	put_string(out, "lookup", event->lookup);
+	put_string(out, "lookup", event->query);
 	put_string(out, "method", event->method);
 	put_string(out, "url", event->url);
 	put_number_if(out, "status", event->status);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "rung.h"
 
 /* Strings are borrowed for the time of the call; NULL or 0 means absent and is left out of the JSON. */
@@ -36,7 +36,7 @@ struct event {
 	/* What was not kept (not_kept): how many, from when, and the newest one's seq. */
 	uint64_t dropped, since_us, until_seq;
 
-	const char *lookup; /* a name that the DNS gate was asked for; text is the type */
+	const char *query; /* a name that the DNS gate was asked for; text is the type */
 
 	/* a request that the inspector judged */
 	const char *method, *url;

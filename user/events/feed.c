@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "limits.h"
+#include "vocab/limits.h"
 
 /* A feed that skips goes on skipping until half of it was read, so that a slow reader gets one report of a long
  * gap and not a report between any two events. The report then always has room. */

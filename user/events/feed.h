@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The followers of the log. The readers' half, event_feed_read() and event_feed_free(), is in events/log.h. */
+/* The followers of the log. The readers' half, event_feed_read() and event_feed_free(), is in events/event_log.h. */
 #ifndef NP_EVENTS_FEED_H
 #define NP_EVENTS_FEED_H
 
-#include "events/log.h"
+#include "events/event_log.h"
 
 struct feed_list {
 	struct event_feed *first;

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "events/history_internal.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 #define BATCH_BYTES (1u << 20)	/* kept between batches; a larger one is given back */
 #define AGE_US	    60000000ull /* between looks for what is too old */

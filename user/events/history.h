@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "events/keep.h"
+#include "events/retention.h"
 
 struct history;
 
@@ -53,7 +53,7 @@ uint64_t history_last_seq(const struct history *history); /* when it was opened;
 /* Copies. Stored with the next flush, or now when NP_HISTORY_BATCH rows wait. */
 void history_put(struct history *history, const struct history_row *row, const char *json, size_t len);
 
-/* Stores what waits in one transaction and removes what is over a bound (events/keep.h), in steps if that is much. now_us
+/* Stores what waits in one transaction and removes what is over a bound (events/retention.h), in steps if that is much. now_us
  * is the wall clock, for what is too old; 0 when only the rest is wanted. After -errno the rows still wait; they are
  * dropped, and counted, when the batch is full and it fails again. */
 int history_flush(struct history *history, uint64_t now_us);

@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 
 #include "events/history.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 #define HISTORY_APPLICATION 0x6e706576 /* "npev" */
 #define HISTORY_VERSION	    2

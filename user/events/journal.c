@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 #define FILE_NAME_SIZE 40
 

@@ -6,9 +6,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "events/journal.h"
-#include "limits.h"
+#include "vocab/limits.h"
 
 /* A member that is a string. No string of an event can hold such a key: its quotes would be escaped. */
 static bool text_find(const char *line, const char *key, char *text, size_t size)

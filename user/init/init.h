@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Inside netpawl-init. main.c: up to the confined process 1, and one command; serve.c: many of them. */
-#ifndef NP_INIT_H
-#define NP_INIT_H
+#ifndef NP_INIT_INIT_H
+#define NP_INIT_INIT_H
 
-#include "sandbox/orders.h"
+#include "launch/orders.h"
 
 /* Where reports go: ORDERS_REPORT, or a run's connection. */
 extern int report_fd;

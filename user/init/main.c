@@ -36,8 +36,8 @@
 #include "base/cleanup.h"
 #include "init/caps.h"
 #include "init/init.h"
-#include "init/scope.h"
-#include "init/windows.h"
+#include "init/landlock.h"
+#include "init/mount_check.h"
 
 #define MOUNTINFO_BYTES (1u << 20)
 

@@ -21,6 +21,7 @@
 
 #include "base/cleanup.h"
 #include "init/init.h"
+#include "vocab/limits.h"
 
 extern char **environ;
 

@@ -6,6 +6,7 @@
 
 #include "base/chars.h"
 #include "inspect/worker.h"
+#include "vocab/limits.h"
 
 struct capture {
 	size_t max; /* of a body */
@@ -42,7 +43,7 @@ static bool is_secret(const char *name)
 	return false;
 }
 
-static void append(struct buf *to, const char *data, size_t len, size_t max)
+static void capture_append(struct buf *to, const char *data, size_t len, size_t max)
 {
 	size_t room = max > to->len ? max - to->len : 0;
 
@@ -57,17 +58,17 @@ void capture_head(struct capture *capture, enum link_tail tail, const struct fie
 		const struct field *f = &fields->items[i];
 		const char *value = is_secret(f->name) ? "(redacted)" : f->value;
 
-		append(to, f->name, f->name_len, NP_CAPTURE_MAX);
-		append(to, ": ", 2, NP_CAPTURE_MAX);
-		append(to, value, value == f->value ? f->value_len : strlen(value), NP_CAPTURE_MAX);
-		append(to, "\n", 1, NP_CAPTURE_MAX);
+		capture_append(to, f->name, f->name_len, NP_CAPTURE_MAX);
+		capture_append(to, ": ", 2, NP_CAPTURE_MAX);
+		capture_append(to, value, value == f->value ? f->value_len : strlen(value), NP_CAPTURE_MAX);
+		capture_append(to, "\n", 1, NP_CAPTURE_MAX);
 	}
 }
 
 void capture_body(struct capture *capture, enum link_tail tail, const char *data, size_t len)
 {
 	if (capture)
-		append(&capture->parts[tail], data, len, capture->max);
+		capture_append(&capture->parts[tail], data, len, capture->max);
 }
 
 /* UTF-8 without control bytes; a character that the bound cut is fine. */

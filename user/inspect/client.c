@@ -6,21 +6,22 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "inspect/worker.h"
+#include "vocab/limits.h"
 
 /* -- life --------------------------------------------------------------------------- */
 
 static void client_free(struct client *client)
 {
-	LIST_REMOVE(client, of_box);
+	LIST_REMOVE(client, of_sandbox);
 	if (client->dirty)
 		LIST_REMOVE(client, of_dirty);
 	memory_count_client(client);
-	client->box->n_clients--;
+	client->sandbox->n_clients--;
 	client->worker->n_clients--;
 	if (client->state == CLIENT_DNS)
-		lookup_forget(client->worker, NULL, client);
+		queries_forget(client->worker, NULL, client);
 	h1_free(client->h1);
 	h2_free(client->h2);
 	buf_free(&client->first);
@@ -111,7 +112,7 @@ void host_port_text(const struct host *host, uint16_t port, char text[static HOS
 		 port);
 }
 
-void client_tell(struct client *client, const struct client_refusal *refusal)
+void client_report_refusal(struct client *client, const struct client_refusal *refusal)
 {
 	struct link_request report = {
 		.reason = refusal->reason,
@@ -125,19 +126,19 @@ void client_tell(struct client *client, const struct client_refusal *refusal)
 							  : &client->flow.addr;
 	char where[HOST_PORT_SIZE];
 
-	report_decide(&report, client->worker, client->box);
+	report_decide(&report, client->worker, client->sandbox);
 	if (refusal->verdict)
 		report_rule(&report, client->worker, refusal->verdict->rule);
 	if (addr)
 		addr_format(addr, report.address);
 	snprintf(report.text, sizeof(report.text), "%s", refusal->text ? refusal->text : "");
 	host_port_text(client->named || host->is_addr ? host : &flow, client->port, where);
-	report_tell(client->worker, &report, &(struct report_texts){ .url = { where } });
+	report_send(client->worker, &report, &(struct report_texts){ .url = { where } });
 }
 
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)
 {
-	client_tell(client, &(struct client_refusal){ .reason = reason, .status = status, .text = text });
+	client_report_refusal(client, &(struct client_refusal){ .reason = reason, .status = status, .text = text });
 }
 
 /* -- writing ------------------------------------------------------------------------ */
@@ -196,7 +197,7 @@ void client_flush(struct client *client)
 /* The session's, or what the policy in hand means for its level: the stricter. */
 static struct np_rung client_rung(const struct client *client)
 {
-	struct np_rung rung = client->box->rung;
+	struct np_rung rung = client->sandbox->rung;
 
 	if (client->worker->policy->modes.of[rung.level] > rung.mode)
 		rung.mode = client->worker->policy->modes.of[rung.level];
@@ -261,7 +262,7 @@ static size_t on_data(void *ctx, const char *data, size_t len)
 
 	client->busy = true;
 	if (client->state == CLIENT_DNS)
-		used = lookup_feed(client, data, len);
+		used = query_feed(client, data, len);
 	else if (client->state != CLIENT_SNIFF || client_sniff(client, data, len))
 		used = client_feed(client, data, len);
 	client_leave(client);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "inspect/worker.h"
+#include "vocab/limits.h"
 
 #define H2_TURN 8   /* requests */
 #define H2_STEP 256 /* bytes in which to look for them: a browser's first, or a dozen of a client's that means harm */
@@ -21,7 +22,7 @@ static int h1_connect(struct client *client, struct head *head)
 	    authority_parse(head->authority, strlen(head->authority), true, &to) == 0)
 		verdict = client_judge(client, &to.host, to.port, NULL, NULL);
 	if (verdict.action != ACTION_ALLOW) {
-		exchange_deny(client, NULL, head, &verdict);
+		request_refuse(client, NULL, head, &verdict);
 		return client->dead ? -ECANCELED : 0;
 	}
 	client->host = to.host;
@@ -123,7 +124,8 @@ static void h1_into_tunnel(struct client *client)
 	buf_clear(&client->out);
 	verdict = client_judge(client, &client->host, client->port, NULL, NULL);
 	if (verdict.action != ACTION_ALLOW) { /* any more, since it was granted */
-		client_tell(client, &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
+		client_report_refusal(client,
+				      &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
 		client_reset(client);
 		return;
 	}
@@ -189,7 +191,7 @@ static int on_h2_head(void *ctx, struct h2_stream *stream, struct head *head, bo
 	if (!strcmp(head->method, "CONNECT")) {
 		struct verdict verdict = { .action = ACTION_DENY, .reason = NP_R_NO_TUNNEL };
 
-		exchange_deny(client, stream, head, &verdict);
+		request_refuse(client, stream, head, &verdict);
 		return 0;
 	}
 	exchange_start(client, stream, head, end);
@@ -363,7 +365,7 @@ void client_done(struct exchange *ex)
 	struct client *client = ex->client;
 
 	LIST_REMOVE(ex, of_client);
-	client->box->n_exchanges--;
+	client->sandbox->n_exchanges--;
 	if (ex->stream) {
 		h2_stream_set_user(ex->stream, NULL); /* what it still wants to send is read and forgotten */
 	} else if (client->exchange == ex) {

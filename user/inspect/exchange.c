@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "inspect/exchange.h"
-#include "policy/may.h"
-#include "wire/websocket.h"
+#include "policy/name_reachable.h"
+#include "http/websocket.h"
+#include "vocab/limits.h"
 
 /* -- the report ------------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static uint32_t us_between(uint64_t from_ns, uint64_t to_ns)
 
 static void exchange_count(struct exchange *ex)
 {
-	report_begin(&ex->report, ex->client->worker, ex->client->box);
+	report_begin(&ex->report, ex->client->worker, ex->client->sandbox);
 	ex->report.port = ex->port;
 }
 
@@ -33,11 +34,11 @@ void exchange_discard(struct exchange *ex)
 	if (unsent > ex->report.sent)
 		unsent = ex->report.sent;
 	ex->report.sent -= unsent;
-	ledger_add(&ex->client->box->counts->bytes_out, -unsent);
+	ledger_add(&ex->client->sandbox->counts->bytes_out, -unsent);
 }
 
-void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
-		   const struct capture *capture)
+void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
+		     const struct capture *capture)
 {
 	struct report_texts texts = {
 		.method = head->method,
@@ -47,7 +48,7 @@ void exchange_tell(struct worker *worker, const struct link_request *report, con
 
 	if (!strcmp(head->method, "CONNECT"))
 		texts.url[0] = head->authority, texts.url[1] = NULL;
-	report_tell(worker, report, &texts);
+	report_send(worker, report, &texts);
 }
 
 /* -- the end ------------------------------------------------------------------------ */
@@ -72,7 +73,7 @@ static void exchange_over(struct exchange *ex)
 	ex->report.wait_us = us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now);
 	ex->report.receive_us = us_between(ex->head_ns, now);
 	capture_finish(ex->capture, &ex->report);
-	exchange_tell(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
+	exchange_report(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
 	client_done(ex);
 	exchange_free(ex);
 }
@@ -89,9 +90,9 @@ static bool host_has_rules(const struct exchange *ex)
 {
 	const struct client *client = ex->client;
 
-	return !ex->host.is_addr &&
-	       policy_may_name(client->worker->policy, client->box->rung.mode, client->box->rung.level, ex->host.name) &
-		       MAY_HTTP;
+	return !ex->host.is_addr && policy_may_name(client->worker->policy, client->sandbox->rung.mode,
+						    client->sandbox->rung.level, ex->host.name) &
+					    MAY_HTTP;
 }
 
 void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail)
@@ -178,7 +179,7 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	else
 		client->exchange = ex;
 	LIST_INSERT_HEAD(&client->exchanges, ex, of_client);
-	client->box->n_exchanges++;
+	client->sandbox->n_exchanges++;
 	return ex;
 }
 
@@ -208,7 +209,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 		return;
 	}
 	verdict = client_judge(client, &ex->host, ex->port, NULL, &ex->head);
-	report_verdict(&ex->report, client->worker, client->box, &verdict);
+	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
 		return;
@@ -229,7 +230,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	upstream_get(ex, ex->head.upgrade != NULL);
 }
 
-void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
+void request_refuse(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
 {
 	struct exchange *ex = exchange_new(client, stream, head);
 	struct authority to;
@@ -254,7 +255,7 @@ void exchange_deny(struct client *client, struct h2_stream *stream, struct head 
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
 	if (reason == NP_R_ENDED_BY_RAISE || reason == NP_R_ENDED_BY_REMOVAL || reason == NP_R_ENDED_BY_STOP) {
-		report_end(&ex->report, ex->client->worker, ex->client->box, reason, NULL);
+		report_end(&ex->report, ex->client->worker, ex->client->sandbox, reason, NULL);
 		exchange_break(ex);
 		return;
 	}
@@ -306,7 +307,7 @@ static void exchange_finish(struct exchange *ex)
 
 void exchange_response(struct exchange *ex, struct head *head, bool end)
 {
-	ex->heard = true;
+	ex->has_answered = true;
 	buf_free(&ex->again);
 	if (head->status == 101) {
 		exchange_switch(ex, head);
@@ -336,7 +337,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 {
 	ex->report.received += len;
-	ledger_add(&ex->client->box->counts->bytes_in, len);
+	ledger_add(&ex->client->sandbox->counts->bytes_in, len);
 	capture_body(ex->capture, LINK_RESPONSE_BODY, data, len);
 	ex->active_ns = ex->client->worker->now_ns;
 	if (client_body(ex, data, len) < 0) {
@@ -379,7 +380,7 @@ void exchange_client_gone(struct exchange *ex)
 
 	upstream_cancel(ex);
 	if (client->ended)
-		report_end(&ex->report, client->worker, client->box, client->ended, NULL);
+		report_end(&ex->report, client->worker, client->sandbox, client->ended, NULL);
 	else
 		snprintf(ex->report.text, sizeof(ex->report.text), "the client went away");
 	exchange_over(ex);
@@ -390,7 +391,7 @@ void exchange_route_refused(struct exchange *ex, const struct route *route, cons
 	struct client *client = ex->client;
 	struct verdict verdict = route_refusal(client, &ex->host, ex->port, route, &ex->head);
 
-	report_verdict(&ex->report, client->worker, client->box, &verdict);
+	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
 	addr_format(&route->addr, ex->report.address);
 	exchange_refuse(ex, NP_R_ADDRESS_REFUSED, &verdict, words);
 }
@@ -407,7 +408,7 @@ void exchange_rejudge(struct exchange *ex, enum np_reason by)
 		return;
 	}
 	ledger_add(&ex->client->worker->ledger->cut, 1);
-	report_end(&ex->report, ex->client->worker, ex->client->box, by, verdict.rule);
+	report_end(&ex->report, ex->client->worker, ex->client->sandbox, by, verdict.rule);
 	upstream_reset(ex);
 	if (ex->responded)
 		exchange_break(ex);

@@ -5,18 +5,19 @@
 
 #include "inspect/exchange.h"
 #include "inspect/upstream.h"
+#include "vocab/limits.h"
 
 /* Bytes of its body that were given to the origin's connection. */
 static void sent_add(struct exchange *ex, size_t len)
 {
 	ex->report.sent += len;
-	ledger_add(&ex->client->box->counts->bytes_out, len);
+	ledger_add(&ex->client->sandbox->counts->bytes_out, len);
 }
 
 /* What was sent, for as long as it may have to be sent again. */
 static void body_keep(struct exchange *ex, const char *data, size_t len)
 {
-	if (!ex->keeps || ex->heard)
+	if (!ex->keeps || ex->has_answered)
 		return;
 	buf_append(&ex->again, data, len);
 	if (buf_error(&ex->again)) {
@@ -79,7 +80,7 @@ void exchange_end(struct exchange *ex, const struct fields *trailers)
 {
 	ex->request_done = true;
 	ex->active_ns = ex->client->worker->now_ns;
-	if (!ex->heard)
+	if (!ex->has_answered)
 		trailers_keep(ex, trailers);
 	if (!ex->upstream)
 		return;
@@ -141,7 +142,7 @@ static bool method_is_idempotent(const char *method)
  * anything: then only what can be done twice, or what never came to be acknowledged, byte for byte. */
 static bool may_go_again(const struct exchange *ex, const struct upstream *up, enum lost lost)
 {
-	if (ex->heard || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
+	if (ex->has_answered || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
 		return false;
 	if (lost != LOST_UNKNOWN)
 		return true;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "inspect/exchange.h"
+#include "vocab/limits.h"
 
 /* Bytes that wait to be taken. Of HTTP/2 those of its streams alone: others' bytes move whether or not its own do. */
 static size_t exchange_waiting(const struct exchange *ex)
@@ -41,7 +42,7 @@ void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms)
 
 void exchange_tick(struct exchange *ex, uint64_t now_ns)
 {
-	const bool first = ex->request_sent && !ex->heard && ex->timeouts.first_byte;
+	const bool first = ex->request_sent && !ex->has_answered && ex->timeouts.first_byte;
 	uint32_t ms = first ? ex->timeouts.first_byte : ex->timeouts.idle;
 
 	if (!ms)

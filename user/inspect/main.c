@@ -24,12 +24,12 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "inspect/slab.h"
+#include "net/slab.h"
 #include "inspect/worker.h"
 
-/* What netpawld gives: see daemon/workers.c. */
+/* What netpawld gives: see supervisor/supervisor.c. */
 #define LINK_FD 3
-static const struct worker_fds fds = { .link = LINK_FD, .listeners = { 4, 5 }, .dns = { 6, 7 }, .asks = 8 };
+static const struct worker_fds fds = { .link = LINK_FD, .listeners = { 4, 5 }, .dns = { 6, 7 }, .dns_origins = 8 };
 
 #ifdef __SANITIZE_ADDRESS__
 /* The search for leaks at the end needs ptrace(), which the filter does not give. */

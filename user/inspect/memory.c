@@ -7,10 +7,11 @@
 #include <malloc.h>
 
 #include "inspect/upstream.h"
+#include "vocab/limits.h"
 
-#define EASY	  (NP_MEMORY_PER_BOX / 8) /* below it nobody has to hold back */
-#define UNREAD	  (NP_MEMORY_PER_BOX / 2) /* the other half is for open exchanges */
-#define TRIM_FROM (16u << 20)		  /* free memory that is worth the walk through all of it */
+#define EASY	  (NP_MEMORY_PER_SANDBOX / 8) /* below it nobody has to hold back */
+#define UNREAD	  (NP_MEMORY_PER_SANDBOX / 2) /* the other half is for open exchanges */
+#define TRIM_FROM (16u << 20)		      /* free memory that is worth the walk through all of it */
 
 static void held_set(struct worker *worker, size_t *sum, size_t *held, size_t now)
 {
@@ -30,35 +31,35 @@ void memory_count_client(struct client *client)
 		     : client->tunnel ? tunnel_held(client->tunnel)
 				      : leg_held(client->h2, client->channel, &client->out) + client->kept;
 
-	held_set(client->worker, &client->box->held, &client->held, now);
+	held_set(client->worker, &client->sandbox->held, &client->held, now);
 }
 
 void memory_count_upstream(struct upstream *up)
 {
-	held_set(up->worker, &up->site->held, &up->held, up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
+	held_set(up->worker, &up->session->held, &up->held, up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
 }
 
 /* What origins do not take is the session's; all of its sandboxes answer for it. */
-static size_t held_by(const struct box *box)
+static size_t held_by(const struct sandbox *sandbox)
 {
-	return box->held + box->site->held;
+	return sandbox->held + sandbox->session->held;
 }
 
-static bool is_easy(const struct worker *worker, const struct box *box)
+static bool is_easy(const struct worker *worker, const struct sandbox *sandbox)
 {
-	return held_by(box) < EASY && worker->held < NP_MEMORY_ALL / 2;
+	return held_by(sandbox) < EASY && worker->held < NP_MEMORY_ALL / 2;
 }
 
 size_t memory_mark(const struct client *client)
 {
-	return is_easy(client->worker, client->box) ? NP_BACKLOG_HIGH : NP_BACKLOG_TIGHT;
+	return is_easy(client->worker, client->sandbox) ? NP_BACKLOG_HIGH : NP_BACKLOG_TIGHT;
 }
 
 /* Of all sandboxes together those answer that hold much. */
 bool memory_is_over(const struct client *client)
 {
 	const struct worker *worker = client->worker;
-	size_t held = held_by(client->box);
+	size_t held = held_by(client->sandbox);
 
 	return held > UNREAD || (worker->held > NP_MEMORY_ALL / 2 && held > EASY);
 }
@@ -66,9 +67,9 @@ bool memory_is_over(const struct client *client)
 bool memory_admits(const struct client *client)
 {
 	const struct worker *worker = client->worker;
-	const struct box *box = client->box;
+	const struct sandbox *sandbox = client->sandbox;
 
-	return held_by(box) + (size_t)box->n_exchanges * NP_EXCHANGE_BYTES <= NP_MEMORY_PER_BOX &&
+	return held_by(sandbox) + (size_t)sandbox->n_exchanges * NP_EXCHANGE_BYTES <= NP_MEMORY_PER_SANDBOX &&
 	       worker->held + (size_t)worker->n_clients * NP_EXCHANGE_BYTES <= NP_MEMORY_ALL;
 }
 
@@ -103,28 +104,28 @@ static bool exchanges_resume(struct client *client)
 	return owing;
 }
 
-void memory_tick(struct worker *worker, struct box *box)
+void memory_tick(struct worker *worker, struct sandbox *sandbox)
 {
 	struct client *client, *next;
 	bool tight = false;
 
-	for (client = LIST_FIRST(&box->clients); client; client = next) {
-		next = LIST_NEXT(client, of_box);
+	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+		next = LIST_NEXT(client, of_sandbox);
 		client->kept = requests_kept(client);
 		memory_count_client(client);
-		if (box->tight && exchanges_resume(client))
+		if (sandbox->tight && exchanges_resume(client))
 			tight = true;
 		if (client->tunnel && client->held > NP_BACKLOG_TIGHT && memory_is_over(client))
 			client_reset(client);
 	}
-	box->tight = tight || !is_easy(worker, box);
+	sandbox->tight = tight || !is_easy(worker, sandbox);
 }
 
-void memory_tick_upstreams(struct site *site)
+void memory_tick_upstreams(struct session *session)
 {
 	struct upstream *up;
 
-	LIST_FOREACH(up, &site->upstreams, of_site)
+	LIST_FOREACH(up, &session->upstreams, of_session)
 		memory_count_upstream(up);
 }
 

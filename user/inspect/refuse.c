@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "inspect/worker.h"
 
 static unsigned refusal_status(enum np_reason reason)
@@ -126,8 +126,8 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		put_json(ret_body, "reason", reason_token(reason));
 		put_json(ret_body, "host", name[0] ? name : NULL);
 		put_json(ret_body, "rule", place[0] ? place : NULL);
-		put_json(ret_body, "mode", mode_name(client->box->rung.mode));
-		put_json(ret_body, "level", level_name(client->box->rung.level));
+		put_json(ret_body, "mode", mode_name(client->sandbox->rung.mode));
+		put_json(ret_body, "level", level_name(client->sandbox->rung.level));
 		put_json(ret_body, "message", message);
 		put_json(ret_body, "hint", reason_hint(reason));
 		buf_puts(ret_body, "}\n");

@@ -6,29 +6,30 @@
 
 #include "inspect/worker.h"
 #include "reason.h"
+#include "vocab/limits.h"
 
 #define BATCH_BYTES (16u << 10)
 
 /* One sandbox does not push the others out of the history: beyond its rate its requests are only counted. */
-static bool box_may_tell(const struct worker *worker, struct box *box)
+static bool sandbox_may_report(const struct worker *worker, struct sandbox *sandbox)
 {
-	uint64_t now = worker->now_ns, add = (now - box->told_ns) * NP_REQUEST_RATE / 1000000000;
+	uint64_t now = worker->now_ns, add = (now - sandbox->reported_ns) * NP_REQUEST_RATE / 1000000000;
 
 	if (add) {
-		box->tokens = box->tokens + add < NP_REQUEST_BURST ? box->tokens + add : NP_REQUEST_BURST;
-		box->told_ns = now;
+		sandbox->tokens = sandbox->tokens + add < NP_REQUEST_BURST ? sandbox->tokens + add : NP_REQUEST_BURST;
+		sandbox->reported_ns = now;
 	}
-	if (!box->tokens)
+	if (!sandbox->tokens)
 		return false;
-	box->tokens--;
+	sandbox->tokens--;
 	return true;
 }
 
-void report_decide(struct link_request *report, const struct worker *worker, const struct box *box)
+void report_decide(struct link_request *report, const struct worker *worker, const struct sandbox *sandbox)
 {
 	_Static_assert(sizeof(report->policy) == sizeof(worker->policy->hash), "a hash is a hash");
-	report->cgroup_id = box->cgroup_id;
-	report->rung = box->rung;
+	report->cgroup_id = sandbox->cgroup_id;
+	report->rung = sandbox->rung;
 	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
 }
 
@@ -43,38 +44,38 @@ void report_rule(struct link_request *report, struct worker *worker, const struc
 	memcpy(report->place, worker->place, strlen(worker->place) + 1);
 }
 
-void report_verdict(struct link_request *report, struct worker *worker, const struct box *box,
+void report_verdict(struct link_request *report, struct worker *worker, const struct sandbox *sandbox,
 		    const struct verdict *verdict)
 {
-	report_decide(report, worker, box);
+	report_decide(report, worker, sandbox);
 	report->reason = verdict->reason;
 	report_rule(report, worker, verdict->rule);
 }
 
-void report_end(struct link_request *report, struct worker *worker, const struct box *box, enum np_reason by,
+void report_end(struct link_request *report, struct worker *worker, const struct sandbox *sandbox, enum np_reason by,
 		const struct rule *rule)
 {
 	char granted[sizeof(report->place)] = "";
 
 	if (NP_REASON_ALLOWS(report->reason))
 		memcpy(granted, report->place, sizeof(granted));
-	report_decide(report, worker, box);
+	report_decide(report, worker, sandbox);
 	report->reason = by;
 	report_rule(report, worker, rule);
 	snprintf(report->text, sizeof(report->text), "%s%.200s", *granted ? "allowed until then by " : "", granted);
 }
 
-void report_begin(struct link_request *report, const struct worker *worker, struct box *box)
+void report_begin(struct link_request *report, const struct worker *worker, struct sandbox *sandbox)
 {
-	report_decide(report, worker, box);
+	report_decide(report, worker, sandbox);
 	report->begun = 1;
-	ledger_add(&box->counts->requests, 1);
+	ledger_add(&sandbox->counts->requests, 1);
 }
 
-void report_withdraw(struct link_request *report, struct box *box)
+void report_withdraw(struct link_request *report, struct sandbox *sandbox)
 {
 	if (report->begun)
-		ledger_add(&box->counts->requests, -1ull);
+		ledger_add(&sandbox->counts->requests, -1ull);
 	report->begun = 0;
 }
 
@@ -94,7 +95,8 @@ void report_flush(struct worker *worker)
 	worker->unannounced = 0;
 }
 
-static void tail_add(struct worker *worker, struct link_request *told, enum link_tail tail, const char *const parts[])
+static void tail_add(struct worker *worker, struct link_request *message, enum link_tail tail,
+		     const char *const parts[])
 {
 	size_t len = 0;
 
@@ -107,43 +109,43 @@ static void tail_add(struct worker *worker, struct link_request *told, enum link
 	if (!len)
 		return;
 	buf_append(&worker->report, "", 1);
-	told->tails[tail] = (uint32_t)len + 1;
+	message->tails[tail] = (uint32_t)len + 1;
 }
 
 static int report_write(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
 {
 	struct buf *out = &worker->report;
-	struct link_request told = *request;
+	struct link_request message = *request;
 
-	told.time_ns = loop_now_ns();
+	message.time_ns = loop_now_ns();
 	buf_clear(out);
-	buf_append(out, &told, sizeof(told));
-	tail_add(worker, &told, LINK_METHOD, (const char *const[]){ texts->method, NULL });
-	tail_add(worker, &told, LINK_URL, texts->url);
-	tail_add(worker, &told, LINK_LOOKUP, (const char *const[]){ texts->lookup, NULL });
+	buf_append(out, &message, sizeof(message));
+	tail_add(worker, &message, LINK_METHOD, (const char *const[]){ texts->method, NULL });
+	tail_add(worker, &message, LINK_URL, texts->url);
+	tail_add(worker, &message, LINK_QUERY, (const char *const[]){ texts->query, NULL });
 	for (enum link_tail i = LINK_REQUEST_HEADERS; i < LINK_TAILS; i++)
-		tail_add(worker, &told, i, (const char *const[]){ capture_part(texts->capture, i), NULL });
+		tail_add(worker, &message, i, (const char *const[]){ capture_part(texts->capture, i), NULL });
 	if (buf_error(out))
 		return buf_error(out);
-	memcpy(out->data, &told, sizeof(told));
+	memcpy(out->data, &message, sizeof(message));
 	return ledger_put(worker->ledger, out->data, out->len);
 }
 
-void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
+void report_send(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
 {
-	struct box *box = box_find(worker, request->cgroup_id);
+	struct sandbox *sandbox = sandbox_find(worker, request->cgroup_id);
 
-	if (!box)
+	if (!sandbox)
 		return;
 	/* Counted before it is reported: who looks between the two sees one that is open. */
-	if (texts->lookup)
-		ledger_add(&box->counts->query_reports, 1);
+	if (texts->query)
+		ledger_add(&sandbox->counts->query_reports, 1);
 	else if (!request->begun)
-		ledger_add(&box->counts->requests, 1);
+		ledger_add(&sandbox->counts->requests, 1);
 	if (NP_REASON_REFUSES(request->reason))
-		ledger_add(&box->counts->refused, 1);
-	if (!box_may_tell(worker, box) || report_write(worker, request, texts) < 0) {
-		ledger_add(&box->counts->suppressed, 1);
+		ledger_add(&sandbox->counts->refused, 1);
+	if (!sandbox_may_report(worker, sandbox) || report_write(worker, request, texts) < 0) {
+		ledger_add(&sandbox->counts->suppressed, 1);
 		return;
 	}
 	worker->unannounced += worker->report.len;

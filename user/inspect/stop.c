@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts that somebody waits for, and the end of a worker that is told to stop. */
 #include "inspect/worker.h"
+#include "vocab/limits.h"
 
 #define SETTLE_ROUNDS 8 /* a connection is accepted in one round, its request read in another: with room to spare */
 
 static void clients_each(struct worker *worker, void (*fn)(struct client *client))
 {
 	struct client *client, *next;
-	struct box *box;
+	struct sandbox *sandbox;
 
-	for (size_t i = 0; i < BOX_BUCKETS; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker)
-			for (client = LIST_FIRST(&box->clients); client; client = next) {
-				next = LIST_NEXT(client, of_box);
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
+			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+				next = LIST_NEXT(client, of_sandbox);
 				fn(client);
 			}
 }
@@ -89,16 +90,16 @@ void worker_stop(struct worker *worker)
 void worker_stop_tick(struct worker *worker)
 {
 	bool open = false;
-	struct box *box;
+	struct sandbox *sandbox;
 
 	if (!worker->stop_ns)
 		return;
 	clients_each(worker, close_idle);
-	for (size_t i = 0; i < BOX_BUCKETS && !open; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker) {
+	for (size_t i = 0; i < SANDBOX_BUCKETS && !open; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
 			const struct client *client;
 
-			LIST_FOREACH(client, &box->clients, of_box)
+			LIST_FOREACH(client, &sandbox->clients, of_sandbox)
 				open |= is_open(client); /* a tunnel has no end that one could wait for */
 		}
 	if (!open || loop_now_ns() > worker->stop_ns)

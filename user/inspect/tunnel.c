@@ -8,10 +8,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/words.h"
-#include "inspect/splice.h"
+#include "vocab/words.h"
+#include "net/splice.h"
 #include "inspect/worker.h"
-#include "wire/websocket.h"
+#include "http/websocket.h"
+#include "vocab/limits.h"
 
 struct tunnel {
 	struct client *client;
@@ -20,7 +21,7 @@ struct tunnel {
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
 	uint64_t sent, received;    /* bytes that were counted */
-	bool told;		    /* its end, whatever that was, is one event */
+	bool message;		    /* its end, whatever that was, is one event */
 	struct route route;	    /* where it leads */
 	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
@@ -43,7 +44,7 @@ static struct tunnel *tunnel_new(struct client *client)
 void tunnel_count(struct tunnel *tunnel)
 {
 	struct link_request *report = &tunnel->report;
-	struct ledger_slot *counts = tunnel->client->box->counts;
+	struct ledger_slot *counts = tunnel->client->sandbox->counts;
 
 	if (tunnel->relay)
 		relay_count(tunnel->relay, &report->sent, &report->received);
@@ -57,25 +58,25 @@ void tunnel_count(struct tunnel *tunnel)
 	tunnel->received = report->received;
 }
 
-static void tunnel_tell(struct tunnel *tunnel)
+static void tunnel_report(struct tunnel *tunnel)
 {
 	const struct client *client = tunnel->client;
 	const struct head *head = &tunnel->head;
 	struct link_request *report = &tunnel->report;
 	char where[HOST_PORT_SIZE];
 
-	tunnel->told = true;
+	tunnel->message = true;
 	tunnel_count(tunnel);
 	if (client->ended && NP_REASON_ALLOWS(report->reason))
-		report_end(report, client->worker, client->box, client->ended, NULL);
+		report_end(report, client->worker, client->sandbox, client->ended, NULL);
 	else if (tunnel->dial && NP_REASON_ALLOWS(report->reason))
 		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
 	if (head->method) {
-		exchange_tell(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
+		exchange_report(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
 		return;
 	}
 	host_port_text(&client->host, client->port, where);
-	report_tell(client->worker, report, &(struct report_texts){ .method = "CONNECT", .url = { where } });
+	report_send(client->worker, report, &(struct report_texts){ .method = "CONNECT", .url = { where } });
 }
 
 /* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
@@ -83,8 +84,8 @@ void tunnel_free(struct tunnel *tunnel)
 {
 	if (!tunnel)
 		return;
-	if (!tunnel->told)
-		tunnel_tell(tunnel);
+	if (!tunnel->message)
+		tunnel_report(tunnel);
 	if (tunnel->dial)
 		dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
@@ -222,11 +223,12 @@ static void tunnel_refuse(struct tunnel *tunnel, const struct route *route, cons
 	struct client *client = tunnel->client;
 	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL);
 
-	tunnel->told = true; /* here */
-	report_withdraw(&tunnel->report, client->box);
-	client_tell(client,
-		    &(struct client_refusal){
-			    .reason = NP_R_ADDRESS_REFUSED, .text = words, .verdict = &verdict, .addr = &route->addr });
+	tunnel->message = true; /* here */
+	report_withdraw(&tunnel->report, client->sandbox);
+	client_report_refusal(client, &(struct client_refusal){ .reason = NP_R_ADDRESS_REFUSED,
+								.text = words,
+								.verdict = &verdict,
+								.addr = &route->addr });
 	client_reset(client);
 }
 
@@ -254,8 +256,8 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 			return;
 	}
 	if (result->error && result->refused && tunnel->looks) {
-		tunnel->told = true; /* its requests are */
-		report_withdraw(&tunnel->report, client->box);
+		tunnel->message = true; /* its requests are */
+		report_withdraw(&tunnel->report, client->sandbox);
 		tunnel_free(tunnel);
 		client->tunnel = NULL;
 		client_look(client);
@@ -266,8 +268,8 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		return;
 	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
-		tunnel->told = true; /* here */
-		report_withdraw(&tunnel->report, client->box);
+		tunnel->message = true; /* here */
+		report_withdraw(&tunnel->report, client->sandbox);
 		client_report(client, NP_R_ORIGIN_UNREACHABLE, 0, result->words);
 		client_reset(client);
 		return;
@@ -287,16 +289,16 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		client_reset(client);
 		return;
 	}
-	report_begin(&tunnel->report, worker, client->box);
-	report_verdict(&tunnel->report, worker, client->box, verdict);
+	report_begin(&tunnel->report, worker, client->sandbox);
+	report_verdict(&tunnel->report, worker, client->sandbox, verdict);
 	tunnel->report.port = client->port;
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
 	channel_pause(client->channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
 	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
-		tunnel->told = true; /* there is nothing to tell */
-		report_withdraw(&tunnel->report, client->box);
+		tunnel->message = true; /* there is nothing to tell */
+		report_withdraw(&tunnel->report, client->sandbox);
 		client_reset(client);
 	}
 }
@@ -324,7 +326,7 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	client->port = ex->port;
 	client->exchange = NULL;
 	LIST_REMOVE(ex, of_client);
-	client->box->n_exchanges--;
+	client->sandbox->n_exchanges--;
 	exchange_free(ex);
 	tunnel_relay(tunnel, near, far, &websocket_events);
 }
@@ -340,6 +342,6 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect))
 		return;
 	ledger_add(&client->worker->ledger->cut, 1);
-	report_end(&tunnel->report, client->worker, client->box, by, verdict.looks ? verdict.looks : verdict.rule);
+	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);
 	client_end_by(client, by);
 }

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "inspect/socket_progress.h"
+#include "net/socket_progress.h"
 #include "inspect/upstream.h"
+#include "vocab/limits.h"
 
 /* -- life --------------------------------------------------------------------------- */
 
@@ -16,15 +17,15 @@ static void idle_remove(struct upstream *up)
 	if (!up->idle)
 		return;
 	up->idle = false;
-	up->site->n_idle--;
-	TAILQ_REMOVE(&up->site->idle, up, of_idle);
+	up->session->n_idle--;
+	TAILQ_REMOVE(&up->session->idle, up, of_idle);
 }
 
 static void upstream_free(struct upstream *up)
 {
 	memory_count_upstream(up);
 	idle_remove(up);
-	LIST_REMOVE(up, of_site);
+	LIST_REMOVE(up, of_session);
 	if (up->dirty)
 		LIST_REMOVE(up, of_dirty);
 	h1_free(up->h1);
@@ -61,11 +62,11 @@ bool upstream_owes(const struct exchange *ex)
 	return !ex->upstream || upstream_unsent(ex->upstream);
 }
 
-bool upstreams_owe(const struct site *site)
+bool upstreams_owe(const struct session *session)
 {
 	const struct upstream *up;
 
-	LIST_FOREACH(up, &site->upstreams, of_site)
+	LIST_FOREACH(up, &session->upstreams, of_session)
 		if (up->left && upstream_unsent(up))
 			return true;
 	return false;
@@ -140,7 +141,7 @@ void upstream_fail(struct upstream *up, enum np_reason reason, const char *words
 
 /* -- the pool ----------------------------------------------------------------------- */
 
-static bool serves(const struct upstream *up, const struct exchange *ex)
+static bool upstream_serves(const struct upstream *up, const struct exchange *ex)
 {
 	if (up->dead || up->handshaking || up->alone || up->port != ex->port || up->tls != ex->tls ||
 	    !host_equal(&up->host, &ex->host) || (up->h2 && !h2_room(up->h2)))
@@ -152,14 +153,14 @@ static bool serves(const struct upstream *up, const struct exchange *ex)
 /* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */
 static struct upstream *pool_find(const struct exchange *ex)
 {
-	struct site *site = ex->client->box->site;
+	struct session *session = ex->client->sandbox->session;
 	struct upstream *up;
 
-	TAILQ_FOREACH_REVERSE(up, &site->idle, upstream_queue, of_idle)
-	if (serves(up, ex))
+	TAILQ_FOREACH_REVERSE(up, &session->idle, upstream_queue, of_idle)
+	if (upstream_serves(up, ex))
 		return up;
-	LIST_FOREACH(up, &site->upstreams, of_site)
-		if (up->h2 && serves(up, ex))
+	LIST_FOREACH(up, &session->upstreams, of_session)
+		if (up->h2 && upstream_serves(up, ex))
 			return up;
 	return NULL;
 }
@@ -169,7 +170,7 @@ static unsigned pool_count(const struct upstream *like)
 	struct upstream *up;
 	unsigned n = 0;
 
-	TAILQ_FOREACH(up, &like->site->idle, of_idle)
+	TAILQ_FOREACH(up, &like->session->idle, of_idle)
 		n += up->port == like->port && up->host.is_addr == like->host.is_addr &&
 		     !memcmp(&up->host, &like->host, sizeof(up->host));
 	return n;
@@ -177,30 +178,30 @@ static unsigned pool_count(const struct upstream *like)
 
 static void pool_keep(struct upstream *up)
 {
-	struct site *site = up->site;
+	struct session *session = up->session;
 
-	if (site->n_idle >= NP_POOL_PER_HOST && pool_count(up) >= NP_POOL_PER_HOST) {
+	if (session->n_idle >= NP_POOL_PER_HOST && pool_count(up) >= NP_POOL_PER_HOST) {
 		upstream_part(up);
 		return;
 	}
-	if (site->n_idle >= NP_POOL_PER_SESSION) {
-		struct upstream *oldest = TAILQ_FIRST(&site->idle);
+	if (session->n_idle >= NP_POOL_PER_SESSION) {
+		struct upstream *oldest = TAILQ_FIRST(&session->idle);
 
 		idle_remove(oldest);
 		upstream_part(oldest);
 	}
 	up->idle = true;
 	up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
-	site->n_idle++;
-	TAILQ_INSERT_TAIL(&site->idle, up, of_idle);
+	session->n_idle++;
+	TAILQ_INSERT_TAIL(&session->idle, up, of_idle);
 }
 
-void upstream_tick(struct site *site, uint64_t now_ns)
+void upstream_tick(struct session *session, uint64_t now_ns)
 {
 	struct upstream *up, *next;
 
-	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
-		next = LIST_NEXT(up, of_site);
+	for (up = LIST_FIRST(&session->upstreams); up; up = next) {
+		next = LIST_NEXT(up, of_session);
 		if (up->busy)
 			continue;
 		if (up->left)
@@ -230,12 +231,12 @@ static void upstream_break(struct upstream *up, enum np_reason reason, const cha
 	upstream_fail(up, reason, words);
 }
 
-void upstream_retire(struct site *site)
+void upstream_retire(struct session *session)
 {
 	struct upstream *up, *next;
 
-	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
-		next = LIST_NEXT(up, of_site);
+	for (up = LIST_FIRST(&session->upstreams); up; up = next) {
+		next = LIST_NEXT(up, of_session);
 		up->alone = true;
 		if (!up->n_exchanges && !up->handshaking && !up->busy)
 			upstream_close(up);
@@ -244,12 +245,12 @@ void upstream_retire(struct site *site)
 	}
 }
 
-void upstream_close_all(struct site *site, enum np_reason reason, const char *words)
+void upstream_close_all(struct session *session, enum np_reason reason, const char *words)
 {
 	struct upstream *up, *next;
 
-	for (up = LIST_FIRST(&site->upstreams); up; up = next) {
-		next = LIST_NEXT(up, of_site);
+	for (up = LIST_FIRST(&session->upstreams); up; up = next) {
+		next = LIST_NEXT(up, of_session);
 		upstream_break(up, reason, words);
 	}
 }

@@ -9,10 +9,10 @@
 #include "inspect/worker.h"
 
 struct upstream {
-	LIST_ENTRY(upstream) of_site, of_dirty;
+	LIST_ENTRY(upstream) of_session, of_dirty;
 	TAILQ_ENTRY(upstream) of_idle;
 	struct worker *worker;
-	struct site *site;
+	struct session *session;
 	struct host host;
 	uint16_t port;
 	bool tls;

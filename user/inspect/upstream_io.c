@@ -8,6 +8,7 @@
 
 #include "inspect/exchange.h"
 #include "inspect/upstream.h"
+#include "vocab/limits.h"
 
 /* -- HTTP --------------------------------------------------------------------------- */
 
@@ -278,7 +279,7 @@ static int upstream_start(struct upstream *up, int fd)
 
 	if (r < 0 || !up->tls)
 		return r;
-	r = origin_ssl(up->site->origins, &up->host, up->port, &ssl);
+	r = origin_ssl(up->session->origins, &up->host, up->port, &ssl);
 	if (r < 0)
 		return r;
 	if (up->h1_only)
@@ -323,7 +324,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		return;
 	}
 	up->worker = worker;
-	up->site = ex->client->box->site;
+	up->session = ex->client->sandbox->session;
 	up->host = ex->host;
 	up->port = ex->port;
 	up->tls = ex->tls;
@@ -336,7 +337,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->exchange = ex;
 	ex->handshake = up;
-	LIST_INSERT_HEAD(&up->site->upstreams, up, of_site);
+	LIST_INSERT_HEAD(&up->session->upstreams, up, of_session);
 	if (upstream_start(up, result->fd) < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "TLS could not be started");
 	else if (!up->tls)

@@ -8,7 +8,8 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "inspect/slab.h"
+#include "net/slab.h"
+#include "vocab/limits.h"
 
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
@@ -27,7 +28,7 @@ int worker_open(struct worker *worker)
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->listeners[1], EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
 	if (r == 0)
-		r = dns_port_open(worker->dns);
+		r = dns_socket_open(worker->dns);
 	if (r < 0)
 		return r;
 	worker->ready = true;
@@ -136,29 +137,29 @@ static void on_listen6(void *data, uint32_t events)
 static void on_tick(void *data)
 {
 	struct worker *worker = data;
-	struct site *site, *next;
-	struct box *box;
+	struct session *session, *next;
+	struct sandbox *sandbox;
 
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
 	if (worker->records)
 		records_tick(worker->records);
-	lookup_tick(worker);
-	for (site = LIST_FIRST(&worker->sites); site; site = next) {
-		next = LIST_NEXT(site, of_worker);
-		upstream_tick(site, worker->now_ns);
-		memory_tick_upstreams(site);
+	queries_tick(worker);
+	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
+		next = LIST_NEXT(session, of_worker);
+		upstream_tick(session, worker->now_ns);
+		memory_tick_upstreams(session);
 	}
-	for (size_t i = 0; i < BOX_BUCKETS; i++)
-		LIST_FOREACH(box, &worker->boxes[i], of_worker) {
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
 			struct client *client, *after;
 
-			for (client = LIST_FIRST(&box->clients); client; client = after) {
-				after = LIST_NEXT(client, of_box);
+			for (client = LIST_FIRST(&sandbox->clients); client; client = after) {
+				after = LIST_NEXT(client, of_sandbox);
 				client_tick(client, worker->now_ns);
 			}
-			memory_tick(worker, box);
+			memory_tick(worker, sandbox);
 		}
 	worker_flush(worker);
 	worker_stop_tick(worker);
@@ -172,7 +173,9 @@ static void on_tick(void *data)
 int worker_new(const struct worker_fds *fds, struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
-	struct dns_port_config dns = { .sockets = { fds->dns[0], fds->dns[1] }, .asks = fds->asks, .ask = lookup_ask };
+	struct dns_socket_config dns = { .sockets = { fds->dns[0], fds->dns[1] },
+					 .dns_origins = fds->dns_origins,
+					 .query = query_start };
 	int r;
 
 	if (!worker)
@@ -181,7 +184,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[0] = fds->listeners[0];
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
-	TAILQ_INIT(&worker->lookups);
+	TAILQ_INIT(&worker->queries);
 	worker->report = BUF_INIT(LINK_BYTES_MAX);
 	worker->ledger =
 		mmap(NULL, sizeof(*worker->ledger), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -201,7 +204,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	dns.loop = worker->loop;
 	dns.ctx = worker;
 	if (r == 0)
-		r = dns_port_new(&dns, &worker->dns);
+		r = dns_socket_new(&dns, &worker->dns);
 	if (r < 0) {
 		worker_free(worker);
 		return r;
@@ -217,9 +220,9 @@ int worker_run(struct worker *worker)
 
 void worker_free(struct worker *worker)
 {
-	for (size_t i = 0; i < BOX_BUCKETS; i++)
-		while (!LIST_EMPTY(&worker->boxes[i]))
-			box_free(worker, LIST_FIRST(&worker->boxes[i]), NP_R_ENDED_BY_STOP);
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		while (!LIST_EMPTY(&worker->sandboxes[i]))
+			sandbox_free(worker, LIST_FIRST(&worker->sandboxes[i]), NP_R_ENDED_BY_STOP);
 	if (worker->dialer)
 		dialer_free(worker->dialer);
 	records_free(worker->records);
@@ -231,7 +234,7 @@ void worker_free(struct worker *worker)
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);
-	dns_port_free(worker->dns);
+	dns_socket_free(worker->dns);
 	loop_free(worker->loop);
 	free(worker);
 }

@@ -2,7 +2,7 @@
 /*
  * Inside the inspector. Files: main.c (a process that gives up what it does not
  * need), worker.c (its loop), told.c (what netpawld tells it), report.c (what it
- * counts and tells netpawld), stop.c (its end), boxes.c (sandboxes and sessions), meet.c and client.c (a
+ * counts and tells netpawld), stop.c (its end), sandboxes.c (sandboxes and sessions), meet.c and client.c (a
  * connection of a sandbox), lookup.c (DNS), exchange.c (one request and its response), upstream.c (connections to
  * origins, and their pool), refuse.c (what a refusal says), tunnel.c and relay.c
  * (bytes that are not looked at).
@@ -12,25 +12,26 @@
 
 #include <sys/queue.h>
 
-#include "dns/names.h"
-#include "dns/port.h"
+#include "dns/synthetic_names.h"
+#include "dns/socket.h"
 #include "flow.h"
-#include "inspect/ca.h"
-#include "inspect/channel.h"
-#include "inspect/dial.h"
-#include "inspect/ledger.h"
-#include "inspect/link.h"
-#include "inspect/origin.h"
-#include "inspect/records.h"
+#include "tls/ca.h"
+#include "net/channel.h"
+#include "net/dial.h"
+#include "net/relay.h"
+#include "link/ledger.h"
+#include "link/link.h"
+#include "tls/origin.h"
+#include "resolver/records.h"
 #include "loop/loop.h"
 #include "policy/decide.h"
-#include "wire/h1.h"
-#include "wire/h2.h"
-#include "wire/head.h"
+#include "http/h1.h"
+#include "http/h2.h"
+#include "http/head.h"
 #include "wire/url.h"
 
-LIST_HEAD(box_list, box);
-LIST_HEAD(site_list, site);
+LIST_HEAD(sandbox_list, sandbox);
+LIST_HEAD(session_list, session);
 LIST_HEAD(client_list, client);
 LIST_HEAD(exchange_list, exchange);
 LIST_HEAD(upstream_list, upstream);
@@ -38,14 +39,14 @@ TAILQ_HEAD(upstream_queue, upstream);
 TAILQ_HEAD(waiting_queue, waiting);
 
 /* A session: its authority, what its origins remember, its kept connections. Nothing of it is shared. */
-struct site {
-	LIST_ENTRY(site) of_worker;
-	char session[NP_LABEL_SIZE];
-	unsigned boxes; /* it goes with the last one */
-	struct ca *ca;	/* NULL: asked for */
+struct session {
+	LIST_ENTRY(session) of_worker;
+	char name[NP_LABEL_SIZE];
+	unsigned sandboxes; /* it goes with the last one */
+	struct ca *ca;	    /* NULL: asked for */
 	struct origins *origins;
 	struct names *names;	      /* that have a synthetic address */
-	struct waiting_queue lookups; /* that wait for one, or for records */
+	struct waiting_queue queries; /* that wait for one, or for records */
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
@@ -55,38 +56,38 @@ struct site {
 };
 
 /* A sandbox. */
-struct box {
-	LIST_ENTRY(box) of_worker;
+struct sandbox {
+	LIST_ENTRY(sandbox) of_worker;
 	uint64_t cgroup_id;
-	struct site *site;
+	struct session *session;
 	struct np_rung rung;
 	struct client_list clients;
 	unsigned n_clients, n_exchanges;
-	size_t held;		  /* bytes that its clients have not read: memory.c */
-	bool tight;		  /* some of its exchanges were held back for that */
-	unsigned n_lookups;	  /* that wait */
-	uint64_t told_ns, tokens; /* of reports */
+	size_t held;		      /* bytes that its clients have not read: memory.c */
+	bool tight;		      /* some of its exchanges were held back for that */
+	unsigned n_queries;	      /* that wait */
+	uint64_t reported_ns, tokens; /* of reports */
 	struct ledger_slot *counts;
 };
 
-#define BOX_BUCKETS 1024
+#define SANDBOX_BUCKETS 1024
 
 struct worker {
 	struct loop *loop;
 	int link;
 	int listeners[2];
-	struct dns_port *dns;
+	struct dns_socket *dns;
 	struct policy *policy;
 	struct roots *system; /* roots that netpawld gave */
 	struct roots *roots;  /* and the policy's beside them */
 	struct dialer *dialer;
-	struct box_list boxes[BOX_BUCKETS];
-	struct site_list sites;
+	struct sandbox_list sandboxes[SANDBOX_BUCKETS];
+	struct session_list sessions;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	struct upstream_list dirty_upstreams;
 	struct records *records; /* that rules let sandboxes look up */
 	struct waiting_queue
-		lookups; /* that wait until a name has an address or its records are known, the oldest first */
+		queries; /* that wait until a name has an address or its records are known, the oldest first */
 	struct hash_key key;
 	unsigned n_clients;
 	size_t held;	 /* of all sandboxes and sessions */
@@ -118,7 +119,7 @@ struct worker_fds {
 	int link;
 	int listeners[2];
 	int dns[2];
-	int asks; /* map np_asks */
+	int dns_origins; /* map np_dns_origins */
 };
 int worker_new(const struct worker_fds *fds, struct worker **ret);
 int worker_run(struct worker *worker);
@@ -132,15 +133,15 @@ void worker_lend(struct worker *worker, struct buf *out);
  * memory then. */
 int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out);
 
-/* -- boxes.c ---------------------------------------------------------------------- */
-struct box *box_find(struct worker *worker, uint64_t cgroup_id);
-struct site *site_find(struct worker *worker, const char *session);
-int box_learn(struct worker *worker, const struct link_box *told);
+/* -- sandboxes.c ---------------------------------------------------------------------- */
+struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id);
+struct session *session_find(struct worker *worker, const char *session);
+int sandbox_learn(struct worker *worker, const struct link_sandbox *message);
 /* The policy or the level changed: what is not allowed any more ends, and its event says by what (NP_R_ENDED_BY_*). */
-void box_rejudge(struct worker *worker, struct box *box, enum np_reason by);
-void box_free(struct worker *worker, struct box *box, enum np_reason by); /* NP_R_ENDED_BY_* */
-bool box_has_unsent(const struct box *box);
-void sites_raised(struct worker *worker); /* all that a raise means has been told */
+void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_reason by);
+void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by); /* NP_R_ENDED_BY_* */
+bool sandbox_has_unsent(const struct sandbox *sandbox);
+void sessions_raised(struct worker *worker); /* all that a raise means has been told */
 
 /* -- stop.c: the end, and counts that somebody waits for -------------------------- */
 void worker_settle(struct worker *worker, uint32_t number);
@@ -165,35 +166,35 @@ const char *capture_part(const struct capture *capture, enum link_tail tail); /*
 struct report_texts {
 	const char *method; /* NULL: none; so are the others */
 	const char *url[4]; /* in parts */
-	const char *lookup;
+	const char *query;
 	const struct capture *capture;
 };
 /* A verdict on something of this sandbox falls now: what the report says about the rung and the policy is as of now. */
-void report_decide(struct link_request *report, const struct worker *worker, const struct box *box);
+void report_decide(struct link_request *report, const struct worker *worker, const struct sandbox *sandbox);
 /* Counts a request that will be reported when it ends: it is not lost in silence if we end before it does. */
-void report_begin(struct link_request *report, const struct worker *worker, struct box *box);
+void report_begin(struct link_request *report, const struct worker *worker, struct sandbox *sandbox);
 /* It is reported in another way. */
-void report_withdraw(struct link_request *report, struct box *box);
+void report_withdraw(struct link_request *report, struct sandbox *sandbox);
 /* The place of the rule, of the policy in hand; NULL: none. */
 void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule);
 /* A verdict that falls now, at the sandbox's rung. */
-void report_verdict(struct link_request *report, struct worker *worker, const struct box *box,
+void report_verdict(struct link_request *report, struct worker *worker, const struct sandbox *sandbox,
 		    const struct verdict *verdict);
 /* Something open is ended by the platform: by is NP_R_ENDED_BY_*. rule is the one that does not allow it any more, or NULL.
  * What allowed it is kept as text. */
-void report_end(struct link_request *report, struct worker *worker, const struct box *box, enum np_reason by,
+void report_end(struct link_request *report, struct worker *worker, const struct sandbox *sandbox, enum np_reason by,
 		const struct rule *rule);
-void report_tell(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
+void report_send(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 
 /* -- client.c: a connection of a sandbox ---------------------------------------- */
 struct exchange;
 
 struct client {
-	LIST_ENTRY(client) of_box, of_dirty;
+	LIST_ENTRY(client) of_sandbox, of_dirty;
 	bool dirty;
 	struct worker *worker;
-	struct box *box;
+	struct sandbox *sandbox;
 	struct channel *channel;
 	struct np_flow flow;
 	/* Where it means to go: the flow's address, then what SNI or CONNECT say. */
@@ -256,7 +257,7 @@ struct client_refusal {
 	const struct verdict *verdict;
 	const struct np_addr *addr;
 };
-void client_tell(struct client *client, const struct client_refusal *refusal);
+void client_report_refusal(struct client *client, const struct client_refusal *refusal);
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);
 int client_speak(struct client *client);				 /* client_http.c: h1 or h2 */
 size_t client_feed(struct client *client, const char *data, size_t len); /* likewise */
@@ -309,7 +310,7 @@ struct exchange {
 	struct buf pending;	 /* request body before there is an upstream */
 	struct buf again;	 /* what was sent of it, if it may have to be sent once more ... */
 	bool keeps;		 /* ... and all of it is there */
-	bool heard;		 /* something of a response came */
+	bool has_answered;	 /* something of a response came */
 	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
 	size_t owed_origin;
 	bool request_done;  /* the client has sent it all */
@@ -330,10 +331,10 @@ struct exchange {
 /* A request came; the head is taken. May be over when this returns. */
 void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end);
 /* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
-void exchange_deny(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
+void request_refuse(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
 void exchange_free(struct exchange *exchange);
-void exchange_tell(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
-		   const struct capture *capture);
+void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
+		     const struct capture *capture);
 void exchange_body(struct exchange *exchange, const char *data, size_t len);
 void exchange_end(struct exchange *exchange, const struct fields *trailers);
 void exchange_client_drained(struct exchange *exchange);
@@ -358,17 +359,19 @@ struct verdict client_judge(const struct client *client, const struct host *host
 			    const struct route *route, const struct head *head);
 
 /* -- lookup.c --------------------------------------------------------------------- */
-void lookup_ask(void *worker, const struct dns_asker *asker, const char *data, size_t len); /* a dns_ask_fn */
-size_t lookup_feed(struct client *client, const char *data, size_t len);		    /* over TCP */
-void lookup_name(struct worker *worker, const struct link_name *told);			    /* the daemon's answer */
-void lookup_records(void *worker, const char *name, uint16_t type);			    /* a records_heard_fn */
-void lookup_tick(struct worker *worker);
-void lookup_forget(struct worker *worker, const struct box *box, const struct client *client); /* of one of them */
-void lookup_rejudge(struct worker *worker, const struct box *box); /* what it waits for may be refused by now */
+void query_start(void *worker, const struct dns_client *origin, const char *data, size_t len); /* a dns_ask_fn */
+size_t query_feed(struct client *client, const char *data, size_t len);			       /* over TCP */
+void query_named(struct worker *worker, const struct link_name *message);		       /* the daemon's answer */
+void query_records(void *worker, const char *name, uint16_t type);			       /* a records_heard_fn */
+void queries_tick(struct worker *worker);
+void queries_forget(struct worker *worker, const struct sandbox *sandbox,
+		    const struct client *client); /* of one of them */
+void queries_rejudge(struct worker *worker,
+		     const struct sandbox *sandbox); /* what it waits for may be refused by now */
 /* Whatever names are resolved for nobody any more, on behalf of dials or of queries, are not asked for again on the wire. */
-void lookup_cancel_unwanted(struct worker *worker);
+void queries_cancel_unwanted(struct worker *worker);
 /* The name that a synthetic address stands for in this session, or NULL. It counts as a use. */
-const char *lookup_back(struct worker *worker, struct site *site, const struct np_addr *addr);
+const char *query_reverse(struct worker *worker, struct session *session, const struct np_addr *addr);
 
 /* -- refuse.c --------------------------------------------------------------------- */
 /* A whole response: head and body. host and rule may be NULL. */
@@ -390,10 +393,10 @@ size_t upstream_waiting(const struct exchange *exchange);
 void upstream_consume(struct exchange *exchange, size_t n);
 void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
 struct channel *upstream_take(struct exchange *exchange);
-void upstream_tick(struct site *site, uint64_t now_ns);
-void upstream_close_all(struct site *site, enum np_reason reason, const char *words);
+void upstream_tick(struct session *session, uint64_t now_ns);
+void upstream_close_all(struct session *session, enum np_reason reason, const char *words);
 /* The policy or the level changed: none of the connections that are there serves another request. */
-void upstream_retire(struct site *site);
+void upstream_retire(struct session *session);
 /* Where it leads. */
 const struct route *upstream_route(const struct upstream *upstream);
 /* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
@@ -401,7 +404,7 @@ void upstream_reset(struct exchange *exchange);
 
 /* Has the origin not acknowledged all of a request; or all of those that are over, of any connection of the session? */
 bool upstream_owes(const struct exchange *exchange);
-bool upstreams_owe(const struct site *site);
+bool upstreams_owe(const struct session *session);
 
 void upstream_flush(struct upstream *upstream);
 
@@ -432,26 +435,8 @@ size_t memory_mark(const struct client *client);
 /* The sandbox holds more unread bytes than it may: whoever adds to them is broken off. */
 bool memory_is_over(const struct client *client);
 bool memory_admits(const struct client *client); /* another request */
-void memory_tick(struct worker *worker, struct box *box);
-void memory_tick_upstreams(struct site *site);
+void memory_tick(struct worker *worker, struct sandbox *sandbox);
+void memory_tick_upstreams(struct session *session);
 void memory_trim(void); /* now and then: gives back what is not used */
-
-/* -- relay.c ---------------------------------------------------------------------- */
-struct relay_events {
-	/* Bytes that are about to pass; -errno ends it, with resets, before they do. NULL: nobody looks at them. */
-	int (*look)(void *ctx, bool from_client, const char *data, size_t len);
-	void (*closed)(void *ctx, uint64_t sent, uint64_t received); /* once, when it is over: see below */
-};
-/* Bytes both ways between two channels; first goes to the origin before them, and is not looked at. Takes over both.
- * It is over when it broke, or both have said all and the origin has acknowledged everything. */
-struct relay;
-int relay_start(struct channel *client, struct channel *origin, const struct buf *first,
-		const struct relay_events *events, void *ctx, struct relay **ret);
-void relay_count(const struct relay *relay, uint64_t *ret_sent, uint64_t *ret_received); /* bytes so far */
-size_t relay_unsent(const struct relay *relay); /* bytes that it only waits for the origin to acknowledge */
-void relay_tick(struct relay *relay);		/* every 50 ms or so: are there any left? It may be gone then */
-bool relay_owes(const struct relay *relay);	/* the origin has not acknowledged all that the client says */
-void relay_free(struct relay *relay);		/* closed() is not called; with resets */
-size_t relay_held(const struct relay *relay);	/* bytes that either end has not taken */
 
 #endif

@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
-#include "held.h"
+#include "open_sockets.h"
 #include "kernel/internal.h"
 
-static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt, ...)
+static int adopt_refuse(struct gate_problem *problem, unsigned reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt, ...)
+static int adopt_refuse(struct gate_problem *problem, unsigned reason, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -34,38 +34,38 @@ static int refuse(struct gate_problem *problem, unsigned reason, const char *fmt
 /* The gate sees what a unix socket is connected to, and when it sends, only if it was made inside. One that is connected
  * for good (SOCK_STREAM, SOCK_SEQPACKET) and serves as standard input or output is where whoever started the process
  * wanted it; a datagram socket can be sent from and connected anew at any time. */
-static const char *unix_objection(const struct np_held *held)
+static const char *unix_objection(const struct np_open_socket *open)
 {
-	if (held->in_flight)
+	if (open->in_flight)
 		return "a unix socket with descriptors in messages that nobody has received yet";
-	if (held->not_accepted)
+	if (open->not_accepted)
 		return "a unix socket with connections that nobody has accepted yet";
-	if (held->inside && !held->peer_outside)
+	if (open->inside && !open->peer_outside)
 		return NULL;
-	if (held->fd <= 2 && held->connected && held->type != SOCK_DGRAM)
+	if (open->fd <= 2 && open->connected && open->type != SOCK_DGRAM)
 		return NULL;
-	return held->inside ? "a unix socket whose other end is outside the cgroup"
+	return open->inside ? "a unix socket whose other end is outside the cgroup"
 			    : "a unix socket that was made outside the cgroup";
 }
 
 /* Why a socket cannot be governed; NULL when it can. */
-static const char *held_objection(const struct np_held *held)
+static const char *held_objection(const struct np_open_socket *open)
 {
-	switch (held->family) {
+	switch (open->family) {
 	case 0:
 		return "io_uring";
 	case AF_INET:
 	case AF_INET6:
-		if (!held->inside)
+		if (!open->inside)
 			return "an IP socket that was made outside the cgroup";
-		if (held->repaired)
+		if (open->repaired)
 			return "a TCP socket whose sequence numbers somebody may have chosen (TCP_REPAIR)";
-		if ((held->type == SOCK_STREAM && held->protocol == IPPROTO_TCP) ||
-		    (held->type == SOCK_DGRAM && held->protocol == IPPROTO_UDP))
+		if ((open->type == SOCK_STREAM && open->protocol == IPPROTO_TCP) ||
+		    (open->type == SOCK_DGRAM && open->protocol == IPPROTO_UDP))
 			return NULL;
 		return "an IP socket that is neither TCP nor UDP";
 	case AF_UNIX:
-		return unix_objection(held);
+		return unix_objection(open);
 	case AF_NETLINK:
 		return NULL;
 	default:
@@ -73,49 +73,50 @@ static const char *held_objection(const struct np_held *held)
 	}
 }
 
-static int held_refuse(const struct gate_cgroup *cg, const struct np_held *held, struct gate_problem *problem)
+static int held_refuse(const struct gate_cgroup *cg, const struct np_open_socket *open, struct gate_problem *problem)
 {
-	const char *objection = held_objection(held);
+	const char *objection = held_objection(open);
 
 	if (!objection)
 		return 0;
-	if (!held->family)
-		return refuse(problem, NP_R_HELD_SOCKETS,
-			      "%s: process %u has used io_uring, and what is registered there cannot be seen", cg->path,
-			      held->pid);
-	return refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s", cg->path, held->fd,
-		      held->pid, objection);
+	if (!open->family)
+		return adopt_refuse(problem, NP_R_HELD_SOCKETS,
+				    "%s: process %u has used io_uring, and what is registered there cannot be seen",
+				    cg->path, open->pid);
+	return adopt_refuse(problem, NP_R_HELD_SOCKETS, "%s: descriptor %u of process %u is %s", cg->path, open->fd,
+			    open->pid, objection);
 }
 
 /* Runs one of the two iterators: 0, or -EINVAL with the first objection. */
 static int held_check(struct kernel *kernel, const struct bpf_program *prog, const struct gate_cgroup *cg,
 		      struct gate_problem *problem)
 {
-	struct np_held_query query = { .cgroup_id = cg->id, .depth = cg->depth };
+	struct np_open_query query = { .cgroup_id = cg->id, .depth = cg->depth };
 	const __u32 zero = 0;
 	struct bpf_link *link = NULL;
 	_close_ int fd = -1;
-	struct np_held held[64];
+	struct np_open_socket open[64];
 	int r = 0;
 
-	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_held_query), &zero, &query, BPF_ANY) < 0)
-		return refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
+	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_open_query), &zero, &query, BPF_ANY) < 0)
+		return adopt_refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path,
+				    strerror(errno));
 	link = bpf_program__attach_iter(prog, NULL);
 	if (link)
 		fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
-		r = refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
+		r = adopt_refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
 	while (r == 0) {
-		ssize_t n = read(fd, held, sizeof(held));
+		ssize_t n = read(fd, open, sizeof(open));
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			continue;
 		if (n == 0)
 			break;
-		if (n < 0 || n % (ssize_t)sizeof(*held))
-			r = refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
-		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*held); i++)
-			r = held_refuse(cg, &held[i], problem);
+		if (n < 0 || n % (ssize_t)sizeof(*open))
+			r = adopt_refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
+		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*open); i++)
+			r = held_refuse(cg, &open[i], problem);
 	}
 	bpf_link__destroy(link);
 	return r;
@@ -183,13 +184,13 @@ static int process_check(void *data, pid_t pid)
 	if (stat(path, &netns) < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
 	if (look->netns && netns.st_ino != look->netns)
-		return refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
+		return adopt_refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
 	r = process_maps_ring(pid);
 	if (r < 0)
 		return r;
 	if (r)
-		return refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d has an io_uring mapped", look->path,
-			      (int)pid);
+		return adopt_refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d has an io_uring mapped",
+				    look->path, (int)pid);
 	fs_path(path, "/proc/%d/task", (int)pid);
 	threads = opendir(path);
 	if (!threads)
@@ -199,8 +200,8 @@ static int process_check(void *data, pid_t pid)
 			continue;
 		r = thread_has_ring(path);
 		if (r > 0)
-			return refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d holds an io_uring", look->path,
-				      (int)pid);
+			return adopt_refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d holds an io_uring",
+					    look->path, (int)pid);
 		if (r < 0)
 			return r;
 	}
@@ -217,11 +218,11 @@ struct overlap {
 static int overlap_find(void *data, const char *path, uint64_t id)
 {
 	const struct overlap *overlap = data;
-	struct np_box box;
+	struct np_sandbox sandbox;
 
 	(void)path;
 	return id != overlap->self &&
-	       bpf_map_lookup_elem(bpf_map__fd(overlap->kernel->skel->maps.np_boxes), &id, &box) == 0;
+	       bpf_map_lookup_elem(bpf_map__fd(overlap->kernel->skel->maps.np_sandboxes), &id, &sandbox) == 0;
 }
 
 /* Asked of the kernel, not of the daemon's list: an entry lives as long as its cgroup. */
@@ -232,17 +233,17 @@ static int overlap_check(struct kernel *kernel, const struct gate_cgroup *cg, st
 	int r = cgroup_each_below(cg, overlap_find, &overlap);
 
 	if (r < 0)
-		return refuse(problem, NP_R_FAILED, "%s: %s", cg->path, strerror(-r));
+		return adopt_refuse(problem, NP_R_FAILED, "%s: %s", cg->path, strerror(-r));
 	while (r == 0 && above.depth > 1) {
 		char path[FS_PATH_SIZE];
 
 		*strrchr(above.path, '/') = '\0';
 		memcpy(path, above.path, sizeof(path));
 		if (cgroup_look(kernel->mount, path, &above) < 0)
-			return refuse(problem, NP_R_FAILED, "%s: cannot look above it", cg->path);
+			return adopt_refuse(problem, NP_R_FAILED, "%s: cannot look above it", cg->path);
 		r = overlap_find(&overlap, above.path, above.id);
 	}
-	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: another sandbox lies above or below it", cg->path) : 0;
+	return r ? adopt_refuse(problem, NP_R_BAD_CGROUP, "%s: another sandbox lies above or below it", cg->path) : 0;
 }
 
 /* -- what is netpawl's own ------------------------------------------------------------------- */
@@ -274,14 +275,15 @@ static int own_check(struct kernel *kernel, const struct gate_cgroup *cg, struct
 
 	for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
 		if (is_at_or_below(cg->path, own[i].path))
-			return refuse(problem, NP_R_BAD_CGROUP, "%s: inside %s", cg->path, own[i].name);
+			return adopt_refuse(problem, NP_R_BAD_CGROUP, "%s: inside %s", cg->path, own[i].name);
 		if (is_at_or_below(own[i].path, cg->path))
-			return refuse(problem, NP_R_BAD_CGROUP, "%s: %s lies below it", cg->path, own[i].name);
+			return adopt_refuse(problem, NP_R_BAD_CGROUP, "%s: %s lies below it", cg->path, own[i].name);
 	}
 	r = cgroup_each_above(kernel->mount, getpid(), is_this, &id);
 	if (r < 0)
-		return refuse(problem, NP_R_FAILED, "%s: cannot tell where netpawld runs: %s", cg->path, strerror(-r));
-	return r ? refuse(problem, NP_R_BAD_CGROUP, "%s: netpawld itself runs in it", cg->path) : 0;
+		return adopt_refuse(problem, NP_R_FAILED, "%s: cannot tell where netpawld runs: %s", cg->path,
+				    strerror(-r));
+	return r ? adopt_refuse(problem, NP_R_BAD_CGROUP, "%s: netpawld itself runs in it", cg->path) : 0;
 }
 
 int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns, struct gate_problem *ret_problem)
@@ -290,11 +292,12 @@ int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns,
 	int r = cgroup_each_process(cg, process_check, &look);
 
 	if (r < 0)
-		return ret_problem->reason ? r
-					   : refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
-						    cg->path, strerror(-r));
-	r = held_check(kernel, kernel->skel->progs.np_held, cg, ret_problem);
-	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_held_task, cg, ret_problem);
+		return ret_problem->reason
+			       ? r
+			       : adopt_refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
+					      cg->path, strerror(-r));
+	r = held_check(kernel, kernel->skel->progs.np_open_sockets, cg, ret_problem);
+	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_open_rings, cg, ret_problem);
 }
 
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
@@ -304,17 +307,18 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 	int r = cgroup_look(kernel->mount, path, &cg);
 
 	if (r < 0)
-		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: %s", path,
-			      r == -EXDEV ? "not below the cgroup v2 mount" : strerror(-r));
+		return adopt_refuse(ret_problem, NP_R_BAD_CGROUP, "%s: %s", path,
+				    r == -EXDEV ? "not below the cgroup v2 mount" : strerror(-r));
 	if (cg.depth >= NP_DEPTH_MAX)
-		return refuse(ret_problem, NP_R_BAD_CGROUP, "%s: deeper than %d levels", path, NP_DEPTH_MAX - 1);
+		return adopt_refuse(ret_problem, NP_R_BAD_CGROUP, "%s: deeper than %d levels", path, NP_DEPTH_MAX - 1);
 	r = own_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;
 	if (!kernel->features.unix_hooks && !kernel->features.lsm)
-		return refuse(ret_problem, NP_R_UNSUPPORTED,
-			      "%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's",
-			      path);
+		return adopt_refuse(
+			ret_problem, NP_R_UNSUPPORTED,
+			"%s: this kernel has no hook for unix sockets, so an adopted cgroup could use the host's",
+			path);
 	r = overlap_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernel/diag.h"
+#include "kernel/sock_diag.h"
 #include "kernel/internal.h"
+#include "vocab/limits.h"
 
 /* A connect() that passed the socket layer just before the raise may enter the table behind the iterator's
  * back. Its packets do not pass, so another round only spares its caller the wait. */
@@ -25,7 +26,7 @@ int cut_open(struct kernel *kernel)
 
 /* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
  * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
-static int iterate(const struct bpf_link *link, uint32_t *failed)
+static int cut_iterate_it(const struct bpf_link *link, uint32_t *failed)
 {
 	_close_ int fd = bpf_iter_create(bpf_link__fd(link));
 	struct np_cut_order orders[64];
@@ -54,9 +55,9 @@ static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, enum gate_cut 
 	*state = (struct np_cut_state){ .pass = pass, .final = final, .reload = why == GATE_CUT_RELOADED };
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
-	r = iterate(kernel->cut_tcp, &failed);
+	r = cut_iterate_it(kernel->cut_tcp, &failed);
 	if (r == 0 && (pass == NP_CUT_LOOK || pass == NP_CUT_LOCAL)) /* a UDP socket ends when it is closed */
-		r = iterate(kernel->cut_udp, &failed);
+		r = cut_iterate_it(kernel->cut_udp, &failed);
 	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
 		r = -errno;
 	if (r < 0)
@@ -132,9 +133,9 @@ static int cut_iterate(struct kernel *kernel, enum gate_cut why, unsigned *ret_c
 	return r;
 }
 
-static int boxes_name(struct kernel *kernel, const uint64_t *ids, size_t n)
+static int sandboxes_name(struct kernel *kernel, const uint64_t *ids, size_t n)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes);
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
 	const __u8 named = NP_CUT_NAMED;
 
 	for (size_t i = 0; i < n; i++)
@@ -143,29 +144,29 @@ static int boxes_name(struct kernel *kernel, const uint64_t *ids, size_t n)
 	return 0;
 }
 
-static void boxes_forget(struct kernel *kernel, const uint64_t *ids, size_t n)
+static void sandboxes_forget(struct kernel *kernel, const uint64_t *ids, size_t n)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes);
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
 
 	for (size_t i = 0; i < n; i++)
 		bpf_map_delete_elem(fd, &ids[i]);
 }
 
-int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
+int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	int r = boxes_name(kernel, ids, n);
+	int r = sandboxes_name(kernel, ids, n);
 	unsigned cut = 0;
 
 	if (r == 0)
 		r = cut_iterate(kernel, why, &cut);
-	boxes_forget(kernel, ids, n);
+	sandboxes_forget(kernel, ids, n);
 	*ret_cut = cut;
 	return r;
 }
 
 int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_cut_boxes), r = boxes_name(kernel, ids, n);
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets), r = sandboxes_name(kernel, ids, n);
 	struct np_cut_state state;
 
 	if (r == 0)
@@ -177,6 +178,6 @@ int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool 
 			r = -errno;
 		ret_has[i] = found == NP_CUT_HAS_ORPHAN;
 	}
-	boxes_forget(kernel, ids, n);
+	sandboxes_forget(kernel, ids, n);
 	return r;
 }

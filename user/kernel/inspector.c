@@ -31,7 +31,7 @@ const char *kernel_inspector_cgroup(const struct kernel *kernel)
 	return kernel->inspector.path;
 }
 
-static int door_describe(int fd, struct np_door *ret)
+static int listener_describe(int fd, struct np_listener *ret)
 {
 	union {
 		struct sockaddr sa;
@@ -57,16 +57,16 @@ int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *
 	const __u32 zero = 0;
 
 	for (int i = 0; sockets && r == 0 && i < 2; i++) {
-		r = door_describe(sockets->tcp[i], &inspector.tcp[i]);
+		r = listener_describe(sockets->tcp[i], &inspector.tcp[i]);
 		if (r == 0)
-			r = door_describe(sockets->dns[i], &inspector.dns[i]);
+			r = listener_describe(sockets->dns[i], &inspector.dns[i]);
 	}
 	if (r < 0)
 		return r;
 	return bpf_map_update_elem(fd, &zero, &inspector, BPF_ANY) < 0 ? -errno : 0;
 }
 
-int kernel_asks_fd(const struct kernel *kernel)
+int kernel_dns_origins_fd(const struct kernel *kernel)
 {
-	return bpf_map__fd(kernel->skel->maps.np_asks);
+	return bpf_map__fd(kernel->skel->maps.np_dns_origins);
 }

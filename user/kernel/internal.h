@@ -51,8 +51,8 @@ struct kernel {
 	struct watch *watches[WATCH_BUCKETS]; /* by inotify descriptor */
 	struct ring_buffer *ring;
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
-	uint64_t *live;			    /* np_live, mapped */
-	struct np_live next;		    /* prepared */
+	uint64_t *in_force;		    /* np_in_force, mapped */
+	struct np_in_force next;	    /* prepared */
 	bool took_over;
 	unsigned devices; /* that carry np_device */
 };
@@ -83,11 +83,11 @@ void devices_detach_clsact(void);
 int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
 		  struct np_rung *ret);
 int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
-int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data);
+int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data);
 
 /* cut.c */
 int cut_open(struct kernel *kernel);
-int cut_boxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
+int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
 int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has);
 
 /* tables.c */

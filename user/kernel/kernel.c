@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "kernel/internal.h"
@@ -83,7 +83,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		int (*step)(struct kernel *kernel);
 		const char *words;
 	} steps[] = {
-		{ tables_open, "map np_live" },
+		{ tables_open, "map np_in_force" },
 		{ ports_guard, "attach to the network namespace" },
 		{ inspector_open, "make the inspector's cgroup" },
 		{ object_pin, "pin the programs" },
@@ -237,7 +237,7 @@ static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why,
 	struct kernel *kernel = ctx;
 
 	unsigned before = why != GATE_CUT_ENDED ? kernel->config.before_cut(kernel->config.data) : 0;
-	int r = cut_boxes(kernel, ids, n, why, ret_cut);
+	int r = cut_sandboxes(kernel, ids, n, why, ret_cut);
 
 	if (r == 0)
 		*ret_cut += before;
@@ -280,7 +280,7 @@ static int gate_retire(void *ctx, uint64_t cgroup_id)
 	return r;
 }
 
-static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)
+static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
 {
 	return ratchet_each(ctx, fn, data);
 }
@@ -341,17 +341,18 @@ struct gate kernel_gate(struct kernel *kernel)
 
 /* -- questions ------------------------------------------------------------------ */
 
-static int find_box(void *data, uint64_t id)
+static int find_sandbox(void *data, uint64_t id)
 {
 	struct kernel *kernel = data;
-	struct np_box box;
+	struct np_sandbox sandbox;
 
-	return id == kernel->slice.id || bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &id, &box) == 0;
+	return id == kernel->slice.id ||
+	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_sandboxes), &id, &sandbox) == 0;
 }
 
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid)
 {
-	return cgroup_each_above(kernel->mount, pid, find_box, kernel) != 0;
+	return cgroup_each_above(kernel->mount, pid, find_sandbox, kernel) != 0;
 }
 
 static void describe_counts(struct kernel *kernel, struct buf *out)

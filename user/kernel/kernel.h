@@ -64,7 +64,7 @@ struct inspector_sockets {
 int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets);
 /* The map that tells whose queries come from which port (ask.h), to be mapped for reading; nobody can write it. It stays
  * the kernel's. */
-int kernel_asks_fd(const struct kernel *kernel);
+int kernel_dns_origins_fd(const struct kernel *kernel);
 
 /* True when pid is in a sandbox or below the slice, or when that cannot be told. */
 bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);

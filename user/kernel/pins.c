@@ -2,7 +2,7 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v5/maps/np_boxes ...          maps, for bpftool
+ *   PIN_DIR/v5/maps/np_sandboxes ...          maps, for bpftool
  *   PIN_DIR/v5/progs/np_connect4 ...      programs, likewise
  *   PIN_DIR/v5/links/slice/np_connect4    what keeps the programs attached to the slice
  *   PIN_DIR/v5/links/c1234/np_connect4    ... to the adopted cgroup with id 1234

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "kernel/internal.h"
 #include "ports.h"
+#include "vocab/limits.h"
 
 #define RANGE_PATH "/proc/sys/net/ipv4/ip_local_port_range"
 

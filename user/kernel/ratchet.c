@@ -41,28 +41,28 @@ int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id)
 	return r == -ENOENT ? 0 : r;
 }
 
-int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_box *box), void *data)
+int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_boxes);
-	__u64 *keys = calloc(NP_BOXES_MAX, sizeof(*keys)), key = 0;
+	int fd = bpf_map__fd(kernel->skel->maps.np_sandboxes);
+	__u64 *keys = calloc(NP_SANDBOXES_MAX, sizeof(*keys)), key = 0;
 	size_t n = 0;
 	int r = 0;
 
 	if (!keys)
 		return -ENOMEM;
 	/* All keys first: fn may retire entries, and an iteration would then start over. */
-	while (n < NP_BOXES_MAX && bpf_map_get_next_key(fd, n ? &key : NULL, &key) == 0)
+	while (n < NP_SANDBOXES_MAX && bpf_map_get_next_key(fd, n ? &key : NULL, &key) == 0)
 		keys[n++] = key;
 	for (size_t i = 0; r >= 0 && i < n; i++) {
-		struct gate_box box = { .cgroup_id = keys[i] };
-		struct np_box value;
+		struct gate_sandbox sandbox = { .cgroup_id = keys[i] };
+		struct np_sandbox value;
 
 		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
 			continue;
-		box.rung = value.rung;
-		memcpy(box.session, value.session, sizeof(box.session));
-		box.session[sizeof(box.session) - 1] = '\0';
-		r = fn(data, &box);
+		sandbox.rung = value.rung;
+		memcpy(sandbox.session, value.session, sizeof(sandbox.session));
+		sandbox.session[sizeof(sandbox.session) - 1] = '\0';
+		r = fn(data, &sandbox);
 	}
 	free(keys);
 	return r < 0 ? r : 0;
@@ -70,9 +70,9 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret)
 {
-	struct np_box value;
+	struct np_sandbox value;
 
-	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_boxes), &cgroup_id, &value) < 0)
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_sandboxes), &cgroup_id, &value) < 0)
 		return -errno;
 	*ret = value.meter;
 	return 0;

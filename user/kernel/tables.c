@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The policy in the kernel. A new one is written beside the live one, under an
- * epoch of its own; then one store to np_live makes it the live one.
+ * epoch of its own; then one store to np_in_force makes it the live one.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -14,36 +14,36 @@
 
 int tables_open(struct kernel *kernel)
 {
-	void *p = mmap(NULL, sizeof(struct np_live), PROT_READ | PROT_WRITE, MAP_SHARED,
-		       bpf_map__fd(kernel->skel->maps.np_live), 0);
+	void *p = mmap(NULL, sizeof(struct np_in_force), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(kernel->skel->maps.np_in_force), 0);
 
 	if (p == MAP_FAILED)
 		return -errno;
-	kernel->live = p;
+	kernel->in_force = p;
 	return 0;
 }
 
 void tables_close(struct kernel *kernel)
 {
-	if (kernel->live)
-		munmap(kernel->live, sizeof(struct np_live));
+	if (kernel->in_force)
+		munmap(kernel->in_force, sizeof(struct np_in_force));
 }
 
-static struct np_live live_get(const struct kernel *kernel)
+static struct np_in_force in_force_get(const struct kernel *kernel)
 {
-	uint64_t word = __atomic_load_n(kernel->live, __ATOMIC_ACQUIRE);
-	struct np_live live;
+	uint64_t word = __atomic_load_n(kernel->in_force, __ATOMIC_ACQUIRE);
+	struct np_in_force in_force;
 
-	memcpy(&live, &word, sizeof(live));
-	return live;
+	memcpy(&in_force, &word, sizeof(in_force));
+	return in_force;
 }
 
-static void live_set(struct kernel *kernel, const struct np_live *live)
+static void in_force_set(struct kernel *kernel, const struct np_in_force *in_force)
 {
 	uint64_t word;
 
-	memcpy(&word, live, sizeof(word));
-	__atomic_store_n(kernel->live, word, __ATOMIC_RELEASE);
+	memcpy(&word, in_force, sizeof(word));
+	__atomic_store_n(kernel->in_force, word, __ATOMIC_RELEASE);
 }
 
 /* Deletes the entries of every epoch but one. All keys have their epoch at the same place. */
@@ -116,7 +116,8 @@ static int tables_write(struct kernel *kernel, const struct gate_tables *tables,
 
 int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *tables, uint32_t *ret_epoch)
 {
-	struct np_live now = live_get(kernel), next = { .sets = tables->sets, .full_rules = tables->full_rules };
+	struct np_in_force now = in_force_get(kernel),
+			   next = { .sets = tables->sets, .full_rules = tables->full_rules };
 	int r;
 
 	/* The policy before this one may still be in use by a program that began before it was replaced. */
@@ -137,5 +138,5 @@ int kernel_policy_prepare(struct kernel *kernel, const struct gate_tables *table
 
 void kernel_policy_commit(struct kernel *kernel)
 {
-	live_set(kernel, &kernel->next); /* the old one's entries go with the next prepare */
+	in_force_set(kernel, &kernel->next); /* the old one's entries go with the next prepare */
 }

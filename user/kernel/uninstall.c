@@ -15,7 +15,7 @@ static int find_adopted(const char *pin_dir, const char *mount, const char *slic
 	_close_ int fd = -1;
 	__u64 key, *previous = NULL;
 
-	if (fs_path(path, "%s/v%d/maps/np_boxes", pin_dir, NP_ABI_VERSION) < 0)
+	if (fs_path(path, "%s/v%d/maps/np_sandboxes", pin_dir, NP_ABI_VERSION) < 0)
 		return 0;
 	fd = bpf_obj_get(path);
 	if (fd < 0 || fs_path(path, "%s/%s/", mount, slice) < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The event loop: file descriptors, timers, signals. Time enters the program here:
- * everything below asks for no clock and gets `now` as an argument.
+ * The event loop: file descriptors, timers, signals. Time enters the program here, by
+ * loop_now_ns(): parsers, policy and the store never read a clock, they get `now` as an argument.
  */
-#ifndef NP_LOOP_H
-#define NP_LOOP_H
+#ifndef NP_LOOP_LOOP_H
+#define NP_LOOP_LOOP_H
 
 #include <stdint.h>
 #include <sys/epoll.h>

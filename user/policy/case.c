@@ -9,8 +9,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/words.h"
-#include "policy/attempt.h"
+#include "vocab/words.h"
+#include "policy/parse_attempt.h"
+#include "vocab/limits.h"
 
 #define BLANKS " \t\r"
 #define ARROW  "->"
@@ -128,7 +129,7 @@ static int destination_read(struct reading *r, const char *first, struct facts *
 	if (strcmp(first, "lookup") != 0)
 		return attempt_request(r->file->arena, first, r->word, facts, ret_problem);
 	if (!word_comes(r, ARROW) && word_take(r))
-		return attempt_lookup(r->file->arena, type, r->word, facts, ret_problem);
+		return attempt_query(r->file->arena, type, r->word, facts, ret_problem);
 	*ret_problem = "a lookup is written lookup TYPE NAME -> ACTION";
 	return -EINVAL;
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "policy/outcome.h"
 
 /* "x.yaml" is meant by "x.yaml" and is the last part of "dir/x.yaml". */

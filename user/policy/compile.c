@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/compile.h"
 
-#include "policy/names.h"
+#include "policy/name_table.h"
 #include "policy/nets.h"
 
 int policy_compile(struct policy *policy)

@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "addr.h"
-#include "policy/names.h"
+#include "policy/name_table.h"
 #include "policy/nets.h"
 #include "wire/dns.h"
-#include "wire/path.h"
+#include "wire/url_path.h"
+#include "vocab/limits.h"
 
 /* For the first rule that matches. */
 struct search {
@@ -204,29 +205,29 @@ static struct verdict verdict_of_best(const struct search *s)
 
 /* -- lookups ---------------------------------------------------------------------- */
 
-static bool lookup_fits(const struct search *s, const struct target *t)
+static bool query_fits(const struct search *s, const struct target *t)
 {
 	if (!(t->levels & s->levels))
 		return false;
 	if (t->action == ACTION_DENY)
 		return target_is_all(t);
-	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->lookup);
+	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->query);
 }
 
-static bool lookups_consider(void *ctx, const struct target *targets, size_t n)
+static bool queries_consider(void *ctx, const struct target *targets, size_t n)
 {
 	struct search *s = ctx;
 
 	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++)
-		if (lookup_fits(s, &targets[i]))
+		if (query_fits(s, &targets[i]))
 			s->best = targets[i];
 	return s->best.rule != 0;
 }
 
-static struct verdict decide_lookup(struct search *s)
+static struct verdict decide_query(struct search *s)
 {
 	if (s->facts->name)
-		name_table_visit(s->policy->names, s->facts->name, lookups_consider, s);
+		name_table_visit(s->policy->names, s->facts->name, queries_consider, s);
 	if (s->best.rule == UINT32_MAX)
 		return verdict_deny(NP_R_NOT_IN_POLICY, NULL);
 	return s->best.action == ACTION_DENY ? verdict_deny(NP_R_RULE_DENIES, &s->rules[s->best.rule])
@@ -241,7 +242,7 @@ static void search_restart(struct search *s)
 	s->bad_path = false;
 }
 
-static const struct net_node *where(const struct net_table *nets, const struct facts *facts)
+static const struct net_node *nets_find(const struct net_table *nets, const struct facts *facts)
 {
 	struct np_addr addr;
 
@@ -261,9 +262,9 @@ static struct verdict judge_address(struct search *s, const struct net_node *nod
 
 static struct verdict decide_full(struct search *s)
 {
-	const struct net_node *node = where(s->policy->full_nets, s->facts);
+	const struct net_node *node = nets_find(s->policy->full_nets, s->facts);
 
-	if (s->facts->lookup)
+	if (s->facts->query)
 		return verdict_open(NULL);
 	s->rules = s->policy->full;
 	s->levels = UINT8_MAX;
@@ -278,13 +279,13 @@ static struct verdict decide_full(struct search *s)
 static struct verdict decide_proxied(struct search *s)
 {
 	const struct facts *facts = s->facts;
-	const struct net_node *node = where(s->policy->nets, facts);
+	const struct net_node *node = nets_find(s->policy->nets, facts);
 	struct verdict metadata = { .action = ACTION_ALLOW }, verdict;
 
 	s->rules = s->policy->rules;
 	s->levels = (uint8_t)(1u << facts->rung.level);
-	if (facts->lookup)
-		return decide_lookup(s);
+	if (facts->query)
+		return decide_query(s);
 	s->dns = facts->port == 53;
 	if (!facts->name)
 		return judge_address(s, node);
@@ -335,7 +336,7 @@ static bool read_only_lists(const struct policy *policy, const struct facts *fac
 	s.dns = facts->port == 53;
 	search_restart(&s);
 	if (!facts->name)
-		nets_consider(&s, where(policy->read_nets, facts), false);
+		nets_consider(&s, nets_find(policy->read_nets, facts), false);
 	return s.best.rule != UINT32_MAX;
 }
 
@@ -344,7 +345,7 @@ static void verdict_narrow(const struct search *s, struct verdict *verdict)
 	const struct facts *facts = s->facts;
 
 	/* A lookup is of a name that stands in the policy, and so it says nothing. */
-	if (verdict->action == ACTION_DENY || facts->lookup || (!verdict->inspect && read_only_lists(s->policy, facts)))
+	if (verdict->action == ACTION_DENY || facts->query || (!verdict->inspect && read_only_lists(s->policy, facts)))
 		return;
 	verdict->inspect = true;
 	if (facts->method ? !request_reads(facts) : !s->inspected)

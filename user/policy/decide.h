@@ -12,8 +12,8 @@
  * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
  * A name that leads to one needs both, that allow and its own.
  * Port 53 is the DNS gate's: in PROXIED only denies match it.
- * Of what is allowed a run that may only read has the requests that read (GET, HEAD, OPTIONS), seen by the inspector
- * whatever the rule says, and connections to addresses that read_only lists.
+ * A run of class read_only gets, of what the rules allow, the requests that read (GET, HEAD, OPTIONS), which the
+ * inspector sees whatever the rule says, and connections to the addresses that read_only lists.
  * Lookups of records (not of addresses, see may.h) are matched by an allow whose dns: has the type, and by a deny of the
  * name that is about every port and asks for no request. default: has no say in them.
  */
@@ -29,10 +29,10 @@ struct facts {
 	 * read_only: PROXIED at least, and of what is allowed only what reads. */
 	struct np_rung rung;
 	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
-	uint16_t lookup;  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
+	uint16_t query;	  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
 			   * nothing below counts but the name */
 	uint16_t port;
-	const char *name; /* canonical (wire/name.h), or NULL: it goes by address */
+	const char *name; /* canonical (wire/hostname.h), or NULL: it goes by address */
 	bool has_addr;
 	struct np_addr addr; /* where it goes, or, with a name, where that resolves to */
 	bool local;	     /* that is an address of this host: for policy_outcome(), rules do not look at it */
@@ -40,9 +40,10 @@ struct facts {
 	 * NULL: nothing is known of any. */
 	const char *aliases;
 
-	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). Then a rule that asks
-	 * for one is taken to match as an allow (go on, and judge each request), whomever it would ask, and not to
-	 * match if it denies; but then what an allow below lets pass is inspected, whatever that says.
+	/* A request, in HTTP; method NULL: a connection of which no request is known (yet). A rule
+	 * that has conditions on the request is then taken to match if it allows, asks or decides (go on, and judge
+	 * each request), and not to match if it denies. What an allow below such a deny lets pass is inspected, even
+	 * if that allow says `inspect: false`.
 	 * On ports that are not inspected nobody sees requests, and none counts: a rule that asks for one matches if
 	 * it denies, for what it denies cannot be told from the rest, and not otherwise. */
 	const char *method;	    /* as sent: methods are case-sensitive */
@@ -84,7 +85,7 @@ enum misfit {
 	MISFIT_METHOD,
 	MISFIT_PATH,
 	MISFIT_HEADER,
-	MISFIT_LOOKUP, /* says nothing about such lookups */
+	MISFIT_QUERY, /* says nothing about such lookups */
 };
 enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts);
 const char *misfit_sentence(enum misfit misfit);

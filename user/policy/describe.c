@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "policy/level.h"
+#include "vocab/level.h"
 #include "policy/policy.h"
 #include "wire/dns.h"
 

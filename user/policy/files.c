@@ -14,6 +14,7 @@
 #include "base/fs.h"
 #include "policy/include.h"
 #include "policy/snapshot.h"
+#include "vocab/limits.h"
 
 #define OPEN_TRIES 16
 

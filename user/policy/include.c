@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 const char *source_words(int e)
 {

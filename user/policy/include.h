@@ -7,6 +7,7 @@
 #include <nettle/sha2.h>
 
 #include "policy/read.h"
+#include "vocab/limits.h"
 
 struct loading {
 	struct reader reader;

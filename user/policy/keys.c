@@ -2,7 +2,7 @@
 #include "policy/keys.h"
 
 #include "base/cleanup.h"
-#include "policy/level.h"
+#include "vocab/level.h"
 
 #define KEY(key_name, key_shape, key_about, ...)                                      \
 	{                                                                             \

@@ -11,6 +11,7 @@
 #include "policy/compile.h"
 #include "policy/include.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 #define APPROVAL_TIMEOUT_MS (10 * 60 * 1000)
 
@@ -119,7 +120,7 @@ static void hash_finish(struct loading *l)
 		snprintf(l->reader.policy->hash + 2 * i, 3, "%02x", digest[i]);
 }
 
-static int load(struct loading *l, const char *name)
+static int load_load_it(struct loading *l, const char *name)
 {
 	struct problems *problems = l->reader.problems;
 	unsigned errors = problems->errors;
@@ -160,7 +161,7 @@ int policy_load(const struct policy_source *source, const char *shown, const cha
 		l->reader.policy = policy;
 		l->reader.trees = trees;
 		l->reader.problems = problems;
-		e = load(l, name);
+		e = load_load_it(l, name);
 		reader_clear(&l->reader);
 	}
 	if (e == 0) {

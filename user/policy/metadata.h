@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "box.h"
+#include "sandbox.h"
 
 struct metadata_range {
 	struct np_addr addr;

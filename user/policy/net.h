@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "box.h"
+#include "sandbox.h"
 
 /* Are the first bits of addr those of net? Both of the same family. */
 static inline bool net_holds(const struct np_addr *net, uint8_t bits, const struct np_addr *addr)

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "addr.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "synth.h"
 
 #define DNS_PORT 53
 
 /* -- what is decided beside the rules --------------------------------------------- */
 
-static struct verdict refuse(enum np_reason reason, const struct rule *rule)
+static struct verdict outcome_refuse(enum np_reason reason, const struct rule *rule)
 {
 	return (struct verdict){ .action = ACTION_DENY, .reason = reason, .rule = rule };
 }
@@ -39,7 +39,7 @@ static struct verdict outcome_here(const struct policy *policy, const struct fac
 		listed |= policy->host_loopback[i] == facts->port;
 	/* Nobody would see what a run that may only read writes there. */
 	if (!listed || facts->rung.flags & NP_READ_ONLY || facts->rung.mode == NP_NONE)
-		return refuse(facts->rung.mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK, NULL);
+		return outcome_refuse(facts->rung.mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK, NULL);
 	return (struct verdict){ .action = ACTION_ALLOW, .reason = NP_R_HOST_PORT, .max_body = UINT64_MAX };
 }
 
@@ -55,13 +55,13 @@ static struct verdict outcome_proxied(const struct facts *facts, const struct np
 	if (verdict.action == ACTION_DENY)
 		return verdict;
 	if (facts->port == DNS_PORT)
-		return refuse(NP_R_NOT_IN_POLICY, NULL);
+		return outcome_refuse(NP_R_NOT_IN_POLICY, NULL);
 	if (!facts->name)
-		return facts->has_addr && np_addr_is_synthetic(&facts->addr) ? refuse(NP_R_NAME_FORGOTTEN, NULL)
+		return facts->has_addr && np_addr_is_synthetic(&facts->addr) ? outcome_refuse(NP_R_NAME_FORGOTTEN, NULL)
 									     : verdict;
 	if (facts->protocol == PATTERN_UDP)
-		return refuse(NP_R_NOT_IN_POLICY, verdict.rule);
-	return facts->has_addr && leads_nowhere(facts, addr) ? refuse(NP_R_ADDRESS_REFUSED, NULL) : verdict;
+		return outcome_refuse(NP_R_NOT_IN_POLICY, verdict.rule);
+	return facts->has_addr && leads_nowhere(facts, addr) ? outcome_refuse(NP_R_ADDRESS_REFUSED, NULL) : verdict;
 }
 
 struct verdict policy_outcome(const struct policy *policy, const struct facts *facts)
@@ -71,10 +71,10 @@ struct verdict policy_outcome(const struct policy *policy, const struct facts *f
 	/* An address is met as such. So is what a name leads to, where the sandbox itself resolves it. */
 	bool met = facts->has_addr && (!facts->name || facts->rung.mode == NP_FULL);
 
-	if (facts->lookup || verdict.reason == NP_R_METADATA)
+	if (facts->query || verdict.reason == NP_R_METADATA)
 		return verdict;
 	if (met && np_addr_is_many(&addr))
-		return refuse(NP_R_MULTICAST, NULL);
+		return outcome_refuse(NP_R_MULTICAST, NULL);
 	if (facts->name ? name_is_localhost(facts->name) || (met && goes_here(facts, &addr)) : goes_here(facts, &addr))
 		return outcome_here(policy, facts);
 	return facts->rung.mode == NP_PROXIED ? outcome_proxied(facts, &addr, verdict) : verdict;
@@ -125,7 +125,7 @@ static void allowed_text(const struct policy *policy, const struct facts *facts,
 		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s, but inspected: requests may be denied %s", by, looks);
 	else
 		snprintf(text, VERDICT_TEXT_SIZE, "allowed %s%s", by,
-			 rule_asks_request(verdict->rule) && !facts->method && !facts->lookup
+			 rule_asks_request(verdict->rule) && !facts->method && !facts->query
 				 ? "; each request is judged by itself"
 				 : "");
 }
@@ -171,7 +171,7 @@ void verdict_text(const struct policy *policy, const struct facts *facts, const 
 		snprintf(text, VERDICT_TEXT_SIZE,
 			 "denied: it is on this host, where a sandbox reaches its own listeners%s",
 			 facts->rung.flags & NP_READ_ONLY ? "" : " and ports that host_loopback lists");
-	else if (verdict->reason == NP_R_NOT_IN_POLICY && facts->port == DNS_PORT && !facts->lookup)
+	else if (verdict->reason == NP_R_NOT_IN_POLICY && facts->port == DNS_PORT && !facts->query)
 		snprintf(text, VERDICT_TEXT_SIZE, "denied: port 53 is the DNS gate's, whatever server is named");
 	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL)
 		default_text(policy, verdict, text);

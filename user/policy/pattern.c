@@ -8,7 +8,7 @@
 
 #include "addr.h"
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "policy/metadata.h"
 #include "policy/net.h"
 #include "policy/quote.h"
@@ -27,8 +27,9 @@ struct parts {
 	bool v6; /* the host has colons */
 };
 
-static int fail(char problem[static PATTERN_PROBLEM_SIZE], const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(char problem[static PATTERN_PROBLEM_SIZE], const char *fmt, ...)
+static int pattern_fail(char problem[static PATTERN_PROBLEM_SIZE], const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static int pattern_fail(char problem[static PATTERN_PROBLEM_SIZE], const char *fmt, ...)
 {
 	va_list ap;
 
@@ -95,21 +96,22 @@ static int split_brackets(struct span text, struct parts *parts, char *problem)
 	struct span rest;
 
 	if (!close)
-		return fail(problem, "%s has no \"]\" behind the address", SHOWN(text));
+		return pattern_fail(problem, "%s has no \"]\" behind the address", SHOWN(text));
 	parts->v6 = true;
 	parts->host = (struct span){ text.text + 1, (size_t)(close - text.text) - 1 };
 	rest = span_from(text, parts->host.len + 2);
 	if (!memchr(parts->host.text, ':', parts->host.len))
-		return fail(problem, "brackets are for IPv6 addresses, and %s is none", SHOWN(parts->host));
+		return pattern_fail(problem, "brackets are for IPv6 addresses, and %s is none", SHOWN(parts->host));
 	if (rest.len && rest.text[0] == ':')
 		split_ports(span_from(rest, 1), parts);
 	else if (rest.len > 1 && rest.text[0] == '/' && rest.text[1] >= '0' && rest.text[1] <= '9')
-		return fail(problem, "%s: the prefix length goes inside of the brackets, as in \"[2001:db8::/32]\"",
-			    SHOWN(text));
+		return pattern_fail(problem,
+				    "%s: the prefix length goes inside of the brackets, as in \"[2001:db8::/32]\"",
+				    SHOWN(text));
 	else if (rest.len && rest.text[0] == '/')
 		parts->protocol = span_from(rest, 1);
 	else if (rest.len)
-		return fail(problem, "behind \"]\" comes \":PORT\", not %s", SHOWN(rest));
+		return pattern_fail(problem, "behind \"]\" comes \":PORT\", not %s", SHOWN(rest));
 	return 0;
 }
 
@@ -121,10 +123,10 @@ static int split_url(struct span text, char *problem)
 
 	if (slash)
 		rest.len = (size_t)(slash - rest.text);
-	return fail(problem, "%s is a URL; write the host alone: %s", SHOWN(text), SHOWN(rest));
+	return pattern_fail(problem, "%s is a URL; write the host alone: %s", SHOWN(text), SHOWN(rest));
 }
 
-static int split(struct span text, struct parts *parts, char *problem)
+static int pattern_split(struct span text, struct parts *parts, char *problem)
 {
 	const char *colon = memchr(text.text, ':', text.len), *slash = memrchr(text.text, '/', text.len);
 
@@ -135,10 +137,10 @@ static int split(struct span text, struct parts *parts, char *problem)
 	if (colon && memchr(colon + 1, ':', text.len - (size_t)(colon + 1 - text.text))) {
 		parts->v6 = true;
 		if (slash && !span_holds(span_from(text, (size_t)(slash + 1 - text.text)), "0123456789"))
-			return fail(problem,
-				    "%s: an IPv6 address with a port or a protocol needs brackets: "
-				    "\"[2001:db8::/32]:443/tcp\"",
-				    SHOWN(text));
+			return pattern_fail(problem,
+					    "%s: an IPv6 address with a port or a protocol needs brackets: "
+					    "\"[2001:db8::/32]:443/tcp\"",
+					    SHOWN(text));
 		return 0;
 	}
 	if (colon) {
@@ -149,7 +151,7 @@ static int split(struct span text, struct parts *parts, char *problem)
 		parts->protocol = span_from(text, parts->host.len + 1);
 	}
 	if (!parts->host.len)
-		return fail(problem, "%s names no host; every name is \"**\"", SHOWN(text));
+		return pattern_fail(problem, "%s names no host; every name is \"**\"", SHOWN(text));
 	return 0;
 }
 
@@ -171,11 +173,11 @@ static int parse_ports(struct span ports, struct pattern *pattern, char *problem
 		last = span_from(ports, first.len + 1);
 	}
 	if (!span_number(first, 65535, &from) || !from)
-		return fail(problem, "%s is no port; ports are 1 to 65535, or \"*\" for all", SHOWN(first));
+		return pattern_fail(problem, "%s is no port; ports are 1 to 65535, or \"*\" for all", SHOWN(first));
 	if (!span_number(last, 65535, &to) || !to)
-		return fail(problem, "%s is no port; ports are 1 to 65535, or \"*\" for all", SHOWN(last));
+		return pattern_fail(problem, "%s is no port; ports are 1 to 65535, or \"*\" for all", SHOWN(last));
 	if (from > to)
-		return fail(problem, "the ports %s end before they start", SHOWN(ports));
+		return pattern_fail(problem, "the ports %s end before they start", SHOWN(ports));
 	pattern->first_port = (uint16_t)from;
 	pattern->last_port = (uint16_t)to;
 	return 0;
@@ -188,10 +190,10 @@ static int parse_protocol(struct span protocol, struct pattern *pattern, bool po
 		return 0;
 	}
 	if (!span_is(protocol, "udp"))
-		return fail(problem, "%s is no protocol; there are tcp and udp%s", SHOWN(protocol),
-			    ports ? "" : ", and the path of a request goes into \"paths\"");
+		return pattern_fail(problem, "%s is no protocol; there are tcp and udp%s", SHOWN(protocol),
+				    ports ? "" : ", and the path of a request goes into \"paths\"");
 	if (!ports)
-		return fail(problem, "udp needs a port, as in \":443/udp\", or \":*/udp\" for all");
+		return pattern_fail(problem, "udp needs a port, as in \":443/udp\", or \":*/udp\" for all");
 	pattern->protocols = PATTERN_UDP;
 	return 0;
 }
@@ -238,9 +240,9 @@ static int check_special(const struct pattern *pattern, struct span host, char *
 	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++) {
 		if (pattern->bits < ranges[i].bits || !net_holds(&ranges[i].addr, ranges[i].bits, &pattern->addr))
 			continue;
-		return fail(problem, "%s: %s", SHOWN(host),
-			    ranges[i].many ? "multicast is refused in every mode"
-					   : "rules do not reach the host; host_loopback does");
+		return pattern_fail(problem, "%s: %s", SHOWN(host),
+				    ranges[i].many ? "multicast is refused in every mode"
+						   : "rules do not reach the host; host_loopback does");
 	}
 	return 0;
 }
@@ -262,7 +264,7 @@ static int check_carried(const struct pattern *pattern, struct span host, char *
 		return 0;
 	v4 = net_mask(&v4, bits);
 	net_format(text, &v4, bits);
-	return fail(problem, "%s carries IPv4 addresses; write the IPv4 range: \"%s\"", SHOWN(host), text);
+	return pattern_fail(problem, "%s carries IPv4 addresses; write the IPv4 range: \"%s\"", SHOWN(host), text);
 }
 
 static int parse_net(struct span host, bool v6, struct pattern *pattern, char *problem)
@@ -279,14 +281,16 @@ static int parse_net(struct span host, bool v6, struct pattern *pattern, char *p
 	}
 	if (addr_parse(addr.text, addr.len, &pattern->addr) < 0) {
 		if (v6)
-			return fail(problem, "%s is no IPv6 address", SHOWN(addr));
+			return pattern_fail(problem, "%s is no IPv6 address", SHOWN(addr));
 		if (!span_holds(addr, "0123456789."))
-			return fail(problem, "%s is no address, and a name takes no prefix length", SHOWN(addr));
-		return fail(problem, "%s is no IPv4 address: four numbers from 0 to 255, without leading zeros",
-			    SHOWN(addr));
+			return pattern_fail(problem, "%s is no address, and a name takes no prefix length",
+					    SHOWN(addr));
+		return pattern_fail(problem, "%s is no IPv4 address: four numbers from 0 to 255, without leading zeros",
+				    SHOWN(addr));
 	}
 	if (slash && !span_number(prefix, bits, &bits))
-		return fail(problem, "%s is no prefix length; there are 0 to %u", SHOWN(prefix), v6 ? 128u : 32u);
+		return pattern_fail(problem, "%s is no prefix length; there are 0 to %u", SHOWN(prefix),
+				    v6 ? 128u : 32u);
 	pattern->kind = PATTERN_NET;
 	pattern->bits = (uint8_t)(v6 ? bits : bits + 96);
 	pattern->v4 = np_addr_is_v4(&pattern->addr) && pattern->bits >= 96;
@@ -295,7 +299,7 @@ static int parse_net(struct span host, bool v6, struct pattern *pattern, char *p
 	masked = net_mask(&pattern->addr, pattern->bits);
 	if (memcmp(&masked, &pattern->addr, sizeof(masked)) != 0) {
 		net_format(right, &masked, pattern->bits);
-		return fail(problem, "%s has bits set behind its prefix; write \"%s\"", SHOWN(host), right);
+		return pattern_fail(problem, "%s has bits set behind its prefix; write \"%s\"", SHOWN(host), right);
 	}
 	return 0;
 }
@@ -309,7 +313,7 @@ int pattern_parse(const char *text, size_t len, char name[static NAME_SIZE], str
 	struct parts parts = { .host = { text, len } };
 	int e;
 
-	e = split(parts.host, &parts, problem);
+	e = pattern_split(parts.host, &parts, problem);
 	if (e < 0)
 		return e;
 	if (parts.v6 || memchr(parts.host.text, '/', parts.host.len) ||

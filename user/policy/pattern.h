@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "policy/rule.h"
-#include "wire/name.h"
+#include "wire/hostname.h"
 
 /* What is not written stays 0: ports, protocols. ret->name is name, where the canonical name goes. 0, -EINVAL with
  * a sentence, or -ENOMEM. */

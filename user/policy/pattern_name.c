@@ -16,7 +16,7 @@ static bool holds_only(const char *text, size_t len, const char *bytes)
 	return true;
 }
 
-/* Such a name would be read as an address: see wire/name.h. */
+/* Such a name would be read as an address: see wire/hostname.h. */
 static bool label_is_number(const char *label)
 {
 	if (label[0] == '0' && label[1] == 'x')

@@ -8,15 +8,16 @@
  *
  * Pure but for files.c, which opens what include: names.
  */
-#ifndef NP_POLICY_H
-#define NP_POLICY_H
+#ifndef NP_POLICY_POLICY_H
+#define NP_POLICY_POLICY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policy/level.h"
+#include "vocab/level.h"
 #include "policy/problem.h"
 #include "policy/rule.h"
+#include "vocab/limits.h"
 
 struct arena;	   /* base/arena.h */
 struct name_table; /* names.h */

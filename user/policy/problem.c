@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 void problems_clear(struct problems *problems)
 {

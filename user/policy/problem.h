@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
+#include "vocab/limits.h"
 
 #define PROBLEM_FILE_SIZE 256
 #define PROBLEM_TEXT_SIZE 512

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
+#include "vocab/limits.h"
 
 #define DURATION_MAX_MS (24u * 60 * 60 * 1000)
 
@@ -38,8 +39,8 @@ bool error_is_kept(const struct reader *reader)
 	return reader->problems->errors < NP_POLICY_PROBLEMS;
 }
 
-static struct problem *tell_at(struct reader *reader, bool warning, const struct node *node, const char *fmt,
-			       va_list ap)
+static struct problem *problem_at(struct reader *reader, bool warning, const struct node *node, const char *fmt,
+				  va_list ap)
 {
 	char text[PROBLEM_TEXT_SIZE];
 
@@ -53,7 +54,7 @@ struct problem *error_at(struct reader *reader, const struct node *node, const c
 	va_list ap;
 
 	va_start(ap, fmt);
-	problem = tell_at(reader, false, node, fmt, ap);
+	problem = problem_at(reader, false, node, fmt, ap);
 	va_end(ap);
 	return problem;
 }
@@ -64,7 +65,7 @@ struct problem *warn_at(struct reader *reader, const struct node *node, const ch
 	va_list ap;
 
 	va_start(ap, fmt);
-	problem = tell_at(reader, true, node, fmt, ap);
+	problem = problem_at(reader, true, node, fmt, ap);
 	va_end(ap);
 	return problem;
 }

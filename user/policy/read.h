@@ -12,6 +12,7 @@
 #include "policy/pattern.h"
 #include "policy/policy.h"
 #include "policy/yaml.h"
+#include "vocab/limits.h"
 
 struct file {
 	const char *name;			    /* relative to the directory of the first file */
@@ -25,7 +26,8 @@ struct list_item {
 	struct pattern pattern; /* not settled */
 	struct list *list;	/* the other list, once lists_link() has found it */
 	bool is_list;
-	bool told_dns, told_metadata, told_udp; /* the warning was given: once, however many rules use the list */
+	bool reported_dns, reported_metadata,
+		reported_udp; /* the warning was given: once, however many rules use the list */
 };
 
 struct list {

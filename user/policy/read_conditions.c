@@ -7,11 +7,12 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 #include "wire/dns.h"
-#include "wire/path.h"
+#include "wire/url_path.h"
+#include "vocab/limits.h"
 
 #define DIGITS "0123456789"
 

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 #define DECIDER_TIMEOUT_MS 5000
 

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "policy/decide.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 /* A rule whose destinations are read. */
 struct adding {
@@ -56,12 +57,12 @@ static void pattern_warn(struct adding *a, const struct node *node, const struct
 	bool udp = a->use == PATTERN_GRANT && pattern->kind == PATTERN_NAME && pattern->protocols == PATTERN_UDP;
 
 	if (item) {
-		dns = dns && !item->told_dns;
-		metadata = metadata && !item->told_metadata;
-		udp = udp && !item->told_udp;
-		item->told_dns |= dns;
-		item->told_metadata |= metadata;
-		item->told_udp |= udp;
+		dns = dns && !item->reported_dns;
+		metadata = metadata && !item->reported_metadata;
+		udp = udp && !item->reported_udp;
+		item->reported_dns |= dns;
+		item->reported_metadata |= metadata;
+		item->reported_udp |= udp;
 	}
 	if (dns)
 		warn_at(a->reader, node, "%s leaves port 53 out: it belongs to the DNS gate",

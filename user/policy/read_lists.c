@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
+#include "vocab/limits.h"
 
 #define SUGGEST_LISTS 1000 /* names looked at to suggest one: enough for a person, little for a computer */
 

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/array.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 #define RULE_TEXT_MAX 120 /* bytes of rule->text: one line of a terminal, with room for its place */
 

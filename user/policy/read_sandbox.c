@@ -6,8 +6,9 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "policy/quote.h"
+#include "vocab/limits.h"
 
 static void read_bytes(struct reader *reader, const struct node *key, uint64_t least, uint64_t *ret)
 {

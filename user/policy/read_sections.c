@@ -7,10 +7,11 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "base/words.h"
-#include "policy/notice.h"
+#include "vocab/words.h"
+#include "policy/notice_text.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
+#include "vocab/limits.h"
 
 static bool version_is_ours(struct reader *reader, const struct node *root)
 {

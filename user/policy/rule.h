@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "box.h"
-#include "limits.h"
+#include "sandbox.h"
+#include "vocab/limits.h"
 #include "rules.h"
 
 /* A place in a policy file. Lines and columns from 1; line 0: nowhere. */

@@ -5,12 +5,12 @@
 
 #define SUGGEST_EDITS 2
 
-static char lower(char c)
+static char lower_case(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned smaller_of(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -30,18 +30,19 @@ unsigned edit_distance(const char *a, const char *b, unsigned most)
 		unsigned *row = rows[i % 3], best = row[0] = (unsigned)i;
 
 		for (size_t j = 1; j <= m; j++) {
-			unsigned change = lower(a[i - 1]) != lower(b[j - 1]);
+			unsigned change = lower_case(a[i - 1]) != lower_case(b[j - 1]);
 
-			row[j] = least(above[j - 1] + change, least(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
-				row[j] = least(row[j], before[j - 2] + 1);
-			best = least(best, row[j]);
+			row[j] = smaller_of(above[j - 1] + change, smaller_of(above[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
+			    lower_case(a[i - 2]) == lower_case(b[j - 1]))
+				row[j] = smaller_of(row[j], before[j - 2] + 1);
+			best = smaller_of(best, row[j]);
 		}
 		/* A swap looks two rows back, so one row above the bound does not yet say that all will be. */
 		if (best > most + 1)
 			return most + 1;
 	}
-	return least(rows[n % 3][m], most + 1);
+	return smaller_of(rows[n % 3][m], most + 1);
 }
 
 void suggestion_offer(struct suggestion *suggestion, const char *word)

@@ -8,11 +8,12 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "policy/classes.h"
+#include "policy/port_classes.h"
 #include "policy/decide.h"
 #include "policy/metadata.h"
 #include "policy/nets.h"
-#include "policy/segments.h"
+#include "policy/port_ranges.h"
+#include "vocab/limits.h"
 
 struct making {
 	const struct policy *policy;
@@ -147,24 +148,24 @@ static bool chain_grants(const struct making *m, uint16_t port)
 }
 
 /* Later fragments have no port: they follow an allow of PROXIED, and a deny of FULL, that holds for any port. */
-static int fragments_say(const struct making *m, const struct net_node *node, uint16_t protocol, size_t from,
-			 struct saying *saying)
+static int fragments_put(const struct making *m, const struct net_node *node, uint16_t protocol, size_t from,
+			 struct port_rules *port_rules)
 {
 	uint32_t wanted = is_full(m) && !node->metadata ? ACTION_DENY : ACTION_ALLOW;
 
-	for (size_t i = from; i < saying->n; i++)
-		if (saying->items[i].action == wanted) {
-			struct said said = { protocol, 0, 0, wanted, saying->items[i].rule };
+	for (size_t i = from; i < port_rules->n; i++)
+		if (port_rules->items[i].action == wanted) {
+			struct port_rule port_rule = { protocol, 0, 0, wanted, port_rules->items[i].rule };
 
-			return said_add(saying, &said);
+			return port_rule_add(port_rules, &port_rule);
 		}
 	return 0;
 }
 
-static int ports_say(struct making *m, const struct net_node *node, uint8_t protocol, struct saying *saying)
+static int ports_put(struct making *m, const struct net_node *node, uint8_t protocol, struct port_rules *port_rules)
 {
 	uint16_t cuts[NP_INSPECT_PORTS_MAX + 1] = { 53 }, number = protocol == PATTERN_TCP ? IPPROTO_TCP : IPPROTO_UDP;
-	size_t n_claims, n_segments, from = saying->n;
+	size_t n_claims, n_segments, from = port_rules->n;
 	int r = claims_collect(m, protocol, &n_claims);
 
 	if (r < 0 || !n_claims)
@@ -175,29 +176,29 @@ static int ports_say(struct making *m, const struct net_node *node, uint8_t prot
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < n_segments; i++) {
 		const struct rule *rule = rule_of(m, m->chain[m->segments[i].owner]);
-		struct said said = { number, m->segments[i].first, m->segments[i].last, rule->action,
-				     rule_number(m, rule) };
+		struct port_rule port_rule = { number, m->segments[i].first, m->segments[i].last, rule->action,
+					       rule_number(m, rule) };
 
 		if (segment_is_ours(m, &m->segments[i], protocol)) {
-			r = said_add(saying, &said);
-		} else if (node->metadata && said.first != 53 && chain_grants(m, said.first)) {
-			said.action = NP_LOOK; /* the inspector's: of one protocol, and of one port */
-			r = said_add(saying, &said);
+			r = port_rule_add(port_rules, &port_rule);
+		} else if (node->metadata && port_rule.first != 53 && chain_grants(m, port_rule.first)) {
+			port_rule.action = NP_LOOK; /* the inspector's: of one protocol, and of one port */
+			r = port_rule_add(port_rules, &port_rule);
 		}
 	}
-	return r ? r : fragments_say(m, node, number, from, saying);
+	return r ? r : fragments_put(m, node, number, from, port_rules);
 }
 
 /* In FULL there are protocols without ports. A rule that asks for no port speaks of them as well. */
-static int portless_say(struct making *m, struct saying *saying)
+static int portless_put(struct making *m, struct port_rules *port_rules)
 {
 	for (size_t i = 0; is_full(m) && i < m->n_chain; i++) {
 		const struct pattern *p = m->chain[i];
 		const struct rule *rule = rule_of(m, p);
-		struct said said = { 0, 0, 0, rule->action, rule_number(m, rule) };
+		struct port_rule port_rule = { 0, 0, 0, rule->action, rule_number(m, rule) };
 
 		if (p->protocols == (PATTERN_TCP | PATTERN_UDP) && p->first_port <= 1 && p->last_port == UINT16_MAX)
-			return said_add(saying, &said);
+			return port_rule_add(port_rules, &port_rule);
 	}
 	return 0;
 }
@@ -207,7 +208,7 @@ static int portless_say(struct making *m, struct saying *saying)
 struct block_writer {
 	struct making *m;
 	uint32_t class;
-	const struct said *said;
+	const struct port_rule *port_rule;
 };
 
 static void port_write(void *data, uint16_t first, unsigned bits)
@@ -222,19 +223,19 @@ static void port_write(void *data, uint16_t first, unsigned bits)
 	t->ports[t->n_ports++] = (struct port_entry){
 		.key = { .prefixlen = NP_PORT_FIXED_BITS + bits,
 			 .class = w->class,
-			 .protocol = w->said->protocol,
+			 .protocol = w->port_rule->protocol,
 			 .port = htons(first) },
-		.value = { .action = w->said->action, .rule = w->said->rule },
+		.value = { .action = w->port_rule->action, .rule = w->port_rule->rule },
 	};
 }
 
-static void class_write(struct making *m, uint32_t class, const struct saying *saying)
+static void class_write(struct making *m, uint32_t class, const struct port_rules *port_rules)
 {
-	for (size_t i = 0; i < saying->n; i++) {
-		struct block_writer w = { m, class, &saying->items[i] };
+	for (size_t i = 0; i < port_rules->n; i++) {
+		struct block_writer w = { m, class, &port_rules->items[i] };
 
-		if (saying->items[i].first)
-			range_blocks(saying->items[i].first, saying->items[i].last, port_write, &w);
+		if (port_rules->items[i].first)
+			range_blocks(port_rules->items[i].first, port_rules->items[i].last, port_write, &w);
 		else
 			port_write(&w, 0, 16);
 	}
@@ -257,27 +258,27 @@ static void net_write(struct making *m, const struct net_node *node, uint32_t cl
 	};
 }
 
-static int node_make(struct making *m, const struct net_node *node, struct saying *saying)
+static int node_make(struct making *m, const struct net_node *node, struct port_rules *port_rules)
 {
 	size_t index = (size_t)(node - m->nets->nodes);
 	uint32_t class = 0, around = node->up ? m->class_of[node->up - m->nets->nodes] : 0;
 	bool is_new = false;
 	int r = chain_collect(m, node);
 
-	saying->n = 0;
+	port_rules->n = 0;
 	if (r == 0)
-		r = ports_say(m, node, PATTERN_TCP, saying);
+		r = ports_put(m, node, PATTERN_TCP, port_rules);
 	if (r == 0)
-		r = ports_say(m, node, PATTERN_UDP, saying);
+		r = ports_put(m, node, PATTERN_UDP, port_rules);
 	if (r == 0)
-		r = portless_say(m, saying);
+		r = portless_put(m, port_rules);
 	if (r == 0)
-		r = classes_find(&m->classes, saying, &class, &is_new);
+		r = classes_find(&m->classes, port_rules, &class, &is_new);
 	if (r < 0)
 		return r;
 	m->class_of[index] = class;
 	if (is_new)
-		class_write(m, class, saying);
+		class_write(m, class, port_rules);
 	if (class != around) /* else the range around it answers just so */
 		net_write(m, node, class);
 	return m->error;
@@ -286,7 +287,7 @@ static int node_make(struct making *m, const struct net_node *node, struct sayin
 static int set_make(struct making *m, uint32_t set)
 {
 	const struct policy *policy = m->policy;
-	struct saying saying = { 0 };
+	struct port_rules port_rules = { 0 };
 	int r = 0;
 
 	m->set = set;
@@ -296,8 +297,8 @@ static int set_make(struct making *m, uint32_t set)
 	if (!m->class_of)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < m->nets->n; i++)
-		r = node_make(m, &m->nets->nodes[i], &saying);
-	free(saying.items);
+		r = node_make(m, &m->nets->nodes[i], &port_rules);
+	free(port_rules.items);
 	free(m->class_of);
 	m->class_of = NULL;
 	return r;

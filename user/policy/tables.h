@@ -32,7 +32,7 @@ struct gate_tables {
 	size_t n_ports;
 	struct listed_entry *listed;
 	size_t n_listed;
-	__u16 sets; /* as np_live has them */
+	__u16 sets; /* as np_in_force has them */
 	bool full_rules;
 };
 

@@ -10,6 +10,7 @@
 #include "base/chars.h"
 #include "policy/quote.h"
 #include "policy/yaml_text.h"
+#include "vocab/limits.h"
 
 struct reading {
 	struct arena *arena;

@@ -10,8 +10,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "session/service_internal.h"
+#include "vocab/limits.h"
 
 static void forward_free(struct service *service, struct forward *forward)
 {
@@ -61,13 +62,13 @@ static struct forward *forward_find(struct service *service, uint64_t id)
 /* What ends this forward, if it has to end; else NULL. */
 static const char *forward_over(struct service *service, const struct forward *forward)
 {
-	const struct sandbox *sandbox = service_sandbox_by_id(service, forward->pub.sandbox);
+	const struct sandbox_info *sandbox = service_sandbox_by_id(service, forward->pub.sandbox);
 
 	if (!sandbox || sandbox->cgroup.id != forward->cgroup_id)
 		return "its sandbox has ended, or was removed";
 	if (sandbox->rung.mode == NP_NONE)
 		return "its sandbox was raised to NONE";
-	if (service->config.now_ns() - forward->heard_ns > NP_FORWARD_SILENT_S * 1000000000ull)
+	if (service->config.now_ns() - forward->seen_ns > NP_FORWARD_SILENT_S * 1000000000ull)
 		return "nothing was heard of netpawl forward for too long";
 	return NULL;
 }
@@ -108,12 +109,12 @@ static int forward_address(struct service *service, uint64_t cgroup_id, unsigned
 struct search {
 	struct service *service;
 	unsigned port;
-	const struct sandbox *found;
+	const struct sandbox_info *found;
 	unsigned listening, closed, all;
 	char names[400];
 };
 
-static int search_one(void *data, const struct sandbox *sandbox)
+static int search_one(void *data, const struct sandbox_info *sandbox)
 {
 	struct search *search = data;
 	size_t len = strlen(search->names);
@@ -133,7 +134,7 @@ static int search_one(void *data, const struct sandbox *sandbox)
 }
 
 static int sandbox_search(struct service *service, const struct session_name *name, unsigned port,
-			  const struct sandbox **ret, struct failure *ret_failure)
+			  const struct sandbox_info **ret, struct failure *ret_failure)
 {
 	struct search search = { .service = service, .port = port };
 	struct session_row row;
@@ -162,7 +163,7 @@ static int sandbox_search(struct service *service, const struct session_name *na
 int service_forward_open(struct service *service, const char *session, const char *sandbox_id, unsigned port,
 			 const char *who, const struct forward_row **ret, struct failure *ret_failure)
 {
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	struct session_name name;
 	struct forward *forward;
 	int r = service_name_read(session, &name, ret_failure);
@@ -196,7 +197,7 @@ int service_forward_open(struct service *service, const char *session, const cha
 		snprintf(forward->pub.address, sizeof(forward->pub.address), "127.0.0.1");
 	snprintf(forward->pub.who, sizeof(forward->pub.who), "%s", who);
 	forward->cgroup_id = sandbox->cgroup.id;
-	forward->heard_ns = service->config.now_ns();
+	forward->seen_ns = service->config.now_ns();
 	LIST_INSERT_HEAD(&service->forwards, forward, next);
 	service->forward_count++;
 	forward_event(service, forward, NP_R_FORWARD_OPENED, who, NULL);
@@ -213,7 +214,7 @@ static int forward_read(struct service *service, uint64_t id, struct forward **r
 		forward_end(service, forward, "daemon", cause);
 	if (!forward || cause)
 		return forward_unknown(service, id, ret_failure);
-	forward->heard_ns = service->config.now_ns();
+	forward->seen_ns = service->config.now_ns();
 	*ret = forward;
 	return 0;
 }

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "box.h"
-#include "policy/level.h"
+#include "sandbox.h"
+#include "vocab/level.h"
 
 /* A sandbox's cgroup, as found or made. */
 struct gate_cgroup {
@@ -29,7 +29,7 @@ struct gate_problem {
 };
 
 /* What the kernel holds for one sandbox, as read back at a takeover. */
-struct gate_box {
+struct gate_sandbox {
 	uint64_t cgroup_id;
 	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
@@ -79,7 +79,7 @@ struct gate {
 	int (*retire)(void *ctx, uint64_t cgroup_id);
 
 	/* Calls fn for every sandbox that the kernel holds; stops at a negative answer and returns it. */
-	int (*each)(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data);
+	int (*each)(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data);
 
 	/* Does the sandbox listen on this TCP port? *ret: at which address, all zeros (of IPv6, or as a mapped IPv4 address) for
 	 * every one. -ENOENT: it does not. */

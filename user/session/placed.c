@@ -12,71 +12,72 @@
 #include <string.h>
 
 #include "session/service_internal.h"
+#include "vocab/limits.h"
 
 /* Is there something that the gate cannot govern? What cannot be looked at counts. */
-static bool box_brings(struct service *service, const struct box *box, struct gate_problem *problem)
+static bool sandbox_brings(struct service *service, const struct sandbox *sandbox, struct gate_problem *problem)
 {
 	const struct gate *gate = &service->config.gate;
-	int r = gate->cgroup_look(gate->ctx, &box->pub.cgroup, problem);
+	int r = gate->cgroup_look(gate->ctx, &sandbox->pub.cgroup, problem);
 
 	if (r && !problem->text[0])
-		snprintf(problem->text, sizeof(problem->text), "%.400s: %s", box->pub.cgroup.path, strerror(-r));
+		snprintf(problem->text, sizeof(problem->text), "%.400s: %s", sandbox->pub.cgroup.path, strerror(-r));
 	return r != 0;
 }
 
-/* May free the box: when it is not FULL. */
-static void box_object(struct service *service, struct box *box, const char *text)
+/* May free the sandbox: when it is not FULL. */
+static void sandbox_row_of(struct service *service, struct sandbox *sandbox, const char *text)
 {
 	struct event event = { .reason = NP_R_PLACED_SOCKETS, .text = text };
 
-	service_emit(service, &event, box->live, box);
-	if (box->pub.rung.mode != NP_FULL)
-		box_abandon(service, box);
+	service_emit(service, &event, sandbox->session, sandbox);
+	if (sandbox->pub.rung.mode != NP_FULL)
+		sandbox_abandon(service, sandbox);
 }
 
-bool placed_check(struct service *service, struct box *box)
+bool placed_check(struct service *service, struct sandbox *sandbox)
 {
 	struct gate_problem problem = { 0 };
 	uint64_t now = service->config.now_ns();
 
-	if (!box->placed || box->settled)
+	if (!sandbox->placed || sandbox->settled)
 		return false;
-	if (!box->entered_ns) {
-		box->entered_ns = now;
+	if (!sandbox->entered_ns) {
+		sandbox->entered_ns = now;
 		return false;
 	}
-	if (now - box->entered_ns < NP_PLACED_MS * 1000000ull)
+	if (now - sandbox->entered_ns < NP_PLACED_MS * 1000000ull)
 		return false;
-	box->settled = true;
-	if (!box_brings(service, box, &problem))
+	sandbox->settled = true;
+	if (!sandbox_brings(service, sandbox, &problem))
 		return false;
-	box_object(service, box, problem.text);
+	sandbox_row_of(service, sandbox, problem.text);
 	return true;
 }
 
-void placed_raise(struct service *service, struct live *live)
+void placed_raise(struct service *service, struct session *session)
 {
 	const struct gate *gate = &service->config.gate;
-	struct box *box, *next;
+	struct sandbox *sandbox, *next;
 
-	live->pins++;
-	for (box = TAILQ_FIRST(&live->boxes); box; box = next) {
+	session->pins++;
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = next) {
 		struct gate_problem problem = { 0 };
 
-		next = TAILQ_NEXT(box, of_session);
-		if (!box->placed || !box->uncut || box->stage != BOX_LIVES || box->dying ||
-		    !gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
+		next = TAILQ_NEXT(sandbox, of_session);
+		if (!sandbox->placed || !sandbox->uncut || sandbox->stage != SANDBOX_RUNS || sandbox->dying ||
+		    !gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
 			continue;
-		if (box_brings(service, box, &problem))
-			box_object(service, box, problem.text);
+		if (sandbox_brings(service, sandbox, &problem))
+			sandbox_row_of(service, sandbox, problem.text);
 	}
-	live_unpin(service, live);
+	session_unpin(service, session);
 }
 
-void service_sandbox_place(struct service *service, const struct sandbox *sandbox)
+void service_sandbox_place(struct service *service, const struct sandbox_info *info)
 {
-	struct box *box = box_by_id(service, sandbox->id);
+	struct sandbox *sandbox = sandbox_by_id(service, info->id);
 
-	if (box)
-		box->placed = true;
+	if (sandbox)
+		sandbox->placed = true;
 }

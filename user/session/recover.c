@@ -14,7 +14,7 @@
 
 /* What the kernel holds, sorted by cgroup id. */
 struct held {
-	struct gate_box *boxes;
+	struct gate_sandbox *sandboxes;
 	size_t count, size;
 };
 
@@ -40,35 +40,35 @@ static void recovery_fail(struct recovery *recovery, int r, const struct failure
 		recovery_fail(recovery, r, &failure_);           \
 	} while (0)
 
-static int held_add(void *data, const struct gate_box *box)
+static int held_add(void *data, const struct gate_sandbox *sandbox)
 {
 	struct held *held = data;
 
 	if (held->count == held->size) {
 		size_t size = held->size ? held->size * 2 : 64;
-		struct gate_box *boxes = reallocarray(held->boxes, size, sizeof(*boxes));
+		struct gate_sandbox *sandboxes = reallocarray(held->sandboxes, size, sizeof(*sandboxes));
 
-		if (!boxes)
+		if (!sandboxes)
 			return -ENOMEM;
-		held->boxes = boxes;
+		held->sandboxes = sandboxes;
 		held->size = size;
 	}
-	held->boxes[held->count++] = *box;
+	held->sandboxes[held->count++] = *sandbox;
 	return 0;
 }
 
 static int held_compare(const void *a, const void *b)
 {
-	uint64_t x = ((const struct gate_box *)a)->cgroup_id, y = ((const struct gate_box *)b)->cgroup_id;
+	uint64_t x = ((const struct gate_sandbox *)a)->cgroup_id, y = ((const struct gate_sandbox *)b)->cgroup_id;
 
 	return (x > y) - (x < y);
 }
 
-static const struct gate_box *held_find(const struct held *held, uint64_t cgroup_id)
+static const struct gate_sandbox *held_find(const struct held *held, uint64_t cgroup_id)
 {
-	struct gate_box key = { .cgroup_id = cgroup_id };
+	struct gate_sandbox key = { .cgroup_id = cgroup_id };
 
-	return held->count ? bsearch(&key, held->boxes, held->count, sizeof(key), held_compare) : NULL;
+	return held->count ? bsearch(&key, held->sandboxes, held->count, sizeof(key), held_compare) : NULL;
 }
 
 /* 0: it is there. -ENOENT: it is gone, or another cgroup has its path: then *ret says which. */
@@ -84,36 +84,36 @@ static int row_find(struct service *service, const struct sandbox_row *row, stru
 
 /* Puts a recorded sandbox into memory, with what the kernel knows of it. */
 static int row_load(struct recovery *recovery, const struct sandbox_row *row, const struct gate_cgroup *cgroup,
-		    struct box **ret)
+		    struct sandbox **ret)
 {
 	struct service *service = recovery->service;
-	const struct gate_box *held = held_find(&recovery->held, row->cgroup_id);
+	const struct gate_sandbox *held = held_find(&recovery->held, row->cgroup_id);
 	struct failure failure;
-	struct live *live;
-	struct box *box;
-	int r = live_load(service, &row->session, LEVEL_PUBLIC, &live, &failure);
+	struct session *session;
+	struct sandbox *sandbox;
+	int r = session_load(service, &row->session, LEVEL_PUBLIC, &session, &failure);
 
 	if (r) {
 		recovery_fail(recovery, r, &failure);
 		return r;
 	}
-	r = box_new(service, live, row->id, cgroup, row->adopted, &box);
-	live_unpin(service, live);
+	r = sandbox_new(service, session, row->id, cgroup, row->adopted, &sandbox);
+	session_unpin(service, session);
 	if (r) {
 		RECOVERY_FAIL(recovery, NP_R_FAILED, r, "sandbox %s: %s", row->id, strerror(-r));
 		return r;
 	}
-	box->pub.created_us = row->created_us;
-	box->pub.active_us = service->config.wall_us();
-	box->pub.class = row->class;
-	box->pub.kept = kept_is(service, row->id);
-	box->recorded = box->announced = box->stale = box->recovered = true;
-	box->uncut = !held; /* it ran without the gate, as after the pins were removed */
+	sandbox->pub.created_us = row->created_us;
+	sandbox->pub.active_us = service->config.wall_us();
+	sandbox->pub.class = row->class;
+	sandbox->pub.kept = kept_is(service, row->id);
+	sandbox->recorded = sandbox->announced = sandbox->stale = sandbox->recovered = true;
+	sandbox->uncut = !held; /* it ran without the gate, as after the pins were removed */
 	if (held) {
-		box->registered = true;
-		box->pub.rung = held->rung;
+		sandbox->registered = true;
+		sandbox->pub.rung = held->rung;
 	}
-	*ret = box;
+	*ret = sandbox;
 	return 0;
 }
 
@@ -124,10 +124,10 @@ static int row_recover(void *data, const struct sandbox_row *row)
 	struct service *service = recovery->service;
 	const struct gate *gate = &service->config.gate;
 	struct gate_cgroup cgroup;
-	struct box *box;
+	struct sandbox *sandbox;
 	int r = row_find(service, row, &cgroup);
 
-	if (r == -ENOENT || box_by_cgroup(service, row->cgroup_id))
+	if (r == -ENOENT || sandbox_by_cgroup(service, row->cgroup_id))
 		return 0;
 	if (r) {
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "cgroup %s of sandbox %s: %s", row->path, row->id,
@@ -137,12 +137,12 @@ static int row_recover(void *data, const struct sandbox_row *row)
 		cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
 		strcpy(cgroup.path, row->path);
 	}
-	if (row_load(recovery, row, &cgroup, &box) || box->pub.adopted)
+	if (row_load(recovery, row, &cgroup, &sandbox) || sandbox->pub.adopted)
 		return 0;
-	if (box->live->status == LIVE_ENDED)
-		box_abandon(service, box); /* the end of its session was cut short */
+	if (sandbox->session->status == SESSION_ENDED)
+		sandbox_abandon(service, sandbox); /* the end of its session was cut short */
 	else
-		box->pub.ever_populated = gate->cgroup_populated(gate->ctx, &box->pub.cgroup);
+		sandbox->pub.ever_populated = gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup);
 	return 0;
 }
 
@@ -156,104 +156,104 @@ static int row_forget(void *data, const struct sandbox_row *row)
 	struct service *service = recovery->service;
 	const struct gate *gate = &service->config.gate;
 	struct gate_cgroup cgroup, found;
-	struct box *box;
+	struct sandbox *sandbox;
 
-	if (box_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
+	if (sandbox_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
 		return 0;
 	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it
 	 * goes. */
 	if (found.id && !row->adopted)
 		gate->cgroup_remove(gate->ctx, &found);
-	if (box_by_cgroup(service, row->cgroup_id)) {
+	if (sandbox_by_cgroup(service, row->cgroup_id)) {
 		store_sandbox_remove(service->config.store, row->id);
 		return 0;
 	}
 	cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };
 	strcpy(cgroup.path, row->path);
-	if (!row_load(recovery, row, &cgroup, &box))
-		box_end(service, box, true, "daemon");
+	if (!row_load(recovery, row, &cgroup, &sandbox))
+		sandbox_end(service, sandbox, true, "daemon");
 	return 0;
 }
 
 /* What the kernel was told before a crash, and the record was not. */
-static void recover_absorb(struct service *service, struct live *live)
+static void recover_absorb(struct service *service, struct session *session)
 {
 	struct event event = { .reason = NP_R_RECONCILED };
 	bool stricter = false, created;
-	struct box *box;
+	struct sandbox *sandbox;
 
-	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
-		if (box->registered && live_absorb(live, box))
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+		if (sandbox->registered && session_absorb(session, sandbox))
 			stricter = true;
 	if (!stricter)
 		return;
 	/* The crash came before the record, perhaps before the cut as well. */
-	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
-		box->uncut = true;
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+		sandbox->uncut = true;
 	/* A failure shows again below, when all that stands is settled. An ended session is not
 	 * revived. */
-	if (live->status == LIVE_OPEN)
-		live_record(service, live, NULL, &created);
-	else if (!store_session_raise(service->config.store, live->name.text, &live->stands, NULL, NULL, NULL))
-		live->recorded = live->stands;
-	service_emit(service, &event, live, NULL);
+	if (session->status == SESSION_OPEN)
+		session_record(service, session, NULL, &created);
+	else if (!store_session_raise(service->config.store, session->name.text, &session->stands, NULL, NULL, NULL))
+		session->recorded = session->stands;
+	service_emit(service, &event, session, NULL);
 }
 
-static void recover_live(struct recovery *recovery, struct live *live)
+static void recover_session(struct recovery *recovery, struct session *session)
 {
 	struct service *service = recovery->service;
 	const struct gate *gate = &service->config.gate;
 	struct failure failure;
-	struct box *box;
+	struct sandbox *sandbox;
 	unsigned cut;
 	int r;
 
-	recover_absorb(service, live);
-	if (live->status == LIVE_OPEN) {
-		r = live_settle(service, live, "daemon", &failure);
+	recover_absorb(service, session);
+	if (session->status == SESSION_OPEN) {
+		r = session_settle(service, session, "daemon", &failure);
 	} else {
-		r = live_apply(service, live, &failure);
+		r = session_apply(service, session, &failure);
 		if (!r)
-			r = live_cut(service, live, &cut, &failure);
+			r = session_cut(service, session, &cut, &failure);
 	}
 	if (r)
 		recovery_fail(recovery, r, &failure);
 	/* The daemon may have died between the record and the file, or the files are gone with a reboot. */
-	if (live->status == LIVE_OPEN)
-		live_publish(service, live);
-	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session)) {
-		if (!box->pub.adopted || box->stage != BOX_LIVES)
+	if (session->status == SESSION_OPEN)
+		session_publish(service, session);
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session)) {
+		if (!sandbox->pub.adopted || sandbox->stage != SANDBOX_RUNS)
 			continue;
-		r = gate->attach(gate->ctx, &box->pub.cgroup);
+		r = gate->attach(gate->ctx, &sandbox->pub.cgroup);
 		if (r)
 			RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r, "the gate could not be attached to %s: %s",
-				      box->pub.cgroup.path, strerror(-r));
+				      sandbox->pub.cgroup.path, strerror(-r));
 	}
 }
 
-static void recover_lives(struct recovery *recovery)
+static void recover_sessions(struct recovery *recovery)
 {
 	struct service *service = recovery->service;
 
 	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at
 	 * hand. */
-	for (size_t i = 0; i < service->lives.size; i++) {
-		struct table_node *node = service->lives.buckets[i];
+	for (size_t i = 0; i < service->sessions.size; i++) {
+		struct table_node *node = service->sessions.buckets[i];
 
 		while (node) {
-			struct live *live = container_of(node, struct live, node);
+			struct session *session = container_of(node, struct session, node);
 
-			live->pins++;
-			recover_live(recovery, live);
+			session->pins++;
+			recover_session(recovery, session);
 			node = node->next;
-			live_unpin(service, live);
+			session_unpin(service, session);
 		}
 	}
 }
 
 /* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when
  * it is gone. */
-static void recover_unknown(struct recovery *recovery, const struct gate_box *held)
+static void recover_unknown(struct recovery *recovery, const struct gate_sandbox *held)
 {
 	const struct gate *gate = &recovery->service->config.gate;
 	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
@@ -292,7 +292,7 @@ static int stray_add(void *data, const struct gate_cgroup *cgroup)
 	const struct gate *gate = &strays->service->config.gate;
 	struct gate_cgroup *cgroups;
 
-	if (box_by_cgroup(strays->service, cgroup->id) || gate->cgroup_populated(gate->ctx, cgroup))
+	if (sandbox_by_cgroup(strays->service, cgroup->id) || gate->cgroup_populated(gate->ctx, cgroup))
 		return 0;
 	cgroups = reallocarray(strays->cgroups, strays->count + 1, sizeof(*cgroups));
 	if (!cgroups)
@@ -326,22 +326,22 @@ int service_recover(struct service *service, struct failure *ret_failure)
 	if (r)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the kernel's sandboxes could not be read: %s", strerror(-r));
 	if (recovery.held.count)
-		qsort(recovery.held.boxes, recovery.held.count, sizeof(*recovery.held.boxes), held_compare);
+		qsort(recovery.held.sandboxes, recovery.held.count, sizeof(*recovery.held.sandboxes), held_compare);
 	r = store_sandboxes_each(service->config.store, row_recover, &recovery);
 	if (!r)
 		r = store_sandboxes_each(service->config.store, row_forget, &recovery);
 	if (r)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s", strerror(-r));
-	recover_lives(&recovery);
+	recover_sessions(&recovery);
 	/* With half of the records read, an unknown sandbox may be a known one: it is closed all
 	 * the same. */
 	for (size_t i = 0; i < recovery.held.count; i++)
-		if (!box_by_cgroup(service, recovery.held.boxes[i].cgroup_id))
-			recover_unknown(&recovery, &recovery.held.boxes[i]);
+		if (!sandbox_by_cgroup(service, recovery.held.sandboxes[i].cgroup_id))
+			recover_unknown(&recovery, &recovery.held.sandboxes[i]);
 	recover_strays(service);
 	kept_recover(service);
 	notices_recover(service);
-	free(recovery.held.boxes);
+	free(recovery.held.sandboxes);
 	if (recovery.result && ret_failure)
 		*ret_failure = recovery.failure;
 	return recovery.result;

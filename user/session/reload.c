@@ -6,20 +6,20 @@
 #include "session/service_internal.h"
 
 /* A session whose level means more now than it did. */
-static int live_reload(struct service *service, struct live *live, const char *who, struct policy_effect *effect,
-		       struct failure *ret_failure)
+static int session_reload(struct service *service, struct session *session, const char *who,
+			  struct policy_effect *effect, struct failure *ret_failure)
 {
 	struct raise_request request = {
-		.level = live->stands.level,
+		.level = session->stands.level,
 		.who = who,
 		.start_ns = service->config.now_ns(),
 	};
 	struct escalation done;
 	int r;
 
-	if (live->status != LIVE_OPEN || service->config.modes.of[live->stands.level] <= live->stands.mode)
+	if (session->status != SESSION_OPEN || service->config.modes.of[session->stands.level] <= session->stands.mode)
 		return 0;
-	r = live_raise(service, live, &request, &done, ret_failure);
+	r = session_raise(service, session, &request, &done, ret_failure);
 	if (r)
 		return r;
 	effect->raised += done.raised;
@@ -27,34 +27,34 @@ static int live_reload(struct service *service, struct live *live, const char *w
 	return 0;
 }
 
-static int lives_reload(struct service *service, const char *who, struct policy_effect *effect,
-			struct failure *ret_failure)
+static int sessions_reload(struct service *service, const char *who, struct policy_effect *effect,
+			   struct failure *ret_failure)
 {
 	struct failure failure;
 	int result = 0;
 
 	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at hand. */
-	for (size_t i = 0; i < service->lives.size; i++) {
-		struct table_node *node = service->lives.buckets[i];
+	for (size_t i = 0; i < service->sessions.size; i++) {
+		struct table_node *node = service->sessions.buckets[i];
 
 		while (node) {
-			struct live *live = container_of(node, struct live, node);
+			struct session *session = container_of(node, struct session, node);
 			int r;
 
-			live->pins++;
-			r = live_reload(service, live, who, effect, &failure);
+			session->pins++;
+			r = session_reload(service, session, who, effect, &failure);
 			if (r && !result) {
 				result = r;
 				*ret_failure = failure;
 			}
 			node = node->next;
-			live_unpin(service, live);
+			session_unpin(service, session);
 		}
 	}
 	return result;
 }
 
-static int batch_cut(struct service *service, struct box *const *boxes, size_t n, struct policy_effect *effect,
+static int batch_cut(struct service *service, struct sandbox *const *sandboxes, size_t n, struct policy_effect *effect,
 		     struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
@@ -63,32 +63,32 @@ static int batch_cut(struct service *service, struct box *const *boxes, size_t n
 	int r;
 
 	for (size_t i = 0; i < n; i++)
-		ids[i] = boxes[i]->pub.cgroup.id;
+		ids[i] = sandboxes[i]->pub.cgroup.id;
 	r = gate->cut(gate->ctx, ids, n, GATE_CUT_RELOADED, &cut);
 	if (!r) {
 		effect->cut += cut;
 		return 0;
 	}
 	for (size_t i = 0; i < n; i++) {
-		boxes[i]->uncut = true;
-		box_care(service, boxes[i]);
+		sandboxes[i]->uncut = true;
+		sandbox_care(service, sandboxes[i]);
 	}
 	return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "open connections could not be cut: %s", strerror(-r));
 }
 
 /* All sandboxes together: what a cut costs is the walk over the host's sockets. */
-static int boxes_reload(struct service *service, struct policy_effect *effect, struct failure *ret_failure)
+static int sandboxes_reload(struct service *service, struct policy_effect *effect, struct failure *ret_failure)
 {
-	struct box *batch[CUT_BATCH], *box;
+	struct sandbox *batch[CUT_BATCH], *sandbox;
 	int result = 0;
 	size_t n = 0;
 
-	for (box = TAILQ_FIRST(&service->all); box; box = TAILQ_NEXT(box, of_all)) {
-		bool last = !TAILQ_NEXT(box, of_all);
+	for (sandbox = TAILQ_FIRST(&service->all); sandbox; sandbox = TAILQ_NEXT(sandbox, of_all)) {
+		bool last = !TAILQ_NEXT(sandbox, of_all);
 
 		/* NONE knows no rules. */
-		if (box_is_held(box) && box->pub.rung.mode != NP_NONE)
-			batch[n++] = box;
+		if (sandbox_is_held(sandbox) && sandbox->pub.rung.mode != NP_NONE)
+			batch[n++] = sandbox;
 		if (n && (n == CUT_BATCH || last)) {
 			int r = batch_cut(service, batch, n, effect, ret_failure);
 
@@ -103,10 +103,10 @@ int service_policy_raise(struct service *service, const struct level_modes *mode
 			 struct policy_effect *effect, struct failure *ret_failure)
 {
 	service->config.modes = *modes;
-	return lives_reload(service, who, effect, ret_failure);
+	return sessions_reload(service, who, effect, ret_failure);
 }
 
 int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure)
 {
-	return boxes_reload(service, effect, ret_failure);
+	return sandboxes_reload(service, effect, ret_failure);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "session/service_internal.h"
+#include "vocab/limits.h"
 
 static void run_event(struct service *service, unsigned reason, const struct run_row *run, const char *who,
 		      const char *more)
@@ -39,8 +40,8 @@ static int run_fail(struct failure *ret_failure, int r, uint64_t id)
 	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "run %llu: %s", n, strerror(-r));
 }
 
-int service_run_ask(struct service *service, const struct run_asked *asked, const char *who, struct run_row *ret,
-		    struct failure *ret_failure)
+int service_run_request(struct service *service, const struct run_request *asked, const char *who, struct run_row *ret,
+			struct failure *ret_failure)
 {
 	struct run_row row = {
 		.class = asked->class,
@@ -101,27 +102,27 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 }
 
 /* The session's kept one. A class is a run's alone, so it has none. */
-static const struct sandbox *run_enter(struct service *service, const struct run_row *run, int *ret_error,
-				       struct failure *ret_failure)
+static const struct sandbox_info *run_enter(struct service *service, const struct run_row *run, int *ret_error,
+					    struct failure *ret_failure)
 {
-	const struct box *box = kept_find(service, run->session.text);
+	const struct sandbox *sandbox = kept_find(service, run->session.text);
 
 	if (run->class != CLASS_OPEN)
 		*ret_error = service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL,
 					  "a run with a class has a sandbox of its own");
-	else if (!box)
+	else if (!sandbox)
 		*ret_error = service_fail(ret_failure, NP_R_NO_SUCH_SANDBOX, -ENOENT, "%s has no kept one",
 					  run->session.text);
 	else
-		return &box->pub;
+		return &sandbox->pub;
 	return NULL;
 }
 
 int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
-		      const struct sandbox **ret, struct failure *ret_failure)
+		      const struct sandbox_info **ret, struct failure *ret_failure)
 {
 	uint64_t now = service->config.wall_us();
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	struct session_row of;
 	struct run_row run;
 	struct failure ignored;
@@ -182,7 +183,7 @@ static void run_give_up(struct service *service, const struct run_row *run, cons
 }
 
 /* Whoever started it was killed before a process was there: nothing will ever run, and nobody tells. */
-static bool run_is_deserted(struct service *service, const struct run_row *run, const struct sandbox *sandbox)
+static bool run_is_deserted(struct service *service, const struct run_row *run, const struct sandbox_info *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
 
@@ -192,11 +193,12 @@ static bool run_is_deserted(struct service *service, const struct run_row *run, 
 }
 
 /* The run's sandbox; NULL: it is gone, or is a kept one and nobody who runs anything there is left. */
-static const struct sandbox *run_sandbox(struct service *service, const struct run_row *run)
+static const struct sandbox_info *run_sandbox(struct service *service, const struct run_row *run)
 {
-	const struct box *box = box_by_id(service, run->sandbox);
+	const struct sandbox *sandbox = sandbox_by_id(service, run->sandbox);
 
-	return box && !box->dying && !(box->pub.kept && !kept_in_use(service, box)) ? &box->pub : NULL;
+	return sandbox && !sandbox->dying && !(sandbox->pub.kept && !kept_in_use(service, sandbox)) ? &sandbox->pub
+												    : NULL;
 }
 
 static int run_attend(void *data, const struct run_row *run)
@@ -204,7 +206,7 @@ static int run_attend(void *data, const struct run_row *run)
 	struct service *service = data;
 	struct store *store = service->config.store;
 	uint64_t now = service->config.wall_us();
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	struct failure ignored;
 	struct run_row ended;
 

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "session/service_internal.h"
+#include "vocab/limits.h"
 
 int service_fail(struct failure *ret, unsigned reason, int err, const char *fmt, ...)
 {
@@ -36,24 +37,26 @@ int service_name_read(const char *text, struct session_name *ret, struct failure
 	return 0;
 }
 
-void service_emit(struct service *service, struct event *event, const struct live *live, const struct box *box)
+void service_emit(struct service *service, struct event *event, const struct session *session,
+		  const struct sandbox *sandbox)
 {
 	event->wall_us = service->config.wall_us();
 	if (!event->who)
 		event->who = "daemon";
-	if (live) {
-		event->session = live->name.text;
-		event->rung = live->stands;
+	if (session) {
+		event->session = session->name.text;
+		event->rung = session->stands;
 	}
-	if (box) {
-		event->sandbox = box->pub.id;
-		if (box->registered)
-			event->rung = box->pub.rung;
+	if (sandbox) {
+		event->sandbox = sandbox->pub.id;
+		if (sandbox->registered)
+			event->rung = sandbox->pub.rung;
 	}
 	service->config.emit(service->config.emit_data, event);
 }
 
-void box_event(struct service *service, unsigned reason, const struct box *box, const char *who, const unsigned *cut)
+void sandbox_event(struct service *service, unsigned reason, const struct sandbox *sandbox, const char *who,
+		   const unsigned *cut)
 {
 	struct event event = { .reason = reason, .who = who };
 
@@ -61,7 +64,7 @@ void box_event(struct service *service, unsigned reason, const struct box *box, 
 		event.cut = *cut;
 		event.has_cut = 1;
 	}
-	service_emit(service, &event, box->live, box);
+	service_emit(service, &event, sandbox->session, sandbox);
 }
 
 int service_new(const struct service_config *config, struct service **ret)
@@ -83,26 +86,26 @@ int service_new(const struct service_config *config, struct service **ret)
 
 void service_free(struct service *service)
 {
-	struct box *box;
+	struct sandbox *sandbox;
 
 	if (!service)
 		return;
 	forwards_free(service);
-	while ((box = TAILQ_FIRST(&service->all)))
-		box_drop(service, box);
-	for (size_t i = 0; i < service->lives.size; i++) {
-		struct table_node *node = service->lives.buckets[i];
+	while ((sandbox = TAILQ_FIRST(&service->all)))
+		sandbox_drop(service, sandbox);
+	for (size_t i = 0; i < service->sessions.size; i++) {
+		struct table_node *node = service->sessions.buckets[i];
 
 		while (node) {
 			struct table_node *next = node->next;
 
-			free(container_of(node, struct live, node));
+			free(container_of(node, struct session, node));
 			node = next;
 		}
 	}
-	table_clear(&service->lives);
-	table_clear(&service->boxes_by_id);
-	table_clear(&service->boxes_by_cgroup);
+	table_clear(&service->sessions);
+	table_clear(&service->sandboxes_by_id);
+	table_clear(&service->sandboxes_by_cgroup);
 	free(service);
 }
 
@@ -129,7 +132,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	enum np_mode policy;
 	struct session_name parsed;
 	struct session_row row;
-	const struct live *live;
+	const struct session *session;
 	int r = service_name_read(name, &parsed, ret_failure);
 
 	if (r)
@@ -142,9 +145,9 @@ int service_session_show(struct service *service, const char *name, struct sessi
 				    strerror(-r));
 	/* What holds, not what is written: a raise that could not be recorded holds all the same.
 	 */
-	live = live_find(service, parsed.text);
-	if (live)
-		row.rung = live->stands;
+	session = session_find(service, parsed.text);
+	if (session)
+		row.rung = session->stands;
 	policy = service->config.modes.of[row.rung.level];
 	if (policy > row.rung.mode)
 		row.rung.mode = policy;
@@ -158,17 +161,17 @@ int service_session_create(struct service *service, const char *name, enum level
 	struct raise_request request = { .level = level, .who = who, .start_ns = service->config.now_ns() };
 	struct escalation ignored;
 	struct session_name parsed;
-	struct live *live;
+	struct session *session;
 	int r = service_name_read(name, &parsed, ret_failure);
 
 	if (!r)
 		r = level_check(level, ret_failure);
 	if (!r)
-		r = live_load(service, &parsed, level, &live, ret_failure);
+		r = session_load(service, &parsed, level, &session, ret_failure);
 	if (r)
 		return r;
-	r = live_raise(service, live, &request, &ignored, ret_failure);
-	live_unpin(service, live);
+	r = session_raise(service, session, &request, &ignored, ret_failure);
+	session_unpin(service, session);
 	return r ? r : service_session_show(service, parsed.text, ret, ret_failure);
 }
 
@@ -200,14 +203,14 @@ int service_escalate(struct service *service, const char *name, enum level level
 		.start_ns = service->config.now_ns(),
 	};
 	struct session_name parsed;
-	struct live *live;
+	struct session *session;
 	int r = escalation_check(name, level, dataset, request.text, &parsed, ret_failure);
 
 	if (!r)
-		r = live_load(service, &parsed, LEVEL_PUBLIC, &live, ret_failure);
+		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
-	r = live_raise(service, live, &request, ret, ret_failure);
+	r = session_raise(service, session, &request, ret, ret_failure);
 	if (!r && !ret->raised) {
 		struct event event = {
 			.reason = NP_R_STANDS,
@@ -217,164 +220,165 @@ int service_escalate(struct service *service, const char *name, enum level level
 			.applied_us = ret->applied_us,
 		};
 
-		service_emit(service, &event, live, NULL);
+		service_emit(service, &event, session, NULL);
 	}
-	live_unpin(service, live);
+	session_unpin(service, session);
 	return r;
 }
 
 /* Ends every sandbox of a session. Nothing is touched while an adopted one still runs. */
-static int boxes_end(struct service *service, struct live *live, const char *who, struct failure *ret_failure)
+static int sandboxes_end(struct service *service, struct session *session, const char *who, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
-	struct box *box, *next;
+	struct sandbox *sandbox, *next;
 	int result = 0;
 
-	for (box = TAILQ_FIRST(&live->boxes); box; box = TAILQ_NEXT(box, of_session))
-		if (box->pub.adopted && !box->dying && !box_is_gone(service, box) &&
-		    gate->cgroup_populated(gate->ctx, &box->pub.cgroup))
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+		if (sandbox->pub.adopted && !sandbox->dying && !sandbox_is_gone(service, sandbox) &&
+		    gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
 			return service_fail(ret_failure, NP_R_SANDBOX_BUSY, -EBUSY, "sandbox %s, cgroup %s",
-					    box->pub.id, box->pub.cgroup.path);
-	for (box = TAILQ_FIRST(&live->boxes); box; box = next) {
+					    sandbox->pub.id, sandbox->pub.cgroup.path);
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = next) {
 		int r;
 
-		next = TAILQ_NEXT(box, of_session);
-		r = box_end(service, box, box->pub.adopted && !box->dying && box_is_gone(service, box), who);
-		if (r && !box->dying && !result)
+		next = TAILQ_NEXT(sandbox, of_session);
+		r = sandbox_end(service, sandbox,
+				sandbox->pub.adopted && !sandbox->dying && sandbox_is_gone(service, sandbox), who);
+		if (r && !sandbox->dying && !result)
 			result = service_fail(ret_failure, NP_R_FAILED, r, "sandbox %s could not be removed: %s",
-					      box->pub.id, strerror(-r));
+					      sandbox->pub.id, strerror(-r));
 	}
 	return result;
 }
 
-static int live_end(struct service *service, struct live *live, const char *who, struct failure *ret_failure)
+static int session_end(struct service *service, struct session *session, const char *who, struct failure *ret_failure)
 {
 	struct event event = { .reason = NP_R_SESSION_ENDED, .who = who };
 	bool created;
 	int r;
 
-	if (live->status == LIVE_NEW)
-		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", live->name.text);
-	r = boxes_end(service, live, who, ret_failure);
-	if (r || live->status == LIVE_ENDED)
+	if (session->status == SESSION_NEW)
+		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", session->name.text);
+	r = sandboxes_end(service, session, who, ret_failure);
+	if (r || session->status == SESSION_ENDED)
 		return r;
-	r = live_record(service, live, NULL, &created); /* a raise that is still to be recorded */
+	r = session_record(service, session, NULL, &created); /* a raise that is still to be recorded */
 	if (!r)
-		r = store_session_end(service->config.store, live->name.text, service->config.wall_us());
+		r = store_session_end(service->config.store, session->name.text, service->config.wall_us());
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", live->name.text, strerror(-r));
-	live->status = LIVE_ENDED;
-	live_unpublish(service, live);
-	service_emit(service, &event, live, NULL);
-	runs_session_ended(service, live->name.text);
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, strerror(-r));
+	session->status = SESSION_ENDED;
+	session_unpublish(service, session);
+	service_emit(service, &event, session, NULL);
+	runs_session_ended(service, session->name.text);
 	return 0;
 }
 
 int service_session_end(struct service *service, const char *name, const char *who, struct failure *ret_failure)
 {
 	struct session_name parsed;
-	struct live *live;
+	struct session *session;
 	int r = service_name_read(name, &parsed, ret_failure);
 
 	if (!r)
-		r = live_load(service, &parsed, LEVEL_PUBLIC, &live, ret_failure);
+		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
-	r = live_end(service, live, who, ret_failure);
-	live_unpin(service, live);
+	r = session_end(service, session, who, ret_failure);
+	session_unpin(service, session);
 	return r;
 }
 
-static const struct sandbox *box_counted(struct service *service, struct box *box)
+static const struct sandbox_info *sandbox_counted(struct service *service, struct sandbox *sandbox)
 {
-	box_count(service, box);
-	return &box->pub;
+	sandbox_count(service, sandbox);
+	return &sandbox->pub;
 }
 
-const struct sandbox *service_sandbox_by_id(struct service *service, const char *id)
+const struct sandbox_info *service_sandbox_by_id(struct service *service, const char *id)
 {
-	struct box *box = box_by_id(service, id);
+	struct sandbox *sandbox = sandbox_by_id(service, id);
 
-	return box && !box->dying ? box_counted(service, box) : NULL;
+	return sandbox && !sandbox->dying ? sandbox_counted(service, sandbox) : NULL;
 }
 
-const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
+const struct sandbox_info *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
 {
-	struct box *box = box_by_cgroup(service, cgroup_id);
+	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
-	return box ? &box->pub : NULL;
+	return sandbox ? &sandbox->pub : NULL;
 }
 
 size_t service_sandboxes_count(const struct service *service)
 {
-	return service->boxes_by_id.count - service->hidden;
+	return service->sandboxes_by_id.count - service->hidden;
 }
 
-int service_sandboxes_each(struct service *service, const char *session,
-			   int (*fn)(void *data, const struct sandbox *sandbox), void *data)
+int service_sandboxes_each(struct service *service, const char *name,
+			   int (*fn)(void *data, const struct sandbox_info *info), void *data)
 {
-	struct live *live = session ? live_find(service, session) : NULL;
-	struct box *box;
+	struct session *session = name ? session_find(service, name) : NULL;
+	struct sandbox *sandbox;
 
-	if (session && !live)
+	if (name && !session)
 		return 0;
-	box = session ? TAILQ_FIRST(&live->boxes) : TAILQ_FIRST(&service->all);
-	while (box) {
-		struct box *next = session ? TAILQ_NEXT(box, of_session) : TAILQ_NEXT(box, of_all);
-		int r = box->dying ? 0 : fn(data, box_counted(service, box));
+	sandbox = name ? TAILQ_FIRST(&session->sandboxes) : TAILQ_FIRST(&service->all);
+	while (sandbox) {
+		struct sandbox *next = name ? TAILQ_NEXT(sandbox, of_session) : TAILQ_NEXT(sandbox, of_all);
+		int r = sandbox->dying ? 0 : fn(data, sandbox_counted(service, sandbox));
 
 		if (r < 0)
 			return r;
-		box = next;
+		sandbox = next;
 	}
 	return 0;
 }
 
-/* What a box waits for: its end, or to be as tight as its session, or that its connections are cut.
+/* What a sandbox waits for: its end, or to be as tight as its session, or that its connections are cut.
  */
-static void box_attend(struct service *service, struct box *box)
+static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 {
-	struct live *live = box->live;
+	struct session *session = sandbox->session;
 	struct event event = { .reason = NP_R_CUT, .has_cut = 1 };
 	bool created;
 
-	if (box->dying) {
-		box_end(service, box, false, "daemon");
+	if (sandbox->dying) {
+		sandbox_end(service, sandbox, false, "daemon");
 		return;
 	}
-	live->pins++;
-	live_apply(service, live, NULL);
-	live_cut(service, live, &event.cut, NULL);
+	session->pins++;
+	session_apply(service, session, NULL);
+	session_cut(service, session, &event.cut, NULL);
 	if (event.cut)
-		service_emit(service, &event, live, NULL);
+		service_emit(service, &event, session, NULL);
 	/* The kernel may have turned out to be stricter. */
-	if (live->status == LIVE_OPEN && !np_rung_equal(&live->stands, &live->recorded))
-		live_record(service, live, NULL, &created);
-	live_unpin(service, live);
+	if (session->status == SESSION_OPEN && !np_rung_equal(&session->stands, &session->recorded))
+		session_record(service, session, NULL, &created);
+	session_unpin(service, session);
 }
 
 void service_sweep(struct service *service)
 {
 	size_t n = service->care_count;
-	struct box *box;
+	struct sandbox *sandbox;
 
 	if (n > SWEEP_BATCH)
 		n = SWEEP_BATCH;
-	boxes_look(service);
+	sandboxes_look(service);
 	/* Each is put at the end first, so that those that stay do not keep the sweep from the
 	 * others. */
-	for (size_t i = 0; i < n && (box = TAILQ_FIRST(&service->care)); i++) {
-		TAILQ_REMOVE(&service->care, box, of_care);
-		TAILQ_INSERT_TAIL(&service->care, box, of_care);
-		box_attend(service, box);
+	for (size_t i = 0; i < n && (sandbox = TAILQ_FIRST(&service->care)); i++) {
+		TAILQ_REMOVE(&service->care, sandbox, of_care);
+		TAILQ_INSERT_TAIL(&service->care, sandbox, of_care);
+		sandbox_attend(service, sandbox);
 	}
 	for (int i = 0; i < SWEEP_BATCH; i++) {
-		box = service->cursor ? service->cursor : TAILQ_FIRST(&service->all);
-		if (!box)
+		sandbox = service->cursor ? service->cursor : TAILQ_FIRST(&service->all);
+		if (!sandbox)
 			break;
-		service->cursor = TAILQ_NEXT(box, of_all); /* box_drop() keeps it right */
-		if (!box->dying)
-			box_check(service, box);
+		service->cursor = TAILQ_NEXT(sandbox, of_all); /* sandbox_drop() keeps it right */
+		if (!sandbox->dying)
+			sandbox_check(service, sandbox);
 		if (!service->cursor)
 			break; /* once around is enough */
 	}
@@ -384,12 +388,12 @@ void service_sweep(struct service *service)
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)
 {
-	struct box *box = box_by_cgroup(service, cgroup_id);
+	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
-	if (!box)
+	if (!sandbox)
 		return;
 	/* The file says something new only when a process came or the last one went. Events that came and went together
 	 * are one: a command can be over before we look. */
-	box->pub.ever_populated = true;
-	box_check(service, box);
+	sandbox->pub.ever_populated = true;
+	sandbox_check(service, sandbox);
 }

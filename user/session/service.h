@@ -5,20 +5,21 @@
  *
  * Single-threaded. Sessions are read from the store; live sandboxes are in memory.
  */
-#ifndef NP_SERVICE_H
-#define NP_SERVICE_H
+#ifndef NP_SESSION_SERVICE_H
+#define NP_SESSION_SERVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/fs.h"
-#include "base/words.h"
+#include "vocab/words.h"
 #include "session/gate.h"
-#include "policy/level.h"
-#include "policy/notice.h"
-#include "session/name.h"
+#include "vocab/level.h"
+#include "policy/notice_text.h"
+#include "session/session_name.h"
 #include "session/store.h"
+#include "vocab/limits.h"
 
 struct service;
 struct event; /* events/event.h */
@@ -35,7 +36,7 @@ struct sandbox_counts {
 	bool partial; /* there was more: the files that it is counted in were lost, or are of another version */
 };
 
-struct sandbox {
+struct sandbox_info {
 	char id[NP_SANDBOX_ID_MAX + 1];
 	struct session_name session;
 	struct gate_cgroup cgroup;
@@ -111,27 +112,28 @@ int service_escalate(struct service *service, const char *name, enum level level
 		     const char *who, struct escalation *ret, struct failure *ret_failure);
 
 /* Says that its processes do not come by `netpawl run`, so that what they bring along is looked at. */
-void service_sandbox_place(struct service *service, const struct sandbox *sandbox);
-int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox **ret,
+void service_sandbox_place(struct service *service, const struct sandbox_info *sandbox);
+int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 struct failure *ret_failure);
 /* The session's kept sandbox; one is made when there is none. */
-int service_sandbox_keep(struct service *service, const char *session, const char *who, const struct sandbox **ret,
+int service_sandbox_keep(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 bool *ret_made, struct failure *ret_failure);
-/* Its directory: see include/keep.h. */
-int service_kept_path(const struct service *service, const struct sandbox *sandbox, char path[static FS_PATH_SIZE]);
+/* Its directory: see user/vocab/kept_files.h. */
+int service_kept_path(const struct service *service, const struct sandbox_info *sandbox,
+		      char path[static FS_PATH_SIZE]);
 void service_idle_set(struct service *service, uint64_t idle_us);
 int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
-			  const struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure);
+			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
 /* A removed sandbox whose processes are still dying is found by its cgroup only, for their last events. */
-const struct sandbox *service_sandbox_by_id(struct service *service, const char *id);
+const struct sandbox_info *service_sandbox_by_id(struct service *service, const char *id);
 /* What was counted of a sandbox that was removed: of the last NP_ENDED_KEPT. -ENOENT. */
 int service_sandbox_ended(struct service *service, const char *id, struct sandbox_counts *ret);
-const struct sandbox *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
+const struct sandbox_info *service_sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
 /* All sandboxes (session is NULL), or one session's; stops at a negative answer and returns it. fn must not
  * call a verb. */
 int service_sandboxes_each(struct service *service, const char *session,
-			   int (*fn)(void *data, const struct sandbox *sandbox), void *data);
+			   int (*fn)(void *data, const struct sandbox_info *sandbox), void *data);
 
 /* A request of it was judged: it is not idle. An unknown cgroup is fine. */
 void service_sandbox_active(struct service *service, uint64_t cgroup_id);
@@ -164,7 +166,7 @@ int service_notices_path(const struct service *service, const char *session, cha
  * Runs: a command, and what it may do on the network. It is asked for, perhaps approved, then a sandbox is made for it
  * (which starts it, once), and whoever runs it tells how it ended.
  */
-struct run_asked {
+struct run_request {
 	const char *session;
 	enum run_class class;
 	const char *command; /* a JSON array of texts */
@@ -173,14 +175,14 @@ struct run_asked {
 	uint64_t expires_us; /* it waits no longer than that */
 };
 /* Creates the session. */
-int service_run_ask(struct service *service, const struct run_asked *asked, const char *who, struct run_row *ret,
-		    struct failure *ret_failure);
+int service_run_request(struct service *service, const struct run_request *asked, const char *who, struct run_row *ret,
+			struct failure *ret_failure);
 int service_run_show(struct service *service, uint64_t id, struct run_row *ret, struct failure *ret_failure);
 int service_run_decide(struct service *service, uint64_t id, bool approved, const char *reason, const char *who,
 		       struct run_row *ret, struct failure *ret_failure);
 /* Makes its sandbox, or keep: it runs in the session's kept one, which is there. session must be the run's. */
 int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
-		      const struct sandbox **ret, struct failure *ret_failure);
+		      const struct sandbox_info **ret, struct failure *ret_failure);
 /* result is a JSON object. */
 int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,
 		    struct run_row *ret, struct failure *ret_failure);

@@ -1,63 +1,64 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
- * (a session in memory), raise.c (the ratchet: kernel, cut, record), box.c (one sandbox in memory
+ * (a session in memory), raise.c (the ratchet: kernel, cut, record), sandbox.c (one sandbox in memory
  * and its end), sandboxes.c (make, adopt, remove), placed.c (processes that others put there), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
  */
-#ifndef NP_SERVICE_INTERNAL_H
-#define NP_SERVICE_INTERNAL_H
+#ifndef NP_SESSION_SERVICE_INTERNAL_H
+#define NP_SESSION_SERVICE_INTERNAL_H
 
 #include <sys/queue.h>
 
 #include "events/event.h"
 #include "session/service.h"
-#include "session/table.h"
+#include "base/table.h"
+#include "vocab/limits.h"
 
 #define SWEEP_BATCH \
 	64	       /* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all  \
 	    */
 #define CUT_BATCH 1024 /* sandboxes named in one call of gate.cut */
 
-enum live_status {
-	LIVE_NEW,   /* not in the store */
-	LIVE_ENDED, /* in the store, ended: using it revives it */
-	LIVE_OPEN,
+enum session_status {
+	SESSION_NEW,   /* not in the store */
+	SESSION_ENDED, /* in the store, ended: using it revives it */
+	SESSION_OPEN,
 };
 
-TAILQ_HEAD(box_list, box);
+TAILQ_HEAD(sandbox_list, sandbox);
 
 /*
  * A session in memory: it has sandboxes, or a raise that could not be recorded, or a verb is at
  * work on it. What stands here is never looser than what the store says, so a new sandbox starts
  * from here.
  */
-struct live {
+struct session {
 	struct table_node node;
 	struct session_name name;
-	enum live_status status;
+	enum session_status status;
 	struct np_rung stands;	 /* holds from now on, recorded or not */
 	struct np_rung recorded; /* on disk; for a new session what it starts from */
 	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
 	unsigned pins;		 /* verbs at work: not freed meanwhile */
-	struct box_list boxes;
-	unsigned box_count;
+	struct sandbox_list sandboxes;
+	unsigned sandbox_count;
 };
 
 /* The end of a sandbox, step by step; a step that failed is tried again, those before it are not.
  */
-enum box_stage {
-	BOX_LIVES,
-	BOX_LINGERS, /* no process lives in it, but connections may that its programs closed: the gate still holds them */
-	BOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
-	BOX_RETIRED,  /* the kernel has no entry; what is left is our record */
+enum sandbox_stage {
+	SANDBOX_RUNS,
+	SANDBOX_LINGERS, /* no process lives in it, but connections may that its programs closed: the gate still holds them */
+	SANDBOX_RELEASED, /* its cgroup is removed, or gone, or has no programs any more */
+	SANDBOX_RETIRED,  /* the kernel has no entry; what is left is our record */
 };
 
-struct box {
-	struct sandbox pub; /* first: a pointer to it is a pointer to the box */
-	struct live *live;
+struct sandbox {
+	struct sandbox_info pub; /* first: a pointer to it is a pointer to the sandbox */
+	struct session *session;
 	struct table_node by_id, by_cgroup;
-	TAILQ_ENTRY(box) of_all, of_session, of_care;
-	enum box_stage stage;
+	TAILQ_ENTRY(sandbox) of_all, of_session, of_care;
+	enum sandbox_stage stage;
 	bool registered; /* the kernel has an entry: pub.rung is its */
 	bool stale;	 /* known from before a restart: it is raised again whatever the tables say */
 	bool recovered;	 /* likewise: whether it was ever populated is not known */
@@ -82,7 +83,7 @@ struct forward {
 	struct forward_row pub;
 	LIST_ENTRY(forward) next;
 	uint64_t cgroup_id;
-	uint64_t heard_ns; /* when its owner last spoke */
+	uint64_t seen_ns; /* when its owner last spoke */
 	uint64_t cookies[NP_FORWARD_SOCKETS];
 	size_t n_cookies;
 };
@@ -96,26 +97,26 @@ struct forward_end {
 };
 
 /* What is left of a sandbox that was removed. */
-struct ended_box {
+struct ended_sandbox {
 	char id[NP_SANDBOX_ID_MAX + 1];
 	struct sandbox_counts counts;
 };
 
 struct service {
 	struct service_config config;
-	struct ended_box ended[NP_ENDED_KEPT]; /* a ring */
-	size_t ended_next;		       /* the oldest, or one that was never used */
+	struct ended_sandbox ended[NP_ENDED_KEPT]; /* a ring */
+	size_t ended_next;			   /* the oldest, or one that was never used */
 	struct forward_list forwards;
 	size_t forward_count;
 	uint64_t forward_first, forward_last;		  /* numbers that this daemon has given; 0: none */
 	struct forward_end forward_ends[NP_FORWARDS_MAX]; /* the last ones, by their numbers */
 	uint64_t seed;
-	struct table lives, boxes_by_id, boxes_by_cgroup;
-	struct box_list all;  /* in the order they came */
-	struct box_list care; /* dying, behind or uncut */
+	struct table sessions, sandboxes_by_id, sandboxes_by_cgroup;
+	struct sandbox_list all;  /* in the order they came */
+	struct sandbox_list care; /* dying, behind or uncut */
 	size_t care_count;
-	struct box *cursor; /* the next that the sweep looks at; NULL: from the start */
-	size_t hidden;	    /* how many are dying */
+	struct sandbox *cursor; /* the next that the sweep looks at; NULL: from the start */
+	size_t hidden;		/* how many are dying */
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
@@ -124,21 +125,23 @@ int service_fail(struct failure *ret, unsigned reason, int err, const char *fmt,
 int service_name_read(const char *text, struct session_name *ret, struct failure *ret_failure);
 
 /* Fills in the time, the session and the sandbox (each may be NULL) and emits. */
-void service_emit(struct service *service, struct event *event, const struct live *live, const struct box *box);
+void service_emit(struct service *service, struct event *event, const struct session *session,
+		  const struct sandbox *sandbox);
 /* A change of a sandbox. */
-void box_event(struct service *service, unsigned reason, const struct box *box, const char *who, const unsigned *cut);
+void sandbox_event(struct service *service, unsigned reason, const struct sandbox *sandbox, const char *who,
+		   const unsigned *cut);
 
 /* -- live.c ---------------------------------------------------------------- */
-struct live *live_find(struct service *service, const char *name);
+struct session *session_find(struct service *service, const char *name);
 /* From memory, or from the store, or new with that level (LIVE_NEW: nothing is written yet).
- * Pinned: live_unpin() it. -E2BIG when it would be one session too many. */
-int live_load(struct service *service, const struct session_name *name, enum level level, struct live **ret,
-	      struct failure *ret_failure);
-void live_unpin(struct service *service, struct live *live);
-void live_release(struct service *service, struct live *live); /* frees it when nothing needs it any more */
+ * Pinned: session_unpin() it. -E2BIG when it would be one session too many. */
+int session_load(struct service *service, const struct session_name *name, enum level level, struct session **ret,
+		 struct failure *ret_failure);
+void session_unpin(struct service *service, struct session *session);
+void session_release(struct service *service, struct session *session); /* frees it when nothing needs it any more */
 /* Takes the maximum of what stands and of what the kernel says. True when that changed something.
  */
-bool live_absorb(struct live *live, const struct box *box);
+bool session_absorb(struct session *session, const struct sandbox *sandbox);
 
 /* -- raise.c --------------------------------------------------------------- */
 struct raise_request {
@@ -150,49 +153,50 @@ struct raise_request {
 };
 /* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits
  * what happened, but nothing when nothing did. */
-int live_raise(struct service *service, struct live *live, const struct raise_request *request, struct escalation *ret,
-	       struct failure *ret_failure);
+int session_raise(struct service *service, struct session *session, const struct raise_request *request,
+		  struct escalation *ret, struct failure *ret_failure);
 /* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as
  * tight. */
-int live_settle(struct service *service, struct live *live, const char *who, struct failure *ret_failure);
+int session_settle(struct service *service, struct session *session, const char *who, struct failure *ret_failure);
 /* Tightens every sandbox that is behind what stands. On failure the others are tightened all the
  * same and *ret_failure names the first. May remove sandboxes: those made that the kernel would not
  * tighten. */
-int live_apply(struct service *service, struct live *live, struct failure *ret_failure);
+int session_apply(struct service *service, struct session *session, struct failure *ret_failure);
 /* Cuts what is uncut. */
-int live_cut(struct service *service, struct live *live, unsigned *ret_cut, struct failure *ret_failure);
+int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure);
 /* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
  * -E2BIG: written, but without the dataset. */
-int live_record(struct service *service, struct live *live, const struct raise_request *request, bool *ret_created);
+int session_record(struct service *service, struct session *session, const struct raise_request *request,
+		   bool *ret_created);
 
 /* -- placed.c -------------------------------------------------------------- */
-/* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the box may be gone. */
-bool placed_check(struct service *service, struct box *box);
+/* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the sandbox may be gone. */
+bool placed_check(struct service *service, struct sandbox *sandbox);
 /* Looks at those of each placed sandbox that was tightened and is not cut yet; ends what the gate cannot govern. */
-void placed_raise(struct service *service, struct live *live);
+void placed_raise(struct service *service, struct session *session);
 
 /* -- tell.c ------------------------------------------------------------------- */
 /* The notice that is due when what stands is recorded; false when none is. text is where its words go. */
-bool live_notice(struct service *service, const struct live *live, const struct raise_request *request,
-		 struct notice_row *ret, struct buf *text);
+bool session_notice(struct service *service, const struct session *session, const struct raise_request *request,
+		    struct notice_row *ret, struct buf *text);
 /* Sees to the file with the session's notices. It is a convenience: a failure is told in an event and stops nothing. */
-void live_publish(struct service *service, const struct live *live);
-void live_unpublish(struct service *service, const struct live *live);
+void session_publish(struct service *service, const struct session *session);
+void session_unpublish(struct service *service, const struct session *session);
 void notices_recover(struct service *service); /* removes those of sessions that have ended */
 
 /* -- sandboxes.c ----------------------------------------------------------- */
 int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
-		 const struct sandbox **ret, struct failure *ret_failure);
+		 const struct sandbox_info **ret, struct failure *ret_failure);
 
 /* -- kept.c ---------------------------------------------------------------- */
-struct box *kept_find(struct service *service, const char *session); /* NULL: it has none */
-int kept_make(struct service *service, const struct box *box);	     /* its directory; 0 or -errno */
-bool kept_is(const struct service *service, const char *id);	     /* has one */
+struct sandbox *kept_find(struct service *service, const char *session); /* NULL: it has none */
+int kept_make(struct service *service, const struct sandbox *sandbox);	 /* its directory; 0 or -errno */
+bool kept_is(const struct service *service, const char *id);		 /* has one */
 /* Removes the directory and what is told there to go with it. Gone already is fine. 0 or -errno: ask again. */
 int kept_forget(struct service *service, const char *id);
-bool kept_in_use(struct service *service, const struct box *box); /* a run is in progress */
-/* Notes that it is used, or ends it when it was not for long enough. The box may be freed. */
-void kept_check(struct service *service, struct box *box);
+bool kept_in_use(struct service *service, const struct sandbox *sandbox); /* a run is in progress */
+/* Notes that it is used, or ends it when it was not for long enough. The sandbox may be freed. */
+void kept_check(struct service *service, struct sandbox *sandbox);
 void kept_recover(struct service *service); /* removes directories of sandboxes that are not */
 
 /* -- runs.c ---------------------------------------------------------------- */
@@ -204,36 +208,36 @@ void runs_session_ended(struct service *service, const char *session); /* what w
 void forwards_sweep(struct service *service); /* ends those whose owner or sandbox is gone */
 void forwards_free(struct service *service);
 
-/* -- box.c ----------------------------------------------------------------- */
-/* Links a new box; -ENOMEM. Bounds are the caller's. */
-int box_new(struct service *service, struct live *live, const char *id, const struct gate_cgroup *cgroup, bool adopted,
-	    struct box **ret);
-void box_drop(struct service *service, struct box *box); /* from memory only */
+/* -- sandbox.c ----------------------------------------------------------------- */
+/* Links a new sandbox; -ENOMEM. Bounds are the caller's. */
+int sandbox_new(struct service *service, struct session *session, const char *id, const struct gate_cgroup *cgroup,
+		bool adopted, struct sandbox **ret);
+void sandbox_drop(struct service *service, struct sandbox *sandbox); /* from memory only */
 /* Has pub.counts as of now. */
-void box_count(struct service *service, struct box *box);
-struct box *box_by_cgroup(struct service *service, uint64_t cgroup_id);
-struct box *box_by_id(struct service *service, const char *id);
-struct np_rung box_target(const struct box *box);	 /* what its session and its class ask for: the stricter */
-bool box_is_behind(const struct box *box);		 /* has to be raised */
-bool box_is_held(const struct box *box);		 /* the gate confines it, or what is left of it */
-bool box_is_loose(const struct box *box);		 /* has more of a network than its session allows */
-void box_care(struct service *service, struct box *box); /* puts it on the list when it needs to be there */
-bool box_is_gone(struct service *service, const struct box *box); /* its cgroup does not exist any more */
+void sandbox_count(struct service *service, struct sandbox *sandbox);
+struct sandbox *sandbox_by_cgroup(struct service *service, uint64_t cgroup_id);
+struct sandbox *sandbox_by_id(struct service *service, const char *id);
+struct np_rung sandbox_target(const struct sandbox *sandbox); /* what its session and its class ask for: the stricter */
+bool sandbox_is_behind(const struct sandbox *sandbox);	      /* has to be raised */
+bool sandbox_is_held(const struct sandbox *sandbox);	      /* the gate confines it, or what is left of it */
+bool sandbox_is_loose(const struct sandbox *sandbox);	      /* has more of a network than its session allows */
+void sandbox_care(struct service *service, struct sandbox *sandbox); /* puts it on the list when it needs to be there */
+bool sandbox_is_gone(struct service *service, const struct sandbox *sandbox); /* its cgroup does not exist any more */
 /*
  * Ends a sandbox: its cgroup (a made one is killed and removed), what its programs left unsent, the gate
  * of an adopted one (detached), the kernel's entry, the record, the memory. 0: done, or only bookkeeping is left, which the sweep
  * does. -EBUSY: a made one was killed but is not empty yet, and the sweep goes on with it; or
  * processes run in an adopted one, which stays as it was. Other failures: nothing has changed.
- * After 0 the box may be freed, and its session with it unless that is pinned. gone: its cgroup
+ * After 0 the sandbox may be freed, and its session with it unless that is pinned. gone: its cgroup
  * does not exist any more.
  */
-int box_end(struct service *service, struct box *box, bool gone, const char *who);
-/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The box may be
+int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, const char *who);
+/* Ends it now or, when that does not work, hides it and leaves it to the sweep. The sandbox may be
  * freed. */
-void box_abandon(struct service *service, struct box *box);
+void sandbox_abandon(struct service *service, struct sandbox *sandbox);
 /* Looks for orphans of all that linger at once: such a look costs by the host's sockets, not by the sandboxes. */
-void boxes_look(struct service *service);
-/* Ends it if it emptied or is gone. The box may be freed. */
-void box_check(struct service *service, struct box *box);
+void sandboxes_look(struct service *service);
+/* Ends it if it emptied or is gone. The sandbox may be freed. */
+void sandbox_check(struct service *service, struct sandbox *sandbox);
 
 #endif

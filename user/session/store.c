@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "session/store_internal.h"
+#include "vocab/limits.h"
 
 void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
@@ -31,7 +32,7 @@ int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes
 	return r;
 }
 
-int statement_ask(struct store *store, sqlite3_stmt *statement, uint64_t *ret)
+int statement_query(struct store *store, sqlite3_stmt *statement, uint64_t *ret)
 {
 	int rc = sqlite3_step(statement);
 	int r = store_error(store, rc);
@@ -123,7 +124,7 @@ int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret)
 	return 0;
 }
 
-static int session_read(sqlite3_stmt *statement, struct session_row *ret)
+static int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 {
 	const char *name = (const char *)sqlite3_column_text(statement, 0);
 	const char *problem;
@@ -149,7 +150,7 @@ int store_session_get(struct store *store, const char *name, struct session_row 
 	bind_text(statement, 1, name);
 	rc = sqlite3_step(statement);
 	if (rc == SQLITE_ROW)
-		r = session_read(statement, ret);
+		r = session_row_read(statement, ret);
 	else
 		r = rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
 	sqlite3_reset(statement);
@@ -179,7 +180,7 @@ static int dataset_insert(struct store *store, const char *session, const struct
 	int r;
 
 	bind_text(count, 1, session);
-	r = statement_ask(store, count, &n);
+	r = statement_query(store, count, &n);
 	if (!r && n >= NP_DATASETS_MAX)
 		r = -E2BIG;
 	if (r)
@@ -291,7 +292,7 @@ typedef int sandbox_fn(void *data, const struct sandbox_row *row);
 static int each_session(sqlite3_stmt *statement, const struct each *each)
 {
 	struct session_row row;
-	int r = session_read(statement, &row);
+	int r = session_row_read(statement, &row);
 
 	return r ? r : (*(session_fn **)each->fn)(each->data, &row);
 }

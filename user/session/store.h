@@ -4,15 +4,15 @@
  * The store can raise and cannot lower: its only update of a level or a mode takes
  * the maximum, in SQL, and a trigger refuses anything else.
  */
-#ifndef NP_STORE_H
-#define NP_STORE_H
+#ifndef NP_SESSION_STORE_H
+#define NP_SESSION_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "limits.h"
-#include "policy/level.h"
-#include "session/name.h"
+#include "vocab/limits.h"
+#include "vocab/level.h"
+#include "session/session_name.h"
 
 struct store;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs) and store_open.c (the file,
  * the schema, the settings). */
-#ifndef NP_STORE_INTERNAL_H
-#define NP_STORE_INTERNAL_H
+#ifndef NP_SESSION_STORE_INTERNAL_H
+#define NP_SESSION_STORE_INTERNAL_H
 
 #include <sqlite3.h>
 
@@ -83,7 +83,7 @@ void bind_number(sqlite3_stmt *statement, int at, uint64_t number);
 /* Runs a statement that answers nothing. Leaves it ready for the next use. */
 int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes);
 /* Runs one that answers a number; 0 when it has no row. */
-int statement_ask(struct store *store, sqlite3_stmt *statement, uint64_t *ret);
+int statement_query(struct store *store, sqlite3_stmt *statement, uint64_t *ret);
 int transaction_begin(struct store *store);
 /* Commits when all went well so far (r is 0), else takes everything back. */
 int transaction_end(struct store *store, int r);

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "session/store_internal.h"
+#include "vocab/limits.h"
 
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice)
 {
@@ -52,7 +53,7 @@ int store_reader_get(struct store *store, const char *name, const char *reader, 
 
 	bind_text(statement, 1, name);
 	bind_text(statement, 2, reader);
-	r = statement_ask(store, statement, &upto);
+	r = statement_query(store, statement, &upto);
 	if (!r)
 		*ret_upto = (uint32_t)upto;
 	return r;
@@ -67,14 +68,14 @@ static int reader_check(struct store *store, const char *name, const char *reade
 	if (r)
 		return r;
 	bind_text(last, 1, name);
-	r = statement_ask(store, last, &newest);
+	r = statement_query(store, last, &newest);
 	if (r)
 		return r;
 	if (upto > newest)
 		return -ERANGE;
 	bind_text(count, 1, name);
 	bind_text(count, 2, reader);
-	r = statement_ask(store, count, &others);
+	r = statement_query(store, count, &others);
 	return !r && others >= NP_NOTICE_READERS ? -E2BIG : r;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "session/store_internal.h"
+#include "vocab/limits.h"
 
 #define STORE_VERSION 3
 
@@ -122,7 +123,7 @@ static int store_exec(struct store *store, const char *sql)
 }
 
 /* Runs a query that answers one row with one value. -ENODATA when there is no row. */
-static int store_ask(struct store *store, const char *sql, sqlite3_int64 *ret, bool *ret_is_wal)
+static int store_query(struct store *store, const char *sql, sqlite3_int64 *ret, bool *ret_is_wal)
 {
 	sqlite3_stmt *statement = NULL;
 	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
@@ -197,16 +198,17 @@ static int store_file_prepare(const char *path)
 static int store_version(struct store *store)
 {
 	sqlite3_int64 tables = 0, meta = 0, version = 0;
-	int r = store_ask(store, "SELECT count(*) FROM sqlite_schema", &tables, NULL);
+	int r = store_query(store, "SELECT count(*) FROM sqlite_schema", &tables, NULL);
 
 	if (r || !tables)
 		return r;
-	r = store_ask(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta, NULL);
+	r = store_query(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta,
+			NULL);
 	if (r)
 		return r;
 	if (!meta)
 		return -EPROTO;
-	r = store_ask(store, "SELECT value FROM meta WHERE key = 'schema'", &version, NULL);
+	r = store_query(store, "SELECT value FROM meta WHERE key = 'schema'", &version, NULL);
 	if (r == -ENOSPC || r == -ENOMEM)
 		return r;
 	/* A meta table of another shape is another program's. */
@@ -244,14 +246,14 @@ static int store_settle(struct store *store)
 
 	if (version < 0)
 		return version;
-	r = store_ask(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+	r = store_query(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
 	if (!r && version < STORE_VERSION)
 		r = store_upgrade_from(store, version);
 	if (r)
 		return r;
 	if (!is_wal)
 		return -EIO;
-	r = store_ask(store, "SELECT count(*) FROM sessions", &sessions, NULL);
+	r = store_query(store, "SELECT count(*) FROM sessions", &sessions, NULL);
 	if (r)
 		return r;
 	store->sessions = (unsigned)sessions;

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "session/store_internal.h"
+#include "vocab/limits.h"
 
 /*
  * Whoever writes to this file meets the triggers: a run enters as pending; what was asked for does not change, so an
@@ -213,7 +214,7 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 {
 	sqlite3_stmt *insert = store->statements[STORE_RUN_INSERT], *forget = store->statements[STORE_RUN_FORGET];
 	uint64_t waiting = 0;
-	int r = statement_ask(store, store->statements[STORE_RUN_WAITING], &waiting);
+	int r = statement_query(store, store->statements[STORE_RUN_WAITING], &waiting);
 
 	if (r)
 		return r;

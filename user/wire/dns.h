@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "limits.h"
-#include "wire/name.h"
+#include "vocab/limits.h"
+#include "wire/hostname.h"
 
 #define DNS_QUESTION_SIZE 259  /* a name of 255 bytes, its type and its class */
 #define DNS_UDP_MIN	  512  /* what every client takes; no limit of an answer is lower */
@@ -30,7 +30,7 @@ struct dns_query {
 	uint8_t question[DNS_QUESTION_SIZE];
 	size_t question_len;
 
-	/* Canonical (wire/name.h), where the name is a host's: _443._tcp.example is one, a label with other bytes, the root
+	/* Canonical (wire/hostname.h), where the name is a host's: _443._tcp.example is one, a label with other bytes, the root
 	 * and 7.example.0x1 are none, and then this is empty. No rule can match such a name. */
 	char name[NAME_SIZE];
 

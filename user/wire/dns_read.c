@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wire/dns.h"
+#include "vocab/limits.h"
 
 #define FLAG_QR	     0x80 /* of byte 2: a response */
 #define FLAG_TC	     0x02

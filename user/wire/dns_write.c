@@ -5,6 +5,7 @@
 #include "addr.h"
 #include "base/chars.h"
 #include "wire/dns.h"
+#include "vocab/limits.h"
 
 #define FLAG_QR	      0x8000
 #define FLAG_TC	      0x0200
@@ -24,7 +25,7 @@ struct writer {
 	bool full;
 };
 
-static void put(struct writer *w, const void *data, size_t len)
+static void dns_writer_put(struct writer *w, const void *data, size_t len)
 {
 	if (w->limit - w->len < len) {
 		w->full = true;
@@ -36,12 +37,12 @@ static void put(struct writer *w, const void *data, size_t len)
 
 static void put8(struct writer *w, unsigned value)
 {
-	put(w, &(uint8_t){ (uint8_t)value }, 1);
+	dns_writer_put(w, &(uint8_t){ (uint8_t)value }, 1);
 }
 
 static void put16(struct writer *w, unsigned value)
 {
-	put(w, (uint8_t[]){ (uint8_t)(value >> 8), (uint8_t)value }, 2);
+	dns_writer_put(w, (uint8_t[]){ (uint8_t)(value >> 8), (uint8_t)value }, 2);
 }
 
 static void put32(struct writer *w, uint32_t value)
@@ -57,7 +58,7 @@ static void put_name(struct writer *w, const char *name)
 		size_t len = strcspn(name, ".");
 
 		put8(w, (unsigned)len);
-		put(w, name, len);
+		dns_writer_put(w, name, len);
 		name += len + (name[len] == '.');
 	}
 	put8(w, 0);
@@ -82,7 +83,7 @@ static void put_header(struct writer *w, const struct dns_query *q, unsigned rco
 	put16(w, 0); /* the others are counted when they are known */
 	put16(w, 0);
 	put16(w, q->edns ? 1 : 0);
-	put(w, q->question, q->question_len);
+	dns_writer_put(w, q->question, q->question_len);
 }
 
 static unsigned put_addresses(struct writer *w, const struct dns_query *q, const struct dns_answer *a)
@@ -97,7 +98,7 @@ static unsigned put_addresses(struct writer *w, const struct dns_query *q, const
 			continue;
 		put16(w, NAME_IS_ASKED);
 		put_fixed(w, q->type, a->ttl_s, v4 ? 4 : 16);
-		put(w, addr->b + (v4 ? 12 : 0), v4 ? 4 : 16);
+		dns_writer_put(w, addr->b + (v4 ? 12 : 0), v4 ? 4 : 16);
 		n++;
 	}
 	return n;
@@ -112,7 +113,7 @@ static unsigned put_records(struct writer *w, const struct dns_query *q, const s
 
 		put16(w, NAME_IS_ASKED);
 		put_fixed(w, q->type, a->ttl_s, len);
-		put(w, data + 2, len);
+		dns_writer_put(w, data + 2, len);
 		data += 2 + len;
 	}
 	return a->records->count;
@@ -185,7 +186,7 @@ static void put_opt(struct writer *w, const struct dns_query *q, const struct dn
 	put16(w, (unsigned)(2 + words));
 	put16(w, a->ede);
 	if (words)
-		put(w, a->words, words);
+		dns_writer_put(w, a->words, words);
 }
 
 /* -- the whole -------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "wire/name.h"
+#include "wire/hostname.h"
 
 /* What a URL, Host and :authority say between the scheme and the path. */
 struct authority {

@@ -181,7 +181,7 @@ def netns(path, addr, port, mark):
 def bpf_calls(pins):
     """At the gate itself: its pins, and the bpf() call."""
     pins = pins.encode()
-    path = ctypes.create_string_buffer(pins + b"/maps/np_boxes")
+    path = ctypes.create_string_buffer(pins + b"/maps/np_sandboxes")
     attr = struct.pack("QII", ctypes.addressof(path), 0, 0)
 
     def get():

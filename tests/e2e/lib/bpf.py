@@ -36,7 +36,7 @@ def lookup(daemon, name, key):
 
 
 class Ratchet:
-    """The np_raise program of a daemon, run with arguments of our choice (struct np_raise in include/box.h)."""
+    """The np_raise program of a daemon, run with arguments of our choice (struct np_raise in include/sandbox.h)."""
 
     def __init__(self, daemon):
         path, = [p for p in (daemon.pins / "progs").rglob("*") if p.name.endswith("np_raise")]

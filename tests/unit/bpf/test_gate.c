@@ -460,7 +460,7 @@ static void lookups_go_to_the_dns_gate_whatever_server_they_name(void **state)
 		udp.local = tcp.local = cases[i].local;
 		udp.peer = tcp.peer = cases[i].peer;
 		udp.host_port = tcp.host_port = true; /* the host's own resolver is no way around it, listed or not */
-		assert_true(np_is_lookup(&udp) && np_is_lookup(&tcp));
+		assert_true(np_is_query(&udp) && np_is_query(&tcp));
 		assert_true(np_wants_inspector(&tcp) && !np_wants_inspector(&udp));
 		assert_int_equal(np_judge_out(&udp), NP_R_NO_DNS_GATE);
 		assert_int_equal(np_judge_out(&tcp), NP_R_NO_DNS_GATE);
@@ -472,10 +472,10 @@ static void lookups_go_to_the_dns_gate_whatever_server_they_name(void **state)
 		udp.options = false;
 		udp.mode = tcp.mode = NP_NONE;
 		udp.host_port = udp.dns_gate = false;
-		assert_false(np_is_lookup(&udp) || np_is_lookup(&tcp));
+		assert_false(np_is_query(&udp) || np_is_query(&tcp));
 		assert_true(!NP_REASON_ALLOWS(np_judge_out(&udp)) || (udp.local && udp.peer == NP_PEER_NOBODY));
 		udp.mode = tcp.mode = NP_FULL;
-		assert_false(np_is_lookup(&udp) || np_is_lookup(&tcp) || np_wants_inspector(&tcp));
+		assert_false(np_is_query(&udp) || np_is_query(&tcp) || np_wants_inspector(&tcp));
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl policy show and reload, against a daemon that says what the test wants; and the list of commands. */
-#include "cli/policy_live.c"
+#include "cli/policy_daemon.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,6 +8,7 @@
 
 #include "capture.h"
 #include "server.h"
+#include "vocab/limits.h"
 
 static void names_that_fit(void **state)
 {
@@ -75,7 +76,7 @@ static void another_network_namespace(void **state)
 	test_server_start(&server, (const char *const[]){ answer, NULL });
 	cli.socket = server.path;
 	run.cli = &cli;
-	code = run_facts_ask(&run);
+	code = run_facts_get(&run);
 	test_server_stop(&server);
 	run_free(&run);
 	assert_int_equal(code, CLI_OK);

@@ -7,7 +7,7 @@
 #define NP_TEST_CONTROL_FIXTURE_H
 
 /* Waits that a test can sit out. */
-#include "limits.h"
+#include "vocab/limits.h"
 #undef NP_CLIENT_TIMEOUT_S
 #define NP_CLIENT_TIMEOUT_S 2
 #undef NP_REQUEST_S
@@ -34,7 +34,7 @@ static struct {
 	struct store *store;
 	struct event_log *events;
 	struct service *service;
-	struct tenants *tenants;
+	struct workspaces *workspaces;
 	struct server *server;
 	struct policy *policy;
 	pthread_t thread;
@@ -122,7 +122,7 @@ static int gate_retire(void *ctx, uint64_t id)
 	return 0;
 }
 
-static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)
+static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *box), void *data)
 {
 	(void)ctx, (void)fn, (void)data;
 	return 0;
@@ -141,10 +141,10 @@ static void world_notice(void *data, const struct notice_facts *facts, struct bu
 	notice_write(world.policy, facts, out);
 }
 
-static void world_policy(void *data, struct policy_live *ret)
+static void world_policy(void *data, struct policy_loaded *ret)
 {
 	(void)data;
-	*ret = (struct policy_live){ .policy = world.policy };
+	*ret = (struct policy_loaded){ .policy = world.policy };
 }
 
 static void world_facts(void *data, struct daemon_facts *ret)
@@ -242,7 +242,7 @@ static int world_new(void **state)
 					.health = world_health,
 					.facts = world_facts,
 					.session_ca = world_ca,
-					.policy_live = world_policy };
+					.policy_loaded = world_policy };
 
 	(void)state;
 	memset(&world, 0, sizeof(world));
@@ -258,9 +258,9 @@ static int world_new(void **state)
 	service.emit_data = world.events;
 	assert_int_equal(service_new(&service, &world.service), 0);
 	config.loop = world.loop;
-	assert_int_equal(tenants_open(world_path("data"), &world.tenants), 0);
+	assert_int_equal(workspaces_open(world_path("data"), &world.workspaces), 0);
 	config.service = world.service;
-	config.tenants = world.tenants;
+	config.workspaces = world.workspaces;
 	config.events = world.events;
 	config.socket_path = world.socket;
 	assert_int_equal(server_new(&config, &world.server), 0);
@@ -286,7 +286,7 @@ static int world_free(void **state)
 	server_free(world.server);
 	assert_int_equal(access(world.socket, F_OK), -1); /* it takes its socket along */
 	service_free(world.service);
-	tenants_free(world.tenants);
+	workspaces_free(world.workspaces);
 	event_log_close(world.events);
 	store_close(world.store);
 	policy_free(world.policy);

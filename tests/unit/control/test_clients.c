@@ -9,6 +9,8 @@
 
 #include "control/clients.c"
 
+#include "vocab/limits.h"
+
 static struct clients set;
 static uint64_t now;
 

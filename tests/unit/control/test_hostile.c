@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients that do not play by the rules. Whatever they do, the next one is served. */
 #include "fixture.h"
+#include "vocab/limits.h"
 
 #define HEAD "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "events/event.h"
+#include "vocab/limits.h"
 
 static struct refusals refusals;
 static char text[64u << 10];
@@ -85,7 +86,7 @@ static void kinds(void **state)
 			   .address = "127.0.0.53",
 			   .port = 53 });
 	expect("DNS lookup", "127.0.0.53:53", "1. DNS lookup at 127.0.0.53:53, at ");
-	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY, .protocol = UDP, .port = 53, .lookup = "leak.example" });
+	READ(NP_PROXIED, { .reason = NP_R_NOT_IN_POLICY, .protocol = UDP, .port = 53, .query = "leak.example" });
 	expect("DNS lookup", "leak.example", "1. DNS lookup of leak.example, at ");
 	READ(NP_PROXIED, { .reason = NP_R_RULE_DENIES,
 			   .protocol = TCP,
@@ -114,7 +115,7 @@ static void kinds(void **state)
 	     { .reason = NP_R_INBOUND, .hook = NP_HOOK_INGRESS, .protocol = TCP, .address = "192.0.2.9", .port = 7 });
 	expect("incoming TCP", "192.0.2.9:7", "1. incoming TCP from 192.0.2.9:7, at ");
 	READ(NP_NONE, { .reason = NP_R_INBOUND,
-			.hook = NP_HOOK_LOOKUP,
+			.hook = NP_HOOK_SK_LOOKUP,
 			.protocol = TCP,
 			.address = "192.0.2.9",
 			.port = 7,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The API as its clients see it. */
 #include "fixture.h"
+#include "vocab/limits.h"
 
 static void health(void **state)
 {

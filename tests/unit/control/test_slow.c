@@ -2,6 +2,7 @@
 /* Clients that take their time, or never come to an end. Whatever they do, the next one is served. A file of its own because
  * it waits for their time to be over. */
 #include "fixture.h"
+#include "vocab/limits.h"
 
 #define HEAD "POST /v1/sessions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 

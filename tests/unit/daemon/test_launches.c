@@ -10,6 +10,8 @@
 
 #include "daemon/launches.c"
 
+#include "vocab/limits.h"
+
 static struct launch launch;
 static struct stream *stream = &launch.streams[0];
 
@@ -29,7 +31,7 @@ static int teardown(void **state)
 }
 
 /* What all lines say together; each of them must be JSON. */
-static void told(struct buf *out)
+static void reported(struct buf *out)
 {
 	const char *at = launch.lines.data, *end = launch.lines.len ? at + launch.lines.len : at;
 
@@ -69,7 +71,7 @@ static void cut_anywhere(void **state)
 			stream_take(stream, mixed + a, b - a, false);
 			stream_take(stream, mixed + b, len - b, false);
 			stream_take(stream, "", 0, true);
-			told(&out);
+			reported(&out);
 			assert_int_equal(out.len, sizeof(want) - 1);
 			assert_memory_equal(out.data, want, out.len);
 			teardown(state);
@@ -85,7 +87,7 @@ static void byte_by_byte(void **state)
 	for (size_t i = 0; i < sizeof(mixed) - 1; i++)
 		stream_take(stream, mixed + i, 1, false);
 	stream_take(stream, "", 0, true);
-	told(&out);
+	reported(&out);
 	assert_int_equal(out.len, sizeof(want) - 1);
 	assert_memory_equal(out.data, want, out.len);
 }
@@ -104,7 +106,7 @@ static void bounded(void **state)
 	assert_true(launch.truncated && launch.lines.len <= NP_LAUNCH_OUTPUT &&
 		    launch.lines.len > NP_LAUNCH_OUTPUT / 2);
 	assert_memory_equal(launch.lines.data + launch.lines.len - 19, "{\"truncated\":true}\n", 19);
-	told(&out);
+	reported(&out);
 	assert_int_equal(out.len % sizeof(block), 0);
 }
 

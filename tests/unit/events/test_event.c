@@ -11,6 +11,8 @@
 
 #include "events/event.c"
 
+#include "vocab/limits.h"
+
 static struct buf out = { .max = 1 << 20 };
 
 static const char *written(const struct event *event)

@@ -10,6 +10,8 @@
 
 #include "events/feed.c"
 
+#include "vocab/limits.h"
+
 #define LINE_LEN 1000
 
 static struct feed_list list;

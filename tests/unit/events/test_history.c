@@ -6,6 +6,7 @@
 #include "events/history.c"
 
 #include "reason.h"
+#include "vocab/limits.h"
 
 #define LINE 100 /* bytes of a line that put_line() makes */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tempdir.h"
+#include "vocab/limits.h"
 
 #include <signal.h>
 #include <sys/resource.h>

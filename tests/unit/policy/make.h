@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "policy/decide.h"
-#include "wire/name.h"
+#include "wire/hostname.h"
 
 /* From YAML without its version; errors fail the test, warnings are for the caller. */
 static inline struct policy *policy_warned(const char *yaml, struct problems *problems)

@@ -9,6 +9,8 @@
 #include "policy/case.c"
 #include "policy/case_run.c"
 
+#include "vocab/limits.h"
+
 static struct case_file *parse(const char *text)
 {
 	_problems_ struct problems problems = { 0 };
@@ -92,7 +94,7 @@ static void forms(void **state)
 	assert_int_equal(item->at, 3);
 
 	item++;
-	assert_int_equal(item->facts.lookup, 16);
+	assert_int_equal(item->facts.query, 16);
 	assert_string_equal(item->facts.name, "h.example");
 	assert_null(item->facts.method);
 }

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "told.h"
+#include "found.h"
 
 static char base[64];
 
@@ -28,7 +28,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static int base_remove(void **state)
 {
-	told_clear(state);
+	found_clear(state);
 	return chdir("/") == 0 ? nftw(base, remove_one, 16, FTW_DEPTH | FTW_PHYS) : -1;
 }
 
@@ -50,17 +50,17 @@ static int load_path(const char *path)
 {
 	int r;
 
-	told_clear(NULL);
-	r = policy_load_file(path, &policy, &told);
+	found_clear(NULL);
+	r = policy_load_file(path, &policy, &found);
 	assert_int_equal(r == 0, policy != NULL);
-	assert_int_equal(r == 0, told.errors == 0);
+	assert_int_equal(r == 0, found.errors == 0);
 	return r;
 }
 
 static void fails(const char *path, int error, const char *lines)
 {
 	assert_int_equal(load_path(path), error);
-	assert_string_equal(told_join(), lines);
+	assert_string_equal(found_join(), lines);
 }
 
 /* One include in etc/p.yaml, and what is told of it behind its place. */
@@ -253,9 +253,9 @@ static void a_circle_of_links_ends(void **state)
 	file_link(".", "etc/dot");
 	file_write("etc/p.yaml", "version: 1\ninclude: dot/p.yaml\n");
 	assert_int_equal(load_path("etc/p.yaml"), -EINVAL);
-	assert_int_equal(told.errors, 1);
-	assert_non_null(strstr(told.items[0].text, "Too many levels of symbolic links"));
-	assert_true(told.items[0].line == 2 && told.items[0].column == 10);
+	assert_int_equal(found.errors, 1);
+	assert_non_null(strstr(found.items[0].text, "Too many levels of symbolic links"));
+	assert_true(found.items[0].line == 2 && found.items[0].column == 10);
 }
 
 static void what_is_no_regular_file(void **state)

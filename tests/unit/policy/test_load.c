@@ -4,7 +4,8 @@
 
 #include <time.h>
 
-#include "told.h"
+#include "found.h"
+#include "vocab/limits.h"
 
 #define P "etc/p.yaml:"
 
@@ -39,12 +40,12 @@ static int load_from(const struct entry *from)
 	const struct policy_source source = { .read = entry_read, .ctx = &entries };
 	int r;
 
-	told_clear(NULL);
+	found_clear(NULL);
 	entries = from;
 	reads[0] = '\0';
-	r = policy_load(&source, "etc/", "p.yaml", &policy, &told);
+	r = policy_load(&source, "etc/", "p.yaml", &policy, &found);
 	assert_int_equal(r == 0, policy != NULL);
-	assert_int_equal(r == 0, told.errors == 0);
+	assert_int_equal(r == 0, found.errors == 0);
 	return r;
 }
 
@@ -56,7 +57,7 @@ static int load_from(const struct entry *from)
 #define FILES_TELL(lines, ...)                           \
 	do {                                             \
 		load_from(FILES(__VA_ARGS__));           \
-		assert_string_equal(told_join(), lines); \
+		assert_string_equal(found_join(), lines); \
 	} while (0)
 
 static void included_files_come_first(void **state)
@@ -74,7 +75,7 @@ static void included_files_come_first(void **state)
 			F("sub/deep/d.yaml", "version: 1\nrules: [allow: deep.example]\n"),
 			F("b.yaml", "version: 1\nrules: [allow: b.example]\n"))),
 		0);
-	assert_string_equal(told_join(), "");
+	assert_string_equal(found_join(), "");
 	assert_string_equal(reads, "p.yaml\nsub/a.yaml\nsub/deep/d.yaml\nb.yaml\n");
 	assert_int_equal(policy->n_files, 4);
 	assert_string_equal(policy->files[0], "etc/p.yaml");
@@ -99,7 +100,7 @@ static void files_share_lists_and_deciders(void **state)
 					    "deciders: {g: {socket: /x}}\nrules:\n- decide: \"@top\"\n  by: g\n"
 					    "- allow: c.example:8080\n  methods: GET\n"))),
 		0);
-	assert_string_equal(told_join(), "");
+	assert_string_equal(found_join(), "");
 	assert_int_equal(policy->n_rules, 3);
 	assert_int_equal(policy->n_full, 1);
 	assert_int_equal(policy->deciders[0].at.file, 1);
@@ -118,7 +119,7 @@ static void extra_roots_are_read(void **state)
 	assert_int_equal(load_from(FILES(F("p.yaml", "version: 1\nextra_roots: [c.pem, d.pem]\n"),
 					 F("c.pem", "# ours\n" PEM("MAMBAf8=")), F("d.pem", PEM("MAA=") PEM("MAA=")))),
 			 0);
-	assert_string_equal(told_join(), "");
+	assert_string_equal(found_join(), "");
 	assert_string_equal(policy->extra_roots, "# ours\n" PEM("MAMBAf8=") "\n" PEM("MAA=") PEM("MAA=") "\n");
 	assert_int_equal(policy->extra_roots_len, strlen(policy->extra_roots));
 	ROOTS_TELL("it holds no certificate in PEM", "");
@@ -134,7 +135,7 @@ static void extra_roots_are_read(void **state)
 		   "etc/p.yaml:2:33: error: cannot read \"none.pem\": there is no such file\n",
 		   F("p.yaml", "version: 1\nextra_roots: [/c.pem, ../c.pem, none.pem]\n"));
 	load_from(FILES(F("p.yaml", "version: 1\nextra_roots: {a: b}\n")));
-	assert_int_equal(told.errors, 1);
+	assert_int_equal(found.errors, 1);
 }
 
 static void names_are_there_once(void **state)
@@ -145,10 +146,10 @@ static void names_are_there_once(void **state)
 		   F("p.yaml", "version: 1\ninclude: a.yaml\nlists: {l: [a.example]}\ndeciders: {g: {socket: /x}}\n"
 			       "rules: [allow: \"@l\"]\n"),
 		   F("a.yaml", "version: 1\nlists: {l: [b.example]}\ndeciders: {g: {socket: /x}}\n"));
-	assert_string_equal(told.items[0].other_file, "etc/a.yaml");
-	assert_int_equal(told.items[0].other_line, 3);
-	assert_string_equal(told.items[1].other_file, "etc/a.yaml");
-	assert_int_equal(told.items[1].other_line, 2);
+	assert_string_equal(found.items[0].other_file, "etc/a.yaml");
+	assert_int_equal(found.items[0].other_line, 3);
+	assert_string_equal(found.items[1].other_file, "etc/a.yaml");
+	assert_int_equal(found.items[1].other_line, 2);
 }
 
 static void settings_are_for_the_first_file(void **state)
@@ -188,16 +189,16 @@ static void a_file_is_there_once(void **state)
 	(void)state;
 	FILES_TELL("etc/p.yaml:2:10: error: \"p.yaml\" is the first file, and cannot be included again\n",
 		   F("p.yaml", "version: 1\ninclude: p.yaml\n"));
-	assert_string_equal(told.items[0].other_file, "etc/p.yaml");
-	assert_int_equal(told.items[0].other_line, 1);
+	assert_string_equal(found.items[0].other_file, "etc/p.yaml");
+	assert_int_equal(found.items[0].other_line, 1);
 	FILES_TELL("etc/p.yaml:2:19: error: \"a.yaml\" is already included in etc/p.yaml:2\n",
 		   F("p.yaml", "version: 1\ninclude: [a.yaml, ./x/../a.yaml]\n"), F("a.yaml", "version: 1\n"));
 	/* a circle */
 	FILES_TELL("etc/sub/b.yaml:2:10: error: \"sub/a.yaml\" is already included in etc/p.yaml:3\n",
 		   F("p.yaml", "version: 1\ninclude:\n  sub/a.yaml\n"),
 		   F("sub/a.yaml", "version: 1\ninclude: b.yaml\n"), F("sub/b.yaml", "version: 1\ninclude: a.yaml\n"));
-	assert_string_equal(told.items[0].other_file, "etc/p.yaml");
-	assert_int_equal(told.items[0].other_line, 3);
+	assert_string_equal(found.items[0].other_file, "etc/p.yaml");
+	assert_int_equal(found.items[0].other_line, 3);
 	/* a diamond */
 	FILES_TELL("etc/b.yaml:2:10: error: \"c.yaml\" is already included in etc/a.yaml:2\n",
 		   F("p.yaml", "version: 1\ninclude: [a.yaml, b.yaml]\n"), F("a.yaml", "version: 1\ninclude: c.yaml\n"),
@@ -238,18 +239,18 @@ static void long_paths(void **state)
 	strcpy(more, "version: 1\ninclude: ");
 	memset(more + strlen(more), 'e', 1023);
 	load_from(FILES(F("p.yaml", text), F(text + 20, more), { 0 }));
-	assert_int_equal(told.errors, 1);
-	assert_int_equal(told.items[0].line, 2);
-	assert_non_null(strstr(told.items[0].text, "is too long for a path"));
-	assert_non_null(strstr(told.items[0].file, "d/a"));
+	assert_int_equal(found.errors, 1);
+	assert_int_equal(found.items[0].line, 2);
+	assert_non_null(strstr(found.items[0].text, "is too long for a path"));
+	assert_non_null(strstr(found.items[0].file, "d/a"));
 	/* The longest there is. */
 	memset(more + 20, 'e', NP_POLICY_SCALAR);
 	more[20 + NP_POLICY_SCALAR - 2] = '\0';
 	load_from(FILES(F("p.yaml", more)));
-	assert_non_null(strstr(told.items[0].text, "there is no such file"));
+	assert_non_null(strstr(found.items[0].text, "there is no such file"));
 	more[20 + NP_POLICY_SCALAR - 2] = 'e';
 	load_from(FILES(F("p.yaml", more)));
-	assert_non_null(strstr(told.items[0].text, "is too long for a path"));
+	assert_non_null(strstr(found.items[0].text, "is too long for a path"));
 }
 
 static void what_the_source_says(void **state)
@@ -269,15 +270,15 @@ static void what_the_source_says(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(load_from(FILES({ .name = "p.yaml", .error = cases[i].error })), cases[i].error);
 		snprintf(line, sizeof(line), "etc/p.yaml: error: cannot read it: %s\n", cases[i].words);
-		assert_string_equal(told_join(), line);
+		assert_string_equal(found_join(), line);
 		assert_int_equal(load_from(FILES(F("p.yaml", "version: 1\ninclude: a.yaml\n"),
 						 { .name = "a.yaml", .error = cases[i].error })),
 				 -EINVAL);
 		snprintf(line, sizeof(line), P "2:10: error: cannot read \"a.yaml\": %s\n", cases[i].words);
-		assert_string_equal(told_join(), line);
+		assert_string_equal(found_join(), line);
 	}
 	assert_int_equal(load_from(FILES({ .name = "p.yaml", .error = -ENOMEM })), -ENOMEM);
-	assert_string_equal(told_join(), "etc/p.yaml: error: it takes more memory than there is for a policy\n");
+	assert_string_equal(found_join(), "etc/p.yaml: error: it takes more memory than there is for a policy\n");
 }
 
 /* -- the hash ------------------------------------------------------------------ */
@@ -310,8 +311,8 @@ static void hashes(void **state)
 		for (unsigned j = 0; j < i; j++)
 			assert_string_not_equal(hash[i], hash[j]);
 	/* Where the directory is does not count. */
-	told_clear(NULL);
-	assert_int_equal(policy_load_text("p.yaml", "version: 1\n", 11, &policy, &told), 0);
+	found_clear(NULL);
+	assert_int_equal(policy_load_text("p.yaml", "version: 1\n", 11, &policy, &found), 0);
 	assert_string_equal(policy->hash, hash[0]);
 }
 
@@ -346,7 +347,7 @@ static void many_files(void **state)
 	snprintf(texts[NP_POLICY_FILES - 1], sizeof(texts[0]), "version: 1\ninclude: f%u\n", NP_POLICY_FILES);
 	strcpy(texts[NP_POLICY_FILES], "version: 1\n");
 	assert_int_equal(load_from(many), -EINVAL);
-	assert_string_equal(told_join(), "etc/f63:2:10: error: more than 64 files\n");
+	assert_string_equal(found_join(), "etc/f63:2:10: error: more than 64 files\n");
 	assert_null(strstr(reads, "f64"));
 }
 
@@ -363,18 +364,18 @@ static void many_bytes(void **state)
 	memset(text, '#', NP_POLICY_BYTES + 1);
 	memcpy(text, "version: 1\n", 11);
 	assert_int_equal(load_from(from), -EINVAL);
-	assert_string_equal(told_join(), P "2:14: error: the files of the policy have more than 8388608 bytes\n");
+	assert_string_equal(found_join(), P "2:14: error: the files of the policy have more than 8388608 bytes\n");
 	from[2].len -= 100;
 	assert_int_equal(load_from(from), 0);
-	told_clear(NULL);
-	assert_int_equal(policy_load_text("p.yaml", text, NP_POLICY_BYTES, &policy, &told), 0);
-	told_clear(NULL);
-	assert_int_equal(policy_load_text("p.yaml", text, NP_POLICY_BYTES + 1, &policy, &told), -E2BIG);
-	assert_string_equal(told_join(), "p.yaml: error: cannot read it: it is too large\n");
+	found_clear(NULL);
+	assert_int_equal(policy_load_text("p.yaml", text, NP_POLICY_BYTES, &policy, &found), 0);
+	found_clear(NULL);
+	assert_int_equal(policy_load_text("p.yaml", text, NP_POLICY_BYTES + 1, &policy, &found), -E2BIG);
+	assert_string_equal(found_join(), "p.yaml: error: cannot read it: it is too large\n");
 	assert_null(policy);
 	from[0] = (struct entry){ "p.yaml", text, NP_POLICY_BYTES + 1, 0 };
 	assert_int_equal(load_from(from), -E2BIG);
-	assert_string_equal(told_join(), "etc/p.yaml: error: cannot read it: it is too large\n");
+	assert_string_equal(found_join(), "etc/p.yaml: error: cannot read it: it is too large\n");
 	free(text);
 }
 
@@ -385,7 +386,7 @@ static int big_free(void **state)
 {
 	free(big);
 	big = NULL;
-	return told_clear(state);
+	return found_clear(state);
 }
 
 static void big_start(void)
@@ -408,7 +409,7 @@ static void many_rules(void **state)
 	for (unsigned i = 0; i < 100000; i++)
 		BIG("  - allow: host%u.example.com\n", i);
 	load_n(big, big_at);
-	assert_string_equal(told_join(), "");
+	assert_string_equal(found_join(), "");
 	assert_int_equal(policy->n_rules, 100000);
 	assert_string_equal(policy->patterns[99999].name, "host99999.example.com");
 	assert_int_equal(policy->rules[99999].at.line, 100002);
@@ -418,7 +419,7 @@ static void many_rules(void **state)
 		BIG("    - host%u.example.com\n", i);
 	BIG("rules:\n  - allow: \"@big\"\n");
 	load_n(big, big_at);
-	assert_string_equal(told_join(), "");
+	assert_string_equal(found_join(), "");
 	assert_int_equal(policy->rules[0].n_patterns, 100000);
 	assert_true(seconds() - start < SOON);
 }
@@ -432,7 +433,7 @@ static void too_many_rules(void **state)
 		BIG("- deny: a%u\n", i);
 	load_n(big, big_at);
 	/* One rule of full: is too many; it comes last. */
-	assert_string_equal(told_join(), "p.yaml:3:3: error: more than 200000 rules\n");
+	assert_string_equal(found_join(), "p.yaml:3:3: error: more than 200000 rules\n");
 }
 
 static void too_many_destinations(void **state)
@@ -449,13 +450,13 @@ static void too_many_destinations(void **state)
 	for (unsigned i = 0; i < NP_POLICY_PATTERNS / 1000; i++)
 		BIG("- deny: \"@l\"\n  for: SECRET\n");
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 0);
+	assert_int_equal(found.errors, 0);
 	assert_int_equal(policy->n_patterns, NP_POLICY_PATTERNS);
 	BIG("- deny: a.example\n- deny: \"@l\"\n");
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 1);
-	assert_string_equal(told.items[0].text, "more than 400000 destinations in all rules, lists unfolded");
-	assert_int_equal(told.items[0].line, 1004 + 2 * 400 + 1);
+	assert_int_equal(found.errors, 1);
+	assert_string_equal(found.items[0].text, "more than 400000 destinations in all rules, lists unfolded");
+	assert_int_equal(found.items[0].line, 1004 + 2 * 400 + 1);
 	assert_true(seconds() - start < SOON);
 }
 
@@ -475,8 +476,8 @@ static void bombs_of_lists(void **state)
 	}
 	BIG("  l%u: [a.example]\nrules:\n- deny: \"@l1\"\n- deny: b.example\n", NP_POLICY_DEPTH);
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 1);
-	assert_non_null(strstr(told.items[0].text, "in all rules"));
+	assert_int_equal(found.errors, 1);
+	assert_non_null(strstr(found.items[0].text, "in all rules"));
 
 	/* Wide, and with next to nothing at the end. */
 	big_start();
@@ -490,8 +491,8 @@ static void bombs_of_lists(void **state)
 	for (unsigned i = 0; i < 20000; i++)
 		BIG("- deny: \"@x\"\n");
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 1);
-	assert_non_null(strstr(told.items[0].text, "in all rules"));
+	assert_int_equal(found.errors, 1);
+	assert_non_null(strstr(found.items[0].text, "in all rules"));
 
 	/* A chain of lists that would be as deep as a stack is high. */
 	big_start();
@@ -500,8 +501,8 @@ static void bombs_of_lists(void **state)
 		BIG("  l%u: [\"@l%u\"]\n", i, i + 1);
 	BIG("  l200000: [a.example]\nrules:\n- deny: \"@l0\"\n");
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 1);
-	assert_string_equal(told.items[0].text, "lists in lists, more than 8 deep");
+	assert_int_equal(found.errors, 1);
+	assert_string_equal(found.items[0].text, "lists in lists, more than 8 deep");
 	assert_true(seconds() - start < SOON);
 }
 
@@ -518,7 +519,7 @@ static void many_unknown_lists(void **state)
 	for (unsigned i = 0; i < 50000; i++)
 		BIG("- deny: \"@aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab%u\"\n", i);
 	load_n(big, big_at);
-	assert_int_equal(told.errors, 50000);
+	assert_int_equal(found.errors, 50000);
 	assert_true(seconds() - start < SOON);
 }
 
@@ -527,24 +528,24 @@ static void many_unknown_lists(void **state)
 static void problems_of_the_caller_stay(void **state)
 {
 	(void)state;
-	told_clear(NULL);
-	problem_add(&told, false, "other", 1, 1, "before");
-	assert_int_equal(policy_load_text("p.yaml", "version: 1\n", 11, &policy, &told), 0);
-	assert_int_equal(told.errors, 1);
+	found_clear(NULL);
+	problem_add(&found, false, "other", 1, 1, "before");
+	assert_int_equal(policy_load_text("p.yaml", "version: 1\n", 11, &policy, &found), 0);
+	assert_int_equal(found.errors, 1);
 	policy_free(policy);
 	policy = NULL;
-	assert_int_equal(policy_load_text("p.yaml", "version: 2\n", 11, &policy, &told), -EINVAL);
+	assert_int_equal(policy_load_text("p.yaml", "version: 2\n", 11, &policy, &found), -EINVAL);
 	assert_null(policy);
-	assert_int_equal(told.errors, 2);
+	assert_int_equal(found.errors, 2);
 }
 
 static void covered_rules_are_told(void **state)
 {
 	(void)state;
 	load_n(one_rule("deny: \"**\"\n  - allow: a.example"), strlen(one_rule("deny: \"**\"\n  - allow: a.example")));
-	assert_int_equal(told.warnings, 1);
-	assert_int_equal(told.items[0].line, 4);
-	assert_int_equal(told.items[0].other_line, 3);
+	assert_int_equal(found.warnings, 1);
+	assert_int_equal(found.items[0].line, 4);
+	assert_int_equal(found.items[0].other_line, 3);
 }
 
 static void the_default(void **state)
@@ -553,7 +554,7 @@ static void the_default(void **state)
 	char place[PLACE_TEXT_SIZE];
 
 	(void)state;
-	told_clear(NULL);
+	found_clear(NULL);
 	assert_int_equal(policy_default(&policy), 0);
 	assert_int_equal(policy->n_rules, 0);
 	assert_int_equal(policy->fallback, ACTION_DENY);
@@ -576,8 +577,8 @@ static void long_places(void **state)
 	(void)state;
 	memset(name, 'x', sizeof(name));
 	strcpy(name + sizeof(name) - sizeof("\x1b/p.yaml"), "\x1b/p.yaml");
-	told_clear(NULL);
-	assert_int_equal(policy_load_text(name, "version: 1\n", 11, &policy, &told), 0);
+	found_clear(NULL);
+	assert_int_equal(policy_load_text(name, "version: 1\n", 11, &policy, &found), 0);
 	place_format(policy, &at, place);
 	assert_true(strlen(place) < PLACE_TEXT_SIZE);
 	assert_non_null(strstr(place, "x?/p.yaml:4294967295"));
@@ -597,29 +598,29 @@ static void names_of_actions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(included_files_come_first, told_clear),
-		cmocka_unit_test_teardown(files_share_lists_and_deciders, told_clear),
-		cmocka_unit_test_teardown(extra_roots_are_read, told_clear),
-		cmocka_unit_test_teardown(names_are_there_once, told_clear),
-		cmocka_unit_test_teardown(settings_are_for_the_first_file, told_clear),
-		cmocka_unit_test_teardown(errors_of_all_files_in_one_run, told_clear),
-		cmocka_unit_test_teardown(a_file_is_there_once, told_clear),
-		cmocka_unit_test_teardown(paths_that_lead_out, told_clear),
-		cmocka_unit_test_teardown(long_paths, told_clear),
-		cmocka_unit_test_teardown(what_the_source_says, told_clear),
-		cmocka_unit_test_teardown(hashes, told_clear),
-		cmocka_unit_test_teardown(many_files, told_clear),
-		cmocka_unit_test_teardown(many_bytes, told_clear),
+		cmocka_unit_test_teardown(included_files_come_first, found_clear),
+		cmocka_unit_test_teardown(files_share_lists_and_deciders, found_clear),
+		cmocka_unit_test_teardown(extra_roots_are_read, found_clear),
+		cmocka_unit_test_teardown(names_are_there_once, found_clear),
+		cmocka_unit_test_teardown(settings_are_for_the_first_file, found_clear),
+		cmocka_unit_test_teardown(errors_of_all_files_in_one_run, found_clear),
+		cmocka_unit_test_teardown(a_file_is_there_once, found_clear),
+		cmocka_unit_test_teardown(paths_that_lead_out, found_clear),
+		cmocka_unit_test_teardown(long_paths, found_clear),
+		cmocka_unit_test_teardown(what_the_source_says, found_clear),
+		cmocka_unit_test_teardown(hashes, found_clear),
+		cmocka_unit_test_teardown(many_files, found_clear),
+		cmocka_unit_test_teardown(many_bytes, found_clear),
 		cmocka_unit_test_teardown(many_rules, big_free),
 		cmocka_unit_test_teardown(too_many_rules, big_free),
 		cmocka_unit_test_teardown(too_many_destinations, big_free),
 		cmocka_unit_test_teardown(bombs_of_lists, big_free),
 		cmocka_unit_test_teardown(many_unknown_lists, big_free),
-		cmocka_unit_test_teardown(problems_of_the_caller_stay, told_clear),
-		cmocka_unit_test_teardown(covered_rules_are_told, told_clear),
-		cmocka_unit_test_teardown(the_default, told_clear),
-		cmocka_unit_test_teardown(long_places, told_clear),
-		cmocka_unit_test_teardown(names_of_actions, told_clear),
+		cmocka_unit_test_teardown(problems_of_the_caller_stay, found_clear),
+		cmocka_unit_test_teardown(covered_rules_are_told, found_clear),
+		cmocka_unit_test_teardown(the_default, found_clear),
+		cmocka_unit_test_teardown(long_places, found_clear),
+		cmocka_unit_test_teardown(names_of_actions, found_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,7 +8,7 @@
 
 #include "policy/nets.c"
 
-#include "base/words.h"
+#include "vocab/words.h"
 #include "make.h"
 
 /* The ranges that hold addr, narrowest first, but for metadata ranges that no rule names: "10.1.0.0/16 10.0.0.0/8". */

@@ -4,6 +4,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "vocab/limits.h"
+
 static struct problems problems;
 static char line[PROBLEM_LINE_SIZE];
 

@@ -2,7 +2,8 @@
 /* Every section but the rules, which test_read_rules.c has: what it means, and each error with its sentence and place. */
 #include "policy/read.c"
 
-#include "told.h"
+#include "found.h"
+#include "vocab/limits.h"
 
 #define P "p.yaml:"
 
@@ -157,7 +158,7 @@ static void port_lists(void **state)
 	assert_int_equal(policy->n_host_loopback, NP_HOST_PORTS_MAX);
 	strcpy(strchr(text, ']'), ",300]\n");
 	load_n(text, strlen(text));
-	assert_string_equal(told.items[0].text, "more than 256 ports in \"host_loopback\"");
+	assert_string_equal(found.items[0].text, "more than 256 ports in \"host_loopback\"");
 }
 
 static void approval(void **state)
@@ -320,7 +321,7 @@ static void bad_lists(void **state)
 	loads(text);
 	snprintf(text, sizeof(text), "version: 1\nlists: {%s: [a.example]}\n", name);
 	load_n(text, strlen(text));
-	assert_non_null(strstr(told.items[0].text, "is no name for a list"));
+	assert_non_null(strstr(found.items[0].text, "is no name for a list"));
 }
 
 static void unused_lists(void **state)
@@ -382,18 +383,18 @@ static void notices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(the_shortest, told_clear),
-		cmocka_unit_test_teardown(the_file_as_a_whole, told_clear),
-		cmocka_unit_test_teardown(levels, told_clear),
-		cmocka_unit_test_teardown(fallback, told_clear),
-		cmocka_unit_test_teardown(port_lists, told_clear),
-		cmocka_unit_test_teardown(approval, told_clear),
-		cmocka_unit_test_teardown(notices, told_clear),
-		cmocka_unit_test_teardown(deciders, told_clear),
-		cmocka_unit_test_teardown(lists, told_clear),
-		cmocka_unit_test_teardown(bad_lists, told_clear),
-		cmocka_unit_test_teardown(unused_lists, told_clear),
-		cmocka_unit_test_teardown(lists_in_circles, told_clear),
+		cmocka_unit_test_teardown(the_shortest, found_clear),
+		cmocka_unit_test_teardown(the_file_as_a_whole, found_clear),
+		cmocka_unit_test_teardown(levels, found_clear),
+		cmocka_unit_test_teardown(fallback, found_clear),
+		cmocka_unit_test_teardown(port_lists, found_clear),
+		cmocka_unit_test_teardown(approval, found_clear),
+		cmocka_unit_test_teardown(notices, found_clear),
+		cmocka_unit_test_teardown(deciders, found_clear),
+		cmocka_unit_test_teardown(lists, found_clear),
+		cmocka_unit_test_teardown(bad_lists, found_clear),
+		cmocka_unit_test_teardown(unused_lists, found_clear),
+		cmocka_unit_test_teardown(lists_in_circles, found_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,8 +4,9 @@
 
 #include <arpa/nameser.h>
 
-#include "told.h"
+#include "found.h"
 #include "wire/dns.h"
+#include "vocab/limits.h"
 
 #define P    "p.yaml:"
 #define BOTH (PATTERN_TCP | PATTERN_UDP)
@@ -121,8 +122,8 @@ static void port_53(void **state)
 	      P
 	      "3:9: error: \"10.0.0.1:53\": port 53 belongs to the DNS gate; a rule can only deny it (used by the rule "
 	      "in p.yaml:6)\n");
-	assert_int_equal(told.items[0].other_line, 6);
-	assert_string_equal(told.items[0].other_file, "p.yaml");
+	assert_int_equal(found.items[0].other_line, 6);
+	assert_string_equal(found.items[0].other_file, "p.yaml");
 	tells("version: 1\nlists:\n  l: [10.0.0.1:1-99]\nrules:\n  - allow: \"@l\"\n    for: PUBLIC\n  - ask: \"@l\"\n "
 	      "   for: SECRET\n",
 	      P "3:7: warning: \"10.0.0.1:1-99\" leaves port 53 out: it belongs to the DNS gate\n");
@@ -204,7 +205,7 @@ static void paths(void **state)
 	RULE_LOADS(text);
 	text[strlen(text)] = 'x';
 	load_n(one_rule(text), strlen(one_rule(text)));
-	assert_non_null(strstr(told.items[0].text, "...\": too long"));
+	assert_non_null(strstr(found.items[0].text, "...\": too long"));
 }
 
 static void headers(void **state)
@@ -482,10 +483,10 @@ static void all_errors_in_one_run(void **state)
 	for (unsigned i = 0; i < 2 * NP_POLICY_PROBLEMS; i++)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), "  - deny: 10.0.0.1/8\n");
 	load_n(text, strlen(text));
-	assert_int_equal(told.errors, 2 * NP_POLICY_PROBLEMS);
-	assert_int_equal(told.count, NP_POLICY_PROBLEMS);
+	assert_int_equal(found.errors, 2 * NP_POLICY_PROBLEMS);
+	assert_int_equal(found.count, NP_POLICY_PROBLEMS);
 	for (unsigned i = 0; i < NP_POLICY_PROBLEMS; i++)
-		assert_int_equal(told.items[i].line, i + 3);
+		assert_int_equal(found.items[i].line, i + 3);
 }
 
 static void lookups(void **state)
@@ -528,28 +529,28 @@ static void lookups_need_whole_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(actions, told_clear),
-		cmocka_unit_test_teardown(actions_that_are_none, told_clear),
-		cmocka_unit_test_teardown(destinations_of_each_kind, told_clear),
-		cmocka_unit_test_teardown(port_53, told_clear),
-		cmocka_unit_test_teardown(udp_by_name, told_clear),
-		cmocka_unit_test_teardown(metadata, told_clear),
-		cmocka_unit_test_teardown(methods, told_clear),
-		cmocka_unit_test_teardown(paths, told_clear),
-		cmocka_unit_test_teardown(headers, told_clear),
-		cmocka_unit_test_teardown(grants, told_clear),
-		cmocka_unit_test_teardown(timeouts, told_clear),
-		cmocka_unit_test_teardown(keys_that_do_not_go_together, told_clear),
-		cmocka_unit_test_teardown(only_http_has_requests, told_clear),
-		cmocka_unit_test_teardown(by, told_clear),
-		cmocka_unit_test_teardown(levels, told_clear),
-		cmocka_unit_test_teardown(a_deny_that_ends_too_low, told_clear),
-		cmocka_unit_test_teardown(texts, told_clear),
-		cmocka_unit_test_teardown(full, told_clear),
-		cmocka_unit_test_teardown(full_has_less, told_clear),
-		cmocka_unit_test_teardown(all_errors_in_one_run, told_clear),
-		cmocka_unit_test_teardown(lookups, told_clear),
-		cmocka_unit_test_teardown(lookups_need_whole_names, told_clear),
+		cmocka_unit_test_teardown(actions, found_clear),
+		cmocka_unit_test_teardown(actions_that_are_none, found_clear),
+		cmocka_unit_test_teardown(destinations_of_each_kind, found_clear),
+		cmocka_unit_test_teardown(port_53, found_clear),
+		cmocka_unit_test_teardown(udp_by_name, found_clear),
+		cmocka_unit_test_teardown(metadata, found_clear),
+		cmocka_unit_test_teardown(methods, found_clear),
+		cmocka_unit_test_teardown(paths, found_clear),
+		cmocka_unit_test_teardown(headers, found_clear),
+		cmocka_unit_test_teardown(grants, found_clear),
+		cmocka_unit_test_teardown(timeouts, found_clear),
+		cmocka_unit_test_teardown(keys_that_do_not_go_together, found_clear),
+		cmocka_unit_test_teardown(only_http_has_requests, found_clear),
+		cmocka_unit_test_teardown(by, found_clear),
+		cmocka_unit_test_teardown(levels, found_clear),
+		cmocka_unit_test_teardown(a_deny_that_ends_too_low, found_clear),
+		cmocka_unit_test_teardown(texts, found_clear),
+		cmocka_unit_test_teardown(full, found_clear),
+		cmocka_unit_test_teardown(full_has_less, found_clear),
+		cmocka_unit_test_teardown(all_errors_in_one_run, found_clear),
+		cmocka_unit_test_teardown(lookups, found_clear),
+		cmocka_unit_test_teardown(lookups_need_whole_names, found_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

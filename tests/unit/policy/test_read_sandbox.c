@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
+#include "vocab/limits.h"
+
 static struct policy *load(const char *section, char text[static 256])
 {
 	_problems_ struct problems problems = { 0 };

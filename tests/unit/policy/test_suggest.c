@@ -50,9 +50,9 @@ static unsigned plain_distance(const char *a, const char *b)
 			d[i][j] = (unsigned)(i + j);
 			if (!i || !j)
 				continue;
-			d[i][j] = least(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]), least(d[i - 1][j], d[i][j - 1]) + 1);
+			d[i][j] = smaller_of(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]), smaller_of(d[i - 1][j], d[i][j - 1]) + 1);
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+				d[i][j] = smaller_of(d[i][j], d[i - 2][j - 2] + 1);
 		}
 	return d[n][m];
 }
@@ -73,7 +73,7 @@ static void distances_as_the_plain_table_has_them(void **state)
 		}
 		for (unsigned most = 0; most < 4; most++)
 			assert_int_equal(edit_distance(words[0], words[1], most),
-					 least(plain_distance(words[0], words[1]), most + 1));
+					 smaller_of(plain_distance(words[0], words[1]), most + 1));
 	}
 }
 

@@ -12,7 +12,7 @@
 #include "gate.bpf.h"
 #include "policy/decide.h"
 #include "policy/tables.c"
-#include "wire/name.h"
+#include "wire/hostname.h"
 
 static uint32_t seed = 1;
 static uint32_t roll(uint32_t below)

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "vocab/limits.h"
+
 static struct arena *arena;
 static struct problems problems;
 static const struct node *root;

@@ -4,6 +4,7 @@
 #define NP_TEST_SESSION_FAKE_H
 
 #include "fake_kernel.h"
+#include "vocab/limits.h"
 
 /* SQLite asks before each commit; not 0 turns it into a rollback and an error. */
 static inline int fake_commit(void *data)
@@ -133,9 +134,9 @@ static inline void fake_again(void)
 
 /* -- shorthands that must succeed ------------------------------------------ */
 
-static inline const struct sandbox *made(const char *session)
+static inline const struct sandbox_info *made(const char *session)
 {
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	int r = service_sandbox_make(fake.service, session, "test", &sandbox, &fake.failure);
 
 	if (r)
@@ -143,9 +144,9 @@ static inline const struct sandbox *made(const char *session)
 	return sandbox;
 }
 
-static inline const struct sandbox *adopted(const char *session, const char *path)
+static inline const struct sandbox_info *adopted(const char *session, const char *path)
 {
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	int r = service_sandbox_adopt(fake.service, session, path, "test", &sandbox, NULL, &fake.failure);
 
 	if (r)
@@ -190,7 +191,7 @@ static inline void assert_log(const char *want)
 	assert_string_equal(fake.log, want);
 }
 
-static inline int try_remove(const struct sandbox *sandbox)
+static inline int try_remove(const struct sandbox_info *sandbox)
 {
 	char id[NP_SANDBOX_ID_MAX + 1];
 
@@ -203,10 +204,10 @@ static inline void assert_nothing_left(void)
 {
 	assert_int_equal(service_sandboxes_count(fake.service), 0);
 	assert_int_equal(stored_sandboxes(), 0);
-	assert_int_equal(fake.service->boxes_by_cgroup.count, 0);
+	assert_int_equal(fake.service->sandboxes_by_cgroup.count, 0);
 	assert_int_equal(fake.service->care_count, 0);
 	assert_int_equal(fake.service->hidden, 0);
-	assert_int_equal(fake.service->lives.count, 0);
+	assert_int_equal(fake.service->sessions.count, 0);
 	for (size_t i = 0; i < fake.count; i++)
 		assert_false(fake.cgroups[i].held);
 }

@@ -296,20 +296,20 @@ static inline int fake_retire(void *ctx, uint64_t id)
 	return 0;
 }
 
-static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_box *box), void *data)
+static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
 {
 	(void)ctx;
 	if (fake_fails())
 		return -EIO;
 	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
 		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_box box = { .cgroup_id = cg->id, .rung = cg->rung };
+		struct gate_sandbox sandbox = { .cgroup_id = cg->id, .rung = cg->rung };
 		int r;
 
 		if (!cg->held)
 			continue;
-		strcpy(box.session, cg->session);
-		r = fn(data, &box);
+		strcpy(sandbox.session, cg->session);
+		r = fn(data, &sandbox);
 		if (r < 0)
 			return r;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ratchet: its order, failures at every step, retries. */
 #include "fake.h"
+#include "vocab/limits.h"
 
 #include "session/raise.c"
 
@@ -142,7 +143,7 @@ static void test_sweep_tightens_what_was_left_behind(void **state)
 
 static void test_unrecorded_raise_holds_and_a_retry_records_it(void **state)
 {
-	const struct sandbox *sandbox = made("a/b");
+	const struct sandbox_info *sandbox = made("a/b");
 	struct session_row row;
 	struct escalation done;
 
@@ -179,7 +180,7 @@ static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
 	/* A session that does not exist yet, too, when it was to start above the bottom. */
 	assert_int_equal(service_session_create(fake.service, "c/d", LEVEL_SECRET, "test", &row, NULL), -EIO);
 	assert_int_equal(service_session_create(fake.service, "e/f", LEVEL_PUBLIC, "test", &row, NULL), -EIO);
-	assert_int_equal(fake.service->lives.count, 2); /* e/f is nothing to remember */
+	assert_int_equal(fake.service->sessions.count, 2); /* e/f is nothing to remember */
 	fake.disk_full = false;
 	assert_int_equal(made("a/b")->rung.mode, NP_NONE);
 	assert_int_equal(made("c/d")->rung.mode, NP_NONE);

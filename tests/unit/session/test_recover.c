@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A daemon starts and finds what its predecessor left, wherever that one stopped. */
 #include "fake.h"
+#include "vocab/limits.h"
 
 #include "session/recover.c"
 
@@ -27,7 +28,7 @@ static void test_nothing_to_do(void **state)
 
 static void test_known_sandboxes_come_back(void **state)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	char id[NP_SANDBOX_ID_MAX + 1];
 
 	(void)state;
@@ -137,7 +138,7 @@ static void test_gone_cgroups_are_forgotten(void **state)
 	assert_int_equal(service_sandboxes_count(fake.service), 0);
 	assert_false(fake_by_id(101)->held);
 	assert_false(fake_by_id(102)->held);
-	assert_int_equal(fake.service->lives.count, 0);
+	assert_int_equal(fake.service->sessions.count, 0);
 }
 
 static void test_another_cgroup_has_the_path(void **state)
@@ -167,7 +168,7 @@ static void test_a_living_entry_is_not_retired_for_a_dead_one(void **state)
 
 	(void)state;
 	made("a/b");
-	row.session = live_find(fake.service, "a/b")->name;
+	row.session = session_find(fake.service, "a/b")->name;
 	assert_int_equal(store_sandbox_put(fake.store, &row), 0); /* the older one: it comes first */
 	restart();
 	recover();
@@ -179,27 +180,27 @@ static void test_a_living_entry_is_not_retired_for_a_dead_one(void **state)
 
 static void test_unknown_to_the_record(void **state)
 {
-	struct fake_cgroup *lives = fake_add("/cg/lives"), *gone = fake_add("/cg/gone");
+	struct fake_cgroup *sessions = fake_add("/cg/lives"), *gone = fake_add("/cg/gone");
 
 	(void)state;
-	lives->held = gone->held = true;
-	lives->rung.mode = gone->rung.mode = NP_FULL;
-	lives->rung.generation = 3;
-	lives->populated = true;
-	strcpy(lives->session, "lost/one");
+	sessions->held = gone->held = true;
+	sessions->rung.mode = gone->rung.mode = NP_FULL;
+	sessions->rung.generation = 3;
+	sessions->populated = true;
+	strcpy(sessions->session, "lost/one");
 	gone->exists = false;
 	recover();
-	assert_int_equal(lives->rung.mode, NP_NONE);
-	assert_int_equal(lives->rung.generation, 3);
-	assert_true(lives->held);
+	assert_int_equal(sessions->rung.mode, NP_NONE);
+	assert_int_equal(sessions->rung.generation, 3);
+	assert_true(sessions->held);
 	assert_false(gone->held);
 	/* A gate that cannot look ids up closes both and keeps them. */
 	gone->held = true;
-	lives->rung.mode = NP_PROXIED;
+	sessions->rung.mode = NP_PROXIED;
 	fake.service->config.gate.cgroup_by_id = NULL;
 	fake.service->config.gate.slice_each = NULL;
 	recover();
-	assert_int_equal(lives->rung.mode, NP_NONE);
+	assert_int_equal(sessions->rung.mode, NP_NONE);
 	assert_true(gone->held);
 	assert_int_equal(gone->rung.mode, NP_NONE);
 }

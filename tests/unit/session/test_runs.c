@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs and their sandboxes: the stricter of class and mode holds, and a class says nothing of the session. */
 #include "fake.h"
+#include "vocab/limits.h"
 
 #include "session/runs.c"
 
@@ -8,15 +9,15 @@ static uint64_t asked(const char *session, enum run_class class)
 {
 	struct run_row run;
 
-	const struct run_asked what = { session, class, "[\"true\"]", "{}", false, fake.wall + 1000 };
+	const struct run_request what = { session, class, "[\"true\"]", "{}", false, fake.wall + 1000 };
 
-	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
+	assert_int_equal(service_run_request(fake.service, &what, "test", &run, &fake.failure), 0);
 	return run.id;
 }
 
-static const struct sandbox *started(const char *session, uint64_t id)
+static const struct sandbox_info *started(const char *session, uint64_t id)
 {
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	int r = service_run_start(fake.service, id, session, false, "test", &sandbox, &fake.failure);
 
 	if (r)
@@ -27,7 +28,7 @@ static const struct sandbox *started(const char *session, uint64_t id)
 static void refused(const char *session, uint64_t id, unsigned reason)
 {
 	size_t before = service_sandboxes_count(fake.service);
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 
 	assert_true(service_run_start(fake.service, id, session, false, "test", &sandbox, &fake.failure) < 0);
 	assert_int_equal(fake.failure.reason, reason);
@@ -64,7 +65,7 @@ static void test_stricter_wins(void **state)
 		assert_int_equal(escalate("a/b", levels[l], NULL, NULL), 0);
 		for (size_t c = 0; c < 3; c++) {
 			uint64_t id = asked("a/b", classes[c]);
-			const struct sandbox *sandbox;
+			const struct sandbox_info *sandbox;
 
 			if (classes[c] == CLASS_WRITE)
 				decided(id, true);
@@ -160,38 +161,38 @@ static void test_time_is_over(void **state)
 
 static void test_lost(void **state)
 {
-	uint64_t id = asked("a/b", CLASS_NONE), told = asked("a/b", CLASS_NONE);
+	uint64_t id = asked("a/b", CLASS_NONE), published = asked("a/b", CLASS_NONE);
 	struct run_row run;
 
 	(void)state;
 	assert_int_equal(try_remove(started("a/b", id)), 0);
-	assert_int_equal(try_remove(started("a/b", told)), 0);
+	assert_int_equal(try_remove(started("a/b", published)), 0);
 	service_sweep(fake.service);
 	assert_int_equal(shown(id).state, RUN_RUNNING);
 	assert_int_equal(
-		service_run_end(fake.service, told, RUN_COMPLETED, "{\"exit_code\":0}", "test", &run, &fake.failure),
+		service_run_end(fake.service, published, RUN_COMPLETED, "{\"exit_code\":0}", "test", &run, &fake.failure),
 		0);
 	fake.wall += (NP_RUN_LOST_S + 1) * 1000000ull;
 	service_sweep(fake.service);
 	assert_int_equal(shown(id).state, RUN_FAILED);
-	assert_int_equal(shown(told).state, RUN_COMPLETED);
+	assert_int_equal(shown(published).state, RUN_COMPLETED);
 }
 
 /* Whoever started it died before a process was there. */
 static void test_deserted(void **state)
 {
 	uint64_t id = asked("a/b", CLASS_NONE), other = asked("a/b", CLASS_NONE);
-	char box[NP_SANDBOX_ID_MAX + 1];
+	char sandbox[NP_SANDBOX_ID_MAX + 1];
 
 	(void)state;
-	strcpy(box, started("a/b", id)->id);
+	strcpy(sandbox, started("a/b", id)->id);
 	fake_by_id(started("a/b", other)->cgroup.id)->populated = true; /* the control */
 	fake.wall += NP_RUN_START_S * 1000000ull;
 	runs_sweep(fake.service);
-	assert_non_null(service_sandbox_by_id(fake.service, box));
+	assert_non_null(service_sandbox_by_id(fake.service, sandbox));
 	fake.wall++;
 	runs_sweep(fake.service);
-	assert_null(service_sandbox_by_id(fake.service, box));
+	assert_null(service_sandbox_by_id(fake.service, sandbox));
 	runs_sweep(fake.service);
 	fake.wall += NP_RUN_LOST_S * 1000000ull + 1;
 	runs_sweep(fake.service);
@@ -217,12 +218,12 @@ static void test_a_session_that_ends(void **state)
 /* Of a daemon before: whoever waits by himself goes on, whom the daemon was to start does not. */
 static void test_launchers_of_before(void **state)
 {
-	const struct run_asked what = { "a/b", CLASS_WRITE, "[\"true\"]", "{}", true, fake.wall + 1000 };
+	const struct run_request what = { "a/b", CLASS_WRITE, "[\"true\"]", "{}", true, fake.wall + 1000 };
 	uint64_t own = asked("a/b", CLASS_WRITE);
 	struct run_row run;
 
 	(void)state;
-	assert_int_equal(service_run_ask(fake.service, &what, "test", &run, &fake.failure), 0);
+	assert_int_equal(service_run_request(fake.service, &what, "test", &run, &fake.failure), 0);
 	fake_stop();
 	fake_start();
 	assert_int_equal(service_recover(fake.service, &fake.failure), 0);

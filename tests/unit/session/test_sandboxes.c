@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* How sandboxes begin: made, adopted. */
 #include "fake.h"
+#include "vocab/limits.h"
 
 #include "session/sandboxes.c"
 
 static int try_adopt(const char *session, const char *path)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 
 	fake.failure = (struct failure){ 0 };
 	return service_sandbox_adopt(fake.service, session, path, "test", &sandbox, NULL, &fake.failure);
@@ -14,7 +15,7 @@ static int try_adopt(const char *session, const char *path)
 
 static void test_make(void **state)
 {
-	const struct sandbox *one, *two;
+	const struct sandbox_info *one, *two;
 
 	(void)state;
 	one = made("alice.x/demo");
@@ -53,7 +54,7 @@ static void test_make_starts_where_its_session_stands(void **state)
 
 static void test_make_may_fail_at_any_step(void **state)
 {
-	const struct sandbox *sandbox = NULL;
+	const struct sandbox_info *sandbox = NULL;
 	int n = 1;
 
 	(void)state;
@@ -80,7 +81,7 @@ static void test_make_may_fail_at_any_step(void **state)
 
 static void test_make_undone_later_when_it_cannot_be_now(void **state)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 
 	(void)state;
 	made("a/b");
@@ -100,8 +101,8 @@ static void test_make_undone_later_when_it_cannot_be_now(void **state)
 
 static void test_bad_names_and_bounds(void **state)
 {
-	const struct sandbox *sandbox;
-	struct live *live;
+	const struct sandbox_info *sandbox;
+	struct session *session;
 
 	(void)state;
 	assert_int_equal(service_sandbox_make(fake.service, "nobody", "test", &sandbox, &fake.failure), -EINVAL);
@@ -110,21 +111,21 @@ static void test_bad_names_and_bounds(void **state)
 	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
 	assert_log("");
 	made("a/b");
-	live = live_find(fake.service, "a/b");
-	live->box_count = NP_BOXES_PER_SESSION;
+	session = session_find(fake.service, "a/b");
+	session->sandbox_count = NP_SANDBOXES_PER_SESSION;
 	assert_int_equal(service_sandbox_make(fake.service, "a/b", "test", &sandbox, &fake.failure), -E2BIG);
 	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
-	live->box_count = 1;
-	fake.service->boxes_by_id.count += NP_BOXES_MAX;
+	session->sandbox_count = 1;
+	fake.service->sandboxes_by_id.count += NP_SANDBOXES_MAX;
 	assert_int_equal(service_sandbox_make(fake.service, "c/d", "test", &sandbox, &fake.failure), -E2BIG);
 	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
-	fake.service->boxes_by_id.count -= NP_BOXES_MAX;
+	fake.service->sandboxes_by_id.count -= NP_SANDBOXES_MAX;
 	made("a/b");
 }
 
 static void test_adopt(void **state)
 {
-	const struct sandbox *sandbox;
+	const struct sandbox_info *sandbox;
 	unsigned cut = 99;
 
 	(void)state;
@@ -263,7 +264,7 @@ static void test_placed_processes_are_looked_at(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		const bool placed = i & 1, brings = i & 2;
-		const struct sandbox *sandbox;
+		const struct sandbox_info *sandbox;
 
 		fake_again();
 		sandbox = made("a/b");
@@ -287,22 +288,22 @@ static void test_placed_processes_have_time_to_close(void **state)
 	(void)state;
 	for (int secret = 0; secret < 2; secret++) {
 		struct fake_cgroup *cg;
-		struct box *box;
+		struct sandbox *sandbox;
 		char id[NP_SANDBOX_ID_MAX + 1];
 
 		fake_again();
 		if (secret)
 			assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
-		box = (struct box *)made("a/b");
-		memcpy(id, box->pub.id, sizeof(id));
-		cg = fake_by_id(box->pub.cgroup.id);
+		sandbox = (struct sandbox *)made("a/b");
+		memcpy(id, sandbox->pub.id, sizeof(id));
+		cg = fake_by_id(sandbox->pub.cgroup.id);
 		cg->populated = cg->brings = true;
-		service_sandbox_place(fake.service, &box->pub);
+		service_sandbox_place(fake.service, &sandbox->pub);
 		fake_reset(0);
 		service_sandbox_changed(fake.service, cg->id);
 		service_sweep(fake.service);
 		assert_null(strstr(fake.log, "look"));
-		box->entered_ns -= NP_PLACED_MS * 1000000ull;
+		sandbox->entered_ns -= NP_PLACED_MS * 1000000ull;
 		service_sweep(fake.service);
 		assert_non_null(strstr(fake.log, "look\nevent placed_sockets\n"));
 		assert_int_equal(service_sandbox_by_id(fake.service, id) == NULL, secret);
@@ -312,7 +313,7 @@ static void test_placed_processes_have_time_to_close(void **state)
 	}
 }
 
-static int collect(void *data, const struct sandbox *sandbox)
+static int collect(void *data, const struct sandbox_info *sandbox)
 {
 	uint64_t *ids = data;
 

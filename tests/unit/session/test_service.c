@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The verbs on sessions. */
 #include "fake.h"
+#include "vocab/limits.h"
 
 #include "session/service.c"
 
@@ -17,7 +18,7 @@ static void test_escalate_creates(void **state)
 	assert_int_equal(escalate("c/d", LEVEL_PUBLIC, NULL, &done), 0);
 	assert_log("commit\nevent session_created\nevent stands\n");
 	assert_false(done.raised);
-	assert_int_equal(fake.service->lives.count, 0); /* nothing lives, nothing is kept in memory */
+	assert_int_equal(fake.service->sessions.count, 0); /* nothing lives, nothing is kept in memory */
 }
 
 static void test_bad_arguments_happen_before_anything(void **state)
@@ -119,7 +120,7 @@ static void test_create_show_end_revive(void **state)
 	assert_log("commit\nevent session_created\n");
 	assert_false(row.ended);
 	assert_int_equal(row.rung.level, LEVEL_SECRET); /* for ever */
-	assert_int_equal(fake.service->lives.count, 0);
+	assert_int_equal(fake.service->sessions.count, 0);
 }
 
 static void test_end_waits_for_adopted_and_touches_nothing(void **state)
@@ -165,7 +166,7 @@ static void test_end_may_fail_at_any_step(void **state)
 		assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);
 		assert_int_equal(stored_sandboxes(), 0);
 		assert_int_equal(service_sandboxes_count(fake.service), 0);
-		assert_int_equal(fake.service->lives.count, 0);
+		assert_int_equal(fake.service->sessions.count, 0);
 	}
 	assert_true(n > 6);
 }

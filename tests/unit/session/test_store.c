@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
-#include "base/words.h"
+#include "vocab/words.h"
+#include "vocab/limits.h"
 #include "session/store.c"
 
 #define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })

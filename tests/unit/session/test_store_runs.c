@@ -13,6 +13,8 @@
 
 #include "session/store_runs.c"
 
+#include "vocab/limits.h"
+
 static char dir[64], path[96];
 static struct store *store;
 static sqlite3 *stranger;

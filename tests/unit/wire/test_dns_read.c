@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "vocab/limits.h"
 
 static uint8_t message[65536];
 static size_t message_len;

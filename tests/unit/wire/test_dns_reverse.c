@@ -9,7 +9,7 @@
 #include "wire/dns_reverse.c"
 
 #include "base/cleanup.h"
-#include "base/words.h"
+#include "vocab/words.h"
 
 static void reads(const char *name, const char *expected)
 {

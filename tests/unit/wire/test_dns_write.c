@@ -15,12 +15,13 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "vocab/limits.h"
 
 static uint8_t out[DNS_TCP_MAX];
 static size_t out_len;
 
 /* A query that was read from a message: this name in wire form, this type; and an OPT record or none. */
-static struct dns_query asked(const void *name, size_t len, unsigned type, const void *opt, size_t opt_len)
+static struct dns_query wanted(const void *name, size_t len, unsigned type, const void *opt, size_t opt_len)
 {
 	uint8_t message[1024] = "\x12\x34\1\0\0\1\0\0\0\0\0";
 	size_t n = NS_HFIXEDSZ;
@@ -38,8 +39,8 @@ static struct dns_query asked(const void *name, size_t len, unsigned type, const
 #define NAME		    "\7Example\3COM\0"
 #define NAME_LEN	    (sizeof(NAME) - 1)
 #define OPT		    "\0\0\x29\x10\0\0\0\x80\0\0\0"
-#define PLAIN(type)	    asked(NAME, NAME_LEN, type, "", 0)
-#define EXTENDED(type)	    asked(NAME, NAME_LEN, type, OPT, sizeof(OPT) - 1)
+#define PLAIN(type)	    wanted(NAME, NAME_LEN, type, "", 0)
+#define EXTENDED(type)	    wanted(NAME, NAME_LEN, type, OPT, sizeof(OPT) - 1)
 #define HEAD(flags, counts) "\x12\x34" flags "\0\1" counts NAME
 
 /* Into memory of just that size, so that ASan sees every step too far. */
@@ -250,12 +251,12 @@ static void the_longest_question_has_an_answer(void **state)
 	memset(name, 'a', sizeof(name));
 	name[63] = name[127] = name[191] = '.';
 	name[253] = '\0';
-	query = asked(wire, sizeof(wire), ns_t_a, OPT, sizeof(OPT) - 1);
+	query = wanted(wire, sizeof(wire), ns_t_a, OPT, sizeof(OPT) - 1);
 	write_limited(&query, &answer, DNS_UDP_MIN);
 	assert_int_equal(out[2], 0x81);
 	assert_int_equal(out_len, 12 + 259 + sizeof(SOA) - 1 + OPT_SIZE + EDE_SIZE + NP_DNS_WORDS_MAX);
 	/* Two such names are too many for the smallest answer. */
-	query = asked(wire, sizeof(wire), ns_t_ptr, "", 0);
+	query = wanted(wire, sizeof(wire), ns_t_ptr, "", 0);
 	answer.rcode = 0;
 	write_limited(&query, &answer, DNS_UDP_MIN);
 	assert_int_equal(out[2], 0x83);
@@ -297,7 +298,7 @@ static void ares_reads_addresses(void **state)
 static void ares_reads_names(void **state)
 {
 	static const char reverse[] = "\0011\0010\00218\003198\7in-addr\4arpa";
-	struct dns_query query = asked(reverse, sizeof(reverse), ns_t_ptr, OPT, sizeof(OPT) - 1);
+	struct dns_query query = wanted(reverse, sizeof(reverse), ns_t_ptr, OPT, sizeof(OPT) - 1);
 	struct dns_answer answer = { .ptr = "db.corp.example", .ttl_s = 9, .ede = DNS_EDE_NONE };
 	struct hostent *host = NULL;
 	struct in_addr addr = { np_net32(0xc6120001) };

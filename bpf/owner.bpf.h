@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Whose socket is it? The cgroup of a socket is fixed when it is made, survives
+ * accept(), fd passing and the process moving away, and is read from the socket
+ * itself, never from the calling task.
+ */
+#ifndef NP_BPF_OWNER_BPF_H
+#define NP_BPF_OWNER_BPF_H
+
+#include "maps.bpf.h"
+#include "gate.bpf.h"
+#include "kernel.h"
+#include "report.bpf.h"
+#include "rules.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+
+/* Four words of a context. volatile: the verifier lets nobody read two at once. */
+static __always_inline struct np_addr np_addr_read(const volatile __u32 *words)
+{
+	struct np_addr a = { .w = { words[0], words[1], words[2], words[3] } };
+
+	return a;
+}
+
+#define NP_SOCK_DGRAM 2
+
+struct np_owner {
+	struct np_sandbox *sandbox; /* NULL: not registered */
+	__u64 id;		    /* cgroup id of the sandbox; of the socket's own cgroup when it has none */
+	struct np_rung rung;	    /* mode 0: not registered */
+	bool inside;		    /* a sandbox, or below the slice */
+};
+
+/* who.bpf.c. The cgroup id of the sandbox that a socket belongs to, or 0; *own_id is that of its own cgroup, and
+ * *inside tells whether that lies below the slice. A function of its own, so that the verifier walks it once. */
+struct np_place_of {
+	__u64 own_id;
+	__u64 below_slice;
+};
+__u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
+
+/* Id of the cgroup that lies `depth` levels below the root, on the way to cg. cg must be that deep. */
+static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
+{
+	struct cgroup **ancestors = (void *)cg + bpf_core_field_offset(struct cgroup, ancestors);
+	struct cgroup *ancestor = NULL;
+
+	bpf_probe_read_kernel(&ancestor, sizeof(ancestor), ancestors + depth);
+	return BPF_CORE_READ(ancestor, kn, id);
+}
+
+static __always_inline __u64 np_depths_in_use(void)
+{
+	__u32 zero = 0;
+	__u64 *mask = bpf_map_lookup_elem(&np_depths, &zero);
+
+	return mask ? *mask : 0;
+}
+
+/* Sandboxes do not nest, the daemon sees to that. Should they all the same, the strictest one counts. */
+static __always_inline __u64 np_stricter(__u64 id, __u64 other, __u32 *mode)
+{
+	struct np_sandbox *sandbox = bpf_map_lookup_elem(&np_sandboxes, &other);
+
+	if (!sandbox || sandbox->rung.mode < *mode)
+		return id;
+	*mode = sandbox->rung.mode;
+	return other;
+}
+
+static __always_inline void np_owner_set(struct np_owner *owner, __u64 id)
+{
+	owner->id = id;
+	owner->inside = true;
+	owner->sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	if (owner->sandbox)
+		owner->rung = np_rung_of(owner->sandbox);
+}
+
+/* A context's socket pointer is the kernel's struct sock, but the verifier forbids arithmetic on it, which
+ * CO-RE needs. Adding it to a number gives a number: an address to be read with bpf_probe_read_kernel() only. */
+static __always_inline __u64 np_sock_address(const void *sk)
+{
+	__u64 address = 0;
+
+	__sync_fetch_and_add(&address, (__u64)sk);
+	return address;
+}
+
+/* By the address of a struct sock. */
+static __always_inline struct np_owner np_owner_at(__u64 sk)
+{
+	struct np_place_of place = {};
+	__u64 id = np_sandbox_of(sk, &place);
+	struct np_owner owner = {};
+
+	if (id) {
+		np_owner_set(&owner, id);
+	} else {
+		owner.id = place.own_id;
+		owner.inside = place.below_slice;
+	}
+	return owner;
+}
+
+static __always_inline struct np_owner np_owner_of(const void *sk)
+{
+	return np_owner_at(np_sock_address(sk));
+}
+
+/* The same for a packet, by helpers that also see through request sockets. */
+static __always_inline struct np_owner np_owner_of_packet(struct __sk_buff *skb)
+{
+	__u64 mask = np_depths_in_use(), id, found = 0;
+	struct np_owner owner = {};
+	__u32 mode = 0;
+
+	if (mask == 2ull << np_slice_depth) { /* nothing is adopted: sandboxes lie right below the slice */
+		id = bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
+		if (id)
+			found = np_stricter(0, id, &mode);
+		mask = 0;
+	}
+	for (int d = 1; mask && d < NP_DEPTH_MAX; d++) {
+		if (!(mask >> d & 1))
+			continue;
+		id = bpf_skb_ancestor_cgroup_id(skb, d);
+		if (!id)
+			break;
+		found = np_stricter(found, id, &mode);
+	}
+	if (found) {
+		np_owner_set(&owner, found);
+	} else if (np_slice_depth && bpf_skb_ancestor_cgroup_id(skb, np_slice_depth) == np_slice_id) {
+		owner.inside = true;
+		owner.id = bpf_skb_cgroup_id(skb);
+	}
+	return owner;
+}
+
+/* What a cgroup program returns. Opaque to the compiler, which would otherwise return a register that it knows to be 1 (a
+ * mode, say): the verifier of 6.1 loses the value of a 32-bit register over the stack and refuses the program. */
+static __always_inline int np_verdict(int verdict)
+{
+	barrier_var(verdict);
+	return verdict;
+}
+
+static __always_inline int np_allow(void)
+{
+	return np_verdict(1);
+}
+
+/* A tuple as the receiving side sees it: near is where the packet goes, far where it comes from. */
+struct np_tuple {
+	struct np_addr near_addr, far_addr;
+	__be16 near_port, far_port;
+	__u16 protocol;
+	__u16 pad; /* named, so that it is set: the verifier of 6.1 wants all of what a function is given */
+};
+
+/* The socket that would get a packet on this flow, or NULL. For bpf_sk_release(). */
+static __always_inline struct bpf_sock *np_sock_find(void *ctx, const struct np_tuple *flow)
+{
+	struct bpf_sock_tuple tuple = {};
+	__u32 size;
+
+	if (np_addr_is_v4(&flow->near_addr)) {
+		tuple.ipv4.saddr = flow->far_addr.w[3];
+		tuple.ipv4.daddr = flow->near_addr.w[3];
+		tuple.ipv4.sport = flow->far_port;
+		tuple.ipv4.dport = flow->near_port;
+		size = sizeof(tuple.ipv4);
+	} else {
+		__builtin_memcpy(tuple.ipv6.saddr, flow->far_addr.w, 16);
+		__builtin_memcpy(tuple.ipv6.daddr, flow->near_addr.w, 16);
+		tuple.ipv6.sport = flow->far_port;
+		tuple.ipv6.dport = flow->near_port;
+		size = sizeof(tuple.ipv6);
+	}
+	if (flow->protocol == NP_IPPROTO_TCP)
+		return bpf_sk_lookup_tcp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+	return bpf_sk_lookup_udp(ctx, &tuple, size, BPF_F_CURRENT_NETNS, 0);
+}
+
+/* Finds the socket that would get a packet on this flow, and says whose it is. ret_cookie: its cookie, or 0 when nobody
+ * ever asked for one; may be NULL. */
+static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tuple *flow, __u64 self, __u64 *ret_cookie)
+{
+	struct bpf_sock *sk = np_sock_find(ctx, flow);
+	struct np_owner owner;
+
+	if (!sk)
+		return NP_PEER_NOBODY;
+	owner = np_owner_of(sk);
+	if (ret_cookie)
+		*ret_cookie = BPF_CORE_READ((const struct sock_common *)np_sock_address(sk), skc_cookie.counter);
+	bpf_sk_release(sk);
+	if (!owner.inside)
+		return NP_PEER_HOST;
+	return owner.sandbox && owner.id == self ? NP_PEER_SELF : NP_PEER_OTHER;
+}
+
+/* NP_ADDR_*, or 0 for an address that is not the host's. */
+static __always_inline __u8 np_host_addr_kind(const struct np_addr *addr)
+{
+	__u8 *kind = bpf_map_lookup_elem(&np_host_addrs, addr);
+
+	return kind ? *kind : 0;
+}
+
+#endif

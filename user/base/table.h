@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A hash table whose nodes live inside the things it finds: adding to a table that was
+ * reserved cannot fail. It owns no thing. Keys are the caller's: it hashes and compares.
+ */
+#ifndef NP_BASE_TABLE_H
+#define NP_BASE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct table_node {
+	struct table_node *next;
+	uint64_t hash;
+};
+
+struct table {
+	struct table_node **buckets;
+	size_t size; /* a power of two, or 0 */
+	size_t count;
+};
+
+int table_reserve(struct table *table);					     /* room for one more: 0 or -ENOMEM */
+void table_add(struct table *table, struct table_node *node, uint64_t hash); /* after table_reserve() */
+void table_remove(struct table *table, struct table_node *node);
+void table_clear(struct table *table);
+
+/* The nodes of a hash, one after another; NULL at the end. Different keys may share a hash. */
+struct table_node *table_first(const struct table *table, uint64_t hash);
+struct table_node *table_next(const struct table_node *node);
+
+/* The seed is secret, so that a stranger who chooses names cannot choose collisions. */
+uint64_t hash_text(uint64_t seed, const char *text);
+uint64_t hash_number(uint64_t seed, uint64_t number);
+
+#define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#endif

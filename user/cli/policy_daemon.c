@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* netpawl policy show, netpawl policy reload: the policy that the daemon enforces */
+#include <string.h>
+
+#include "cli/api.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "cli/policy.h"
+
+static void show_help(FILE *to)
+{
+	fputs("Usage: netpawl policy show [OPTIONS]\n\n"
+	      "Shows the policy that the daemon enforces: where it came from, what levels mean, its rules with their\n"
+	      "conditions.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl policy show\n\n"
+	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void reload_help(FILE *to)
+{
+	fputs("Usage: netpawl policy reload [OPTIONS]\n\n"
+	      "Has the daemon read its policy again. It takes effect whole or not at all; connections that it\n"
+	      "forbids are cut, and sessions whose level now means a stricter mode are raised. With errors the\n"
+	      "policy before stays live.\n\n"
+	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl policy check /etc/netpawl/policy.yaml && netpawl policy reload\n\n"
+	      "Exit codes: 0 it is live; 1 refused (the policy has errors) or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static long long member_number(const json_t *object, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(object, name));
+}
+
+/* "[80, 443]" as "80, 443". */
+static void ports_add(struct table *table, const json_t *answer, const char *name)
+{
+	_buf_ struct buf text = BUF_INIT(OUTPUT_TEXT_MAX);
+	const json_t *value;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, name), i, value)
+	{
+		_free_ char *port = scalar_text(value);
+
+		buf_printf(&text, "%s%s", i ? ", " : "", port ? port : "?");
+	}
+	table_add(table, name, text.len ? text.data : "none");
+}
+
+static void facts_print(const json_t *answer)
+{
+	static const char *const names[] = { "file", "hash", "loaded", "who", "rules", "default" };
+	_table_ struct table table = { .columns = 2 };
+	const char *level;
+	json_t *mode;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const json_t *value = json_object_get(answer, names[i]);
+		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
+
+		if (text)
+			table_add(&table, names[i], text);
+	}
+	json_object_foreach(json_object_get(answer, "levels"), level, mode)
+	{
+		_free_ char *text = scalar_text(mode);
+
+		table_add(&table, level, text);
+	}
+	ports_add(&table, answer, "inspect_ports");
+	ports_add(&table, answer, "host_loopback");
+	ports_add(&table, answer, "inbound");
+	table_print(&table, stdout);
+}
+
+static void warnings_print(const json_t *answer, FILE *to)
+{
+	const json_t *warning;
+	size_t i;
+
+	json_array_foreach(json_object_get(answer, "warnings"), i, warning)
+	{
+		const char *text = json_string_value(warning);
+
+		output_clean_line(to, "%s", text ? text : "?");
+	}
+}
+
+static void listing_print(const json_t *answer, const char *name, const char *heading)
+{
+	const json_t *listing = json_object_get(answer, name), *rule;
+	_table_ struct table table = { .columns = 3, .heading = true };
+	size_t i;
+
+	if (!json_array_size(listing))
+		return;
+	table_add(&table, "WHERE", heading, "CONDITIONS");
+	json_array_foreach(listing, i, rule)
+	{
+		table_add(&table, member_text(rule, "rule"), member_text(rule, "text"),
+			  member_text(rule, "conditions"));
+	}
+	putchar('\n');
+	table_print(&table, stdout);
+}
+
+static void show_print(const json_t *answer)
+{
+	facts_print(answer);
+	if (json_array_size(json_object_get(answer, "warnings")))
+		putchar('\n');
+	warnings_print(answer, stdout);
+	listing_print(answer, "listing", "RULE");
+	listing_print(answer, "full", "RULE IN FULL");
+	listing_print(answer, "read_only", "FOR RUNS THAT MAY ONLY READ");
+	if (json_is_true(json_object_get(answer, "listing_cut_short")) ||
+	    json_is_true(json_object_get(answer, "truncated")))
+		puts("\nThere are more rules than are listed.");
+}
+
+static const char *plural_of(long long n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void reload_print(const json_t *answer)
+{
+	long long rules = member_number(answer, "rules"), cut = member_number(answer, "cut");
+	long long raised = member_number(answer, "raised");
+	const char *hash = member_text(answer, "hash") ?: "?";
+
+	warnings_print(answer, stderr);
+	output_clean_line(stdout, "policy %.*s%s is live%s: %lld rule%s, %lld connection%s cut, %lld session%s raised",
+			  POLICY_HASH_SHOWN, hash, strlen(hash) > POLICY_HASH_SHOWN ? "…" : "",
+			  json_is_false(json_object_get(answer, "changed")) ? ", as before" : "", rules,
+			  plural_of(rules), cut, plural_of(cut), raised, plural_of(raised));
+}
+
+static int daemon_command(struct cli *cli, int argc, char **argv, const struct options *options, const char *method,
+			  const char *path, void (*print)(const json_t *answer))
+{
+	int next, code = options_parse(options, cli, argc, argv, &next);
+	json_t *body;
+
+	if (code != OPTIONS_GO_ON)
+		return code;
+	if (next != argc)
+		return usage_error(options->command, "it takes no operand, and got '%s'", argv[next]);
+	body = strcmp(method, "GET") ? json_object() : NULL;
+	return api_show(cli, NULL, method, path, body, print);
+}
+
+int command_policy_show(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { "policy show", show_help, NULL, 0, false };
+
+	return daemon_command(cli, argc, argv, &options, "GET", "/v1/policy", show_print);
+}
+
+int command_policy_reload(struct cli *cli, int argc, char **argv)
+{
+	const struct options options = { "policy reload", reload_help, NULL, 0, false };
+
+	return daemon_command(cli, argc, argv, &options, "POST", "/v1/policy/reload", reload_print);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "control/json_objects.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "vocab/words.h"
+#include "control/body.h"
+#include "control/reply.h"
+#include "vocab/limits.h"
+
+json_t *session_object(const struct session_row *row, json_t *datasets)
+{
+	return json_pack("{s:o,s:s,s:s,s:I,s:o,s:o,s:o}", "session", json_text(row->name.text), "level",
+			 level_name(row->rung.level), "mode", mode_name(row->rung.mode), "generation",
+			 (json_int_t)row->rung.generation, "created", json_time(row->created_us), "ended",
+			 row->ended ? json_time(row->ended_us) : json_null(), "datasets", datasets);
+}
+
+json_t *dataset_object(const struct dataset_row *row)
+{
+	return json_pack("{s:o,s:s,s:o,s:o*}", "name", json_text(row->name), "level", level_name(row->level), "added",
+			 json_time(row->added_us), "reason", row->reason[0] ? json_text(row->reason) : NULL);
+}
+
+json_t *sandbox_object(const struct sandbox_info *sandbox)
+{
+	char cgroup_id[24]; /* 64 bits are more than a JavaScript number holds */
+
+	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
+	return json_pack("{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:o*}", "sandbox",
+			 json_text(sandbox->id), "session", json_text(sandbox->session.text), "cgroup",
+			 json_text(sandbox->cgroup.path), "cgroup_id", cgroup_id, "mode", mode_name(sandbox->rung.mode),
+			 "generation", (json_int_t)sandbox->rung.generation, "adopted", (int)sandbox->adopted, "kept",
+			 (int)sandbox->kept, "created", json_time(sandbox->created_us), "active",
+			 json_time(sandbox->active_us), "requests", (json_int_t)sandbox->counts.requests, "queries",
+			 (json_int_t)sandbox->counts.queries, "denied", (json_int_t)sandbox->counts.denied, "bytes_out",
+			 (json_int_t)sandbox->counts.bytes_out, "bytes_in", (json_int_t)sandbox->counts.bytes_in,
+			 "counts_partial", sandbox->counts.partial ? json_true() : NULL);
+}
+
+static json_t *time_or_null(uint64_t us)
+{
+	return us ? json_time(us) : json_null();
+}
+
+json_t *run_object(const struct run_row *row)
+{
+	json_t *command = json_loads(row->command, 0, NULL);
+	json_t *result = row->result[0] ? json_loads(row->result, 0, NULL) : NULL;
+	json_t *options = json_loads(row->options, 0, NULL);
+
+	return json_pack("{s:I,s:o,s:o,s:s,s:o,s:o,s:b,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run",
+			 (json_int_t)row->id, "session", json_text(row->session.text), "class",
+			 row->class == CLASS_OPEN ? json_null() : json_string(class_name(row->class)), "state",
+			 run_state_name(row->state), "command", command ? command : json_null(), "options",
+			 options ? options : json_null(), "launched", (int)row->launched, "asked_by",
+			 json_text(row->who), "approved", row->decided ? json_boolean(row->approved) : json_null(),
+			 "decided_by", row->decided ? json_text(row->decider) : json_null(), "reason",
+			 row->reason[0] ? json_text(row->reason) : json_null(), "created", json_time(row->created_us),
+			 "expires", json_time(row->expires_us), "decided", time_or_null(row->decided_us), "started",
+			 time_or_null(row->started_us), "ended", time_or_null(row->ended_us), "sandbox",
+			 row->sandbox[0] ? json_text(row->sandbox) : json_null(), "result",
+			 result ? result : json_null());
+}
+
+json_t *escalation_object(const struct escalation *escalation)
+{
+	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b}", "session", json_text(escalation->session.text), "level",
+			 level_name(escalation->rung.level), "mode", mode_name(escalation->rung.mode), "generation",
+			 (json_int_t)escalation->rung.generation, "cut", (json_int_t)escalation->cut, "applied_us",
+			 (json_int_t)escalation->applied_us, "raised", (int)escalation->raised);
+}
+
+int array_add(json_t *array, json_t *item)
+{
+	if (json_array_size(array) >= NP_LIST_MAX) {
+		json_decref(item);
+		return -E2BIG;
+	}
+	return json_array_append_new(array, item) < 0 ? -ENOMEM : 0;
+}
+
+static int sandbox_add(void *data, const struct sandbox_info *sandbox)
+{
+	return array_add(data, sandbox_object(sandbox));
+}
+
+json_t *sandboxes_array(struct service *service, const char *session, bool *ret_cut_short)
+{
+	_json_ json_t *array = json_array();
+	int r;
+
+	if (!array)
+		return NULL;
+	r = service_sandboxes_each(service, session, sandbox_add, array);
+	if (r < 0 && r != -E2BIG)
+		return NULL;
+	*ret_cut_short = r == -E2BIG;
+	return take_ptr(array);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions and sandboxes as the API shows them. NULL when memory ran out. */
+#ifndef NP_CONTROL_JSON_OBJECTS_H
+#define NP_CONTROL_JSON_OBJECTS_H
+
+#include <jansson.h>
+
+#include "session/service.h"
+
+/* datasets is what stands for the member of that name: a count or an array. Taken over. */
+json_t *session_object(const struct session_row *row, json_t *datasets);
+json_t *dataset_object(const struct dataset_row *row);
+json_t *sandbox_object(const struct sandbox_info *sandbox);
+json_t *run_object(const struct run_row *row);
+json_t *escalation_object(const struct escalation *escalation);
+
+/* Array of the sandboxes of a session, NULL for all of them; at most NP_LIST_MAX. */
+json_t *sandboxes_array(struct service *service, const char *session, bool *ret_cut_short);
+
+/* Appends, and takes over item, also when it fails. 0, -ENOMEM, or -E2BIG when the array has NP_LIST_MAX items. */
+int array_add(json_t *array, json_t *item);
+
+/* forwards.c */
+json_t *forward_object(const struct forward_row *forward);
+json_t *forwards_array(struct service *service, const char *session); /* NULL: out of memory */
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/launch: what `netpawl run` has to know of the daemon, in one answer and without a look at the disk. */
+#include <errno.h>
+
+#include "control/reply.h"
+
+static json_t *limit_value(uint64_t limit)
+{
+	return limit ? json_integer((json_int_t)limit) : json_null();
+}
+
+static json_t *binds_array(const struct sandbox_policy *sandbox)
+{
+	json_t *binds = json_array();
+
+	for (size_t i = 0; binds && i < sandbox->n_binds; i++)
+		json_array_append_new(binds, json_pack("{s:o,s:b}", "path", json_text(sandbox->binds[i].path),
+						       "readonly", (int)sandbox->binds[i].readonly));
+	return binds;
+}
+
+/* The policy's sandbox: section. */
+static json_t *section_object(const struct sandbox_policy *sandbox)
+{
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I}", "binds", binds_array(sandbox), "memory",
+			 limit_value(sandbox->memory), "cpus_milli", limit_value(sandbox->cpus_milli), "pids",
+			 limit_value(sandbox->pids), "timeout_ms", limit_value(sandbox->timeout_ms), "output",
+			 limit_value(sandbox->output), "disk", limit_value(sandbox->disk), "idle_ms",
+			 (json_int_t)sandbox->idle_ms);
+}
+
+json_t *launch_object(const struct server_config *config)
+{
+	struct daemon_facts facts = { 0 };
+	struct policy_loaded loaded;
+
+	config->policy_loaded(config->data, &loaded);
+	config->facts(config->data, &facts);
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:o}", "netns", json_text(facts.netns), "run_dir",
+			 json_text(facts.run_dir), "state_dir", json_text(facts.state_dir), "data_dir",
+			 json_text(facts.data_dir), "pin_dir", json_text(facts.pin_dir), "inspectors",
+			 (json_int_t)facts.inspectors, "sandbox", section_object(&loaded.policy->sandbox));
+}
+
+int launch_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	return answer_json(ret, 200, launch_object(rq->config), ret_failure);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Who is at the other end of a unix socket: the kernel's word (SO_PEERCRED), not the client's. */
+#ifndef NP_CONTROL_PEER_CREDENTIALS_H
+#define NP_CONTROL_PEER_CREDENTIALS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "control/server.h"
+
+struct peer {
+	int fd;	   /* the connection; borrowed */
+	pid_t pid; /* of the process that called connect() */
+	uid_t uid;
+	char who[48]; /* "uid U pid P", for events */
+};
+
+int peer_read(int fd, struct peer *ret); /* 0 or -errno */
+
+/* True when the peer may use the API: it was shown to be outside of every sandbox. */
+bool peer_is_outside(const struct peer *peer, const struct server_config *config);
+
+#endif

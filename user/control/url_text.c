@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "control/url_text.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static bool is_control(int byte)
+{
+	return byte < 0x20 || byte == 0x7f;
+}
+
+/* The byte at *text, decoded, or -EINVAL; moves *text behind it. */
+static int url_next(const char **text)
+{
+	const char *t = *text;
+	int byte = (unsigned char)*t;
+
+	*text = t + 1;
+	if (byte == '%') {
+		int high = hex_digit(t[1]), low = high < 0 ? -1 : hex_digit(t[2]);
+
+		if (low < 0)
+			return -EINVAL;
+		byte = high << 4 | low;
+		*text = t + 3;
+	}
+	return is_control(byte) ? -EINVAL : byte;
+}
+
+int url_decode(char *text)
+{
+	const char *from = text;
+
+	while (*from)
+		if (url_next(&from) < 0)
+			return -EINVAL;
+	from = text;
+	while (*from)
+		*text++ = (char)url_next(&from);
+	*text = '\0';
+	return 0;
+}
+
+int url_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *text - '0', &n))
+			return -ERANGE;
+	}
+	if (n > max)
+		return -ERANGE;
+	*ret = n;
+	return 0;
+}
+
+int url_flag(const char *text, bool *ret)
+{
+	if (text && strcmp(text, "1") != 0 && strcmp(text, "0") != 0)
+		return -EINVAL;
+	*ret = text && *text == '1';
+	return 0;
+}

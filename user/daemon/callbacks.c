@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* The callbacks that wire the parts to each other while the daemon runs. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "daemon/daemon.h"
+#include "daemon/cleanup.h"
+#include "daemon/translate.h"
+#include "vocab/limits.h"
+
+/* --verbose: what changed, as its event has it. */
+static void change_log(const struct event *event)
+{
+	_buf_ struct buf line = BUF_INIT(NP_EVENT_LINE_MAX);
+
+	if (!log_is_verbose() || strcmp(event_kind(event->reason), "change") != 0)
+		return;
+	event_to_json(event, &line);
+	if (!buf_error(&line))
+		log_debug("%.*s", (int)line.len - 1, line.data);
+}
+
+void event_emit(void *data, struct event *event)
+{
+	struct daemon *d = data;
+
+	if (!event->wall_us)
+		event->wall_us = loop_wall_us();
+	change_log(event);
+	event_log_put(d->events, event);
+}
+
+void on_cgroup(void *data, uint64_t cgroup_id)
+{
+	struct daemon *d = data;
+
+	if (d->service)
+		service_sandbox_changed(d->service, cgroup_id);
+}
+
+void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung)
+{
+	struct daemon *d = data;
+
+	const struct sandbox_info *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
+
+	supervisor_sandbox(d->supervisor, cgroup_id, sandbox ? sandbox->id : "", session, rung);
+}
+
+void on_retired(void *data, uint64_t cgroup_id)
+{
+	struct daemon *d = data;
+
+	d->retired = true;
+	supervisor_gone(d->supervisor, cgroup_id);
+	workspaces_leave(d->workspaces, cgroup_id);
+}
+
+int on_recovered(void *data, const struct sandbox_info *sandbox)
+{
+	struct daemon *d = data;
+
+	return workspaces_recover(d->workspaces, sandbox->cgroup.id, sandbox->cgroup.path);
+}
+
+/* Exchanges that a new level or policy forbids are over before anything is acknowledged. */
+unsigned before_cut(void *data)
+{
+	struct daemon *d = data;
+
+	supervisor_sync(d->supervisor);
+	return supervisor_cut(d->supervisor);
+}
+
+void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has)
+{
+	struct daemon *d = data;
+
+	supervisor_left(d->supervisor, cgroup_ids, n, has);
+}
+
+/* Who ran a sandbox removes the groups of its limits, unless he was killed. */
+static void orphans_sweep(struct daemon *d)
+{
+	const uint64_t now = loop_now_ns();
+
+	if (!d->retired || now < d->orphans_ns)
+		return;
+	orphans_groups(d->slice);
+	d->retired = false;
+	d->orphans_ns = now + NP_ORPHANS_S * 1000000000ull;
+}
+
+void on_second(void *data)
+{
+	struct daemon *d = data;
+
+	service_sweep(d->service);
+	orphans_sweep(d);
+	records_second(d);
+	event_log_flush(d->events, loop_wall_us());
+}
+
+/* -- the policy ---------------------------------------------------------------- */
+
+void policy_send(struct daemon *d, const char *who, unsigned cut)
+{
+	char text[256];
+	struct event event = {
+		.reason = NP_R_POLICY_LOADED,
+		.who = who,
+		.policy = d->policy.policy->hash,
+		.text = text,
+		.cut = cut,
+		.has_cut = 1,
+	};
+
+	snprintf(text, sizeof(text), "%.200s, %zu rules", d->policy.file ? d->policy.file : "no file",
+		 d->policy.policy->n_rules);
+	event_emit(d, &event);
+}
+
+int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure)
+{
+	struct daemon *d = data;
+	const struct policy *before = d->policy.policy;
+	const uint64_t from_ns = loop_now_ns();
+	int r = loaded_policy_reload(&d->policy, d->kernel, d->supervisor, d->service, who, ret, ret_failure);
+
+	log_debug("the reload by %s took %llu us", who, (unsigned long long)((loop_now_ns() - from_ns) / 1000));
+	if (d->policy.policy != before)
+		policy_send(d, who, ret->cut);
+	if (r < 0)
+		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason
+										    : NP_R_POLICY_REFUSED,
+					       .who = who,
+					       .text = ret_failure->text });
+	return r;
+}
+
+void policy_loaded(void *data, struct policy_loaded *ret)
+{
+	struct daemon *d = data;
+
+	*ret = (struct policy_loaded){
+		.file = d->policy.file,
+		.policy = d->policy.policy,
+		.problems = &d->policy.problems,
+		.loaded_us = d->policy.loaded_us,
+		.who = d->policy.who,
+	};
+}
+
+void policy_warn(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->policy.problems.count; i++) {
+		char line[PROBLEM_LINE_SIZE];
+
+		problem_format(&d->policy.problems.items[i], line);
+		log_warning("%s", line);
+	}
+}
+
+static void on_hangup(struct daemon *d)
+{
+	struct policy_reloaded done = { 0 };
+	struct failure failure = { 0 };
+	int r = policy_reload_by(d, "SIGHUP", &done, &failure);
+
+	if (r < 0) {
+		log_error("%s", failure.text);
+		return;
+	}
+	policy_warn(d);
+	log_info("policy %.12s is live: %zu rules, %u connections cut, %u sessions raised", d->policy.policy->hash,
+		 d->policy.policy->n_rules, done.cut, done.raised);
+}
+
+void on_signal(void *data, int signo)
+{
+	struct daemon *d = data;
+
+	if (signo == SIGHUP) {
+		on_hangup(d);
+		return;
+	}
+	if (d->stopping) { /* who asks twice is in a hurry */
+		loop_stop(d->loop);
+		return;
+	}
+	d->stopping = true;
+	log_info("stopping; the gate stays in the kernel");
+	supervisor_finish(d->supervisor);
+}
+
+void on_finished(void *data)
+{
+	struct daemon *d = data;
+
+	loop_stop(d->loop);
+}
+
+void notice_words(void *data, const struct notice_facts *facts, struct buf *out)
+{
+	struct daemon *d = data;
+
+	notice_write(d->policy.policy, facts, out);
+}
+
+void counts_settle(void *data)
+{
+	struct daemon *d = data;
+
+	supervisor_settle(d->supervisor);
+	kernel_drain(d->kernel);
+}
+
+int session_ca(void *data, const char *session, struct buf *out)
+{
+	struct daemon *d = data;
+
+	return supervisor_ca(d->supervisor, session, out);
+}
+
+int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure)
+{
+	struct daemon *d = data;
+
+	return launches_start(d->launches, id, session, ret_failure);
+}
+
+pid_t run_launcher(void *data, uint64_t id)
+{
+	const struct daemon *d = data;
+
+	return launches_pid(d->launches, id);
+}
+
+int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended)
+{
+	struct daemon *d = data;
+
+	return launches_output(d->launches, id, ret, ret_ended);
+}
+
+void on_run_output(void *data)
+{
+	struct daemon *d = data;
+
+	server_output(d->server);
+}
+
+/* One that did not start by now never will: refused unless it is still pending. */
+void on_run_end(void *data, uint64_t id)
+{
+	struct daemon *d = data;
+	struct failure ignored;
+	struct run_row run;
+
+	service_run_decide(d->service, id, false, "it could not be started", "daemon", &run, &ignored);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+#include "vocab/kept_files.h"
+
+#define MOUNTS_MAX (32u << 20) /* a mount table */
+#define GROUPS_MAX 200000      /* groups of a hierarchy that are looked at */
+
+/* nftw() has no argument to pass on. */
+static struct {
+	const char *slice;
+	char prefix[FS_PATH_SIZE];
+	unsigned looked, removed;
+} sweep;
+
+static int group_look(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	const char *name = path + ftw->base;
+	char sandbox[FS_PATH_SIZE];
+
+	(void)st;
+	if (type != FTW_D && type != FTW_DP)
+		return 0;
+	if (++sweep.looked > GROUPS_MAX)
+		return 1;
+	if (strncmp(name, sweep.prefix, strlen(sweep.prefix)) != 0 ||
+	    fs_path(sandbox, "%s/%s", sweep.slice, name + strlen(sweep.prefix)) < 0)
+		return 0;
+	if (access(sandbox, F_OK) < 0 && errno == ENOENT && rmdir(path) == 0)
+		sweep.removed++;
+	return 0;
+}
+
+/* The hierarchies that `netpawl run` makes groups in: those of its limits. */
+static bool has_limits(const char *options)
+{
+	static const char *const controllers[] = { "memory", "pids", "cpu" };
+
+	for (const char *word = options; *word; word += strcspn(word, ","), word += *word == ',')
+		for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
+			if (strcspn(word, ",\n") == strlen(controllers[i]) &&
+			    !strncmp(word, controllers[i], strlen(controllers[i])))
+				return true;
+	return false;
+}
+
+unsigned orphans_groups(const char *slice)
+{
+	const char *name = strrchr(slice, '/');
+	_free_ char *table = NULL;
+
+	sweep.slice = slice;
+	sweep.looked = sweep.removed = 0;
+	if (!name || fs_path(sweep.prefix, "netpawl.%s.", name + 1) < 0 ||
+	    fs_read_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTS_MAX, &table) < 0)
+		return 0;
+	for (char *save = NULL, *line = strtok_r(table, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *rest = strstr(line, " - cgroup ");
+		char options[4096], point[4096];
+
+		if (rest && sscanf(rest, " - cgroup %*s %4095s", options) == 1 && has_limits(options) &&
+		    sscanf(line, "%*u %*u %*s %*s %4095s", point) == 1)
+			nftw(point, group_look, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	}
+	return sweep.removed;
+}
+
+void orphans_kept(const char *path)
+{
+	_closedir_ DIR *dir = opendir(path);
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		_close_ int sandbox = -1;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		sandbox = openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sandbox < 0)
+			continue;
+		unlinkat(sandbox, NP_KEPT_SOCKET, 0);
+		unlinkat(sandbox, NP_KEPT_MADE, 0);
+		unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR);
+	}
+}

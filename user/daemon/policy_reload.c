@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "daemon/policy_reload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "supervisor/supervisor.h"
+#include "loop/loop.h"
+#include "policy/tables.h"
+#include "vocab/limits.h"
+
+#define RECORD_MAX (NP_POLICY_BYTES + (1u << 20)) /* the files and their names */
+
+static int policy_fail(struct failure *ret, int error, unsigned reason, const char *text)
+{
+	ret->reason = reason;
+	snprintf(ret->text, sizeof(ret->text), "%.*s", (int)sizeof(ret->text) - 1, text);
+	return error;
+}
+
+static int policy_read(const char *file, struct policy **ret, struct buf *record, struct problems *problems,
+		       struct failure *ret_failure)
+{
+	char line[PROBLEM_LINE_SIZE];
+	int r = file ? policy_record_file(file, record, ret, problems) : policy_record_default(record, ret);
+
+	if (r == 0 && buf_error(record)) {
+		policy_free(*ret);
+		*ret = NULL;
+		r = buf_error(record);
+	}
+	if (r == 0)
+		return 0;
+	problems_first(problems, line);
+	return policy_fail(ret_failure, r, NP_R_BAD_POLICY, line[0] ? line : strerror(-r));
+}
+
+static int policy_prepare(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch,
+			  struct failure *ret_failure)
+{
+	struct gate_tables tables;
+	int r = gate_tables_make(policy, &tables);
+
+	if (r == -E2BIG)
+		return policy_fail(ret_failure, r, NP_R_BAD_POLICY,
+				   "its address rules make more entries than the gate's tables hold");
+	if (r < 0)
+		return policy_fail(ret_failure, r, NP_R_FAILED, strerror(-r));
+	r = kernel_policy_prepare(kernel, &tables, ret_epoch);
+	gate_tables_free(&tables);
+	return r < 0 ? policy_fail(ret_failure, r, NP_R_NOT_APPLIED, strerror(-r)) : 0;
+}
+
+int loaded_policy_open(struct loaded_policy *steering, const char *file, struct failure *ret_failure)
+{
+	int r;
+
+	steering->record = BUF_INIT(RECORD_MAX);
+	r = policy_read(file, &steering->policy, &steering->record, &steering->problems, ret_failure);
+	if (r < 0)
+		return r;
+	steering->file = file;
+	steering->loaded_us = loop_wall_us();
+	snprintf(steering->who, sizeof(steering->who), "daemon");
+	return 0;
+}
+
+void loaded_policy_close(struct loaded_policy *steering)
+{
+	policy_free(steering->policy);
+	policy_free(steering->before);
+	problems_clear(&steering->problems);
+	buf_free(&steering->record);
+	*steering = (struct loaded_policy){ 0 };
+}
+
+int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure)
+{
+	return policy_prepare(steering->policy, kernel, &steering->epoch, ret_failure);
+}
+
+/* From here on the new one is the live one: nothing below can fail. */
+static void loaded_policy_replace(struct loaded_policy *steering, struct policy *policy, struct buf *record,
+				  struct problems *problems, uint32_t epoch, const char *who)
+{
+	buf_free(&steering->record);
+	steering->record = *record;
+	policy_free(steering->before);
+	steering->before = steering->policy;
+	steering->epoch_before = steering->epoch;
+	steering->policy = policy;
+	steering->epoch = epoch;
+	problems_clear(&steering->problems);
+	steering->problems = *problems;
+	steering->loaded_us = loop_wall_us();
+	snprintf(steering->who, sizeof(steering->who), "%s", who);
+}
+
+int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+		       struct service *service, const char *who, struct policy_effect *ret, struct failure *ret_failure)
+{
+	struct failure of_cut = { 0 };
+	int r, cut;
+
+	*ret = (struct policy_effect){ 0 };
+	r = service_policy_raise(service, &steering->policy->modes, who, ret, ret_failure);
+	service_idle_set(service, steering->policy->sandbox.idle_ms * 1000);
+	kernel_policy_commit(kernel);
+	if (supervisor && supervisor_policy(supervisor, &steering->record) < 0)
+		supervisor_stop(supervisor); /* better none than one with the old policy */
+	cut = service_policy_cut(service, ret, &of_cut);
+	if (!r && cut)
+		*ret_failure = of_cut;
+	return r ? r : cut;
+}
+
+int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+			 struct service *service, const char *who, struct policy_reloaded *ret,
+			 struct failure *ret_failure)
+{
+	struct problems problems = { 0 };
+	struct buf record = BUF_INIT(RECORD_MAX);
+	struct policy *policy = NULL;
+	struct policy_effect effect;
+	uint32_t epoch = 0;
+	int r;
+
+	if (!steering->file)
+		return policy_fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
+	r = policy_read(steering->file, &policy, &record, &problems, ret_failure);
+	if (r == 0)
+		r = policy_prepare(policy, kernel, &epoch, ret_failure);
+	if (r < 0) {
+		policy_free(policy);
+		problems_clear(&problems);
+		buf_free(&record);
+		return r;
+	}
+	loaded_policy_replace(steering, policy, &record, &problems, epoch, who);
+	r = loaded_policy_turn(steering, kernel, supervisor, service, who, &effect, ret_failure);
+	memcpy(ret->previous, steering->before->hash, sizeof(ret->previous));
+	ret->raised = effect.raised;
+	ret->cut = effect.cut;
+	return r;
+}
+
+bool loaded_policy_place(const struct loaded_policy *steering, const struct np_event *event,
+			 char text[static PLACE_TEXT_SIZE])
+{
+	const struct policy *policy = event->epoch == steering->epoch	       ? steering->policy
+				      : event->epoch == steering->epoch_before ? steering->before
+									       : NULL;
+	const struct rule *rule = policy && event->epoch ? gate_rule_find(policy, event->rule) : NULL;
+
+	if (rule)
+		place_format(policy, &rule->at, text);
+	return rule;
+}

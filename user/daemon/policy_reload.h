@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The policy that holds now, and the way from a file to there. */
+#ifndef NP_DAEMON_POLICY_RELOAD_H
+#define NP_DAEMON_POLICY_RELOAD_H
+
+#include "control/server.h"
+#include "events/event.h"
+#include "kernel/kernel.h"
+#include "policy/snapshot.h"
+#include "session/service.h"
+
+struct supervisor; /* workers.h */
+
+struct loaded_policy {
+	const char *file; /* NULL: what holds without one */
+	struct policy *policy;
+	struct buf record;	  /* what it was read from, for the inspector */
+	struct problems problems; /* its warnings */
+	uint32_t epoch;		  /* in the gate; 0: not there yet */
+	uint64_t loaded_us;
+	char who[64];
+	/* The one before: events of the gate that are still on their way speak of it. */
+	struct policy *before;
+	uint32_t epoch_before;
+};
+
+/* Reads the file. On failure nothing is changed and failure->text names the place. */
+int loaded_policy_open(struct loaded_policy *steering, const char *file, struct failure *ret_failure);
+void loaded_policy_close(struct loaded_policy *steering);
+
+/* Writes the policy that was opened down beside the one that holds; loaded_policy_turn() makes it hold. */
+int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure);
+/* Modes rise first, then the rules change, then what they forbid is cut: at no time holds more than one of the two
+ * policies grants. */
+int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+		       struct service *service, const char *who, struct policy_effect *ret,
+		       struct failure *ret_failure);
+
+/* Reads the file again and makes it the live policy, in the gate and for all sessions; or changes nothing and says why.
+ * NOT_APPLIED or NOT_RECORDED: it is live, but a session could not be raised or a connection not be cut (yet). */
+int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+			 struct service *service, const char *who, struct policy_reloaded *ret,
+			 struct failure *ret_failure);
+
+/* Where the rule stands that an event of the gate names; false when that is not known (any more). */
+bool loaded_policy_place(const struct loaded_policy *steering, const struct np_event *event,
+			 char text[static PLACE_TEXT_SIZE]);
+
+#endif

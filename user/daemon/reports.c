@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* What sandboxes did, as the gate and the inspectors report it: one event each, and counts that do not depend on which
+ * events are kept. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/daemon.h"
+#include "daemon/translate.h"
+
+#define LATE_NS 60000000000ull /* a report of a running inspector is not older than this, whatever it says */
+
+/* -- the gate ------------------------------------------------------------------ */
+
+/* glibc looks for its cache of names whenever a name or a user is looked up, and goes on without it. It is refused as
+ * everything else, but told to nobody: it would be most of what is told. */
+static bool is_everyday(const struct np_event *raw)
+{
+	static const char nscd[] = "/var/run/nscd/socket";
+
+	const size_t len = sizeof(nscd) - 1;
+
+	return raw->family == AF_UNIX && NP_REASON_REFUSES(raw->reason) && raw->unix_len >= len &&
+	       !memcmp(raw->unix_path, nscd, len) && (raw->unix_len == len || !raw->unix_path[len]);
+}
+
+/* Somebody else tried something with the sandbox. */
+static bool raw_is_call(const struct np_event *raw)
+{
+	return raw->hook == NP_HOOK_INGRESS || raw->hook == NP_HOOK_SK_LOOKUP;
+}
+
+/* Counts events that the gate has suppressed as told; it has suppressed so many in all. */
+static uint32_t gate_suppressed(struct daemon *d, uint64_t cgroup_id, uint64_t total)
+{
+	struct ledger_entry *entry = ledgers_find(supervisor_ledgers(d->supervisor), cgroup_id);
+	uint32_t news = flood_note(d->flood, cgroup_id, total);
+
+	if (entry)
+		entry->gate_reported += news;
+	return news;
+}
+
+void on_kernel_event(void *data, const struct np_event *raw)
+{
+	struct daemon *d = data;
+	struct translated t;
+	const struct sandbox_info *sandbox = service_sandbox_by_cgroup(d->service, raw->cgroup_id);
+
+	if (is_everyday(raw)) {
+		struct ledger_entry *entry = ledgers_find(supervisor_ledgers(d->supervisor), raw->cgroup_id);
+
+		if (entry)
+			entry->everyday++;
+		return;
+	}
+	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
+	t.event.suppressed = gate_suppressed(d, raw->cgroup_id, raw->suppressed);
+	event_log_put(d->events, &t.event);
+	/* What it tries is use of it; what others try with it is not. */
+	if (NP_REASON_REFUSES(raw->reason) && !raw_is_call(raw))
+		service_sandbox_active(d->service, raw->cgroup_id);
+}
+
+static int flood_total(void *data, uint64_t cgroup_id, uint64_t *ret_total)
+{
+	struct daemon *d = data;
+	struct np_meter meter;
+	int r = kernel_meter(d->kernel, cgroup_id, &meter);
+
+	if (r == 0)
+		*ret_total = meter.suppressed;
+	return r;
+}
+
+static void flood_report(void *data, uint64_t cgroup_id, uint32_t suppressed)
+{
+	struct daemon *d = data;
+	const struct sandbox_info *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
+	struct event event = { .reason = NP_R_SUPPRESSED, .suppressed = suppressed, .who = "daemon" };
+
+	if (sandbox) {
+		event.session = sandbox->session.text;
+		event.sandbox = sandbox->id;
+		event.rung = sandbox->rung;
+	}
+	event_emit(d, &event);
+}
+
+static void flood_swept(void *data, uint64_t cgroup_id, uint32_t suppressed)
+{
+	struct daemon *d = data;
+	struct ledger_entry *entry = ledgers_find(supervisor_ledgers(d->supervisor), cgroup_id);
+
+	if (entry)
+		entry->gate_reported += suppressed;
+	flood_report(d, cgroup_id, suppressed);
+}
+
+/* What a predecessor's log has already told is not news. */
+int flood_start(void *data, const struct gate_sandbox *sandbox)
+{
+	struct daemon *d = data;
+	struct ledger_entry *entry = ledgers_find(supervisor_ledgers(d->supervisor), sandbox->cgroup_id);
+	uint64_t total = 0;
+
+	if (flood_total(d, sandbox->cgroup_id, &total) < 0)
+		return 0;
+	if (entry && entry->partial && !entry->gate_reported)
+		entry->gate_reported = total; /* nobody knows what was told before it was counted */
+	if (entry ? entry->gate_reported : total)
+		flood_note(d->flood, sandbox->cgroup_id, entry ? entry->gate_reported : total);
+	return 0;
+}
+
+/* The gate is about to forget what it has counted. */
+void before_retire(void *data, uint64_t cgroup_id)
+{
+	struct daemon *d = data;
+	uint64_t total = 0;
+	uint32_t news;
+
+	kernel_drain(d->kernel);
+	if (flood_total(d, cgroup_id, &total) < 0)
+		return;
+	news = gate_suppressed(d, cgroup_id, total);
+	if (news)
+		flood_report(d, cgroup_id, news);
+}
+
+/* -- the inspectors ------------------------------------------------------------ */
+
+/* The sandbox itself, or as much of it as an event needs when it is gone, or not known yet. */
+static const struct sandbox_info *sandbox_of(struct daemon *d, const struct ledger_entry *entry)
+{
+	static struct sandbox_info gone;
+	const struct sandbox_info *sandbox =
+		d->service ? service_sandbox_by_cgroup(d->service, entry->cgroup_id) : NULL;
+
+	if (sandbox)
+		return sandbox;
+	memset(&gone, 0, sizeof(gone));
+	memcpy(gone.id, entry->sandbox, strnlen(entry->sandbox, sizeof(gone.id) - 1));
+	memcpy(gone.session.text, entry->session, strnlen(entry->session, sizeof(gone.session.text) - 1));
+	gone.rung = entry->rung;
+	return &gone;
+}
+
+static uint32_t event_number(uint64_t number)
+{
+	return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
+}
+
+bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
+	       const char *const tails[LINK_TAILS])
+{
+	struct daemon *d = data;
+	struct ledgers *ledgers = d->supervisor ? supervisor_ledgers(d->supervisor) : NULL;
+	struct ledger_entry *entry = ledgers ? ledgers_find(ledgers, of->cgroup_id) : NULL;
+	const uint64_t now = loop_now_ns();
+	uint64_t age = now > report->time_ns ? now - report->time_ns : 0;
+	struct requested r;
+
+	if (!translate_request(report, tails, sandbox_of(d, of), &r))
+		return false;
+	if (ledgers && age > LATE_NS) /* else it was left to us, and may be as old as it likes */
+		age = LATE_NS;
+	r.event.wall_us = loop_wall_us() - age / 1000;
+	if (entry)
+		r.event.suppressed = event_number(ledgers_suppressed(ledgers, entry));
+	event_emit(d, &r.event);
+	if (d->service)
+		service_sandbox_active(d->service, of->cgroup_id);
+	return true;
+}
+
+static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigned reason, uint64_t count,
+			const char *text)
+{
+	const struct sandbox_info *sandbox = sandbox_of(d, of);
+
+	event_emit(d, &(struct event){ .reason = reason,
+				       .session = sandbox->session.text,
+				       .sandbox = sandbox->id,
+				       .rung = sandbox->rung,
+				       .suppressed = event_number(count),
+				       .text = text,
+				       .who = "daemon" });
+}
+
+void on_lost(void *data, const struct ledger_entry *of, uint64_t count)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text),
+		 count == 1 ? "1 request's event was lost" : "the events of %" PRIu64 " requests were lost", count);
+	entry_event(data, of, NP_R_REQUESTS_LOST, count, text);
+}
+
+void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count)
+{
+	entry_event(data, of, NP_R_SUPPRESSED, count, NULL);
+}
+
+uint64_t last_seq(void *data)
+{
+	const struct daemon *d = data;
+
+	return event_log_last_seq(d->events);
+}
+
+/* -- both ---------------------------------------------------------------------- */
+
+void sandbox_counts_read(void *data, uint64_t cgroup_id, struct sandbox_counts *ret)
+{
+	struct daemon *d = data;
+	struct ledgers *ledgers = supervisor_ledgers(d->supervisor);
+	const struct ledger_entry *entry = ledgers_find(ledgers, cgroup_id);
+	struct ledger_slot sum = { 0 };
+	struct np_meter meter = { 0 };
+
+	kernel_drain(d->kernel); /* so that what is everyday is known */
+	kernel_meter(d->kernel, cgroup_id, &meter);
+	if (entry)
+		ledgers_sum(ledgers, entry, &sum);
+	*ret = (struct sandbox_counts){
+		.requests = sum.requests,
+		.queries = sum.queries,
+		.denied =
+			sum.refused + meter.refused - (entry && entry->everyday <= meter.refused ? entry->everyday : 0),
+		.bytes_out = sum.bytes_out,
+		.bytes_in = sum.bytes_in,
+		.partial = !entry || entry->partial,
+	};
+}
+
+void records_second(struct daemon *d)
+{
+	flood_sweep(d->flood, flood_total, flood_swept, d);
+	ledgers_tick(supervisor_ledgers(d->supervisor));
+}

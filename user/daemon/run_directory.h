@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The daemon as a process among others. */
+#ifndef NP_DAEMON_RUN_DIRECTORY_H
+#define NP_DAEMON_RUN_DIRECTORY_H
+
+/* Makes the directory and takes its lock file: one daemon per directory. Logs what went wrong. */
+int lock_take(const char *dir, int *ret_fd);
+
+unsigned cpus_count(void); /* that we may use; at most NP_WORKERS_MAX */
+
+/* Tells a service manager that asked for it (sd_notify's protocol: one datagram). */
+void systemd_notify(const char *state);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "dns/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "addr.h"
+#include "vocab/limits.h"
+
+_Static_assert(offsetof(struct sockaddr_in, sin_zero) == NP_ANSWER_V4 &&
+		       offsetof(struct sockaddr_in6, sin6_flowinfo) == NP_ANSWER_V6_LOW &&
+		       offsetof(struct sockaddr_in6, sin6_scope_id) == NP_ANSWER_V6_HIGH,
+	       "where an answer's cgroup id is");
+
+#define ORIGINS_BYTES (NP_DNS_ORIGINS * sizeof(struct np_dns_origin))
+#define BATCHES_MAX   4 /* before others have their turn */
+
+union name {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+union mark_control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(uint32_t))];
+};
+
+struct dns_socket {
+	struct dns_socket_config config;
+	const struct np_dns_origin *dns_origins;
+	/* of the batch at hand */
+	struct mmsghdr messages[NP_DNS_BATCH];
+	struct iovec parts[NP_DNS_BATCH];
+	union name names[NP_DNS_BATCH];
+	union mark_control controls[NP_DNS_BATCH];
+	char data[NP_DNS_BATCH][NP_DNS_BYTES];
+};
+
+/* -- whose it is -------------------------------------------------------------------- */
+
+static bool client_from(const union name *name, struct dns_client *ret)
+{
+	switch (name->sa.sa_family) {
+	case AF_INET:
+		ret->addr = np_addr_v4(name->v4.sin_addr.s_addr);
+		ret->port = ntohs(name->v4.sin_port);
+		ret->v6 = false;
+		return true;
+	case AF_INET6:
+		memcpy(&ret->addr, &name->v6.sin6_addr, sizeof(ret->addr));
+		ret->port = ntohs(name->v6.sin6_port);
+		ret->v6 = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* 0: it has none, so no sandbox sent it. */
+static uint32_t mark_of(struct msghdr *message)
+{
+	uint32_t mark = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_MARK && c->cmsg_len == CMSG_LEN(sizeof(mark)))
+			memcpy(&mark, CMSG_DATA(c), sizeof(mark));
+	return mark;
+}
+
+/* The kernel writes while we read: what was read counts if its number was the same before and after. */
+static bool client_find(const struct np_dns_origin *dns_origins, uint32_t mark, struct dns_client *client)
+{
+	const struct np_dns_origin *query = &dns_origins[NP_DNS_ORIGIN_INDEX(client->v6, client->port)];
+	struct np_addr source;
+
+	if (!mark || mark & 1 || __atomic_load_n(&query->number, __ATOMIC_ACQUIRE) != mark)
+		return false;
+	client->cgroup_id = query->cgroup_id;
+	client->generation = query->generation;
+	client->server = query->server;
+	source = query->source;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&query->number, __ATOMIC_RELAXED) != mark)
+		return false;
+	client->number = mark;
+	return memcmp(&source, &client->addr, sizeof(source)) == 0;
+}
+
+/* -- in and out ----------------------------------------------------------------------- */
+
+static void message_take(struct dns_socket *port, size_t i)
+{
+	struct mmsghdr *message = &port->messages[i];
+	struct dns_client client = { 0 };
+
+	if (message->msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !client_from(&port->names[i], &client))
+		return;
+	if (client_find(port->dns_origins, mark_of(&message->msg_hdr), &client))
+		port->config.query(port->config.ctx, &client, port->data[i], message->msg_len);
+}
+
+static void batches_receive(struct dns_socket *port, int fd)
+{
+	for (unsigned batch = 0; batch < BATCHES_MAX; batch++) {
+		int n;
+
+		for (size_t i = 0; i < NP_DNS_BATCH; i++) {
+			port->parts[i] = (struct iovec){ port->data[i], NP_DNS_BYTES };
+			port->messages[i].msg_hdr = (struct msghdr){
+				.msg_name = &port->names[i],
+				.msg_namelen = sizeof(port->names[i]),
+				.msg_iov = &port->parts[i],
+				.msg_iovlen = 1,
+				.msg_control = &port->controls[i],
+				.msg_controllen = sizeof(port->controls[i]),
+			};
+		}
+		n = recvmmsg(fd, port->messages, NP_DNS_BATCH, MSG_DONTWAIT, NULL);
+		for (int i = 0; i < n; i++)
+			message_take(port, (size_t)i);
+		if (n < NP_DNS_BATCH)
+			return;
+	}
+}
+
+static void on_socket4(void *data, uint32_t events)
+{
+	struct dns_socket *port = data;
+
+	(void)events;
+	batches_receive(port, port->config.sockets[0]);
+}
+
+static void on_socket6(void *data, uint32_t events)
+{
+	struct dns_socket *port = data;
+
+	(void)events;
+	batches_receive(port, port->config.sockets[1]);
+}
+
+int dns_socket_reply(struct dns_socket *port, const struct dns_client *client, const void *data, size_t len)
+{
+	const struct np_dns_origin *query = &port->dns_origins[NP_DNS_ORIGIN_INDEX(client->v6, client->port)];
+	union name name = { 0 };
+	socklen_t name_len;
+
+	/* Another sandbox may have the port by now. If it takes it only after this look, the gate refuses the answer. */
+	if (__atomic_load_n(&query->number, __ATOMIC_RELAXED) != client->number)
+		return -ESTALE;
+	if (client->v6) {
+		name.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(client->port) };
+		memcpy(&name.v6.sin6_addr, &client->addr, sizeof(client->addr));
+		name.v6.sin6_flowinfo = (uint32_t)client->cgroup_id;
+		name.v6.sin6_scope_id = (uint32_t)(client->cgroup_id >> 32);
+		name_len = sizeof(name.v6);
+	} else {
+		name.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+						.sin_port = htons(client->port),
+						.sin_addr.s_addr = client->addr.w[3] };
+		memcpy(name.v4.sin_zero, &client->cgroup_id, sizeof(client->cgroup_id));
+		name_len = sizeof(name.v4);
+	}
+	return sendto(port->config.sockets[client->v6], data, len, MSG_DONTWAIT | MSG_NOSIGNAL, &name.sa, name_len) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* -- life ------------------------------------------------------------------------------ */
+
+int dns_socket_new(const struct dns_socket_config *config, struct dns_socket **ret)
+{
+	struct dns_socket *port = calloc(1, sizeof(*port));
+	void *dns_origins;
+	int r;
+
+	if (!port)
+		return -ENOMEM;
+	dns_origins = mmap(NULL, ORIGINS_BYTES, PROT_READ, MAP_SHARED, config->dns_origins, 0);
+	if (dns_origins == MAP_FAILED) {
+		r = -errno;
+		free(port);
+		return r;
+	}
+	port->config = *config;
+	port->dns_origins = dns_origins;
+	*ret = port;
+	return 0;
+}
+
+int dns_socket_open(struct dns_socket *port)
+{
+	const struct dns_socket_config *c = &port->config;
+	int r = loop_watch(c->loop, c->sockets[0], EPOLLIN | EPOLLEXCLUSIVE, on_socket4, port);
+
+	return r < 0 ? r : loop_watch(c->loop, c->sockets[1], EPOLLIN | EPOLLEXCLUSIVE, on_socket6, port);
+}
+
+void dns_socket_free(struct dns_socket *port)
+{
+	if (!port)
+		return;
+	munmap((void *)port->dns_origins, ORIGINS_BYTES);
+	free(port);
+}

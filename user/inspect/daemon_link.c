@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/* What the daemon says, and the worker's answers. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "inspect/worker.h"
+#include "policy/snapshot.h"
+
+#define PATIENCE_MS 2000 /* for what the daemon waits for */
+
+static int ca_learn(struct worker *worker, struct link_ca *message)
+{
+	struct session *session = session_find(worker, message->session);
+	struct sandbox *sandbox;
+	int r = 0;
+
+	if (!session || session->ca || message->len > sizeof(message->data))
+		return 0;
+	r = ca_import(message->data, message->len, &session->ca);
+	explicit_bzero(message->data, sizeof(message->data));
+	if (r < 0)
+		log_error("an authority was not understood: %s",
+			  strerror(-r)); /* its session's TLS is reset, no more */
+	for (size_t i = 0; r == 0 && i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
+			struct client *client, *next;
+
+			if (sandbox->session != session)
+				continue;
+			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+				next = LIST_NEXT(client, of_sandbox);
+				client_ca_ready(client);
+			}
+		}
+	return 0;
+}
+
+/* The daemon gives it to all workers, to us as well. */
+static int ca_make(struct worker *worker, const struct link_ca *message)
+{
+	_buf_ struct buf secret = BUF_INIT(LINK_CA_BYTES), pem = BUF_INIT(LINK_CA_BYTES);
+	struct link_ca answer = { 0 };
+	struct ca *ca = NULL;
+	int r = ca_new(message->session, &ca);
+
+	if (r == 0)
+		r = ca_export(ca, &secret);
+	if (r == 0)
+		r = ca_pem(ca, &pem);
+	if (r == 0 && secret.len + pem.len > sizeof(answer.data))
+		r = -E2BIG;
+	if (r == 0) {
+		memcpy(answer.session, message->session, sizeof(answer.session));
+		answer.len = (uint32_t)secret.len;
+		answer.pem_len = (uint32_t)pem.len;
+		memcpy(answer.data, secret.data, secret.len);
+		memcpy(answer.data + secret.len, pem.data, pem.len);
+		r = link_send_patiently(worker->link, LINK_CA, &answer, sizeof(answer), -1, PATIENCE_MS);
+	}
+	if (secret.data)
+		explicit_bzero(secret.data, secret.len);
+	explicit_bzero(&answer, sizeof(answer));
+	ca_free(ca);
+	return r;
+}
+
+/* Whom origins are trusted by has changed: what was vouched for by others is over. */
+static int roots_turn(struct worker *worker)
+{
+	const struct policy *policy = worker->policy;
+	struct roots *roots = NULL;
+	struct session *session;
+	int r = 0;
+
+	if (policy->extra_roots_len)
+		r = roots_extend(worker->system, policy->extra_roots, policy->extra_roots_len, &roots);
+	if (r < 0) {
+		log_error("extra_roots: a certificate was not understood, so none of them counts");
+		roots = NULL;
+	}
+	roots_free(worker->roots);
+	worker->roots = roots;
+	LIST_FOREACH(session, &worker->sessions, of_worker) {
+		struct origins *fresh = NULL;
+
+		r = origins_new(worker_roots(worker), &fresh);
+		if (r < 0)
+			return r;
+		upstream_close_all(session, NP_R_ORIGIN_UNTRUSTED, "the policy's extra_roots have changed");
+		origins_free(session->origins);
+		session->origins = fresh;
+	}
+	return 0;
+}
+
+static bool roots_differ(const struct policy *a, const struct policy *b)
+{
+	return a->extra_roots_len != b->extra_roots_len || memcmp(a->extra_roots, b->extra_roots, a->extra_roots_len);
+}
+
+static int policy_learn(struct worker *worker, const char *data, size_t len)
+{
+	_problems_ struct problems problems = { 0 };
+	struct policy *policy = NULL, *old = worker->policy;
+	struct session *session;
+	struct sandbox *sandbox;
+	int r = policy_load_snapshot(data, len, &policy, &problems);
+
+	if (r < 0)
+		return r;
+	worker->policy = policy;
+	worker->placed = NULL;
+	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
+		r = roots_turn(worker);
+	policy_free(old);
+	if (r < 0)
+		return r;
+	LIST_FOREACH(session, &worker->sessions, of_worker)
+		upstream_retire(session);
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
+			sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RELOAD);
+	queries_cancel_unwanted(worker);
+	return 0;
+}
+
+static int settings_learn(struct worker *worker, const char *data, size_t len)
+{
+	struct dialer_config config = { .loop = worker->loop, .resolvers = data };
+	const char *nul = memchr(data, '\0', len);
+	int r;
+
+	if (worker->dialer)
+		return 0; /* once, at the start */
+	if (!nul || !len || data[len - 1])
+		return -EPROTO;
+	config.hosts = nul + 1 < data + len ? nul + 1 : NULL;
+	r = records_new(worker->loop, config.resolvers, query_records, worker, &worker->records);
+	return r < 0 ? r : dialer_new(&config, &worker->dialer);
+}
+
+static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd);
+
+static int batch_learn(struct worker *worker, const char *data, size_t len)
+{
+	static char copy[LINK_BYTES_MAX] __attribute__((aligned(16)));
+	struct link_message message;
+	int r = 0;
+
+	while (r == 0 && len) {
+		if (len < sizeof(message))
+			return -EPROTO;
+		memcpy(&message, data, sizeof(message));
+		data += sizeof(message);
+		len -= sizeof(message);
+		if (message.len > len || message.len > sizeof(copy) || message.type == LINK_BATCH)
+			return -EPROTO;
+		memcpy(copy, data, message.len);
+		r = message_take(worker, message.type, copy, message.len, -1);
+		data += message.len;
+		len -= message.len;
+	}
+	explicit_bzero(copy, sizeof(copy));
+	return r;
+}
+
+/* Before any sandbox is known. */
+static int ledger_learn(struct worker *worker, int fd)
+{
+	struct ledger *ledger;
+	int r = fd < 0 || worker->ready ? -EPROTO : ledger_map(fd, &ledger);
+
+	if (r < 0)
+		return r;
+	munmap(worker->ledger, sizeof(*worker->ledger));
+	worker->ledger = ledger;
+	return 0;
+}
+
+static int blob_learn(struct worker *worker, enum link_type type, int fd)
+{
+	const char *data;
+	size_t len;
+	int r = fd < 0 ? -EPROTO : link_blob_map(fd, LINK_BATCH_MAX, &data, &len);
+
+	if (r < 0)
+		return r;
+	if (type == LINK_POLICY)
+		r = policy_learn(worker, data, len);
+	else if (type == LINK_SETTINGS)
+		r = settings_learn(worker, data, len);
+	else if (type == LINK_BATCH)
+		r = batch_learn(worker, data, len);
+	else if (!worker->system)
+		r = roots_new(data, len, &worker->system);
+	if (data)
+		munmap((void *)data, len);
+	return r;
+}
+
+static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd)
+{
+	struct link_sandbox *message = (struct link_sandbox *)(void *)data;
+	struct sandbox *sandbox;
+
+	switch (type) {
+	case LINK_SETTINGS:
+	case LINK_POLICY:
+	case LINK_ROOTS:
+	case LINK_BATCH:
+		return blob_learn(worker, type, fd);
+	case LINK_LEDGER:
+		return ledger_learn(worker, fd);
+	case LINK_SANDBOX:
+		return len == sizeof(*message) ? sandbox_learn(worker, message) : -EPROTO;
+	case LINK_GONE:
+		sandbox = len == sizeof(*message) ? sandbox_find(worker, message->cgroup_id) : NULL;
+		if (sandbox)
+			sandbox_free(worker, sandbox, NP_R_ENDED_BY_REMOVAL);
+		return 0;
+	case LINK_LEFT:
+		sandbox = len == sizeof(*message) ? sandbox_find(worker, message->cgroup_id) : NULL;
+		if (!sandbox || !sandbox_has_unsent(sandbox))
+			return 0;
+		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
+	case LINK_CA:
+		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
+	case LINK_MAKE_CA:
+		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
+	case LINK_NAME:
+		if (len != sizeof(struct link_name))
+			return -EPROTO;
+		query_named(worker, (const struct link_name *)(const void *)data);
+		return 0;
+	case LINK_SYNC:
+		sessions_raised(worker);
+		worker_flush(worker);
+		report_flush(worker); /* who asks has acted on it, and looks for what came of that */
+		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);
+	case LINK_SETTLE:
+		if (len != sizeof(worker->settle))
+			return -EPROTO;
+		worker_settle(worker, *(const uint32_t *)(const void *)data);
+		return 0;
+	case LINK_STOP:
+		worker_stop(worker);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+void worker_drain(struct worker *worker)
+{
+	static char data[LINK_BYTES_MAX] __attribute__((aligned(16)));
+	enum link_type type;
+	size_t len;
+	int r;
+
+	for (;;) {
+		int received = -1;
+
+		r = link_receive(worker->link, &type, data, &len, &received);
+		if (r < 0)
+			break;
+		r = message_take(worker, type, data, len, received);
+		cleanup_close(&received);
+		if (r < 0)
+			break;
+		if (type == LINK_BATCH && !worker->ready) {
+			r = worker_open(worker);
+			if (r == 0)
+				r = link_send_patiently(worker->link, LINK_READY, NULL, 0, -1, PATIENCE_MS);
+		}
+		if (r < 0)
+			break;
+	}
+	if (r == -EAGAIN)
+		return;
+	/* Without the daemon's word nothing is allowed, so there is nothing to do any more. */
+	if (r != -EPIPE)
+		log_error("inspector: the daemon's message was not understood: %s", strerror(-r));
+	loop_stop(worker->loop);
+}

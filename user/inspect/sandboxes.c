@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* Sandboxes and their sessions: whose connection is whose. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/worker.h"
+#include "vocab/limits.h"
+
+struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id)
+{
+	struct sandbox *sandbox;
+
+	LIST_FOREACH(sandbox, &worker->sandboxes[cgroup_id % SANDBOX_BUCKETS], of_worker)
+		if (sandbox->cgroup_id == cgroup_id)
+			return sandbox;
+	return NULL;
+}
+
+struct session *session_find(struct worker *worker, const char *name)
+{
+	struct session *session;
+
+	LIST_FOREACH(session, &worker->sessions, of_worker)
+		if (!strcmp(session->name, name))
+			return session;
+	return NULL;
+}
+
+static struct session *session_get(struct worker *worker, const char *name)
+{
+	struct session *session = session_find(worker, name);
+
+	if (session)
+		return session;
+	session = calloc(1, sizeof(*session));
+	if (!session || origins_new(worker_roots(worker), &session->origins) < 0 ||
+	    names_new(&worker->key, &session->names) < 0) {
+		if (session)
+			origins_free(session->origins);
+		free(session);
+		return NULL;
+	}
+	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
+	TAILQ_INIT(&session->idle);
+	TAILQ_INIT(&session->queries);
+	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
+	return session;
+}
+
+static void session_free(struct session *session, enum np_reason by)
+{
+	upstream_close_all(session, by, "the sandbox was removed");
+	origins_free(session->origins);
+	ca_free(session->ca);
+	names_free(session->names);
+	LIST_REMOVE(session, of_worker);
+	free(session);
+}
+
+static void sandbox_close_clients(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
+{
+	struct client *client, *next;
+
+	queries_forget(worker, sandbox, NULL);
+	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+		next = LIST_NEXT(client, of_sandbox);
+		client_end_by(client, by);
+	}
+}
+
+void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
+{
+	sandbox_close_clients(worker, sandbox, by);
+	LIST_REMOVE(sandbox, of_worker);
+	sandbox->session->proxied -= sandbox->rung.mode == NP_PROXIED;
+	if (--sandbox->session->sandboxes == 0)
+		session_free(sandbox->session, by);
+	free(sandbox);
+	queries_cancel_unwanted(worker);
+}
+
+/* Bytes on their way to origins that its programs handed over. Kept connections are the session's: they end with its last
+ * sandbox. */
+bool sandbox_has_unsent(const struct sandbox *sandbox)
+{
+	const struct exchange *ex;
+	const struct client *client;
+
+	LIST_FOREACH(client, &sandbox->clients, of_sandbox) {
+		if (client->tunnel && tunnel_owes(client->tunnel))
+			return true;
+		LIST_FOREACH(ex, &client->exchanges, of_client)
+			if (upstream_owes(ex))
+				return true;
+	}
+	return sandbox->session->sandboxes == 1 && upstreams_owe(sandbox->session);
+}
+
+void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
+{
+	struct client *client, *next;
+
+	queries_rejudge(worker, sandbox);
+	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+		next = LIST_NEXT(client, of_sandbox);
+		client_rejudge(client, by);
+	}
+}
+
+static void sandbox_count_cut(struct worker *worker, const struct sandbox *sandbox)
+{
+	const struct client *client;
+	const struct exchange *ex;
+
+	LIST_FOREACH(client, &sandbox->clients, of_sandbox) {
+		if (client->tunnel)
+			ledger_add(&worker->ledger->cut, 1);
+		LIST_FOREACH(ex, &client->exchanges, of_client)
+			ledger_add(&worker->ledger->cut, 1);
+	}
+}
+
+static void session_raised(struct session *session)
+{
+	if (session->raised)
+		upstream_close_all(session, NP_R_ENDED_BY_RAISE, "the session was raised");
+	session->raised = false;
+}
+
+void sessions_raised(struct worker *worker)
+{
+	struct session *session;
+
+	LIST_FOREACH(session, &worker->sessions, of_worker)
+		session_raised(session);
+}
+
+int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
+{
+	struct sandbox *sandbox = sandbox_find(worker, message->cgroup_id);
+	bool fresh = !sandbox, was_proxied;
+	struct np_rung before;
+	struct session *session;
+
+	if (fresh) {
+		session = session_get(worker, message->session);
+		sandbox = session ? calloc(1, sizeof(*sandbox)) : NULL;
+		if (!sandbox)
+			return -ENOMEM;
+		sandbox->cgroup_id = message->cgroup_id;
+		sandbox->session = session;
+		sandbox->tokens = NP_REQUEST_BURST;
+		sandbox->counts = message->slot - 1 < NP_SANDBOXES_MAX ? &worker->ledger->slots[message->slot - 1]
+								       : &worker->uncounted;
+		sandbox->reported_ns = loop_now_ns();
+		session->sandboxes++;
+		LIST_INSERT_HEAD(&worker->sandboxes[message->cgroup_id % SANDBOX_BUCKETS], sandbox, of_worker);
+	}
+	before = sandbox->rung;
+	sandbox->rung = message->rung;
+	/* The generation alone says nothing that is open is less. */
+	if (!np_rung_is_looser(&before, &sandbox->rung) && !np_rung_is_looser(&sandbox->rung, &before))
+		return 0;
+	was_proxied = before.mode == NP_PROXIED;
+	sandbox->session->proxied += sandbox->rung.mode == NP_PROXIED;
+	sandbox->session->proxied -= was_proxied;
+	if (!fresh)
+		upstream_retire(sandbox->session);
+	if (sandbox->rung.mode == NP_PROXIED) {
+		sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RAISE);
+		queries_cancel_unwanted(worker);
+		return 0;
+	}
+	sandbox_count_cut(worker, sandbox);
+	/* With resets, so that not a byte that waits in a socket leaves; sandboxes of one session change together. But one
+	 * may be NONE from its start, by its class, while others are PROXIED. */
+	sandbox_close_clients(worker, sandbox, NP_R_ENDED_BY_RAISE);
+	/* Other sandboxes of the session come next, each with its own rung for the events of what it had open. */
+	sandbox->session->raised |= was_proxied;
+	if (!sandbox->session->proxied)
+		session_raised(sandbox->session);
+	queries_cancel_unwanted(worker);
+	return 0;
+}

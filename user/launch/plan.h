@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sandbox is to be, as data: options, the policy's sandbox: section and facts about the host become a list
+ * of steps, an environment and a command. Nothing is touched here; launch.c carries it out.
+ *
+ * The sandbox's file system:
+ *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only
+ *   /proc            fresh, of the sandbox's own pid namespace; the kernel's settings in it read-only
+ *   /sys             the devices, read-only: no cgroups, bpf, debugfs and kin
+ *   /dev             null zero full random urandom tty, its own pts and shm; no other device
+ *   /tmp /var/tmp /run  empty and private
+ *   /workspace       the session's own directory
+ *   /run/netpawl     what programs are to trust, and the session's notices, read-only
+ *   and what --bind adds. Nothing else: no /home, /root, /srv, /var.
+ */
+#ifndef NP_LAUNCH_PLAN_H
+#define NP_LAUNCH_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "launch/host.h"
+#include "launch/identity.h"
+#include "launch/limit.h"
+#include "launch/trust.h"
+
+#define PLAN_WORKSPACE "/workspace"
+#define PLAN_NOTICES   TRUST_DIR "/notices"
+#define PLAN_USER      "sandbox" /* the name of who has none */
+#define PLAN_FILES_MAX 16	 /* files that are made inside the sandbox */
+
+enum isolation {
+	ISOLATION_BWRAP,
+	ISOLATION_NONE, /* the cgroup, no inherited files, and nothing else */
+};
+
+/* An order to bubblewrap. */
+enum step_kind {
+	STEP_BIND,	 /* source, dest */
+	STEP_RO_BIND,	 /* source, dest */
+	STEP_SYMLINK,	 /* source is the target, dest the link */
+	STEP_PROC,	 /* dest */
+	STEP_DEV,	 /* dest */
+	STEP_DIR,	 /* dest, mode: unless it is there */
+	STEP_TMPFS,	 /* dest, mode, size (0: half of the memory) */
+	STEP_FILE,	 /* dest, file: its bytes, read-only */
+	STEP_REMOUNT_RO, /* dest, not what is mounted below it */
+};
+
+struct step {
+	enum step_kind kind;
+	unsigned mode;
+	const char *source, *dest;
+	uint64_t size;
+	const struct buf *file; /* borrowed */
+	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */
+	uint64_t device, inode;
+	bool still; /* what others mount below the source from now on stays out */
+};
+
+/* Where the policy lets --bind take files from. */
+struct permit {
+	const char *path; /* this, and what is below */
+	bool readonly;
+};
+
+struct bind {
+	const char *source; /* as its links lead */
+	const char *dest;
+	bool readonly;
+	uint64_t device, inode;
+};
+
+struct plan_request {
+	enum isolation isolation;
+	bool kept; /* for many commands, which come later; it outlives who makes it */
+	const char *session;
+	char *const *argv;     /* ends with NULL */
+	char *const *environ;  /* the caller's, ends with NULL */
+	const char *cwd;       /* the caller's */
+	const char *directory; /* asked for; NULL: cwd when the sandbox sees it, else the workspace */
+	const char *workspace; /* NULL: a private one in memory */
+	uint64_t workspace_device, workspace_inode;
+	const char *notices; /* a directory of the host with the file of the session's notices; NULL: there is none */
+	uint64_t notices_device, notices_inode;
+	const struct identity *identity; /* NULL with ISOLATION_NONE: stay who we are */
+	const struct bind *binds;
+	size_t n_binds;
+	const struct permit *permits;
+	size_t n_permits;
+	const struct trust *trust; /* NULL: nothing but the system's own */
+	struct limits limits;
+};
+
+struct plan {
+	struct arena *arena; /* all memory of it, but what was borrowed from the request */
+	enum isolation isolation;
+	bool kept;
+	const struct identity *identity;
+	const char *session;
+	const char *directory; /* NULL: stay */
+	char *const *argv;
+	char **environ; /* ends with NULL */
+	struct step *steps;
+	size_t n_steps;
+	struct buf passwd, group; /* the host's, and a line for who has none */
+	struct limits limits;
+};
+
+/* The request, the host and the trust must outlive the plan. 0; -EINVAL or -EACCES with the reason in words;
+ * -ENOMEM. */
+#define PLAN_PROBLEM_SIZE 512
+int plan_make(const struct plan_request *request, const struct host *host, struct plan *ret,
+	      char problem[static PLAN_PROBLEM_SIZE]);
+/* Of a command in a sandbox that is there: no steps. Of the host it looks at the system's directories only. */
+int plan_make_command(const struct plan_request *request, const struct host *host, struct plan *ret,
+		      char problem[static PLAN_PROBLEM_SIZE]);
+void plan_free(struct plan *plan);
+
+/* The words for bubblewrap, each with its NUL, but for the command. file_fd is what the first STEP_FILE finds its bytes
+ * at, the next one at the number after it, and so on. */
+void plan_words(const struct plan *plan, int file_fd, struct buf *out);
+
+const char *step_name(enum step_kind kind);
+
+#endif

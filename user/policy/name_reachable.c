@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/name_reachable.h"
+
+#include "policy/decide.h"
+#include "policy/name_table.h"
+
+#define DNS_PORT 53 /* no rule opens it: see decide.h */
+
+struct may {
+	const struct policy *policy;
+	uint8_t level;	     /* one bit */
+	uint16_t low, high;  /* the outermost of inspect_ports */
+	uint32_t denied[3];  /* the first rule that denies the whole of each way; UINT32_MAX: none */
+	uint32_t all_denied; /* the last of these: nothing is granted behind it */
+	unsigned ways;
+};
+
+enum { WAY_HTTP, WAY_TCP, WAY_UDP, WAY_COUNT };
+
+/* -- denies ------------------------------------------------------------------- */
+
+static void way_deny(struct may *m, int way, uint32_t rule)
+{
+	if (rule < m->denied[way])
+		m->denied[way] = rule;
+}
+
+static bool denies_visit(void *ctx, const struct target *targets, size_t n)
+{
+	struct may *m = ctx;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct target *t = &targets[i];
+		bool all = t->first_port <= 1 && t->last_port == UINT16_MAX;
+
+		bool some = t->flags & TARGET_REQUEST;
+
+		if (t->action != ACTION_DENY || !(t->levels & m->level))
+			continue;
+		/* What only some requests meet takes nothing for certain where they are seen. */
+		if (t->protocols & PATTERN_TCP && t->first_port <= m->low && t->last_port >= m->high && !some)
+			way_deny(m, WAY_HTTP, t->rule);
+		if (t->protocols & PATTERN_TCP && all)
+			way_deny(m, WAY_TCP, t->rule);
+		if (t->protocols & PATTERN_UDP && all)
+			way_deny(m, WAY_UDP, t->rule);
+		if (t->protocols == (PATTERN_TCP | PATTERN_UDP) && all && !some)
+			break;
+	}
+	return true;
+}
+
+/* -- grants ------------------------------------------------------------------- */
+
+static bool holds_inspected(const struct policy *policy, const struct target *t)
+{
+	if (t->flags & TARGET_INSPECTED)
+		return policy->n_inspect_ports > 0;
+	for (size_t i = 0; i < policy->n_inspect_ports; i++)
+		if (policy->inspect_ports[i] >= t->first_port && policy->inspect_ports[i] <= t->last_port)
+			return true;
+	return false;
+}
+
+/* A port that is neither inspected nor the DNS gate's? */
+static bool holds_others(const struct policy *policy, const struct target *t)
+{
+	if (t->flags & TARGET_INSPECTED)
+		return false;
+	for (unsigned port = t->first_port; port <= t->last_port; port++)
+		if (port != DNS_PORT && !policy_inspects(policy, (uint16_t)port))
+			return true;
+	return false;
+}
+
+static bool grants_visit(void *ctx, const struct target *targets, size_t n)
+{
+	struct may *m = ctx;
+
+	for (size_t i = 0; i < n && m->ways != MAY_ALL && targets[i].rule < m->all_denied; i++) {
+		const struct target *t = &targets[i];
+
+		if (t->action == ACTION_DENY || !(t->levels & m->level))
+			continue;
+		if (t->protocols & PATTERN_TCP && t->rule < m->denied[WAY_HTTP] && holds_inspected(m->policy, t))
+			m->ways |= MAY_HTTP;
+		if (t->protocols & PATTERN_TCP && t->rule < m->denied[WAY_TCP] && holds_others(m->policy, t))
+			m->ways |= MAY_TCP;
+		if (t->protocols & PATTERN_UDP && t->rule < m->denied[WAY_UDP] &&
+		    (t->first_port != DNS_PORT || t->last_port != DNS_PORT))
+			m->ways |= MAY_UDP;
+	}
+	return m->ways != MAY_ALL;
+}
+
+/* -- the whole ------------------------------------------------------------------ */
+
+static void may_init(struct may *m, const struct policy *policy, enum level level)
+{
+	*m = (struct may){
+		.policy = policy,
+		.level = (uint8_t)(1u << level),
+		.low = UINT16_MAX,
+		.denied = { UINT32_MAX, UINT32_MAX, UINT32_MAX },
+	};
+	for (size_t i = 0; i < policy->n_inspect_ports; i++) {
+		m->low = policy->inspect_ports[i] < m->low ? policy->inspect_ports[i] : m->low;
+		m->high = policy->inspect_ports[i] > m->high ? policy->inspect_ports[i] : m->high;
+	}
+}
+
+unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name)
+{
+	struct may m;
+
+	if (mode == NP_FULL)
+		return MAY_ALL;
+	if (mode != NP_PROXIED || !*name)
+		return 0;
+	may_init(&m, policy, level);
+	name_table_visit(policy->names, name, denies_visit, &m);
+	for (int way = 0; way < WAY_COUNT; way++) {
+		if (policy->fallback != ACTION_DENY && m.denied[way] == UINT32_MAX)
+			m.ways |= 1u << way;
+		m.all_denied = m.denied[way] > m.all_denied ? m.denied[way] : m.all_denied;
+	}
+	name_table_visit(policy->names, name, grants_visit, &m);
+	return m.ways;
+}
+
+const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name)
+{
+	uint32_t first = UINT32_MAX;
+	struct may m;
+
+	may_init(&m, policy, level);
+	name_table_visit(policy->names, name, denies_visit, &m);
+	for (int way = 0; way < WAY_COUNT; way++)
+		first = m.denied[way] < first ? m.denied[way] : first;
+	return first < policy->n_rules ? &policy->rules[first] : NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is there any way in which a name could be reached? For whoever has to answer before it is known what for, as the DNS gate
+ * does. Pure.
+ */
+#ifndef NP_POLICY_NAME_REACHABLE_H
+#define NP_POLICY_NAME_REACHABLE_H
+
+#include "policy/policy.h"
+
+/* The ways: */
+#define MAY_HTTP 1 /* TCP to one of inspect_ports */
+#define MAY_TCP	 2 /* to other ports */
+#define MAY_UDP	 4
+#define MAY_ALL	 (MAY_HTTP | MAY_TCP | MAY_UDP)
+
+/* A way that is missing is one in which policy_decide() denies every attempt at this canonical name, whatever its port,
+ * request or address. The reverse is not certain: a grant still counts when denies of single ports, requests or addresses
+ * together leave nothing of it. It does not count when a deny of every port comes first (for MAY_HTTP: of every one of
+ * inspect_ports). `default: ask` grants what no such deny takes. The work is linear in the destinations that match. */
+unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name);
+
+/* Of a name for which policy_may_name() has nothing: the rule that denies it, or NULL: none does, and none allows it. */
+const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name);
+
+#endif

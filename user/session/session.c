@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions in memory. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/service_internal.h"
+#include "vocab/limits.h"
+
+bool session_absorb(struct session *session, const struct sandbox *sandbox)
+{
+	struct np_rung kernel = sandbox->pub.rung, before = session->stands;
+
+	/* What its class alone asks for says nothing of the session. */
+	kernel.flags = 0;
+	if (kernel.mode <= class_mode(sandbox->pub.class))
+		kernel.mode = before.mode;
+	session->stands = np_rung_join(before, kernel);
+	return !np_rung_equal(&before, &session->stands);
+}
+
+struct session *session_find(struct service *service, const char *name)
+{
+	uint64_t hash = hash_text(service->seed, name);
+
+	for (struct table_node *n = table_first(&service->sessions, hash); n; n = table_next(n)) {
+		struct session *session = container_of(n, struct session, node);
+
+		if (!strcmp(session->name.text, name))
+			return session;
+	}
+	return NULL;
+}
+
+/* What the store knows of it, or what a new session starts from. */
+static int session_load_row(struct service *service, const struct session_name *name, enum level level,
+			    struct session *session, struct failure *ret_failure)
+{
+	struct session_row row;
+	int r = store_session_get(service->config.store, name->text, &row);
+
+	session->name = *name;
+	if (r == -ENOENT) {
+		if (store_sessions_count(service->config.store) >= NP_SESSIONS_MAX)
+			return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %u sessions already",
+					    store_sessions_count(service->config.store));
+		session->status = SESSION_NEW;
+		session->stands =
+			(struct np_rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
+	} else if (r) {
+		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", name->text,
+				    strerror(-r));
+	} else {
+		session->status = row.ended ? SESSION_ENDED : SESSION_OPEN;
+		session->stands = row.rung;
+	}
+	session->recorded = session->stands;
+	return 0;
+}
+
+int session_load(struct service *service, const struct session_name *name, enum level level, struct session **ret,
+		 struct failure *ret_failure)
+{
+	struct session *session = session_find(service, name->text);
+	int r;
+
+	if (session) {
+		session->pins++;
+		*ret = session;
+		return 0;
+	}
+	/* With a broken disk, raises that could not be recorded pile up here; they have the bound
+	 * of the record. */
+	if (service->sessions.count >= NP_SESSIONS_MAX)
+		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%zu sessions are in use already",
+				    service->sessions.count);
+	session = calloc(1, sizeof(*session));
+	if (!session || table_reserve(&service->sessions)) {
+		free(session);
+		return service_fail(ret_failure, NP_R_FAILED, -ENOMEM, "out of memory");
+	}
+	r = session_load_row(service, name, level, session, ret_failure);
+	if (r) {
+		free(session);
+		return r;
+	}
+	TAILQ_INIT(&session->sandboxes);
+	session->pins = 1;
+	table_add(&service->sessions, &session->node, hash_text(service->seed, name->text));
+	*ret = session;
+	return 0;
+}
+
+void session_unpin(struct service *service, struct session *session)
+{
+	session->pins--;
+	session_release(service, session);
+}
+
+void session_release(struct service *service, struct session *session)
+{
+	if (session->pins || session->sandbox_count || session->dirty ||
+	    !np_rung_equal(&session->stands, &session->recorded))
+		return;
+	table_remove(&service->sessions, &session->node);
+	free(session);
+}

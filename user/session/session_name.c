@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/session_name.h"
+#include "vocab/limits.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Not isalnum(): the locale has no say in what a name is. */
+static bool is_alnum(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/* The sentences for one half of a name, or for a name of that form, so that each of them names the place. */
+struct half {
+	const char *empty, *too_long, *first, *other;
+};
+
+static const struct half user_half = {
+	.empty = "the user before the slash is empty",
+	.too_long = "the user before the slash is longer than 64 bytes",
+	.first = "the user before the slash does not start with a letter or a digit",
+	.other = "the user before the slash has a character outside A-Z a-z 0-9 . _ -",
+};
+
+static const struct half session_half = {
+	.empty = "the session after the slash is empty",
+	.too_long = "the session after the slash is longer than 64 bytes",
+	.first = "the session after the slash does not start with a letter or a digit",
+	.other = "the session after the slash has a character outside A-Z a-z 0-9 . _ -",
+};
+static const struct half reader_half = {
+	.empty = "the reader's name is empty",
+	.too_long = "the reader's name is longer than 64 bytes",
+	.first = "the reader's name does not start with a letter or a digit",
+	.other = "the reader's name has a character outside A-Z a-z 0-9 . _ -",
+};
+_Static_assert(NP_NAME_MAX == 64, "the sentences above say 64");
+_Static_assert(NP_SESSION_MAX == 2 * NP_NAME_MAX + 1, "two halves and a slash");
+_Static_assert(NP_SESSION_MAX < NP_LABEL_SIZE, "a label holds a session's name and its NUL");
+_Static_assert(NP_SESSION_MAX + 9 <= NP_SANDBOX_ID_MAX, "an id is a session's name, a dot and 8 digits");
+
+/* NULL when it is fine. */
+static const char *half_check(const char *text, size_t len, const struct half *half)
+{
+	if (!len)
+		return half->empty;
+	if (len > NP_NAME_MAX)
+		return half->too_long;
+	if (!is_alnum(text[0]))
+		return half->first;
+	for (size_t i = 1; i < len; i++)
+		if (!is_alnum(text[i]) && text[i] != '.' && text[i] != '_' && text[i] != '-')
+			return half->other;
+	return NULL;
+}
+
+int session_name_parse(const char *text, struct session_name *ret, const char **ret_problem)
+{
+	const char *slash = strchr(text, '/');
+	const char *problem;
+	size_t user_len, session_len;
+
+	if (!slash) {
+		*ret_problem = "the name has no slash: it is USER/SESSION";
+		return -EINVAL;
+	}
+	user_len = (size_t)(slash - text);
+	/* Bounded: what a stranger sent may be long, and everything past the bound is refused
+	 * alike. */
+	session_len = strnlen(slash + 1, NP_NAME_MAX + 1);
+	problem = half_check(text, user_len, &user_half);
+	if (!problem)
+		problem = half_check(slash + 1, session_len, &session_half);
+	if (problem) {
+		*ret_problem = problem;
+		return -EINVAL;
+	}
+	/* Zeroed to its end: a name is hashed, compared and copied into labels that others can
+	 * read. */
+	*ret = (struct session_name){ .user_len = user_len };
+	memcpy(ret->text, text, user_len + 1 + session_len);
+	return 0;
+}
+
+int reader_name_check(const char *text, const char **ret_problem)
+{
+	*ret_problem = half_check(text, strnlen(text, NP_NAME_MAX + 1), &reader_half);
+	return *ret_problem ? -EINVAL : 0;
+}
+
+/* Reads one code point of valid UTF-8 (no overlong forms, no surrogates). 0 bytes when it is not.
+ */
+static size_t utf8_next(const unsigned char *s, uint32_t *ret)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
+	uint32_t c;
+
+	if (len <= 1) {
+		*ret = s[0];
+		return len;
+	}
+	c = s[0] & (0x7fu >> len);
+	for (size_t i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80) /* the terminating NUL ends up here, too */
+			return 0;
+		c = c << 6 | (s[i] & 0x3fu);
+	}
+	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*ret = c;
+	return len;
+}
+
+/* Characters that make a terminal or a reader see something else than what is there. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
+}
+
+static bool is_bidi_control(uint32_t c)
+{
+	return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+int text_check(const char *text, size_t max, const char **ret_problem)
+{
+	const char *problem = NULL;
+	uint32_t c = 0;
+	size_t n;
+
+	if (!*text)
+		problem = "the text is empty";
+	else if (strnlen(text, max + 1) > max)
+		problem = "the text is too long";
+	for (const unsigned char *p = (const unsigned char *)text; !problem && *p; p += n) {
+		n = utf8_next(p, &c);
+		if (!n)
+			problem = "the text is not valid UTF-8";
+		else if (is_control(c))
+			problem = "the text has a control character";
+		else if (is_bidi_control(c))
+			problem = "the text has a character that changes the direction of writing";
+	}
+	if (!problem)
+		return 0;
+	*ret_problem = problem;
+	return -EINVAL;
+}

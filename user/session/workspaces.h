@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where sandboxes live on disk, and as whom. A session's workspace is {data_dir}/{user}/{session}; it is made at first
+ * use and stays. All sandboxes of the session run as its owner: the owner is the record of that, so it needs no other.
+ * A sandbox without a workspace gets a user for itself, noted at its cgroup, which lives as long.
+ *
+ * The directories above a workspace are root's alone, so nobody in a sandbox can put anything in their place.
+ */
+#ifndef NP_SESSION_WORKSPACES_H
+#define NP_SESSION_WORKSPACES_H
+
+#include <stdint.h>
+
+#include "base/fs.h"
+#include "session/session_name.h"
+
+struct workspaces;
+
+struct workspace {
+	unsigned uid;		 /* gid likewise */
+	char path[FS_PATH_SIZE]; /* empty: none */
+};
+
+int workspaces_open(const char *data_dir, struct workspaces **ret); /* makes the directory; 0 or -errno */
+void workspaces_free(struct workspaces *workspaces);
+
+/* The session's workspace. -EEXIST: something else is in its place; -ENOSPC: there is no user left. */
+int workspaces_enter(struct workspaces *workspaces, const struct session_name *session, struct workspace *ret);
+/* A user for one sandbox, until workspaces_leave(). */
+int workspaces_enter_alone(struct workspaces *workspaces, uint64_t cgroup_id, const char *cgroup,
+			   struct workspace *ret);
+void workspaces_leave(struct workspaces *workspaces, uint64_t cgroup_id); /* an unknown one is fine */
+/* After a restart: a sandbox that lives on. */
+int workspaces_recover(struct workspaces *workspaces, uint64_t cgroup_id, const char *cgroup);
+/* The path of a workspace that exists; -ENOENT. */
+int workspaces_find(struct workspaces *workspaces, const struct session_name *session, char path[static FS_PATH_SIZE]);
+
+#endif

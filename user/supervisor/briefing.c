@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* What every inspector has to know: sandboxes, their sessions, and the authorities of those. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "supervisor/supervisor_internal.h"
+#include "loop/loop.h"
+
+#define CA_RETRY_MS 1000 /* until another worker is asked for an authority */
+
+/* -- authorities ------------------------------------------------------------------------ */
+
+struct session_brief *session_brief_find(struct supervisor *w, const char *session)
+{
+	uint64_t hash = hash_text(w->seed, session);
+
+	for (struct table_node *n = table_first(&w->sessions, hash); n; n = table_next(n)) {
+		struct session_brief *a = container_of(n, struct session_brief, node);
+
+		if (!strcmp(a->ca.session, session))
+			return a;
+	}
+	return NULL;
+}
+
+void ca_learn(struct process *from, const struct link_ca *message)
+{
+	struct supervisor *w = from->supervisor;
+	struct session_brief *a;
+
+	if (message->session[NP_LABEL_SIZE - 1] || !message->len || message->len > LINK_CA_BYTES ||
+	    message->pem_len > LINK_CA_BYTES - message->len)
+		return;
+	a = session_brief_find(w, message->session);
+	if (!a || a->ca.len || a->requested_of != from)
+		return;
+	a->ca = *message;
+	send_all(w, LINK_CA, &a->ca, sizeof(a->ca), -1);
+}
+
+/* Of the next worker in turn, if the last one that was asked has not answered for a while. */
+static void ca_request(struct supervisor *w, struct session_brief *a)
+{
+	uint64_t now = loop_now_ns();
+
+	if (a->ca.len || (a->requested_of && now - a->requested_ns < CA_RETRY_MS * 1000000ull))
+		return;
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[w->turn++ % w->config.count];
+
+		if (!p->ready)
+			continue;
+		a->requested_of = p;
+		a->requested_ns = now;
+		process_send(p, LINK_MAKE_CA, &a->ca, sizeof(a->ca), -1);
+		return;
+	}
+}
+
+void cas_request(struct supervisor *w)
+{
+	for (size_t i = 0; i < w->sessions.size; i++)
+		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next)
+			ca_request(w, container_of(n, struct session_brief, node));
+}
+
+int supervisor_ca(struct supervisor *w, const char *session, struct buf *out)
+{
+	const struct session_brief *a = session_brief_find(w, session);
+
+	if (!a)
+		return -ENOENT;
+	if (!a->ca.len)
+		supervisor_sync(w); /* it was asked for when the sandbox came */
+	if (!a->ca.len)
+		return -EAGAIN;
+	buf_append(out, a->ca.data + a->ca.len, a->ca.pem_len);
+	return buf_error(out);
+}
+
+/* -- sandboxes -------------------------------------------------------------------------- */
+
+static struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id)
+{
+	uint64_t hash = hash_number(w->seed, cgroup_id);
+
+	for (struct table_node *n = table_first(&w->sandboxes, hash); n; n = table_next(n)) {
+		struct briefed *briefed = container_of(n, struct briefed, node);
+
+		if (briefed->sandbox.cgroup_id == cgroup_id)
+			return briefed;
+	}
+	return NULL;
+}
+
+static struct session_brief *session_brief_new(struct supervisor *w, const char *name)
+{
+	struct session_brief *session = table_reserve(&w->sessions) == 0 ? calloc(1, sizeof(*session)) : NULL;
+
+	if (!session)
+		return NULL;
+	memcpy(session->ca.session, name, strnlen(name, sizeof(session->ca.session) - 1));
+	session->names_fd = -1;
+	if (names_open(w, session) < 0) {
+		free(session);
+		return NULL;
+	}
+	table_add(&w->sessions, &session->node, hash_text(w->seed, session->ca.session));
+	return session;
+}
+
+static void session_brief_free(struct supervisor *w, struct session_brief *session, bool forget)
+{
+	names_close(w, session, forget);
+	table_remove(&w->sessions, &session->node);
+	explicit_bzero(session, sizeof(*session));
+	free(session);
+}
+
+static struct briefed *known_new(struct supervisor *w, uint64_t cgroup_id, const char *session)
+{
+	struct briefed *briefed = calloc(1, sizeof(*briefed));
+	struct session_brief *a = session_brief_find(w, session);
+
+	if (!a)
+		a = session_brief_new(w, session);
+	if (!briefed || !a || table_reserve(&w->sandboxes) < 0) {
+		free(briefed);
+		return NULL;
+	}
+	a->sandboxes++;
+	briefed->sandbox.cgroup_id = cgroup_id;
+	memcpy(briefed->sandbox.session, a->ca.session, sizeof(briefed->sandbox.session));
+	table_add(&w->sandboxes, &briefed->node, hash_number(w->seed, cgroup_id));
+	ca_request(w, a);
+	return briefed;
+}
+
+void supervisor_sandbox(struct supervisor *w, uint64_t cgroup_id, const char *sandbox, const char *session,
+			const struct np_rung *rung)
+{
+	struct briefed *briefed = known_find(w, cgroup_id);
+	bool fresh = !session_brief_find(w, session);
+
+	if (!briefed)
+		briefed = known_new(w, cgroup_id, session);
+	if (!briefed)
+		return; /* the inspector resets what it does not know */
+	briefed->sandbox.rung = *rung;
+	briefed->sandbox.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
+	send_all(w, LINK_SANDBOX, &briefed->sandbox, sizeof(briefed->sandbox), -1);
+	if (fresh)
+		names_send(w, session_brief_find(w, session));
+}
+
+/* forget: what was given to its session is free for others, for nobody is left who may remember it. */
+static void known_free(struct supervisor *w, struct briefed *briefed, bool forget)
+{
+	struct session_brief *session = session_brief_find(w, briefed->sandbox.session);
+
+	table_remove(&w->sandboxes, &briefed->node);
+	free(briefed);
+	if (session && --session->sandboxes == 0)
+		session_brief_free(w, session, forget);
+}
+
+void supervisor_gone(struct supervisor *w, uint64_t cgroup_id)
+{
+	struct briefed *briefed = known_find(w, cgroup_id);
+
+	if (!briefed)
+		return;
+	send_all(w, LINK_GONE, &briefed->sandbox, sizeof(briefed->sandbox), -1);
+	supervisor_sync(w); /* what they have to tell of it comes before it is forgotten */
+	known_free(w, briefed, true);
+	ledgers_leave(w->ledgers, cgroup_id);
+}
+
+void left_learn(struct supervisor *w, const struct link_sandbox *message)
+{
+	struct briefed *briefed = known_find(w, message->cgroup_id);
+
+	if (briefed)
+		briefed->left = true;
+}
+
+void supervisor_left(struct supervisor *w, const uint64_t *cgroup_ids, size_t n, bool *has)
+{
+	bool requested_of = false;
+
+	for (size_t i = 0; i < n; i++) {
+		struct briefed *briefed = known_find(w, cgroup_ids[i]);
+
+		if (has[i] || !briefed || briefed->sandbox.rung.mode != NP_PROXIED)
+			continue;
+		briefed->left = false;
+		send_all(w, LINK_LEFT, &briefed->sandbox, sizeof(briefed->sandbox), -1);
+		requested_of = true;
+	}
+	if (requested_of)
+		supervisor_sync(w);
+	for (size_t i = 0; requested_of && i < n; i++) {
+		const struct briefed *briefed = known_find(w, cgroup_ids[i]);
+
+		has[i] = has[i] || (briefed && briefed->sandbox.rung.mode == NP_PROXIED && briefed->left);
+	}
+}
+
+void batch_add(struct buf *out, enum link_type type, const void *data, size_t len)
+{
+	struct link_message message = { .type = type, .len = (uint32_t)len };
+
+	buf_append(out, &message, sizeof(message));
+	buf_append(out, data, len);
+}
+
+int batch_make(struct supervisor *w, int *ret_fd)
+{
+	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	int r;
+
+	for (size_t i = 0; i < w->sandboxes.size; i++)
+		for (struct table_node *n = w->sandboxes.buckets[i]; n; n = n->next)
+			batch_add(&out, LINK_SANDBOX, &container_of(n, struct briefed, node)->sandbox,
+				  sizeof(struct link_sandbox));
+	for (size_t i = 0; i < w->sessions.size; i++)
+		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next) {
+			const struct session_brief *a = container_of(n, struct session_brief, node);
+
+			if (a->ca.len)
+				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
+		}
+	for (size_t i = 0; i < w->sessions.size; i++)
+		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next)
+			names_batch(container_of(n, struct session_brief, node), &out);
+	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
+	if (out.data)
+		explicit_bzero(out.data, out.len);
+	return r;
+}
+
+void briefing_clear(struct supervisor *w)
+{
+	for (size_t i = 0; i < w->sandboxes.size; i++)
+		while (w->sandboxes.buckets[i])
+			known_free(w, container_of(w->sandboxes.buckets[i], struct briefed, node), false);
+	table_clear(&w->sandboxes);
+	table_clear(&w->sessions);
+}
+
+void supervisor_recovered(struct supervisor *w, bool (*is_used)(void *data, const char *session),
+			  bool (*is_there)(void *data, uint64_t cgroup_id), void *data)
+{
+	names_sweep(w, is_used, data);
+	ledgers_sweep(w->ledgers, is_there, data);
+	w->recovered = true;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside of the inspectors' keeper. Files: workers.c (processes: started, watched,
+ * spoken to), supervisor_known.c (what every one of them has to know), supervisor_names.c
+ * (which synthetic address stands for which name).
+ */
+#ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
+#define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
+
+#include <sys/types.h>
+
+#include "base/fs.h"
+#include "supervisor/supervisor.h"
+#include "dns/synthetic_names.h"
+#include "base/table.h"
+#include "vocab/limits.h"
+
+struct process {
+	struct supervisor *supervisor;
+	pid_t pid; /* 0: none */
+	int link;
+	bool ready;
+	uint32_t synced, settled; /* the last numbers it answered */
+	unsigned failures;
+	uint64_t start_ns; /* when it was started, or may be again */
+};
+
+/* What every worker must know: told again to one that starts. */
+struct briefed {
+	struct table_node node;
+	struct link_sandbox sandbox;
+	bool left; /* an inspector has said so since it was asked */
+};
+
+/* A session that has sandboxes. */
+struct session_brief {
+	struct table_node node;
+	unsigned sandboxes;
+	struct names *names;		    /* that have a synthetic address */
+	int names_fd;			    /* where they are kept; -1: nowhere */
+	size_t names_bytes;		    /* in that file */
+	const struct process *requested_of; /* who is to make it; nobody else is believed */
+	uint64_t requested_ns;
+	struct link_ca ca; /* len 0: not made yet */
+};
+
+struct supervisor {
+	struct supervisor_config config;
+	struct inspector_sockets sockets;
+	int settings, roots, policy; /* blobs */
+	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
+	struct hash_key key;
+	uint64_t seed;
+	struct table sandboxes, sessions;
+	uint32_t sync, settle;
+	struct ledgers *ledgers;
+	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
+	bool recovered;	    /* all sandboxes of a predecessor are known: others are new */
+	uint64_t finish_ns; /* they are to end, then at the latest; 0: they are not */
+	unsigned turn;	    /* whose turn it is to make an authority */
+	bool steering;	    /* the gate steers */
+	struct process processes[NP_WORKERS_MAX];
+};
+
+/* -- workers.c */
+void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
+void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
+		 int fd);
+void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);
+
+/* -- supervisor_names.c: names of sessions, and their synthetic addresses */
+int names_open(struct supervisor *w, struct session_brief *session); /* with what an earlier daemon gave out */
+void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data);
+void names_close(struct supervisor *w, struct session_brief *session, bool forget);
+void names_learn(struct process *from, const struct link_name *message);
+void names_batch(const struct session_brief *session, struct buf *out);
+/* To workers that were there before the session: what an earlier daemon gave out. */
+void names_send(struct supervisor *w, const struct session_brief *session);
+
+/* -- supervisor_known.c */
+struct session_brief *session_brief_find(struct supervisor *w, const char *session);
+void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
+void ca_learn(struct process *from, const struct link_ca *message);
+void left_learn(struct supervisor *w, const struct link_sandbox *message);
+void cas_request(struct supervisor *w); /* for those that are not there yet, if nobody was asked just now */
+/* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
+int batch_make(struct supervisor *w, int *ret_fd);
+void briefing_clear(struct supervisor *w);
+
+#endif

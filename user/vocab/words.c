@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "vocab/words.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "vocab/limits.h"
+
+static const char *const reason_tokens[NP_REASON_COUNT] = {
+#define X(name, code, token, sentence) [code] = token,
+	NP_REASONS(X)
+#undef X
+};
+
+static const char *const reason_sentences[NP_REASON_COUNT] = {
+#define X(name, code, token, sentence) [code] = sentence,
+	NP_REASONS(X)
+#undef X
+};
+
+static const char *const hook_tokens[] = {
+#define X(name, code, token) [code] = token,
+	NP_HOOKS(X)
+#undef X
+};
+
+static const char *const mode_names[] = {
+	[NP_FULL] = "FULL",
+	[NP_PROXIED] = "PROXIED",
+	[NP_NONE] = "NONE",
+};
+
+static const char *text_of(const char *const *table, size_t size, unsigned index, const char *otherwise)
+{
+	return index < size && table[index] ? table[index] : otherwise;
+}
+
+const char *reason_token(unsigned reason)
+{
+	return text_of(reason_tokens, ARRAY_SIZE(reason_tokens), reason, "unknown");
+}
+
+const char *reason_sentence(unsigned reason)
+{
+	return text_of(reason_sentences, ARRAY_SIZE(reason_sentences), reason,
+		       "a reason that this version does not know");
+}
+
+int reason_parse(const char *token)
+{
+	for (unsigned i = 0; i < NP_REASON_COUNT; i++)
+		if (reason_tokens[i] && !strcmp(token, reason_tokens[i]))
+			return (int)i;
+	return -EINVAL;
+}
+
+const char *reason_hint(unsigned reason)
+{
+	switch (reason) {
+	case NP_R_MODE_NONE:
+		return "Trying again will not help: the network of this session stays closed. Go on with what is here "
+		       "already, or tell the user that the rest needs a network.";
+	case NP_R_ENDED_BY_STOP:
+		return "The policy allowed it. You may try again when netpawld runs again.";
+	case NP_R_NO_INSPECTOR:
+	case NP_R_NO_DNS_GATE:
+		return "Nothing is there to judge it at the moment. You may try again later.";
+	case NP_R_METADATA:
+		return "Trying again will not help. Sandboxes get no credentials of the host; go on without them.";
+	case NP_R_HOST_LOOPBACK:
+	case NP_R_FOREIGN_UNIX:
+		return "Trying again will not help. Only what was started in this sandbox can be reached: start the "
+		       "service in here, or go on without it.";
+	case NP_R_UNIX_WOULD_WAIT:
+		return "Let the service accept or read what is there, and try again then; a longer backlog of its "
+		       "listen() helps, too.";
+	case NP_R_INBOUND:
+		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
+		       "cannot; "
+		       "but an operator can lead a port of the host there with netpawl forward, in every mode but "
+		       "NONE.";
+	case NP_R_PORT_TAKEN:
+		return "Choose another port.";
+	case NP_R_PROTOCOL:
+	case NP_R_IP_OPTIONS:
+	case NP_R_MULTICAST:
+	case NP_R_SOCKET_OPTION:
+		return "Trying again will not help. Use plain TCP or UDP to one address, or go on without it.";
+	case NP_R_TOO_MANY_QUERIES:
+		return "Look names up less often, and keep the answers.";
+	case NP_R_TOO_MANY_NAMES:
+		return "Trying again will not help for an hour. Use names that were looked up before.";
+	case NP_R_NAME_FORGOTTEN:
+		return "Look the name up again and connect to the address that you get then.";
+	case NP_R_BAD_DNS:
+		return "Send a plain query of class IN with one question.";
+	case NP_R_CLIENT_GONE:
+		return "Wait for the answer before the connection is closed, and close it without a reset.";
+	case NP_R_TOO_MUCH_UNREAD:
+		return "Read the responses that are open, or close them, before you ask for more.";
+	case NP_R_TOO_MANY_REQUESTS:
+		return "Wait for some of the open requests to end, and try again then.";
+	case NP_R_ORIGIN_UNREACHABLE:
+	case NP_R_RESPONSE_BROKEN:
+		return "The policy allows this host, but it cannot be reached from here at the moment. Check the "
+		       "host's "
+		       "name and the port; if they are right, try again later, or go on without it.";
+	case NP_R_TIMED_OUT:
+		return "The policy allows this host, but it did not answer in time. You may try again; if it always "
+		       "takes "
+		       "so long, the user can let the rule wait longer.";
+	case NP_R_ORIGIN_UNTRUSTED:
+		return "The policy allows this host, but its certificate was not accepted. Do not work around "
+		       "certificate checks; tell the user.";
+	case NP_R_ORIGIN_TLS:
+		return "The policy allows this host, but it does not speak TLS 1.2 or 1.3 at this port. Check the "
+		       "scheme "
+		       "and the port; else tell the user.";
+	case NP_R_CA_UNTRUSTED:
+		return "Point the program at the file that $SSL_CERT_FILE names: it holds the session's CA. Most "
+		       "programs "
+		       "have a variable or an option for that. Do not switch certificate checks off.";
+	case NP_R_CLIENT_TLS:
+		return "Use a program that speaks TLS 1.2 or 1.3.";
+	case NP_R_BAD_HTTP:
+	case NP_R_HOST_MISMATCH:
+		return "Send a plain, well-formed request whose Host is the host that you connect to.";
+	case NP_R_BAD_WEBSOCKET:
+		return "Ask for a websocket as RFC 6455 has it, with a client that does, or leave the upgrade out.";
+	case NP_R_WEBSOCKET_BROKEN:
+		return "The policy allows this websocket, but one end does not keep to RFC 6455. Use another client, "
+		       "or "
+		       "go on without it.";
+	case NP_R_BODY_TOO_LARGE:
+		return "A smaller body may pass. Sending the same one again will not.";
+	case NP_R_BAD_PATH:
+		return "Write the path without double slashes, dot segments and escaped slashes.";
+	case NP_R_NEEDS_APPROVAL:
+	case NP_R_NEEDS_DECIDER:
+		return "Trying again will not help. Go on without it, or tell the user: this version asks nobody "
+		       "for approval of a request.";
+	case NP_R_READ_ONLY:
+		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
+		       "of class write, which somebody has to approve.";
+	default:
+		return "Trying again, another client or another address will not help. Go on without it, or "
+		       "tell the user that the platform's policy would have to allow it.";
+	}
+}
+
+const char *hook_token(unsigned hook)
+{
+	return text_of(hook_tokens, ARRAY_SIZE(hook_tokens), hook, "unknown");
+}
+
+const char *level_name(unsigned level)
+{
+	static const char *const names[NP_LEVELS] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET" };
+
+	return level < NP_LEVELS ? names[level] : "?";
+}
+
+const char *mode_name(unsigned mode)
+{
+	return text_of(mode_names, ARRAY_SIZE(mode_names), mode, "?");
+}
+
+unsigned mode_parse(const char *name)
+{
+	for (unsigned m = NP_FULL; m <= NP_NONE; m++)
+		if (!strcasecmp(name, mode_names[m]))
+			return m;
+	return 0;
+}
+
+const char *protocol_name(unsigned protocol)
+{
+	switch (protocol) {
+	case IPPROTO_TCP:
+		return "tcp";
+	case IPPROTO_UDP:
+		return "udp";
+	case IPPROTO_ICMP:
+		return "icmp";
+	case IPPROTO_ICMPV6:
+		return "icmpv6";
+	case IPPROTO_SCTP:
+		return "sctp";
+	case IPPROTO_DCCP:
+		return "dccp";
+	case IPPROTO_UDPLITE:
+		return "udplite";
+	case IPPROTO_RAW:
+		return "raw";
+	case IPPROTO_MPTCP:
+		return "mptcp";
+	default:
+		return NULL;
+	}
+}
+
+void addr_format(const struct np_addr *addr, char text[static ADDR_TEXT_SIZE])
+{
+	if (IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)addr->b))
+		inet_ntop(AF_INET, addr->b + 12, text, ADDR_TEXT_SIZE);
+	else
+		inet_ntop(AF_INET6, addr->b, text, ADDR_TEXT_SIZE);
+}
+
+/* Writes exactly `width` decimal digits and returns the place after them. */
+static char *digits_put(char *p, unsigned value, unsigned width)
+{
+	for (unsigned i = width; i-- > 0; value /= 10)
+		p[i] = (char)('0' + value % 10);
+	return p + width;
+}
+
+void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
+{
+	const uint64_t last_us = 253402300799999999u; /* 9999-12-31T23:59:59.999999Z */
+	struct tm tm;
+	time_t seconds;
+	char *p = text;
+
+	if (wall_us > last_us)
+		wall_us = last_us;
+	seconds = (time_t)(wall_us / 1000000);
+	gmtime_r(&seconds, &tm);
+	p = digits_put(p, (unsigned)tm.tm_year + 1900, 4);
+	*p++ = '-';
+	p = digits_put(p, (unsigned)tm.tm_mon + 1, 2);
+	*p++ = '-';
+	p = digits_put(p, (unsigned)tm.tm_mday, 2);
+	*p++ = 'T';
+	p = digits_put(p, (unsigned)tm.tm_hour, 2);
+	*p++ = ':';
+	p = digits_put(p, (unsigned)tm.tm_min, 2);
+	*p++ = ':';
+	p = digits_put(p, (unsigned)tm.tm_sec, 2);
+	*p++ = '.';
+	p = digits_put(p, (unsigned)(wall_us % 1000000), 6);
+	*p++ = 'Z';
+	*p = '\0';
+}
+
+bool size_parse(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *unit;
+		uint64_t bytes;
+	} units[] = {
+		{ "", 1 },	    { "k", 1000 },	{ "M", 1000000 },   { "G", 1000000000 },
+		{ "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
+	};
+	size_t digits_put = strspn(text, "0123456789"), len = strlen(text);
+	uint64_t value = 0, bytes;
+
+	if (!digits_put)
+		return false;
+	for (size_t i = 0; i < digits_put; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
+			return false;
+	text += digits_put;
+	len -= digits_put;
+	if (len && text[len - 1] == 'B')
+		len--;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (len != strlen(units[i].unit) || memcmp(text, units[i].unit, len) != 0)
+			continue;
+		if (__builtin_mul_overflow(value, units[i].bytes, &bytes) || bytes == UINT64_MAX)
+			return false;
+		*ret = bytes;
+		return true;
+	}
+	return false;
+}
+
+bool duration_parse(const char *text, uint64_t *ret_ms)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ms;
+	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 60 * 60 * 1000 } };
+	size_t digits_put = strspn(text, "0123456789");
+	uint64_t value = 0;
+
+	if (!digits_put || digits_put > 9)
+		return false;
+	for (size_t i = 0; i < digits_put; i++)
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(text + digits_put, units[i].unit) != 0)
+			continue;
+		*ret_ms = value * units[i].ms;
+		return value;
+	}
+	return false;
+}
+
+bool count_parse(const char *text, uint64_t max, uint64_t *ret)
+{
+	uint64_t count;
+
+	if (strspn(text, "0123456789") != strlen(text) || !size_parse(text, &count) || !count || count > max)
+		return false;
+	*ret = count;
+	return true;
+}
+
+bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli)
+{
+	size_t digits_put = strspn(text, "0123456789");
+	const char *rest = text + digits_put + (text[digits_put] == '.');
+	size_t places = rest == text + digits_put ? 0 : strspn(rest, "0123456789");
+	uint64_t milli = 0;
+
+	if (!digits_put || digits_put > 9 || places > 3 || rest[places] || (text[digits_put] && !places))
+		return false;
+	for (size_t i = 0; i < digits_put; i++)
+		milli = milli * 10 + (uint64_t)(text[i] - '0');
+	for (size_t i = 0; i < 3; i++)
+		milli = milli * 10 + (i < places ? (uint64_t)(rest[i] - '0') : 0);
+	if (!milli || milli > max * 1000)
+		return false;
+	*ret_milli = milli;
+	return true;
+}
+
+const char *limit_parse(const char *name, const char *text, uint64_t *ret)
+{
+	bool output = !strcmp(name, "output_limit");
+
+	if (!strcmp(name, "cpus"))
+		return milli_parse(text, NP_LIMIT_CPUS, ret) ? NULL : "not a number like 1.5 (0.001 is the least)";
+	if (!strcmp(name, "pids"))
+		return count_parse(text, NP_LIMIT_PIDS, ret) ? NULL : "not a number of processes";
+	if (!strcmp(name, "timeout"))
+		return duration_parse(text, ret) ? NULL : "not a time like 90s, 5m or 1h";
+	if (!size_parse(text, ret) || *ret > INT64_MAX)
+		return "not a size like 512MiB";
+	return *ret >= (output ? 1 : NP_LIMIT_BYTES_MIN) ? NULL : output ? "not a size like 1MiB" : "less than 1MiB";
+}
