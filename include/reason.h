@@ -184,5 +184,6 @@ enum np_reason {
 /* The one rule that turns a reason into "may it pass": see the ranges above. */
 #define NP_REASON_ALLOWS(r) ((unsigned)(r) < 32u)
 #define NP_REASON_REFUSES(r) ((unsigned)(r) >= 32u && (unsigned)(r) < 128u)
+#define NP_REASON_CHANGES(r) ((unsigned)(r) >= 128u && (unsigned)(r) < 192u)
 
 #endif

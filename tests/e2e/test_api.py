@@ -13,6 +13,7 @@ import pytest
 from lib import base
 from lib.api import Connection
 from lib.box import new_session
+from lib.daemon import Daemon
 
 
 @pytest.fixture(autouse=True)
@@ -326,3 +327,14 @@ def test_usage_errors_of_the_daemon(world):
         assert p.returncode == 2 and p.stderr, (words, p)
     assert base.sh(base.NETPAWLD, "--help").stdout.startswith("Usage")
     assert base.sh(base.NETPAWLD, "--version").stdout.startswith("netpawld")
+
+
+def test_health_is_json_whatever_the_cgroup_is_called(world):
+    """A name that the administrator chose is escaped, not printed between quotes."""
+    d = Daemon(world)
+    d.cgroup += 'x"y\\z\u00e9'
+    try:
+        d.start()
+        assert d.api.health()["cgroup"] == str(d.slice)
+    finally:
+        d.close()

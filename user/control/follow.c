@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "vocab/limits.h"
 
 struct follower {
@@ -19,8 +20,8 @@ struct follower {
 	struct session_name session; /* with more only */
 	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
 	uint32_t after;
-	char match[64]; /* what a line must contain; empty when all of them pass */
-	struct buf out; /* history, then lines that passed the filter */
+	struct buf match; /* the member that a line must contain; empty when all of them pass */
+	struct buf out;	  /* history, then lines that passed the filter */
 	size_t out_sent;
 	struct buf line;   /* filter only: the start of a line whose end has not come yet */
 	uint64_t spoke_ns; /* when bytes were last handed out */
@@ -64,6 +65,7 @@ static void follower_free(void *data)
 	event_feed_free(f->feed);
 	buf_free(&f->out);
 	buf_free(&f->line);
+	buf_free(&f->match);
 	free(f);
 }
 
@@ -73,7 +75,7 @@ static bool line_passes(const struct follower *f, const char *line, size_t len)
 {
 	static const char lost[] = "\"reason\":\"lost\"";
 
-	return memmem(line, len, f->match, strlen(f->match)) || memmem(line, len, lost, sizeof(lost) - 1);
+	return memmem(line, len, f->match.data, f->match.len) || memmem(line, len, lost, sizeof(lost) - 1);
 }
 
 static void follower_more(struct follower *f)
@@ -129,7 +131,7 @@ static ssize_t follower_read(void *data, uint64_t pos, char *bytes, size_t max)
 	(void)pos;
 	if (!f->feed)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (f->out.len == 0 && f->match[0]) {
+	if (f->out.len == 0 && f->match.len) {
 		follower_filter(f);
 		/* Not every way to a notice has an event: nobody waits longer than a heartbeat for one. */
 		if (f->beat && f->more)
@@ -140,7 +142,7 @@ static ssize_t follower_read(void *data, uint64_t pos, char *bytes, size_t max)
 	if (f->out.len)
 		n = follower_flush(f, bytes, max);
 	else
-		n = f->match[0] ? 0 : event_feed_read(f->feed, bytes, max);
+		n = f->match.len ? 0 : event_feed_read(f->feed, bytes, max);
 	if (n == 0 && f->beat && max > 0) {
 		/* Only whole lines went out so far, for the feed is empty. */
 		bytes[0] = '\n';
@@ -177,6 +179,7 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	_free_ struct follower *f = calloc(1, sizeof(*f));
+	_buf_ struct buf match = BUF_INIT(256);
 	struct MHD_Response *response;
 	int r;
 
@@ -190,13 +193,16 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	f->line = BUF_INIT(NP_FEED_BYTES);
 	f->spoke_ns = loop_now_ns();
 	if (options->reason)
-		snprintf(f->match, sizeof(f->match), "\"reason\":\"%s\"", options->reason);
+		json_put_text(&match, "reason", options->reason, SIZE_MAX);
 	if (options->more) {
 		f->more = options->more;
 		f->after = options->after;
 		snprintf(f->session.text, sizeof(f->session.text), "%s", options->session);
-		strcpy(f->match, "\"kind\":\"change\"");
+		buf_clear(&match);
+		json_put_text(&match, "kind", "change", SIZE_MAX);
 	}
+	if (buf_error(&match))
+		return -ENOMEM;
 
 	follow_reap(set); /* their places may be the ones that are missing */
 	r = event_feed_new(set->config->events, options->session, follower_wake, f, &f->feed);
@@ -207,6 +213,8 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 		event_feed_free(f->feed);
 		return -ENOMEM;
 	}
+	f->match = match;
+	match = BUF_INIT(0);
 	f->out = *history;
 	*history = BUF_INIT(0);
 	f->out.max = NP_FEED_BYTES > f->out.len ? NP_FEED_BYTES : f->out.len;

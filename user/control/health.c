@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "control/reply.h"
 #include "vocab/limits.h"
 
@@ -24,7 +25,6 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
 	const struct server_config *config = rq->config;
 	unsigned sessions = 0, sandboxes = 0;
-	size_t start;
 	int r;
 
 	r = store_sessions_each(service_store(config->service), session_count, &sessions);
@@ -33,14 +33,15 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	r = service_sandboxes_each(config->service, NULL, sandbox_count, &sandboxes);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sandboxes could not be counted");
-	buf_printf(&out, "{\"status\":\"ok\",\"version\":\"%s\",\"pid\":%d,\"sessions\":%u,\"sandboxes\":%u,",
-		   NETPAWL_VERSION, getpid(), sessions, sandboxes);
-	start = out.len;
+	json_open_object(&out, NULL);
+	json_put_text(&out, "status", "ok", SIZE_MAX);
+	json_put_text(&out, "version", NETPAWL_VERSION, SIZE_MAX);
+	json_put_number(&out, "pid", (uint64_t)getpid());
+	json_put_number(&out, "sessions", sessions);
+	json_put_number(&out, "sandboxes", sandboxes);
 	if (config->health)
 		config->health(config->data, &out);
-	if (out.len == start && out.len > 0)
-		out.len--; /* nothing follows the comma */
-	buf_puts(&out, "}");
+	json_close_object(&out);
 	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
 	ret->body = buf_take(&out);
 	if (!ret->body)

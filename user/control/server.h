@@ -45,7 +45,7 @@ struct server_config {
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
 	bool (*peer_is_sandboxed)(void *data, pid_t pid);
-	/* Appends the members (without braces) of the health answer that daemon/ knows: versions, directories,
+	/* Appends members (base/json.h) to the object of the health answer, what daemon/ knows: versions, directories,
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
 	void (*facts)(void *data, struct daemon_facts *ret);

@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "base/chars.h"
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "vocab/words.h"
 #include "reason.h"
 #include "vocab/limits.h"
@@ -90,28 +90,13 @@ static bool is_start(const char *text, size_t len)
 	return len < want;
 }
 
-/* As a JSON string; bytes that are no text become U+FFFD. Returns how many were used: all but a character cut in two. */
-static size_t text_append(struct buf *out, const char *text, size_t len, bool last)
+/* How many of the bytes are whole characters or never will be: all but a character that is cut in two. */
+static size_t whole_length(const char *text, size_t len)
 {
-	size_t i = 0;
-
-	while (i < len) {
-		uint32_t c;
-		unsigned n = char_decode(text + i, len - i, &c);
-
-		if (!n && !last && len - i <= TAIL_MAX && is_start(text + i, len - i))
-			break;
-		if (!n)
-			buf_puts(out, "\\ufffd");
-		else if (c < 0x20 || c == 0x7f)
-			buf_printf(out, "\\u%04x", c);
-		else if (c == '"' || c == '\\')
-			buf_printf(out, "\\%c", (char)c);
-		else
-			buf_append(out, text + i, n);
-		i += n ? n : 1;
-	}
-	return i;
+	for (size_t n = 1; n <= TAIL_MAX && n <= len; n++)
+		if (is_start(text + len - n, n))
+			return len - n;
+	return len;
 }
 
 static void stream_take(struct stream *stream, const char *data, size_t len, bool last)
@@ -123,9 +108,12 @@ static void stream_take(struct stream *stream, const char *data, size_t len, boo
 
 	memcpy(text, stream->tail, stream->n_tail);
 	memcpy(text + stream->n_tail, data, len);
-	buf_printf(&line, "{\"stream\":\"%s\",\"data\":\"", stream->name);
-	used = text_append(&line, text, n, last);
-	buf_puts(&line, "\"}\n");
+	used = last ? n : whole_length(text, n);
+	json_open_object(&line, NULL);
+	json_put_text(&line, "stream", stream->name, NP_NAME_MAX);
+	json_put_bytes(&line, "data", text, used);
+	json_close_object(&line);
+	buf_puts(&line, "\n");
 	stream->n_tail = n - used;
 	memcpy(stream->tail, text + used, stream->n_tail);
 	if (!used || launch->truncated)

@@ -38,13 +38,6 @@ static void main_facts_it(void *data, struct daemon_facts *ret)
 		snprintf(ret->netns, sizeof(ret->netns), "%llu", (unsigned long long)netns.st_ino);
 }
 
-static void path_describe(const char *name, const char *path, struct buf *out)
-{
-	buf_printf(out, "\"%s\":", name);
-	json_quote(out, path, FS_PATH_SIZE);
-	buf_puts(out, ",");
-}
-
 static void daemon_describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
@@ -54,16 +47,16 @@ static void daemon_describe(void *data, struct buf *out)
 	event_log_stats(d->events, &stats);
 	main_facts_it(d, &known);
 	if (known.netns[0])
-		buf_printf(out, "\"netns\":\"%s\",", known.netns);
-	path_describe("run_dir", known.run_dir, out);
-	path_describe("state_dir", known.state_dir, out);
-	path_describe("data_dir", known.data_dir, out);
-	path_describe("pin_dir", known.pin_dir, out);
-	buf_printf(
-		out,
-		"\"policy\":\"%s\",\"inspectors\":%u,\"events\":%llu,\"journal_errors\":%llu,\"history_errors\":%llu,",
-		d->policy.policy->hash, known.inspectors, (unsigned long long)stats.written,
-		(unsigned long long)stats.journal_errors, (unsigned long long)stats.history_errors);
+		json_put_text(out, "netns", known.netns, sizeof(known.netns));
+	json_put_text(out, "run_dir", known.run_dir, FS_PATH_SIZE);
+	json_put_text(out, "state_dir", known.state_dir, FS_PATH_SIZE);
+	json_put_text(out, "data_dir", known.data_dir, FS_PATH_SIZE);
+	json_put_text(out, "pin_dir", known.pin_dir, FS_PATH_SIZE);
+	json_put_text(out, "policy", d->policy.policy->hash, SIZE_MAX);
+	json_put_number(out, "inspectors", known.inspectors);
+	json_put_number(out, "events", stats.written);
+	json_put_number(out, "journal_errors", stats.journal_errors);
+	json_put_number(out, "history_errors", stats.history_errors);
 	kernel_describe(d->kernel, out);
 }
 
@@ -391,8 +384,11 @@ static int daemon_probe(void)
 {
 	_buf_ struct buf out = BUF_INIT(64u << 10);
 
+	json_open_object(&out, NULL);
 	kernel_probe(&out);
-	printf("{\"features\":%s}\n", out.data ? out.data : "[]");
+	json_close_object(&out);
+	if (!buf_error(&out))
+		puts(out.data);
 	return buf_error(&out);
 }
 

@@ -70,8 +70,8 @@ bool translate_request(const struct link_request *reported, const char *const ta
 	struct link_request *r = &ret->request;
 
 	*r = *reported;
-	if (r->reason >= 128 || !strcmp(reason_token(r->reason), "unknown") || r->status > 999 ||
-	    !is_possible(r, &sandbox->rung))
+	if (!(NP_REASON_ALLOWS(r->reason) || NP_REASON_REFUSES(r->reason)) ||
+	    !strcmp(reason_token(r->reason), "unknown") || r->status > 999 || !is_possible(r, &sandbox->rung))
 		return false;
 	ret->event = (struct event){
 		.reason = r->reason,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "events/event.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/json.h"
 #include "vocab/limits.h"
@@ -10,28 +10,17 @@ const char *event_kind(unsigned reason)
 {
 	if (NP_REASON_ALLOWS(reason))
 		return "allow";
-	if (reason < 128)
+	if (NP_REASON_REFUSES(reason))
 		return "refuse";
-	if (reason < 192)
+	if (NP_REASON_CHANGES(reason))
 		return "change";
 	return "error";
 }
 
-static void put_key(struct buf *out, const char *key)
-{
-	if (out->len && out->data[out->len - 1] != '{')
-		buf_append(out, ",", 1);
-	buf_append(out, "\"", 1);
-	buf_puts(out, key);
-	buf_append(out, "\":", 2);
-}
-
 static void put_text(struct buf *out, const char *key, const char *value, size_t max)
 {
-	if (!value)
-		return;
-	put_key(out, key);
-	json_quote(out, value, max);
+	if (value)
+		json_put_text(out, key, value, max);
 }
 
 static void put_string(struct buf *out, const char *key, const char *value)
@@ -39,27 +28,10 @@ static void put_string(struct buf *out, const char *key, const char *value)
 	put_text(out, key, value, NP_EVENT_STRING_MAX);
 }
 
-static void put_digits(struct buf *out, uint64_t value)
-{
-	char text[20];
-	size_t at = sizeof(text);
-
-	do
-		text[--at] = (char)('0' + value % 10);
-	while (value /= 10);
-	buf_append(out, text + at, sizeof(text) - at);
-}
-
-static void put_number(struct buf *out, const char *key, uint64_t value)
-{
-	put_key(out, key);
-	put_digits(out, value);
-}
-
 static void put_number_if(struct buf *out, const char *key, uint64_t value)
 {
 	if (value)
-		put_number(out, key, value);
+		json_put_number(out, key, value);
 }
 
 static void put_time(struct buf *out, const char *key, uint64_t wall_us)
@@ -74,15 +46,12 @@ static void put_time(struct buf *out, const char *key, uint64_t wall_us)
 
 static void put_protocol(struct buf *out, unsigned protocol)
 {
+	char number[12];
+
 	if (!protocol)
 		return;
-	put_key(out, "protocol");
-	buf_append(out, "\"", 1);
-	if (protocol_name(protocol))
-		buf_puts(out, protocol_name(protocol));
-	else
-		put_digits(out, protocol);
-	buf_append(out, "\"", 1);
+	snprintf(number, sizeof(number), "%u", protocol);
+	put_string(out, "protocol", protocol_name(protocol) ? protocol_name(protocol) : number);
 }
 
 static void put_capture(struct buf *out, const struct event *event)
@@ -97,7 +66,7 @@ static void put_capture(struct buf *out, const struct event *event)
 
 void event_to_json(const struct event *event, struct buf *out)
 {
-	buf_append(out, "{", 1);
+	json_open_object(out, NULL);
 	put_number_if(out, "seq", event->seq);
 	put_time(out, "time", event->wall_us);
 	put_string(out, "kind", event_kind(event->reason));
@@ -108,10 +77,8 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "mode", event->rung.mode ? mode_name(event->rung.mode) : NULL);
 	put_string(out, "level", event->rung.mode ? level_name(event->rung.level) : NULL);
 	put_number_if(out, "generation", event->rung.generation);
-	if (event->rung.flags & NP_READ_ONLY) {
-		put_key(out, "read_only");
-		buf_puts(out, "true");
-	}
+	if (event->rung.flags & NP_READ_ONLY)
+		json_put_bool(out, "read_only", true);
 	put_string(out, "hook", event->hook ? hook_token(event->hook) : NULL);
 	put_protocol(out, event->protocol);
 	put_string(out, "address", event->address);
@@ -119,7 +86,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_number_if(out, "listener_port", event->listener_port);
 	put_number_if(out, "pid", event->pid);
 	if (event->pid || event->uid)
-		put_number(out, "uid", event->uid);
+		json_put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
 	put_string(out, "lookup", event->query);
 	put_string(out, "method", event->method);
@@ -143,7 +110,8 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "policy", event->policy);
 	put_string(out, "who", event->who);
 	if (event->has_cut)
-		put_number(out, "cut", event->cut);
+		json_put_number(out, "cut", event->cut);
 	put_number_if(out, "applied_us", event->applied_us);
-	buf_append(out, "}\n", 2);
+	json_close_object(out);
+	buf_append(out, "\n", 1);
 }

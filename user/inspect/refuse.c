@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json.h"
 #include "vocab/words.h"
 #include "inspect/worker.h"
 
@@ -56,22 +57,9 @@ static const char *failed_words(enum np_reason reason)
 	}
 }
 
-/* JSON text: what is not printable ASCII is left out, for nothing here needs it. */
-static void put_json(struct buf *out, const char *key, const char *value)
+static void put_member(struct buf *out, const char *key, const char *value)
 {
-	buf_printf(out, "%s\"%s\":", out->len > 1 ? "," : "", key);
-	if (!value) {
-		buf_puts(out, "null");
-		return;
-	}
-	buf_puts(out, "\"");
-	for (; *value; value++) {
-		if (*value == '"' || *value == '\\')
-			buf_append(out, "\\", 1);
-		if (*value >= 0x20 && *value < 0x7f)
-			buf_append(out, value, 1);
-	}
-	buf_puts(out, "\"");
+	json_put_text(out, key, value, NP_EVENT_STRING_MAX);
 }
 
 static bool wants_text(const struct head *request)
@@ -121,16 +109,17 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 	if (text) {
 		buf_printf(ret_body, "%s\n%s\n", message, reason_hint(reason));
 	} else {
-		buf_puts(ret_body, "{");
-		put_json(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "blocked");
-		put_json(ret_body, "reason", reason_token(reason));
-		put_json(ret_body, "host", name[0] ? name : NULL);
-		put_json(ret_body, "rule", place[0] ? place : NULL);
-		put_json(ret_body, "mode", mode_name(client->sandbox->rung.mode));
-		put_json(ret_body, "level", level_name(client->sandbox->rung.level));
-		put_json(ret_body, "message", message);
-		put_json(ret_body, "hint", reason_hint(reason));
-		buf_puts(ret_body, "}\n");
+		json_open_object(ret_body, NULL);
+		put_member(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "blocked");
+		put_member(ret_body, "reason", reason_token(reason));
+		put_member(ret_body, "host", name[0] ? name : NULL);
+		put_member(ret_body, "rule", place[0] ? place : NULL);
+		put_member(ret_body, "mode", mode_name(client->sandbox->rung.mode));
+		put_member(ret_body, "level", level_name(client->sandbox->rung.level));
+		put_member(ret_body, "message", message);
+		put_member(ret_body, "hint", reason_hint(reason));
+		json_close_object(ret_body);
+		buf_puts(ret_body, "\n");
 	}
 	ret_head->status = refusal_status(reason);
 	ret_head->has_body = ret_head->has_length = true;

@@ -73,14 +73,14 @@ bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
 void kernel_drain(struct kernel *kernel); /* hands over the events that are in the ring */
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret);
 
-/* Appends JSON members: "kernel":{...},"features":[...]. */
+/* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", "features". */
 void kernel_describe(struct kernel *kernel, struct buf *out);
 
 /* Detaches and unpins everything below pin_dir, kills and removes the sandboxes of the slice. Refuses with -EBUSY
  * while processes run in an adopted cgroup, which would get their network back, unless force is set. */
 int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512]);
 
-/* What this kernel can do, tried and not guessed. Appends a JSON array. Needs root. */
+/* What this kernel can do, tried and not guessed. Appends the JSON member "features". Needs root. */
 void kernel_probe(struct buf *out);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <bpf/btf.h>
 
+#include "base/json.h"
 #include "kernel/internal.h"
 
 /* r0 = 1; exit */
@@ -108,32 +109,32 @@ void features_probe(struct features *ret)
 	btf__free(btf);
 }
 
-static void feature_describe(struct buf *out, bool *first, const char *name, bool present, const char *yes,
-			     const char *no)
+static void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no)
 {
-	buf_printf(out, "%s{\"feature\":\"%s\",\"present\":%s,\"means\":\"%s\"}", *first ? "" : ",", name,
-		   present ? "true" : "false", present ? yes : no);
-	*first = false;
+	json_open_object(out, NULL);
+	json_put_text(out, "feature", name, SIZE_MAX);
+	json_put_bool(out, "present", present);
+	json_put_text(out, "means", present ? yes : no, SIZE_MAX);
+	json_close_object(out);
 }
 
 void features_describe(const struct features *f, struct buf *out)
 {
 	long landlock = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	char mount[4096];
-	bool first = true;
 
-	buf_puts(out, "[");
-	feature_describe(out, &first, "cgroup v2", cgroup_mount_find(mount) == 0,
-			 "sandboxes are cgroups; it is mounted", "not mounted: netpawld cannot start");
-	feature_describe(out, &first, "BTF", access("/sys/kernel/btf/vmlinux", R_OK) == 0,
+	json_open_array(out, "features");
+	feature_describe(out, "cgroup v2", cgroup_mount_find(mount) == 0, "sandboxes are cgroups; it is mounted",
+			 "not mounted: netpawld cannot start");
+	feature_describe(out, "BTF", access("/sys/kernel/btf/vmlinux", R_OK) == 0,
 			 "the gate fits itself to this kernel", "no /sys/kernel/btf/vmlinux: netpawld cannot start");
-	feature_describe(out, &first, "tcx", f->tcx, "the last gate sits on every device as a link",
+	feature_describe(out, "tcx", f->tcx, "the last gate sits on every device as a link",
 			 "clsact is used instead; another program may remove its filters");
-	feature_describe(out, &first, "bpf_sock_destroy", f->sock_destroy,
+	feature_describe(out, "bpf_sock_destroy", f->sock_destroy,
 			 "open connections get an error at once when a session is raised",
 			 "SOCK_DESTROY is used instead: the same, but slower");
 	feature_describe(
-		out, &first, "connect_unix", f->unix_hooks,
+		out, "connect_unix", f->unix_hooks,
 		f->lsm ? "unix sockets are judged by their names where BPF LSM is not there"
 		       : "a sandbox reaches only unix sockets that it opened itself; names that are not certain "
 			 "are refused",
@@ -141,19 +142,18 @@ void features_describe(const struct features *f, struct buf *out)
 		: landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
 				: "host unix sockets with a path are hidden by netpawl run only; abstract ones "
 				  "are reached by every sandbox, whatever its mode");
-	feature_describe(out, &first, "bpf_cgroup_from_id", f->sees_cgroups,
+	feature_describe(out, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
 	feature_describe(
-		out, &first, "BPF LSM", f->lsm,
+		out, "BPF LSM", f->lsm,
 		"a unix socket is judged when the kernel has found it: no race, by whatever name",
 		f->unix_hooks ? "unix sockets are judged by their names: a sandbox that sees a host's socket (adopted "
 				"cgroups, --bind) and renames directories at the right moment reaches it in the end; "
 				"a call to an own socket that would wait gets EAGAIN"
 			      : "nothing judges unix sockets");
-	feature_describe(out, &first, "Landlock 6", landlock >= 6,
-			 "netpawl run shuts abstract unix sockets and signals twice",
+	feature_describe(out, "Landlock 6", landlock >= 6, "netpawl run shuts abstract unix sockets and signals twice",
 			 f->lsm || f->unix_hooks ? "abstract unix sockets are shut by the gate alone"
 						 : "nothing shuts the host's abstract unix sockets");
-	buf_puts(out, "]");
+	json_close_array(out);
 }

@@ -27,7 +27,11 @@ static void put_words(struct buf *out, const char *const *words)
 /* item, or a list of it. */
 static void put_one_or_more(struct buf *out, const char *item)
 {
-	buf_printf(out, "\"anyOf\":[%s,{\"type\":\"array\",\"items\":%s,\"minItems\":1}]", item, item);
+	buf_puts(out, "\"anyOf\":[");
+	buf_puts(out, item);
+	buf_puts(out, ",{\"type\":\"array\",\"minItems\":1,\"items\":");
+	buf_puts(out, item);
+	buf_puts(out, "}]");
 }
 
 static void put_words_or_more(struct buf *out, const char *const *words)

@@ -19,10 +19,8 @@
 
 static void put_member(struct buf *out, const char *key, const char *value, size_t max)
 {
-	if (!*value)
-		return;
-	buf_printf(out, ",\"%s\":", key);
-	json_quote(out, value, max);
+	if (*value)
+		json_put_text(out, key, value, max);
 }
 
 void notice_to_json(const char *session, const struct notice_row *row, struct buf *out)
@@ -30,12 +28,17 @@ void notice_to_json(const char *session, const struct notice_row *row, struct bu
 	char time[TIME_TEXT_SIZE];
 
 	time_format(row->made_us, time);
-	buf_printf(out, "{\"notice\":%u,\"time\":\"%s\",\"session\":\"%s\",\"level\":\"%s\",\"mode\":\"%s\"",
-		   row->number, time, session, level_name(row->rung.level), mode_name(row->rung.mode));
+	json_open_object(out, NULL);
+	json_put_number(out, "notice", row->number);
+	json_put_text(out, "time", time, sizeof(time));
+	json_put_text(out, "session", session, NP_SESSION_MAX);
+	json_put_text(out, "level", level_name(row->rung.level), NP_NAME_MAX);
+	json_put_text(out, "mode", mode_name(row->rung.mode), NP_NAME_MAX);
 	put_member(out, "dataset", row->dataset, NP_DATASET_MAX);
 	put_member(out, "reason", row->reason, NP_REASON_TEXT_MAX);
 	put_member(out, "text", row->text, NP_NOTICE_TEXT);
-	buf_puts(out, "}\n");
+	json_close_object(out);
+	buf_puts(out, "\n");
 }
 
 struct writer {

@@ -108,6 +108,59 @@ static void it_comes_back_as_it_was(void **state)
 	json_decref(json);
 }
 
+/* Objects and arrays in each other, what a caller adds to, several values on lines of their own. */
+static void values_and_commas(void **state)
+{
+	_buf_ struct buf b = BUF_INIT(4096);
+
+	(void)state;
+	json_open_object(&b, NULL);
+	json_put_text(&b, "a\"\n", "{", 10);
+	json_put_text(&b, "none", NULL, 10);
+	json_put_number(&b, "zero", 0);
+	json_put_number(&b, "most", UINT64_MAX);
+	json_put_bool(&b, "yes", true);
+	json_open_array(&b, "list");
+	json_close_array(&b);
+	json_open_array(&b, "lists");
+	json_open_array(&b, NULL);
+	json_put_number(&b, NULL, 1);
+	json_put_text(&b, NULL, "[", 10);
+	json_close_array(&b);
+	json_open_object(&b, NULL);
+	json_close_object(&b);
+	json_put_bool(&b, NULL, false);
+	json_close_array(&b);
+	json_open_object(&b, "in");
+	json_put_text(&b, "cut", "abcdef", 3);
+	json_put_text(&b, "colon", ":", 3);
+	json_close_object(&b);
+	json_close_object(&b);
+	buf_puts(&b, "\n");
+	json_open_object(&b, NULL);
+	json_close_object(&b);
+	assert_string_equal(b.data, "{\"a\\\"\\n\":\"{\",\"none\":null,\"zero\":0,\"most\":18446744073709551615,"
+				    "\"yes\":true,\"list\":[],\"lists\":[[1,\"[\"],{},false],"
+				    "\"in\":{\"cut\":\"abc...\",\"colon\":\":\"}}\n{}");
+}
+
+/* Bytes with a length: NUL is one of them, and what is not UTF-8 is replaced, each byte by itself. */
+static void bytes(void **state)
+{
+	static const char data[] = "a\0\"\xff\xe2\x82\xac\xe2\x82";
+	_buf_ struct buf b = BUF_INIT(4096);
+
+	(void)state;
+	json_put_bytes(&b, NULL, data, sizeof(data) - 1);
+	assert_string_equal(b.data, "\"a\\u0000\\\"\\ufffd\xe2\x82\xac\\ufffd\\ufffd\"");
+	buf_clear(&b);
+	json_put_bytes(&b, NULL, data, 6); /* nothing behind the length is looked at */
+	assert_string_equal(b.data, "\"a\\u0000\\\"\\ufffd\\ufffd\\ufffd\"");
+	buf_clear(&b);
+	json_put_bytes(&b, NULL, NULL, 0);
+	assert_string_equal(b.data, "\"\"");
+}
+
 static void a_full_buffer_says_so(void **state)
 {
 	_buf_ struct buf b = BUF_INIT(5);
@@ -124,6 +177,8 @@ int main(void)
 		cmocka_unit_test(long_text_is_cut_at_a_character),
 		cmocka_unit_test(any_bytes_are_valid_json),
 		cmocka_unit_test(it_comes_back_as_it_was),
+		cmocka_unit_test(values_and_commas),
+		cmocka_unit_test(bytes),
 		cmocka_unit_test(a_full_buffer_says_so),
 	};
 

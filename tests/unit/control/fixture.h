@@ -186,7 +186,10 @@ static void world_health(void *data, struct buf *out)
 			event.reason = NP_R_METADATA;
 		event_log_put(world.events, &event);
 	}
-	buf_puts(out, "\"extra\":[1,2]");
+	json_open_array(out, "extra");
+	json_put_number(out, NULL, 1);
+	json_put_number(out, NULL, 2);
+	json_close_array(out);
 }
 
 static void world_stop(void *data, uint32_t events)

@@ -11,6 +11,8 @@
 
 #include "events/event.c"
 
+#include <string.h>
+
 #include "vocab/limits.h"
 
 static struct buf out = { .max = 1 << 20 };

@@ -1,0 +1,37 @@
+"""What is done in one place stays in one place."""
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.smoke
+
+ROOT = Path(__file__).resolve().parents[2]
+# In C's spelling: a member's value between quotes, or a name, that printf puts there unescaped; or a member by hand.
+# A sentence that quotes a word has a space around it: "\\"%s\\": %s".
+BY_HAND = (
+    re.compile(r'[{,:\[]\\"%[-.*0-9]*s'),
+    re.compile(r'\\"%[-.*0-9]*s\\":(?! )'),
+    re.compile(r'\\"[a-z_]+\\":%'),
+)
+
+
+def sources():
+    for path in sorted((ROOT / "user").rglob("*.[ch]")):
+        yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def json_by_hand(text):
+    return [line.strip() for line in text.splitlines() if any(shape.search(line) for shape in BY_HAND)]
+
+
+def test_json_is_written_by_base_json():
+    """No printf of text that nothing escaped: `--cgroup 'x"y'` broke /v1/health that way."""
+    assert [(path, line) for path, text in sources() for line in json_by_hand(text)] == []
+
+
+def test_json_by_hand_is_seen():
+    assert json_by_hand(r'''buf_printf(out, "\"netns\":\"%s\",", known.netns);''')
+    assert json_by_hand(r'''buf_printf(out, "%s\"%s\":%llu", comma, reason_token(reason), sum);''')
+    assert json_by_hand(r'''buf_printf(out, ",\"devices\":%u,", kernel->devices);''')
+    assert not json_by_hand(r'''failure_put(f, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);''')
