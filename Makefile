@@ -75,7 +75,7 @@ objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 # Which folders a program is made of. tests/layers checks it against the table of who may use whom.
 SHARED_DIRS = base vocab wire policy
 DAEMON_DIRS = $(SHARED_DIRS) loop link session events kernel control supervisor daemon
-CLI_DIRS = $(SHARED_DIRS) launch cli
+CLI_DIRS = $(SHARED_DIRS) api_client launch cli
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/dns/synthetic_names.o
 CLI_OBJS = $(call objs,$(CLI_DIRS))
@@ -166,6 +166,8 @@ define unit_test
 	$(Q)$(CC) $(CPPFLAGS) -iquote bpf $(CFLAGS) -Wno-missing-prototypes -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(TEST_LIBS)
 endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/api_client/%: tests/unit/api_client/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 # Found beside the program that starts a sandbox.
 $(BUILD)/tests/unit/launch/netpawl-init: $(BUILD)/netpawl-init

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "reason.h"

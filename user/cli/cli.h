@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "api_client/message.h"
+
 #define CLI_SOCKET "/run/netpawl/control.sock"
 
 struct options;
@@ -16,14 +18,6 @@ struct cli {
 	/* Set: a command hands its options over as soon as it knows them, and does nothing else. For completion. */
 	void (*describe)(void *data, const struct options *options);
 	void *data;
-};
-
-enum cli_exit {
-	CLI_OK = 0,
-	CLI_REFUSED = 1,   /* the daemon refused, or the operation failed */
-	CLI_USAGE = 2,	   /* wrong usage */
-	CLI_NO_DAEMON = 3, /* the daemon is not reachable */
-	CLI_MISSING = 4,   /* doctor: this kernel lacks something */
 };
 
 /* argv[0] is the subcommand's name. Each returns an exit code. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "vocab/words.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/copy.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -113,7 +113,7 @@ static int workspace_copy(const struct cli *cli, const struct bounds *bounds, co
 	_free_ char *call = api_session_path(session, "");
 	const char *inside = path_inside(path), *workspace;
 	struct copy copy = { .workspace = -1 };
-	int code = call ? api_call(cli, session, "GET", call, NULL, &answer) : CLI_REFUSED, r;
+	int code = call ? api_call(cli->socket, session, "GET", call, NULL, &answer) : CLI_REFUSED, r;
 
 	if (code != CLI_OK)
 		return code;

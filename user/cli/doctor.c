@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -118,7 +118,7 @@ static int doctor_without_daemon(const struct cli *cli, int error)
 	int err = probe_run(&out);
 
 	if (err == -ENOENT) {
-		api_unreachable(cli, NULL, error);
+		api_unreachable(cli->socket, NULL, error);
 		fputs("netpawl: and there is no netpawld to try the kernel with\n", stderr);
 		return CLI_NO_DAEMON;
 	}

@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "vocab/words.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/run.h"
+#include "launch/run.h"
 #include "reason.h"
 
 static void env_help(FILE *to)
@@ -114,7 +114,7 @@ int command_env(struct cli *cli, int argc, char **argv)
 		error_print(argv[next], NP_R_FAILED, strerror(-r));
 		return CLI_REFUSED;
 	}
-	r = session_trust(cli, argv[next], &host, true, &trust);
+	r = session_trust(cli->socket, argv[next], &host, true, &trust);
 	if (r == 0)
 		error_print(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
 	if (r <= 0 || files_write(dir, &trust) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl escalate USER/SESSION LEVEL */
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/session_command.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "vocab/words.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "vocab/limits.h"
@@ -164,7 +164,7 @@ static int session_find(const struct cli *cli, const char *session)
 	_api_answer_ struct api_answer answer = { 0 };
 	_free_ char *path = api_session_path(session, "");
 
-	return path ? api_call(cli, session, "GET", path, NULL, &answer) : CLI_REFUSED;
+	return path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
 }
 
 static int events_stream(const struct cli *cli, const char *path, const char *session, bool follow)
@@ -176,14 +176,14 @@ static int events_stream(const struct cli *cli, const char *path, const char *se
 	if (err > 0)
 		return CLI_REFUSED; /* main() tells that standard output is gone */
 	if (err < 0)
-		return api_unreachable(cli, NULL, err);
+		return api_unreachable(cli->socket, NULL, err);
 	if (answer.status != 200) {
 		if (cli->json && answer.body.data)
 			puts(answer.body.data);
 		return api_refused(NULL, answer.status, answer.body.data ? answer.body.data : "");
 	}
 	if (follow)
-		return api_unreachable(cli, NULL, -ECONNRESET);
+		return api_unreachable(cli->socket, NULL, -ECONNRESET);
 	return session && !stream.lines ? session_find(cli, session) : CLI_OK;
 }
 

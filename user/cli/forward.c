@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/forward.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -76,7 +76,7 @@ static int forward_speak(struct forward *f, const char *key, uint64_t cookie, st
 	char path[64];
 
 	snprintf(path, sizeof(path), "/v1/forwards/%lld", (long long)f->id);
-	code = api_call(f->cli, f->session, "POST", path, body, &answer);
+	code = api_call(f->cli->socket, f->session, "POST", path, body, &answer);
 	if (code == CLI_OK && ret && !address_read(member_text(answer.json, "address"), ret)) {
 		error_print(f->session, NP_R_FAILED, "the daemon gave no address to call");
 		code = CLI_REFUSED;
@@ -108,7 +108,7 @@ static int forward_open(struct forward *f)
 		&body);
 
 	if (code == CLI_OK)
-		code = api_call(f->cli, f->session, "POST", "/v1/forwards", body, &answer);
+		code = api_call(f->cli->socket, f->session, "POST", "/v1/forwards", body, &answer);
 	if (code != CLI_OK)
 		return code;
 	f->id = json_integer_value(json_object_get(answer.json, "forward"));

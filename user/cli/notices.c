@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 
@@ -55,7 +55,7 @@ static int notices_acknowledge(struct notices *n, json_int_t upto)
 	path = api_session_path(n->session, "/notices/ack");
 	code = path ? api_body(n->session, json_pack("{s:s,s:I}", "reader", n->reader, "upto", upto), &body)
 		    : CLI_REFUSED;
-	return code == CLI_OK ? api_call(n->cli, n->session, "POST", path, body, &answer) : code;
+	return code == CLI_OK ? api_call(n->cli->socket, n->session, "POST", path, body, &answer) : code;
 }
 
 static int line_print(void *data, char *line)
@@ -85,13 +85,13 @@ static int notices_follow(struct notices *n, const char *path)
 			puts(answer.body.data);
 		return api_refused(n->session, answer.status, answer.body.data ? answer.body.data : "");
 	}
-	return api_unreachable(n->cli, n->session, err < 0 ? err : -ECONNRESET);
+	return api_unreachable(n->cli->socket, n->session, err < 0 ? err : -ECONNRESET);
 }
 
 static int notices_once(struct notices *n, const char *path)
 {
 	_api_answer_ struct api_answer answer;
-	int code = api_call(n->cli, n->session, "GET", path, NULL, &answer);
+	int code = api_call(n->cli->socket, n->session, "GET", path, NULL, &answer);
 	const json_t *array = json_object_get(answer.json, "notices");
 	json_int_t upto = 0;
 

@@ -2,28 +2,14 @@
 #include "cli/options.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/output.h"
 
 #define OPTIONS_MAX 32 /* options of one subcommand, the common ones included */
-
-int usage_error(const char *command, const char *fmt, ...)
-{
-	char text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	output_clean_line(stderr, "netpawl: %s%s%s; see netpawl %s%s--help", command ? command : "",
-			  command ? ": " : "", text, command ? command : "", command ? " " : "");
-	return CLI_USAGE;
-}
 
 /* getopt_long() has left the loop's trace in optind and optopt. */
 static int option_wrong(const struct options *options, char **argv, bool missing)
@@ -90,13 +76,6 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 	}
 	*ret_next = optind;
 	return OPTIONS_GO_ON;
-}
-
-int session_check(const char *command, const char *session)
-{
-	return api_session_form(session)
-		       ? CLI_OK
-		       : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
 }
 
 int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,

@@ -54,10 +54,4 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
 		  char **argv, int *ret_next);
 
-/* CLI_OK when it is written USER/SESSION; else wrong usage. Whether the names are allowed is the daemon's to say. */
-int session_check(const char *command, const char *session);
-
-/* "netpawl: COMMAND: message; see netpawl COMMAND --help". Returns CLI_USAGE. */
-int usage_error(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
 #endif

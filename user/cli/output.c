@@ -1,74 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/output.h"
 
-#include "base/chars.h"
-
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "vocab/words.h"
-#include "cli/cli.h"
-
-void output_text(struct buf *out, const char *text, size_t len)
-{
-	while (len) {
-		uint32_t c;
-		size_t n = char_decode(text, len, &c);
-
-		if (n && char_is_printable(c))
-			buf_append(out, text, n);
-		else
-			buf_puts(out, "?");
-		text += n ? n : 1;
-		len -= n ? n : 1;
-	}
-}
-
-void output_clean(FILE *to, const char *text)
-{
-	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
-
-	output_text(&out, text, strlen(text));
-	if (out.len)
-		fwrite(out.data, 1, out.len, to);
-}
-
-void output_clean_line(FILE *to, const char *fmt, ...)
-{
-	_free_ char *text = NULL;
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
-	va_end(ap);
-	if (text)
-		output_clean(to, text);
-	fputc('\n', to);
-}
-
-int output_finish(int code)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return code;
-	if (code != CLI_OK)
-		return code;
-	fprintf(stderr, "netpawl: cannot write to standard output\n");
-	return CLI_REFUSED;
-}
-
-void complain_text(const char *subject, const char *sentence, const char *token, const char *detail)
-{
-	output_clean_line(stderr, "netpawl: %s%s%s (%s)%s%s", subject ? subject : "", subject ? ": " : "", sentence,
-			  token, detail && *detail ? ": " : "", detail ? detail : "");
-}
-
-void error_print(const char *subject, unsigned reason, const char *detail)
-{
-	complain_text(subject, reason_sentence(reason), reason_token(reason), detail);
-}
+#include "api_client/api.h"
 
 void table_free(struct table *table)
 {
@@ -145,11 +81,6 @@ void table_print(const struct table *table, FILE *to)
 	}
 }
 
-const char *member_text(const json_t *object, const char *name)
-{
-	return json_string_value(json_object_get(object, name));
-}
-
 char *scalar_text(const json_t *value)
 {
 	switch (json_typeof(value)) {
@@ -167,4 +98,27 @@ char *scalar_text(const json_t *value)
 	default:
 		return NULL;
 	}
+}
+
+/* As it came; a newline at the end is ours when it has none. */
+static void json_text_print(const char *text)
+{
+	size_t len = strlen(text);
+
+	fputs(text, stdout);
+	if (!len || text[len - 1] != '\n')
+		fputc('\n', stdout);
+}
+
+int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
+	     void (*print)(const json_t *answer))
+{
+	_api_answer_ struct api_answer answer;
+	int code = api_call(cli->socket, subject, method, path, body, &answer);
+
+	if (cli->json && answer.text)
+		json_text_print(answer.text);
+	else if (code == CLI_OK)
+		print(answer.json);
+	return code;
 }

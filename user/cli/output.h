@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Text for people. Much of it was chosen by strangers (names of files, of
- * processes, of sessions), so everything is cleaned on its way out: control
- * characters, broken UTF-8 and direction marks become '?'.
- */
+/* Answers of the daemon, and tables, for people. */
 #ifndef NP_CLI_OUTPUT_H
 #define NP_CLI_OUTPUT_H
 
-#include <jansson.h>
-#include <stdio.h>
-
-#include "base/buf.h"
-#include "base/cleanup.h"
-
-#define OUTPUT_TEXT_MAX (1u << 20) /* one line or cell; the daemon's answers are bounded before */
-
-void output_text(struct buf *out, const char *text, size_t len);
-void output_clean(FILE *to, const char *text);
-/* One line, cleaned, with its newline. */
-void output_clean_line(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Flushes standard output. The exit code as given, or CLI_REFUSED when it could not be written. */
-int output_finish(int code);
-
-/* "netpawl: SUBJECT: sentence (token): detail" on stderr; subject and detail may be NULL. */
-void error_print(const char *subject, unsigned reason, const char *detail);
-void complain_text(const char *subject, const char *sentence, const char *token, const char *detail);
+#include "api_client/message.h"
+#include "cli/cli.h"
 
 /* A table: cells in rows, aligned, the last column as long as it likes. */
 #define TABLE_COLUMNS_MAX 10
@@ -40,15 +20,11 @@ void table_row(struct table *table, const char *const *cells);
 #define table_add(table, ...) table_row((table), (const char *const[]){ __VA_ARGS__ })
 void table_print(const struct table *table, FILE *to);
 
-static inline void json_decref_cleanup(json_t **json)
-{
-	json_decref(*json);
-}
-#define _json_ cleanup(json_decref_cleanup)
-
-/* A member as text: NULL when it is missing or not a string. */
-const char *member_text(const json_t *object, const char *name);
 /* Any scalar in words, in memory that is the caller's; NULL for objects and arrays. */
 char *scalar_text(const json_t *value);
+
+/* api_call() for a subcommand that is that one call: prints the JSON as it came, or hands it to print. */
+int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
+	     void (*print)(const json_t *answer));
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/fs.h"
 #include "vocab/words.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "reason.h"
@@ -108,7 +108,7 @@ int command_path(struct cli *cli, int argc, char **argv)
 	if (argv[next + 1][0] != '/')
 		return usage_error(argv[0], "%s is no absolute path", argv[next + 1]);
 	call = api_session_path(argv[next], "");
-	code = call ? api_call(cli, argv[next], "GET", call, NULL, &answer) : CLI_REFUSED;
+	code = call ? api_call(cli->socket, argv[next], "GET", call, NULL, &answer) : CLI_REFUSED;
 	if (code != CLI_OK)
 		return code;
 	workspace = member_text(answer.json, "workspace");

@@ -2,7 +2,7 @@
 /* netpawl policy show, netpawl policy reload: the policy that the daemon enforces */
 #include <string.h>
 
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl run -- COMMAND */
-#include <pwd.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
-#include "vocab/words.h"
-#include "cli/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/run.h"
-#include "reason.h"
-#include "vocab/limits.h"
+#include "launch/run.h"
 
 static void run_help(FILE *to)
 {
@@ -63,47 +56,6 @@ static void run_help(FILE *to)
 	      to);
 }
 
-/* Mounts of the host may come and go while a sandbox is made, and what was to be covered is gone: another look helps. */
-#define MAKE_TRIES 3
-
-static bool name_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-	       c == '-';
-}
-
-static bool name_is_fit(const char *name)
-{
-	if (!name || !name_char(*name) || strchr("._-", *name) || strlen(name) > NP_NAME_MAX)
-		return false;
-	while (*name && name_char(*name))
-		name++;
-	return !*name;
-}
-
-/* $USER/run-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. */
-static void session_name_make(struct run *run)
-{
-	const struct passwd *pw = getpwuid(getuid());
-	const char *user = getenv("USER");
-	unsigned salt = 0;
-
-	if (!name_is_fit(user))
-		user = pw && name_is_fit(pw->pw_name) ? pw->pw_name : "root";
-	if (getrandom(&salt, sizeof(salt), 0) < 0)
-		salt = 0;
-	snprintf(run->own_session, sizeof(run->own_session), "%s/run-%d-%08x", user, getpid(), salt);
-	run->session = run->own_session;
-}
-
-uint64_t wall_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void json_print(json_t *owned)
 {
 	_json_ json_t *json = owned;
@@ -112,111 +64,23 @@ static void json_print(json_t *owned)
 		fputc('\n', stdout);
 }
 
-/* Loud, for it is a sandbox in name only. */
-static void isolation_warn(const struct run *run)
+/* Of a run that was started, or could have been. */
+static void result_print(const struct run *run)
 {
-	if (!run->isolated)
-		fputs("netpawl: run: --isolation none: only the network is confined. The command sees the host's "
-		      "files,\n"
-		      "processes and devices, keeps its user and its capabilities, and no system call is refused: as "
-		      "root\n"
-		      "it can leave its cgroup and so the gate. Isolate it yourself, or leave this option out.\n",
-		      stderr);
-}
+	const struct launch_result *result = &run->result;
 
-void run_result_print(struct run *run, const struct launch_result *result)
-{
 	if (result->missing[0])
 		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
-	if (result->timed_out && !run->cli->json)
+	if (result->timed_out && !run->json)
 		output_clean_line(stderr, "netpawl: run: the time was over; the sandbox was killed");
 	else if (!result->started && result->problem[0])
 		output_clean_line(stderr, "netpawl: run: %s", result->problem);
-	for (int fd = 1; !run->cli->json && fd < 3; fd++)
+	for (int fd = 1; !run->json && fd < 3; fd++)
 		if (result->truncated[fd])
 			output_clean_line(stderr, "netpawl: run: standard %s was cut at --output-limit",
 					  fd == 1 ? "output" : "error");
-	if (run->cli->json)
-		json_print(run_result_json(run, result));
-}
-
-/* Signals are held from here on: none of them may end us between making the sandbox and removing it. */
-static int run_sandboxed(struct run *run)
-{
-	struct launch_result result = { .exit_code = LAUNCH_FAILED };
-	struct launch_order order = {
-		.plan = &run->plan,
-		.keep_output = run->cli->json,
-		.outlive_reader = run->options.record,
-		.on_ended = run_on_ended,
-		.data = run,
-	};
-	sigset_t mask;
-	int code;
-
-	launch_hold_signals(&mask);
-	code = session_make(run);
-	if (code == CLI_OK)
-		code = run_on_record(run);
-	if (code == CLI_OK && run->options.keep) /* the record may say so, too */
-		return run_kept(run, &mask);
-	if (code == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
-		isolation_warn(run);
-		order.cgroup = run->cgroup;
-		order.mask = &mask;
-		run->started_us = wall_us();
-		launch_run(&order, &result);
-		for (unsigned i = 1; i < MAKE_TRIES && result.unmade && sandbox_renew(run); i++) {
-			launch_result_free(&result);
-			order.cgroup = run->cgroup;
-			launch_run(&order, &result);
-		}
-		run_ended(run, &result);
-		run_result_print(run, &result);
-	}
-	run_report(run, &result);
-	run_clean_up(run, result.started && run->isolated);
-	launch_result_free(&result);
-	return result.exit_code;
-}
-
-/* The plan as it would be: the user is chosen when the sandbox is made. */
-static int run_dry(struct run *run)
-{
-	char path[FS_PATH_SIZE];
-
-	if (run->session != run->own_session && run->isolated && run->data_dir &&
-	    fs_path(path, "%s/%s", run->data_dir, run->session) == 0)
-		run->workspace = strdup(path);
-	run->has_identity = run->has_identity || run->isolated;
-	run->identity.root = NP_UID_FIRST;
-	if (!run->options.user)
-		run->identity.uid = run->identity.gid = NP_UID_FIRST;
-	if (run_plan(run) != CLI_OK)
-		return LAUNCH_FAILED;
-	json_print(run_plan_json(run));
-	return output_finish(CLI_OK);
-}
-
-static int run_checked(struct run *run)
-{
-	int code = run->options.record ? run_record_read(run) : CLI_OK;
-
-	if (code == CLI_OK) /* options that are wrong are told before anybody is asked */
-		code = run_read(run);
-	if (code != CLI_OK)
-		return code;
-	if (geteuid() != 0) {
-		error_print("run", NP_R_NOT_PERMITTED, NULL);
-		return LAUNCH_FAILED;
-	}
-	run->session = run->options.session;
-	if ((!run->options.keep || run->options.dry_run) &&
-	    run_facts_get(run) != CLI_OK) /* else they come with the sandbox */
-		return LAUNCH_FAILED;
-	if (!run->session)
-		session_name_make(run);
-	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);
+	if (run->json)
+		json_print(run_result_json(run));
 }
 
 /* Is there an option that says how it is to be run? */
@@ -253,7 +117,6 @@ int command_run(struct cli *cli, int argc, char **argv)
 	const struct options options = { argv[0], run_help, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;
 
-	run.cli = cli;
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
@@ -269,7 +132,13 @@ int command_run(struct cli *cli, int argc, char **argv)
 				   "--keep goes with neither --class, which is for one run, nor --isolation none");
 	o->n_binds = binds.n;
 	run.command = argv + next; /* --record: none */
-	code = run_checked(&run);
+	run.socket = cli->socket;
+	run.json = cli->json;
+	code = run_perform(&run);
+	if (run.has_ended)
+		result_print(&run);
+	else if (o->dry_run && code == CLI_OK)
+		json_print(run_plan_json(&run));
 	run_free(&run);
 	return code;
 }

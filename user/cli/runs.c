@@ -2,7 +2,7 @@
 /* netpawl runs [USER/SESSION] */
 #include <string.h>
 
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 

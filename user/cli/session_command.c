@@ -2,20 +2,9 @@
 #include "cli/session_command.h"
 
 #include "base/cleanup.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
-#include "vocab/level.h"
-
-int level_check(const char *command, const char *level)
-{
-	enum level ignored;
-
-	return level_parse(level, &ignored) == 0
-		       ? CLI_OK
-		       : usage_error(command,
-				     "there is no level '%s'; there are PUBLIC, INTERNAL, CONFIDENTIAL and SECRET",
-				     level);
-}
+#include "cli/output.h"
 
 int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), const char *method,
 		    void (*print)(const json_t *answer))

@@ -8,9 +8,6 @@
 
 #include "cli/cli.h"
 
-/* CLI_OK when it is the word of a level; else wrong usage. */
-int level_check(const char *command, const char *level);
-
 /* Reads the command line, asks the daemon, prints. Returns the exit code. */
 int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), const char *method,
 		    void (*print)(const json_t *answer));

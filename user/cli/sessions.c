@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl sessions */
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 

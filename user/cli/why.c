@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "vocab/words.h"
-#include "cli/api.h"
+#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "vocab/limits.h"

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "capture.h"
+#include "../api_client/capture.h"
 
 #define ALL "{\"features\":[{\"feature\":\"a\",\"present\":true,\"means\":\"good\"}]}"
 #define SOME                                                                      \

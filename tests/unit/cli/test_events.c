@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "capture.h"
-#include "server.h"
+#include "../api_client/capture.h"
+#include "../api_client/server.h"
 
 static void assert_line(const char *event, const char *expected)
 {

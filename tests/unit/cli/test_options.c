@@ -4,7 +4,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "capture.h"
+#include "../api_client/capture.h"
 
 static void help(FILE *to)
 {

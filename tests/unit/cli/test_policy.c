@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-#include "capture.h"
-#include "server.h"
+#include "../api_client/capture.h"
+#include "../api_client/server.h"
 
 struct seen {
 	int code;

@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "cli/api.h"
-#include "cli/output.h"
-#include "cli/run.h"
+#include "api_client/api.h"
+#include "launch/run.h"
 #include "reason.h"
 
 /* What nobody in a sandbox may see: the record, other workspaces, the pins and the control socket. */
@@ -61,7 +60,7 @@ int run_facts_take(struct run *run, json_t *facts)
 int run_facts_get(struct run *run)
 {
 	_api_answer_ struct api_answer answer;
-	int code = api_call(run->cli, "run", "GET", "/v1/launch", NULL, &answer);
+	int code = api_call(run->socket, "run", "GET", "/v1/launch", NULL, &answer);
 
 	return code == CLI_OK ? run_facts_take(run, answer.json) : code;
 }
@@ -72,7 +71,7 @@ static int run_sandbox_post(const struct run *run, const char *path, json_t *pac
 	int code = api_body(run->session, packed, &body);
 
 	*ret = (struct api_answer){ 0 };
-	return code == CLI_OK ? api_call(run->cli, run->session, "POST", path, body, ret) : code;
+	return code == CLI_OK ? api_call(run->socket, run->session, "POST", path, body, ret) : code;
 }
 
 int session_make(struct run *run)
@@ -153,10 +152,10 @@ static void sandbox_path(const struct run *run, const char *query, struct buf *o
 static void remove_at(const struct run *run, const char *path, const char *what)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	int err = client_call(run->cli->socket, "DELETE", path, NULL, &answer);
+	int err = client_call(run->socket, "DELETE", path, NULL, &answer);
 
 	if (err < 0)
-		api_unreachable(run->cli, what, err);
+		api_unreachable(run->socket, what, err);
 	else if (answer.status != 200 && answer.status != 404)
 		api_refused(what, answer.status, answer.body.data);
 }
@@ -204,11 +203,10 @@ static void counts_ask(struct run *run)
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_buf_ struct buf path = BUF_INIT(4096);
 
-	if (!run->cli->json && !run->id[0])
+	if (!run->json && !run->id[0])
 		return;
 	sandbox_path(run, "?settled=1&ended=1", &path);
-	if (!buf_error(&path) && client_call(run->cli->socket, "GET", path.data, NULL, &answer) == 0 &&
-	    answer.status == 200)
+	if (!buf_error(&path) && client_call(run->socket, "GET", path.data, NULL, &answer) == 0 && answer.status == 200)
 		run->counts = json_loads(answer.body.data, JSON_REJECT_DUPLICATES, NULL);
 }
 
@@ -220,10 +218,11 @@ void run_on_ended(void *data)
 	counts_ask(run);
 }
 
-void run_ended(struct run *run, const struct launch_result *result)
+void run_ended(struct run *run)
 {
 	if (!run->completed_us)
 		run->completed_us = wall_us();
-	if (result->started && !run->counts)
+	if (run->result.started && !run->counts)
 		counts_ask(run);
+	run->has_ended = true;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/api.c"
+#include "api_client/api.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
 
 #include "capture.h"
+#include "cli/output.h"
 #include "server.h"
 
 static void print(const json_t *answer)
@@ -70,12 +71,12 @@ static void no_daemon(void **state)
 
 	(void)state;
 	capture_begin(&err, stderr);
-	code = api_call(&cli, NULL, "GET", "/v1/health", NULL, &answer);
+	code = api_call(cli.socket, NULL, "GET", "/v1/health", NULL, &answer);
 	assert_string_equal(capture_end(&err), "netpawl: netpawld does not answer on its control socket (no_daemon): "
 					       "/tmp/np-no-such-dir/s: No such file or directory\n");
 	assert_int_equal(code, CLI_NO_DAEMON);
 	capture_begin(&err, stderr);
-	code = api_unreachable(&cli, "x", -EACCES);
+	code = api_unreachable(cli.socket, "x", -EACCES);
 	assert_non_null(strstr(capture_end(&err), "netpawl: x: that needs root (not_permitted)"));
 	assert_int_equal(code, CLI_REFUSED);
 }

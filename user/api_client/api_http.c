@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/api_http.h"
+#include "api_client/api_http.h"
 
 #include <ctype.h>
 #include <errno.h>

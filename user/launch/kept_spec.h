@@ -3,10 +3,10 @@
 #ifndef NP_CLI_RUN_NOTE_H
 #define NP_CLI_RUN_NOTE_H
 
-#include "cli/run.h"
+#include "launch/run.h"
 #include "vocab/limits.h"
 
-struct note {
+struct kept_spec {
 	char *text; /* all other texts are in it */
 	struct limits limits;
 	const char *user;    /* of --user; NULL: none */
@@ -22,12 +22,12 @@ struct note {
 	struct groups groups;
 };
 
-/* The note of a sandbox that is made now. groups, missing: NULL until it is made; then it is not whole. 0 or -errno. */
-int note_write(int file, const struct run *run, const struct groups *groups, const char *missing);
-/* 0, or -errno; -EINVAL for what was not written by us. note_free() in any case. */
-int note_read(int file, const char *cgroup, struct note *ret);
-void note_free(struct note *note);
+/* Of a sandbox that is made now. groups, missing: NULL until it is made; then it is not whole. 0 or -errno. */
+int kept_spec_write(int file, const struct run *run, const struct groups *groups, const char *missing);
+/* 0, or -errno; -EINVAL for what was not written by us. kept_spec_free() in any case. */
+int kept_spec_read(int file, const char *cgroup, struct kept_spec *ret);
+void kept_spec_free(struct kept_spec *spec);
 /* Whether a run fits into the sandbox; when not, why. */
-bool note_fits(const struct note *note, const struct run *run, struct buf *why);
+bool kept_spec_fits(const struct kept_spec *spec, const struct run *run, struct buf *why);
 
 #endif

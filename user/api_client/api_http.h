@@ -3,8 +3,8 @@
  * HTTP over the control socket. Requests are HTTP/1.0, so that an answer ends
  * where the connection ends and never comes in chunks.
  */
-#ifndef NP_CLI_API_HTTP_H
-#define NP_CLI_API_HTTP_H
+#ifndef NP_API_CLIENT_API_HTTP_H
+#define NP_API_CLIENT_API_HTTP_H
 
 #include "base/buf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/run_note.h"
+#include "launch/kept_spec.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static void groups_put(struct buf *out, const struct groups *groups)
 		buf_printf(out, "counts=%s\n", groups->memory);
 }
 
-static void note_put(struct buf *out, const struct run *run, const struct groups *groups, const char *missing)
+static void spec_put(struct buf *out, const struct run *run, const struct groups *groups, const char *missing)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
 		if (*bound_of(&run->limits, i))
@@ -76,14 +76,14 @@ static void note_put(struct buf *out, const struct run *run, const struct groups
 		buf_puts(out, WHOLE);
 }
 
-int note_write(int file, const struct run *run, const struct groups *groups, const char *missing)
+int kept_spec_write(int file, const struct run *run, const struct groups *groups, const char *missing)
 {
 	_buf_ struct buf out = BUF_INIT(NP_KEPT_NOTE);
 
 	for (size_t i = 0; i < run->options.n_binds; i++)
 		if (strchr(run->binds[i].source, '\n') || strchr(run->binds[i].dest, '\n'))
 			return -EINVAL;
-	note_put(&out, run, groups, missing);
+	spec_put(&out, run, groups, missing);
 	if (buf_error(&out))
 		return buf_error(&out);
 	if (ftruncate(file, 0) < 0 || lseek(file, 0, SEEK_SET) < 0)
@@ -93,17 +93,17 @@ int note_write(int file, const struct run *run, const struct groups *groups, con
 
 /* -- reading ------------------------------------------------------------------------------- */
 
-static bool bound_read(struct note *note, const char *name, const char *value)
+static bool bound_read(struct kept_spec *spec, const char *name, const char *value)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
 		if (!strcmp(bounds[i].name, name))
-			return count_parse(value, INT64_MAX, bound_of(&note->limits, i));
+			return count_parse(value, INT64_MAX, bound_of(&spec->limits, i));
 	return false;
 }
 
-static bool group_read(struct note *note, const char *path)
+static bool group_read(struct kept_spec *spec, const char *path)
 {
-	struct groups *groups = &note->groups;
+	struct groups *groups = &spec->groups;
 
 	if (groups->n_v1 == ARRAY_SIZE(groups->v1))
 		return false;
@@ -111,36 +111,36 @@ static bool group_read(struct note *note, const char *path)
 	return fs_path(groups->v1[groups->n_v1++].path, "%s", path) == 0;
 }
 
-static bool line_read(struct note *note, const char *name, const char *value)
+static bool line_read(struct kept_spec *spec, const char *name, const char *value)
 {
 	if (!strcmp(name, "user"))
-		note->user = value;
+		spec->user = value;
 	else if (!strcmp(name, "uid"))
-		return count_parse(value, UINT32_MAX, &note->uid);
+		return count_parse(value, UINT32_MAX, &spec->uid);
 	else if (!strcmp(name, "whole"))
-		return note->whole;
+		return spec->whole;
 	else if (!strcmp(name, "missing"))
-		note->missing = value;
+		spec->missing = value;
 	else if (!strcmp(name, "trust"))
-		note->trust = value;
+		spec->trust = value;
 	else if (!strcmp(name, "notices"))
-		note->notices = true;
+		spec->notices = true;
 	else if (!strcmp(name, "counts"))
-		return fs_path(note->groups.memory, "%s", value) == 0;
+		return fs_path(spec->groups.memory, "%s", value) == 0;
 	else if (!strcmp(name, "group"))
-		return group_read(note, value);
-	else if (!strcmp(name, "bind") && note->n_binds < ARRAY_SIZE(note->binds))
-		note->binds[note->n_binds++] = value;
+		return group_read(spec, value);
+	else if (!strcmp(name, "bind") && spec->n_binds < ARRAY_SIZE(spec->binds))
+		spec->binds[spec->n_binds++] = value;
 	else if (!strcmp(name, "seen")) {
 		/* One too many is one where a command would start in the workspace instead. */
-		if (note->n_seen < ARRAY_SIZE(note->seen))
-			note->seen[note->n_seen++] = (struct host_path){ .path = value, .kind = HOST_DIRECTORY };
+		if (spec->n_seen < ARRAY_SIZE(spec->seen))
+			spec->seen[spec->n_seen++] = (struct host_path){ .path = value, .kind = HOST_DIRECTORY };
 	} else
-		return bound_read(note, name, value);
+		return bound_read(spec, name, value);
 	return true;
 }
 
-int note_read(int file, const char *cgroup, struct note *ret)
+int kept_spec_read(int file, const char *cgroup, struct kept_spec *ret)
 {
 	_buf_ struct buf text = BUF_INIT(NP_KEPT_NOTE);
 	int r = lseek(file, 0, SEEK_SET) < 0 ? -errno : fs_read_fd(file, &text);
@@ -166,10 +166,10 @@ int note_read(int file, const char *cgroup, struct note *ret)
 	return 0;
 }
 
-void note_free(struct note *note)
+void kept_spec_free(struct kept_spec *spec)
 {
-	free(note->text);
-	note->text = NULL;
+	free(spec->text);
+	spec->text = NULL;
 }
 
 /* -- comparing ------------------------------------------------------------------------------- */
@@ -180,27 +180,27 @@ static bool bound_fits(uint64_t have, uint64_t want, bool requested)
 	return requested ? have == want : !want || (have && have <= want);
 }
 
-static bool binds_fit(const struct note *note, const struct run *run)
+static bool binds_fit(const struct kept_spec *spec, const struct run *run)
 {
-	bool fits = note->n_binds == run->options.n_binds;
+	bool fits = spec->n_binds == run->options.n_binds;
 
-	for (size_t i = 0; fits && i < note->n_binds; i++) {
+	for (size_t i = 0; fits && i < spec->n_binds; i++) {
 		_buf_ struct buf bind = BUF_INIT(4 * FS_PATH_SIZE);
 
 		bind_put(&bind, &run->binds[i]);
-		fits = !buf_error(&bind) && !strcmp(bind.data, note->binds[i]);
+		fits = !buf_error(&bind) && !strcmp(bind.data, spec->binds[i]);
 	}
 	return fits;
 }
 
-bool note_fits(const struct note *note, const struct run *run, struct buf *why)
+bool kept_spec_fits(const struct kept_spec *spec, const struct run *run, struct buf *why)
 {
 	const struct run_options *o = &run->options;
 	const char *const requested[] = { o->memory, o->cpus, o->pids, o->disk };
 
 	_Static_assert(ARRAY_SIZE(requested) == ARRAY_SIZE(bounds), "one word for each");
 	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
-		uint64_t have = *bound_of(&note->limits, i), want = *bound_of(&run->limits, i);
+		uint64_t have = *bound_of(&spec->limits, i), want = *bound_of(&run->limits, i);
 
 		if (bound_fits(have, want, requested[i]))
 			continue;
@@ -210,18 +210,18 @@ bool note_fits(const struct note *note, const struct run *run, struct buf *why)
 			buf_printf(why, "%sthere was no --%s", why->len ? ", " : "", bounds[i].name);
 		buf_printf(why, " and would have to be %" PRIu64, want);
 	}
-	if ((!note->user) != (!o->user) || (note->user && strcmp(note->user, o->user) != 0))
-		buf_printf(why, "%s--user was %s", why->len ? ", " : "", note->user ? note->user : "left out");
-	else if (note->uid != run->identity.uid) /* the workspace is another one, or the user has another number */
-		buf_printf(why, "%sits user was number %" PRIu64, why->len ? ", " : "", note->uid);
-	if (!binds_fit(note, run)) {
+	if ((!spec->user) != (!o->user) || (spec->user && strcmp(spec->user, o->user) != 0))
+		buf_printf(why, "%s--user was %s", why->len ? ", " : "", spec->user ? spec->user : "left out");
+	else if (spec->uid != run->identity.uid) /* the workspace is another one, or the user has another number */
+		buf_printf(why, "%sits user was number %" PRIu64, why->len ? ", " : "", spec->uid);
+	if (!binds_fit(spec, run)) {
 		buf_printf(why, "%s--bind was", why->len ? ", " : "");
-		for (size_t i = 0; i < note->n_binds; i++)
-			buf_printf(why, " %s", note->binds[i]);
-		buf_puts(why, note->n_binds ? "" : " left out");
+		for (size_t i = 0; i < spec->n_binds; i++)
+			buf_printf(why, " %s", spec->binds[i]);
+		buf_puts(why, spec->n_binds ? "" : " left out");
 	}
-	if (note->missing && !o->best_effort)
+	if (spec->missing && !o->best_effort)
 		buf_printf(why, "%s%s could not be set, and was left out with --best-effort", why->len ? ", " : "",
-			   note->missing);
+			   spec->missing);
 	return !why->len && !buf_error(why);
 }

@@ -8,11 +8,8 @@
 
 #include "base/cleanup.h"
 #include "vocab/words.h"
-#include "cli/api.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/run.h"
-#include "cli/session_command.h"
+#include "api_client/api.h"
+#include "launch/run.h"
 #include "reason.h"
 #include "vocab/limits.h"
 
@@ -200,9 +197,9 @@ static int roots_read(const struct host *host, struct buf *out)
 }
 
 /* 503: no inspector is ready, or none has made it yet. */
-static int ca_get(const struct cli *cli, const char *path, bool patient, struct client_answer *ret)
+static int ca_get(const char *socket, const char *path, bool patient, struct client_answer *ret)
 {
-	int err = client_call(cli->socket, "GET", path, NULL, ret);
+	int err = client_call(socket, "GET", path, NULL, ret);
 	useconds_t wait = CA_LEAST_US;
 
 	for (unsigned i = 0; patient && err == 0 && ret->status == 503 && i < CA_TRIES; i++) {
@@ -210,7 +207,7 @@ static int ca_get(const struct cli *cli, const char *path, bool patient, struct 
 		wait = wait * 5 / 4 < CA_MOST_US ? wait * 5 / 4 : CA_MOST_US;
 		client_answer_free(ret);
 		*ret = (struct client_answer){ 0 };
-		err = client_call(cli->socket, "GET", path, NULL, ret);
+		err = client_call(socket, "GET", path, NULL, ret);
 	}
 	return err;
 }
@@ -229,7 +226,7 @@ static int trust_put(const char *session, const struct host *host, const char *p
 	return -1;
 }
 
-int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret)
+int session_trust(const char *socket, const char *session, const struct host *host, bool patient, struct trust *ret)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
 	_free_ char *path = api_session_path(session, "/ca");
@@ -237,9 +234,9 @@ int session_trust(const struct cli *cli, const char *session, const struct host 
 
 	if (!path)
 		return -1;
-	err = ca_get(cli, path, patient, &answer);
+	err = ca_get(socket, path, patient, &answer);
 	if (err < 0) {
-		api_unreachable(cli, session, err);
+		api_unreachable(socket, session, err);
 		return -1;
 	}
 	/* No inspector, or none yet: then nothing is steered to one, and nobody meets its authority. */
@@ -250,7 +247,7 @@ static int run_trust(struct run *run)
 {
 	if (run->ca)
 		return trust_put(run->session, &run->host, run->ca, strlen(run->ca), &run->trust);
-	return run->inspected ? session_trust(run->cli, run->session, &run->host, true, &run->trust) : 0;
+	return run->inspected ? session_trust(run->socket, run->session, &run->host, true, &run->trust) : 0;
 }
 
 /* -- the plan ------------------------------------------------------------------------------------ */
@@ -385,5 +382,6 @@ void run_free(struct run *run)
 	json_decref(run->facts);
 	json_decref(run->counts);
 	json_decref(run->before);
+	launch_result_free(&run->result);
 	sandbox_forget(run);
 }

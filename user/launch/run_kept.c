@@ -13,9 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
-#include "cli/api.h"
-#include "cli/output.h"
-#include "cli/run_note.h"
+#include "api_client/api.h"
+#include "launch/kept_spec.h"
 #include "reason.h"
 #include "launch/kept.h"
 #include "vocab/limits.h"
@@ -35,9 +34,8 @@ struct keep {
 	struct run *run;
 	const sigset_t *mask;
 	int dir, file, connection;
-	struct note note;
+	struct kept_spec spec;
 	json_t *answer;
-	struct launch_result result;
 };
 
 static void keep_close(struct keep *k)
@@ -46,8 +44,8 @@ static void keep_close(struct keep *k)
 	cleanup_close(&k->file); /* and the lock with it */
 	cleanup_close(&k->connection);
 	k->dir = k->file = k->connection = -1;
-	note_free(&k->note);
-	k->note = (struct note){ 0 };
+	kept_spec_free(&k->spec);
+	k->spec = (struct kept_spec){ 0 };
 }
 
 /* -- asking ------------------------------------------------------------------------------------- */
@@ -61,7 +59,7 @@ static int keep_request(struct keep *k, const char *id)
 			    &body);
 
 	if (code == CLI_OK)
-		code = api_call(run->cli, run->session, "POST", "/v1/sandboxes", body, &answer);
+		code = api_call(run->socket, run->session, "POST", "/v1/sandboxes", body, &answer);
 	if (code != CLI_OK)
 		return code;
 	json_decref(k->answer);
@@ -121,9 +119,9 @@ static enum entered keep_lock(const struct keep *k, int how)
 static enum entered make_failed(struct keep *k)
 {
 	/* A mount of the host that vanished meanwhile: another look helps. */
-	if (k->result.unmade)
+	if (k->run->result.unmade)
 		return LOST;
-	output_clean_line(stderr, "netpawl: run: %s", k->result.problem);
+	output_clean_line(stderr, "netpawl: run: %s", k->run->result.problem);
 	sandbox_remove(k->run);
 	return FAILED;
 }
@@ -141,7 +139,7 @@ static enum entered keep_make(struct keep *k)
 		sandbox_remove(run);
 		return FAILED;
 	}
-	r = note_write(k->file, run, NULL, NULL);
+	r = kept_spec_write(k->file, run, NULL, NULL);
 	if (r == 0) {
 		listener = kept_listen(k->dir);
 		r = listener < 0 ? listener : 0;
@@ -151,9 +149,9 @@ static enum entered keep_make(struct keep *k)
 		sandbox_remove(run);
 		return FAILED;
 	}
-	if (!launch_keep(&order, listener, &groups, &k->result))
+	if (!launch_keep(&order, listener, &groups, &k->run->result))
 		return make_failed(k);
-	r = note_write(k->file, run, &groups, k->result.missing);
+	r = kept_spec_write(k->file, run, &groups, k->run->result.missing);
 	if (r < 0) {
 		error_print(run->sandbox, NP_R_FAILED, strerror(-r));
 		sandbox_remove(run);
@@ -251,7 +249,7 @@ static enum entered trust_check(struct keep *k)
 
 	if (ca)
 		snprintf(mark, sizeof(mark), "%016" PRIx64, hash_mark(ca, strlen(ca)));
-	if (!ca || (k->note.trust && !strcmp(mark, k->note.trust)))
+	if (!ca || (k->spec.trust && !strcmp(mark, k->spec.trust)))
 		return ENTERED;
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
@@ -267,17 +265,17 @@ static enum entered keep_fits(struct keep *k)
 {
 	_buf_ struct buf why = BUF_INIT(NP_KEPT_NOTE);
 	struct run *run = k->run;
-	int r = run_binds(run) == CLI_OK ? note_read(k->file, run->cgroup, &k->note) : -ENOENT;
+	int r = run_binds(run) == CLI_OK ? kept_spec_read(k->file, run->cgroup, &k->spec) : -ENOENT;
 
 	if (r == -ENOENT)
 		return FAILED;
-	if (!k->note.whole) /* its maker died in the middle, for he has the lock until it is; so nobody runs anything there */
+	if (!k->spec.whole) /* its maker died in the middle, for he has the lock until it is; so nobody runs anything there */
 		return LOST;
 	if (r < 0) {
 		error_print(run->sandbox, NP_R_FAILED, "what it was made with cannot be read");
 		return FAILED;
 	}
-	if (note_fits(&k->note, run, &why))
+	if (kept_spec_fits(&k->spec, run, &why))
 		return trust_check(k);
 	output_clean_line(stderr,
 			  "netpawl: run: the kept sandbox was made with other options: %s; give the same ones, or end "
@@ -291,11 +289,11 @@ static int command_plan(struct keep *k)
 	static const struct trust trusted; /* that there is one is all that matters */
 	struct run *run = k->run;
 	struct plan_request request = run_request(run);
-	struct host host = { .system = k->note.seen, .n_system = k->note.n_seen };
+	struct host host = { .system = k->spec.seen, .n_system = k->spec.n_seen };
 	char problem[PLAN_PROBLEM_SIZE];
 
-	request.trust = k->note.trust ? &trusted : NULL;
-	request.notices = k->note.notices ? "" : NULL;
+	request.trust = k->spec.trust ? &trusted : NULL;
+	request.notices = k->spec.notices ? "" : NULL;
 	plan_free(&run->plan);
 	if (plan_make_command(&request, &host, &run->plan, problem) == 0)
 		return CLI_OK;
@@ -322,14 +320,7 @@ static enum entered silence_judge(const struct keep *k)
 static enum entered keep_run(struct keep *k)
 {
 	struct run *run = k->run;
-	struct launch_order order = { .plan = &run->plan,
-				      .cgroup = run->cgroup,
-				      .mask = k->mask,
-				      .keep_output = run->cli->json,
-				      .lasting = true,
-				      .outlive_reader = run->options.record,
-				      .on_ended = run_on_ended,
-				      .data = run };
+	struct launch_order order = run_order(run);
 	enum entered e = keep_find(k);
 
 	if (e == ENTERED)
@@ -338,33 +329,29 @@ static enum entered keep_run(struct keep *k)
 		return e;
 	if (command_plan(k) != CLI_OK || !record_start(k))
 		return FAILED;
+	order.mask = k->mask;
+	order.lasting = true;
 	run->started_us = wall_us();
-	launch_within(&order, &k->note.groups, take_fd(k->connection), &k->result);
-	if (k->result.lost && !run->id[0]) /* one on record starts once */
-		return k->result.silent ? silence_judge(k) : LOST;
-	if (k->note.missing)
-		snprintf(k->result.missing, sizeof(k->result.missing), "%s", k->note.missing);
-	run_ended(run, &k->result);
-	run_result_print(run, &k->result);
+	launch_within(&order, &k->spec.groups, take_fd(k->connection), &k->run->result);
+	if (k->run->result.lost && !run->id[0]) /* one on record starts once */
+		return k->run->result.silent ? silence_judge(k) : LOST;
+	if (k->spec.missing)
+		snprintf(k->run->result.missing, sizeof(k->run->result.missing), "%s", k->spec.missing);
+	run_ended(run);
 	return ENTERED;
 }
 
 int run_kept(struct run *run, const sigset_t *mask)
 {
-	struct keep k = { .run = run,
-			  .mask = mask,
-			  .dir = -1,
-			  .file = -1,
-			  .connection = -1,
-			  .result = { .exit_code = LAUNCH_FAILED } };
+	struct keep k = { .run = run, .mask = mask, .dir = -1, .file = -1, .connection = -1 };
 	enum entered e = LOST;
 	int code = CLI_OK;
 
 	for (unsigned i = 0; code == CLI_OK && e == LOST && i < NP_KEPT_TRIES; i++) {
 		if (i) {
 			sandbox_remove(run); /* with the lock, where we have it: nobody enters it meanwhile */
-			launch_result_free(&k.result);
-			k.result = (struct launch_result){ .exit_code = LAUNCH_FAILED };
+			launch_result_free(&run->result);
+			run->result = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 		}
 		keep_close(&k);
 		code = keep_request(&k, NULL);
@@ -376,9 +363,8 @@ int run_kept(struct run *run, const sigset_t *mask)
 	if (code == CLI_OK && e == LOST)
 		error_print(run->session, NP_R_FAILED, "each kept sandbox that was made for it died at once");
 	if (e == ENTERED)
-		run_report(run, &k.result);
+		run_report(run);
 	keep_close(&k);
 	json_decref(k.answer);
-	launch_result_free(&k.result);
-	return k.result.exit_code;
+	return run->result.exit_code;
 }

@@ -6,10 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "cli/api.h"
-#include "cli/options.h"
-#include "cli/output.h"
-#include "cli/run.h"
+#include "api_client/api.h"
+#include "launch/run.h"
 #include "reason.h"
 
 #define POLL_EVERY_US 250000
@@ -119,14 +117,14 @@ static void run_withdraw(const struct run *run)
 	char path[64];
 
 	path_of(run, "/reject", path);
-	api_call(run->cli, "run", "POST", path, json_pack("{s:s}", "reason", "whoever asked for it went away"),
+	api_call(run->socket, "run", "POST", path, json_pack("{s:s}", "reason", "whoever asked for it went away"),
 		 &answer);
 }
 
 /* Why it does not run. */
 static void rejection_print(const struct run *run, const json_t *answer, const char *text)
 {
-	if (run->cli->json)
+	if (run->json)
 		puts(text);
 	output_clean_line(stderr, "netpawl: run: run %s was rejected by %s: %s (%s)", run->id,
 			  member_text(answer, "decided_by") ?: "?",
@@ -143,11 +141,11 @@ static int run_look(struct run *run, unsigned *absent)
 	int err;
 
 	path_of(run, "", path);
-	err = client_call(run->cli->socket, "GET", path, NULL, &answer);
+	err = client_call(run->socket, "GET", path, NULL, &answer);
 	if (err < 0) {
 		if (++*absent < ABSENT_MAX)
 			return 0;
-		api_unreachable(run->cli, "run", err);
+		api_unreachable(run->socket, "run", err);
 		return -1;
 	}
 	*absent = 0;
@@ -230,7 +228,7 @@ int run_on_record(struct run *run)
 				  command_json(run->command), "options", options_json(&run->options)),
 			&body);
 	if (code == CLI_OK)
-		code = api_call(run->cli, "run", "POST", "/v1/runs", body, &answer);
+		code = api_call(run->socket, "run", "POST", "/v1/runs", body, &answer);
 	if (code != CLI_OK)
 		return code;
 	id = json_object_get(answer.json, "run");
@@ -242,7 +240,7 @@ int run_on_record(struct run *run)
 	return strcmp(run->options.class, "write") == 0 ? run_await(run) : CLI_OK;
 }
 
-void run_report(const struct run *run, const struct launch_result *result)
+void run_report(const struct run *run)
 {
 	_api_answer_ struct api_answer answer = { 0 };
 	json_t *object;
@@ -250,10 +248,11 @@ void run_report(const struct run *run, const struct launch_result *result)
 
 	if (!run->id[0] || !run->sandbox) /* without a sandbox it was never started */
 		return;
-	object = run_result_json(run, result);
+	object = run_result_json(run);
 	json_object_del(object, "stdout");
 	json_object_del(object, "stderr");
 	path_of(run, "/end", path);
-	api_call(run->cli, "run", "POST", path,
-		 json_pack("{s:s,s:o}", "state", result->started ? "completed" : "failed", "result", object), &answer);
+	api_call(run->socket, "run", "POST", path,
+		 json_pack("{s:s,s:o}", "state", run->result.started ? "completed" : "failed", "result", object),
+		 &answer);
 }

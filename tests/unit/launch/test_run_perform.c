@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/run.c"
+#include "launch/run_perform.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "capture.h"
-#include "server.h"
+#include "../api_client/capture.h"
+#include "../api_client/server.h"
+#include "cli/cli.h"
 #include "vocab/limits.h"
 
 static void names_that_fit(void **state)
@@ -75,7 +76,7 @@ static void another_network_namespace(void **state)
 	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}", (unsigned long long)st.st_ino);
 	test_server_start(&server, (const char *const[]){ answer, NULL });
 	cli.socket = server.path;
-	run.cli = &cli;
+	run.socket = cli.socket;
 	code = run_facts_get(&run);
 	test_server_stop(&server);
 	run_free(&run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/api_http.c"
+#include "api_client/api_http.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

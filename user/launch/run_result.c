@@ -7,8 +7,7 @@
 #include "base/chars.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
-#include "cli/output.h"
-#include "cli/run.h"
+#include "launch/run.h"
 #include "vocab/limits.h"
 
 /* What a command writes need not be text. */
@@ -136,8 +135,9 @@ static json_t *time_json(uint64_t us)
 	return json_string(text);
 }
 
-json_t *run_result_json(const struct run *run, const struct launch_result *r)
+json_t *run_result_json(const struct run *run)
 {
+	const struct launch_result *r = &run->result;
 	json_t *object = json_pack("{s:i,s:b,s:o,s:o,s:o,s:b,s:b,s:o,s:o,s:I,s:I}", "exit_code", r->exit_code,
 				   "timed_out", (int)r->timed_out, "killed_by", killed_by(r), "stdout",
 				   text_json(r->output[1].data, r->output[1].len), "stderr",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a kept sandbox was made with, and what fits into it. */
-#include "cli/run_note.c"
+#include "launch/kept_spec.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,23 +8,23 @@
 #include <cmocka.h>
 
 static struct run run;
-static struct note note;
+static struct kept_spec spec;
 
 static void write_down(const struct groups *groups, const char *missing)
 {
 	FILE *file = tmpfile();
 
-	assert_int_equal(note_write(fileno(file), &run, groups, missing), 0);
-	note_free(&note);
-	note = (struct note){ 0 };
-	assert_int_equal(note_read(fileno(file), "/cg/slice/a.b.1", &note), 0);
+	assert_int_equal(kept_spec_write(fileno(file), &run, groups, missing), 0);
+	kept_spec_free(&spec);
+	spec = (struct kept_spec){ 0 };
+	assert_int_equal(kept_spec_read(fileno(file), "/cg/slice/a.b.1", &spec), 0);
 	fclose(file);
 }
 
 static bool fits(const char *why)
 {
 	_buf_ struct buf words = BUF_INIT(4096);
-	bool r = note_fits(&note, &run, &words);
+	bool r = kept_spec_fits(&spec, &run, &words);
 
 	if (!r && (!why || !strstr(words.data, why)))
 		fail_msg("%s, not %s", words.data, why ? why : "(fits)");
@@ -47,15 +47,15 @@ static void all_of_it(void **state)
 	run.host.system = system;
 	run.host.n_system = 2;
 	write_down(&groups, "--cpus");
-	assert_true(note.limits.memory == 1 << 20 && note.limits.pids == 5 && !note.limits.disk);
-	assert_string_equal(note.user, "nobody");
-	assert_string_equal(note.missing, "--cpus");
-	assert_true(note.notices && !note.trust && note.n_binds == 2 && note.n_seen == 1);
-	assert_string_equal(note.binds[1], "/c=d:/e");
-	assert_string_equal(note.seen[0].path, "/usr");
-	assert_string_equal(note.groups.unified, "/cg/slice/a.b.1");
-	assert_string_equal(note.groups.memory, "/v1/memory/netpawl.x");
-	assert_true(note.groups.n_v1 == 2 && note.groups.v1[0].procs == -1 && note.whole);
+	assert_true(spec.limits.memory == 1 << 20 && spec.limits.pids == 5 && !spec.limits.disk);
+	assert_string_equal(spec.user, "nobody");
+	assert_string_equal(spec.missing, "--cpus");
+	assert_true(spec.notices && !spec.trust && spec.n_binds == 2 && spec.n_seen == 1);
+	assert_string_equal(spec.binds[1], "/c=d:/e");
+	assert_string_equal(spec.seen[0].path, "/usr");
+	assert_string_equal(spec.groups.unified, "/cg/slice/a.b.1");
+	assert_string_equal(spec.groups.memory, "/v1/memory/netpawl.x");
+	assert_true(spec.groups.n_v1 == 2 && spec.groups.v1[0].procs == -1 && spec.whole);
 	assert_false(fits("--cpus could not be set"));
 	run.options.best_effort = true;
 	assert_true(fits(NULL));
@@ -75,7 +75,7 @@ static void other_users(void **state)
 	(void)state;
 	run = (struct run){ .identity = { .uid = 2100000007 } };
 	write_down(&groups, "");
-	assert_true(note.whole && note.uid == 2100000007 && fits(NULL));
+	assert_true(spec.whole && spec.uid == 2100000007 && fits(NULL));
 	run.identity.uid++;
 	assert_false(fits("its user was number 2100000007"));
 	run.identity.uid = 0;
@@ -83,7 +83,7 @@ static void other_users(void **state)
 	write_down(&groups, "");
 	assert_true(fits(NULL));
 	write_down(NULL, NULL);
-	assert_false(note.whole);
+	assert_false(spec.whole);
 }
 
 static void limits(void **state)
@@ -117,19 +117,19 @@ static void strange_notes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		struct note strange = { 0 };
+		struct kept_spec strange = { 0 };
 		FILE *file = tmpfile();
 
 		fprintf(file, "%s\n", texts[i]);
 		fflush(file);
-		assert_int_equal(note_read(fileno(file), "/cg", &strange), -EINVAL);
-		note_free(&strange);
+		assert_int_equal(kept_spec_read(fileno(file), "/cg", &strange), -EINVAL);
+		kept_spec_free(&strange);
 		fclose(file);
 	}
 	run = (struct run){ 0 };
 	run.options.n_binds = 1;
 	run.binds[0] = (struct bind){ "/a\nuser=root", "/b", true, 0, 0 };
-	assert_int_equal(note_write(-1, &run, NULL, NULL), -EINVAL);
+	assert_int_equal(kept_spec_write(-1, &run, NULL, NULL), -EINVAL);
 }
 
 int main(void)
@@ -142,6 +142,6 @@ int main(void)
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
-	note_free(&note);
+	kept_spec_free(&spec);
 	return r;
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* One `netpawl run`. run.c: options, and what comes after what; run_sandbox.c: what is asked of the daemon around a
- * sandbox; run_keep.c: the same with --keep, run_note.c: what a kept sandbox was made with; run_on_record.c: the run on
- * record; run_plan.c: the plan; run_result.c: the plan and the result as JSON. */
-#ifndef NP_CLI_RUN_H
-#define NP_CLI_RUN_H
+/* One run, of `netpawl run` or of the API. run_perform.c: what comes after what; run_sandbox.c: what is asked of the daemon
+ * around a sandbox; run_kept.c: the same with --keep, kept_spec.c: what a kept sandbox was made with; run_record.c: the run
+ * on record; run_plan.c: the plan; run_result.c: the plan and the result as JSON. */
+#ifndef NP_LAUNCH_RUN_H
+#define NP_LAUNCH_RUN_H
 
 #include <jansson.h>
 
 #include "base/fs.h"
-#include "cli/cli.h"
 #include "vocab/limits.h"
 #include "launch/launch.h"
 #include "launch/plan.h"
@@ -23,7 +22,8 @@ struct run_options {
 };
 
 struct run {
-	const struct cli *cli;
+	const char *socket; /* the daemon's */
+	bool json;	    /* its output is for the result */
 	struct run_options options;
 	char **command;
 	char **recorded; /* the command of a run that was on record before (--record); owned */
@@ -56,9 +56,14 @@ struct run {
 	/* What is asked of the daemon when the command has ended; of a kept sandbox, and before it started, too. */
 	json_t *counts, *before;
 	uint64_t started_us, completed_us;
+	struct launch_result result;
+	bool has_ended; /* the result is one */
 };
 
-/* All of these tell what is wrong and return CLI_OK or an exit code. */
+/* The whole of it, from what options say on: its exit code. With dry_run no more than the plan is made. Then run_free(). */
+int run_perform(struct run *run);
+
+/* All of these report what is wrong and return CLI_OK or an exit code. */
 
 /* What options say, before anything is made. */
 int run_read(struct run *run);
@@ -91,8 +96,9 @@ void run_clean_up(struct run *run, bool emptied);
 /* Asks the daemon what the sandbox did, when somebody wants to know: at the end of the command, while the sandbox is there. */
 void run_on_ended(void *data);
 /* The same where nobody saw that end: the sandbox was ended by somebody else. */
-void run_ended(struct run *run, const struct launch_result *result);
-void run_result_print(struct run *run, const struct launch_result *result);
+void run_ended(struct run *run);
+/* Still without its cgroup and the signal mask. */
+struct launch_order run_order(struct run *run);
 uint64_t wall_us(void);
 
 /* The run with --keep, once it may start; its exit code. */
@@ -104,14 +110,14 @@ int run_record_read(struct run *run);
 int run_on_record(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */
 bool run_interrupted(void);
-/* Tells the record how it ended. */
-void run_report(const struct run *run, const struct launch_result *result);
+/* Reports to the record how it ended. */
+void run_report(const struct run *run);
 
 json_t *run_plan_json(const struct run *run);
-json_t *run_result_json(const struct run *run, const struct launch_result *result);
+json_t *run_result_json(const struct run *run);
 
 /* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
  * a while for the inspectors to make it. */
-int session_trust(const struct cli *cli, const char *session, const struct host *host, bool patient, struct trust *ret);
+int session_trust(const char *socket, const char *session, const struct host *host, bool patient, struct trust *ret);
 
 #endif

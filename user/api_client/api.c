@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/api.h"
+#include "api_client/api.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "vocab/words.h"
-#include "cli/output.h"
+#include "vocab/level.h"
 
 #define PATH_BYTES 4096 /* of a request: the longest names, every byte escaped */
 
@@ -18,12 +18,12 @@ void api_answer_free(struct api_answer *answer)
 	*answer = (struct api_answer){ 0 };
 }
 
-int api_unreachable(const struct cli *cli, const char *subject, int error)
+int api_unreachable(const char *socket, const char *subject, int error)
 {
 	char detail[512];
 
 	if (error == -EACCES || error == -EPERM) {
-		snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
+		snprintf(detail, sizeof(detail), "%s: %s", socket, strerror(-error));
 		error_print(subject, NP_R_NOT_PERMITTED, detail);
 		return CLI_REFUSED;
 	}
@@ -31,7 +31,7 @@ int api_unreachable(const struct cli *cli, const char *subject, int error)
 		error_print(subject, NP_R_FAILED, "the daemon's answer is larger than netpawl takes");
 		return CLI_REFUSED;
 	}
-	snprintf(detail, sizeof(detail), "%s: %s", cli->socket, strerror(-error));
+	snprintf(detail, sizeof(detail), "%s: %s", socket, strerror(-error));
 	error_print(subject, NP_R_NO_DAEMON, detail);
 	return CLI_NO_DAEMON;
 }
@@ -51,7 +51,7 @@ int api_refused(const char *subject, int status, const char *text)
 	return CLI_REFUSED;
 }
 
-int api_call(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
+int api_call(const char *socket, const char *subject, const char *method, const char *path, json_t *body,
 	     struct api_answer *ret)
 {
 	_json_ json_t *owned = body;
@@ -64,9 +64,9 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 		error_print(subject, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
 	}
-	err = client_call(cli->socket, method, path, request, &answer);
+	err = client_call(socket, method, path, request, &answer);
 	if (err < 0)
-		return api_unreachable(cli, subject, err);
+		return api_unreachable(socket, subject, err);
 	ret->status = answer.status;
 	ret->text = buf_take(&answer.body);
 	if (!ret->text) {
@@ -81,29 +81,6 @@ int api_call(const struct cli *cli, const char *subject, const char *method, con
 		return CLI_REFUSED;
 	}
 	return CLI_OK;
-}
-
-/* As it came; a newline at the end is ours when it has none. */
-static void json_text_print(const char *text)
-{
-	size_t len = strlen(text);
-
-	fputs(text, stdout);
-	if (!len || text[len - 1] != '\n')
-		fputc('\n', stdout);
-}
-
-int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
-	     void (*print)(const json_t *answer))
-{
-	_api_answer_ struct api_answer answer;
-	int code = api_call(cli, subject, method, path, body, &answer);
-
-	if (cli->json && answer.text)
-		json_text_print(answer.text);
-	else if (code == CLI_OK)
-		print(answer.json);
-	return code;
 }
 
 void api_escape(struct buf *out, const char *text)
@@ -132,6 +109,24 @@ bool api_session_form(const char *session)
 	const char *slash = strchr(session, '/');
 
 	return slash && slash != session && slash[1] && !strchr(slash + 1, '/');
+}
+
+int session_check(const char *command, const char *session)
+{
+	return api_session_form(session)
+		       ? CLI_OK
+		       : usage_error(command, "a session is written USER/SESSION, and not '%s'", session);
+}
+
+int level_check(const char *command, const char *level)
+{
+	enum level ignored;
+
+	return level_parse(level, &ignored) == 0
+		       ? CLI_OK
+		       : usage_error(command,
+				     "there is no level '%s'; there are PUBLIC, INTERNAL, CONFIDENTIAL and SECRET",
+				     level);
 }
 
 char *api_session_path(const char *session, const char *suffix)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "api_client/message.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/chars.h"
+#include "vocab/words.h"
+
+void output_text(struct buf *out, const char *text, size_t len)
+{
+	while (len) {
+		uint32_t c;
+		size_t n = char_decode(text, len, &c);
+
+		if (n && char_is_printable(c))
+			buf_append(out, text, n);
+		else
+			buf_puts(out, "?");
+		text += n ? n : 1;
+		len -= n ? n : 1;
+	}
+}
+
+void output_clean(FILE *to, const char *text)
+{
+	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
+
+	output_text(&out, text, strlen(text));
+	if (out.len)
+		fwrite(out.data, 1, out.len, to);
+}
+
+void output_clean_line(FILE *to, const char *fmt, ...)
+{
+	_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (text)
+		output_clean(to, text);
+	fputc('\n', to);
+}
+
+int output_finish(int code)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	if (code != CLI_OK)
+		return code;
+	fprintf(stderr, "netpawl: cannot write to standard output\n");
+	return CLI_REFUSED;
+}
+
+void complain_text(const char *subject, const char *sentence, const char *token, const char *detail)
+{
+	output_clean_line(stderr, "netpawl: %s%s%s (%s)%s%s", subject ? subject : "", subject ? ": " : "", sentence,
+			  token, detail && *detail ? ": " : "", detail ? detail : "");
+}
+
+void error_print(const char *subject, unsigned reason, const char *detail)
+{
+	complain_text(subject, reason_sentence(reason), reason_token(reason), detail);
+}
+
+int usage_error(const char *command, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	output_clean_line(stderr, "netpawl: %s%s%s; see netpawl %s%s--help", command ? command : "",
+			  command ? ": " : "", text, command ? command : "", command ? " " : "");
+	return CLI_USAGE;
+}
+
+const char *member_text(const json_t *object, const char *name)
+{
+	return json_string_value(json_object_get(object, name));
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* One run from its options to its end: what comes after what. */
+#include <pwd.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api_client/message.h"
+#include "launch/run.h"
+#include "reason.h"
+#include "vocab/limits.h"
+
+/* Mounts of the host may come and go while a sandbox is made, and what was to be covered is gone: another look helps. */
+#define MAKE_TRIES 3
+
+static bool name_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
+	       c == '-';
+}
+
+static bool name_is_fit(const char *name)
+{
+	if (!name || !name_char(*name) || strchr("._-", *name) || strlen(name) > NP_NAME_MAX)
+		return false;
+	while (*name && name_char(*name))
+		name++;
+	return !*name;
+}
+
+/* $USER/run-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. */
+static void session_name_make(struct run *run)
+{
+	const struct passwd *pw = getpwuid(getuid());
+	const char *user = getenv("USER");
+	unsigned salt = 0;
+
+	if (!name_is_fit(user))
+		user = pw && name_is_fit(pw->pw_name) ? pw->pw_name : "root";
+	if (getrandom(&salt, sizeof(salt), 0) < 0)
+		salt = 0;
+	snprintf(run->own_session, sizeof(run->own_session), "%s/run-%d-%08x", user, getpid(), salt);
+	run->session = run->own_session;
+}
+
+uint64_t wall_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+struct launch_order run_order(struct run *run)
+{
+	return (struct launch_order){ .plan = &run->plan,
+				      .cgroup = run->cgroup,
+				      .keep_output = run->json,
+				      .outlive_reader = run->options.record,
+				      .on_ended = run_on_ended,
+				      .data = run };
+}
+
+/* Loud, for it is a sandbox in name only. */
+static void isolation_warn(const struct run *run)
+{
+	if (!run->isolated)
+		fputs("netpawl: run: --isolation none: only the network is confined. The command sees the host's "
+		      "files,\n"
+		      "processes and devices, keeps its user and its capabilities, and no system call is refused: as "
+		      "root\n"
+		      "it can leave its cgroup and so the gate. Isolate it yourself, or leave this option out.\n",
+		      stderr);
+}
+
+/* Signals are held from here on: none of them may end us between making the sandbox and removing it. */
+static int run_sandboxed(struct run *run)
+{
+	struct launch_result *result = &run->result;
+	struct launch_order order = run_order(run);
+	sigset_t mask;
+	int code;
+
+	launch_hold_signals(&mask);
+	order.mask = &mask;
+	result->exit_code = LAUNCH_FAILED;
+	code = session_make(run);
+	if (code == CLI_OK)
+		code = run_on_record(run);
+	if (code == CLI_OK && run->options.keep) /* the record may say so, too */
+		return run_kept(run, &mask);
+	if (code == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
+		isolation_warn(run);
+		order.cgroup = run->cgroup;
+		run->started_us = wall_us();
+		launch_run(&order, result);
+		for (unsigned i = 1; i < MAKE_TRIES && result->unmade && sandbox_renew(run); i++) {
+			launch_result_free(result);
+			order.cgroup = run->cgroup;
+			launch_run(&order, result);
+		}
+		run_ended(run);
+	}
+	run_report(run);
+	run_clean_up(run, result->started && run->isolated);
+	return result->exit_code;
+}
+
+/* The plan as it would be: the user is chosen when the sandbox is made. */
+static int run_dry(struct run *run)
+{
+	char path[FS_PATH_SIZE];
+
+	if (run->session != run->own_session && run->isolated && run->data_dir &&
+	    fs_path(path, "%s/%s", run->data_dir, run->session) == 0)
+		run->workspace = strdup(path);
+	run->has_identity = run->has_identity || run->isolated;
+	run->identity.root = NP_UID_FIRST;
+	if (!run->options.user)
+		run->identity.uid = run->identity.gid = NP_UID_FIRST;
+	if (run_plan(run) != CLI_OK)
+		return LAUNCH_FAILED;
+	return CLI_OK;
+}
+
+int run_perform(struct run *run)
+{
+	int code = run->options.record ? run_record_read(run) : CLI_OK;
+
+	if (code == CLI_OK) /* options that are wrong are reported before anybody is asked */
+		code = run_read(run);
+	if (code != CLI_OK)
+		return code;
+	if (geteuid() != 0) {
+		error_print("run", NP_R_NOT_PERMITTED, NULL);
+		return LAUNCH_FAILED;
+	}
+	run->session = run->options.session;
+	if ((!run->options.keep || run->options.dry_run) &&
+	    run_facts_get(run) != CLI_OK) /* else they come with the sandbox */
+		return LAUNCH_FAILED;
+	if (!run->session)
+		session_name_make(run);
+	return run->options.dry_run ? run_dry(run) : run_sandboxed(run);
+}
