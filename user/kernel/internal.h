@@ -53,6 +53,7 @@ struct kernel {
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
 	uint64_t *in_force;		    /* np_in_force, mapped */
 	struct np_in_force next;	    /* prepared */
+	struct loop_task sweep;		    /* of np_holds, once for however many sandboxes went */
 	bool took_over;
 	unsigned devices; /* that carry np_device */
 };
@@ -95,9 +96,9 @@ int tables_open(struct kernel *kernel);
 void tables_close(struct kernel *kernel);
 
 /* ports.c */
-uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
-int ports_guard(struct kernel *kernel);	 /* attaches np_inbound to our network namespace */
-void ports_sweep(struct kernel *kernel); /* forgets sockets that are gone */
+uint32_t ports_share(void);		       /* sockets that all sandboxes may have together */
+int ports_guard(struct kernel *kernel);	       /* attaches np_inbound to our network namespace */
+void ports_sweep_later(struct kernel *kernel); /* forgets sockets that are gone, when the loop has a moment */
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret);
 int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id);
 void ports_unforward(struct kernel *kernel, uint64_t cookie);

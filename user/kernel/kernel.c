@@ -144,6 +144,7 @@ void kernel_close(struct kernel *kernel)
 {
 	if (!kernel)
 		return;
+	loop_cancel(kernel->config.loop, &kernel->sweep);
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
 	bpf_link__destroy(kernel->cut_tcp);
@@ -274,7 +275,7 @@ static int gate_retire(void *ctx, uint64_t cgroup_id)
 	kernel->config.before_retire(kernel->config.data, cgroup_id);
 	r = ratchet_retire(kernel, cgroup_id);
 	if (r == 0) {
-		ports_sweep(kernel);
+		ports_sweep_later(kernel);
 		kernel->config.on_retired(kernel->config.data, cgroup_id);
 	}
 	return r;

@@ -70,11 +70,21 @@ int ports_guard(struct kernel *kernel)
 	return pins_link_replace(fresh, path);
 }
 
-void ports_sweep(struct kernel *kernel)
+static void ports_sweep(void *data)
 {
+	struct kernel *kernel = data;
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
 	bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_sweep), &opts);
+}
+
+/* A sweep walks all of np_holds, which takes most of a millisecond: one for each of 65,536 sandboxes that are found to be
+ * gone at a start would take a minute. What is left until then only waits, for the gate asks whether a socket stands. */
+void ports_sweep_later(struct kernel *kernel)
+{
+	kernel->sweep.fn = ports_sweep;
+	kernel->sweep.data = kernel;
+	loop_later(kernel->config.loop, &kernel->sweep);
 }
 
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
