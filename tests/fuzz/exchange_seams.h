@@ -17,7 +17,10 @@
 #include "addr.h"
 #include "exchange_read.h"
 #include "net/channel_internal.h"
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "net/dial.h"
+#include "tls/ca.h"
+#include "tls/origin.h"
 #include "vocab/limits.h"
 
 #define NEAR_MAX   1024

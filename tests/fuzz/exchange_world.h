@@ -10,7 +10,7 @@
 
 #define CLIENTS	   4
 #define FARS	   16
-#define SANDBOXES	   3
+#define SANDBOXES  3
 #define SESSIONS   2
 #define PIECES_MAX 256
 #define OUT_MAX	   (2u << 20) /* unread bytes of one end */
@@ -210,7 +210,7 @@ static void fars_rejudge(unsigned session, bool all)
 
 /* -- the daemon ------------------------------------------------------------------------------- */
 
-static void send(enum link_type type, const void *data, size_t len, int fd)
+static void message_send(enum link_type type, const void *data, size_t len, int fd)
 {
 	check(link_send(link_fd, type, data, len, fd) == 0);
 }
@@ -218,11 +218,11 @@ static void send(enum link_type type, const void *data, size_t len, int fd)
 static void send_sandbox(enum link_type type, unsigned sandbox, enum level level, enum np_mode mode)
 {
 	struct link_sandbox message = { .cgroup_id = sandbox + 1,
-				 .slot = sandbox + 1,
-				 .rung = { .level = level, .mode = mode, .generation = ++generation } };
+					.slot = sandbox + 1,
+					.rung = { .level = level, .mode = mode, .generation = ++generation } };
 
 	snprintf(message.session, sizeof(message.session), "%s", sessions[session_of[sandbox]]);
-	send(type, &message, sizeof(message), -1);
+	message_send(type, &message, sizeof(message), -1);
 }
 
 /* Sandboxes of one session change together. */
@@ -239,14 +239,14 @@ static void reload(void)
 {
 	policy = !policy;
 	fars_rejudge(0, true);
-	send(LINK_POLICY, NULL, 0, blob_policies[policy]);
+	message_send(LINK_POLICY, NULL, 0, blob_policies[policy]);
 }
 
 /* What the worker reports can be read, and every request that it has judged is reported, suppressed or open. */
 static void receive(void)
 {
 	static char data[LINK_BYTES_MAX];
-	struct ledger *ledger = worker->ledger;
+	struct ledger *ledger = worker->reporter.ledger;
 	const char *tails[LINK_TAILS];
 	struct link_request request;
 	enum link_type type;

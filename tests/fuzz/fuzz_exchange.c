@@ -185,7 +185,7 @@ static void piece_do(const uint8_t *data, size_t len)
 		reload();
 		break;
 	case 'a':
-		send(LINK_CA, &cas[who % SESSIONS], sizeof(*cas), -1);
+		message_send(LINK_CA, &cas[who % SESSIONS], sizeof(*cas), -1);
 		break;
 	case 'w':
 		held = !held;
@@ -220,7 +220,8 @@ static void check_quiet(void)
 		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
 			check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
 	LIST_FOREACH(session, &worker->sessions, of_worker)
-		check(!session->n_idle && LIST_EMPTY(&session->upstreams) && TAILQ_EMPTY(&session->idle));
+		check(!session->pool.n_idle && LIST_EMPTY(&session->pool.upstreams) &&
+		      TAILQ_EMPTY(&session->pool.idle));
 }
 
 /* Step by step, the loop comes to rest between. */
@@ -306,14 +307,14 @@ static void world_start(void)
 		given.dns[i] = eventfd(0, EFD_CLOEXEC);
 	}
 	check(worker_new(&given, &worker) == 0);
-	send(LINK_SETTINGS, NULL, 0, blob_settings);
-	send(LINK_POLICY, NULL, 0, blob_policies[0]);
-	send(LINK_ROOTS, NULL, 0, blob_batch);
+	message_send(LINK_SETTINGS, NULL, 0, blob_settings);
+	message_send(LINK_POLICY, NULL, 0, blob_policies[0]);
+	message_send(LINK_ROOTS, NULL, 0, blob_batch);
 	for (unsigned i = 0; i < SANDBOXES; i++)
 		send_sandbox(LINK_SANDBOX, i, LEVEL_CONFIDENTIAL, NP_PROXIED);
 	for (unsigned i = 0; i < SESSIONS && !(flags & FLAG_NO_CA); i++)
-		send(LINK_CA, &cas[i], sizeof(*cas), -1);
-	send(LINK_BATCH, NULL, 0, blob_batch);
+		message_send(LINK_CA, &cas[i], sizeof(*cas), -1);
+	message_send(LINK_BATCH, NULL, 0, blob_batch);
 }
 
 static unsigned fds_open(void)

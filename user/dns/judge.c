@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "policy/decide.h"
 #include "policy/name_reachable.h"
 #include "synth.h"
 #include "vocab/limits.h"

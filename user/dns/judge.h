@@ -9,7 +9,8 @@
 #define NP_DNS_JUDGE_H
 
 #include "dns/synthetic_names.h"
-#include "policy/decide.h"
+#include "policy/policy.h"
+#include "reason.h"
 #include "wire/dns.h"
 
 /* What is known of who asks. */

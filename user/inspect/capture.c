@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/chars.h"
-#include "inspect/worker.h"
+#include "inspect/capture.h"
 #include "vocab/limits.h"
 
 struct capture {

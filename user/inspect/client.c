@@ -7,7 +7,11 @@
 
 #include "base/cleanup.h"
 #include "vocab/words.h"
-#include "inspect/worker.h"
+#include "http/h1.h"
+#include "http/h2.h"
+#include "inspect/client.h"
+#include "inspect/exchange.h"
+#include "inspect/tunnel.h"
 #include "vocab/limits.h"
 
 /* -- life --------------------------------------------------------------------------- */
@@ -86,12 +90,18 @@ static bool client_takes(struct client *client)
 	return unsent > 0 && unsent != last;
 }
 
+bool client_is_open(const struct client *client)
+{
+	return !LIST_EMPTY(&client->exchanges) || (client->channel && channel_backlog(client->channel)) ||
+	       (client->h2 && h2_unsent(client->h2));
+}
+
 void client_tick(struct client *client, uint64_t now_ns)
 {
 	struct exchange *ex, *next;
 
 	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
-		next = LIST_NEXT(ex, of_client);
+		next = LIST_NEXT(ex, at_client.of_client);
 		exchange_tick(ex, now_ns);
 	}
 	if (client->tunnel)
@@ -152,6 +162,22 @@ void client_dirty(struct client *client)
 	LIST_INSERT_HEAD(&client->worker->dirty_clients, client, of_dirty);
 }
 
+void client_send(struct client *client, const void *data, size_t len)
+{
+	client_dirty(client);
+	buf_append(&client->out, data, len);
+}
+
+bool client_is_deaf(const struct client *client)
+{
+	return channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH;
+}
+
+void client_hold(struct client *client)
+{
+	client->paused = true; /* client_flush() goes on */
+}
+
 static int client_write(struct client *client)
 {
 	int r = worker_push(client->worker, client->h2, client->channel, &client->out);
@@ -192,49 +218,7 @@ void client_flush(struct client *client)
 	}
 }
 
-/* -- the verdict -------------------------------------------------------------------- */
-
-/* The session's, or what the policy in hand means for its level: the stricter. */
-static struct np_rung client_rung(const struct client *client)
-{
-	struct np_rung rung = client->sandbox->rung;
-
-	if (client->worker->policy->modes.of[rung.level] > rung.mode)
-		rung.mode = client->worker->policy->modes.of[rung.level];
-	return rung;
-}
-
-struct verdict client_judge(const struct client *client, const struct host *host, uint16_t port,
-			    const struct route *route, const struct head *head)
-{
-	const char *names[NP_HEAD_FIELDS + 1];
-	struct facts facts = {
-		.rung = client_rung(client),
-		.protocol = PATTERN_TCP,
-		.port = port,
-	};
-
-	if (host->is_addr)
-		facts.has_addr = true, facts.addr = host->addr;
-	else
-		facts.name = host->name;
-	if (route) {
-		facts.has_addr = true;
-		facts.addr = route->addr;
-		facts.aliases = route->aliases ? route->aliases->names : NULL;
-	}
-	if (head) {
-		for (size_t i = 0; i < head->fields.n; i++)
-			names[i] = head->fields.items[i].name;
-		names[head->fields.n] = NULL;
-		facts.method = head->method;
-		facts.path = head->target;
-		facts.headers = names;
-		facts.body = head->has_length ? head->length : 0;
-		facts.websocket = head->upgrade != NULL;
-	}
-	return policy_decide(client->worker->policy, &facts);
-}
+/* -- the verdict, once more --------------------------------------------------------- */
 
 void client_rejudge(struct client *client, enum np_reason by)
 {
@@ -246,10 +230,44 @@ void client_rejudge(struct client *client, enum np_reason by)
 	}
 	client->busy = true;
 	for (ex = LIST_FIRST(&client->exchanges); ex && !client->dead; ex = next) {
-		next = LIST_NEXT(ex, of_client);
+		next = LIST_NEXT(ex, at_client.of_client);
 		exchange_rejudge(ex, by);
 	}
 	client_leave(client);
+}
+
+/* -- into a tunnel ------------------------------------------------------------------ */
+
+void client_set_tunnel(struct client *client, struct tunnel *tunnel)
+{
+	client->tunnel = tunnel;
+}
+
+struct channel *client_release(struct client *client)
+{
+	struct channel *channel = client->channel;
+
+	client->channel = NULL;
+	client->state = CLIENT_TUNNEL;
+	client->deadline_ns = 0;
+	return channel;
+}
+
+int client_release_fd(struct client *client)
+{
+	int fd = channel_detach(client->channel);
+
+	if (fd >= 0)
+		client_release(client); /* the channel is no more */
+	return fd;
+}
+
+struct buf client_take_first(struct client *client)
+{
+	struct buf first = client->first;
+
+	client->first = BUF_INIT(NP_HELLO_BYTES);
+	return first;
 }
 
 /* -- events ------------------------------------------------------------------------- */

@@ -12,7 +12,12 @@
 #include <unistd.h>
 
 #include "vocab/words.h"
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "inspect/daemon_link.h"
+#include "inspect/judge.h"
+#include "inspect/tunnel.h"
+#include "dns/synthetic_names.h"
+#include "tls/ca.h"
 #include "synth.h"
 #include "http/client_hello.h"
 #include "vocab/limits.h"
@@ -83,7 +88,7 @@ static void client_hello(struct client *client, const struct hello *hello)
 	}
 	client->host = host;
 	client->named = true;
-	verdict = client_judge(client, &host, client->port, NULL, NULL);
+	verdict = judge_connection(client, &host, client->port, NULL);
 	if (host.is_addr && verdict.action != ACTION_ALLOW) {
 		client_report(client, hello->has_addr ? verdict.reason : NP_R_NO_SERVER_NAME, 0, NULL);
 		client_reset(client);
@@ -199,7 +204,7 @@ static bool sandbox_has_room(struct worker *worker, const struct sandbox *sandbo
  * all that can be judged. */
 static void client_pass(struct client *client)
 {
-	struct verdict verdict = client_judge(client, &client->host, client->port, NULL, NULL);
+	struct verdict verdict = judge_connection(client, &client->host, client->port, NULL);
 
 	client->named = true;
 	if (verdict.action == ACTION_ALLOW) {
@@ -230,7 +235,7 @@ static void client_meet(struct client *client)
 	}
 	client->host = (struct host){ .is_addr = false };
 	memcpy(client->host.name, name, strlen(name) + 1);
-	if (!policy_inspects(client->worker->policy, client->port))
+	if (!judge_inspects(client->worker, client->port))
 		client_pass(client);
 }
 

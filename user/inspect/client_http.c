@@ -3,7 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "inspect/worker.h"
+#include "http/h1.h"
+#include "http/h2.h"
+#include "inspect/client.h"
+#include "inspect/exchange.h"
+#include "inspect/judge.h"
+#include "inspect/refuse.h"
+#include "inspect/tunnel.h"
 #include "vocab/limits.h"
 
 #define H2_TURN 8   /* requests */
@@ -20,7 +26,7 @@ static int h1_connect(struct client *client, struct head *head)
 
 	if (!client->tls && !client->by_connect &&
 	    authority_parse(head->authority, strlen(head->authority), true, &to) == 0)
-		verdict = client_judge(client, &to.host, to.port, NULL, NULL);
+		verdict = judge_connection(client, &to.host, to.port, NULL);
 	if (verdict.action != ACTION_ALLOW) {
 		request_refuse(client, NULL, head, &verdict);
 		return client->dead ? -ECANCELED : 0;
@@ -28,8 +34,7 @@ static int h1_connect(struct client *client, struct head *head)
 	client->host = to.host;
 	client->port = to.port;
 	client->named = client->by_connect = client->connect = true;
-	client->opaque =
-		!policy_inspects(client->worker->policy, to.port); /* elsewhere the name in the hello is judged first */
+	client->opaque = !judge_inspects(client->worker, to.port); /* elsewhere the name in the hello is judged first */
 	client_dirty(client);
 	buf_puts(&client->out, "HTTP/1.1 200 Connection established\r\n\r\n");
 	return 0;
@@ -122,7 +127,7 @@ static void h1_into_tunnel(struct client *client)
 		return;
 	}
 	buf_clear(&client->out);
-	verdict = client_judge(client, &client->host, client->port, NULL, NULL);
+	verdict = judge_connection(client, &client->host, client->port, NULL);
 	if (verdict.action != ACTION_ALLOW) { /* any more, since it was granted */
 		client_report_refusal(client,
 				      &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
@@ -236,8 +241,8 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 	(void)ctx, (void)error;
 	if (!ex)
 		return;
-	ex->stream = NULL;
-	ex->gone = true;
+	ex->at_client.stream = NULL;
+	ex->at_client.gone = true;
 	exchange_client_gone(ex);
 }
 
@@ -295,7 +300,43 @@ size_t client_feed(struct client *client, const char *data, size_t len)
 	}
 }
 
+void client_close_after(struct client *client)
+{
+	client->closing_after = true;
+	if (!client->h2)
+		return;
+	h2_goaway(client->h2);
+	client_dirty(client);
+}
+
 /* -- what an exchange does ------------------------------------------------------------------ */
+
+void client_attach(struct exchange *ex, struct h2_stream *stream)
+{
+	struct client *client = ex->client;
+
+	ex->at_client.stream = stream;
+	if (stream)
+		h2_stream_set_user(stream, ex);
+	else
+		client->exchange = ex;
+	LIST_INSERT_HEAD(&client->exchanges, ex, at_client.of_client);
+	client->sandbox->n_exchanges++;
+}
+
+static void client_detach(struct exchange *ex)
+{
+	LIST_REMOVE(ex, at_client.of_client);
+	ex->client->sandbox->n_exchanges--;
+}
+
+void client_turn_away(struct client *client, struct h2_stream *stream)
+{
+	if (stream)
+		h2_reset(stream, 11 /* ENHANCE_YOUR_CALM */);
+	else
+		client_close(client);
+}
 
 int client_respond(struct exchange *ex, const struct head *head, bool end)
 {
@@ -303,9 +344,9 @@ int client_respond(struct exchange *ex, const struct head *head, bool end)
 	int r;
 
 	client_dirty(client);
-	if (ex->stream)
-		return h2_respond(ex->stream, head, end);
-	if (client->state != CLIENT_H1 || ex->gone)
+	if (ex->at_client.stream)
+		return h2_respond(ex->at_client.stream, head, end);
+	if (client->state != CLIENT_H1 || ex->at_client.gone)
 		return -EPIPE;
 	r = h1_write_head(client->h1, head, client->closing_after, &client->out);
 	if (r == 0 && end && head->status >= 200)
@@ -318,9 +359,10 @@ int client_body(struct exchange *ex, const char *data, size_t len)
 	struct client *client = ex->client;
 
 	client_dirty(client);
-	if (ex->stream)
-		return h2_send_body(ex->stream, data, len);
-	return client->state == CLIENT_H1 && !ex->gone ? h1_write_body(client->h1, data, len, &client->out) : -EPIPE;
+	if (ex->at_client.stream)
+		return h2_send_body(ex->at_client.stream, data, len);
+	return client->state == CLIENT_H1 && !ex->at_client.gone ? h1_write_body(client->h1, data, len, &client->out)
+								 : -EPIPE;
 }
 
 int client_end(struct exchange *ex, const struct fields *trailers)
@@ -328,24 +370,32 @@ int client_end(struct exchange *ex, const struct fields *trailers)
 	struct client *client = ex->client;
 
 	client_dirty(client);
-	if (ex->stream)
-		return h2_send_end(ex->stream, trailers);
-	return client->state == CLIENT_H1 && !ex->gone ? h1_write_end(client->h1, trailers, &client->out) : -EPIPE;
+	if (ex->at_client.stream)
+		return h2_send_end(ex->at_client.stream, trailers);
+	return client->state == CLIENT_H1 && !ex->at_client.gone ? h1_write_end(client->h1, trailers, &client->out)
+								 : -EPIPE;
 }
 
 size_t client_backlog(const struct exchange *ex)
 {
-	if (ex->stream)
-		return h2_backlog(ex->stream);
+	if (ex->at_client.stream)
+		return h2_backlog(ex->at_client.stream);
 	return ex->client->channel ? channel_backlog(ex->client->channel) + ex->client->out.len : 0;
+}
+
+size_t client_waiting(const struct exchange *ex)
+{
+	if (!ex->at_client.stream && ex->client->channel)
+		return channel_unsent(ex->client->channel) + ex->client->out.len;
+	return client_backlog(ex);
 }
 
 void client_consume(struct exchange *ex, size_t n)
 {
 	struct client *client = ex->client;
 
-	if (ex->stream)
-		h2_consume(ex->stream, n);
+	if (ex->at_client.stream)
+		h2_consume(ex->at_client.stream, n);
 	else
 		client->unread = client->unread > n ? client->unread - n : 0;
 	client_dirty(client);
@@ -353,8 +403,8 @@ void client_consume(struct exchange *ex, size_t n)
 
 void client_abort(struct exchange *ex)
 {
-	if (ex->stream)
-		h2_reset(ex->stream, 2 /* INTERNAL_ERROR */);
+	if (ex->at_client.stream)
+		h2_reset(ex->at_client.stream, 2 /* INTERNAL_ERROR */);
 	else
 		ex->client->broken = true; /* what is short must look so */
 	client_dirty(ex->client);
@@ -364,10 +414,9 @@ void client_done(struct exchange *ex)
 {
 	struct client *client = ex->client;
 
-	LIST_REMOVE(ex, of_client);
-	client->sandbox->n_exchanges--;
-	if (ex->stream) {
-		h2_stream_set_user(ex->stream, NULL); /* what it still wants to send is read and forgotten */
+	client_detach(ex);
+	if (ex->at_client.stream) {
+		h2_stream_set_user(ex->at_client.stream, NULL); /* what it still wants to send is read and forgotten */
 	} else if (client->exchange == ex) {
 		client->exchange = NULL;
 		client->answered = true;
@@ -381,10 +430,14 @@ void client_done(struct exchange *ex)
 struct channel *client_take(struct exchange *ex)
 {
 	struct client *client = ex->client;
-	struct channel *channel = client->channel;
 
 	if (client->out.len)
-		channel_write(channel, client->out.data, client->out.len); /* a failure shows again in the relay */
+		channel_write(client->channel, client->out.data,
+			      client->out.len); /* a failure shows again in the relay */
 	buf_clear(&client->out);
-	return channel;
+	client_detach(ex);
+	client->exchange = NULL;
+	client->host = ex->host;
+	client->port = ex->port;
+	return client_release(client);
 }

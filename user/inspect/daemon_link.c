@@ -7,35 +7,30 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "inspect/daemon_link.h"
+#include "net/dial.h"
 #include "policy/snapshot.h"
+#include "resolver/records.h"
+#include "tls/ca.h"
+#include "tls/origin.h"
 
 #define PATIENCE_MS 2000 /* for what the daemon waits for */
 
 static int ca_learn(struct worker *worker, struct link_ca *message)
 {
 	struct session *session = session_find(worker, message->session);
-	struct sandbox *sandbox;
-	int r = 0;
+	struct ca *ca = NULL;
+	int r;
 
 	if (!session || session->ca || message->len > sizeof(message->data))
 		return 0;
-	r = ca_import(message->data, message->len, &session->ca);
+	r = ca_import(message->data, message->len, &ca);
 	explicit_bzero(message->data, sizeof(message->data));
 	if (r < 0)
-		log_error("an authority was not understood: %s",
-			  strerror(-r)); /* its session's TLS is reset, no more */
-	for (size_t i = 0; r == 0 && i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
-			struct client *client, *next;
-
-			if (sandbox->session != session)
-				continue;
-			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
-				next = LIST_NEXT(client, of_sandbox);
-				client_ca_ready(client);
-			}
-		}
+		log_error("a CA was not understood: %s", strerror(-r)); /* its session's TLS is reset, no more */
+	else
+		session_set_ca(worker, session, ca);
 	return 0;
 }
 
@@ -85,14 +80,9 @@ static int roots_turn(struct worker *worker)
 	roots_free(worker->roots);
 	worker->roots = roots;
 	LIST_FOREACH(session, &worker->sessions, of_worker) {
-		struct origins *fresh = NULL;
-
-		r = origins_new(worker_roots(worker), &fresh);
+		r = session_renew_origins(worker, session);
 		if (r < 0)
 			return r;
-		upstream_close_all(session, NP_R_ORIGIN_UNTRUSTED, "the policy's extra_roots have changed");
-		origins_free(session->origins);
-		session->origins = fresh;
 	}
 	return 0;
 }
@@ -113,7 +103,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
-	worker->placed = NULL;
+	reporter_forget_rules(&worker->reporter);
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
 		r = roots_turn(worker);
 	policy_free(old);
@@ -171,14 +161,7 @@ static int batch_learn(struct worker *worker, const char *data, size_t len)
 /* Before any sandbox is known. */
 static int ledger_learn(struct worker *worker, int fd)
 {
-	struct ledger *ledger;
-	int r = fd < 0 || worker->ready ? -EPROTO : ledger_map(fd, &ledger);
-
-	if (r < 0)
-		return r;
-	munmap(worker->ledger, sizeof(*worker->ledger));
-	worker->ledger = ledger;
-	return 0;
+	return fd < 0 || worker->ready ? -EPROTO : reporter_map(&worker->reporter, fd);
 }
 
 static int blob_learn(struct worker *worker, enum link_type type, int fd)
@@ -242,7 +225,7 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		report_flush(worker); /* who asks has acted on it, and looks for what came of that */
 		return link_send_patiently(worker->link, LINK_SYNC, data, len, -1, PATIENCE_MS);
 	case LINK_SETTLE:
-		if (len != sizeof(worker->settle))
+		if (len != sizeof(uint32_t))
 			return -EPROTO;
 		worker_settle(worker, *(const uint32_t *)(const void *)data);
 		return 0;
@@ -285,4 +268,18 @@ void worker_drain(struct worker *worker)
 	if (r != -EPIPE)
 		log_error("inspector: the daemon's message was not understood: %s", strerror(-r));
 	loop_stop(worker->loop);
+}
+
+void worker_forget(struct worker *worker)
+{
+	if (worker->dialer)
+		dialer_free(worker->dialer);
+	records_free(worker->records);
+	roots_free(worker->roots);
+	roots_free(worker->system);
+	policy_free(worker->policy);
+	worker->dialer = NULL;
+	worker->records = NULL;
+	worker->roots = worker->system = NULL;
+	worker->policy = NULL;
 }

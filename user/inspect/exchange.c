@@ -7,18 +7,24 @@
 #include <string.h>
 
 #include "vocab/words.h"
+#include "inspect/capture.h"
 #include "inspect/exchange.h"
-#include "policy/name_reachable.h"
+#include "inspect/judge.h"
+#include "inspect/refuse.h"
+#include "inspect/tunnel.h"
 #include "http/websocket.h"
 #include "vocab/limits.h"
 
 /* -- the report ------------------------------------------------------------------- */
 
-static uint32_t us_between(uint64_t from_ns, uint64_t to_ns)
+static void note_us(uint32_t *to, uint64_t us)
 {
-	uint64_t us = from_ns && to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
+	*to = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
 
-	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return from_ns && to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
 }
 
 static void exchange_count(struct exchange *ex)
@@ -35,6 +41,22 @@ void exchange_discard(struct exchange *ex)
 		unsent = ex->report.sent;
 	ex->report.sent -= unsent;
 	ledger_add(&ex->client->sandbox->counts->bytes_out, -unsent);
+}
+
+void exchange_note_dial(struct exchange *ex, uint64_t dns_us, uint64_t connect_us)
+{
+	note_us(&ex->report.dns_us, dns_us);
+	note_us(&ex->report.connect_us, connect_us);
+}
+
+void exchange_note_tls(struct exchange *ex, uint64_t us)
+{
+	note_us(&ex->report.tls_us, us);
+}
+
+void exchange_note(struct exchange *ex, const char *words)
+{
+	snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
 }
 
 void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
@@ -70,8 +92,8 @@ static void exchange_over(struct exchange *ex)
 {
 	uint64_t now = loop_now_ns();
 
-	ex->report.wait_us = us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now);
-	ex->report.receive_us = us_between(ex->head_ns, now);
+	note_us(&ex->report.wait_us, us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now));
+	note_us(&ex->report.receive_us, us_between(ex->head_ns, now));
 	capture_finish(ex->capture, &ex->report);
 	exchange_report(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
 	client_done(ex);
@@ -85,16 +107,6 @@ void exchange_break(struct exchange *ex)
 	exchange_over(ex);
 }
 
-/* Some request to it could be allowed. */
-static bool host_has_rules(const struct exchange *ex)
-{
-	const struct client *client = ex->client;
-
-	return !ex->host.is_addr && policy_may_name(client->worker->policy, client->sandbox->rung.mode,
-						    client->sandbox->rung.level, ex->host.name) &
-					    MAY_HTTP;
-}
-
 void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail)
 {
 	_buf_ struct buf body = BUF_INIT(16u << 10);
@@ -103,10 +115,10 @@ void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct ve
 
 	upstream_cancel(ex);
 	ex->report.reason = reason;
-	if (!detail && reason == NP_R_NOT_IN_POLICY && host_has_rules(ex))
+	if (!detail && reason == NP_R_NOT_IN_POLICY && judge_knows_host(ex->client, &ex->host))
 		detail = "there are rules for this host, but for other methods, paths or the like";
 	if (detail)
-		snprintf(ex->report.text, sizeof(ex->report.text), "%s", detail);
+		exchange_note(ex, detail);
 	head_init(&head);
 	r = refusal_make(ex->client, reason, &ex->head, &ex->host, verdict, detail, &head, &body);
 	ex->report.status = head.status;
@@ -168,18 +180,12 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	if (!ex)
 		return NULL;
 	ex->client = client;
-	ex->stream = stream;
 	ex->pending = BUF_INIT(2 * NP_BACKLOG_HIGH);
 	ex->again = BUF_INIT(NP_RESEND_BYTES);
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
 	head_move(&ex->head, head);
-	if (stream)
-		h2_stream_set_user(stream, ex);
-	else
-		client->exchange = ex;
-	LIST_INSERT_HEAD(&client->exchanges, ex, of_client);
-	client->sandbox->n_exchanges++;
+	client_attach(ex, stream);
 	return ex;
 }
 
@@ -191,10 +197,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	const char *problem;
 
 	if (!ex) {
-		if (stream)
-			h2_reset(stream, 11 /* ENHANCE_YOUR_CALM */);
-		else
-			client_close(client);
+		client_turn_away(client, stream);
 		return;
 	}
 	ex->request_done = end;
@@ -208,7 +211,7 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 		exchange_refuse(ex, placed, NULL, NULL);
 		return;
 	}
-	verdict = client_judge(client, &ex->host, ex->port, NULL, &ex->head);
+	verdict = judge_request(client, &ex->host, ex->port, NULL, &ex->head);
 	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
 	if (verdict.action != ACTION_ALLOW) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
@@ -262,7 +265,7 @@ void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const 
 	if (ex->responded) {
 		/* The client has the status and will miss the rest. */
 		ex->report.reason = NP_R_RESPONSE_BROKEN;
-		snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
+		exchange_note(ex, words);
 		exchange_break(ex);
 		return;
 	}
@@ -370,7 +373,7 @@ void exchange_client_drained(struct exchange *ex)
 	size_t owed = ex->owed_origin;
 
 	ex->owed_origin = 0;
-	if (owed && ex->upstream)
+	if (owed && ex->at_origin.upstream)
 		upstream_consume(ex, owed);
 }
 
@@ -382,7 +385,7 @@ void exchange_client_gone(struct exchange *ex)
 	if (client->ended)
 		report_end(&ex->report, client->worker, client->sandbox, client->ended, NULL);
 	else
-		snprintf(ex->report.text, sizeof(ex->report.text), "the client went away");
+		exchange_note(ex, "the client went away");
 	exchange_over(ex);
 }
 
@@ -398,16 +401,14 @@ void exchange_route_refused(struct exchange *ex, const struct route *route, cons
 
 void exchange_rejudge(struct exchange *ex, enum np_reason by)
 {
-	const struct upstream *up = ex->upstream ? ex->upstream : ex->handshake;
-	const struct route *route = up ? upstream_route(up) : NULL;
-	struct verdict verdict = client_judge(ex->client, &ex->host, ex->port, route, &ex->head);
+	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head);
 
 	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
 		ex->max_body = verdict.max_body;
 		ex->timeouts = verdict.timeouts;
 		return;
 	}
-	ledger_add(&ex->client->worker->ledger->cut, 1);
+	reporter_count_cut(&ex->client->worker->reporter);
 	report_end(&ex->report, ex->client->worker, ex->client->sandbox, by, verdict.rule);
 	upstream_reset(ex);
 	if (ex->responded)

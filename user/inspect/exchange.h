@@ -1,16 +1,94 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of exchanges. Files: exchange.c (life, verdict, response), exchange_request.c (the request's way),
+/* One request and its response. Files: exchange.c (life, verdict, response), exchange_request.c (the request's way),
  * exchange_time.c (how long it waits). */
 #ifndef NP_INSPECT_EXCHANGE_H
 #define NP_INSPECT_EXCHANGE_H
 
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "inspect/pool.h"
 
-/* Answers instead of an origin. With a verdict: its rule is named. */
-void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail);
-/* The client's side cannot be finished properly. */
-void exchange_break(struct exchange *ex);
+struct capture;
+
+struct exchange {
+	struct client *client;
+	struct at_client at_client;
+	struct at_origin at_origin;
+	unsigned tries;	  /* it was lost before anything was done, and went again */
+	bool h1_only;	  /* the origin wants no other version */
+	struct head head; /* the request's */
+	struct host host;
+	uint16_t port;
+	bool tls;		 /* of the origin's leg */
+	uint64_t body, max_body; /* bytes of its body that came, and that may */
+	struct buf pending;	 /* request body before there is an upstream */
+	struct buf again;	 /* what was sent of it, if it may have to be sent once more ... */
+	bool keeps;		 /* ... and all of it is there */
+	bool has_answered;	 /* something of a response came */
+	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
+	size_t owed_origin;
+	bool request_done;  /* the client has sent it all */
+	bool request_sent;  /* and the origin has it */
+	bool responded;	    /* a final head went to the client */
+	bool response_done; /* and all of it, as far as the client is concerned */
+	unsigned interims;
+	struct fields *trailers;  /* of the request, before there is an upstream */
+	struct timeouts timeouts; /* its rule's */
+	uint64_t active_ns;	  /* when a byte moved last */
+	size_t waiting;		  /* bytes on their way to either side, when that was looked at last */
+	struct link_request report;
+	struct capture *capture; /* NULL: its rule wants none */
+	uint64_t sent_ns, head_ns;
+};
+
+/* -- for the client's side */
+/* A request came; the head is taken. May be over when this returns. */
+void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end);
+/* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
+void request_refuse(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
+void exchange_body(struct exchange *exchange, const char *data, size_t len);
+void exchange_end(struct exchange *exchange, const struct fields *trailers);
+void exchange_client_drained(struct exchange *exchange);
+void exchange_client_gone(struct exchange *exchange);		/* no more to or from the client */
+void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when it has been silent for too long */
+/* The policy or the level changed: is it still allowed? It is broken off if not. */
+void exchange_rejudge(struct exchange *exchange, enum np_reason by);
+/* It became a tunnel, which has its report and its head. */
+void exchange_free(struct exchange *exchange);
+void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
+		     const struct capture *capture);
+size_t exchange_kept(const struct exchange *exchange); /* bytes of its body that wait, or may have to be sent again */
+
+/* -- for the origin's side */
+/* The name leads to where the client may not go: the rule that says so is named. */
+void exchange_route_refused(struct exchange *exchange, const struct route *route, const char *words);
+void exchange_upstream_ready(struct exchange *exchange);
+void exchange_upstream_failed(struct exchange *exchange, enum np_reason reason, const char *words);
+enum lost {
+	LOST_UNKNOWN,
+	LOST_REFUSED,	/* the origin says that it did nothing */
+	LOST_WANTS_H1,	/* likewise, and wants HTTP/1.1 */
+	LOST_UNTOUCHED, /* not a byte of it was acknowledged: the origin cannot have done anything */
+	LOST_UNANSWERED /* a kept connection was closed before anything was said on it */
+};
+/* Its connection will not answer it. */
+void exchange_lost(struct exchange *exchange, enum lost lost, enum np_reason reason, const char *words);
+void exchange_response(struct exchange *exchange, struct head *head, bool end);
+void exchange_response_body(struct exchange *exchange, const char *data, size_t len);
+void exchange_response_end(struct exchange *exchange, const struct fields *trailers);
+void exchange_upstream_drained(struct exchange *exchange);
+void exchange_discard(struct exchange *exchange); /* what its upstream has not sent by now never leaves */
 /* It has waited for ms, which is all that its rule gives it: name is the key of timeouts. */
-void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms);
+void exchange_timed_out(struct exchange *exchange, const char *name, uint32_t ms);
+/* How long the way to the origin took, for the report. */
+void exchange_note_dial(struct exchange *exchange, uint64_t dns_us, uint64_t connect_us);
+void exchange_note_tls(struct exchange *exchange, uint64_t us);
+void exchange_note(struct exchange *exchange, const char *words); /* for who reads the event */
+
+/* -- within exchange*.c */
+/* Answers instead of an origin. With a verdict: its rule is named. */
+void exchange_refuse(struct exchange *exchange, enum np_reason reason, const struct verdict *verdict,
+		     const char *detail);
+/* The client's side cannot be finished properly. */
+void exchange_break(struct exchange *exchange);
 
 #endif

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/capture.h"
 #include "inspect/exchange.h"
-#include "inspect/upstream.h"
 #include "vocab/limits.h"
 
 /* Bytes of its body that were given to the origin's connection. */
@@ -54,7 +54,7 @@ void exchange_body(struct exchange *ex, const char *data, size_t len)
 		return;
 	}
 	capture_body(ex->capture, LINK_REQUEST_BODY, data, len);
-	if (ex->upstream) {
+	if (ex->at_origin.upstream) {
 		body_forward(ex, data, len);
 		return;
 	}
@@ -62,6 +62,11 @@ void exchange_body(struct exchange *ex, const char *data, size_t len)
 	ex->owed_client += len;
 	if (buf_error(&ex->pending))
 		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
+}
+
+size_t exchange_kept(const struct exchange *ex)
+{
+	return ex->pending.len + ex->again.len;
 }
 
 /* Until there is an origin to have them, or in case there is another. */
@@ -82,20 +87,19 @@ void exchange_end(struct exchange *ex, const struct fields *trailers)
 	ex->active_ns = ex->client->worker->now_ns;
 	if (!ex->has_answered)
 		trailers_keep(ex, trailers);
-	if (!ex->upstream)
+	if (!ex->at_origin.upstream)
 		return;
 	ex->request_sent = true;
 	if (upstream_end(ex, trailers) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 }
 
-void exchange_upstream_ready(struct exchange *ex, struct upstream *upstream)
+void exchange_upstream_ready(struct exchange *ex)
 {
 	bool end = ex->request_done && !ex->pending.len && !ex->trailers;
 	int r;
 
-	ex->upstream = upstream;
-	ex->keeps = upstream->used || upstream->h2; /* one that may turn it away unread */
+	ex->keeps = upstream_may_decline(ex);
 	ex->sent_ns = ex->active_ns = loop_now_ns();
 	r = upstream_request(ex, &ex->head, end);
 	if (r == 0 && ex->pending.len) {
@@ -140,21 +144,18 @@ static bool method_is_idempotent(const char *method)
 
 /* May what was lost be done again? The origin has said that it did nothing, or closed a kept connection before it said
  * anything: then only what can be done twice, or what never came to be acknowledged, byte for byte. */
-static bool may_go_again(const struct exchange *ex, const struct upstream *up, enum lost lost)
+static bool may_go_again(const struct exchange *ex, enum lost lost)
 {
 	if (ex->has_answered || ex->head.upgrade || ex->tries == NP_RETRIES || (ex->body && !ex->keeps))
 		return false;
-	if (lost != LOST_UNKNOWN)
-		return true;
-	if (up->h2 && !up->dead)
-		return false; /* the stream ended, not the connection */
-	return up->used && !up->spoke && (method_is_idempotent(ex->head.method) || upstream_is_untouched(up));
+	if (lost == LOST_UNANSWERED)
+		return method_is_idempotent(ex->head.method);
+	return lost != LOST_UNKNOWN;
 }
 
-void exchange_lost(struct exchange *ex, const struct upstream *up, enum lost lost, enum np_reason reason,
-		   const char *words)
+void exchange_lost(struct exchange *ex, enum lost lost, enum np_reason reason, const char *words)
 {
-	if (!may_go_again(ex, up, lost)) {
+	if (!may_go_again(ex, lost)) {
 		exchange_upstream_failed(ex, reason, words);
 		return;
 	}

@@ -3,22 +3,13 @@
 #include <stdio.h>
 
 #include "inspect/exchange.h"
+#include "inspect/judge.h"
 #include "vocab/limits.h"
-
-/* Bytes that wait to be taken. Of HTTP/2 those of its streams alone: others' bytes move whether or not its own do. */
-static size_t exchange_waiting(const struct exchange *ex)
-{
-	size_t near = client_backlog(ex);
-
-	if (!ex->stream && ex->client->channel)
-		near = channel_unsent(ex->client->channel) + ex->client->out.len;
-	return near + upstream_waiting(ex);
-}
 
 /* A reader that is slow takes none of them for long from the one that sends, but takes them. */
 static bool exchange_moves(struct exchange *ex)
 {
-	size_t waiting = exchange_waiting(ex), last = ex->waiting;
+	size_t waiting = client_waiting(ex) + upstream_waiting(ex), last = ex->waiting;
 
 	ex->waiting = waiting;
 	return waiting > 0 && waiting != last;
@@ -32,11 +23,11 @@ void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms)
 	snprintf(words, sizeof(words), "nothing for %g s (%s)", ms / 1000.0, name);
 	if (ex->responded) {
 		ex->report.reason = NP_R_TIMED_OUT;
-		snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
+		exchange_note(ex, words);
 		exchange_break(ex);
 		return;
 	}
-	verdict = client_judge(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
+	verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
 	exchange_refuse(ex, NP_R_TIMED_OUT, &verdict, words);
 }
 
@@ -47,7 +38,7 @@ void exchange_tick(struct exchange *ex, uint64_t now_ns)
 
 	if (!ms)
 		ms = NP_STALL_MS;
-	if (ex->dial || ex->handshake || now_ns <= ex->active_ns + ms * 1000000ull)
+	if (ex->at_origin.dial || ex->at_origin.handshake || now_ns <= ex->active_ns + ms * 1000000ull)
 		return; /* what leads to a connection has bounds of its own */
 	if (exchange_moves(ex))
 		ex->active_ns = now_ns;

@@ -6,6 +6,8 @@
  */
 #include <malloc.h>
 
+#include "http/h2.h"
+#include "inspect/tunnel.h"
 #include "inspect/upstream.h"
 #include "vocab/limits.h"
 
@@ -13,11 +15,11 @@
 #define UNREAD	  (NP_MEMORY_PER_SANDBOX / 2) /* the other half is for open exchanges */
 #define TRIM_FROM (16u << 20)		      /* free memory that is worth the walk through all of it */
 
-static void held_set(struct worker *worker, size_t *sum, size_t *held, size_t now)
+static void share_set(struct memory_share *share, struct memory_sum *sum, struct memory_sum *all, size_t now)
 {
-	*sum += now - *held;
-	worker->held += now - *held;
-	*held = now;
+	sum->held += now - share->held;
+	all->held += now - share->held;
+	share->held = now;
 }
 
 static size_t leg_held(const struct h2 *h2, const struct channel *channel, const struct buf *out)
@@ -29,25 +31,26 @@ void memory_count_client(struct client *client)
 {
 	size_t now = client->dead     ? 0
 		     : client->tunnel ? tunnel_held(client->tunnel)
-				      : leg_held(client->h2, client->channel, &client->out) + client->kept;
+				      : leg_held(client->h2, client->channel, &client->out) + client->memory.kept;
 
-	held_set(client->worker, &client->sandbox->held, &client->held, now);
+	share_set(&client->memory, &client->sandbox->memory, &client->worker->memory, now);
 }
 
 void memory_count_upstream(struct upstream *up)
 {
-	held_set(up->worker, &up->session->held, &up->held, up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
+	share_set(&up->memory, &up->session->memory, &up->worker->memory,
+		  up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
 }
 
 /* What origins do not take is the session's; all of its sandboxes answer for it. */
 static size_t held_by(const struct sandbox *sandbox)
 {
-	return sandbox->held + sandbox->session->held;
+	return sandbox->memory.held + sandbox->session->memory.held;
 }
 
 static bool is_easy(const struct worker *worker, const struct sandbox *sandbox)
 {
-	return held_by(sandbox) < EASY && worker->held < NP_MEMORY_ALL / 2;
+	return held_by(sandbox) < EASY && worker->memory.held < NP_MEMORY_ALL / 2;
 }
 
 size_t memory_mark(const struct client *client)
@@ -61,7 +64,7 @@ bool memory_is_over(const struct client *client)
 	const struct worker *worker = client->worker;
 	size_t held = held_by(client->sandbox);
 
-	return held > UNREAD || (worker->held > NP_MEMORY_ALL / 2 && held > EASY);
+	return held > UNREAD || (worker->memory.held > NP_MEMORY_ALL / 2 && held > EASY);
 }
 
 bool memory_admits(const struct client *client)
@@ -70,7 +73,7 @@ bool memory_admits(const struct client *client)
 	const struct sandbox *sandbox = client->sandbox;
 
 	return held_by(sandbox) + (size_t)sandbox->n_exchanges * NP_EXCHANGE_BYTES <= NP_MEMORY_PER_SANDBOX &&
-	       worker->held + (size_t)worker->n_clients * NP_EXCHANGE_BYTES <= NP_MEMORY_ALL;
+	       worker->memory.held + (size_t)worker->n_clients * NP_EXCHANGE_BYTES <= NP_MEMORY_ALL;
 }
 
 /* Bodies of requests that wait for their origin, or may have to be sent once more. */
@@ -79,8 +82,8 @@ static size_t requests_kept(const struct client *client)
 	const struct exchange *ex;
 	size_t kept = 0;
 
-	LIST_FOREACH(ex, &client->exchanges, of_client)
-		kept += ex->pending.len + ex->again.len;
+	LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
+		kept += exchange_kept(ex);
 	return kept;
 }
 
@@ -92,8 +95,8 @@ static bool exchanges_resume(struct client *client)
 	bool owing = false;
 
 	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
-		next = LIST_NEXT(ex, of_client);
-		if (!ex->upstream)
+		next = LIST_NEXT(ex, at_client.of_client);
+		if (!ex->at_origin.upstream)
 			continue;
 		if (ex->owed_origin && client_backlog(ex) <= NP_BACKLOG_TIGHT / 2)
 			exchange_client_drained(ex);
@@ -111,21 +114,21 @@ void memory_tick(struct worker *worker, struct sandbox *sandbox)
 
 	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
 		next = LIST_NEXT(client, of_sandbox);
-		client->kept = requests_kept(client);
+		client->memory.kept = requests_kept(client);
 		memory_count_client(client);
-		if (sandbox->tight && exchanges_resume(client))
+		if (sandbox->memory.tight && exchanges_resume(client))
 			tight = true;
-		if (client->tunnel && client->held > NP_BACKLOG_TIGHT && memory_is_over(client))
+		if (client->tunnel && client->memory.held > NP_BACKLOG_TIGHT && memory_is_over(client))
 			client_reset(client);
 	}
-	sandbox->tight = tight || !is_easy(worker, sandbox);
+	sandbox->memory.tight = tight || !is_easy(worker, sandbox);
 }
 
 void memory_tick_upstreams(struct session *session)
 {
 	struct upstream *up;
 
-	LIST_FOREACH(up, &session->upstreams, of_session)
+	LIST_FOREACH(up, &session->pool.upstreams, of_session)
 		memory_count_upstream(up);
 }
 

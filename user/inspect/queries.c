@@ -8,7 +8,12 @@
 #include <string.h>
 
 #include "dns/judge.h"
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "inspect/daemon_link.h"
+#include "inspect/judge.h"
+#include "inspect/queries.h"
+#include "net/dial.h"
+#include "resolver/records.h"
 #include "synth.h"
 #include "vocab/limits.h"
 
@@ -62,11 +67,6 @@ const char *query_reverse(struct worker *worker, struct session *session, const 
 	return names_find(session->names, index);
 }
 
-static bool is_deaf(const struct client *client)
-{
-	return channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH;
-}
-
 /* -- answers ------------------------------------------------------------------------ */
 
 static void query_report(struct worker *worker, const struct sandbox *sandbox, const struct dns_judged *judged)
@@ -98,25 +98,24 @@ static void query_reply(struct worker *worker, struct sandbox *sandbox, struct c
 		return;
 	}
 	dns_frame_write(out, len);
-	client_dirty(client);
-	buf_append(&client->out, out, DNS_FRAME_SIZE + len);
+	client_send(client, out, DNS_FRAME_SIZE + len);
 	client_wait(client, NP_IDLE_MS);
 }
 
-/* As dns_judge(), but records that are known are in the answer. */
+/* As judge_query(), but records that are known are in the answer. */
 static int query_judge(struct worker *worker, const struct sandbox *sandbox, const char *data, size_t len,
 		       struct dns_judged *ret)
 {
-	struct dns_facts facts = { .policy = worker->policy, .rung = sandbox->rung, .names = sandbox->session->names };
-	int r = dns_judge(&facts, data, len, ret);
+	const struct names *names = sandbox->session->names;
+	int r = judge_query(worker, sandbox, data, len, ret);
 	struct records_known known;
 
 	if (r == -EINPROGRESS && records_get(worker->records, ret->query.name, ret->query.type, &known)) {
 		dns_judged_records(ret, known.error, known.words, &known.records, known.ttl_s);
 		return 0;
 	}
-	if (r == 0 && ret->answer.n_addrs && names_index(facts.names, ret->query.name))
-		name_use(worker, sandbox->session, names_index(facts.names, ret->query.name));
+	if (r == 0 && ret->answer.n_addrs && names_index(names, ret->query.name))
+		name_use(worker, sandbox->session, names_index(names, ret->query.name));
 	return r;
 }
 
@@ -177,7 +176,7 @@ static void waiting_answer(struct worker *worker, struct waiting *waiting)
 		dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
 	else if (r == -EINPROGRESS)
 		dns_judged_records(&judged, -ETIMEDOUT, "the resolvers did not answer in time", NULL, 0);
-	else if (r == 0 && judged.answer.records && waiting->client && is_deaf(waiting->client))
+	else if (r == 0 && judged.answer.records && waiting->client && client_is_deaf(waiting->client))
 		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES); /* it asked for more at once than it may have unread */
 	if (r != -EBADMSG)
 		query_reply(worker, waiting->sandbox, waiting->client, &waiting->origin, &judged);
@@ -208,15 +207,15 @@ size_t query_feed(struct client *client, const char *data, size_t len)
 	int r = 0;
 
 	/* As many as a turn has, and none from whom does not read. */
-	while (r == 0 && !client->dead && turn++ < QUERIES_TURN && !is_deaf(client)) {
+	while (r == 0 && !client->dead && turn++ < QUERIES_TURN && !client_is_deaf(client)) {
 		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
 		if (r == 0) {
 			query_take(client->worker, client->sandbox, client, NULL, (const char *)message, n);
 			used += DNS_FRAME_SIZE + n;
 		}
 	}
-	if (is_deaf(client))
-		client->paused = true; /* client_flush() goes on */
+	if (client_is_deaf(client))
+		client_hold(client);
 	else if ((r == -EAGAIN || r == 0) && used < len)
 		channel_resume(client->channel); /* the rest, with what comes behind it */
 	else if (r < 0 && r != -EAGAIN)
@@ -279,14 +278,13 @@ void queries_forget(struct worker *worker, const struct sandbox *sandbox, const 
 
 void queries_rejudge(struct worker *worker, const struct sandbox *sandbox)
 {
-	struct dns_facts facts = { .policy = worker->policy, .rung = sandbox->rung, .names = sandbox->session->names };
 	struct waiting *waiting, *next;
 	struct dns_judged judged;
 
 	for (waiting = TAILQ_FIRST(&worker->queries); waiting; waiting = next) {
 		next = TAILQ_NEXT(waiting, of_worker);
 		if (waiting->sandbox == sandbox && waiting->type &&
-		    dns_judge(&facts, waiting->data, waiting->len, &judged) != -EINPROGRESS)
+		    judge_query(worker, sandbox, waiting->data, waiting->len, &judged) != -EINPROGRESS)
 			waiting_answer(worker, waiting);
 	}
 }

@@ -10,7 +10,8 @@
 
 #include "base/json.h"
 #include "vocab/words.h"
-#include "inspect/worker.h"
+#include "inspect/client.h"
+#include "inspect/refuse.h"
 
 static unsigned refusal_status(enum np_reason reason)
 {

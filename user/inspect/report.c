@@ -1,29 +1,87 @@
 /* SPDX-License-Identifier: MIT */
 /* What became of requests, counted and reported to the daemon by way of the ledger. The daemon is woken for many reports
  * at once: each of its wake-ups costs more than what it reads. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "inspect/worker.h"
+#include "inspect/capture.h"
+#include "inspect/sandboxes.h"
 #include "reason.h"
 #include "vocab/limits.h"
 
 #define BATCH_BYTES (16u << 10)
 
 /* One sandbox does not push the others out of the history: beyond its rate its requests are only counted. */
-static bool sandbox_may_report(const struct worker *worker, struct sandbox *sandbox)
+static bool rate_take(struct report_rate *rate, uint64_t now_ns)
 {
-	uint64_t now = worker->now_ns, add = (now - sandbox->reported_ns) * NP_REQUEST_RATE / 1000000000;
+	uint64_t add = (now_ns - rate->reported_ns) * NP_REQUEST_RATE / 1000000000;
 
 	if (add) {
-		sandbox->tokens = sandbox->tokens + add < NP_REQUEST_BURST ? sandbox->tokens + add : NP_REQUEST_BURST;
-		sandbox->reported_ns = now;
+		rate->tokens = rate->tokens + add < NP_REQUEST_BURST ? rate->tokens + add : NP_REQUEST_BURST;
+		rate->reported_ns = now_ns;
 	}
-	if (!sandbox->tokens)
+	if (!rate->tokens)
 		return false;
-	sandbox->tokens--;
+	rate->tokens--;
 	return true;
 }
+
+void report_rate_init(struct report_rate *rate)
+{
+	*rate = (struct report_rate){ .reported_ns = loop_now_ns(), .tokens = NP_REQUEST_BURST };
+}
+
+/* -- the reporter ------------------------------------------------------------------- */
+
+int reporter_init(struct reporter *reporter)
+{
+	struct ledger *ledger = mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	reporter->report = BUF_INIT(LINK_BYTES_MAX);
+	if (ledger == MAP_FAILED)
+		return -errno;
+	reporter->ledger = ledger;
+	return 0;
+}
+
+void reporter_close(struct reporter *reporter)
+{
+	buf_free(&reporter->report);
+	if (reporter->ledger)
+		munmap(reporter->ledger, sizeof(*reporter->ledger));
+	reporter->ledger = NULL;
+}
+
+int reporter_map(struct reporter *reporter, int fd)
+{
+	struct ledger *ledger;
+	int r = ledger_map(fd, &ledger);
+
+	if (r < 0)
+		return r;
+	munmap(reporter->ledger, sizeof(*reporter->ledger));
+	reporter->ledger = ledger;
+	return 0;
+}
+
+void reporter_forget_rules(struct reporter *reporter)
+{
+	reporter->placed = NULL;
+}
+
+void reporter_count_cut(struct reporter *reporter)
+{
+	ledger_add(&reporter->ledger->cut, 1);
+}
+
+struct ledger_slot *reporter_slot(struct reporter *reporter, uint32_t slot)
+{
+	return slot - 1 < NP_SANDBOXES_MAX ? &reporter->ledger->slots[slot - 1] : &reporter->uncounted;
+}
+
+/* -- one report --------------------------------------------------------------------- */
 
 void report_decide(struct link_request *report, const struct worker *worker, const struct sandbox *sandbox)
 {
@@ -38,10 +96,10 @@ void report_rule(struct link_request *report, struct worker *worker, const struc
 	report->place[0] = '\0'; /* of an earlier verdict */
 	if (!rule)
 		return;
-	if (worker->placed != rule)
-		place_format(worker->policy, &rule->at, worker->place);
-	worker->placed = rule;
-	memcpy(report->place, worker->place, strlen(worker->place) + 1);
+	if (worker->reporter.placed != rule)
+		place_format(worker->policy, &rule->at, worker->reporter.place);
+	worker->reporter.placed = rule;
+	memcpy(report->place, worker->reporter.place, strlen(worker->reporter.place) + 1);
 }
 
 void report_verdict(struct link_request *report, struct worker *worker, const struct sandbox *sandbox,
@@ -83,16 +141,16 @@ void report_withdraw(struct link_request *report, struct sandbox *sandbox)
 static bool daemon_is_awake(const struct worker *worker)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the pair of the one in ledgers_drain() */
-	return __atomic_load_n(&worker->ledger->read, __ATOMIC_RELAXED) < worker->announced;
+	return __atomic_load_n(&worker->reporter.ledger->read, __ATOMIC_RELAXED) < worker->reporter.announced;
 }
 
 void report_flush(struct worker *worker)
 {
-	if (worker->unannounced && !daemon_is_awake(worker)) {
-		worker->announced = worker->ledger->written;
+	if (worker->reporter.unannounced && !daemon_is_awake(worker)) {
+		worker->reporter.announced = worker->reporter.ledger->written;
 		link_send(worker->link, LINK_REQUESTS, NULL, 0, -1); /* a daemon that does not keep up is awake */
 	}
-	worker->unannounced = 0;
+	worker->reporter.unannounced = 0;
 }
 
 static void tail_add(struct worker *worker, struct link_request *message, enum link_tail tail,
@@ -103,18 +161,18 @@ static void tail_add(struct worker *worker, struct link_request *message, enum l
 	for (; *parts && len < LINK_TAIL_MAX - 1; parts++) {
 		size_t n = strnlen(*parts, LINK_TAIL_MAX - 1 - len);
 
-		buf_append(&worker->report, *parts, n);
+		buf_append(&worker->reporter.report, *parts, n);
 		len += n;
 	}
 	if (!len)
 		return;
-	buf_append(&worker->report, "", 1);
+	buf_append(&worker->reporter.report, "", 1);
 	message->tails[tail] = (uint32_t)len + 1;
 }
 
 static int report_write(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
 {
-	struct buf *out = &worker->report;
+	struct buf *out = &worker->reporter.report;
 	struct link_request message = *request;
 
 	message.time_ns = loop_now_ns();
@@ -128,7 +186,7 @@ static int report_write(struct worker *worker, const struct link_request *reques
 	if (buf_error(out))
 		return buf_error(out);
 	memcpy(out->data, &message, sizeof(message));
-	return ledger_put(worker->ledger, out->data, out->len);
+	return ledger_put(worker->reporter.ledger, out->data, out->len);
 }
 
 void report_send(struct worker *worker, const struct link_request *request, const struct report_texts *texts)
@@ -144,12 +202,12 @@ void report_send(struct worker *worker, const struct link_request *request, cons
 		ledger_add(&sandbox->counts->requests, 1);
 	if (NP_REASON_REFUSES(request->reason))
 		ledger_add(&sandbox->counts->refused, 1);
-	if (!sandbox_may_report(worker, sandbox) || report_write(worker, request, texts) < 0) {
+	if (!rate_take(&sandbox->rate, worker->now_ns) || report_write(worker, request, texts) < 0) {
 		ledger_add(&sandbox->counts->suppressed, 1);
 		return;
 	}
-	worker->unannounced += worker->report.len;
+	worker->reporter.unannounced += worker->reporter.report.len;
 	/* What was refused is waited for by someone who wonders; the rest can wait for the next tick. */
-	if (NP_REASON_REFUSES(request->reason) || worker->unannounced > BATCH_BYTES)
+	if (NP_REASON_REFUSES(request->reason) || worker->reporter.unannounced > BATCH_BYTES)
 		report_flush(worker);
 }

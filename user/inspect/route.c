@@ -7,7 +7,7 @@
 
 #include "addr.h"
 #include "base/cleanup.h"
-#include "inspect/worker.h"
+#include "inspect/judge.h"
 #include "synth.h"
 
 /* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
@@ -54,13 +54,13 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 		return false;
 	if (addr_is_own(addr) || (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(&carried)))
 		return false;
-	return client_judge(client, host, port, route, head).action == ACTION_ALLOW;
+	return judge_request(client, host, port, route, head).action == ACTION_ALLOW;
 }
 
 struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
 			     const struct route *route, const struct head *head)
 {
-	struct verdict verdict = client_judge(client, host, port, route, head);
+	struct verdict verdict = judge_request(client, host, port, route, head);
 
 	/* No rule denies it: it is this host's, or leads nowhere. The rule that allows the name is not to blame. */
 	if (verdict.action == ACTION_ALLOW)

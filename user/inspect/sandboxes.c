@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/worker.h"
+#include "dns/synthetic_names.h"
+#include "inspect/exchange.h"
+#include "inspect/tunnel.h"
+#include "tls/ca.h"
+#include "tls/origin.h"
 #include "vocab/limits.h"
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id)
@@ -42,7 +46,7 @@ static struct session *session_get(struct worker *worker, const char *name)
 		return NULL;
 	}
 	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
-	TAILQ_INIT(&session->idle);
+	pool_init(&session->pool);
 	TAILQ_INIT(&session->queries);
 	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
 	return session;
@@ -56,6 +60,37 @@ static void session_free(struct session *session, enum np_reason by)
 	names_free(session->names);
 	LIST_REMOVE(session, of_worker);
 	free(session);
+}
+
+void session_set_ca(struct worker *worker, struct session *session, struct ca *ca)
+{
+	struct sandbox *sandbox;
+
+	session->ca = ca;
+	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
+		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
+			struct client *client, *next;
+
+			if (sandbox->session != session)
+				continue;
+			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+				next = LIST_NEXT(client, of_sandbox);
+				client_ca_ready(client);
+			}
+		}
+}
+
+int session_renew_origins(struct worker *worker, struct session *session)
+{
+	struct origins *fresh = NULL;
+	int r = origins_new(worker_roots(worker), &fresh);
+
+	if (r < 0)
+		return r;
+	upstream_close_all(session, NP_R_ORIGIN_UNTRUSTED, "the policy's extra_roots have changed");
+	origins_free(session->origins);
+	session->origins = fresh;
+	return 0;
 }
 
 static void sandbox_close_clients(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
@@ -90,7 +125,7 @@ bool sandbox_has_unsent(const struct sandbox *sandbox)
 	LIST_FOREACH(client, &sandbox->clients, of_sandbox) {
 		if (client->tunnel && tunnel_owes(client->tunnel))
 			return true;
-		LIST_FOREACH(ex, &client->exchanges, of_client)
+		LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
 			if (upstream_owes(ex))
 				return true;
 	}
@@ -115,9 +150,9 @@ static void sandbox_count_cut(struct worker *worker, const struct sandbox *sandb
 
 	LIST_FOREACH(client, &sandbox->clients, of_sandbox) {
 		if (client->tunnel)
-			ledger_add(&worker->ledger->cut, 1);
-		LIST_FOREACH(ex, &client->exchanges, of_client)
-			ledger_add(&worker->ledger->cut, 1);
+			reporter_count_cut(&worker->reporter);
+		LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
+			reporter_count_cut(&worker->reporter);
 	}
 }
 
@@ -150,10 +185,8 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 			return -ENOMEM;
 		sandbox->cgroup_id = message->cgroup_id;
 		sandbox->session = session;
-		sandbox->tokens = NP_REQUEST_BURST;
-		sandbox->counts = message->slot - 1 < NP_SANDBOXES_MAX ? &worker->ledger->slots[message->slot - 1]
-								       : &worker->uncounted;
-		sandbox->reported_ns = loop_now_ns();
+		sandbox->counts = reporter_slot(&worker->reporter, message->slot);
+		report_rate_init(&sandbox->rate);
 		session->sandboxes++;
 		LIST_INSERT_HEAD(&worker->sandboxes[message->cgroup_id % SANDBOX_BUCKETS], sandbox, of_worker);
 	}

@@ -10,7 +10,11 @@
 
 #include "vocab/words.h"
 #include "net/splice.h"
-#include "inspect/worker.h"
+#include "inspect/exchange.h"
+#include "inspect/judge.h"
+#include "inspect/tunnel.h"
+#include "net/dial.h"
+#include "net/relay.h"
 #include "http/websocket.h"
 #include "vocab/limits.h"
 
@@ -36,7 +40,7 @@ static struct tunnel *tunnel_new(struct client *client)
 	if (tunnel) {
 		tunnel->client = client;
 		head_init(&tunnel->head);
-		client->tunnel = tunnel;
+		client_set_tunnel(client, tunnel);
 	}
 	return tunnel;
 }
@@ -155,40 +159,28 @@ void tunnel_tick(struct client *client)
 		splice_tick(tunnel->splice);
 }
 
-/* Takes over both channels. */
-static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far,
+/* Takes over both channels. first goes to the origin before what comes. */
+static void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far, const struct buf *first,
 			 const struct relay_events *events)
 {
-	struct client *client = tunnel->client;
-
-	client->channel = NULL;
-	client->state = CLIENT_TUNNEL;
-	client->deadline_ns = 0;
-	if (relay_start(near, far, &client->first, events, tunnel, &tunnel->relay) < 0)
-		client_close(client);
-	else if (!client->dead)
-		buf_free(&client->first);
+	if (relay_start(near, far, first, events, tunnel, &tunnel->relay) < 0)
+		client_close(tunnel->client);
 }
 
-/* The kernel moves the bytes, if nothing of them is in our hands. */
-static bool tunnel_splice(struct tunnel *tunnel, int far)
+/* The kernel moves the bytes, if nothing of them is in our hands. What went of first is dropped from it. */
+static bool tunnel_splice(struct tunnel *tunnel, int far, struct buf *first)
 {
 	struct client *client = tunnel->client;
-	struct buf *first = &client->first;
 	size_t first_len = first->len;
 	ssize_t n = first->len ? send(far, first->data, first->len, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
 	int near;
 
 	if (n > 0)
 		buf_drop(first, (size_t)n);
-	near = first->len ? -1 : channel_detach(client->channel);
+	near = first->len ? -1 : client_release_fd(client);
 	if (near < 0)
 		return false;
 	tunnel->first = first_len;
-	client->channel = NULL;
-	client->state = CLIENT_TUNNEL;
-	client->deadline_ns = 0;
-	buf_free(first);
 	if (splice_start(client->worker->loop, near, far, on_over, tunnel, &tunnel->splice) < 0)
 		client_close(client);
 	return true;
@@ -202,7 +194,7 @@ static bool may_pass(void *ctx, const struct route *route)
 	if (!route_may(client, &client->host, client->port, route, NULL))
 		return false;
 	/* Once it is known where the name leads, a deny may have to see what the name alone let pass. */
-	if (!client_judge(client, &client->host, client->port, route, NULL).inspect)
+	if (!judge_connection(client, &client->host, client->port, route).inspect)
 		return true;
 	tunnel->looks = true;
 	return false;
@@ -236,6 +228,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 {
 	struct tunnel *tunnel = ctx;
 	struct client *client = tunnel->client;
+	_buf_ struct buf first = BUF_INIT(0);
 	struct channel *far;
 
 	tunnel->dial = NULL;
@@ -252,14 +245,15 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		addr_format(&result->route.addr, tunnel->report.address);
 		keep_alive(result->fd);
 		keep_alive(channel_fd(client->channel));
-		if (tunnel_splice(tunnel, result->fd))
+		first = client_take_first(client);
+		if (tunnel_splice(tunnel, result->fd, &first))
 			return;
 	}
 	if (result->error && result->refused && tunnel->looks) {
 		tunnel->message = true; /* its requests are */
 		report_withdraw(&tunnel->report, client->sandbox);
 		tunnel_free(tunnel);
-		client->tunnel = NULL;
+		client_set_tunnel(client, NULL);
 		client_look(client);
 		return;
 	}
@@ -274,7 +268,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		client_reset(client);
 		return;
 	}
-	tunnel_relay(tunnel, client->channel, far, &unseen_events);
+	tunnel_relay(tunnel, client_release(client), far, &first, &unseen_events);
 }
 
 void tunnel_start(struct client *client, const struct verdict *verdict)
@@ -307,13 +301,14 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 {
 	struct client *client = ex->client;
 	struct tunnel *tunnel = tunnel_new(client);
+	const struct buf none = BUF_INIT(0); /* what followed the head is in the channel */
 	struct channel *near, *far;
 
 	if (!tunnel) {
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 		return;
 	}
-	route_set(&tunnel->route, upstream_route(ex->upstream));
+	route_set(&tunnel->route, upstream_route(ex));
 	tunnel->report = ex->report;
 	tunnel->sent = ex->report.sent;
 	tunnel->received = ex->report.received;
@@ -322,26 +317,21 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
 	far = upstream_take(ex);
 	near = client_take(ex);
-	client->host = ex->host;
-	client->port = ex->port;
-	client->exchange = NULL;
-	LIST_REMOVE(ex, of_client);
-	client->sandbox->n_exchanges--;
 	exchange_free(ex);
-	tunnel_relay(tunnel, near, far, &websocket_events);
+	tunnel_relay(tunnel, near, far, &none, &websocket_events);
 }
 
 void tunnel_rejudge(struct client *client, enum np_reason by)
 {
 	struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
-	struct verdict verdict =
-		client_judge(client, &client->host, client->port, tunnel->dial ? NULL : &tunnel->route, head);
+	const struct route *route = tunnel->dial ? NULL : &tunnel->route;
+	struct verdict verdict = judge_request(client, &client->host, client->port, route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect))
 		return;
-	ledger_add(&client->worker->ledger->cut, 1);
+	reporter_count_cut(&client->worker->reporter);
 	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);
 	client_end_by(client, by);
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of connections to origins. Files: upstream.c (life, the pool, what an
- * exchange does with one), upstream_io.c (how one is made, and its bytes).
+ * Inside of connections to origins. Files: pool.c (those that are kept), upstream.c (life, what an exchange does with
+ * one), upstream_io.c (how one is made, and its bytes). What others need is in pool.h.
  */
 #ifndef NP_INSPECT_UPSTREAM_H
 #define NP_INSPECT_UPSTREAM_H
 
-#include "inspect/worker.h"
+#include "inspect/exchange.h"
+#include "resolver/aliases.h"
 
 struct upstream {
 	LIST_ENTRY(upstream) of_session, of_dirty;
@@ -22,7 +23,7 @@ struct upstream {
 	struct buf out;
 	struct exchange *exchange; /* h1, or whom a handshake is for */
 	unsigned n_exchanges;
-	size_t held;	    /* as memory.c counted it last */
+	struct memory_share memory;
 	size_t unread;	    /* h1: bytes of a response that the client has not taken */
 	struct route route; /* where it leads */
 	uint64_t acked;	    /* bytes that the origin's kernel had taken when the last request began */
@@ -37,6 +38,10 @@ struct upstream {
 	uint64_t deadline_ns, start_ns;
 };
 
+/* -- pool.c */
+void pool_keep(struct upstream *up);   /* it is idle; it may be gone then */
+void pool_remove(struct upstream *up); /* it is idle no longer */
+
 /* -- upstream.c */
 void upstream_close(struct upstream *up); /* at once, or when its codec has returned; what is unsent is lost */
 void upstream_part(struct upstream *up);  /* when its origin has acknowledged everything; it has no exchanges */
@@ -44,23 +49,11 @@ void upstream_leave(struct upstream *up); /* after everything that may call back
 void upstream_dirty(struct upstream *up);
 void upstream_attach(struct upstream *up, struct exchange *exchange);
 void upstream_detach(struct exchange *exchange);
+size_t upstream_unsent(const struct upstream *up); /* bytes that are on their way to the origin */
+/* What is known of a request on it that is not answered. */
+enum lost upstream_lost(const struct upstream *up);
 /* There will be no answer. A request that may be sent again, over a kept connection that its origin closed meanwhile, is. */
 void upstream_fail(struct upstream *up, enum np_reason reason, const char *words);
-/* Not a byte was acknowledged since its request began: its origin cannot have done anything. */
-bool upstream_is_untouched(const struct upstream *up);
-
-/* -- exchange_request.c */
-enum lost {
-	LOST_UNKNOWN,
-	LOST_REFUSED,  /* the origin says that it did nothing */
-	LOST_WANTS_H1, /* likewise, and wants HTTP/1.1 */
-};
-/* It was detached from up, which will not answer it. */
-void exchange_lost(struct exchange *exchange, const struct upstream *up, enum lost lost, enum np_reason reason,
-		   const char *words);
-
-/* -- memory.c */
-void memory_count_upstream(struct upstream *up);
 
 /* -- upstream_io.c */
 void upstream_dial(struct exchange *exchange);

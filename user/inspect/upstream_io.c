@@ -6,8 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "inspect/exchange.h"
+#include "http/h1.h"
+#include "http/h2.h"
+#include "inspect/judge.h"
 #include "inspect/upstream.h"
+#include "net/dial.h"
+#include "tls/origin.h"
 #include "vocab/limits.h"
 
 /* -- HTTP --------------------------------------------------------------------------- */
@@ -87,7 +91,7 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 {
 	struct upstream *up = ctx;
 	struct exchange *ex = h2_stream_user(stream);
-	enum lost lost = LOST_UNKNOWN;
+	enum lost lost;
 
 	if (!ex)
 		return;
@@ -97,8 +101,9 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 		lost = LOST_REFUSED;
 	else if (error == H2_HTTP_1_1_REQUIRED)
 		lost = LOST_WANTS_H1;
-	exchange_lost(ex, up, lost, NP_R_ORIGIN_UNREACHABLE,
-		      up->dead ? "the connection broke" : "the stream was reset");
+	else
+		lost = upstream_lost(up);
+	exchange_lost(ex, lost, NP_R_ORIGIN_UNREACHABLE, up->dead ? "the connection broke" : "the stream was reset");
 }
 
 static const struct h2_events h2_events = {
@@ -189,9 +194,8 @@ static void on_broken(void *ctx, int error)
 
 	if (error == -ECONNABORTED && up->h1 && up->exchange && h1_ends_with_connection(up->h1)) {
 		/* As browsers, curl and Python have it; but who reads the events can tell. */
-		snprintf(up->exchange->report.text, sizeof(up->exchange->report.text),
-			 "truncated-possible: the connection ended without TLS saying so, and nothing else says where "
-			 "the body ends");
+		exchange_note(up->exchange, "truncated-possible: the connection ended without TLS saying so, and "
+					    "nothing else says where the body ends");
 		on_eof(up);
 		return;
 	}
@@ -224,8 +228,8 @@ static void on_ready(void *ctx)
 		if (ex)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 	} else {
-		ex->report.tls_us = up->tls ? (uint32_t)((loop_now_ns() - up->start_ns) / 1000) : 0;
-		ex->handshake = NULL;
+		exchange_note_tls(ex, up->tls ? (loop_now_ns() - up->start_ns) / 1000 : 0);
+		ex->at_origin.handshake = NULL;
 		upstream_attach(up, ex);
 	}
 	worker_flush(worker);
@@ -293,9 +297,8 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	struct worker *worker = ex->client->worker;
 	struct upstream *up;
 
-	ex->dial = NULL;
-	ex->report.dns_us = (uint32_t)result->dns_us;
-	ex->report.connect_us = (uint32_t)result->connect_us;
+	ex->at_origin.dial = NULL;
+	exchange_note_dial(ex, result->dns_us, result->connect_us);
 	if (result->error == -ETIMEDOUT && result->connect_us && ex->timeouts.connect) {
 		exchange_timed_out(ex, "connect", ex->timeouts.connect);
 		worker_flush(worker);
@@ -336,8 +339,8 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	up->start_ns = loop_now_ns();
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->exchange = ex;
-	ex->handshake = up;
-	LIST_INSERT_HEAD(&up->session->upstreams, up, of_session);
+	ex->at_origin.handshake = up;
+	LIST_INSERT_HEAD(&up->session->pool.upstreams, up, of_session);
 	if (upstream_start(up, result->fd) < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "TLS could not be started");
 	else if (!up->tls)
@@ -349,8 +352,8 @@ void upstream_dial(struct exchange *ex)
 {
 	struct dialer *dialer = ex->client->worker->dialer;
 
-	if (dial_start(dialer, &ex->host, ex->port, dial_may, on_dialled, ex, &ex->dial) < 0)
+	if (dial_start(dialer, &ex->host, ex->port, dial_may, on_dialled, ex, &ex->at_origin.dial) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 	else if (ex->timeouts.connect)
-		dial_set_connect(ex->dial, ex->timeouts.connect);
+		dial_set_connect(ex->at_origin.dial, ex->timeouts.connect);
 }

@@ -4,11 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "http/h2.h"
+#include "inspect/client.h"
+#include "inspect/daemon_link.h"
+#include "net/dial.h"
 #include "net/slab.h"
+#include "resolver/records.h"
 #include "vocab/limits.h"
 
 #define ACCEPT_BATCH 64
@@ -185,12 +189,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
 	TAILQ_INIT(&worker->queries);
-	worker->report = BUF_INIT(LINK_BYTES_MAX);
-	worker->ledger =
-		mmap(NULL, sizeof(*worker->ledger), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	r = worker->ledger == MAP_FAILED ? -errno : 0;
-	if (r < 0)
-		worker->ledger = NULL;
+	r = reporter_init(&worker->reporter);
 	if (r == 0)
 		r = getrandom(&worker->key, sizeof(worker->key), 0) == sizeof(worker->key) ? 0 : -EIO;
 	if (r == 0)
@@ -223,17 +222,10 @@ void worker_free(struct worker *worker)
 	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
 		while (!LIST_EMPTY(&worker->sandboxes[i]))
 			sandbox_free(worker, LIST_FIRST(&worker->sandboxes[i]), NP_R_ENDED_BY_STOP);
-	if (worker->dialer)
-		dialer_free(worker->dialer);
-	records_free(worker->records);
+	worker_forget(worker);
 	report_flush(worker);
-	buf_free(&worker->report);
-	if (worker->ledger)
-		munmap(worker->ledger, sizeof(*worker->ledger));
+	reporter_close(&worker->reporter);
 	buf_free(&worker->spare);
-	roots_free(worker->roots);
-	roots_free(worker->system);
-	policy_free(worker->policy);
 	dns_socket_free(worker->dns);
 	loop_free(worker->loop);
 	free(worker);

@@ -21,7 +21,7 @@
 #define NP_POLICY_DECIDE_H
 
 #include "policy/policy.h"
-#include "reason.h"
+#include "policy/verdict.h"
 
 /* What is known of one attempt. */
 struct facts {
@@ -51,19 +51,6 @@ struct facts {
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */
 	uint64_t body;		    /* length, as far as announced */
 	bool websocket;		    /* asks for an upgrade */
-};
-
-struct verdict {
-	enum action action;
-	enum np_reason reason;	 /* NP_R_RULE_ALLOWS, NP_R_RULE_DENIES, NP_R_NOT_IN_POLICY, ... */
-	const struct rule *rule; /* NULL: the mode, the default or a built-in refusal */
-	/* Of an allow: */
-	bool inspect;		  /* judge each request; false: let the bytes pass */
-	const struct rule *looks; /* the rule says inspect: false, but this deny above it looks at requests; or NULL */
-	bool websocket;
-	uint64_t max_body;
-	uint32_t capture;
-	struct timeouts timeouts;
 };
 
 /* Is the port one of inspect_ports? */

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* A connection of a sandbox. Files: client_accept.c (when it is new), client.c (its life and its bytes), client_http.c
+ * (its side of exchanges). */
+#ifndef NP_INSPECT_CLIENT_H
+#define NP_INSPECT_CLIENT_H
+
+#include <sys/queue.h>
+
+#include "flow.h"
+#include "inspect/sandboxes.h"
+#include "net/channel.h"
+#include "wire/url.h"
+
+struct exchange;
+struct h1;
+struct h2_stream;
+struct tunnel;
+struct verdict;
+
+LIST_HEAD(exchange_list, exchange);
+
+struct client {
+	LIST_ENTRY(client) of_sandbox, of_dirty;
+	bool dirty;
+	struct worker *worker;
+	struct sandbox *sandbox;
+	struct channel *channel;
+	struct np_flow flow;
+	/* Where it means to go: the flow's address, then what SNI or CONNECT say. */
+	uint16_t port;
+	bool named; /* by SNI or CONNECT: requests must name the same host */
+	struct host host;
+	bool tls, by_connect;
+	enum {
+		CLIENT_DNS,
+		CLIENT_SNIFF,
+		CLIENT_WAIT_CA,
+		CLIENT_HANDSHAKE,
+		CLIENT_H1,
+		CLIENT_H2,
+		CLIENT_TUNNEL,
+	} state;
+	struct buf first;  /* bytes before it is known what they are */
+	size_t first_need; /* a ClientHello needs so many at least */
+	unsigned first_tries;
+	struct h1 *h1;
+	struct h2 *h2;
+	struct buf out;
+	struct exchange *exchange; /* h1: the one at hand */
+	struct exchange_list exchanges;
+	struct tunnel *tunnel;
+	/* h1, of the request at hand */
+	bool request_read;  /* all of it was read */
+	bool answered;	    /* the exchange is over; with request_read the next one may come */
+	bool connect;	    /* it was a CONNECT, and granted */
+	uint64_t discarded; /* bytes of a body that nobody wants */
+	size_t unread;	    /* bytes of its body that the origin has not taken */
+	unsigned heads;	    /* h2: requests of this turn */
+	bool paused;
+	bool prior;	    /* h2 without TLS */
+	bool closing;	    /* after what is written */
+	bool closing_after; /* after this exchange */
+	bool finishing;	    /* the end was written */
+	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
+	bool broken;	    /* a response was cut short: with a reset */
+	bool busy;	    /* inside of a codec: it is freed later */
+	bool dead;
+	enum np_reason ended; /* by the platform: NP_R_ENDED_BY_*; 0: it was not */
+	uint64_t deadline_ns;
+	size_t unsent; /* bytes that it had not taken at the last deadline */
+	struct memory_share memory;
+};
+
+/* An exchange's place at its client. Only client*.c write it. */
+struct at_client {
+	LIST_ENTRY(exchange) of_client;
+	struct h2_stream *stream;
+	bool gone; /* the stream is no more */
+};
+
+/* -- client_accept.c */
+void client_accept(struct worker *worker, int fd);
+/* Its first bytes. True when they are HTTP, to be read by client_feed(). */
+bool client_sniff(struct client *client, const char *data, size_t len);
+void client_ca_ready(struct client *client);
+/* Its hello has come, and somebody has to see what it says in TLS. */
+void client_look(struct client *client);
+
+/* -- client.c */
+extern const struct channel_events client_events;
+void client_flush(struct client *client);
+void client_dirty(struct client *client);
+void client_wait(struct client *client, uint64_t ms);
+void client_rejudge(struct client *client, enum np_reason by);
+/* As client_reset(), and the events of what was open say by what it ended. */
+void client_end_by(struct client *client, enum np_reason by);
+void client_close(struct client *client); /* at once */
+void client_reset(struct client *client); /* with a RST */
+void client_tick(struct client *client, uint64_t now_ns);
+bool client_is_open(const struct client *client); /* for an answer; a tunnel has no end that one could wait for */
+/* DNS over TCP: gathers an answer; and the client has not read so many of them that it gets no more for now. */
+void client_send(struct client *client, const void *data, size_t len);
+bool client_is_deaf(const struct client *client);
+void client_hold(struct client *client); /* no more is read from it until it has read */
+/* It is a tunnel's now, or (NULL) no longer. */
+void client_set_tunnel(struct client *client, struct tunnel *tunnel);
+/* Its connection goes into the tunnel's hands: as a channel, or as a descriptor if nothing of it is buffered (else -1,
+ * and it stays). */
+struct channel *client_release(struct client *client);
+int client_release_fd(struct client *client);
+struct buf client_take_first(struct client *client); /* bytes that it sent before it was known where they go */
+
+/* "db.example:5432", "[2001:db8::1]:443" */
+#define HOST_PORT_SIZE (NAME_SIZE + 16)
+void host_port_text(const struct host *host, uint16_t port, char text[static HOST_PORT_SIZE]);
+/* The event of a connection that was refused before it had a request. verdict, if it is not NULL, names the rule; addr is
+ * the address that was refused, or NULL: the one that it went to. status 0: it was reset. */
+struct client_refusal {
+	enum np_reason reason;
+	unsigned status;
+	const char *text;
+	const struct verdict *verdict;
+	const struct np_addr *addr;
+};
+void client_report_refusal(struct client *client, const struct client_refusal *refusal);
+void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);
+
+/* -- client_http.c */
+int client_speak(struct client *client); /* h1 or h2 */
+size_t client_feed(struct client *client, const char *data, size_t len);
+void client_next(struct client *client);	/* the next request */
+void client_close_after(struct client *client); /* no request of it comes after those that are open */
+
+/* What an exchange does to the client's side of it. */
+void client_attach(struct exchange *exchange, struct h2_stream *stream);
+void client_turn_away(struct client *client, struct h2_stream *stream); /* there is no memory for an exchange */
+int client_respond(struct exchange *exchange, const struct head *head, bool end);
+int client_body(struct exchange *exchange, const char *data, size_t len);
+int client_end(struct exchange *exchange, const struct fields *trailers);
+size_t client_backlog(const struct exchange *exchange);
+/* Bytes that wait to be taken. Of HTTP/2 those of its stream alone: others' bytes move whether or not its own do. */
+size_t client_waiting(const struct exchange *exchange);
+void client_consume(struct exchange *exchange, size_t n);
+void client_abort(struct exchange *exchange); /* the response cannot be finished */
+void client_done(struct exchange *exchange);  /* the exchange is over; it frees itself */
+/* Takes the connection out of HTTP's hands, after a 101; it leads to the exchange's host now. It offers what was not used
+ * yet once more. The exchange is over. */
+struct channel *client_take(struct exchange *exchange);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* What the daemon says: it alone gives a worker its policy, its roots, its resolvers, its sandboxes. */
+#ifndef NP_INSPECT_DAEMON_LINK_H
+#define NP_INSPECT_DAEMON_LINK_H
+
+struct worker;
+
+void worker_drain(struct worker *worker); /* reads what the daemon has said by now */
+/* What it gave is no longer needed: nothing is open. */
+void worker_forget(struct worker *worker);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/judge.h"
+
+#include "dns/judge.h"
+#include "inspect/client.h"
+#include "policy/decide.h"
+#include "policy/name_reachable.h"
+#include "vocab/limits.h"
+
+/* The session's, or what the policy in hand means for its level: the stricter. */
+static struct np_rung client_rung(const struct client *client)
+{
+	struct np_rung rung = client->sandbox->rung;
+
+	if (client->worker->policy->modes.of[rung.level] > rung.mode)
+		rung.mode = client->worker->policy->modes.of[rung.level];
+	return rung;
+}
+
+struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head)
+{
+	const char *names[NP_HEAD_FIELDS + 1];
+	struct facts facts = {
+		.rung = client_rung(client),
+		.protocol = PATTERN_TCP,
+		.port = port,
+	};
+
+	if (host->is_addr)
+		facts.has_addr = true, facts.addr = host->addr;
+	else
+		facts.name = host->name;
+	if (route) {
+		facts.has_addr = true;
+		facts.addr = route->addr;
+		facts.aliases = route->aliases ? route->aliases->names : NULL;
+	}
+	if (head) {
+		for (size_t i = 0; i < head->fields.n; i++)
+			names[i] = head->fields.items[i].name;
+		names[head->fields.n] = NULL;
+		facts.method = head->method;
+		facts.path = head->target;
+		facts.headers = names;
+		facts.body = head->has_length ? head->length : 0;
+		facts.websocket = head->upgrade != NULL;
+	}
+	return policy_decide(client->worker->policy, &facts);
+}
+
+struct verdict judge_connection(const struct client *client, const struct host *host, uint16_t port,
+				const struct route *route)
+{
+	return judge_request(client, host, port, route, NULL);
+}
+
+bool judge_inspects(const struct worker *worker, uint16_t port)
+{
+	return policy_inspects(worker->policy, port);
+}
+
+bool judge_knows_host(const struct client *client, const struct host *host)
+{
+	const struct np_rung *rung = &client->sandbox->rung;
+
+	return !host->is_addr &&
+	       policy_may_name(client->worker->policy, rung->mode, rung->level, host->name) & MAY_HTTP;
+}
+
+int judge_query(const struct worker *worker, const struct sandbox *sandbox, const char *data, size_t len,
+		struct dns_judged *ret)
+{
+	struct dns_facts facts = { .policy = worker->policy, .rung = sandbox->rung, .names = sandbox->session->names };
+
+	return dns_judge(&facts, data, len, ret);
+}

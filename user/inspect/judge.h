@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The verdicts of the inspector. The facts of connections, requests, addresses and queries are put together here and
+ * nowhere else, and no other file of this folder asks the policy (tests/layers).
+ */
+#ifndef NP_INSPECT_JUDGE_H
+#define NP_INSPECT_JUDGE_H
+
+#include "http/head.h"
+#include "policy/verdict.h"
+#include "resolver/aliases.h"
+#include "wire/url.h"
+
+struct client;
+struct dns_judged;
+struct exchange;
+struct sandbox;
+struct worker;
+
+/* May the client connect there? route NULL: it is not known yet where the host leads. */
+struct verdict judge_connection(const struct client *client, const struct host *host, uint16_t port,
+				const struct route *route);
+/* May it make this request? head NULL: as judge_connection(). */
+struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head);
+/* Are requests to this port looked at? */
+bool judge_inspects(const struct worker *worker, uint16_t port);
+/* Could some request to this host be allowed? */
+bool judge_knows_host(const struct client *client, const struct host *host);
+/* A DNS query of the sandbox: as dns_judge(). */
+int judge_query(const struct worker *worker, const struct sandbox *sandbox, const char *data, size_t len,
+		struct dns_judged *ret);
+
+/* May an inspector go this way for the client? head is NULL for a tunnel. */
+bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
+	       const struct head *head);
+/* What refuses it: a verdict with the rule, or without one where no rule is the reason. */
+struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* How much of what nobody reads a sandbox, a session and all of them may make a worker hold. */
+#ifndef NP_INSPECT_MEMORY_H
+#define NP_INSPECT_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct client;
+struct sandbox;
+struct session;
+struct upstream;
+struct worker;
+
+/* Of a connection, as it was counted last. Only memory.c writes it. */
+struct memory_share {
+	size_t held; /* all of it */
+	size_t kept; /* of that the bodies of requests */
+};
+
+/* Of a sandbox (what its clients have not read), a session (what its origins have not taken), or all. Likewise. */
+struct memory_sum {
+	size_t held;
+	bool tight; /* a sandbox: some of its exchanges were held back for that */
+};
+
+void memory_count_client(struct client *client);
+void memory_count_upstream(struct upstream *up);
+/* So many unsent bytes of one leg of the client's exchanges, and the other is no longer read. */
+size_t memory_mark(const struct client *client);
+/* The sandbox holds more unread bytes than it may: whoever adds to them is broken off. */
+bool memory_is_over(const struct client *client);
+bool memory_admits(const struct client *client); /* another request */
+void memory_tick(struct worker *worker, struct sandbox *sandbox);
+void memory_tick_upstreams(struct session *session);
+void memory_trim(void); /* now and then: gives back what is not used */
+
+#endif

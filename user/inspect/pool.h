@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* Connections to origins, as exchanges and sessions know them: made for one exchange, kept for the next one of the same
+ * session, never for another's. */
+#ifndef NP_INSPECT_POOL_H
+#define NP_INSPECT_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "http/head.h"
+#include "inspect/worker.h"
+#include "reason.h"
+
+struct dial;
+struct exchange;
+struct h2_stream;
+struct route;
+
+TAILQ_HEAD(upstream_queue, upstream);
+
+/* Of a session. Only pool.c and upstream*.c write it. */
+struct pool {
+	struct upstream_list upstreams;
+	struct upstream_queue idle; /* least recently used first */
+	unsigned n_idle;
+};
+
+/* An exchange's place at its origin. Likewise. */
+struct at_origin {
+	struct upstream *upstream;
+	struct dial *dial;	    /* on the way to one */
+	struct upstream *handshake; /* further on */
+	struct h2_stream *stream;
+};
+
+void pool_init(struct pool *pool);
+/* Finds or makes a connection to the exchange's host; exchange_upstream_ready() or _failed() follows, perhaps at once.
+ * upgrade: HTTP/1.1, and for this exchange alone. */
+void upstream_get(struct exchange *exchange, bool upgrade);
+void upstream_cancel(struct exchange *exchange); /* it wants no more of it */
+int upstream_request(struct exchange *exchange, const struct head *head, bool end);
+int upstream_body(struct exchange *exchange, const char *data, size_t len);
+int upstream_end(struct exchange *exchange, const struct fields *trailers);
+size_t upstream_backlog(const struct exchange *exchange);
+/* Bytes that would be lost with the connection, those in the kernel included; with HTTP/2: with the stream. */
+size_t upstream_waiting(const struct exchange *exchange);
+void upstream_consume(struct exchange *exchange, size_t n);
+void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
+struct channel *upstream_take(struct exchange *exchange);
+/* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
+void upstream_reset(struct exchange *exchange);
+/* Where the exchange's leads, or will once TLS is up; NULL: that is not known. */
+const struct route *upstream_route(const struct exchange *exchange);
+/* It may turn a request away unread. */
+bool upstream_may_decline(const struct exchange *exchange);
+
+void upstream_tick(struct session *session, uint64_t now_ns);
+void upstream_close_all(struct session *session, enum np_reason reason, const char *words);
+/* The policy or the level changed: none of the connections that are there serves another request. */
+void upstream_retire(struct session *session);
+/* Has the origin not acknowledged all of a request; or all of those that are over, of any connection of the session? */
+bool upstream_owes(const struct exchange *exchange);
+bool upstreams_owe(const struct session *session);
+
+void upstream_flush(struct upstream *upstream);
+
+#endif

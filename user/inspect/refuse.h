@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What a refusal says. */
+#ifndef NP_INSPECT_REFUSE_H
+#define NP_INSPECT_REFUSE_H
+
+#include "http/head.h"
+#include "policy/verdict.h"
+#include "wire/url.h"
+
+struct client;
+
+/* A whole response: head and body. host and rule may be NULL. */
+int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
+		 const struct host *host, const struct verdict *verdict, const char *detail, struct head *ret_head,
+		 struct buf *ret_body);
+
+#endif

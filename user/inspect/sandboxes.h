@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Sandboxes and their sessions: whose connection is whose. */
+#ifndef NP_INSPECT_SANDBOXES_H
+#define NP_INSPECT_SANDBOXES_H
+
+#include "inspect/pool.h"
+#include "inspect/worker.h"
+#include "link/link.h"
+
+/* A session: its CA, what its origins remember, its kept connections. Nothing of it is shared. */
+struct session {
+	LIST_ENTRY(session) of_worker;
+	char name[NP_LABEL_SIZE];
+	unsigned sandboxes; /* it goes with the last one */
+	struct ca *ca;	    /* NULL: asked for */
+	struct origins *origins;
+	struct names *names; /* that have a synthetic address */
+	unsigned proxied;    /* sandboxes of it that are */
+	bool raised;	     /* one of them was, so all will be: what is open to origins goes when that is done */
+	struct pool pool;
+	struct memory_sum memory;
+	struct waiting_queue queries; /* that wait for a name or for records: queries.c's */
+};
+
+/* A sandbox. */
+struct sandbox {
+	LIST_ENTRY(sandbox) of_worker;
+	uint64_t cgroup_id;
+	struct session *session;
+	struct np_rung rung;
+	struct ledger_slot *counts;
+	struct report_rate rate;
+	struct memory_sum memory;
+	struct client_list clients; /* client*.c's, as are the two below */
+	unsigned n_clients, n_exchanges;
+	unsigned n_queries; /* that wait: queries.c's */
+};
+
+struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id);
+struct session *session_find(struct worker *worker, const char *session);
+int sandbox_learn(struct worker *worker, const struct link_sandbox *message);
+/* The policy or the level changed: what is not allowed any more ends, and its event says by what (NP_R_ENDED_BY_*). */
+void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_reason by);
+void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by); /* NP_R_ENDED_BY_* */
+bool sandbox_has_unsent(const struct sandbox *sandbox);
+void sessions_raised(struct worker *worker); /* all that a raise means has been received */
+/* Takes the CA; clients that wait for it go on. */
+void session_set_ca(struct worker *worker, struct session *session, struct ca *ca);
+/* Who vouches for origins has changed: what was vouched for by others is over. */
+int session_renew_origins(struct worker *worker, struct session *session);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes that pass unseen where a rule says so, and websockets, whose frames are checked as they pass. */
+#ifndef NP_INSPECT_TUNNEL_H
+#define NP_INSPECT_TUNNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "policy/verdict.h"
+
+struct client;
+struct exchange;
+struct tunnel;
+
+void tunnel_start(struct client *client, const struct verdict *verdict); /* bytes pass to client->host, unseen */
+/* The request that the exchange was for has become a websocket, perhaps with compressed messages. */
+void tunnel_switch(struct exchange *exchange, bool deflate);
+size_t tunnel_held(const struct tunnel *tunnel);
+void tunnel_rejudge(struct client *client, enum np_reason by);
+size_t tunnel_unsent(const struct tunnel *tunnel); /* bytes that it only waits for the origin to acknowledge */
+void tunnel_tick(struct client *client);	   /* the client may be gone then */
+void tunnel_count(struct tunnel *tunnel);	   /* brings the sandbox's counts up to date */
+bool tunnel_owes(const struct tunnel *tunnel);	   /* the origin has not acknowledged all that the client says */
+void tunnel_free(struct tunnel *tunnel);
+
+#endif
