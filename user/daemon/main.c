@@ -351,8 +351,8 @@ static void daemon_free(struct daemon *d)
 	service_free(d->service);
 	workspaces_free(d->workspaces);
 	supervisor_free(d->supervisor);
-	loop_free(d->loop);
 	kernel_close(d->kernel);
+	loop_free(d->loop);
 	flood_free(d->flood);
 	event_log_close(d->events);
 	store_close(d->store);
