@@ -68,6 +68,7 @@ POLICY_LIBS = -lyaml -lidn2 -lnettle
 INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 $(POLICY_LIBS)
 CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
+RUN_LIBS = -ljansson -lseccomp -lnettle
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
@@ -76,15 +77,17 @@ objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 SHARED_DIRS = base vocab wire policy
 DAEMON_DIRS = $(SHARED_DIRS) loop link session events kernel control supervisor daemon
 CLI_DIRS = $(SHARED_DIRS) api_client launch cli
+RUN_DIRS = base vocab api_client launch launcher
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/dns/synthetic_names.o
 CLI_OBJS = $(call objs,$(CLI_DIRS))
+RUN_OBJS = $(call objs,$(RUN_DIRS))
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -94,6 +97,10 @@ $(BUILD)/netpawld: $(DAEMON_OBJS)
 $(BUILD)/netpawl: $(CLI_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(CLI_LIBS)
+
+$(BUILD)/netpawl-run: $(RUN_OBJS)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
 
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
@@ -368,7 +375,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
-	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(DESTDIR)$(PREFIX)/share/netpawl
@@ -380,7 +387,7 @@ install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,ba
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json bash-completion/completions/netpawl \
@@ -392,5 +399,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e check help coverage test-clients differential mutate soak fuzz prove bench vm run lint deps man install uninstall clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

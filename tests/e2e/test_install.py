@@ -3,6 +3,7 @@
 import subprocess
 
 from lib import base
+from lib.box import new_session
 
 
 def make(*words):
@@ -20,7 +21,7 @@ def test_uninstall_takes_away_what_install_put_there():
     try:
         where = [f"DESTDIR={folder}", "PREFIX=/opt/np"]
         make("install", *where)
-        assert {"opt/np/sbin/netpawld", "opt/np/bin/netpawl", "opt/np/share/netpawl/policies/default.yaml"} <= set(files(folder))
+        assert {"opt/np/sbin/netpawld", "opt/np/sbin/netpawl-run", "opt/np/bin/netpawl", "opt/np/share/netpawl/policies/default.yaml"} <= set(files(folder))
         mine = folder / "opt/np/share/netpawl/policies/mine.yaml"
         mine.write_text("version: 1\n")
         make("uninstall", *where)
@@ -28,5 +29,22 @@ def test_uninstall_takes_away_what_install_put_there():
         mine.unlink()
         make("uninstall", *where)  # of nothing, too
         assert not (folder / "opt/np/share/netpawl").exists()
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_what_is_installed_launches(make_daemon, monkeypatch):
+    """The programs find each other where they are installed: netpawld its launcher, that one the first process of a sandbox."""
+    folder = base.tempdir("install")
+    try:
+        make("install", f"DESTDIR={folder}", "PREFIX=/opt/np")
+        with monkeypatch.context() as m:
+            m.setattr(base, "NETPAWLD", folder / "opt/np/sbin/netpawld")
+            api = make_daemon().start().api
+        run = api.ok("POST", "/v1/runs", {"session": new_session("install"), "command": ["echo", "ran"], "launch": {}})["run"]
+        row = base.eventually(lambda: (r := api.ok("GET", f"/v1/runs/{run}"))["state"] not in ("pending", "running") and r, 20)
+        assert row["state"] == "completed" and row["result"]["exit_code"] == 0, row
+        status, lines = api.ask("GET", f"/v1/runs/{run}/output")
+        assert status == 200 and "ran" in str(lines), lines
     finally:
         base.drop_tempdir(folder)

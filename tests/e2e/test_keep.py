@@ -609,7 +609,7 @@ def test_a_launcher_that_dies(daemon, api, session):
     ident = api.ok("POST", "/v1/runs", {"session": session, "command": ["sleep", "1000"], "launch": {"keep": True}})["run"]
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running", 15)
     box = base.eventually(lambda: (b := kept(daemon, session)) and len(pids(b)) > OWN and b)
-    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and f"--record\0{ident}\0".encode() in
+    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and f"/netpawl-run\0{daemon.socket}\0{ident}\0".encode() in
              (pathlib.Path("/proc", p, "cmdline").read_bytes() if os.path.exists(f"/proc/{p}/cmdline") else b"")
              and str(daemon.socket).encode() in pathlib.Path("/proc", p, "cmdline").read_bytes()]
     assert len(found) == 1

@@ -148,10 +148,17 @@ def test_the_launcher_runs_what_is_on_record(daemon, api, session):
     """An approval of one command cannot be spent on another."""
     ident = api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["echo", "approved"]})["run"]
     api.ok("POST", f"/v1/runs/{ident}/approve")
-    assert daemon.cli("run", "--session", session, "--record", ident, "--", "echo", "other").returncode == 2
-    got = daemon.cli("run", "--session", session, "--record", ident, check=0)
+    assert daemon.launcher(ident, "--", "echo", "other").returncode == 2
+    got = daemon.launcher(ident, check=0)
     assert got.stdout == "approved\n"
-    assert daemon.cli("run", "--session", session, "--record", ident).returncode == 125  # once
+    assert daemon.launcher(ident).returncode == 125  # once
+    for wrong in ("x", "0", "-1", "1/../2", ""):
+        assert daemon.launcher(wrong).returncode == 2, wrong
+
+
+def test_the_operators_tool_has_no_option_for_the_daemon(daemon, session):
+    got = daemon.cli("run", "--session", session, "--record", 1)
+    assert got.returncode == 2 and "unknown option '--record'" in got.stderr
 
 
 def test_no_output_of_others(api, session):
@@ -180,7 +187,7 @@ def launcher_of(daemon, ident):
     for children in Path(f"/proc/{daemon.process.pid}/task").glob("*/children"):
         for pid in children.read_text().split():
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            if b"--record" in words and words[words.index(b"--record") + 1] == str(ident).encode():
+            if words[0].endswith(b"/netpawl-run") and words[2] == str(ident).encode():
                 return int(pid)
     return None
 
@@ -198,7 +205,7 @@ def test_an_approval_of_a_launch_is_for_what_is_launched(make_daemon):
         status, answer = d.api.ask("POST", "/v1/sandboxes", {"session": name, "run": str(ident)})
         assert status == 403 and answer["error"] == "not_the_launcher", answer
         assert not d.api.sandboxes(name) and d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "pending"
-        assert d.cli("run", "--session", name, "--record", ident).returncode == 125
+        assert d.launcher(ident).returncode == 125
     finally:
         os.kill(pid, signal.SIGCONT)
     base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "running", 10)

@@ -530,13 +530,13 @@ def test_who_approves_sees_the_options(net, session, waiting):
     # who takes it from the record has those options and no others
     for words in (["--user", "root"], ["--bind", "/etc:/x"], ["--isolation", "bwrap"], ["--memory", "2GiB"], ["--best-effort"],
                   ["--chdir", "/"], ["--level", "SECRET"]):
-        assert net.daemon.cli("run", "--session", session, "--record", ident, *words).returncode == 2, words
+        assert net.daemon.launcher(ident, *words).returncode == 2, words
     net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
     p.communicate(timeout=30)
     recorded = net.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["id", "-u"],
                                                "options": {"user": "nobody"}})["run"]
     net.api.ok("POST", f"/v1/runs/{recorded}/approve")
-    got = net.daemon.cli("run", "--session", session, "--record", recorded, check=0)
+    got = net.daemon.launcher(recorded, check=0)
     assert got.stdout == f"{pwd.getpwnam('nobody').pw_uid}\n"
 
 

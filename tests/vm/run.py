@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Runs the gate on other kernels: boots each in an emulated machine without a network and reads what tests/vm/init says.
 
-    run.py [SERIES[-nolsm]...]  default: 6.1 6.12 6.12-nolsm, which has no BPF among its security modules. Needs netpawld, netpawl, netpawl-inspect and tests/vm/check in $NETPAWL_BUILD
+    run.py [SERIES[-nolsm]...]  default: 6.1 6.12 6.12-nolsm, which has no BPF among its security modules. Needs netpawld, netpawl, netpawl-run, netpawl-inspect, netpawl-init and tests/vm/check in $NETPAWL_BUILD
 """
 import gzip
 import lzma
@@ -100,7 +100,7 @@ def make_initramfs(tree, release, root):
     copy_program("/bin/busybox", root, "/bin/busybox")
     for name, path in TOOLS.items():
         copy_program(shutil.which(name, path=os.defpath + ":/sbin:/usr/sbin"), root, path)
-    for name in ("netpawld", "netpawl", "netpawl-inspect", "netpawl-init"):
+    for name in ("netpawld", "netpawl", "netpawl-run", "netpawl-inspect", "netpawl-init"):
         copy_program(BUILD / name, root, f"/usr/sbin/{name}")
     (root / "etc" / "policy.yaml").write_text("version: 1\nsandbox:\n  binds: [/vm, /tmp]\n")
     copy_program(BUILD / "tests" / "vm" / "check", root, "/vm/check")

@@ -89,6 +89,19 @@ int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...)
 	return -ENAMETOOLONG;
 }
 
+int fs_stdio_fill(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return -1;
+	} while (fd <= STDERR_FILENO);
+	close(fd);
+	return 0;
+}
+
 int fs_beside(char path[static FS_PATH_SIZE], const char *program)
 {
 	char self[FS_PATH_SIZE];

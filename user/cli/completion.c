@@ -46,8 +46,6 @@ static void options_take(void *data, const struct options *options)
 	for (size_t i = 0; i < options->count && d->n_options < OPTIONS_MAX; i++) {
 		const struct option_spec *spec = &options->specs[i];
 
-		if (spec->hidden)
-			continue;
 		d->options[d->n_options].name = spec->name;
 		d->options[d->n_options].takes_value = !spec->flag;
 		d->options[d->n_options++].complete = spec->complete;

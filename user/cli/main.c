@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fs.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -23,20 +23,6 @@ static void usage_print(FILE *to)
 		    "3 the daemon is not reachable. run and doctor have more.\n");
 }
 
-/* A file that we open must not become somebody's standard output. */
-static int descriptors_fill(void)
-{
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			return -1;
-	} while (fd <= STDERR_FILENO);
-	close(fd);
-	return 0;
-}
-
 static const char *socket_default(void)
 {
 	const char *path = getenv("NETPAWL_SOCKET");
@@ -52,7 +38,7 @@ int main(int argc, char **argv)
 	const struct options options = { NULL, usage_print, specs, ARRAY_SIZE(specs), .until_operand = true };
 	int next, code;
 
-	if (descriptors_fill() < 0)
+	if (fs_stdio_fill() < 0)
 		return CLI_REFUSED;
 	code = options_parse(&options, &cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)

@@ -26,7 +26,6 @@ struct option_spec {
 	bool *flag;
 	struct option_list *list;
 	unsigned complete; /* enum complete: what a shell offers for its value */
-	bool hidden;	   /* nobody types it */
 };
 
 struct options {

@@ -64,32 +64,6 @@ static void json_print(json_t *owned)
 		fputc('\n', stdout);
 }
 
-/* Of a run that was started, or could have been. */
-static void result_print(const struct run *run)
-{
-	const struct launch_result *result = &run->result;
-
-	if (result->missing[0])
-		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
-	if (result->timed_out && !run->json)
-		output_clean_line(stderr, "netpawl: run: the time was over; the sandbox was killed");
-	else if (!result->started && result->problem[0])
-		output_clean_line(stderr, "netpawl: run: %s", result->problem);
-	for (int fd = 1; !run->json && fd < 3; fd++)
-		if (result->truncated[fd])
-			output_clean_line(stderr, "netpawl: run: standard %s was cut at --output-limit",
-					  fd == 1 ? "output" : "error");
-	if (run->json)
-		json_print(run_result_json(run));
-}
-
-/* Is there an option that says how it is to be run? */
-static bool any_option_given(const struct run_options *o)
-{
-	return o->level || o->class || o->user || o->isolation || o->directory || o->memory || o->cpus || o->pids ||
-	       o->timeout || o->output || o->disk || o->best_effort || o->keep;
-}
-
 int command_run(struct cli *cli, int argc, char **argv)
 {
 	static struct run run; /* too large for a stack */
@@ -99,7 +73,6 @@ int command_run(struct cli *cli, int argc, char **argv)
 		{ "session", .value = &o->session, .complete = COMPLETE_SESSION },
 		{ "level", .value = &o->level, .complete = COMPLETE_LEVEL },
 		{ "class", .value = &o->class, .complete = COMPLETE_CLASS },
-		{ "record", .value = &o->record, .hidden = true }, /* netpawld's: a run that is on record already */
 		{ "user", .value = &o->user },
 		{ "isolation", .value = &o->isolation },
 		{ "chdir", .value = &o->directory },
@@ -120,23 +93,22 @@ int command_run(struct cli *cli, int argc, char **argv)
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (!o->record && next == argc)
+	if (next == argc)
 		return usage_error(argv[0], "it takes a command");
-	if (o->record && (next != argc || o->dry_run || any_option_given(o) || binds.n))
-		return usage_error(argv[0],
-				   "a run on record has its command, class and options there, and is for running");
 	if (o->keep && !o->session)
 		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
 	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))
 		return usage_error(argv[0],
 				   "--keep goes with neither --class, which is for one run, nor --isolation none");
 	o->n_binds = binds.n;
-	run.command = argv + next; /* --record: none */
+	run.command = argv + next;
 	run.socket = cli->socket;
 	run.json = cli->json;
 	code = run_perform(&run);
 	if (run.has_ended)
-		result_print(&run);
+		run_result_print(&run);
+	if (run.has_ended && run.json)
+		json_print(run_result_json(&run));
 	else if (o->dry_run && code == CLI_OK)
 		json_print(run_plan_json(&run));
 	run_free(&run);

@@ -123,7 +123,7 @@ static int runs_launch(struct request *rq, const struct run_row *run, struct fai
 {
 	struct run_row ignored_row;
 	struct failure ignored;
-	int r = rq->config->run_launch(rq->config->data, run->id, run->session.text, ret_failure);
+	int r = rq->config->run_launch(rq->config->data, run->id, ret_failure);
 
 	if (r < 0)
 		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",

@@ -56,7 +56,7 @@ struct server_config {
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
 	/* Has a run that is on record started, as the record says. */
-	int (*run_launch)(void *data, uint64_t id, const char *session, struct failure *ret_failure);
+	int (*run_launch)(void *data, uint64_t id, struct failure *ret_failure);
 	pid_t (*run_launcher)(void *data, uint64_t id); /* of a run that was launched here and is not over; or 0 */
 	/* NDJSON so far, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten. */
 	int (*run_output)(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);

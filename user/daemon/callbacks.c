@@ -225,11 +225,11 @@ int session_ca(void *data, const char *session, struct buf *out)
 	return supervisor_ca(d->supervisor, session, out);
 }
 
-int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure)
+int run_launch(void *data, uint64_t id, struct failure *ret_failure)
 {
 	struct daemon *d = data;
 
-	return launches_start(d->launches, id, session, ret_failure);
+	return launches_start(d->launches, id, ret_failure);
 }
 
 pid_t run_launcher(void *data, uint64_t id)

@@ -55,7 +55,7 @@ void on_signal(void *data, int signo);
 void on_finished(void *data);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
 void counts_settle(void *data);
-int run_launch(void *data, uint64_t id, const char *session, struct failure *ret_failure);
+int run_launch(void *data, uint64_t id, struct failure *ret_failure);
 pid_t run_launcher(void *data, uint64_t id);
 int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
 void on_run_output(void *data);

@@ -191,11 +191,11 @@ static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret
 	return -r;
 }
 
-static int launch_spawn(struct launch *launch, const char *session)
+static int launch_spawn(struct launch *launch)
 {
 	struct launches *l = launch->launches;
 	char id[24];
-	const char *const argv[] = { l->exe, "--socket", l->socket, "run", "--record", id, "--session", session, NULL };
+	const char *const argv[] = { l->exe, l->socket, id, NULL };
 	_close_ int out = -1, err = -1;
 	int pair[2][2], r;
 
@@ -240,7 +240,7 @@ static bool room_make(struct launches *l)
 	return false;
 }
 
-int launches_start(struct launches *l, uint64_t id, const char *session, struct failure *ret_failure)
+int launches_start(struct launches *l, uint64_t id, struct failure *ret_failure)
 {
 	struct launch *launch;
 	int r;
@@ -261,7 +261,7 @@ int launches_start(struct launches *l, uint64_t id, const char *session, struct 
 		TAILQ_INSERT_TAIL(&l->all, launch, of_all);
 		l->count++;
 	}
-	r = launch ? launch_spawn(launch, session) : -ENOMEM;
+	r = launch ? launch_spawn(launch) : -ENOMEM;
 	if (r == 0)
 		return 0;
 	if (launch)
@@ -301,10 +301,8 @@ int launches_output(struct launches *l, uint64_t id, const struct buf **ret, boo
 int launches_new(const struct launches_config *config, struct launches **ret)
 {
 	struct launches *l = calloc(1, sizeof(*l));
-	int r = l ? fs_beside(l->exe, "netpawl") : -ENOMEM;
+	int r = l ? fs_beside(l->exe, "netpawl-run") : -ENOMEM;
 
-	if (r == 0 && access(l->exe, X_OK) < 0) /* installed: it is in bin, and we are in sbin */
-		r = fs_beside(l->exe, "../bin/netpawl");
 	if (r == 0)
 		r = fs_path(l->socket, "%s", config->socket_path);
 	if (r < 0) {

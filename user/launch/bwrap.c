@@ -61,20 +61,15 @@ static int program_find(const char *name, char path[static FS_PATH_SIZE])
 	return -ENOENT;
 }
 
-/* netpawl-init is installed beside netpawl. */
+/* netpawl-init is installed beside netpawl, in bin; netpawl-run, in sbin, finds it there. */
 static int init_open(struct bwrap *b, char *problem)
 {
-	char self[FS_PATH_SIZE];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int fd, r;
+	int fd, r = fs_beside(b->init, "netpawl-init");
 
-	if (n < 0)
-		return fail(problem, -errno, "/proc/self/exe");
-	self[n] = '\0';
-	*strrchr(self, '/') = '\0';
-	r = fs_path(b->init, "%s/netpawl-init", self);
+	if (r == 0 && access(b->init, X_OK) < 0)
+		r = fs_beside(b->init, "../bin/netpawl-init");
 	if (r < 0)
-		return fail(problem, r, "%s", self);
+		return fail(problem, r, "/proc/self/exe");
 	/* Whoever gets hold of the program from inside (a script whose interpreter is /proc/self/exe is enough) and is root
 	 * must not write it, for every other sandbox runs it. */
 	fd = fs_open_apart(b->init);

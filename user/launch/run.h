@@ -14,7 +14,7 @@
 
 /* Words of the command line. */
 struct run_options {
-	const char *session, *level, *user, *isolation, *directory, *class, *record;
+	const char *session, *level, *user, *isolation, *directory, *class;
 	const char *memory, *cpus, *pids, *timeout, *output, *disk;
 	const char *binds[NP_BINDS_MAX];
 	size_t n_binds;
@@ -26,7 +26,8 @@ struct run {
 	bool json;	    /* its output is for the result */
 	struct run_options options;
 	char **command;
-	char **recorded; /* the command of a run that was on record before (--record); owned */
+	bool launched;	 /* by netpawld: it was on record before, and has its options and its command there */
+	char **recorded; /* that command; owned */
 	json_t *record;	 /* its words point into this */
 	char id[24];	 /* of the run on record; empty: it is on none */
 	const char *session;
@@ -104,7 +105,7 @@ uint64_t wall_us(void);
 /* The run with --keep, once it may start; its exit code. */
 int run_kept(struct run *run, const sigset_t *mask);
 
-/* With --record: takes the command and the options from there, so that what runs, and how, is what was approved. */
+/* launched: takes the session, the command and the options from the record, so that what runs, and how, is what was approved. */
 int run_record_read(struct run *run);
 /* With --class: puts the run on record and waits until it may start. */
 int run_on_record(struct run *run);
@@ -115,6 +116,8 @@ void run_report(const struct run *run);
 
 json_t *run_plan_json(const struct run *run);
 json_t *run_result_json(const struct run *run);
+/* On stderr, what is worth a message; once it has ended. */
+void run_result_print(const struct run *run);
 
 /* The session's authority and the system's roots. 1: there is one; 0: no inspector has made one; < 0: told. patient: wait
  * a while for the inspectors to make it. */

@@ -57,7 +57,7 @@ struct launch_order run_order(struct run *run)
 	return (struct launch_order){ .plan = &run->plan,
 				      .cgroup = run->cgroup,
 				      .keep_output = run->json,
-				      .outlive_reader = run->options.record,
+				      .outlive_reader = run->launched,
 				      .on_ended = run_on_ended,
 				      .data = run };
 }
@@ -126,7 +126,7 @@ static int run_dry(struct run *run)
 
 int run_perform(struct run *run)
 {
-	int code = run->options.record ? run_record_read(run) : CLI_OK;
+	int code = run->launched ? run_record_read(run) : CLI_OK;
 
 	if (code == CLI_OK) /* options that are wrong are reported before anybody is asked */
 		code = run_read(run);

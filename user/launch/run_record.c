@@ -87,6 +87,7 @@ static int options_take(struct run *run)
 	}
 	o->best_effort = json_is_true(json_object_get(options, "best_effort"));
 	o->keep = json_is_true(json_object_get(options, "keep"));
+	o->session = member_text(run->record, "session");
 	o->level = NULL; /* whoever asked for the run has raised the session */
 	return CLI_OK;
 }
@@ -169,7 +170,7 @@ static int run_await(struct run *run)
 	unsigned absent = 0;
 	int r;
 
-	if (!run->options.record)
+	if (!run->launched)
 		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
 				  run->id);
 	while ((r = run_look(run, &absent)) == 0) {
@@ -205,7 +206,6 @@ int run_record_read(struct run *run)
 	unsigned absent = ABSENT_MAX;
 	int code;
 
-	snprintf(run->id, sizeof(run->id), "%s", run->options.record);
 	if (run_look(run, &absent) < 0)
 		return LAUNCH_FAILED;
 	code = options_take(run);
@@ -219,7 +219,7 @@ int run_on_record(struct run *run)
 	json_t *body;
 	int code;
 
-	if (run->options.record)
+	if (run->launched)
 		return run_await(run);
 	if (!run->options.class)
 		return CLI_OK;

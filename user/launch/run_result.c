@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl run --json: the plan, or what became of it. */
+/* The plan, or what became of it: as JSON, and in messages. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/chars.h"
 #include "base/cleanup.h"
+#include "api_client/message.h"
 #include "vocab/words.h"
 #include "launch/run.h"
 #include "vocab/limits.h"
@@ -158,4 +159,20 @@ json_t *run_result_json(const struct run *run)
 	if (r->problem[0])
 		json_object_set_new(object, "problem", text_json(r->problem, strlen(r->problem)));
 	return object;
+}
+
+void run_result_print(const struct run *run)
+{
+	const struct launch_result *result = &run->result;
+
+	if (result->missing[0])
+		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
+	if (result->timed_out && !run->json)
+		output_clean_line(stderr, "netpawl: run: the time was over; the sandbox was killed");
+	else if (!result->started && result->problem[0])
+		output_clean_line(stderr, "netpawl: run: %s", result->problem);
+	for (int fd = 1; !run->json && fd < 3; fd++)
+		if (result->truncated[fd])
+			output_clean_line(stderr, "netpawl: run: standard %s was cut at --output-limit",
+					  fd == 1 ? "output" : "error");
 }

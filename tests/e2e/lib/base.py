@@ -18,6 +18,7 @@ BUILD = (ROOT / os.environ.get("NETPAWL_BUILD", "build")).resolve()
 PYTHON = "/usr/bin/python3"
 NETPAWLD = BUILD / "netpawld"
 NETPAWL = BUILD / "netpawl"
+NETPAWL_RUN = BUILD / "netpawl-run"
 SAN = "san" in BUILD.name  # made with sanitizers: memory is not what it is
 NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 

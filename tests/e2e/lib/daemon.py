@@ -151,6 +151,13 @@ class Daemon:
             raise AssertionError(f"netpawl {words}: {p.returncode}, not {check}: {p.stderr or p.stdout}")
         return p
 
+    def launcher(self, run, *words, check=None):
+        """netpawl-run in HOST, as the daemon would start it for a run on record."""
+        p = subprocess.run([*self.world.enter(), str(base.NETPAWL_RUN), str(self.socket), str(run), *map(str, words)],
+                           capture_output=True, text=True, timeout=30, env=base.env(), stdin=subprocess.DEVNULL)
+        assert check is None or p.returncode == check, p
+        return p
+
     def close(self):
         for box in reversed(list(self.boxes)):  # those of a test that failed before it closed them
             box.close()
