@@ -41,21 +41,11 @@ void on_cgroup(void *data, uint64_t cgroup_id)
 		service_sandbox_changed(d->service, cgroup_id);
 }
 
-void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung)
-{
-	struct daemon *d = data;
-
-	const struct sandbox_info *sandbox = service_sandbox_by_cgroup(d->service, cgroup_id);
-
-	supervisor_sandbox(d->supervisor, cgroup_id, sandbox ? sandbox->id : "", session, rung);
-}
-
 void on_retired(void *data, uint64_t cgroup_id)
 {
 	struct daemon *d = data;
 
 	d->retired = true;
-	supervisor_gone(d->supervisor, cgroup_id);
 	workspaces_leave(d->workspaces, cgroup_id);
 }
 
@@ -64,22 +54,6 @@ int on_recovered(void *data, const struct sandbox_info *sandbox)
 	struct daemon *d = data;
 
 	return workspaces_recover(d->workspaces, sandbox->cgroup.id, sandbox->cgroup.path);
-}
-
-/* Exchanges that a new level or policy forbids are over before anything is acknowledged. */
-unsigned before_cut(void *data)
-{
-	struct daemon *d = data;
-
-	supervisor_sync(d->supervisor);
-	return supervisor_cut(d->supervisor);
-}
-
-void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has)
-{
-	struct daemon *d = data;
-
-	supervisor_left(d->supervisor, cgroup_ids, n, has);
 }
 
 /* Who ran a sandbox removes the groups of its limits, unless he was killed. */

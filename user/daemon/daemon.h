@@ -41,11 +41,8 @@ void event_emit(void *data, struct event *event);
 
 /* happenings.c */
 void on_cgroup(void *data, uint64_t cgroup_id);
-void on_raised(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung);
 int on_recovered(void *data, const struct sandbox_info *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
-unsigned before_cut(void *data);
-void on_left(void *data, const uint64_t *cgroup_ids, size_t n, bool *has);
 void on_second(void *data);
 void policy_send(struct daemon *d, const char *who, unsigned cut);
 int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);

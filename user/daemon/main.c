@@ -95,11 +95,6 @@ static int kernel_start(struct daemon *d)
 		.loop = d->loop,
 		.on_event = on_kernel_event,
 		.on_cgroup = on_cgroup,
-		.on_raised = on_raised,
-		.on_retired = on_retired,
-		.before_cut = before_cut,
-		.before_retire = before_retire,
-		.left = on_left,
 		.data = d,
 	};
 	struct failure failure = { 0 };
@@ -186,6 +181,7 @@ static int service_start(struct daemon *d)
 	struct service_config config = {
 		.store = d->store,
 		.gate = kernel_gate(d->kernel),
+		.inspectors = supervisor_inspectors(d->supervisor),
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
 		.emit = event_emit,
@@ -197,6 +193,9 @@ static int service_start(struct daemon *d)
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
 		.count = sandbox_counts_read,
 		.count_data = d,
+		.before_retire = before_retire,
+		.on_retired = on_retired,
+		.retire_data = d,
 	};
 	struct failure failure = { 0 };
 	int r = fs_path(d->notices_dir, "%s/notices", d->options.run_dir);

@@ -202,12 +202,7 @@ static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret
 static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
 		      struct np_rung *ret)
 {
-	struct kernel *kernel = ctx;
-	int r = ratchet_raise(kernel, cg, rung, session, ret);
-
-	if (r == 0)
-		kernel->config.on_raised(kernel->config.data, cg->id, session, ret);
-	return r;
+	return ratchet_raise(ctx, cg, rung, session, ret);
 }
 
 /* Name of an adopted cgroup's folder below links/. */
@@ -235,24 +230,12 @@ static int gate_detach(void *ctx, const struct gate_cgroup *cg)
 
 static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	struct kernel *kernel = ctx;
-
-	unsigned before = why != GATE_CUT_ENDED ? kernel->config.before_cut(kernel->config.data) : 0;
-	int r = cut_sandboxes(kernel, ids, n, why, ret_cut);
-
-	if (r == 0)
-		*ret_cut += before;
-	return r;
+	return cut_sandboxes(ctx, ids, n, why, ret_cut);
 }
 
 static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 {
-	struct kernel *kernel = ctx;
-	int r = cut_orphans_find(kernel, ids, n, ret_has);
-
-	if (r == 0)
-		kernel->config.left(kernel->config.data, ids, n, ret_has);
-	return r;
+	return cut_orphans_find(ctx, ids, n, ret_has);
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
@@ -270,14 +253,10 @@ static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
 static int gate_retire(void *ctx, uint64_t cgroup_id)
 {
 	struct kernel *kernel = ctx;
-	int r;
+	int r = ratchet_retire(kernel, cgroup_id);
 
-	kernel->config.before_retire(kernel->config.data, cgroup_id);
-	r = ratchet_retire(kernel, cgroup_id);
-	if (r == 0) {
+	if (r == 0)
 		ports_sweep_later(kernel);
-		kernel->config.on_retired(kernel->config.data, cgroup_id);
-	}
 	return r;
 }
 

@@ -26,14 +26,6 @@ struct kernel_config {
 	void (*on_event)(void *data, const struct np_event *event);
 	/* A cgroup of a sandbox became populated or empty. */
 	void (*on_cgroup)(void *data, uint64_t cgroup_id);
-	/* A sandbox was registered or raised; it is forgotten; connections are about to be cut. For those who act on
-	 * sandboxes in user space. */
-	void (*on_raised)(void *data, uint64_t cgroup_id, const char *session, const struct np_rung *rung);
-	void (*on_retired)(void *data, uint64_t cgroup_id);
-	unsigned (*before_cut)(void *data);		       /* how many connections it has ended */
-	void (*before_retire)(void *data, uint64_t cgroup_id); /* its counts are about to go */
-	/* Sets has[i] where programs of a sandbox that are gone have left something with those. */
-	void (*left)(void *data, const uint64_t *cgroup_ids, size_t n, bool *has);
 	void *data;
 };
 

@@ -151,6 +151,7 @@ struct sandbox *kept_find(struct service *service, const char *name)
 int service_sandbox_keep(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 bool *ret_made, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct session_name name;
 	struct sandbox *sandbox;
 	int r = service_name_read(session, &name, ret_failure);

@@ -1,11 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ratchet. Its order is the promise: tighten the kernel, cut what is open, record on disk, and
- * only then does the caller acknowledge. Each step leaves things tighter than the steps after it
- * know, so a crash or a failure between two of them is never a loosening:
- *   - kernel raised, not cut: what is open is stopped at the packet layer already;
+ * The ratchet. Its order is the promise: session_raise() does four steps, and only then does the
+ * caller acknowledge.
+ *   1. kernel: every sandbox of the session is raised. Nothing new passes the gate from here on.
+ *   2. inspectors: the second enforcement point is sent the rungs that the kernel holds. The kernel
+ *      comes first, so that no connection is steered to an inspector by a looser gate after the
+ *      inspector has looked at what is open.
+ *   3. cut: when the inspectors have ended what the rungs forbid, open sockets are. The inspectors
+ *      come first, because they end exchanges with an event that names the cause and reset their
+ *      origins' side; a socket that the kernel cuts under them would only look like a client that
+ *      went away.
+ *   4. record: on disk.
+ * Each step leaves things tighter than the steps after it know, so a crash or a failure between two
+ * of them is never a loosening:
+ *   - kernel raised, inspectors not: the gate stops the sandbox's packets. Inspectors end with their
+ *     daemon, and what they had open with them; the next ones start with what the kernel holds;
+ *   - both tightened, not cut: what is open is stopped at the packet layer already;
  *   - cut, not recorded: a restart finds the kernel stricter and the record follows;
  *   - recorded, not acknowledged: the client asks again and is told what stands.
+ * Reports on requests that arrive meanwhile wait until the verb is over: see verb_end().
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,14 +61,15 @@ static int sandbox_raise(struct service *service, struct sandbox *sandbox)
 		sandbox->uncut = true;
 	sandbox->registered = true;
 	sandbox->stale = false;
+	sandbox->unsent = true;
 	sandbox->pub.rung = rung;
 	return 0;
 }
 
-/* Raises every sandbox that is behind. Whether the kernel was stricter than asked is told, for then
- * what stands has changed and sandboxes that were raised before may be behind again. */
-static int session_apply_once(struct service *service, struct session *session, bool *ret_again,
-			      struct failure *ret_failure)
+/* Raises every sandbox that is behind. *ret_again: the kernel was stricter than asked, so what stands
+ * has changed and sandboxes that were raised before may be behind again. */
+static int session_kernel_once(struct service *service, struct session *session, bool *ret_again,
+			       struct failure *ret_failure)
 {
 	struct sandbox *sandbox;
 	int result = 0;
@@ -76,16 +90,38 @@ static int session_apply_once(struct service *service, struct session *session, 
 	return result;
 }
 
-int session_apply(struct service *service, struct session *session, struct failure *ret_failure)
+/* Step 1. On failure the others are raised all the same, and *ret_failure names the first. */
+static int session_kernel(struct service *service, struct session *session, struct failure *ret_failure)
 {
-	struct sandbox *sandbox, *next;
 	bool again = true;
 	int r = 0;
 
 	/* A mode can rise twice at most, and generations are the maximum of what is there: three
 	 * rounds do. */
 	for (int i = 0; i < 3 && again; i++)
-		r = session_apply_once(service, session, &again, ret_failure);
+		r = session_kernel_once(service, session, &again, ret_failure);
+	return r;
+}
+
+/* Step 2, without its wait, which is session_cut()'s: nobody needs to wait where nothing was open. */
+static void session_inspectors(struct service *service, struct session *session)
+{
+	struct sandbox *sandbox;
+
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session)) {
+		if (!sandbox->unsent)
+			continue;
+		sandbox->unsent = false;
+		inspectors_tighten(service, sandbox->pub.cgroup.id, sandbox->pub.id, session->name.text,
+				   &sandbox->pub.rung);
+	}
+}
+
+/* Ends made sandboxes that the kernel would not tighten. */
+static void session_end_loose(struct service *service, struct session *session)
+{
+	struct sandbox *sandbox, *next;
+
 	session->pins++;
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = next) {
 		next = TAILQ_NEXT(sandbox, of_session);
@@ -98,7 +134,24 @@ int session_apply(struct service *service, struct session *session, struct failu
 		sandbox_care(service, sandbox);
 	}
 	session_unpin(service, session);
+}
+
+int session_apply(struct service *service, struct session *session, struct failure *ret_failure)
+{
+	int r = session_kernel(service, session, ret_failure);
+
+	session_inspectors(service, session);
+	session_end_loose(service, session);
 	return r;
+}
+
+static bool session_is_uncut(const struct session *session)
+{
+	const struct sandbox *sandbox = TAILQ_FIRST(&session->sandboxes);
+
+	while (sandbox && !sandbox->uncut)
+		sandbox = TAILQ_NEXT(sandbox, of_session);
+	return sandbox;
 }
 
 static int cut_batch(struct service *service, struct session *session, unsigned *cut)
@@ -129,7 +182,7 @@ static int cut_batch(struct service *service, struct session *session, unsigned 
 
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure)
 {
-	unsigned cut = 0;
+	unsigned cut = session_is_uncut(session) ? inspectors_sync(service) : 0; /* step 2 is over */
 	int r;
 
 	do
@@ -263,7 +316,7 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 	if (o->applied) {
 		size_t len = strlen(failure->text);
 
-		/* session_apply() and session_cut() have said which sandbox; say here that the record
+		/* session_kernel() and session_cut() have said which sandbox; say here that the record
 		 * failed, too. */
 		if (o->recorded && o->recorded != -E2BIG)
 			snprintf(failure->text + len, sizeof(failure->text) - len, "; not recorded either: %s",
@@ -288,18 +341,20 @@ int session_raise(struct service *service, struct session *session, const struct
 	int r;
 
 	session_target(service, session, request->level);
-	o.applied = session_apply(service, session, &failure);
+	o.applied = session_kernel(service, session, &failure); /* step 1 */
+	session_inspectors(service, session);			/* step 2 */
+	session_end_loose(service, session);
 	placed_raise(service, session);
 	failpoint("after_raise");
 	if (!o.applied)
 		failure.reason = 0; /* an earlier round's, made good since */
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
-	r = session_cut(service, session, &o.cut, o.applied ? NULL : &failure);
+	r = session_cut(service, session, &o.cut, o.applied ? NULL : &failure); /* the wait for step 2, then step 3 */
 	failpoint("after_cut");
 	if (!o.applied)
 		o.applied = r;
 	failpoint("before_record");
-	o.recorded = session_record(service, session, request, &o.created);
+	o.recorded = session_record(service, session, request, &o.created); /* step 4 */
 	failpoint("after_record");
 	/* Against the record, not against memory: a raise whose record failed is raised when it is
 	 * recorded. */

@@ -255,25 +255,27 @@ static void recover_sessions(struct recovery *recovery)
  * it is gone. */
 static void recover_unknown(struct recovery *recovery, const struct gate_sandbox *held)
 {
-	const struct gate *gate = &recovery->service->config.gate;
+	struct service *service = recovery->service;
+	const struct gate *gate = &service->config.gate;
 	/* The kernel asks for a depth and uses it for new entries only; this one is there. */
 	struct gate_cgroup cgroup = { .id = held->cgroup_id, .depth = 1 };
-	struct np_rung closed = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = held->rung.generation },
-		       ignored;
+	struct np_rung closed = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = held->rung.generation }, rung;
 	int r = 0;
 
 	if (gate->cgroup_by_id)
 		r = gate->cgroup_by_id(gate->ctx, held->cgroup_id, &cgroup);
 	if (r == -ENOENT) {
 		/* It refuses when the cgroup is there after all. */
-		r = gate->retire(gate->ctx, held->cgroup_id);
+		r = cgroup_retire(service, held->cgroup_id);
 		if (!r || r == -ENOENT)
 			return;
 	}
 	if (r)
 		cgroup = (struct gate_cgroup){ .id = held->cgroup_id, .depth = 1 };
-	r = gate->raise(gate->ctx, &cgroup, &closed, held->session, &ignored);
-	if (r)
+	r = gate->raise(gate->ctx, &cgroup, &closed, held->session, &rung);
+	if (!r)
+		inspectors_tighten(service, held->cgroup_id, "", held->session, &rung);
+	else
 		RECOVERY_FAIL(recovery, NP_R_NOT_APPLIED, r,
 			      "cgroup %llu of %s, which no record knows, could not be closed: %s",
 			      (unsigned long long)held->cgroup_id, held->session, strerror(-r));
@@ -313,12 +315,13 @@ static void recover_strays(struct service *service)
 	gate->slice_each(gate->ctx, stray_add, &strays);
 	for (size_t i = 0; i < strays.count; i++)
 		if (!gate->cgroup_remove(gate->ctx, &strays.cgroups[i]))
-			gate->retire(gate->ctx, strays.cgroups[i].id);
+			cgroup_retire(service, strays.cgroups[i].id);
 	free(strays.cgroups);
 }
 
 int service_recover(struct service *service, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	const struct gate *gate = &service->config.gate;
 	struct recovery recovery = { .service = service };
 	int r = gate->each(gate->ctx, held_add, &recovery.held);

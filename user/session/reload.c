@@ -62,6 +62,8 @@ static int batch_cut(struct service *service, struct sandbox *const *sandboxes, 
 	unsigned cut = 0;
 	int r;
 
+	effect->cut +=
+		inspectors_sync(service); /* they first, as in raise.c: they have the policy since before this call */
 	for (size_t i = 0; i < n; i++)
 		ids[i] = sandboxes[i]->pub.cgroup.id;
 	r = gate->cut(gate->ctx, ids, n, GATE_CUT_RELOADED, &cut);
@@ -102,11 +104,15 @@ static int sandboxes_reload(struct service *service, struct policy_effect *effec
 int service_policy_raise(struct service *service, const struct level_modes *modes, const char *who,
 			 struct policy_effect *effect, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
+
 	service->config.modes = *modes;
 	return sessions_reload(service, who, effect, ret_failure);
 }
 
 int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
+
 	return sandboxes_reload(service, effect, ret_failure);
 }

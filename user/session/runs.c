@@ -43,6 +43,7 @@ static int run_fail(struct failure *ret_failure, int r, uint64_t id)
 int service_run_request(struct service *service, const struct run_request *asked, const char *who, struct run_row *ret,
 			struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct run_row row = {
 		.class = asked->class,
 		.launched = asked->launched,
@@ -121,6 +122,7 @@ static const struct sandbox_info *run_enter(struct service *service, const struc
 int service_run_start(struct service *service, uint64_t id, const char *session, bool keep, const char *who,
 		      const struct sandbox_info **ret, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	uint64_t now = service->config.wall_us();
 	const struct sandbox_info *sandbox = NULL;
 	struct session_row of;

@@ -164,10 +164,9 @@ static int sandbox_empty(struct service *service, struct sandbox *sandbox)
 /* Has it orphans? When that cannot be told, it may. */
 static bool sandbox_has_orphans(struct service *service, struct sandbox *sandbox)
 {
-	const struct gate *gate = &service->config.gate;
 	bool has = true;
 
-	if (!sandbox->looked && gate->orphans(gate->ctx, &sandbox->pub.cgroup.id, 1, &has))
+	if (!sandbox->looked && orphans_find(service, &sandbox->pub.cgroup.id, 1, &has))
 		has = true;
 	has = sandbox->looked ? sandbox->has_orphans : has;
 	sandbox->looked = false;
@@ -218,7 +217,7 @@ static int sandbox_release(struct service *service, struct sandbox *sandbox)
 static int sandbox_retire(struct service *service, struct sandbox *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
-	int r = gate->retire(gate->ctx, sandbox->pub.cgroup.id);
+	int r = cgroup_retire(service, sandbox->pub.cgroup.id);
 
 	if (r && r != -ENOENT)
 		return r;
@@ -320,7 +319,6 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 
 void sandboxes_look(struct service *service)
 {
-	const struct gate *gate = &service->config.gate;
 	struct sandbox *sandboxes[SWEEP_BATCH], *sandbox;
 	uint64_t ids[SWEEP_BATCH];
 	bool has[SWEEP_BATCH];
@@ -334,7 +332,7 @@ void sandboxes_look(struct service *service)
 		ids[n] = sandbox->pub.cgroup.id;
 		sandboxes[n++] = sandbox;
 	}
-	if (n < 2 || gate->orphans(gate->ctx, ids, n, has))
+	if (n < 2 || orphans_find(service, ids, n, has))
 		return; /* each looks for itself */
 	for (size_t i = 0; i < n; i++) {
 		sandboxes[i]->looked = true;

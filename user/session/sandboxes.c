@@ -183,6 +183,8 @@ int sandbox_make(struct service *service, const char *name, enum run_class class
 int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
+
 	return sandbox_make(service, session, CLASS_OPEN, false, who, ret, ret_failure);
 }
 
@@ -348,6 +350,7 @@ static int adopt_in(struct service *service, struct session *session, const stru
 int service_sandbox_adopt(struct service *service, const char *name, const char *cgroup_path, const char *who,
 			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	const struct gate *gate = &service->config.gate;
 	struct gate_problem problem = { 0 };
 	struct session_name parsed;
@@ -380,6 +383,7 @@ int service_sandbox_adopt(struct service *service, const char *name, const char 
 
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct sandbox *sandbox = sandbox_by_id(service, id);
 	int r;
 

@@ -158,6 +158,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 int service_session_create(struct service *service, const char *name, enum level level, const char *who,
 			   struct session_row *ret, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct raise_request request = { .level = level, .who = who, .start_ns = service->config.now_ns() };
 	struct escalation ignored;
 	struct session_name parsed;
@@ -195,6 +196,7 @@ static int escalation_check(const char *name, enum level level, const char *data
 int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
 		     const char *who, struct escalation *ret, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct raise_request request = {
 		.level = level,
 		.dataset = dataset,
@@ -276,6 +278,7 @@ static int session_end(struct service *service, struct session *session, const c
 
 int service_session_end(struct service *service, const char *name, const char *who, struct failure *ret_failure)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct session_name parsed;
 	struct session *session;
 	int r = service_name_read(name, &parsed, ret_failure);
@@ -359,6 +362,7 @@ static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 
 void service_sweep(struct service *service)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	size_t n = service->care_count;
 	struct sandbox *sandbox;
 
@@ -388,6 +392,7 @@ void service_sweep(struct service *service)
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)
 {
+	_verb_ struct service *verb = verb_begin(service);
 	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
 	if (!sandbox)

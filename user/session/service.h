@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sessions and their sandboxes: the verbs behind the API. This is where the
- * promise lives: tighten the kernel, cut what is open, record on disk, acknowledge.
+ * promise lives: tighten the kernel and the inspectors, cut what is open, record on disk, acknowledge.
  *
  * Single-threaded. Sessions are read from the store; live sandboxes are in memory.
  */
@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "vocab/words.h"
 #include "session/gate.h"
+#include "session/inspectors.h"
 #include "vocab/level.h"
 #include "policy/notice_text.h"
 #include "session/session_name.h"
@@ -53,6 +54,7 @@ struct sandbox_info {
 struct service_config {
 	struct store *store;
 	struct gate gate;
+	struct inspectors inspectors;
 	struct level_modes modes;
 	uint64_t (*wall_us)(void); /* CLOCK_REALTIME in microseconds */
 	uint64_t (*now_ns)(void);  /* CLOCK_MONOTONIC */
@@ -67,6 +69,10 @@ struct service_config {
 	/* What was counted of a sandbox; NULL: nothing. */
 	void (*count)(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
 	void *count_data;
+	/* The kernel is about to forget a sandbox, and what it counted of it; it has. NULL: nobody cares. */
+	void (*before_retire)(void *data, uint64_t cgroup_id);
+	void (*on_retired)(void *data, uint64_t cgroup_id);
+	void *retire_data;
 	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
- * (a session in memory), raise.c (the ratchet: kernel, cut, record), sandbox.c (one sandbox in memory
+ * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), verb.c (a verb's end, and the calls to
+ * the inspectors), sandbox.c (one sandbox in memory
  * and its end), sandboxes.c (make, adopt, remove), placed.c (processes that others put there), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
@@ -9,6 +10,7 @@
 
 #include <sys/queue.h>
 
+#include "base/cleanup.h"
 #include "events/event.h"
 #include "session/service.h"
 #include "base/table.h"
@@ -67,6 +69,7 @@ struct sandbox {
 	bool unfinished; /* an adoption that failed half-way: the same call again finishes it */
 	bool gone;	 /* its cgroup was found to be gone, rather than removed by us */
 	bool dying;	 /* its end has begun and waits for something: hidden from the API */
+	bool unsent;	 /* the kernel holds pub.rung, the inspectors were not sent it yet */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
@@ -117,6 +120,8 @@ struct service {
 	size_t care_count;
 	struct sandbox *cursor; /* the next that the sweep looks at; NULL: from the start */
 	size_t hidden;		/* how many are dying */
+	unsigned verbs;		/* at work, one in the other */
+	bool reports;		/* inspectors were spoken to meanwhile, so there may be reports */
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
@@ -130,6 +135,27 @@ void service_emit(struct service *service, struct event *event, const struct ses
 /* A change of a sandbox. */
 void sandbox_event(struct service *service, unsigned reason, const struct sandbox *sandbox, const char *who,
 		   const unsigned *cut);
+
+/* -- verb.c ---------------------------------------------------------------- */
+/*
+ * Each verb that may speak to the inspectors has, as its first variable, _verb_ struct service *verb = verb_begin(service).
+ * When the outermost one is over, the reports that arrived meanwhile are handled: never inside, where a session or a
+ * sandbox may be half-way between two states. A crash before that loses none: they are in the ledgers' files, and the next
+ * daemon handles them.
+ */
+struct service *verb_begin(struct service *service);
+void verb_end(struct service **verb);
+#define _verb_ cleanup(verb_end)
+
+/* The calls of struct inspectors, for verbs. */
+void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char *sandbox, const char *session,
+			const struct np_rung *rung);
+unsigned inspectors_sync(struct service *service);
+/* Which sandboxes have something on its way that their programs, which are gone, handed over: to the kernel (orphans), or
+ * to an inspector? 0 or -errno. */
+int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has);
+/* Has the kernel and then the inspectors forget a cgroup that is gone or detached. As gate.retire() answers. */
+int cgroup_retire(struct service *service, uint64_t cgroup_id);
 
 /* -- live.c ---------------------------------------------------------------- */
 struct session *session_find(struct service *service, const char *name);
@@ -151,18 +177,18 @@ struct raise_request {
 	const char *who;
 	uint64_t start_ns;
 };
-/* The whole ratchet for a session: tighten, cut, record; creates or revives it in the store. Emits
+/* The whole ratchet for a session: kernel, inspectors, cut, record; creates or revives it in the store. Emits
  * what happened, but nothing when nothing did. */
 int session_raise(struct service *service, struct session *session, const struct raise_request *request,
 		  struct escalation *ret, struct failure *ret_failure);
 /* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as
  * tight. */
 int session_settle(struct service *service, struct session *session, const char *who, struct failure *ret_failure);
-/* Tightens every sandbox that is behind what stands. On failure the others are tightened all the
+/* Steps 1 and 2: tightens every sandbox that is behind what stands, in the kernel and then in the inspectors. On failure the others are tightened all the
  * same and *ret_failure names the first. May remove sandboxes: those made that the kernel would not
  * tighten. */
 int session_apply(struct service *service, struct session *session, struct failure *ret_failure);
-/* Cuts what is uncut. */
+/* Waits for the inspectors, then cuts, where something is uncut. *ret_cut counts what both have ended. */
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure);
 /* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
  * -E2BIG: written, but without the dataset. */

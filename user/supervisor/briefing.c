@@ -137,12 +137,28 @@ static struct briefed *known_new(struct supervisor *w, uint64_t cgroup_id, const
 	return briefed;
 }
 
-void supervisor_sandbox(struct supervisor *w, uint64_t cgroup_id, const char *sandbox, const char *session,
-			const struct np_rung *rung)
+/* The kernel gave the number of one that is leaving once more: its last reports are the new one's. */
+static void leaving_forget(struct supervisor *w, uint64_t cgroup_id)
 {
+	struct briefed *briefed, *next;
+
+	for (briefed = LIST_FIRST(&w->leaving); briefed; briefed = next) {
+		next = LIST_NEXT(briefed, of_leaving);
+		if (briefed->sandbox.cgroup_id != cgroup_id)
+			continue;
+		LIST_REMOVE(briefed, of_leaving);
+		free(briefed);
+	}
+}
+
+static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, const char *session,
+			    const struct np_rung *rung)
+{
+	struct supervisor *w = ctx;
 	struct briefed *briefed = known_find(w, cgroup_id);
 	bool fresh = !session_brief_find(w, session);
 
+	leaving_forget(w, cgroup_id);
 	if (!briefed)
 		briefed = known_new(w, cgroup_id, session);
 	if (!briefed)
@@ -155,26 +171,37 @@ void supervisor_sandbox(struct supervisor *w, uint64_t cgroup_id, const char *sa
 }
 
 /* forget: what was given to its session is free for others, for nobody is left who may remember it. */
-static void known_free(struct supervisor *w, struct briefed *briefed, bool forget)
+static void known_remove(struct supervisor *w, struct briefed *briefed, bool forget)
 {
 	struct session_brief *session = session_brief_find(w, briefed->sandbox.session);
 
 	table_remove(&w->sandboxes, &briefed->node);
-	free(briefed);
 	if (session && --session->sandboxes == 0)
 		session_brief_free(w, session, forget);
 }
 
-void supervisor_gone(struct supervisor *w, uint64_t cgroup_id)
+static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 {
+	struct supervisor *w = ctx;
 	struct briefed *briefed = known_find(w, cgroup_id);
 
 	if (!briefed)
 		return;
 	send_all(w, LINK_GONE, &briefed->sandbox, sizeof(briefed->sandbox), -1);
-	supervisor_sync(w); /* what they have to tell of it comes before it is forgotten */
-	known_free(w, briefed, true);
-	ledgers_leave(w->ledgers, cgroup_id);
+	supervisor_sync(w); /* what they have to report of it is in their ledgers now */
+	known_remove(w, briefed, true);
+	LIST_INSERT_HEAD(&w->leaving, briefed, of_leaving);
+}
+
+void briefing_leave(struct supervisor *w)
+{
+	struct briefed *briefed;
+
+	while ((briefed = LIST_FIRST(&w->leaving))) {
+		LIST_REMOVE(briefed, of_leaving);
+		ledgers_leave(w->ledgers, briefed->sandbox.cgroup_id);
+		free(briefed);
+	}
 }
 
 void left_learn(struct supervisor *w, const struct link_sandbox *message)
@@ -185,8 +212,9 @@ void left_learn(struct supervisor *w, const struct link_sandbox *message)
 		briefed->left = true;
 }
 
-void supervisor_left(struct supervisor *w, const uint64_t *cgroup_ids, size_t n, bool *has)
+static void sandboxes_left(void *ctx, const uint64_t *cgroup_ids, size_t n, bool *has)
 {
+	struct supervisor *w = ctx;
 	bool requested_of = false;
 
 	for (size_t i = 0; i < n; i++) {
@@ -242,9 +270,18 @@ int batch_make(struct supervisor *w, int *ret_fd)
 
 void briefing_clear(struct supervisor *w)
 {
+	struct briefed *briefed;
+
 	for (size_t i = 0; i < w->sandboxes.size; i++)
-		while (w->sandboxes.buckets[i])
-			known_free(w, container_of(w->sandboxes.buckets[i], struct briefed, node), false);
+		while (w->sandboxes.buckets[i]) {
+			briefed = container_of(w->sandboxes.buckets[i], struct briefed, node);
+			known_remove(w, briefed, false);
+			free(briefed);
+		}
+	while ((briefed = LIST_FIRST(&w->leaving))) {
+		LIST_REMOVE(briefed, of_leaving);
+		free(briefed);
+	}
 	table_clear(&w->sandboxes);
 	table_clear(&w->sessions);
 }
@@ -255,4 +292,29 @@ void supervisor_recovered(struct supervisor *w, bool (*is_used)(void *data, cons
 	names_sweep(w, is_used, data);
 	ledgers_sweep(w->ledgers, is_there, data);
 	w->recovered = true;
+}
+
+/* -- the interface of session/inspectors.h --------------------------------------------------- */
+
+static unsigned all_sync(void *ctx)
+{
+	supervisor_sync(ctx);
+	return supervisor_cut(ctx);
+}
+
+static void all_receive(void *ctx)
+{
+	supervisor_receive(ctx);
+}
+
+struct inspectors supervisor_inspectors(struct supervisor *w)
+{
+	return (struct inspectors){
+		.ctx = w,
+		.tighten = sandbox_tighten,
+		.sync = all_sync,
+		.left = sandboxes_left,
+		.forget = sandbox_forget,
+		.receive = all_receive,
+	};
 }

@@ -52,7 +52,7 @@ static void process_drop(struct process *p)
 	spawn_end(p->pid);
 	p->pid = 0;
 	p->ready = false;
-	ledgers_reset(p->supervisor->ledgers, index_of(p)); /* what it left */
+	p->unreset = true;
 }
 
 static void finish_check(struct supervisor *w)
@@ -77,7 +77,6 @@ static void process_end(struct process *p, const char *why)
 	p->failures++;
 	p->start_ns = loop_now_ns();
 	steering_update(p->supervisor);
-	finish_check(p->supervisor);
 }
 
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd)
@@ -118,7 +117,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		if (len != sizeof(p->synced))
 			return -EPROTO;
 		memcpy(type == LINK_SYNC ? &p->synced : &p->settled, data, sizeof(p->synced));
-		return ledgers_drain(w->ledgers, index_of(p)); /* what was reported before the answer */
+		return 0;
 	case LINK_CA:
 		if (len != sizeof(struct link_ca))
 			return -EPROTO;
@@ -135,7 +134,7 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		left_learn(w, (const struct link_sandbox *)(const void *)data);
 		return 0;
 	case LINK_REQUESTS:
-		return ledgers_drain(w->ledgers, index_of(p));
+		return 0; /* it has woken us: supervisor_receive() comes when whoever reads this is done */
 	default:
 		return -EPROTO;
 	}
@@ -160,10 +159,28 @@ static void process_read(struct process *p, unsigned most)
 	}
 }
 
+void supervisor_receive(struct supervisor *w)
+{
+	for (unsigned i = 0; i < w->config.count; i++) {
+		struct process *p = &w->processes[i];
+
+		if (p->pid && ledgers_drain(w->ledgers, i) < 0)
+			process_end(p, "its ledger is nonsense");
+		if (p->unreset)
+			ledgers_reset(w->ledgers, i); /* what it left */
+		p->unreset = false;
+	}
+	briefing_leave(w);
+}
+
 static void on_link(void *data, uint32_t events)
 {
+	struct process *p = data;
+
 	(void)events;
-	process_read(data, 256);
+	process_read(p, 256);
+	supervisor_receive(p->supervisor);
+	finish_check(p->supervisor);
 }
 
 static void process_brief(struct process *p)
@@ -228,13 +245,12 @@ static void on_tick(void *data)
 	uint64_t now = loop_now_ns();
 
 	cas_request(w);
+	supervisor_receive(w);
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 		uint64_t wait = p->failures ? BACKOFF_MS : 0;
 		int r;
 
-		if (p->pid && ledgers_drain(w->ledgers, i) < 0)
-			process_end(p, "its ledger is nonsense");
 		if (p->ready && now - p->start_ns > HEALTHY_MS * 1000000ull)
 			p->failures = 0;
 		if (w->finish_ns && now > w->finish_ns)
@@ -242,7 +258,7 @@ static void on_tick(void *data)
 
 		for (unsigned k = 1; k < p->failures && wait < BACKOFF_MAX_MS; k++)
 			wait *= 2;
-		if (p->pid || w->finish_ns || now - p->start_ns < wait * 1000000)
+		if (p->pid || p->unreset || w->finish_ns || now - p->start_ns < wait * 1000000)
 			continue;
 		r = process_start(p);
 		if (r < 0) {
@@ -250,6 +266,7 @@ static void on_tick(void *data)
 			p->failures++;
 		}
 	}
+	finish_check(w);
 }
 
 /* -- what they are told ----------------------------------------------------------------- */
@@ -326,6 +343,7 @@ void supervisor_settle(struct supervisor *w)
 		if (w->processes[i].ready)
 			process_send(&w->processes[i], LINK_SETTLE, &w->settle, sizeof(w->settle), -1);
 	receive_all(w, is_unsettled, SETTLE_MS, NULL);
+	supervisor_receive(w);
 }
 
 unsigned supervisor_cut(struct supervisor *w)

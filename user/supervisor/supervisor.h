@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inspector's processes: started, told what they need to know and nothing
+ * The inspector's processes: started, briefed with what they need to know and nothing
  * else, watched, and started again. While none is ready the gate refuses.
+ *
+ * What they report waits in their ledgers until the loop calls us, or supervisor_receive()
+ * is called: whoever waits for an inspector's answer in the middle of something is not called back.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_H
 #define NP_SUPERVISOR_SUPERVISOR_H
@@ -11,7 +14,7 @@
 #include "link/link.h"
 #include "kernel/kernel.h"
 #include "loop/loop.h"
-#include "session/gate.h"
+#include "session/inspectors.h"
 
 struct supervisor;
 
@@ -47,19 +50,14 @@ int supervisor_policy(struct supervisor *supervisor, const struct buf *policy);
 void supervisor_finish(struct supervisor *supervisor);
 /* Ends them all; they come again with what holds then. */
 void supervisor_stop(struct supervisor *supervisor);
-/* A sandbox was registered or raised; it is gone. Failures end a worker rather than leave it with less than the truth. */
-void supervisor_sandbox(struct supervisor *supervisor, uint64_t cgroup_id, const char *sandbox, const char *session,
-			const struct np_rung *rung);
-void supervisor_gone(struct supervisor *supervisor, uint64_t cgroup_id);
-/* Sets has[i] where programs of a sandbox that are gone left something with an inspector that is not delivered. */
-void supervisor_left(struct supervisor *supervisor, const uint64_t *cgroup_ids, size_t n, bool *has);
-/* Returns when every worker has done what it was told so far; one that does not in time is killed. */
-void supervisor_sync(struct supervisor *supervisor);
-/* Returns when they have counted what sandboxes have sent by now; a worker that takes longer than a moment is not waited
- * for. */
+/* The second enforcement point, for the session service. Failures end a worker rather than leave it with less than the
+ * truth. */
+struct inspectors supervisor_inspectors(struct supervisor *supervisor);
+/* Handles the reports that have come by now, and what those that died left. Nothing else does but the loop's callbacks. */
+void supervisor_receive(struct supervisor *supervisor);
+/* Returns when they have counted and reported what sandboxes have sent by now; a worker that takes longer than a moment is
+ * not waited for. */
 void supervisor_settle(struct supervisor *supervisor);
-/* Requests and tunnels that they have ended since this was asked last, because of a new level or policy. */
-unsigned supervisor_cut(struct supervisor *supervisor);
 /* What they counted and reported. */
 struct ledgers *supervisor_ledgers(struct supervisor *supervisor);
 /* The certificate of a session's authority, as PEM. -ENOENT: the session has no sandbox; -EAGAIN: no inspector. */

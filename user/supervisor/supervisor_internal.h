@@ -7,6 +7,7 @@
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "base/fs.h"
@@ -20,6 +21,7 @@ struct process {
 	pid_t pid; /* 0: none */
 	int link;
 	bool ready;
+	bool unreset;		  /* it is dead, and its ledger has not been made ready for the next */
 	uint32_t synced, settled; /* the last numbers it answered */
 	unsigned failures;
 	uint64_t start_ns; /* when it was started, or may be again */
@@ -28,6 +30,7 @@ struct process {
 /* What every worker must know: told again to one that starts. */
 struct briefed {
 	struct table_node node;
+	LIST_ENTRY(briefed) of_leaving;
 	struct link_sandbox sandbox;
 	bool left; /* an inspector has said so since it was asked */
 };
@@ -52,6 +55,8 @@ struct supervisor {
 	struct hash_key key;
 	uint64_t seed;
 	struct table sandboxes, sessions;
+	LIST_HEAD(, briefed)
+	leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
 	uint32_t sync, settle;
 	struct ledgers *ledgers;
 	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
@@ -85,6 +90,10 @@ void left_learn(struct supervisor *w, const struct link_sandbox *message);
 void cas_request(struct supervisor *w); /* for those that are not there yet, if nobody was asked just now */
 /* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
 int batch_make(struct supervisor *w, int *ret_fd);
+void briefing_leave(struct supervisor *w); /* frees the ledger entries of those that are forgotten */
 void briefing_clear(struct supervisor *w);
+/* Return when every worker has done what it was sent so far; one that does not in time is killed. */
+void supervisor_sync(struct supervisor *w);
+unsigned supervisor_cut(struct supervisor *w); /* ended since this was asked last, because of a rung or a policy */
 
 #endif

@@ -3,7 +3,7 @@
 #ifndef NP_TEST_SESSION_FAKE_H
 #define NP_TEST_SESSION_FAKE_H
 
-#include "fake_kernel.h"
+#include "fake_inspectors.h"
 #include "vocab/limits.h"
 
 /* SQLite asks before each commit; not 0 turns it into a rollback and an error. */
@@ -68,6 +68,7 @@ static inline void fake_start(void)
 			.cgroup_by_id = fake_find_id,
 			.slice_each = fake_slice,
 		},
+		.inspectors = fake_inspectors(),
 		.modes = fake.modes,
 		.wall_us = fake_wall,
 		.now_ns = fake_now,

@@ -38,13 +38,21 @@ struct fake_cgroup {
 					  cgroup_find() says -EIO */
 	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
+	/* the inspectors' */
+	bool known; /* they were sent: */
+	struct np_rung inspected;
+	bool synced;	  /* and have carried out */
+	bool undelivered; /* its programs left something with them */
 };
 
 struct fake {
 	struct fake_cgroup cgroups[256];
 	size_t count;
 	uint64_t next_id;
-	unsigned cut; /* sockets that each cut finds */
+	unsigned cut;	  /* sockets that each cut finds */
+	unsigned ended;	  /* requests that the inspectors end whenever they are synced, or forget a sandbox */
+	unsigned reports; /* of theirs that are not handled yet */
+	bool shows_inspectors;
 	char log[16384];
 	size_t log_len;
 	int steps;	  /* fallible steps since the last fake_reset() */
@@ -218,6 +226,12 @@ static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_c
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);
 	fake_log("\n");
+	for (size_t i = 0; why != GATE_CUT_ENDED && i < n; i++) { /* the inspectors come first */
+		const struct fake_cgroup *cg = fake_by_id(ids[i]);
+
+		/* What they do not know they refuse. */
+		assert_true(!cg->known || (cg->synced && np_rung_equal(&cg->inspected, &cg->rung)));
+	}
 	if (fake_fails())
 		return -EIO;
 	for (size_t i = 0; why == GATE_CUT_ENDED && i < n; i++)

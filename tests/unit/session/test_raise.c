@@ -33,6 +33,78 @@ static void test_order_is_kernel_cut_record_acknowledge(void **state)
 	assert_int_equal(fake_by_id(103)->rung.mode, NP_FULL); /* bob's */
 }
 
+/* Both enforcement points, with what arrives from the second one in the middle of the verb. */
+static void test_order_is_kernel_inspectors_cut_record_reports(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("alice/demo");
+	made("alice/demo");
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	fake.cut = 3;
+	fake.ended = 2;
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, &done), 0);
+	assert_log("raise 101 NONE 2\nraise 102 NONE 2\n"
+		   "tighten 101 NONE 2\ntighten 102 NONE 2\n"
+		   "sync\ncut 101 102\n"
+		   "commit\n"
+		   "event raised cut=5\nevent cut cut=5\n"
+		   "report\nreport\n");
+	assert_int_equal(done.cut, 5);
+	/* Nothing is behind, so nobody is spoken to, and nothing was left over. */
+	fake_reset(0);
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, &done), 0);
+	assert_log("event stands\n");
+	assert_int_equal(fake.reports, 0);
+}
+
+/* A new sandbox is known to the inspectors before anybody can use it, and nobody waits for them: nothing was open. */
+static void test_new_sandbox_is_sent_and_not_waited_for(void **state)
+{
+	(void)state;
+	fake.shows_inspectors = true;
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	fake_reset(0);
+	made("a/b");
+	assert_log("make\ncommit\nraise 101 PROXIED 2\ntighten 101 PROXIED 2\nevent sandbox_made\n");
+}
+
+/* The inspectors are sent what the kernel holds, which may be more than was asked: once, when all rounds are over. */
+static void test_inspectors_are_sent_what_the_kernel_says(void **state)
+{
+	(void)state;
+	made("a/b");
+	made("a/b");
+	fake_by_id(102)->rung.mode = NP_NONE;
+	fake_by_id(102)->rung.generation = 7;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	assert_non_null(strstr(fake.log, "tighten 101 NONE 7\ntighten 102 NONE 7\nsync\ncut 101 102\n"));
+	assert_null(strstr(fake.log, "tighten 101 PROXIED"));
+}
+
+/* What the kernel refused is not sent: the inspectors are never looser or tighter than the gate says. The others are. */
+static void test_refused_raise_and_the_inspectors(void **state)
+{
+	(void)state;
+	fake_add("/cg/agent")->populated = true;
+	adopted("a/b", "/cg/agent");
+	made("a/b");
+	fake_by_id(101)->refuse_raise = true;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -ENOMEM);
+	assert_log("raise 101 NONE 2\nraise 102 NONE 2\ntighten 102 NONE 2\nsync\ncut 102\ncommit\n"
+		   "event raised cut=0\nevent not_applied\n");
+	fake_by_id(101)->refuse_raise = false;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("raise 101 NONE 2\ntighten 101 NONE 2\nsync\ncut 101\n");
+}
+
 static void test_no_connections_no_cut_event(void **state)
 {
 	(void)state;
@@ -338,6 +410,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		fake_test(test_order_is_kernel_cut_record_acknowledge),
+		fake_test(test_order_is_kernel_inspectors_cut_record_reports),
+		fake_test(test_new_sandbox_is_sent_and_not_waited_for),
+		fake_test(test_inspectors_are_sent_what_the_kernel_says),
+		fake_test(test_refused_raise_and_the_inspectors),
 		fake_test(test_no_connections_no_cut_event),
 		fake_test(test_lower_level_stands),
 		fake_test(test_level_without_a_new_mode),
