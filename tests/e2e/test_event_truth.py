@@ -226,7 +226,11 @@ def test_a_request_that_a_raise_cut(net, path, words):
     settled(net)
     with Box(net.daemon, "PROXIED") as box, in_flight(net, box.session, path, *words):
         net.api.escalate(box.session, "SECRET")
+        record = net.api.events(session=box.session, limit=1000)
         e = told(net, box.session, lambda e: path in e.get("url", ""))
+        # in the record when the raise is acknowledged, and handled after it, not in the middle of it
+        raised = [r["seq"] for r in record if r["reason"] == "raised" and r["level"] == "SECRET"]
+        assert e in record and len(raised) == 1 and e["seq"] > raised[0], (e, record)
         assert e["reason"] == "ended_by_raise" and (e["mode"], e["level"]) == ("NONE", "SECRET"), e
         assert "went away" not in e.get("text", ""), e
         # nobody tried anything since: there is nothing else to tell of
