@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the running daemon, and what happens to it. Files: main.c (start and end), happenings.c (what the parts
- * tell each other), records.c (what sandboxes did), policy.c (the live policy), workers.c (the inspector's processes). */
+/* The parts of the running daemon, and what happens to it. Files: main.c (start and end), callbacks.c (what the
+ * parts call each other for), reports.c (what sandboxes did), policy_reload.c (the policy in force). */
 #ifndef NP_DAEMON_DAEMON_H
 #define NP_DAEMON_DAEMON_H
 
@@ -39,7 +39,7 @@ struct daemon {
 
 void event_emit(void *data, struct event *event);
 
-/* happenings.c */
+/* callbacks.c */
 void on_cgroup(void *data, uint64_t cgroup_id);
 int on_recovered(void *data, const struct sandbox_info *sandbox);
 void on_retired(void *data, uint64_t cgroup_id);
@@ -59,7 +59,7 @@ void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
 int session_ca(void *data, const char *session, struct buf *out);
 
-/* records.c */
+/* reports.c */
 void on_kernel_event(void *data, const struct np_event *raw);
 int flood_start(void *data, const struct gate_sandbox *sandbox);
 void before_retire(void *data, uint64_t cgroup_id);

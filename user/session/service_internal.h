@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), live.c
- * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), verb.c (a verb's end, and the calls to
- * the inspectors), sandbox.c (one sandbox in memory
- * and its end), sandboxes.c (make, adopt, remove), placed.c (processes that others put there), kept.c (those that stay), runs.c, recover.c, reload.c (a new policy), tell.c (notices).
+ * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), session.c
+ * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), verb.c (a verb's end,
+ * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
+ * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
+ * runs.c, forwards.c, recover.c, reload.c (a new policy), notices.c.
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -157,9 +158,9 @@ int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, 
 /* Has the kernel and then the inspectors forget a cgroup that is gone or detached. As gate.retire() answers. */
 int cgroup_retire(struct service *service, uint64_t cgroup_id);
 
-/* -- live.c ---------------------------------------------------------------- */
+/* -- session.c -------------------------------------------------------------- */
 struct session *session_find(struct service *service, const char *name);
-/* From memory, or from the store, or new with that level (LIVE_NEW: nothing is written yet).
+/* From memory, or from the store, or new with that level (SESSION_NEW: nothing is written yet).
  * Pinned: session_unpin() it. -E2BIG when it would be one session too many. */
 int session_load(struct service *service, const struct session_name *name, enum level level, struct session **ret,
 		 struct failure *ret_failure);
@@ -184,9 +185,9 @@ int session_raise(struct service *service, struct session *session, const struct
 /* The same for what stands already: the session exists on disk afterwards, and its sandboxes are as
  * tight. */
 int session_settle(struct service *service, struct session *session, const char *who, struct failure *ret_failure);
-/* Steps 1 and 2: tightens every sandbox that is behind what stands, in the kernel and then in the inspectors. On failure the others are tightened all the
- * same and *ret_failure names the first. May remove sandboxes: those made that the kernel would not
- * tighten. */
+/* Steps 1 and 2: tightens every sandbox that is behind what stands, in the kernel and then in the
+ * inspectors. On failure the others are tightened all the same and *ret_failure names the first. May
+ * remove sandboxes: those made that the kernel would not tighten. */
 int session_apply(struct service *service, struct session *session, struct failure *ret_failure);
 /* Waits for the inspectors, then cuts, where something is uncut. *ret_cut counts what both have ended. */
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure);
@@ -201,7 +202,7 @@ bool placed_check(struct service *service, struct sandbox *sandbox);
 /* Looks at those of each placed sandbox that was tightened and is not cut yet; ends what the gate cannot govern. */
 void placed_raise(struct service *service, struct session *session);
 
-/* -- tell.c ------------------------------------------------------------------- */
+/* -- notices.c ------------------------------------------------------------------ */
 /* The notice that is due when what stands is recorded; false when none is. text is where its words go. */
 bool session_notice(struct service *service, const struct session *session, const struct raise_request *request,
 		    struct notice_row *ret, struct buf *text);
@@ -214,7 +215,7 @@ void notices_recover(struct service *service); /* removes those of sessions that
 int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
 		 const struct sandbox_info **ret, struct failure *ret_failure);
 
-/* -- kept.c ---------------------------------------------------------------- */
+/* -- kept_sandboxes.c --------------------------------------------------------------- */
 struct sandbox *kept_find(struct service *service, const char *session); /* NULL: it has none */
 int kept_make(struct service *service, const struct sandbox *sandbox);	 /* its directory; 0 or -errno */
 bool kept_is(const struct service *service, const char *id);		 /* has one */

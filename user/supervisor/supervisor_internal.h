@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of the inspectors' keeper. Files: workers.c (processes: started, watched,
- * spoken to), supervisor_known.c (what every one of them has to know), supervisor_names.c
- * (which synthetic address stands for which name).
+ * Inside of the inspectors' supervisor. Files: supervisor.c (processes: started, watched,
+ * sent to, received from), briefing.c (what every one of them has to know, and the interface of
+ * session/inspectors.h), names_store.c (which synthetic address stands for which name),
+ * ledgers.c (what they counted and reported), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -35,6 +36,8 @@ struct briefed {
 	bool left; /* an inspector has said so since it was asked */
 };
 
+LIST_HEAD(briefed_list, briefed);
+
 /* A session that has sandboxes. */
 struct session_brief {
 	struct table_node node;
@@ -55,8 +58,7 @@ struct supervisor {
 	struct hash_key key;
 	uint64_t seed;
 	struct table sandboxes, sessions;
-	LIST_HEAD(, briefed)
-	leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
+	struct briefed_list leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
 	uint32_t sync, settle;
 	struct ledgers *ledgers;
 	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
@@ -67,13 +69,17 @@ struct supervisor {
 	struct process processes[NP_WORKERS_MAX];
 };
 
-/* -- workers.c */
+/* -- supervisor.c */
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
 void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
 		 int fd);
 void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);
+/* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
+void supervisor_sync(struct supervisor *w);
+/* Requests and tunnels that they have ended since this was asked last, because of a rung or a policy. */
+unsigned supervisor_cut(struct supervisor *w);
 
-/* -- supervisor_names.c: names of sessions, and their synthetic addresses */
+/* -- names_store.c: names of sessions, and their synthetic addresses */
 int names_open(struct supervisor *w, struct session_brief *session); /* with what an earlier daemon gave out */
 void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data);
 void names_close(struct supervisor *w, struct session_brief *session, bool forget);
@@ -82,7 +88,7 @@ void names_batch(const struct session_brief *session, struct buf *out);
 /* To workers that were there before the session: what an earlier daemon gave out. */
 void names_send(struct supervisor *w, const struct session_brief *session);
 
-/* -- supervisor_known.c */
+/* -- briefing.c */
 struct session_brief *session_brief_find(struct supervisor *w, const char *session);
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
 void ca_learn(struct process *from, const struct link_ca *message);
@@ -92,8 +98,5 @@ void cas_request(struct supervisor *w); /* for those that are not there yet, if 
 int batch_make(struct supervisor *w, int *ret_fd);
 void briefing_leave(struct supervisor *w); /* frees the ledger entries of those that are forgotten */
 void briefing_clear(struct supervisor *w);
-/* Return when every worker has done what it was sent so far; one that does not in time is killed. */
-void supervisor_sync(struct supervisor *w);
-unsigned supervisor_cut(struct supervisor *w); /* ended since this was asked last, because of a rung or a policy */
 
 #endif

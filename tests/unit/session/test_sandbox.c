@@ -81,6 +81,40 @@ static void test_remove_may_fail_at_any_step(void **state)
 	assert_int_equal(n, 5); /* cgroup, orphans, kernel, record */
 }
 
+/* The kernel forgets before the inspectors do, and their last reports come when the removal is over. */
+static void test_end_with_the_inspectors(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	fake.ended = 1;
+	assert_int_equal(try_remove(sandbox), 0);
+	assert_log("remove 101\nevent sandbox_removed\nretire 101\nforget 101\ncommit\nreport\n");
+	assert_int_equal(fake.reports, 0);
+	assert_nothing_left();
+}
+
+/* What its programs handed to an inspector may arrive, as what they handed to the kernel. */
+static void test_what_inspectors_have_not_delivered_is_waited_for(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	fake_by_id(101)->undelivered = true;
+	fake_reset(0);
+	fake.shows_inspectors = true;
+	assert_int_equal(try_remove(sandbox), 0);
+	service_sweep(fake.service);
+	assert_log("remove 101\nevent sandbox_removed\n");
+	fake_by_id(101)->undelivered = false;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("retire 101\nforget 101\ncommit\n");
+	assert_nothing_left();
+}
+
 static void test_remove_adopted(void **state)
 {
 	struct fake_cgroup *cg = fake_add("/cg/agent");
@@ -372,6 +406,8 @@ int main(void)
 		fake_test(test_remove_made),
 		fake_test(test_remove_of_a_busy_one_goes_on_in_the_sweep),
 		fake_test(test_remove_may_fail_at_any_step),
+		fake_test(test_end_with_the_inspectors),
+		fake_test(test_what_inspectors_have_not_delivered_is_waited_for),
 		fake_test(test_remove_adopted),
 		fake_test(test_removed_adopted_keeps_its_mode),
 		fake_test(test_orphans_may_finish),
