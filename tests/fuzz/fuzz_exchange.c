@@ -216,9 +216,8 @@ static void check_quiet(void)
 	struct sandbox *sandbox;
 
 	check(!worker->n_clients && LIST_EMPTY(&worker->dirty_clients) && LIST_EMPTY(&worker->dirty_upstreams));
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
-			check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
+		check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
 	LIST_FOREACH(session, &worker->sessions, of_worker)
 		check(!session->pool.n_idle && LIST_EMPTY(&session->pool.upstreams) &&
 		      TAILQ_EMPTY(&session->pool.idle));

@@ -35,3 +35,17 @@ def test_json_by_hand_is_seen():
     assert json_by_hand(r'''buf_printf(out, "%s\"%s\":%llu", comma, reason_token(reason), sum);''')
     assert json_by_hand(r'''buf_printf(out, ",\"devices\":%u,", kernel->devices);''')
     assert not json_by_hand(r'''failure_put(f, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);''')
+
+
+# FNV, the golden ratio, MurmurHash: constants of hash functions that have no key.
+HASH = re.compile(r"0x9e3779b9|0x811c9dc5|0xcbf29ce4|16777619|2166136261|0x100000001b3|0xff51afd7", re.I)
+BUCKETS = re.compile(r"\*\s*\w*buckets\b(?!\[i\])|\bbuckets\[\w*BUCKETS\]")
+# The names of a policy: an operator's, in a table that is made once and must be quick to ask.
+OWN_HASH = {"user/base/hash.h", "user/policy/name_table_internal.h"}
+
+OWN_TABLE = {"user/base/table.c", "user/base/table.h", "user/dns/synthetic_names.c"}
+
+
+def test_one_hash_function_and_one_hash_table():
+    assert [path for path, text in sources() if HASH.search(text) and path not in OWN_HASH] == []
+    assert [path for path, text in sources() if BUCKETS.search(text) and path not in OWN_TABLE] == []

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash for tables whose keys strangers choose: without its key nobody can pick some that fall into one bucket. */
+/* The hash of all tables. Strangers choose what is in many of them: without its key nobody can pick names that fall into
+ * one bucket. */
 #ifndef NP_BASE_HASH_H
 #define NP_BASE_HASH_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct hash_key {
 	uint64_t words[2]; /* random, and secret */
 };
+
+/* 0 or -EIO */
+static inline int hash_key_make(struct hash_key *ret)
+{
+	return getrandom(ret, sizeof(*ret), 0) == sizeof(*ret) ? 0 : -EIO;
+}
 
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
@@ -31,8 +40,18 @@ static inline uint64_t hash_bytes(const struct hash_key *key, const char *data, 
 	return hash_mix(hash ^ piece, key->words[1]);
 }
 
-/* A name for bytes that nobody has chosen to meet others. */
-static inline uint64_t hash_mark(const char *data, size_t len)
+static inline uint64_t hash_text(const struct hash_key *key, const char *text)
+{
+	return hash_bytes(key, text, strlen(text));
+}
+
+static inline uint64_t hash_number(const struct hash_key *key, uint64_t number)
+{
+	return hash_mix(hash_mix(number ^ key->words[0], key->words[1]) ^ key->words[0], key->words[1]);
+}
+
+/* The same in every process, for bytes that nobody has chosen to meet others: numbers of the kernel, an operator's. */
+static inline uint64_t hash_mark(const void *data, size_t len)
 {
 	static const struct hash_key key = { { 0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u } };
 

@@ -6,19 +6,21 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/table.h"
 
 struct entry {
-	struct entry *chain; /* next of the same bucket */
+	struct table_node node;
 	struct entry *newer, *older;
 	void *value;
-	uint32_t hash;
 	uint16_t len;
 	unsigned char key[];
 };
 
 struct lru {
-	struct entry **buckets;
-	size_t mask, count, max;
+	struct table table;
+	struct hash_key key;
+	size_t max;
 	struct entry *newest, *oldest;
 	void (*free_value)(void *);
 };
@@ -26,39 +28,25 @@ struct lru {
 int lru_new(size_t max, void (*free_value)(void *value), struct lru **ret)
 {
 	_free_ struct lru *lru = calloc(1, sizeof(*lru));
-	size_t size = 16;
+	int r = lru ? hash_key_make(&lru->key) : -ENOMEM;
 
-	while (size < max)
-		size *= 2;
-	if (!lru)
-		return -ENOMEM;
-	lru->buckets = calloc(size, sizeof(*lru->buckets));
-	if (!lru->buckets)
-		return -ENOMEM; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
-	lru->mask = size - 1;
+	if (r < 0)
+		return r;
 	lru->max = max;
 	lru->free_value = free_value;
 	*ret = take_ptr(lru);
 	return 0;
 }
 
-/* FNV-1a. Someone who finds names that collide makes his own table of at most max entries a list. */
-static uint32_t hash_key(const unsigned char *key, size_t len)
+static struct entry *lru_find(const struct lru *lru, const void *key, size_t len, uint64_t hash)
 {
-	uint32_t h = 2166136261u;
+	for (struct table_node *n = table_first(&lru->table, hash); n; n = table_next(n)) {
+		struct entry *e = container_of(n, struct entry, node);
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ key[i]) * 16777619u;
-	return h ^ h >> 15;
-}
-
-static struct entry **lru_find(struct lru *lru, const void *key, size_t len, uint32_t hash)
-{
-	struct entry **p = &lru->buckets[hash & lru->mask];
-
-	while (*p && ((*p)->hash != hash || (*p)->len != len || memcmp((*p)->key, key, len) != 0))
-		p = &(*p)->chain;
-	return p;
+		if (e->len == len && memcmp(e->key, key, len) == 0)
+			return e;
+	}
+	return NULL;
 }
 
 static void lru_unlink(struct lru *lru, struct entry *e)
@@ -75,13 +63,10 @@ static void lru_link(struct lru *lru, struct entry *e)
 	lru->newest = e;
 }
 
-static void lru_remove(struct lru *lru, struct entry **p)
+static void lru_remove(struct lru *lru, struct entry *e)
 {
-	struct entry *e = *p;
-
-	*p = e->chain;
+	table_remove(&lru->table, &e->node);
 	lru_unlink(lru, e);
-	lru->count--;
 	lru->free_value(e->value);
 	free(e);
 }
@@ -91,14 +76,14 @@ void lru_free(struct lru *lru)
 	if (!lru)
 		return;
 	while (lru->oldest)
-		lru_remove(lru, lru_find(lru, lru->oldest->key, lru->oldest->len, lru->oldest->hash));
-	free(lru->buckets);
+		lru_remove(lru, lru->oldest);
+	table_clear(&lru->table);
 	free(lru);
 }
 
 void *lru_get(struct lru *lru, const void *key, size_t len)
 {
-	struct entry *e = *lru_find(lru, key, len, hash_key(key, len));
+	struct entry *e = lru_find(lru, key, len, hash_bytes(&lru->key, key, len));
 
 	if (!e)
 		return NULL;
@@ -109,8 +94,8 @@ void *lru_get(struct lru *lru, const void *key, size_t len)
 
 int lru_put(struct lru *lru, const void *key, size_t len, void *value)
 {
-	uint32_t hash = hash_key(key, len);
-	struct entry *e = *lru_find(lru, key, len, hash);
+	uint64_t hash = hash_bytes(&lru->key, key, len);
+	struct entry *e = lru_find(lru, key, len, hash);
 
 	if (e) {
 		lru->free_value(e->value);
@@ -121,30 +106,29 @@ int lru_put(struct lru *lru, const void *key, size_t len, void *value)
 	}
 	if (len > LRU_KEY_MAX)
 		return -EINVAL;
+	if (table_reserve(&lru->table) < 0)
+		return -ENOMEM;
 	e = malloc(sizeof(*e) + len);
 	if (!e)
 		return -ENOMEM;
-	*e = (struct entry){
-		.chain = lru->buckets[hash & lru->mask], .value = value, .hash = hash, .len = (uint16_t)len
-	};
+	*e = (struct entry){ .value = value, .len = (uint16_t)len };
 	memcpy(e->key, key, len);
-	lru->buckets[hash & lru->mask] = e;
+	table_add(&lru->table, &e->node, hash);
 	lru_link(lru, e);
-	lru->count++;
-	if (lru->count > lru->max)
-		lru_remove(lru, lru_find(lru, lru->oldest->key, lru->oldest->len, lru->oldest->hash));
+	if (lru->table.count > lru->max)
+		lru_remove(lru, lru->oldest);
 	return 0;
 }
 
 void lru_drop(struct lru *lru, const void *key, size_t len)
 {
-	struct entry **p = lru_find(lru, key, len, hash_key(key, len));
+	struct entry *e = lru_find(lru, key, len, hash_bytes(&lru->key, key, len));
 
-	if (*p)
-		lru_remove(lru, p);
+	if (e)
+		lru_remove(lru, e);
 }
 
 size_t lru_count(const struct lru *lru)
 {
-	return lru->count;
+	return lru->table.count;
 }

@@ -8,7 +8,7 @@
 
 struct lru;
 
-int lru_new(size_t max, void (*free_value)(void *value), struct lru **ret); /* 0 or -ENOMEM */
+int lru_new(size_t max, void (*free_value)(void *value), struct lru **ret); /* 0, -ENOMEM or -EIO */
 void lru_free(struct lru *lru);						    /* NULL is fine */
 
 void *lru_get(struct lru *lru, const void *key, size_t len); /* the lru's; NULL when there is none */

@@ -82,24 +82,12 @@ struct table_node *table_first(const struct table *table, uint64_t hash)
 	return node;
 }
 
-uint64_t hash_number(uint64_t seed, uint64_t number)
+struct table_node *table_walk(const struct table *table, const struct table_node *node)
 {
-	uint64_t h = number ^ seed;
-
-	/* The finalizer of MurmurHash3: every bit of the input moves every bit of the output. */
-	h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdULL;
-	h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53ULL;
-	return h ^ (h >> 33);
-}
-
-uint64_t hash_text(uint64_t seed, const char *text)
-{
-	uint64_t factor = hash_number(seed, 0) | 1;
-	uint64_t h = seed;
-
-	/* A polynomial in a secret factor: without the factor nobody finds short texts that
-	 * collide. */
-	for (; *text; text++)
-		h = (h + (unsigned char)*text + 1) * factor;
-	return hash_number(seed, h);
+	if (node && node->next)
+		return node->next;
+	for (size_t i = node ? (node->hash & (table->size - 1)) + 1 : 0; i < table->size; i++)
+		if (table->buckets[i])
+			return table->buckets[i];
+	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A hash table whose nodes live inside the things it finds: adding to a table that was
- * reserved cannot fail. It owns no thing. Keys are the caller's: it hashes and compares.
+ * reserved cannot fail. It owns no thing. Keys are the caller's: it hashes (base/hash.h) and compares.
  */
 #ifndef NP_BASE_TABLE_H
 #define NP_BASE_TABLE_H
@@ -29,9 +29,8 @@ void table_clear(struct table *table);
 struct table_node *table_first(const struct table *table, uint64_t hash);
 struct table_node *table_next(const struct table_node *node);
 
-/* The seed is secret, so that a stranger who chooses names cannot choose collisions. */
-uint64_t hash_text(uint64_t seed, const char *text);
-uint64_t hash_number(uint64_t seed, uint64_t number);
+/* All nodes, in no order: the first for NULL, then the one after node, which must still be in the table. */
+struct table_node *table_walk(const struct table *table, const struct table_node *node);
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 

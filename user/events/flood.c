@@ -5,12 +5,13 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/table.h"
 
-#define BUCKETS	     1024
 #define QUIET_SWEEPS 60
 
 struct account {
-	struct account *next;
+	struct table_node node;
 	uint64_t cgroup_id;
 	uint64_t reported;
 	unsigned quiet; /* sweeps since the total last grew */
@@ -18,7 +19,7 @@ struct account {
 
 /* Bounded by the sandboxes there are: an account is opened by an event of one. */
 struct flood {
-	struct account *buckets[BUCKETS];
+	struct table accounts;
 };
 
 int flood_new(struct flood **ret)
@@ -27,33 +28,37 @@ int flood_new(struct flood **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+static void account_drop(struct flood *flood, struct account *a)
+{
+	table_remove(&flood->accounts, &a->node);
+	free(a);
+}
+
 void flood_free(struct flood *flood)
 {
+	struct table_node *n;
+
 	if (!flood)
 		return;
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (flood->buckets[i]) {
-			struct account *a = flood->buckets[i];
-
-			flood->buckets[i] = a->next;
-			free(a);
-		}
+	while ((n = table_walk(&flood->accounts, NULL)))
+		account_drop(flood, container_of(n, struct account, node));
+	table_clear(&flood->accounts);
 	free(flood);
 }
 
 static struct account *account_of(struct flood *flood, uint64_t cgroup_id)
 {
-	struct account **bucket = &flood->buckets[cgroup_id * 0x9e3779b97f4a7c15ull >> 54], *a;
+	uint64_t hash = hash_mark(&cgroup_id, sizeof(cgroup_id));
+	struct account *a;
 
-	for (a = *bucket; a; a = a->next)
-		if (a->cgroup_id == cgroup_id)
-			return a;
-	a = calloc(1, sizeof(*a));
+	for (struct table_node *n = table_first(&flood->accounts, hash); n; n = table_next(n))
+		if (container_of(n, struct account, node)->cgroup_id == cgroup_id)
+			return container_of(n, struct account, node);
+	a = table_reserve(&flood->accounts) == 0 ? calloc(1, sizeof(*a)) : NULL;
 	if (!a)
 		return NULL;
 	a->cgroup_id = cgroup_id;
-	a->next = *bucket;
-	*bucket = a;
+	table_add(&flood->accounts, &a->node, hash);
 	return a;
 }
 
@@ -80,21 +85,17 @@ uint32_t flood_note(struct flood *flood, uint64_t cgroup_id, uint64_t total)
 void flood_sweep(struct flood *flood, int (*current)(void *data, uint64_t cgroup_id, uint64_t *ret_total),
 		 void (*report)(void *data, uint64_t cgroup_id, uint32_t suppressed), void *data)
 {
-	for (size_t i = 0; i < BUCKETS; i++)
-		for (struct account **p = &flood->buckets[i]; *p;) {
-			struct account *a = *p;
-			uint64_t total = a->reported;
-			int r = current(data, a->cgroup_id, &total);
-			uint32_t news = account_take(a, total);
+	for (struct table_node *n = table_walk(&flood->accounts, NULL), *next; n; n = next) {
+		struct account *a = container_of(n, struct account, node);
+		uint64_t total = a->reported;
+		int r = current(data, a->cgroup_id, &total);
+		uint32_t news = account_take(a, total);
 
-			if (news)
-				report(data, a->cgroup_id, news);
-			/* Forgetting one whose total is not 0 would make all of it news again. */
-			if (r < 0 || (++a->quiet > QUIET_SWEEPS && !a->reported)) {
-				*p = a->next;
-				free(a);
-				continue;
-			}
-			p = &a->next;
-		}
+		if (news)
+			report(data, a->cgroup_id, news);
+		next = table_walk(&flood->accounts, n);
+		/* Forgetting one whose total is not 0 would make all of it news again. */
+		if (r < 0 || (++a->quiet > QUIET_SWEEPS && !a->reported))
+			account_drop(flood, a);
+	}
 }

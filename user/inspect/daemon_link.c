@@ -111,9 +111,8 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 		return r;
 	LIST_FOREACH(session, &worker->sessions, of_worker)
 		upstream_retire(session);
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
-			sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RELOAD);
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
+		sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RELOAD);
 	queries_cancel_unwanted(worker);
 	return 0;
 }

@@ -13,12 +13,19 @@
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id)
 {
-	struct sandbox *sandbox;
+	uint64_t hash = hash_number(&worker->key, cgroup_id);
 
-	LIST_FOREACH(sandbox, &worker->sandboxes[cgroup_id % SANDBOX_BUCKETS], of_worker)
-		if (sandbox->cgroup_id == cgroup_id)
-			return sandbox;
+	for (struct table_node *n = table_first(&worker->sandboxes, hash); n; n = table_next(n))
+		if (container_of(n, struct sandbox, node)->cgroup_id == cgroup_id)
+			return container_of(n, struct sandbox, node);
 	return NULL;
+}
+
+struct sandbox *sandbox_next(const struct worker *worker, const struct sandbox *sandbox)
+{
+	struct table_node *n = table_walk(&worker->sandboxes, sandbox ? &sandbox->node : NULL);
+
+	return n ? container_of(n, struct sandbox, node) : NULL;
 }
 
 struct session *session_find(struct worker *worker, const char *name)
@@ -67,17 +74,16 @@ void session_set_ca(struct worker *worker, struct session *session, struct ca *c
 	struct sandbox *sandbox;
 
 	session->ca = ca;
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
-			struct client *client, *next;
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox)) {
+		struct client *client, *next;
 
-			if (sandbox->session != session)
-				continue;
-			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
-				next = LIST_NEXT(client, of_sandbox);
-				client_ca_ready(client);
-			}
+		if (sandbox->session != session)
+			continue;
+		for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+			next = LIST_NEXT(client, of_sandbox);
+			client_ca_ready(client);
 		}
+	}
 }
 
 int session_renew_origins(struct worker *worker, struct session *session)
@@ -107,7 +113,7 @@ static void sandbox_close_clients(struct worker *worker, struct sandbox *sandbox
 void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
 {
 	sandbox_close_clients(worker, sandbox, by);
-	LIST_REMOVE(sandbox, of_worker);
+	table_remove(&worker->sandboxes, &sandbox->node);
 	sandbox->session->proxied -= sandbox->rung.mode == NP_PROXIED;
 	if (--sandbox->session->sandboxes == 0)
 		session_free(sandbox->session, by);
@@ -179,6 +185,8 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 	struct session *session;
 
 	if (fresh) {
+		if (table_reserve(&worker->sandboxes) < 0)
+			return -ENOMEM;
 		session = session_get(worker, message->session);
 		sandbox = session ? calloc(1, sizeof(*sandbox)) : NULL;
 		if (!sandbox)
@@ -188,7 +196,7 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 		sandbox->counts = reporter_slot(&worker->reporter, message->slot);
 		report_rate_init(&sandbox->rate);
 		session->sandboxes++;
-		LIST_INSERT_HEAD(&worker->sandboxes[message->cgroup_id % SANDBOX_BUCKETS], sandbox, of_worker);
+		table_add(&worker->sandboxes, &sandbox->node, hash_number(&worker->key, message->cgroup_id));
 	}
 	before = sandbox->rung;
 	sandbox->rung = message->rung;

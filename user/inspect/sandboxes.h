@@ -24,7 +24,7 @@ struct session {
 
 /* A sandbox. */
 struct sandbox {
-	LIST_ENTRY(sandbox) of_worker;
+	struct table_node node;
 	uint64_t cgroup_id;
 	struct session *session;
 	struct np_rung rung;
@@ -37,6 +37,8 @@ struct sandbox {
 };
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id);
+/* All of them, in no order: the first for NULL, then the one after it, which must still be there. */
+struct sandbox *sandbox_next(const struct worker *worker, const struct sandbox *sandbox);
 struct session *session_find(struct worker *worker, const char *session);
 int sandbox_learn(struct worker *worker, const struct link_sandbox *message);
 /* The policy or the level changed: what is not allowed any more ends, and its event says by what (NP_R_ENDED_BY_*). */

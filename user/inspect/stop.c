@@ -12,12 +12,11 @@ static void clients_each(struct worker *worker, void (*fn)(struct client *client
 	struct client *client, *next;
 	struct sandbox *sandbox;
 
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker)
-			for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
-				next = LIST_NEXT(client, of_sandbox);
-				fn(client);
-			}
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
+		for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
+			next = LIST_NEXT(client, of_sandbox);
+			fn(client);
+		}
 }
 
 /* -- settle ------------------------------------------------------------------------- */
@@ -83,13 +82,12 @@ void worker_stop_tick(struct worker *worker)
 	if (!worker->stopping.stop_ns)
 		return;
 	clients_each(worker, close_idle);
-	for (size_t i = 0; i < SANDBOX_BUCKETS && !open; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
-			const struct client *client;
+	for (sandbox = sandbox_next(worker, NULL); sandbox && !open; sandbox = sandbox_next(worker, sandbox)) {
+		const struct client *client;
 
-			LIST_FOREACH(client, &sandbox->clients, of_sandbox)
-				open |= client_is_open(client);
-		}
+		LIST_FOREACH(client, &sandbox->clients, of_sandbox)
+			open |= client_is_open(client);
+	}
 	if (!open || loop_now_ns() > worker->stopping.stop_ns)
 		loop_stop(worker->loop);
 }

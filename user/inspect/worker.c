@@ -155,16 +155,15 @@ static void on_tick(void *data)
 		upstream_tick(session, worker->now_ns);
 		memory_tick_upstreams(session);
 	}
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		LIST_FOREACH(sandbox, &worker->sandboxes[i], of_worker) {
-			struct client *client, *after;
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox)) {
+		struct client *client, *after;
 
-			for (client = LIST_FIRST(&sandbox->clients); client; client = after) {
-				after = LIST_NEXT(client, of_sandbox);
-				client_tick(client, worker->now_ns);
-			}
-			memory_tick(worker, sandbox);
+		for (client = LIST_FIRST(&sandbox->clients); client; client = after) {
+			after = LIST_NEXT(client, of_sandbox);
+			client_tick(client, worker->now_ns);
 		}
+		memory_tick(worker, sandbox);
+	}
 	worker_flush(worker);
 	worker_stop_tick(worker);
 	report_flush(worker);
@@ -191,7 +190,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	TAILQ_INIT(&worker->queries);
 	r = reporter_init(&worker->reporter);
 	if (r == 0)
-		r = getrandom(&worker->key, sizeof(worker->key), 0) == sizeof(worker->key) ? 0 : -EIO;
+		r = hash_key_make(&worker->key);
 	if (r == 0)
 		r = loop_new(&worker->loop);
 	if (r == 0)
@@ -219,9 +218,11 @@ int worker_run(struct worker *worker)
 
 void worker_free(struct worker *worker)
 {
-	for (size_t i = 0; i < SANDBOX_BUCKETS; i++)
-		while (!LIST_EMPTY(&worker->sandboxes[i]))
-			sandbox_free(worker, LIST_FIRST(&worker->sandboxes[i]), NP_R_ENDED_BY_STOP);
+	struct sandbox *sandbox;
+
+	while ((sandbox = sandbox_next(worker, NULL)))
+		sandbox_free(worker, sandbox, NP_R_ENDED_BY_STOP);
+	table_clear(&worker->sandboxes);
 	worker_forget(worker);
 	report_flush(worker);
 	reporter_close(&worker->reporter);

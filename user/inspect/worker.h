@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "inspect/memory.h"
 #include "inspect/queries.h"
 #include "inspect/report.h"
@@ -19,12 +20,9 @@
 struct channel;
 struct h2;
 
-LIST_HEAD(sandbox_list, sandbox);
 LIST_HEAD(session_list, session);
 LIST_HEAD(client_list, client);
 LIST_HEAD(upstream_list, upstream);
-
-#define SANDBOX_BUCKETS 1024
 
 struct worker {
 	struct loop *loop;
@@ -47,7 +45,7 @@ struct worker {
 	struct dialer *dialer;
 	struct records *records; /* that rules let sandboxes look up */
 	/* Lists, each of the file that owns what is in it. */
-	struct sandbox_list sandboxes[SANDBOX_BUCKETS];
+	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
 	struct client_list dirty_clients; /* that have something to write: worker_flush() */
 	unsigned n_clients;

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
+#include "base/table.h"
 #include "base/cleanup.h"
 #include "cut.h"
 #include "kernel/cgroup.h"
@@ -34,9 +35,6 @@ struct features {
 	bool lsm;	   /* BPF LSM programs load, and the kernel asks them */
 };
 
-struct watch; /* of a sandbox's cgroup.events */
-#define WATCH_BUCKETS 1024
-
 struct kernel {
 	struct kernel_config config;
 	struct features features;
@@ -48,7 +46,7 @@ struct kernel {
 	int lock_fd; /* of pin_dir: one daemon per directory */
 	int netlink_fd;
 	int inotify_fd;
-	struct watch *watches[WATCH_BUCKETS]; /* by inotify descriptor */
+	struct table watches; /* by inotify descriptor */
 	struct ring_buffer *ring;
 	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
 	uint64_t *in_force;		    /* np_in_force, mapped */

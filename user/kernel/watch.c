@@ -6,22 +6,32 @@
 #include <sys/inotify.h>
 
 #include "base/fs.h"
+#include "base/hash.h"
 #include "kernel/internal.h"
 
 struct watch {
-	struct watch *next;
+	struct table_node node;
 	int wd;
 	uint64_t cgroup_id;
 };
 
-/* inotify gives the same descriptor for the same file, so adding twice is finding once. */
-static struct watch **watch_find(struct kernel *kernel, int wd)
+static uint64_t watch_hash(int wd)
 {
-	struct watch **p = &kernel->watches[(unsigned)wd % WATCH_BUCKETS];
+	return hash_mark(&wd, sizeof(wd));
+}
 
-	while (*p && (*p)->wd != wd)
-		p = &(*p)->next;
-	return p;
+static struct watch *watch_find(const struct kernel *kernel, int wd)
+{
+	for (struct table_node *n = table_first(&kernel->watches, watch_hash(wd)); n; n = table_next(n))
+		if (container_of(n, struct watch, node)->wd == wd)
+			return container_of(n, struct watch, node);
+	return NULL;
+}
+
+static void watch_drop(struct kernel *kernel, struct watch *w)
+{
+	table_remove(&kernel->watches, &w->node);
+	free(w);
 }
 
 static void on_inotify(void *data, uint32_t events)
@@ -34,13 +44,11 @@ static void on_inotify(void *data, uint32_t events)
 	while ((n = read(kernel->inotify_fd, buffer, sizeof(buffer))) > 0)
 		for (char *p = buffer; p < buffer + n;) {
 			const struct inotify_event *e = (const void *)p;
-			struct watch **found = watch_find(kernel, e->wd), *w = *found;
+			struct watch *w = watch_find(kernel, e->wd);
 			uint64_t id = w ? w->cgroup_id : 0;
 
-			if (w && (e->mask & IN_IGNORED)) { /* the directory is gone */
-				*found = w->next;
-				free(w);
-			}
+			if (w && (e->mask & IN_IGNORED)) /* the directory is gone */
+				watch_drop(kernel, w);
 			if (id)
 				kernel->config.on_cgroup(kernel->config.data, id);
 			p += sizeof(*e) + e->len;
@@ -59,7 +67,7 @@ int watch_start(struct kernel *kernel)
 void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
 {
 	char path[FS_PATH_SIZE];
-	struct watch **found;
+	struct watch *w;
 	int wd;
 
 	if (fs_path(path, "%s/cgroup.events", cg->path) < 0)
@@ -67,24 +75,24 @@ void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
 	wd = inotify_add_watch(kernel->inotify_fd, path, IN_MODIFY);
 	if (wd < 0)
 		return;
-	found = watch_find(kernel, wd);
-	if (!*found)
-		*found = calloc(1, sizeof(**found));
-	if (!*found)
-		return;
-	(*found)->wd = wd;
-	(*found)->cgroup_id = cg->id;
+	w = watch_find(kernel, wd); /* inotify gives the same descriptor for the same file */
+	if (!w) {
+		w = table_reserve(&kernel->watches) == 0 ? calloc(1, sizeof(*w)) : NULL;
+		if (!w)
+			return;
+		w->wd = wd;
+		table_add(&kernel->watches, &w->node, watch_hash(wd));
+	}
+	w->cgroup_id = cg->id;
 }
 
 void watch_free(struct kernel *kernel)
 {
-	for (size_t i = 0; i < WATCH_BUCKETS; i++)
-		while (kernel->watches[i]) {
-			struct watch *w = kernel->watches[i];
+	struct table_node *n;
 
-			kernel->watches[i] = w->next;
-			free(w);
-		}
+	while ((n = table_walk(&kernel->watches, NULL)))
+		watch_drop(kernel, container_of(n, struct watch, node));
+	table_clear(&kernel->watches);
 	if (kernel->inotify_fd >= 0)
 		close(kernel->inotify_fd);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/hash.h"
 
 int port_rule_add(struct port_rules *port_rules, const struct port_rule *port_rule)
 {
@@ -27,16 +28,6 @@ int port_rule_add(struct port_rules *port_rules, const struct port_rule *port_ru
 	port_rules->items[port_rules->n].rule = port_rule->rule;
 	port_rules->n++;
 	return 0;
-}
-
-static uint64_t content_hash(const void *data, size_t len)
-{
-	const unsigned char *p = data;
-	uint64_t hash = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ p[i]) * 0x100000001b3ull;
-	return hash ^ hash >> 29;
 }
 
 static const char *class_content(const struct classes *classes, uint32_t class, size_t *ret_len)
@@ -61,7 +52,7 @@ static int classes_rehash(struct classes *classes)
 		size_t len, at;
 		const char *content = class_content(classes, c, &len);
 
-		for (at = content_hash(content, len); slots[at & (n_slots - 1)]; at++)
+		for (at = hash_mark(content, len); slots[at & (n_slots - 1)]; at++)
 			;
 		slots[at & (n_slots - 1)] = c;
 	}
@@ -78,7 +69,7 @@ int classes_find(struct classes *classes, const struct port_rules *port_rules, u
 		return 0;
 	if (2 * (classes->n + 1) > classes->n_slots && classes_rehash(classes) < 0)
 		return -ENOMEM;
-	for (at = content_hash(port_rules->items, bytes);; at++) {
+	for (at = hash_mark(port_rules->items, bytes);; at++) {
 		uint32_t class = classes->slots[at & (classes->n_slots - 1)];
 		const char *content;
 		size_t len;

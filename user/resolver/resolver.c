@@ -8,24 +8,24 @@
 #include <sys/random.h>
 
 #include "base/hash.h"
+#include "base/table.h"
 #include "resolver/hosts.h"
 #include "resolver/nameservers.h"
 #include "vocab/limits.h"
 
 #define NS_PER_MS 1000000ull
 #define NS_PER_S  1000000000ull
-#define BUCKETS	  4096 /* a power of two, about NP_NAMES_MAX */
 
 LIST_HEAD(resolution_list, resolution);
 
 /* A name. It is idle, and may be forgotten, unless it waits for the resolvers (asking), has news that are not spread
  * (news) or are being spread (held), or a query is pending, which may be so after the time was up. */
 struct entry {
-	struct entry *next; /* in its bucket */
+	struct table_node node;
 	struct resolver *resolver;
 	TAILQ_ENTRY(entry) idle_link, asking_link, news_link;
 	bool idle, waiting_entry, news, held;
-	uint64_t hash, deadline_ns, expires_ns;
+	uint64_t deadline_ns, expires_ns;
 	struct query queries[FAMILY_COUNT];
 	int errors[FAMILY_COUNT]; /* once they are told */
 	uint64_t until_ns[FAMILY_COUNT];
@@ -41,12 +41,11 @@ struct resolver {
 	struct hosts *hosts;
 	struct nameservers *nameservers; /* NULL: nobody to ask */
 	struct hash_key key;
-	size_t count;
 	struct entry_list idle;		 /* used last first */
 	struct entry_list waiting_entry; /* by deadline */
 	struct entry_list news;
 	struct known local; /* what comes from no entry */
-	struct entry *buckets[BUCKETS];
+	struct table entries;
 };
 
 /* -- names that are remembered ------------------------------------------------- */
@@ -76,23 +75,17 @@ static void entry_free(struct entry *e)
 
 static void entry_forget(struct entry *e)
 {
-	struct entry **p = &e->resolver->buckets[e->hash % BUCKETS];
-
 	entry_wake(e);
-	while (*p != e)
-		p = &(*p)->next;
-	*p = e->next;
-	e->resolver->count--;
+	table_remove(&e->resolver->entries, &e->node);
 	entry_free(e);
 }
 
 static struct entry *entry_find(const struct resolver *r, const char *name, uint64_t hash)
 {
-	struct entry *e = r->buckets[hash % BUCKETS];
-
-	while (e && (e->hash != hash || strcmp(e->name, name) != 0))
-		e = e->next;
-	return e;
+	for (struct table_node *n = table_first(&r->entries, hash); n; n = table_next(n))
+		if (!strcmp(container_of(n, struct entry, node)->name, name))
+			return container_of(n, struct entry, node);
+	return NULL;
 }
 
 static void query_done(struct query *query, int error, const uint8_t *data, size_t len);
@@ -102,17 +95,16 @@ static int entry_new(struct resolver *r, const char *name, size_t len, uint64_t 
 {
 	struct entry *e;
 
-	if (r->count == NP_NAMES_MAX) {
+	if (r->entries.count == NP_NAMES_MAX) {
 		e = TAILQ_LAST(&r->idle, entry_list);
 		if (!e)
 			return -EAGAIN;
 		entry_forget(e);
 	}
-	e = calloc(1, sizeof(*e) + len + 1);
+	e = table_reserve(&r->entries) == 0 ? calloc(1, sizeof(*e) + len + 1) : NULL;
 	if (!e)
 		return -ENOMEM;
 	e->resolver = r;
-	e->hash = hash;
 	memcpy(e->name, name, len + 1);
 	for (enum family f = 0; f < FAMILY_COUNT; f++)
 		e->queries[f] = (struct query){ .nameservers = r->nameservers,
@@ -120,9 +112,7 @@ static int entry_new(struct resolver *r, const char *name, size_t len, uint64_t 
 						.type = f == FAMILY_V4 ? ns_t_a : ns_t_aaaa,
 						.known_all_of = query_done };
 	LIST_INIT(&e->waiters);
-	e->next = r->buckets[hash % BUCKETS];
-	r->buckets[hash % BUCKETS] = e;
-	r->count++;
+	table_add(&r->entries, &e->node, hash);
 	*ret = e;
 	return 0;
 }
@@ -378,8 +368,7 @@ int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, st
 	TAILQ_INIT(&r->idle);
 	TAILQ_INIT(&r->waiting_entry);
 	TAILQ_INIT(&r->news);
-	if (getrandom(&r->key, sizeof(r->key), 0) != sizeof(r->key))
-		e = -EIO;
+	e = hash_key_make(&r->key);
 	if (e == 0)
 		e = hosts_new(hosts, &r->hosts);
 	if (e == 0 && resolvers && *resolvers)
@@ -394,17 +383,15 @@ int resolver_new(struct loop *loop, const char *resolvers, const char *hosts, st
 
 void resolver_free(struct resolver *r)
 {
+	struct table_node *n;
+
 	if (!r)
 		return;
 	nameservers_free(r->nameservers);
 	loop_cancel(r->loop, &r->task);
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (r->buckets[i]) {
-			struct entry *e = r->buckets[i];
-
-			r->buckets[i] = e->next;
-			entry_free(e);
-		}
+	while ((n = table_walk(&r->entries, NULL)))
+		entry_forget(container_of(n, struct entry, node));
+	table_clear(&r->entries);
 	hosts_free(r->hosts);
 	free(r);
 }

@@ -9,7 +9,7 @@
 
 struct sandbox *sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
 {
-	uint64_t hash = hash_number(service->seed, cgroup_id);
+	uint64_t hash = hash_number(&service->key, cgroup_id);
 
 	for (struct table_node *n = table_first(&service->sandboxes_by_cgroup, hash); n; n = table_next(n)) {
 		struct sandbox *sandbox = container_of(n, struct sandbox, by_cgroup);
@@ -22,7 +22,7 @@ struct sandbox *sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
 
 struct sandbox *sandbox_by_id(struct service *service, const char *id)
 {
-	uint64_t hash = hash_text(service->seed, id);
+	uint64_t hash = hash_text(&service->key, id);
 
 	for (struct table_node *n = table_first(&service->sandboxes_by_id, hash); n; n = table_next(n)) {
 		struct sandbox *sandbox = container_of(n, struct sandbox, by_id);
@@ -51,8 +51,8 @@ int sandbox_new(struct service *service, struct session *session, const char *id
 	sandbox->pub.adopted = adopted;
 	sandbox->pub.rung.mode = NP_FULL; /* nothing is known to hold it back yet */
 	sandbox->session = session;
-	table_add(&service->sandboxes_by_id, &sandbox->by_id, hash_text(service->seed, sandbox->pub.id));
-	table_add(&service->sandboxes_by_cgroup, &sandbox->by_cgroup, hash_number(service->seed, cgroup->id));
+	table_add(&service->sandboxes_by_id, &sandbox->by_id, hash_text(&service->key, sandbox->pub.id));
+	table_add(&service->sandboxes_by_cgroup, &sandbox->by_cgroup, hash_number(&service->key, cgroup->id));
 	TAILQ_INSERT_TAIL(&service->all, sandbox, of_all);
 	TAILQ_INSERT_TAIL(&session->sandboxes, sandbox, of_session);
 	session->sandbox_count++;

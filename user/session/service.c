@@ -76,7 +76,7 @@ int service_new(const struct service_config *config, struct service **ret)
 	service->config = *config;
 	TAILQ_INIT(&service->all);
 	TAILQ_INIT(&service->care);
-	if (getrandom(&service->seed, sizeof(service->seed), 0) != sizeof(service->seed)) {
+	if (hash_key_make(&service->key) < 0) {
 		free(service);
 		return -EIO;
 	}
@@ -93,15 +93,9 @@ void service_free(struct service *service)
 	forwards_free(service);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
-	for (size_t i = 0; i < service->sessions.size; i++) {
-		struct table_node *node = service->sessions.buckets[i];
-
-		while (node) {
-			struct table_node *next = node->next;
-
-			free(container_of(node, struct session, node));
-			node = next;
-		}
+	for (struct table_node *n = table_walk(&service->sessions, NULL), *next; n; n = next) {
+		next = table_walk(&service->sessions, n);
+		free(container_of(n, struct session, node));
 	}
 	table_clear(&service->sessions);
 	table_clear(&service->sandboxes_by_id);

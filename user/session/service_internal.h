@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "events/event.h"
 #include "session/service.h"
+#include "base/hash.h"
 #include "base/table.h"
 #include "vocab/limits.h"
 
@@ -114,7 +115,7 @@ struct service {
 	size_t forward_count;
 	uint64_t forward_first, forward_last;		  /* numbers that this daemon has given; 0: none */
 	struct forward_end forward_ends[NP_FORWARDS_MAX]; /* the last ones, by their numbers */
-	uint64_t seed;
+	struct hash_key key;
 	struct table sessions, sandboxes_by_id, sandboxes_by_cgroup;
 	struct sandbox_list all;  /* in the order they came */
 	struct sandbox_list care; /* dying, behind or uncut */

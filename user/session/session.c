@@ -21,7 +21,7 @@ bool session_absorb(struct session *session, const struct sandbox *sandbox)
 
 struct session *session_find(struct service *service, const char *name)
 {
-	uint64_t hash = hash_text(service->seed, name);
+	uint64_t hash = hash_text(&service->key, name);
 
 	for (struct table_node *n = table_first(&service->sessions, hash); n; n = table_next(n)) {
 		struct session *session = container_of(n, struct session, node);
@@ -86,7 +86,7 @@ int session_load(struct service *service, const struct session_name *name, enum 
 	}
 	TAILQ_INIT(&session->sandboxes);
 	session->pins = 1;
-	table_add(&service->sessions, &session->node, hash_text(service->seed, name->text));
+	table_add(&service->sessions, &session->node, hash_text(&service->key, name->text));
 	*ret = session;
 	return 0;
 }

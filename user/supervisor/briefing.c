@@ -13,7 +13,7 @@
 
 struct session_brief *session_brief_find(struct supervisor *w, const char *session)
 {
-	uint64_t hash = hash_text(w->seed, session);
+	uint64_t hash = hash_text(&w->key, session);
 
 	for (struct table_node *n = table_first(&w->sessions, hash); n; n = table_next(n)) {
 		struct session_brief *a = container_of(n, struct session_brief, node);
@@ -83,7 +83,7 @@ int supervisor_ca(struct supervisor *w, const char *session, struct buf *out)
 
 static struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id)
 {
-	uint64_t hash = hash_number(w->seed, cgroup_id);
+	uint64_t hash = hash_number(&w->key, cgroup_id);
 
 	for (struct table_node *n = table_first(&w->sandboxes, hash); n; n = table_next(n)) {
 		struct briefed *briefed = container_of(n, struct briefed, node);
@@ -106,7 +106,7 @@ static struct session_brief *session_brief_new(struct supervisor *w, const char 
 		free(session);
 		return NULL;
 	}
-	table_add(&w->sessions, &session->node, hash_text(w->seed, session->ca.session));
+	table_add(&w->sessions, &session->node, hash_text(&w->key, session->ca.session));
 	return session;
 }
 
@@ -132,7 +132,7 @@ static struct briefed *known_new(struct supervisor *w, uint64_t cgroup_id, const
 	a->sandboxes++;
 	briefed->sandbox.cgroup_id = cgroup_id;
 	memcpy(briefed->sandbox.session, a->ca.session, sizeof(briefed->sandbox.session));
-	table_add(&w->sandboxes, &briefed->node, hash_number(w->seed, cgroup_id));
+	table_add(&w->sandboxes, &briefed->node, hash_number(&w->key, cgroup_id));
 	ca_request(w, a);
 	return briefed;
 }

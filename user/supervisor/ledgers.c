@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/hash.h"
 #include "base/table.h"
 #include "vocab/limits.h"
 
@@ -161,7 +162,8 @@ static int chunk_reserve(struct ledgers *l)
 struct ledger_entry *ledgers_find(struct ledgers *l, uint64_t cgroup_id)
 {
 	/* A cgroup's id is the kernel's choice: it needs no secret. */
-	for (struct table_node *n = table_first(&l->by_cgroup, hash_number(0, cgroup_id)); n; n = table_next(n)) {
+	for (struct table_node *n = table_first(&l->by_cgroup, hash_mark(&cgroup_id, sizeof(cgroup_id))); n;
+	     n = table_next(n)) {
 		struct ledger_entry *entry = &l->index->entries[n - l->nodes];
 
 		if (entry->cgroup_id == cgroup_id)
@@ -181,7 +183,7 @@ static int slot_use(struct ledgers *l, uint32_t slot)
 
 	if (r < 0)
 		return r;
-	table_add(&l->by_cgroup, &l->nodes[slot], hash_number(0, l->index->entries[slot].cgroup_id));
+	table_add(&l->by_cgroup, &l->nodes[slot], hash_mark(&l->index->entries[slot].cgroup_id, sizeof(uint64_t)));
 	if (slot >= l->used_to)
 		l->used_to = slot + 1;
 	return 0;

@@ -399,14 +399,13 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	w->config = *config;
 	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
 	w->settings = w->roots = w->policy = -1;
-	w->seed = loop_now_ns(); /* session names are an operator's */
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .supervisor = w, .link = -1 };
 	w->config.ledgers.count = config->count;
 	w->config.ledgers.data = config->data;
 	r = fs_beside(w->exe, "netpawl-inspect");
 	if (r == 0)
-		r = getrandom(&w->key, sizeof(w->key), 0) == sizeof(w->key) ? 0 : -EIO;
+		r = hash_key_make(&w->key);
 	if (r == 0)
 		r = fs_path(w->root, "%s", config->root);
 	if (r == 0)

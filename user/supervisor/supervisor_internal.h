@@ -56,7 +56,6 @@ struct supervisor {
 	int settings, roots, policy; /* blobs */
 	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
 	struct hash_key key;
-	uint64_t seed;
 	struct table sandboxes, sessions;
 	struct briefed_list leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
 	uint32_t sync, settle;

@@ -405,7 +405,7 @@ static void the_memory_is_bounded(void **state)
 	for (int i = 0; i < 3 * NP_NAMES_MAX; i++) {
 		snprintf(name, sizeof(name), "n%d.test", i);
 		ask(name);
-		assert_true(resolver->count <= NP_NAMES_MAX);
+		assert_true(resolver->entries.count <= NP_NAMES_MAX);
 		ask("v4.test"); /* in use, and so never forgotten */
 	}
 	assert_int_equal(dns.wanted[FAMILY_V4], 1 + 3 * NP_NAMES_MAX);
