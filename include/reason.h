@@ -116,6 +116,8 @@
 	X(DAEMON_READY, 136, "daemon_ready", "netpawld is ready")                                  \
 	X(DAEMON_STOPPED, 137, "daemon_stopped", "netpawld stopped; enforcement stays in the kernel") \
 	X(TOOK_OVER, 138, "took_over", "netpawld took over the gate of a predecessor")             \
+	X(UPGRADED, 176, "upgraded",                                                               \
+	  "netpawld took over from an older version's gate, which is gone now; what could not be carried over was cut") \
 	X(SUPPRESSED, 139, "suppressed", "events of this sandbox were counted but not sent: too many") \
 	X(LOST, 140, "lost", "events were lost between the kernel and the daemon; they are counted") \
 	X(REQUESTS_LOST, 164, "requests_lost",                                                     \

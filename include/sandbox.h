@@ -12,8 +12,9 @@
 #include "rung.h"
 
 /* Version of everything in include/ that crosses the kernel boundary; also the
- * name of the directory below --pin-dir. A daemon that meets another version's
- * directory does not start. */
+ * name of the directory below --pin-dir. A daemon takes over from the older
+ * versions that user/kernel/old_gate.c can read; whoever changes this adds the
+ * layout of the one before there. Beside any other it does not start. */
 #define NP_ABI_VERSION 5
 
 /* A token bucket. CPUs share it without a lock. */

@@ -33,6 +33,8 @@ struct daemon {
 	char slice[FS_PATH_SIZE];
 	bool retired;	     /* a sandbox is gone since orphans were looked for, ... */
 	uint64_t orphans_ns; /* ... and when they are again, at the earliest */
+	uint32_t
+		start_cut; /* connections that were cut at the start: the policy, or this version, does not carry them on */
 	bool stopping;
 	int run_lock, state_lock;
 };

@@ -84,6 +84,7 @@ static int policy_start(struct daemon *d)
 	if (r < 0)
 		log_error("%s", failure.text);
 	policy_send(d, "daemon", effect.cut);
+	d->start_cut = effect.cut;
 	return r;
 }
 
@@ -109,6 +110,30 @@ static int kernel_start(struct daemon *d)
 	if (r < 0)
 		log_error("the policy: %s", failure.text);
 	return r;
+}
+
+/* An older version's gate goes last of all: until here both were asked. */
+static int upgrade_finish(struct daemon *d)
+{
+	struct event event = { .reason = NP_R_UPGRADED, .who = "daemon", .cut = d->start_cut, .has_cut = true };
+	unsigned from, sandboxes;
+	char text[256];
+	int r = kernel_upgrade_finish(d->kernel, &from, &sandboxes);
+
+	if (r < 0)
+		log_error("%s: the gate of ABI version %u cannot be removed: %s. Both gates enforce; start again",
+			  d->options.pin_dir, from, strerror(-r));
+	if (r < 0 || !from)
+		return r;
+	snprintf(text, sizeof(text),
+		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), "
+		 "counts of "
+		 "the gate and the inspectors, known ports of listeners, forwards",
+		 from, sandboxes);
+	event.text = text;
+	event_emit(d, &event);
+	log_info("upgraded %s; %u connections were cut", text, d->start_cut);
+	return 0;
 }
 
 static int supervisor_open(struct daemon *d)
@@ -314,6 +339,8 @@ static int daemon_start(struct daemon *d)
 		r = service_start(d);
 	if (r == 0)
 		r = policy_start(d);
+	if (r == 0)
+		r = upgrade_finish(d);
 	if (r == 0)
 		r = loop_signals(d->loop, signals, on_signal, d);
 	if (r == 0)

@@ -53,7 +53,10 @@ struct kernel {
 	struct np_in_force next;	    /* prepared */
 	struct loop_task sweep;		    /* of np_holds, once for however many sandboxes went */
 	bool took_over;
-	unsigned devices; /* that carry np_device */
+	bool had_links;		/* a predecessor of our own version has attached programs */
+	unsigned upgraded_from; /* ABI version of an older gate that is there; 0: none */
+	unsigned carried_over;	/* sandboxes of it */
+	unsigned devices;	/* that carry np_device */
 };
 
 /* kernel.c */
@@ -67,6 +70,13 @@ int object_pin(struct kernel *kernel);
 int pins_open(struct kernel *kernel, char problem[static 512]);
 void pins_remove_tree(const char *path);
 int pins_link_replace(int link_fd, const char *path); /* pins under path, replacing what is there in one step */
+
+/* upgrade.c: a gate of an older version */
+/* -EPROTO with a sentence when what is below pin_dir cannot be taken over. *ret_old: an older gate is there. */
+int upgrade_check(const char *pin_dir, bool *ret_old, char problem[static 512]);
+int upgrade_copy(struct kernel *kernel, char problem[static 512]); /* every rung, raise-only */
+int upgrade_attach(struct kernel *kernel);			   /* to the cgroups that it was attached to */
+int upgrade_remove_old(const char *pin_dir);
 
 /* links.c: cgroups */
 /* worker: the programs of the inspector's cgroup rather than those of sandboxes. */

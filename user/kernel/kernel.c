@@ -76,13 +76,15 @@ static int slice_open(struct kernel *kernel, char problem[static 512])
 }
 
 /* The order matters: programs are on the slice before anything can be registered, maps are frozen before
- * programs are attached, and whatever a predecessor left stays attached until ours has taken its place. */
+ * programs are attached, and whatever a predecessor left stays attached until ours has taken its place. What an older
+ * version left stays until kernel_upgrade_finish(). */
 static int kernel_start(struct kernel *kernel, char problem[static 512])
 {
 	const struct {
 		int (*step)(struct kernel *kernel);
 		const char *words;
 	} steps[] = {
+		{ upgrade_attach, "attach to what an older gate holds" },
 		{ tables_open, "map np_in_force" },
 		{ ports_guard, "attach to the network namespace" },
 		{ inspector_open, "make the inspector's cgroup" },
@@ -96,10 +98,17 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 
 	if (r == 0)
 		r = pins_open(kernel, problem);
-	if (r == 0)
-		r = object_load(kernel, problem);
 	if (r < 0)
 		return r;
+	r = object_load(kernel, problem);
+	if (r == 0)
+		r = upgrade_copy(kernel, problem);
+	if (r < 0) {
+		/* An older gate enforces, and its own daemon must be able to start again: that meets no pins of ours. */
+		if (kernel->took_over && !kernel->had_links)
+			pins_remove_tree(kernel->pins);
+		return r;
+	}
 	r = links_attach(kernel, &kernel->slice, "slice", false);
 	if (r < 0) {
 		snprintf(problem, 512, "cannot attach to %.400s: %s", kernel->slice.path, strerror(-r));

@@ -34,6 +34,9 @@ struct kernel_config {
 int kernel_open(const struct kernel_config *config, struct kernel **ret, char problem[static 512]);
 void kernel_close(struct kernel *kernel); /* the gate stays */
 bool kernel_took_over(const struct kernel *kernel);
+/* Detaches and unpins the gate of an older ABI version that is there beside ours: when the record is joined with the
+ * kernel and a policy holds. *ret_from: its version; 0: there was none. *ret_sandboxes: how many came over. */
+int kernel_upgrade_finish(struct kernel *kernel, unsigned *ret_from, unsigned *ret_sandboxes);
 
 struct gate kernel_gate(struct kernel *kernel);
 

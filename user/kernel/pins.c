@@ -9,6 +9,8 @@
  *   PIN_DIR/v5/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
  *   PIN_DIR/v5/devices/if2                ... to network device 2
  *   PIN_DIR/v5/links/net/np_inbound       ... to the network namespace
+ *
+ * A gate of an older version lies beside it, in a directory of its own, while it is taken over: see upgrade.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,34 +35,12 @@ static bool is_bpffs(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_TYPE;
 }
 
-/* Only directories that this version knows may be there: another version's gate is enforcing with maps that
- * we cannot read, so we leave it alone and do not start. */
-static int pins_check_versions(const char *pin_dir, char problem[static 512])
-{
-	_closedir_ DIR *dir = opendir(pin_dir);
-
-	if (!dir)
-		return -errno;
-	for (struct dirent *e; (e = readdir(dir));) {
-		char ours[16];
-
-		snprintf(ours, sizeof(ours), "v%d", NP_ABI_VERSION);
-		if (e->d_name[0] == '.' || !strcmp(e->d_name, ours))
-			continue;
-		snprintf(problem, 512,
-			 "%s/%.64s was made by another version; it goes on enforcing. "
-			 "Run that version's netpawld --uninstall first",
-			 pin_dir, e->d_name);
-		return -EPROTO;
-	}
-	return 0;
-}
-
 int pins_open(struct kernel *kernel, char problem[static 512])
 {
 	static const char *const folders[] = { "", "/maps", "/progs", "/links", "/devices" };
 	const char *pin_dir = kernel->config.pin_dir;
 	char path[FS_PATH_SIZE];
+	bool old = false;
 	int r;
 
 	if (!strncmp(pin_dir, BPF_FS_DEFAULT "/", strlen(BPF_FS_DEFAULT) + 1) && !is_bpffs(BPF_FS_DEFAULT) &&
@@ -81,14 +61,15 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 			 r == -EWOULDBLOCK ? "another netpawld is using it" : strerror(-r));
 		return r;
 	}
-	r = pins_check_versions(pin_dir, problem);
+	r = upgrade_check(pin_dir, &old, problem);
 	if (r < 0)
 		return r;
 	if ((size_t)snprintf(kernel->pins, sizeof(kernel->pins), "%s/v%d", pin_dir, NP_ABI_VERSION) >=
 	    sizeof(kernel->pins) - 128)
 		return -ENAMETOOLONG;
 	fs_path(path, "%s/links/slice", kernel->pins);
-	kernel->took_over = access(path, F_OK) == 0;
+	kernel->had_links = access(path, F_OK) == 0;
+	kernel->took_over = kernel->had_links || old;
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		if (fs_path(path, "%s%s", kernel->pins, folders[i]) < 0)
 			return -ENAMETOOLONG;

@@ -7,15 +7,17 @@
 
 #include "base/fs.h"
 #include "kernel/internal.h"
+#include "kernel/old_gate.h"
 
-/* The first adopted cgroup in which processes still run: 1 with its path, or 0. */
-static int find_adopted(const char *pin_dir, const char *mount, const char *slice, struct gate_cgroup *ret)
+/* The first adopted cgroup of a version's map in which processes still run: 1 with its path, or 0. */
+static int find_adopted(const char *pin_dir, unsigned version, const char *map, const char *mount, const char *slice,
+			struct gate_cgroup *ret)
 {
 	char path[FS_PATH_SIZE];
 	_close_ int fd = -1;
 	__u64 key, *previous = NULL;
 
-	if (fs_path(path, "%s/v%d/maps/np_sandboxes", pin_dir, NP_ABI_VERSION) < 0)
+	if (fs_path(path, "%s/v%u/maps/%s", pin_dir, version, map) < 0)
 		return 0;
 	fd = bpf_obj_get(path);
 	if (fd < 0 || fs_path(path, "%s/%s/", mount, slice) < 0)
@@ -27,6 +29,16 @@ static int find_adopted(const char *pin_dir, const char *mount, const char *slic
 			return 1;
 	}
 	return 0;
+}
+
+/* Of our own gate, or of an older one that nobody has taken over from. */
+static int find_adopted_anywhere(const char *pin_dir, const char *mount, const char *slice, struct gate_cgroup *ret)
+{
+	int r = find_adopted(pin_dir, NP_ABI_VERSION, "np_sandboxes", mount, slice, ret);
+
+	for (size_t i = 0; r == 0 && old_gate_at(i); i++)
+		r = find_adopted(pin_dir, old_gate_at(i)->version, old_gate_at(i)->map, mount, slice, ret);
+	return r;
 }
 
 static int slice_remove(const char *mount, const char *slice, const char *suffix, char problem[static 512])
@@ -48,6 +60,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	_close_ int lock = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	char mount[4096], path[FS_PATH_SIZE];
 	struct gate_cgroup adopted;
+	bool old;
 	int r;
 
 	kernel_quiet();
@@ -55,10 +68,13 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 		snprintf(problem, 512, "%.400s: in use by a netpawld; stop it first", pin_dir);
 		return -EBUSY;
 	}
+	r = upgrade_check(pin_dir, &old, problem);
+	if (r == -EPROTO)
+		return r;
 	r = cgroup_mount_find(mount);
 	if (r < 0)
 		return r;
-	if (!force && find_adopted(pin_dir, mount, slice, &adopted)) {
+	if (!force && find_adopted_anywhere(pin_dir, mount, slice, &adopted)) {
 		snprintf(problem, 512,
 			 "%.300s was adopted and processes run in it; they would get their network back. "
 			 "End them first, or use --force",
@@ -74,10 +90,11 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	if (r < 0)
 		return r;
 	pins_remove_tree(path);
+	r = upgrade_remove_old(pin_dir);
 	rmdir(pin_dir);
 	devices_detach_clsact();
-	if (access(path, F_OK) == 0) {
-		snprintf(problem, 512, "%.400s could not be removed", path);
+	if (r < 0 || access(path, F_OK) == 0) {
+		snprintf(problem, 512, "%.400s could not be removed", r < 0 ? pin_dir : path);
 		return -EBUSY;
 	}
 	return 0;

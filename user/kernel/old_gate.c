@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "kernel/old_gate.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* -- ABI 4 ---------------------------------------------------------------------------- */
+
+#define ABI4_READ_ONLY 4 /* beside the level */
+
+struct abi4_sandbox {
+	__u32 mode;
+	__u32 generation;
+	__u32 level; /* 0..3, and ABI4_READ_ONLY */
+	__u32 flows;
+	__u64 raised_ns;
+	struct np_meter meter;
+	struct np_bucket queries;
+	__s32 sockets;
+	__u32 released;
+	char session[136];
+};
+_Static_assert(sizeof(struct abi4_sandbox) == 216, "the layout of ABI 4 does not change any more");
+_Static_assert(offsetof(struct abi4_sandbox, session) == 80, "the layout of ABI 4 does not change any more");
+_Static_assert(NP_LABEL_SIZE == 136, "a label of ABI 4 fits");
+
+static bool abi4_rung_read(const void *value, struct np_rung *ret)
+{
+	struct abi4_sandbox old;
+
+	memcpy(&old, value, sizeof(old));
+	*ret = (struct np_rung){ .mode = NP_NONE, .level = NP_LEVELS - 1, .generation = old.generation };
+	if (old.mode < NP_FULL || old.mode > NP_NONE || old.level >= 2 * ABI4_READ_ONLY)
+		return false;
+	ret->mode = (enum np_mode)old.mode;
+	ret->level = (__u8)(old.level % ABI4_READ_ONLY);
+	ret->flags = old.level & ABI4_READ_ONLY ? NP_READ_ONLY : 0;
+	return true;
+}
+
+/* -- the table --------------------------------------------------------------------------- */
+
+static const struct old_gate old_gates[] = {
+	{ 4, "np_boxes", sizeof(struct abi4_sandbox), offsetof(struct abi4_sandbox, session), abi4_rung_read },
+};
+
+const struct old_gate *old_gate_at(size_t i)
+{
+	return i < ARRAY_SIZE(old_gates) ? &old_gates[i] : NULL;
+}
+
+const struct old_gate *old_gate_find(unsigned version)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(old_gates); i++)
+		if (old_gates[i].version == version)
+			return &old_gates[i];
+	return NULL;
+}

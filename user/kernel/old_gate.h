@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What gates of older ABI versions left in their maps, as far as an upgrade has to read it: which sandboxes there are and
+ * how far each ratchet has turned. No BPF and no I/O here.
+ */
+#ifndef NP_KERNEL_OLD_GATE_H
+#define NP_KERNEL_OLD_GATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sandbox.h"
+
+struct old_gate {
+	unsigned version;  /* its NP_ABI_VERSION: the name of its directory is "v%u" */
+	const char *map;   /* of its sandboxes; the key is the cgroup id */
+	size_t value_size; /* of that map */
+	size_t session_at; /* where the label is, of NP_LABEL_SIZE bytes */
+	/* False: no gate of that version has written this. *ret then is the strictest rung there is. */
+	bool (*rung_read)(const void *value, struct np_rung *ret);
+};
+
+/* By number, from 0; NULL after the last. */
+const struct old_gate *old_gate_at(size_t i);
+/* NULL: that version cannot be read. */
+const struct old_gate *old_gate_find(unsigned version);
+
+#endif
