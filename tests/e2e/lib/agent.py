@@ -227,14 +227,16 @@ def close(keep):
 # -- things that go on in the background ----------------------------------------
 
 @op
-def stream(keep, size=65536, mark="", limit_s=20):
-    """Sends as fast as it goes until an error, close() or limit_s."""
+def stream(keep, size=65536, mark="", limit_s=20, pause=0):
+    """Sends as fast as it goes, or with pauses, until an error, close() or limit_s."""
     def body(h):
         h.sock.settimeout(None)
         chunk = (data_of(mark) + b"s" * size)[:size]
         end = time.monotonic() + limit_s
         while not h.stop and time.monotonic() < end:
             h.total += h.sock.send(chunk)
+            if pause:
+                time.sleep(pause)
 
     held[keep].run(body)
     return {}
