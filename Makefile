@@ -7,6 +7,7 @@
 # make test-unit  the unit tests alone; make test-e2e: the layers, e2e and attack tests alone, with T= as above
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
+# make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
 # make differential  DIFF_POLICIES (1000) random policies against a real sandbox, the manual and explain; DIFF_SEED repeats one
@@ -279,6 +280,20 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
+# The last commit of the ABI version before this one. Built once; without the history there is nothing to upgrade from.
+OLD_COMMIT = 3d5402fa96d6ebfa64a8988a5942a0352c27e2ec
+OLD_BUILD = build/abi4
+$(OLD_BUILD)/build/netpawld:
+	$(say) OLD $(OLD_BUILD)
+	$(Q)rm -rf $(OLD_BUILD) && mkdir -p $(OLD_BUILD)
+	$(Q)git archive $(OLD_COMMIT) | tar -x -C $(OLD_BUILD)
+	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(OLD_BUILD) -j$(shell nproc) BUILD=build all
+test-upgrade: deps
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
+	$(Q)if git cat-file -e $(OLD_COMMIT) 2>/dev/null; then $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld; \
+		else echo "the history of this repository does not have $(OLD_COMMIT): nothing to upgrade from"; fi
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTEST) $(T) tests/upgrade
+
 # Some hundreds of attempts with a seed that stays are in make test; this takes another one each time, and prints it.
 DIFF_POLICIES = 1000
 DIFF_SEED = $(shell date +%s)
@@ -397,7 +412,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e check help coverage test-clients differential mutate soak fuzz prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-upgrade differential mutate soak fuzz prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -246,6 +246,39 @@ def test_uninstall_while_it_runs_is_refused(daemon, boxes):
     assert daemon.api.health()["status"] == "ok" and can(box) == "ECONNREFUSED"
 
 
+@pytest.mark.parametrize("name,words", [("v6", "newer netpawld"), ("v3", "too old to take over from"),
+                                        ("v5x", "does not know"), ("stranger", "does not know")])
+def test_pins_of_a_version_that_cannot_be_taken_over_from(world, daemon, boxes, name, words):
+    """It is said what to do, and the gate goes on."""
+    box = boxes("NONE")
+    daemon.stop()
+    (daemon.pin_dir / name).mkdir()
+    try:
+        with pytest.raises(NotReady) as e:
+            daemon.start()
+        assert e.value.code == 1 and words in e.value.text and f"/{name} " in e.value.text, e.value.text
+        assert ("--uninstall" in e.value.text) == (words != "does not know")
+        refused = daemon.uninstall(check=False)
+        assert refused.returncode == 1 and words in refused.stderr, "nor is it taken away"
+        assert box.pids() and can(box) == "ECONNREFUSED"
+    finally:
+        (daemon.pin_dir / name).rmdir()
+    daemon.start()
+    assert daemon.api.sandbox(box.id)["mode"] == "NONE"
+
+
+def test_an_older_gate_of_which_nothing_is_left(daemon, boxes):
+    """As after a kill in the last step of an upgrade: only directories."""
+    box = boxes("NONE")
+    daemon.stop()
+    old = daemon.pin_dir / "v4"
+    for folder in (old, old / "maps", old / "links"):
+        folder.mkdir()
+    daemon.start()
+    assert not old.exists() and can(box) == "ECONNREFUSED"
+    assert "from ABI version 4, 0 sandboxes" in daemon.api.events(reason="upgraded")[-1]["text"]
+
+
 def test_two_daemons_side_by_side(world, daemon, make_daemon):
     other = make_daemon().start()
     mine, theirs = Box(daemon, "NONE"), Box(other, "FULL")

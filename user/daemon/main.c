@@ -126,9 +126,9 @@ static int upgrade_finish(struct daemon *d)
 	if (r < 0 || !from)
 		return r;
 	snprintf(text, sizeof(text),
-		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), "
-		 "counts of "
-		 "the gate and the inspectors, known ports of listeners, forwards",
+		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), the "
+		 "CAs of "
+		 "sessions, counts of sandboxes, ports of open listeners, forwards",
 		 from, sandboxes);
 	event.text = text;
 	event_emit(d, &event);

@@ -18,9 +18,10 @@
 #include "base/fs.h"
 #include "kernel/internal.h"
 
-/* Our place among a device's clsact filters, so that we find, replace and remove only our own. */
-#define CLSACT_HANDLE	0x6e70
-#define CLSACT_PRIORITY 0x6e70
+/* Our place among a device's clsact filters, so that we find, replace and remove only our own. A gate of an older version
+ * has another, so that both are asked while it is taken over. */
+#define CLSACT_HANDLE		 0x6e70
+#define CLSACT_PRIORITY(version) (0x6e70 - 4 + (version))
 
 static bool link_is_on_device(int link_fd, unsigned ifindex)
 {
@@ -54,7 +55,7 @@ static int device_attach_tcx(struct kernel *kernel, unsigned ifindex)
 static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_EGRESS);
-	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY,
+	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION),
 		    .prog_fd = bpf_program__fd(kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
 	int r = bpf_tc_hook_create(&hook);
 
@@ -63,13 +64,13 @@ static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
 	return bpf_tc_attach(&hook, &opts);
 }
 
-void devices_detach_clsact(void)
+void devices_detach_clsact(unsigned version)
 {
 	struct if_nameindex *names = if_nameindex();
 
 	for (struct if_nameindex *n = names; n && n->if_index; n++) {
 		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)n->if_index, .attach_point = BPF_TC_EGRESS);
-		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY);
+		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(version));
 
 		bpf_tc_detach(&hook, &opts);
 	}

@@ -85,8 +85,8 @@ void links_detach(struct kernel *kernel, const char *name);
 int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
 
 /* devices.c */
-int devices_start(struct kernel *kernel); /* watches netlink, attaches, fills np_host_addrs */
-void devices_detach_clsact(void);
+int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
+void devices_detach_clsact(unsigned version); /* of the gate with that ABI version */
 
 /* ratchet.c */
 int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,

@@ -92,7 +92,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 	pins_remove_tree(path);
 	r = upgrade_remove_old(pin_dir);
 	rmdir(pin_dir);
-	devices_detach_clsact();
+	devices_detach_clsact(NP_ABI_VERSION);
 	if (r < 0 || access(path, F_OK) == 0) {
 		snprintf(problem, 512, "%.400s could not be removed", r < 0 ? pin_dir : path);
 		return -EBUSY;

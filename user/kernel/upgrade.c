@@ -288,6 +288,7 @@ static int old_remove(const char *pin_dir, const struct old_gate *old)
 		fs_path(path, "%s/v%u/%s", pin_dir, old->version, folders[i]);
 		nftw(path, old_link_remove, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	}
+	devices_detach_clsact(old->version);
 	if (old_is_attached(pin_dir, old))
 		return -EBUSY;
 	failpoint("upgrade_detached");

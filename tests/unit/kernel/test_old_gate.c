@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel/old_gate.c"
+
+/* As ABI 4 had it: mode, generation, level. */
+static bool read_abi4(__u32 mode, __u32 generation, __u32 level, struct np_rung *ret)
+{
+	__u32 value[216 / 4] = { mode, generation, level };
+
+	return old_gate_find(4)->rung_read(value, ret);
+}
+
+static void test_every_rung_of_abi4(void **state)
+{
+	(void)state;
+	for (__u32 mode = 1; mode <= 3; mode++) {
+		for (__u32 level = 0; level < 8; level++) {
+			struct np_rung rung;
+
+			assert_true(read_abi4(mode, 7, level, &rung));
+			assert_int_equal(rung.mode, mode);
+			assert_int_equal(rung.level, level & 3);
+			assert_int_equal(rung.flags, level & 4 ? NP_READ_ONLY : 0);
+			assert_int_equal(rung.generation, 7);
+			assert_true(np_rung_is_valid(&rung));
+		}
+	}
+}
+
+static void test_what_abi4_never_wrote_is_closed(void **state)
+{
+	static const __u32 wrong[][2] = { { 0, 0 }, { 4, 0 }, { 0x101, 0 }, { 1, 8 }, { 1, 0x80000000 }, { ~0u, ~0u } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct np_rung rung;
+
+		assert_false(read_abi4(wrong[i][0], 9, wrong[i][1], &rung));
+		assert_int_equal(rung.mode, NP_NONE);
+		assert_int_equal(rung.level, NP_LEVELS - 1);
+		assert_int_equal(rung.generation, 9);
+		assert_true(np_rung_is_valid(&rung));
+	}
+}
+
+static void test_only_older_versions_are_in_the_table(void **state)
+{
+	(void)state;
+	for (size_t i = 0; old_gate_at(i); i++)
+		assert_true(old_gate_at(i)->version < NP_ABI_VERSION);
+	assert_ptr_equal(old_gate_find(4), old_gate_at(0));
+	assert_null(old_gate_find(3));
+	assert_null(old_gate_find(NP_ABI_VERSION));
+	/* The version before this one always can be taken over from. */
+	assert_non_null(old_gate_find(NP_ABI_VERSION - 1));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_rung_of_abi4),
+		cmocka_unit_test(test_what_abi4_never_wrote_is_closed),
+		cmocka_unit_test(test_only_older_versions_are_in_the_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
