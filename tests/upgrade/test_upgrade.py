@@ -4,15 +4,17 @@ that can be kept, and at no moment does a packet leave that one of the two would
 
 `make test-upgrade` builds the older one from the history of the repository."""
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import time
 
 import pytest
 
-from lib import base
+from lib import base, bpf
 from lib.box import Adopted, Box, new_session
 from lib.daemon import Daemon, NotReady
 from lib.origins import Origins
@@ -262,6 +264,37 @@ def test_killed_at_every_step(scene):
     scene.daemon.start()
     assert not scene.old_pins.exists()
     check_works_then_settle(scene)
+
+
+def raise_abi4(daemon, cgroup_id, mode, generation, level, depth=1):
+    """np_raise of the older gate: struct np_raise of ABI 4."""
+    fd = bpf.obj_get(daemon.pin_dir / OLD_PINS / "progs/np_raise")
+    try:
+        ctx = ctypes.create_string_buffer(struct.pack("IIQIII136sIII", 4, mode, cgroup_id, generation, depth, level, b"", 0, 0, 0))
+        attr = struct.pack("IIIIQQIIIIQQIIII", fd, 0, 0, 0, 0, 0, 0, 0, 176, 0, ctypes.addressof(ctx), 0, 0, 0, 0, 0)
+        assert struct.unpack_from("i", bpf.call(bpf.PROG_TEST_RUN, attr)[1], 4)[0] == 0
+    finally:
+        os.close(fd)
+
+
+def test_what_only_the_older_kernel_side_knows_stands(scene):
+    """The old daemon died between the raise and the record: the record is behind, and follows. A flag likewise."""
+    d, made = scene.daemon, scene.made
+    made["full"].call("dial", family=4, addr=FAR[4], port=9000, keep="c", data="one", recv=10)
+    d.kill()
+    raise_abi4(d, int(made["full"].info["cgroup_id"]), 2, 9, 2)
+    raise_abi4(d, int(made["full_adopted"].info["cgroup_id"]), 2, 1, 4)
+    d.start()
+    now = d.api.show(made["full"].session)
+    assert (now["level"], now["mode"]) == ("CONFIDENTIAL", "PROXIED") and now["generation"] >= 9
+    assert d.api.sandbox(made["full"].id)["mode"] == "PROXIED"
+    assert d.api.events(session=made["full"].session, reason="reconciled")
+    assert dump(d, "v5", "np_sandboxes")[int(made["full_adopted"].info["cgroup_id"])]["rung"]["flags"] == 1
+    with scene.world.watch() as watch:
+        for name in ("full", "full_adopted"):
+            assert made[name].try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED", name
+        assert made["full"].try_("send", keep="c", data="x") != "ok", "it is cut"
+    assert watch.nothing()
 
 
 def test_an_adopted_cgroup_that_no_record_knows_stays_closed(scene):
