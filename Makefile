@@ -109,7 +109,7 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
-$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/landlock.h user/init/mount_check.h user/launch/orders.h user/launch/hidden_mounts.h include/gate_limits.h user/vocab/limits.h
+$(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/landlock.h user/init/mount_check.h user/launch/orders.h user/launch/hidden_mounts.h user/base/fs.h include/gate_limits.h user/vocab/limits.h
 	$(say) LINK $@
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE $(SANFLAGS),$(CFLAGS)) -static -o $@ $(INIT_SRCS)
 

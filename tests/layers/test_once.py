@@ -49,3 +49,9 @@ OWN_TABLE = {"user/base/table.c", "user/base/table.h", "user/dns/synthetic_names
 def test_one_hash_function_and_one_hash_table():
     assert [path for path, text in sources() if HASH.search(text) and path not in OWN_HASH] == []
     assert [path for path, text in sources() if BUCKETS.search(text) and path not in OWN_TABLE] == []
+
+
+def test_socket_addresses_and_http2_codes():
+    """Both families in one union, and its conversions: base/sockaddr.h. Codes of HTTP/2: the enum of http/h2.h."""
+    assert [path for path, text in sources() if re.search(r"struct sockaddr_in6 v6;", text)] == ["user/base/sockaddr.h"]
+    assert [path for path, text in sources() if re.search(r"h2_reset\([^;]*,\s*\d", text)] == []

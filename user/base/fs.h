@@ -3,7 +3,9 @@
 #ifndef NP_BASE_FS_H
 #define NP_BASE_FS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -27,5 +29,13 @@ int fs_open_apart(const char *path);
 /* Opens path below dir; -EXDEV or -ELOOP when dots or links lead out of it, whoever changes them meanwhile. */
 int fs_open_beneath(int dir, const char *path, int flags);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
+
+/* True when path is dir, or below it. Both absolute and without dots; everything is below "/". */
+static inline bool path_below(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	return len == 1 || (!strncmp(path, dir, len) && (path[len] == '\0' || path[len] == '/'));
+}
 
 #endif

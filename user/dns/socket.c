@@ -2,13 +2,12 @@
 #include "dns/socket.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "addr.h"
+#include "base/sockaddr.h"
 #include "vocab/limits.h"
 
 _Static_assert(offsetof(struct sockaddr_in, sin_zero) == NP_ANSWER_V4 &&
@@ -18,12 +17,6 @@ _Static_assert(offsetof(struct sockaddr_in, sin_zero) == NP_ANSWER_V4 &&
 
 #define ORIGINS_BYTES (NP_DNS_ORIGINS * sizeof(struct np_dns_origin))
 #define BATCHES_MAX   4 /* before others have their turn */
-
-union name {
-	struct sockaddr sa;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
 
 union mark_control {
 	struct cmsghdr header;
@@ -36,29 +29,17 @@ struct dns_socket {
 	/* of the batch at hand */
 	struct mmsghdr messages[NP_DNS_BATCH];
 	struct iovec parts[NP_DNS_BATCH];
-	union name names[NP_DNS_BATCH];
+	union sockaddr_inet names[NP_DNS_BATCH];
 	union mark_control controls[NP_DNS_BATCH];
 	char data[NP_DNS_BATCH][NP_DNS_BYTES];
 };
 
 /* -- whose it is -------------------------------------------------------------------- */
 
-static bool client_from(const union name *name, struct dns_client *ret)
+static bool client_from(const union sockaddr_inet *name, struct dns_client *ret)
 {
-	switch (name->sa.sa_family) {
-	case AF_INET:
-		ret->addr = np_addr_v4(name->v4.sin_addr.s_addr);
-		ret->port = ntohs(name->v4.sin_port);
-		ret->v6 = false;
-		return true;
-	case AF_INET6:
-		memcpy(&ret->addr, &name->v6.sin6_addr, sizeof(ret->addr));
-		ret->port = ntohs(name->v6.sin6_port);
-		ret->v6 = true;
-		return true;
-	default:
-		return false;
-	}
+	ret->v6 = name->sa.sa_family == AF_INET6;
+	return sockaddr_parts(name, &ret->addr, &ret->port);
 }
 
 /* 0: it has none, so no sandbox sent it. */
@@ -147,26 +128,19 @@ static void on_socket6(void *data, uint32_t events)
 int dns_socket_reply(struct dns_socket *port, const struct dns_client *client, const void *data, size_t len)
 {
 	const struct np_dns_origin *query = &port->dns_origins[NP_DNS_ORIGIN_INDEX(client->v6, client->port)];
-	union name name = { 0 };
-	socklen_t name_len;
+	union sockaddr_inet name = sockaddr_of(&client->addr, client->port);
 
 	/* Another sandbox may have the port by now. If it takes it only after this look, the gate refuses the answer. */
 	if (__atomic_load_n(&query->number, __ATOMIC_RELAXED) != client->number)
 		return -ESTALE;
 	if (client->v6) {
-		name.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(client->port) };
-		memcpy(&name.v6.sin6_addr, &client->addr, sizeof(client->addr));
 		name.v6.sin6_flowinfo = (uint32_t)client->cgroup_id;
 		name.v6.sin6_scope_id = (uint32_t)(client->cgroup_id >> 32);
-		name_len = sizeof(name.v6);
 	} else {
-		name.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
-						.sin_port = htons(client->port),
-						.sin_addr.s_addr = client->addr.w[3] };
 		memcpy(name.v4.sin_zero, &client->cgroup_id, sizeof(client->cgroup_id));
-		name_len = sizeof(name.v4);
 	}
-	return sendto(port->config.sockets[client->v6], data, len, MSG_DONTWAIT | MSG_NOSIGNAL, &name.sa, name_len) < 0
+	return sendto(port->config.sockets[client->v6], data, len, MSG_DONTWAIT | MSG_NOSIGNAL, &name.sa,
+		      sockaddr_len(&name)) < 0
 		       ? -errno
 		       : 0;
 }

@@ -164,7 +164,7 @@ static int head_done(struct h1 *h1)
 	int e;
 
 	if (h1->role == H1_CLIENT && status < 200 && status != 101) {
-		if (h1->interims++ == H1_INTERIM_MAX)
+		if (h1->interims++ == NP_INTERIM_MAX)
 			return h1_refuse(h1, "too many informational responses");
 		return h1->events->head(h1->ctx, &h1->head);
 	}

@@ -22,7 +22,6 @@ enum h1_body {
 #define H1_NOMINATED_MAX 8  /* fields that one message takes back by naming them in connection */
 #define H1_UPGRADE_MAX	 31 /* bytes of a protocol's name: "websocket" has 9 */
 #define H1_CHUNK_DIGITS	 16 /* a larger number than any */
-#define H1_INTERIM_MAX	 32 /* informational responses to one request */
 
 /* Where in a chunked body. */
 enum h1_chunk {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fs.h"
 #include "launch/hidden_mounts.h"
 
 struct mount {
@@ -50,25 +51,18 @@ static bool mount_read(char *line, struct mount *ret)
 	return ret->point && type;
 }
 
-static bool is_below(const char *point, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	return !strncmp(point, dir, len) && (point[len] == '\0' || point[len] == '/');
-}
-
 /* What every sandbox has: see plan.h. */
 static bool is_planned(const struct mount *m)
 {
 	if (!strcmp(m->type, "proc"))
-		return is_below(m->point, "/proc");
+		return path_below(m->point, "/proc");
 	if (!strcmp(m->type, "sysfs"))
 		return (!strcmp(m->point, "/sys/class") && !strcmp(m->root, "/class")) ||
 		       (!strcmp(m->point, "/sys/devices") && !strcmp(m->root, "/devices"));
 	if (!strcmp(m->type, "devpts"))
-		return is_below(m->point, "/dev");
+		return path_below(m->point, "/dev");
 	/* bubblewrap's few devices, and the one that is put over files that are not to be seen. */
-	return !strcmp(m->type, "devtmpfs") && (is_below(m->point, "/dev") || !strcmp(m->root, "/null"));
+	return !strcmp(m->type, "devtmpfs") && (path_below(m->point, "/dev") || !strcmp(m->root, "/null"));
 }
 
 /* True when something is mounted over it, or over what it is mounted in: but what lies on the way to it hides nothing. */

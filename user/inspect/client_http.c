@@ -333,7 +333,7 @@ static void client_detach(struct exchange *ex)
 void client_turn_away(struct client *client, struct h2_stream *stream)
 {
 	if (stream)
-		h2_reset(stream, 11 /* ENHANCE_YOUR_CALM */);
+		h2_reset(stream, H2_ENHANCE_YOUR_CALM);
 	else
 		client_close(client);
 }
@@ -404,7 +404,7 @@ void client_consume(struct exchange *ex, size_t n)
 void client_abort(struct exchange *ex)
 {
 	if (ex->at_client.stream)
-		h2_reset(ex->at_client.stream, 2 /* INTERNAL_ERROR */);
+		h2_reset(ex->at_client.stream, H2_INTERNAL_ERROR);
 	else
 		ex->client->broken = true; /* what is short must look so */
 	client_dirty(ex->client);

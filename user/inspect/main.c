@@ -27,9 +27,10 @@
 #include "net/slab.h"
 #include "inspect/worker.h"
 
-/* What netpawld gives: see supervisor/supervisor.c. */
-#define LINK_FD 3
-static const struct worker_fds fds = { .link = LINK_FD, .listeners = { 4, 5 }, .dns = { 6, 7 }, .dns_origins = 8 };
+static const struct worker_fds fds = { .link = LINK_FD,
+				       .listeners = { LINK_FD_TCP4, LINK_FD_TCP6 },
+				       .dns = { LINK_FD_DNS4, LINK_FD_DNS6 },
+				       .dns_origins = LINK_FD_DNS_ORIGINS };
 
 #ifdef __SANITIZE_ADDRESS__
 /* The search for leaks at the end needs ptrace(), which the filter does not give. */

@@ -1,44 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /* Where an inspector does not dial, whatever a name leads to. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <string.h>
-#include <sys/socket.h>
 
-#include "addr.h"
 #include "base/cleanup.h"
+#include "base/sockaddr.h"
 #include "inspect/judge.h"
 #include "synth.h"
 
 /* The host's own addresses: a packet to one comes from that very one. Nothing is sent to find out. */
 static bool addr_is_own(const struct np_addr *addr)
 {
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} to = { 0 }, from = { 0 };
-	socklen_t len = np_addr_is_v4(addr) ? sizeof(to.v4) : sizeof(to.v6), from_len = sizeof(from);
+	union sockaddr_inet to = sockaddr_of(addr, 9), from = { 0 };
+	socklen_t from_len = sizeof(from);
+	struct np_addr own;
+	uint16_t port;
 	_close_ int fd = -1;
 
-	if (np_addr_is_v4(addr)) {
-		to.v4 = (struct sockaddr_in){ .sin_family = AF_INET,
-					      .sin_port = htons(9),
-					      .sin_addr.s_addr = addr->w[3] };
-	} else {
-		to.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(9) };
-		memcpy(&to.v6.sin6_addr, addr, 16);
-	}
 	fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return true;
-	if (connect(fd, &to.sa, len) < 0)
+	if (connect(fd, &to.sa, sockaddr_len(&to)) < 0)
 		return errno == ECONNREFUSED; /* the gate says so; else it cannot be dialled in any case */
-	if (getsockname(fd, &from.sa, &from_len) < 0)
+	if (getsockname(fd, &from.sa, &from_len) < 0 || !sockaddr_parts(&from, &own, &port))
 		return true;
-	if (to.sa.sa_family == AF_INET)
-		return from.v4.sin_addr.s_addr == to.v4.sin_addr.s_addr;
-	return !memcmp(&from.v6.sin6_addr, &to.v6.sin6_addr, 16);
+	return !memcmp(&own, addr, sizeof(own));
 }
 
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,

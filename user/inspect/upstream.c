@@ -166,7 +166,7 @@ void upstream_cancel(struct exchange *ex)
 		return;
 	if (ex->at_origin.stream) {
 		exchange_discard(ex);
-		h2_reset(ex->at_origin.stream, 8 /* CANCEL */);
+		h2_reset(ex->at_origin.stream, H2_CANCEL);
 		upstream_detach(ex);
 		upstream_dirty(up);
 	} else {

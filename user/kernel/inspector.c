@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The inspector as the gate knows it: a cgroup of its own, two listening sockets, and two for DNS queries. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/sockaddr.h"
 #include "flow.h"
 #include "kernel/internal.h"
 
@@ -33,11 +32,9 @@ const char *kernel_inspector_cgroup(const struct kernel *kernel)
 
 static int listener_describe(int fd, struct np_listener *ret)
 {
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} name = { 0 };
+	union sockaddr_inet name = { 0 };
+	struct np_addr addr;
+	uint16_t port = 0;
 	uint64_t cookie;
 	socklen_t len = sizeof(name), cookie_len = sizeof(cookie);
 
@@ -45,7 +42,9 @@ static int listener_describe(int fd, struct np_listener *ret)
 		return 0;
 	if (getsockname(fd, &name.sa, &len) < 0 || getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &cookie_len) < 0)
 		return -errno;
-	ret->port = ntohs(name.sa.sa_family == AF_INET ? name.v4.sin_port : name.v6.sin6_port);
+	if (!sockaddr_parts(&name, &addr, &port))
+		return -EAFNOSUPPORT;
+	ret->port = port;
 	ret->cookie = cookie;
 	return 0;
 }

@@ -34,15 +34,6 @@ static const char *const bundle_paths[] = {
 	"/etc/ssl/ca-bundle.pem",
 };
 
-bool path_below(const char *path, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	if (len == 1)
-		return true; /* "/" */
-	return !strncmp(path, dir, len) && (path[len] == '\0' || path[len] == '/');
-}
-
 struct list {
 	struct host_path **items;
 	size_t *n, size;

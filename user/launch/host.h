@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/fs.h"
+
 struct arena;
 
 enum host_kind {
@@ -39,8 +41,5 @@ struct host {
 /* hidden: further windows, ends with NULL; may be NULL. 0 or -errno. host_free() in any case. */
 int host_look(const char *const *hidden, struct host *ret);
 void host_free(struct host *host);
-
-/* True when path is dir, or below it. Both absolute and without dots. */
-bool path_below(const char *path, const char *dir);
 
 #endif

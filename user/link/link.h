@@ -14,6 +14,17 @@
 #include "sandbox.h"
 #include "vocab/limits.h"
 
+/* An inspector's descriptors, as it is started with them. Without IPv6 it has the sockets of IPv4 twice. */
+enum link_fd {
+	LINK_FD = 3, /* the pair's other end */
+	LINK_FD_TCP4,
+	LINK_FD_TCP6,
+	LINK_FD_DNS4,
+	LINK_FD_DNS6,
+	LINK_FD_DNS_ORIGINS, /* the map np_dns_origins */
+	LINK_FD_END,
+};
+
 enum link_type {
 	/* to the inspector */
 	LINK_SETTINGS = 1, /* fd: text of resolvers, NUL, text of /etc/hosts, NUL */

@@ -10,8 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "addr.h"
 #include "base/cleanup.h"
+#include "base/sockaddr.h"
 #include "net/linger.h"
 #include "resolver/resolver.h"
 #include "vocab/limits.h"
@@ -196,37 +196,18 @@ static void attempt_event(void *data, uint32_t events)
 }
 
 /* To the very address that may() has seen: an IPv4 address inside an IPv6 one is dialled as IPv4. */
-static socklen_t sockaddr_set(struct sockaddr_storage *to, const struct np_addr *addr, uint16_t port)
-{
-	struct sockaddr_in *v4 = (struct sockaddr_in *)to;
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)to;
-
-	memset(to, 0, sizeof(*to));
-	if (np_addr_is_v4(addr)) {
-		v4->sin_family = AF_INET;
-		v4->sin_port = htons(port);
-		v4->sin_addr.s_addr = addr->w[3];
-		return sizeof(*v4);
-	}
-	v6->sin6_family = AF_INET6;
-	v6->sin6_port = htons(port);
-	memcpy(&v6->sin6_addr, addr->b, sizeof(v6->sin6_addr));
-	return sizeof(*v6);
-}
-
 static int attempt_start(struct dial *d, const struct route *route)
 {
 	struct attempt *a = d->attempts;
-	struct sockaddr_storage to;
-	socklen_t len = sockaddr_set(&to, &route->addr, d->port);
-	_close_ int fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+	union sockaddr_inet to = sockaddr_of(&route->addr, d->port);
+	_close_ int fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	const int one = 1;
 	int e;
 
 	if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
 		return -errno;
 	reset_on_close(fd);
-	if (connect(fd, (struct sockaddr *)&to, len) < 0 && errno != EINPROGRESS)
+	if (connect(fd, &to.sa, sockaddr_len(&to)) < 0 && errno != EINPROGRESS)
 		return -errno;
 	while (a->fd >= 0)
 		a++;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/fs.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -188,14 +189,6 @@ int service_sandbox_make(struct service *service, const char *session, const cha
 	return sandbox_make(service, session, CLASS_OPEN, false, who, ret, ret_failure);
 }
 
-/* True when inner is outer, or below it. */
-static bool path_is_within(const char *inner, const char *outer)
-{
-	size_t len = strlen(outer);
-
-	return !strncmp(inner, outer, len) && (inner[len] == '\0' || inner[len] == '/');
-}
-
 /* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of
  * them. */
 static int overlap_check(struct service *service, const struct gate_cgroup *cgroup, struct failure *ret_failure)
@@ -206,9 +199,9 @@ static int overlap_check(struct service *service, const struct gate_cgroup *cgro
 		return service_fail(ret_failure, NP_R_BAD_CGROUP, -EEXIST, "%s is already a sandbox of %s (%s)",
 				    cgroup->path, sandbox->pub.session.text, sandbox->pub.id);
 	for (sandbox = TAILQ_FIRST(&service->all); sandbox; sandbox = TAILQ_NEXT(sandbox, of_all)) {
-		const char *how = path_is_within(cgroup->path, sandbox->pub.cgroup.path)   ? "is below"
-				  : path_is_within(sandbox->pub.cgroup.path, cgroup->path) ? "contains"
-											   : NULL;
+		const char *how = path_below(cgroup->path, sandbox->pub.cgroup.path)   ? "is below"
+				  : path_below(sandbox->pub.cgroup.path, cgroup->path) ? "contains"
+										       : NULL;
 
 		/* One that is over, and only waits to be forgotten, confines nobody. */
 		if (how && sandbox->stage == SANDBOX_RUNS)

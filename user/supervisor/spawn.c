@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sockaddr.h"
 #include "vocab/limits.h"
 
 #ifndef SO_RCVMARK
@@ -91,23 +91,17 @@ void spawn_end(pid_t pid)
 
 static int socket_make(int family, int type)
 {
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} name = { 0 };
-	socklen_t len = family == AF_INET ? sizeof(name.v4) : sizeof(name.v6);
+	struct np_addr loopback = np_addr_v4(htonl(INADDR_LOOPBACK));
+	union sockaddr_inet name;
 	const int yes = 1, room = NP_DNS_ROOM / 2; /* the kernel doubles it */
 	int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
-	name.sa.sa_family = (sa_family_t)family;
-	if (family == AF_INET)
-		name.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	else
-		name.v6.sin6_addr = in6addr_loopback;
+	if (family == AF_INET6)
+		memcpy(&loopback, &in6addr_loopback, sizeof(loopback));
+	name = sockaddr_of(&loopback, 0);
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
-	if (fd < 0 || bind(fd, &name.sa, len) < 0)
+	if (fd < 0 || bind(fd, &name.sa, sockaddr_len(&name)) < 0)
 		return -1;
 	if (type == SOCK_STREAM)
 		return listen(fd, 4096) < 0 ? -1 : fd;

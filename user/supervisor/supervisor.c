@@ -207,7 +207,8 @@ static int process_start(struct process *p)
 {
 	struct supervisor *w = p->supervisor;
 	const struct inspector_sockets *s = &w->sockets;
-	bool has6 = s->tcp[1] >= 0; /* without IPv6 it has those of IPv4 twice */
+	bool has6 = s->tcp[1] >= 0;
+	int fds[LINK_FD_END - LINK_FD];
 	char uid[16];
 	const char *argv[] = { w->exe, uid, w->root, NULL };
 	int pair[2], r;
@@ -217,10 +218,13 @@ static int process_start(struct process *p)
 	r = spawn_pair(pair);
 	if (r < 0)
 		return r;
-	r = spawn_into(kernel_inspector_cgroup(w->config.kernel), argv,
-		       (const int[]){ pair[1], s->tcp[0], s->tcp[has6], s->dns[0], s->dns[has6],
-				      kernel_dns_origins_fd(w->config.kernel) },
-		       6, &p->pid);
+	fds[LINK_FD - LINK_FD] = pair[1];
+	fds[LINK_FD_TCP4 - LINK_FD] = s->tcp[0];
+	fds[LINK_FD_TCP6 - LINK_FD] = s->tcp[has6];
+	fds[LINK_FD_DNS4 - LINK_FD] = s->dns[0];
+	fds[LINK_FD_DNS6 - LINK_FD] = s->dns[has6];
+	fds[LINK_FD_DNS_ORIGINS - LINK_FD] = kernel_dns_origins_fd(w->config.kernel);
+	r = spawn_into(kernel_inspector_cgroup(w->config.kernel), argv, fds, ARRAY_SIZE(fds), &p->pid);
 	close(pair[1]);
 	if (r < 0) {
 		close(pair[0]);

@@ -216,9 +216,22 @@ static void a_descriptor_apart(void **state)
 	assert_true(fs_open_apart("/nowhere/at/all") == -ENOENT);
 }
 
+static void below(void **state)
+{
+	(void)state;
+	assert_true(path_below("/a/b", "/a"));
+	assert_true(path_below("/a", "/a"));
+	assert_true(path_below("/a", "/"));
+	assert_true(path_below("/", "/"));
+	assert_false(path_below("/ab", "/a"));
+	assert_false(path_below("/a", "/a/b"));
+	assert_false(path_below("/b/a", "/a"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(below),
 		cmocka_unit_test(reads_files),
 		cmocka_unit_test(writes_what_exists),
 		cmocka_unit_test(writes_all_of_it),

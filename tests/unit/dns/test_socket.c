@@ -38,7 +38,7 @@ static void on_ask(void *ctx, const struct dns_client *client, const char *data,
 
 static int udp(bool v6)
 {
-	union name name = { 0 };
+	union sockaddr_inet name = { 0 };
 	const int yes = 1;
 	int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
@@ -54,7 +54,7 @@ static int udp(bool v6)
 
 static uint16_t port_of(int fd)
 {
-	union name name;
+	union sockaddr_inet name;
 	socklen_t len = sizeof(name);
 
 	assert_int_equal(getsockname(fd, &name.sa, &len), 0);
@@ -111,7 +111,7 @@ static struct np_dns_origin *entry(int fd, bool v6, uint32_t number)
 
 static void query(int fd, bool v6, uint32_t mark, const char *data, size_t len)
 {
-	union name name = { 0 };
+	union sockaddr_inet name = { 0 };
 	socklen_t size = sizeof(name);
 
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)), 0);
@@ -206,7 +206,7 @@ static void long_and_empty_datagrams(void **state)
 static void batches_are_bounded_and_nothing_is_left_behind(void **state)
 {
 	const unsigned n = NP_DNS_BATCH * BATCHES_MAX + 5;
-	union name name = { 0 };
+	union sockaddr_inet name = { 0 };
 	socklen_t size = sizeof(name);
 	uint32_t mark = 8;
 	int fd = udp(false);

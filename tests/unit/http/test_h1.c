@@ -807,7 +807,7 @@ static void test_interim_flood(void **state)
 	tape_init(&tape);
 	assert_int_equal(h1_new(H1_CLIENT, &tape_events, &tape, &h1), 0);
 	ask(h1, "GET", NULL);
-	for (unsigned i = 0; i < H1_INTERIM_MAX; i++)
+	for (unsigned i = 0; i < NP_INTERIM_MAX; i++)
 		assert_int_equal(h1_read(h1, BYTES(text)), sizeof(text) - 1);
 	assert_int_equal(h1_read(h1, BYTES(text)), -EPROTO);
 	h1_free(h1);
