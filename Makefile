@@ -290,9 +290,10 @@ $(OLD_BUILD)/build/netpawld:
 	$(Q)env -u MAKEFLAGS -u MAKELEVEL $(MAKE) --no-print-directory -C $(OLD_BUILD) -j$(shell nproc) BUILD=build all
 test-upgrade: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/test/netpawld
-	$(Q)if git cat-file -e $(OLD_COMMIT) 2>/dev/null; then $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld; \
-		else echo "the history of this repository does not have $(OLD_COMMIT): nothing to upgrade from"; fi
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTEST) $(T) tests/upgrade
+	$(Q)if ! git cat-file -e $(OLD_COMMIT) 2>/dev/null; then \
+		echo "skipped: the history of this repository does not have $(OLD_COMMIT), so there is nothing to upgrade from"; \
+	else $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld && \
+		NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTEST) $(T) tests/upgrade; fi
 
 # Some hundreds of attempts with a seed that stays are in make test; this takes another one each time, and prints it.
 DIFF_POLICIES = 1000
