@@ -6,6 +6,20 @@
 #include "cli/output.h"
 #include "launch/run.h"
 
+#define HELP_COLUMN 17
+
+/* "  --name VALUE   what it is for", or that on the next line, where the first is too long. */
+static void option_help(FILE *to, const struct run_option *option)
+{
+	char name[RUN_DASHED_SIZE];
+	int n = fprintf(to, "  --%s%s%s", run_option_dashed(option, name), option->value ? " " : "",
+			option->value ? option->value : "");
+
+	n = n < HELP_COLUMN + 2 ? n : (fputc('\n', to), 0);
+	for (const char *line = option->about; *line; line += strcspn(line, "\n"), line += *line == '\n', n = 0)
+		fprintf(to, "%*s%.*s\n", HELP_COLUMN + 2 - n, "", (int)strcspn(line, "\n"), line);
+}
+
 static void run_help(FILE *to)
 {
 	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
@@ -18,33 +32,12 @@ static void run_help(FILE *to)
 	      "NETPAWL_SOCKET, with NETPAWL_SESSION, HOME=/workspace and what leads programs to certificates.\n"
 	      "NETPAWL_NOTICES names a read-only file with the session's notices. When the command ends, whatever it\n"
 	      "started is killed.\n\n"
-	      "Options:\n"
-	      "  --session U/S    the session; made when missing, and it stays, as does its workspace. Without it a\n"
-	      "                   new one is made and ended afterwards, with a workspace in memory\n"
-	      "  --level LEVEL    raise the session to this level before the start\n"
-	      "  --class CLASS    what it may do on the network, whatever the session may: none; read_only (GET, HEAD "
-	      "and\n"
-	      "                   OPTIONS through the inspector); write (what the session may, once `netpawl approve`\n"
-	      "                   let it: until then it waits)\n"
-	      "  --keep           run it in the session's kept sandbox, which is made by the first such run and stays\n"
-	      "                   with all that runs in it, until nobody used it for a while (sandbox: idle: in the\n"
-	      "                   policy; 1h) or `netpawl remove` ends it. Limits may be left out later; what else it\n"
-	      "                   was made with must be the same. --timeout and --output-limit are each run's own\n"
-	      "  --user USER      run as this user: a name; the UID of a user that this host knows, with its groups; "
-	      "or\n"
-	      "                   UID:GID for any other, as in 1234:1234\n"
-	      "  --bind S:D[:ro]  show the host's S at D; only what the policy's sandbox: section permits\n"
-	      "  --chdir DIR      where to start (else the directory netpawl was started in, when the sandbox\n"
-	      "                   sees it; else /workspace)\n"
-	      "  --memory SIZE, --cpus N, --pids N\n"
-	      "                   limits of the whole sandbox\n"
-	      "  --timeout TIME   kill the sandbox after 90s, 5m, 1h; the exit code is then 124\n"
-	      "  --output-limit SIZE\n"
-	      "                   bytes of standard output and error together; the rest is thrown away\n"
-	      "  --disk SIZE      of /tmp and every other file system in memory, and of the workspace\n"
-	      "  --best-effort    go on when a limit cannot be set here, and say so\n"
-	      "  --isolation none take only the network away. For those who bring their own isolation\n"
-	      "  --dry-run        print the plan as JSON, and do nothing\n" OPTIONS_COMMON
+	      "Options:\n",
+	      to);
+	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
+		if (run_options[i].places & RUN_CLI)
+			option_help(to, &run_options[i]);
+	fputs(OPTIONS_COMMON
 	      "\n--json prints one object when the command has ended: exit_code, timed_out, killed_by, stdout, stderr\n"
 	      "(the first MiB of each, or --output-limit), times, cpu_us, memory_peak, bytes, requests, queries, "
 	      "denied.\n"
@@ -64,32 +57,39 @@ static void json_print(json_t *owned)
 		fputc('\n', stdout);
 }
 
+static struct option_spec option_spec_of(const struct run_option *option, struct run_options *o,
+					 struct option_list *binds, char name[static RUN_DASHED_SIZE])
+{
+	struct option_spec spec = { .name = run_option_dashed(option, name) };
+
+	if (option->kind == RUN_FLAG)
+		spec.flag = run_option_flag(option, o);
+	else if (option->kind == RUN_TEXTS)
+		spec.list = binds;
+	else
+		spec.value = run_option_word(option, o);
+	if (spec.value == &o->session)
+		spec.complete = COMPLETE_SESSION;
+	else if (spec.value == &o->level)
+		spec.complete = COMPLETE_LEVEL;
+	else if (spec.value == &o->class)
+		spec.complete = COMPLETE_CLASS;
+	return spec;
+}
+
 int command_run(struct cli *cli, int argc, char **argv)
 {
 	static struct run run; /* too large for a stack */
 	struct run_options *o = &run.options;
 	struct option_list binds = { o->binds, 0, ARRAY_SIZE(o->binds) };
-	const struct option_spec specs[] = {
-		{ "session", .value = &o->session, .complete = COMPLETE_SESSION },
-		{ "level", .value = &o->level, .complete = COMPLETE_LEVEL },
-		{ "class", .value = &o->class, .complete = COMPLETE_CLASS },
-		{ "user", .value = &o->user },
-		{ "isolation", .value = &o->isolation },
-		{ "chdir", .value = &o->directory },
-		{ "bind", .list = &binds },
-		{ "memory", .value = &o->memory },
-		{ "cpus", .value = &o->cpus },
-		{ "pids", .value = &o->pids },
-		{ "timeout", .value = &o->timeout },
-		{ "output-limit", .value = &o->output },
-		{ "disk", .value = &o->disk },
-		{ "best-effort", .flag = &o->best_effort },
-		{ "dry-run", .flag = &o->dry_run },
-		{ "keep", .flag = &o->keep },
-	};
-	const struct options options = { argv[0], run_help, specs, ARRAY_SIZE(specs), .until_operand = true };
+	static char names[RUN_N_OPTIONS][RUN_DASHED_SIZE]; /* completion has them after we returned */
+	struct option_spec specs[RUN_N_OPTIONS];
+	struct options options = { argv[0], run_help, specs, 0, .until_operand = true };
 	int next, code;
 
+	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
+		if (run_options[i].places & RUN_CLI)
+			specs[options.count++] = option_spec_of(&run_options[i], o, &binds, names[i]);
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;

@@ -22,11 +22,13 @@ static json_t *binds_array(const struct sandbox_policy *sandbox)
 /* The policy's sandbox: section. */
 static json_t *section_object(const struct sandbox_policy *sandbox)
 {
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I}", "binds", binds_array(sandbox), "memory",
-			 limit_value(sandbox->memory), "cpus_milli", limit_value(sandbox->cpus_milli), "pids",
-			 limit_value(sandbox->pids), "timeout_ms", limit_value(sandbox->timeout_ms), "output",
-			 limit_value(sandbox->output), "disk", limit_value(sandbox->disk), "idle_ms",
-			 (json_int_t)sandbox->idle_ms);
+	json_t *object = json_pack("{s:o}", "binds", binds_array(sandbox));
+	struct limits limits = sandbox->limits;
+
+	for (const struct run_option *l = run_limits; object && l < run_limits + RUN_N_LIMITS; l++)
+		json_object_set_new(object, l->member, limit_value(*run_limit_of(l, &limits)));
+	json_object_set_new(object, "idle_ms", json_integer((json_int_t)sandbox->idle_ms));
+	return object;
 }
 
 json_t *launch_object(const struct server_config *config)

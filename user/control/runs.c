@@ -13,6 +13,7 @@
 #include "control/url_text.h"
 #include "loop/loop.h"
 #include "vocab/limits.h"
+#include "vocab/run_options.h"
 
 static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
 {
@@ -46,43 +47,28 @@ static int command_read(const json_t *command, char **ret, struct failure *ret_f
 	return 0;
 }
 
-/* How a run is to be run, as `netpawl run` calls it. With what a launch may say: the rest is the policy's. */
-static const struct {
-	const char *name;
-	json_type type;
-	bool launch;
-	bool limit; /* see limit_parse() */
-} options[] = {
-	{ "memory", JSON_STRING, true, true },	     { "cpus", JSON_STRING, true, true },
-	{ "pids", JSON_STRING, true, true },	     { "timeout", JSON_STRING, true, true },
-	{ "output_limit", JSON_STRING, true, true }, { "disk", JSON_STRING, true, true },
-	{ "chdir", JSON_STRING, true, false },	     { "cwd", JSON_STRING, false, false },
-	{ "user", JSON_STRING, false, false },	     { "isolation", JSON_STRING, false, false },
-	{ "level", JSON_STRING, false, false },	     { "bind", JSON_ARRAY, false, false },
-	{ "best_effort", JSON_TRUE, false, false },  { "keep", JSON_TRUE, true, false },
-};
-
+/* How a run is to be run. With what a launch may say: the rest is the policy's. */
 static int option_check(const char *name, const json_t *value, bool launch, struct failure *ret_failure)
 {
+	const struct run_option *option = run_option_find(name, launch ? RUN_LAUNCH : RUN_RECORD);
 	const json_t *word;
 	const char *wrong;
-	size_t i = 0, k;
 	uint64_t limit;
+	size_t i;
 
-	while (i < ARRAY_SIZE(options) && (strcmp(options[i].name, name) != 0 || (launch && !options[i].launch)))
-		i++;
-	if (i == ARRAY_SIZE(options))
+	if (!option)
 		return failure_put(ret_failure, -EINVAL, NP_R_UNKNOWN_FIELD, "\"%.64s\" of \"%s\"", name,
 				   launch ? "launch" : "options");
-	if (json_typeof(value) != options[i].type)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be %s", name,
-				   options[i].type == JSON_STRING  ? "a string"
-				   : options[i].type == JSON_ARRAY ? "an array of strings"
-								   : "true");
-	if (options[i].limit && (wrong = limit_parse(name, json_string_value(value), &limit)))
+	if (option->kind == RUN_FLAG)
+		return json_is_true(value)
+			       ? 0
+			       : failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be true", name);
+	if (option->kind != RUN_TEXTS && !json_is_string(value))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
+	if (option->member && (wrong = limit_parse(name, json_string_value(value), &limit)))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);
-	json_array_foreach(value, k, word)
-	{
+	for (i = 0; option->kind == RUN_TEXTS && (i < json_array_size(value) || !json_is_array(value)); i++) {
+		word = json_array_get(value, i);
 		if (!json_is_string(word))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an array of strings",
 					   name);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/fs.h"
-#include "launch/limit.h"
+#include "vocab/run_options.h"
 
 #define GROUPS_V1_MAX 3 /* memory, pids, cpu */
 

@@ -17,19 +17,20 @@
 #define WHOLE "whole=1\n" /* the last line */
 
 /* Limits of the sandbox; those of time and output are each run's own. */
-static const struct {
-	const char *name;
-	size_t at;
-} bounds[] = {
-	{ "memory", offsetof(struct limits, memory) },
-	{ "cpus", offsetof(struct limits, cpus_milli) },
-	{ "pids", offsetof(struct limits, pids) },
-	{ "disk", offsetof(struct limits, disk) },
-};
-
-static uint64_t *bound_of(const struct limits *limits, size_t i)
+static const struct run_option *bound_next(const struct run_option *limit)
 {
-	return (uint64_t *)((char *)limits + bounds[i].at);
+	while (limit < run_limits + RUN_N_LIMITS && !limit->of_sandbox)
+		limit++;
+	return limit < run_limits + RUN_N_LIMITS ? limit : NULL;
+}
+#define BOUNDS_EACH(b)                                       \
+	const struct run_option *b = bound_next(run_limits); \
+	b;                                                   \
+	b = bound_next(b + 1)
+
+static uint64_t bound_of(const struct run_option *limit, const struct limits *limits)
+{
+	return *run_limit_of(limit, (struct limits *)limits);
 }
 
 /* -- writing ------------------------------------------------------------------------------- */
@@ -49,9 +50,9 @@ static void groups_put(struct buf *out, const struct groups *groups)
 
 static void spec_put(struct buf *out, const struct run *run, const struct groups *groups, const char *missing)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
-		if (*bound_of(&run->limits, i))
-			buf_printf(out, "%s=%" PRIu64 "\n", bounds[i].name, *bound_of(&run->limits, i));
+	for (BOUNDS_EACH(b))
+		if (bound_of(b, &run->limits))
+			buf_printf(out, "%s=%" PRIu64 "\n", b->name, bound_of(b, &run->limits));
 	if (run->options.user)
 		buf_printf(out, "user=%s\n", run->options.user);
 	if (run->identity.uid)
@@ -95,9 +96,9 @@ int kept_spec_write(int file, const struct run *run, const struct groups *groups
 
 static bool bound_read(struct kept_spec *spec, const char *name, const char *value)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++)
-		if (!strcmp(bounds[i].name, name))
-			return count_parse(value, INT64_MAX, bound_of(&spec->limits, i));
+	for (BOUNDS_EACH(b))
+		if (!strcmp(b->name, name))
+			return count_parse(value, INT64_MAX, run_limit_of(b, &spec->limits));
 	return false;
 }
 
@@ -196,18 +197,16 @@ static bool binds_fit(const struct kept_spec *spec, const struct run *run)
 bool kept_spec_fits(const struct kept_spec *spec, const struct run *run, struct buf *why)
 {
 	const struct run_options *o = &run->options;
-	const char *const requested[] = { o->memory, o->cpus, o->pids, o->disk };
 
-	_Static_assert(ARRAY_SIZE(requested) == ARRAY_SIZE(bounds), "one word for each");
-	for (size_t i = 0; i < ARRAY_SIZE(bounds); i++) {
-		uint64_t have = *bound_of(&spec->limits, i), want = *bound_of(&run->limits, i);
+	for (BOUNDS_EACH(b)) {
+		uint64_t have = bound_of(b, &spec->limits), want = bound_of(b, &run->limits);
 
-		if (bound_fits(have, want, requested[i]))
+		if (bound_fits(have, want, *run_option_word(b, (struct run_options *)o)))
 			continue;
 		if (have)
-			buf_printf(why, "%s--%s was %" PRIu64, why->len ? ", " : "", bounds[i].name, have);
+			buf_printf(why, "%s--%s was %" PRIu64, why->len ? ", " : "", b->name, have);
 		else
-			buf_printf(why, "%sthere was no --%s", why->len ? ", " : "", bounds[i].name);
+			buf_printf(why, "%sthere was no --%s", why->len ? ", " : "", b->name);
 		buf_printf(why, " and would have to be %" PRIu64, want);
 	}
 	if ((!spec->user) != (!o->user) || (spec->user && strcmp(spec->user, o->user) != 0))

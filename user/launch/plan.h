@@ -24,7 +24,7 @@
 #include "base/buf.h"
 #include "launch/host.h"
 #include "launch/identity.h"
-#include "launch/limit.h"
+#include "vocab/run_options.h"
 #include "launch/trust.h"
 
 #define PLAN_WORKSPACE "/workspace"

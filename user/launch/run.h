@@ -12,15 +12,6 @@
 #include "launch/launch.h"
 #include "launch/plan.h"
 
-/* Words of the command line. */
-struct run_options {
-	const char *session, *level, *user, *isolation, *directory, *class;
-	const char *memory, *cpus, *pids, *timeout, *output, *disk;
-	const char *binds[NP_BINDS_MAX];
-	size_t n_binds;
-	bool best_effort, dry_run, keep;
-};
-
 struct run {
 	const char *socket; /* the daemon's */
 	bool json;	    /* its output is for the result */

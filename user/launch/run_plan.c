@@ -29,27 +29,15 @@ static int option_bad(const char *option, const char *text, const char *want)
 
 static int limits_read(struct run *run)
 {
-	const struct run_options *o = &run->options;
-	struct limits *l = &run->limits;
-	const struct {
-		const char *option, *name, *text;
-		uint64_t *limit;
-	} all[] = {
-		{ "memory", "memory", o->memory, &l->memory },
-		{ "disk", "disk", o->disk, &l->disk },
-		{ "cpus", "cpus", o->cpus, &l->cpus_milli },
-		{ "pids", "pids", o->pids, &l->pids },
-		{ "timeout", "timeout", o->timeout, &l->timeout_ms },
-		{ "output-limit", "output_limit", o->output, &l->output },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		const char *wrong = all[i].text ? limit_parse(all[i].name, all[i].text, all[i].limit) : NULL;
+	for (const struct run_option *l = run_limits; l < run_limits + RUN_N_LIMITS; l++) {
+		const char *text = *run_option_word(l, &run->options);
+		const char *wrong = text ? limit_parse(l->name, text, run_limit_of(l, &run->limits)) : NULL;
+		char name[RUN_DASHED_SIZE];
 
 		if (wrong)
-			return option_bad(all[i].option, all[i].text, wrong);
+			return option_bad(run_option_dashed(l, name), text, wrong);
 	}
-	l->best_effort = o->best_effort;
+	run->limits.best_effort = run->options.best_effort;
 	return CLI_OK;
 }
 
@@ -139,14 +127,9 @@ static void limit_take(const json_t *policy, const char *name, uint64_t *limit)
 void run_policy(struct run *run)
 {
 	const json_t *policy = json_object_get(run->facts, "sandbox");
-	struct limits *l = &run->limits;
 
-	limit_take(policy, "memory", &l->memory);
-	limit_take(policy, "cpus_milli", &l->cpus_milli);
-	limit_take(policy, "pids", &l->pids);
-	limit_take(policy, "timeout_ms", &l->timeout_ms);
-	limit_take(policy, "output", &l->output);
-	limit_take(policy, "disk", &l->disk);
+	for (const struct run_option *l = run_limits; l < run_limits + RUN_N_LIMITS; l++)
+		limit_take(policy, l->member, run_limit_of(l, &run->limits));
 }
 
 static size_t permits_read(struct run *run)
@@ -300,7 +283,7 @@ struct plan_request run_request(struct run *run)
 		.argv = run->command,
 		.environ = environ,
 		.cwd = run->cwd,
-		.directory = run->options.directory,
+		.directory = run->options.chdir,
 		.workspace = run->workspace,
 		.notices = run->notices,
 		.identity = run->has_identity ? &run->identity : NULL,

@@ -27,20 +27,13 @@ static json_t *command_json(char *const *words)
 
 /* -- options: as they are on record -------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	size_t at; /* in struct run_options */
-} option_texts[] = {
-	{ "user", offsetof(struct run_options, user) },	    { "isolation", offsetof(struct run_options, isolation) },
-	{ "level", offsetof(struct run_options, level) },   { "chdir", offsetof(struct run_options, directory) },
-	{ "memory", offsetof(struct run_options, memory) }, { "cpus", offsetof(struct run_options, cpus) },
-	{ "pids", offsetof(struct run_options, pids) },	    { "timeout", offsetof(struct run_options, timeout) },
-	{ "disk", offsetof(struct run_options, disk) },	    { "output_limit", offsetof(struct run_options, output) },
-};
-
-static const char **option_text(struct run_options *o, size_t i)
+static int option_set(json_t *object, const struct run_option *option, struct run_options *o)
 {
-	return (const char **)(void *)((char *)o + option_texts[i].at);
+	if (option->kind == RUN_FLAG)
+		return *run_option_flag(option, o) ? json_object_set_new(object, option->name, json_true()) : 0;
+	if (option->kind == RUN_TEXTS || !*run_option_word(option, o))
+		return 0;
+	return json_object_set_new(object, option->name, json_string(*run_option_word(option, o)));
 }
 
 /* Whoever approves the run sees them. */
@@ -50,21 +43,20 @@ static json_t *options_json(struct run_options *o)
 	char cwd[FS_PATH_SIZE];
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(option_texts); i++)
-		if (*option_text(o, i))
-			r |= json_object_set_new(object, option_texts[i].name, json_string(*option_text(o, i)));
+	if (!o->chdir && getcwd(cwd, sizeof(cwd))) /* it starts here, when the sandbox sees it */
+		o->cwd = cwd;
+	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
+		if (run_options[i].places & RUN_RECORD)
+			r |= option_set(object, &run_options[i], o);
+	o->cwd = NULL;
 	for (size_t i = 0; i < o->n_binds; i++)
 		r |= json_array_append_new(binds, json_string(o->binds[i]));
 	if (o->n_binds)
 		r |= json_object_set(object, "bind", binds);
-	if (o->best_effort)
-		r |= json_object_set_new(object, "best_effort", json_true());
-	if (!o->directory && getcwd(cwd, sizeof(cwd))) /* it starts here, when the sandbox sees it */
-		r |= json_object_set_new(object, "cwd", json_string(cwd));
 	json_decref(binds);
 	if (r < 0) {
 		json_decref(object);
-		return NULL; /* likewise */
+		return NULL; /* not UTF-8: nobody could read what he approves */
 	}
 	return object;
 }
@@ -77,16 +69,22 @@ static int options_take(struct run *run)
 	struct run_options *o = &run->options;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(option_texts); i++)
-		*option_text(o, i) = member_text(options, option_texts[i].name);
+	for (i = 0; i < RUN_N_OPTIONS; i++) {
+		const struct run_option *option = &run_options[i];
+
+		if (!(option->places & RUN_RECORD))
+			continue;
+		if (option->kind == RUN_FLAG)
+			*run_option_flag(option, o) = json_is_true(json_object_get(options, option->name));
+		else if (option->kind != RUN_TEXTS)
+			*run_option_word(option, o) = member_text(options, option->name);
+	}
 	if (json_array_size(binds) > ARRAY_SIZE(o->binds))
 		return usage_error("run", "the record has more than %zu binds", ARRAY_SIZE(o->binds));
 	json_array_foreach(binds, i, bind)
 	{
 		o->binds[o->n_binds++] = json_string_value(bind);
 	}
-	o->best_effort = json_is_true(json_object_get(options, "best_effort"));
-	o->keep = json_is_true(json_object_get(options, "keep"));
 	o->session = member_text(run->record, "session");
 	o->level = NULL; /* whoever asked for the run has raised the session */
 	return CLI_OK;

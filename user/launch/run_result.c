@@ -73,13 +73,20 @@ static json_t *environment_json(char *const *environ)
 	return object;
 }
 
-static json_t *limits_json(const struct limits *l)
+static json_t *limits_json(struct limits limits)
 {
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:b}", "memory", number_or_null(l->memory), "cpus",
-			 l->cpus_milli ? json_real((double)l->cpus_milli / 1000) : json_null(), "pids",
-			 number_or_null(l->pids), "timeout_ms", number_or_null(l->timeout_ms), "output",
-			 number_or_null(l->output), "disk", number_or_null(l->disk), "best_effort",
-			 (int)l->best_effort);
+	json_t *object = json_object();
+
+	for (const struct run_option *l = run_limits; l < run_limits + RUN_N_LIMITS; l++) {
+		uint64_t limit = *run_limit_of(l, &limits);
+
+		if (l->kind == RUN_CPUS)
+			json_object_set_new(object, l->name, limit ? json_real((double)limit / 1000) : json_null());
+		else
+			json_object_set_new(object, l->member, number_or_null(limit));
+	}
+	json_object_set_new(object, "best_effort", json_boolean(limits.best_effort));
+	return object;
 }
 
 json_t *run_plan_json(const struct run *run)
@@ -97,7 +104,7 @@ json_t *run_plan_json(const struct run *run)
 		"seccomp", json_boolean(own), "capabilities", own ? json_array() : json_null(), "uid",
 		run->options.user ? json_integer(run->identity.uid) : json_null(), "steps", steps, "directory",
 		plan->directory ? text_json(plan->directory, strlen(plan->directory)) : json_null(), "environment",
-		environment_json(plan->environ), "limits", limits_json(&plan->limits), "argv", words_json(plan->argv));
+		environment_json(plan->environ), "limits", limits_json(plan->limits), "argv", words_json(plan->argv));
 }
 
 /* -- the result ------------------------------------------------------------------------------ */

@@ -79,15 +79,12 @@ static const struct key notice_keys[NOTICE_KEYS] = {
 };
 const struct key_set keys_notices = KEY_SET("notices", notice_keys, 0);
 
+#define LIMIT_KEY(name, member, kind, least, most, whole, value, about, ...) KEY(#name, KEY_##kind, about),
 static const struct key sandbox_keys[SANDBOX_KEYS] = {
 	[SANDBOX_BINDS] =
 		KEY("binds", KEY_TEXTS, "places of the host that --bind may show; :ro behind one: for reading"),
-	[SANDBOX_MEMORY] = KEY("memory", KEY_SIZE, "memory of a sandbox"),
-	[SANDBOX_CPUS] = KEY("cpus", KEY_CPUS, "CPUs of a sandbox, as in 1.5"),
-	[SANDBOX_PIDS] = KEY("pids", KEY_COUNT, "processes of a sandbox"),
-	[SANDBOX_TIMEOUT] = KEY("timeout", KEY_TIME, "how long a run may take"),
-	[SANDBOX_OUTPUT] = KEY("output", KEY_SIZE, "bytes of standard output and error together"),
-	[SANDBOX_DISK] = KEY("disk", KEY_SIZE, "file systems in memory, and the workspace"),
+	RUN_LIMITS(LIMIT_KEY) /* from SANDBOX_LIMITS on: that is behind SANDBOX_BINDS */
+		[SANDBOX_OUTPUT] = KEY("output", KEY_SIZE, "output_limit, as it was called before"),
 	[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
 	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
 };

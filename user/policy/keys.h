@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "vocab/run_options.h"
 
 enum key_shape {
 	KEY_VERSION,	 /* 1 */
@@ -93,12 +94,8 @@ enum approval_key { APPROVAL_TIMEOUT, APPROVAL_REMEMBER, APPROVAL_KEYS };
 enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
 enum sandbox_key {
 	SANDBOX_BINDS,
-	SANDBOX_MEMORY,
-	SANDBOX_CPUS,
-	SANDBOX_PIDS,
-	SANDBOX_TIMEOUT,
-	SANDBOX_OUTPUT,
-	SANDBOX_DISK,
+	SANDBOX_LIMITS,					/* those of vocab/run_options.h, in their order */
+	SANDBOX_OUTPUT = SANDBOX_LIMITS + RUN_N_LIMITS, /* output_limit, as it was called before */
 	SANDBOX_IDLE,
 	SANDBOX_READ_ONLY,
 	SANDBOX_KEYS,

@@ -18,6 +18,7 @@
 #include "policy/problem.h"
 #include "policy/rule.h"
 #include "vocab/limits.h"
+#include "vocab/run_options.h"
 
 struct arena;	   /* base/arena.h */
 struct name_table; /* names.h */
@@ -30,10 +31,7 @@ struct sandbox_policy {
 		bool readonly;
 	} binds[NP_BINDS_MAX];
 	size_t n_binds;
-	uint64_t memory, disk, output; /* bytes */
-	uint64_t cpus_milli;
-	uint64_t pids;
-	uint64_t timeout_ms;
+	struct limits limits;
 	uint64_t idle_ms; /* after which a kept one goes; never 0 */
 };
 

@@ -10,35 +10,24 @@
 #include "policy/quote.h"
 #include "vocab/limits.h"
 
-static void read_bytes(struct reader *reader, const struct node *key, uint64_t least, uint64_t *ret)
+static void read_limit(struct reader *reader, const struct node *key, const struct run_option *limit)
 {
-	const struct node *value = field_scalar(reader, key);
-	uint64_t bytes;
+	uint64_t *ret = run_limit_of(limit, &reader->policy->sandbox.limits), number;
+	const struct node *value;
+	const char *wrong;
 
+	if (limit->kind == RUN_TIME) {
+		field_duration(reader, key, ret);
+		return;
+	}
+	value = field_scalar(reader, key);
 	if (!value)
 		return;
-	if (!size_parse(value->text, &bytes) || bytes < least || bytes > INT64_MAX)
-		error_at(reader, value, "%s is no size for \"%s\"; write a number of bytes, or 512MiB",
-			 QUOTE(value->text, value->len), key->text);
+	wrong = limit_parse(limit->name, value->text, &number);
+	if (wrong)
+		error_at(reader, value, "%s for \"%s\": %s", QUOTE(value->text, value->len), key->text, wrong);
 	else
-		*ret = bytes;
-}
-
-static void read_pids(struct reader *reader, const struct node *key, uint64_t *ret)
-{
-	const struct node *value = field_scalar(reader, key);
-
-	if (value && !count_parse(value->text, NP_LIMIT_PIDS, ret))
-		error_at(reader, value, "%s is no number of processes; there are 1 to %d",
-			 QUOTE(value->text, value->len), NP_LIMIT_PIDS);
-}
-
-static void read_cpus(struct reader *reader, const struct node *key, uint64_t *ret)
-{
-	const struct node *value = field_scalar(reader, key);
-
-	if (value && !milli_parse(value->text, NP_LIMIT_CPUS, ret))
-		error_at(reader, value, "%s is no number of CPUs; write 2, or 0.5", QUOTE(value->text, value->len));
+		*ret = number;
 }
 
 /* Absolute, as realpath() would write it: what is compared are words. */
@@ -89,18 +78,18 @@ void read_sandbox(struct reader *reader, const struct node *key)
 		for (; entry; entry = entry->next)
 			if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
 				read_bind(reader, entry);
-	if (fields[SANDBOX_MEMORY])
-		read_bytes(reader, fields[SANDBOX_MEMORY], NP_LIMIT_BYTES_MIN, &sandbox->memory);
-	if (fields[SANDBOX_OUTPUT])
-		read_bytes(reader, fields[SANDBOX_OUTPUT], 1, &sandbox->output);
-	if (fields[SANDBOX_DISK])
-		read_bytes(reader, fields[SANDBOX_DISK], NP_LIMIT_BYTES_MIN, &sandbox->disk);
-	if (fields[SANDBOX_CPUS])
-		read_cpus(reader, fields[SANDBOX_CPUS], &sandbox->cpus_milli);
-	if (fields[SANDBOX_PIDS])
-		read_pids(reader, fields[SANDBOX_PIDS], &sandbox->pids);
-	if (fields[SANDBOX_TIMEOUT])
-		field_duration(reader, fields[SANDBOX_TIMEOUT], &sandbox->timeout_ms);
+	for (size_t i = 0; i < RUN_N_LIMITS; i++) {
+		const struct node *field = fields[SANDBOX_LIMITS + i];
+
+		if (!strcmp(run_limits[i].member, "output") && fields[SANDBOX_OUTPUT]) {
+			if (field)
+				error_at(reader, field,
+					 "\"output_limit\" and \"output\" are the same: write the first");
+			field = fields[SANDBOX_OUTPUT];
+		}
+		if (field)
+			read_limit(reader, field, &run_limits[i]);
+	}
 	if (fields[SANDBOX_IDLE])
 		field_duration(reader, fields[SANDBOX_IDLE], &sandbox->idle_ms);
 }

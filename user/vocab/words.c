@@ -331,18 +331,3 @@ bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli)
 	*ret_milli = milli;
 	return true;
 }
-
-const char *limit_parse(const char *name, const char *text, uint64_t *ret)
-{
-	bool output = !strcmp(name, "output_limit");
-
-	if (!strcmp(name, "cpus"))
-		return milli_parse(text, NP_LIMIT_CPUS, ret) ? NULL : "not a number like 1.5 (0.001 is the least)";
-	if (!strcmp(name, "pids"))
-		return count_parse(text, NP_LIMIT_PIDS, ret) ? NULL : "not a number of processes";
-	if (!strcmp(name, "timeout"))
-		return duration_parse(text, ret) ? NULL : "not a time like 90s, 5m or 1h";
-	if (!size_parse(text, ret) || *ret > INT64_MAX)
-		return "not a size like 512MiB";
-	return *ret >= (output ? 1 : NP_LIMIT_BYTES_MIN) ? NULL : output ? "not a size like 1MiB" : "less than 1MiB";
-}

@@ -35,10 +35,6 @@ bool count_parse(const char *text, uint64_t max, uint64_t *ret);
 /* "1.5" in thousandths, up to max. False for anything else, and for 0. */
 bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli);
 
-/* What a sandbox may have, as options and the API write it: name is memory, disk, output_limit, cpus (in thousandths), pids
- * or timeout (in ms). NULL: it is well written; else what is wrong with it. */
-const char *limit_parse(const char *name, const char *text, uint64_t *ret);
-
 /* RFC 3339 in UTC with microseconds: "2026-01-01T00:00:00.000000Z". Beyond the year 9999: its last microsecond. */
 #define TIME_TEXT_SIZE 28
 void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE]);

@@ -44,12 +44,23 @@ static void everything(void **state)
 	assert_false(s->binds[0].readonly);
 	assert_string_equal(s->binds[1].path, "/srv/b");
 	assert_true(s->binds[1].readonly);
-	assert_int_equal(s->memory, 64 << 20);
-	assert_int_equal(s->cpus_milli, 1500);
-	assert_int_equal(s->pids, 100);
-	assert_int_equal(s->timeout_ms, 300000);
-	assert_int_equal(s->output, 10000);
-	assert_int_equal(s->disk, 1 << 30);
+	assert_int_equal(s->limits.memory, 64 << 20);
+	assert_int_equal(s->limits.cpus_milli, 1500);
+	assert_int_equal(s->limits.pids, 100);
+	assert_int_equal(s->limits.timeout_ms, 300000);
+	assert_int_equal(s->limits.output, 10000);
+	assert_int_equal(s->limits.disk, 1 << 30);
+}
+
+/* As the option is called, too. */
+static void the_spelling_of_the_option(void **state)
+{
+	char text[256];
+	_policy_ struct policy *policy = load("  output_limit: 10k\n", text);
+
+	(void)state;
+	assert_non_null(policy);
+	assert_int_equal(policy->sandbox.limits.output, 10000);
 }
 
 static void without_it_nothing_is_permitted(void **state)
@@ -59,7 +70,7 @@ static void without_it_nothing_is_permitted(void **state)
 	(void)state;
 	assert_int_equal(policy_default(&policy), 0);
 	assert_int_equal(policy->sandbox.n_binds, 0);
-	assert_int_equal(policy->sandbox.memory, 0);
+	assert_int_equal(policy->sandbox.limits.memory, 0);
 	policy_free(policy);
 }
 
@@ -87,6 +98,8 @@ static void wrong_ones(void **state)
 		"  pids: 5k\n",
 		"  timeout: 5\n",
 		"  output: 0\n",
+		"  output_limit: 0\n",
+		"  output_limit: 1MiB\n  output: 1MiB\n",
 		"  memroy: 1GiB\n",
 		"  read_only: [a.example]\n",
 		"  read_only: ['a.example:5432/tcp']\n",
@@ -150,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
+		cmocka_unit_test(the_spelling_of_the_option),
 		cmocka_unit_test(without_it_nothing_is_permitted),
 		cmocka_unit_test(wrong_ones),
 		cmocka_unit_test(addresses_to_read_from),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "vocab/words.c"
+#include "vocab/run_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "vocab/run_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "vocab/words.h"
+
+#define WORD_AT_TEXT(name)  offsetof(struct run_options, name)
+#define WORD_AT_FLAG(name)  offsetof(struct run_options, name)
+#define WORD_AT_TEXTS(name) offsetof(struct run_options, name##s)
+#define WORD_ROW(n, k, p, v, a) \
+	{ .name = #n, .kind = RUN_##k, .places = (p), .value = (v), .about = (a), .word = WORD_AT_##k(n) },
+#define LIMIT_ROW(n, m, k, low, high, whole, v, a, w)  \
+	{ .name = #n,                                  \
+	  .kind = RUN_##k,                             \
+	  .places = RUN_CLI | RUN_RECORD | RUN_LAUNCH, \
+	  .value = (v),                                \
+	  .about = (a),                                \
+	  .word = offsetof(struct run_options, n),     \
+	  .member = #m,                                \
+	  .limit = offsetof(struct limits, m),         \
+	  .least = (low),                              \
+	  .most = (high),                              \
+	  .of_sandbox = (whole),                       \
+	  .wrong = (w) },
+
+const struct run_option run_options[RUN_N_OPTIONS] = { RUN_WORDS(WORD_ROW) RUN_LIMITS(LIMIT_ROW) };
+const struct run_option *const run_limits = run_options + RUN_N_OPTIONS - RUN_N_LIMITS;
+
+const struct run_option *run_option_find(const char *name, unsigned places)
+{
+	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
+		if ((run_options[i].places & places) && !strcmp(run_options[i].name, name))
+			return &run_options[i];
+	return NULL;
+}
+
+const char *run_option_dashed(const struct run_option *option, char text[static RUN_DASHED_SIZE])
+{
+	snprintf(text, RUN_DASHED_SIZE, "%s", option->name);
+	for (char *c = text; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	return text;
+}
+
+const char **run_option_word(const struct run_option *option, struct run_options *options)
+{
+	return (const char **)(void *)((char *)options + option->word);
+}
+
+bool *run_option_flag(const struct run_option *option, struct run_options *options)
+{
+	return (bool *)(void *)((char *)options + option->word);
+}
+
+uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits)
+{
+	return (uint64_t *)(void *)((char *)limits + limit->limit);
+}
+
+const char *limit_parse(const char *name, const char *text, uint64_t *ret)
+{
+	const struct run_option *limit = run_option_find(name, RUN_CLI);
+
+	if (!limit || !limit->member)
+		return "not a limit";
+	if (limit->kind == RUN_CPUS)
+		return milli_parse(text, limit->most, ret) ? NULL : limit->wrong;
+	if (limit->kind == RUN_COUNT)
+		return count_parse(text, limit->most, ret) ? NULL : limit->wrong;
+	if (limit->kind == RUN_TIME)
+		return duration_parse(text, ret) ? NULL : limit->wrong;
+	if (!size_parse(text, ret) || *ret > limit->most || (*ret < limit->least && limit->least < NP_LIMIT_BYTES_MIN))
+		return limit->wrong;
+	return *ret < limit->least ? "less than 1MiB" : NULL;
+}

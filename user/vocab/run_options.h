@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every option of a run, once: the command line and its help, the API, the policy, the record of runs, kept sandboxes and the
+ * plan read this table, and a test compares the documents and the Python client with it. A new limit is one line here, and
+ * its enforcement.
+ */
+#ifndef NP_VOCAB_RUN_OPTIONS_H
+#define NP_VOCAB_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vocab/limits.h"
+
+enum run_kind {
+	RUN_TEXT,
+	RUN_TEXTS, /* may come more than once */
+	RUN_FLAG,
+	RUN_SIZE,  /* bytes */
+	RUN_CPUS,  /* thousandths of a CPU */
+	RUN_COUNT, /* of processes */
+	RUN_TIME,  /* milliseconds */
+};
+
+/* Where it may be written; bits. */
+enum run_place {
+	RUN_CLI = 1,	/* netpawl run */
+	RUN_RECORD = 2, /* "options" of a run on record: whoever approves the run sees it */
+	RUN_LAUNCH = 4, /* "launch" of the API */
+};
+
+/* clang-format off */
+
+/* name, kind, places, its value in the help, what it is for */
+#define RUN_WORDS(X)                                                                                                       \
+	X(session, TEXT, RUN_CLI, "U/S",                                                                                   \
+	  "the session; made when missing, and it stays, as does its workspace. Without it a\n"                            \
+	  "new one is made and ended afterwards, with a workspace in memory")                                              \
+	X(level, TEXT, RUN_CLI | RUN_RECORD, "LEVEL", "raise the session to this level before the start")                  \
+	X(class, TEXT, RUN_CLI, "CLASS",                                                                                   \
+	  "what it may do on the network, whatever the session may: none; read_only (GET, HEAD and\n"                      \
+	  "OPTIONS through the inspector); write (what the session may, once `netpawl approve`\n"                          \
+	  "let it: until then it waits)")                                                                                  \
+	X(keep, FLAG, RUN_CLI | RUN_RECORD | RUN_LAUNCH, NULL,                                                             \
+	  "run it in the session's kept sandbox, which is made by the first such run and stays\n"                          \
+	  "with all that runs in it, until nobody used it for a while (sandbox: idle: in the\n"                            \
+	  "policy; 1h) or `netpawl remove` ends it. Limits may be left out later; what else it\n"                          \
+	  "was made with must be the same. --timeout and --output-limit are each run's own")                               \
+	X(user, TEXT, RUN_CLI | RUN_RECORD, "USER",                                                                        \
+	  "run as this user: a name; the UID of a user that this host knows, with its groups; or\n"                        \
+	  "UID:GID for any other, as in 1234:1234")                                                                        \
+	X(bind, TEXTS, RUN_CLI | RUN_RECORD, "S:D[:ro]",                                                                   \
+	  "show the host's S at D; only what the policy's sandbox: section permits")                                       \
+	X(chdir, TEXT, RUN_CLI | RUN_RECORD | RUN_LAUNCH, "DIR",                                                           \
+	  "where to start (else the directory netpawl was started in, when the sandbox\n"                                  \
+	  "sees it; else /workspace)")                                                                                     \
+	X(cwd, TEXT, RUN_RECORD, "DIR", "the directory netpawl was started in")                                            \
+	X(isolation, TEXT, RUN_CLI | RUN_RECORD, "none",                                                                   \
+	  "take only the network away. For those who bring their own isolation")                                           \
+	X(best_effort, FLAG, RUN_CLI | RUN_RECORD, NULL, "go on when a limit cannot be set here, and say so")              \
+	X(dry_run, FLAG, RUN_CLI, NULL, "print the plan as JSON, and do nothing")
+
+/* They may be written everywhere, in the policy's sandbox: section, too: there they hold without an option, which can only be
+ * stricter. member: of struct limits, of GET /v1/launch and of a plan. least, most: in its unit (CPUS: whole ones).
+ *
+ * name, member, kind, least, most, of the whole sandbox (or each run's own), its value in the help, what it is for, what is
+ * wrong with any other text */
+#define RUN_LIMITS(X)                                                                                                      \
+	X(memory, memory, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE", "memory of a sandbox",                        \
+	  "not a size like 512MiB")                                                                                        \
+	X(cpus, cpus_milli, CPUS, 0, NP_LIMIT_CPUS, true, "N", "CPUs of a sandbox, as in 1.5",                             \
+	  "not a number like 1.5 (0.001 is the least)")                                                                    \
+	X(pids, pids, COUNT, 1, NP_LIMIT_PIDS, true, "N", "processes of a sandbox", "not a number of processes")           \
+	X(timeout, timeout_ms, TIME, 1, INT64_MAX, false, "TIME",                                                          \
+	  "how long a run may take: 90s, 5m, 1h; then it is killed, and the exit code is 124",                             \
+	  "not a time like 90s, 5m or 1h")                                                                                 \
+	X(output_limit, output, SIZE, 1, INT64_MAX, false, "SIZE",                                                         \
+	  "bytes of standard output and error together; the rest is thrown away", "not a size like 1MiB")                  \
+	X(disk, disk, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE",                                                   \
+	  "of /tmp and every other file system in memory, and of the workspace", "not a size like 512MiB")
+
+/* The words that were given; NULL and false: none. */
+#define RUN_MEMBER_TEXT(name) const char *name;
+#define RUN_MEMBER_FLAG(name) bool name;
+#define RUN_MEMBER_TEXTS(name) const char *name##s[NP_BINDS_MAX]; size_t n_##name##s;
+#define RUN_WORD_MEMBER(name, kind, ...) RUN_MEMBER_##kind(name)
+#define RUN_LIMIT_WORD(name, ...) const char *name;
+struct run_options {
+	RUN_WORDS(RUN_WORD_MEMBER)
+	RUN_LIMITS(RUN_LIMIT_WORD)
+};
+
+/* How much a run may take. 0 is no limit. */
+#define RUN_LIMIT_MEMBER(name, member, ...) uint64_t member;
+struct limits {
+	RUN_LIMITS(RUN_LIMIT_MEMBER)
+	bool best_effort; /* a limit that cannot be set is reported, and no error */
+};
+
+#define RUN_COUNT_ONE(...) +1
+enum { RUN_N_LIMITS = RUN_LIMITS(RUN_COUNT_ONE), RUN_N_OPTIONS = RUN_WORDS(RUN_COUNT_ONE) + RUN_N_LIMITS };
+
+/* clang-format on */
+
+struct run_option {
+	const char *name; /* output_limit; on the command line --output-limit */
+	enum run_kind kind;
+	unsigned places;
+	const char *value, *about;
+	size_t word; /* in struct run_options */
+
+	/* Of a limit. */
+	const char *member;
+	size_t limit; /* in struct limits */
+	uint64_t least, most;
+	bool of_sandbox;
+	const char *wrong;
+};
+
+extern const struct run_option run_options[RUN_N_OPTIONS];
+extern const struct run_option *const run_limits; /* the last RUN_N_LIMITS of them */
+
+/* NULL: there is none of that name in these places. */
+const struct run_option *run_option_find(const char *name, unsigned places);
+/* As the command line has it: output-limit. */
+#define RUN_DASHED_SIZE 24
+const char *run_option_dashed(const struct run_option *option, char text[static RUN_DASHED_SIZE]);
+/* Of RUN_TEXT and the limits. */
+const char **run_option_word(const struct run_option *option, struct run_options *options);
+bool *run_option_flag(const struct run_option *option, struct run_options *options);
+uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits);
+
+/* What a limit is written as; NULL, or what is wrong. */
+const char *limit_parse(const char *name, const char *text, uint64_t *ret);
+
+#endif
