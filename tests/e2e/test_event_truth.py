@@ -299,14 +299,30 @@ def test_what_a_client_ends_is_its_own(net, session):
         base.reap(p)
 
 
-def test_a_request_whose_sandbox_was_removed(net, session):
+@pytest.mark.parametrize("path,words", [("/hold", []), ("/hold", H2), ("/bytes/20000000", SLOW), ("/bytes/20000000", SLOW + H2)])
+def test_a_request_whose_sandbox_was_removed(net, session, path, words):
+    """Its processes are killed, which is not a client that went away by itself."""
     settled(net)
     before = {s["sandbox"] for s in net.api.sandboxes(session)}
-    with in_flight(net, session, "/hold"):
+    with in_flight(net, session, path, *words):
         new = [s["sandbox"] for s in net.api.sandboxes(session) if s["sandbox"] not in before]
         net.api.remove(new[0])
-        e = told(net, session, lambda e: "/hold" in e.get("url", ""))
+        e = told(net, session, lambda e: path in e.get("url", ""))
         assert e["reason"] == "ended_by_removal" and e["sandbox"] == new[0], e
+        assert "went away" not in e["text"] and e["text"].endswith(place("allow: origin.test")), e
+
+
+def test_a_tunnel_whose_sandbox_was_removed(net, session):
+    before = {s["sandbox"] for s in net.api.sandboxes(session)}
+    p = tunnel(net, session)
+    try:
+        assert base.eventually(lambda: port_is_used(net, 9000))
+        new = [s["sandbox"] for s in net.api.sandboxes(session) if s["sandbox"] not in before]
+        net.api.remove(new[0])
+        e = told(net, session, lambda e: e.get("method") == "CONNECT")
+        assert e["reason"] == "ended_by_removal" and e["sandbox"] == new[0] and e["sent"] == 1, e
+    finally:
+        base.reap(p)
 
 
 @pytest.mark.parametrize("port", [80, 9000])

@@ -61,6 +61,13 @@ void client_end_by(struct client *client, enum np_reason by)
 	client_reset(client);
 }
 
+enum np_reason client_ended_by(const struct client *client)
+{
+	if (client->ended)
+		return client->ended;
+	return client->sandbox->ending ? NP_R_ENDED_BY_REMOVAL : 0;
+}
+
 /* After everything that may call back into the client; it may be gone then. */
 static void client_leave(struct client *client)
 {

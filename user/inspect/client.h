@@ -65,7 +65,7 @@ struct client {
 	bool broken;	    /* a response was cut short: with a reset */
 	bool busy;	    /* inside of a codec: it is freed later */
 	bool dead;
-	enum np_reason ended; /* by the platform: NP_R_ENDED_BY_*; 0: it was not */
+	enum np_reason ended; /* see client_ended_by() */
 	uint64_t deadline_ns;
 	size_t unsent; /* bytes that it had not taken at the last deadline */
 	struct memory_share memory;
@@ -94,6 +94,8 @@ void client_wait(struct client *client, uint64_t ms);
 void client_rejudge(struct client *client, enum np_reason by);
 /* As client_reset(), and the events of what was open say by what it ended. */
 void client_end_by(struct client *client, enum np_reason by);
+/* What the platform has ended its connection by: NP_R_ENDED_BY_*; 0: nothing, it ends by itself or the origin's doing. */
+enum np_reason client_ended_by(const struct client *client);
 void client_close(struct client *client); /* at once */
 void client_reset(struct client *client); /* with a RST */
 void client_tick(struct client *client, uint64_t now_ns);

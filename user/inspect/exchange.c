@@ -380,10 +380,11 @@ void exchange_client_drained(struct exchange *ex)
 void exchange_client_gone(struct exchange *ex)
 {
 	struct client *client = ex->client;
+	const enum np_reason by = client_ended_by(client);
 
 	upstream_cancel(ex);
-	if (client->ended)
-		report_end(&ex->report, client->worker, client->sandbox, client->ended, NULL);
+	if (by)
+		report_end(&ex->report, client->worker, client->sandbox, by, NULL);
 	else
 		exchange_note(ex, "the client went away");
 	exchange_over(ex);

@@ -200,6 +200,7 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 	}
 	before = sandbox->rung;
 	sandbox->rung = message->rung;
+	sandbox->ending = message->ending;
 	/* The generation alone says nothing that is open is less. */
 	if (!np_rung_is_looser(&before, &sandbox->rung) && !np_rung_is_looser(&sandbox->rung, &before))
 		return 0;

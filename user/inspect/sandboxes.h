@@ -28,6 +28,7 @@ struct sandbox {
 	uint64_t cgroup_id;
 	struct session *session;
 	struct np_rung rung;
+	bool ending; /* it is being removed: whose connection ends now did not end it by itself */
 	struct ledger_slot *counts;
 	struct report_rate rate;
 	struct memory_sum memory;

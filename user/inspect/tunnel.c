@@ -67,12 +67,13 @@ static void tunnel_report(struct tunnel *tunnel)
 	const struct client *client = tunnel->client;
 	const struct head *head = &tunnel->head;
 	struct link_request *report = &tunnel->report;
+	const enum np_reason by = client_ended_by(client);
 	char where[HOST_PORT_SIZE];
 
 	tunnel->message = true;
 	tunnel_count(tunnel);
-	if (client->ended && NP_REASON_ALLOWS(report->reason))
-		report_end(report, client->worker, client->sandbox, client->ended, NULL);
+	if (by && NP_REASON_ALLOWS(report->reason))
+		report_end(report, client->worker, client->sandbox, by, NULL);
 	else if (tunnel->dial && NP_REASON_ALLOWS(report->reason))
 		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
 	if (head->method) {

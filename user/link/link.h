@@ -30,7 +30,7 @@ enum link_type {
 	LINK_SETTINGS = 1, /* fd: text of resolvers, NUL, text of /etc/hosts, NUL */
 	LINK_POLICY,	   /* fd: a snapshot (policy/snapshot.h) */
 	LINK_ROOTS,	   /* fd: PEM of the certificates that origins are trusted by */
-	LINK_SANDBOX,	   /* struct link_sandbox: a sandbox is there, or its session was raised */
+	LINK_SANDBOX,	   /* struct link_sandbox: a sandbox is there, or was raised, or is about to end */
 	LINK_GONE,	   /* struct link_sandbox: it is not, its connections end */
 	LINK_CA,	   /* struct link_ca: a session's authority */
 	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
@@ -58,8 +58,8 @@ struct link_message {
 struct link_sandbox {
 	uint64_t cgroup_id;
 	struct np_rung rung;
-	uint32_t slot; /* in the ledger, from 1; 0: it has none, and is not counted */
-	uint32_t pad;
+	uint32_t slot;	 /* in the ledger, from 1; 0: it has none, and is not counted */
+	uint32_t ending; /* 1: its processes are being killed, and its connections end with them */
 	char session[NP_LABEL_SIZE];
 };
 

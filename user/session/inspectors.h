@@ -28,6 +28,9 @@ struct inspectors {
 	/* Returns when every inspector has done all that it was sent. The number of requests and tunnels that a rung or a
 	 * policy has ended since the last call. */
 	unsigned (*sync)(void *ctx);
+	/* The processes of a sandbox are about to be killed (or, false, will not be after all): what is open ends with them,
+	 * and its events say so. Waits until every inspector knows. An unknown one is fine. */
+	void (*ending)(void *ctx, uint64_t cgroup_id, bool is);
 	/* Sets has[i] where the programs of a sandbox, which are gone, left something with an inspector that is not delivered
 	 * yet. Waits for their answers. */
 	void (*left)(void *ctx, const uint64_t *cgroup_ids, size_t n, bool *has);

@@ -146,6 +146,22 @@ bool sandbox_is_gone(struct service *service, const struct sandbox *sandbox)
 	return r == -ENOENT || (!r && found.id != sandbox->pub.cgroup.id);
 }
 
+/*
+ * Before its processes are killed, the inspectors learn of it: they would take the connections that end with them for
+ * clients that went away. Only PROXIED has connections there. A sandbox that is looser than its session allows is not made
+ * to wait for them: it is killed at once.
+ */
+static void sandbox_announce_end(struct service *service, struct sandbox *sandbox)
+{
+	const struct gate *gate = &service->config.gate;
+
+	if (sandbox->ending || !sandbox->registered || sandbox->pub.rung.mode != NP_PROXIED ||
+	    sandbox_is_loose(sandbox) || !gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
+		return;
+	sandbox->ending = true;
+	inspectors_ending(service, sandbox->pub.cgroup.id, true);
+}
+
 /* The first stage: afterwards no process lives in the sandbox. -EBUSY while one does. */
 static int sandbox_empty(struct service *service, struct sandbox *sandbox)
 {
@@ -157,7 +173,12 @@ static int sandbox_empty(struct service *service, struct sandbox *sandbox)
 	/* Detaching gives the network back: never to anybody who is there to use it. */
 	if (sandbox->pub.adopted)
 		return gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup) ? -EBUSY : 0;
+	sandbox_announce_end(service, sandbox);
 	r = gate->cgroup_remove(gate->ctx, &sandbox->pub.cgroup);
+	if (sandbox->ending && r && r != -EBUSY && r != -ENOENT) { /* it goes on as it was */
+		sandbox->ending = false;
+		inspectors_ending(service, sandbox->pub.cgroup.id, false);
+	}
 	return r == -ENOENT ? 0 : r;
 }
 

@@ -72,6 +72,7 @@ struct sandbox {
 	bool gone;	 /* its cgroup was found to be gone, rather than removed by us */
 	bool dying;	 /* its end has begun and waits for something: hidden from the API */
 	bool unsent;	 /* the kernel holds pub.rung, the inspectors were not sent it yet */
+	bool ending;	 /* the inspectors know that its processes are killed */
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
@@ -153,6 +154,7 @@ void verb_end(struct service **verb);
 void inspectors_tighten(struct service *service, uint64_t cgroup_id, const char *sandbox, const char *session,
 			const struct np_rung *rung);
 unsigned inspectors_sync(struct service *service);
+void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is);
 /* Which sandboxes have something on its way that their programs, which are gone, handed over: to the kernel (orphans), or
  * to an inspector? 0 or -errno. */
 int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has);

@@ -38,6 +38,14 @@ unsigned inspectors_sync(struct service *service)
 	return inspectors->sync(inspectors->ctx);
 }
 
+void inspectors_ending(struct service *service, uint64_t cgroup_id, bool is)
+{
+	const struct inspectors *inspectors = &service->config.inspectors;
+
+	service->reports = true;
+	inspectors->ending(inspectors->ctx, cgroup_id, is);
+}
+
 int orphans_find(struct service *service, const uint64_t *cgroup_ids, size_t n, bool *ret_has)
 {
 	const struct gate *gate = &service->config.gate;

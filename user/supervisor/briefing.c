@@ -180,6 +180,18 @@ static void known_remove(struct supervisor *w, struct briefed *briefed, bool for
 		session_brief_free(w, session, forget);
 }
 
+static void sandbox_ending(void *ctx, uint64_t cgroup_id, bool is)
+{
+	struct supervisor *w = ctx;
+	struct briefed *briefed = known_find(w, cgroup_id);
+
+	if (!briefed)
+		return;
+	briefed->sandbox.ending = is;
+	send_all(w, LINK_SANDBOX, &briefed->sandbox, sizeof(briefed->sandbox), -1);
+	supervisor_sync(w); /* before the connections end */
+}
+
 static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 {
 	struct supervisor *w = ctx;
@@ -313,6 +325,7 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 		.ctx = w,
 		.tighten = sandbox_tighten,
 		.sync = all_sync,
+		.ending = sandbox_ending,
 		.left = sandboxes_left,
 		.forget = sandbox_forget,
 		.receive = all_receive,

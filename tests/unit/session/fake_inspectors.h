@@ -43,6 +43,13 @@ static inline unsigned fake_sync(void *ctx)
 	return fake.ended;
 }
 
+static inline void fake_ending(void *ctx, uint64_t id, bool is)
+{
+	(void)ctx;
+	fake_show(is ? "ending %d\n" : "not ending %d\n", (int)id);
+	fake_by_id(id)->ending = is;
+}
+
 static inline void fake_left(void *ctx, const uint64_t *ids, size_t n, bool *has)
 {
 	(void)ctx;
@@ -78,6 +85,7 @@ static inline struct inspectors fake_inspectors(void)
 	return (struct inspectors){
 		.tighten = fake_tighten,
 		.sync = fake_sync,
+		.ending = fake_ending,
 		.left = fake_left,
 		.forget = fake_forget,
 		.receive = fake_receive,

@@ -42,6 +42,7 @@ struct fake_cgroup {
 	bool known; /* they were sent: */
 	struct np_rung inspected;
 	bool synced;	  /* and have carried out */
+	bool ending;	  /* they were sent that it is killed */
 	bool undelivered; /* its programs left something with them */
 };
 
@@ -259,6 +260,9 @@ static inline int fake_remove(void *ctx, const struct gate_cgroup *g)
 
 	(void)ctx;
 	fake_log("remove %d\n", (int)g->id);
+	/* Whose connections the inspectors have: they know first. What is looser than it may be is not kept waiting. */
+	if (cg && cg->populated && cg->known && cg->inspected.mode == NP_PROXIED && !cg->refuse_raise)
+		assert_true(cg->ending);
 	assert_false(cg && cg->attached); /* an adopted one is not ours to kill */
 	if (fake_fails())
 		return -EIO;

@@ -96,6 +96,29 @@ static void test_end_with_the_inspectors(void **state)
 	assert_nothing_left();
 }
 
+/* The inspectors know before the processes are killed, once; and that they are not, when it did not work. */
+static void test_inspectors_know_before_the_kill(void **state)
+{
+	const struct sandbox_info *sandbox;
+
+	(void)state;
+	assert_int_equal(escalate("a/b", LEVEL_CONFIDENTIAL, NULL, NULL), 0);
+	sandbox = made("a/b");
+	fake_by_id(101)->populated = fake_by_id(101)->busy = true;
+	fake.shows_inspectors = true;
+	fake_reset(1);
+	assert_int_equal(try_remove(sandbox), -EIO);
+	assert_log("ending 101\nremove 101\n!not ending 101\n");
+	fake_reset(0);
+	assert_int_equal(try_remove(sandbox), 0);
+	assert_log("ending 101\nremove 101\n");
+	fake_by_id(101)->busy = false;
+	fake_reset(0);
+	service_sweep(fake.service);
+	assert_log("remove 101\nevent sandbox_removed\nretire 101\nforget 101\ncommit\n");
+	assert_nothing_left();
+}
+
 /* What its programs handed to an inspector may arrive, as what they handed to the kernel. */
 static void test_what_inspectors_have_not_delivered_is_waited_for(void **state)
 {
@@ -407,6 +430,7 @@ int main(void)
 		fake_test(test_remove_of_a_busy_one_goes_on_in_the_sweep),
 		fake_test(test_remove_may_fail_at_any_step),
 		fake_test(test_end_with_the_inspectors),
+		fake_test(test_inspectors_know_before_the_kill),
 		fake_test(test_what_inspectors_have_not_delivered_is_waited_for),
 		fake_test(test_remove_adopted),
 		fake_test(test_removed_adopted_keeps_its_mode),
