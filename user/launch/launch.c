@@ -218,7 +218,7 @@ bool launch_settle(struct launch *l)
 		reports_read(l);
 		time_check(l);
 		if (fds[0].revents)
-			return l->ready || l->failed;
+			return (l->ready || l->failed) && !l->result->unmade;
 	}
 	return !l->result->unmade;
 }

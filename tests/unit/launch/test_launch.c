@@ -568,9 +568,34 @@ static int teardown(void **state)
 	return -1;
 }
 
+/* The report of a try that another one may follow, and the end of the process that sent it, seen at once: the caller's
+ * standard output is for the next try. */
+static void a_try_that_failed_leaves_the_streams_alone(void **state)
+{
+	struct init_report report = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED, .error = EAGAIN, .text = "again" };
+	struct launch_order order = { 0 };
+	struct plan plan = { .argv = (char *[]){ "true", NULL } };
+	struct launch_result result = { 0 };
+	static struct launch l;
+	int ends[2], gone[2];
+
+	(void)state;
+	order.plan = &plan;
+	assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
+	assert_int_equal(pipe2(gone, O_NONBLOCK), 0);
+	assert_int_equal(write(ends[1], &report, sizeof(report)), sizeof(report));
+	close(ends[1]);
+	close(gone[1]); /* readable, as the descriptor of a process that ended is */
+	l = (struct launch){ .order = &order, .result = &result, .child = gone[0], .report = ends[0], .control = -1 };
+	assert_false(launch_settle(&l));
+	assert_true(l.failed && result.unmade);
+	close(gone[0]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_try_that_failed_leaves_the_streams_alone),
 		cmocka_unit_test(exit_codes),
 		cmocka_unit_test(hidden_places),
 		cmocka_unit_test(what_was_exchanged_on_the_way),
