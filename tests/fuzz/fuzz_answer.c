@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random bytes as a DNS answer: addresses that are in them, or an error and nothing else. */
+#include "wire/dns_message.c"
 #include "wire/dns_answer.c"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * Random bytes as a DNS query. What is accepted needs every byte, is what c-ares reads there, and is answered within its
  * limits by a message that repeats the question and that c-ares and this program read to its end.
  */
+#include "wire/dns_message.c"
 #include "wire/dns_read.c"
 
 #include <ares.h>
@@ -53,17 +54,17 @@ static void check_name(const uint8_t *data, size_t len, const struct dns_query *
 /* The answer is no question, has the records it counts, and ends behind them. */
 static void check_answer(const uint8_t *out, size_t len, const struct dns_query *q, unsigned rcode)
 {
-	const struct message m = { out, len };
+	const struct dns_message m = { out, len };
 	size_t at = NS_HFIXEDSZ + q->question_len;
 	struct dns_query none;
 	unsigned records;
 
 	CHECK(len >= at && read_copy(out, len, &none) == -EBADMSG);
-	CHECK(read16(&m, 0) == q->id && (out[3] & 0xf) == (rcode & 0xf) && !(out[2] & 0x04) && out[3] & 0x80);
-	CHECK(read16(&m, 4) == (q->question_len ? 1 : 0));
+	CHECK(dns_read16(&m, 0) == q->id && (out[3] & 0xf) == (rcode & 0xf) && !(out[2] & 0x04) && out[3] & 0x80);
+	CHECK(dns_read16(&m, 4) == (q->question_len ? 1 : 0));
 	CHECK(!memcmp(out + NS_HFIXEDSZ, q->question, q->question_len));
-	CHECK(read16(&m, 10) == q->edns);
-	records = read16(&m, 6) + read16(&m, 8) + read16(&m, 10);
+	CHECK(dns_read16(&m, 10) == q->edns);
+	records = dns_read16(&m, 6) + dns_read16(&m, 8) + dns_read16(&m, 10);
 	CHECK(!(out[2] & FLAG_TC) || records == q->edns);
 	while (records--) {
 		unsigned char *copy;
@@ -73,7 +74,7 @@ static void check_answer(const uint8_t *out, size_t len, const struct dns_query 
 		ares_free_string(copy);
 		at += (size_t)used;
 		CHECK(at + NS_RRFIXEDSZ <= len);
-		at += NS_RRFIXEDSZ + read16(&m, at + 8);
+		at += NS_RRFIXEDSZ + dns_read16(&m, at + 8);
 	}
 	CHECK(at == len);
 }

@@ -9,120 +9,45 @@
 
 #include "addr.h"
 #include "vocab/limits.h"
-
-/* A name in wire form and lower case. */
-struct wire_name {
-	size_t len;
-	uint8_t bytes[NS_MAXCDNAME];
-};
-
-struct message {
-	const uint8_t *data;
-	size_t len;
-};
-
-struct record {
-	struct wire_name owner;
-	unsigned type, class;
-	uint32_t ttl_s;
-	size_t data, data_len;
-};
+#include "wire/dns_message.h"
 
 struct alias {
 	size_t owner, target; /* offsets into the message */
 	uint32_t ttl_s;
 };
 
-static unsigned read16(const struct message *m, size_t at)
-{
-	return (unsigned)m->data[at] << 8 | m->data[at + 1];
-}
-
-/* Each pointer leads to a place in front of the piece it ends, so there is no way round; the number of them is bound
- * because a long row of pointers to pointers could be walked again for each record. */
-static int name_read(const struct message *m, size_t at, struct wire_name *ret, size_t *ret_next)
-{
-	size_t next = 0, piece = at;
-	unsigned hops = 0;
-
-	ret->len = 0;
-	for (;;) {
-		unsigned n;
-
-		if (at >= m->len)
-			return -EBADMSG;
-		n = m->data[at];
-		if ((n & NS_CMPRSFLGS) == NS_CMPRSFLGS) {
-			size_t target;
-
-			if (at + 2 > m->len || ++hops > NS_MAXLABEL)
-				return -EBADMSG;
-			target = read16(m, at) & 0x3fff;
-			if (target >= piece)
-				return -EBADMSG;
-			if (!next)
-				next = at + 2;
-			piece = at = target;
-			continue;
-		}
-		if (n > NS_MAXLABEL || at + 1 + n > m->len || ret->len + 1 + n > sizeof(ret->bytes))
-			return -EBADMSG;
-		ret->bytes[ret->len++] = (uint8_t)n;
-		for (size_t i = at + 1; i <= at + n; i++) {
-			uint8_t c = m->data[i];
-
-			ret->bytes[ret->len++] = c >= 'A' && c <= 'Z' ? c | 0x20 : c;
-		}
-		at += 1 + n;
-		if (!n)
-			break;
-	}
-	*ret_next = next ? next : at;
-	return 0;
-}
-
-static bool name_same(const struct wire_name *a, const struct wire_name *b)
+static bool name_same(const struct dns_wire_name *a, const struct dns_wire_name *b)
 {
 	return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
 }
 
-/* Reads the record at *at and leaves *at behind it. */
-static int record_read(const struct message *m, size_t *at, struct record *ret)
+static int record_read(const struct dns_message *m, size_t *at, struct dns_record *ret)
 {
-	size_t p;
+	int r = dns_record_read(m, at, true, ret);
 
-	if (name_read(m, *at, &ret->owner, &p) < 0 || p + NS_RRFIXEDSZ > m->len)
-		return -EBADMSG;
-	ret->type = read16(m, p);
-	ret->class = read16(m, p + 2);
-	ret->ttl_s = (uint32_t)read16(m, p + 4) << 16 | read16(m, p + 6);
-	if (ret->ttl_s > INT32_MAX) /* RFC 2181, 8 */
+	if (r == 0 && ret->ttl_s > INT32_MAX) /* RFC 2181, 8 */
 		ret->ttl_s = 0;
-	ret->data_len = read16(m, p + 8);
-	ret->data = p + NS_RRFIXEDSZ;
-	if (ret->data + ret->data_len > m->len)
-		return -EBADMSG;
-	*at = ret->data + ret->data_len;
-	return 0;
+	return r;
 }
 
-static int question_read(const struct message *m, unsigned type, struct wire_name *ret_name, size_t *ret_next)
+static int question_read(const struct dns_message *m, unsigned type, struct dns_wire_name *ret_name, size_t *ret_next)
 {
 	size_t p;
 
-	if (m->len < NS_HFIXEDSZ || !(m->data[2] & 0x80) || m->data[2] & 0x78 || read16(m, 4) != 1)
+	if (m->len < NS_HFIXEDSZ || !(m->data[2] & 0x80) || m->data[2] & 0x78 || dns_read16(m, 4) != 1)
 		return -EBADMSG;
-	if (name_read(m, NS_HFIXEDSZ, ret_name, &p) < 0 || p + NS_QFIXEDSZ > m->len || read16(m, p) != type ||
-	    read16(m, p + 2) != ns_c_in)
+	if (dns_name_read(m, NS_HFIXEDSZ, true, ret_name, &p) < 0 || p + NS_QFIXEDSZ > m->len ||
+	    dns_read16(m, p) != type || dns_read16(m, p + 2) != ns_c_in)
 		return -EBADMSG;
 	*ret_next = p + NS_QFIXEDSZ;
 	return 0;
 }
 
-static int aliases_read(const struct message *m, size_t at, struct alias aliases[static NP_CNAMES_MAX], size_t *ret_n)
+static int aliases_read(const struct dns_message *m, size_t at, struct alias aliases[static NP_CNAMES_MAX],
+			size_t *ret_n)
 {
-	unsigned records = read16(m, 6);
-	struct record record;
+	unsigned records = dns_read16(m, 6);
+	struct dns_record record;
 	size_t n = 0;
 
 	for (unsigned i = 0; i < records; i++) {
@@ -146,7 +71,7 @@ static bool is_host_byte(uint8_t c)
 	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
 }
 
-static int alias_add(struct alias_names *names, const struct wire_name *name)
+static int alias_add(struct alias_names *names, const struct dns_wire_name *name)
 {
 	char *to = names->text + names->len;
 
@@ -168,24 +93,24 @@ static int alias_add(struct alias_names *names, const struct wire_name *name)
 
 /* Replaces name by what it stands for in the end. As many steps as there are aliases: a circle ends somewhere in it,
  * and has no addresses there. */
-static int aliases_follow(const struct message *m, const struct alias *aliases, size_t n, struct wire_name *name,
-			  struct alias_names *names, uint32_t *ttl_s)
+static int aliases_follow(const struct dns_message *m, const struct alias *aliases, size_t n,
+			  struct dns_wire_name *name, struct alias_names *names, uint32_t *ttl_s)
 {
-	struct wire_name owner;
+	struct dns_wire_name owner;
 	size_t next;
 
 	for (size_t step = 0; step < n; step++) {
 		const struct alias *found = NULL;
 
 		for (size_t i = 0; i < n && !found; i++) {
-			if (name_read(m, aliases[i].owner, &owner, &next) < 0)
+			if (dns_name_read(m, aliases[i].owner, true, &owner, &next) < 0)
 				return -EBADMSG;
 			if (name_same(&owner, name))
 				found = &aliases[i];
 		}
 		if (!found)
 			break;
-		if (name_read(m, found->target, name, &next) < 0 || alias_add(names, name) < 0)
+		if (dns_name_read(m, found->target, true, name, &next) < 0 || alias_add(names, name) < 0)
 			return -EBADMSG;
 		if (found->ttl_s < *ttl_s)
 			*ttl_s = found->ttl_s;
@@ -207,8 +132,8 @@ static void address_add(struct addresses *addresses, const uint8_t *data, enum f
 }
 
 /* What stands in front of the records: 0, the name that has them, and where they begin. */
-static int head_read(const struct message *m, unsigned type, struct wire_name *ret_name, struct alias_names *ret_names,
-		     size_t *ret_at, uint32_t *ret_ttl_s)
+static int head_read(const struct dns_message *m, unsigned type, struct dns_wire_name *ret_name,
+		     struct alias_names *ret_names, size_t *ret_at, uint32_t *ret_ttl_s)
 {
 	struct alias aliases[NP_CNAMES_MAX];
 	size_t n_aliases;
@@ -227,7 +152,7 @@ static int head_read(const struct message *m, unsigned type, struct wire_name *r
 	return aliases_follow(m, aliases, n_aliases, ret_name, ret_names, ret_ttl_s);
 }
 
-static bool record_is(const struct record *record, unsigned type, const struct wire_name *name)
+static bool record_is(const struct dns_record *record, unsigned type, const struct dns_wire_name *name)
 {
 	return record->type == type && record->class == ns_c_in && name_same(&record->owner, name);
 }
@@ -237,17 +162,17 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 {
 	const unsigned type = family == FAMILY_V4 ? ns_t_a : ns_t_aaaa;
 	const size_t size = family == FAMILY_V4 ? 4 : 16;
-	const struct message m = { data, len };
+	const struct dns_message m = { data, len };
 	struct addresses addresses = { 0 };
-	struct wire_name name = { 0 };
-	struct record record;
+	struct dns_wire_name name = { 0 };
+	struct dns_record record;
 	uint32_t ttl_s;
 	size_t at;
 	int r = head_read(&m, type, &name, ret_names, &at, &ttl_s);
 
 	if (r < 0)
 		return r;
-	for (unsigned i = read16(&m, 6); i > 0; i--) {
+	for (unsigned i = dns_read16(&m, 6); i > 0; i--) {
 		if (record_read(&m, &at, &record) < 0)
 			return -EBADMSG;
 		if (!record_is(&record, type, &name) || record.data_len != size)
@@ -265,7 +190,7 @@ int answer_read(const uint8_t *data, size_t len, enum family family, struct addr
 
 /* -- other records --------------------------------------------------------------- */
 
-static bool name_is_host(const struct wire_name *name)
+static bool name_is_host(const struct dns_wire_name *name)
 {
 	for (size_t at = 0; name->bytes[at]; at += 1u + name->bytes[at])
 		for (size_t i = at + 1; i <= at + name->bytes[at]; i++)
@@ -275,7 +200,7 @@ static bool name_is_host(const struct wire_name *name)
 }
 
 /* Strings of up to 255 bytes, at least one, each with its length in front. */
-static bool text_adds_up(const struct message *m, const struct record *record)
+static bool text_adds_up(const struct dns_message *m, const struct dns_record *record)
 {
 	size_t at = record->data, end = at + record->data_len;
 
@@ -285,12 +210,12 @@ static bool text_adds_up(const struct message *m, const struct record *record)
 }
 
 /* Numbers, and then a name to which it leads. */
-static bool numbers_and_name(const struct message *m, const struct record *record, size_t numbers,
-			     struct wire_name *ret)
+static bool numbers_and_name(const struct dns_message *m, const struct dns_record *record, size_t numbers,
+			     struct dns_wire_name *ret)
 {
 	size_t next;
 
-	return record->data_len > numbers && name_read(m, record->data + numbers, ret, &next) == 0 &&
+	return record->data_len > numbers && dns_name_read(m, record->data + numbers, true, ret, &next) == 0 &&
 	       next == record->data + record->data_len && name_is_host(ret);
 }
 
@@ -313,11 +238,11 @@ static int bytes_add(struct record_bytes *bytes, const uint8_t *front, size_t fr
 }
 
 /* 0, also when it is left out. */
-static int record_add(const struct message *m, const struct record *record, struct record_bytes *bytes)
+static int record_add(const struct dns_message *m, const struct dns_record *record, struct record_bytes *bytes)
 {
 	const size_t numbers = record->type == ns_t_mx ? 2 : 6; /* a preference; or priority, weight and port */
 	const uint8_t *data = m->data + record->data;
-	struct wire_name name;
+	struct dns_wire_name name;
 
 	if (record->type == ns_t_txt)
 		return text_adds_up(m, record) ? bytes_add(bytes, data, record->data_len, NULL, 0) : 0;
@@ -328,17 +253,17 @@ static int record_add(const struct message *m, const struct record *record, stru
 
 int answer_read_records(const uint8_t *data, size_t len, uint16_t type, struct record_bytes *ret, uint32_t *ret_ttl_s)
 {
-	const struct message m = { data, len };
+	const struct dns_message m = { data, len };
 	struct alias_names names;
-	struct wire_name name = { 0 };
-	struct record record;
+	struct dns_wire_name name = { 0 };
+	struct dns_record record;
 	uint32_t ttl_s;
 	size_t at;
 	int r = head_read(&m, type, &name, &names, &at, &ttl_s);
 
 	ret->count = 0;
 	ret->len = 0;
-	for (unsigned i = r < 0 ? 0 : read16(&m, 6); i > 0; i--) {
+	for (unsigned i = r < 0 ? 0 : dns_read16(&m, 6); i > 0; i--) {
 		if (record_read(&m, &at, &record) < 0)
 			return -EBADMSG;
 		if (!record_is(&record, type, &name))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wire/dns.h"
+#include "wire/dns_message.h"
 #include "vocab/limits.h"
 
 #define FLAG_QR	     0x80 /* of byte 2: a response */
@@ -15,38 +16,6 @@
 #define EDNS_DO	     0x8000
 /* From here to ANY: types that are no data, such as transfers (RFC 6895, 3.1). */
 #define META_TYPES 128
-
-struct message {
-	const uint8_t *data;
-	size_t len;
-};
-
-static unsigned read16(const struct message *m, size_t at)
-{
-	return (unsigned)m->data[at] << 8 | m->data[at + 1];
-}
-
-/* Leaves *at behind a name. A name that goes on elsewhere is none here: nothing stands in front of a question that it could
- * point to, and of what comes behind only OPT counts, whose name is the root. */
-static bool name_skip(const struct message *m, size_t *at)
-{
-	size_t start = *at, p = start;
-
-	for (;;) {
-		unsigned n;
-
-		if (p >= m->len)
-			return false;
-		n = m->data[p];
-		if (n > NS_MAXLABEL || p + 1 + n - start > NS_MAXCDNAME)
-			return false;
-		p += 1 + n;
-		if (!n)
-			break;
-	}
-	*at = p;
-	return true;
-}
 
 /* -- the name ----------------------------------------------------------------- */
 
@@ -100,13 +69,15 @@ void dns_query_text(const struct dns_query *query, char ret[static DNS_TEXT_SIZE
 
 /* -- the message --------------------------------------------------------------- */
 
-static bool question_read(const struct message *m, size_t *at, struct dns_query *q)
+static bool question_read(const struct dns_message *m, size_t *at, struct dns_query *q)
 {
-	size_t start = *at, end = start;
+	struct dns_wire_name name;
+	size_t start = *at, end;
 
-	if (!name_skip(m, &end) || end + NS_QFIXEDSZ > m->len)
+	/* Nothing stands in front of a question that a pointer could lead to. */
+	if (dns_name_read(m, start, false, &name, &end) < 0 || end + NS_QFIXEDSZ > m->len)
 		return false;
-	q->type = (uint16_t)read16(m, end);
+	q->type = (uint16_t)dns_read16(m, end);
 	*at = end + NS_QFIXEDSZ;
 	q->question_len = *at - start;
 	memcpy(q->question, m->data + start, q->question_len);
@@ -114,53 +85,50 @@ static bool question_read(const struct message *m, size_t *at, struct dns_query 
 }
 
 /* None of the options changes what is answered, but they have to add up. */
-static bool options_skip(const struct message *m, size_t at, size_t end)
+static bool options_skip(const struct dns_message *m, size_t at, size_t end)
 {
 	while (at < end) {
-		if (end - at < 4 || end - at - 4 < read16(m, at + 2))
+		if (end - at < 4 || end - at - 4 < dns_read16(m, at + 2))
 			return false;
-		at += 4 + read16(m, at + 2);
+		at += 4 + dns_read16(m, at + 2);
 	}
 	return true;
 }
 
 /* Leaves *at behind the record. Of the records that a question can bring, only OPT says anything to us. */
-static bool additional_read(const struct message *m, size_t *at, struct dns_query *q, unsigned *version)
+static bool additional_read(const struct dns_message *m, size_t *at, struct dns_query *q, unsigned *version)
 {
-	size_t fixed = *at, data, end;
+	struct dns_record record;
 
-	if (!name_skip(m, &fixed) || fixed + NS_RRFIXEDSZ > m->len)
+	/* Without pointers: of what comes here only OPT counts, whose name is the root. */
+	if (dns_record_read(m, at, false, &record) < 0)
 		return false;
-	data = fixed + NS_RRFIXEDSZ;
-	end = data + read16(m, fixed + 8);
-	if (end > m->len)
+	if (record.type != ns_t_opt)
+		return true;
+	if (q->edns || record.owner.len != 1 || !options_skip(m, record.data, record.data + record.data_len))
 		return false;
-	if (read16(m, fixed) == ns_t_opt) {
-		if (q->edns || fixed - *at != 1 || !options_skip(m, data, end))
-			return false;
-		q->edns = true;
-		*version = m->data[fixed + 5];
-		q->dnssec = read16(m, fixed + 6) & EDNS_DO;
-		if (read16(m, fixed + 2) > DNS_UDP_MIN)
-			q->udp_size = (uint16_t)read16(m, fixed + 2);
-	}
-	*at = end;
+	q->edns = true;
+	*version = record.ttl_s >> 16 & 0xff;
+	q->dnssec = record.ttl_s & EDNS_DO;
+	if (record.class > DNS_UDP_MIN)
+		q->udp_size = (uint16_t)record.class;
 	return true;
 }
 
-static bool sections_read(const struct message *m, struct dns_query *q, unsigned *version)
+static bool sections_read(const struct dns_message *m, struct dns_query *q, unsigned *version)
 {
 	size_t at = NS_HFIXEDSZ;
 
-	if (m->data[2] & FLAG_TC || read16(m, 4) != 1 || read16(m, 6) || read16(m, 8) || !question_read(m, &at, q))
+	if (m->data[2] & FLAG_TC || dns_read16(m, 4) != 1 || dns_read16(m, 6) || dns_read16(m, 8) ||
+	    !question_read(m, &at, q))
 		return false;
-	for (unsigned i = read16(m, 10); i > 0; i--)
+	for (unsigned i = dns_read16(m, 10); i > 0; i--)
 		if (!additional_read(m, &at, q, version))
 			return false;
 	return at == m->len;
 }
 
-static int query_judge(const struct message *m, struct dns_query *q)
+static int query_judge(const struct dns_message *m, struct dns_query *q)
 {
 	unsigned version = EDNS_VERSION;
 	const uint8_t *class;
@@ -183,12 +151,12 @@ static int query_judge(const struct message *m, struct dns_query *q)
 
 int dns_query_read(const uint8_t *data, size_t len, struct dns_query *ret)
 {
-	const struct message m = { data, len };
+	const struct dns_message m = { data, len };
 
 	if (len < NS_HFIXEDSZ || data[2] & FLAG_QR)
 		return -EBADMSG;
 	*ret = (struct dns_query){
-		.id = (uint16_t)read16(&m, 0),
+		.id = (uint16_t)dns_read16(&m, 0),
 		.opcode = data[2] >> 3 & 0xf,
 		.recursion = data[2] & FLAG_RD,
 		.unchecked = data[3] & FLAG_CD,
@@ -201,16 +169,16 @@ int dns_query_read(const uint8_t *data, size_t len, struct dns_query *ret)
 
 int dns_frame_read(const uint8_t *data, size_t len, const uint8_t **ret_message, size_t *ret_len)
 {
-	const struct message m = { data, len };
+	const struct dns_message m = { data, len };
 
 	if (len < DNS_FRAME_SIZE)
 		return -EAGAIN;
-	if (read16(&m, 0) > NP_DNS_QUERY_MAX)
+	if (dns_read16(&m, 0) > NP_DNS_QUERY_MAX)
 		return -EMSGSIZE;
-	if (len - DNS_FRAME_SIZE < read16(&m, 0))
+	if (len - DNS_FRAME_SIZE < dns_read16(&m, 0))
 		return -EAGAIN;
 	*ret_message = data + DNS_FRAME_SIZE;
-	*ret_len = read16(&m, 0);
+	*ret_len = dns_read16(&m, 0);
 	return 0;
 }
 
