@@ -215,7 +215,7 @@ static void check_quiet(void)
 	struct session *session;
 	struct sandbox *sandbox;
 
-	check(!worker->n_clients && LIST_EMPTY(&worker->dirty_clients) && LIST_EMPTY(&worker->dirty_upstreams));
+	check(!worker->n_clients && LIST_EMPTY(&worker->dirty[LEG_CLIENT]) && LIST_EMPTY(&worker->dirty[LEG_ORIGIN]));
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
 		check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
 	LIST_FOREACH(session, &worker->sessions, of_worker)

@@ -12,17 +12,15 @@ pytestmark = pytest.mark.smoke
 # A variable is called by what it is; files are known by how their names begin.
 OWNERS = {
     "worker": "worker", "client": "client", "ex": "exchange", "exchange": "exchange", "up": "upstream pool", "upstream": "upstream pool",
-    "handshake": "upstream pool", "sandbox": "sandboxes", "session": "sandboxes", "tunnel": "tunnel", "waiting": "queries", "capture": "capture",
+    "handshake": "upstream pool", "sandbox": "sandboxes", "session": "sandboxes", "tunnel": "tunnel", "leg": "leg", "turn": "leg", "waiting": "queries", "capture": "capture",
 }
 # What one file keeps in another's struct: lists of its own things, and small structs of its own.
 LODGERS = {
     "worker": {"policy": "daemon_link", "system": "daemon_link", "roots": "daemon_link", "dialer": "daemon_link", "records": "daemon_link",
-               "sandboxes": "sandboxes", "sessions": "sandboxes", "dirty_clients": "client", "n_clients": "client", "dirty_upstreams": "upstream",
+               "sandboxes": "sandboxes", "sessions": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
                "queries": "worker queries", "reporter": "report", "stopping": "stop", "memory": "memory"},
     "session": {"pool": "pool upstream", "queries": "sandboxes queries", "memory": "memory"},
     "sandbox": {"clients": "client", "n_clients": "client", "n_exchanges": "client", "n_queries": "queries", "rate": "report", "memory": "memory"},
-    "client": {"memory": "memory"},
-    "up": {"memory": "memory"},
     "ex": {"at_client": "client", "at_origin": "upstream pool"},
 }
 ASSIGNED = r"(?:\[[^]]*\])?\s*(?:(?:[-+|&^*/%]|<<|>>)?=(?!=)|\+\+|--)"
@@ -42,6 +40,8 @@ def foreign_writes(file, text):
     for pattern in WRITES:
         for variable, member in pattern.findall(text):
             owners = LODGERS.get(variable, {}).get(member.split(".")[0], OWNERS.get(variable))
+            if member.startswith("leg.memory."):
+                owners = "memory"
             if owners and not file.startswith(tuple(owners.split())):
                 yield f"{file}: {variable}->{member}"
 
@@ -76,3 +76,22 @@ def test_only_judge_asks_the_policy():
                 seen.add(header)
                 todo.append(header)
     assert ROOT / "user/policy/decide.h" not in seen and ROOT / "user/policy/policy.h" in seen
+
+
+# -- and an exchange sees two turns, whatever they are on ------------------------------------------------------------------------
+
+BENEATH = re.compile(r'\b(?:h1|h2|channel)_\w+\s*\(|#include "(?:http/h1|http/h2|net/channel)\.h"|\bturn\.stream\b|->leg\.')
+
+
+def test_an_exchange_does_not_see_what_is_spoken():
+    files = sorted((ROOT / "user" / "inspect").glob("exchange*.[ch]"))
+    assert len(files) >= 4
+    assert [f"{p.name}: {m.group(0)}" for p in files for m in BENEATH.finditer(without_comments(p.read_text()))] == []
+    todo, seen = list(files), set()
+    while todo:
+        for mark, name in INCLUDE.findall(todo.pop().read_text()):
+            header = ROOT / "user" / name
+            if mark == '"' and header.is_file() and header not in seen:
+                seen.add(header)
+                todo.append(header)
+    assert not {"http/h1.h", "http/h2.h", "net/channel.h"} & {str(p.relative_to(ROOT / "user")) for p in seen}

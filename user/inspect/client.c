@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/table.h"
 #include "vocab/words.h"
-#include "http/h1.h"
 #include "http/h2.h"
 #include "inspect/client.h"
 #include "inspect/exchange.h"
 #include "inspect/tunnel.h"
+#include "net/channel.h"
 #include "vocab/limits.h"
 
 /* -- life --------------------------------------------------------------------------- */
@@ -19,39 +20,42 @@
 static void client_free(struct client *client)
 {
 	LIST_REMOVE(client, of_sandbox);
-	if (client->dirty)
-		LIST_REMOVE(client, of_dirty);
 	memory_count_client(client);
 	client->sandbox->n_clients--;
 	client->worker->n_clients--;
 	if (client->state == CLIENT_DNS)
 		queries_forget(client->worker, NULL, client);
-	h1_free(client->h1);
-	h2_free(client->h2);
+	leg_free(&client->leg);
 	buf_free(&client->first);
-	buf_free(&client->out);
-	channel_free(client->channel);
+	channel_free(client->leg.channel);
 	free(client);
+}
+
+struct exchange *client_at_hand(const struct client *client)
+{
+	return client->leg.turn ? container_of(client->leg.turn, struct exchange, at_client.turn) : NULL;
 }
 
 void client_close(struct client *client)
 {
-	if (client->dead)
+	struct exchange *ex = client_at_hand(client);
+
+	if (leg_is_dead(&client->leg))
 		return;
-	client->dead = true;
+	leg_advance(&client->leg, LEG_DEAD);
 	tunnel_free(client->tunnel);
 	client->tunnel = NULL;
-	if (client->exchange)
-		exchange_client_gone(client->exchange);
+	if (ex)
+		exchange_client_gone(ex);
 	/* A codec is at work further up: who called it frees the client. */
-	if (!client->busy)
+	if (!client->leg.busy)
 		client_free(client);
 }
 
 void client_reset(struct client *client)
 {
-	if (client->channel)
-		reset_on_close(channel_fd(client->channel));
+	if (client->leg.channel)
+		reset_on_close(channel_fd(client->leg.channel));
 	client_close(client);
 }
 
@@ -71,8 +75,8 @@ enum np_reason client_ended_by(const struct client *client)
 /* After everything that may call back into the client; it may be gone then. */
 static void client_leave(struct client *client)
 {
-	client->busy = false;
-	if (client->dead)
+	client->leg.busy = false;
+	if (leg_is_dead(&client->leg))
 		client_free(client);
 }
 
@@ -86,10 +90,10 @@ void client_wait(struct client *client, uint64_t ms)
  * was asked last. */
 static bool client_takes(struct client *client)
 {
-	size_t unsent = client->channel ? channel_unsent(client->channel) : 0, last = client->unsent;
+	size_t unsent = client->leg.channel ? channel_unsent(client->leg.channel) : 0, last = client->unsent;
 
-	if (client->h2)
-		unsent += h2_unsent(client->h2);
+	if (client->leg.h2)
+		unsent += h2_unsent(client->leg.h2);
 	if (client->tunnel)
 		unsent += tunnel_unsent(client->tunnel);
 	client_wait(client, NP_IDLE_MS);
@@ -99,8 +103,8 @@ static bool client_takes(struct client *client)
 
 bool client_is_open(const struct client *client)
 {
-	return !LIST_EMPTY(&client->exchanges) || (client->channel && channel_backlog(client->channel)) ||
-	       (client->h2 && h2_unsent(client->h2));
+	return !LIST_EMPTY(&client->exchanges) || (client->leg.channel && channel_backlog(client->leg.channel)) ||
+	       (client->leg.h2 && h2_unsent(client->leg.h2));
 }
 
 void client_tick(struct client *client, uint64_t now_ns)
@@ -160,68 +164,59 @@ void client_report(struct client *client, enum np_reason reason, unsigned status
 
 /* -- writing ------------------------------------------------------------------------ */
 
-void client_dirty(struct client *client)
-{
-	if (client->dirty || client->dead)
-		return;
-	client->dirty = true;
-	worker_lend(client->worker, &client->out);
-	LIST_INSERT_HEAD(&client->worker->dirty_clients, client, of_dirty);
-}
-
 void client_send(struct client *client, const void *data, size_t len)
 {
-	client_dirty(client);
-	buf_append(&client->out, data, len);
+	leg_dirty(&client->leg);
+	buf_append(&client->leg.out, data, len);
 }
 
 bool client_is_deaf(const struct client *client)
 {
-	return channel_backlog(client->channel) + client->out.len > NP_BACKLOG_HIGH;
+	return channel_backlog(client->leg.channel) + client->leg.out.len > NP_BACKLOG_HIGH;
 }
 
 void client_hold(struct client *client)
 {
-	client->paused = true; /* client_flush() goes on */
+	client->leg.paused = true; /* client_flush() goes on */
 }
 
 static int client_write(struct client *client)
 {
-	int r = worker_push(client->worker, client->h2, client->channel, &client->out);
+	int r = leg_push(&client->leg);
 
 	memory_count_client(client);
-	if (client->h2)
-		client->closing |= h2_is_done(client->h2);
+	if (client->leg.h2 && h2_is_done(client->leg.h2))
+		leg_advance(&client->leg, LEG_CLOSING);
 	return r;
 }
 
-void client_flush(struct client *client)
+void client_flush(struct leg *leg)
 {
-	client->dirty = false;
-	LIST_REMOVE(client, of_dirty);
-	if (client->dead || !client->channel)
-		return;
-	if (client->broken || client_write(client) < 0) {
+	struct client *client = container_of(leg, struct client, leg);
+	struct exchange *ex;
+
+	if (leg->life == LEG_BROKEN || client_write(client) < 0) {
 		client_reset(client);
 		return;
 	}
-	if (client->closing) {
-		if (!client->h2 || !h2_wants_write(client->h2))
-			channel_finish(client->channel);
-		if (!client->finishing)
+	if (leg->life >= LEG_CLOSING) {
+		if (!leg->h2 || !h2_wants_write(leg->h2))
+			channel_finish(leg->channel);
+		if (leg->life < LEG_FINISHED)
 			client_wait(client, 5000);
-		client->finishing = true;
+		leg_advance(leg, LEG_FINISHED);
 		return;
 	}
 	/* A channel that took it all at once has nothing to tell of later. */
-	if (client->exchange && channel_backlog(client->channel) <= memory_mark(client))
-		exchange_client_drained(client->exchange);
+	ex = client_at_hand(client);
+	if (ex && channel_backlog(leg->channel) <= memory_mark(client))
+		exchange_client_drained(ex);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
-	else if (client->paused && client->unread < NP_BACKLOG_LOW &&
-		 (client->state != CLIENT_DNS || channel_backlog(client->channel) <= NP_BACKLOG_LOW)) {
-		client->paused = false;
-		channel_resume(client->channel);
+	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW &&
+		 (client->state != CLIENT_DNS || channel_backlog(client->leg.channel) <= NP_BACKLOG_LOW)) {
+		client->leg.paused = false;
+		channel_resume(client->leg.channel);
 	}
 }
 
@@ -235,8 +230,8 @@ void client_rejudge(struct client *client, enum np_reason by)
 		tunnel_rejudge(client, by);
 		return;
 	}
-	client->busy = true;
-	for (ex = LIST_FIRST(&client->exchanges); ex && !client->dead; ex = next) {
+	client->leg.busy = true;
+	for (ex = LIST_FIRST(&client->exchanges); ex && !leg_is_dead(&client->leg); ex = next) {
 		next = LIST_NEXT(ex, at_client.of_client);
 		exchange_rejudge(ex, by);
 	}
@@ -250,22 +245,26 @@ void client_set_tunnel(struct client *client, struct tunnel *tunnel)
 	client->tunnel = tunnel;
 }
 
-struct channel *client_release(struct client *client)
+static void client_is_released(struct client *client)
 {
-	struct channel *channel = client->channel;
-
-	client->channel = NULL;
 	client->state = CLIENT_TUNNEL;
 	client->deadline_ns = 0;
+}
+
+struct channel *client_release(struct client *client)
+{
+	struct channel *channel = leg_take(&client->leg);
+
+	client_is_released(client);
 	return channel;
 }
 
 int client_release_fd(struct client *client)
 {
-	int fd = channel_detach(client->channel);
+	int fd = leg_take_fd(&client->leg);
 
 	if (fd >= 0)
-		client_release(client); /* the channel is no more */
+		client_is_released(client);
 	return fd;
 }
 
@@ -285,7 +284,7 @@ static size_t on_data(void *ctx, const char *data, size_t len)
 	struct worker *worker = client->worker;
 	size_t used = len;
 
-	client->busy = true;
+	client->leg.busy = true;
 	if (client->state == CLIENT_DNS)
 		used = query_feed(client, data, len);
 	else if (client->state != CLIENT_SNIFF || client_sniff(client, data, len))
@@ -311,11 +310,11 @@ static void on_eof(void *ctx)
 	struct worker *worker = client->worker;
 
 	/* Half a connection is no use to HTTP: who says no more gets no more, unless an answer is on its way. */
-	if (client->state == CLIENT_H1 && client->exchange && client->request_read) {
-		client->closing_after = true;
-	} else if (client->state == CLIENT_H1 && !client->exchange && channel_backlog(client->channel)) {
-		client->closing = true;
-		client_dirty(client);
+	if (client->state == CLIENT_H1 && client_at_hand(client) && client->request_read) {
+		leg_advance(&client->leg, LEG_LAST);
+	} else if (client->state == CLIENT_H1 && !client_at_hand(client) && channel_backlog(client->leg.channel)) {
+		leg_advance(&client->leg, LEG_CLOSING);
+		leg_dirty(&client->leg);
 	} else {
 		client_close(client);
 	}
@@ -326,10 +325,11 @@ static void on_drained(void *ctx)
 {
 	struct client *client = ctx;
 	struct worker *worker = client->worker;
+	struct exchange *ex = client_at_hand(client);
 
-	if (client->exchange)
-		exchange_client_drained(client->exchange);
-	client_dirty(client);
+	if (ex)
+		exchange_client_drained(ex);
+	leg_dirty(&client->leg);
 	worker_flush(worker);
 }
 
@@ -338,10 +338,10 @@ static void on_broken(void *ctx, int error)
 	struct client *client = ctx;
 	struct worker *worker = client->worker;
 
-	if (client->state == CLIENT_HANDSHAKE && channel_is_distrusted(client->channel))
-		client_report(client, NP_R_CA_UNTRUSTED, 0, channel_problem(client->channel));
+	if (client->state == CLIENT_HANDSHAKE && channel_is_distrusted(client->leg.channel))
+		client_report(client, NP_R_CA_UNTRUSTED, 0, channel_problem(client->leg.channel));
 	else if (client->state == CLIENT_HANDSHAKE && error == -EPROTO)
-		client_report(client, NP_R_CLIENT_TLS, 0, channel_problem(client->channel));
+		client_report(client, NP_R_CLIENT_TLS, 0, channel_problem(client->leg.channel));
 	client_close(client);
 	worker_flush(worker);
 }

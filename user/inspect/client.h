@@ -8,23 +8,20 @@
 
 #include "flow.h"
 #include "inspect/sandboxes.h"
-#include "net/channel.h"
 #include "wire/url.h"
 
+struct channel_events;
 struct exchange;
-struct h1;
-struct h2_stream;
 struct tunnel;
 struct verdict;
 
 LIST_HEAD(exchange_list, exchange);
 
 struct client {
-	LIST_ENTRY(client) of_sandbox, of_dirty;
-	bool dirty;
+	LIST_ENTRY(client) of_sandbox;
+	struct leg leg;
 	struct worker *worker;
 	struct sandbox *sandbox;
-	struct channel *channel;
 	struct np_flow flow;
 	/* Where it means to go: the flow's address, then what SNI or CONNECT say. */
 	uint16_t port;
@@ -43,39 +40,25 @@ struct client {
 	struct buf first;  /* bytes before it is known what they are */
 	size_t first_need; /* a ClientHello needs so many at least */
 	unsigned first_tries;
-	struct h1 *h1;
-	struct h2 *h2;
-	struct buf out;
-	struct exchange *exchange; /* h1: the one at hand */
 	struct exchange_list exchanges;
 	struct tunnel *tunnel;
 	/* h1, of the request at hand */
-	bool request_read;  /* all of it was read */
-	bool answered;	    /* the exchange is over; with request_read the next one may come */
-	bool connect;	    /* it was a CONNECT, and granted */
-	uint64_t discarded; /* bytes of a body that nobody wants */
-	size_t unread;	    /* bytes of its body that the origin has not taken */
-	unsigned heads;	    /* h2: requests of this turn */
-	bool paused;
-	bool prior;	    /* h2 without TLS */
-	bool closing;	    /* after what is written */
-	bool closing_after; /* after this exchange */
-	bool finishing;	    /* the end was written */
-	bool opaque;	    /* after CONNECT to a port that is not inspected: bytes pass unseen */
-	bool broken;	    /* a response was cut short: with a reset */
-	bool busy;	    /* inside of a codec: it is freed later */
-	bool dead;
+	bool request_read;    /* all of it was read */
+	bool answered;	      /* the exchange is over; with request_read the next one may come */
+	bool connect;	      /* it was a CONNECT, and granted */
+	uint64_t discarded;   /* bytes of a body that nobody wants */
+	unsigned heads;	      /* h2: requests of this turn */
+	bool prior;	      /* h2 without TLS */
+	bool opaque;	      /* after CONNECT to a port that is not inspected: bytes pass unseen */
 	enum np_reason ended; /* see client_ended_by() */
 	uint64_t deadline_ns;
 	size_t unsent; /* bytes that it had not taken at the last deadline */
-	struct memory_share memory;
 };
 
 /* An exchange's place at its client. Only client*.c write it. */
 struct at_client {
 	LIST_ENTRY(exchange) of_client;
-	struct h2_stream *stream;
-	bool gone; /* the stream is no more */
+	struct turn turn;
 };
 
 /* -- client_accept.c */
@@ -88,8 +71,9 @@ void client_look(struct client *client);
 
 /* -- client.c */
 extern const struct channel_events client_events;
-void client_flush(struct client *client);
-void client_dirty(struct client *client);
+extern const struct leg_events client_leg_events; /* client_http.c */
+void client_flush(struct leg *leg);
+struct exchange *client_at_hand(const struct client *client); /* HTTP/1.1; NULL: none */
 void client_wait(struct client *client, uint64_t ms);
 void client_rejudge(struct client *client, enum np_reason by);
 /* As client_reset(), and the events of what was open say by what it ended. */
@@ -133,18 +117,10 @@ size_t client_feed(struct client *client, const char *data, size_t len);
 void client_next(struct client *client);	/* the next request */
 void client_close_after(struct client *client); /* no request of it comes after those that are open */
 
-/* What an exchange does to the client's side of it. */
-void client_attach(struct exchange *exchange, struct h2_stream *stream);
-void client_turn_away(struct client *client, struct h2_stream *stream); /* there is no memory for an exchange */
-int client_respond(struct exchange *exchange, const struct head *head, bool end);
-int client_body(struct exchange *exchange, const char *data, size_t len);
-int client_end(struct exchange *exchange, const struct fields *trailers);
-size_t client_backlog(const struct exchange *exchange);
-/* Bytes that wait to be taken. Of HTTP/2 those of its stream alone: others' bytes move whether or not its own do. */
-size_t client_waiting(const struct exchange *exchange);
-void client_consume(struct exchange *exchange, size_t n);
-void client_abort(struct exchange *exchange); /* the response cannot be finished */
-void client_done(struct exchange *exchange);  /* the exchange is over; it frees itself */
+/* What an exchange does to the client's side of it, beside the verbs of its turn. */
+void client_attach(struct exchange *exchange, const struct turn *turn);
+void client_turn_away(struct client *client, const struct turn *turn); /* there is no memory for an exchange */
+void client_done(struct exchange *exchange);			       /* the exchange is over; it frees itself */
 /* Takes the connection out of HTTP's hands, after a 101; it leads to the exchange's host now. It offers what was not used
  * yet once more. The exchange is over. */
 struct channel *client_take(struct exchange *exchange);

@@ -17,6 +17,7 @@
 #include "inspect/judge.h"
 #include "inspect/tunnel.h"
 #include "dns/synthetic_names.h"
+#include "net/channel.h"
 #include "tls/ca.h"
 #include "synth.h"
 #include "http/client_hello.h"
@@ -36,7 +37,7 @@ static int client_handshake(struct client *client)
 	client->state = CLIENT_HANDSHAKE;
 	client->tls = true;
 	client_wait(client, NP_HANDSHAKE_MS);
-	r = channel_tls(client->channel, ssl, client->first.data, client->first.len);
+	r = channel_tls(client->leg.channel, ssl, client->first.data, client->first.len);
 	buf_free(&client->first);
 	return r;
 }
@@ -51,7 +52,7 @@ void client_look(struct client *client)
 {
 	if (!client->sandbox->session->ca) {
 		client->state = CLIENT_WAIT_CA;
-		channel_pause(client->channel);
+		channel_pause(client->leg.channel);
 	} else if (client_handshake(client) < 0) {
 		client_close(client);
 	}
@@ -105,7 +106,7 @@ static void client_hello(struct client *client, const struct hello *hello)
 static void client_alert(struct client *client, unsigned char alert)
 {
 	const unsigned char record[] = { 21 /* alert */, 3, 3, 0, 2, 2 /* fatal */, alert };
-	int fd = channel_fd(client->channel);
+	int fd = channel_fd(client->leg.channel);
 
 	/* There is room: nothing was ever sent. */
 	if (send(fd, record, sizeof(record), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(record))
@@ -260,12 +261,12 @@ void client_accept(struct worker *worker, int fd)
 	client->port = flow.port;
 	client->host = (struct host){ .is_addr = true, .addr = flow.addr };
 	client->first = BUF_INIT(NP_HELLO_BYTES);
-	client->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
+	leg_init(&client->leg, LEG_CLIENT, worker, &client_leg_events);
 	LIST_INSERT_HEAD(&sandbox->clients, client, of_sandbox);
 	sandbox->n_clients++;
 	worker->n_clients++;
 	client_wait(client, NP_HEAD_MS);
-	if (channel_new(worker->loop, fd, &client_events, client, &client->channel) < 0)
+	if (channel_new(worker->loop, fd, &client_events, client, &client->leg.channel) < 0)
 		client_close(client);
 	else
 		client_meet(client);

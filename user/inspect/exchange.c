@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "vocab/words.h"
+#include "base/table.h"
 #include "inspect/capture.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
@@ -103,7 +104,7 @@ static void exchange_over(struct exchange *ex)
 void exchange_break(struct exchange *ex)
 {
 	upstream_cancel(ex);
-	client_abort(ex);
+	leg_abort(&ex->at_client.turn);
 	exchange_over(ex);
 }
 
@@ -123,12 +124,12 @@ void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct ve
 	r = refusal_make(ex->client, reason, &ex->head, &ex->host, verdict, detail, &head, &body);
 	ex->report.status = head.status;
 	if (r == 0 && ex->head.method && !strcmp(ex->head.method, "HEAD"))
-		r = client_respond(ex, &head, true);
+		r = leg_head(&ex->at_client.turn, &head, true);
 	else if (r == 0)
-		r = client_respond(ex, &head, false) ?: client_body(ex, body.data, body.len) ?: client_end(ex, NULL);
+		r = leg_head(&ex->at_client.turn, &head, false) ?: leg_body(&ex->at_client.turn, body.data, body.len) ?: leg_end(&ex->at_client.turn, NULL);
 	head_free(&head);
 	if (r < 0)
-		client_abort(ex);
+		leg_abort(&ex->at_client.turn);
 	exchange_over(ex);
 }
 
@@ -173,7 +174,7 @@ static int request_rewrite(struct exchange *ex)
 		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
 }
 
-static struct exchange *exchange_new(struct client *client, struct h2_stream *stream, struct head *head)
+static struct exchange *exchange_new(struct client *client, const struct turn *turn, struct head *head)
 {
 	struct exchange *ex = calloc(1, sizeof(*ex));
 
@@ -185,19 +186,19 @@ static struct exchange *exchange_new(struct client *client, struct h2_stream *st
 	ex->max_body = UINT64_MAX;
 	ex->active_ns = client->worker->now_ns;
 	head_move(&ex->head, head);
-	client_attach(ex, stream);
+	client_attach(ex, turn);
 	return ex;
 }
 
-void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end)
+void exchange_start(struct client *client, const struct turn *turn, struct head *head, bool end)
 {
-	struct exchange *ex = exchange_new(client, stream, head);
+	struct exchange *ex = exchange_new(client, turn, head);
 	enum np_reason placed;
 	struct verdict verdict;
 	const char *problem;
 
 	if (!ex) {
-		client_turn_away(client, stream);
+		client_turn_away(client, turn);
 		return;
 	}
 	ex->request_done = end;
@@ -233,9 +234,9 @@ void exchange_start(struct client *client, struct h2_stream *stream, struct head
 	upstream_get(ex, ex->head.upgrade != NULL);
 }
 
-void request_refuse(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict)
+void request_refuse(struct client *client, const struct turn *turn, struct head *head, const struct verdict *verdict)
 {
-	struct exchange *ex = exchange_new(client, stream, head);
+	struct exchange *ex = exchange_new(client, turn, head);
 	struct authority to;
 
 	if (!ex) {
@@ -291,7 +292,7 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 	}
 	ex->report.status = 101;
 	ex->responded = true;
-	if (client_respond(ex, head, true) < 0) {
+	if (leg_head(&ex->at_client.turn, head, true) < 0) {
 		exchange_break(ex);
 		return;
 	}
@@ -308,8 +309,10 @@ static void exchange_finish(struct exchange *ex)
 	exchange_over(ex);
 }
 
-void exchange_response(struct exchange *ex, struct head *head, bool end)
+static void on_response(struct turn *turn, struct head *head, bool end)
 {
+	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
+
 	ex->has_answered = true;
 	buf_free(&ex->again);
 	if (head->status == 101) {
@@ -320,7 +323,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 	if (head->status < 200) {
 		if (++ex->interims > NP_INTERIM_MAX)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it does not come to the point");
-		else if (client_respond(ex, head, false) < 0)
+		else if (leg_head(&ex->at_client.turn, head, false) < 0)
 			exchange_break(ex);
 		return;
 	}
@@ -329,7 +332,7 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 	ex->responded = true;
 	ex->report.status = head->status;
 	ex->response_done = end || !head->has_body;
-	if (client_respond(ex, head, ex->response_done) < 0) {
+	if (leg_head(&ex->at_client.turn, head, ex->response_done) < 0) {
 		exchange_break(ex);
 		return;
 	}
@@ -337,19 +340,21 @@ void exchange_response(struct exchange *ex, struct head *head, bool end)
 		exchange_finish(ex);
 }
 
-void exchange_response_body(struct exchange *ex, const char *data, size_t len)
+static void on_response_body(struct turn *turn, const char *data, size_t len)
 {
+	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
+
 	ex->report.received += len;
 	ledger_add(&ex->client->sandbox->counts->bytes_in, len);
 	capture_body(ex->capture, LINK_RESPONSE_BODY, data, len);
 	ex->active_ns = ex->client->worker->now_ns;
-	if (client_body(ex, data, len) < 0) {
+	if (leg_body(&ex->at_client.turn, data, len) < 0) {
 		exchange_break(ex);
 		return;
 	}
 	memory_count_client(ex->client);
-	if (client_backlog(ex) <= memory_mark(ex->client) && !ex->owed_origin) {
-		upstream_consume(ex, len);
+	if (leg_backlog(&ex->at_client.turn) <= memory_mark(ex->client) && !ex->owed_origin) {
+		leg_consume(&ex->at_origin.turn, len);
 		return;
 	}
 	ex->owed_origin += len;
@@ -359,22 +364,33 @@ void exchange_response_body(struct exchange *ex, const char *data, size_t len)
 	exchange_break(ex);
 }
 
-void exchange_response_end(struct exchange *ex, const struct fields *trailers)
+static void on_response_end(struct turn *turn, const struct fields *trailers)
 {
-	if (!ex->response_done && client_end(ex, trailers) < 0) {
+	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
+
+	if (!ex->response_done && leg_end(&ex->at_client.turn, trailers) < 0) {
 		exchange_break(ex);
 		return;
 	}
 	exchange_finish(ex);
 }
 
+static void on_upstream_drained(struct turn *turn)
+{
+	exchange_upstream_drained(container_of(turn, struct exchange, at_origin.turn));
+}
+
+const struct turn_events exchange_origin_events = {
+	.head = on_response, .body = on_response_body, .end = on_response_end, .drained = on_upstream_drained
+};
+
 void exchange_client_drained(struct exchange *ex)
 {
 	size_t owed = ex->owed_origin;
 
 	ex->owed_origin = 0;
-	if (owed && ex->at_origin.upstream)
-		upstream_consume(ex, owed);
+	if (owed)
+		leg_consume(&ex->at_origin.turn, owed);
 }
 
 void exchange_client_gone(struct exchange *ex)

@@ -42,11 +42,10 @@ struct exchange {
 
 /* -- for the client's side */
 /* A request came; the head is taken. May be over when this returns. */
-void exchange_start(struct client *client, struct h2_stream *stream, struct head *head, bool end);
-/* Answers a request that is none for an origin: CONNECT. stream may be NULL. */
-void request_refuse(struct client *client, struct h2_stream *stream, struct head *head, const struct verdict *verdict);
-void exchange_body(struct exchange *exchange, const char *data, size_t len);
-void exchange_end(struct exchange *exchange, const struct fields *trailers);
+void exchange_start(struct client *client, const struct turn *turn, struct head *head, bool end);
+/* Answers a request that is none for an origin: CONNECT. */
+void request_refuse(struct client *client, const struct turn *turn, struct head *head, const struct verdict *verdict);
+extern const struct turn_events exchange_client_events;
 void exchange_client_drained(struct exchange *exchange);
 void exchange_client_gone(struct exchange *exchange);		/* no more to or from the client */
 void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when it has been silent for too long */
@@ -72,9 +71,7 @@ enum lost {
 };
 /* Its connection will not answer it. */
 void exchange_lost(struct exchange *exchange, enum lost lost, enum np_reason reason, const char *words);
-void exchange_response(struct exchange *exchange, struct head *head, bool end);
-void exchange_response_body(struct exchange *exchange, const char *data, size_t len);
-void exchange_response_end(struct exchange *exchange, const struct fields *trailers);
+extern const struct turn_events exchange_origin_events;
 void exchange_upstream_drained(struct exchange *exchange);
 void exchange_discard(struct exchange *exchange); /* what its upstream has not sent by now never leaves */
 /* It has waited for ms, which is all that its rule gives it: name is the key of timeouts. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "inspect/capture.h"
 #include "inspect/exchange.h"
 #include "vocab/limits.h"
@@ -29,21 +30,23 @@ static void body_keep(struct exchange *ex, const char *data, size_t len)
 static void body_forward(struct exchange *ex, const char *data, size_t len)
 {
 	body_keep(ex, data, len);
-	if (upstream_body(ex, data, len) < 0) {
+	if (leg_body(&ex->at_origin.turn, data, len) < 0) {
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 		return;
 	}
 	sent_add(ex, len);
-	if (upstream_backlog(ex) <= memory_mark(ex->client) && !ex->owed_client)
-		client_consume(ex, len);
+	if (leg_backlog(&ex->at_origin.turn) <= memory_mark(ex->client) && !ex->owed_client)
+		leg_consume(&ex->at_client.turn, len);
 	else
 		ex->owed_client += len;
 	if (ex->owed_client && memory_is_over(ex->client))
 		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
 }
 
-void exchange_body(struct exchange *ex, const char *data, size_t len)
+static void on_request_body(struct turn *turn, const char *data, size_t len)
 {
+	struct exchange *ex = container_of(turn, struct exchange, at_client.turn);
+
 	ex->body += len;
 	ex->active_ns = ex->client->worker->now_ns;
 	if (ex->body > ex->max_body) {
@@ -81,8 +84,10 @@ static void trailers_keep(struct exchange *ex, const struct fields *trailers)
 	fields_copy(ex->trailers, trailers); /* they came in one piece within the same bounds */
 }
 
-void exchange_end(struct exchange *ex, const struct fields *trailers)
+static void on_request_end(struct turn *turn, const struct fields *trailers)
 {
+	struct exchange *ex = container_of(turn, struct exchange, at_client.turn);
+
 	ex->request_done = true;
 	ex->active_ns = ex->client->worker->now_ns;
 	if (!ex->has_answered)
@@ -90,9 +95,18 @@ void exchange_end(struct exchange *ex, const struct fields *trailers)
 	if (!ex->at_origin.upstream)
 		return;
 	ex->request_sent = true;
-	if (upstream_end(ex, trailers) < 0)
+	if (leg_end(&ex->at_origin.turn, trailers) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 }
+
+static void on_client_drained(struct turn *turn)
+{
+	exchange_client_drained(container_of(turn, struct exchange, at_client.turn));
+}
+
+const struct turn_events exchange_client_events = { .body = on_request_body,
+						    .end = on_request_end,
+						    .drained = on_client_drained };
 
 void exchange_upstream_ready(struct exchange *ex)
 {
@@ -101,20 +115,20 @@ void exchange_upstream_ready(struct exchange *ex)
 
 	ex->keeps = upstream_may_decline(ex);
 	ex->sent_ns = ex->active_ns = loop_now_ns();
-	r = upstream_request(ex, &ex->head, end);
+	r = leg_head(&ex->at_origin.turn, &ex->head, end);
 	if (r == 0 && ex->pending.len) {
 		body_keep(ex, ex->pending.data, ex->pending.len);
-		r = upstream_body(ex, ex->pending.data, ex->pending.len);
+		r = leg_body(&ex->at_origin.turn, ex->pending.data, ex->pending.len);
 		if (r == 0)
 			sent_add(ex, ex->pending.len);
 		buf_free(&ex->pending);
-		if (r == 0 && upstream_backlog(ex) <= NP_BACKLOG_HIGH) {
-			client_consume(ex, ex->owed_client);
+		if (r == 0 && leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_HIGH) {
+			leg_consume(&ex->at_client.turn, ex->owed_client);
 			ex->owed_client = 0;
 		}
 	}
 	if (r == 0 && ex->request_done && !end)
-		r = upstream_end(ex, ex->trailers);
+		r = leg_end(&ex->at_origin.turn, ex->trailers);
 	ex->request_sent = ex->request_done;
 	if (r < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
@@ -126,7 +140,7 @@ void exchange_upstream_drained(struct exchange *ex)
 
 	ex->owed_client = 0;
 	if (owed)
-		client_consume(ex, owed);
+		leg_consume(&ex->at_client.turn, owed);
 }
 
 /* -- once more ------------------------------------------------------------------------ */

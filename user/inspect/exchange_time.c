@@ -9,7 +9,7 @@
 /* A reader that is slow takes none of them for long from the one that sends, but takes them. */
 static bool exchange_moves(struct exchange *ex)
 {
-	size_t waiting = client_waiting(ex) + upstream_waiting(ex), last = ex->waiting;
+	size_t waiting = leg_waiting(&ex->at_client.turn) + upstream_waiting(ex), last = ex->waiting;
 
 	ex->waiting = waiting;
 	return waiting > 0 && waiting != last;

@@ -6,7 +6,6 @@
  */
 #include <malloc.h>
 
-#include "http/h2.h"
 #include "inspect/tunnel.h"
 #include "inspect/upstream.h"
 #include "vocab/limits.h"
@@ -22,24 +21,20 @@ static void share_set(struct memory_share *share, struct memory_sum *sum, struct
 	share->held = now;
 }
 
-static size_t leg_held(const struct h2 *h2, const struct channel *channel, const struct buf *out)
-{
-	return (h2 ? h2_unsent(h2) : 0) + (channel ? channel_backlog(channel) : 0) + out->len;
-}
-
 void memory_count_client(struct client *client)
 {
-	size_t now = client->dead     ? 0
-		     : client->tunnel ? tunnel_held(client->tunnel)
-				      : leg_held(client->h2, client->channel, &client->out) + client->memory.kept;
+	struct memory_share *share = &client->leg.memory;
+	size_t now = leg_is_dead(&client->leg) ? 0
+		     : client->tunnel	       ? tunnel_held(client->tunnel)
+					       : leg_held(&client->leg) + share->kept;
 
-	share_set(&client->memory, &client->sandbox->memory, &client->worker->memory, now);
+	share_set(share, &client->sandbox->memory, &client->worker->memory, now);
 }
 
 void memory_count_upstream(struct upstream *up)
 {
-	share_set(&up->memory, &up->session->memory, &up->worker->memory,
-		  up->dead ? 0 : leg_held(up->h2, up->channel, &up->out));
+	share_set(&up->leg.memory, &up->session->memory, &up->leg.worker->memory,
+		  leg_is_dead(&up->leg) ? 0 : leg_held(&up->leg));
 }
 
 /* What origins do not take is the session's; all of its sandboxes answer for it. */
@@ -98,9 +93,9 @@ static bool exchanges_resume(struct client *client)
 		next = LIST_NEXT(ex, at_client.of_client);
 		if (!ex->at_origin.upstream)
 			continue;
-		if (ex->owed_origin && client_backlog(ex) <= NP_BACKLOG_TIGHT / 2)
+		if (ex->owed_origin && leg_backlog(&ex->at_client.turn) <= NP_BACKLOG_TIGHT / 2)
 			exchange_client_drained(ex);
-		if (ex->owed_client && upstream_backlog(ex) <= NP_BACKLOG_TIGHT / 2)
+		if (ex->owed_client && leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_TIGHT / 2)
 			exchange_upstream_drained(ex);
 		owing = owing || ex->owed_origin || ex->owed_client;
 	}
@@ -114,11 +109,11 @@ void memory_tick(struct worker *worker, struct sandbox *sandbox)
 
 	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
 		next = LIST_NEXT(client, of_sandbox);
-		client->memory.kept = requests_kept(client);
+		client->leg.memory.kept = requests_kept(client);
 		memory_count_client(client);
 		if (sandbox->memory.tight && exchanges_resume(client))
 			tight = true;
-		if (client->tunnel && client->memory.held > NP_BACKLOG_TIGHT && memory_is_over(client))
+		if (client->tunnel && client->leg.memory.held > NP_BACKLOG_TIGHT && memory_is_over(client))
 			client_reset(client);
 	}
 	sandbox->memory.tight = tight || !is_easy(worker, sandbox);

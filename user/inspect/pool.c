@@ -6,6 +6,7 @@
 #include "http/h2.h"
 #include "inspect/judge.h"
 #include "inspect/upstream.h"
+#include "net/channel.h"
 #include "net/socket_progress.h"
 #include "vocab/limits.h"
 
@@ -25,8 +26,8 @@ void pool_remove(struct upstream *up)
 
 static bool upstream_serves(const struct upstream *up, const struct exchange *ex)
 {
-	if (up->dead || up->handshaking || up->alone || up->port != ex->port || up->tls != ex->tls ||
-	    !host_equal(&up->host, &ex->host) || (up->h2 && !h2_room(up->h2)))
+	if (leg_is_dead(&up->leg) || up->handshaking || up->leg.life >= LEG_LAST || up->port != ex->port ||
+	    up->tls != ex->tls || !host_equal(&up->host, &ex->host) || (up->leg.h2 && !h2_room(up->leg.h2)))
 		return false;
 	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
 	return judge_request(ex->client, &ex->host, ex->port, &up->route, &ex->head).action == ACTION_ALLOW;
@@ -42,7 +43,7 @@ static struct upstream *pool_find(const struct exchange *ex)
 	if (upstream_serves(up, ex))
 		return up;
 	LIST_FOREACH(up, &session->pool.upstreams, of_session)
-		if (up->h2 && upstream_serves(up, ex))
+		if (up->leg.h2 && upstream_serves(up, ex))
 			return up;
 	return NULL;
 }
@@ -84,11 +85,11 @@ void upstream_tick(struct session *session, uint64_t now_ns)
 
 	for (up = LIST_FIRST(&session->pool.upstreams); up; up = next) {
 		next = LIST_NEXT(up, of_session);
-		if (up->busy)
+		if (up->leg.busy)
 			continue;
 		if (up->left)
-			up->left = upstream_unsent(up) > 0;
-		if (up->parting && !up->left) {
+			up->left = leg_unsent(&up->leg) > 0;
+		if (up->leg.life == LEG_CLOSING && !up->left) {
 			upstream_close(up);
 			continue;
 		}
@@ -104,11 +105,12 @@ void upstream_tick(struct session *session, uint64_t now_ns)
 /* At once, whoever else is at work on it: its exchanges fail. */
 static void upstream_break(struct upstream *up, enum np_reason reason, const char *words)
 {
-	struct channel *channel = up->channel;
+	struct channel *channel = up->leg.channel;
+	struct exchange *ex = upstream_at_hand(up);
 
-	if (up->exchange)
-		exchange_discard(up->exchange);
-	up->channel = NULL;
+	if (ex)
+		exchange_discard(ex);
+	up->leg.channel = NULL;
 	channel_reset(channel);
 	upstream_fail(up, reason, words);
 }
@@ -119,10 +121,10 @@ void upstream_retire(struct session *session)
 
 	for (up = LIST_FIRST(&session->pool.upstreams); up; up = next) {
 		next = LIST_NEXT(up, of_session);
-		up->alone = true;
-		if (!up->n_exchanges && !up->handshaking && !up->busy)
+		leg_advance(&up->leg, LEG_LAST);
+		if (!up->n_exchanges && !up->handshaking && !up->leg.busy)
 			upstream_close(up);
-		else if (up->left && upstream_unsent(up)) /* nobody can tell what is whose any more */
+		else if (up->left && leg_unsent(&up->leg)) /* nobody can tell what is whose any more */
 			upstream_break(up, NP_R_ORIGIN_UNREACHABLE, "another request on the connection was broken off");
 	}
 }
@@ -142,7 +144,7 @@ bool upstreams_owe(const struct session *session)
 	const struct upstream *up;
 
 	LIST_FOREACH(up, &session->pool.upstreams, of_session)
-		if (up->left && upstream_unsent(up))
+		if (up->left && leg_unsent(&up->leg))
 			return true;
 	return false;
 }
@@ -155,8 +157,8 @@ static struct upstream *pool_take(const struct exchange *ex)
 	struct upstream *up;
 	uint64_t acked;
 
-	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->channel), &acked)) {
-		up->alone = true; /* what is on it is told when that is read */
+	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->leg.channel), &acked)) {
+		leg_advance(&up->leg, LEG_LAST); /* what is on it is told when that is read */
 		if (!up->n_exchanges)
 			upstream_close(up);
 	}

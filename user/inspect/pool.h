@@ -15,7 +15,6 @@
 
 struct dial;
 struct exchange;
-struct h2_stream;
 struct route;
 
 TAILQ_HEAD(upstream_queue, upstream);
@@ -32,7 +31,7 @@ struct at_origin {
 	struct upstream *upstream;
 	struct dial *dial;	    /* on the way to one */
 	struct upstream *handshake; /* further on */
-	struct h2_stream *stream;
+	struct turn turn;	    /* on it */
 };
 
 void pool_init(struct pool *pool);
@@ -40,13 +39,8 @@ void pool_init(struct pool *pool);
  * upgrade: HTTP/1.1, and for this exchange alone. */
 void upstream_get(struct exchange *exchange, bool upgrade);
 void upstream_cancel(struct exchange *exchange); /* it wants no more of it */
-int upstream_request(struct exchange *exchange, const struct head *head, bool end);
-int upstream_body(struct exchange *exchange, const char *data, size_t len);
-int upstream_end(struct exchange *exchange, const struct fields *trailers);
-size_t upstream_backlog(const struct exchange *exchange);
 /* Bytes that would be lost with the connection, those in the kernel included; with HTTP/2: with the stream. */
 size_t upstream_waiting(const struct exchange *exchange);
-void upstream_consume(struct exchange *exchange, size_t n);
 void upstream_done(struct exchange *exchange); /* request and response are complete: keep the connection */
 struct channel *upstream_take(struct exchange *exchange);
 /* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
@@ -63,7 +57,5 @@ void upstream_retire(struct session *session);
 /* Has the origin not acknowledged all of a request; or all of those that are over, of any connection of the session? */
 bool upstream_owes(const struct exchange *exchange);
 bool upstreams_owe(const struct session *session);
-
-void upstream_flush(struct upstream *upstream);
 
 #endif

@@ -12,6 +12,7 @@
 #include "inspect/daemon_link.h"
 #include "inspect/judge.h"
 #include "inspect/queries.h"
+#include "net/channel.h"
 #include "net/dial.h"
 #include "resolver/records.h"
 #include "synth.h"
@@ -207,7 +208,7 @@ size_t query_feed(struct client *client, const char *data, size_t len)
 	int r = 0;
 
 	/* As many as a turn has, and none from whom does not read. */
-	while (r == 0 && !client->dead && turn++ < QUERIES_TURN && !client_is_deaf(client)) {
+	while (r == 0 && !leg_is_dead(&client->leg) && turn++ < QUERIES_TURN && !client_is_deaf(client)) {
 		r = dns_frame_read((const uint8_t *)data + used, len - used, &message, &n);
 		if (r == 0) {
 			query_take(client->worker, client->sandbox, client, NULL, (const char *)message, n);
@@ -217,7 +218,7 @@ size_t query_feed(struct client *client, const char *data, size_t len)
 	if (client_is_deaf(client))
 		client_hold(client);
 	else if ((r == -EAGAIN || r == 0) && used < len)
-		channel_resume(client->channel); /* the rest, with what comes behind it */
+		channel_resume(client->leg.channel); /* the rest, with what comes behind it */
 	else if (r < 0 && r != -EAGAIN)
 		client_reset(client);
 	return used;

@@ -13,6 +13,7 @@
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
 #include "inspect/tunnel.h"
+#include "net/channel.h"
 #include "net/dial.h"
 #include "net/relay.h"
 #include "http/websocket.h"
@@ -245,7 +246,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		route_set(&tunnel->route, &result->route);
 		addr_format(&result->route.addr, tunnel->report.address);
 		keep_alive(result->fd);
-		keep_alive(channel_fd(client->channel));
+		keep_alive(channel_fd(client->leg.channel));
 		first = client_take_first(client);
 		if (tunnel_splice(tunnel, result->fd, &first))
 			return;
@@ -289,7 +290,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	tunnel->report.port = client->port;
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
-	channel_pause(client->channel);
+	channel_pause(client->leg.channel);
 	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
 	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
 		tunnel->message = true; /* there is nothing to tell */

@@ -10,28 +10,20 @@
 #include "resolver/aliases.h"
 
 struct upstream {
-	LIST_ENTRY(upstream) of_session, of_dirty;
+	LIST_ENTRY(upstream) of_session;
 	TAILQ_ENTRY(upstream) of_idle;
-	struct worker *worker;
+	struct leg leg;
 	struct session *session;
 	struct host host;
 	uint16_t port;
 	bool tls;
-	struct channel *channel;
-	struct h1 *h1;
-	struct h2 *h2;
-	struct buf out;
-	struct exchange *exchange; /* h1, or whom a handshake is for */
+	struct exchange *awaited; /* whom the handshake is for */
 	unsigned n_exchanges;
-	struct memory_share memory;
-	size_t unread;	    /* h1: bytes of a response that the client has not taken */
 	struct route route; /* where it leads */
 	uint64_t acked;	    /* bytes that the origin's kernel had taken when the last request began */
-	bool handshaking, used, alone;
+	bool handshaking, used, idle;
 	bool h1_only;
-	bool idle, dirty, paused, busy, dead;
 	bool broken_off; /* an exchange on it ended before its time: that must show, with a reset */
-	bool parting;	 /* it serves nobody any more, and waits until its origin has acknowledged everything */
 	bool left;	 /* bytes of an exchange that is over may still wait in it, in its codec or in its socket */
 	bool next;	 /* h1: the codec is to be made ready for the next request, once it has returned */
 	bool spoke;	 /* bytes of a response came since the last request */
@@ -43,13 +35,12 @@ void pool_keep(struct upstream *up);   /* it is idle; it may be gone then */
 void pool_remove(struct upstream *up); /* it is idle no longer */
 
 /* -- upstream.c */
+struct exchange *upstream_at_hand(const struct upstream *up); /* HTTP/1.1; NULL: none */
 void upstream_close(struct upstream *up); /* at once, or when its codec has returned; what is unsent is lost */
 void upstream_part(struct upstream *up);  /* when its origin has acknowledged everything; it has no exchanges */
 void upstream_leave(struct upstream *up); /* after everything that may call back into it; it may be gone then */
-void upstream_dirty(struct upstream *up);
 void upstream_attach(struct upstream *up, struct exchange *exchange);
 void upstream_detach(struct exchange *exchange);
-size_t upstream_unsent(const struct upstream *up); /* bytes that are on their way to the origin */
 /* What is known of a request on it that is not answered. */
 enum lost upstream_lost(const struct upstream *up);
 /* There will be no answer. A request that may be sent again, over a kept connection that its origin closed meanwhile, is. */

@@ -6,95 +6,36 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/table.h"
 #include "http/h1.h"
 #include "http/h2.h"
 #include "inspect/judge.h"
 #include "inspect/upstream.h"
+#include "net/channel.h"
 #include "net/dial.h"
 #include "tls/origin.h"
 #include "vocab/limits.h"
 
 /* -- HTTP --------------------------------------------------------------------------- */
 
-static int on_h1_head(void *ctx, struct head *head)
+static int on_stray(struct leg *leg, size_t len)
 {
-	struct upstream *up = ctx;
-
-	if (up->exchange)
-		exchange_response(up->exchange, head, false);
-	if (!up->channel)
-		return 0; /* a tunnel now: what follows the head is not ours */
-	return up->dead || !up->exchange ? -ECANCELED : 0;
+	(void)leg, (void)len;
+	return -ECANCELED;
 }
 
-static int on_h1_body(void *ctx, const char *data, size_t len)
+static int on_read(struct leg *leg)
 {
-	struct upstream *up = ctx;
-
-	up->unread += len;
-	exchange_response_body(up->exchange, data, len);
-	return up->dead || !up->exchange ? -ECANCELED : 0;
-}
-
-static int on_h1_end(void *ctx, const struct fields *trailers)
-{
-	struct upstream *up = ctx;
-
-	exchange_response_end(up->exchange, trailers);
+	(void)leg;
 	return 0;
 }
 
-static const struct h1_events h1_events = { .head = on_h1_head, .body = on_h1_body, .end = on_h1_end };
-
-static int on_h2_head(void *ctx, struct h2_stream *stream, struct head *head, bool end)
+static void on_closed(struct leg *leg, struct turn *turn, uint32_t error)
 {
-	struct exchange *ex = h2_stream_user(stream);
-
-	(void)ctx;
-	if (ex)
-		exchange_response(ex, head, end);
-	return 0;
-}
-
-static int on_h2_body(void *ctx, struct h2_stream *stream, const char *data, size_t len)
-{
-	struct exchange *ex = h2_stream_user(stream);
-
-	(void)ctx;
-	if (ex)
-		exchange_response_body(ex, data, len);
-	else
-		h2_consume(stream, len);
-	return 0;
-}
-
-static int on_h2_end(void *ctx, struct h2_stream *stream, const struct fields *trailers)
-{
-	struct exchange *ex = h2_stream_user(stream);
-
-	(void)ctx;
-	if (ex)
-		exchange_response_end(ex, trailers);
-	return 0;
-}
-
-static void on_h2_drained(void *ctx, struct h2_stream *stream)
-{
-	struct exchange *ex = h2_stream_user(stream);
-
-	(void)ctx;
-	if (ex)
-		exchange_upstream_drained(ex);
-}
-
-static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
-{
-	struct upstream *up = ctx;
-	struct exchange *ex = h2_stream_user(stream);
+	struct upstream *up = container_of(leg, struct upstream, leg);
+	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
 	enum lost lost;
 
-	if (!ex)
-		return;
 	exchange_discard(ex);
 	upstream_detach(ex);
 	if (error == H2_REFUSED_STREAM)
@@ -103,11 +44,14 @@ static void on_h2_closed(void *ctx, struct h2_stream *stream, uint32_t error)
 		lost = LOST_WANTS_H1;
 	else
 		lost = upstream_lost(up);
-	exchange_lost(ex, lost, NP_R_ORIGIN_UNREACHABLE, up->dead ? "the connection broke" : "the stream was reset");
+	exchange_lost(ex, lost, NP_R_ORIGIN_UNREACHABLE,
+		      leg_is_dead(&up->leg) ? "the connection broke" : "the stream was reset");
 }
 
-static const struct h2_events h2_events = {
-	.head = on_h2_head, .body = on_h2_body, .end = on_h2_end, .drained = on_h2_drained, .closed = on_h2_closed
+static void upstream_flush(struct leg *leg);
+
+static const struct leg_events leg_events = {
+	.stray = on_stray, .read = on_read, .closed = on_closed, .flush = upstream_flush
 };
 
 /* -- bytes -------------------------------------------------------------------------- */
@@ -117,40 +61,42 @@ static size_t h1_feed(struct upstream *up, const char *data, size_t len)
 	size_t used = 0;
 
 	up->spoke = true;
-	while (used < len && !up->dead && up->exchange) {
-		ssize_t n = h1_read(up->h1, data + used, len - used);
+	while (used < len && !leg_is_dead(&up->leg) && up->leg.turn) {
+		ssize_t n = h1_read(up->leg.h1, data + used, len - used);
 
 		if (n < 0 && n != -ECANCELED)
-			upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, h1_problem(up->h1));
+			upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, h1_problem(up->leg.h1));
 		if (n < 0)
 			break;
 		used += (size_t)n;
 	}
-	if (!up->dead && up->next)
-		h1_next(up->h1);
+	if (!leg_is_dead(&up->leg) && up->next)
+		h1_next(up->leg.h1);
 	up->next = false;
 	/* Bytes that nobody asked for: whatever they are, they must not be the next one's answer. */
-	if (used < len && !up->dead && !up->exchange && !up->parting)
+	if (used < len && !leg_is_dead(&up->leg) && !up->leg.turn && up->leg.life != LEG_CLOSING)
 		upstream_close(up);
-	else if (!up->dead && up->unread) {
-		up->paused = true;
-		channel_pause(up->channel);
+	else if (!leg_is_dead(&up->leg) && up->leg.unread) {
+		up->leg.paused = true;
+		channel_pause(up->leg.channel);
 	}
-	return (up->dead && up->channel) || up->parting ? len : used; /* a tunnel is offered the rest */
+	return (leg_is_dead(&up->leg) && up->leg.channel) || up->leg.life == LEG_CLOSING
+		       ? len
+		       : used; /* a tunnel is offered the rest */
 }
 
 static size_t on_data(void *ctx, const char *data, size_t len)
 {
 	struct upstream *up = ctx;
-	struct worker *worker = up->worker;
+	struct worker *worker = up->leg.worker;
 	size_t used = len;
 
-	up->busy = true;
-	if (up->h2) {
-		if (h2_read(up->h2, data, len) < 0 && !up->dead)
-			upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, h2_problem(up->h2));
+	up->leg.busy = true;
+	if (up->leg.h2) {
+		if (h2_read(up->leg.h2, data, len) < 0 && !leg_is_dead(&up->leg))
+			upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, h2_problem(up->leg.h2));
 		else
-			upstream_dirty(up);
+			leg_dirty(&up->leg);
 	} else {
 		used = h1_feed(up, data, len);
 	}
@@ -162,15 +108,15 @@ static size_t on_data(void *ctx, const char *data, size_t len)
 static void on_eof(void *ctx)
 {
 	struct upstream *up = ctx;
-	struct worker *worker = up->worker;
+	struct worker *worker = up->leg.worker;
 
-	up->busy = true;
-	if (up->h1 && up->exchange && h1_read_eof(up->h1) < 0)
+	up->leg.busy = true;
+	if (up->leg.h1 && up->leg.turn && h1_read_eof(up->leg.h1) < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the origin closed the connection");
-	else if (up->h1)
+	else if (up->leg.h1)
 		upstream_part(up); /* it says no more, but may still listen */
 	else
-		up->dead = true;
+		leg_advance(&up->leg, LEG_DEAD);
 	upstream_leave(up);
 	worker_flush(worker);
 }
@@ -178,29 +124,31 @@ static void on_eof(void *ctx)
 static void on_drained(void *ctx)
 {
 	struct upstream *up = ctx;
-	struct worker *worker = up->worker;
+	struct worker *worker = up->leg.worker;
+	struct exchange *ex = upstream_at_hand(up);
 
-	if (up->exchange && up->h1)
-		exchange_upstream_drained(up->exchange);
-	upstream_dirty(up);
+	if (ex)
+		exchange_upstream_drained(ex);
+	leg_dirty(&up->leg);
 	worker_flush(worker);
 }
 
 static void on_broken(void *ctx, int error)
 {
 	struct upstream *up = ctx;
-	struct worker *worker = up->worker;
-	const char *words = channel_problem(up->channel), *untrusted;
+	struct worker *worker = up->leg.worker;
+	struct exchange *ex = upstream_at_hand(up);
+	const char *words = channel_problem(up->leg.channel), *untrusted;
 
-	if (error == -ECONNABORTED && up->h1 && up->exchange && h1_ends_with_connection(up->h1)) {
+	if (error == -ECONNABORTED && ex && h1_ends_with_connection(up->leg.h1)) {
 		/* As browsers, curl and Python have it; but who reads the events can tell. */
-		exchange_note(up->exchange, "truncated-possible: the connection ended without TLS saying so, and "
-					    "nothing else says where the body ends");
+		exchange_note(ex, "truncated-possible: the connection ended without TLS saying so, and "
+				  "nothing else says where the body ends");
 		on_eof(up);
 		return;
 	}
 
-	untrusted = up->handshaking && error == -EPROTO ? origin_problem(channel_ssl(up->channel)) : NULL;
+	untrusted = up->handshaking && error == -EPROTO ? origin_problem(channel_ssl(up->leg.channel)) : NULL;
 	if (untrusted)
 		upstream_fail(up, NP_R_ORIGIN_UNTRUSTED, untrusted);
 	else if (up->handshaking && error == -EPROTO)
@@ -213,16 +161,13 @@ static void on_broken(void *ctx, int error)
 static void on_ready(void *ctx)
 {
 	struct upstream *up = ctx;
-	struct worker *worker = up->worker;
-	struct exchange *ex = up->exchange;
+	struct worker *worker = up->leg.worker;
+	struct exchange *ex = up->awaited;
 	int r;
 
 	up->handshaking = false;
-	up->exchange = NULL;
-	if (channel_speaks_h2(up->channel))
-		r = h2_new(H2_CLIENT, &h2_events, up, &up->h2);
-	else
-		r = h1_new(H1_CLIENT, &h1_events, up, &up->h1);
+	up->awaited = NULL;
+	r = leg_speak(&up->leg, channel_speaks_h2(up->leg.channel));
 	if (!ex || r < 0) {
 		upstream_close(up);
 		if (ex)
@@ -239,32 +184,30 @@ static const struct channel_events upstream_events = {
 	.ready = on_ready, .data = on_data, .eof = on_eof, .drained = on_drained, .broken = on_broken
 };
 
-void upstream_flush(struct upstream *up)
+static void upstream_flush(struct leg *leg)
 {
-	int r;
+	struct upstream *up = container_of(leg, struct upstream, leg);
+	struct exchange *ex;
+	int r = leg_push(leg);
 
-	up->dirty = false;
-	LIST_REMOVE(up, of_dirty);
-	if (up->dead || !up->channel)
-		return;
-	r = worker_push(up->worker, up->h2, up->channel, &up->out);
 	memory_count_upstream(up);
 	if (r < 0) {
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
 		return;
 	}
-	if (up->h2) {
-		if (h2_is_done(up->h2) && !up->n_exchanges)
+	if (up->leg.h2) {
+		if (h2_is_done(up->leg.h2) && !up->n_exchanges)
 			upstream_close(up);
 		return;
 	}
-	if (up->paused && !up->unread) {
-		up->paused = false;
-		channel_resume(up->channel);
+	if (up->leg.paused && !up->leg.unread) {
+		up->leg.paused = false;
+		channel_resume(up->leg.channel);
 	}
 	/* A channel that took it all at once has nothing to tell of later. */
-	if (up->exchange && up->h1 && channel_backlog(up->channel) <= memory_mark(up->exchange->client))
-		exchange_upstream_drained(up->exchange);
+	ex = upstream_at_hand(up);
+	if (ex && channel_backlog(up->leg.channel) <= memory_mark(ex->client))
+		exchange_upstream_drained(ex);
 }
 
 /* -- making one ----------------------------------------------------------------------- */
@@ -279,7 +222,7 @@ static bool dial_may(void *ctx, const struct route *route)
 static int upstream_start(struct upstream *up, int fd)
 {
 	SSL *ssl = NULL;
-	int r = channel_new(up->worker->loop, fd, &upstream_events, up, &up->channel);
+	int r = channel_new(up->leg.worker->loop, fd, &upstream_events, up, &up->leg.channel);
 
 	if (r < 0 || !up->tls)
 		return r;
@@ -288,7 +231,7 @@ static int upstream_start(struct upstream *up, int fd)
 		return r;
 	if (up->h1_only)
 		SSL_set_alpn_protos(ssl, (const unsigned char *)"\x08http/1.1", 9);
-	return channel_tls(up->channel, ssl, NULL, 0);
+	return channel_tls(up->leg.channel, ssl, NULL, 0);
 }
 
 static void on_dialled(void *ctx, const struct dial_result *result)
@@ -326,19 +269,19 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		worker_flush(worker);
 		return;
 	}
-	up->worker = worker;
+	leg_init(&up->leg, LEG_ORIGIN, worker, &leg_events);
 	up->session = ex->client->sandbox->session;
 	up->host = ex->host;
 	up->port = ex->port;
 	up->tls = ex->tls;
-	up->alone = ex->head.upgrade != NULL;
-	up->h1_only = up->alone || ex->h1_only;
-	up->out = BUF_INIT(4 * NP_BACKLOG_HIGH);
+	if (ex->head.upgrade)
+		leg_advance(&up->leg, LEG_LAST);
+	up->h1_only = ex->head.upgrade || ex->h1_only;
 	up->handshaking = true;
 	route_set(&up->route, &result->route);
 	up->start_ns = loop_now_ns();
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
-	up->exchange = ex;
+	up->awaited = ex;
 	ex->at_origin.handshake = up;
 	LIST_INSERT_HEAD(&up->session->pool.upstreams, up, of_session);
 	if (upstream_start(up, result->fd) < 0)

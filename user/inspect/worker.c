@@ -7,7 +7,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "http/h2.h"
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
 #include "net/dial.h"
@@ -18,7 +17,6 @@
 #define ACCEPT_BATCH 64
 #define TICK_MS	     50
 #define TRIM_TICKS   4
-#define SPARE_MAX    (512u << 10) /* what one push of HTTP/2 gathers, and the last frame beyond it */
 
 static void on_listen4(void *data, uint32_t events);
 static void on_listen6(void *data, uint32_t events);
@@ -41,63 +39,16 @@ int worker_open(struct worker *worker)
 
 /* -- the loop ----------------------------------------------------------------------- */
 
-void worker_lend(struct worker *worker, struct buf *out)
-{
-	if (out->cap)
-		return;
-	out->data = worker->spare.data;
-	out->cap = worker->spare.cap;
-	worker->spare = (struct buf){ 0 };
-}
-
-static void worker_take_back(struct worker *worker, struct buf *out)
-{
-	buf_clear(out);
-	if (out->cap > worker->spare.cap && out->cap <= SPARE_MAX) {
-		struct buf swap = worker->spare;
-
-		worker->spare = (struct buf){ .data = out->data, .cap = out->cap };
-		out->data = swap.data;
-	}
-	buf_free(out);
-}
-
-int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out)
-{
-	int r = 0;
-
-	for (;;) {
-		if (h2 && channel_backlog(channel) <= NP_BACKLOG_HIGH)
-			r = h2_write(h2, out, NP_BACKLOG_HIGH);
-		if (r < 0 || !out->len)
-			break;
-		r = channel_write(channel, out->data, out->len);
-		buf_clear(out);
-		/* More, while the socket takes it all: it will not tell of room that it never lacked. */
-		if (r < 0 || !h2)
-			break;
-	}
-	worker_take_back(worker, out);
-	return r;
-}
-
 void worker_flush(struct worker *worker)
 {
-	struct upstream *up;
-	struct client *client;
+	struct leg *leg;
 
 	/* What is flushed may dirty others, and call us again: one of us is enough. */
 	if (worker->flushing)
 		return;
 	worker->flushing = true;
-	for (;;) {
-		if ((up = LIST_FIRST(&worker->dirty_upstreams)))
-			upstream_flush(up);
-		else if ((client = LIST_FIRST(&worker->dirty_clients)))
-			client_flush(client);
-		else
-			break;
-	}
+	while ((leg = LIST_FIRST(&worker->dirty[LEG_ORIGIN])) || (leg = LIST_FIRST(&worker->dirty[LEG_CLIENT])))
+		leg_flush(leg);
 	worker->flushing = false;
 }
 

@@ -11,18 +11,17 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/table.h"
+#include "inspect/leg.h"
 #include "inspect/memory.h"
 #include "inspect/queries.h"
 #include "inspect/report.h"
 #include "inspect/stop.h"
 #include "loop/loop.h"
 
-struct channel;
-struct h2;
-
 LIST_HEAD(session_list, session);
 LIST_HEAD(client_list, client);
 LIST_HEAD(upstream_list, upstream);
+LIST_HEAD(leg_list, leg);
 
 struct worker {
 	struct loop *loop;
@@ -32,7 +31,6 @@ struct worker {
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
 	unsigned ticks;
-	struct buf spare; /* to gather in: none of a connection's own, so that one that waits is small */
 	bool flushing;
 	bool ready;
 	struct reporter reporter;
@@ -47,9 +45,9 @@ struct worker {
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
-	struct client_list dirty_clients; /* that have something to write: worker_flush() */
+	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
+	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
 	unsigned n_clients;
-	struct upstream_list dirty_upstreams;
 	struct waiting_queue
 		queries; /* that wait until a name has an address or its records are known, the oldest first */
 };
@@ -73,10 +71,5 @@ int worker_open(struct worker *worker); /* all is known: connections may come */
 
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
-/* A connection is about to gather something in out, which is lent memory for it. */
-void worker_lend(struct worker *worker, struct buf *out);
-/* Writes what is gathered in out, and what h2 (may be NULL) has, as far as the channel's backlog allows; out has no
- * memory then. */
-int worker_push(struct worker *worker, struct h2 *h2, struct channel *channel, struct buf *out);
 
 #endif
