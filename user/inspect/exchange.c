@@ -12,27 +12,12 @@
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
 #include "inspect/refuse.h"
+#include "inspect/stage.h"
 #include "inspect/tunnel.h"
 #include "http/websocket.h"
 #include "vocab/limits.h"
 
 /* -- the report ------------------------------------------------------------------- */
-
-static void note_us(uint32_t *to, uint64_t us)
-{
-	*to = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
-}
-
-static uint64_t us_between(uint64_t from_ns, uint64_t to_ns)
-{
-	return from_ns && to_ns > from_ns ? (to_ns - from_ns) / 1000 : 0;
-}
-
-static void exchange_count(struct exchange *ex)
-{
-	report_begin(&ex->report, ex->client->worker, ex->client->sandbox);
-	ex->report.port = ex->port;
-}
 
 void exchange_discard(struct exchange *ex)
 {
@@ -46,13 +31,13 @@ void exchange_discard(struct exchange *ex)
 
 void exchange_note_dial(struct exchange *ex, uint64_t dns_us, uint64_t connect_us)
 {
-	note_us(&ex->report.dns_us, dns_us);
-	note_us(&ex->report.connect_us, connect_us);
+	report_us(&ex->report.dns_us, dns_us);
+	report_us(&ex->report.connect_us, connect_us);
 }
 
 void exchange_note_tls(struct exchange *ex, uint64_t us)
 {
-	note_us(&ex->report.tls_us, us);
+	report_us(&ex->report.tls_us, us);
 }
 
 void exchange_note(struct exchange *ex, const char *words)
@@ -91,12 +76,7 @@ void exchange_free(struct exchange *ex)
 /* Both sides have been told. */
 static void exchange_over(struct exchange *ex)
 {
-	uint64_t now = loop_now_ns();
-
-	note_us(&ex->report.wait_us, us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now));
-	note_us(&ex->report.receive_us, us_between(ex->head_ns, now));
-	capture_finish(ex->capture, &ex->report);
-	exchange_report(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
+	stages_over(ex);
 	client_done(ex);
 	exchange_free(ex);
 }
@@ -106,6 +86,15 @@ void exchange_break(struct exchange *ex)
 	upstream_cancel(ex);
 	leg_abort(&ex->at_client.turn);
 	exchange_over(ex);
+}
+
+static int answer_send(struct turn *turn, const struct head *head, const struct buf *body)
+{
+	int r = leg_head(turn, head, false);
+
+	if (r == 0)
+		r = leg_body(turn, body->data, body->len);
+	return r ? r : leg_end(turn, NULL);
 }
 
 void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *detail)
@@ -126,7 +115,7 @@ void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct ve
 	if (r == 0 && ex->head.method && !strcmp(ex->head.method, "HEAD"))
 		r = leg_head(&ex->at_client.turn, &head, true);
 	else if (r == 0)
-		r = leg_head(&ex->at_client.turn, &head, false) ?: leg_body(&ex->at_client.turn, body.data, body.len) ?: leg_end(&ex->at_client.turn, NULL);
+		r = answer_send(&ex->at_client.turn, &head, &body);
 	head_free(&head);
 	if (r < 0)
 		leg_abort(&ex->at_client.turn);
@@ -134,45 +123,6 @@ void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct ve
 }
 
 /* -- the request -------------------------------------------------------------------- */
-
-/* Where the request goes, and whether that is where the connection was meant to go. */
-static enum np_reason request_place(struct exchange *ex)
-{
-	struct client *client = ex->client;
-	struct authority authority;
-
-	/* An absolute target on a plain connection: we are the client's configured proxy. */
-	bool proxied = !client->tls && !client->by_connect && client->state == CLIENT_H1 && ex->head.scheme;
-
-	ex->tls = client->tls || (proxied && !strcmp(ex->head.scheme, "https"));
-	if (authority_parse(ex->head.authority, strlen(ex->head.authority), ex->tls, &authority) < 0)
-		return NP_R_BAD_HTTP;
-	ex->host = authority.host;
-	ex->port = authority.has_port || proxied ? authority.port : client->port;
-	if (proxied)
-		return NP_R_RULE_ALLOWS;
-	if (ex->port != client->port || (client->named && !host_equal(&ex->host, &client->host)))
-		return NP_R_HOST_MISMATCH;
-	return NP_R_RULE_ALLOWS;
-}
-
-/* What we send on: the canonical name, so that origin, policy and log speak of the same. */
-static int request_rewrite(struct exchange *ex)
-{
-	char text[NAME_SIZE + 16], addr[ADDR_TEXT_SIZE] = "";
-	const char *name = ex->host.name;
-	int len;
-
-	if (ex->host.is_addr) {
-		addr_format(&ex->host.addr, addr);
-		name = addr;
-	}
-	len = snprintf(text, sizeof(text), ex->host.is_addr && strchr(addr, ':') ? "[%s]" : "%s", name);
-	if (ex->port != (ex->tls ? 443 : 80))
-		len += snprintf(text + len, sizeof(text) - (size_t)len, ":%u", ex->port);
-	return head_set_authority(&ex->head, text, (size_t)len)
-		       ?: head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4);
-}
 
 static struct exchange *exchange_new(struct client *client, const struct turn *turn, struct head *head)
 {
@@ -193,45 +143,14 @@ static struct exchange *exchange_new(struct client *client, const struct turn *t
 void exchange_start(struct client *client, const struct turn *turn, struct head *head, bool end)
 {
 	struct exchange *ex = exchange_new(client, turn, head);
-	enum np_reason placed;
-	struct verdict verdict;
-	const char *problem;
 
 	if (!ex) {
 		client_turn_away(client, turn);
 		return;
 	}
 	ex->request_done = end;
-	if (ex->head.upgrade && !strcmp(ex->head.upgrade, "h2c"))
-		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
-	placed = request_place(ex);
-	exchange_count(ex);
-	if (!memory_admits(client))
-		placed = NP_R_TOO_MANY_REQUESTS;
-	if (!NP_REASON_ALLOWS(placed)) {
-		exchange_refuse(ex, placed, NULL, NULL);
-		return;
-	}
-	verdict = judge_request(client, &ex->host, ex->port, NULL, &ex->head);
-	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
-	if (verdict.action != ACTION_ALLOW) {
-		exchange_refuse(ex, verdict.reason, &verdict, NULL);
-		return;
-	}
-	problem = ex->head.upgrade ? websocket_request_check(&ex->head) : NULL;
-	if (problem) {
-		exchange_refuse(ex, NP_R_BAD_WEBSOCKET, &verdict, problem);
-		return;
-	}
-	ex->max_body = verdict.max_body;
-	ex->timeouts = verdict.timeouts;
-	ex->capture = capture_new(verdict.capture);
-	capture_head(ex->capture, LINK_REQUEST_HEADERS, &ex->head.fields);
-	if (request_rewrite(ex) < 0) {
-		exchange_refuse(ex, NP_R_BAD_HTTP, NULL, "the head is too large");
-		return;
-	}
-	upstream_get(ex, ex->head.upgrade != NULL);
+	report_begin(&ex->report, client->worker, client->sandbox);
+	stages_go_on(ex);
 }
 
 void request_refuse(struct client *client, const struct turn *turn, struct head *head, const struct verdict *verdict)
@@ -249,7 +168,8 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 		ex->host = to.host;
 		ex->port = to.port;
 	}
-	exchange_count(ex);
+	report_begin(&ex->report, client->worker, client->sandbox);
+	ex->report.port = ex->port;
 	if (ex->host.is_addr)
 		addr_format(&ex->host.addr, ex->report.address);
 	report_rule(&ex->report, client->worker, verdict->rule);
@@ -281,7 +201,7 @@ static void exchange_switch(struct exchange *ex, struct head *head)
 	const char *problem;
 	bool deflate = false;
 
-	if (!ex->head.upgrade || ex->client->state != CLIENT_H1) {
+	if (!ex->head.upgrade || !leg_may_switch(&ex->at_client.turn)) {
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it switched protocols without being asked");
 		return;
 	}
@@ -328,7 +248,8 @@ static void on_response(struct turn *turn, struct head *head, bool end)
 		return;
 	}
 	ex->head_ns = loop_now_ns();
-	capture_head(ex->capture, LINK_RESPONSE_HEADERS, &head->fields);
+	if (stages_response(ex, head) != STAGE_NEXT)
+		return;
 	ex->responded = true;
 	ex->report.status = head->status;
 	ex->response_done = end || !head->has_body;
@@ -346,8 +267,9 @@ static void on_response_body(struct turn *turn, const char *data, size_t len)
 
 	ex->report.received += len;
 	ledger_add(&ex->client->sandbox->counts->bytes_in, len);
-	capture_body(ex->capture, LINK_RESPONSE_BODY, data, len);
 	ex->active_ns = ex->client->worker->now_ns;
+	if (stages_response_body(ex, data, len) != STAGE_NEXT)
+		return;
 	if (leg_body(&ex->at_client.turn, data, len) < 0) {
 		exchange_break(ex);
 		return;

@@ -13,6 +13,7 @@ struct exchange {
 	struct client *client;
 	struct at_client at_client;
 	struct at_origin at_origin;
+	unsigned stage;	  /* of stages[] that is next */
 	unsigned tries;	  /* it was lost before anything was done, and went again */
 	bool h1_only;	  /* the origin wants no other version */
 	struct head head; /* the request's */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/table.h"
-#include "inspect/capture.h"
 #include "inspect/exchange.h"
+#include "inspect/stage.h"
 #include "vocab/limits.h"
 
 /* Bytes of its body that were given to the origin's connection. */
@@ -49,14 +49,8 @@ static void on_request_body(struct turn *turn, const char *data, size_t len)
 
 	ex->body += len;
 	ex->active_ns = ex->client->worker->now_ns;
-	if (ex->body > ex->max_body) {
-		if (ex->responded)
-			exchange_break(ex);
-		else
-			exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
+	if (stages_request_body(ex, data, len) != STAGE_NEXT)
 		return;
-	}
-	capture_body(ex->capture, LINK_REQUEST_BODY, data, len);
 	if (ex->at_origin.upstream) {
 		body_forward(ex, data, len);
 		return;

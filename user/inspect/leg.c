@@ -347,6 +347,11 @@ void leg_consume(struct turn *turn, size_t n)
 	leg_dirty(leg);
 }
 
+bool leg_may_switch(const struct turn *turn)
+{
+	return turn->leg && turn->leg->h1;
+}
+
 void leg_abort(struct turn *turn)
 {
 	struct leg *leg = turn->leg;

@@ -123,6 +123,11 @@ void report_end(struct link_request *report, struct worker *worker, const struct
 	snprintf(report->text, sizeof(report->text), "%s%.200s", *granted ? "allowed until then by " : "", granted);
 }
 
+void report_us(uint32_t *to, uint64_t us)
+{
+	*to = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
 void report_begin(struct link_request *report, const struct worker *worker, struct sandbox *sandbox)
 {
 	report_decide(report, worker, sandbox);

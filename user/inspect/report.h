@@ -58,6 +58,7 @@ void report_verdict(struct link_request *report, struct worker *worker, const st
  * What allowed it is kept as text. */
 void report_end(struct link_request *report, struct worker *worker, const struct sandbox *sandbox, enum np_reason by,
 		const struct rule *rule);
+void report_us(uint32_t *to, uint64_t us);
 void report_send(struct worker *worker, const struct link_request *request, const struct report_texts *texts);
 void report_flush(struct worker *worker);
 

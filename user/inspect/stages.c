@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The pipeline. */
+#include "inspect/exchange.h"
+#include "inspect/stage.h"
+
+const struct stage *const stages[] = {
+	&stage_place, &stage_judge, &stage_capture, &stage_rewrite, &stage_upstream, &stage_report, NULL,
+};
