@@ -11,7 +11,7 @@ pytestmark = pytest.mark.smoke
 
 # A variable is called by what it is; files are known by how their names begin.
 OWNERS = {
-    "worker": "worker", "client": "client", "ex": "exchange", "exchange": "exchange", "up": "upstream pool", "upstream": "upstream pool",
+    "worker": "worker", "client": "client", "ex": "exchange stage", "exchange": "exchange stage", "up": "upstream pool", "upstream": "upstream pool",
     "handshake": "upstream pool", "sandbox": "sandboxes", "session": "sandboxes", "tunnel": "tunnel", "leg": "leg", "turn": "leg", "waiting": "queries", "capture": "capture",
 }
 # What one file keeps in another's struct: lists of its own things, and small structs of its own.
@@ -84,7 +84,7 @@ BENEATH = re.compile(r'\b(?:h1|h2|channel)_\w+\s*\(|#include "(?:http/h1|http/h2
 
 
 def test_an_exchange_does_not_see_what_is_spoken():
-    files = sorted((ROOT / "user" / "inspect").glob("exchange*.[ch]"))
+    files = sorted((ROOT / "user" / "inspect").glob("exchange*.[ch]")) + sorted((ROOT / "user" / "inspect").glob("stage*.[ch]"))
     assert len(files) >= 4
     assert [f"{p.name}: {m.group(0)}" for p in files for m in BENEATH.finditer(without_comments(p.read_text()))] == []
     todo, seen = list(files), set()
