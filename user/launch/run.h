@@ -14,7 +14,6 @@
 
 struct run {
 	const char *socket; /* the daemon's */
-	bool json;	    /* its output is for the result */
 	struct run_options options;
 	char **command;
 	bool launched;	 /* by netpawld: it was on record before, and has its options and its command there */
@@ -34,10 +33,8 @@ struct run {
 
 	/* What the plan is made of. */
 	struct identity identity;
-	bool has_identity;
 	struct host host;
 	struct trust trust;
-	bool has_trust;
 	struct bind binds[NP_BINDS_MAX];
 	struct permit permits[NP_BINDS_MAX];
 	json_t *facts; /* what the daemon said of itself; permits point into it */
@@ -49,7 +46,10 @@ struct run {
 	json_t *counts, *before;
 	uint64_t started_us, completed_us;
 	struct launch_result result;
+
+	bool json;	/* its output is for the result */
 	bool has_ended; /* the result is one */
+	bool has_identity, has_trust;
 };
 
 /* The whole of it, from what options say on: its exit code. With dry_run no more than the plan is made. Then run_free(). */
