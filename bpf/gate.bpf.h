@@ -268,12 +268,14 @@ np_pure enum np_reason np_judge_in(const struct np_facts *f)
 
 /* Sharing a port (SO_REUSEPORT, SO_REUSEADDR) with an outsider would take his callers from him. A socket that is bound to a
  * device is one that our look-up by address does not find: see np_judge_option(). */
-np_pure enum np_reason np_judge_bind(enum np_mode mode, const struct np_addr *addr, enum np_peer holder)
+np_pure enum np_reason np_judge_bind(enum np_mode mode, const struct np_addr *addr, bool own, enum np_peer holder)
 {
 	if (!mode)
 		return NP_R_UNREGISTERED;
 	if (np_addr_has_device(addr))
 		return np_addr_is_many(addr) ? NP_R_MULTICAST : NP_R_METADATA;
+	if (!own && !np_addr_is_many(addr))
+		return NP_R_FOREIGN_SOURCE;
 	if (holder == NP_PEER_HOST || holder == NP_PEER_OTHER)
 		return NP_R_PORT_TAKEN;
 	return NP_R_OPEN_MODE;
@@ -301,6 +303,10 @@ np_pure enum np_reason np_judge_option(int level, int option)
 			return NP_R_SOCKET_OPTION;
 		break;
 	case 0: /* SOL_IP */
+		/* IP_FREEBIND, IP_TRANSPARENT: an address that is not the host's. Whoever answers a sandbox (the DNS gate,
+		 * a service of the host, netpawl forward) would carry its bytes there. */
+		if (option == 15 || option == 19)
+			return NP_R_SOCKET_OPTION;
 		/* Joining a group makes the kernel itself send reports, with an address that the sandbox chose. */
 		switch (option) {
 		case 35: /* IP_ADD_MEMBERSHIP */
@@ -313,6 +319,8 @@ np_pure enum np_reason np_judge_option(int level, int option)
 		}
 		break;
 	case 41: /* SOL_IPV6 */
+		if (option == 78 /* IPV6_FREEBIND */ || option == 75 /* IPV6_TRANSPARENT */)
+			return NP_R_SOCKET_OPTION;
 		switch (option) {
 		case 20: /* IPV6_JOIN_GROUP */
 		case 27: /* IPV6_JOIN_ANYCAST */

@@ -210,4 +210,10 @@ static __always_inline __u8 np_host_addr_kind(const struct np_addr *addr)
 	return kind ? *kind : 0;
 }
 
+/* Loopback, or an address of one of the host's devices: what a socket may have as its own. */
+static __always_inline bool np_is_own_addr(const struct np_addr *addr)
+{
+	return np_addr_is_loopback(addr) || np_host_addr_kind(addr) == NP_ADDR_OWN;
+}
+
 #endif

@@ -252,6 +252,10 @@ int np_egress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
+	if (f.local && !np_is_own_addr(&p.src)) { /* whoever answers it would send to beyond the host */
+		reason = NP_R_FOREIGN_SOURCE;
+		goto refuse;
+	}
 	if (!f.local)
 		np_facts_add_rule(&f, owner.rung);
 	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {

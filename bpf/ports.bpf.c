@@ -264,6 +264,8 @@ static __noinline void np_caller_report(struct bpf_sk_lookup *ctx, struct np_hol
 	    __sync_val_compare_and_swap(&hold->reported_s, last_s, now_s) != last_s)
 		return;
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+	if (sandbox && !np_bucket_take(&sandbox->callers, NP_EVENT_RATE, NP_EVENT_BURST, 1))
+		return;
 	e = sandbox ? bpf_ringbuf_reserve(&np_events, sizeof(*e), 0) : NULL;
 	if (!e)
 		return;

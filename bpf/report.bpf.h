@@ -56,7 +56,9 @@ struct np_refusal {
 static __always_inline struct np_event *np_refusal_open(const struct np_refusal *r)
 {
 	struct np_sandbox *sandbox = r->sandbox;
+	bool caller = r->hook == NP_HOOK_INGRESS; /* somebody else's packet */
 	struct np_meter *meter;
+	struct np_bucket *bucket;
 	__u32 zero = 0, reason = r->reason;
 	__u64 *count = bpf_map_lookup_elem(&np_counts, &reason);
 	struct np_event *e;
@@ -66,13 +68,16 @@ static __always_inline struct np_event *np_refusal_open(const struct np_refusal 
 	if (sandbox) {
 		barrier_var(sandbox); /* no arithmetic on it before it is known not to be NULL */
 		meter = &sandbox->meter;
+		bucket = caller ? &sandbox->callers : &meter->events;
 	} else {
 		meter = bpf_map_lookup_elem(&np_strays, &zero);
 		if (!meter)
 			return NULL;
+		bucket = &meter->events;
 	}
-	__sync_fetch_and_add(&meter->refused, 1);
-	if (!np_bucket_take(&meter->events, NP_EVENT_RATE, NP_EVENT_BURST, 1)) {
+	if (!caller)
+		__sync_fetch_and_add(&meter->refused, 1);
+	if (!np_bucket_take(bucket, NP_EVENT_RATE, NP_EVENT_BURST, 1)) {
 		__sync_fetch_and_add(&meter->suppressed, 1);
 		return NULL;
 	}

@@ -300,7 +300,7 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
 		holder = np_peer_find(ctx, &flow, owner.id, NULL);
-	reason = np_judge_bind(owner.rung.mode, &addr, holder);
+	reason = np_judge_bind(owner.rung.mode, &addr, np_addr_is_any(&addr) || np_is_own_addr(&addr), holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&owner, &f, NP_HOOK_BIND, reason, ctx->family);

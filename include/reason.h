@@ -103,6 +103,7 @@
 	  "one end of a websocket broke the protocol, so both were cut off")                       \
 	X(UNIX_WOULD_WAIT, 104, "unix_would_wait",                                                 \
 	  "the unix socket takes no more at this moment; a call that waits could be led elsewhere meanwhile")  \
+	X(FOREIGN_SOURCE, 105, "foreign_source", "the socket has an address that is not the host's: answers to it would leave") \
 	X(TOO_MANY_SOCKETS, 88, "too_many_sockets", "the sandbox has as many sockets open as it may: the host's ports are everybody's") \
                                                                                                    \
 	X(RAISED, 128, "raised", "the session's level was raised")                                 \

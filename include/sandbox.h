@@ -38,11 +38,12 @@ struct np_sandbox {
 	__u32 pad;
 	struct np_meter meter;
 	struct np_bucket queries;    /* to the DNS gate */
+	struct np_bucket callers;    /* events of those who call it: they crowd out none of its own */
 	__s32 sockets;		     /* that are open; see ports.h */
 	__u32 released;		     /* struct np_hold_key of the last one that was closed; 0: none */
 	char session[NP_LABEL_SIZE]; /* USER/SESSION, for people who look with bpftool */
 };
-_Static_assert(sizeof(struct np_sandbox) == 80 + NP_LABEL_SIZE, "np_sandbox layout");
+_Static_assert(sizeof(struct np_sandbox) == 96 + NP_LABEL_SIZE, "np_sandbox layout");
 
 /* Context of the np_raise program. */
 struct np_raise {

@@ -168,5 +168,8 @@ def test_what_comes_out_is_bounded(daemon, session, folder):
     assert sum(p.stat().st_size for p in (folder / "less").iterdir()) == 5000
     daemon.cli("cp", "--max-bytes", "6kB", "--max-files", "7", f"{session}:many", folder / "all", check=0)
     assert len(list((folder / "all").iterdir())) == 6
+    inside(daemon, session, "mkdir links; for i in 1 2 3 4 5 6 7 8 9; do ln -s x links/$i; done")  # what is left out counts, too
+    p = daemon.cli("cp", "--max-files", "4", f"{session}:links", folder / "links", check=1)
+    assert "more files" in p.stderr and p.stderr.count("left out") == 3
     for wrong in (["--max-bytes", "much"], ["--max-bytes", "0"], ["--max-files", "0"]):
         assert daemon.cli("cp", *wrong, f"{session}:many", folder, check=2).stderr

@@ -130,6 +130,12 @@ static int directory_enter(struct copy *copy, enum side to, int dir, const char 
 	return fd < 0 ? -errno : fd;
 }
 
+/* Whatever it turns out to be: to walk it and to say that it is left out costs, too. */
+static bool is_one_too_many(struct copy *copy, enum side to)
+{
+	return to == HOST && copy->max_files && ++copy->entries > copy->max_files;
+}
+
 static int child_put(struct copy *copy, enum side from, int source, const char *name, enum side to, int dir,
 		     unsigned depth)
 {
@@ -138,6 +144,8 @@ static int child_put(struct copy *copy, enum side from, int source, const char *
 
 	snprintf(copy->name, sizeof(copy->name), "%s", name);
 	copy->failed = copy->name;
+	if (is_one_too_many(copy, to))
+		return -E2BIG;
 	side_enter(copy, from);
 	/* O_NONBLOCK: a FIFO must not hold us up. */
 	fd = openat(source, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -187,8 +195,6 @@ static int entry_put(struct copy *copy, enum side from, int source, enum side to
 
 	if (fstat(source, &st) < 0)
 		return -errno;
-	if (to == HOST && copy->max_files && ++copy->entries > copy->max_files)
-		return -E2BIG;
 	if (S_ISREG(st.st_mode))
 		return file_put(copy, source, st.st_mode, to, dir, name);
 	return S_ISDIR(st.st_mode) ? directory_put(copy, from, source, st.st_mode, to, dir, name, depth) : -EINVAL;
@@ -258,7 +264,7 @@ static int tree_copy(struct copy *copy, enum side from, const char *source, enum
 	dir = target_open(copy, to, target, source, name);
 	if (dir < 0)
 		return dir;
-	r = entry_put(copy, from, fd, to, dir, name, 0);
+	r = is_one_too_many(copy, to) ? -E2BIG : entry_put(copy, from, fd, to, dir, name, 0);
 	if (copy->failed == target && (r == -EINVAL || r == -EFBIG || r == -E2BIG))
 		copy->failed = source;
 	return r;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "addr.h"
 #include "base/fs.h"
 #include "kernel/internal.h"
 #include "ports.h"
@@ -87,6 +88,17 @@ void ports_sweep_later(struct kernel *kernel)
 	loop_later(kernel->config.loop, &kernel->sweep);
 }
 
+/* Any, loopback, or an address of one of the host's devices. */
+static bool addr_is_own(struct kernel *kernel, const struct np_addr *addr)
+{
+	__u8 kind = 0;
+
+	if (np_addr_is_any(addr) || np_addr_is_loopback(addr))
+		return true;
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_host_addrs), addr, &kind) == 0 &&
+	       kind == NP_ADDR_OWN;
+}
+
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
 {
 	struct np_hold_key key = { .port = port, .protocol = IPPROTO_TCP };
@@ -102,6 +114,8 @@ int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, stru
 	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_holds), &key, &hold) < 0)
 		return -errno;
 	if (hold.cgroup_id != cgroup_id) /* it was closed, and the slot is another sandbox's now */
+		return -ENOENT;
+	if (!addr_is_own(kernel, &hold.addr)) /* we would carry what the forward's clients say to beyond the host */
 		return -ENOENT;
 	*ret = hold.addr;
 	if (!hold.addr.d[0] && !hold.addr.d[1] && !hold.v6only) /* [::] takes callers of both families */

@@ -398,14 +398,15 @@ static void a_port_of_an_outsider_is_not_shared(void **state)
 	struct np_addr any = addr("::"), link = addr("fe80::1"), group = addr("ff02::1"), v4 = addr("169.254.0.1");
 
 	(void)state;
-	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_HOST), NP_R_PORT_TAKEN);
-	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_OTHER), NP_R_PORT_TAKEN);
-	assert_int_equal(np_judge_bind(NP_FULL, &any, NP_PEER_SELF), NP_R_OPEN_MODE);
-	assert_int_equal(np_judge_bind(NP_NONE, &v4, NP_PEER_NOBODY), NP_R_OPEN_MODE);
-	assert_int_equal(np_judge_bind(0, &any, NP_PEER_NOBODY), NP_R_UNREGISTERED);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, true, NP_PEER_HOST), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, true, NP_PEER_OTHER), NP_R_PORT_TAKEN);
+	assert_int_equal(np_judge_bind(NP_FULL, &any, true, NP_PEER_SELF), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(NP_NONE, &v4, true, NP_PEER_NOBODY), NP_R_OPEN_MODE);
+	assert_int_equal(np_judge_bind(NP_FULL, &v4, false, NP_PEER_NOBODY), NP_R_FOREIGN_SOURCE);
+	assert_int_equal(np_judge_bind(0, &any, true, NP_PEER_NOBODY), NP_R_UNREGISTERED);
 	/* these bind the socket to a device */
-	assert_int_equal(np_judge_bind(NP_FULL, &link, NP_PEER_NOBODY), NP_R_METADATA);
-	assert_int_equal(np_judge_bind(NP_FULL, &group, NP_PEER_NOBODY), NP_R_MULTICAST);
+	assert_int_equal(np_judge_bind(NP_FULL, &link, true, NP_PEER_NOBODY), NP_R_METADATA);
+	assert_int_equal(np_judge_bind(NP_FULL, &group, true, NP_PEER_NOBODY), NP_R_MULTICAST);
 }
 
 static void options_around_the_gate_are_refused(void **state)
