@@ -65,17 +65,16 @@ static struct {
 
 static int listen_on(const char *text, uint16_t port, int backlog)
 {
-	struct sockaddr_storage to;
+	union sockaddr_inet to;
 	struct np_addr addr;
 	const int one = 1;
-	socklen_t len;
 	int fd;
 
 	assert_int_equal(addr_parse(text, strlen(text), &addr), 0);
-	len = sockaddr_set(&to, &addr, port);
-	fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	to = sockaddr_of(&addr, port);
+	fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(fd, (struct sockaddr *)&to, len) < 0 || listen(fd, backlog) < 0) {
+	if (bind(fd, &to.sa, sockaddr_len(&to)) < 0 || listen(fd, backlog) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -118,19 +117,18 @@ static void origin_listen(bool v4, bool v6)
 static int listen_dead(const char *text)
 {
 	int fd = listen_on(text, origin.port, 0);
-	struct sockaddr_storage to;
+	union sockaddr_inet to;
 	struct np_addr addr;
-	socklen_t len;
 
 	assert_true(fd >= 0);
 	assert_int_equal(addr_parse(text, strlen(text), &addr), 0);
-	len = sockaddr_set(&to, &addr, origin.port);
+	to = sockaddr_of(&addr, origin.port);
 	for (int i = 0; i < 3; i++) {
-		int client = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		int client = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 		assert_true(client >= 0 && origin.n_stuffed < ARRAY_SIZE(origin.stuffed));
 		origin.stuffed[origin.n_stuffed++] = client;
-		assert_true(connect(client, (struct sockaddr *)&to, len) == 0 || errno == EINPROGRESS);
+		assert_true(connect(client, &to.sa, sockaddr_len(&to)) == 0 || errno == EINPROGRESS);
 	}
 	return fd;
 }

@@ -133,19 +133,19 @@ static struct dns_question dns_question_read(const uint8_t *data, size_t len)
 	return q;
 }
 
-struct dns_message {
+struct dns_reply {
 	size_t len;
 	uint8_t data[65536];
 };
 
-static void dns_put(struct dns_message *m, const void *data, size_t len)
+static void dns_put(struct dns_reply *m, const void *data, size_t len)
 {
 	assert_true(m->len + len <= sizeof(m->data));
 	memcpy(m->data + m->len, data, len);
 	m->len += len;
 }
 
-static void dns_put_name(struct dns_message *m, const char *name)
+static void dns_put_name(struct dns_reply *m, const char *name)
 {
 	while (*name) {
 		uint8_t n = (uint8_t)strcspn(name, ".");
@@ -159,7 +159,7 @@ static void dns_put_name(struct dns_message *m, const char *name)
 }
 
 /* owner NULL: the name of the question. */
-static void dns_put_record(struct dns_message *m, const char *owner, unsigned type, uint32_t ttl_s, const void *data,
+static void dns_put_record(struct dns_reply *m, const char *owner, unsigned type, uint32_t ttl_s, const void *data,
 			   size_t len)
 {
 	uint8_t fixed[] = { 0,
@@ -183,9 +183,9 @@ static void dns_put_record(struct dns_message *m, const char *owner, unsigned ty
 	m->data[6] += !m->data[7];
 }
 
-static void dns_put_cname(struct dns_message *m, const char *owner, uint32_t ttl_s, const char *target)
+static void dns_put_cname(struct dns_reply *m, const char *owner, uint32_t ttl_s, const char *target)
 {
-	struct dns_message *name = calloc(1, sizeof(*name));
+	struct dns_reply *name = calloc(1, sizeof(*name));
 
 	assert_non_null(name);
 	dns_put_name(name, target);
@@ -194,7 +194,7 @@ static void dns_put_cname(struct dns_message *m, const char *owner, uint32_t ttl
 }
 
 /* The addresses of a text like "127.0.0.1 127.0.0.2". */
-static void dns_put_addresses(struct dns_message *m, const char *owner, enum family family, uint32_t ttl_s,
+static void dns_put_addresses(struct dns_reply *m, const char *owner, enum family family, uint32_t ttl_s,
 			      const char *text)
 {
 	while (text && *text) {
@@ -220,7 +220,7 @@ static const struct zone *dns_zone(const char *name)
 	return zone->name ? zone : &none;
 }
 
-static void dns_start(struct dns_message *m, const uint8_t *query, const struct dns_question *q, unsigned rcode)
+static void dns_start(struct dns_reply *m, const uint8_t *query, const struct dns_question *q, unsigned rcode)
 {
 	m->len = 0;
 	dns_put(m, query, q->len);
@@ -229,7 +229,7 @@ static void dns_start(struct dns_message *m, const uint8_t *query, const struct 
 	memset(m->data + 6, 0, 6);
 }
 
-static void dns_truth(struct dns_message *m, const uint8_t *query, const struct dns_question *q)
+static void dns_truth(struct dns_reply *m, const uint8_t *query, const struct dns_question *q)
 {
 	const struct zone *zone = dns_zone(q->name);
 	const char *owner = NULL;
@@ -246,21 +246,21 @@ static void dns_truth(struct dns_message *m, const uint8_t *query, const struct 
 		dns_put_record(m, owner, ns_t_txt, zone->ttl_s, zone->txt, strlen(zone->txt));
 }
 
-static void dns_lie(struct dns_message *m, const uint8_t *query, const struct dns_question *q)
+static void dns_lie(struct dns_reply *m, const uint8_t *query, const struct dns_question *q)
 {
 	dns_start(m, query, q, ns_r_noerror);
 	dns_put_addresses(m, NULL, q->family, 300, q->family == FAMILY_V4 ? "192.0.2.66" : "2001:db8::66");
 }
 
-static void dns_make_huge(struct dns_message *m, enum family family)
+static void dns_make_huge(struct dns_reply *m, enum family family)
 {
 	while (m->len + 28 < 65500)
 		dns_put_addresses(m, NULL, family, 60, family == FAMILY_V4 ? "127.0.0.1" : "::1");
 }
 
 /* What is sent; false for silence. */
-static bool dns_answer(struct dns_message *m, const uint8_t *query, size_t len, bool tcp,
-		       void (*send_more)(void *to, const struct dns_message *m), void *to)
+static bool dns_answer(struct dns_reply *m, const uint8_t *query, size_t len, bool tcp,
+		       void (*send_more)(void *to, const struct dns_reply *m), void *to)
 {
 	struct dns_question q = dns_question_read(query, len);
 
@@ -346,14 +346,14 @@ static bool dns_answer(struct dns_message *m, const uint8_t *query, size_t len, 
 
 /* -- sockets ------------------------------------------------------------------- */
 
-static void dns_udp_send(void *to, const struct dns_message *m)
+static void dns_udp_send(void *to, const struct dns_reply *m)
 {
 	sendto(dns.udp, m->data, m->len, 0, to, sizeof(struct sockaddr_in));
 }
 
 static void dns_udp_event(void *data, uint32_t events)
 {
-	static struct dns_message m;
+	static struct dns_reply m;
 	struct sockaddr_in from;
 	socklen_t from_len = sizeof(from);
 	uint8_t query[1024];
@@ -365,7 +365,7 @@ static void dns_udp_event(void *data, uint32_t events)
 		dns_udp_send(&from, &m);
 }
 
-static void dns_tcp_send(void *to, const struct dns_message *m)
+static void dns_tcp_send(void *to, const struct dns_reply *m)
 {
 	uint8_t head[2] = { (uint8_t)(m->len >> 8), (uint8_t)m->len };
 	const struct dns_conn *conn = to;
@@ -388,7 +388,7 @@ static void dns_conn_free(struct dns_conn *conn)
 
 static void dns_conn_event(void *data, uint32_t events)
 {
-	static struct dns_message m;
+	static struct dns_reply m;
 	struct dns_conn *conn = data;
 	ssize_t n = recv(conn->fd, conn->data + conn->len, sizeof(conn->data) - conn->len, 0);
 
