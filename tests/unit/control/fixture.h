@@ -220,9 +220,47 @@ static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 	return 0;
 }
 
+/* No inspector runs here. */
+static void nobody_tightened(void *ctx, uint64_t id, const char *sandbox, const char *session, const struct np_rung *rung)
+{
+	(void)ctx, (void)id, (void)sandbox, (void)session, (void)rung;
+}
+
+static unsigned nobody_synced(void *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+static void nobody_ending(void *ctx, uint64_t id, bool is)
+{
+	(void)ctx, (void)id, (void)is;
+}
+
+static void nobody_left(void *ctx, const uint64_t *ids, size_t n, bool *has)
+{
+	(void)ctx, (void)ids, (void)n, (void)has;
+}
+
+static void nobody_forgot(void *ctx, uint64_t id)
+{
+	(void)ctx, (void)id;
+}
+
+static void nobody_reports(void *ctx)
+{
+	(void)ctx;
+}
+
 static int world_new(void **state)
 {
 	struct service_config service = {
+		.inspectors = { .tighten = nobody_tightened,
+				.sync = nobody_synced,
+				.ending = nobody_ending,
+				.left = nobody_left,
+				.forget = nobody_forgot,
+				.receive = nobody_reports },
 		.gate = { .cgroup_make = gate_make,
 			  .cgroup_inspect = gate_inspect,
 			  .cgroup_look = gate_look,
