@@ -318,11 +318,16 @@ soak: deps
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_SOAK=$(SOAK_ROUNDS) NETPAWL_TEST_TIMEOUT=14400 \
 		$(PYTEST) $(T) tests/e2e/test_soak.py
 
+# A target that is found to fail leaves its input in the folder that make was called in.
+FUZZ_RUNS = $(patsubst $(BUILD)/tests/fuzz/%,fuzz-run-%,$(FUZZERS))
 fuzz:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) libclang-rt-14-dev"
-	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(FUZZERS)
-	$(Q)for f in $(FUZZERS); do mkdir -p $$f.corpus; seeds=tests/fuzz/corpus/$${f##*/}; [ -d $$seeds ] || seeds=; \
-		$$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 $$f.corpus $$seeds || exit 1; done
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(FUZZ_RUNS)
+$(FUZZ_RUNS): fuzz-run-%: $(BUILD)/tests/fuzz/%
+	$(say) RUN $<
+	$(Q)mkdir -p $<.corpus
+	$(Q)$< -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 $<.corpus $(wildcard tests/fuzz/corpus/$*) >$<.log 2>&1 || \
+		{ tail -40 $<.log; exit 1; }
 
 # What make test does not do, in about a quarter of an hour on two cores.
 prove:
@@ -351,15 +356,21 @@ run: deps
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) examples/demo.py $(AGENT)
 
 LINT_SRCS = $(sort $(wildcard user/*/*.c))
+LINT_HDRS = $(filter-out user/vocab/limits.h,$(wildcard user/*/*.h)) $(filter-out include/gate_limits.h include/reason.h,$(wildcard include/*.h))
 lint:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) clang-format clang-tidy cppcheck"
-	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(filter-out user/vocab/limits.h,$(wildcard user/*/*.h)) $(wildcard bpf/*.[ch]) \
-		$(filter-out include/gate_limits.h include/reason.h,$(wildcard include/*.h))
-	$(Q)cppcheck -q --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
+	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(LINT_HDRS) $(wildcard bpf/*.[ch])
+	$(Q)cppcheck -q -j $(shell nproc) --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' \
 		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=while (v = h)' \
 		-Iuser $(LINT_SRCS)
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $(LINT_SRCS) -- -std=gnu11 $(CPPFLAGS) -I/usr/share/include/llhttp
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(patsubst user/%.c,$(BUILD)/tidy/%.ok,$(LINT_SRCS))
+
+# One mark per file that was found clean, so that only what has changed is looked at again.
+$(BUILD)/tidy/%.ok: user/%.c $(wildcard user/*/*.h include/*.h) .clang-tidy | $(BUILD)/gate.skel.h
+	$(say) TIDY $<
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu11 $(CPPFLAGS) -I/usr/share/include/llhttp 2>/dev/null
+	$(Q)mkdir -p $(@D) && touch $@
 
 # -- installation ------------------------------------------------------------------
 
@@ -413,7 +424,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-upgrade differential mutate soak fuzz prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

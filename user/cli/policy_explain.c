@@ -277,7 +277,7 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 	const struct options options = { "policy explain", policy_explain_help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");
 	_arena_ struct arena *arena = NULL;
-	struct facts facts;
+	struct facts facts = { 0 };
 	int next, code;
 
 	code = options_parse(&options, cli, argc, argv, &next);

@@ -97,7 +97,7 @@ static struct piece piece_next(const char **text, size_t *len)
 const char *notice_template_check(const char *text, size_t len, char problem[static NOTICE_PROBLEM_SIZE])
 {
 	if (len > NP_NOTICE_TEMPLATE) {
-		snprintf(problem, NOTICE_PROBLEM_SIZE, "a notice of %zu bytes; it has at most %u", len,
+		snprintf(problem, NOTICE_PROBLEM_SIZE, "a notice of %zu bytes; it has at most %d", len,
 			 NP_NOTICE_TEMPLATE);
 		return problem;
 	}
