@@ -72,7 +72,8 @@ CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lseccomp -lnettle
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
-objs = $(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
+# base/sql.c is the daemon's alone: no other program links SQLite.
+objs = $(filter-out $(BUILD)/obj/base/sql.o,$(patsubst user/%.c,$(BUILD)/obj/%.o,$(call srcs,$(1))))
 
 # Which folders a program is made of. tests/layers checks it against the table of who may use whom.
 SHARED_DIRS = base vocab wire policy
@@ -80,7 +81,7 @@ DAEMON_DIRS = $(SHARED_DIRS) loop link session events kernel control supervisor 
 CLI_DIRS = $(SHARED_DIRS) api_client launch cli
 RUN_DIRS = base vocab api_client launch launcher
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
-DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/dns/synthetic_names.o
+DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o
 CLI_OBJS = $(call objs,$(CLI_DIRS))
 RUN_OBJS = $(call objs,$(RUN_DIRS))
 # Debian ships llhttp as generated C, to be compiled in.

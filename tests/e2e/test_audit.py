@@ -10,6 +10,7 @@ import pytest
 
 from lib import base
 from lib.box import Box, new_session
+from lib.daemon import NotReady
 from lib.inspected import inspected
 from lib.world import FAR
 
@@ -165,3 +166,27 @@ def test_a_full_history_of_an_older_version(make_daemon):
 def test_bad_settings_are_refused(words, text):
     p = subprocess.run([str(base.NETPAWLD), *words], capture_output=True, text=True, timeout=20)
     assert p.returncode == 2 and text in p.stderr
+
+
+def test_a_database_that_is_locked_or_corrupt_is_called_that(make_daemon):
+    """The person who reads the error has to know what to repair: "Input/output error" says nothing."""
+    d = make_daemon().start()
+    session, store = new_session("words"), d.state_dir / "sessions.db"
+    d.api.create(session, "PUBLIC")
+    db = sqlite3.connect(store, timeout=5, isolation_level=None)
+    db.execute("BEGIN IMMEDIATE")
+    status, answer = d.api.ask("POST", f"/v1/sessions/{session}/datasets", {"level": "SECRET"})
+    assert status == 507 and answer["error"] == "not_recorded", answer
+    assert "the database is locked by another process" in answer["detail"], answer
+    db.execute("ROLLBACK")
+    assert d.api.escalate(session, "SECRET")["mode"] == "NONE"
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    d.stop()
+    whole = store.read_bytes()
+    store.write_bytes(whole[:4096] + b"x" * (len(whole) - 4096))
+    with pytest.raises(NotReady, match="the database is corrupt"):
+        d.start()
+    store.write_bytes(whole)
+    d.start()
+    assert d.api.show(session)["level"] == "SECRET"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "vocab/words.h"
 #include "control/args.h"
 #include "control/reply.h"
@@ -80,7 +81,8 @@ int events_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 			return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
 					   "these events do not fit into one answer; ask with a smaller limit");
 		if (r < 0 || buf_error(&out))
-			return failure_put(ret_failure, -EIO, NP_R_FAILED, "the history could not be read");
+			return failure_put(ret_failure, -EIO, NP_R_FAILED, "the history could not be read: %s",
+					   sql_strerror(r < 0 ? r : buf_error(&out)));
 	}
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (q.follow && !rq->head)

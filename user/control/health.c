@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/sql.h"
 #include "control/reply.h"
 #include "vocab/limits.h"
 
@@ -29,7 +30,7 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 
 	r = store_sessions_each(service_store(config->service), session_count, &sessions);
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read: %s", sql_strerror(r));
 	r = service_sandboxes_each(config->service, NULL, sandbox_count, &sandboxes);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sandboxes could not be counted");

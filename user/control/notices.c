@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "control/body.h"
 #include "control/args.h"
 #include "control/json_objects.h"
@@ -88,7 +89,7 @@ static int notices_follow(struct request *rq, const struct notices_query *q, str
 	int r = notices_more(rq->config, q->name.text, &options.after, &first);
 
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	return follow_answer(rq, &options, &first, ret, ret_failure);
 }
@@ -123,7 +124,7 @@ int notices_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 	r = store_notices_each(service_store(service), q.name.text, q.after, notice_add,
 			       &(struct listing){ array, q.name.text });
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
 	r = service_notices_path(service, q.name.text, path);
 	return answer_json(ret, 200,
 			   json_pack("{s:o,s:s*,s:I,s:o,s:O}", "session", json_text(q.name.text), "reader", q.reader,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "control/body.h"
 #include "control/args.h"
 #include "control/json_objects.h"
@@ -208,7 +209,7 @@ int runs_list(struct request *rq, struct answer *ret, struct failure *ret_failur
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no state \"%.32s\"", list.state);
 	r = store_runs_each(service_store(rq->config->service), rq->query[0] ? name.text : NULL, run_add, &list);
 	if (r < 0 && r != -E2BIG)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the runs could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the runs could not be read: %s", sql_strerror(r));
 	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "runs", array, "truncated", r ? json_true() : NULL),
 			   ret_failure);
 }

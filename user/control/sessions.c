@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "control/body.h"
 #include "control/args.h"
 #include "control/json_objects.h"
@@ -65,7 +66,7 @@ int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_fa
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "ended must be 0 or 1");
 	r = store_sessions_each(service_store(rq->config->service), session_add, &list);
 	if (r < 0 && r != -E2BIG)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read: %s", sql_strerror(r));
 	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "sessions", array, "truncated", r ? json_true() : NULL),
 			   ret_failure);
 }
@@ -93,7 +94,7 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 		return r;
 	r = store_datasets_each(service_store(service), name.text, dataset_add, datasets);
 	if (r < 0 && r != -E2BIG)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the datasets could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the datasets could not be read: %s", sql_strerror(r));
 	object = session_object(&row, json_incref(datasets));
 	/* A failure to add makes the object incomplete, so it is none. */
 	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||

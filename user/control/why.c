@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "vocab/words.h"
 #include "control/body.h"
 #include "control/args.h"
@@ -120,7 +121,7 @@ static int refusals_load(struct event_log *events, const char *session, size_t l
 	if (r == 0)
 		r = event_log_dropped(events, session, &dropped);
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read: %s", sql_strerror(r));
 	refusals_read(lines.data, lines.len, last, ret);
 	ret->not_kept = dropped.count[KEEP_REFUSED];
 	ret->since_us = dropped.since_us[KEEP_REFUSED];
@@ -139,7 +140,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 
 	r = store_notices_each(service_store(rq->config->service), row->name.text, 0, since_note, &since);
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read");
+		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
 	rq->config->policy_loaded(rq->config->data, &loaded);
 	policy_reach(loaded.policy, row->rung.mode, row->rung.level, &reach);
 	reach_text(loaded.policy, row->rung.mode, &reach, &allowed);

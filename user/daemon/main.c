@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/sql.h"
 #include "daemon/daemon.h"
 #include "daemon/cleanup.h"
 #include "daemon/run_directory.h"
@@ -266,7 +267,7 @@ static int state_start(struct daemon *d)
 		r = store_open(path, &d->store);
 	if (r < 0) {
 		log_error("%s/sessions.db: %s", d->options.state_dir,
-			  r == -EPROTO ? "made by a version that this one does not know" : strerror(-r));
+			  r == -EPROTO ? "made by a version that this one does not know" : sql_strerror(r));
 		return r;
 	}
 	r = fs_path(path, "%s/events", d->options.state_dir);

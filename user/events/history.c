@@ -63,24 +63,21 @@ static int insert_step(struct history *history, const struct pending *row)
 {
 	sqlite3_stmt *stmt = history->insert;
 	const char *text = history->text.data;
-	int r;
 
-	sqlite3_bind_int64(stmt, 1, (sqlite3_int64)row->seq);
-	sqlite3_bind_int64(stmt, 2, (sqlite3_int64)row->wall_us);
-	sqlite3_bind_text(stmt, 3, text + row->session, -1, SQLITE_STATIC);
-	sqlite3_bind_int64(stmt, 4, row->reason);
-	sqlite3_bind_int(stmt, 5, (int)keep_class(row->reason));
-	sqlite3_bind_int64(stmt, 6, (sqlite3_int64)row->weight);
-	sqlite3_bind_int64(stmt, 7, (sqlite3_int64)row->json_len);
+	sql_bind_number(stmt, 1, row->seq);
+	sql_bind_number(stmt, 2, row->wall_us);
+	sql_bind_text(stmt, 3, text + row->session);
+	sql_bind_number(stmt, 4, row->reason);
+	sql_bind_number(stmt, 5, keep_class(row->reason));
+	sql_bind_number(stmt, 6, row->weight);
+	sql_bind_number(stmt, 7, row->json_len);
 	sqlite3_bind_text(stmt, 8, text + row->json, (int)row->json_len, SQLITE_STATIC);
-	r = sqlite3_step(stmt);
-	sqlite3_reset(stmt);
-	return sql_errno(r);
+	return sql_run(stmt, NULL);
 }
 
 static int history_store(struct history *history)
 {
-	int r = sql_exec(history->db, "BEGIN IMMEDIATE");
+	int r = sql_begin(history->db);
 
 	for (unsigned i = 0; r == 0 && i < history->count; i++)
 		r = insert_step(history, &history->waiting[i]);
@@ -88,11 +85,8 @@ static int history_store(struct history *history)
 		r = keep_enter(history, &history->waiting[i], history->count - i, &n);
 	if (r == 0)
 		r = keep_bounds(history);
-	if (r == 0)
-		r = sql_exec(history->db, "COMMIT");
+	r = sql_end(history->db, r);
 	if (r < 0) {
-		if (!sqlite3_get_autocommit(history->db))
-			sql_exec(history->db, "ROLLBACK");
 		keep_totals(history);
 		history->over = true;
 	}
@@ -129,7 +123,7 @@ int history_flush(struct history *history, uint64_t now_us)
 		r = history_reopen(history);
 	if (r == 0)
 		r = history_store(history);
-	if (r == -EUCLEAN) {
+	if (history_is_damaged(r)) {
 		r = history_move_aside(history);
 		if (r == 0)
 			r = history_open(history);
@@ -191,20 +185,20 @@ static int query_run(sqlite3 *db, const struct history_filter *filter, struct bu
 	query_text(filter, sql);
 	r = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	if (r != SQLITE_OK)
-		return sql_errno(r);
-	sqlite3_bind_int64(stmt, 1, filter->after_seq > INT64_MAX ? INT64_MAX : (sqlite3_int64)filter->after_seq);
-	sqlite3_bind_int64(stmt, 2, filter->limit);
+		return sql_errno(db, r);
+	sql_bind_number(stmt, 1, filter->after_seq > INT64_MAX ? INT64_MAX : filter->after_seq);
+	sql_bind_number(stmt, 2, filter->limit);
 	if (filter->session)
-		sqlite3_bind_text(stmt, 3, filter->session, -1, SQLITE_STATIC);
+		sql_bind_text(stmt, 3, filter->session);
 	if (filter->reason >= 0)
-		sqlite3_bind_int(stmt, 4, filter->reason);
+		sql_bind_number(stmt, 4, (unsigned)filter->reason);
 	while ((r = sqlite3_step(stmt)) == SQLITE_ROW && !buf_error(out)) {
 		const void *json = sqlite3_column_text(stmt, 0);
 
 		buf_append(out, json, (size_t)sqlite3_column_bytes(stmt, 0));
 	}
 	sqlite3_finalize(stmt);
-	return buf_error(out) ? buf_error(out) : sql_errno(r);
+	return buf_error(out) ? buf_error(out) : sql_errno(db, r);
 }
 
 int history_query(struct history *history, const struct history_filter *filter, struct buf *out)
@@ -221,7 +215,7 @@ int history_query(struct history *history, const struct history_filter *filter, 
 		if (out->data)
 			out->data[before] = '\0';
 	}
-	if (r == -EUCLEAN && history_move_aside(history) == 0)
+	if (history_is_damaged(r) && history_move_aside(history) == 0)
 		history->stats.error = history_open(history);
 	return r;
 }

@@ -4,8 +4,9 @@
 #ifndef NP_EVENTS_HISTORY_INTERNAL_H
 #define NP_EVENTS_HISTORY_INTERNAL_H
 
-#include <sqlite3.h>
+#include <errno.h>
 
+#include "base/sql.h"
 #include "events/history.h"
 #include "vocab/limits.h"
 
@@ -38,9 +39,11 @@ struct history {
 };
 
 /* -- history_open.c --------------------------------------------------------- */
-int sql_errno(int code);
-int sql_exec(sqlite3 *db, const char *sql);
-int sql_number(sqlite3 *db, const char *sql, uint64_t *ret); /* the one number of a one-row query */
+/* Does an error mean that the file is of no use any more: corrupt, or no database at all? */
+static inline bool history_is_damaged(int error)
+{
+	return error == -EUCLEAN || error == -EPROTO;
+}
 
 int history_open(struct history *history);
 void history_close(struct history *history);

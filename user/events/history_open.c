@@ -58,53 +58,6 @@ static const char copy_1_sql[] =
 	"INSERT INTO account (session, class, bytes) SELECT session, class, sum(bytes) FROM event GROUP BY session, "
 	"class;";
 
-int sql_errno(int code)
-{
-	switch (code & 0xff) {
-	case SQLITE_OK:
-	case SQLITE_ROW:
-	case SQLITE_DONE:
-		return 0;
-	case SQLITE_NOMEM:
-		return -ENOMEM;
-	case SQLITE_FULL:
-		return -ENOSPC;
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return -EBUSY;
-	case SQLITE_READONLY:
-		return -EROFS;
-	case SQLITE_PERM:
-	case SQLITE_AUTH:
-		return -EACCES;
-	case SQLITE_CANTOPEN:
-		return -ENOENT;
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-		return -EUCLEAN;
-	default:
-		return -EIO;
-	}
-}
-
-int sql_exec(sqlite3 *db, const char *sql)
-{
-	return sql_errno(sqlite3_exec(db, sql, NULL, NULL, NULL));
-}
-
-int sql_number(sqlite3 *db, const char *sql, uint64_t *ret)
-{
-	sqlite3_stmt *stmt = NULL;
-	int r = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
-
-	if (r == SQLITE_OK)
-		r = sqlite3_step(stmt);
-	if (r == SQLITE_ROW)
-		*ret = (uint64_t)sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
-	return r == SQLITE_DONE ? -EIO : sql_errno(r);
-}
-
 void history_close(struct history *history)
 {
 	sqlite3_finalize(history->insert);
@@ -117,7 +70,7 @@ void history_close(struct history *history)
 /* Makes the tables, of the rows of a version 1 if there was one: whole or not at all. */
 static int schema_make(sqlite3 *db, bool from_1)
 {
-	int r = sql_exec(db, "BEGIN IMMEDIATE");
+	int r = sql_begin(db);
 
 	if (r == 0 && from_1)
 		r = sql_exec(db, rename_1_sql);
@@ -125,13 +78,9 @@ static int schema_make(sqlite3 *db, bool from_1)
 		r = sql_exec(db, schema_sql);
 	if (r == 0 && from_1)
 		r = sql_exec(db, copy_1_sql);
-	if (r == 0)
-		r = sql_exec(db, "COMMIT");
 	if (r < 0 && from_1 && (sqlite3_errcode(db) & 0xff) == SQLITE_ERROR)
 		r = -EUCLEAN; /* it says that it is of version 1, and has not what that has */
-	if (r < 0 && !sqlite3_get_autocommit(db))
-		sql_exec(db, "ROLLBACK");
-	return r;
+	return sql_end(db, r);
 }
 
 /* -EUCLEAN when the database is not ours or of a version that is not known. */
@@ -164,7 +113,8 @@ int history_open(struct history *history)
 	if (fd < 0)
 		return -errno;
 	close(fd);
-	r = sql_errno(sqlite3_open_v2(history->path, &history->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL));
+	r = sqlite3_open_v2(history->path, &history->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	r = sql_errno(history->db, r);
 	if (r == 0)
 		r = sql_exec(history->db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
 					  "PRAGMA journal_size_limit = 4194304;");
@@ -173,8 +123,7 @@ int history_open(struct history *history)
 	if (r == 0)
 		r = sql_number(history->db, "SELECT coalesce(max(seq), 0) FROM event", &history->last_seq);
 	if (r == 0)
-		r = sql_errno(sqlite3_prepare_v3(history->db, insert_sql, -1, SQLITE_PREPARE_PERSISTENT,
-						 &history->insert, NULL));
+		r = sql_prepare(history->db, insert_sql, &history->insert);
 	if (r == 0)
 		r = keep_open(history);
 	if (r == 0 && history->last_seq > INT64_MAX / 2) /* rubbish: the counter would run out */
@@ -209,7 +158,7 @@ int history_reopen(struct history *history)
 {
 	int r = history_open(history);
 
-	if (r == -EUCLEAN) {
+	if (history_is_damaged(r)) {
 		r = history_move_aside(history);
 		if (r == 0)
 			r = history_open(history);

@@ -26,11 +26,6 @@ enum keep_class keep_class(unsigned reason)
 	return KEEP_CHANGE;
 }
 
-static int history_prepare(struct history *history, const char *sql, sqlite3_stmt **ret)
-{
-	return sql_errno(sqlite3_prepare_v3(history->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL));
-}
-
 int keep_totals(struct history *history)
 {
 	sqlite3_stmt *stmt = NULL;
@@ -43,42 +38,42 @@ int keep_totals(struct history *history)
 			int class = sqlite3_column_int(stmt, 0);
 
 			if (class >= 0 && class < KEEP_CLASSES)
-				history->bytes[class] = (uint64_t)sqlite3_column_int64(stmt, 1);
+				history->bytes[class] = sql_column_number(stmt, 1);
 		}
 	sqlite3_finalize(stmt);
-	return sql_errno(r);
+	return sql_errno(history->db, r);
 }
 
 int keep_open(struct history *history)
 {
-	int r = history_prepare(history,
-				"INSERT INTO account (session, class, bytes) VALUES (?1, ?2, ?3) "
-				"ON CONFLICT DO UPDATE SET bytes = bytes + ?3",
-				&history->keep.enter);
+	int r = sql_prepare(history->db,
+			    "INSERT INTO account (session, class, bytes) VALUES (?1, ?2, ?3) "
+			    "ON CONFLICT DO UPDATE SET bytes = bytes + ?3",
+			    &history->keep.enter);
 
 	if (r == 0)
-		r = history_prepare(history,
-				    "SELECT seq, wall_us, weight, bytes, class, session FROM event "
-				    "WHERE session = ?1 AND class = ?2 ORDER BY seq",
-				    &history->keep.oldest);
+		r = sql_prepare(history->db,
+				"SELECT seq, wall_us, weight, bytes, class, session FROM event "
+				"WHERE session = ?1 AND class = ?2 ORDER BY seq",
+				&history->keep.oldest);
 	if (r == 0)
-		r = history_prepare(history,
-				    "SELECT session, bytes FROM account WHERE class = ?1 ORDER BY bytes DESC LIMIT 1",
-				    &history->keep.largest);
+		r = sql_prepare(history->db,
+				"SELECT session, bytes FROM account WHERE class = ?1 ORDER BY bytes DESC LIMIT 1",
+				&history->keep.largest);
 	if (r == 0)
-		r = history_prepare(history,
-				    "SELECT seq, wall_us, weight, bytes, class, session FROM event "
-				    "WHERE class = ?1 AND wall_us < ?2 ORDER BY wall_us LIMIT 1",
-				    &history->keep.aged);
+		r = sql_prepare(history->db,
+				"SELECT seq, wall_us, weight, bytes, class, session FROM event "
+				"WHERE class = ?1 AND wall_us < ?2 ORDER BY wall_us LIMIT 1",
+				&history->keep.aged);
 	if (r == 0)
-		r = history_prepare(history, "DELETE FROM event WHERE seq = ?1", &history->keep.remove);
+		r = sql_prepare(history->db, "DELETE FROM event WHERE seq = ?1", &history->keep.remove);
 	if (r == 0)
-		r = history_prepare(history,
-				    "UPDATE account SET bytes = max(bytes - ?3, 0), dropped = dropped + ?4, "
-				    "since_us = CASE WHEN dropped THEN min(since_us, ?5) ELSE ?5 END, "
-				    "until_us = max(until_us, ?6), until_seq = max(until_seq, ?7) "
-				    "WHERE session = ?1 AND class = ?2",
-				    &history->keep.count);
+		r = sql_prepare(history->db,
+				"UPDATE account SET bytes = max(bytes - ?3, 0), dropped = dropped + ?4, "
+				"since_us = CASE WHEN dropped THEN min(since_us, ?5) ELSE ?5 END, "
+				"until_us = max(until_us, ?6), until_seq = max(until_seq, ?7) "
+				"WHERE session = ?1 AND class = ?2",
+				&history->keep.count);
 	if (r == 0)
 		r = keep_totals(history);
 	history->over = r == 0; /* the bounds may be lower than those of the last time */
@@ -109,11 +104,10 @@ int keep_enter(struct history *history, const struct pending *rows, unsigned n, 
 		bytes += rows[i++].json_len;
 	while (i < n && keep_class(rows[i].reason) == class &&
 	       strcmp(history->text.data + rows[i].session, session) == 0);
-	sqlite3_bind_text(stmt, 1, session, -1, SQLITE_STATIC);
-	sqlite3_bind_int(stmt, 2, (int)class);
-	sqlite3_bind_int64(stmt, 3, (sqlite3_int64)bytes);
-	r = sql_errno(sqlite3_step(stmt));
-	sqlite3_reset(stmt);
+	sql_bind_text(stmt, 1, session);
+	sql_bind_number(stmt, 2, class);
+	sql_bind_number(stmt, 3, bytes);
+	r = sql_run(stmt, NULL);
 	if (r == 0)
 		history->bytes[class] += bytes;
 	*ret_entered = i;
@@ -125,10 +119,10 @@ static void row_fill(sqlite3_stmt *stmt, struct row *ret)
 	const char *session = (const char *)sqlite3_column_text(stmt, 5);
 
 	*ret = (struct row){
-		.seq = (uint64_t)sqlite3_column_int64(stmt, 0),
-		.wall_us = (uint64_t)sqlite3_column_int64(stmt, 1),
-		.weight = (uint64_t)sqlite3_column_int64(stmt, 2),
-		.bytes = (uint64_t)sqlite3_column_int64(stmt, 3),
+		.seq = sql_column_number(stmt, 0),
+		.wall_us = sql_column_number(stmt, 1),
+		.weight = sql_column_number(stmt, 2),
+		.bytes = sql_column_number(stmt, 3),
 		.class = (enum keep_class)sqlite3_column_int(stmt, 4),
 	};
 	if (session && strlen(session) < sizeof(ret->session))
@@ -145,9 +139,8 @@ static int rows_remove(struct history *history, const struct row *rows, size_t n
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct row *row = &rows[i];
 
-		sqlite3_bind_int64(history->keep.remove, 1, (sqlite3_int64)row->seq);
-		r = sql_errno(sqlite3_step(history->keep.remove));
-		sqlite3_reset(history->keep.remove);
+		sql_bind_number(history->keep.remove, 1, row->seq);
+		r = sql_run(history->keep.remove, NULL);
 		bytes += row->bytes;
 		weight += row->weight;
 		since_us = row->wall_us < since_us ? row->wall_us : since_us;
@@ -156,15 +149,14 @@ static int rows_remove(struct history *history, const struct row *rows, size_t n
 	}
 	if (r < 0)
 		return r;
-	sqlite3_bind_text(count, 1, rows->session, -1, SQLITE_STATIC);
-	sqlite3_bind_int(count, 2, (int)rows->class);
-	sqlite3_bind_int64(count, 3, (sqlite3_int64)bytes);
-	sqlite3_bind_int64(count, 4, (sqlite3_int64)weight);
-	sqlite3_bind_int64(count, 5, (sqlite3_int64)since_us);
-	sqlite3_bind_int64(count, 6, (sqlite3_int64)until_us);
-	sqlite3_bind_int64(count, 7, (sqlite3_int64)until_seq);
-	r = sql_errno(sqlite3_step(count));
-	sqlite3_reset(count);
+	sql_bind_text(count, 1, rows->session);
+	sql_bind_number(count, 2, rows->class);
+	sql_bind_number(count, 3, bytes);
+	sql_bind_number(count, 4, weight);
+	sql_bind_number(count, 5, since_us);
+	sql_bind_number(count, 6, until_us);
+	sql_bind_number(count, 7, until_seq);
+	r = sql_run(count, NULL);
 	if (rows->class < KEEP_CLASSES)
 		history->bytes[rows->class] -=
 			bytes < history->bytes[rows->class] ? bytes : history->bytes[rows->class];
@@ -184,16 +176,16 @@ static int holder_find(struct history *history, enum keep_class class, struct ho
 	int r;
 
 	*ret = (struct holder){ .class = class };
-	sqlite3_bind_int(stmt, 1, (int)class);
+	sql_bind_number(stmt, 1, class);
 	r = sqlite3_step(stmt);
 	if (r == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(stmt, 0);
 
 		snprintf(ret->session, sizeof(ret->session), "%s", text ? text : "");
-		ret->bytes = (uint64_t)sqlite3_column_int64(stmt, 1);
+		ret->bytes = sql_column_number(stmt, 1);
 	}
 	sqlite3_reset(stmt);
-	return sql_errno(r);
+	return sql_errno(history->db, r);
 }
 
 /* An account that says more than there is: nothing can be removed, so it is set right. */
@@ -204,12 +196,12 @@ static int account_empty(struct history *history, const struct holder *holder)
 				   &stmt, NULL);
 
 	if (r == SQLITE_OK) {
-		sqlite3_bind_text(stmt, 1, holder->session, -1, SQLITE_STATIC);
-		sqlite3_bind_int(stmt, 2, (int)holder->class);
+		sql_bind_text(stmt, 1, holder->session);
+		sql_bind_number(stmt, 2, holder->class);
 		r = sqlite3_step(stmt);
 	}
 	sqlite3_finalize(stmt);
-	return r == SQLITE_DONE ? keep_totals(history) : sql_errno(r);
+	return r == SQLITE_DONE ? keep_totals(history) : sql_errno(history->db, r);
 }
 
 /* Removes the oldest of what it has, until so many bytes are gone or SHRINK_ROWS are. How many rows it was; 1 also when the
@@ -221,14 +213,14 @@ static int holder_shrink(struct history *history, const struct holder *holder, u
 	uint64_t bytes = 0;
 	int n = 0, r = SQLITE_ROW;
 
-	sqlite3_bind_text(stmt, 1, holder->session, -1, SQLITE_STATIC);
-	sqlite3_bind_int(stmt, 2, (int)holder->class);
+	sql_bind_text(stmt, 1, holder->session);
+	sql_bind_number(stmt, 2, holder->class);
 	while (n < SHRINK_ROWS && bytes < excess && (r = sqlite3_step(stmt)) == SQLITE_ROW) {
 		row_fill(stmt, &rows[n]);
 		bytes += rows[n++].bytes;
 	}
 	sqlite3_reset(stmt);
-	r = sql_errno(r);
+	r = sql_errno(history->db, r);
 	if (r == 0)
 		r = n ? rows_remove(history, rows, (size_t)n) : account_empty(history, holder);
 	return r < 0 ? r : n ? n : 1;
@@ -281,14 +273,14 @@ static int age_step(struct history *history, enum keep_class class)
 
 	if (!age || history->now_us <= age)
 		return 0;
-	sqlite3_bind_int(history->keep.aged, 1, (int)class);
-	sqlite3_bind_int64(history->keep.aged, 2, (sqlite3_int64)(history->now_us - age));
+	sql_bind_number(history->keep.aged, 1, class);
+	sql_bind_number(history->keep.aged, 2, (history->now_us - age));
 	r = sqlite3_step(history->keep.aged);
 	if (r == SQLITE_ROW)
 		row_fill(history->keep.aged, &row);
 	sqlite3_reset(history->keep.aged);
 	if (r != SQLITE_ROW)
-		return sql_errno(r);
+		return sql_errno(history->db, r);
 	r = rows_remove(history, &row, 1);
 	return r < 0 ? r : 1;
 }
@@ -331,18 +323,18 @@ int history_dropped(struct history *history, const char *session, struct keep_dr
 		return history->stats.error;
 	r = sqlite3_prepare_v2(history->db, sql, -1, &stmt, NULL);
 	if (r == SQLITE_OK && session)
-		sqlite3_bind_text(stmt, 1, session, -1, SQLITE_STATIC);
+		sql_bind_text(stmt, 1, session);
 	if (r == SQLITE_OK)
 		while ((r = sqlite3_step(stmt)) == SQLITE_ROW) {
 			int class = sqlite3_column_int(stmt, 0);
 
 			if (class < 0 || class >= KEEP_CLASSES)
 				continue;
-			ret->count[class] = (uint64_t)sqlite3_column_int64(stmt, 1);
-			ret->since_us[class] = (uint64_t)sqlite3_column_int64(stmt, 2);
-			ret->until_us[class] = (uint64_t)sqlite3_column_int64(stmt, 3);
-			ret->until_seq[class] = (uint64_t)sqlite3_column_int64(stmt, 4);
+			ret->count[class] = sql_column_number(stmt, 1);
+			ret->since_us[class] = sql_column_number(stmt, 2);
+			ret->until_us[class] = sql_column_number(stmt, 3);
+			ret->until_seq[class] = sql_column_number(stmt, 4);
 		}
 	sqlite3_finalize(stmt);
-	return sql_errno(r);
+	return sql_errno(history->db, r);
 }

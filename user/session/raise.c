@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/failpoint.h"
+#include "base/sql.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -320,7 +321,7 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 		 * failed, too. */
 		if (o->recorded && o->recorded != -E2BIG)
 			snprintf(failure->text + len, sizeof(failure->text) - len, "; not recorded either: %s",
-				 strerror(-o->recorded));
+				 sql_strerror(o->recorded));
 		return o->applied;
 	}
 	if (o->recorded == -E2BIG)
@@ -329,7 +330,7 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 						session->name.text, NP_DATASETS_MAX);
 	if (o->recorded)
 		return service_fail(failure, NP_R_NOT_RECORDED, o->recorded, "%s: %s", session->name.text,
-				    strerror(-o->recorded));
+				    sql_strerror(o->recorded));
 	return 0;
 }
 

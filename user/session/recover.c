@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/sql.h"
 #include "session/service_internal.h"
 
 /* What the kernel holds, sorted by cgroup id. */
@@ -334,7 +335,8 @@ int service_recover(struct service *service, struct failure *ret_failure)
 	if (!r)
 		r = store_sandboxes_each(service->config.store, row_forget, &recovery);
 	if (r)
-		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s", strerror(-r));
+		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s",
+			      sql_strerror(r));
 	recover_sessions(&recovery);
 	/* With half of the records read, an unknown sandbox may be a known one: it is closed all
 	 * the same. */

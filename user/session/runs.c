@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sql.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -37,7 +38,7 @@ static int run_fail(struct failure *ret_failure, int r, uint64_t id)
 		return service_fail(ret_failure, NP_R_RUN_OVER, r, "run %llu", n);
 	if (r == -EPERM)
 		return service_fail(ret_failure, NP_R_NOT_APPROVED, r, "run %llu", n);
-	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "run %llu: %s", n, strerror(-r));
+	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "run %llu: %s", n, sql_strerror(r));
 }
 
 int service_run_request(struct service *service, const struct run_request *asked, const char *who, struct run_row *ret,
@@ -70,7 +71,8 @@ int service_run_request(struct service *service, const struct run_request *asked
 	if (!r)
 		r = store_run_get(service->config.store, id, ret);
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", asked->session, strerror(-r));
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a run of %s: %s", asked->session,
+				    sql_strerror(r));
 	if (asked->class == CLASS_WRITE)
 		run_event(service, NP_R_RUN_ASKED, ret, who, NULL);
 	return 0;

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/fs.h"
+#include "base/sql.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -91,7 +92,7 @@ static int session_follow(struct service *service, struct session *session, stru
 		return 0;
 	r = session_record(service, session, NULL, &created);
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, strerror(-r));
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	return 0;
 }
 
@@ -105,7 +106,7 @@ static int make_finish(struct service *service, struct sandbox *sandbox, struct 
 	if (r) {
 		sandbox_abandon(service, sandbox);
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "a new sandbox of %s: %s", session->name.text,
-				    strerror(-r));
+				    sql_strerror(r));
 	}
 	memcpy(id, sandbox->pub.id, sizeof(id));
 	r = session_apply(service, session, ret_failure);
@@ -286,7 +287,8 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, unsigne
 		return r;
 	r = sandbox_record(service, sandbox);
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "sandbox %s: %s", sandbox->pub.id, strerror(-r));
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "sandbox %s: %s", sandbox->pub.id,
+				    sql_strerror(r));
 	return session_cut(service, session, ret_cut, ret_failure);
 }
 

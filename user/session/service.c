@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/sql.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -136,7 +137,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, r, "%s", parsed.text);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", parsed.text,
-				    strerror(-r));
+				    sql_strerror(r));
 	/* What holds, not what is written: a raise that could not be recorded holds all the same.
 	 */
 	session = session_find(service, parsed.text);
@@ -262,7 +263,7 @@ static int session_end(struct service *service, struct session *session, const c
 	if (!r)
 		r = store_session_end(service->config.store, session->name.text, service->config.wall_us());
 	if (r)
-		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, strerror(-r));
+		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	session->status = SESSION_ENDED;
 	session_unpublish(service, session);
 	service_emit(service, &event, session, NULL);

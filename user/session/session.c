@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -49,7 +50,7 @@ static int session_load_row(struct service *service, const struct session_name *
 			(struct np_rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
 	} else if (r) {
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", name->text,
-				    strerror(-r));
+				    sql_strerror(r));
 	} else {
 		session->status = row.ended ? SESSION_ENDED : SESSION_OPEN;
 		session->stands = row.rung;

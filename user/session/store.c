@@ -10,74 +10,23 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-	/* Borrowed: every statement is run and reset before the caller's string goes. */
-	sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-}
-
-void bind_number(sqlite3_stmt *statement, int at, uint64_t number)
-{
-	sqlite3_bind_int64(statement, at, (sqlite3_int64)number);
-}
-
-int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes)
-{
-	int r = store_error(store, sqlite3_step(statement));
-
-	if (!r && ret_changes)
-		*ret_changes = sqlite3_changes(store->db);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
-	return r;
-}
-
-int statement_query(struct store *store, sqlite3_stmt *statement, uint64_t *ret)
-{
-	int rc = sqlite3_step(statement);
-	int r = store_error(store, rc);
-
-	if (!r)
-		*ret = rc == SQLITE_ROW ? (uint64_t)sqlite3_column_int64(statement, 0) : 0;
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
-	return r;
-}
-
-int transaction_begin(struct store *store)
-{
-	return statement_run(store, store->statements[STORE_BEGIN], NULL);
-}
-
-int transaction_end(struct store *store, int r)
-{
-	if (!r)
-		r = statement_run(store, store->statements[STORE_COMMIT], NULL);
-	/* Some failures have rolled back already; then there is nothing left to do. */
-	if (r && !sqlite3_get_autocommit(store->db))
-		statement_run(store, store->statements[STORE_ROLLBACK], NULL);
-	return r;
-}
-
 int session_exists(struct store *store, const char *name)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_EXISTS];
-	int rc, r;
+	int r;
 
-	bind_text(statement, 1, name);
-	rc = sqlite3_step(statement);
-	r = rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
+	sql_bind_text(statement, 1, name);
+	r = sql_row(statement);
+	sql_done(statement);
 	return r;
 }
 
 static void bind_session(sqlite3_stmt *statement, const char *name, const struct np_rung *rung)
 {
-	bind_text(statement, 1, name);
-	bind_number(statement, 2, rung->level);
-	bind_number(statement, 3, rung->mode);
-	bind_number(statement, 4, rung->generation);
+	sql_bind_text(statement, 1, name);
+	sql_bind_number(statement, 2, rung->level);
+	sql_bind_number(statement, 3, rung->mode);
+	sql_bind_number(statement, 4, rung->generation);
 }
 
 static int session_insert(struct store *store, const struct session_row *row)
@@ -88,25 +37,25 @@ static int session_insert(struct store *store, const struct session_row *row)
 	if (r != -ENOENT)
 		return r ? r : -EEXIST;
 	bind_session(statement, row->name.text, &row->rung);
-	bind_number(statement, 5, row->created_us);
-	return statement_run(store, statement, NULL);
+	sql_bind_number(statement, 5, row->created_us);
+	return sql_run(statement, NULL);
 }
 
 int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice)
 {
 	sqlite3_stmt *revive = store->statements[STORE_SESSION_REVIVE];
 	int revived = 0;
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
 	bind_session(revive, row->name.text, &row->rung);
-	r = statement_run(store, revive, &revived);
+	r = sql_run(revive, &revived);
 	if (!r && !revived)
 		r = session_insert(store, row);
 	if (!r && notice)
 		r = notice_insert(store, row->name.text, notice);
-	r = transaction_end(store, r);
+	r = sql_end(store->db, r);
 	if (!r && !revived)
 		store->sessions++;
 	return r;
@@ -119,7 +68,7 @@ int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret)
 
 	/* The CHECK constraints keep the ranges; a damaged file does not know them. */
 	if (level < 0 || level >= NP_LEVELS || mode < NP_FULL || mode > NP_NONE)
-		return -EIO;
+		return -EUCLEAN;
 	*ret = (struct np_rung){ .level = (uint8_t)level, .mode = (enum np_mode)mode };
 	return 0;
 }
@@ -129,14 +78,14 @@ static int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 	const char *name = (const char *)sqlite3_column_text(statement, 0);
 	const char *problem;
 	struct session_row row = {
-		.created_us = (uint64_t)sqlite3_column_int64(statement, 4),
+		.created_us = sql_column_number(statement, 4),
 		.ended = sqlite3_column_type(statement, 5) != SQLITE_NULL,
-		.ended_us = (uint64_t)sqlite3_column_int64(statement, 5),
+		.ended_us = sql_column_number(statement, 5),
 		.datasets = (unsigned)sqlite3_column_int(statement, 6),
 	};
 
 	if (!name || session_name_parse(name, &row.name, &problem) || rung_read(statement, 1, &row.rung))
-		return -EIO;
+		return -EUCLEAN;
 	row.rung.generation = (uint32_t)sqlite3_column_int64(statement, 3);
 	*ret = row;
 	return 0;
@@ -145,16 +94,13 @@ static int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 int store_session_get(struct store *store, const char *name, struct session_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_GET];
-	int rc, r;
+	int r;
 
-	bind_text(statement, 1, name);
-	rc = sqlite3_step(statement);
-	if (rc == SQLITE_ROW)
+	sql_bind_text(statement, 1, name);
+	r = sql_row(statement);
+	if (!r)
 		r = session_row_read(statement, ret);
-	else
-		r = rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
+	sql_done(statement);
 	return r;
 }
 
@@ -164,9 +110,9 @@ int store_session_end(struct store *store, const char *name, uint64_t now_us)
 	int changes = 0;
 	int r;
 
-	bind_text(statement, 1, name);
-	bind_number(statement, 2, now_us);
-	r = statement_run(store, statement, &changes);
+	sql_bind_text(statement, 1, name);
+	sql_bind_number(statement, 2, now_us);
+	r = sql_run(statement, &changes);
 	if (r || changes)
 		return r;
 	return session_exists(store, name); /* ended already is fine */
@@ -179,18 +125,18 @@ static int dataset_insert(struct store *store, const char *session, const struct
 	uint64_t n = 0;
 	int r;
 
-	bind_text(count, 1, session);
-	r = statement_query(store, count, &n);
+	sql_bind_text(count, 1, session);
+	r = sql_query(count, &n);
 	if (!r && n >= NP_DATASETS_MAX)
 		r = -E2BIG;
 	if (r)
 		return r;
-	bind_text(insert, 1, session);
-	bind_text(insert, 2, dataset->name);
-	bind_number(insert, 3, dataset->level);
-	bind_text(insert, 4, dataset->reason);
-	bind_number(insert, 5, dataset->added_us);
-	return statement_run(store, insert, NULL);
+	sql_bind_text(insert, 1, session);
+	sql_bind_text(insert, 2, dataset->name);
+	sql_bind_number(insert, 3, dataset->level);
+	sql_bind_text(insert, 4, dataset->reason);
+	sql_bind_number(insert, 5, dataset->added_us);
+	return sql_run(insert, NULL);
 }
 
 static int dataset_put(struct store *store, const char *session, const struct dataset_row *dataset, bool *ret_new)
@@ -199,10 +145,10 @@ static int dataset_put(struct store *store, const char *session, const struct da
 	int changes = 0;
 	int r;
 
-	bind_text(raise, 1, session);
-	bind_text(raise, 2, dataset->name);
-	bind_number(raise, 3, dataset->level);
-	r = statement_run(store, raise, &changes);
+	sql_bind_text(raise, 1, session);
+	sql_bind_text(raise, 2, dataset->name);
+	sql_bind_number(raise, 3, dataset->level);
+	r = sql_run(raise, &changes);
 	if (r || changes)
 		return r;
 	*ret_new = true;
@@ -215,19 +161,19 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
 	bool dataset_new = false;
 	int changes = 0;
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
 	bind_session(raise, name, rung);
-	r = statement_run(store, raise, &changes);
+	r = sql_run(raise, &changes);
 	if (!r && !changes)
 		r = -ENOENT;
 	if (!r && dataset)
 		r = dataset_put(store, name, dataset, &dataset_new);
 	if (!r && notice)
 		r = notice_insert(store, name, notice);
-	r = transaction_end(store, r);
+	r = sql_end(store->db, r);
 	if (!r && ret_dataset_new)
 		*ret_dataset_new = dataset_new;
 	return r;
@@ -242,40 +188,36 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT];
 
-	bind_text(statement, 1, row->id);
-	bind_text(statement, 2, row->session.text);
-	bind_number(statement, 3, row->cgroup_id);
-	bind_text(statement, 4, row->path);
-	bind_number(statement, 5, row->adopted);
-	bind_number(statement, 6, row->created_us);
-	bind_text(statement, 7, class_name(row->class));
-	return statement_run(store, statement, NULL);
+	sql_bind_text(statement, 1, row->id);
+	sql_bind_text(statement, 2, row->session.text);
+	sql_bind_number(statement, 3, row->cgroup_id);
+	sql_bind_text(statement, 4, row->path);
+	sql_bind_number(statement, 5, row->adopted);
+	sql_bind_number(statement, 6, row->created_us);
+	sql_bind_text(statement, 7, class_name(row->class));
+	return sql_run(statement, NULL);
 }
 
 int store_sandbox_remove(struct store *store, const char *id)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_DELETE];
 
-	bind_text(statement, 1, id);
-	return statement_run(store, statement, NULL);
+	sql_bind_text(statement, 1, id);
+	return sql_run(statement, NULL);
 }
 
 int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
 	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
 {
 	sqlite3_stmt *statement = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
-	int r = store_error(store, rc);
+	int rc, r = sql_errno(store->db, sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL));
 
 	if (!r && name)
-		bind_text(statement, 1, name);
+		sql_bind_text(statement, 1, name);
 	if (!r && sqlite3_bind_parameter_count(statement) > 1)
-		bind_number(statement, 2, after);
-	while (!r) {
-		rc = sqlite3_step(statement);
-		if (rc == SQLITE_DONE)
-			break;
-		r = store_error(store, rc);
+		sql_bind_number(statement, 2, after);
+	while (!r && (rc = sqlite3_step(statement)) != SQLITE_DONE) {
+		r = sql_errno(store->db, rc);
 		if (!r)
 			r = row_fn(statement, each);
 		if (r > 0)
@@ -303,26 +245,16 @@ int store_sessions_each(struct store *store, int (*fn)(void *data, const struct 
 			&(struct each){ .fn = &fn, .data = data });
 }
 
-int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size)
-{
-	const char *text = (const char *)sqlite3_column_text(statement, column);
-
-	if (!text || strlen(text) >= size)
-		return -EIO;
-	strcpy(to, text);
-	return 0;
-}
-
 static int each_dataset(sqlite3_stmt *statement, const struct each *each)
 {
 	struct dataset_row row = {
 		.level = (enum level)sqlite3_column_int(statement, 1),
-		.added_us = (uint64_t)sqlite3_column_int64(statement, 3),
+		.added_us = sql_column_number(statement, 3),
 	};
 
-	if (column_copy(statement, 0, row.name, sizeof(row.name)) ||
-	    column_copy(statement, 2, row.reason, sizeof(row.reason)) || (unsigned)row.level >= LEVEL_COUNT)
-		return -EIO;
+	if (sql_column_copy(statement, 0, row.name, sizeof(row.name)) ||
+	    sql_column_copy(statement, 2, row.reason, sizeof(row.reason)) || (unsigned)row.level >= LEVEL_COUNT)
+		return -EUCLEAN;
 	return (*(dataset_fn **)each->fn)(each->data, &row);
 }
 
@@ -338,18 +270,18 @@ int store_datasets_each(struct store *store, const char *name, int (*fn)(void *d
 static int each_sandbox(sqlite3_stmt *statement, const struct each *each)
 {
 	struct sandbox_row row = {
-		.cgroup_id = (uint64_t)sqlite3_column_int64(statement, 2),
+		.cgroup_id = sql_column_number(statement, 2),
 		.adopted = sqlite3_column_int(statement, 4) != 0,
-		.created_us = (uint64_t)sqlite3_column_int64(statement, 5),
+		.created_us = sql_column_number(statement, 5),
 	};
 	const char *session = (const char *)sqlite3_column_text(statement, 1);
 	const char *problem;
 
-	if (column_copy(statement, 0, row.id, sizeof(row.id)) ||
-	    column_copy(statement, 3, row.path, sizeof(row.path)) || !session ||
+	if (sql_column_copy(statement, 0, row.id, sizeof(row.id)) ||
+	    sql_column_copy(statement, 3, row.path, sizeof(row.path)) || !session ||
 	    session_name_parse(session, &row.session, &problem) ||
 	    class_parse((const char *)sqlite3_column_text(statement, 6), &row.class))
-		return -EIO;
+		return -EUCLEAN;
 	return (*(sandbox_fn **)each->fn)(each->data, &row);
 }
 

@@ -101,7 +101,8 @@ struct sandbox_row {
 int store_open(const char *path, struct store **ret);
 void store_close(struct store *store);
 
-/* All return 0 or -errno: -ENOENT no such row, -EEXIST, -ENOSPC disk full, -EIO other failures.
+/* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
+ * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.
  * When one of them returns 0 the change is on the disk. */
 /* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was
  * recorded, and created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the

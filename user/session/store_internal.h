@@ -4,15 +4,11 @@
 #ifndef NP_SESSION_STORE_INTERNAL_H
 #define NP_SESSION_STORE_INTERNAL_H
 
-#include <sqlite3.h>
-
+#include "base/sql.h"
 #include "session/store.h"
 
 /* Statements that are prepared once. X(NAME, SQL) */
 #define STORE_STATEMENTS(X)                                                                                     \
-	X(BEGIN, "BEGIN IMMEDIATE")                                                                             \
-	X(COMMIT, "COMMIT")                                                                                     \
-	X(ROLLBACK, "ROLLBACK")                                                                                 \
 	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"  \
 			  " generation = max(generation, ?4) WHERE name = ?1 AND ended_us IS NOT NULL")         \
 	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us)"                    \
@@ -78,19 +74,8 @@ struct store {
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
 
-void bind_text(sqlite3_stmt *statement, int at, const char *text);
-void bind_number(sqlite3_stmt *statement, int at, uint64_t number);
-/* Runs a statement that answers nothing. Leaves it ready for the next use. */
-int statement_run(struct store *store, sqlite3_stmt *statement, int *ret_changes);
-/* Runs one that answers a number; 0 when it has no row. */
-int statement_query(struct store *store, sqlite3_stmt *statement, uint64_t *ret);
-int transaction_begin(struct store *store);
-/* Commits when all went well so far (r is 0), else takes everything back. */
-int transaction_end(struct store *store, int r);
-int session_exists(struct store *store, const char *name); /* 0, or -ENOENT, or what went wrong */
-/* -EIO when the column has no text, or more than fits: another program wrote it. */
-int column_copy(sqlite3_stmt *statement, int column, char *to, size_t size);
-int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EIO */
+int session_exists(struct store *store, const char *name);		 /* 0, or -ENOENT, or what went wrong */
+int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EUCLEAN */
 
 /*
  * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
@@ -107,7 +92,5 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
 extern const char *const store_runs_schema; /* store_runs.c: what a version of the schema adds */
-
-int store_error(struct store *store, int rc); /* what SQLite said, as -errno; 0 for its successes */
 
 #endif

@@ -9,14 +9,14 @@ int notice_insert(struct store *store, const char *session, const struct notice_
 {
 	sqlite3_stmt *statement = store->statements[STORE_NOTICE_INSERT];
 
-	bind_text(statement, 1, session);
-	bind_number(statement, 2, notice->made_us);
-	bind_number(statement, 3, notice->rung.level);
-	bind_number(statement, 4, notice->rung.mode);
-	bind_text(statement, 5, notice->dataset);
-	bind_text(statement, 6, notice->reason);
-	bind_text(statement, 7, notice->text);
-	return statement_run(store, statement, NULL);
+	sql_bind_text(statement, 1, session);
+	sql_bind_number(statement, 2, notice->made_us);
+	sql_bind_number(statement, 3, notice->rung.level);
+	sql_bind_number(statement, 4, notice->rung.mode);
+	sql_bind_text(statement, 5, notice->dataset);
+	sql_bind_text(statement, 6, notice->reason);
+	sql_bind_text(statement, 7, notice->text);
+	return sql_run(statement, NULL);
 }
 
 typedef int notice_fn(void *data, const struct notice_row *row);
@@ -25,14 +25,14 @@ static int each_notice(sqlite3_stmt *statement, const struct each *each)
 {
 	struct notice_row row = {
 		.number = (uint32_t)sqlite3_column_int64(statement, 0),
-		.made_us = (uint64_t)sqlite3_column_int64(statement, 1),
+		.made_us = sql_column_number(statement, 1),
 		.text = (const char *)sqlite3_column_text(statement, 6),
 	};
 
-	if (column_copy(statement, 4, row.dataset, sizeof(row.dataset)) ||
-	    column_copy(statement, 5, row.reason, sizeof(row.reason)) || !row.text ||
+	if (sql_column_copy(statement, 4, row.dataset, sizeof(row.dataset)) ||
+	    sql_column_copy(statement, 5, row.reason, sizeof(row.reason)) || !row.text ||
 	    rung_read(statement, 2, &row.rung))
-		return -EIO;
+		return -EUCLEAN;
 	return (*(notice_fn **)each->fn)(each->data, &row);
 }
 
@@ -51,9 +51,9 @@ int store_reader_get(struct store *store, const char *name, const char *reader, 
 	uint64_t upto = 0;
 	int r;
 
-	bind_text(statement, 1, name);
-	bind_text(statement, 2, reader);
-	r = statement_query(store, statement, &upto);
+	sql_bind_text(statement, 1, name);
+	sql_bind_text(statement, 2, reader);
+	r = sql_query(statement, &upto);
 	if (!r)
 		*ret_upto = (uint32_t)upto;
 	return r;
@@ -67,31 +67,31 @@ static int reader_check(struct store *store, const char *name, const char *reade
 
 	if (r)
 		return r;
-	bind_text(last, 1, name);
-	r = statement_query(store, last, &newest);
+	sql_bind_text(last, 1, name);
+	r = sql_query(last, &newest);
 	if (r)
 		return r;
 	if (upto > newest)
 		return -ERANGE;
-	bind_text(count, 1, name);
-	bind_text(count, 2, reader);
-	r = statement_query(store, count, &others);
+	sql_bind_text(count, 1, name);
+	sql_bind_text(count, 2, reader);
+	r = sql_query(count, &others);
 	return !r && others >= NP_NOTICE_READERS ? -E2BIG : r;
 }
 
 int store_reader_put(struct store *store, const char *name, const char *reader, uint32_t upto)
 {
 	sqlite3_stmt *statement = store->statements[STORE_READER_PUT];
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
 	r = reader_check(store, name, reader, upto);
 	if (!r) {
-		bind_text(statement, 1, name);
-		bind_text(statement, 2, reader);
-		bind_number(statement, 3, upto);
-		r = statement_run(store, statement, NULL);
+		sql_bind_text(statement, 1, name);
+		sql_bind_text(statement, 2, reader);
+		sql_bind_number(statement, 3, upto);
+		r = sql_run(statement, NULL);
 	}
-	return transaction_end(store, r);
+	return sql_end(store->db, r);
 }

@@ -90,59 +90,6 @@ static const char *const store_upgrade =
 _Static_assert(NP_SESSION_MAX == 129 && LEVEL_COUNT == 4 && NP_FULL == 1 && NP_NONE == 3,
 	       "the CHECK constraints are on disk: another range needs another schema version");
 
-int store_error(struct store *store, int rc)
-{
-	int system;
-
-	switch (rc & 0xff) {
-	case SQLITE_OK:
-	case SQLITE_ROW:
-	case SQLITE_DONE:
-		return 0;
-	case SQLITE_FULL:
-		return -ENOSPC;
-	case SQLITE_NOMEM:
-		return -ENOMEM;
-	case SQLITE_NOTADB:
-		return -EPROTO;
-	case SQLITE_CONSTRAINT:
-		if (rc == SQLITE_CONSTRAINT_FOREIGNKEY)
-			return -ENOENT;
-		if (rc == SQLITE_CONSTRAINT_TRIGGER)
-			return -EPERM;
-		return rc == SQLITE_CONSTRAINT_PRIMARYKEY ? -EEXIST : -EIO;
-	default:
-		system = sqlite3_system_errno(store->db);
-		return system == ENOSPC || system == EDQUOT ? -ENOSPC : -EIO;
-	}
-}
-
-static int store_exec(struct store *store, const char *sql)
-{
-	return store_error(store, sqlite3_exec(store->db, sql, NULL, NULL, NULL));
-}
-
-/* Runs a query that answers one row with one value. -ENODATA when there is no row. */
-static int store_query(struct store *store, const char *sql, sqlite3_int64 *ret, bool *ret_is_wal)
-{
-	sqlite3_stmt *statement = NULL;
-	int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
-	int r;
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(statement);
-	r = rc == SQLITE_DONE ? -ENODATA : store_error(store, rc);
-	if (!r && ret)
-		*ret = sqlite3_column_int64(statement, 0);
-	if (!r && ret_is_wal) {
-		const char *text = (const char *)sqlite3_column_text(statement, 0);
-
-		*ret_is_wal = text && !strcmp(text, "wal");
-	}
-	sqlite3_finalize(statement);
-	return r;
-}
-
 static int path_sync(const char *path)
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -197,19 +144,18 @@ static int store_file_prepare(const char *path)
 /* 0 for an empty file, else the schema version; -EPROTO when something else is in it. */
 static int store_version(struct store *store)
 {
-	sqlite3_int64 tables = 0, meta = 0, version = 0;
-	int r = store_query(store, "SELECT count(*) FROM sqlite_schema", &tables, NULL);
+	uint64_t tables = 0, meta = 0, version = 0;
+	int r = sql_number(store->db, "SELECT count(*) FROM sqlite_schema", &tables);
 
 	if (r || !tables)
 		return r;
-	r = store_query(store, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta,
-			NULL);
+	r = sql_number(store->db, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'meta'", &meta);
 	if (r)
 		return r;
 	if (!meta)
 		return -EPROTO;
-	r = store_query(store, "SELECT value FROM meta WHERE key = 'schema'", &version, NULL);
-	if (r == -ENOSPC || r == -ENOMEM)
+	r = sql_number(store->db, "SELECT value FROM meta WHERE key = 'schema'", &version);
+	if (r && r != -EIO && r != -ENODATA)
 		return r;
 	/* A meta table of another shape is another program's. */
 	return r || version < 1 || version > STORE_VERSION ? -EPROTO : (int)version;
@@ -218,46 +164,40 @@ static int store_version(struct store *store)
 /* Runs came with version 3. */
 static int store_upgrade_runs(struct store *store)
 {
-	int r = store_exec(store, store_runs_schema);
+	int r = sql_exec(store->db, store_runs_schema);
 
-	return r ? r : store_exec(store, "UPDATE meta SET value = 3 WHERE key = 'schema'");
+	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 3 WHERE key = 'schema'");
 }
 
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
 static int store_upgrade_from(struct store *store, int version)
 {
-	int r = store_exec(store, "BEGIN IMMEDIATE");
+	int r = sql_begin(store->db);
 
 	if (!r && version < 1)
-		r = store_exec(store, store_schema);
+		r = sql_exec(store->db, store_schema);
 	if (!r && version < 2)
-		r = store_exec(store, store_upgrade);
+		r = sql_exec(store->db, store_upgrade);
 	if (!r && version < 3)
 		r = store_upgrade_runs(store);
-	return r ? r : store_exec(store, "COMMIT"); /* after a failure the file is closed, which takes it back */
+	return sql_end(store->db, r);
 }
 
 static int store_settle(struct store *store)
 {
-	sqlite3_int64 sessions = 0;
-	bool is_wal = false;
+	uint64_t sessions = 0;
 	int version = store_version(store); /* first: a stranger's file is left as it is */
 	int r;
 
 	if (version < 0)
 		return version;
-	r = store_query(store, "PRAGMA journal_mode = WAL", NULL, &is_wal);
+	r = sql_use_wal(store->db);
 	if (!r && version < STORE_VERSION)
 		r = store_upgrade_from(store, version);
-	if (r)
-		return r;
-	if (!is_wal)
-		return -EIO;
-	r = store_query(store, "SELECT count(*) FROM sessions", &sessions, NULL);
-	if (r)
-		return r;
+	if (!r)
+		r = sql_number(store->db, "SELECT count(*) FROM sessions", &sessions);
 	store->sessions = (unsigned)sessions;
-	return 0;
+	return r;
 }
 
 static int store_prepare(struct store *store)
@@ -267,15 +207,11 @@ static int store_prepare(struct store *store)
 		STORE_STATEMENTS(X)
 #undef X
 	};
+	int r = 0;
 
-	for (unsigned i = 0; i < STORE_STATEMENT_COUNT; i++) {
-		int rc = sqlite3_prepare_v3(store->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &store->statements[i],
-					    NULL);
-
-		if (rc != SQLITE_OK)
-			return store_error(store, rc);
-	}
-	return 0;
+	for (unsigned i = 0; !r && i < STORE_STATEMENT_COUNT; i++)
+		r = sql_prepare(store->db, sql[i], &store->statements[i]);
+	return r;
 }
 
 int store_open(const char *path, struct store **ret)
@@ -288,15 +224,16 @@ int store_open(const char *path, struct store **ret)
 	store = calloc(1, sizeof(*store));
 	if (!store)
 		return -ENOMEM;
-	r = store_error(store, sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL));
+	r = sqlite3_open_v2(path, &store->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_EXRESCODE, NULL);
+	r = sql_errno(store->db, r);
 	if (!r) {
 		sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one
 		 * fsync. */
-		r = store_exec(store, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-				      "PRAGMA recursive_triggers = ON");
+		r = sql_exec(store->db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+					"PRAGMA recursive_triggers = ON");
 	}
 	if (!r)
 		r = store_settle(store);

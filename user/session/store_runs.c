@@ -135,51 +135,46 @@ int run_state_parse(const char *name, enum run_state *ret)
 
 /* -- reading --------------------------------------------------------------------------- */
 
-static uint64_t column_time(sqlite3_stmt *statement, int column)
-{
-	return (uint64_t)sqlite3_column_int64(statement, column); /* NULL is 0 */
-}
-
 static int run_read(sqlite3_stmt *statement, struct run_row *row)
 {
 	const char *session = (const char *)sqlite3_column_text(statement, 1), *problem;
 
 	*row = (struct run_row){
-		.id = column_time(statement, 0),
-		.created_us = column_time(statement, 6),
-		.expires_us = column_time(statement, 7),
-		.started_us = column_time(statement, 8),
-		.ended_us = column_time(statement, 9),
-		.lost_us = column_time(statement, 10),
+		.id = sql_column_number(statement, 0),
+		.created_us = sql_column_number(statement, 6),
+		.expires_us = sql_column_number(statement, 7),
+		.started_us = sql_column_number(statement, 8),
+		.ended_us = sql_column_number(statement, 9),
+		.lost_us = sql_column_number(statement, 10),
 		.decided = sqlite3_column_type(statement, 13) != SQLITE_NULL,
 		.approved = sqlite3_column_int(statement, 13) == 1,
-		.decided_us = column_time(statement, 16),
+		.decided_us = sql_column_number(statement, 16),
 		.launched = sqlite3_column_int(statement, 18) == 1,
 	};
 	if (!session || session_name_parse(session, &row->session, &problem) ||
 	    class_parse((const char *)sqlite3_column_text(statement, 2), &row->class) ||
 	    run_state_parse((const char *)sqlite3_column_text(statement, 3), &row->state) ||
-	    column_copy(statement, 4, row->command, sizeof(row->command)) ||
-	    column_copy(statement, 5, row->who, sizeof(row->who)) ||
-	    column_copy(statement, 11, row->sandbox, sizeof(row->sandbox)) ||
-	    column_copy(statement, 12, row->result, sizeof(row->result)) ||
-	    (row->decided && column_copy(statement, 14, row->decider, sizeof(row->decider))) ||
-	    column_copy(statement, 15, row->reason, sizeof(row->reason)) ||
-	    column_copy(statement, 17, row->options, sizeof(row->options)))
-		return -EIO;
+	    sql_column_copy(statement, 4, row->command, sizeof(row->command)) ||
+	    sql_column_copy(statement, 5, row->who, sizeof(row->who)) ||
+	    sql_column_copy(statement, 11, row->sandbox, sizeof(row->sandbox)) ||
+	    sql_column_copy(statement, 12, row->result, sizeof(row->result)) ||
+	    (row->decided && sql_column_copy(statement, 14, row->decider, sizeof(row->decider))) ||
+	    sql_column_copy(statement, 15, row->reason, sizeof(row->reason)) ||
+	    sql_column_copy(statement, 17, row->options, sizeof(row->options)))
+		return -EUCLEAN;
 	return 0;
 }
 
 int store_run_get(struct store *store, uint64_t id, struct run_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_RUN_GET];
-	int rc, r;
+	int r;
 
-	bind_number(statement, 1, id);
-	rc = sqlite3_step(statement);
-	r = rc == SQLITE_ROW ? run_read(statement, ret) : rc == SQLITE_DONE ? -ENOENT : store_error(store, rc);
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
+	sql_bind_number(statement, 1, id);
+	r = sql_row(statement);
+	if (!r)
+		r = run_read(statement, ret);
+	sql_done(statement);
 	return r;
 }
 
@@ -214,36 +209,36 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 {
 	sqlite3_stmt *insert = store->statements[STORE_RUN_INSERT], *forget = store->statements[STORE_RUN_FORGET];
 	uint64_t waiting = 0;
-	int r = statement_query(store, store->statements[STORE_RUN_WAITING], &waiting);
+	int r = sql_query(store->statements[STORE_RUN_WAITING], &waiting);
 
 	if (r)
 		return r;
 	if (waiting >= NP_RUNS_PENDING)
 		return -E2BIG;
-	bind_text(insert, 1, row->session.text);
-	bind_text(insert, 2, class_name(row->class));
-	bind_text(insert, 3, row->command);
-	bind_text(insert, 4, row->who);
-	bind_number(insert, 5, row->created_us);
-	bind_number(insert, 6, row->expires_us);
-	bind_text(insert, 7, row->options);
-	bind_number(insert, 8, row->launched);
-	r = statement_run(store, insert, NULL);
+	sql_bind_text(insert, 1, row->session.text);
+	sql_bind_text(insert, 2, class_name(row->class));
+	sql_bind_text(insert, 3, row->command);
+	sql_bind_text(insert, 4, row->who);
+	sql_bind_number(insert, 5, row->created_us);
+	sql_bind_number(insert, 6, row->expires_us);
+	sql_bind_text(insert, 7, row->options);
+	sql_bind_number(insert, 8, row->launched);
+	r = sql_run(insert, NULL);
 	if (r)
 		return r;
 	*ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
-	bind_number(forget, 1, NP_RUNS_KEPT);
-	return statement_run(store, forget, NULL);
+	sql_bind_number(forget, 1, NP_RUNS_KEPT);
+	return sql_run(forget, NULL);
 }
 
 int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id)
 {
 	uint64_t id = 0;
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
-	r = transaction_end(store, run_insert(store, row, &id));
+	r = sql_end(store->db, run_insert(store, row, &id));
 	if (!r)
 		*ret_id = id;
 	return r;
@@ -256,8 +251,8 @@ static int run_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
 	int changes = 0;
 	int r;
 
-	bind_number(statement, 1, id);
-	r = statement_run(store, statement, &changes);
+	sql_bind_number(statement, 1, id);
+	r = sql_run(statement, &changes);
 	if (r || changes)
 		return r;
 	r = store_run_get(store, id, &row);
@@ -269,10 +264,10 @@ static int decision_insert(struct store *store, uint64_t id, bool approved, cons
 {
 	sqlite3_stmt *statement = store->statements[STORE_RUN_DECIDE];
 
-	bind_number(statement, 2, approved);
-	bind_text(statement, 3, who);
-	bind_text(statement, 4, reason);
-	bind_number(statement, 5, now_us);
+	sql_bind_number(statement, 2, approved);
+	sql_bind_text(statement, 3, who);
+	sql_bind_text(statement, 4, reason);
+	sql_bind_number(statement, 5, now_us);
 	return run_update(store, id, statement);
 }
 
@@ -281,14 +276,14 @@ static int run_then(struct store *store, uint64_t id, enum store_statement which
 {
 	sqlite3_stmt *statement = store->statements[which];
 
-	bind_number(statement, 2, time_us);
+	sql_bind_number(statement, 2, time_us);
 	return run_update(store, id, statement);
 }
 
 int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
 		     uint64_t now_us)
 {
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
@@ -296,27 +291,27 @@ int store_run_decide(struct store *store, uint64_t id, bool approved, const char
 	if (!r)
 		r = approved ? run_then(store, id, STORE_RUN_GRANT, now_us + NP_RUN_START_S * 1000000ull)
 			     : run_then(store, id, STORE_RUN_REJECT, now_us);
-	return transaction_end(store, r);
+	return sql_end(store->db, r);
 }
 
 int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us)
 {
-	int r = transaction_begin(store);
+	int r = sql_begin(store->db);
 
 	if (r)
 		return r;
 	r = decision_insert(store, id, false, "daemon", reason, now_us);
 	if (!r || r == -EALREADY)
 		r = run_then(store, id, STORE_RUN_REJECT, now_us);
-	return transaction_end(store, r);
+	return sql_end(store->db, r);
 }
 
 int store_run_start(struct store *store, uint64_t id, const char *sandbox, uint64_t now_us)
 {
 	sqlite3_stmt *statement = store->statements[STORE_RUN_START];
 
-	bind_text(statement, 2, sandbox);
-	bind_number(statement, 3, now_us);
+	sql_bind_text(statement, 2, sandbox);
+	sql_bind_number(statement, 3, now_us);
 	return run_update(store, id, statement);
 }
 
@@ -329,8 +324,8 @@ int store_run_end(struct store *store, uint64_t id, enum run_state state, const 
 {
 	sqlite3_stmt *statement = store->statements[STORE_RUN_END];
 
-	bind_text(statement, 2, run_state_name(state));
-	bind_text(statement, 3, result);
-	bind_number(statement, 4, now_us);
+	sql_bind_text(statement, 2, run_state_name(state));
+	sql_bind_text(statement, 3, result);
+	sql_bind_number(statement, 4, now_us);
 	return run_update(store, id, statement);
 }

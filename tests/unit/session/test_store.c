@@ -422,7 +422,7 @@ static void test_locked_by_another(void **state)
 	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
 	assert_int_equal(sqlite3_open(path, &other), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), -EIO);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), -EBUSY);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1); /* readers do not wait for writers */
 	assert_int_equal(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(other);
