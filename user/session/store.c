@@ -184,6 +184,21 @@ unsigned store_sessions_count(const struct store *store)
 	return store->sessions;
 }
 
+/*
+ * Without the fsync. The row is for a daemon that starts anew on a kernel that goes on, and such a daemon finds it: it was
+ * written. What an fsync guards against, the end of the kernel, is the end of every cgroup, too, and a row whose cgroup is gone
+ * is forgotten at the next start. If FULL cannot be had again, the next commit must not pass for one: the store says so now.
+ */
+static int run_unsynced(struct store *store, sqlite3_stmt *statement)
+{
+	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL"), back;
+
+	if (!r)
+		r = sql_run(statement, NULL);
+	back = sql_exec(store->db, "PRAGMA synchronous = FULL");
+	return r ? r : back;
+}
+
 int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT];
@@ -195,7 +210,7 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	sql_bind_number(statement, 5, row->adopted);
 	sql_bind_number(statement, 6, row->created_us);
 	sql_bind_text(statement, 7, class_name(row->class));
-	return sql_run(statement, NULL);
+	return run_unsynced(store, statement);
 }
 
 int store_sandbox_remove(struct store *store, const char *id)
@@ -203,7 +218,7 @@ int store_sandbox_remove(struct store *store, const char *id)
 	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_DELETE];
 
 	sql_bind_text(statement, 1, id);
-	return sql_run(statement, NULL);
+	return run_unsynced(store, statement);
 }
 
 int each_row(struct store *store, const char *sql, const char *name, uint64_t after,

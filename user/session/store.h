@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here.
+ * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here. Rows of sandboxes are written, but not
+ * synced: they outlive the daemon, and need not outlive the kernel, which takes all cgroups with it.
  * The store can raise and cannot lower: its only update of a level or a mode takes
  * the maximum, in SQL, and a trigger refuses anything else.
  */
@@ -103,7 +104,7 @@ void store_close(struct store *store);
 
 /* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
  * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.
- * When one of them returns 0 the change is on the disk. */
+ * When one of them returns 0 the change is on the disk; of a sandbox, in the file. */
 /* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was
  * recorded, and created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the
  * same transaction. */

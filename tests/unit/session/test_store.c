@@ -6,6 +6,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "base/buf.h"
 #include "vocab/words.h"
@@ -128,6 +129,33 @@ static void test_settings(void **state)
 		assert_string_equal((const char *)sqlite3_column_text(statement, 0), want[i].value);
 		sqlite3_finalize(statement);
 	}
+}
+
+static unsigned syncs;
+
+/* SQLite's, too. */
+int fdatasync(int fd)
+{
+	syncs++;
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+/* A sandbox is gone with the kernel; a session's level is not. */
+static void test_rows_of_sandboxes_wait_for_no_disk(void **state)
+{
+	struct sandbox_row row = { .id = "a.b.1", .cgroup_id = 7, .path = "/sys/fs/cgroup/x", .created_us = 1 };
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	row.session = get("a/b").name;
+	syncs = 0;
+	assert_int_equal(store_sandbox_put(store, &row), 0);
+	assert_int_equal(store_sandbox_put(store, &row), -EEXIST); /* a failure leaves the setting as it was, too */
+	assert_int_equal(store_sandbox_remove(store, row.id), 0);
+	assert_int_equal(syncs, 0);
+	test_settings(state);
+	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(syncs, 1);
 }
 
 static void test_session_put_and_get(void **state)
@@ -579,6 +607,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		store_test(test_file_modes),
 		store_test(test_settings),
+		store_test(test_rows_of_sandboxes_wait_for_no_disk),
 		store_test(test_session_put_and_get),
 		store_test(test_session_end_and_revive),
 		store_test(test_raise_takes_each_maximum),
