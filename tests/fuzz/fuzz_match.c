@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "policy/compile.h"
+#include "../unit/policy/reference.h"
 #include "vocab/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -177,7 +178,7 @@ static const struct rule *first_match(const struct policy *policy, const struct 
 	size_t n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules;
 
 	for (size_t i = 0; i < n; i++)
-		if (rule_misfit(policy, &rules[i], facts) == MISFIT_NONE)
+		if (reference_misfit(policy, &rules[i], facts) == MISFIT_NONE)
 			return &rules[i];
 	return NULL;
 }
@@ -206,6 +207,7 @@ static void check(const struct policy *policy, const struct facts *facts)
 {
 	struct verdict verdict = policy_decide(policy, facts), again = policy_decide(policy, facts);
 	const struct rule *expected = first_match(policy, facts);
+	uint8_t trace[RULES_MAX] = { 0 };
 	char path[NP_PATH_MAX + 1];
 
 	CHECK(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
@@ -218,9 +220,12 @@ static void check(const struct policy *policy, const struct facts *facts)
 		check_metadata(policy, facts, &verdict);
 		return;
 	}
+	again = policy_trace(policy, facts, trace);
+	CHECK(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
+	CHECK(reference_agrees(policy, facts, &verdict, trace));
 	if (verdict.reason == NP_R_BAD_PATH) {
 		CHECK(path_normalise(facts->path, strlen(facts->path), path) < 0);
-		CHECK(rule_misfit(policy, verdict.rule, facts) == MISFIT_PATH);
+		CHECK(reference_misfit(policy, verdict.rule, facts) == MISFIT_PATH);
 		CHECK(!expected || verdict.rule < expected);
 		return;
 	}

@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "addr.h"
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "vocab/words.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -136,8 +138,15 @@ struct passed {
 	const struct facts *facts;
 	const struct rule *rules;
 	size_t n; /* rules[0] to rules[n - 1] were passed over */
+	uint8_t *trace;
 };
 
+static void passed_free(struct passed *p)
+{
+	free(p->trace);
+}
+
+/* n is 0, too, when there is no memory for more. */
 static struct passed passed_over(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
 {
 	struct passed p = { .policy = policy, .facts = facts };
@@ -146,28 +155,23 @@ static struct passed passed_over(const struct policy *policy, const struct facts
 		return p;
 	p.rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
 	p.n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules;
-	if (verdict->rule)
-		p.n = verdict->rule->number;
+	p.trace = calloc(p.n + 1, 1);
+	if (p.trace)
+		policy_trace(policy, facts, p.trace);
+	if (verdict->rule || !p.trace)
+		p.n = p.trace ? verdict->rule->number : 0;
 	return p;
 }
 
 /* Why a rule was passed over, as far as it concerns this destination at all; NULL when it does not. */
 static const char *passed_why(const struct passed *p, const struct rule *rule, bool all)
 {
-	enum misfit misfit = rule_misfit(p->policy, rule, p->facts);
-	enum misfit place = misfit;
+	enum misfit misfit = trace_misfit(p->trace, rule, p->facts);
 
-	/* A rule for another level is of interest only if it is about this destination. */
-	if (misfit == MISFIT_LEVEL && rule->levels) {
-		struct facts there = *p->facts;
-
-		there.rung.level = (uint8_t)__builtin_ctz(rule->levels);
-		place = rule_misfit(p->policy, rule, &there);
-	}
-	if (place == MISFIT_DESTINATION && !all)
+	if (p->trace[rule->number] == MISFIT_DESTINATION && !all)
 		return NULL;
 	if (misfit == MISFIT_NONE)
-		return "it matches, but a metadata address is opened only by a rule inside of its range";
+		return "it opens the metadata address, and the name needs a rule of its own";
 	return misfit_sentence(misfit);
 }
 
@@ -185,7 +189,7 @@ static void attempt_print(const struct question *q, const struct facts *facts, c
 static void page_print(const struct policy *policy, const struct question *q, const struct facts *facts,
 		       const struct verdict *verdict, const char *message)
 {
-	struct passed p = passed_over(policy, facts, verdict);
+	cleanup(passed_free) struct passed p = passed_over(policy, facts, verdict);
 	_table_ struct table table = { .columns = 3 };
 	char place[PLACE_TEXT_SIZE];
 	size_t listed = 0;
@@ -217,7 +221,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 static json_t *page_json(const struct policy *policy, const struct question *q, const struct facts *facts,
 			 const struct verdict *verdict, const char *message)
 {
-	struct passed p = passed_over(policy, facts, verdict);
+	cleanup(passed_free) struct passed p = passed_over(policy, facts, verdict);
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < p.n; i++) {

@@ -25,10 +25,23 @@ struct search {
 
 	struct target best; /* rule UINT32_MAX: none yet */
 	bool bad_path;	    /* best met one */
+	uint8_t *trace;	    /* see policy_trace(); NULL: nobody wants to know */
 	uint32_t passed;    /* the first deny that was passed over for want of a request; UINT32_MAX: none */
 };
 
 enum fit { FIT_NO, FIT_YES, FIT_BAD_PATH };
+
+static void trace_note(const struct search *s, uint32_t rule, enum misfit misfit)
+{
+	if (s->trace && s->trace[rule] < misfit) /* of several patterns the one that came furthest counts */
+		s->trace[rule] = (uint8_t)misfit;
+}
+
+static enum fit fit_not(const struct search *s, uint32_t rule, enum misfit misfit)
+{
+	trace_note(s, rule, misfit);
+	return FIT_NO;
+}
 
 static bool list_has(const char *const *list, const char *word)
 {
@@ -57,7 +70,15 @@ static enum fit paths_fit(struct search *s, const struct rule *rule)
 	for (const char *const *glob = rule->paths; *glob; glob++)
 		if (path_matches(*glob, s->path))
 			return FIT_YES;
-	return FIT_NO;
+	return fit_not(s, rule->number, MISFIT_PATH);
+}
+
+static bool headers_fit(const struct rule *rule, const struct facts *facts)
+{
+	for (const char *const *header = rule->headers; header && *header; header++)
+		if (!list_has(facts->headers, *header))
+			return false;
+	return true;
 }
 
 static enum fit request_fits(struct search *s, const struct rule *rule)
@@ -66,19 +87,21 @@ static enum fit request_fits(struct search *s, const struct rule *rule)
 
 	/* Where nobody sees requests an allow of some of them is of no use, and a deny of some has to refuse them all. */
 	if (!s->inspected)
-		return rule->action == ACTION_DENY ? FIT_YES : FIT_NO;
+		return rule->action == ACTION_DENY ? FIT_YES : fit_not(s, rule->number, MISFIT_PORT);
 	if (!facts->method) {
 		if (rule->action != ACTION_DENY)
 			return FIT_YES;
 		if (rule->number < s->passed)
 			s->passed = rule->number;
-		return FIT_NO;
+		return fit_not(s, rule->number, MISFIT_REQUEST);
 	}
 	if (rule->methods && !list_has(rule->methods, facts->method))
-		return FIT_NO;
-	for (const char *const *header = rule->headers; header && *header; header++)
-		if (!list_has(facts->headers, *header))
-			return FIT_NO;
+		return fit_not(s, rule->number, MISFIT_METHOD);
+	if (!headers_fit(rule, facts)) {
+		bool path = !s->trace || !rule->paths || paths_fit(s, rule) == FIT_YES;
+
+		return fit_not(s, rule->number, path ? MISFIT_HEADER : MISFIT_PATH);
+	}
 	return rule->paths ? paths_fit(s, rule) : FIT_YES;
 }
 
@@ -86,16 +109,12 @@ static enum fit target_fits(struct search *s, const struct target *target)
 {
 	const struct facts *facts = s->facts;
 
-	if (!(target->levels & s->levels) || !(target->protocols & facts->protocol))
-		return FIT_NO;
-	if (target->flags & TARGET_INSPECTED) {
-		if (!s->inspected)
-			return FIT_NO;
-	} else if (facts->port < target->first_port || facts->port > target->last_port) {
-		return FIT_NO;
-	}
-	if (s->dns && target->action != ACTION_DENY)
-		return FIT_NO;
+	if (!(target->levels & s->levels))
+		return fit_not(s, target->rule, MISFIT_LEVEL);
+	if (!(target->protocols & facts->protocol) || (s->dns && target->action != ACTION_DENY) ||
+	    (target->flags & TARGET_INSPECTED ? !s->inspected
+					      : facts->port < target->first_port || facts->port > target->last_port))
+		return fit_not(s, target->rule, MISFIT_PORT);
 	return target->flags & TARGET_REQUEST ? request_fits(s, &s->rules[target->rule]) : FIT_YES;
 }
 
@@ -105,6 +124,7 @@ static void target_consider(struct search *s, const struct target *target)
 
 	if (fit == FIT_NO)
 		return;
+	trace_note(s, target->rule, fit == FIT_YES ? MISFIT_NONE : MISFIT_PATH);
 	s->best = *target;
 	s->bad_path = fit == FIT_BAD_PATH;
 }
@@ -132,8 +152,12 @@ static void nets_consider(struct search *s, const struct net_node *from, bool de
 
 			if (rule->number >= s->best.rule)
 				break;
-			if (rule->action != ACTION_DENY && (denies_only || (from->metadata && !node->metadata)))
+			if (rule->action != ACTION_DENY && denies_only)
 				continue;
+			if (rule->action != ACTION_DENY && from->metadata && !node->metadata) {
+				trace_note(s, rule->number, MISFIT_METADATA);
+				continue;
+			}
 			target = target_make(policy, rule, index);
 			target_consider(s, &target);
 		}
@@ -205,22 +229,27 @@ static struct verdict verdict_of_best(const struct search *s)
 
 /* -- lookups ---------------------------------------------------------------------- */
 
-static bool query_fits(const struct search *s, const struct target *t)
+static enum misfit query_misfit(const struct search *s, const struct target *t)
 {
 	if (!(t->levels & s->levels))
-		return false;
+		return MISFIT_LEVEL;
 	if (t->action == ACTION_DENY)
-		return target_is_all(t);
-	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->query);
+		return target_is_all(t) ? MISFIT_NONE : t->flags & TARGET_REQUEST ? MISFIT_REQUEST : MISFIT_PORT;
+	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->query) ? MISFIT_NONE
+												: MISFIT_QUERY;
 }
 
 static bool queries_consider(void *ctx, const struct target *targets, size_t n)
 {
 	struct search *s = ctx;
 
-	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++)
-		if (query_fits(s, &targets[i]))
+	for (size_t i = 0; i < n && targets[i].rule < s->best.rule; i++) {
+		enum misfit misfit = query_misfit(s, &targets[i]);
+
+		trace_note(s, targets[i].rule, misfit);
+		if (misfit == MISFIT_NONE)
 			s->best = targets[i];
+	}
 	return s->best.rule != 0;
 }
 
@@ -361,8 +390,13 @@ enum np_mode facts_mode(const struct policy *policy, const struct facts *facts)
 
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts)
 {
+	return policy_trace(policy, facts, NULL);
+}
+
+struct verdict policy_trace(const struct policy *policy, const struct facts *facts, uint8_t *trace)
+{
 	char path[NP_PATH_MAX + 1];
-	struct search s = { .policy = policy, .facts = facts, .path = path };
+	struct search s = { .policy = policy, .facts = facts, .path = path, .trace = trace };
 	struct verdict verdict = verdict_deny(NP_R_MODE_NONE, NULL);
 	struct facts unseen;
 

@@ -61,20 +61,26 @@ enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);
 
 struct verdict policy_decide(const struct policy *policy, const struct facts *facts);
 
-/* Why a rule was passed over, for people: "" when it matches. The slow, plain way, one rule at a time; for
- * explain, and to check policy_decide() against. */
+/* Why a rule was passed over. The further a rule came, the larger the number. */
 enum misfit {
-	MISFIT_NONE, /* it matches */
-	MISFIT_LEVEL,
 	MISFIT_DESTINATION,
+	MISFIT_LEVEL,
 	MISFIT_PORT,
 	MISFIT_REQUEST, /* wants a request, and there is none */
 	MISFIT_METHOD,
 	MISFIT_PATH,
 	MISFIT_HEADER,
-	MISFIT_QUERY, /* says nothing about such lookups */
+	MISFIT_METADATA, /* an allow from around a metadata range */
+	MISFIT_QUERY,	 /* says nothing about such lookups */
+	MISFIT_NONE,	 /* it matches */
 };
-enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts);
-const char *misfit_sentence(enum misfit misfit);
+
+/* policy_decide() that notes what became of each rule: trace[number] is an enum misfit. The list is policy->full in FULL,
+ * else policy->rules; the caller has set all of it to 0, which is MISFIT_DESTINATION: such rules are not even looked at.
+ * What it says of rules below the one that decided is not to be relied on. */
+struct verdict policy_trace(const struct policy *policy, const struct facts *facts, uint8_t *trace);
+/* What it says of one rule: MISFIT_LEVEL also for one that is for other levels and other destinations. */
+enum misfit trace_misfit(const uint8_t *trace, const struct rule *rule, const struct facts *facts);
+const char *misfit_sentence(enum misfit misfit); /* "it is for other methods"; "" when it matches */
 
 #endif

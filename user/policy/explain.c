@@ -1,159 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a rule was passed over. Plain and slow, and none of it is shared with decide.c. */
-#include <string.h>
-
-#include "addr.h"
+/* Why a rule was passed over: the trace of a decision in words. */
 #include "policy/decide.h"
-#include "policy/net.h"
-#include "wire/dns.h"
-#include "wire/url_path.h"
-#include "vocab/limits.h"
 
-/* Labels from the right: "*" is one, "**" all that are left, and at least one. */
-static bool name_matches(const char *pattern, size_t p, const char *name, size_t n)
+enum misfit trace_misfit(const uint8_t *trace, const struct rule *rule, const struct facts *facts)
 {
-	while (p && n) {
-		const char *p_dot = memrchr(pattern, '.', p), *n_dot = memrchr(name, '.', n);
-		const char *p_label = p_dot ? p_dot + 1 : pattern, *n_label = n_dot ? n_dot + 1 : name;
-		size_t p_len = (size_t)(pattern + p - p_label), n_len = (size_t)(name + n - n_label);
-
-		if (p_len == 2 && memcmp(p_label, "**", 2) == 0)
-			return true;
-		if (!(p_len == 1 && p_label[0] == '*') && (p_len != n_len || memcmp(p_label, n_label, n_len) != 0))
-			return false;
-		p = p_dot ? (size_t)(p_dot - pattern) : 0;
-		n = n_dot ? (size_t)(n_dot - name) : 0;
-	}
-	return !p && !n;
-}
-
-static bool goes_there(const struct pattern *pattern, const struct rule *rule, const struct facts *facts)
-{
-	struct np_addr addr;
-
-	if (pattern->kind == PATTERN_NAME && (facts->rung.mode == NP_FULL || !facts->name))
-		return false;
-	if (pattern->kind == PATTERN_NAME) {
-		const char *alias = rule->action == ACTION_DENY && !facts->query ? facts->aliases : NULL;
-
-		if (name_matches(pattern->name, strlen(pattern->name), facts->name, strlen(facts->name)))
-			return true;
-		for (; alias && *alias; alias += strlen(alias) + 1)
-			if (name_matches(pattern->name, strlen(pattern->name), alias, strlen(alias)))
-				return true;
-		return false;
-	}
-	if (!facts->has_addr || (facts->name && facts->rung.mode != NP_FULL && rule->action != ACTION_DENY))
-		return false;
-	addr = np_addr_carried(&facts->addr);
-	return pattern->v4 == np_addr_is_v4(&addr) && net_holds(&pattern->addr, pattern->bits, &addr);
-}
-
-/* Does anybody see requests there? */
-static bool is_inspected(const struct policy *policy, const struct facts *facts)
-{
-	for (size_t i = 0; facts->protocol == PATTERN_TCP && i < policy->n_inspect_ports; i++)
-		if (policy->inspect_ports[i] == facts->port)
-			return true;
-	return false;
-}
-
-static bool port_fits(const struct policy *policy, const struct pattern *pattern, const struct rule *rule,
-		      const struct facts *facts)
-{
-	if (!(pattern->protocols & facts->protocol))
-		return false;
-	if (facts->port == 53 && facts->rung.mode != NP_FULL && rule->action != ACTION_DENY)
-		return false; /* the DNS gate's */
-	if (!pattern->inspected)
-		return facts->port >= pattern->first_port && facts->port <= pattern->last_port;
-	return is_inspected(policy, facts);
-}
-
-static enum misfit destination_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
-{
-	enum misfit misfit = MISFIT_DESTINATION;
-
-	for (uint32_t i = 0; i < rule->n_patterns; i++) {
-		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
-
-		if (!goes_there(pattern, rule, facts))
-			continue;
-		if (port_fits(policy, pattern, rule, facts))
-			return MISFIT_NONE;
-		misfit = MISFIT_PORT;
-	}
-	return misfit;
-}
-
-static bool is_among(const char *word, const char *const *words)
-{
-	while (words && *words && strcmp(*words, word) != 0)
-		words++;
-	return words && *words;
-}
-
-static bool path_fits(const struct rule *rule, const char *target)
-{
-	char path[NP_PATH_MAX + 1];
-
-	if (!target || path_normalise(target, strlen(target), path) < 0)
-		return false;
-	for (const char *const *glob = rule->paths; *glob; glob++)
-		if (path_matches(*glob, path))
-			return true;
-	return false;
-}
-
-/* Of a rule that is about the name: does it decide a lookup? */
-static enum misfit query_misfit(const struct rule *rule, const struct pattern *pattern, uint16_t type)
-{
-	if (rule->action != ACTION_DENY)
-		return rule->dns & dns_record_bit(type) ? MISFIT_NONE : MISFIT_QUERY;
-	if (rule_asks_request(rule))
-		return MISFIT_REQUEST;
-	return pattern->protocols == (PATTERN_TCP | PATTERN_UDP) && pattern->first_port == 1 &&
-			       pattern->last_port == 65535
-		       ? MISFIT_NONE
-		       : MISFIT_PORT;
-}
-
-static enum misfit query_misfits(const struct policy *policy, const struct rule *rule, const struct facts *facts)
-{
-	enum misfit misfit = MISFIT_DESTINATION;
-
-	for (uint32_t i = 0; misfit != MISFIT_NONE && i < rule->n_patterns; i++) {
-		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
-
-		if (pattern->kind == PATTERN_NAME && goes_there(pattern, rule, facts))
-			misfit = query_misfit(rule, pattern, facts->query);
-	}
-	return misfit;
-}
-
-enum misfit rule_misfit(const struct policy *policy, const struct rule *rule, const struct facts *facts)
-{
-	enum misfit misfit;
-
 	if (facts->rung.mode != NP_FULL && !(rule->levels & 1u << facts->rung.level))
 		return MISFIT_LEVEL;
-	if (facts->query)
-		return query_misfits(policy, rule, facts);
-	misfit = destination_misfit(policy, rule, facts);
-	if (misfit != MISFIT_NONE || !rule_asks_request(rule))
-		return misfit;
-	if (!is_inspected(policy, facts))
-		return rule->action == ACTION_DENY ? MISFIT_NONE : MISFIT_PORT;
-	if (!facts->method)
-		return rule->action == ACTION_DENY ? MISFIT_REQUEST : MISFIT_NONE;
-	if (rule->methods && !is_among(facts->method, rule->methods))
-		return MISFIT_METHOD;
-	if (rule->paths && !path_fits(rule, facts->path))
-		return MISFIT_PATH;
-	for (const char *const *header = rule->headers; header && *header; header++)
-		if (!is_among(*header, facts->headers))
-			return MISFIT_HEADER;
-	return MISFIT_NONE;
+	return (enum misfit)trace[rule->number];
 }
 
 const char *misfit_sentence(enum misfit misfit)
@@ -177,6 +30,8 @@ const char *misfit_sentence(enum misfit misfit)
 		return "a header that it asks for is missing";
 	case MISFIT_QUERY:
 		return "it does not allow such lookups";
+	case MISFIT_METADATA:
+		return "it matches, but a metadata address is opened only by a rule inside of its range";
 	}
 	return "?";
 }

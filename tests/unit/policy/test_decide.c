@@ -9,6 +9,7 @@
 #include "policy/decide.c"
 
 #include "make.h"
+#include "reference.h"
 
 #define NO_RULE (-1)
 
@@ -18,11 +19,18 @@ static void check_misfits(const struct policy *policy, const struct facts *facts
 	const struct rule *rules = facts->rung.mode == NP_FULL ? policy->full : policy->rules;
 	size_t n = facts->rung.mode == NP_FULL ? policy->n_full : policy->n_rules, i = 0;
 
-	if (verdict->reason == NP_R_MODE_NONE || verdict->reason == NP_R_BAD_PATH)
+	uint8_t trace[64] = { 0 };
+
+	if (verdict->reason == NP_R_MODE_NONE)
 		return;
 	if (facts->has_addr && np_addr_is_metadata(&facts->addr))
 		return;
-	while (i < n && rule_misfit(policy, &rules[i], facts) != MISFIT_NONE)
+	assert_true(n <= sizeof(trace));
+	policy_trace(policy, facts, trace);
+	assert_true(reference_agrees(policy, facts, verdict, trace));
+	if (verdict->reason == NP_R_BAD_PATH)
+		return;
+	while (i < n && reference_misfit(policy, &rules[i], facts) != MISFIT_NONE)
 		i++;
 	assert_ptr_equal(verdict->rule, i < n ? &rules[i] : NULL);
 }
