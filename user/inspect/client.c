@@ -24,7 +24,7 @@ static void client_free(struct client *client)
 	client->sandbox->n_clients--;
 	client->worker->n_clients--;
 	if (client->state == CLIENT_DNS)
-		queries_forget(client->worker, NULL, client);
+		dns_server_forget(client->worker->dns, NULL, client);
 	leg_free(&client->leg);
 	buf_free(&client->first);
 	channel_free(client->leg.channel);

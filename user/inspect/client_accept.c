@@ -160,7 +160,8 @@ static struct sandbox *flow_sandbox(struct worker *worker, int fd, struct np_flo
 	sandbox = sandbox_find(worker, ret->cgroup_id);
 	if (!sandbox ||
 	    (int32_t)(ret->generation - sandbox->rung.generation) > 0 || /* the daemon's word is still on its way */
-	    (np_addr_is_synthetic(&ret->addr) && !names_find(sandbox->session->names, np_synth_number(&ret->addr)))) {
+	    (np_addr_is_synthetic(&ret->addr) &&
+	     !names_find(sandbox->session->dns.names, np_synth_number(&ret->addr)))) {
 		/* Here, where nothing is held that its word may take away. */
 		worker_drain(worker);
 		sandbox = sandbox_find(worker, ret->cgroup_id);
@@ -228,7 +229,7 @@ static void client_meet(struct client *client)
 	client->state = CLIENT_SNIFF;
 	if (!np_addr_is_synthetic(&client->flow.addr))
 		return;
-	name = query_reverse(client->worker, client->sandbox->session, &client->flow.addr);
+	name = dns_server_reverse(client->worker->dns, &client->sandbox->session->dns, &client->flow.addr);
 	if (!name) {
 		client_report(client, NP_R_NAME_FORGOTTEN, 0, NULL);
 		client_reset(client);

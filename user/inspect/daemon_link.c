@@ -11,7 +11,6 @@
 #include "inspect/daemon_link.h"
 #include "net/dial.h"
 #include "policy/snapshot.h"
-#include "resolver/records.h"
 #include "tls/ca.h"
 #include "tls/origin.h"
 
@@ -103,6 +102,7 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
+	dns_server_policy(worker->dns, policy);
 	reporter_forget_rules(&worker->reporter);
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
 		r = roots_turn(worker);
@@ -113,8 +113,16 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 		upstream_retire(session);
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
 		sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RELOAD);
-	queries_cancel_unwanted(worker);
+	worker_cancel_unwanted(worker);
 	return 0;
+}
+
+static void name_learn(struct worker *worker, const struct link_name *message)
+{
+	struct session *session = session_find(worker, message->session);
+
+	if (session && !message->name[sizeof(message->name) - 1])
+		dns_server_named(worker->dns, &session->dns, message->index, message->name);
 }
 
 static int settings_learn(struct worker *worker, const char *data, size_t len)
@@ -128,7 +136,7 @@ static int settings_learn(struct worker *worker, const char *data, size_t len)
 	if (!nul || !len || data[len - 1])
 		return -EPROTO;
 	config.hosts = nul + 1 < data + len ? nul + 1 : NULL;
-	r = records_new(worker->loop, config.resolvers, query_records, worker, &worker->records);
+	r = dns_server_resolvers(worker->dns, config.resolvers);
 	return r < 0 ? r : dialer_new(&config, &worker->dialer);
 }
 
@@ -216,7 +224,7 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 	case LINK_NAME:
 		if (len != sizeof(struct link_name))
 			return -EPROTO;
-		query_named(worker, (const struct link_name *)(const void *)data);
+		name_learn(worker, (const struct link_name *)(const void *)data);
 		return 0;
 	case LINK_SYNC:
 		sessions_raised(worker);
@@ -273,12 +281,10 @@ void worker_forget(struct worker *worker)
 {
 	if (worker->dialer)
 		dialer_free(worker->dialer);
-	records_free(worker->records);
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);
 	worker->dialer = NULL;
-	worker->records = NULL;
 	worker->roots = worker->system = NULL;
 	worker->policy = NULL;
 }

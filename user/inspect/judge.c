@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/judge.h"
 
-#include "dns/judge.h"
 #include "inspect/client.h"
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
@@ -66,12 +65,4 @@ bool judge_knows_host(const struct client *client, const struct host *host)
 
 	return !host->is_addr &&
 	       policy_may_name(client->worker->policy, rung->mode, rung->level, host->name) & MAY_HTTP;
-}
-
-int judge_query(const struct worker *worker, const struct sandbox *sandbox, const char *data, size_t len,
-		struct dns_judged *ret)
-{
-	struct dns_facts facts = { .policy = worker->policy, .rung = sandbox->rung, .names = sandbox->session->names };
-
-	return dns_judge(&facts, data, len, ret);
 }

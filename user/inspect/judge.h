@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verdicts of the inspector. The facts of connections, requests, addresses and queries are put together here and
+ * The verdicts of the inspector. The facts of connections, requests and addresses are put together here and
  * nowhere else, and no other file of this folder asks the policy (tests/layers).
  */
 #ifndef NP_INSPECT_JUDGE_H
@@ -12,9 +12,7 @@
 #include "wire/url.h"
 
 struct client;
-struct dns_judged;
 struct exchange;
-struct sandbox;
 struct worker;
 
 /* May the client connect there? route NULL: it is not known yet where the host leads. */
@@ -27,9 +25,6 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 bool judge_inspects(const struct worker *worker, uint16_t port);
 /* Could some request to this host be allowed? */
 bool judge_knows_host(const struct client *client, const struct host *host);
-/* A DNS query of the sandbox: as dns_judge(). */
-int judge_query(const struct worker *worker, const struct sandbox *sandbox, const char *data, size_t len,
-		struct dns_judged *ret);
 
 /* May an inspector go this way for the client? head is NULL for a tunnel. */
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,

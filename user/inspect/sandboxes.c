@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dns/synthetic_names.h"
 #include "inspect/exchange.h"
 #include "inspect/tunnel.h"
 #include "tls/ca.h"
@@ -46,7 +45,7 @@ static struct session *session_get(struct worker *worker, const char *name)
 		return session;
 	session = calloc(1, sizeof(*session));
 	if (!session || origins_new(worker_roots(worker), &session->origins) < 0 ||
-	    names_new(&worker->key, &session->names) < 0) {
+	    dns_session_init(&session->dns, &worker->key) < 0) {
 		if (session)
 			origins_free(session->origins);
 		free(session);
@@ -54,7 +53,6 @@ static struct session *session_get(struct worker *worker, const char *name)
 	}
 	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
 	pool_init(&session->pool);
-	TAILQ_INIT(&session->queries);
 	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
 	return session;
 }
@@ -64,7 +62,7 @@ static void session_free(struct session *session, enum np_reason by)
 	upstream_close_all(session, by, "the sandbox was removed");
 	origins_free(session->origins);
 	ca_free(session->ca);
-	names_free(session->names);
+	dns_session_free(&session->dns);
 	LIST_REMOVE(session, of_worker);
 	free(session);
 }
@@ -103,7 +101,7 @@ static void sandbox_close_clients(struct worker *worker, struct sandbox *sandbox
 {
 	struct client *client, *next;
 
-	queries_forget(worker, sandbox, NULL);
+	dns_server_forget(worker->dns, &sandbox->dns, NULL);
 	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
 		next = LIST_NEXT(client, of_sandbox);
 		client_end_by(client, by);
@@ -118,7 +116,7 @@ void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason
 	if (--sandbox->session->sandboxes == 0)
 		session_free(sandbox->session, by);
 	free(sandbox);
-	queries_cancel_unwanted(worker);
+	worker_cancel_unwanted(worker);
 }
 
 /* Bytes on their way to origins that its programs handed over. Kept connections are the session's: they end with its last
@@ -142,7 +140,7 @@ void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_rea
 {
 	struct client *client, *next;
 
-	queries_rejudge(worker, sandbox);
+	dns_server_rejudge(worker->dns, &sandbox->dns);
 	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
 		next = LIST_NEXT(client, of_sandbox);
 		client_rejudge(client, by);
@@ -193,6 +191,7 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 			return -ENOMEM;
 		sandbox->cgroup_id = message->cgroup_id;
 		sandbox->session = session;
+		sandbox->dns = (struct dns_sandbox){ .session = &session->dns, .rung = &sandbox->rung };
 		sandbox->counts = reporter_slot(&worker->reporter, message->slot);
 		report_rate_init(&sandbox->rate);
 		session->sandboxes++;
@@ -211,7 +210,7 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 		upstream_retire(sandbox->session);
 	if (sandbox->rung.mode == NP_PROXIED) {
 		sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RAISE);
-		queries_cancel_unwanted(worker);
+		worker_cancel_unwanted(worker);
 		return 0;
 	}
 	sandbox_count_cut(worker, sandbox);
@@ -222,6 +221,6 @@ int sandbox_learn(struct worker *worker, const struct link_sandbox *message)
 	sandbox->session->raised |= was_proxied;
 	if (!sandbox->session->proxied)
 		session_raised(sandbox->session);
-	queries_cancel_unwanted(worker);
+	worker_cancel_unwanted(worker);
 	return 0;
 }

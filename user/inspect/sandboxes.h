@@ -14,12 +14,11 @@ struct session {
 	unsigned sandboxes; /* it goes with the last one */
 	struct ca *ca;	    /* NULL: asked for */
 	struct origins *origins;
-	struct names *names; /* that have a synthetic address */
-	unsigned proxied;    /* sandboxes of it that are */
-	bool raised;	     /* one of them was, so all will be: what is open to origins goes when that is done */
+	struct dns_session dns; /* its names and queries */
+	unsigned proxied;	/* sandboxes of it that are */
+	bool raised;		/* one of them was, so all will be: what is open to origins goes when that is done */
 	struct pool pool;
 	struct memory_sum memory;
-	struct waiting_queue queries; /* that wait for a name or for records: queries.c's */
 };
 
 /* A sandbox. */
@@ -34,7 +33,7 @@ struct sandbox {
 	struct memory_sum memory;
 	struct client_list clients; /* client*.c's, as are the two below */
 	unsigned n_clients, n_exchanges;
-	unsigned n_queries; /* that wait: queries.c's */
+	struct dns_sandbox dns;
 };
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id);

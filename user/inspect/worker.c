@@ -11,7 +11,6 @@
 #include "inspect/daemon_link.h"
 #include "net/dial.h"
 #include "net/slab.h"
-#include "resolver/records.h"
 #include "vocab/limits.h"
 
 #define ACCEPT_BATCH 64
@@ -30,7 +29,7 @@ int worker_open(struct worker *worker)
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->listeners[1], EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
 	if (r == 0)
-		r = dns_socket_open(worker->dns);
+		r = dns_server_open(worker->dns);
 	if (r < 0)
 		return r;
 	worker->ready = true;
@@ -50,6 +49,13 @@ void worker_flush(struct worker *worker)
 	while ((leg = LIST_FIRST(&worker->dirty[LEG_ORIGIN])) || (leg = LIST_FIRST(&worker->dirty[LEG_CLIENT])))
 		leg_flush(leg);
 	worker->flushing = false;
+}
+
+void worker_cancel_unwanted(struct worker *worker)
+{
+	if (worker->dialer)
+		dialer_cancel(worker->dialer);
+	dns_server_cancel_unwanted(worker->dns);
 }
 
 static void on_link(void *data, uint32_t events)
@@ -98,9 +104,7 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
-	if (worker->records)
-		records_tick(worker->records);
-	queries_tick(worker);
+	dns_server_tick(worker->dns, worker->now_ns);
 	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
 		next = LIST_NEXT(session, of_worker);
 		upstream_tick(session, worker->now_ns);
@@ -127,9 +131,6 @@ static void on_tick(void *data)
 int worker_new(const struct worker_fds *fds, struct worker **ret)
 {
 	struct worker *worker = calloc(1, sizeof(*worker));
-	struct dns_socket_config dns = { .sockets = { fds->dns[0], fds->dns[1] },
-					 .dns_origins = fds->dns_origins,
-					 .query = query_start };
 	int r;
 
 	if (!worker)
@@ -138,7 +139,6 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[0] = fds->listeners[0];
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
-	TAILQ_INIT(&worker->queries);
 	r = reporter_init(&worker->reporter);
 	if (r == 0)
 		r = hash_key_make(&worker->key);
@@ -150,10 +150,8 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 		loop_prefer(worker->loop, worker->link); /* who waits for our word ends us if it does not come */
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
-	dns.loop = worker->loop;
-	dns.ctx = worker;
 	if (r == 0)
-		r = dns_socket_new(&dns, &worker->dns);
+		r = queries_new(worker, fds, &worker->dns);
 	if (r < 0) {
 		worker_free(worker);
 		return r;
@@ -178,7 +176,7 @@ void worker_free(struct worker *worker)
 	report_flush(worker);
 	reporter_close(&worker->reporter);
 	buf_free(&worker->spare);
-	dns_socket_free(worker->dns);
+	dns_server_free(worker->dns);
 	loop_free(worker->loop);
 	free(worker);
 }

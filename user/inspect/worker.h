@@ -27,7 +27,7 @@ struct worker {
 	struct loop *loop;
 	int link;
 	int listeners[2];
-	struct dns_socket *dns;
+	struct dns_server *dns;
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
 	unsigned ticks;
@@ -41,15 +41,12 @@ struct worker {
 	struct roots *system; /* roots that netpawld gave */
 	struct roots *roots;  /* and the policy's beside them */
 	struct dialer *dialer;
-	struct records *records; /* that rules let sandboxes look up */
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
 	unsigned n_clients;
-	struct waiting_queue
-		queries; /* that wait until a name has an address or its records are known, the oldest first */
 };
 
 static inline struct roots *worker_roots(const struct worker *worker)
@@ -69,6 +66,8 @@ int worker_run(struct worker *worker);
 void worker_free(struct worker *worker);
 int worker_open(struct worker *worker); /* all is known: connections may come */
 
+/* What is resolved for nobody any more, on behalf of dials or of queries, is not asked for again on the wire. */
+void worker_cancel_unwanted(struct worker *worker);
 /* Call at the end of whatever the loop called: writes what was gathered, in as few records as can be. */
 void worker_flush(struct worker *worker);
 

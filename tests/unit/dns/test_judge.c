@@ -9,6 +9,7 @@
 #include "dns/judge.c"
 
 #include "../policy/make.h"
+#include "query_bytes.h"
 #include "vocab/limits.h"
 
 #define HTTPS 65
@@ -63,30 +64,9 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A query with EDNS, as clients send it. */
 static void query(const char *name, unsigned type)
 {
-	static const uint8_t head[] = { 0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1 };
-	static const uint8_t opt[] = { 0, 0, ns_t_opt, 0x04, 0xd0, 0, 0, 0, 0, 0, 0 };
-	uint8_t *p = message;
-
-	memcpy(p, head, sizeof(head));
-	p += sizeof(head);
-	while (*name) {
-		size_t len = strcspn(name, ".");
-
-		*p++ = (uint8_t)len;
-		memcpy(p, name, len);
-		p += len;
-		name += len + (name[len] == '.');
-	}
-	*p++ = 0;
-	*p++ = (uint8_t)(type >> 8);
-	*p++ = (uint8_t)type;
-	*p++ = 0;
-	*p++ = ns_c_in;
-	memcpy(p, opt, sizeof(opt));
-	message_len = (size_t)(p - message) + sizeof(opt);
+	message_len = query_bytes(message, name, type, true);
 }
 
 static int judge(const char *name, unsigned type, struct dns_judged *ret)
