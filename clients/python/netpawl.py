@@ -11,8 +11,9 @@
     session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")      # from here on nothing leaves
 
 Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
-start the command. Sandbox.run() starts the program `netpawl` instead, which passes input and environment on and can do all
-that its options say; it needs what that needs: root, and the daemon's network namespace.
+start the command. Sandbox.run() starts the program `netpawl` instead, which passes input on and can do all that its options
+say; it needs what that needs: root, and the daemon's network namespace. Of your own environment a command gets PATH, LANG,
+TERM and TZ, and no other variable, unless you name it.
 """
 import dataclasses
 import http.client
@@ -183,12 +184,15 @@ class Session:
     def runs(self, state=None):
         return self.client.runs(self.name, state)
 
-    def launch(self, command, egress=None, **options):
+    def launch(self, command, egress=None, env=None, **options):
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
-        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run."""
-        body = {"session": self.name, "command": _words(command),
-                "launch": {name: value if name == "keep" else str(value) for name, value in options.items() if value is not None}}
+        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run. env={"NAME": "value"}
+        adds variables to the few that a command gets; they are on record."""
+        launch = {name: value if name == "keep" else str(value) for name, value in options.items() if value is not None}
+        if env:
+            launch["env"] = [f"{name}={value}" for name, value in env.items()]
+        body = {"session": self.name, "command": _words(command), "launch": launch}
         return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
 
     def sandbox(self, **options):
@@ -278,10 +282,12 @@ class Sandbox:
     keep=True they run in the session's kept sandbox, with one /tmp and the processes that earlier ones left; remove() ends it.
 
     memory="2GiB", cpus=2, pids=256, timeout="10m", output_limit="1MiB", disk="1GiB", best_effort=True, chdir="/workspace",
-    user="nobody", bind=["/srv/models:/models:ro"]: as the options of netpawl run.
+    user="nobody", bind=["/srv/models:/models:ro"], env_file="/etc/agent.env": as the options of netpawl run.
+    env={"NAME": "value"} adds variables to the few that a command gets; env_all=True hands it your whole environment.
     """
 
-    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind", "keep")
+    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind", "keep",
+               "env", "env_file", "env_all")
 
     def __init__(self, session, **options):
         self.session = session
@@ -298,7 +304,7 @@ class Sandbox:
                 f"--session={self.session.name}"]
         if egress:
             argv.append(f"--class={egress}")
-        for name, value in {**self.options, **self._check(options)}.items():
+        for name, value in options.items():
             option = "--" + name.replace("_", "-")
             if value is True:
                 argv.append(option)
@@ -308,18 +314,43 @@ class Sandbox:
                 argv.append(f"{option}={value}")
         return [*argv, "--", *command]
 
+    @staticmethod
+    def _env_file(variables):
+        """The descriptor of a file in memory. Not by --env, for anybody may read a command line, nor in the environment of
+        netpawl, where an LD_PRELOAD would be root's."""
+        text = "".join(f"{name}={value}\0" for name, value in variables.items())
+        if any("=" in name or "\0" in name + str(value) for name, value in variables.items()):
+            raise ValueError("a variable's name has no '=', and neither it nor its value has a NUL")
+        fd = os.memfd_create("environment")
+        os.write(fd, text.encode("utf-8", "surrogateescape"))
+        os.lseek(fd, 0, os.SEEK_SET)
+        return fd
+
     def run(self, command, egress=None, input=None, env=None, **options):
         """Runs a list of words and returns its Result; the command's own failure is no exception.
+
+        env: variables for this command, beside the sandbox's; your own environment stays yours (env_all).
 
         egress: what it may do on the network whatever the session may: "none", "read_only", or "write", which waits until
         somebody approves it (Client.approve) and raises Rejected when nobody does. Text only: input is a str.
         """
+        options = {**self.options, **self._check(options)}
+        variables = {**(self.options.get("env") or {}), **(env or {})}
+        options["env"], fds = None, []
+        if variables:
+            if options.get("env_file"):
+                raise TypeError("either env or env_file")
+            fds = [self._env_file(variables)]
+            options["env_file"] = f"/proc/self/fd/{fds[0]}"
         argv = self._argv(_words(command), egress, options)
         try:
             got = subprocess.run(argv, capture_output=True, encoding="utf-8", errors="replace",
-                                 input="" if input is None else input, env=env)
+                                 input="" if input is None else input, pass_fds=fds)
         except OSError as e:
             raise Error(0, "failed", "netpawl could not be started", f"{argv[0]}: {e.strerror}") from None
+        finally:
+            for fd in fds:
+                os.close(fd)
         try:
             raw = json.loads(got.stdout)
         except ValueError:

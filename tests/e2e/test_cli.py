@@ -6,6 +6,7 @@ import pty
 import signal
 import subprocess
 import time
+from unittest.mock import ANY
 
 import pytest
 
@@ -390,8 +391,50 @@ def test_user_and_environment(daemon):
     p = daemon.cli("run", "--user", "nobody", "--", "sh", "-c", "id -u; id -g; id -G; pwd", check=0)
     uid, gid, groups, _ = p.stdout.splitlines()
     assert uid == "65534" and gid == "65534" and "0" not in groups.split()
-    p = daemon.cli("run", "--user", "root", "--", "sh", "-c", "id -u; echo $WORD", env={"WORD": "through"}, check=0)
+    p = daemon.cli("run", "--user", "root", "--env", "WORD", "--", "sh", "-c", "id -u; echo $WORD", env={"WORD": "through"}, check=0)
     assert p.stdout.split() == ["0", "through"]
+
+
+def test_a_plain_environment(daemon):
+    """What is not named stays with the caller."""
+    have = {"LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb", "WORD": "stays", "TMPDIR": "/nowhere", "XDG_RUNTIME_DIR": "/nowhere"}
+
+    def names(*options):
+        text = daemon.cli("run", *options, "--", "env", "-0", env=have, check=0).stdout
+        return dict(word.split("=", 1) for word in text.split("\0") if word)
+    plain = names()
+    ours = {name for name in plain if name not in ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME")}
+    assert {"PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "NETPAWL_SESSION", "NETPAWL_NOTICES"} <= set(plain)
+    assert all("NETPAWL" in name or "/run/netpawl" in plain[name] or name in ("PWD", "SHLVL", "_") for name in ours), plain
+    assert names("--env", "WORD=x=y", "--env", "EMPTY=", "--env", "HOME=/tmp") == {**plain, "WORD": "x=y", "EMPTY": "", "HOME": "/tmp",
+                                                                                   "NETPAWL_SESSION": ANY}
+    whole = names("--env-all")
+    assert whole["WORD"] == "stays" and whole["LC_ALL"] and "TMPDIR" not in whole and "NETPAWL_SOCKET" not in whole
+    assert names("--env", "TMPDIR")["TMPDIR"] == "/nowhere", "who names it means it"
+
+
+def test_an_environment_from_a_file(daemon, tmp_path):
+    file = tmp_path / "agent.env"
+    file.write_text("# a comment\nA=1\n\nB=two words\n")
+    assert daemon.cli("run", "--env-file", file, "--env", "A=2", "--", "sh", "-c", "echo $A $B", check=0).stdout == "2 two words\n"
+    file.write_bytes(b"A=1\nmore\0B=#\0")
+    assert daemon.cli("run", "--env-file", file, "--", "sh", "-c", 'echo "$A" "$B"', check=0).stdout == "1\nmore #\n"
+    file.write_text("")
+    daemon.cli("run", "--env-file", file, "--", "true", check=0)
+
+
+@pytest.mark.parametrize("words,told", [
+    (["--env", "NO_SUCH_WORD"], "NO_SUCH_WORD: the caller has no such variable"), (["--env", "=x"], "NAME=VALUE"), (["--env", ""], "NAME=VALUE"),
+    (["--env", "NETPAWL_SESSION=other/one"], "netpawl's own"), (["--env-file", "/nonexistent"], "/nonexistent"),
+    (["--env-file", "/etc/os-release", "--env-file", "/etc/hostname"], "NAME=VALUE"),
+    ([w for i in range(300) for w in ("--env", f"A{i}=1")], "--env")])
+def test_an_environment_that_is_wrong(daemon, words, told):
+    p = daemon.cli("run", *words, "--", "true", check=2)
+    assert told in p.stderr and "Traceback" not in p.stderr
+
+
+def test_a_secret_that_is_wrong_is_not_repeated(daemon):
+    assert "hunter2" not in daemon.cli("run", "--env", "NETPAWL_X=hunter2", "--", "true", check=2).stderr
 
 
 def test_working_directory(daemon):

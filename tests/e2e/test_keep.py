@@ -95,7 +95,7 @@ def test_the_command_has_what_it_would_have(daemon, session):
     """Its words, environment, directory, user, umask and streams are the run's, not the first one's."""
     look = "pwd; id -u; umask; echo $HOME $USER $NETPAWL_SESSION $WORD; ls -A /proc/self/fd | wc -l; cat; echo err >&2"
     for i, way in enumerate(("--keep", "--keep", None)):
-        words = [*([way] if way else []), "--session", session, *(["--chdir", "/usr"] if i else []), "--", "sh", "-c", look]
+        words = [*([way] if way else []), "--env", "WORD", "--session", session, *(["--chdir", "/usr"] if i else []), "--", "sh", "-c", look]
         p = daemon.cli("run", *words, input=f"in{i}\n", env={"WORD": f"w{i}"}, check=0)
         where, uid, mask, names, files, text = p.stdout.splitlines()
         assert (where, mask, text, p.stderr) == ("/usr" if i else "/workspace", "0022", f"in{i}", "err\n")
@@ -138,7 +138,7 @@ def test_a_large_output_is_whole(daemon, session):
 
 def test_a_large_environment(daemon, session):
     words = {f"WORD{i}": "x" * 100000 for i in range(8)}
-    assert sh(daemon, session, "env | grep -c ^WORD", env=words) == "8\n"
+    assert keep(daemon, session, "--env-all", "--", "sh", "-c", "env | grep -c ^WORD", env=words).stdout == "8\n"
 
 
 def test_many_at_once(daemon, session):
@@ -212,7 +212,7 @@ class Terminal:
     """netpawl in the foreground of a terminal of its own."""
 
     def __init__(self, daemon, session, *words, then=None):
-        argv = [*daemon.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", session, "--", *words]
+        argv = [*daemon.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", session, "--env", "PS1", "--", *words]
         if then:  # from a shell, which goes on with this
             argv = ["sh", "-c", f'"$@"; {then}', "sh", *argv]
         self.pid, self.master = pty.fork()

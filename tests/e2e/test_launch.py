@@ -289,3 +289,13 @@ def test_stop_with_readers(make_daemon):
         c.close()
     d.start()
     assert d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "rejected"
+
+
+def test_variables_of_a_launch(api, session):
+    """They are added to the plain environment, and on record; a name alone has no caller to take it from."""
+    ident = launch(api, session, "sh", "-c", "echo $A; echo $HOME", env=["A=b c", "EMPTY="])
+    assert output(api, ident) == ("b c\n/workspace\n", "", [])
+    assert api.ok("GET", f"/v1/runs/{ident}")["options"]["env"] == ["A=b c", "EMPTY="]
+    for env, told in ((["A"], "NAME=VALUE"), (["=b"], "NAME=VALUE"), ("A=b", "array"), ([1], "array"), (["NETPAWL_SOCKET=/x"], "netpawl's own")):
+        status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {"env": env}})
+        assert status == 400 and told in answer["detail"], answer

@@ -31,7 +31,7 @@ static bool option_apply(const struct option_spec *spec, const char *value)
 		*spec->flag = true;
 	else if (spec->value)
 		*spec->value = value;
-	else if (spec->list && spec->list->n < spec->list->max)
+	else if (spec->list && spec->list->n < ARRAY_SIZE(spec->list->items))
 		spec->list->items[spec->list->n++] = value;
 	else
 		return false;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "vocab/run_options.h"
 
 #define OPTIONS_COMMON                                                                 \
 	"  --socket PATH    the daemon's control socket (else $NETPAWL_SOCKET, else\n" \
@@ -13,19 +14,13 @@
 	"  --json           print JSON instead of text\n"                              \
 	"  --help           print this text\n"
 
-/* Values of an option that may come more than once. */
-struct option_list {
-	const char **items;
-	size_t n, max;
-};
-
 /* One of value, flag and list is set. */
 struct option_spec {
 	const char *name;
 	const char **value;
 	bool *flag;
-	struct option_list *list;
-	unsigned complete; /* enum complete: what a shell offers for its value */
+	struct run_texts *list; /* of an option that may come more than once */
+	unsigned complete;	/* enum complete: what a shell offers for its value */
 };
 
 struct options {

@@ -28,10 +28,10 @@ static void run_help(FILE *to)
 	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
 	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
 	      "capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"
-	      "Where an inspector runs, programs trust the session's CA. The environment is the caller's, without\n"
-	      "NETPAWL_SOCKET, with NETPAWL_SESSION, HOME=/workspace and what leads programs to certificates.\n"
-	      "NETPAWL_NOTICES names a read-only file with the session's notices. When the command ends, whatever it\n"
-	      "started is killed.\n\n"
+	      "Where an inspector runs, programs trust the session's CA. Of the caller's environment the command gets\n"
+	      "PATH, LANG, TERM, TZ and what --env names; NETPAWL_SESSION, HOME=/workspace and what leads programs to\n"
+	      "certificates are added. NETPAWL_NOTICES names a read-only file with the session's notices. When the\n"
+	      "command ends, whatever it started is killed.\n\n"
 	      "Options:\n",
 	      to);
 	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
@@ -58,14 +58,14 @@ static void json_print(json_t *owned)
 }
 
 static struct option_spec option_spec_of(const struct run_option *option, struct run_options *o,
-					 struct option_list *binds, char name[static RUN_DASHED_SIZE])
+					 char name[static RUN_DASHED_SIZE])
 {
 	struct option_spec spec = { .name = run_option_dashed(option, name) };
 
 	if (option->kind == RUN_FLAG)
 		spec.flag = run_option_flag(option, o);
 	else if (option->kind == RUN_TEXTS)
-		spec.list = binds;
+		spec.list = run_option_texts(option, o);
 	else
 		spec.value = run_option_word(option, o);
 	if (spec.value == &o->session)
@@ -81,7 +81,6 @@ int command_run(struct cli *cli, int argc, char **argv)
 {
 	static struct run run; /* too large for a stack */
 	struct run_options *o = &run.options;
-	struct option_list binds = { o->binds, 0, ARRAY_SIZE(o->binds) };
 	static char names[RUN_N_OPTIONS][RUN_DASHED_SIZE]; /* completion has them after we returned */
 	struct option_spec specs[RUN_N_OPTIONS];
 	struct options options = { argv[0], run_help, specs, 0, .until_operand = true };
@@ -89,7 +88,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 
 	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
 		if (run_options[i].places & RUN_CLI)
-			specs[options.count++] = option_spec_of(&run_options[i], o, &binds, names[i]);
+			specs[options.count++] = option_spec_of(&run_options[i], o, names[i]);
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
@@ -100,7 +99,6 @@ int command_run(struct cli *cli, int argc, char **argv)
 	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))
 		return usage_error(argv[0],
 				   "--keep goes with neither --class, which is for one run, nor --isolation none");
-	o->n_binds = binds.n;
 	run.command = argv + next;
 	run.socket = cli->socket;
 	run.json = cli->json;

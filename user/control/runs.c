@@ -73,6 +73,8 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 		if (!json_is_string(word))
 			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be an array of strings",
 					   name);
+		if (!strcmp(name, "env") && (wrong = env_check(json_string_value(word), !launch)))
+			return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "word %zu of \"env\": %s", i, wrong);
 	}
 	return 0;
 }

@@ -43,17 +43,39 @@ static void variable_unset(struct variables *v, const char *name)
 	v->n = kept;
 }
 
+/* Asked for by its name: then it is not for us to say what it is. */
+static bool is_named(const struct variables *v, const char *name)
+{
+	for (char *const *e = v->request->env; e && *e; e++)
+		if (name_is(*e, name))
+			return true;
+	return false;
+}
+
+/* NAME=VALUE; in the place of an older one of that name. */
+static int variable_put(struct variables *v, char *variable)
+{
+	size_t kept = 0, len = strcspn(variable, "=") + 1;
+
+	for (size_t i = 0; i < v->n; i++)
+		if (strncmp(v->items[i], variable, len) != 0)
+			v->items[kept++] = v->items[i];
+	v->n = kept;
+	if (ARRAY_RESERVE(v->items, v->size, v->n + 2) < 0)
+		return -ENOMEM;
+	v->items[v->n++] = variable;
+	return 0;
+}
+
 static int variable_set(struct variables *v, const char *name, const char *value)
 {
 	size_t len = strlen(name) + strlen(value) + 1;
 	char *text = arena_alloc(v->arena, 1, len + 1);
 
-	if (!text || ARRAY_RESERVE(v->items, v->size, v->n + 2) < 0)
+	if (!text)
 		return -ENOMEM;
 	snprintf(text, len + 1, "%s=%s", name, value);
-	variable_unset(v, name);
-	v->items[v->n++] = text;
-	return 0;
+	return variable_put(v, text);
 }
 
 static int variables_trust(struct variables *v)
@@ -66,6 +88,8 @@ static int variables_trust(struct variables *v)
 		const char *name;
 
 		trust_variable(i, TRUST_DIR, &name, &value);
+		if (is_named(v, name))
+			continue;
 		if (buf_error(&value) || variable_set(v, name, value.data) < 0)
 			return -ENOMEM;
 	}
@@ -117,23 +141,53 @@ static int variables_notices(struct variables *v)
 	return buf_error(&path) ? -ENOMEM : variable_set(v, "NETPAWL_NOTICES", path.data);
 }
 
+/* A secret of the caller's is none of the sandbox's: what is not named here, nor by him, stays out. */
+static bool is_plain(const char *variable)
+{
+	static const char *const names[] = { "PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (name_is(variable, names[i]))
+			return true;
+	return false;
+}
+
+static int variables_caller(struct variables *v)
+{
+	int r = 0;
+
+	for (char *const *e = v->request->environ; *e && r == 0; e++)
+		if (strchr(*e, '=') && **e != '=' && (v->request->env_all || is_plain(*e)))
+			r = variable_put(v, *e);
+	variable_unset(v, "NETPAWL_SOCKET");
+	return r;
+}
+
+/* After ours, so that they win; but what leads programs to certificates is added to what was asked for. */
+static int variables_named(struct variables *v)
+{
+	int r = 0;
+
+	for (char *const *e = v->request->env; e && *e && r == 0; e++)
+		r = variable_put(v, *e);
+	return r;
+}
+
 int environment_make(const struct plan_request *rq, struct arena *arena, char ***ret)
 {
 	struct variables v = { .request = rq, .arena = arena };
-	int r = 0;
+	int r = ARRAY_RESERVE(v.items, v.size, 1);
 
-	for (char *const *e = rq->environ; *e && r == 0; e++) {
-		r = ARRAY_RESERVE(v.items, v.size, v.n + 2);
-		if (r == 0 && strchr(*e, '=') && **e != '=')
-			v.items[v.n++] = *e;
-	}
-	variable_unset(&v, "NETPAWL_SOCKET");
+	if (r == 0)
+		r = variables_caller(&v);
 	if (r == 0)
 		r = variable_set(&v, "NETPAWL_SESSION", rq->session);
 	if (r == 0)
 		r = variables_notices(&v);
 	if (r == 0)
 		r = rq->isolation == ISOLATION_NONE ? variables_user(&v) : variables_own(&v);
+	if (r == 0)
+		r = variables_named(&v);
 	if (r == 0 && rq->trust && rq->isolation != ISOLATION_NONE)
 		r = variables_trust(&v);
 	if (r < 0) {

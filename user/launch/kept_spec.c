@@ -57,7 +57,7 @@ static void spec_put(struct buf *out, const struct run *run, const struct groups
 		buf_printf(out, "user=%s\n", run->options.user);
 	if (run->identity.uid)
 		buf_printf(out, "uid=%u\n", (unsigned)run->identity.uid);
-	for (size_t i = 0; i < run->options.n_binds; i++) {
+	for (size_t i = 0; i < run->options.bind.n; i++) {
 		buf_puts(out, "bind=");
 		bind_put(out, &run->binds[i]);
 		buf_puts(out, "\n");
@@ -81,7 +81,7 @@ int kept_spec_write(int file, const struct run *run, const struct groups *groups
 {
 	_buf_ struct buf out = BUF_INIT(NP_KEPT_NOTE);
 
-	for (size_t i = 0; i < run->options.n_binds; i++)
+	for (size_t i = 0; i < run->options.bind.n; i++)
 		if (strchr(run->binds[i].source, '\n') || strchr(run->binds[i].dest, '\n'))
 			return -EINVAL;
 	spec_put(&out, run, groups, missing);
@@ -183,7 +183,7 @@ static bool bound_fits(uint64_t have, uint64_t want, bool requested)
 
 static bool binds_fit(const struct kept_spec *spec, const struct run *run)
 {
-	bool fits = spec->n_binds == run->options.n_binds;
+	bool fits = spec->n_binds == run->options.bind.n;
 
 	for (size_t i = 0; fits && i < spec->n_binds; i++) {
 		_buf_ struct buf bind = BUF_INIT(4 * FS_PATH_SIZE);

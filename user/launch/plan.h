@@ -80,6 +80,8 @@ struct plan_request {
 	const char *session;
 	char *const *argv;     /* ends with NULL */
 	char *const *environ;  /* the caller's, ends with NULL */
+	bool env_all;	       /* all of it; else what a plain environment has */
+	char *const *env;      /* NAME=VALUE that were asked for, ends with NULL; NULL: none */
 	const char *cwd;       /* the caller's */
 	const char *directory; /* asked for; NULL: cwd when the sandbox sees it, else the workspace */
 	const char *workspace; /* NULL: a private one in memory */

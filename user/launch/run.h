@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One run, of `netpawl run` or of the API. run_perform.c: what comes after what; run_sandbox.c: what is asked of the daemon
  * around a sandbox; run_kept.c: the same with --keep, kept_spec.c: what a kept sandbox was made with; run_record.c: the run
- * on record; run_plan.c: the plan; run_result.c: the plan and the result as JSON. */
+ * on record; run_plan.c: the plan; run_env.c: the environment; run_result.c: the plan and the result as JSON. */
 #ifndef NP_LAUNCH_RUN_H
 #define NP_LAUNCH_RUN_H
 
@@ -16,10 +16,12 @@ struct run {
 	const char *socket; /* the daemon's */
 	struct run_options options;
 	char **command;
-	bool launched;	 /* by netpawld: it was on record before, and has its options and its command there */
-	char **recorded; /* that command; owned */
-	json_t *record;	 /* its words point into this */
-	char id[24];	 /* of the run on record; empty: it is on none */
+	bool launched;	   /* by netpawld: it was on record before, and has its options and its command there */
+	char **recorded;   /* that command; owned */
+	size_t n_env_file; /* of env, the first so many are of a file */
+	char *env[NP_RUN_TEXTS + 1]; /* NAME=VALUE of --env and --env-file, ends with NULL; owned */
+	json_t *record;		     /* its words point into this */
+	char id[24];		     /* of the run on record; empty: it is on none */
 	const char *session;
 	char own_session[NP_SESSION_MAX + 64]; /* when none was named */
 	bool session_ours;		       /* made by us and so for us to end */
@@ -59,6 +61,8 @@ int run_perform(struct run *run);
 
 /* What options say, before anything is made. */
 int run_read(struct run *run);
+/* What --env and --env-file name. */
+int run_env_read(struct run *run);
 /* What the daemon said of itself: netpawl has to live where it does. */
 int run_facts_take(struct run *run, json_t *facts);
 int run_facts_get(struct run *run);

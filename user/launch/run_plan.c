@@ -107,8 +107,12 @@ int run_read(struct run *run)
 	run->isolated = !isolation || !strcmp(isolation, "bwrap");
 	if (code == CLI_OK && !run->isolated && strcmp(isolation, "none") != 0)
 		code = option_bad("isolation", isolation, "there are bwrap and none");
-	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
-		code = bind_read(run->options.binds[i], &run->binds[i]);
+	if (code == CLI_OK)
+		code = run_env_read(run);
+	if (run->options.bind.n > ARRAY_SIZE(run->binds))
+		return usage_error("run", "more than %zu times --bind", ARRAY_SIZE(run->binds));
+	for (size_t i = 0; i < run->options.bind.n && code == CLI_OK; i++)
+		code = bind_read(run->options.bind.items[i], &run->binds[i]);
 	return code == CLI_OK ? identity_read(run) : code;
 }
 
@@ -268,7 +272,7 @@ int run_binds(struct run *run)
 {
 	int code = CLI_OK;
 
-	for (size_t i = 0; i < run->options.n_binds && code == CLI_OK; i++)
+	for (size_t i = 0; i < run->options.bind.n && code == CLI_OK; i++)
 		code = bind_resolve(&run->binds[i]);
 	return code;
 }
@@ -282,13 +286,15 @@ struct plan_request run_request(struct run *run)
 		.session = run->session,
 		.argv = run->command,
 		.environ = environ,
+		.env_all = run->options.env_all,
+		.env = run->env,
 		.cwd = run->cwd,
 		.directory = run->options.chdir,
 		.workspace = run->workspace,
 		.notices = run->notices,
 		.identity = run->has_identity ? &run->identity : NULL,
 		.binds = run->binds,
-		.n_binds = run->options.n_binds,
+		.n_binds = run->options.bind.n,
 		.permits = run->permits,
 		.n_permits = permits_read(run),
 		.limits = run->limits,
@@ -301,7 +307,7 @@ static void request_keep(struct plan_request *request)
 	static char *none[] = { NULL };
 
 	request->kept = true;
-	request->argv = request->environ = none;
+	request->argv = request->environ = request->env = none;
 	request->directory = "/";
 }
 
@@ -360,6 +366,8 @@ void run_free(struct run *run)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(run->hidden); i++)
 		free(run->hidden[i]);
+	for (char **e = run->env; *e; e++)
+		free(*e);
 	free(run->recorded);
 	json_decref(run->record);
 	json_decref(run->facts);

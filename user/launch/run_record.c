@@ -27,19 +27,45 @@ static json_t *command_json(char *const *words)
 
 /* -- options: as they are on record -------------------------------------------------------- */
 
+static int texts_set(json_t *object, const char *name, const struct run_texts *texts)
+{
+	json_t *array = json_array();
+	int r = 0;
+
+	for (size_t i = 0; i < texts->n; i++)
+		r |= json_array_append_new(array, json_string(texts->items[i]));
+	r |= texts->n ? json_object_set(object, name, array) : 0;
+	json_decref(array);
+	return r;
+}
+
 static int option_set(json_t *object, const struct run_option *option, struct run_options *o)
 {
 	if (option->kind == RUN_FLAG)
 		return *run_option_flag(option, o) ? json_object_set_new(object, option->name, json_true()) : 0;
-	if (option->kind == RUN_TEXTS || !*run_option_word(option, o))
+	if (option->kind == RUN_TEXTS)
+		return texts_set(object, option->name, run_option_texts(option, o));
+	if (!*run_option_word(option, o))
 		return 0;
 	return json_object_set_new(object, option->name, json_string(*run_option_word(option, o)));
 }
 
-/* Whoever approves the run sees them. */
-static json_t *options_json(struct run_options *o)
+/* A file's variables, by their names: values that are in a file are not for everybody who reads the record. */
+static int env_file_set(json_t *object, const struct run *run)
 {
-	json_t *object = json_object(), *binds = json_array();
+	json_t *array = json_object_get(object, "env") ?: json_array();
+	int r = 0;
+
+	for (size_t i = 0; i < run->n_env_file; i++)
+		r |= json_array_append_new(array, json_stringn(run->env[i], strcspn(run->env[i], "=")));
+	return run->n_env_file && !json_object_get(object, "env") ? r | json_object_set_new(object, "env", array) : r;
+}
+
+/* Whoever approves the run sees them. */
+static json_t *options_json(struct run *run)
+{
+	struct run_options *o = &run->options;
+	json_t *object = json_object();
 	char cwd[FS_PATH_SIZE];
 	int r = 0;
 
@@ -49,11 +75,7 @@ static json_t *options_json(struct run_options *o)
 		if (run_options[i].places & RUN_RECORD)
 			r |= option_set(object, &run_options[i], o);
 	o->cwd = NULL;
-	for (size_t i = 0; i < o->n_binds; i++)
-		r |= json_array_append_new(binds, json_string(o->binds[i]));
-	if (o->n_binds)
-		r |= json_object_set(object, "bind", binds);
-	json_decref(binds);
+	r |= env_file_set(object, run);
 	if (r < 0) {
 		json_decref(object);
 		return NULL; /* not UTF-8: nobody could read what he approves */
@@ -61,33 +83,40 @@ static json_t *options_json(struct run_options *o)
 	return object;
 }
 
+static int option_take(const json_t *value, const struct run_option *option, struct run_options *o)
+{
+	struct run_texts *texts = run_option_texts(option, o);
+	const json_t *text;
+	size_t i;
+
+	if (option->kind == RUN_FLAG)
+		*run_option_flag(option, o) = json_is_true(value);
+	else if (option->kind != RUN_TEXTS)
+		*run_option_word(option, o) = json_string_value(value);
+	else if (json_array_size(value) > ARRAY_SIZE(texts->items))
+		return usage_error("run", "the record has more than %zu words of \"%s\"", ARRAY_SIZE(texts->items),
+				   option->name);
+	else
+		json_array_foreach(value, i, text)
+		{
+			texts->items[texts->n++] = json_string_value(text);
+		}
+	return CLI_OK;
+}
+
 /* Those of a run that was on record before. The texts stay the record's. */
 static int options_take(struct run *run)
 {
-	const json_t *options = json_object_get(run->record, "options"), *binds = json_object_get(options, "bind"),
-		     *bind;
+	const json_t *options = json_object_get(run->record, "options");
 	struct run_options *o = &run->options;
-	size_t i;
+	int code = CLI_OK;
 
-	for (i = 0; i < RUN_N_OPTIONS; i++) {
-		const struct run_option *option = &run_options[i];
-
-		if (!(option->places & RUN_RECORD))
-			continue;
-		if (option->kind == RUN_FLAG)
-			*run_option_flag(option, o) = json_is_true(json_object_get(options, option->name));
-		else if (option->kind != RUN_TEXTS)
-			*run_option_word(option, o) = member_text(options, option->name);
-	}
-	if (json_array_size(binds) > ARRAY_SIZE(o->binds))
-		return usage_error("run", "the record has more than %zu binds", ARRAY_SIZE(o->binds));
-	json_array_foreach(binds, i, bind)
-	{
-		o->binds[o->n_binds++] = json_string_value(bind);
-	}
+	for (size_t i = 0; i < RUN_N_OPTIONS && code == CLI_OK; i++)
+		if (run_options[i].places & RUN_RECORD)
+			code = option_take(json_object_get(options, run_options[i].name), &run_options[i], o);
 	o->session = member_text(run->record, "session");
 	o->level = NULL; /* whoever asked for the run has raised the session */
-	return CLI_OK;
+	return code;
 }
 
 /* -- waiting ------------------------------------------------------------------------------- */
@@ -223,7 +252,7 @@ int run_on_record(struct run *run)
 		return CLI_OK;
 	code = api_body("run",
 			json_pack("{s:s,s:s,s:o,s:o}", "session", run->session, "class", run->options.class, "command",
-				  command_json(run->command), "options", options_json(&run->options)),
+				  command_json(run->command), "options", options_json(run)),
 			&body);
 	if (code == CLI_OK)
 		code = api_call(run->socket, "run", "POST", "/v1/runs", body, &answer);

@@ -90,7 +90,9 @@
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */
+#define NP_RUN_TEXTS 256	/* words of one option that may come more than once: variables of a run (--env) */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */
+#define NP_ENV_FILE (1u << 20)	/* --env-file: half of what Linux passes on to a program by default, and more than anybody writes */
 #define NP_UIDS (1u << 20)	/* users that sandboxes run as: one for each workspace, and for each sandbox without one */
 #define NP_UID_FIRST 2100000000u /* the first of them: above what containers, systemd and SSSD use, below 2^31 */
 #define NP_LIMIT_BYTES_MIN (1u << 20) /* --memory and --disk: below it not even a shell starts */

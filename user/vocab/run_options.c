@@ -6,11 +6,13 @@
 
 #include "vocab/words.h"
 
-#define WORD_AT_TEXT(name)  offsetof(struct run_options, name)
-#define WORD_AT_FLAG(name)  offsetof(struct run_options, name)
-#define WORD_AT_TEXTS(name) offsetof(struct run_options, name##s)
 #define WORD_ROW(n, k, p, v, a) \
-	{ .name = #n, .kind = RUN_##k, .places = (p), .value = (v), .about = (a), .word = WORD_AT_##k(n) },
+	{ .name = #n,           \
+	  .kind = RUN_##k,      \
+	  .places = (p),        \
+	  .value = (v),         \
+	  .about = (a),         \
+	  .word = offsetof(struct run_options, n) },
 #define LIMIT_ROW(n, m, k, low, high, whole, v, a, w)  \
 	{ .name = #n,                                  \
 	  .kind = RUN_##k,                             \
@@ -49,6 +51,11 @@ const char **run_option_word(const struct run_option *option, struct run_options
 	return (const char **)(void *)((char *)options + option->word);
 }
 
+struct run_texts *run_option_texts(const struct run_option *option, struct run_options *options)
+{
+	return (struct run_texts *)(void *)((char *)options + option->word);
+}
+
 bool *run_option_flag(const struct run_option *option, struct run_options *options)
 {
 	return (bool *)(void *)((char *)options + option->word);
@@ -57,6 +64,15 @@ bool *run_option_flag(const struct run_option *option, struct run_options *optio
 uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits)
 {
 	return (uint64_t *)(void *)((char *)limits + limit->limit);
+}
+
+const char *env_check(const char *word, bool has_caller)
+{
+	size_t len = strcspn(word, "=");
+
+	if (!len || (!has_caller && !word[len]))
+		return has_caller ? "it is written NAME or NAME=VALUE" : "it is written NAME=VALUE";
+	return strncmp(word, "NETPAWL_", strlen("NETPAWL_")) != 0 ? NULL : "variables of that name are netpawl's own";
 }
 
 const char *limit_parse(const char *name, const char *text, uint64_t *ret)

@@ -56,6 +56,14 @@ enum run_place {
 	  "where to start (else the directory netpawl was started in, when the sandbox\n"                                  \
 	  "sees it; else /workspace)")                                                                                     \
 	X(cwd, TEXT, RUN_RECORD, "DIR", "the directory netpawl was started in")                                            \
+	X(env, TEXTS, RUN_CLI | RUN_RECORD | RUN_LAUNCH, "NAME[=VALUE]",                                                   \
+	  "give it this variable: the caller's, or that value. Without it the command gets PATH,\n"                        \
+	  "HOME, LANG, TERM, TZ and what netpawl sets, and nothing else of the caller's")                                  \
+	X(env_file, TEXT, RUN_CLI, "FILE",                                                                                 \
+	  "the same, of a file with lines NAME=VALUE, or with a NUL behind each as in\n"                                  \
+	  "/proc/PID/environ")                                                                                             \
+	X(env_all, FLAG, RUN_CLI | RUN_RECORD, NULL,                                                                       \
+	  "give it the caller's whole environment: keys and tokens, too")                                                  \
 	X(isolation, TEXT, RUN_CLI | RUN_RECORD, "none",                                                                   \
 	  "take only the network away. For those who bring their own isolation")                                           \
 	X(best_effort, FLAG, RUN_CLI | RUN_RECORD, NULL, "go on when a limit cannot be set here, and say so")              \
@@ -80,10 +88,13 @@ enum run_place {
 	X(disk, disk, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE",                                                   \
 	  "of /tmp and every other file system in memory, and of the workspace", "not a size like 512MiB")
 
+/* The words of an option that may come more than once. */
+struct run_texts { size_t n; const char *items[NP_RUN_TEXTS]; };
+
 /* The words that were given; NULL and false: none. */
 #define RUN_MEMBER_TEXT(name) const char *name;
 #define RUN_MEMBER_FLAG(name) bool name;
-#define RUN_MEMBER_TEXTS(name) const char *name##s[NP_BINDS_MAX]; size_t n_##name##s;
+#define RUN_MEMBER_TEXTS(name) struct run_texts name;
 #define RUN_WORD_MEMBER(name, kind, ...) RUN_MEMBER_##kind(name)
 #define RUN_LIMIT_WORD(name, ...) const char *name;
 struct run_options {
@@ -128,10 +139,14 @@ const struct run_option *run_option_find(const char *name, unsigned places);
 const char *run_option_dashed(const struct run_option *option, char text[static RUN_DASHED_SIZE]);
 /* Of RUN_TEXT and the limits. */
 const char **run_option_word(const struct run_option *option, struct run_options *options);
+struct run_texts *run_option_texts(const struct run_option *option, struct run_options *options);
 bool *run_option_flag(const struct run_option *option, struct run_options *options);
 uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits);
 
 /* What a limit is written as; NULL, or what is wrong. */
 const char *limit_parse(const char *name, const char *text, uint64_t *ret);
+
+/* A word of --env. has_caller: NAME alone is one of the caller's. NULL, or what is wrong. */
+const char *env_check(const char *word, bool has_caller);
 
 #endif

@@ -41,7 +41,7 @@ static void all_of_it(void **state)
 	strcpy(groups.v1[1].path, "/v1/pids/netpawl.x");
 	run = (struct run){ .limits = { .memory = 1 << 20, .pids = 5 }, .notices = (char *)"x" };
 	run.options.user = "nobody";
-	run.options.n_binds = 2;
+	run.options.bind.n = 2;
 	run.binds[0] = (struct bind){ "/a", "/b", true, 0, 0 };
 	run.binds[1] = (struct bind){ "/c=d", "/e", false, 0, 0 };
 	run.host.system = system;
@@ -62,7 +62,7 @@ static void all_of_it(void **state)
 	run.binds[0].readonly = false;
 	assert_false(fits("--bind was /a:/b:ro /c=d:/e"));
 	run.binds[0].readonly = true;
-	run.options.n_binds = 1;
+	run.options.bind.n = 1;
 	assert_false(fits("--bind was"));
 	run.options.user = NULL;
 	assert_false(fits("--user was nobody"));
@@ -127,7 +127,7 @@ static void strange_notes(void **state)
 		fclose(file);
 	}
 	run = (struct run){ 0 };
-	run.options.n_binds = 1;
+	run.options.bind.n = 1;
 	run.binds[0] = (struct bind){ "/a\nuser=root", "/b", true, 0, 0 };
 	assert_int_equal(kept_spec_write(-1, &run, NULL, NULL), -EINVAL);
 }

@@ -30,6 +30,8 @@ static char *command[] = { (char *)"true", NULL };
 static char *outer[] = { (char *)"PATH=/bin",  (char *)"NETPAWL_SOCKET=/s",
 			 (char *)"TMPDIR=/x",  (char *)"JAVA_TOOL_OPTIONS=-Xmx1g",
 			 (char *)"HOME=/root", NULL };
+static char *named[] = { (char *)"TMPDIR=/y", (char *)"HOME=/z", (char *)"WORD=a=b", (char *)"SSL_CERT_FILE=/own",
+			 NULL };
 static struct identity somebody = { .uid = 2000000001, .gid = 2000000001, .ngroups = 1, .groups = { 2000000001 } };
 static struct identity root_user = { .name = "root", .home = "/root", .ngroups = 1, .root = 2000000001 };
 static const struct permit permits[] = { { "/srv/data", true }, { "/srv", false } };
@@ -149,13 +151,29 @@ static void the_environment(void **state)
 	assert_string_equal(variable("PATH"), "/bin");
 	assert_string_equal(variable("HOME"), "/workspace");
 	assert_string_equal(variable("NETPAWL_SESSION"), "alice/demo");
+	/* What was not named is the caller's. */
+	assert_null(variable("JAVA_TOOL_OPTIONS"));
+	request.env_all = true;
+	assert_int_equal(make(&request), 0);
 	assert_string_equal(variable("JAVA_TOOL_OPTIONS"), "-Xmx1g");
+	assert_null(variable("TMPDIR"));
+	assert_null(variable("NETPAWL_SOCKET"));
+	request.env_all = false;
+	request.env = named;
+	assert_int_equal(make(&request), 0);
+	assert_string_equal(variable("TMPDIR"), "/y");
+	assert_string_equal(variable("HOME"), "/z");
+	assert_string_equal(variable("WORD"), "a=b");
+	request.env = NULL;
 	/* With no isolation the paths are the host's. */
 	request.isolation = ISOLATION_NONE;
 	request.identity = &root_user;
 	assert_int_equal(make(&request), 0);
 	assert_int_equal(plan.n_steps, 0);
 	assert_string_equal(variable("HOME"), "/root");
+	assert_null(variable("TMPDIR"));
+	request.env_all = true;
+	assert_int_equal(make(&request), 0);
 	assert_string_equal(variable("TMPDIR"), "/x");
 	assert_null(variable("NETPAWL_SOCKET"));
 	assert_null(plan.directory);
@@ -168,10 +186,13 @@ static void trust_and_its_variables(void **state)
 
 	(void)state;
 	request.trust = &trust;
+	request.env_all = true;
+	request.env = named;
 	assert_int_equal(make(&request), 0);
 	assert_ptr_equal(step_at("/etc/ssl/certs/ca-certificates.crt")->file, &trust.bundle);
 	assert_ptr_equal(step_at("/run/netpawl/bundle.jks")->file, &trust.store);
-	assert_string_equal(variable("SSL_CERT_FILE"), "/run/netpawl/bundle.pem");
+	assert_string_equal(variable("CURL_CA_BUNDLE"), "/run/netpawl/bundle.pem");
+	assert_string_equal(variable("SSL_CERT_FILE"), "/own");
 	assert_string_equal(variable("NODE_EXTRA_CA_CERTS"), "/run/netpawl/authority.pem");
 	assert_non_null(strstr(variable("JAVA_TOOL_OPTIONS"), "-Xmx1g -Djavax.net.ssl.trustStore=/run/netpawl/"));
 }
