@@ -5,8 +5,8 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json, run.json, inspect.json and dns.json. run.py, inspection.py and
-lookups.py do their part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, run.json, restart.json, inspect.json and dns.json. run.py, restart.py,
+inspection.py and lookups.py do their part alone.
 """
 import argparse
 import contextlib
@@ -29,6 +29,7 @@ import escalation  # noqa: E402
 import inspection  # noqa: E402
 import lookups  # noqa: E402
 import policy  # noqa: E402
+import restart  # noqa: E402
 import run as starting  # noqa: E402
 import scale  # noqa: E402
 from nets import BENCH, FAR, Net, Program, build, install  # noqa: E402
@@ -173,7 +174,7 @@ def main():
     size = QUICK if args.quick else FULL
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in (inspection, lookups)))
+    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in (restart, inspection, lookups)))
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -191,6 +192,7 @@ def main():
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
     starting.run(args.quick)
+    restart.run(args.quick)
     inspection.run(args.quick)
     lookups.run(args.quick)
     left = base.leftovers()

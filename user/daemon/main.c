@@ -59,6 +59,11 @@ static void daemon_describe(void *data, struct buf *out)
 	json_put_number(out, "journal_errors", stats.journal_errors);
 	json_put_number(out, "history_errors", stats.history_errors);
 	kernel_describe(d->kernel, out);
+	feature_describe(out, "run directory in memory", supervisor_keeps_cas(d->supervisor),
+			 "the CAs of sessions outlive the daemon",
+			 "the run directory is on a disk, which keys must not touch: programs that run in PROXIED when "
+			 "netpawld ends have to be started again for TLS");
+	json_close_array(out);
 }
 
 /* -- start ---------------------------------------------------------------------- */
@@ -127,9 +132,9 @@ static int upgrade_finish(struct daemon *d)
 	if (r < 0 || !from)
 		return r;
 	snprintf(text, sizeof(text),
-		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), the "
-		 "CAs of "
-		 "sessions, counts of sandboxes, ports of open listeners, forwards",
+		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), "
+		 "CAs "
+		 "that it did not keep, counts of sandboxes, ports of open listeners, forwards",
 		 from, sandboxes);
 	event.text = text;
 	event_emit(d, &event);
@@ -139,7 +144,7 @@ static int upgrade_finish(struct daemon *d)
 
 static int supervisor_open(struct daemon *d)
 {
-	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
+	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], cas[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
 	struct supervisor_config config = {
 		.loop = d->loop,
 		.kernel = d->kernel,
@@ -147,6 +152,7 @@ static int supervisor_open(struct daemon *d)
 		.uid = d->options.inspector_uid,
 		.root = root,
 		.names = names,
+		.cas = cas,
 		.roots = d->options.roots,
 		.resolvers = d->options.resolvers,
 		.ledgers = { .dir = ledgers,
@@ -161,6 +167,8 @@ static int supervisor_open(struct daemon *d)
 
 	if (r == 0)
 		r = fs_path(names, "%s/names", d->options.run_dir);
+	if (r == 0)
+		r = fs_path(cas, "%s/cas", d->options.run_dir);
 	if (r == 0)
 		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
 	if (r == 0)
@@ -402,6 +410,8 @@ static int daemon_uninstall(struct daemon *d)
 		orphans_groups(path);
 	if (r == 0 && fs_path(path, "%s/kept", d->options.run_dir) == 0)
 		orphans_kept(path);
+	if (r == 0 && fs_path(path, "%s/cas", d->options.run_dir) == 0)
+		supervisor_cas_wipe(path);
 	if (r == 0)
 		log_info("the gate is gone; the record of sessions stays in %s", d->options.state_dir);
 	return r;
@@ -413,6 +423,7 @@ static int daemon_probe(void)
 
 	json_open_object(&out, NULL);
 	kernel_probe(&out);
+	json_close_array(&out);
 	json_close_object(&out);
 	if (!buf_error(&out))
 		puts(out.data);

@@ -30,7 +30,7 @@
 static int client_handshake(struct client *client)
 {
 	SSL *ssl = NULL;
-	int r = ca_server(client->sandbox->session->ca, &client->host, &ssl);
+	int r = ca_server(session_ca(client->sandbox->session), &client->host, &ssl);
 
 	if (r < 0)
 		return r;
@@ -50,7 +50,7 @@ void client_ca_ready(struct client *client)
 
 void client_look(struct client *client)
 {
-	if (!client->sandbox->session->ca) {
+	if (!session_ca(client->sandbox->session)) {
 		client->state = CLIENT_WAIT_CA;
 		channel_pause(client->leg.channel);
 	} else if (client_handshake(client) < 0) {

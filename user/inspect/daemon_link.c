@@ -19,28 +19,33 @@
 static int ca_learn(struct worker *worker, struct link_ca *message)
 {
 	struct session *session = session_find(worker, message->session);
-	struct ca *ca = NULL;
-	int r;
+	int r = 0;
 
-	if (!session || session->ca || message->len > sizeof(message->data))
-		return 0;
-	r = ca_import(message->data, message->len, &ca);
+	if (session && message->len && message->len <= sizeof(message->data))
+		r = session_set_ca(worker, session, message->data, message->len);
 	explicit_bzero(message->data, sizeof(message->data));
-	if (r < 0)
-		log_error("a CA was not understood: %s", strerror(-r)); /* its session's TLS is reset, no more */
-	else
-		session_set_ca(worker, session, ca);
-	return 0;
+	return r;
+}
+
+/* The one that was kept, if it is whole; else a new one. */
+static int ca_choose(const struct link_ca *message, struct ca **ret)
+{
+	if (message->len && message->len <= sizeof(message->data) && ca_import(message->data, message->len, ret) == 0)
+		return 0;
+	if (message->len)
+		log_warning("the CA that was kept of %s is not understood: it gets a new one", message->session);
+	return ca_new(message->session, ret);
 }
 
 /* The daemon gives it to all workers, to us as well. */
-static int ca_make(struct worker *worker, const struct link_ca *message)
+static int ca_make(struct worker *worker, struct link_ca *message)
 {
 	_buf_ struct buf secret = BUF_INIT(LINK_CA_BYTES), pem = BUF_INIT(LINK_CA_BYTES);
 	struct link_ca answer = { 0 };
 	struct ca *ca = NULL;
-	int r = ca_new(message->session, &ca);
+	int r = ca_choose(message, &ca);
 
+	explicit_bzero(message->data, sizeof(message->data));
 	if (r == 0)
 		r = ca_export(ca, &secret);
 	if (r == 0)
@@ -63,7 +68,7 @@ static int ca_make(struct worker *worker, const struct link_ca *message)
 }
 
 /* Whom origins are trusted by has changed: what was vouched for by others is over. */
-static int roots_turn(struct worker *worker)
+static void roots_turn(struct worker *worker)
 {
 	const struct policy *policy = worker->policy;
 	struct roots *roots = NULL;
@@ -78,12 +83,8 @@ static int roots_turn(struct worker *worker)
 	}
 	roots_free(worker->roots);
 	worker->roots = roots;
-	LIST_FOREACH(session, &worker->sessions, of_worker) {
-		r = session_renew_origins(worker, session);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	LIST_FOREACH(session, &worker->sessions, of_worker)
+		session_renew_origins(session);
 }
 
 static bool roots_differ(const struct policy *a, const struct policy *b)
@@ -105,10 +106,8 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	dns_server_policy(worker->dns, policy);
 	reporter_forget_rules(&worker->reporter);
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
-		r = roots_turn(worker);
+		roots_turn(worker);
 	policy_free(old);
-	if (r < 0)
-		return r;
 	LIST_FOREACH(session, &worker->sessions, of_worker)
 		upstream_retire(session);
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "inspect/exchange.h"
 #include "inspect/tunnel.h"
 #include "tls/ca.h"
@@ -29,11 +30,11 @@ struct sandbox *sandbox_next(const struct worker *worker, const struct sandbox *
 
 struct session *session_find(struct worker *worker, const char *name)
 {
-	struct session *session;
+	uint64_t hash = hash_text(&worker->key, name);
 
-	LIST_FOREACH(session, &worker->sessions, of_worker)
-		if (!strcmp(session->name, name))
-			return session;
+	for (struct table_node *n = table_first(&worker->sessions_by_name, hash); n; n = table_next(n))
+		if (!strcmp(container_of(n, struct session, node)->name, name))
+			return container_of(n, struct session, node);
 	return NULL;
 }
 
@@ -43,35 +44,68 @@ static struct session *session_get(struct worker *worker, const char *name)
 
 	if (session)
 		return session;
-	session = calloc(1, sizeof(*session));
-	if (!session || origins_new(worker_roots(worker), &session->origins) < 0 ||
-	    dns_session_init(&session->dns, &worker->key) < 0) {
-		if (session)
-			origins_free(session->origins);
+	session = table_reserve(&worker->sessions_by_name) == 0 ? calloc(1, sizeof(*session)) : NULL;
+	if (!session || dns_session_init(&session->dns, &worker->key) < 0) {
 		free(session);
 		return NULL;
 	}
 	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
 	pool_init(&session->pool);
 	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
+	table_add(&worker->sessions_by_name, &session->node, hash_text(&worker->key, session->name));
 	return session;
 }
 
-static void session_free(struct session *session, enum np_reason by)
+static void session_drop_kept_ca(struct session *session)
+{
+	if (session->ca_data)
+		explicit_bzero(session->ca_data, session->ca_len);
+	free(session->ca_data);
+	session->ca_data = NULL;
+}
+
+static void session_free(struct worker *worker, struct session *session, enum np_reason by)
 {
 	upstream_close_all(session, by, "the sandbox was removed");
 	origins_free(session->origins);
 	ca_free(session->ca);
+	session_drop_kept_ca(session);
 	dns_session_free(&session->dns);
 	LIST_REMOVE(session, of_worker);
+	table_remove(&worker->sessions_by_name, &session->node);
 	free(session);
 }
 
-void session_set_ca(struct worker *worker, struct session *session, struct ca *ca)
+/* Reading it takes most of a millisecond, and a node has thousands of sessions of which few speak TLS: the first that does
+ * pays for it, and a worker that starts has not to read them all. */
+struct ca *session_ca(struct session *session)
+{
+	int r;
+
+	if (session->ca || !session->ca_data) {
+		session->ca_awaited |= !session->ca;
+		return session->ca;
+	}
+	r = ca_import(session->ca_data, session->ca_len, &session->ca);
+	session_drop_kept_ca(session);
+	if (r < 0)
+		log_error("a CA was not understood: %s", strerror(-r)); /* its session's TLS is reset, no more */
+	return session->ca;
+}
+
+int session_set_ca(struct worker *worker, struct session *session, const char *data, size_t len)
 {
 	struct sandbox *sandbox;
 
-	session->ca = ca;
+	if (session->ca || session->ca_data)
+		return 0;
+	session->ca_data = malloc(len);
+	if (!session->ca_data)
+		return -ENOMEM;
+	memcpy(session->ca_data, data, len);
+	session->ca_len = len;
+	if (!session->ca_awaited || !session_ca(session))
+		return 0;
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox)) {
 		struct client *client, *next;
 
@@ -82,19 +116,21 @@ void session_set_ca(struct worker *worker, struct session *session, struct ca *c
 			client_ca_ready(client);
 		}
 	}
+	return 0;
 }
 
-int session_renew_origins(struct worker *worker, struct session *session)
+struct origins *session_origins(const struct worker *worker, struct session *session)
 {
-	struct origins *fresh = NULL;
-	int r = origins_new(worker_roots(worker), &fresh);
+	if (!session->origins && origins_new(worker_roots(worker), &session->origins) < 0)
+		return NULL;
+	return session->origins;
+}
 
-	if (r < 0)
-		return r;
+void session_renew_origins(struct session *session)
+{
 	upstream_close_all(session, NP_R_ORIGIN_UNTRUSTED, "the policy's extra_roots have changed");
 	origins_free(session->origins);
-	session->origins = fresh;
-	return 0;
+	session->origins = NULL;
 }
 
 static void sandbox_close_clients(struct worker *worker, struct sandbox *sandbox, enum np_reason by)
@@ -114,7 +150,7 @@ void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason
 	table_remove(&worker->sandboxes, &sandbox->node);
 	sandbox->session->proxied -= sandbox->rung.mode == NP_PROXIED;
 	if (--sandbox->session->sandboxes == 0)
-		session_free(sandbox->session, by);
+		session_free(worker, sandbox->session, by);
 	free(sandbox);
 	worker_cancel_unwanted(worker);
 }

@@ -10,13 +10,17 @@
 /* A session: its CA, what its origins remember, its kept connections. Nothing of it is shared. */
 struct session {
 	LIST_ENTRY(session) of_worker;
+	struct table_node node; /* by name */
 	char name[NP_LABEL_SIZE];
 	unsigned sandboxes; /* it goes with the last one */
-	struct ca *ca;	    /* NULL: asked for */
-	struct origins *origins;
-	struct dns_session dns; /* its names and queries */
-	unsigned proxied;	/* sandboxes of it that are */
-	bool raised;		/* one of them was, so all will be: what is open to origins goes when that is done */
+	struct ca *ca;	    /* session_ca() */
+	char *ca_data;	    /* it, as it came; NULL: it has been read, or has not come */
+	size_t ca_len;
+	bool ca_awaited;	 /* by a client */
+	struct origins *origins; /* session_origins() */
+	struct dns_session dns;	 /* its names and queries */
+	unsigned proxied;	 /* sandboxes of it that are */
+	bool raised;		 /* one of them was, so all will be: what is open to origins goes when that is done */
 	struct pool pool;
 	struct memory_sum memory;
 };
@@ -46,9 +50,12 @@ void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_rea
 void sandbox_free(struct worker *worker, struct sandbox *sandbox, enum np_reason by); /* NP_R_ENDED_BY_* */
 bool sandbox_has_unsent(const struct sandbox *sandbox);
 void sessions_raised(struct worker *worker); /* all that a raise means has been received */
-/* Takes the CA; clients that wait for it go on. */
-void session_set_ca(struct worker *worker, struct session *session, struct ca *ca);
+/* Takes a CA as ca_export() wrote it; clients that wait for it go on. A second one is ignored. 0 or -ENOMEM. */
+int session_set_ca(struct worker *worker, struct session *session, const char *data, size_t len);
+struct ca *session_ca(struct session *session); /* NULL: it has not come */
+/* What its origins remember, from the first connection on; NULL without memory. */
+struct origins *session_origins(const struct worker *worker, struct session *session);
 /* Who vouches for origins has changed: what was vouched for by others is over. */
-int session_renew_origins(struct worker *worker, struct session *session);
+void session_renew_origins(struct session *session);
 
 #endif

@@ -221,12 +221,14 @@ static bool dial_may(void *ctx, const struct route *route)
 
 static int upstream_start(struct upstream *up, int fd)
 {
+	struct origins *origins;
 	SSL *ssl = NULL;
 	int r = channel_new(up->leg.worker->loop, fd, &upstream_events, up, &up->leg.channel);
 
 	if (r < 0 || !up->tls)
 		return r;
-	r = origin_ssl(up->session->origins, &up->host, up->port, &ssl);
+	origins = session_origins(up->leg.worker, up->session);
+	r = origins ? origin_ssl(origins, &up->host, up->port, &ssl) : -ENOMEM;
 	if (r < 0)
 		return r;
 	if (up->h1_only)

@@ -172,6 +172,7 @@ void worker_free(struct worker *worker)
 	while ((sandbox = sandbox_next(worker, NULL)))
 		sandbox_free(worker, sandbox, NP_R_ENDED_BY_STOP);
 	table_clear(&worker->sandboxes);
+	table_clear(&worker->sessions_by_name);
 	worker_forget(worker);
 	report_flush(worker);
 	reporter_close(&worker->reporter);

@@ -44,6 +44,7 @@ struct worker {
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
+	struct table sessions_by_name;
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
 	unsigned n_clients;

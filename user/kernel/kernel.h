@@ -68,8 +68,10 @@ bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
 void kernel_drain(struct kernel *kernel); /* hands over the events that are in the ring */
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret);
 
-/* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", "features". */
+/* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", and last "features",
+ * an array that is left open for the caller's own. */
 void kernel_describe(struct kernel *kernel, struct buf *out);
+void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no);
 
 /* Detaches and unpins everything below pin_dir, kills and removes the sandboxes of the slice. Refuses with -EBUSY
  * while processes run in an adopted cgroup, which would get their network back, unless force is set. */

@@ -109,7 +109,7 @@ void features_probe(struct features *ret)
 	btf__free(btf);
 }
 
-static void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no)
+void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no)
 {
 	json_open_object(out, NULL);
 	json_put_text(out, "feature", name, SIZE_MAX);
@@ -155,5 +155,4 @@ void features_describe(const struct features *f, struct buf *out)
 	feature_describe(out, "Landlock 6", landlock >= 6, "netpawl run shuts abstract unix sockets and signals twice",
 			 f->lsm || f->unix_hooks ? "abstract unix sockets are shut by the gate alone"
 						 : "nothing shuts the host's abstract unix sockets");
-	json_close_array(out);
 }

@@ -33,7 +33,7 @@ enum link_type {
 	LINK_SANDBOX,	   /* struct link_sandbox: a sandbox is there, or was raised, or is about to end */
 	LINK_GONE,	   /* struct link_sandbox: it is not, its connections end */
 	LINK_CA,	   /* struct link_ca: a session's authority */
-	LINK_MAKE_CA,	   /* struct link_ca without data: make it, answer LINK_CA */
+	LINK_MAKE_CA, /* struct link_ca, with the one that was kept or without: take it or make one, answer LINK_CA */
 	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
 	LINK_SYNC,  /* a number: answer it when all before is done */
 	LINK_SETTLE, /* a number: answer it when what sandboxes have sent by now is counted, too */

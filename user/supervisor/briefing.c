@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What every inspector has to know: sandboxes, their sessions, and the authorities of those. */
+/* What every inspector has to know: sandboxes, and their sessions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "supervisor/supervisor_internal.h"
-#include "loop/loop.h"
 
-#define CA_RETRY_MS 1000 /* until another worker is asked for an authority */
-
-/* -- authorities ------------------------------------------------------------------------ */
+/* -- sessions --------------------------------------------------------------------------- */
 
 struct session_brief *session_brief_find(struct supervisor *w, const char *session)
 {
@@ -22,61 +19,6 @@ struct session_brief *session_brief_find(struct supervisor *w, const char *sessi
 			return a;
 	}
 	return NULL;
-}
-
-void ca_learn(struct process *from, const struct link_ca *message)
-{
-	struct supervisor *w = from->supervisor;
-	struct session_brief *a;
-
-	if (message->session[NP_LABEL_SIZE - 1] || !message->len || message->len > LINK_CA_BYTES ||
-	    message->pem_len > LINK_CA_BYTES - message->len)
-		return;
-	a = session_brief_find(w, message->session);
-	if (!a || a->ca.len || a->requested_of != from)
-		return;
-	a->ca = *message;
-	send_all(w, LINK_CA, &a->ca, sizeof(a->ca), -1);
-}
-
-/* Of the next worker in turn, if the last one that was asked has not answered for a while. */
-static void ca_request(struct supervisor *w, struct session_brief *a)
-{
-	uint64_t now = loop_now_ns();
-
-	if (a->ca.len || (a->requested_of && now - a->requested_ns < CA_RETRY_MS * 1000000ull))
-		return;
-	for (unsigned i = 0; i < w->config.count; i++) {
-		struct process *p = &w->processes[w->turn++ % w->config.count];
-
-		if (!p->ready)
-			continue;
-		a->requested_of = p;
-		a->requested_ns = now;
-		process_send(p, LINK_MAKE_CA, &a->ca, sizeof(a->ca), -1);
-		return;
-	}
-}
-
-void cas_request(struct supervisor *w)
-{
-	for (size_t i = 0; i < w->sessions.size; i++)
-		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next)
-			ca_request(w, container_of(n, struct session_brief, node));
-}
-
-int supervisor_ca(struct supervisor *w, const char *session, struct buf *out)
-{
-	const struct session_brief *a = session_brief_find(w, session);
-
-	if (!a)
-		return -ENOENT;
-	if (!a->ca.len)
-		supervisor_sync(w); /* it was asked for when the sandbox came */
-	if (!a->ca.len)
-		return -EAGAIN;
-	buf_append(out, a->ca.data + a->ca.len, a->ca.pem_len);
-	return buf_error(out);
 }
 
 /* -- sandboxes -------------------------------------------------------------------------- */
@@ -107,11 +49,15 @@ static struct session_brief *session_brief_new(struct supervisor *w, const char 
 		return NULL;
 	}
 	table_add(&w->sessions, &session->node, hash_text(&w->key, session->ca.session));
+	ca_want(w, session);
 	return session;
 }
 
 static void session_brief_free(struct supervisor *w, struct session_brief *session, bool forget)
 {
+	ca_unwant(w, session);
+	if (forget)
+		ca_forget(w, session->ca.session);
 	names_close(w, session, forget);
 	table_remove(&w->sessions, &session->node);
 	explicit_bzero(session, sizeof(*session));
@@ -133,7 +79,6 @@ static struct briefed *known_new(struct supervisor *w, uint64_t cgroup_id, const
 	briefed->sandbox.cgroup_id = cgroup_id;
 	memcpy(briefed->sandbox.session, a->ca.session, sizeof(briefed->sandbox.session));
 	table_add(&w->sandboxes, &briefed->node, hash_number(&w->key, cgroup_id));
-	ca_request(w, a);
 	return briefed;
 }
 
@@ -255,25 +200,28 @@ void batch_add(struct buf *out, enum link_type type, const void *data, size_t le
 	buf_append(out, data, len);
 }
 
-int batch_make(struct supervisor *w, int *ret_fd)
+static struct session_brief *session_next(const struct supervisor *w, const struct session_brief *session)
+{
+	struct table_node *n = table_walk(&w->sessions, session ? &session->node : NULL);
+
+	return n ? container_of(n, struct session_brief, node) : NULL;
+}
+
+int batch_make(struct supervisor *w, bool cas_only, int *ret_fd)
 {
 	_buf_ struct buf out = BUF_INIT(LINK_BATCH_MAX);
+	const struct session_brief *a;
 	int r;
 
-	for (size_t i = 0; i < w->sandboxes.size; i++)
-		for (struct table_node *n = w->sandboxes.buckets[i]; n; n = n->next)
-			batch_add(&out, LINK_SANDBOX, &container_of(n, struct briefed, node)->sandbox,
-				  sizeof(struct link_sandbox));
-	for (size_t i = 0; i < w->sessions.size; i++)
-		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next) {
-			const struct session_brief *a = container_of(n, struct session_brief, node);
-
-			if (a->ca.len)
-				batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
-		}
-	for (size_t i = 0; i < w->sessions.size; i++)
-		for (struct table_node *n = w->sessions.buckets[i]; n; n = n->next)
-			names_batch(container_of(n, struct session_brief, node), &out);
+	for (const struct table_node *n = cas_only ? NULL : table_walk(&w->sandboxes, NULL); n;
+	     n = table_walk(&w->sandboxes, n))
+		batch_add(&out, LINK_SANDBOX, &container_of(n, struct briefed, node)->sandbox,
+			  sizeof(struct link_sandbox));
+	for (a = session_next(w, NULL); a; a = session_next(w, a))
+		if (a->ca.len)
+			batch_add(&out, LINK_CA, &a->ca, sizeof(a->ca));
+	for (a = cas_only ? NULL : session_next(w, NULL); a; a = session_next(w, a))
+		names_batch(a, &out);
 	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data ? out.data : "", out.len, ret_fd);
 	if (out.data)
 		explicit_bzero(out.data, out.len);
@@ -302,8 +250,10 @@ void supervisor_recovered(struct supervisor *w, bool (*is_used)(void *data, cons
 			  bool (*is_there)(void *data, uint64_t cgroup_id), void *data)
 {
 	names_sweep(w, is_used, data);
+	cas_wipe(w->cas_dir, w, is_used, data);
 	ledgers_sweep(w->ledgers, is_there, data);
 	w->recovered = true;
+	processes_brief(w);
 }
 
 /* -- the interface of session/inspectors.h --------------------------------------------------- */

@@ -25,15 +25,20 @@ static uint64_t now_ms(void)
 	return loop_now_ns() / 1000000;
 }
 
-/* USER/SESSION as one component: neither has a comma. */
+void session_file(const char *session, char name[static NP_LABEL_SIZE])
+{
+	size_t len = strnlen(session, NP_LABEL_SIZE - 1);
+
+	for (size_t i = 0; i < len; i++)
+		name[i] = session[i] == '/' ? ',' : session[i];
+	name[len] = '\0';
+}
+
 static int names_path(const struct supervisor *w, const struct session_brief *session, char path[static FS_PATH_SIZE])
 {
 	char name[NP_LABEL_SIZE];
 
-	memcpy(name, session->ca.session, sizeof(name));
-	for (char *c = name; *c; c++)
-		if (*c == '/')
-			*c = ',';
+	session_file(session->ca.session, name);
 	return fs_path(path, "%s/%s", w->names_dir, name);
 }
 
@@ -221,9 +226,11 @@ void names_send(struct supervisor *w, const struct session_brief *session)
 		send_all(w, LINK_BATCH, NULL, 0, fd);
 }
 
-void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data)
+void files_sweep(int from, struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data,
+		 void (*drop)(int dir, const char *name))
 {
-	_closedir_ DIR *dir = opendir(w->names_dir);
+	int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* closedir() closes it */
+	_closedir_ DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
@@ -236,7 +243,19 @@ void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *s
 			continue;
 		*comma = '/';
 		/* Another comma: a new file that never took the place of the old one. */
-		if (strchr(comma, ',') || (!session_brief_find(w, session) && !is_used(data, session)))
-			unlinkat(dirfd(dir), entry->d_name, 0);
+		if (!w || strchr(comma, ',') || (!session_brief_find(w, session) && !is_used(data, session)))
+			drop(dirfd(dir), entry->d_name);
 	}
+}
+
+static void names_drop(int dir, const char *name)
+{
+	unlinkat(dir, name, 0);
+}
+
+void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data)
+{
+	_close_ int dir = open(w->names_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	files_sweep(dir, w, is_used, data, names_drop);
 }

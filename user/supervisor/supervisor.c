@@ -53,6 +53,7 @@ static void process_drop(struct process *p)
 	p->pid = 0;
 	p->ready = false;
 	p->unreset = true;
+	cas_unrequest(p);
 }
 
 static void finish_check(struct supervisor *w)
@@ -87,9 +88,12 @@ void process_send(struct process *p, enum link_type type, const void *data, size
 		process_end(p, strerror(-r));
 }
 
+/* Before all is known nobody is told anything: each is told all of it in one piece, see processes_brief(). */
 void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
 		 int fd)
 {
+	if (!w->recovered)
+		return;
 	for (unsigned i = 0; i < w->config.count; i++)
 		if (&w->processes[i] != but)
 			process_send(&w->processes[i], type, data, len, fd);
@@ -185,14 +189,9 @@ static void on_link(void *data, uint32_t events)
 
 static void process_brief(struct process *p)
 {
-	struct supervisor *w = p->supervisor;
 	int fd = -1;
 
-	process_send(p, LINK_LEDGER, NULL, 0, ledgers_fd(w->ledgers, index_of(p)));
-	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
-	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
-	process_send(p, LINK_POLICY, NULL, 0, w->policy);
-	if (batch_make(w, &fd) < 0) {
+	if (batch_make(p->supervisor, false, &fd) < 0) {
 		process_end(p, "it could not be told what there is");
 		return;
 	}
@@ -201,6 +200,13 @@ static void process_brief(struct process *p)
 		log_debug("inspector %d was briefed, %lld bytes of sandboxes, CAs and names", (int)p->pid,
 			  (long long)lseek(fd, 0, SEEK_END));
 	close(fd);
+}
+
+void processes_brief(struct supervisor *w)
+{
+	for (unsigned i = 0; i < w->config.count; i++)
+		if (w->processes[i].pid)
+			process_brief(&w->processes[i]);
 }
 
 static int process_start(struct process *p)
@@ -239,7 +245,12 @@ static int process_start(struct process *p)
 		return r;
 	}
 	log_debug("inspector %d was started", (int)p->pid);
-	process_brief(p);
+	process_send(p, LINK_LEDGER, NULL, 0, ledgers_fd(w->ledgers, index_of(p)));
+	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
+	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
+	process_send(p, LINK_POLICY, NULL, 0, w->policy);
+	if (w->recovered)
+		process_brief(p);
 	return 0;
 }
 
@@ -255,6 +266,7 @@ static void on_tick(void *data)
 		uint64_t wait = p->failures ? BACKOFF_MS : 0;
 		int r;
 
+		cas_catch_up(p);
 		if (p->ready && now - p->start_ns > HEALTHY_MS * 1000000ull)
 			p->failures = 0;
 		if (w->finish_ns && now > w->finish_ns)
@@ -358,6 +370,11 @@ unsigned supervisor_cut(struct supervisor *w)
 	return now > before && now - before < NP_WORKERS_MAX * NP_CONNS_MAX ? (unsigned)(now - before) : 0;
 }
 
+bool supervisor_keeps_cas(const struct supervisor *w)
+{
+	return w->cas_kept;
+}
+
 struct ledgers *supervisor_ledgers(struct supervisor *w)
 {
 	return w->ledgers;
@@ -402,7 +419,9 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 		return -ENOMEM;
 	w->config = *config;
 	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
-	w->settings = w->roots = w->policy = -1;
+	w->settings = w->roots = w->policy = w->cas_dir = -1;
+	TAILQ_INIT(&w->cas_wanted);
+	TAILQ_INIT(&w->cas_requested);
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .supervisor = w, .link = -1 };
 	w->config.ledgers.count = config->count;
@@ -416,6 +435,8 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 		r = fs_path(w->names_dir, "%s", config->names);
 	if (r == 0)
 		r = fs_mkdir_all(w->names_dir, 0700);
+	if (r == 0)
+		r = cas_open(w, config->cas);
 	if (r == 0)
 		r = fs_mkdir_all(w->root, 0555);
 	if (r == 0)
@@ -454,6 +475,7 @@ void supervisor_free(struct supervisor *w)
 		cleanup_close(&w->sockets.tcp[i]);
 		cleanup_close(&w->sockets.dns[i]);
 	}
+	cleanup_close(&w->cas_dir);
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);
 	cleanup_close(&w->policy);

@@ -24,7 +24,7 @@ struct supervisor_config {
 	unsigned count;
 	unsigned uid;
 	const char *root;		 /* an empty directory, which is made */
-	const char *names;		 /* a directory for what outlives a daemon, which is made */
+	const char *names, *cas;	 /* directories for what outlives a daemon, which are made */
 	const char *roots;		 /* file with the certificates that origins are trusted by */
 	const char *resolvers;		 /* for c-ares; NULL: those of /etc/resolv.conf */
 	struct ledgers_config ledgers;	 /* but for count and data */
@@ -33,8 +33,8 @@ struct supervisor_config {
 };
 
 int supervisor_new(const struct supervisor_config *config, const struct buf *policy, struct supervisor **ret);
-/* After a start, when all sandboxes are known: forgets the names of sessions that have none any more, and what was counted
- * of sandboxes that are gone. */
+/* After a start, when all sandboxes are known: forgets the names and CAs of sessions that have none any more, and what was
+ * counted of sandboxes that are gone. Then the inspectors are told of all, in one piece, and take connections. */
 void supervisor_recovered(struct supervisor *supervisor, bool (*is_used)(void *data, const char *session),
 			  bool (*is_there)(void *data, uint64_t cgroup_id), void *data);
 void supervisor_free(struct supervisor *supervisor);
@@ -62,5 +62,7 @@ void supervisor_settle(struct supervisor *supervisor);
 struct ledgers *supervisor_ledgers(struct supervisor *supervisor);
 /* The certificate of a session's authority, as PEM. -ENOENT: the session has no sandbox; -EAGAIN: no inspector. */
 int supervisor_ca(struct supervisor *supervisor, const char *session, struct buf *out);
+bool supervisor_keeps_cas(const struct supervisor *supervisor); /* for the next daemon */
+void supervisor_cas_wipe(const char *path);			/* without one: nobody is left who trusts them */
 
 #endif

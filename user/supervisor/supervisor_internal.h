@@ -2,8 +2,8 @@
 /*
  * Inside of the inspectors' supervisor. Files: supervisor.c (processes: started, watched,
  * sent to, received from), briefing.c (what every one of them has to know, and the interface of
- * session/inspectors.h), names_store.c (which synthetic address stands for which name),
- * ledgers.c (what they counted and reported), spawn.c, config_blobs.c.
+ * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
+ * synthetic address stands for which name), ledgers.c (what they counted and reported), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -24,6 +24,8 @@ struct process {
 	bool ready;
 	bool unreset;		  /* it is dead, and its ledger has not been made ready for the next */
 	uint32_t synced, settled; /* the last numbers it answered */
+	unsigned cas;		  /* that it is to make */
+	bool cas_behind;	  /* it was not told of a CA, because it did not keep up */
 	unsigned failures;
 	uint64_t start_ns; /* when it was started, or may be again */
 };
@@ -42,13 +44,17 @@ LIST_HEAD(briefed_list, briefed);
 struct session_brief {
 	struct table_node node;
 	unsigned sandboxes;
-	struct names *names;		    /* that have a synthetic address */
-	int names_fd;			    /* where they are kept; -1: nowhere */
-	size_t names_bytes;		    /* in that file */
-	const struct process *requested_of; /* who is to make it; nobody else is believed */
+	struct names *names; /* that have a synthetic address */
+	int names_fd;	     /* where they are kept; -1: nowhere */
+	size_t names_bytes;  /* in that file */
+	/* While it has no CA it is in one of the queues below. */
+	TAILQ_ENTRY(session_brief) of_cas;
+	struct process *requested_of; /* who is to make it; nobody else is believed. NULL: nobody yet */
 	uint64_t requested_ns;
 	struct link_ca ca; /* len 0: not made yet */
 };
+
+TAILQ_HEAD(session_brief_queue, session_brief);
 
 struct supervisor {
 	struct supervisor_config config;
@@ -63,8 +69,11 @@ struct supervisor {
 	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
 	bool recovered;	    /* all sandboxes of a predecessor are known: others are new */
 	uint64_t finish_ns; /* they are to end, then at the latest; 0: they are not */
-	unsigned turn;	    /* whose turn it is to make an authority */
-	bool steering;	    /* the gate steers */
+	unsigned turn;	    /* whose turn it is to make a CA */
+	int cas_dir;	    /* where CAs are kept ... */
+	bool cas_kept;	    /* ... if it is in memory */
+	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
+	bool steering;					      /* the gate steers */
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -73,10 +82,28 @@ void process_send(struct process *p, enum link_type type, const void *data, size
 void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
 		 int fd);
 void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);
+void processes_brief(struct supervisor *w); /* those that were started before all was known */
 /* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
 void supervisor_sync(struct supervisor *w);
 /* Requests and tunnels that they have ended since this was asked last, because of a rung or a policy. */
 unsigned supervisor_cut(struct supervisor *w);
+
+/* -- cas.c: the CAs of sessions */
+void ca_want(struct supervisor *w, struct session_brief *session);
+void ca_unwant(struct supervisor *w, struct session_brief *session); /* it goes */
+void ca_learn(struct process *from, const struct link_ca *message);
+void cas_request(struct supervisor *w); /* of workers that have time, and again of others what takes too long */
+void cas_unrequest(struct process *p);	/* it is gone: others are to make them */
+void cas_catch_up(struct process *p);	/* tells it what it was not told */
+
+/* -- ca_store.c: CAs that outlive a daemon */
+int cas_open(struct supervisor *w, const char *path);
+/* Adds to the message, which has the session, the CA that was kept, if it is its own and whole. Nobody has looked inside. */
+bool ca_kept(const struct supervisor *w, const char *session, struct link_ca *ret);
+void ca_keep(const struct supervisor *w, const struct link_ca *ca);
+void ca_forget(const struct supervisor *w, const char *session);
+/* Those of sessions that are not used, or, without a supervisor, all. */
+void cas_wipe(int dir, struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data);
 
 /* -- names_store.c: names of sessions, and their synthetic addresses */
 int names_open(struct supervisor *w, struct session_brief *session); /* with what an earlier daemon gave out */
@@ -84,17 +111,20 @@ void names_sweep(struct supervisor *w, bool (*is_used)(void *data, const char *s
 void names_close(struct supervisor *w, struct session_brief *session, bool forget);
 void names_learn(struct process *from, const struct link_name *message);
 void names_batch(const struct session_brief *session, struct buf *out);
+/* USER/SESSION as one component: neither has a comma. */
+void session_file(const char *session, char name[static NP_LABEL_SIZE]);
+/* Drops the files of sessions that are not used and, without a supervisor, of all. */
+void files_sweep(int dir, struct supervisor *w, bool (*is_used)(void *data, const char *session), void *data,
+		 void (*drop)(int dir, const char *name));
 /* To workers that were there before the session: what an earlier daemon gave out. */
 void names_send(struct supervisor *w, const struct session_brief *session);
 
 /* -- briefing.c */
 struct session_brief *session_brief_find(struct supervisor *w, const char *session);
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
-void ca_learn(struct process *from, const struct link_ca *message);
 void left_learn(struct supervisor *w, const struct link_sandbox *message);
-void cas_request(struct supervisor *w); /* for those that are not there yet, if nobody was asked just now */
-/* Every sandbox and every authority, for a worker that starts: too much for a socket that nobody reads yet. */
-int batch_make(struct supervisor *w, int *ret_fd);
+/* Every sandbox, CA and name, for a worker that starts: too much for a socket that nobody reads yet. */
+int batch_make(struct supervisor *w, bool cas_only, int *ret_fd);
 void briefing_leave(struct supervisor *w); /* frees the ledger entries of those that are forgotten */
 void briefing_clear(struct supervisor *w);
 

@@ -263,7 +263,9 @@ static int import_blob(struct ca *ca, const unsigned char *at, const unsigned ch
 	ca->cert = p ? d2i_X509(NULL, &p, size) : NULL;
 	if (!ca->cert || p != at || end - at != TICKET_KEYS)
 		return -EINVAL;
-	if (X509_check_private_key(ca->cert, ca->key) != 1 || X509_check_ca(ca->cert) != 1)
+	/* Its own signature, too: it may have lain somewhere since it was made. */
+	if (X509_check_private_key(ca->cert, ca->key) != 1 || X509_check_ca(ca->cert) != 1 ||
+	    X509_verify(ca->cert, ca->key) != 1)
 		return -EINVAL;
 	memcpy(ca->ticket_keys, at, TICKET_KEYS);
 	return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A session's own certificate authority, in memory only, and the leaves that it signs. */
+/* A session's own certificate authority and the leaves that it signs. */
 #ifndef NP_TLS_CA_H
 #define NP_TLS_CA_H
 
@@ -13,8 +13,8 @@ struct ca;
 /* P-256, a random serial, valid for twenty years: longer than any session, see certificate.c. Its name says netpawl and the
  * session. */
 int ca_new(const char *session, struct ca **ret);
-/* For the other workers: the same authority from what ca_export() wrote, so that a session which one of them started
- * another resumes. -EINVAL for anything else. */
+/* For the other workers, and those of the next daemon: the same authority from what ca_export() wrote, so that a session
+ * which one of them started another resumes. -EINVAL for anything else. */
 int ca_import(const void *data, size_t len, struct ca **ret);
 int ca_export(const struct ca *ca, struct buf *out); /* keys, certificate, ticket keys; wipe it after use */
 int ca_pem(const struct ca *ca, struct buf *out);    /* the certificate alone */

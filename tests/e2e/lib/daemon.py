@@ -17,9 +17,10 @@ class NotReady(Exception):
 
 
 class Daemon:
-    def __init__(self, world, policy=None, state_dir=None, inspectors=0, more=()):
+    def __init__(self, world, policy=None, state_dir=None, inspectors=0, more=(), in_memory=False):
         """policy: a file; None for one that only permits base.SHOWN; False for none.
-        inspectors: how many; 0 for tests of the gate alone, where what the inspector should see is refused."""
+        inspectors: how many; 0 for tests of the gate alone, where what the inspector should see is refused.
+        in_memory: the run directory is a tmpfs, as /run is."""
         self.world, self.inspectors, self.more = world, inspectors, list(more)
         self.dir = base.tempdir("daemon")
         self.run_dir, self.pin_mount = self.dir / "run", self.dir / "bpf"
@@ -33,6 +34,8 @@ class Daemon:
         self.state_dir.mkdir(exist_ok=True)
         self.pin_mount.mkdir()
         base.sh("mount", "-t", "bpf", "bpf", self.pin_mount)
+        if in_memory:
+            base.sh("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", self.run_dir)
         self.pin_dir = self.pin_mount / "netpawl"
         self.socket = self.run_dir / "control.sock"
         self.log = self.dir / "daemon.log"
@@ -167,7 +170,8 @@ class Daemon:
             subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=30, env=base.env())
         for path in (self.slice, self.inspector_cgroup):
             base.cgroup_destroy(path)
-        subprocess.run(["umount", "-l", str(self.pin_mount)], capture_output=True)
+        for path in (self.pin_mount, self.run_dir):
+            subprocess.run(["umount", "-l", str(path)], capture_output=True)
         reports = self.sanitizer_reports()
         base.drop_tempdir(self.dir)
         assert not reports, f"the daemon's sanitizer spoke: {reports}"

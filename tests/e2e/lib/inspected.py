@@ -39,14 +39,14 @@ class Inspected:
 
     USER = []  # options of netpawl run that say who the commands run as
 
-    def __init__(self, stack, policy=POLICY, inspectors=2, more=()):
+    def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False):
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)
         self.policy = self.origins.dir / "policy.yaml"
         self.policy.write_text(policy + base.PERMITS)
-        self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors,
+        self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors, in_memory=in_memory,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem, *more])
         stack.callback(self.daemon.close)
         self.daemon.start()

@@ -348,6 +348,12 @@ static void test_import_refuses(void **state)
 	key_size = (size_t)((unsigned char)blob.data[8] << 8 | (unsigned char)blob.data[9]);
 	memcpy(more.data + 10, blob.data + 10, key_size);
 	assert_int_equal(ca_import(more.data, more.len, &made), -EINVAL);
+
+	/* A certificate that is not as it was signed: the last byte of its signature, before the ticket keys. */
+	buf_clear(&more);
+	buf_append(&more, blob.data, blob.len);
+	more.data[more.len - TICKET_KEYS - 1] ^= 1;
+	assert_int_equal(ca_import(more.data, more.len, &made), -EINVAL);
 	assert_null(made);
 	assert_int_equal(ERR_peek_error(), 0);
 	ca_free(other);

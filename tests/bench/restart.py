@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""What a restart of the daemon takes, with few and with many sandboxes: until it is ready, until a name is answered inside a
+sandbox, and how many inspectors died of it. The peer is the daemon itself, with one sandbox, in the same run.
+
+    NETPAWL_BUILD=build tests/bench/restart.py [--quick]     this part alone
+"""
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+
+from lib import base  # noqa: E402
+from lib.crowd import Crowd  # noqa: E402
+from table import show  # noqa: E402
+
+FULL = {"at": (1, 500, 4000, 10000), "rounds": 3, "seconds": 400}
+QUICK = {"at": (1, 200), "rounds": 3, "seconds": 60}
+POLICY = "version: 1\nrules:\n  - allow: name.test\n"
+
+# Asks for one name for ever, and says when it was answered: whoever waits 5 s for a lost query measures his own patience.
+ASKS = r"""
+import socket, struct, sys, time
+query = struct.pack("!HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\x04name\x04test\0" + struct.pack("!HH", 1, 1)
+while True:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.settimeout(0.03)
+    try:
+        s.sendto(query, ("198.51.100.10", 53))
+        s.recv(512)
+        print(time.monotonic(), flush=True)
+    except OSError:
+        pass
+    s.close()
+    time.sleep(0.005)
+"""
+
+
+def restart(daemon, asks, how):
+    """Milliseconds from the start of the process: ready, and a name answered; and how many inspectors ended."""
+    getattr(daemon, how)()
+    began = time.monotonic()
+    daemon.start()
+    ready = time.monotonic()
+    answered = base.eventually(lambda: next((t for t in asks() if t > began), None), 60, 0.005)
+    time.sleep(3)  # deaths come late
+    deaths = [line for line in daemon.text().splitlines() if "inspector" in line and " ended: " in line]
+    assert answered, daemon.text()[-2000:]
+    return {"ready": (ready - began) * 1e3, "name": (answered - began) * 1e3, "deaths": len(deaths)}
+
+
+def call_ms(api, path, rounds=20):
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        api.ok("GET", path)
+        times.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(times)
+
+
+def measure(daemon, net, size):
+    crowd, rows, out = Crowd(daemon, "bench"), [], {}
+    daemon.api.timeout = 120
+    daemon.api.create("bench/asks", "CONFIDENTIAL")
+    cgroup = daemon.api.make("bench/asks")["cgroup"]
+    said = daemon.dir / "said"
+    with open(said, "w") as f:
+        client = subprocess.Popen([*net.enter(), "sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {base.PYTHON} -c '{ASKS}'"],
+                                  stdin=subprocess.DEVNULL, stdout=f)
+    asks = lambda: map(float, said.read_text().split("\n")[:-1])
+    try:
+        assert base.eventually(lambda: any(True for _ in asks()), 20), daemon.text()
+        for n in size["at"]:
+            crowd.grow(n)
+            daemon.log.write_text("")
+            got = [restart(daemon, asks, "kill") for _ in range(size["rounds"])]
+            row = {"ready_ms": statistics.median(g["ready"] for g in got), "name_ms": statistics.median(g["name"] for g in got),
+                   "deaths": got[-1]["deaths"], "health_ms": call_ms(daemon.api, "/v1/health"),
+                   "list_ms": call_ms(daemon.api, "/v1/sandboxes")}
+            out[n] = row
+            first = out[size["at"][0]]
+            rows.append([f"{n:,}", row["ready_ms"], row["ready_ms"] / first["ready_ms"], row["name_ms"], row["deaths"],
+                         row["health_ms"], row["list_ms"]])
+    finally:
+        client.kill()
+        client.wait()
+        crowd.close()
+    show("Restart after kill -9, ms from the start of the process", ["sandboxes", "ready", "to one", "a name", "inspectors that died",
+                                                                     "health", "list"], rows,
+         [f"each sandbox is of a CONFIDENTIAL session of its own; median of {size['rounds']}; deaths are those of all rounds.",
+          "the goal is 300 ms until ready, and until a name is answered."])
+    return out
+
+
+def run(quick):
+    from lib.daemon import Daemon
+    from nets import BENCH, Net
+    with contextlib.ExitStack() as stack:
+        net = Net("restart")
+        stack.callback(net.close)
+        policy = base.tempdir("restart") / "policy.yaml"
+        stack.callback(base.drop_tempdir, policy.parent)
+        policy.write_text(POLICY)
+        daemon = Daemon(net, policy=policy, inspectors=2, in_memory=True, more=["--resolvers", "127.0.0.1"])
+        stack.callback(daemon.close)
+        daemon.start()
+        out = measure(daemon, net, QUICK if quick else FULL)
+    BENCH.mkdir(parents=True, exist_ok=True)
+    (BENCH / "restart.json").write_text(json.dumps(out, indent=1) + "\n")
+    print(BENCH / "restart.json")
+
+
+if __name__ == "__main__":
+    run("--quick" in sys.argv[1:])
