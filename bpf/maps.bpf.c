@@ -14,6 +14,7 @@ struct np_dns_server_map np_dns_server SEC(".maps");
 struct np_dns_origins_map np_dns_origins SEC(".maps");
 struct np_met_map np_met SEC(".maps");
 struct np_flows_map np_flows SEC(".maps");
+struct np_unix_hints_map np_unix_hints SEC(".maps");
 struct np_events_map np_events SEC(".maps");
 struct np_strays_map np_strays SEC(".maps");
 struct np_counts_map np_counts SEC(".maps");

@@ -159,6 +159,16 @@ struct np_flows_map {
 };
 extern struct np_flows_map np_flows SEC(".maps");
 
+/* In which bucket of the kernel's table of unix sockets a name was found the last time, by a digest of the name: where the
+ * next search for it begins. Whatever is in it, the search finds what it would find without. */
+struct np_unix_hints_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, NP_UNIX_HINTS);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+extern struct np_unix_hints_map np_unix_hints SEC(".maps");
+
 struct np_events_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, NP_RING_BYTES);

@@ -50,8 +50,9 @@ struct np_unix_search {
 	struct hlist_head *buckets;
 	__u64 self;
 	__u16 type;
-	__u64 found; /* address of the socket of ours that the name leads to, or 0 */
-	__u32 walks; /* in vain, from sockets of ours whose file has the right name in another place */
+	__u64 found;  /* address of the socket of ours that the name leads to, or 0 */
+	__u32 bucket; /* that it is in */
+	__u32 walks;  /* in vain, from sockets of ours whose file has the right name in another place */
 };
 
 /* -- abstract names --------------------------------------------------------------- */
@@ -113,10 +114,16 @@ static long np_walk_look(__u32 index, void *data)
 	return 0;
 }
 
-/* Is something mounted at the place where the walk is, in this mount? */
+/* Is something mounted at the place where the walk is, in this mount? The entry itself tells that nothing is, where we can
+ * ask the kernel which flag that is: a host has dozens of mounts, and all of them are looked at otherwise. */
 static __always_inline bool np_walk_is_covered(struct np_walk *w)
 {
+	struct dentry *dentry = w->dentry;
 	struct mount *mount = w->mount;
+
+	if (bpf_core_enum_value_exists(enum dentry_flags, DCACHE_MOUNTED) &&
+	    !(BPF_CORE_READ(dentry, d_flags) & bpf_core_enum_value(enum dentry_flags, DCACHE_MOUNTED)))
+		return false;
 
 	w->covered = true;
 	w->child = (__u64)BPF_CORE_READ(mount, mnt_mounts.next);
@@ -146,12 +153,15 @@ __noinline int np_walk_part_is(__u64 entry, const struct np_unix_name *name, __u
 {
 	if (!name)
 		return 0;
-	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i++) {
-		char c = 0;
+	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i < len; i += 8) {
+		__u32 n = len - i > 8 ? 8 : len - i;
+		char part[8] = {};
 
-		if (bpf_probe_read_kernel(&c, 1, (void *)entry + i) ||
-		    c != name->path[(begin + i) & (NP_NAME_ROOM - 1)])
+		if (bpf_probe_read_kernel(part, n, (void *)entry + i))
 			return 0;
+		for (__u32 j = 0; j < 8 && j < n; j++)
+			if (part[j] != name->path[(begin + i + j) & (NP_NAME_ROOM - 1)])
+				return 0;
 	}
 	return 1;
 }
@@ -280,11 +290,43 @@ static long np_unix_bucket(__u32 index, void *data)
 	for (int i = 0; i < NP_UNIX_CHAIN_MAX && node; i++) {
 		struct sock *sk = (void *)node - bpf_core_field_offset(struct sock, __sk_common.skc_node);
 
-		if (np_unix_try((__u64)sk, s))
+		if (np_unix_try((__u64)sk, s)) {
+			s->bucket = index;
 			return 1;
+		}
 		node = BPF_CORE_READ(node, next);
 	}
 	return 0;
+}
+
+/* Where in np_unix_hints the bucket is noted in which the socket of this name was found the last time. */
+static __always_inline __u32 np_unix_hint_at(const struct np_unix_search *s)
+{
+	__u64 x = s->self ^ s->type;
+
+#pragma unroll
+	for (int i = 0; i < NP_NAME_WORDS; i++)
+		x = (x ^ s->name.words[i]) * 0x9e3779b97f4a7c15ull;
+	return (__u32)(x >> 32) % NP_UNIX_HINTS;
+}
+
+/* A program calls the same few sockets again and again, so the search begins in the bucket where this name was found the
+ * last time. It asks there what it asks anywhere, and goes on through the whole table when the answer is no: a hint that
+ * is old, of another name, or of another sandbox costs time and decides nothing. The kernel's own hash would do for abstract
+ * names only: that of a path is the number of an inode, which nobody knows before the path is looked up. */
+static __always_inline void np_unix_search_run(struct np_unix_search *s)
+{
+	__u32 at = np_unix_hint_at(s);
+	__u32 *hint = bpf_map_lookup_elem(&np_unix_hints, &at);
+
+	if (!s->buckets || !hint)
+		return;
+	np_unix_bucket(*(volatile __u32 *)hint % NP_UNIX_BUCKETS, s);
+	if (s->found)
+		return;
+	bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, s, 0);
+	if (s->found)
+		*(volatile __u32 *)hint = s->bucket;
 }
 
 /* Reads the name that the program asked for. 0, or the helper's error. */
@@ -302,8 +344,8 @@ static __always_inline long np_unix_name_read(struct np_unix_name *name, const v
 	if (r < 0)
 		return r;
 	name->len = r;
-	for (__u32 i = 0; i < NP_UNIX_PATH_MAX; i++)
-		name->leaf = name->path[i] == '/' ? 0 : name->leaf + (name->path[i] != 0);
+	for (__u32 i = 0; i < NP_UNIX_PATH_MAX && i + 1 < r; i++)
+		name->leaf = name->path[i] == '/' ? 0 : name->leaf + 1;
 	return 0;
 }
 
@@ -356,8 +398,8 @@ static __always_inline int np_reach_unix(struct bpf_sock_addr *ctx, enum np_hook
 	}
 	s.type = BPF_CORE_READ(sk, sk_type);
 	s.buckets = BPF_CORE_READ(sk, __sk_common.skc_net.net, unx.table.buckets);
-	if (owner.sandbox && s.buckets)
-		bpf_loop(NP_UNIX_BUCKETS, np_unix_bucket, &s, 0);
+	if (owner.sandbox)
+		np_unix_search_run(&s);
 	if (s.found && !np_unix_would_wait(np_sock_address(sk), s.found, hook == NP_HOOK_UNIX_SEND))
 		return 1;
 refuse:

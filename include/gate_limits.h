@@ -26,6 +26,7 @@
 #define NP_PATH_DEPTH_MAX 128	/* steps from a unix socket's file up to the root: 54 directories are in a name, the rest are mounts */
 #define NP_MOUNTS_MAX 8192	/* mounts on one mount that are looked at; a host with containers has some hundreds on its root */
 #define NP_UNIX_BUCKETS 512	/* UNIX_HASH_SIZE * 2: the kernel's unix socket table */
+#define NP_UNIX_HINTS 4096	/* names whose bucket is remembered, of all sandboxes: two that share a place cost each other time */
 #define NP_SOCKETS_PER_SANDBOX 2048	/* TCP and UDP sockets of one sandbox, accepted ones apart: each may take a port that all share */
 #define NP_SOCKETS_SURE 64	/* of them, what a sandbox has in any case, however many others hold */
 #define NP_HOLDS_MAX 65536	/* sockets of sandboxes at ports: more than there are ephemeral ports */

@@ -147,6 +147,10 @@ struct qstr {
 	const unsigned char *name;
 };
 
+enum dentry_flags {
+	DCACHE_MOUNTED = 0, /* something is mounted there, in whatever namespace. An enum since 6.15: asked for before it is used */
+};
+
 struct dentry {
 	unsigned int d_flags;
 	struct hlist_bl_node d_hash;

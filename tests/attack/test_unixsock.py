@@ -5,6 +5,7 @@ import pathlib
 import secrets
 import shutil
 import socket
+import tempfile
 
 import pytest
 
@@ -239,6 +240,52 @@ def test_own_socket_with_many_neighbours(world, pool, scratch):
     finally:
         crowd.stdin.close()
         base.reap(crowd)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("where", ["path", "abstract"])
+def test_a_name_that_was_ours_before(world, pool, scratch, where, transport):
+    """Where the search for a name begins is where it was found the last time: by now the name is the host's."""
+    tag = secrets.token_hex(4)
+    name = f"@np-test-again-{tag}" if where == "abstract" else os.path.join(scratch, tag)
+    box = pool("NONE")
+    reach = dict(family="unix", addr=name, kind=transport, data="x")
+    box.call("listen", keep=name, family="unix", addr=name, kind=transport)
+    for _ in range(2):
+        assert box.try_("dial", **reach) == "ok"
+    box.call("close", keep=name)
+    if where == "path":
+        os.unlink(name)
+    world.outside.call("listen", keep=name, family="unix", addr=name, kind=transport)
+    try:
+        assert box.try_("dial", **reach) == "ECONNREFUSED"
+        assert seen(world, name) == 0
+        assert world.outside.try_("dial", **reach) == "ok"
+        assert base.eventually(lambda: seen(world, name) > 0)
+    finally:
+        world.outside.call("close", keep=name)
+        if where == "path":
+            os.unlink(name)
+
+
+def test_where_the_search_begins_decides_nothing(world, daemon, boxes, places, scratch):
+    """Whatever is noted there, also what nobody can have noted."""
+    hints = daemon.pins / "maps/np_unix_hints"
+    for bucket in (0, 511, 0xffffffff):
+        lines = "".join(f"map update pinned {hints} key {' '.join(str(b) for b in at.to_bytes(4, 'little'))} value "
+                        f"{' '.join(str(b) for b in bucket.to_bytes(4, 'little'))}\n" for at in range(4096))
+        with tempfile.NamedTemporaryFile("w") as batch:
+            batch.write(lines)
+            batch.flush()
+            base.sh("/usr/sbin/bpftool", "batch", "file", batch.name)
+        _, answer = boxes("NONE").payload("unixs", "own_use", scratch=scratch, tag=secrets.token_hex(4))
+        assert set(answer.values()) == {"ok"}, answer
+        for transport in TRANSPORTS:
+            for where in ("tmp", "abstract"):
+                keep, name = places[where, transport]
+                before = seen(world, keep)
+                assert boxes("NONE").try_("dial", family="unix", addr=name, kind=transport, data="x") == "ECONNREFUSED"
+                assert seen(world, keep) == before
 
 
 def test_refusal_is_an_event(daemon, boxes, places):

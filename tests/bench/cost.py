@@ -17,7 +17,8 @@ OPERATIONS = {
     "far_connect": (60, "TCP connect+close, veth"),
     "far_udp": (640, "UDP sendto, veth"),
     "far_rtt": (200, "TCP round trip, veth"),
-    "unix": (200, "unix connect+close"),
+    "unix": (200, "unix connect+close, abstract name"),
+    "unix_path": (200, "unix connect+close, path"),
 }
 ONLY_COUNTED = {"bind": (200, "UDP bind+close")}
 GOVERNED = ("connect", "udp", "rtt", "rtt2", "far_connect", "far_udp", "far_rtt")  # what the goal is about
@@ -141,7 +142,7 @@ def program_costs(places, pid, turns):
         try:
             with BpfStats():
                 for op, (count, _) in {**OPERATIONS, **ONLY_COUNTED}.items():
-                    if op == "rtt2" or (op == "unix" and family == 6):
+                    if op == "rtt2" or (op.startswith("unix") and family == 6):
                         continue
                     turn = [turn_costs(workers[name], counters, op, count) for _ in range(turns + 1)][1:]
                     label = op + ("6" if family == 6 else "") + (" outside" if name == "outside" else "")

@@ -40,9 +40,15 @@ struct pair {
 };
 
 static struct address near_end, far_end;
-static struct sockaddr_un unix_name;
-static socklen_t unix_len;
-static int listener = -1, udp_sink = -1, unix_listener = -1;
+/* A unix socket that listens, by an abstract name and by a path. */
+struct unix_place {
+	struct sockaddr_un name;
+	socklen_t len;
+	int listener;
+};
+
+static struct unix_place abstract, path;
+static int listener = -1, udp_sink = -1;
 static int udp_socket = -1, far_pair = -1;
 
 /* Everything that takes turns is there, and wakeups do not cross. */
@@ -262,28 +268,45 @@ static void near_bind(unsigned n, struct span *s)
 	span_close(s);
 }
 
-static void unix_connect(unsigned n, struct span *s)
+static void unix_connect_to(const struct unix_place *to, unsigned n, struct span *s)
 {
 	span_open(s);
 	while (n--) {
 		int fd = make(AF_UNIX, SOCK_STREAM), peer;
 
-		if (connect(fd, (struct sockaddr *)&unix_name, unix_len) < 0)
+		if (connect(fd, (const struct sockaddr *)&to->name, to->len) < 0)
 			err(1, "connect, unix");
-		peer = accept4(unix_listener, NULL, NULL, SOCK_CLOEXEC);
+		peer = accept4(to->listener, NULL, NULL, SOCK_CLOEXEC);
 		close(fd);
 		close(peer);
 	}
 	span_close(s);
 }
 
+static void unix_connect(unsigned n, struct span *s)
+{
+	unix_connect_to(&abstract, n, s);
+}
+
+static void unix_path_connect(unsigned n, struct span *s)
+{
+	unix_connect_to(&path, n, s);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(unsigned n, struct span *s);
 } operations[] = {
-	{ "connect", near_connect },	{ "udp", near_udp },	{ "rtt", near_rtt },	{ "rtt2", near_rtt_two_cpus },
-	{ "far_connect", far_connect }, { "far_udp", far_udp }, { "far_rtt", far_rtt }, { "bind", near_bind },
+	{ "connect", near_connect },
+	{ "udp", near_udp },
+	{ "rtt", near_rtt },
+	{ "rtt2", near_rtt_two_cpus },
+	{ "far_connect", far_connect },
+	{ "far_udp", far_udp },
+	{ "far_rtt", far_rtt },
+	{ "bind", near_bind },
 	{ "unix", unix_connect },
+	{ "unix_path", unix_path_connect },
 };
 
 /* -- the two roles ------------------------------------------------------------------ */
@@ -322,6 +345,20 @@ static int serve(uint16_t port)
 	return 0;
 }
 
+/* from: where in the name the text begins; 1 behind the NUL of an abstract one. */
+static void unix_listen(struct unix_place *place, size_t from, const char *format)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), format, (int)getpid());
+	place->name.sun_family = AF_UNIX;
+	strcpy(place->name.sun_path + from, text);
+	place->len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(text) + 1);
+	place->listener = make(AF_UNIX, SOCK_STREAM);
+	if (bind(place->listener, (struct sockaddr *)&place->name, place->len) < 0 || listen(place->listener, 64) < 0)
+		err(1, "bind, unix");
+}
+
 static void work_open(const char *near_text, const char *far_text, uint16_t port)
 {
 	near_end = parse(near_text, port);
@@ -329,12 +366,8 @@ static void work_open(const char *near_text, const char *far_text, uint16_t port
 	listener = listen_at(&near_end, SOCK_STREAM);
 	udp_sink = listen_at(&near_end, SOCK_DGRAM);
 	udp_socket = socket(near_end.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	unix_listener = make(AF_UNIX, SOCK_STREAM);
-	unix_name.sun_family = AF_UNIX;
-	unix_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			       (size_t)snprintf(unix_name.sun_path + 1, 64, "np-bench-%d", (int)getpid()));
-	if (bind(unix_listener, (struct sockaddr *)&unix_name, unix_len) < 0 || listen(unix_listener, 64) < 0)
-		err(1, "bind, unix");
+	unix_listen(&abstract, 1, "np-bench-%d");
+	unix_listen(&path, 0, "/tmp/np-bench-%d.sock");
 	puts("ready");
 	fflush(stdout);
 }
@@ -361,6 +394,7 @@ static int work(void)
 		printf("%llu %llu\n", (unsigned long long)s.wall, (unsigned long long)s.cpu);
 		fflush(stdout);
 	}
+	unlink(path.name.sun_path);
 	return 0;
 }
 
