@@ -463,7 +463,7 @@ def test_idle_ones_are_removed(make_daemon):
     folder = base.tempdir("idle")
     try:
         d = make_daemon(policy=idle_policy(folder, "2s")).start()
-        assert d.api.ok("GET", "/v1/launch")["sandbox"]["idle_ms"] == 2000
+        assert d.api.ok("GET", "/v1/launch")["sandbox"]["idle"] == "2s"
         one, two = new_session("idle"), new_session("idle")
         p = start(d, two, "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:

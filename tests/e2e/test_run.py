@@ -311,7 +311,7 @@ def test_dry_run(daemon, api):
     assert steps["/workspace"]["source"] == str(daemon.state_dir / "data/tester/dry")
     assert steps["/data"] == {"step": "ro-bind", "source": "/tmp", "destination": "/data"}
     assert steps["/usr"]["step"] == "ro-bind" and steps["/tmp"]["step"] == "tmpfs"
-    assert plan["argv"] == ["echo", "x"] and plan["limits"]["memory"] == 1 << 30 and plan["isolation"] == "bwrap"
+    assert plan["argv"] == ["echo", "x"] and plan["limits"]["memory"] == "1GiB" and plan["isolation"] == "bwrap"
     assert plan["environment"]["HOME"] == "/workspace" and "net" not in plan["namespaces"]
 
 
@@ -319,13 +319,13 @@ def test_the_policy_bounds_what_options_ask(make_daemon):
     folder = base.tempdir("policy")
     try:
         policy = folder / "p.yaml"
-        policy.write_text("version: 1\nsandbox:\n  memory: 64MiB\n  timeout: 5m\n  pids: 50\n  cpus: 0.5\n  output: 1k\n")
+        policy.write_text("version: 1\nsandbox:\n  memory: 64MiB\n  timeout: 5m\n  pids: 50\n  cpus: 0.5\n  output_limit: 1k\n")
         d = make_daemon(policy=policy).start()
         limits = lambda *w: json.loads(run(d, "--dry-run", "--json", *w, "--", "true").stdout)["limits"]
-        assert limits() == {"memory": 64 << 20, "cpus": 0.5, "pids": 50, "timeout_ms": 300000, "output": 1000, "disk": None,
+        assert limits() == {"memory": "64MiB", "cpus": "0.5", "pids": "50", "timeout": "5m", "output_limit": "1000", "disk": None,
                             "best_effort": False}
         got = limits("--memory", "1GiB", "--pids", "10", "--timeout", "1s", "--cpus", "4", "--output-limit", "1")
-        assert (got["memory"], got["pids"], got["timeout_ms"], got["cpus"], got["output"]) == (64 << 20, 10, 1000, 0.5, 1)
+        assert (got["memory"], got["pids"], got["timeout"], got["cpus"], got["output_limit"]) == ("64MiB", "10", "1s", "0.5", "1")
         got = result(d, "--", "sh", "-c", "head -c 5000 /dev/zero")
         assert len(got["stdout"]) == 1000 and got["stdout_truncated"]
     finally:

@@ -38,7 +38,7 @@ WHOLE = {
     "inbound": [8080],
     "approval": {"timeout": "5m", "remember": "session"},
     "notices": {"proxied": "{cause}.", "none": "over"},
-    "sandbox": {"binds": ["/srv/models:ro"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output": "10MiB",
+    "sandbox": {"binds": ["/srv/models:ro"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output_limit": "10MiB",
                 "disk": "1GiB", "idle": "30m", "read_only": ["10.20.7.0/24:5432/tcp"]},
 }
 FILES = {"include", "extra_roots"}  # name files: their shapes are tried by themselves

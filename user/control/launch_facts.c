@@ -4,11 +4,6 @@
 
 #include "control/reply.h"
 
-static json_t *limit_value(uint64_t limit)
-{
-	return limit ? json_integer((json_int_t)limit) : json_null();
-}
-
 static json_t *binds_array(const struct sandbox_policy *sandbox)
 {
 	json_t *binds = json_array();
@@ -22,12 +17,17 @@ static json_t *binds_array(const struct sandbox_policy *sandbox)
 /* The policy's sandbox: section. */
 static json_t *section_object(const struct sandbox_policy *sandbox)
 {
+	const struct run_option *idle = run_option_find("timeout", RUN_CLI); /* is written as that is */
 	json_t *object = json_pack("{s:o}", "binds", binds_array(sandbox));
 	struct limits limits = sandbox->limits;
+	char text[LIMIT_TEXT_SIZE];
 
-	for (const struct run_option *l = run_limits; object && l < run_limits + RUN_N_LIMITS; l++)
-		json_object_set_new(object, l->member, limit_value(*run_limit_of(l, &limits)));
-	json_object_set_new(object, "idle_ms", json_integer((json_int_t)sandbox->idle_ms));
+	for (const struct run_option *l = run_limits; object && l < run_limits + RUN_N_LIMITS; l++) {
+		uint64_t limit = *run_limit_of(l, &limits);
+
+		json_object_set_new(object, l->name, limit ? json_string(limit_format(l, limit, text)) : json_null());
+	}
+	json_object_set_new(object, "idle", json_string(limit_format(idle, sandbox->idle_ms, text)));
 	return object;
 }
 

@@ -66,7 +66,7 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 			       : failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be true", name);
 	if (option->kind != RUN_TEXTS && !json_is_string(value))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
-	if (option->member && (wrong = limit_parse(name, json_string_value(value), &limit)))
+	if (option->wrong && (wrong = limit_parse(name, json_string_value(value), &limit)))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);
 	for (i = 0; option->kind == RUN_TEXTS && (i < json_array_size(value) || !json_is_array(value)); i++) {
 		word = json_array_get(value, i);

@@ -258,7 +258,7 @@ static int control_set(const struct control *control, bool best_effort, struct g
 int groups_make(const char *cgroup, const struct limits *limits, struct groups *ret,
 		char problem[static GROUPS_PROBLEM_SIZE])
 {
-	const uint64_t quota = limits->cpus_milli * CPU_PERIOD_US / 1000;
+	const uint64_t quota = limits->cpus * CPU_PERIOD_US / 1000;
 	struct control controls[] = {
 		{ "--memory",
 		  "memory",
@@ -277,7 +277,7 @@ int groups_make(const char *cgroup, const struct limits *limits, struct groups *
 		  { { "pids.max", limits->pids, false }, { NULL, 0, false } } },
 		{ "--cpus",
 		  "cpu",
-		  limits->cpus_milli != 0,
+		  limits->cpus != 0,
 		  "cpu.max",
 		  "",
 		  { NULL, 0, false },

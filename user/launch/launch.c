@@ -325,7 +325,7 @@ static void output_take(struct launch *l)
 
 static int streams_prepare(struct launch *l)
 {
-	const uint64_t limit = l->order->plan->limits.output;
+	const uint64_t limit = l->order->plan->limits.output_limit;
 
 	l->stdio.keep = l->order->keep_output;
 	l->stdio.lasting = l->order->lasting;

@@ -92,8 +92,8 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		err = l.report < 0 ? -errno : kept_order(l.control, plan, order->mask, &l.stdio);
 		stdio_leave(&l.stdio);
 		l.ready_ms = now_ms() + NP_KEPT_READY_MS;
-		if (plan->limits.timeout_ms)
-			l.ends_ms = now_ms() + plan->limits.timeout_ms;
+		if (plan->limits.timeout)
+			l.ends_ms = now_ms() + plan->limits.timeout;
 		if (err == 0) {
 			if (launch_settle(&l) && l.ready) /* before that no input is taken */
 				launch_serve(&l);

@@ -275,7 +275,7 @@ bool launch_start(struct launch *l)
 		waitpid(pid, NULL, 0);
 		return launch_problem(l->result, -err, "cannot map the users of the sandbox");
 	}
-	if (l->order->plan->limits.timeout_ms)
-		l->ends_ms = now_ms() + l->order->plan->limits.timeout_ms;
+	if (l->order->plan->limits.timeout)
+		l->ends_ms = now_ms() + l->order->plan->limits.timeout;
 	return true;
 }

@@ -67,7 +67,7 @@ int run_env_read(struct run *run);
 int run_facts_take(struct run *run, json_t *facts);
 int run_facts_get(struct run *run);
 /* The limits, within those of the policy. */
-void run_policy(struct run *run);
+int run_policy(struct run *run);
 /* Where the binds' links lead. */
 int run_binds(struct run *run);
 /* The request that a plan is made of, but for host and trust. */

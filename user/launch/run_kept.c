@@ -77,8 +77,7 @@ static int keep_take(struct keep *k)
 	run->before = json_incref(k->answer);
 	if (code == CLI_OK)
 		code = sandbox_take(run, k->answer);
-	run_policy(run);
-	return code;
+	return code == CLI_OK ? run_policy(run) : code;
 }
 
 /* The run on record starts, in the sandbox that was just found alive. */

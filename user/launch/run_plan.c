@@ -118,22 +118,33 @@ int run_read(struct run *run)
 
 /* -- the policy ---------------------------------------------------------------------------- */
 
-/* The stricter of the two. */
-static void limit_take(const json_t *policy, const char *name, uint64_t *limit)
+/* The stricter of the two. False: the daemon does not say what the policy bounds, or in words that are not known here. */
+static bool limit_take(const json_t *policy, const struct run_option *option, uint64_t *limit)
 {
-	const json_t *value = json_object_get(policy, name);
-	uint64_t bound = json_is_integer(value) ? (uint64_t)json_integer_value(value) : 0;
+	const json_t *value = json_object_get(policy, option->name);
+	const char *text = json_string_value(value);
+	uint64_t bound;
 
-	if (bound && (!*limit || bound < *limit))
+	if (json_is_null(value))
+		return true;
+	if (!text || limit_parse(option->name, text, &bound))
+		return false;
+	if (!*limit || bound < *limit)
 		*limit = bound;
+	return true;
 }
 
-void run_policy(struct run *run)
+int run_policy(struct run *run)
 {
 	const json_t *policy = json_object_get(run->facts, "sandbox");
 
 	for (const struct run_option *l = run_limits; l < run_limits + RUN_N_LIMITS; l++)
-		limit_take(policy, l->member, run_limit_of(l, &run->limits));
+		if (!limit_take(policy, l, run_limit_of(l, &run->limits))) {
+			complain_text("run", "the daemon does not say what its policy bounds", l->name,
+				      "netpawl and netpawld are of different versions: restart the daemon");
+			return CLI_REFUSED;
+		}
+	return CLI_OK;
 }
 
 static size_t permits_read(struct run *run)
@@ -317,7 +328,8 @@ int run_plan(struct run *run)
 	struct plan_request request;
 	int code = run_binds(run), err;
 
-	run_policy(run);
+	if (code == CLI_OK)
+		code = run_policy(run);
 	request = run_request(run);
 	if (run->options.keep && !run->options.dry_run)
 		request_keep(&request);

@@ -29,11 +29,6 @@ static json_t *text_json(const char *data, size_t len)
 	return buf_error(&out) ? NULL : json_stringn(out.data ? out.data : "", out.len);
 }
 
-static json_t *number_or_null(uint64_t number)
-{
-	return number ? json_integer((json_int_t)number) : json_null();
-}
-
 /* -- the plan ------------------------------------------------------------------------------ */
 
 static json_t *step_json(const struct step *step)
@@ -76,14 +71,12 @@ static json_t *environment_json(char *const *environ)
 static json_t *limits_json(struct limits limits)
 {
 	json_t *object = json_object();
+	char text[LIMIT_TEXT_SIZE];
 
 	for (const struct run_option *l = run_limits; l < run_limits + RUN_N_LIMITS; l++) {
 		uint64_t limit = *run_limit_of(l, &limits);
 
-		if (l->kind == RUN_CPUS)
-			json_object_set_new(object, l->name, limit ? json_real((double)limit / 1000) : json_null());
-		else
-			json_object_set_new(object, l->member, number_or_null(limit));
+		json_object_set_new(object, l->name, limit ? json_string(limit_format(l, limit, text)) : json_null());
 	}
 	json_object_set_new(object, "best_effort", json_boolean(limits.best_effort));
 	return object;

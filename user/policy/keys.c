@@ -79,13 +79,12 @@ static const struct key notice_keys[NOTICE_KEYS] = {
 };
 const struct key_set keys_notices = KEY_SET("notices", notice_keys, 0);
 
-#define LIMIT_KEY(name, member, kind, least, most, whole, value, about, ...) KEY(#name, KEY_##kind, about),
+#define LIMIT_KEY(name, kind, least, most, whole, value, about, ...) KEY(#name, KEY_##kind, about),
 static const struct key sandbox_keys[SANDBOX_KEYS] = {
 	[SANDBOX_BINDS] =
 		KEY("binds", KEY_TEXTS, "places of the host that --bind may show; :ro behind one: for reading"),
 	RUN_LIMITS(LIMIT_KEY) /* from SANDBOX_LIMITS on: that is behind SANDBOX_BINDS */
-		[SANDBOX_OUTPUT] = KEY("output", KEY_SIZE, "output_limit, as it was called before"),
-	[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
+		[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
 	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);

@@ -94,9 +94,8 @@ enum approval_key { APPROVAL_TIMEOUT, APPROVAL_REMEMBER, APPROVAL_KEYS };
 enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
 enum sandbox_key {
 	SANDBOX_BINDS,
-	SANDBOX_LIMITS,					/* those of vocab/run_options.h, in their order */
-	SANDBOX_OUTPUT = SANDBOX_LIMITS + RUN_N_LIMITS, /* output_limit, as it was called before */
-	SANDBOX_IDLE,
+	SANDBOX_LIMITS, /* those of vocab/run_options.h, in their order */
+	SANDBOX_IDLE = SANDBOX_LIMITS + RUN_N_LIMITS,
 	SANDBOX_READ_ONLY,
 	SANDBOX_KEYS,
 };

@@ -78,18 +78,9 @@ void read_sandbox(struct reader *reader, const struct node *key)
 		for (; entry; entry = entry->next)
 			if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
 				read_bind(reader, entry);
-	for (size_t i = 0; i < RUN_N_LIMITS; i++) {
-		const struct node *field = fields[SANDBOX_LIMITS + i];
-
-		if (!strcmp(run_limits[i].member, "output") && fields[SANDBOX_OUTPUT]) {
-			if (field)
-				error_at(reader, field,
-					 "\"output_limit\" and \"output\" are the same: write the first");
-			field = fields[SANDBOX_OUTPUT];
-		}
-		if (field)
-			read_limit(reader, field, &run_limits[i]);
-	}
+	for (size_t i = 0; i < RUN_N_LIMITS; i++)
+		if (fields[SANDBOX_LIMITS + i])
+			read_limit(reader, fields[SANDBOX_LIMITS + i], &run_limits[i]);
 	if (fields[SANDBOX_IDLE])
 		field_duration(reader, fields[SANDBOX_IDLE], &sandbox->idle_ms);
 }

@@ -50,6 +50,8 @@ void suggestion_offer(struct suggestion *suggestion, const char *word)
 	size_t a = strnlen(suggestion->text, SUGGEST_MAX + 1), b = strnlen(word, SUGGEST_MAX + 1);
 	unsigned distance = edit_distance(suggestion->text, word, SUGGEST_EDITS);
 
+	if (a && b > a && !strncmp(suggestion->text, word, a) && word[a] == '_') /* "output" for "output_limit" */
+		distance = 1;
 	if (distance > SUGGEST_EDITS || 2 * distance > (a > b ? a : b))
 		return;
 	if (!suggestion->best || distance < suggestion->distance) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "vocab/words.h"
 
 #define WORD_ROW(n, k, p, v, a) \
@@ -13,15 +14,14 @@
 	  .value = (v),         \
 	  .about = (a),         \
 	  .word = offsetof(struct run_options, n) },
-#define LIMIT_ROW(n, m, k, low, high, whole, v, a, w)  \
+#define LIMIT_ROW(n, k, low, high, whole, v, a, w)     \
 	{ .name = #n,                                  \
 	  .kind = RUN_##k,                             \
 	  .places = RUN_CLI | RUN_RECORD | RUN_LAUNCH, \
 	  .value = (v),                                \
 	  .about = (a),                                \
 	  .word = offsetof(struct run_options, n),     \
-	  .member = #m,                                \
-	  .limit = offsetof(struct limits, m),         \
+	  .limit = offsetof(struct limits, n),         \
 	  .least = (low),                              \
 	  .most = (high),                              \
 	  .of_sandbox = (whole),                       \
@@ -79,7 +79,7 @@ const char *limit_parse(const char *name, const char *text, uint64_t *ret)
 {
 	const struct run_option *limit = run_option_find(name, RUN_CLI);
 
-	if (!limit || !limit->member)
+	if (!limit || !limit->wrong)
 		return "not a limit";
 	if (limit->kind == RUN_CPUS)
 		return milli_parse(text, limit->most, ret) ? NULL : limit->wrong;
@@ -90,4 +90,35 @@ const char *limit_parse(const char *name, const char *text, uint64_t *ret)
 	if (!size_parse(text, ret) || *ret > limit->most || (*ret < limit->least && limit->least < NP_LIMIT_BYTES_MIN))
 		return limit->wrong;
 	return *ret < limit->least ? "less than 1MiB" : NULL;
+}
+
+const char *limit_format(const struct run_option *limit, uint64_t value, char text[static LIMIT_TEXT_SIZE])
+{
+	static const struct {
+		enum run_kind kind;
+		uint64_t of;
+		const char *name;
+	} units[] = {
+		{ RUN_SIZE, 1u << 30, "GiB" }, { RUN_SIZE, 1u << 20, "MiB" }, { RUN_SIZE, 1u << 10, "KiB" },
+		{ RUN_TIME, 3600000, "h" },    { RUN_TIME, 60000, "m" },      { RUN_TIME, 1000, "s" },
+		{ RUN_TIME, 1, "ms" },
+	};
+	unsigned long long n = value;
+
+	if (limit->kind == RUN_CPUS) {
+		int len = snprintf(text, LIMIT_TEXT_SIZE, "%llu.%03llu", n / 1000, n % 1000);
+
+		while (text[len - 1] == '0')
+			text[--len] = '\0';
+		if (text[len - 1] == '.')
+			text[len - 1] = '\0';
+		return text;
+	}
+	snprintf(text, LIMIT_TEXT_SIZE, "%llu", n);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (units[i].kind == limit->kind && n % units[i].of == 0) {
+			snprintf(text, LIMIT_TEXT_SIZE, "%llu%s", n / units[i].of, units[i].name);
+			break;
+		}
+	return text;
 }

@@ -70,22 +70,23 @@ enum run_place {
 	X(dry_run, FLAG, RUN_CLI, NULL, "print the plan as JSON, and do nothing")
 
 /* They may be written everywhere, in the policy's sandbox: section, too: there they hold without an option, which can only be
- * stricter. member: of struct limits, of GET /v1/launch and of a plan. least, most: in its unit (CPUS: whole ones).
+ * stricter. GET /v1/launch and a plan have them by the same names, as texts that an option takes. least, most: in its unit
+ * (CPUS: whole ones).
  *
- * name, member, kind, least, most, of the whole sandbox (or each run's own), its value in the help, what it is for, what is
+ * name, kind, least, most, of the whole sandbox (or each run's own), its value in the help, what it is for, what is
  * wrong with any other text */
 #define RUN_LIMITS(X)                                                                                                      \
-	X(memory, memory, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE", "memory of a sandbox",                        \
+	X(memory, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE", "memory of a sandbox",                                \
 	  "not a size like 512MiB")                                                                                        \
-	X(cpus, cpus_milli, CPUS, 0, NP_LIMIT_CPUS, true, "N", "CPUs of a sandbox, as in 1.5",                             \
+	X(cpus, CPUS, 0, NP_LIMIT_CPUS, true, "N", "CPUs of a sandbox, as in 1.5",                                         \
 	  "not a number like 1.5 (0.001 is the least)")                                                                    \
-	X(pids, pids, COUNT, 1, NP_LIMIT_PIDS, true, "N", "processes of a sandbox", "not a number of processes")           \
-	X(timeout, timeout_ms, TIME, 1, INT64_MAX, false, "TIME",                                                          \
+	X(pids, COUNT, 1, NP_LIMIT_PIDS, true, "N", "processes of a sandbox", "not a number of processes")                 \
+	X(timeout, TIME, 1, INT64_MAX, false, "TIME",                                                                      \
 	  "how long a run may take: 90s, 5m, 1h; then it is killed, and the exit code is 124",                             \
 	  "not a time like 90s, 5m or 1h")                                                                                 \
-	X(output_limit, output, SIZE, 1, INT64_MAX, false, "SIZE",                                                         \
+	X(output_limit, SIZE, 1, INT64_MAX, false, "SIZE",                                                                 \
 	  "bytes of standard output and error together; the rest is thrown away", "not a size like 1MiB")                  \
-	X(disk, disk, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE",                                                   \
+	X(disk, SIZE, NP_LIMIT_BYTES_MIN, INT64_MAX, true, "SIZE",                                                         \
 	  "of /tmp and every other file system in memory, and of the workspace", "not a size like 512MiB")
 
 /* The words of an option that may come more than once. */
@@ -102,8 +103,8 @@ struct run_options {
 	RUN_LIMITS(RUN_LIMIT_WORD)
 };
 
-/* How much a run may take. 0 is no limit. */
-#define RUN_LIMIT_MEMBER(name, member, ...) uint64_t member;
+/* How much a run may take, in the unit of its kind. 0 is no limit. */
+#define RUN_LIMIT_MEMBER(name, ...) uint64_t name;
 struct limits {
 	RUN_LIMITS(RUN_LIMIT_MEMBER)
 	bool best_effort; /* a limit that cannot be set is reported, and no error */
@@ -122,11 +123,10 @@ struct run_option {
 	size_t word; /* in struct run_options */
 
 	/* Of a limit. */
-	const char *member;
 	size_t limit; /* in struct limits */
 	uint64_t least, most;
 	bool of_sandbox;
-	const char *wrong;
+	const char *wrong; /* NULL: it is no limit */
 };
 
 extern const struct run_option run_options[RUN_N_OPTIONS];
@@ -145,6 +145,9 @@ uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits);
 
 /* What a limit is written as; NULL, or what is wrong. */
 const char *limit_parse(const char *name, const char *text, uint64_t *ret);
+/* The reverse, in the largest unit that says it: "64MiB", "1.5", "5m". */
+#define LIMIT_TEXT_SIZE 24
+const char *limit_format(const struct run_option *limit, uint64_t value, char text[static LIMIT_TEXT_SIZE]);
 
 /* A word of --env. has_caller: NAME alone is one of the caller's. NULL, or what is wrong. */
 const char *env_check(const char *word, bool has_caller);

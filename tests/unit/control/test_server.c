@@ -26,7 +26,7 @@ static void launch(void **state)
 	assert_string_equal(body_of(received),
 			    "{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
 			    "\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"memory\":null,"
-			    "\"cpus_milli\":null,\"pids\":null,\"timeout_ms\":null,\"output\":null,\"disk\":null,\"idle_ms\":3600000}}");
+			    "\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"}}");
 }
 
 /* A new sandbox comes with its session's authority, when there is one. */

@@ -34,7 +34,7 @@ static void has(const char *file, const char *wanted)
 
 static void limits_of_v2(void **state)
 {
-	const struct limits limits = { .memory = 1 << 20, .cpus_milli = 1500, .pids = 7 };
+	const struct limits limits = { .memory = 1 << 20, .cpus = 1500, .pids = 7 };
 
 	(void)state;
 	put("memory.max", "");

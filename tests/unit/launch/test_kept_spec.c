@@ -103,10 +103,10 @@ static void limits(void **state)
 	assert_false(fits("--memory was 1000")); /* asked for by name: as asked, or not at all */
 	run.limits.memory = 1000;
 	assert_true(fits(NULL));
-	run.limits.cpus_milli = 500; /* a policy that came later */
+	run.limits.cpus = 500; /* a policy that came later */
 	assert_false(fits("there was no --cpus"));
-	run.limits.timeout_ms = 5;
-	run.limits.cpus_milli = 0;
+	run.limits.timeout = 5;
+	run.limits.cpus = 0;
 	assert_true(fits(NULL)); /* each run's own */
 }
 
