@@ -365,3 +365,86 @@ os.kill(child, 9)
     assert python(daemon, session, user, code).stdout == "set\n" * 3 + "no\n" * 3
     box = kept(daemon, session)
     assert keep(daemon, session, user, "echo", "alive").stdout == "alive\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
+
+
+# -- runs beside each other ------------------------------------------------------------------------
+
+WILD = """
+import os, time
+print("up", flush=True)
+end = time.monotonic() + 60
+while time.monotonic() < end:  # each child leaves its session and forks on; the parents go on as well
+    try:
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                open("/workspace/alive", "a").write(".")
+            time.sleep(0.01)
+    except OSError:
+        time.sleep(0.001)
+"""
+
+
+def group_pids(daemon, box):
+    """Processes of the sandbox that are in no run's group: bubblewrap, process 1, and what escaped."""
+    return (daemon.slice / box["sandbox"] / "cgroup.procs").read_text().split()
+
+
+def test_what_forks_wildly_dies_at_its_time(daemon, session):
+    """The kernel kills the group in one step. The sibling, which has the same user, goes on."""
+    p = start(daemon, session, None, "import sys; print('up', flush=True); print(sys.stdin.readline())")
+    sibling = base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--session", session, "--", "sh", "-c", "echo up; read x; echo $x"],
+                         env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert sibling.stdout.readline() == b"up\n"
+        box = kept(daemon, session)
+        got = daemon.cli("run", "--keep", "--session", session, "--timeout", "2s", "--", base.PYTHON, "-I", "-c", WILD, check=124, timeout=60)
+        assert got.stdout == "up\n"
+        assert len(group_pids(daemon, box)) == 2, "nothing of it is elsewhere"
+        size = keep(daemon, session, None, "sh", "-c", "wc -c < /workspace/alive").stdout
+        assert int(size) > 0, "the control: it did fork"
+        count = keep(daemon, session, None, "sh", "-c", "ls -d /proc/[0-9]* | wc -l").stdout
+        assert int(count) < 12, count
+        assert sibling.communicate(b"here\n", timeout=20)[0] == b"here\n"
+    finally:
+        base.reap(sibling)
+        base.reap(p)
+
+
+def test_runs_of_a_session_may_signal_each_other(daemon, session):
+    """They are one user's, in one sandbox, and share all there is: this is no boundary, and not meant to be one. Process 1 is."""
+    victim = start(daemon, session, None, "import os, time; open('/workspace/pid', 'w').write(str(os.getpid())); time.sleep(60)")
+    try:
+        assert base.eventually(lambda: keep(daemon, session, None, "sh", "-c", "cat /workspace/pid 2>/dev/null; true").stdout)
+        keep(daemon, session, None, "sh", "-c", "kill -TERM $(cat /workspace/pid); kill -9 1; kill -9 -1 2>/dev/null & sleep 0.1; true", check=None)
+        victim.communicate(timeout=20)
+        assert victim.returncode in (143, 137)
+        assert keep(daemon, session, None, "echo", "x").stdout == "x\n"
+    finally:
+        base.reap(victim)
+
+
+def test_held_output_does_not_keep_a_run_from_its_end(daemon, session):
+    """A process of an earlier run holds on to the output of a later one, by ptrace's way in: the file of its descriptor."""
+    hold = start(daemon, session, None, """
+import glob, os, time
+held = []
+print("up", flush=True)
+for i in range(400):
+    for name in glob.glob("/proc/[0-9]*/fd/1"):
+        try: held.append(os.open(name, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError: pass
+    time.sleep(0.05)
+    if i == 399 or os.path.exists("/workspace/enough"):
+        break
+open("/workspace/held", "w").write(str(len(held)))
+time.sleep(60)
+""")
+    try:
+        assert hold.stdout.readline() == b"up\n"
+        assert daemon.cli("run", "--keep", "--session", session, "--timeout", "2s", "--", "sh", "-c", "echo out; sleep 100", check=124).stdout == "out\n"
+        keep(daemon, session, None, "touch", "/workspace/enough")
+        assert base.eventually(lambda: keep(daemon, session, None, "sh", "-c", "cat /workspace/held 2>/dev/null; true").stdout)
+        assert int(keep(daemon, session, None, "cat", "/workspace/held").stdout) > 0, "the control: it did get hold of some"
+    finally:
+        base.reap(hold)

@@ -322,13 +322,45 @@ def test_netpawl_dies_in_the_middle(daemon, session):
     assert sh(daemon, session, "echo more") == "more\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
 
 
-def test_time_kills_all_of_it(daemon, session):
-    sh(daemon, session, "echo x > /tmp/x; setsid sleep 1000 </dev/null >/dev/null 2>&1 &")
+def test_time_kills_the_run_and_nothing_else(daemon, session):
+    """Whatever it started, wherever that went; what others run there, and have left there, goes on."""
+    sh(daemon, session, "echo x > /tmp/x; setsid sleep 1001 </dev/null >/dev/null 2>&1 &")
     before = kept(daemon, session)
-    assert "time was over" in keep(daemon, session, "--timeout", "1s", "--", "sleep", "1000", check=124).stderr
-    assert not pids(before)
-    assert sh(daemon, session, "ls /tmp") == ""
-    assert kept(daemon, session)["sandbox"] != before["sandbox"]
+    sibling = subprocess.Popen([*daemon.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", session, "--", "sh", "-c",
+                                "echo up; read x; echo $x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert sibling.stdout.readline() == "up\n"
+        escape = "setsid sh -c 'setsid sleep 1002 & exec sleep 1003' </dev/null >/dev/null 2>&1 & sleep 1004"
+        assert "time was over" in keep(daemon, session, "--timeout", "1s", "--", "sh", "-c", escape, check=124).stderr
+        left = sh(daemon, session, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+        assert "sleep 1001" in left and not any(f"sleep 100{i}" in left for i in (2, 3, 4)), left
+        assert sibling.communicate("still here\n", timeout=20)[0] == "still here\n" and sibling.returncode == 0
+    finally:
+        base.reap(sibling)
+    assert sh(daemon, session, "ls /tmp") == "x\n" and kept(daemon, session)["sandbox"] == before["sandbox"]
+    # groups of runs that left nothing are gone; that of the sleeper stays, with it
+    sh(daemon, session, "true")
+    assert len(list((daemon.slice / before["sandbox"]).glob("run-*"))) == 1
+
+
+def test_one_too_many_is_refused(daemon, session):
+    """And the others do not notice."""
+    sh(daemon, session, "true")
+    env = base.env(NETPAWL_SOCKET=str(daemon.socket))
+    words = [*daemon.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", session, "--", "sh", "-c", "echo up; read x; echo $x"]
+    runs = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) for _ in range(64)]
+    try:
+        assert [p.stdout.readline() for p in runs] == ["up\n"] * 64
+        for _ in range(8):  # the order may come before or after the refusal
+            p = keep(daemon, session, "true", check=125)
+            assert "as many commands run in the kept sandbox as may" in p.stderr, p.stderr
+        assert runs[0].communicate("a\n", timeout=20)[0] == "a\n"
+        assert base.eventually(lambda: daemon.cli("run", "--keep", "--session", session, "--", "true").returncode == 0)
+        assert [p.communicate("b\n", timeout=20)[0] for p in runs[1:]] == ["b\n"] * 63
+    finally:
+        for p in runs:
+            base.reap(p)
 
 
 # -- it must fit ----------------------------------------------------------------------------

@@ -79,6 +79,9 @@ static _Noreturn void child_main(const struct kept_order *order, int connection,
 	char **words;
 
 	report_fd = connection;
+	/* Before anything of the run's own: all that it starts is born there, and dies with it. */
+	if (write(fds[4], "0", 1) != 1)
+		init_fail(LAUNCH_FAILED, errno, "cannot enter the run's own cgroup");
 	words = words_read(order, fds[3]);
 	streams_take(fds);
 	/* A group of its own, which can be named in here and is nobody else's. */
@@ -130,7 +133,7 @@ static void run_accept(void)
 			runs[i] = none;
 			return;
 		}
-	run_refuse(&none, 0, "as many commands run in the kept sandbox as may at once");
+	run_refuse(&none, 0, "as many commands run in the kept sandbox as may at once: try again when one has ended");
 }
 
 /* 1 when it has come, 0 when it has not, -1 when it never will. */
@@ -162,7 +165,7 @@ static int order_receive(int connection, struct kept_order *order, int fds[stati
 
 static void run_start(struct run *run)
 {
-	int fds[KEPT_FDS] = { -1, -1, -1, -1 };
+	int fds[KEPT_FDS] = { -1, -1, -1, -1, -1 };
 	struct kept_order order = { 0 };
 	int r = order_receive(run->connection, &order, fds);
 

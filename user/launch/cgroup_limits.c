@@ -342,12 +342,6 @@ int groups_kill(const struct groups *groups)
 	return setting_write(groups->unified, "cgroup.kill", "1");
 }
 
-void groups_await(const struct groups *groups)
-{
-	for (unsigned k = 0; k < REMOVE_TRIES && number_read(groups->unified, "cgroup.events", "populated "); k++)
-		usleep(1000);
-}
-
 void groups_remove(struct groups *groups)
 {
 	for (size_t i = 0; i < groups->n_v1; i++) {

@@ -41,8 +41,6 @@ int groups_enter(const struct groups *groups);
 void groups_usage(const struct groups *groups, struct usage *ret);
 /* Kills everything in the sandbox. 0 or -errno. */
 int groups_kill(const struct groups *groups);
-/* Waits until what was killed is gone, but not for ever. */
-void groups_await(const struct groups *groups);
 void groups_remove(struct groups *groups);
 
 #endif

@@ -78,7 +78,7 @@ static void ignored_note(sigset_t *ret)
 			sigaddset(ret, signo);
 }
 
-int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio)
+int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio, int procs)
 {
 	struct kept_order order = { .size = sizeof(order), .mask = *mask };
 	_close_ int file = words_write(plan, &order);
@@ -99,6 +99,7 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	for (int fd = 0; fd < 3; fd++)
 		fds[fd] = stdio->inside[fd] >= 0 ? stdio->inside[fd] : fd;
 	fds[3] = file;
+	fds[4] = procs;
 	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 					 .cmsg_type = SCM_RIGHTS,
 					 .cmsg_len = CMSG_LEN(sizeof(fds)) };

@@ -148,7 +148,7 @@ static void end_note(struct launch *l, const struct init_report *report)
 /* At most this many at once, so that a flood of them keeps us from nothing. There are three of a kind. */
 #define REPORTS_MAX 8
 
-static void reports_read(struct launch *l)
+void reports_read(struct launch *l)
 {
 	struct init_report raw, report;
 
@@ -196,6 +196,11 @@ static void time_check(struct launch *l)
 	groups_usage(&l->groups, &l->result->usage);
 	if (l->order->on_ended)
 		l->order->on_ended(l->order->data);
+	/* In a kept sandbox the run's own processes die, and nobody has to tell us: process 1 may be slow, or the sandbox's. */
+	if (l->within) {
+		l->gone = run_group_kill(&l->group) == 0 || groups_kill(&l->groups) == 0;
+		return;
+	}
 	/* A cgroup of a kernel before 5.14 has no such file: then the first process takes its namespace with it. */
 	if (groups_kill(&l->groups) < 0)
 		syscall(SYS_pidfd_send_signal, l->child, SIGKILL, NULL, 0);
@@ -352,7 +357,8 @@ bool launch_prepare(struct launch *l, const struct launch_order *order, struct l
 			      .report = -1,
 			      .control = -1,
 			      .listener = -1,
-			      .written = -1 };
+			      .written = -1,
+			      .group = { .procs = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
 	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp())
@@ -379,6 +385,7 @@ void launch_finish(struct launch *l)
 	cleanup_close(&l->report);
 	cleanup_close(&l->control);
 	cleanup_close(&l->written);
+	run_group_end(&l->group);
 }
 
 void launch_run(const struct launch_order *order, struct launch_result *ret)

@@ -20,6 +20,7 @@ struct launch_order {
 	const sigset_t *mask; /* the command's signal mask: what launch_hold_signals() gave back */
 	bool keep_output;     /* keep it in the result instead of passing it on */
 	bool lasting;	      /* the sandbox outlives the command */
+	const char *run;      /* then: the number of the run on record; empty: it is on none */
 	bool outlive_reader;  /* when nobody reads it any more, throw it away; else the command meets that, too */
 	/* The command has ended, its sandbox has not yet: the last moment to ask about it. May be NULL. */
 	void (*on_ended)(void *data);

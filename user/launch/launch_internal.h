@@ -6,6 +6,7 @@
 
 #include "launch/bwrap.h"
 #include "launch/launch.h"
+#include "launch/run_group.h"
 #include "launch/stdio.h"
 
 struct launch {
@@ -14,17 +15,18 @@ struct launch {
 	struct bwrap bwrap;
 	struct groups groups;
 	struct stdio stdio;
-	int child;    /* pidfd of the first process in the sandbox's cgroup */
-	int signals;  /* signalfd */
-	int report;   /* read end */
-	int control;  /* write end; -1 once netpawl-init was told to go */
-	int listener; /* of a kept sandbox that is made; else -1 */
-	bool within;  /* a kept sandbox: there is no child, and report and control are the connection to process 1 */
-	bool gone;    /* process 1 closed the connection */
-	int written;  /* a file in memory: what bubblewrap had to say */
-	bool ready;   /* confined, and about to start the command */
-	bool ended;   /* the command; its exit code is known */
-	bool failed;  /* it was not started, and why is known */
+	int child;		/* pidfd of the first process in the sandbox's cgroup */
+	int signals;		/* signalfd */
+	int report;		/* read end */
+	int control;		/* write end; -1 once netpawl-init was told to go */
+	int listener;		/* of a kept sandbox that is made; else -1 */
+	struct run_group group; /* of the run in a kept sandbox */
+	bool within; /* a kept sandbox: there is no child, and report and control are the connection to process 1 */
+	bool gone;   /* process 1 closed the connection */
+	int written; /* a file in memory: what bubblewrap had to say */
+	bool ready;  /* confined, and about to start the command */
+	bool ended;  /* the command; its exit code is known */
+	bool failed; /* it was not started, and why is known */
 	uint64_t ends_ms;  /* when its time is over; 0: never */
 	uint64_t ready_ms; /* when it should be ready at the latest; 0: whenever */
 	pid_t foreground;  /* process group that had the terminal at the start; 0 without one */
@@ -44,6 +46,8 @@ bool launch_settle(struct launch *l);
 /* Until the first process is gone, and with it every process of the sandbox; in a kept one, until the command is. Then
  * until their last output is delivered, or a signal says that nobody waits for it. */
 void launch_serve(struct launch *l);
+/* What process 1 said by now. */
+void reports_read(struct launch *l);
 void launch_reap(struct launch *l);
 void launch_finish(struct launch *l);
 

@@ -24,7 +24,8 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 			     .report = -1,
 			     .control = -1,
 			     .listener = listener,
-			     .written = -1 };
+			     .written = -1,
+			     .group = { .procs = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	for (int fd = 0; fd < 3; fd++)
 		l.stdio.inside[fd] = l.stdio.relays[fd].from = l.stdio.relays[fd].to = -1;
@@ -61,7 +62,6 @@ static void result_settle(void)
 
 	ret->started = l.ready && !l.failed;
 	if (ret->timed_out) {
-		groups_await(&l.groups);
 		ret->exit_code = LAUNCH_TIMED_OUT;
 		ret->problem[0] = '\0';
 	} else if (l.failed || l.ended) {
@@ -89,7 +89,10 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		connection = -1;
 		l.report = fcntl(l.control, F_DUPFD_CLOEXEC, 3);
 		groups_usage(&l.groups, &before);
-		err = l.report < 0 ? -errno : kept_order(l.control, plan, order->mask, &l.stdio);
+		run_groups_sweep(order->cgroup);
+		err = l.report < 0 ? -errno : run_group_make(order->cgroup, order->run, &l.group);
+		if (err == 0)
+			err = kept_order(l.control, plan, order->mask, &l.stdio, l.group.procs);
 		stdio_leave(&l.stdio);
 		l.ready_ms = now_ms() + NP_KEPT_READY_MS;
 		if (plan->limits.timeout)
@@ -100,9 +103,13 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 			usage_less(&ret->usage, &before);
 			result_settle();
 		} else {
-			/* Who says no in the middle of an order is dead; who gets none from us is not. */
-			ret->lost = err == -EPIPE || err == -ECONNRESET || err == -EAGAIN;
-			launch_problem(ret, -err, "cannot order the command");
+			/* Who says no in the middle of an order, without a word, is dead; who gets none from us is not. */
+			for (unsigned i = 0; i < 2 && !l.failed;
+			     i++) /* the first read may be told of the reset alone */
+				reports_read(&l);
+			ret->lost = !l.failed && (err == -EPIPE || err == -ECONNRESET || err == -EAGAIN);
+			if (!l.failed)
+				launch_problem(ret, -err, "cannot order the command");
 		}
 	}
 	cleanup_close(&connection);

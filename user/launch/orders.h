@@ -71,9 +71,9 @@ struct init_report {
 };
 
 /*
- * A run in a kept sandbox is one connection to its process 1 (SOCK_SEQPACKET). It begins with this, and with four
+ * A run in a kept sandbox is one connection to its process 1 (SOCK_SEQPACKET). It begins with this, and with five
  * descriptors: the command's 0, 1, 2, and a file with its words, each with its NUL: the directory, the command, its
- * environment. Then one byte comes for each signal to pass on. Back come reports; READY, then ENDED or FAILED. Whose end
+ * environment; and the cgroup.procs of the run's own group, which the command's process enters first. Then one byte comes for each signal to pass on. Back come reports; READY, then ENDED or FAILED. Whose end
  * of the connection is closed before that is gone: netpawl's, then the command is killed; process 1's, then the sandbox is.
  */
 struct kept_order {
@@ -85,7 +85,7 @@ struct kept_order {
 	sigset_t mask;	  /* the command's */
 	sigset_t ignored; /* by the command, as by who runs it: not as by who made the sandbox */
 };
-#define KEPT_FDS 4
+#define KEPT_FDS 5
 #define KEPT_GROUP \
 	0x80 /* with a signal: for the command's process group, as a terminal would have it, and not for it alone */
 

@@ -17,6 +17,7 @@
 #include "launch/kept_spec.h"
 #include "reason.h"
 #include "launch/kept.h"
+#include "launch/run_group.h"
 #include "vocab/limits.h"
 
 #define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
@@ -237,7 +238,7 @@ static bool is_empty(const struct run *run)
 		return false;
 	for (const char *c = text; *c; c++)
 		n += *c == '\n';
-	return n <= OWN_PROCESSES;
+	return n <= OWN_PROCESSES && !run_groups_sweep(run->cgroup);
 }
 
 /* A daemon that started anew has new inspectors, with new authorities. */
@@ -330,6 +331,7 @@ static enum entered keep_run(struct keep *k)
 		return FAILED;
 	order.mask = k->mask;
 	order.lasting = true;
+	order.run = run->id;
 	run->started_us = wall_us();
 	launch_within(&order, &k->spec.groups, take_fd(k->connection), &k->run->result);
 	if (k->run->result.lost && !run->id[0]) /* one on record starts once */

@@ -87,7 +87,7 @@ static void an_order(void **state)
 	sigaddset(&mask, SIGUSR1);
 	umask(027);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(kept_order(pair[0], &plan, &mask, &stdio), 0);
+	assert_int_equal(kept_order(pair[0], &plan, &mask, &stdio, STDIN_FILENO), 0);
 	assert_int_equal(recvmsg(pair[1], &msg, MSG_CMSG_CLOEXEC), sizeof(order));
 	assert_int_equal(control.head.cmsg_len, CMSG_LEN(sizeof(fds)));
 	memcpy(fds, CMSG_DATA(&control.head), sizeof(fds));
@@ -99,7 +99,7 @@ static void an_order(void **state)
 	for (int i = 0; i < KEPT_FDS; i++)
 		close(fds[i]);
 	close(pair[1]);
-	assert_int_equal(kept_order(pair[0], &plan, &mask, &stdio), -EPIPE);
+	assert_int_equal(kept_order(pair[0], &plan, &mask, &stdio, STDIN_FILENO), -EPIPE);
 	close(pair[0]);
 }
 

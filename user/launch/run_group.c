@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "launch/run_group.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "vocab/kept_files.h"
+
+#define NAME_TRIES 64
+#define GONE_TRIES 2000 /* of a millisecond */
+
+int run_group_make(const char *sandbox, const char *id, struct run_group *ret)
+{
+	char procs[FS_PATH_SIZE];
+	int r = -EEXIST;
+
+	*ret = (struct run_group){ .procs = -1 };
+	/* Whose it is stands in the name: see run_groups_sweep(), and the daemon finds that of a run by its number. There may be
+	 * one of somebody before us who had our pid, with what he left behind. */
+	for (unsigned i = 0; r == -EEXIST && i < NAME_TRIES; i++) {
+		r = fs_path(ret->path, "%s/" NP_RUN_GROUP "%s-%u-%d", sandbox, id[0] ? id : "0", i, (int)getpid());
+		if (r == 0 && mkdir(ret->path, 0755) < 0)
+			r = -errno;
+	}
+	if (r < 0) {
+		ret->path[0] = '\0';
+		return r;
+	}
+	if (fs_path(procs, "%s/cgroup.procs", ret->path) < 0)
+		return -ENAMETOOLONG;
+	ret->procs = open(procs, O_WRONLY | O_CLOEXEC);
+	return ret->procs < 0 ? -errno : 0;
+}
+
+static bool is_populated(const char *group)
+{
+	char path[FS_PATH_SIZE];
+	_free_ char *text = NULL;
+
+	return fs_path(path, "%s/cgroup.events", group) == 0 && fs_read_at(AT_FDCWD, path, 4096, &text) >= 0 &&
+	       !strstr(text, "populated 0");
+}
+
+int run_group_kill(const struct run_group *group)
+{
+	char path[FS_PATH_SIZE];
+	int r = fs_path(path, "%s/cgroup.kill", group->path);
+
+	if (r == 0)
+		r = fs_write_at(AT_FDCWD, path, "1");
+	for (unsigned i = 0; r == 0 && i < GONE_TRIES && is_populated(group->path); i++)
+		usleep(1000);
+	return r;
+}
+
+void run_group_end(struct run_group *group)
+{
+	cleanup_close(&group->procs);
+	group->procs = -1;
+	if (group->path[0])
+		rmdir(group->path); /* EBUSY: what it left behind is the sandbox's now */
+	group->path[0] = '\0';
+}
+
+/* An empty one may be somebody's who is about to start. */
+static bool is_abandoned(const char *name)
+{
+	const char *pid = strrchr(name, '-');
+
+	return pid && kill((pid_t)strtol(pid + 1, NULL, 10), 0) < 0 && errno == ESRCH;
+}
+
+unsigned run_groups_sweep(const char *sandbox)
+{
+	_closedir_ DIR *dir = opendir(sandbox);
+	unsigned left = 0;
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		char path[FS_PATH_SIZE];
+
+		if (strncmp(e->d_name, NP_RUN_GROUP, strlen(NP_RUN_GROUP)) != 0 ||
+		    fs_path(path, "%s/%s", sandbox, e->d_name) < 0)
+			continue;
+		if (!is_abandoned(e->d_name) || rmdir(path) < 0)
+			left++;
+	}
+	return left;
+}
