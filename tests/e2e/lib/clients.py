@@ -437,7 +437,7 @@ class Programs:
 class Clients(Inspected):
     """Inspected, with these servers, and names that every client finds."""
 
-    USER = ["--user", "root"]  # they write into directories of the test
+    USER = ["--user", "root"]  # root inside, the session's user outside: it writes where everybody may
 
     def __init__(self, stack):
         self.programs = Programs()
@@ -462,8 +462,16 @@ class Clients(Inspected):
         self.ca = self.world.dir / "session-ca.pem"
         assert base.eventually(self.fetch_ca, 10)
         self.dir = self.world.dir
+        self.dir = self.writable("work")
         self.trust = self._trust(self.origins.authority.pem)
         self.origins.wait_ready()
+
+    def writable(self, name):
+        """A directory that a sandbox's user may write into."""
+        path = self.dir / name
+        path.mkdir(parents=True)
+        path.chmod(0o777)
+        return path
 
     def _trust(self, ca):
         """For the controls, which run outside: trust in the origins' authority, in the ways of clients."""
