@@ -70,7 +70,8 @@ class Inspected:
         return True
 
     def argv(self, *cmd, session=None):
-        return [*self.world.enter(), str(base.NETPAWL), "run", *base.shown(), *self.USER, "--session",
+        """--env-all: what a test puts into the environment (a proxy) is meant for its command."""
+        return [*self.world.enter(), str(base.NETPAWL), "run", "--env-all", *base.shown(), *self.USER, "--session",
                 session or self.session, "--", *map(str, cmd)]
 
     def env(self, **more):
