@@ -145,7 +145,10 @@ $(BUILD)/gate.skel.h: $(BUILD)/bpf/netpawl.o
 	$(say) SKEL $@
 	$(Q)$(BPFTOOL) gen skeleton $< name gate_bpf > $@
 
-$(call objs,kernel): | $(BUILD)/gate.skel.h
+$(BUILD)/gate_build.h: $(BUILD)/bpf/netpawl.o
+	$(Q)sha256sum < $< | sed 's/ .*/"/; s/^/#define GATE_BUILD "/' > $@
+
+$(call objs,kernel): | $(BUILD)/gate.skel.h $(BUILD)/gate_build.h
 
 
 # -- tests ----------------------------------------------------------------------
@@ -236,7 +239,7 @@ FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))
 $(BUILD)/test/obj/%.o: user/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -DNP_FAILPOINTS $(CFLAGS) -MMD -MP -c -o $@ $<
-$(filter $(BUILD)/test/obj/kernel/%,$(FAIL_OBJS)): | $(BUILD)/gate.skel.h
+$(filter $(BUILD)/test/obj/kernel/%,$(FAIL_OBJS)): | $(BUILD)/gate.skel.h $(BUILD)/gate_build.h
 $(BUILD)/test/netpawld: $(FAIL_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DAEMON_LIBS)
@@ -368,7 +371,7 @@ lint:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(patsubst user/%.c,$(BUILD)/tidy/%.ok,$(LINT_SRCS))
 
 # One mark per file that was found clean, so that only what has changed is looked at again.
-$(BUILD)/tidy/%.ok: user/%.c $(wildcard user/*/*.h include/*.h) .clang-tidy | $(BUILD)/gate.skel.h
+$(BUILD)/tidy/%.ok: user/%.c $(wildcard user/*/*.h include/*.h) .clang-tidy | $(BUILD)/gate.skel.h $(BUILD)/gate_build.h
 	$(say) TIDY $<
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu11 $(CPPFLAGS) -I/usr/share/include/llhttp 2>/dev/null
 	$(Q)mkdir -p $(@D) && touch $@

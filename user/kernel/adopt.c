@@ -93,17 +93,16 @@ static int held_check(struct kernel *kernel, const struct bpf_program *prog, con
 {
 	struct np_open_query query = { .cgroup_id = cg->id, .depth = cg->depth };
 	const __u32 zero = 0;
-	struct bpf_link *link = NULL;
-	_close_ int fd = -1;
+	_close_ int link = -1, fd = -1;
 	struct np_open_socket open[64];
 	int r = 0;
 
 	if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_open_query), &zero, &query, BPF_ANY) < 0)
 		return adopt_refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path,
 				    strerror(errno));
-	link = bpf_program__attach_iter(prog, NULL);
-	if (link)
-		fd = bpf_iter_create(bpf_link__fd(link));
+	link = bpf_link_create(program_fd(kernel, prog), 0, BPF_TRACE_ITER, NULL);
+	if (link >= 0)
+		fd = bpf_iter_create(link);
 	if (fd < 0)
 		r = adopt_refuse(problem, NP_R_FAILED, "%s: cannot look at its sockets: %s", cg->path, strerror(errno));
 	while (r == 0) {
@@ -118,7 +117,6 @@ static int held_check(struct kernel *kernel, const struct bpf_program *prog, con
 		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*open); i++)
 			r = held_refuse(cg, &open[i], problem);
 	}
-	bpf_link__destroy(link);
 	return r;
 }
 

@@ -19,16 +19,16 @@
 
 int cut_open(struct kernel *kernel)
 {
-	kernel->cut_tcp = bpf_program__attach_iter(kernel->skel->progs.np_cut_tcp, NULL);
-	kernel->cut_udp = bpf_program__attach_iter(kernel->skel->progs.np_cut_udp, NULL);
-	return kernel->cut_tcp && kernel->cut_udp ? 0 : -errno;
+	kernel->cut_tcp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_tcp), 0, BPF_TRACE_ITER, NULL);
+	kernel->cut_udp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_udp), 0, BPF_TRACE_ITER, NULL);
+	return kernel->cut_tcp >= 0 && kernel->cut_udp >= 0 ? 0 : -errno;
 }
 
 /* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
  * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
-static int cut_iterate_it(const struct bpf_link *link, uint32_t *failed)
+static int cut_iterate_it(int link, uint32_t *failed)
 {
-	_close_ int fd = bpf_iter_create(bpf_link__fd(link));
+	_close_ int fd = bpf_iter_create(link);
 	struct np_cut_order orders[64];
 
 	if (fd < 0)

@@ -38,15 +38,16 @@ static bool link_is_on_device(int link_fd, unsigned ifindex)
 
 static int device_attach_tcx(struct kernel *kernel, unsigned ifindex)
 {
-	int prog_fd = bpf_program__fd(kernel->skel->progs.np_device);
+	const struct bpf_program *prog = kernel->skel->progs.np_device;
 	_close_ int old = -1, fresh = -1;
 	char path[FS_PATH_SIZE];
 
 	fs_path(path, "%s/devices/if%u", kernel->pins, ifindex);
 	old = bpf_obj_get(path);
 	if (old >= 0 && link_is_on_device(old, ifindex))
-		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
-	fresh = bpf_link_create(prog_fd, (int)ifindex, (enum bpf_attach_type)NP_ATTACH_TCX_EGRESS, NULL);
+		return link_turn(kernel, old, prog);
+	fresh = bpf_link_create(program_fd(kernel, prog), (int)ifindex, (enum bpf_attach_type)NP_ATTACH_TCX_EGRESS,
+				NULL);
 	if (fresh < 0)
 		return -errno;
 	return pins_link_replace(fresh, path);
@@ -56,7 +57,7 @@ static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
 {
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION),
-		    .prog_fd = bpf_program__fd(kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
+		    .prog_fd = program_fd(kernel, kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
 	int r = bpf_tc_hook_create(&hook);
 
 	if (r < 0 && r != -EEXIST)

@@ -35,10 +35,20 @@ struct features {
 	bool lsm;	   /* BPF LSM programs load, and the kernel asks them */
 };
 
+/* A program that is loaded, by us or by a predecessor. */
+struct gate_program {
+	const struct bpf_program *prog;
+	int fd;
+	uint32_t id; /* the kernel's, of this boot */
+};
+#define PROGRAMS_MAX 64
+
 struct kernel {
 	struct kernel_config config;
 	struct features features;
-	struct gate_bpf *skel;
+	struct gate_bpf *skel; /* its programs' descriptors are in the table: program_fd() */
+	struct gate_program programs[PROGRAMS_MAX];
+	size_t n_programs;
 	char mount[4096]; /* of cgroup v2 */
 	char pins[4096];  /* pin_dir/vN */
 	struct gate_cgroup slice;
@@ -48,11 +58,12 @@ struct kernel {
 	int inotify_fd;
 	struct table watches; /* by inotify descriptor */
 	struct ring_buffer *ring;
-	struct bpf_link *cut_tcp, *cut_udp; /* iterators */
-	uint64_t *in_force;		    /* np_in_force, mapped */
-	struct np_in_force next;	    /* prepared */
-	struct loop_task sweep;		    /* of np_holds, once for however many sandboxes went */
+	int cut_tcp, cut_udp;	 /* iterators */
+	uint64_t *in_force;	 /* np_in_force, mapped */
+	struct np_in_force next; /* prepared */
+	struct loop_task sweep;	 /* of np_holds, once for however many sandboxes went */
 	bool took_over;
+	bool same_build;	/* its programs are those of our build, and were not loaded anew */
 	bool had_links;		/* a predecessor of our own version has attached programs */
 	unsigned upgraded_from; /* ABI version of an older gate that is there; 0: none */
 	unsigned carried_over;	/* sandboxes of it */
@@ -62,9 +73,21 @@ struct kernel {
 /* kernel.c */
 void kernel_quiet(void); /* libbpf speaks only when NETPAWL_DEBUG is set */
 
-/* object.c */
+/* load_gate.c */
 int object_load(struct kernel *kernel, char problem[static 512]);
 int object_pin(struct kernel *kernel);
+int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features);
+int map_path(const struct kernel *kernel, const struct bpf_map *map, char path[static 4096]); /* of its pin */
+int program_path(const struct kernel *kernel, const struct bpf_program *prog, char path[static 4096]);
+int program_fd(const struct kernel *kernel, const struct bpf_program *prog); /* -1: this kernel does not take it */
+uint32_t program_id(const struct kernel *kernel, const struct bpf_program *prog);
+int program_add(struct kernel *kernel, const struct bpf_program *prog, int fd); /* takes fd, also when it fails */
+void programs_close(struct kernel *kernel);
+
+/* same_build.c: a gate that is ours to the last byte */
+int build_take(struct kernel *kernel); /* 0: it is there, and taken; -errno: it must be loaded, nothing was changed */
+void build_forget(const struct kernel *kernel); /* before another is loaded */
+int build_note(struct kernel *kernel);		/* when ours is in place */
 
 /* pins.c: directories and names on the bpf file system */
 int pins_open(struct kernel *kernel, char problem[static 512]);
@@ -83,6 +106,8 @@ int upgrade_remove_old(const char *pin_dir);
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker);
 void links_detach(struct kernel *kernel, const char *name);
 int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
+/* A link that is there gets the program, unless it has it, in one step; there is no moment without one. */
+int link_turn(const struct kernel *kernel, int link_fd, const struct bpf_program *prog);
 
 /* devices.c */
 int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
@@ -126,6 +151,8 @@ void watch_add(struct kernel *kernel, const struct gate_cgroup *cg);
 void watch_free(struct kernel *kernel);
 
 /* probe.c */
+unsigned features_bits(const struct features *features);
+struct features features_of_bits(unsigned bits);
 void features_probe(struct features *ret);
 void features_describe(const struct features *features, struct buf *out);
 

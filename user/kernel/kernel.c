@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "vocab/words.h"
 #include "base/fs.h"
@@ -93,6 +94,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		{ cut_open, "open the iterators" },
 		{ ring_start, "read the event ring" },
 		{ devices_start, "attach to the network devices" },
+		{ build_note, "note which build this is" },
 	};
 	int r = slice_open(kernel, problem);
 
@@ -109,7 +111,9 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 			pins_remove_tree(kernel->pins);
 		return r;
 	}
+	failpoint("gate_loaded");
 	r = links_attach(kernel, &kernel->slice, "slice", false);
+	failpoint("gate_attached");
 	if (r < 0) {
 		snprintf(problem, 512, "cannot attach to %.400s: %s", kernel->slice.path, strerror(-r));
 		return r;
@@ -134,7 +138,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 		return -ENOMEM;
 	kernel_quiet();
 	kernel->config = *config;
-	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = -1;
+	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
 	r = kernel_start(kernel, problem);
 	if (r < 0) {
 		if (!problem[0])
@@ -156,11 +160,12 @@ void kernel_close(struct kernel *kernel)
 	loop_cancel(kernel->config.loop, &kernel->sweep);
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
-	bpf_link__destroy(kernel->cut_tcp);
-	bpf_link__destroy(kernel->cut_udp);
+	cleanup_close(&kernel->cut_tcp);
+	cleanup_close(&kernel->cut_udp);
 	watch_free(kernel);
 	if (kernel->netlink_fd >= 0)
 		close(kernel->netlink_fd);
+	programs_close(kernel);
 	gate_bpf__destroy(kernel->skel);
 	if (kernel->lock_fd >= 0)
 		close(kernel->lock_fd);

@@ -19,15 +19,36 @@ static bool link_is_on(int link_fd, uint64_t cgroup_id)
 	       info.cgroup.cgroup_id == cgroup_id;
 }
 
-/* A link that is there gets the new program in one step; there is no moment without one. */
-static int link_attach(struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id, const char *path)
+static int link_program_id(int link_fd, uint32_t *ret)
+{
+	struct bpf_link_info info = { 0 };
+	__u32 len = sizeof(info);
+
+	if (bpf_obj_get_info_by_fd(link_fd, &info, &len) < 0)
+		return -errno;
+	*ret = info.prog_id;
+	return 0;
+}
+
+int link_turn(const struct kernel *kernel, int link_fd, const struct bpf_program *prog)
+{
+	uint32_t id = 0;
+	int r = link_program_id(link_fd, &id);
+
+	if (r < 0 || id == program_id(kernel, prog))
+		return r;
+	return bpf_link_update(link_fd, program_fd(kernel, prog), NULL) < 0 ? -errno : 0;
+}
+
+static int link_attach(const struct kernel *kernel, const struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
+		       const char *path)
 {
 	_close_ int old = bpf_obj_get(path);
 	_close_ int fresh = -1;
-	int prog_fd = bpf_program__fd(prog);
+	int prog_fd = program_fd(kernel, prog);
 
 	if (old >= 0 && link_is_on(old, cgroup_id))
-		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
+		return link_turn(kernel, old, prog);
 	fresh = bpf_link_create(prog_fd, cgroup_fd, bpf_program__expected_attach_type(prog), NULL);
 	if (fresh < 0)
 		return -errno;
@@ -54,7 +75,7 @@ static bool is_for_workers(const struct bpf_program *prog)
 	return !strncmp(bpf_program__name(prog), "np_worker_", 10);
 }
 
-static int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
+static int links_attach_one(struct kernel *kernel, const struct bpf_program *prog, int cgroup_fd, uint64_t cgroup_id,
 			    const char *name)
 {
 	char path[FS_PATH_SIZE];
@@ -63,20 +84,20 @@ static int links_attach_one(struct kernel *kernel, struct bpf_program *prog, int
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	fs_path(path, "%s/links/%s/%s", kernel->pins, name, bpf_program__name(prog));
-	return link_attach(prog, cgroup_fd, cgroup_id, path);
+	return link_attach(kernel, prog, cgroup_fd, cgroup_id, path);
 }
 
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker)
 {
 	_close_ int cgroup_fd = open(cg->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct bpf_program *prog;
 
 	if (cgroup_fd < 0)
 		return -errno;
-	bpf_object__for_each_program(prog, kernel->skel->obj) {
+	for (size_t i = 0; i < kernel->n_programs; i++) {
+		const struct bpf_program *prog = kernel->programs[i].prog;
 		int r;
 
-		if (bpf_program__fd(prog) < 0 || !belongs_to_cgroups(prog) || is_for_workers(prog) != worker)
+		if (!belongs_to_cgroups(prog) || is_for_workers(prog) != worker)
 			continue;
 		r = links_attach_one(kernel, prog, cgroup_fd, cg->id, name);
 		if (r < 0)
@@ -94,15 +115,19 @@ int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
-		_close_ int link = -1;
+		_close_ int link = -1, old = -1;
+		uint32_t id = 0;
 		int r;
 
+		fs_path(path, "%s/links/lsm/%s", kernel->pins, bpf_program__name(programs[i]));
+		old = bpf_obj_get(path);
+		if (old >= 0 && link_program_id(old, &id) == 0 && id == program_id(kernel, programs[i]))
+			continue;
 		/* A link of this kind takes no other program: the new one is attached beside the old, which goes with
 		 * its pin. Both ask the same maps. */
-		link = bpf_raw_tracepoint_open(NULL, bpf_program__fd(programs[i]));
+		link = bpf_raw_tracepoint_open(NULL, program_fd(kernel, programs[i]));
 		if (link < 0)
 			return -errno;
-		fs_path(path, "%s/links/lsm/%s", kernel->pins, bpf_program__name(programs[i]));
 		r = pins_link_replace(link, path);
 		if (r < 0)
 			return r;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/fs.h"
+#include "base/log.h"
 #include "kernel/internal.h"
 
 /* Maps that outlive a daemon. The others are scratch paper. */
@@ -20,7 +21,83 @@ static bool map_is_kept(const struct bpf_map *map)
 	return !bpf_map__is_internal(map);
 }
 
-static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features)
+int map_path(const struct kernel *kernel, const struct bpf_map *map, char path[static FS_PATH_SIZE])
+{
+	return fs_path(path, "%s/%s/%s", kernel->pins, map_is_kept(map) ? "maps" : "scratch", bpf_map__name(map));
+}
+
+int program_path(const struct kernel *kernel, const struct bpf_program *prog, char path[static FS_PATH_SIZE])
+{
+	return fs_path(path, "%s/progs/%s", kernel->pins, bpf_program__name(prog));
+}
+
+/* -- the table of programs ---------------------------------------------------------------- */
+
+static const struct gate_program *program_find(const struct kernel *kernel, const struct bpf_program *prog)
+{
+	for (size_t i = 0; i < kernel->n_programs; i++)
+		if (kernel->programs[i].prog == prog)
+			return &kernel->programs[i];
+	return NULL;
+}
+
+int program_fd(const struct kernel *kernel, const struct bpf_program *prog)
+{
+	const struct gate_program *p = program_find(kernel, prog);
+
+	return p ? p->fd : -1;
+}
+
+uint32_t program_id(const struct kernel *kernel, const struct bpf_program *prog)
+{
+	const struct gate_program *p = program_find(kernel, prog);
+
+	return p ? p->id : 0;
+}
+
+int program_add(struct kernel *kernel, const struct bpf_program *prog, int fd)
+{
+	struct bpf_prog_info info = { 0 };
+	__u32 len = sizeof(info);
+	_close_ int taken = fd;
+
+	if (kernel->n_programs == PROGRAMS_MAX)
+		return -E2BIG;
+	if (bpf_obj_get_info_by_fd(taken, &info, &len) < 0)
+		return -errno;
+	if (info.type != (uint32_t)bpf_program__type(prog))
+		return -EINVAL;
+	kernel->programs[kernel->n_programs++] = (struct gate_program){ prog, take_fd(taken), info.id };
+	return 0;
+}
+
+void programs_close(struct kernel *kernel)
+{
+	while (kernel->n_programs)
+		close(kernel->programs[--kernel->n_programs].fd);
+}
+
+static int programs_take(struct kernel *kernel, const struct gate_bpf *skel)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, skel->obj) {
+		int r = 0;
+
+		if (bpf_program__fd(prog) >= 0) {
+			int fd = fcntl(bpf_program__fd(prog), F_DUPFD_CLOEXEC, 0);
+
+			r = fd < 0 ? -errno : program_add(kernel, prog, fd);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* -- loading ------------------------------------------------------------------------------- */
+
+int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features)
 {
 	struct bpf_map *map;
 
@@ -44,8 +121,9 @@ static int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const st
 
 		if (!map_is_kept(map))
 			continue;
-		fs_path(path, "%s/maps/%s", kernel->pins, bpf_map__name(map));
-		r = bpf_map__set_pin_path(map, path);
+		r = map_path(kernel, map, path);
+		if (r == 0)
+			r = bpf_map__set_pin_path(map, path);
 		if (r < 0)
 			return r;
 	}
@@ -62,10 +140,13 @@ static int object_try(struct kernel *kernel, const struct features *features)
 	r = object_prepare(kernel, skel, features);
 	if (r == 0)
 		r = gate_bpf__load(skel);
+	if (r == 0)
+		r = programs_take(kernel, skel);
 	/* Before a program that relies on them is attached to a cgroup: their predecessors stay until then. */
 	if (r == 0 && features->lsm)
 		r = links_attach_lsm(kernel, skel);
 	if (r < 0) {
+		programs_close(kernel);
 		gate_bpf__destroy(skel);
 		return r;
 	}
@@ -95,11 +176,12 @@ static int object_freeze(struct bpf_map *map)
 	return map_is_frozen(fd) ? 0 : r < 0 ? r : -EIO;
 }
 
-int object_load(struct kernel *kernel, char problem[static 512])
+static int object_load_anew(struct kernel *kernel, char problem[static 512])
 {
 	struct features features;
 	int r;
 
+	build_forget(kernel);
 	features_probe(&features);
 	r = object_try(kernel, &features);
 	if (r < 0 && features.lsm) { /* names are judged instead */
@@ -110,13 +192,23 @@ int object_load(struct kernel *kernel, char problem[static 512])
 		features.sees_cgroups = false;
 		r = object_try(kernel, &features);
 	}
-	if (r < 0) {
+	if (r < 0)
 		snprintf(problem, 512, "the kernel does not take the gate's programs: %s. %s", strerror(-r),
 			 r == -EINVAL && kernel->took_over ? "If the maps below the pin directory are of another "
 							     "build, run netpawld --uninstall first"
 							   : "NETPAWL_DEBUG=1 shows the verifier's log");
+	return r;
+}
+
+int object_load(struct kernel *kernel, char problem[static 512])
+{
+	int r = kernel->had_links ? build_take(kernel) : -ENOENT;
+
+	log_debug("the gate's programs: %s", r == 0 ? "those of our build are in the kernel" : "loaded anew");
+	if (r < 0)
+		r = object_load_anew(kernel, problem);
+	if (r < 0)
 		return r;
-	}
 	r = object_freeze(kernel->skel->maps.np_sandboxes);
 	if (r == 0)
 		r = object_freeze(kernel->skel->maps.np_depths);
@@ -127,19 +219,29 @@ int object_load(struct kernel *kernel, char problem[static 512])
 	return r;
 }
 
+static int pin_replace(int fd, const char *path)
+{
+	unlink(path); /* nothing hangs on it: links hold programs, and programs maps */
+	return bpf_obj_pin(fd, path) < 0 ? -errno : 0;
+}
+
 int object_pin(struct kernel *kernel)
 {
-	struct bpf_program *prog;
+	const struct bpf_map *map;
+	char path[FS_PATH_SIZE];
+	int r = 0;
 
-	bpf_object__for_each_program(prog, kernel->skel->obj) {
-		char path[FS_PATH_SIZE];
-
-		if (bpf_program__fd(prog) < 0)
-			continue;
-		fs_path(path, "%s/progs/%s", kernel->pins, bpf_program__name(prog));
-		unlink(path); /* only a name for bpftool: the links hold the programs */
-		if (bpf_obj_pin(bpf_program__fd(prog), path) < 0)
-			return -errno;
+	for (size_t i = 0; r == 0 && !kernel->same_build && i < kernel->n_programs; i++) {
+		r = program_path(kernel, kernel->programs[i].prog, path);
+		if (r == 0)
+			r = pin_replace(kernel->programs[i].fd, path);
 	}
-	return 0;
+	bpf_object__for_each_map(map, kernel->skel->obj) {
+		if (r < 0 || kernel->same_build || map_is_kept(map) || bpf_map__is_internal(map))
+			continue;
+		r = map_path(kernel, map, path);
+		if (r == 0)
+			r = pin_replace(bpf_map__fd(map), path);
+	}
+	return r;
 }

@@ -3,7 +3,9 @@
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
  *   PIN_DIR/v5/maps/np_sandboxes ...          maps, for bpftool
- *   PIN_DIR/v5/progs/np_connect4 ...      programs, likewise
+ *   PIN_DIR/v5/scratch/np_cut ...         maps that are scratch paper, for the next daemon of this build
+ *   PIN_DIR/v5/progs/np_connect4 ...      programs, for it and for bpftool
+ *   PIN_DIR/v5/build                      which build they are of: see same_build.c
  *   PIN_DIR/v5/links/slice/np_connect4    what keeps the programs attached to the slice
  *   PIN_DIR/v5/links/c1234/np_connect4    ... to the adopted cgroup with id 1234
  *   PIN_DIR/v5/links/lsm/np_lsm_connect   ... to the whole kernel, where it takes LSM programs
@@ -37,7 +39,7 @@ static bool is_bpffs(const char *path)
 
 int pins_open(struct kernel *kernel, char problem[static 512])
 {
-	static const char *const folders[] = { "", "/maps", "/progs", "/links", "/devices" };
+	static const char *const folders[] = { "", "/maps", "/scratch", "/progs", "/links", "/devices" };
 	const char *pin_dir = kernel->config.pin_dir;
 	char path[FS_PATH_SIZE];
 	bool old = false;

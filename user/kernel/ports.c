@@ -50,7 +50,7 @@ static void forwards_forget(struct kernel *kernel)
 int ports_guard(struct kernel *kernel)
 {
 	_close_ int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	int prog_fd = bpf_program__fd(kernel->skel->progs.np_inbound);
+	const struct bpf_program *prog = kernel->skel->progs.np_inbound;
 	_close_ int old = -1, fresh = -1;
 	char path[FS_PATH_SIZE];
 	struct stat st;
@@ -64,8 +64,8 @@ int ports_guard(struct kernel *kernel)
 	fs_path(path, "%s/links/net/np_inbound", kernel->pins);
 	old = bpf_obj_get(path);
 	if (old >= 0 && link_is_on(old, st.st_ino))
-		return bpf_link_update(old, prog_fd, NULL) < 0 ? -errno : 0;
-	fresh = bpf_link_create(prog_fd, netns, BPF_SK_LOOKUP, NULL);
+		return link_turn(kernel, old, prog);
+	fresh = bpf_link_create(program_fd(kernel, prog), netns, BPF_SK_LOOKUP, NULL);
 	if (fresh < 0)
 		return -errno;
 	return pins_link_replace(fresh, path);
@@ -76,7 +76,7 @@ static void ports_sweep(void *data)
 	struct kernel *kernel = data;
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_sweep), &opts);
+	bpf_prog_test_run_opts(program_fd(kernel, kernel->skel->progs.np_sweep), &opts);
 }
 
 /* A sweep walks all of np_holds, which takes most of a millisecond: one for each of 65,536 sandboxes that are found to be
@@ -106,7 +106,7 @@ int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, stru
 	struct np_listens ctx = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
 
-	if (bpf_prog_test_run_opts(bpf_program__fd(kernel->skel->progs.np_listens), &opts) < 0)
+	if (bpf_prog_test_run_opts(program_fd(kernel, kernel->skel->progs.np_listens), &opts) < 0)
 		return -errno;
 	if ((int)opts.retval < 0)
 		return (int)opts.retval;

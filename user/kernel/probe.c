@@ -91,6 +91,28 @@ static bool lsm_works(const struct btf *btf)
 	return link >= 0 && sockets_connect(listener, client) == -EPERM;
 }
 
+#define FEATURES(X) X(unix_hooks) X(sock_destroy) X(casts) X(sees_cgroups) X(tcx) X(lsm)
+
+unsigned features_bits(const struct features *f)
+{
+	unsigned bits = 0, bit = 1;
+
+#define X(name) bits |= f->name ? bit : 0, bit <<= 1;
+	FEATURES(X)
+#undef X
+	return bits;
+}
+
+struct features features_of_bits(unsigned bits)
+{
+	struct features f;
+
+#define X(name) f.name = bits & 1, bits >>= 1;
+	FEATURES(X)
+#undef X
+	return f;
+}
+
 void features_probe(struct features *ret)
 {
 	struct btf *btf = btf__load_vmlinux_btf();

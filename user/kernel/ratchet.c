@@ -5,11 +5,11 @@
 
 #include "kernel/internal.h"
 
-static int run_syscall_program(const struct bpf_program *prog, void *ctx, uint32_t size)
+static int run_syscall_program(const struct kernel *kernel, const struct bpf_program *prog, void *ctx, uint32_t size)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = ctx, .ctx_size_in = size);
 
-	if (bpf_prog_test_run_opts(bpf_program__fd(prog), &opts) < 0)
+	if (bpf_prog_test_run_opts(program_fd(kernel, prog), &opts) < 0)
 		return -errno;
 	return (int)opts.retval; /* the program's own 0 or -errno */
 }
@@ -26,7 +26,7 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 	int r;
 
 	strncpy(call.session, session, sizeof(call.session) - 1);
-	r = run_syscall_program(kernel->skel->progs.np_raise, &call, sizeof(call));
+	r = run_syscall_program(kernel, kernel->skel->progs.np_raise, &call, sizeof(call));
 	if (r < 0)
 		return r;
 	*ret = call.rung;
@@ -36,7 +36,7 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id)
 {
 	struct np_retire call = { .version = NP_ABI_VERSION, .cgroup_id = cgroup_id };
-	int r = run_syscall_program(kernel->skel->progs.np_retire, &call, sizeof(call));
+	int r = run_syscall_program(kernel, kernel->skel->progs.np_retire, &call, sizeof(call));
 
 	return r == -ENOENT ? 0 : r;
 }
