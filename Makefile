@@ -188,6 +188,13 @@ $(BUILD)/tests/unit/launch/test_launch: | $(BUILD)/tests/unit/launch/netpawl-ini
 $(BUILD)/tests/unit/launch/%: tests/unit/launch/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/inspect/% $(BUILD)/tests/unit/http/%: CPPFLAGS += -I/usr/share/include/llhttp
+# A whole worker, with the kernel, the clock and TLS of the test's making.
+comma = ,
+WORKER_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every route_may channel_tls channel_speaks_h2 \
+	       roots_new roots_free origins_new origins_free origin_ssl ca_import ca_free ca_server
+WORKER_WRAPS = $(addprefix -Wl$(comma)--wrap=,$(WORKER_SEAMS))
+$(BUILD)/tests/unit/inspect/test_worker_%: LDFLAGS += $(WORKER_WRAPS)
+$(BUILD)/tests/unit/inspect/test_worker_%: CFLAGS += -Wno-unused-function
 $(BUILD)/tests/unit/inspect/%: tests/unit/inspect/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/http/%: tests/unit/http/%.c $(BUILD)/libnetpawl-inspect.a
@@ -225,14 +232,11 @@ $(BUILD)/fuzz/obj/%.o: user/%.c
 $(BUILD)/libnetpawl-fuzz.a: $(FUZZ_OBJS)
 	$(say) AR $@
 	$(Q)rm -f $@ && ar qcs $@ $^
-comma = ,
-FUZZ_SEAMS = getsockopt connect recv close epoll_wait loop_now_ns loop_every route_may channel_tls channel_speaks_h2 \
-	     roots_new roots_free origins_new origins_free origin_ssl ca_import ca_free ca_server
 $(BUILD)/tests/fuzz/fuzz_exchange: tests/fuzz/fuzz_exchange.c $(wildcard tests/fuzz/*.h) $(BUILD)/libnetpawl-fuzz.a
 	$(say) FUZZ $<
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(CPPFLAGS) -I/usr/share/include/llhttp $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined \
-		$(addprefix -Wl$(comma)--wrap=,$(FUZZ_SEAMS)) -o $@ $< $(filter %.a,$^) $(INSPECT_LIBS)
+		$(WORKER_WRAPS) -o $@ $< $(filter %.a,$^) $(INSPECT_LIBS)
 
 # The daemon with places to die at on demand: see user/base/failpoint.h.
 FAIL_OBJS = $(patsubst $(BUILD)/obj/%,$(BUILD)/test/obj/%,$(DAEMON_OBJS))

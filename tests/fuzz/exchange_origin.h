@@ -15,15 +15,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "check.h"
 #include "vocab/limits.h"
-
-#define check(holds)                                                                               \
-	do {                                                                                       \
-		if (!(holds)) {                                                                    \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #holds); \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 static const char *const policies[] = {
 	"version: 1\n"

@@ -2,7 +2,7 @@
 /*
  * Where the worker meets the kernel, the clock and cryptography, something simple stands in: the linker leads these
  * calls here (--wrap), and the dialer is this one. TLS is taken for granted: after a ClientHello the bytes are those
- * that would be inside.
+ * that would be inside. Unit tests of the worker use it as well.
  */
 #ifndef NP_FUZZ_EXCHANGE_SEAMS_H
 #define NP_FUZZ_EXCHANGE_SEAMS_H
@@ -12,10 +12,11 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "addr.h"
-#include "exchange_read.h"
+#include "check.h"
 #include "net/channel_internal.h"
 #include "inspect/client.h"
 #include "net/dial.h"

@@ -6,25 +6,17 @@
 #include <sys/ioctl.h>
 
 #include "vocab/words.h"
-#include "exchange_seams.h"
+#include "exchange_read.h"
+#include "exchange_ends.h"
 
 #define CLIENTS	   4
 #define FARS	   16
 #define SANDBOXES  3
 #define SESSIONS   2
 #define PIECES_MAX 256
-#define OUT_MAX	   (2u << 20) /* unread bytes of one end */
-#define STEPS_MAX  20000      /* wake-ups, all together */
+#define STEPS_MAX  20000 /* wake-ups, all together */
 
 enum { FLAG_CUT = 1, FLAG_NO_CA = 2, FLAG_SMALL = 4 };
-
-/* Our end of a socket pair. */
-struct end {
-	int fd, near; /* -1: closed */
-	bool deaf;    /* it does not read */
-	bool shut;    /* it says no more, once out is gone */
-	struct buf out;
-};
 
 struct far {
 	struct end end;
@@ -51,51 +43,6 @@ static int blob_settings, blob_batch, blob_policies[ARRAY_SIZE(policies)];
 static struct link_ca cas[SESSIONS];
 
 /* -- ends --------------------------------------------------------------------------------- */
-
-static void end_open(struct end *end, int *ret_near)
-{
-	const int small = 4096;
-	int fds[2];
-
-	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) == 0 && fds[0] < NEAR_MAX);
-	if (flags & FLAG_SMALL)
-		setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
-	*end = (struct end){ .fd = fds[1], .near = fds[0], .out = BUF_INIT(OUT_MAX) };
-	nears[fds[0]] = (struct near){ 0 };
-	*ret_near = fds[0];
-}
-
-static void end_close(struct end *end)
-{
-	if (end->fd >= 0)
-		close(end->fd);
-	end->fd = -1;
-	end->near = -1;
-	buf_free(&end->out);
-}
-
-static void end_send(struct end *end, const void *data, size_t len)
-{
-	if (end->fd >= 0 && !end->shut && end->out.len + len <= OUT_MAX)
-		buf_append(&end->out, data, len);
-}
-
-/* Is the worker's side of it still the same socket? */
-static struct near *end_near(const struct end *end)
-{
-	struct near *near = end->near >= 0 ? &nears[end->near] : NULL;
-
-	return near && (near->far || near->flow.cgroup_id) ? near : NULL;
-}
-
-static void end_reset(struct end *end)
-{
-	struct near *near = end_near(end);
-
-	if (near)
-		near->reset = true;
-	end_close(end);
-}
 
 /* Moves bytes both ways. True when some were moved. */
 static bool end_move(struct end *end, struct origin *origin)

@@ -37,28 +37,6 @@ static void client_open(struct end *end, unsigned how)
 	worker_flush(worker);
 }
 
-/* A ClientHello that asks for this name; none when it is empty. */
-static void hello_send(struct end *end, const uint8_t *name, size_t len)
-{
-	_buf_ struct buf out = BUF_INIT(1024);
-	size_t ext = len ? len + 9 : 0, body = 2 + 32 + 1 + 4 + 2 + 2 + ext;
-	const uint8_t start[] = { 0x16, 3, 1, 0, (uint8_t)(body + 4), 1, 0, 0, (uint8_t)body, 3, 3 };
-	const uint8_t middle[] = { 0, 0, 2, 0x13, 1, 1, 0, 0, (uint8_t)ext };
-	const uint8_t server[] = { 0, 0, 0, (uint8_t)(len + 5), 0, (uint8_t)(len + 3), 0, 0, (uint8_t)len };
-
-	if (len > 150)
-		return;
-	buf_append(&out, start, sizeof(start));
-	for (int i = 0; i < 32; i++)
-		buf_append(&out, "r", 1);
-	buf_append(&out, middle, sizeof(middle));
-	if (len) {
-		buf_append(&out, server, sizeof(server));
-		buf_append(&out, name, len);
-	}
-	end_send(end, out.data, out.len);
-}
-
 static void fill_send(struct end *end, size_t blocks)
 {
 	static const char block[4096];
@@ -332,6 +310,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	flags = data[0];
+	ends_small = flags & FLAG_SMALL;
 	input = data + 1;
 	input_end = data + size;
 	world_start();
@@ -357,8 +336,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	dns_origins = memfd_create("asks", MFD_CLOEXEC);
 	check(ftruncate(dns_origins, NP_DNS_ORIGINS * sizeof(struct np_dns_origin)) == 0);
 	log_setup("fuzz", LOG_LEVEL_ERROR);
-	for (size_t i = 0; i < SESSIONS; i++)
+	for (size_t i = 0; i < SESSIONS; i++) {
 		snprintf(cas[i].session, sizeof(cas[i].session), "%s", sessions[i]);
+		cas[i].len = 1; /* what it is made of stays closed */
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
 		_buf_ struct buf record = BUF_INIT(1u << 20);
 

@@ -12,15 +12,15 @@ pytestmark = pytest.mark.smoke
 # A variable is called by what it is; files are known by how their names begin.
 OWNERS = {
     "worker": "worker", "client": "client", "ex": "exchange stage", "exchange": "exchange stage", "up": "upstream pool", "upstream": "upstream pool",
-    "handshake": "upstream pool", "sandbox": "sandboxes", "session": "sandboxes", "tunnel": "tunnel", "leg": "leg", "turn": "leg", "capture": "capture",
+    "handshake": "upstream pool", "sandbox": "sandboxes", "session": "sandboxes", "tunnel": "tunnel", "leg": "leg", "turn": "leg", "capture": "capture", "hold": "hold",
 }
 # What one file keeps in another's struct: lists of its own things, and small structs of its own.
 LODGERS = {
     "worker": {"policy": "daemon_link", "system": "daemon_link", "roots": "daemon_link", "dialer": "daemon_link",
                "sandboxes": "sandboxes", "sessions": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
-               "reporter": "report", "stopping": "stop", "memory": "memory"},
+               "holds": "hold", "reporter": "report", "stopping": "stop", "memory": "memory"},
     "session": {"pool": "pool upstream", "memory": "memory"},
-    "sandbox": {"clients": "client", "n_clients": "client", "n_exchanges": "client", "rate": "report", "memory": "memory"},
+    "sandbox": {"clients": "client", "n_clients": "client", "n_exchanges": "client", "n_held": "hold", "rate": "report", "memory": "memory"},
     "ex": {"at_client": "client", "at_origin": "upstream pool"},
 }
 ASSIGNED = r"(?:\[[^]]*\])?\s*(?:(?:[-+|&^*/%]|<<|>>)?=(?!=)|\+\+|--)"

@@ -78,9 +78,9 @@ void h2_stream_release(struct h2_stream *stream)
 	struct h2 *h2 = stream->h2;
 
 	h2_queue_clear(stream);
-	if (stream->held && !h2->dead)
-		h2_check(h2, nghttp2_session_consume_connection(h2->session, stream->held));
-	stream->held = 0;
+	if (stream->held > stream->shelved && !h2->dead)
+		h2_check(h2, nghttp2_session_consume_connection(h2->session, stream->held - stream->shelved));
+	stream->held = stream->shelved = 0;
 }
 
 void h2_stream_free(struct h2_stream *stream)
@@ -122,12 +122,28 @@ size_t h2_streams(const struct h2 *h2)
 void h2_consume(struct h2_stream *stream, size_t n)
 {
 	struct h2 *h2 = stream->h2;
+	size_t shelved;
 
 	if (n > stream->held)
 		n = stream->held;
+	shelved = n < stream->shelved ? n : stream->shelved;
 	stream->held -= n;
+	stream->shelved -= shelved;
+	if (shelved && !h2->dead)
+		h2_check(h2, nghttp2_session_consume_stream(h2->session, stream->id, shelved));
+	if (n > shelved && !h2->dead)
+		h2_check(h2, nghttp2_session_consume(h2->session, stream->id, n - shelved));
+}
+
+void h2_shelve(struct h2_stream *stream, size_t n)
+{
+	struct h2 *h2 = stream->h2;
+
+	if (n > stream->held - stream->shelved)
+		n = stream->held - stream->shelved;
+	stream->shelved += n;
 	if (n && !h2->dead)
-		h2_check(h2, nghttp2_session_consume(h2->session, stream->id, n));
+		h2_check(h2, nghttp2_session_consume_connection(h2->session, n));
 }
 
 void h2_reset(struct h2_stream *stream, uint32_t error)

@@ -73,6 +73,8 @@ size_t h2_backlog(const struct h2_stream *stream);
 size_t h2_unsent(const struct h2 *h2); /* of all streams */
 /* The exchange has done with n bytes that body() gave: the peer may send as many more. */
 void h2_consume(struct h2_stream *stream, size_t n);
+/* It keeps n of them for long: the stream waits with them, but no other stream of the connection has less room for it. */
+void h2_shelve(struct h2_stream *stream, size_t n);
 void h2_reset(struct h2_stream *stream, uint32_t error); /* closed() follows, later, and nothing before it */
 
 #endif

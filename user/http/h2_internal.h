@@ -39,7 +39,8 @@ struct h2_stream {
 	struct h2_chunk *first, *last;
 	size_t queued;
 	struct h2_trailers *trailers;
-	size_t held; /* bytes that body() gave and h2_consume() did not yet give back */
+	size_t held;	/* bytes that body() gave and h2_consume() did not yet give back */
+	size_t shelved; /* of them those that h2_shelve() gave back to the connection */
 };
 
 struct h2 {

@@ -236,6 +236,63 @@ int fields_copy(struct fields *to, const struct fields *from)
 	return r;
 }
 
+int fields_clone(struct fields **ret, const struct fields *from)
+{
+	struct fields *copy = malloc(sizeof(*copy));
+	int r = copy ? 0 : -ENOMEM;
+
+	if (copy) {
+		fields_init(copy);
+		r = fields_copy(copy, from);
+	}
+	if (r < 0)
+		fields_delete(&copy);
+	*ret = copy;
+	return r;
+}
+
+void fields_delete(struct fields **fields)
+{
+	if (*fields)
+		fields_free(*fields);
+	free(*fields);
+	*fields = NULL;
+}
+
+void fields_remove(struct fields *fields, const char *name)
+{
+	const size_t len = strlen(name);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < fields->n; i++) {
+		const struct field *f = &fields->items[i];
+
+		if (f->name_len != len || memcmp(f->name, name, len) != 0)
+			fields->items[kept++] = *f;
+	}
+	fields->n = kept;
+}
+
+int head_copy(struct head *to, const struct head *from)
+{
+	static int (*const set[])(struct head *, const char *, size_t) = { head_set_method, head_set_authority,
+									   head_set_target, head_set_scheme,
+									   head_set_upgrade };
+	const char *const texts[] = { from->method, from->authority, from->target, from->scheme, from->upgrade };
+	int r;
+
+	*to = *from;
+	to->method = to->authority = to->target = to->scheme = to->upgrade = NULL;
+	fields_init(&to->fields);
+	r = fields_copy(&to->fields, &from->fields);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(set); i++)
+		if (texts[i])
+			r = set[i](to, texts[i], strlen(texts[i]));
+	if (r < 0)
+		head_free(to);
+	return r;
+}
+
 void head_move(struct head *to, struct head *from)
 {
 	*to = *from;

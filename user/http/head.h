@@ -33,6 +33,11 @@ void fields_free(struct fields *fields);
 int fields_add(struct fields *fields, const char *name, size_t name_len, const char *value, size_t value_len);
 /* Adds all of them. */
 int fields_copy(struct fields *to, const struct fields *from);
+/* A copy with memory of its own, and the end of one; *fields may be NULL. */
+int fields_clone(struct fields **ret, const struct fields *from);
+void fields_delete(struct fields **fields);
+/* All of that name. name is lower case. */
+void fields_remove(struct fields *fields, const char *name);
 /* The first of that name, or NULL. name is lower case. */
 const struct field *fields_find(const struct fields *fields, const char *name);
 
@@ -67,6 +72,8 @@ int head_set_target(struct head *head, const char *text, size_t len);
 int head_set_scheme(struct head *head, const char *text, size_t len);
 int head_set_upgrade(struct head *head, const char *text, size_t len);
 
+/* Into an empty one, which is empty again if it fails. */
+int head_copy(struct head *to, const struct head *from);
 /* Into an empty one. from is empty then. */
 void head_move(struct head *to, struct head *from);
 

@@ -29,16 +29,6 @@ static const struct field *field_only(const struct fields *fields, const char *n
 	return *ret_n == 1 ? found : NULL;
 }
 
-static void fields_drop(struct fields *fields, const char *name)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < fields->n; i++)
-		if (strcmp(fields->items[i].name, name) != 0)
-			fields->items[kept++] = fields->items[i];
-	fields->n = kept;
-}
-
 static bool is_space(char c)
 {
 	return c == ' ' || c == '\t';
@@ -171,7 +161,7 @@ const char *websocket_request_check(struct head *request)
 		return "Sec-WebSocket-Protocol is not a list of names";
 	extensions_count(&request->fields, &all, &deflate);
 	if (deflate < all)
-		fields_drop(&request->fields, "sec-websocket-extensions");
+		fields_remove(&request->fields, "sec-websocket-extensions");
 	return NULL;
 }
 

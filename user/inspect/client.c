@@ -86,6 +86,14 @@ void client_wait(struct client *client, uint64_t ms)
 	client->unsent = 0;
 }
 
+/* Something of it waits for an answer, before anything has gone to an origin: what nobody is there for any more is not done. */
+static bool client_waits(const struct client *client)
+{
+	const struct exchange *ex = client_at_hand(client);
+
+	return client->tunnel ? tunnel_is_held(client->tunnel) : ex && exchange_is_held(ex);
+}
+
 /* Some of what it was told, or its tunnel told the origin, is still on its way, and a part of that was taken since this
  * was asked last. */
 static bool client_takes(struct client *client)
@@ -117,6 +125,10 @@ void client_tick(struct client *client, uint64_t now_ns)
 	}
 	if (client->tunnel)
 		tunnel_count(client->tunnel);
+	if (client_waits(client) && channel_is_hung_up(client->leg.channel)) {
+		client_close(client); /* it is paused, so that nobody else hears of it */
+		return;
+	}
 	if (client->deadline_ns && now_ns > client->deadline_ns && !client_takes(client))
 		client_close(client);
 	else if (client->tunnel)
@@ -213,7 +225,7 @@ void client_flush(struct leg *leg)
 		exchange_client_drained(ex);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
-	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW &&
+	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW && !client_waits(client) &&
 		 (client->state != CLIENT_DNS || channel_backlog(client->leg.channel) <= NP_BACKLOG_LOW)) {
 		client->leg.paused = false;
 		channel_resume(client->leg.channel);
@@ -310,7 +322,7 @@ static void on_eof(void *ctx)
 	struct worker *worker = client->worker;
 
 	/* Half a connection is no use to HTTP: who says no more gets no more, unless an answer is on its way. */
-	if (client->state == CLIENT_H1 && client_at_hand(client) && client->request_read) {
+	if (client->state == CLIENT_H1 && client_at_hand(client) && client->request_read && !client_waits(client)) {
 		leg_advance(&client->leg, LEG_LAST);
 	} else if (client->state == CLIENT_H1 && !client_at_hand(client) && channel_backlog(client->leg.channel)) {
 		leg_advance(&client->leg, LEG_CLOSING);

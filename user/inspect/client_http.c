@@ -98,6 +98,14 @@ static void h1_into_tunnel(struct client *client)
 	tunnel_start(client, &verdict);
 }
 
+/* So many bytes of a request's body, and it is not read on. */
+static size_t client_mark(const struct client *client)
+{
+	const struct exchange *ex = client_at_hand(client);
+
+	return ex && exchange_is_held(ex) ? ex->hold.terms.body : NP_BACKLOG_HIGH;
+}
+
 static size_t h1_feed(struct client *client, const char *data, size_t len)
 {
 	size_t used = 0;
@@ -123,7 +131,7 @@ static size_t h1_feed(struct client *client, const char *data, size_t len)
 			return used;
 		}
 	}
-	if (client->leg.unread > NP_BACKLOG_HIGH) {
+	if (client->leg.unread > client_mark(client)) {
 		client->leg.paused = true;
 		channel_pause(client->leg.channel);
 	}

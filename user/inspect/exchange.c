@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request and its response: judged, led to an origin, and both bodies passed on as fast as the slower side takes
- * them. */
+/* The life of an exchange, and its end. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +12,6 @@
 #include "inspect/judge.h"
 #include "inspect/refuse.h"
 #include "inspect/stage.h"
-#include "inspect/tunnel.h"
-#include "http/websocket.h"
 #include "vocab/limits.h"
 
 /* -- the report ------------------------------------------------------------------- */
@@ -66,19 +63,32 @@ void exchange_free(struct exchange *ex)
 	head_free(&ex->head);
 	buf_free(&ex->pending);
 	buf_free(&ex->again);
-	capture_free(ex->capture);
-	if (ex->trailers)
-		fields_free(ex->trailers);
-	free(ex->trailers);
+	hold_end(&ex->hold);
+	stages_forget(ex);
+	fields_delete(&ex->trailers);
+	if (ex->outgoing)
+		head_free(ex->outgoing);
+	free(ex->outgoing);
 	free(ex);
 }
 
-/* Both sides have been told. */
-static void exchange_over(struct exchange *ex)
+void exchange_over(struct exchange *ex)
 {
 	stages_over(ex);
 	client_done(ex);
 	exchange_free(ex);
+}
+
+void exchange_stop(struct exchange *ex, enum np_reason reason, const struct verdict *verdict, const char *words)
+{
+	if (!ex->responded) {
+		exchange_refuse(ex, reason, verdict, words);
+		return;
+	}
+	ex->report.reason = reason; /* the client has the status and will miss the rest */
+	if (words)
+		exchange_note(ex, words);
+	exchange_break(ex);
 }
 
 void exchange_break(struct exchange *ex)
@@ -148,7 +158,7 @@ void exchange_start(struct client *client, const struct turn *turn, struct head 
 		client_turn_away(client, turn);
 		return;
 	}
-	ex->request_done = end;
+	ex->request_whole = end;
 	report_begin(&ex->report, client->worker, client->sandbox);
 	stages_go_on(ex);
 }
@@ -162,7 +172,7 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 		client_close(client);
 		return;
 	}
-	ex->request_done = true;
+	ex->request_whole = true;
 	/* It is refused for where it wants to go, not for where the proxy would be. */
 	if (authority_parse(ex->head.authority, strlen(ex->head.authority), true, &to) == 0) {
 		ex->host = to.host;
@@ -183,137 +193,10 @@ void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const 
 		exchange_break(ex);
 		return;
 	}
-	if (ex->responded) {
-		/* The client has the status and will miss the rest. */
-		ex->report.reason = NP_R_RESPONSE_BROKEN;
-		exchange_note(ex, words);
-		exchange_break(ex);
-		return;
-	}
-	exchange_refuse(ex, reason, NULL, words);
+	exchange_stop(ex, ex->responded ? NP_R_RESPONSE_BROKEN : reason, NULL, words);
 }
 
-/* -- the response --------------------------------------------------------------------- */
-
-/* After a 101 both connections carry a websocket. */
-static void exchange_switch(struct exchange *ex, struct head *head)
-{
-	const char *problem;
-	bool deflate = false;
-
-	if (!ex->head.upgrade || !leg_may_switch(&ex->at_client.turn)) {
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it switched protocols without being asked");
-		return;
-	}
-	problem = websocket_response_check(&ex->head, head, &deflate);
-	if (problem) {
-		exchange_upstream_failed(ex, NP_R_WEBSOCKET_BROKEN, problem);
-		return;
-	}
-	ex->report.status = 101;
-	ex->responded = true;
-	if (leg_head(&ex->at_client.turn, head, true) < 0) {
-		exchange_break(ex);
-		return;
-	}
-	tunnel_switch(ex, deflate);
-}
-
-/* The origin has said all, and the client has it. */
-static void exchange_finish(struct exchange *ex)
-{
-	if (ex->request_sent)
-		upstream_done(ex);
-	else
-		upstream_cancel(ex); /* it answered before it had heard all: the rest is of no interest */
-	exchange_over(ex);
-}
-
-static void on_response(struct turn *turn, struct head *head, bool end)
-{
-	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
-
-	ex->has_answered = true;
-	buf_free(&ex->again);
-	if (head->status == 101) {
-		exchange_switch(ex, head);
-		return;
-	}
-	ex->active_ns = ex->client->worker->now_ns;
-	if (head->status < 200) {
-		if (++ex->interims > NP_INTERIM_MAX)
-			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "it does not come to the point");
-		else if (leg_head(&ex->at_client.turn, head, false) < 0)
-			exchange_break(ex);
-		return;
-	}
-	ex->head_ns = loop_now_ns();
-	if (stages_response(ex, head) != STAGE_NEXT)
-		return;
-	ex->responded = true;
-	ex->report.status = head->status;
-	ex->response_done = end || !head->has_body;
-	if (leg_head(&ex->at_client.turn, head, ex->response_done) < 0) {
-		exchange_break(ex);
-		return;
-	}
-	if (end)
-		exchange_finish(ex);
-}
-
-static void on_response_body(struct turn *turn, const char *data, size_t len)
-{
-	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
-
-	ex->report.received += len;
-	ledger_add(&ex->client->sandbox->counts->bytes_in, len);
-	ex->active_ns = ex->client->worker->now_ns;
-	if (stages_response_body(ex, data, len) != STAGE_NEXT)
-		return;
-	if (leg_body(&ex->at_client.turn, data, len) < 0) {
-		exchange_break(ex);
-		return;
-	}
-	memory_count_client(ex->client);
-	if (leg_backlog(&ex->at_client.turn) <= memory_mark(ex->client) && !ex->owed_origin) {
-		leg_consume(&ex->at_origin.turn, len);
-		return;
-	}
-	ex->owed_origin += len;
-	if (!memory_is_over(ex->client))
-		return;
-	ex->report.reason = NP_R_TOO_MUCH_UNREAD;
-	exchange_break(ex);
-}
-
-static void on_response_end(struct turn *turn, const struct fields *trailers)
-{
-	struct exchange *ex = container_of(turn, struct exchange, at_origin.turn);
-
-	if (!ex->response_done && leg_end(&ex->at_client.turn, trailers) < 0) {
-		exchange_break(ex);
-		return;
-	}
-	exchange_finish(ex);
-}
-
-static void on_upstream_drained(struct turn *turn)
-{
-	exchange_upstream_drained(container_of(turn, struct exchange, at_origin.turn));
-}
-
-const struct turn_events exchange_origin_events = {
-	.head = on_response, .body = on_response_body, .end = on_response_end, .drained = on_upstream_drained
-};
-
-void exchange_client_drained(struct exchange *ex)
-{
-	size_t owed = ex->owed_origin;
-
-	ex->owed_origin = 0;
-	if (owed)
-		leg_consume(&ex->at_origin.turn, owed);
-}
+/* -- what others do to it -------------------------------------------------------------- */
 
 void exchange_client_gone(struct exchange *ex)
 {
@@ -340,18 +223,5 @@ void exchange_route_refused(struct exchange *ex, const struct route *route, cons
 
 void exchange_rejudge(struct exchange *ex, enum np_reason by)
 {
-	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head);
-
-	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
-		ex->max_body = verdict.max_body;
-		ex->timeouts = verdict.timeouts;
-		return;
-	}
-	reporter_count_cut(&ex->client->worker->reporter);
-	report_end(&ex->report, ex->client->worker, ex->client->sandbox, by, verdict.rule);
-	upstream_reset(ex);
-	if (ex->responded)
-		exchange_break(ex);
-	else
-		exchange_refuse(ex, by, &verdict, NULL);
+	stages_rejudge(ex, by);
 }

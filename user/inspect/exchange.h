@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /* One request and its response. Files: exchange.c (life, verdict, response), exchange_request.c (the request's way),
- * exchange_time.c (how long it waits). */
+ * exchange_response.c (the response's), exchange_hold.c (when it waits for an answer), exchange_time.c (how long it waits for
+ * bytes). */
 #ifndef NP_INSPECT_EXCHANGE_H
 #define NP_INSPECT_EXCHANGE_H
 
 #include "inspect/client.h"
+#include "inspect/hold.h"
 #include "inspect/pool.h"
+#include "inspect/stage.h"
 
 struct capture;
+struct withheld;
+
+#define STAGES_MAX 16
+
+/* A body, and the stages that want it. Only stage.c and stages_body.c write it. */
+struct stage_bodies {
+	unsigned wanted; /* a bit for each of stages[] */
+	bool resized;	 /* its length is not the announced one */
+	struct withheld *withheld;
+};
 
 struct exchange {
 	struct client *client;
 	struct at_client at_client;
 	struct at_origin at_origin;
-	unsigned stage;	  /* of stages[] that is next */
-	unsigned tries;	  /* it was lost before anything was done, and went again */
-	bool h1_only;	  /* the origin wants no other version */
-	struct head head; /* the request's */
+	unsigned stage;			  /* of stages[] that is next */
+	struct stage_bodies bodies[WAYS]; /* for who looks at them */
+	struct hold hold;		  /* it waits for an answer */
+	unsigned tries;			  /* it was lost before anything was done, and went again */
+	bool h1_only;			  /* the origin wants no other version */
+	struct head head;		  /* the request's: what is judged and reported */
+	struct head *outgoing;		  /* what the origin gets; NULL: the same. See exchange_outgoing() */
 	struct host host;
 	uint16_t port;
 	bool tls;		 /* of the origin's leg */
@@ -27,10 +43,11 @@ struct exchange {
 	bool has_answered;	 /* something of a response came */
 	size_t owed_client;	 /* body bytes of the client not given back to its window yet */
 	size_t owed_origin;
-	bool request_done;  /* the client has sent it all */
+	bool request_whole; /* the client has sent it all, and it is through the stages */
 	bool request_sent;  /* and the origin has it */
 	bool responded;	    /* a final head went to the client */
 	bool response_done; /* and all of it, as far as the client is concerned */
+	bool origin_done;   /* the origin has said all; some of it may be in the stages */
 	unsigned interims;
 	struct fields *trailers;  /* of the request, before there is an upstream */
 	struct timeouts timeouts; /* its rule's */
@@ -47,7 +64,8 @@ void exchange_start(struct client *client, const struct turn *turn, struct head 
 /* Answers a request that is none for an origin: CONNECT. */
 void request_refuse(struct client *client, const struct turn *turn, struct head *head, const struct verdict *verdict);
 extern const struct turn_events exchange_client_events;
-void exchange_client_drained(struct exchange *exchange);
+/* Returns false when that was its end. */
+bool exchange_client_drained(struct exchange *exchange);
 void exchange_client_gone(struct exchange *exchange);		/* no more to or from the client */
 void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when it has been silent for too long */
 /* The policy or the level changed: is it still allowed? It is broken off if not. */
@@ -73,8 +91,8 @@ enum lost {
 /* Its connection will not answer it. */
 void exchange_lost(struct exchange *exchange, enum lost lost, enum np_reason reason, const char *words);
 extern const struct turn_events exchange_origin_events;
-void exchange_upstream_drained(struct exchange *exchange);
-void exchange_discard(struct exchange *exchange); /* what its upstream has not sent by now never leaves */
+bool exchange_upstream_drained(struct exchange *exchange); /* false: likewise */
+void exchange_discard(struct exchange *exchange);	   /* what its upstream has not sent by now never leaves */
 /* It has waited for ms, which is all that its rule gives it: name is the key of timeouts. */
 void exchange_timed_out(struct exchange *exchange, const char *name, uint32_t ms);
 /* How long the way to the origin took, for the report. */
@@ -82,11 +100,26 @@ void exchange_note_dial(struct exchange *exchange, uint64_t dns_us, uint64_t con
 void exchange_note_tls(struct exchange *exchange, uint64_t us);
 void exchange_note(struct exchange *exchange, const char *words); /* for who reads the event */
 
-/* -- within exchange*.c */
-/* Answers instead of an origin. With a verdict: its rule is named. */
+/* -- for stages: each of these but the last three ends the exchange. */
+/* Answers instead of an origin, before anything of an answer has gone. With a verdict: its rule is named. */
 void exchange_refuse(struct exchange *exchange, enum np_reason reason, const struct verdict *verdict,
 		     const char *detail);
 /* The client's side cannot be finished properly. */
 void exchange_break(struct exchange *exchange);
+/* Refuses it, or breaks it off if its answer has begun. The origin gets no more of the request, and a reset. */
+void exchange_stop(struct exchange *exchange, enum np_reason reason, const struct verdict *verdict, const char *words);
+/* start() returns what this returns: the exchange waits, for hold_resume() or hold_refuse() of exchange->hold. */
+enum stage_result exchange_hold(struct exchange *exchange, const struct hold_terms *terms);
+bool exchange_is_held(const struct exchange *exchange);
+/* The request that goes to the origin, to be changed in start(). What is judged and reported stays as the client sent it. NULL:
+ * there is no memory for it. */
+struct head *exchange_outgoing(struct exchange *exchange);
+
+/* -- within exchange*.c and stages_body.c */
+/* What has come through the stages, and whether there is room for more of it. */
+enum stage_result exchange_pass(struct exchange *exchange, enum stage_way way, const struct piece *piece);
+bool exchange_has_room(const struct exchange *exchange, enum stage_way way);
+enum stage_result exchange_request_pass(struct exchange *exchange, const struct piece *piece);
+void exchange_over(struct exchange *exchange); /* both sides have been told */
 
 #endif

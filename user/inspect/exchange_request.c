@@ -27,20 +27,61 @@ static void body_keep(struct exchange *ex, const char *data, size_t len)
 	}
 }
 
-static void body_forward(struct exchange *ex, const char *data, size_t len)
+/* Until there is an origin to have them, or in case there is another. They came in one piece within the same bounds. */
+static void trailers_keep(struct exchange *ex, const struct fields *trailers)
 {
-	body_keep(ex, data, len);
-	if (leg_body(&ex->at_origin.turn, data, len) < 0) {
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
-		return;
+	if (trailers && trailers->n && !ex->has_answered)
+		fields_clone(&ex->trailers, trailers);
+}
+
+static enum stage_result body_put_off(struct exchange *ex, const struct piece *piece)
+{
+	buf_append(&ex->pending, piece->data, piece->len); /* bounded by what the client may send without credit */
+	if (!buf_error(&ex->pending))
+		return STAGE_NEXT;
+	exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
+	return STAGE_OVER;
+}
+
+static int body_forward(struct exchange *ex, const struct piece *piece)
+{
+	int r = 0;
+
+	if (piece->len) {
+		body_keep(ex, piece->data, piece->len);
+		r = leg_body(&ex->at_origin.turn, piece->data, piece->len);
+		if (r == 0)
+			sent_add(ex, piece->len);
 	}
-	sent_add(ex, len);
-	if (leg_backlog(&ex->at_origin.turn) <= memory_mark(ex->client) && !ex->owed_client)
-		leg_consume(&ex->at_client.turn, len);
-	else
-		ex->owed_client += len;
-	if (ex->owed_client && memory_is_over(ex->client))
-		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
+	if (r < 0 || !piece->end)
+		return r;
+	ex->request_sent = true;
+	return leg_end(&ex->at_origin.turn, piece->trailers);
+}
+
+enum stage_result exchange_request_pass(struct exchange *ex, const struct piece *piece)
+{
+	if (ex->origin_done)
+		return STAGE_NEXT; /* it has answered, and wants no more of it */
+	ex->request_whole |= piece->end;
+	if (piece->end)
+		trailers_keep(ex, piece->trailers);
+	if (!ex->at_origin.upstream)
+		return body_put_off(ex, piece);
+	if (body_forward(ex, piece) == 0)
+		return STAGE_NEXT;
+	exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+	return STAGE_OVER;
+}
+
+/* What waits with an exchange that is held is in nobody's way, as long as there is enough of memory. */
+static void body_hold(struct exchange *ex, size_t len)
+{
+	memory_keep(ex->client, len);
+	if (memory_is_over(ex->client))
+		exchange_refuse(ex, NP_R_TOO_MUCH_UNREAD, NULL, "it did not wait for an answer");
+	else if (memory_mark(ex->client) == NP_BACKLOG_HIGH)
+		leg_shelve(&ex->at_client.turn, len);
 }
 
 static void on_request_body(struct turn *turn, const char *data, size_t len)
@@ -49,48 +90,35 @@ static void on_request_body(struct turn *turn, const char *data, size_t len)
 
 	ex->body += len;
 	ex->active_ns = ex->client->worker->now_ns;
-	if (stages_request_body(ex, data, len) != STAGE_NEXT)
+	if (stages_body(ex, WAY_REQUEST, &(struct piece){ .data = data, .len = len }) != STAGE_NEXT)
 		return;
-	if (ex->at_origin.upstream) {
-		body_forward(ex, data, len);
+	if (ex->at_origin.upstream && !ex->owed_client && exchange_has_room(ex, WAY_REQUEST) &&
+	    !stages_body_due(ex, WAY_REQUEST)) {
+		leg_consume(&ex->at_client.turn, len);
 		return;
 	}
-	buf_append(&ex->pending, data, len); /* bounded by what the client may send without credit */
 	ex->owed_client += len;
-	if (buf_error(&ex->pending))
-		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, "it did not wait");
+	if (exchange_is_held(ex))
+		body_hold(ex, len);
+	else if (ex->at_origin.upstream && memory_is_over(ex->client))
+		exchange_upstream_failed(ex, NP_R_TOO_MUCH_UNREAD, "its origin does not read");
 }
 
 size_t exchange_kept(const struct exchange *ex)
 {
-	return ex->pending.len + ex->again.len;
-}
-
-/* Until there is an origin to have them, or in case there is another. */
-static void trailers_keep(struct exchange *ex, const struct fields *trailers)
-{
-	if (!trailers || !trailers->n)
-		return;
-	ex->trailers = calloc(1, sizeof(*ex->trailers));
-	if (!ex->trailers)
-		return;
-	fields_init(ex->trailers);
-	fields_copy(ex->trailers, trailers); /* they came in one piece within the same bounds */
+	return ex->pending.len + ex->again.len + stages_body_withheld(ex);
 }
 
 static void on_request_end(struct turn *turn, const struct fields *trailers)
 {
 	struct exchange *ex = container_of(turn, struct exchange, at_client.turn);
+	const struct piece piece = { .end = true, .trailers = trailers };
 
-	ex->request_done = true;
 	ex->active_ns = ex->client->worker->now_ns;
-	if (!ex->has_answered)
-		trailers_keep(ex, trailers);
-	if (!ex->at_origin.upstream)
-		return;
-	ex->request_sent = true;
-	if (leg_end(&ex->at_origin.turn, trailers) < 0)
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the connection broke");
+	if (ex->head.has_body)
+		stages_body(ex, WAY_REQUEST, &piece);
+	else
+		exchange_request_pass(ex, &piece);
 }
 
 static void on_client_drained(struct turn *turn)
@@ -102,39 +130,65 @@ const struct turn_events exchange_client_events = { .body = on_request_body,
 						    .end = on_request_end,
 						    .drained = on_client_drained };
 
-void exchange_upstream_ready(struct exchange *ex)
+struct head *exchange_outgoing(struct exchange *ex)
 {
-	bool end = ex->request_done && !ex->pending.len && !ex->trailers;
-	int r;
-
-	ex->keeps = upstream_may_decline(ex);
-	ex->sent_ns = ex->active_ns = loop_now_ns();
-	r = leg_head(&ex->at_origin.turn, &ex->head, end);
-	if (r == 0 && ex->pending.len) {
-		body_keep(ex, ex->pending.data, ex->pending.len);
-		r = leg_body(&ex->at_origin.turn, ex->pending.data, ex->pending.len);
-		if (r == 0)
-			sent_add(ex, ex->pending.len);
-		buf_free(&ex->pending);
-		if (r == 0 && leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_HIGH) {
-			leg_consume(&ex->at_client.turn, ex->owed_client);
-			ex->owed_client = 0;
-		}
+	if (ex->outgoing)
+		return ex->outgoing;
+	ex->outgoing = malloc(sizeof(*ex->outgoing));
+	if (ex->outgoing && head_copy(ex->outgoing, &ex->head) < 0) {
+		free(ex->outgoing);
+		ex->outgoing = NULL;
 	}
-	if (r == 0 && ex->request_done && !end)
-		r = leg_end(&ex->at_origin.turn, ex->trailers);
-	ex->request_sent = ex->request_done;
-	if (r < 0)
-		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
+	return ex->outgoing;
 }
 
-void exchange_upstream_drained(struct exchange *ex)
+/* The head that goes: its body may have come to have another length. */
+static struct head request_head(const struct exchange *ex)
+{
+	struct head head = ex->outgoing ? *ex->outgoing : ex->head; /* lent */
+
+	if (ex->bodies[WAY_REQUEST].resized && head.has_body) {
+		head.has_length = ex->request_whole;
+		head.length = ex->request_whole ? ex->pending.len : BODY_UNKNOWN;
+	}
+	return head;
+}
+
+void exchange_upstream_ready(struct exchange *ex)
+{
+	const struct head head = request_head(ex);
+	const bool end = ex->request_whole && !ex->pending.len && !ex->trailers;
+	_buf_ struct buf body = ex->pending;
+	int r;
+
+	ex->pending = BUF_INIT(body.max);
+	ex->keeps = upstream_may_decline(ex);
+	ex->sent_ns = ex->active_ns = loop_now_ns();
+	r = leg_head(&ex->at_origin.turn, &head, end);
+	if (r == 0 && !end)
+		r = body_forward(ex, &(struct piece){ .data = body.data,
+						      .len = body.len,
+						      .end = ex->request_whole,
+						      .trailers = ex->trailers });
+	ex->request_sent = ex->request_whole;
+	if (r < 0)
+		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "the request could not be sent");
+	else if (leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_HIGH)
+		exchange_upstream_drained(ex);
+}
+
+bool exchange_upstream_drained(struct exchange *ex)
 {
 	size_t owed = ex->owed_client;
 
+	if (stages_body_more(ex, WAY_REQUEST) != STAGE_NEXT)
+		return false;
+	if (stages_body_due(ex, WAY_REQUEST))
+		return true;
 	ex->owed_client = 0;
 	if (owed)
 		leg_consume(&ex->at_client.turn, owed);
+	return true;
 }
 
 /* -- once more ------------------------------------------------------------------------ */

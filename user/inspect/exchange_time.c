@@ -21,14 +21,8 @@ void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms)
 	char words[64];
 
 	snprintf(words, sizeof(words), "nothing for %g s (%s)", ms / 1000.0, name);
-	if (ex->responded) {
-		ex->report.reason = NP_R_TIMED_OUT;
-		exchange_note(ex, words);
-		exchange_break(ex);
-		return;
-	}
 	verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
-	exchange_refuse(ex, NP_R_TIMED_OUT, &verdict, words);
+	exchange_stop(ex, NP_R_TIMED_OUT, &verdict, words);
 }
 
 void exchange_tick(struct exchange *ex, uint64_t now_ns)
@@ -38,8 +32,9 @@ void exchange_tick(struct exchange *ex, uint64_t now_ns)
 
 	if (!ms)
 		ms = NP_STALL_MS;
-	if (ex->at_origin.dial || ex->at_origin.handshake || now_ns <= ex->active_ns + ms * 1000000ull)
-		return; /* what leads to a connection has bounds of its own */
+	if (exchange_is_held(ex) || ex->at_origin.dial || ex->at_origin.handshake ||
+	    now_ns <= ex->active_ns + ms * 1000000ull)
+		return; /* what leads to an answer, or to a connection, has bounds of its own */
 	if (exchange_moves(ex))
 		ex->active_ns = now_ns;
 	else

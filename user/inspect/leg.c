@@ -347,6 +347,14 @@ void leg_consume(struct turn *turn, size_t n)
 	leg_dirty(leg);
 }
 
+void leg_shelve(struct turn *turn, size_t n)
+{
+	if (!turn->stream)
+		return;
+	h2_shelve(turn->stream, n);
+	leg_dirty(turn->leg);
+}
+
 bool leg_may_switch(const struct turn *turn)
 {
 	return turn->leg && turn->leg->h1;

@@ -109,7 +109,9 @@ size_t leg_backlog(const struct turn *turn);
  * do. */
 size_t leg_waiting(const struct turn *turn);
 void leg_consume(struct turn *turn, size_t n); /* n bytes that came were passed on: as many more may come */
-bool leg_may_switch(const struct turn *turn);  /* to another protocol: HTTP/1.1 alone can */
-void leg_abort(struct turn *turn);	       /* what was begun is not finished */
+/* n bytes that came wait for long, with the exchange: other exchanges of the leg go on. */
+void leg_shelve(struct turn *turn, size_t n);
+bool leg_may_switch(const struct turn *turn); /* to another protocol: HTTP/1.1 alone can */
+void leg_abort(struct turn *turn);	      /* what was begun is not finished */
 
 #endif

@@ -31,6 +31,12 @@ void memory_count_client(struct client *client)
 	share_set(share, &client->sandbox->memory, &client->worker->memory, now);
 }
 
+void memory_keep(struct client *client, size_t n)
+{
+	client->leg.memory.kept += n;
+	memory_count_client(client);
+}
+
 void memory_count_upstream(struct upstream *up)
 {
 	share_set(&up->leg.memory, &up->session->memory, &up->leg.worker->memory,
@@ -91,12 +97,14 @@ static bool exchanges_resume(struct client *client)
 
 	for (ex = LIST_FIRST(&client->exchanges); ex; ex = next) {
 		next = LIST_NEXT(ex, at_client.of_client);
-		if (!ex->at_origin.upstream)
+		if (!ex->at_origin.upstream && !ex->origin_done)
 			continue;
-		if (ex->owed_origin && leg_backlog(&ex->at_client.turn) <= NP_BACKLOG_TIGHT / 2)
-			exchange_client_drained(ex);
-		if (ex->owed_client && leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_TIGHT / 2)
-			exchange_upstream_drained(ex);
+		if ((ex->owed_origin || stages_body_due(ex, WAY_RESPONSE)) &&
+		    leg_backlog(&ex->at_client.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_client_drained(ex))
+			continue;
+		if ((ex->owed_client || stages_body_due(ex, WAY_REQUEST)) &&
+		    leg_backlog(&ex->at_origin.turn) <= NP_BACKLOG_TIGHT / 2 && !exchange_upstream_drained(ex))
+			continue;
 		owing = owing || ex->owed_origin || ex->owed_client;
 	}
 	return owing;

@@ -25,6 +25,8 @@ struct memory_sum {
 };
 
 void memory_count_client(struct client *client);
+/* Another n bytes of a request's body wait with it. */
+void memory_keep(struct client *client, size_t n);
 void memory_count_upstream(struct upstream *up);
 /* So many unsent bytes of one leg of the client's exchanges, and the other is no longer read. */
 size_t memory_mark(const struct client *client);

@@ -38,6 +38,7 @@ struct sandbox {
 	struct client_list clients; /* client*.c's, as are the two below */
 	unsigned n_clients, n_exchanges;
 	struct dns_sandbox dns;
+	unsigned n_held; /* exchanges and tunnels that wait for an answer: hold.c's */
 };
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id);

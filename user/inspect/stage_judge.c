@@ -8,6 +8,15 @@
 #include "inspect/judge.h"
 #include "inspect/stage.h"
 
+/* What the rule says about the rest of it. */
+static void judge_apply(struct exchange *ex, const struct verdict *verdict)
+{
+	ex->max_body = verdict->max_body;
+	ex->timeouts = verdict->timeouts;
+	if (ex->max_body != UINT64_MAX)
+		stage_wants(ex, &stage_judge, WAY_REQUEST, WANT_LOOK);
+}
+
 static enum stage_result on_start(struct exchange *ex)
 {
 	struct client *client = ex->client;
@@ -27,24 +36,41 @@ static enum stage_result on_start(struct exchange *ex)
 		exchange_refuse(ex, NP_R_BAD_WEBSOCKET, &verdict, problem);
 		return STAGE_OVER;
 	}
-	ex->max_body = verdict.max_body;
-	ex->timeouts = verdict.timeouts;
+	judge_apply(ex, &verdict);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }
 
-static enum stage_result on_request_body(struct exchange *ex, const char *data, size_t len)
+static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
 {
-	(void)data, (void)len;
+	(void)piece;
 	if (ex->body <= ex->max_body)
 		return STAGE_NEXT;
-	if (ex->responded)
-		exchange_break(ex);
-	else
-		exchange_refuse(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
+	exchange_stop(ex, NP_R_BODY_TOO_LARGE, NULL, NULL);
 	return STAGE_OVER;
 }
 
-const struct stage stage_judge = {
-	.name = "judge", .role = STAGE_ANSWERS, .start = on_start, .request_body = on_request_body
-};
+/* Is it still allowed? Of one that has not gone anywhere, what is said now is what counts, and what is reported. */
+static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
+{
+	struct worker *worker = ex->client->worker;
+	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head);
+
+	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
+		judge_apply(ex, &verdict);
+		if (exchange_is_held(ex))
+			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);
+		return STAGE_NEXT;
+	}
+	reporter_count_cut(&worker->reporter);
+	report_end(&ex->report, worker, ex->client->sandbox, by, verdict.rule);
+	upstream_reset(ex);
+	exchange_stop(ex, by, &verdict, NULL);
+	return STAGE_OVER;
+}
+
+const struct stage stage_judge = { .name = "judge",
+				   .role = STAGE_ANSWERS,
+				   .start = on_start,
+				   .request_body = on_request_body,
+				   .rejudge = on_rejudge };

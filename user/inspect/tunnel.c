@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/table.h"
 #include "vocab/words.h"
 #include "net/splice.h"
 #include "inspect/exchange.h"
@@ -21,8 +22,10 @@
 
 struct tunnel {
 	struct client *client;
-	struct dial *dial;	    /* on the way */
-	struct relay *relay;	    /* through our hands, or */
+	unsigned stage;		    /* of stages[] that is next */
+	struct hold hold;	    /* it waits for an answer, */
+	struct dial *dial;	    /* is on the way, */
+	struct relay *relay;	    /* goes through our hands, or */
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
 	uint64_t sent, received;    /* bytes that were counted */
@@ -75,7 +78,7 @@ static void tunnel_report(struct tunnel *tunnel)
 	tunnel_count(tunnel);
 	if (by && NP_REASON_ALLOWS(report->reason))
 		report_end(report, client->worker, client->sandbox, by, NULL);
-	else if (tunnel->dial && NP_REASON_ALLOWS(report->reason))
+	else if ((tunnel->dial || tunnel_is_held(tunnel)) && NP_REASON_ALLOWS(report->reason))
 		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
 	if (head->method) {
 		exchange_report(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
@@ -92,6 +95,7 @@ void tunnel_free(struct tunnel *tunnel)
 		return;
 	if (!tunnel->message)
 		tunnel_report(tunnel);
+	hold_end(&tunnel->hold);
 	if (tunnel->dial)
 		dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
@@ -99,6 +103,21 @@ void tunnel_free(struct tunnel *tunnel)
 	head_free(&tunnel->head);
 	route_clear(&tunnel->route);
 	free(tunnel);
+}
+
+const struct client *tunnel_client(const struct tunnel *tunnel)
+{
+	return tunnel->client;
+}
+
+const struct hold *tunnel_held_by(const struct tunnel *tunnel)
+{
+	return &tunnel->hold;
+}
+
+bool tunnel_is_held(const struct tunnel *tunnel)
+{
+	return hold_is_on(&tunnel->hold);
 }
 
 size_t tunnel_held(const struct tunnel *tunnel)
@@ -211,19 +230,36 @@ static void keep_alive(int fd)
 
 static const struct channel_events no_events;
 
-/* The name leads to where the client may not go: the rule that says so is named. */
-static void tunnel_refuse(struct tunnel *tunnel, const struct route *route, const char *words)
+/* It is no tunnel's end, but a refusal. */
+static void tunnel_withdraw(struct tunnel *tunnel)
+{
+	tunnel->message = true;
+	report_withdraw(&tunnel->report, tunnel->client->sandbox);
+}
+
+static void tunnel_end(struct tunnel *tunnel, const struct client_refusal *refusal)
 {
 	struct client *client = tunnel->client;
+
+	tunnel_withdraw(tunnel);
+	client_report_refusal(client, refusal);
+	client_reset(client);
+}
+
+void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct verdict *verdict, const char *words)
+{
+	tunnel_end(tunnel, &(struct client_refusal){ .reason = reason, .text = words, .verdict = verdict });
+}
+
+/* The name leads to where the client may not go: the rule that says so is named. */
+static void tunnel_route_refused(struct tunnel *tunnel, const struct route *route, const char *words)
+{
+	const struct client *client = tunnel->client;
 	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL);
 
-	tunnel->message = true; /* here */
-	report_withdraw(&tunnel->report, client->sandbox);
-	client_report_refusal(client, &(struct client_refusal){ .reason = NP_R_ADDRESS_REFUSED,
-								.text = words,
-								.verdict = &verdict,
-								.addr = &route->addr });
-	client_reset(client);
+	tunnel_end(tunnel,
+		   &(struct client_refusal){
+			   .reason = NP_R_ADDRESS_REFUSED, .text = words, .verdict = &verdict, .addr = &route->addr });
 }
 
 static void on_dialled(void *ctx, const struct dial_result *result)
@@ -239,7 +275,7 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	/* What may be dialled may have changed since it was. */
 	if (!result->error && !may_pass(tunnel, &result->route)) {
 		close(result->fd);
-		tunnel_refuse(tunnel, &result->route, "the address may not be reached");
+		tunnel_route_refused(tunnel, &result->route, "the address may not be reached");
 		return;
 	}
 	if (!result->error) {
@@ -252,25 +288,64 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 			return;
 	}
 	if (result->error && result->refused && tunnel->looks) {
-		tunnel->message = true; /* its requests are */
-		report_withdraw(&tunnel->report, client->sandbox);
+		tunnel_withdraw(tunnel); /* its requests are reported */
 		tunnel_free(tunnel);
 		client_set_tunnel(client, NULL);
 		client_look(client);
 		return;
 	}
 	if (result->error && result->refused) {
-		tunnel_refuse(tunnel, &result->route, result->words);
+		tunnel_route_refused(tunnel, &result->route, result->words);
 		return;
 	}
 	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
-		tunnel->message = true; /* here */
-		report_withdraw(&tunnel->report, client->sandbox);
-		client_report(client, NP_R_ORIGIN_UNREACHABLE, 0, result->words);
-		client_reset(client);
+		tunnel_refuse(tunnel, NP_R_ORIGIN_UNREACHABLE, NULL, result->words);
 		return;
 	}
 	tunnel_relay(tunnel, client_release(client), far, &first, &unseen_events);
+}
+
+/* Through the stages that are left, and on to the dial. */
+static void tunnel_go_on(struct tunnel *tunnel)
+{
+	struct client *client = tunnel->client;
+	struct dialer *dialer = client->worker->dialer;
+
+	if (stages_connect(tunnel, &tunnel->stage) != STAGE_NEXT)
+		return;
+	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
+	if (dial_start(dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
+		tunnel_withdraw(tunnel); /* there is nothing to tell */
+		client_reset(client);
+	}
+}
+
+static void on_resume(struct hold *hold)
+{
+	tunnel_go_on(container_of(hold, struct tunnel, hold));
+}
+
+static void on_refuse(struct hold *hold, enum np_reason reason, const char *words)
+{
+	struct tunnel *tunnel = container_of(hold, struct tunnel, hold);
+	const struct client *client = tunnel->client;
+	struct verdict verdict = judge_connection(client, &client->host, client->port, NULL); /* to name the rule */
+
+	tunnel_refuse(tunnel, reason, &verdict, words);
+}
+
+static const struct hold_events hold_events = { .resume = on_resume, .refuse = on_refuse };
+
+enum stage_result tunnel_hold(struct tunnel *tunnel, const struct hold_terms *terms)
+{
+	struct client *client = tunnel->client;
+
+	if (hold_begin(&tunnel->hold, client->worker, client->sandbox, terms, &hold_events) < 0) {
+		tunnel_refuse(tunnel, NP_R_TOO_MANY_REQUESTS, NULL, "too many of them wait for an answer");
+		return STAGE_OVER;
+	}
+	client_wait(client, 0);
+	return STAGE_HELD;
 }
 
 void tunnel_start(struct client *client, const struct verdict *verdict)
@@ -291,12 +366,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
 	channel_pause(client->leg.channel);
-	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(worker->dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
-		tunnel->message = true; /* there is nothing to tell */
-		report_withdraw(&tunnel->report, client->sandbox);
-		client_reset(client);
-	}
+	tunnel_go_on(tunnel);
 }
 
 void tunnel_switch(struct exchange *ex, bool deflate)
@@ -327,12 +397,15 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 {
 	struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
-	const struct route *route = tunnel->dial ? NULL : &tunnel->route;
+	const struct route *route = tunnel->relay || tunnel->splice ? &tunnel->route : NULL;
 	struct verdict verdict = judge_request(client, &client->host, client->port, route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
-	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect))
+	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect)) {
+		if (tunnel_is_held(tunnel)) /* what is said now is what it goes by */
+			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;
+	}
 	reporter_count_cut(&client->worker->reporter);
 	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);
 	client_end_by(client, by);

@@ -6,9 +6,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "inspect/stage.h"
 #include "policy/verdict.h"
 
 struct client;
+struct hold;
+struct hold_terms;
 struct exchange;
 struct tunnel;
 
@@ -22,5 +25,14 @@ void tunnel_tick(struct client *client);	   /* the client may be gone then */
 void tunnel_count(struct tunnel *tunnel);	   /* brings the sandbox's counts up to date */
 bool tunnel_owes(const struct tunnel *tunnel);	   /* the origin has not acknowledged all that the client says */
 void tunnel_free(struct tunnel *tunnel);
+
+/* -- for stages: connect() */
+const struct client *tunnel_client(const struct tunnel *tunnel); /* which has the host and the port */
+/* The client's connection is reset, and reported with the reason. */
+void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct verdict *verdict, const char *words);
+/* connect() returns what this returns: the tunnel waits, for hold_resume() or hold_refuse() of its hold. */
+enum stage_result tunnel_hold(struct tunnel *tunnel, const struct hold_terms *terms);
+const struct hold *tunnel_held_by(const struct tunnel *tunnel);
+bool tunnel_is_held(const struct tunnel *tunnel);
 
 #endif

@@ -57,7 +57,7 @@ void upstream_close(struct upstream *up)
 
 bool upstream_owes(const struct exchange *ex)
 {
-	return !ex->at_origin.upstream || leg_unsent(&ex->at_origin.upstream->leg);
+	return !exchange_is_held(ex) && (!ex->at_origin.upstream || leg_unsent(&ex->at_origin.upstream->leg));
 }
 
 /* The origin may have answered before it read everything, and may still want it. */

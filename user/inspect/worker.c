@@ -105,6 +105,7 @@ static void on_tick(void *data)
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
 	dns_server_tick(worker->dns, worker->now_ns);
+	holds_tick(worker, worker->now_ns);
 	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
 		next = LIST_NEXT(session, of_worker);
 		upstream_tick(session, worker->now_ns);
@@ -139,6 +140,7 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	worker->listeners[0] = fds->listeners[0];
 	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
+	holds_init(&worker->holds);
 	r = reporter_init(&worker->reporter);
 	if (r == 0)
 		r = hash_key_make(&worker->key);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/table.h"
+#include "inspect/hold.h"
 #include "inspect/leg.h"
 #include "inspect/memory.h"
 #include "inspect/queries.h"
@@ -48,6 +49,7 @@ struct worker {
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
 	unsigned n_clients;
+	struct holds holds; /* what waits for an answer: hold.c's */
 };
 
 static inline struct roots *worker_roots(const struct worker *worker)

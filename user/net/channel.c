@@ -444,6 +444,11 @@ void channel_pause(struct channel *c)
 	c->resumed = false;
 }
 
+bool channel_is_hung_up(const struct channel *c)
+{
+	return c->hung_up || c->eof;
+}
+
 SSL *channel_ssl(const struct channel *c)
 {
 	return c->ssl;

@@ -64,6 +64,9 @@ void channel_finish(struct channel *channel);
 void channel_resume(struct channel *channel); /* what was not used is offered, and reading goes on: from the loop */
 void channel_pause(struct channel *channel);  /* stops reading after the current call */
 
+/* The peer has closed its side, or the connection broke: known also while it is paused, and what came before is unread. */
+bool channel_is_hung_up(const struct channel *channel);
+
 int channel_fd(const struct channel *channel);
 const char *channel_problem(const struct channel *channel); /* words for a broken TLS, e.g. "certificate has expired" */
 /* Of a server whose handshake broke: the peer ended it at our certificate, by an alert about it or by closing behind it. */

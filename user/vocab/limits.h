@@ -170,6 +170,10 @@
 #define NP_H2_CONNECTION (1u << 20) /* of one connection: 80 Mbit/s at 100 ms, or four streams that stall */
 #define NP_H2_NOISE 10000	   /* frames that move nothing, less those that do, before a connection is a flood */
 #define NP_RETRIES 3		   /* times that a request which an origin did nothing with is sent again */
+#define NP_WITHHELD_BYTES (256u << 10) /* of a body that one stage may keep back until it has seen more: what is searched for in it is shorter by far */
+#define NP_HELD_PER_SANDBOX 512	   /* requests and connections of one sandbox that wait for an answer: half of its exchanges, so that the others go on */
+#define NP_HELD_MAX 8192	   /* of all sandboxes of one worker: half of its connections */
+#define NP_HOLD_MAX_MS 600000	   /* the longest that one is held, whoever wants more: no client waits for so long */
 #define NP_RESEND_BYTES (64u << 10) /* of its body that are kept for that, until something of the response comes */
 #define NP_POOL_PER_HOST 128	   /* kept upstream connections to one host, of one session */
 #define NP_POOL_PER_SESSION 512	   /* kept upstream connections of one session */

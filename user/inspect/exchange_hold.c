@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* An exchange that waits for an answer from outside. Nothing of it has gone to an origin, nor is a name looked up for it. */
+#include "base/table.h"
+#include "inspect/exchange.h"
+#include "inspect/judge.h"
+#include "inspect/stage.h"
+
+static void on_resume(struct hold *hold)
+{
+	struct exchange *ex = container_of(hold, struct exchange, hold);
+
+	ex->active_ns = ex->client->worker->now_ns;
+	leg_consume(&ex->at_client.turn, 0); /* it is read on */
+	stages_go_on(ex);
+}
+
+static void on_refuse(struct hold *hold, enum np_reason reason, const char *words)
+{
+	struct exchange *ex = container_of(hold, struct exchange, hold);
+	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
+
+	exchange_refuse(ex, reason, &verdict, words);
+}
+
+static const struct hold_events hold_events = { .resume = on_resume, .refuse = on_refuse };
+
+/* A client that waits to be told so sends no body, and there is no origin yet to tell it. */
+static int continue_send(struct exchange *ex)
+{
+	struct head head;
+	int r;
+
+	if (!ex->head.expects_continue)
+		return 0;
+	ex->head.expects_continue = false;
+	head_init(&head);
+	head.status = 100;
+	r = leg_head(&ex->at_client.turn, &head, false);
+	head_free(&head);
+	return r;
+}
+
+enum stage_result exchange_hold(struct exchange *ex, const struct hold_terms *terms)
+{
+	if (hold_begin(&ex->hold, ex->client->worker, ex->client->sandbox, terms, &hold_events) < 0) {
+		exchange_refuse(ex, NP_R_TOO_MANY_REQUESTS, NULL, "too many of them wait for an answer");
+		return STAGE_OVER;
+	}
+	if (!terms->body || continue_send(ex) == 0)
+		return STAGE_HELD;
+	exchange_break(ex);
+	return STAGE_OVER;
+}
+
+bool exchange_is_held(const struct exchange *ex)
+{
+	return hold_is_on(&ex->hold);
+}
