@@ -114,6 +114,10 @@ class Client:
         follow: also those to come, for as long as you iterate."""
         return self.lines("/v1/events", follow, **query)
 
+    def debug(self, session=None, after=None):
+        """What the daemon and the inspectors hold, for whoever looks for a fault; after: entries of earlier pages."""
+        return self.call("GET", "/v1/debug", session=session, after=after)
+
     def sessions(self, ended=False):
         return self.call("GET", "/v1/sessions", ended=int(ended))["sessions"]
 

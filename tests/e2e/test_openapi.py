@@ -125,6 +125,8 @@ def life(daemon):
     call("GET", "/v1/sandboxes")
     call("GET", "/v1/sandboxes/*", made["sandbox"], query="?settled=1")
     assert "BEGIN CERTIFICATE" in call("GET", s + "/ca", *at)
+    assert call("GET", "/v1/debug")["sandboxes"] and call("GET", "/v1/debug", query=f"?session={name}&after=1")["session"]["ca_sha256"]
+    call("GET", "/v1/debug", query="?session=no/such", status=404)
     call("DELETE", "/v1/sandboxes/*", kept["sandbox"])
     forward(call, daemon, name)
     runs(call, name)

@@ -23,6 +23,8 @@ const struct command commands[] = {
 	{ "why", command_why, "what was refused of a session, and what it may do instead", COMPLETE_SESSION },
 	{ "notices", command_notices, "what a session's agent is told when its network tightens", COMPLETE_SESSION },
 	{ "status", command_status, "the daemon in one page", COMPLETE_NOTHING },
+	{ "debug", command_debug, "what the daemon and the inspectors hold, for whoever looks for a fault",
+	  COMPLETE_SESSION },
 	{ "policy", command_policy, "check, test and explain policies; show and reload the live one",
 	  COMPLETE_NOTHING },
 	{ "doctor", command_doctor, "what this kernel can promise", COMPLETE_NOTHING },

@@ -9,6 +9,7 @@
 
 static const struct route routes[] = {
 	{ "GET", "/v1/health", health_get, { NULL } },
+	{ "GET", "/v1/debug", debug_get, { "session", "after" } },
 	{ "POST", "/v1/sessions", sessions_create, { NULL } },
 	{ "GET", "/v1/sessions", sessions_list, { "ended" } },
 	{ "GET", "/v1/sessions/*/*", session_get, { NULL } },

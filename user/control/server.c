@@ -412,6 +412,11 @@ void server_free(struct server *server)
 	free(server);
 }
 
+void server_changed(struct server *server)
+{
+	waits_end(server);
+}
+
 void server_output(struct server *server)
 {
 	output_wake(&server->outputs);

@@ -20,6 +20,7 @@ struct policy_loaded {
 	const struct policy *policy;
 	const struct problems *problems;
 	uint64_t loaded_us;
+	uint32_t epoch;	 /* in the gate */
 	const char *who; /* made it live */
 };
 
@@ -49,6 +50,7 @@ struct server_config {
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
 	void (*facts)(void *data, struct daemon_facts *ret);
+	struct inspectors_debug debug;
 	void (*policy_loaded)(void *data, struct policy_loaded *ret);
 	/* Returns when what the gate and the inspector know of up to now is counted. */
 	void (*settle)(void *data);
@@ -65,6 +67,8 @@ struct server_config {
 
 int server_new(const struct server_config *config, struct server **ret);
 void server_free(struct server *server);
+/* Something that is waited for may have changed. */
+void server_changed(struct server *server);
 /* There is more output of some run. */
 void server_output(struct server *server);
 

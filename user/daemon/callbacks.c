@@ -124,6 +124,7 @@ void policy_loaded(void *data, struct policy_loaded *ret)
 		.policy = d->policy.policy,
 		.problems = &d->policy.problems,
 		.loaded_us = d->policy.loaded_us,
+		.epoch = d->policy.epoch,
 		.who = d->policy.who,
 	};
 }
@@ -218,6 +219,14 @@ int run_output(void *data, uint64_t id, const struct buf **ret, bool *ret_ended)
 	struct daemon *d = data;
 
 	return launches_output(d->launches, id, ret, ret_ended);
+}
+
+void on_debug(void *data)
+{
+	struct daemon *d = data;
+
+	if (d->server)
+		server_changed(d->server);
 }
 
 void on_run_output(void *data)

@@ -52,6 +52,7 @@ void policy_loaded(void *data, struct policy_loaded *ret);
 void policy_warn(const struct daemon *d);
 void on_signal(void *data, int signo);
 void on_finished(void *data);
+void on_debug(void *data);
 void notice_words(void *data, const struct notice_facts *facts, struct buf *out);
 void counts_settle(void *data);
 int run_launch(void *data, uint64_t id, struct failure *ret_failure);

@@ -161,6 +161,7 @@ static int supervisor_open(struct daemon *d)
 			     .on_suppressed = on_suppressed,
 			     .last_seq = last_seq },
 		.on_finished = on_finished,
+		.on_debug = on_debug,
 		.data = d,
 	};
 	int r = fs_path(root, "%s/empty", d->options.run_dir);
@@ -302,6 +303,7 @@ static int server_start(struct daemon *d)
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = daemon_describe,
 		.facts = main_facts_it,
+		.debug = supervisor_debug(d->supervisor),
 		.policy_loaded = policy_loaded,
 		.policy_reload = policy_reload_by,
 		.session_ca = session_ca,

@@ -265,6 +265,16 @@ void dns_server_rejudge(struct dns_server *server, const struct dns_sandbox *san
 	}
 }
 
+void dns_server_each(const struct dns_server *server,
+		     void (*fn)(void *ctx, const struct dns_sandbox *sandbox, const struct dns_waiting *query),
+		     void *ctx)
+{
+	const struct waiting *waiting;
+
+	TAILQ_FOREACH(waiting, &server->queries, of_server)
+		fn(ctx, waiting->sandbox, &(struct dns_waiting){ waiting->name, waiting->type, waiting->since_ns });
+}
+
 static bool records_are_wanted(void *ctx, const char *name, uint16_t type)
 {
 	const struct dns_server *server = ctx;

@@ -73,6 +73,15 @@ const char *dns_server_reverse(struct dns_server *server, struct dns_session *se
 void dns_server_rejudge(struct dns_server *server, const struct dns_sandbox *sandbox);
 /* The sandbox, or the connection, is no more (the other is NULL). */
 void dns_server_forget(struct dns_server *server, const struct dns_sandbox *sandbox, const void *connection);
+/* All queries that wait, the oldest first. */
+struct dns_waiting {
+	const char *name;
+	uint16_t records; /* type of the records that it waits for; 0: an address */
+	uint64_t since_ns;
+};
+void dns_server_each(const struct dns_server *server,
+		     void (*fn)(void *ctx, const struct dns_sandbox *sandbox, const struct dns_waiting *query),
+		     void *ctx);
 /* Records that no query waits for any more are not asked for again on the wire. */
 void dns_server_cancel_unwanted(struct dns_server *server);
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
+#include "inspect/debug_dump.h"
 #include "net/dial.h"
 #include "policy/snapshot.h"
 #include "tls/ca.h"
@@ -224,6 +225,11 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		if (len != sizeof(struct link_name))
 			return -EPROTO;
 		name_learn(worker, (const struct link_name *)(const void *)data);
+		return 0;
+	case LINK_DEBUG:
+		if (len != sizeof(struct debug_ask))
+			return -EPROTO;
+		debug_answer(worker, (const struct debug_ask *)(const void *)data);
 		return 0;
 	case LINK_SYNC:
 		sessions_raised(worker);

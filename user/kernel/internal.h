@@ -117,6 +117,7 @@ void devices_detach_clsact(unsigned version); /* of the gate with that ABI versi
 int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
 		  struct np_rung *ret);
 int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
+int ratchet_read(struct kernel *kernel, uint64_t cgroup_id, struct np_rung *ret); /* -ENOENT */
 int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data);
 
 /* cut.c */

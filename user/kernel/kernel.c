@@ -279,6 +279,11 @@ static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox 
 	return ratchet_each(ctx, fn, data);
 }
 
+static int gate_read(void *ctx, uint64_t cgroup_id, struct np_rung *ret)
+{
+	return ratchet_read(ctx, cgroup_id, ret);
+}
+
 static int gate_cgroup_by_id(void *ctx, uint64_t id, struct gate_cgroup *ret)
 {
 	struct kernel *kernel = ctx;
@@ -325,6 +330,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.detach = gate_detach,
 		.retire = gate_retire,
 		.each = gate_each,
+		.read = gate_read,
 		.listens = gate_listens,
 		.forward = gate_forward,
 		.unforward = gate_unforward,

@@ -68,12 +68,27 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 	return r < 0 ? r : 0;
 }
 
+static int sandbox_read(const struct kernel *kernel, uint64_t cgroup_id, struct np_sandbox *ret)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_sandboxes), &cgroup_id, ret) < 0 ? -errno : 0;
+}
+
+int ratchet_read(struct kernel *kernel, uint64_t cgroup_id, struct np_rung *ret)
+{
+	struct np_sandbox value;
+	int r = sandbox_read(kernel, cgroup_id, &value);
+
+	if (r == 0)
+		*ret = value.rung;
+	return r;
+}
+
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret)
 {
 	struct np_sandbox value;
+	int r = sandbox_read(kernel, cgroup_id, &value);
 
-	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_sandboxes), &cgroup_id, &value) < 0)
-		return -errno;
-	*ret = value.meter;
-	return 0;
+	if (r == 0)
+		*ret = value.meter;
+	return r;
 }

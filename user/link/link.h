@@ -46,6 +46,7 @@ enum link_type {
 	LINK_REQUESTS, /* there are new reports in the ledger */
 	/* struct link_sandbox: its programs are gone; have they left anything that is not delivered? To the daemon: they have. */
 	LINK_LEFT,
+	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 
 struct link_message {

@@ -42,6 +42,7 @@ int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, di
 /* How long it may take to connect, instead of NP_CONNECT_MS; looking a name up does not count. */
 void dial_set_connect(struct dial *dial, uint32_t ms);
 void dial_cancel(struct dial *dial);
+bool dial_is_resolving(const struct dial *dial); /* it has nothing to connect to yet */
 
 /* What is asked for dials that are no more is not asked again: see resolver_cancel(). Not from inside of done(). */
 void dialer_cancel(struct dialer *dialer);

@@ -279,7 +279,7 @@ int service_forwards_each(struct service *service, const char *session,
 	int r = 0;
 
 	LIST_FOREACH(forward, &service->forwards, next) {
-		if (!strcmp(forward->pub.session.text, session))
+		if (!session || !strcmp(forward->pub.session.text, session))
 			r = fn(data, &forward->pub);
 		if (r < 0)
 			break;

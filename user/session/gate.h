@@ -88,6 +88,9 @@ struct gate {
 	int (*forward)(void *ctx, uint64_t cookie, uint64_t cgroup_id);
 	void (*unforward)(void *ctx, uint64_t cookie);
 
+	/* What the kernel holds of one sandbox; -ENOENT. May be NULL: nobody decides by it. */
+	int (*read)(void *ctx, uint64_t cgroup_id, struct np_rung *ret);
+
 	/* The two below may be NULL; recovery then cleans up less, and loosens nothing. */
 
 	/* Finds a cgroup by its id; -ENOENT when there is none (any more). */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "sandbox.h"
 
 struct inspectors {
@@ -41,6 +42,21 @@ struct inspectors {
 	/* Handles the reports that have arrived: called when a verb is over. It may look things up in the service and call
 	 * service_sandbox_active(). */
 	void (*receive)(void *ctx);
+};
+
+/*
+ * What they show of themselves, for whoever looks for a fault. ask() sends the question to every one of them, for one session
+ * or ("") all, without so many entries of earlier pages; nobody waits for the answers: done() says whether to look again
+ * later. -EBUSY: another question is open. What came is then written, as members of the JSON object at hand.
+ */
+struct inspectors_debug {
+	void *ctx;
+	int (*ask)(void *ctx, const char *session, uint32_t after, uint32_t *ret_number);
+	bool (*done)(void *ctx, uint32_t number); /* all have answered, or had NP_DEBUG_MS for it */
+	/* What was sent to them of a sandbox, and what each takes its rung for. False: one of these is another than rung. */
+	bool (*rungs)(void *ctx, uint32_t number, uint64_t cgroup_id, const struct np_rung *rung, struct buf *out);
+	void (*session)(void *ctx, const char *session, struct buf *out); /* its CA, its names */
+	void (*inspectors)(void *ctx, uint32_t number, struct buf *out);  /* the last: the question is over */
 };
 
 #endif

@@ -104,6 +104,13 @@ void service_free(struct service *service)
 	free(service);
 }
 
+int service_kernel_rung(struct service *service, uint64_t cgroup_id, struct np_rung *ret)
+{
+	const struct gate *gate = &service->config.gate;
+
+	return gate->read ? gate->read(gate->ctx, cgroup_id, ret) : -EOPNOTSUPP;
+}
+
 struct store *service_store(struct service *service)
 {
 	return service->config.store;

@@ -215,9 +215,12 @@ int service_forward_socket(struct service *service, uint64_t id, uint64_t cookie
 			   struct failure *ret_failure);
 int service_forward_socket_gone(struct service *service, uint64_t id, uint64_t cookie, struct failure *ret_failure);
 int service_forward_close(struct service *service, uint64_t id, const char *who, struct failure *ret_failure);
+/* Of one session, or (NULL) all. */
 int service_forwards_each(struct service *service, const char *session,
 			  int (*fn)(void *data, const struct forward_row *forward), void *data);
 
+/* What the kernel holds of a sandbox, for whoever looks for a fault: info->rung is what it is taken to hold. */
+int service_kernel_rung(struct service *service, uint64_t cgroup_id, struct np_rung *ret);
 struct store *service_store(struct service *service);
 const struct level_modes *service_modes(const struct service *service);
 

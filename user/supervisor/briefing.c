@@ -23,7 +23,7 @@ struct session_brief *session_brief_find(struct supervisor *w, const char *sessi
 
 /* -- sandboxes -------------------------------------------------------------------------- */
 
-static struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id)
+struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id)
 {
 	uint64_t hash = hash_number(&w->key, cgroup_id);
 

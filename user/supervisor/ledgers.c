@@ -306,6 +306,14 @@ void ledgers_sum(const struct ledgers *l, const struct ledger_entry *entry, stru
 	}
 }
 
+uint64_t ledgers_unread(const struct ledgers *l, unsigned index)
+{
+	const struct ledger *ledger = l->ledgers[index];
+	uint64_t unread = ledger ? __atomic_load_n(&ledger->written, __ATOMIC_RELAXED) - l->index->read[index] : 0;
+
+	return unread <= NP_LEDGER_RING ? unread : NP_LEDGER_RING; /* its writer is not believed */
+}
+
 uint64_t ledgers_cut(const struct ledgers *l)
 {
 	uint64_t cut = 0;

@@ -64,6 +64,7 @@ uint64_t ledgers_suppressed(const struct ledgers *ledgers, struct ledger_entry *
  * number of sandboxes. */
 void ledgers_tick(struct ledgers *ledgers);
 uint64_t ledgers_cut(const struct ledgers *ledgers);
+uint64_t ledgers_unread(const struct ledgers *ledgers, unsigned index); /* bytes of reports that wait */
 
 /* Of one inspector: its file; takes the reports that are there (0, or -EPROTO); when it is dead: takes them, tells what it
  * left open, and makes the ring ready for the next. */

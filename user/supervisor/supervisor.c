@@ -137,6 +137,8 @@ static int message_take(struct process *p, enum link_type type, const char *data
 			return -EPROTO;
 		left_learn(w, (const struct link_sandbox *)(const void *)data);
 		return 0;
+	case LINK_DEBUG:
+		return debug_learn(p, data, len);
 	case LINK_REQUESTS:
 		return 0; /* it has woken us: supervisor_receive() comes when whoever reads this is done */
 	default:
@@ -261,6 +263,7 @@ static void on_tick(void *data)
 
 	cas_request(w);
 	supervisor_receive(w);
+	debug_tick(w);
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 		uint64_t wait = p->failures ? BACKOFF_MS : 0;
@@ -470,6 +473,7 @@ void supervisor_free(struct supervisor *w)
 	for (unsigned i = 0; i < w->config.count; i++)
 		process_drop(&w->processes[i]);
 	briefing_clear(w);
+	debug_clear(w);
 	ledgers_free(w->ledgers);
 	for (size_t i = 0; i < 2; i++) {
 		cleanup_close(&w->sockets.tcp[i]);

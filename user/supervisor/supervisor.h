@@ -29,6 +29,7 @@ struct supervisor_config {
 	const char *resolvers;		 /* for c-ares; NULL: those of /etc/resolv.conf */
 	struct ledgers_config ledgers;	 /* but for count and data */
 	void (*on_finished)(void *data); /* after supervisor_finish() */
+	void (*on_debug)(void *data);	 /* an inspector has shown itself, or has had the time to */
 	void *data;
 };
 
@@ -64,5 +65,8 @@ struct ledgers *supervisor_ledgers(struct supervisor *supervisor);
 int supervisor_ca(struct supervisor *supervisor, const char *session, struct buf *out);
 bool supervisor_keeps_cas(const struct supervisor *supervisor); /* for the next daemon */
 void supervisor_cas_wipe(const char *path);			/* without one: nobody is left who trusts them */
+
+/* What they show of themselves; on_debug() of the config is called when a question may be over. */
+struct inspectors_debug supervisor_debug(struct supervisor *supervisor);
 
 #endif

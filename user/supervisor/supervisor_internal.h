@@ -3,7 +3,8 @@
  * Inside of the inspectors' supervisor. Files: supervisor.c (processes: started, watched,
  * sent to, received from), briefing.c (what every one of them has to know, and the interface of
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
- * synthetic address stands for which name), ledgers.c (what they counted and reported), spawn.c, config_blobs.c.
+ * synthetic address stands for which name), ledgers.c (what they counted and reported), debug_ask.c (what they show of
+ * themselves), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -36,6 +37,9 @@ struct briefed {
 	LIST_ENTRY(briefed) of_leaving;
 	struct link_sandbox sandbox;
 	bool left; /* an inspector has said so since it was asked */
+	uint32_t
+		asked; /* debug_ask.c's: the last question that it was there for, and what had been sent of it by then */
+	struct np_rung asked_rung;
 };
 
 LIST_HEAD(briefed_list, briefed);
@@ -56,6 +60,17 @@ struct session_brief {
 
 TAILQ_HEAD(session_brief_queue, session_brief);
 
+/* The question that inspectors were last asked to show themselves by, and what each did: debug_ask.c's. */
+struct debug_shown {
+	pid_t pid; /* that was asked; 0: none */
+	struct debug_page *page;
+};
+struct debug_question {
+	uint32_t number, after;
+	uint64_t until_ns; /* it is waited for so long; 0: it is over */
+	struct debug_shown of[NP_WORKERS_MAX];
+};
+
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
@@ -74,6 +89,7 @@ struct supervisor {
 	bool cas_kept;	    /* ... if it is in memory */
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	bool steering;					      /* the gate steers */
+	struct debug_question debug;
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -119,7 +135,13 @@ void files_sweep(int dir, struct supervisor *w, bool (*is_used)(void *data, cons
 /* To workers that were there before the session: what an earlier daemon gave out. */
 void names_send(struct supervisor *w, const struct session_brief *session);
 
+/* -- debug_ask.c */
+int debug_learn(struct process *from, const char *data, size_t len); /* 0 or -EPROTO */
+void debug_tick(struct supervisor *w);				     /* every 50 ms or so */
+void debug_clear(struct supervisor *w);
+
 /* -- briefing.c */
+struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id);
 struct session_brief *session_brief_find(struct supervisor *w, const char *session);
 void batch_add(struct buf *out, enum link_type type, const void *data, size_t len);
 void left_learn(struct supervisor *w, const struct link_sandbox *message);

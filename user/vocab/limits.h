@@ -193,6 +193,8 @@
 #define NP_DNS_BYTES 4096	   /* one query over UDP: EDNS asks for no more (RFC 6891) */
 #define NP_DNS_BATCH 32		   /* queries that are received at once */
 #define NP_WORKERS_MAX 64	   /* inspector processes */
+#define NP_DEBUG_MS 1000	   /* what an inspector has shown of itself by then is what there is to see; one message each */
+#define NP_DEBUG_SANDBOXES 1000	   /* sandboxes in one answer of /v1/debug: each asks the kernel and looks through every page */
 
 /* -- DNS gate ------------------------------------------------------------- */
 #define NP_DNS_QUERY_MAX 4096	   /* one query over TCP: a name, a type and options, with room for padding (RFC 8467) */
