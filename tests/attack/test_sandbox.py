@@ -168,7 +168,7 @@ def test_process_1_gives_nothing(daemon):
 
 
 def test_nothing_of_the_launcher_comes_along(daemon):
-    """bubblewrap leaves files open for its command: netpawl-init closes them."""
+    """netpawl-init has files open that are not the command's."""
     got = daemon.cli("run", "--", base.PYTHON, "-c", "import os; print(sorted(os.listdir('/proc/self/fd')))", check=0)
     assert got.stdout == "['0', '1', '2', '3']\n"  # 3 is the directory itself
 

@@ -488,7 +488,7 @@ os.write(2, b"err")
 """
 
 
-@pytest.mark.parametrize("isolation", ["bwrap", "none"])
+@pytest.mark.parametrize("isolation", ["full", "none"])
 def test_a_log_that_is_appended_to_is_not_truncated(daemon, isolation):
     """netpawl run >> log: O_APPEND is a flag of the descriptor, which who holds it may clear."""
     folder = base.tempdir("log")

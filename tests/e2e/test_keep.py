@@ -17,7 +17,7 @@ from lib import base
 from lib.box import new_session
 
 HYBRID = "pids" not in (base.cgroup_mount() / "cgroup.controllers").read_text().split()
-OWN = 2  # processes of a kept sandbox in which nothing runs: bubblewrap, and process 1
+OWN = 1  # processes of a kept sandbox in which nothing runs: process 1
 
 
 @pytest.fixture

@@ -528,7 +528,7 @@ def test_who_approves_sees_the_options(net, session, waiting):
     listed = net.daemon.cli("runs", session, check=0).stdout
     assert '"isolation":"none"' in listed and '"user":"nobody"' in listed
     # who takes it from the record has those options and no others
-    for words in (["--user", "root"], ["--bind", "/etc:/x"], ["--isolation", "bwrap"], ["--memory", "2GiB"], ["--best-effort"],
+    for words in (["--user", "root"], ["--bind", "/etc:/x"], ["--isolation", "full"], ["--memory", "2GiB"], ["--best-effort"],
                   ["--chdir", "/"], ["--level", "SECRET"]):
         assert net.daemon.launcher(ident, *words).returncode == 2, words
     net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})

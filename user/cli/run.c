@@ -23,7 +23,7 @@ static void option_help(FILE *to, const struct run_option *option)
 static void run_help(FILE *to)
 {
 	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
-	      "Runs a command in a new sandbox of a session. Needs root, bubblewrap, and the daemon's network\n"
+	      "Runs a command in a new sandbox of a session. Needs root, user namespaces, and the daemon's network\n"
 	      "namespace.\n\n"
 	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
 	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
@@ -96,7 +96,7 @@ int command_run(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "it takes a command");
 	if (o->keep && !o->session)
 		return usage_error(argv[0], "--keep needs --session: the sandbox is kept for its next run");
-	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "bwrap") != 0)))
+	if (o->keep && (o->class || (o->isolation && strcmp(o->isolation, "full") != 0)))
 		return usage_error(argv[0],
 				   "--keep goes with neither --class, which is for one run, nor --isolation none");
 	run.command = argv + next;

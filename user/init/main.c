@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * netpawl-init: the first process of a sandbox. Started by bubblewrap as process 1, it gives up what is left,
+ * netpawl-init: the first process of a sandbox. Started by netpawl as process 1, it gives up what is left,
  * starts the command, passes signals on and tells how it ended. Linked statically: it needs no file of the
  * sandbox.
  *
- * The order of steps, over the three programs. Each one relies on those before it.
+ * The order of steps, over the two programs. Each one relies on those before it.
  *
  *  0. netpawl: the process is born in the sandbox's cgroup (CLONE_INTO_CGROUP), not moved there: it never had a
  *     moment outside in which to open a socket that the gate would take for the host's.
- *  1. netpawl: every inherited descriptor goes, but for 0, 1, 2 (made harmless by stdio.c) and those of
- *     orders.h: a directory or a socket of the outside would make all that follows pointless.
- *  2. bubblewrap: namespaces, now that the process is where it belongs; the sandbox's view of the file system;
- *     capabilities but the three that step 4 needs; no_new_privs; the system call filter.
- *  3. The mounts are what was meant: see struct order_check and windows.h.
+ *  1. netpawl: namespaces, and the sandbox's view of the file system (root.c), each mount of which is what was meant when
+ *     it was planned. From the moment that its root is entered no name leads to anything else.
+ *  2. netpawl: every inherited descriptor goes, but for 0, 1, 2 (made harmless by stdio.c) and those of
+ *     orders.h: a directory or a socket of the outside would make all that follows pointless. no_new_privs; the system call
+ *     filter: from here on nothing is mounted, no namespace is made, with whatever capability. Then this program.
+ *  3. No mount is a window that nobody covered: see mount_check.h.
  *  4. Bounding set, groups, gid, uid, capabilities: bounding set first, so that no exec gives any of them back.
  *  5. The Landlock scopes, which need no_new_privs.
  *  6. Only then is there a second process. It restores the signal mask and becomes the command. Or, of a kept sandbox,
@@ -42,7 +43,6 @@
 #define MOUNTINFO_BYTES (1u << 20)
 
 static struct orders orders; /* too large for a stack */
-static struct order_check checks[ORDER_CHECKS_MAX];
 
 int report_fd = ORDERS_REPORT;
 
@@ -67,37 +67,16 @@ _Noreturn void init_fail(int exit_code, int error, const char *fmt, ...)
 static void orders_read(void)
 {
 	if (pread(ORDERS_FILE, &orders, sizeof(orders), 0) != (ssize_t)sizeof(orders) ||
-	    orders.size != sizeof(orders) || orders.n_groups > ARRAY_SIZE(orders.groups) ||
-	    orders.n_checks > ORDER_CHECKS_MAX)
+	    orders.size != sizeof(orders) || orders.n_groups > ARRAY_SIZE(orders.groups))
 		init_fail(LAUNCH_FAILED, 0, "netpawl and netpawl-init are not of one build");
-}
-
-static void checks_read(void)
-{
-	size_t size = orders.n_checks * sizeof(checks[0]);
-
-	if (pread(ORDERS_FILE, checks, size, sizeof(orders)) != (ssize_t)size)
-		init_fail(LAUNCH_FAILED, 0, "the orders are not whole");
 }
 
 /* Leaves 0, 1, 2, the report and the control pipe, and these do not outlive an exec. */
 static void descriptors_reduce(void)
 {
-	if (dup2(ORDERS_ERROR, STDERR_FILENO) < 0 || close_range(ORDERS_CONTROL + 1, ~0U, 0) < 0 ||
-	    fcntl(ORDERS_REPORT, F_SETFD, FD_CLOEXEC) < 0 || fcntl(ORDERS_CONTROL, F_SETFD, FD_CLOEXEC) < 0)
+	if (close_range(ORDERS_CONTROL + 1, ~0U, 0) < 0 || fcntl(ORDERS_REPORT, F_SETFD, FD_CLOEXEC) < 0 ||
+	    fcntl(ORDERS_CONTROL, F_SETFD, FD_CLOEXEC) < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot close inherited files");
-}
-
-static void mounts_check(void)
-{
-	for (uint32_t i = 0; i < orders.n_checks; i++) {
-		const struct order_check *check = &checks[i];
-		struct stat st;
-
-		if (stat(check->path, &st) < 0 || st.st_dev != check->device || st.st_ino != check->inode)
-			init_fail(LAUNCH_FAILED, 0, "%.300s: what was to be mounted there was exchanged on the way",
-				  check->path);
-	}
 }
 
 static void windows_check(void)
@@ -131,8 +110,7 @@ static void init_confine(void)
 	int err;
 
 	if (getpid() != 1 || prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
-		init_fail(LAUNCH_FAILED, 0, "bubblewrap did not do what it was told");
-	mounts_check();
+		init_fail(LAUNCH_FAILED, 0, "the sandbox is not what it should be");
 	windows_check();
 	err = caps_drop_bounding();
 	if (err < 0)
@@ -146,6 +124,9 @@ static void init_confine(void)
 	err = scope_close();
 	if (err < 0)
 		init_fail(LAUNCH_FAILED, -err, "cannot enter a Landlock domain");
+	/* A change of user takes this back, so it is asked for behind that. */
+	if (!orders.kept && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		init_fail(LAUNCH_FAILED, errno, "cannot end with netpawl");
 	/* Not to be traced or looked into by the command, although they share a user. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		init_fail(LAUNCH_FAILED, errno, "cannot protect process 1");
@@ -236,7 +217,6 @@ int main(int argc, char **argv)
 	int children;
 
 	orders_read();
-	checks_read();
 	if ((argc < 2) != orders.kept || (orders.kept && !orders.confined))
 		return LAUNCH_FAILED;
 	descriptors_reduce();

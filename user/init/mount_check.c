@@ -61,7 +61,7 @@ static bool is_planned(const struct mount *m)
 		       (!strcmp(m->point, "/sys/devices") && !strcmp(m->root, "/devices"));
 	if (!strcmp(m->type, "devpts"))
 		return path_below(m->point, "/dev");
-	/* bubblewrap's few devices, and the one that is put over files that are not to be seen. */
+	/* The few devices of every sandbox, and the one that is put over files that are not to be seen. */
 	return !strcmp(m->type, "devtmpfs") && (path_below(m->point, "/dev") || !strcmp(m->root, "/null"));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A last look at the mount table, from inside: nothing is to be seen that the plan did not put there. Between the
- * launcher's look at the host and bubblewrap's mounts something may have been mounted below what a sandbox is shown. */
+ * launcher's look at the host and the sandbox's mounts something may have been mounted below what a sandbox is shown. */
 #ifndef NP_INIT_MOUNT_CHECK_H
 #define NP_INIT_MOUNT_CHECK_H
 

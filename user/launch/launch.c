@@ -122,7 +122,7 @@ static void failure_note(struct launch *l, const struct init_report *report)
 	l->failed = true;
 	l->result->unmade = report->error == EAGAIN;
 	l->result->exit_code = report->exit_code;
-	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_BWRAP && command_exists(plan, name))
+	if (report->exit_code == LAUNCH_NOT_FOUND && plan->isolation == ISOLATION_FULL && command_exists(plan, name))
 		launch_problem(l->result, 0,
 			       "%s: it exists, but it or its interpreter is not to be seen in the sandbox "
 			       "(only the system, /workspace and what --bind adds is), or the interpreter is missing",
@@ -269,22 +269,6 @@ void launch_serve(struct launch *l)
 
 /* -- the end ------------------------------------------------------------------------------- */
 
-static void bwrap_problem(struct launch *l, const siginfo_t *info)
-{
-	char written[600];
-	ssize_t n = pread(l->written, written, sizeof(written), 0);
-
-	l->result->exit_code = LAUNCH_FAILED;
-	l->result->unmade = l->order->plan->isolation == ISOLATION_BWRAP && info->si_code == CLD_EXITED;
-	while (n > 0 && written[n - 1] == '\n')
-		n--;
-	if (l->result->unmade)
-		launch_problem(l->result, 0, "bubblewrap could not make the sandbox: %.*s", n > 0 ? (int)n : 0,
-			       written);
-	else
-		launch_problem(l->result, 0, "the sandbox was killed before its command started");
-}
-
 void launch_reap(struct launch *l)
 {
 	struct launch_result *result = l->result;
@@ -309,7 +293,8 @@ void launch_reap(struct launch *l)
 	} else if (l->failed) {
 		result->started = false;
 	} else if (!l->ready) {
-		bwrap_problem(l, &info);
+		result->exit_code = LAUNCH_FAILED;
+		launch_problem(result, 0, "the sandbox was killed before its command started");
 	} else {
 		result->started = true;
 		if (!l->ended) { /* killed from outside, with all that was in the sandbox */
@@ -334,7 +319,7 @@ static int streams_prepare(struct launch *l)
 
 	l->stdio.keep = l->order->keep_output;
 	l->stdio.lasting = l->order->lasting;
-	l->stdio.confined = l->order->plan->isolation == ISOLATION_BWRAP;
+	l->stdio.confined = l->order->plan->isolation == ISOLATION_FULL;
 	l->stdio.user = l->order->plan->identity ? identity_outside(l->order->plan->identity) : 0;
 	/* In the background it would be stopped for it; with its output elsewhere it is no dialogue. */
 	l->stdio.terminal = l->order->lasting && l->foreground && isatty(STDOUT_FILENO) && !l->stdio.keep && !limit;
@@ -357,7 +342,6 @@ bool launch_prepare(struct launch *l, const struct launch_order *order, struct l
 			      .report = -1,
 			      .control = -1,
 			      .listener = -1,
-			      .written = -1,
 			      .group = { .procs = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
@@ -379,12 +363,11 @@ void launch_finish(struct launch *l)
 {
 	output_take(l);
 	stdio_free(&l->stdio);
-	bwrap_free(&l->bwrap);
+	handover_free(&l->handover);
 	cleanup_close(&l->child);
 	cleanup_close(&l->signals);
 	cleanup_close(&l->report);
 	cleanup_close(&l->control);
-	cleanup_close(&l->written);
 	run_group_end(&l->group);
 }
 
@@ -394,7 +377,7 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 
 	if (launch_prepare(&l, order, ret) && launch_start(&l)) {
 		stdio_leave(&l.stdio);
-		bwrap_free(&l.bwrap);
+		handover_free(&l.handover);
 		if (launch_settle(&l))
 			launch_serve(&l);
 		launch_reap(&l);

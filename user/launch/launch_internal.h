@@ -4,7 +4,7 @@
 #ifndef NP_LAUNCH_LAUNCH_INTERNAL_H
 #define NP_LAUNCH_LAUNCH_INTERNAL_H
 
-#include "launch/bwrap.h"
+#include "launch/handover.h"
 #include "launch/launch.h"
 #include "launch/run_group.h"
 #include "launch/stdio.h"
@@ -12,7 +12,7 @@
 struct launch {
 	const struct launch_order *order;
 	struct launch_result *result;
-	struct bwrap bwrap;
+	struct handover handover;
 	struct groups groups;
 	struct stdio stdio;
 	int child;		/* pidfd of the first process in the sandbox's cgroup */
@@ -23,7 +23,6 @@ struct launch {
 	struct run_group group; /* of the run in a kept sandbox */
 	bool within; /* a kept sandbox: there is no child, and report and control are the connection to process 1 */
 	bool gone;   /* process 1 closed the connection */
-	int written; /* a file in memory: what bubblewrap had to say */
 	bool ready;  /* confined, and about to start the command */
 	bool ended;  /* the command; its exit code is known */
 	bool failed; /* it was not started, and why is known */

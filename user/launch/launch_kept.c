@@ -9,7 +9,7 @@
 #include "launch/launch_internal.h"
 #include "vocab/limits.h"
 
-#define MAKE_MS 60000 /* a sandbox that takes longer is not made: bubblewrap waits for something */
+#define MAKE_MS 60000 /* a sandbox that takes longer is not made: a file system does not answer */
 
 static struct launch l; /* too large for a stack */
 
@@ -24,14 +24,13 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 			     .report = -1,
 			     .control = -1,
 			     .listener = listener,
-			     .written = -1,
 			     .group = { .procs = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	for (int fd = 0; fd < 3; fd++)
 		l.stdio.inside[fd] = l.stdio.relays[fd].from = l.stdio.relays[fd].to = -1;
 	signal(SIGCHLD, SIG_DFL);
 	if (launch_start(&l)) {
-		bwrap_free(&l.bwrap);
+		handover_free(&l.handover);
 		l.ends_ms = now_ms() + MAKE_MS;
 		made = launch_settle(&l) && l.ready && !ret->timed_out;
 		if (!made)

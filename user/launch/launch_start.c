@@ -4,11 +4,10 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -18,6 +17,7 @@
 #include "base/cleanup.h"
 #include "launch/launch_internal.h"
 #include "launch/quota.h"
+#include "launch/root.h"
 
 uint64_t now_ms(void)
 {
@@ -65,10 +65,7 @@ static bool pipe_make(int flags, int *ret_read, int *ret_write)
 	return true;
 }
 
-/*
- * A raw clone3, like fork(): the child gets a copy of our memory and goes on here. The other namespaces are not made
- * here but by bubblewrap: at this point the cgroup namespace would have the launcher's cgroup as its root.
- */
+/* A raw clone3, like fork(): the child gets a copy of our memory and goes on here. */
 static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int *ret_pidfd)
 {
 	struct clone_args args = {
@@ -110,20 +107,21 @@ static int userns_map(pid_t pid, const char *map)
 }
 
 /* Every number means what it means outside, so that files show their owners; what a capability is worth ends at the
- * namespace. bubblewrap would map one number only, so its process is born in one that we map. */
+ * namespace. */
 #define MAP_ALL "0 0 4294967295"
 
 /*
  * A command that is root inside must not be the host's root outside, whose files (keys, password hashes) it would own,
- * capabilities or not. bubblewrap has to be that root to see and mount what it is told to, so it enters a second namespace
- * at the end, in which root is the session's own user and the host's root is nobody. The namespace lives on by its
- * descriptor alone. The descriptor, or -errno.
+ * capabilities or not. Who makes the sandbox's root has to be the host's to see and mount what is shown, so a second namespace
+ * is entered at the end, in which root is the session's own user and the host's root is nobody. It is made by a process that is
+ * gone again: only from outside may more than one number be mapped. Reads the sandbox's /proc. 0 or -errno.
  */
-static int userns_nested(uid_t root)
+static int userns_enter(uid_t root)
 {
 	char map[128], path[64];
 	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
-	int r, fd = -1;
+	_close_ int fd = -1;
+	int r;
 
 	if (pid < 0)
 		return -errno;
@@ -138,79 +136,70 @@ static int userns_nested(uid_t root)
 	if (r == 0) {
 		snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
-		r = fd < 0 ? -errno : fd;
+		r = fd < 0 || setns(fd, CLONE_NEWUSER) < 0 ? -errno : 0;
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	return r;
 }
 
-/*
- * Mounts of the host are mostly shared, and bubblewrap has what is mounted later come in. Below what --bind shows, that
- * would open a window that nobody covered: there the sources get a mount of their own that takes part in nothing. All
- * others stay as they are, so that what the host unmounts is not held by us.
- */
-static int binds_still(const struct plan *plan)
-{
-	for (size_t i = 0; i < plan->n_steps; i++) {
-		const char *source = plan->steps[i].source;
+/* Not the cgroup's: it would have the launcher's cgroup as its root. */
+#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
 
-		if (plan->steps[i].still && (mount(source, source, NULL, MS_BIND | MS_REC, NULL) < 0 ||
-					     mount(NULL, source, NULL, MS_REC | MS_PRIVATE, NULL) < 0))
-			return -errno;
+/* In the sandbox's cgroup and namespaces: its name, its root, its users. 0, or -errno with what it was in words. */
+static int sandbox_enter(const struct plan *plan, char problem[static ROOT_PROBLEM_SIZE])
+{
+	static const char name[] = "localhost";
+	int r;
+
+	if (unshare(CLONE_NEWCGROUP) < 0 || sethostname(name, strlen(name)) < 0) {
+		snprintf(problem, ROOT_PROBLEM_SIZE, "cannot make a namespace: %s", strerror(errno));
+		return -EINVAL;
 	}
-	return 0;
+	r = root_build(plan, problem);
+	if (r < 0 || !identity_has_root(plan->identity))
+		return r;
+	r = userns_enter(plan->identity->root);
+	if (r < 0)
+		snprintf(problem, ROOT_PROBLEM_SIZE, "cannot map root to a user of the session's own: %s",
+			 strerror(-r));
+	return r < 0 ? -EINVAL : 0;
 }
 
-static uint64_t namespaces_of(const struct plan *plan)
+static _Noreturn void child_fail(int report, int error, const char *what)
 {
-	if (plan->isolation != ISOLATION_BWRAP)
-		return 0;
-	for (size_t i = 0; i < plan->n_steps; i++)
-		if (plan->steps[i].still)
-			return CLONE_NEWUSER | CLONE_NEWNS;
-	return CLONE_NEWUSER;
+	struct init_report failed = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED, .error = error };
+
+	snprintf(failed.text, sizeof(failed.text), "%s", what);
+	if (write(report, &failed, sizeof(failed)) < 0)
+		_exit(LAUNCH_FAILED);
+	_exit(LAUNCH_FAILED);
 }
 
 static _Noreturn void child_main(const struct launch *l, int report, int control, int ready)
 {
 	const struct plan *plan = l->order->plan;
-	struct init_report failed = { .kind = REPORT_FAILED, .exit_code = LAUNCH_FAILED };
-	const char *what = "cannot enter the limits";
-	int err, userns = -1;
+	char problem[ROOT_PROBLEM_SIZE];
+	int err;
 	char byte;
 
 	/* Until then we are nobody in our user namespace. At the end of the pipe netpawl is gone. */
 	if (read(ready, &byte, 1) != 1)
 		_exit(LAUNCH_FAILED);
 	err = groups_enter(&l->groups);
-	if (err == 0) {
-		what = "cannot keep later mounts out of what is shown";
-		err = binds_still(plan);
-	}
-	if (err == 0 && l->bwrap.as_root) {
-		what = "cannot map root to a user of the session's own";
-		userns = userns_nested(plan->identity->root);
-		err = userns < 0 ? userns : 0;
-	}
-	if (err == 0 && plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0) {
-		what = plan->directory;
-		err = -errno;
-	}
-	if (err == 0) {
-		what = "cannot pass on standard input and output";
-		err = l->listener >= 0 ? streams_leave() : stdio_enter(&l->stdio);
-	}
-	/* Above 2 and so not among what was just closed; execute() closes the rest. */
-	if (err == 0) {
-		what = l->bwrap.program[0] ? l->bwrap.program : l->bwrap.init;
-		err = bwrap_execute(&l->bwrap, report, control, l->written, userns);
-	}
-	failed.error = -err;
-	snprintf(failed.text, sizeof(failed.text), "%.390s", what);
-	if (write(report, &failed, sizeof(failed)) < 0)
-		_exit(LAUNCH_FAILED);
-	_exit(LAUNCH_FAILED);
+	if (err < 0)
+		child_fail(report, -err, "cannot enter the limits");
+	if (plan->isolation == ISOLATION_NONE && plan->directory && chdir(plan->directory) < 0)
+		child_fail(report, errno, plan->directory);
+	/* Before the host's files are out of sight: what is handed over may be one of them. */
+	err = l->listener >= 0 ? streams_leave() : stdio_enter(&l->stdio);
+	if (err < 0)
+		child_fail(report, -err, "cannot pass on standard input and output");
+	err = plan->isolation == ISOLATION_FULL ? sandbox_enter(plan, problem) : 0;
+	if (err < 0)
+		child_fail(report, err == -EAGAIN ? EAGAIN : 0, problem);
+	err = handover_execute(&l->handover, report, control);
+	child_fail(report, -err, "netpawl-init cannot be started");
 }
 
 /* What is in memory has its size from the plan. */
@@ -239,24 +228,23 @@ static bool disk_limit(struct launch *l)
 bool launch_start(struct launch *l)
 {
 	_close_ int cgroup = -1, report = -1, control = -1, ready = -1, go = -1;
-	uint64_t namespaces = namespaces_of(l->order->plan);
-	char problem[BWRAP_PROBLEM_SIZE];
+	const uint64_t namespaces = l->order->plan->isolation == ISOLATION_FULL ? NAMESPACES : 0;
+	char problem[HANDOVER_PROBLEM_SIZE];
 	pid_t pid;
 	int err;
 
-	_Static_assert(BWRAP_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
+	_Static_assert(HANDOVER_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
 	if (!cgroup_open(l->order->cgroup, l->result, &cgroup))
 		return false;
 	if (groups_make(l->order->cgroup, &l->order->plan->limits, &l->groups, problem) < 0 ||
-	    bwrap_prepare(l->order->plan, l->order->mask, &l->bwrap, problem) < 0)
+	    handover_prepare(l->order->plan, l->order->mask, &l->handover, problem) < 0)
 		return launch_problem(l->result, 0, "%s", problem);
 	if (!disk_limit(l))
 		return false;
 	memcpy(l->result->missing, l->groups.missing, sizeof(l->result->missing));
-	l->written = memfd_create("netpawl-said", MFD_CLOEXEC);
 	if (l->listener >= 0)
 		control = fcntl(l->listener, F_DUPFD_CLOEXEC, 3);
-	if (l->written < 0 || !pipe_make(O_NONBLOCK, &l->report, &report) ||
+	if (!pipe_make(O_NONBLOCK, &l->report, &report) ||
 	    (control < 0 && !pipe_make(O_NONBLOCK, &control, &l->control)) || !pipe_make(0, &ready, &go))
 		return launch_problem(l->result, errno, "cannot make a pipe");
 	pid = sandbox_clone(cgroup, namespaces, &l->child);

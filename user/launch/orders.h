@@ -6,7 +6,6 @@
 #ifndef NP_LAUNCH_ORDERS_H
 #define NP_LAUNCH_ORDERS_H
 
-#include <linux/limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,25 +19,17 @@
 #define LAUNCH_NOT_EXECUTABLE 126
 #define LAUNCH_NOT_FOUND      127
 
-/* Descriptors that netpawl-init finds, whether or not bubblewrap was on the way. */
+/* Descriptors that netpawl-init finds. */
 enum {
 	ORDERS_REPORT = 3, /* write end of a pipe: struct init_report */
 	ORDERS_CONTROL,	   /* read end of a pipe: one byte for each signal to pass on; its end is the end. Of a kept
 			    * sandbox: the socket that it listens on */
 	ORDERS_FILE,	   /* struct orders */
 	ORDERS_INIT,	   /* the program itself */
-	ORDERS_ERROR,	   /* the command's standard error; 2 is for what bubblewrap has to say */
 	ORDERS_FREE,	   /* the first that is nobody's */
 };
 
 #define IDENTITY_GROUPS_MAX 256 /* groups of one user; initgroups() of a larger user is refused, not cut */
-
-/* A mount was made by name. Between the look at the name and the mount somebody may have exchanged what it names:
- * then the command does not start. */
-struct order_check {
-	char path[PATH_MAX];
-	uint64_t device, inode;
-};
 
 struct orders {
 	uint32_t size;
@@ -49,11 +40,8 @@ struct orders {
 	gid_t gid;
 	uint32_t n_groups;
 	gid_t groups[IDENTITY_GROUPS_MAX];
-	sigset_t mask;	   /* the command's */
-	uint32_t n_checks; /* struct order_check follow */
+	sigset_t mask; /* the command's */
 };
-
-#define ORDER_CHECKS_MAX (NP_BINDS_MAX + 2) /* binds, the workspace and the notices */
 
 enum report_kind {
 	REPORT_READY = 1, /* confined, about to start the command */

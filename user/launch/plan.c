@@ -13,6 +13,19 @@
 #include "vocab/limits.h"
 #include "launch/plan_internal.h"
 
+const char *step_name(enum step_kind kind)
+{
+	static const char *const names[] = {
+		[STEP_BIND] = "bind",	    [STEP_RO_BIND] = "ro-bind",
+		[STEP_SYMLINK] = "symlink", [STEP_PROC] = "proc",
+		[STEP_DEVPTS] = "devpts",   [STEP_DEVICE] = "device",
+		[STEP_DIR] = "dir",	    [STEP_TMPFS] = "tmpfs",
+		[STEP_FILE] = "file",	    [STEP_REMOUNT_RO] = "remount-ro",
+	};
+
+	return names[kind];
+}
+
 struct planner {
 	const struct plan_request *request;
 	const struct host *host;
@@ -52,7 +65,7 @@ static bool directory_is_given(const struct planner *p, const char *path)
 	return false;
 }
 
-/* Directories on the way to dest: bubblewrap makes them, but for root alone. */
+/* With the directories on the way to dest. */
 static int step_add(struct planner *p, struct step step)
 {
 	for (const char *slash = strchr(step.dest + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -82,12 +95,12 @@ static int steps_add(struct planner *p, const struct step *steps, size_t n)
 /* Puts nothing, read-only, over what is at dest. */
 static int cover_add(struct planner *p, const char *dest, enum host_kind kind)
 {
-	const struct step steps[] = { { .kind = STEP_TMPFS, .dest = dest, .mode = 0555, .size = 4096 },
+	const struct step steps[] = { { .kind = STEP_TMPFS, .dest = dest, .mode = 0555, .size = 4096, .over = true },
 				      { .kind = STEP_REMOUNT_RO, .dest = dest } };
 
 	if (kind == HOST_DIRECTORY)
 		return steps_add(p, steps, ARRAY_SIZE(steps));
-	return step_add(p, (struct step){ .kind = STEP_RO_BIND, .source = "/dev/null", .dest = dest });
+	return step_add(p, (struct step){ .kind = STEP_RO_BIND, .source = "/dev/null", .dest = dest, .over = true });
 }
 
 /* True when what is around it is covered, and it with that. Of two that are the same the first one counts. */
@@ -149,7 +162,19 @@ static int kernel_add(struct planner *p)
 	const uint64_t disk = p->request->limits.disk;
 	const struct step steps[] = {
 		{ .kind = STEP_PROC, .dest = "/proc" },
-		{ .kind = STEP_DEV, .dest = "/dev" },
+		{ .kind = STEP_TMPFS, .dest = "/dev", .mode = 0755 },
+		{ .kind = STEP_DEVPTS, .dest = "/dev/pts" },
+		{ .kind = STEP_SYMLINK, .source = "pts/ptmx", .dest = "/dev/ptmx" },
+		{ .kind = STEP_SYMLINK, .source = "/proc/self/fd", .dest = "/dev/fd" },
+		{ .kind = STEP_SYMLINK, .source = "/proc/self/fd/0", .dest = "/dev/stdin" },
+		{ .kind = STEP_SYMLINK, .source = "/proc/self/fd/1", .dest = "/dev/stdout" },
+		{ .kind = STEP_SYMLINK, .source = "/proc/self/fd/2", .dest = "/dev/stderr" },
+		{ .kind = STEP_DEVICE, .source = "/dev/null", .dest = "/dev/null" },
+		{ .kind = STEP_DEVICE, .source = "/dev/zero", .dest = "/dev/zero" },
+		{ .kind = STEP_DEVICE, .source = "/dev/full", .dest = "/dev/full" },
+		{ .kind = STEP_DEVICE, .source = "/dev/random", .dest = "/dev/random" },
+		{ .kind = STEP_DEVICE, .source = "/dev/urandom", .dest = "/dev/urandom" },
+		{ .kind = STEP_DEVICE, .source = "/dev/tty", .dest = "/dev/tty" },
 		{ .kind = STEP_TMPFS, .dest = "/dev/shm", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/tmp", .mode = 01777, .size = disk },
 		{ .kind = STEP_TMPFS, .dest = "/var/tmp", .mode = 01777, .size = disk },
@@ -243,7 +268,7 @@ static void bind_problem(const struct bind *bind, char problem[static PLAN_PROBL
 		 bind->source, bind->readonly ? "" : " for writing");
 }
 
-/* A mount point in a place that a sandbox writes is a name that it can make a link of: bubblewrap would follow it. */
+/* A mount point in a place that a sandbox writes is a name that it can make a link of, and the mount would be elsewhere. */
 static const char *dest_problem(const struct plan_request *rq, size_t index)
 {
 	static const char *const taken[] = { "/proc", "/sys", "/dev", PLAN_WORKSPACE, TRUST_DIR };
@@ -339,7 +364,7 @@ static int steps_make(struct planner *p)
 		r = trust_add(p);
 	if (r == 0)
 		r = notices_add(p);
-	/* The root itself is bubblewrap's, in memory; nobody has a reason to write there. */
+	/* The root itself is in memory; nobody has a reason to write there. */
 	return r == 0 ? step_add(p, (struct step){ .kind = STEP_REMOUNT_RO, .dest = "/" }) : r;
 }
 
@@ -399,10 +424,10 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 		r = environment_make(request, ret->arena, &ret->environ);
 	if (r == 0 && request->isolation == ISOLATION_NONE)
 		ret->directory = request->directory;
-	if (r == 0 && request->isolation == ISOLATION_BWRAP && identity_has_root(request->identity) &&
+	if (r == 0 && request->isolation == ISOLATION_FULL && identity_has_root(request->identity) &&
 	    !request->identity->root)
 		r = refuse(&p, -EINVAL, "root in a sandbox is a user of the session's own outside, and there is none");
-	if (r == 0 && request->isolation == ISOLATION_BWRAP) {
+	if (r == 0 && request->isolation == ISOLATION_FULL) {
 		r = steps_make(&p);
 		ret->directory = directory_choose(request, host);
 	}

@@ -30,20 +30,20 @@
 #define PLAN_WORKSPACE "/workspace"
 #define PLAN_NOTICES   TRUST_DIR "/notices"
 #define PLAN_USER      "sandbox" /* the name of who has none */
-#define PLAN_FILES_MAX 16	 /* files that are made inside the sandbox */
 
 enum isolation {
-	ISOLATION_BWRAP,
+	ISOLATION_FULL,
 	ISOLATION_NONE, /* the cgroup, no inherited files, and nothing else */
 };
 
-/* An order to bubblewrap. */
+/* What root.c does, one after the other. */
 enum step_kind {
 	STEP_BIND,	 /* source, dest */
 	STEP_RO_BIND,	 /* source, dest */
 	STEP_SYMLINK,	 /* source is the target, dest the link */
 	STEP_PROC,	 /* dest */
-	STEP_DEV,	 /* dest */
+	STEP_DEVPTS,	 /* dest: terminals of the sandbox's own */
+	STEP_DEVICE,	 /* source, dest: a device of the host, to be used and not only to be seen */
 	STEP_DIR,	 /* dest, mode: unless it is there */
 	STEP_TMPFS,	 /* dest, mode, size (0: half of the memory) */
 	STEP_FILE,	 /* dest, file: its bytes, read-only */
@@ -59,6 +59,7 @@ struct step {
 	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */
 	uint64_t device, inode;
 	bool still; /* what others mount below the source from now on stays out */
+	bool over;  /* put over what is there, and if nothing is, nothing is made for it */
 };
 
 /* Where the policy lets --bind take files from. */
@@ -121,10 +122,6 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 int plan_make_command(const struct plan_request *request, const struct host *host, struct plan *ret,
 		      char problem[static PLAN_PROBLEM_SIZE]);
 void plan_free(struct plan *plan);
-
-/* The words for bubblewrap, each with its NUL, but for the command. file_fd is what the first STEP_FILE finds its bytes
- * at, the next one at the number after it, and so on. */
-void plan_words(const struct plan *plan, int file_fd, struct buf *out);
 
 const char *step_name(enum step_kind kind);
 

@@ -23,7 +23,7 @@
 #define LOCK_TRIES    15000 /* of 4 ms: a minute, for a sandbox that somebody else makes */
 #define LOCK_WAIT_US  4000
 #define ALONE_TRIES   500 /* two seconds, for others who found the same */
-#define OWN_PROCESSES 2	  /* of a sandbox in which nothing runs: bubblewrap, and process 1 */
+#define OWN_PROCESSES 1	  /* of a sandbox in which nothing runs: process 1 */
 
 enum entered {
 	ENTERED,

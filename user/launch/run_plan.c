@@ -104,9 +104,9 @@ int run_read(struct run *run)
 	if (code == CLI_OK)
 		code = limits_read(run);
 
-	run->isolated = !isolation || !strcmp(isolation, "bwrap");
+	run->isolated = !isolation || !strcmp(isolation, "full");
 	if (code == CLI_OK && !run->isolated && strcmp(isolation, "none") != 0)
-		code = option_bad("isolation", isolation, "there are bwrap and none");
+		code = option_bad("isolation", isolation, "there are full and none");
 	if (code == CLI_OK)
 		code = run_env_read(run);
 	if (run->options.bind.n > ARRAY_SIZE(run->binds))
@@ -293,7 +293,7 @@ struct plan_request run_request(struct run *run)
 	if (!getcwd(run->cwd, sizeof(run->cwd)) || run->cwd[0] != '/')
 		strcpy(run->cwd, "(gone)"); /* no path that a sandbox sees */
 	return (struct plan_request){
-		.isolation = run->isolated ? ISOLATION_BWRAP : ISOLATION_NONE,
+		.isolation = run->isolated ? ISOLATION_FULL : ISOLATION_NONE,
 		.session = run->session,
 		.argv = run->command,
 		.environ = environ,

@@ -85,14 +85,14 @@ static json_t *limits_json(struct limits limits)
 json_t *run_plan_json(const struct run *run)
 {
 	const struct plan *plan = &run->plan;
-	bool own = plan->isolation == ISOLATION_BWRAP;
+	bool own = plan->isolation == ISOLATION_FULL;
 	json_t *steps = json_array();
 
 	for (size_t i = 0; steps && i < plan->n_steps; i++)
 		json_array_append_new(steps, step_json(&plan->steps[i]));
 	return json_pack(
 		"{s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "session", run->session, "isolation",
-		own ? "bwrap" : "none", "namespaces",
+		own ? "full" : "none", "namespaces",
 		own ? json_pack("[s,s,s,s,s,s]", "user", "mount", "pid", "ipc", "uts", "cgroup") : json_array(),
 		"seccomp", json_boolean(own), "capabilities", own ? json_array() : json_null(), "uid",
 		run->options.user ? json_integer(run->identity.uid) : json_null(), "steps", steps, "directory",

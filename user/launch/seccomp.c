@@ -181,9 +181,9 @@ int filter_new(struct filter **ret)
 	return 0;
 }
 
-int filter_export(const struct filter *filter, int fd)
+int filter_load(const struct filter *filter)
 {
-	return seccomp_export_bpf(filter_ctx(filter), fd);
+	return seccomp_load(filter_ctx(filter));
 }
 
 void filter_free(struct filter *filter)

@@ -12,8 +12,8 @@ struct filter;
 
 /* Builds it, changes nothing yet. 0 or -errno. */
 int filter_new(struct filter **ret);
-/* Writes it as the kernel takes it, for bubblewrap to load. 0 or -errno. */
-int filter_export(const struct filter *filter, int fd);
+/* For this process and what it starts, with no_new_privs. 0 or -errno. */
+int filter_load(const struct filter *filter);
 void filter_free(struct filter *filter); /* NULL is fine */
 static inline void filter_freep(struct filter **filter)
 {

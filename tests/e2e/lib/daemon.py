@@ -147,7 +147,7 @@ class Daemon:
 
     def cli(self, *words, timeout=30, check=None, input=None, env=None):
         """netpawl WORDS in HOST, with our socket in the environment."""
-        e = base.env(NETPAWL_SOCKET=str(self.socket), **(env or {}))
+        e = base.env(**{"NETPAWL_SOCKET": str(self.socket), **(env or {})})
         p = subprocess.run([*self.world.enter(), str(base.NETPAWL), *map(str, words)], capture_output=True, text=True,
                            timeout=timeout, input=input, env=e, stdin=subprocess.DEVNULL if input is None else None)
         if check is not None and p.returncode != check:

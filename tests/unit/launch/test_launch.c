@@ -423,7 +423,7 @@ static int processes(void)
 		count += entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
 	closedir(dir);
 	CHECK(count == 2); /* process 1 and this one */
-	CHECK(getpid() == 2 && getppid() == 1);
+	CHECK(getpid() <= 3 && getppid() == 1); /* the map of root was made by a process that is gone */
 	return 0;
 }
 
