@@ -115,6 +115,12 @@ void debug_tick(struct supervisor *w)
 
 /* -- as JSON ------------------------------------------------------------------------------------- */
 
+/* A number that an inspector claims: readers of JSON take no more than that. */
+static void claim_put(struct buf *out, const char *key, uint64_t number)
+{
+	json_put_number(out, key, number < INT64_MAX ? number : INT64_MAX);
+}
+
 static void host_put(struct buf *out, const struct debug_entry *entry)
 {
 	json_put_text(out, "host", entry->host, sizeof(entry->host));
@@ -128,7 +134,7 @@ static void connection_put(struct buf *out, const struct debug_entry *entry)
 	json_put_text(out, "http", entry->h2 ? "2" : "1.1", SIZE_MAX);
 	json_put_text(out, "life", debug_life_name(entry->life), SIZE_MAX);
 	json_put_number(out, "exchanges", entry->n_exchanges);
-	json_put_number(out, "unsent", entry->unsent);
+	claim_put(out, "unsent", entry->unsent);
 }
 
 static void entry_put(struct buf *out, const struct debug_entry *entry)
@@ -138,7 +144,7 @@ static void entry_put(struct buf *out, const struct debug_entry *entry)
 		json_put_text(out, "state", debug_state_name(entry->kind, entry->state), SIZE_MAX);
 	json_put_text(out, "session", entry->session, sizeof(entry->session));
 	if (entry->cgroup_id)
-		json_put_number(out, "cgroup_id", entry->cgroup_id);
+		claim_put(out, "cgroup_id", entry->cgroup_id);
 	switch ((enum debug_kind)entry->kind) {
 	case DEBUG_SANDBOX:
 		json_put_rung(out, "rung", &entry->rung);
@@ -164,7 +170,7 @@ static void entry_put(struct buf *out, const struct debug_entry *entry)
 		break;
 	}
 	if (entry->kind != DEBUG_QUERY)
-		json_put_number(out, "held", entry->held);
+		claim_put(out, "held", entry->held);
 	json_close_object(out);
 }
 
@@ -184,7 +190,7 @@ static void page_put(struct buf *out, const struct debug_page *page)
 			json_put_number(out, debug_state_name(DEBUG_CLIENT, state), page->sums.clients[state]);
 	json_close_object(out);
 	json_open_object(out, "memory");
-	json_put_number(out, "held", page->sums.held);
+	claim_put(out, "held", page->sums.held);
 	json_put_number(out, "held_max", NP_MEMORY_ALL);
 	json_put_number(out, "connections", page->sums.n_clients);
 	json_put_number(out, "connections_max", NP_CONNS_MAX);

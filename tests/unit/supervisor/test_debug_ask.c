@@ -303,7 +303,12 @@ static void every_kind_of_entry(void **state)
 		for (unsigned i = 0; debug_state_name(kind, i); i++) {
 			struct debug_entry *entry = &out.page.entries[out.page.n++];
 
-			*entry = (struct debug_entry){ .kind = (uint8_t)kind, .state = (uint8_t)i, .port = 443 };
+			*entry = (struct debug_entry){ .kind = (uint8_t)kind,
+						       .state = (uint8_t)i,
+						       .port = 443,
+						       .cgroup_id = UINT64_MAX,
+						       .held = UINT64_MAX,
+						       .unsent = UINT64_MAX };
 			snprintf(entry->host, sizeof(entry->host), "h\"\377\033.example");
 			snprintf(entry->session, sizeof(entry->session), "a/b");
 		}
