@@ -11,10 +11,10 @@ import ssl
 import pytest
 
 from lib import base, inspected
-from lib.box import Box, new_session
+from lib.box import Box
 from lib.daemon import Daemon
 from lib.diff_policy import (A1, A2, HOST_PORTS, MD, NAMES, PLAIN_PORTS, SIX, TLS_PORTS, Policy, Reading, action_of, attempt,
-                             case_line, label_match, random_attempt, random_policy, seeded, split_dest)
+                             case_line, label_match, random_attempt, random_policy, seeded, session_of, split_dest)
 from lib.origins import Authority, Origins
 from lib.world import GATE4, HOST4, Agent, World
 
@@ -30,12 +30,16 @@ class ReadOnly(Box):
 
     def __init__(self, daemon):
         self.daemon, self.world = daemon, daemon.world
-        self.session = new_session("reads")
+        self.session = session_of("CONFIDENTIAL", True)
         argv = [*self.world.enter(), str(base.NETPAWL), "run", "--session", self.session, "--level", "CONFIDENTIAL", "--class",
                 "read_only", "--user", "root", *base.shown(), "--", *self.world.agent_argv()]
         self.agent = Agent(argv, daemon.dir / "boxes.log", env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
         self.agent.call("hello")
         daemon.boxes.append(self)
+
+
+def at_line(a):
+    return f"at {a['level']}" + (" class read_only" if a["reads_only"] else "") + f" session {session_of(a['level'], a['reads_only'])}"
 
 
 class Net:
@@ -68,7 +72,8 @@ class Net:
 
     def box(self, level, reads_only):
         if (level, reads_only) not in self.boxes:
-            self.boxes[level, reads_only] = ReadOnly(self.daemon) if reads_only else Box(self.daemon, level=level)
+            self.boxes[level, reads_only] = ReadOnly(self.daemon) if reads_only else \
+                Box(self.daemon, level=level, session=session_of(level, reads_only))
         return self.boxes[level, reads_only]
 
     def load(self, policy):
@@ -79,7 +84,7 @@ class Net:
         """What `policy test` says to each."""
         lines = []
         for a in attempts:
-            lines += [f"at {a['level']}" + (" class read_only" if a["reads_only"] else ""), f"{case_line(a)} -> allow"]
+            lines += [at_line(a), f"{case_line(a)} -> allow"]
         cases = self.dir / "attempts.case"
         cases.write_text("\n".join(lines) + "\n")
         got = json.loads(self.daemon.cli("policy", "test", self.policy, cases, "--verbose", "--json").stdout)
@@ -88,7 +93,8 @@ class Net:
 
     def explained(self, a):
         """The same by `explain`."""
-        words = ["policy", "explain", self.policy, "--json", "--level", a["level"]]
+        words = ["policy", "explain", self.policy, "--json", "--level", a["level"], "--session",
+                 session_of(a["level"], a["reads_only"])]
         words += ["--class", "read_only"] if a["reads_only"] else []
         line = case_line(a).split(" ")
         if a["kind"] == "lookup":
@@ -164,8 +170,7 @@ def net():
 def report(policy, wrong, where):
     text = [f"{len(wrong)} disagreements, {where}", policy.yaml("")]
     for a, problem, real in wrong[:6]:
-        at = a["level"] + (" class read_only" if a["reads_only"] else "")
-        text.append(f"at {at}\n{case_line(a)}{' by proxy: ' + a['proxy'] if a['proxy'] else ''}\n    {problem}\n    {real}")
+        text.append(f"{at_line(a)}\n{case_line(a)}{' by proxy: ' + a['proxy'] if a['proxy'] else ''}\n    {problem}\n    {real}")
     return "\n".join(text)
 
 
@@ -229,6 +234,17 @@ def test_this_host_and_the_many(net):
     attempts += [attempt("tcp", n, p, connect=True) for n in ("localhost", "loop.test", "here.test") for p in HOST_PORTS]
     attempts += [attempt("udp", "224.0.0.251", 9000, level=level) for level in ("PUBLIC", "CONFIDENTIAL")]
     assert check(net, policy, attempts, "this host") == 9
+
+
+def test_rules_for_some_sessions(net):
+    """A grant for one session opens nothing to another, and a deny for one takes nothing from another."""
+    attempts = [attempt("tcp", n, p, level=level) for n in ("a.test", "x.a.test") for p in (80, 443, 8080)
+                for level in ("INTERNAL", "CONFIDENTIAL")]
+    grant = {"allow": [".a.test", ".a.test:8080"], "sessions": ["internal/*"]}
+    assert check(net, Policy([grant]), attempts, "a grant") == 6
+    assert check(net, Policy([{**grant, "sessions": ["*/differential"]}]), attempts, "the control") == 12
+    deny = {"deny": ["a.test"], "sessions": ["internal/differential"]}
+    assert check(net, Policy([deny, {"allow": [".a.test", ".a.test:8080"]}]), attempts, "a deny") == 9
 
 
 # -- chance --------------------------------------------------------------------------------------------------------------

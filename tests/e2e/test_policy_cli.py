@@ -71,6 +71,20 @@ def test_cases_hold(path):
     assert written and p.stdout == f"{written} case{'' if written == 1 else 's'}, 0 failed\n" and p.stderr == ""
 
 
+@pytest.mark.parametrize("name", ["coding-agent", "data-analysis"])
+def test_package_managers_reach_their_indexes(name, write):
+    """On the domain itself, where some indexes live, and below it; for reading. And no name that only ends like it."""
+    path = base.ROOT / f"policies/{name}.yaml"
+    domains = re.findall(r"^    - \.([a-z0-9.-]+)", path.read_text().split("  packages:\n")[1].split("\nrules:")[0], re.M)
+    assert {d.split(".")[-2] for d in domains} >= {"pypi", "pythonhosted", "npmjs", "crates", "golang", "maven", "apache", "rubygems"}
+    lines = [f"{method} https://{host}/x -> {verdict}" for domain in domains for host, method, verdict in (
+        (domain, "GET", "allow"), (f"a.{domain}", "GET", "allow"), (f"a.b.{domain}", "HEAD", "allow"),
+        (domain, "PUT", "deny not_in_policy"), (f"a.{domain}", "POST", "deny not_in_policy"),
+        (f"not{domain}", "GET", "deny not_in_policy"))]
+    p = policy("test", path, write("\n".join(lines) + "\n", "packages.case"))
+    assert p.stdout == f"{len(lines)} cases, 0 failed\n", p
+
+
 UPLOADS = ["https://github.com/a/b", "https://github.com/a/b.git/git-receive-pack", "https://gist.github.com/",
            "https://storage.googleapis.com/b/o", "https://a.blob.core.windows.net/b/o", "https://b.s3.amazonaws.com/o",
            "https://api.github.com/gists", "https://uploads.github.com/repos/a/b/releases/1/assets"]

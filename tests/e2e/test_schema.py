@@ -21,7 +21,8 @@ WHOLE = {
     "lists": {"models": ["api.example", "b.example"]},
     "rules": [
         {"allow": ["@models"], "methods": ["GET"], "paths": ["/v1/**"], "headers": ["x-key"], "max_body": "10MiB", "capture": 64,
-         "timeouts": {"idle": "2m", "first_byte": "5m", "connect": "5s"}, "websocket": True, "for": ["INTERNAL", "CONFIDENTIAL"]},
+         "timeouts": {"idle": "2m", "first_byte": "5m", "connect": "5s"}, "websocket": True, "for": ["INTERNAL", "CONFIDENTIAL"],
+         "sessions": ["alice/*"]},
         {"deny": "10.0.0.0/8"},
         {"allow": "pinned.example", "inspect": False},
         {"allow": "mail.example", "dns": ["MX"]},

@@ -61,8 +61,12 @@ static void take_name(struct input *in, char name[static 128], bool pattern)
 	unsigned labels = take(in, 4);
 
 	name[0] = '\0';
-	if (pattern && take(in, 4) == 0)
+	if (pattern && take(in, 5) == 0) {
+		strcat(name, labels ? "." : ".b");
+		pattern = false; /* no stars behind it */
+	} else if (pattern && take(in, 4) == 0) {
 		strcat(name, labels ? "**." : "**");
+	}
 	for (unsigned i = 0; i < labels; i++) {
 		strcat(name,
 		       pattern && take(in, 4) == 0 ? "*" : TAKE_WORD(in, "a", "b", "a-rather-long-label-of-a-name"));
@@ -130,7 +134,8 @@ static void take_pattern(struct input *in, struct built *b, struct rule *rule, b
 static void take_rule(struct input *in, struct built *b, uint32_t number, uint32_t index, bool full)
 {
 	static const char *const methods[][2] = { { "GET" }, { "PUT" } }, *const headers[][2] = { { "x" }, { "y" } },
-				 *const paths[][2] = { { "/a" }, { "/a/**" }, { "/*" } };
+				 *const paths[][2] = { { "/a" }, { "/a/**" }, { "/*" } },
+				 *const sessions[][2] = { { "a/x" }, { "a/*" }, { "*/x" } };
 	struct rule *rule = &b->rules[index];
 	unsigned n = 1 + take(in, 3);
 
@@ -147,6 +152,10 @@ static void take_rule(struct input *in, struct built *b, uint32_t number, uint32
 	rule->methods = take_list(in, methods, 2);
 	rule->paths = take_list(in, paths, 3);
 	rule->headers = take_list(in, headers, 2);
+	rule->sessions = take(in, 3) ? NULL : take_list(in, sessions, 3);
+	for (uint32_t i = 0; i < rule->n_patterns; i++)
+		if (b->patterns[rule->pattern + i].kind == PATTERN_NET) /* the reader refuses it */
+			rule->sessions = NULL;
 	rule->dns = (uint8_t)(take(in, 3) ? 0 : take(in, 8));
 }
 
@@ -261,6 +270,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		facts.method = TAKE_WORD(&in, NULL, "GET", "PUT");
 		facts.path = TAKE_WORD(&in, "/", "/a", "/a/b", "/a/../b", "//", "/%2f");
 		facts.headers = take_list(&in, headers, 2);
+		facts.session = TAKE_WORD(&in, NULL, "a/x", "b/x", "a/y");
 		check(&b.policy, &facts);
 	}
 	arena_free(b.policy.arena);

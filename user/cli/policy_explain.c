@@ -40,6 +40,7 @@ static void policy_explain_help(FILE *to)
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
 	      "  --class read_only\n"
 	      "                   for a run that may only read\n"
+	      "  --session U/S    the session, for rules that are for some sessions only\n"
 	      "  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
 	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage.\n",
@@ -47,7 +48,8 @@ static void policy_explain_help(FILE *to)
 }
 
 struct question {
-	const char *url, *method, *headers, *body, *connect, *query, *type, *resolving, *aliases, *level, *class;
+	const char *url, *method, *headers, *body, *connect, *query, *type, *resolving, *aliases, *level, *class,
+		*session;
 	bool websocket, all;
 };
 
@@ -73,7 +75,8 @@ static int question_read(const struct question *q, const char *command, struct a
 		return usage_error(command, "there is no level '%s'", q->level);
 	if (q->class && strcmp(q->class, "read_only") != 0)
 		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
-	*facts = (struct facts){ .rung = { .level = (uint8_t)level, .flags = q->class ? NP_READ_ONLY : 0 } };
+	*facts = (struct facts){ .rung = { .level = (uint8_t)level, .flags = q->class ? NP_READ_ONLY : 0 },
+				 .session = q->session };
 	e = q->query	 ? attempt_query(arena, q->type, q->query, facts, &problem)
 	    : q->connect ? attempt_connect(arena, q->connect, facts, &problem)
 			 : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
@@ -277,6 +280,7 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "all", .flag = &q.all },
 		{ "class", .value = &q.class },
 		{ "alias", .value = &q.aliases },
+		{ "session", .value = &q.session },
 	};
 	const struct options options = { "policy explain", policy_explain_help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");

@@ -142,7 +142,7 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
 	rq->config->policy_loaded(rq->config->data, &loaded);
-	policy_reach(loaded.policy, row->rung.mode, row->rung.level, &reach);
+	policy_reach(loaded.policy, &row->rung, row->name.text, &reach);
 	reach_text(loaded.policy, row->rung.mode, &reach, &allowed);
 	head_text(row, &since, &text);
 	buf_printf(&text, "It may reach %s.\n", allowed.data);

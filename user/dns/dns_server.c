@@ -81,7 +81,8 @@ static void query_reply(struct dns_server *server, struct dns_sandbox *sandbox, 
 static int query_judge(const struct dns_server *server, const struct dns_sandbox *sandbox, const char *data, size_t len,
 		       struct dns_judged *ret)
 {
-	const struct dns_facts facts = { server->policy, *sandbox->rung, sandbox->session->names };
+	const struct dns_facts facts = { server->policy, *sandbox->rung, sandbox->session->name,
+					 sandbox->session->names };
 
 	return dns_judge(&facts, data, len, ret);
 }

@@ -21,6 +21,7 @@ TAILQ_HEAD(waiting_queue, waiting);
 
 /* A session's part: a member of its owner's struct, as is a sandbox's. Only dns_server.c writes them. */
 struct dns_session {
+	const char *name;    /* USER/SESSION; the owner's */
 	struct names *names; /* that have a synthetic address */
 	struct waiting_queue queries;
 };

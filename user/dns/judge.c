@@ -54,7 +54,9 @@ static int answer_reverse(const struct dns_facts *facts, struct dns_judged *j)
 /* The question itself says nothing but that somebody asks it: the rule has the whole name. */
 static bool may_query(const struct dns_facts *facts, struct dns_judged *j)
 {
-	const struct facts query = { .rung = facts->rung, .query = j->query.type, .name = j->query.name };
+	const struct facts query = {
+		.rung = facts->rung, .session = facts->session, .query = j->query.type, .name = j->query.name
+	};
 	struct verdict verdict;
 
 	if (facts->rung.mode != NP_PROXIED || !dns_record_bit(j->query.type))
@@ -68,7 +70,7 @@ static bool may_query(const struct dns_facts *facts, struct dns_judged *j)
 
 static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 {
-	unsigned may = policy_may_name(facts->policy, facts->rung.mode, facts->rung.level, j->query.name);
+	unsigned may = policy_may_name(facts->policy, &facts->rung, facts->session, j->query.name);
 	uint32_t index;
 
 	if (may_query(facts, j))
@@ -76,7 +78,7 @@ static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 	/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that
 	 * there is no such host; after REFUSED it asks other servers the same. */
 	if (!may && facts->rung.mode == NP_PROXIED)
-		j->rule = policy_denies_name(facts->policy, facts->rung.level, j->query.name);
+		j->rule = policy_denies_name(facts->policy, &facts->rung, facts->session, j->query.name);
 	if (j->rule)
 		return judge_refuse(j, NP_R_RULE_DENIES, ns_r_nxdomain,
 				    "a rule of the policy denies this name; asking again will not help");

@@ -17,6 +17,7 @@
 struct dns_facts {
 	const struct policy *policy;
 	struct np_rung rung;	   /* of the sandbox */
+	const char *session;	   /* USER/SESSION */
 	const struct names *names; /* of the session */
 };
 

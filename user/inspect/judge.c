@@ -22,6 +22,7 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 	const char *names[NP_HEAD_FIELDS + 1];
 	struct facts facts = {
 		.rung = client_rung(client),
+		.session = client->sandbox->session->name,
 		.protocol = PATTERN_TCP,
 		.port = port,
 	};
@@ -61,8 +62,8 @@ bool judge_inspects(const struct worker *worker, uint16_t port)
 
 bool judge_knows_host(const struct client *client, const struct host *host)
 {
-	const struct np_rung *rung = &client->sandbox->rung;
+	const struct sandbox *sandbox = client->sandbox;
 
 	return !host->is_addr &&
-	       policy_may_name(client->worker->policy, rung->mode, rung->level, host->name) & MAY_HTTP;
+	       policy_may_name(client->worker->policy, &sandbox->rung, sandbox->session->name, host->name) & MAY_HTTP;
 }

@@ -50,6 +50,7 @@ static struct session *session_get(struct worker *worker, const char *name)
 		return NULL;
 	}
 	memcpy(session->name, name, strnlen(name, sizeof(session->name) - 1));
+	session->dns.name = session->name;
 	pool_init(&session->pool);
 	LIST_INSERT_HEAD(&worker->sessions, session, of_worker);
 	table_add(&worker->sessions_by_name, &session->node, hash_text(&worker->key, session->name));

@@ -26,6 +26,7 @@ struct reading {
 	bool in_policy; /* indented lines belong to it */
 	bool has_policy;
 	struct np_rung rung; /* without a mode: the policy gives it to the level */
+	const char *session; /* NULL: none is named */
 	/* The line at hand, in words. */
 	uint32_t number;
 	char *line, *word, *next;
@@ -238,7 +239,9 @@ static const char *attempt_text(struct arena *arena, const char *line)
 
 static int item_read(struct reading *r)
 {
-	struct case_item item = { .line = r->number, .reason = -1, .facts = { .rung = r->rung } };
+	struct case_item item = { .line = r->number,
+				  .reason = -1,
+				  .facts = { .rung = r->rung, .session = r->session } };
 	const char *problem = "";
 	int e;
 
@@ -281,7 +284,7 @@ static int policy_line_read(struct reading *r, const char *rest)
 	return r->file->path ? 0 : -ENOMEM;
 }
 
-static void level_line_read(struct reading *r)
+static int level_line_read(struct reading *r)
 {
 	const char *word;
 	enum level level;
@@ -289,15 +292,22 @@ static void level_line_read(struct reading *r)
 	word_take(r); /* at */
 	word = word_take(r);
 	r->rung.flags = 0;
+	r->session = NULL;
 	if (!word || level_parse(word, &level) < 0) {
 		complain_word(r, "the levels are PUBLIC, INTERNAL, CONFIDENTIAL, SECRET");
-		return;
+		return 0;
 	}
 	r->rung.level = (uint8_t)level;
 	if (word_skip(r, "class") && word_skip(r, "read_only"))
 		r->rung.flags = NP_READ_ONLY;
+	if (word_skip(r, "session") && (word = word_take(r))) {
+		r->session = arena_text(r->file->arena, word, strlen(word));
+		if (!r->session)
+			return -ENOMEM;
+	}
 	if (word_take(r))
-		complain_word(r, "nothing comes behind the level but \"class read_only\"");
+		complain_word(r, "nothing comes behind the level but \"class read_only\" and \"session USER/SESSION\"");
+	return 0;
 }
 
 /* A comment begins at a # that stands at the start or behind a blank: a # inside of a word is its own. */
@@ -328,11 +338,7 @@ static int line_read(struct reading *r, char *line)
 			complain_word(r, "nothing comes behind the heading");
 		return 0;
 	}
-	if (word_comes(r, "at")) {
-		level_line_read(r);
-		return 0;
-	}
-	return item_read(r);
+	return word_comes(r, "at") ? level_line_read(r) : item_read(r);
 }
 
 /* The inline policy gets the lines that are its own, and an empty one for each of the others. */

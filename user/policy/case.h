@@ -7,6 +7,7 @@
  *   GET https://api.github.com/repos/a/b -> allow
  *   connect db.example:5432              -> deny not_in_policy
  *   at CONFIDENTIAL class read_only                    of a run that may only read
+ *   at CONFIDENTIAL session alice/build                of this session, for rules with sessions:
  *
  * netpawl-policy(5) describes them. Pure: whoever calls reads the files.
  */

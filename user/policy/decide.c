@@ -59,6 +59,18 @@ bool policy_inspects(const struct policy *policy, uint16_t port)
 	return false;
 }
 
+bool rule_is_for(const struct rule *rule, const char *session)
+{
+	if (!rule->sessions)
+		return true;
+	if (!session)
+		return rule->action == ACTION_DENY;
+	for (const char *const *glob = rule->sessions; *glob; glob++)
+		if (path_matches(*glob, session))
+			return true;
+	return false;
+}
+
 static enum fit paths_fit(struct search *s, const struct rule *rule)
 {
 	const char *target = s->facts->path;
@@ -111,6 +123,8 @@ static enum fit target_fits(struct search *s, const struct target *target)
 
 	if (!(target->levels & s->levels))
 		return fit_not(s, target->rule, MISFIT_LEVEL);
+	if (target->flags & TARGET_SESSIONS && !rule_is_for(&s->rules[target->rule], facts->session))
+		return fit_not(s, target->rule, MISFIT_SESSION);
 	if (!(target->protocols & facts->protocol) || (s->dns && target->action != ACTION_DENY) ||
 	    (target->flags & TARGET_INSPECTED ? !s->inspected
 					      : facts->port < target->first_port || facts->port > target->last_port))
@@ -233,6 +247,8 @@ static enum misfit query_misfit(const struct search *s, const struct target *t)
 {
 	if (!(t->levels & s->levels))
 		return MISFIT_LEVEL;
+	if (!rule_is_for(&s->rules[t->rule], s->facts->session))
+		return MISFIT_SESSION;
 	if (t->action == ACTION_DENY)
 		return target_is_all(t) ? MISFIT_NONE : t->flags & TARGET_REQUEST ? MISFIT_REQUEST : MISFIT_PORT;
 	return t->flags & TARGET_DNS && s->rules[t->rule].dns & dns_record_bit(s->facts->query) ? MISFIT_NONE

@@ -28,8 +28,9 @@ struct facts {
 	/* The sandbox's. Its mode may be stricter than the policy's for its level. NP_READ_ONLY is a run of class
 	 * read_only: PROXIED at least, and of what is allowed only what reads. */
 	struct np_rung rung;
-	uint8_t protocol; /* PATTERN_TCP or PATTERN_UDP */
-	uint16_t query;	  /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
+	const char *session; /* USER/SESSION; NULL: not known, and then a rule for some sessions matches if it denies */
+	uint8_t protocol;    /* PATTERN_TCP or PATTERN_UDP */
+	uint16_t query; /* the type of records of the name that are looked up (wire/dns.h); 0: it is no lookup. Then
 			   * nothing below counts but the name */
 	uint16_t port;
 	const char *name; /* canonical (wire/hostname.h), or NULL: it goes by address */
@@ -56,6 +57,9 @@ struct facts {
 /* Is the port one of inspect_ports? */
 bool policy_inspects(const struct policy *policy, uint16_t port);
 
+/* Is the rule for this session? NULL: see facts.session. */
+bool rule_is_for(const struct rule *rule, const char *session);
+
 /* What the policy means by the level, for a run of this kind. */
 enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);
 
@@ -65,6 +69,7 @@ struct verdict policy_decide(const struct policy *policy, const struct facts *fa
 enum misfit {
 	MISFIT_DESTINATION,
 	MISFIT_LEVEL,
+	MISFIT_SESSION,
 	MISFIT_PORT,
 	MISFIT_REQUEST, /* wants a request, and there is none */
 	MISFIT_METHOD,

@@ -65,6 +65,7 @@ void rule_describe(const struct rule *rule, struct buf *out)
 	words_put(out, "paths", rule->paths);
 	words_put(out, "headers", rule->headers);
 	levels_put(out, rule->levels);
+	words_put(out, "sessions", rule->sessions);
 	if (rule->by)
 		words_put(out, "by", (const char *const[]){ rule->by, NULL });
 	if (rule->action == ACTION_DENY)

@@ -16,6 +16,8 @@ const char *misfit_sentence(enum misfit misfit)
 		return "";
 	case MISFIT_LEVEL:
 		return "it is for other levels";
+	case MISFIT_SESSION:
+		return "it is for other sessions";
 	case MISFIT_DESTINATION:
 		return "it is for other destinations";
 	case MISFIT_PORT:

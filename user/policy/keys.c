@@ -55,6 +55,7 @@ static const struct key rule_keys[RULE_KEYS] = {
 	[RULE_BY] = KEY("by", KEY_TEXT, "the decider of a decide rule"),
 	[RULE_FOR] =
 		KEY("for", KEY_WORDS, "levels at which the rule is there; all unless written", .words = words_level),
+	[RULE_SESSIONS] = KEY("sessions", KEY_TEXTS, "sessions that the rule is for: USER/SESSION, * for any part"),
 };
 const struct key_set keys_rule = KEY_SET("a rule", rule_keys, RULE_DECIDE + 1);
 /* The reader knows a rule's other keys here, too, and says why they cannot be in full:. */

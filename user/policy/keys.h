@@ -85,6 +85,7 @@ enum rule_key {
 	RULE_DNS,
 	RULE_BY,
 	RULE_FOR,
+	RULE_SESSIONS,
 	RULE_KEYS,
 };
 

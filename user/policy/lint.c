@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules that can never match, for those who write them. A warning, so it may miss some: work is bounded. */
+#include <stdio.h>
 #include <string.h>
 
 #include "policy/compile.h"
@@ -8,6 +9,7 @@
 #include "policy/name_table.h"
 #include "policy/net.h"
 #include "policy/nets.h"
+#include "wire/hostname.h"
 #include "vocab/limits.h"
 
 #define RUNS_MAX    64 /* looked at for one pattern */
@@ -118,6 +120,8 @@ static bool rule_includes(const struct cover *c, const struct rule *wide, const 
 		return false;
 	if (!queries_include(wide, by, rule))
 		return false;
+	if (wide->sessions && (!rule->sessions || !words_include(wide->sessions, rule->sessions)))
+		return false;
 	if (wide->methods && (!rule->methods || !words_include(wide->methods, rule->methods)))
 		return false;
 	if (wide->paths && (!rule->paths || !paths_include(wide->paths, rule->paths)))
@@ -179,6 +183,21 @@ static void nets_consider(struct cover *c, const struct net_table *nets)
 				break;
 }
 
+/* ".example.org": the domain itself, and what is below it. Of two rules the later one is told: up to there both are gone. */
+static uint32_t domain_cover(struct cover *c)
+{
+	char below[2 + NAME_SIZE];
+	uint32_t itself;
+
+	name_table_visit(c->policy->names, c->pattern->name + 1, names_consider, c);
+	itself = c->found;
+	c->found = NONE;
+	c->runs = 0;
+	snprintf(below, sizeof(below), "**%s", c->pattern->name);
+	name_table_visit(c->policy->names, below, names_consider, c);
+	return itself == NONE || c->found == NONE ? NONE : itself > c->found ? itself : c->found;
+}
+
 static uint32_t pattern_cover(const struct policy *policy, const struct rule *rules, const struct rule *rule,
 			      const struct pattern *pattern, size_t *work)
 {
@@ -199,11 +218,15 @@ static uint32_t pattern_cover(const struct policy *policy, const struct rule *ru
 		c.pattern = &inspected;
 	}
 
-	if (pattern->kind == PATTERN_NAME)
-		name_table_visit(policy->names, pattern->name, names_consider, &c);
-	else
+	if (pattern->kind == PATTERN_NET) {
 		nets_consider(&c, rules == policy->full ? policy->full_nets : policy->nets);
-	return c.found;
+		return c.found;
+	}
+	if (pattern->name[0] != '.') {
+		name_table_visit(policy->names, pattern->name, names_consider, &c);
+		return c.found;
+	}
+	return domain_cover(&c);
 }
 
 static void cover_warn(const struct policy *policy, const struct rule *rule, const struct rule *first, bool others,

@@ -38,7 +38,8 @@ static bool names_meet(const char *a, const char *b)
 		if (*x != '*' && *y != '*' && (x_len != y_len || memcmp(x, y, x_len) != 0))
 			return false;
 	}
-	return !a_len && !b_len;
+	/* A dot in front leaves open what stands there, and whether anything does. */
+	return (!a_len && *a == '.') || (!b_len && *b == '.') || (!a_len && !b_len);
 }
 
 /* A name may lead to any address. */

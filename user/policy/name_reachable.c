@@ -8,6 +8,7 @@
 
 struct may {
 	const struct policy *policy;
+	const char *session;
 	uint8_t level;	     /* one bit */
 	uint16_t low, high;  /* the outermost of inspect_ports */
 	uint32_t denied[3];  /* the first rule that denies the whole of each way; UINT32_MAX: none */
@@ -16,6 +17,12 @@ struct may {
 };
 
 enum { WAY_HTTP, WAY_TCP, WAY_UDP, WAY_COUNT };
+
+static bool target_counts(const struct may *m, const struct target *t)
+{
+	return t->levels & m->level &&
+	       (!(t->flags & TARGET_SESSIONS) || rule_is_for(&m->policy->rules[t->rule], m->session));
+}
 
 /* -- denies ------------------------------------------------------------------- */
 
@@ -35,7 +42,7 @@ static bool denies_visit(void *ctx, const struct target *targets, size_t n)
 
 		bool some = t->flags & TARGET_REQUEST;
 
-		if (t->action != ACTION_DENY || !(t->levels & m->level))
+		if (t->action != ACTION_DENY || !target_counts(m, t))
 			continue;
 		/* What only some requests meet takes nothing for certain where they are seen. */
 		if (t->protocols & PATTERN_TCP && t->first_port <= m->low && t->last_port >= m->high && !some)
@@ -80,7 +87,7 @@ static bool grants_visit(void *ctx, const struct target *targets, size_t n)
 	for (size_t i = 0; i < n && m->ways != MAY_ALL && targets[i].rule < m->all_denied; i++) {
 		const struct target *t = &targets[i];
 
-		if (t->action == ACTION_DENY || !(t->levels & m->level))
+		if (t->action == ACTION_DENY || !target_counts(m, t))
 			continue;
 		if (t->protocols & PATTERN_TCP && t->rule < m->denied[WAY_HTTP] && holds_inspected(m->policy, t))
 			m->ways |= MAY_HTTP;
@@ -95,11 +102,12 @@ static bool grants_visit(void *ctx, const struct target *targets, size_t n)
 
 /* -- the whole ------------------------------------------------------------------ */
 
-static void may_init(struct may *m, const struct policy *policy, enum level level)
+static void may_init(struct may *m, const struct policy *policy, const struct np_rung *rung, const char *session)
 {
 	*m = (struct may){
 		.policy = policy,
-		.level = (uint8_t)(1u << level),
+		.session = session,
+		.level = (uint8_t)(1u << rung->level),
 		.low = UINT16_MAX,
 		.denied = { UINT32_MAX, UINT32_MAX, UINT32_MAX },
 	};
@@ -109,15 +117,15 @@ static void may_init(struct may *m, const struct policy *policy, enum level leve
 	}
 }
 
-unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name)
+unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung, const char *session, const char *name)
 {
 	struct may m;
 
-	if (mode == NP_FULL)
+	if (rung->mode == NP_FULL)
 		return MAY_ALL;
-	if (mode != NP_PROXIED || !*name)
+	if (rung->mode != NP_PROXIED || !*name)
 		return 0;
-	may_init(&m, policy, level);
+	may_init(&m, policy, rung, session);
 	name_table_visit(policy->names, name, denies_visit, &m);
 	for (int way = 0; way < WAY_COUNT; way++) {
 		if (policy->fallback != ACTION_DENY && m.denied[way] == UINT32_MAX)
@@ -128,12 +136,13 @@ unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum le
 	return m.ways;
 }
 
-const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name)
+const struct rule *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
+				      const char *name)
 {
 	uint32_t first = UINT32_MAX;
 	struct may m;
 
-	may_init(&m, policy, level);
+	may_init(&m, policy, rung, session);
 	name_table_visit(policy->names, name, denies_visit, &m);
 	for (int way = 0; way < WAY_COUNT; way++)
 		first = m.denied[way] < first ? m.denied[way] : first;

@@ -14,13 +14,15 @@
 #define MAY_UDP	 4
 #define MAY_ALL	 (MAY_HTTP | MAY_TCP | MAY_UDP)
 
-/* A way that is missing is one in which policy_decide() denies every attempt at this canonical name, whatever its port,
+/* session: as in struct facts (decide.h). A way that is missing is one in which policy_decide() denies every attempt at this canonical name, whatever its port,
  * request or address. The reverse is not certain: a grant still counts when denies of single ports, requests or addresses
  * together leave nothing of it. It does not count when a deny of every port comes first (for MAY_HTTP: of every one of
  * inspect_ports). `default: ask` grants what no such deny takes. The work is linear in the destinations that match. */
-unsigned policy_may_name(const struct policy *policy, enum np_mode mode, enum level level, const char *name);
+unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung, const char *session,
+			 const char *name);
 
 /* Of a name for which policy_may_name() has nothing: the rule that denies it, or NULL: none does, and none allows it. */
-const struct rule *policy_denies_name(const struct policy *policy, enum level level, const char *name);
+const struct rule *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
+				      const char *name);
 
 #endif

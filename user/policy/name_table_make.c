@@ -17,7 +17,7 @@ struct draft {
 /* Where a pattern ends. */
 struct end {
 	uint32_t draft;
-	bool deep; /* with "**" */
+	bool deep; /* with "**", or a "." in front */
 	struct target target;
 };
 
@@ -121,11 +121,15 @@ static int pattern_add(struct making *m, const struct policy *policy, const stru
 	}
 	if (e < 0)
 		return e;
-	if (end.deep)
-		m->drafts[end.draft].n_deep++;
-	else
+	if (!end.deep) {
 		m->drafts[end.draft].n_exact++;
-	m->ends[m->n_ends++] = end;
+		m->ends[m->n_ends++] = end;
+	}
+	if (end.deep || *name == '.') {
+		m->drafts[end.draft].n_deep++;
+		end.deep = true;
+		m->ends[m->n_ends++] = end;
+	}
 	return 0;
 }
 
@@ -136,7 +140,7 @@ static int patterns_add(struct making *m, const struct policy *policy)
 	uint32_t root;
 	int e;
 
-	m->ends = calloc(policy->n_patterns + 1, sizeof(*m->ends));
+	m->ends = calloc(2 * policy->n_patterns + 1, sizeof(*m->ends)); /* a "." in front ends twice */
 	e = m->ends ? draft_add(m, &draft, &root) : -ENOMEM;
 	for (size_t r = 0; e == 0 && r < policy->n_rules; r++) {
 		const struct rule *rule = &policy->rules[r];

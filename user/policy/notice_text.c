@@ -158,7 +158,7 @@ static void put_place(const struct policy *policy, const struct notice_facts *fa
 		buf_puts(out, mode_name(facts->rung.mode));
 		break;
 	case PLACE_ALLOWED:
-		policy_reach(policy, facts->rung.mode, facts->rung.level, &reach);
+		policy_reach(policy, &facts->rung, facts->session, &reach);
 		reach_text(policy, facts->rung.mode, &reach, out);
 		break;
 	case PLACE_COUNT:

@@ -19,7 +19,8 @@
 int pattern_parse(const char *text, size_t len, char name[static NAME_SIZE], struct pattern *ret,
 		  char problem[static PATTERN_PROBLEM_SIZE]);
 
-/* The name of such a destination: labels, "*" for one of them, "**" in front for one or more. -ENOMEM too. */
+/* The name of such a destination: labels, "*" for one of them, "**" in front for one or more; or "." and a name: that one
+ * and everything below it. -ENOMEM too. */
 int pattern_name(const char *text, size_t len, char name[static NAME_SIZE], char problem[static PATTERN_PROBLEM_SIZE]);
 
 /* Who uses a destination says what it means where no port or protocol is written. */

@@ -28,11 +28,6 @@ static int name_refuse(const char *text, size_t len, char *problem)
 {
 	const char *why = "";
 
-	if (len > 1 && text[0] == '.' && text[1] != '.') {
-		snprintf(problem, PATTERN_PROBLEM_SIZE,
-			 "%s is no host name; for the names below it put \"**\" in front", QUOTE(text, len));
-		return -EINVAL;
-	}
 	if (memmem(text, len, "..", 2))
 		why = ": it has an empty label";
 	else if (len > NAME_SIZE)
@@ -110,11 +105,32 @@ static int name_with_stars(const char *text, size_t len, char name[static NAME_S
 	return 0;
 }
 
+/* ".example.org": the domain itself and everything below it. */
+static int name_with_dot(const char *text, size_t len, char name[static NAME_SIZE], char *problem)
+{
+	char out[NAME_SIZE];
+	int e;
+
+	if (memchr(text, '*', len)) {
+		snprintf(problem, PATTERN_PROBLEM_SIZE,
+			 "%s: a dot in front already means everything below; leave the stars out", QUOTE(text, len));
+		return -EINVAL;
+	}
+	e = name_canonical(text + 1, len - 1, out);
+	if (e == -EINVAL || (e == 0 && strlen(out) + 2 > NAME_SIZE))
+		return name_refuse(text, len, problem);
+	if (e == 0)
+		snprintf(name, NAME_SIZE, ".%.*s", NAME_SIZE - 2, out);
+	return e;
+}
+
 int pattern_name(const char *text, size_t len, char name[static NAME_SIZE], char problem[static PATTERN_PROBLEM_SIZE])
 {
 	char out[NAME_SIZE];
 	int e;
 
+	if (len > 1 && text[0] == '.' && text[1] != '.')
+		return name_with_dot(text, len, name, problem);
 	if (memchr(text, '*', len)) {
 		e = name_with_stars(text, len, out, problem);
 	} else {

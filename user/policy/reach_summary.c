@@ -75,10 +75,12 @@ static void put_item(struct buf *out, const struct rule *rule, const struct patt
 }
 
 /* False for a single host that the policy refuses all the same: by an earlier rule, or because it is built in. */
-static bool is_open(const struct policy *policy, enum level level, const struct pattern *pattern)
+static bool is_open(const struct policy *policy, const struct np_rung *rung, const char *session,
+		    const struct pattern *pattern)
 {
 	struct facts facts = {
-		.rung = { .mode = NP_PROXIED, .level = level },
+		.rung = { .mode = NP_PROXIED, .level = rung->level },
+		.session = session,
 		.protocol = pattern->protocols & PATTERN_TCP ? PATTERN_TCP : PATTERN_UDP,
 		.port = pattern->last_port, /* the first of several may be the DNS gate's */
 	};
@@ -90,7 +92,7 @@ static bool is_open(const struct policy *policy, enum level level, const struct 
 	}
 	if (pattern->kind == PATTERN_NAME) {
 		facts.name = pattern->name;
-		if (strchr(pattern->name, '*'))
+		if (pattern_is_wide(pattern))
 			return true;
 	} else {
 		facts.has_addr = true;
@@ -115,7 +117,8 @@ static void reach_put(struct reach *reach, const char *text, size_t len)
 		memcpy(reach->items[reach->count++], item, sizeof(item));
 }
 
-static void reach_rule(const struct policy *policy, const struct rule *rule, enum level level, struct reach *reach)
+static void reach_rule(const struct policy *policy, const struct rule *rule, const struct np_rung *rung,
+		       const char *session, struct reach *reach)
 {
 	for (uint32_t i = 0; i < rule->n_patterns; i++) {
 		const struct pattern *pattern = &policy->patterns[rule->pattern + i];
@@ -126,7 +129,7 @@ static void reach_rule(const struct policy *policy, const struct rule *rule, enu
 			reach->more += rule->n_patterns - i;
 			return;
 		}
-		if (!is_open(policy, level, pattern))
+		if (!is_open(policy, rung, session, pattern))
 			continue;
 		put_item(&out, rule, pattern);
 		if (out.len)
@@ -135,16 +138,16 @@ static void reach_rule(const struct policy *policy, const struct rule *rule, enu
 	}
 }
 
-void policy_reach(const struct policy *policy, enum np_mode mode, enum level level, struct reach *ret)
+void policy_reach(const struct policy *policy, const struct np_rung *rung, const char *session, struct reach *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	if (mode != NP_PROXIED)
+	if (rung->mode != NP_PROXIED)
 		return;
 	for (size_t i = 0; i < policy->n_rules; i++) {
 		const struct rule *rule = &policy->rules[i];
 
-		if (rule->action == ACTION_ALLOW && rule->levels & (1u << level))
-			reach_rule(policy, rule, level, ret);
+		if (rule->action == ACTION_ALLOW && rule->levels & (1u << rung->level) && rule_is_for(rule, session))
+			reach_rule(policy, rule, rung, session, ret);
 	}
 	for (size_t i = 0; i < policy->n_host_loopback; i++) {
 		char text[32];

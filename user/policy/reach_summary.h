@@ -20,7 +20,7 @@ struct reach {
 
 /* Of PROXIED; in the other modes no rule opens anything, and it is empty. A single host that an earlier rule denies is
  * left out; whether a pattern is denied in part is not told. */
-void policy_reach(const struct policy *policy, enum np_mode mode, enum level level, struct reach *ret);
+void policy_reach(const struct policy *policy, const struct np_rung *rung, const char *session, struct reach *ret);
 
 /* The same as the end of a sentence: "only api.openai.com, ... and itself". */
 void reach_text(const struct policy *policy, enum np_mode mode, const struct reach *reach, struct buf *out);

@@ -70,6 +70,23 @@ static int read_path(struct reader *reader, const struct node *entry, char word[
 	return -EINVAL;
 }
 
+/* USER/SESSION, each with stars. What names may hold is checked where sessions are made: here only what no name has. */
+static int read_session(struct reader *reader, const struct node *entry, char word[static WORD_SIZE])
+{
+	const char *slash = strchr(entry->text, '/');
+	bool good = entry->len <= NP_SESSION_MAX && strlen(entry->text) == entry->len && slash &&
+		    slash != entry->text && slash[1] && !strchr(slash + 1, '/') && !strstr(entry->text, "**");
+
+	for (const char *c = entry->text; good && *c; c++)
+		good = *c > ' ' && *c < 0x7f;
+	if (good)
+		memcpy(word, entry->text, entry->len + 1);
+	else
+		error_at(reader, entry, "%s is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"",
+			 QUOTE(entry->text, entry->len));
+	return good ? 0 : -EINVAL;
+}
+
 /* The words below key as a NULL-terminated array. */
 static int read_words(struct reader *reader, const struct node *key, word_read read, const char *const **ret)
 {
@@ -281,7 +298,9 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 
 	if (fields[RULE_FOR])
 		read_for(reader, fields[RULE_FOR], rule);
-	if (fields[RULE_METHODS])
+	if (fields[RULE_SESSIONS])
+		e = read_words(reader, fields[RULE_SESSIONS], read_session, &rule->sessions);
+	if (e == 0 && fields[RULE_METHODS])
 		e = read_words(reader, fields[RULE_METHODS], read_method, &rule->methods);
 	if (e == 0 && fields[RULE_PATHS])
 		e = read_words(reader, fields[RULE_PATHS], read_path, &rule->paths);

@@ -82,8 +82,17 @@ static const char *dns_refuses(const struct rule *rule, const struct pattern *pa
 		return NULL;
 	if (pattern->kind != PATTERN_NAME)
 		return "\"dns\" is about names, and this is an address";
-	return strchr(pattern->name, '*')
+	return pattern_is_wide(pattern)
 		       ? "\"dns\" needs a whole name: in place of a star a lookup could carry anything out"
+		       : NULL;
+}
+
+/* An address is judged by the kernel's tables, which are the same for every session: there a grant would be everybody's, and
+ * a deny too. */
+static const char *sessions_refuse(const struct rule *rule, const struct pattern *pattern)
+{
+	return rule->sessions && pattern->kind == PATTERN_NET
+		       ? "\"sessions\" is about names: addresses are judged by the kernel, which knows no sessions"
 		       : NULL;
 }
 
@@ -97,6 +106,8 @@ static int pattern_add(struct adding *a, const struct node *node, struct pattern
 	why = pattern_settle(&pattern, a->use);
 	if (!why)
 		why = dns_refuses(a->rule, &pattern);
+	if (!why)
+		why = sessions_refuse(a->rule, &pattern);
 	if (why) {
 		pattern_refused(a, node, why, item != NULL);
 		return 0;

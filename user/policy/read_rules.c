@@ -103,6 +103,9 @@ static void check_full_keys(struct reader *reader, const struct node *const *fie
 				 fields[i]->text);
 		else if (i == RULE_FOR)
 			error_at(reader, fields[i], "\"for\" cannot be in \"full\": it holds for every level in FULL");
+		else if (i == RULE_SESSIONS)
+			error_at(reader, fields[i],
+				 "\"sessions\" cannot be in \"full\": the kernel decides there, and knows no sessions");
 		else
 			error_at(reader, fields[i], "\"%s\" cannot be in \"full\": nothing looks at %s there",
 				 fields[i]->text, i == RULE_DNS ? "names" : "requests");

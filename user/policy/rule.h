@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "sandbox.h"
 #include "vocab/limits.h"
@@ -42,7 +43,8 @@ struct pattern {
 	 * over TCP, which is inspected = true and 0 in both. */
 	bool inspected;
 	uint16_t first_port, last_port;
-	/* NAME: canonical; "*" is one label, "**" (leftmost only) one or more, as in "*.example.com", "**". */
+	/* NAME: canonical; "*" is one label, "**" (leftmost only) one or more, as in "*.example.com", "**". A "." in front
+	 * is none or more: ".example.com" is example.com and all below it, and has no stars. */
 	const char *name;
 	/* NET: bits count from the left of the 16 bytes, so an IPv4 /24 has 120. Bits behind are zero. */
 	struct np_addr addr;
@@ -63,6 +65,7 @@ struct rule {
 	enum action action;
 	uint32_t number;	      /* index in its list, from 0 */
 	uint8_t levels;		      /* bit (1 << level): for: */
+	const char *const *sessions;  /* globs of USER/SESSION, NULL-terminated; NULL: every session */
 	uint32_t pattern, n_patterns; /* a run in policy->patterns */
 	/* Conditions on a request; each is NULL-terminated, NULL when the rule has none. */
 	const char *const *methods; /* upper case */
@@ -79,6 +82,12 @@ struct rule {
 	struct place at;
 	const char *text; /* its head as a person wrote it: "allow: @llm" */
 };
+
+/* Of a name pattern: does it stand for more than one name? */
+static inline bool pattern_is_wide(const struct pattern *pattern)
+{
+	return pattern->name[0] == '.' || strchr(pattern->name, '*');
+}
 
 /* True for conditions that only a request can meet. */
 static inline bool rule_asks_request(const struct rule *rule)

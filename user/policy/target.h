@@ -12,6 +12,7 @@
 #define TARGET_BOUNDED	 8  /* rule->max_body is a bound */
 #define TARGET_REQUEST	 16 /* rule_asks_request() */
 #define TARGET_DNS	 32 /* rule->dns is not empty */
+#define TARGET_SESSIONS	 64 /* rule->sessions: not for every session */
 
 struct target {
 	uint32_t rule;	  /* its number */
@@ -43,7 +44,8 @@ static inline struct target target_make(const struct policy *policy, const struc
 		.flags = (uint8_t)((pattern->inspected ? TARGET_INSPECTED : 0) | (rule->inspect ? TARGET_INSPECT : 0) |
 				   (rule->websocket ? TARGET_WEBSOCKET : 0) |
 				   (rule->max_body != UINT64_MAX ? TARGET_BOUNDED : 0) |
-				   (rule_asks_request(rule) ? TARGET_REQUEST : 0) | (rule->dns ? TARGET_DNS : 0)),
+				   (rule_asks_request(rule) ? TARGET_REQUEST : 0) | (rule->dns ? TARGET_DNS : 0) |
+				   (rule->sessions ? TARGET_SESSIONS : 0)),
 	};
 }
 

@@ -18,7 +18,7 @@ NAMES = {
     "meta.test": ([], MD), "loop.test": ([], "127.0.0.1"), "here.test": ([], HOST4),
 }
 PATTERNS = ["a.test", "b.test", "x.a.test", "*.a.test", "**.a.test", "**.test", "**", "x.*.test", "al.test", "six.test",
-            "meta.test", "loop.test", "here.test", "*.test"]
+            "meta.test", "loop.test", "here.test", "*.test", ".a.test", ".x.a.test", ".b.test", ".test"]
 NETS = [A1, "198.51.100.0/24", A2, "203.0.113.0/24", "0.0.0.0/0", "2001:db8:2::/48", "::/0", MD, "169.254.0.0/16",
         "192.0.2.0/24"]
 METADATA = [ipaddress.ip_network(n) for n in (
@@ -32,6 +32,12 @@ PATHS = {"/": "/", "/a": "/a", "/a/b": "/a/b", "/a/b/c?q=/x": "/a/b/c", "/%61/b"
 GLOBS = ["/a", "/a/*", "/a/**", "/**", "/*/b", "/*"]
 LEVELS = {"PUBLIC": "full", "INTERNAL": "proxied", "CONFIDENTIAL": "proxied", "SECRET": "none"}
 READS = ("GET", "HEAD", "OPTIONS")
+SESSIONS = ["confidential/*", "internal/*", "reads/*", "*/differential", "nobody/*", "confidential/other"]
+
+
+def session_of(level, reads_only):
+    """Whose sandbox such an attempt is made in."""
+    return f"{'reads' if reads_only else level.lower()}/differential"
 
 
 # -- policies ----------------------------------------------------------------------------------------------------------
@@ -95,6 +101,8 @@ def random_rule(r, inspect_ports):
             rule["websocket"] = True
     if r.random() < 0.2:
         rule["for"] = r.sample(["INTERNAL", "CONFIDENTIAL"], 1)
+    if r.random() < 0.2 and not any(network(split_dest(d)[0]) for d in rule[action]):
+        rule["sessions"] = r.sample(SESSIONS, r.choice((1, 1, 2)))
     if action == "allow" and not conditions and r.random() < 0.1:
         rule = {"allow": r.sample(["a.test", "b.test", "al.test"], 1), "dns": ["MX"]}
     return rule
@@ -169,7 +177,9 @@ def case_line(a):
 # -- the manual, read slowly ---------------------------------------------------------------------------------------------
 
 def label_match(pattern, name):
-    """DESTINATIONS: * is one label, ** (leftmost) one or more."""
+    """DESTINATIONS: * is one label, ** (leftmost) one or more; a dot in front: the domain itself, too."""
+    if pattern.startswith("."):
+        return name == pattern[1:] or name.endswith(pattern)
     words = {"*": "[^.]+", "**": ".+"}
     return re.fullmatch(r"\.".join(words.get(w, re.escape(w)) for w in pattern.split(".")), name) is not None
 
@@ -244,9 +254,15 @@ class Reading:
             return False
         return deny or not in_metadata(self.addr) or in_metadata(dest[0])
 
-    def concerns(self, rule):
-        """Level, destination, port and protocol."""
+    def for_us(self, rule):
+        """Level and session."""
+        session = session_of(self.a["level"], self.a["reads_only"])
         return self.a["level"] in rule.get("for", LEVELS) and any(
+            re.fullmatch(re.escape(s).replace(r"\*", "[^/]*"), session) for s in rule.get("sessions", ["*/*"]))
+
+    def concerns(self, rule):
+        """Level, session, destination, port and protocol."""
+        return self.for_us(rule) and any(
             self.dest_fits(rule, split_dest(d)) for d in rule[action_of(rule)])
 
     @staticmethod
@@ -302,7 +318,7 @@ class Reading:
     def lookup(self):
         """The MX records of a name: by a rule with dns, or not because of a deny of all of it above."""
         for rule in self.policy.rules:
-            if self.a["level"] not in rule.get("for", LEVELS):
+            if not self.for_us(rule):
                 continue
             for dest in map(split_dest, rule[action_of(rule)]):
                 if network(dest[0]) is not None or not label_match(dest[0], self.name):

@@ -26,7 +26,7 @@ struct draft {
 	int n_dests;
 	bool levels[4], asks, pinned, websocket;
 	int max_body; /* 0: none */
-	const char *method, *glob, *header;
+	const char *method, *glob, *header, *session;
 };
 
 struct drafts {
@@ -71,8 +71,12 @@ static void random_name(char *name, bool pattern)
 		strcpy(name, "**");
 		return;
 	}
-	if (pattern && chance(4) == 0)
+	if (pattern && chance(5) == 0) { /* a domain and all below it, which has no stars */
+		strcpy(name, ".");
+		pattern = false;
+	} else if (pattern && chance(4) == 0) {
 		strcpy(name, "**.");
+	}
 	while (labels-- > 0) {
 		strcat(name, pattern && chance(3) == 0 ? "*" : WORD("a", "a", "b"));
 		strcat(name, ".");
@@ -80,11 +84,27 @@ static void random_name(char *name, bool pattern)
 	strcat(name, pattern && chance(8) == 0 ? "*" : WORD("x", "x", "x", "y"));
 }
 
+/* Of paths, and of sessions. */
+static inline bool glob_fits(const char *glob, const char *path)
+{
+	if (!strncmp(glob, "**", 2))
+		return glob_fits(glob + 2, path) || (*path && glob_fits(glob, path + 1));
+	if (*glob == '*')
+		return glob_fits(glob + 1, path) || (*path && *path != '/' && glob_fits(glob, path + 1));
+	return *glob == *path && (!*glob || glob_fits(glob + 1, path + 1));
+}
+
 /* Does a pattern match? From the left, unlike the trie. */
 static inline bool name_fits(const char *pattern, const char *name)
 {
 	const char *p = strchr(pattern, '.'), *n = strchr(name, '.');
 
+	if (*pattern == '.') {
+		for (n = name; n; n = strchr(n, '.') ? strchr(n, '.') + 1 : NULL)
+			if (!strcmp(pattern + 1, n))
+				return true;
+		return false;
+	}
 	if (!strncmp(pattern, "**", 2)) {
 		if (!p)
 			return true;
@@ -168,6 +188,10 @@ static void random_draft(struct draft *r, bool full)
 		random_dest(&r->dests[i], grants, web, full);
 	if (full)
 		return;
+	r->session = chance(4) == 0 ? WORD("a/x", "a/*", "*/x", "b/*", "*/*") : NULL;
+	for (int i = 0; i < r->n_dests; i++)
+		if (!*r->dests[i].name) /* of addresses the kernel knows no session */
+			r->session = NULL;
 	if (chance(3) == 0) {
 		for (int i = 0; i < 4; i++)
 			r->levels[i] = chance(2);
@@ -214,6 +238,7 @@ static void random_attempt(struct attempt *a)
 	f->rung.mode = (enum np_mode)NUMBER(NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED, NP_PROXIED,
 					    NP_PROXIED, NP_PROXIED, NP_FULL, NP_NONE);
 	f->rung.level = (uint8_t)chance(4);
+	f->session = WORD("a/x", "a/y", "b/x");
 	f->protocol = chance(8) ? PATTERN_TCP : PATTERN_UDP;
 	f->port = (uint16_t)NUMBER(80, 80, 443, 443, 443, 443, 22, 53, 54, 8080, 65535);
 	if (chance(3)) {
@@ -287,6 +312,8 @@ static char *write_rule(char *at, const struct draft *r, int list)
 			if (r->levels[i])
 				at += sprintf(at, "  - %s\n", level_name(i));
 	}
+	if (r->session)
+		at += sprintf(at, "  sessions: \"%s\"\n", r->session);
 	if (r->method)
 		at += sprintf(at, "  methods: %s\n", r->method);
 	if (r->glob)

@@ -13,9 +13,33 @@
 #include "wire/dns.h"
 #include "wire/url_path.h"
 
+/* USER/SESSION: "*" is any run without a slash. */
+static bool reference_session_matches(const char *glob, const char *session)
+{
+	if (*glob == '*')
+		return reference_session_matches(glob + 1, session) ||
+		       (*session && *session != '/' && reference_session_matches(glob, session + 1));
+	return *glob == *session && (!*glob || reference_session_matches(glob + 1, session + 1));
+}
+
+static bool reference_session_fits(const struct rule *rule, const struct facts *facts)
+{
+	if (!rule->sessions)
+		return true;
+	if (!facts->session)
+		return rule->action == ACTION_DENY;
+	for (const char *const *glob = rule->sessions; *glob; glob++)
+		if (reference_session_matches(*glob, facts->session))
+			return true;
+	return false;
+}
+
 /* Labels from the right: "*" is one, "**" all that are left, and at least one. */
 static bool reference_name_matches(const char *pattern, size_t p, const char *name, size_t n)
 {
+	if (*pattern == '.') /* the name itself, or what ends in it, dot and all */
+		return (n + 1 == p && memcmp(pattern + 1, name, n) == 0) ||
+		       (n > p && memcmp(pattern, name + n - p, p) == 0);
 	while (p && n) {
 		const char *p_dot = memrchr(pattern, '.', p), *n_dot = memrchr(name, '.', n);
 		const char *p_label = p_dot ? p_dot + 1 : pattern, *n_label = n_dot ? n_dot + 1 : name;
@@ -143,9 +167,12 @@ static enum misfit reference_misfit(const struct policy *policy, const struct ru
 
 	if (facts->rung.mode != NP_FULL && !(rule->levels & 1u << facts->rung.level))
 		return MISFIT_LEVEL;
+	misfit = facts->query ? reference_query_misfits(policy, rule, facts)
+			      : reference_destination_misfit(policy, rule, facts);
+	if (misfit != MISFIT_DESTINATION && !reference_session_fits(rule, facts))
+		return MISFIT_SESSION;
 	if (facts->query)
-		return reference_query_misfits(policy, rule, facts);
-	misfit = reference_destination_misfit(policy, rule, facts);
+		return misfit;
 	if (misfit != MISFIT_NONE || !rule_asks_request(rule))
 		return misfit;
 	if (!reference_is_inspected(policy, facts))

@@ -22,15 +22,6 @@ struct outcome {
 
 /* -- judged by the words ------------------------------------------------------------ */
 
-static bool glob_fits(const char *glob, const char *path)
-{
-	if (!strncmp(glob, "**", 2))
-		return glob_fits(glob + 2, path) || (*path && glob_fits(glob, path + 1));
-	if (*glob == '*')
-		return glob_fits(glob + 1, path) || (*path && *path != '/' && glob_fits(glob, path + 1));
-	return *glob == *path && (!*glob || glob_fits(glob + 1, path + 1));
-}
-
 static bool bits_equal(const uint8_t *a, const uint8_t *b, int bits)
 {
 	for (int i = 0; i < bits; i++)
@@ -117,7 +108,7 @@ static int rule_fits(const struct draft *r, const struct attempt *a, const char 
 
 	for (int i = 0; i < r->n_dests; i++)
 		there |= dest_fits(r, &r->dests[i], a, name, full);
-	if (!there || (!full && !r->levels[f->rung.level]))
+	if (!there || (!full && !r->levels[f->rung.level]) || (r->session && !glob_fits(r->session, f->session)))
 		return NO;
 	if (!r->asks)
 		return YES;

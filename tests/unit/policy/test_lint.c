@@ -217,6 +217,26 @@ static void test_lookups(void **state)
 	assert_pair("deny: 'a.example:443'", "allow: 'a.example:443', dns: MX", false);
 }
 
+/* A domain is covered when both are, the name and what is below it. */
+static void test_domains(void **state)
+{
+	(void)state;
+	assert_pair("deny: .a.org", "allow: .a.org", true);
+	assert_pair("deny: .org", "allow: .a.org", true);
+	assert_pair("deny: .a.org", "allow: a.org", true);
+	assert_pair("deny: .a.org", "allow: '**.a.org'", true);
+	assert_pair("deny: a.org", "allow: .a.org", false);
+	assert_pair("deny: '**.a.org'", "allow: .a.org", false);
+	assert_pair("deny: '*.a.org'", "allow: .a.org", false);
+	assert_pair("deny: '**'", "allow: .a.org", true);
+	assert_covered("rules:\n- deny: a.org\n- deny: '**.a.org'\n- allow: .a.org\n", "5<4");
+	/* A rule for some sessions leaves the others. */
+	assert_pair("deny: a.org, sessions: 'a/*'", "allow: a.org", false);
+	assert_pair("deny: a.org", "allow: a.org, sessions: 'a/*'", true);
+	assert_pair("deny: a.org, sessions: ['a/*', 'b/*']", "allow: a.org, sessions: 'a/*'", true);
+	assert_pair("deny: a.org, sessions: 'a/*'", "allow: a.org, sessions: 'b/*'", false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_many_rules),
 		cmocka_unit_test(test_a_list_for_reading),
 		cmocka_unit_test(test_lookups),
+		cmocka_unit_test(test_domains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,13 @@ static void test_names(void **state)
 	assert_true(names_meet("a.b.example", "**.example"));
 	assert_false(names_meet("**.example", "example"));
 	assert_true(names_meet("**", "a"));
+	assert_true(names_meet(".a.org", "a.org"));
+	assert_true(names_meet("x.a.org", ".a.org"));
+	assert_true(names_meet(".a.org", "*.a.org"));
+	assert_true(names_meet(".org", ".a.org"));
+	assert_false(names_meet(".a.org", "org"));
+	assert_false(names_meet(".a.org", "b.org"));
+	assert_false(names_meet("xa.org", ".a.org"));
 	assert_true(names_meet("a.*.example", "*.b.example"));
 	assert_false(names_meet("a.*.example", "b.*.example"));
 	assert_true(names_meet("**.b.example", "**.example"));

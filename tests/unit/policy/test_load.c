@@ -54,9 +54,9 @@ static int load_from(const struct entry *from)
 		.name = file, .text = content \
 	}
 #define FILES(...) ((const struct entry[]){ __VA_ARGS__, { 0 } })
-#define FILES_TELL(lines, ...)                           \
-	do {                                             \
-		load_from(FILES(__VA_ARGS__));           \
+#define FILES_TELL(lines, ...)                            \
+	do {                                              \
+		load_from(FILES(__VA_ARGS__));            \
 		assert_string_equal(found_join(), lines); \
 	} while (0)
 

@@ -13,10 +13,18 @@
 #define POLICIES 400
 #define NAMES	 12
 #define ATTEMPTS 150
+#define SESSION	 "a/x"
+
+static unsigned may_at(const struct policy *policy, enum np_mode mode, enum level level, const char *name)
+{
+	const struct np_rung rung = { .mode = mode, .level = (uint8_t)level };
+
+	return policy_may_name(policy, &rung, SESSION, name);
+}
 
 static unsigned may(const struct policy *policy, const char *name)
 {
-	return policy_may_name(policy, NP_PROXIED, LEVEL_CONFIDENTIAL, name);
+	return may_at(policy, NP_PROXIED, LEVEL_CONFIDENTIAL, name);
 }
 
 static void test_modes(void **state)
@@ -29,9 +37,29 @@ static void test_modes(void **state)
 	assert_int_equal(may(policy, "example"), 0);
 	assert_int_equal(may(policy, "x.a.example"), 0);
 	assert_int_equal(may(policy, ""), 0);
-	assert_int_equal(policy_may_name(policy, NP_NONE, LEVEL_SECRET, "a.example"), 0);
-	assert_int_equal(policy_may_name(policy, (enum np_mode)0, LEVEL_SECRET, "a.example"), 0);
-	assert_int_equal(policy_may_name(policy, NP_FULL, LEVEL_PUBLIC, "b.example"), MAY_ALL);
+	assert_int_equal(may_at(policy, NP_NONE, LEVEL_SECRET, "a.example"), 0);
+	assert_int_equal(may_at(policy, (enum np_mode)0, LEVEL_SECRET, "a.example"), 0);
+	assert_int_equal(may_at(policy, NP_FULL, LEVEL_PUBLIC, "b.example"), MAY_ALL);
+}
+
+/* A grant for others opens nothing; a deny for others takes nothing. Of a session that is not known both is feared. */
+static void test_sessions(void **state)
+{
+	const struct np_rung rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL };
+	_policy_ struct policy *policy = policy_of("rules:\n"
+						   "- {deny: a.example, sessions: 'b/*'}\n"
+						   "- {allow: b.example, sessions: 'b/*'}\n"
+						   "- allow: a.example\n");
+
+	(void)state;
+	assert_int_equal(policy_may_name(policy, &rung, "a/x", "a.example"), MAY_HTTP);
+	assert_int_equal(policy_may_name(policy, &rung, "b/x", "a.example"), 0);
+	assert_int_equal(policy_may_name(policy, &rung, NULL, "a.example"), 0);
+	assert_int_equal(policy_may_name(policy, &rung, "a/x", "b.example"), 0);
+	assert_int_equal(policy_may_name(policy, &rung, "b/x", "b.example"), MAY_HTTP);
+	assert_int_equal(policy_may_name(policy, &rung, NULL, "b.example"), 0);
+	assert_null(policy_denies_name(policy, &rung, "a/x", "a.example"));
+	assert_ptr_equal(policy_denies_name(policy, &rung, "b/x", "a.example"), &policy->rules[0]);
 }
 
 static void test_ways(void **state)
@@ -102,9 +130,9 @@ static void test_levels(void **state)
 						   "  for: [PUBLIC, INTERNAL]\n");
 
 	(void)state;
-	assert_int_equal(policy_may_name(policy, NP_PROXIED, LEVEL_PUBLIC, "a.example"), MAY_HTTP);
-	assert_int_equal(policy_may_name(policy, NP_PROXIED, LEVEL_INTERNAL, "a.example"), 0);
-	assert_int_equal(policy_may_name(policy, NP_PROXIED, LEVEL_CONFIDENTIAL, "a.example"), 0);
+	assert_int_equal(may_at(policy, NP_PROXIED, LEVEL_PUBLIC, "a.example"), MAY_HTTP);
+	assert_int_equal(may_at(policy, NP_PROXIED, LEVEL_INTERNAL, "a.example"), 0);
+	assert_int_equal(may_at(policy, NP_PROXIED, LEVEL_CONFIDENTIAL, "a.example"), 0);
 }
 
 static void test_defaults(void **state)
@@ -190,7 +218,7 @@ static unsigned expected_ways(const struct drafts *drafts, enum level level, con
 		const struct draft *r = &drafts->rules[i];
 		bool deny = !strcmp(r->action, "deny");
 
-		if (!r->levels[level])
+		if (!r->levels[level] || (r->session && !glob_fits(r->session, SESSION)))
 			continue;
 		for (int k = 0; k < r->n_dests; k++) {
 			const struct dest *d = &r->dests[k];
@@ -217,7 +245,7 @@ static void compare(const struct policy *policy, const struct drafts *drafts, co
 	char name[40];
 
 	random_name(name, false);
-	ways = policy_may_name(policy, NP_PROXIED, level, name);
+	ways = may_at(policy, NP_PROXIED, level, name);
 	if (ways != expected_ways(drafts, level, name))
 		fail_msg("%s at %d may %u, not %u, in:\n%s", name, level, ways, expected_ways(drafts, level, name),
 			 yaml);
@@ -229,6 +257,7 @@ static void compare(const struct policy *policy, const struct drafts *drafts, co
 		a.facts.rung.mode = NP_PROXIED;
 		a.facts.rung.level = level;
 		a.facts.name = name;
+		a.facts.session = SESSION;
 		verdict = policy_decide(policy, &a.facts);
 		if (verdict.action == ACTION_DENY)
 			continue;
@@ -270,10 +299,10 @@ static void test_random_policies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_modes),		cmocka_unit_test(test_ways),
-		cmocka_unit_test(test_denies),		cmocka_unit_test(test_levels),
-		cmocka_unit_test(test_defaults),	cmocka_unit_test(test_many_rules),
-		cmocka_unit_test(test_random_policies),
+		cmocka_unit_test(test_modes),	   cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_sessions),   cmocka_unit_test(test_denies),
+		cmocka_unit_test(test_levels),	   cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_many_rules), cmocka_unit_test(test_random_policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

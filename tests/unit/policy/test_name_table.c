@@ -68,6 +68,24 @@ static void test_every_kind_of_pattern(void **state)
 	assert_matches(policy, "example.com.org", "4");
 }
 
+static void test_a_domain_and_all_below_it(void **state)
+{
+	_policy_ struct policy *policy = policy_of("rules:\n"
+						   "- allow: .example.com\n"	 /* 0 */
+						   "- allow: example.com\n"	 /* 1 */
+						   "- allow: '**.example.com'\n" /* 2 */
+						   "- allow: .a.example.com\n"	 /* 3 */
+						   "- allow: .com\n");		 /* 4 */
+
+	(void)state;
+	assert_matches(policy, "example.com", "0 1 4");
+	assert_matches(policy, "a.example.com", "0 2 3 4");
+	assert_matches(policy, "b.a.example.com", "0 2 3 4");
+	assert_matches(policy, "xexample.com", "4");
+	assert_matches(policy, "com", "4");
+	assert_matches(policy, "example.com.org", "");
+}
+
 /* What covers a pattern: see cover.c. */
 static void test_patterns_that_hold_a_pattern(void **state)
 {
@@ -205,6 +223,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind_of_pattern),
+		cmocka_unit_test(test_a_domain_and_all_below_it),
 		cmocka_unit_test(test_patterns_that_hold_a_pattern),
 		cmocka_unit_test(test_nothing_there),
 		cmocka_unit_test(test_the_visitor_may_end_it),

@@ -88,6 +88,27 @@ static void names(void **state)
 	is_name("tcp", "tcp", 0, 0, 0);
 }
 
+/* The domain itself and everything below it. */
+static void a_dot_in_front(void **state)
+{
+	char longest[256] = ".";
+
+	(void)state;
+	is_name(".example.com", ".example.com", 0, 0, 0);
+	is_name(".Example.COM.", ".example.com", 0, 0, 0);
+	is_name(".example.com:8443", ".example.com", 8443, 8443, 0);
+	is_name(".com", ".com", 0, 0, 0);
+	/* With its dot it has to fit where a name does. */
+	for (size_t i = 1; i < 253; i++)
+		longest[i] = i % 2 ? 'a' : '.';
+	longest[252] = 'b';
+	longest[253] = '\0';
+	parses(longest);
+	longest[253] = 'c';
+	longest[254] = '\0';
+	assert_int_equal(parse_n(longest, strlen(longest)), -EINVAL);
+}
+
 static void stars(void **state)
 {
 	(void)state;
@@ -230,7 +251,11 @@ static void bad_names(void **state)
 	refused("exa mple.com", "\"exa mple.com\" is no host name");
 	refused("-a.example", "\"-a.example\" is no host name");
 	refused("a..example", "\"a..example\" is no host name: it has an empty label");
-	refused(".example.com", "\".example.com\" is no host name; for the names below it put \"**\" in front");
+	refused(".", "\".\" is no host name");
+	refused("..example.com", "\"..example.com\" is no host name: it has an empty label");
+	refused(".*.example.com",
+		"\".*.example.com\": a dot in front already means everything below; leave the stars out");
+	refused(".-a.example", "\".-a.example\" is no host name");
 	refused("user@example.com", "\"user@example.com\" is no host name; a list is \"@\" and its name, alone");
 	refused("xn--a.example", "\"xn--a.example\" is no host name");
 	refused("a.0x7f", "\"a.0x7f\" is no host name");
@@ -453,6 +478,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names),
 		cmocka_unit_test(stars),
+		cmocka_unit_test(a_dot_in_front),
 		cmocka_unit_test(ports),
 		cmocka_unit_test(nets),
 		cmocka_unit_test(host_is_not_reached),

@@ -17,7 +17,7 @@ static const char *reaches(const char *yaml, enum np_mode mode, enum level level
 	_policy_ struct policy *policy = policy_of(yaml);
 
 	lines[0] = '\0';
-	policy_reach(policy, mode, level, &reach);
+	policy_reach(policy, &(struct np_rung){ .mode = mode, .level = (uint8_t)level }, "alice/build", &reach);
 	for (size_t i = 0; i < reach.count; i++)
 		sprintf(lines + strlen(lines), "%s\n", reach.items[i]);
 	return lines;
@@ -34,7 +34,7 @@ static const char *text_of_reach(const char *yaml, enum np_mode mode)
 	_policy_ struct policy *policy = policy_of(yaml);
 	_buf_ struct buf out = BUF_INIT(sizeof(text) - 1);
 
-	policy_reach(policy, mode, LEVEL_CONFIDENTIAL, &reach);
+	policy_reach(policy, &(struct np_rung){ .mode = mode, .level = LEVEL_CONFIDENTIAL }, NULL, &reach);
 	reach_text(policy, mode, &reach, &out);
 	assert_int_equal(buf_error(&out), 0);
 	strcpy(text, out.data);

@@ -198,9 +198,10 @@ static void paths(void **state)
 	assert_string_equal(rule()->paths[0], "/repos/**");
 	assert_string_equal(rule()->paths[1], "/~me/*");
 	assert_null(rule()->paths[2]);
-	RULE_TELLS("allow: a.example\n    paths: [repos, /a/../b]",
-		   P "4:13: error: path \"repos\": a path starts with a slash (or **)\n" P
-		     "4:20: error: path \"/a/../b\": no path that reaches a rule has a . or .. segment, or a semicolon\n");
+	RULE_TELLS(
+		"allow: a.example\n    paths: [repos, /a/../b]",
+		P "4:13: error: path \"repos\": a path starts with a slash (or **)\n" P
+		  "4:20: error: path \"/a/../b\": no path that reaches a rule has a . or .. segment, or a semicolon\n");
 	memset(text + strlen(text), 'x', NP_GLOB_MAX - 1);
 	RULE_LOADS(text);
 	text[strlen(text)] = 'x';
@@ -286,10 +287,10 @@ static void timeouts(void **state)
 	assert_int_equal(rule()->timeouts.first_byte, 0);
 	RULE_TELLS("allow: a.example\n    timeouts: 5s",
 		   P "4:15: error: \"timeouts\" takes a mapping of \"idle\", \"first_byte\" and \"connect\"\n");
-	RULE_TELLS("allow: a.example\n    timeouts: {idle: 999ms, first_byte: 25h, connect: 61s}",
-		   P "4:22: error: \"idle\" is from 1s to 86400s, not \"999ms\"\n" P
-		     "4:41: error: \"25h\" is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"\n" P
-		     "4:55: error: \"connect\" is from 1s to 60s, not \"61s\"\n");
+	RULE_TELLS("allow: a.example\n    timeouts: {idle: 999ms, first_byte: 25h, connect: 61s}", P
+		   "4:22: error: \"idle\" is from 1s to 86400s, not \"999ms\"\n" P
+		   "4:41: error: \"25h\" is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"\n" P
+		   "4:55: error: \"connect\" is from 1s to 60s, not \"61s\"\n");
 	RULE_TELLS("allow: a.example\n    timeouts: {idel: 5s, connect: [5s], first_byte: 0}",
 		   P "4:16: error: unknown key \"idel\" in timeouts; did you mean \"idle\"?\n" P
 		     "4:53: error: \"0\" is no time from 1ms to 24h; write a number and ms, s, m or h, as in \"5s\"\n" P
@@ -319,8 +320,14 @@ static void keys_that_do_not_go_together(void **state)
 
 static void only_http_has_requests(void **state)
 {
-	static const char *const keys[] = { "methods: GET",    "paths: /x",   "headers: x",		 "inspect: false",
-					    "websocket: true", "max_body: 1", "timeouts: {connect: 5s}", "capture: 1" };
+	static const char *const keys[] = { "methods: GET",
+					    "paths: /x",
+					    "headers: x",
+					    "inspect: false",
+					    "websocket: true",
+					    "max_body: 1",
+					    "timeouts: {connect: 5s}",
+					    "capture: 1" };
 	static const char *const straight[] = { "a.example:22", "10.0.0.0/8:443/udp", "a.example:80-81",
 						"a.example:1000-65535", "a.example:442-443" };
 	static const char *const http[] = { "a.example",     "a.example:443", "a.example:80-80/tcp",  "10.0.0.0/8",
@@ -385,18 +392,19 @@ static void a_deny_that_ends_too_low(void **state)
 {
 	(void)state;
 	RULE_TELLS("deny: a.example\n    for: PUBLIC",
-		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n"
-		   P "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
+		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n" P
+		     "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
 	RULE_TELLS("deny: a.example\n    for: [PUBLIC, SECRET]",
-		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n"
-		   P "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
+		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n" P
+		     "4:5: warning: denied for PUBLIC, but not for CONFIDENTIAL, which is higher\n");
 	RULE_LOADS("deny: a.example\n    for: CONFIDENTIAL"); /* SECRET is closed */
-	RULE_TELLS("deny: a.example\n    for: [PUBLIC, CONFIDENTIAL]", P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n");
+	RULE_TELLS("deny: a.example\n    for: [PUBLIC, CONFIDENTIAL]",
+		   P "4:5: warning: PUBLIC is full, where rules do not hold; see \"full\"\n");
 	RULE_LOADS("deny: a.example\n    for: SECRET");
 	RULE_LOADS("allow: a.example\n    for: PUBLIC");
 	tells("version: 1\nlevels: {SECRET: proxied}\nrules:\n  - deny: a.example\n    for: [INTERNAL, CONFIDENTIAL]\n",
-	      P "5:5: warning: INTERNAL is full, where rules do not hold; see \"full\"\n"
-	      P "5:5: warning: denied for INTERNAL, but not for SECRET, which is higher\n");
+	      P "5:5: warning: INTERNAL is full, where rules do not hold; see \"full\"\n" P
+		"5:5: warning: denied for INTERNAL, but not for SECRET, which is higher\n");
 }
 
 static void texts(void **state)
@@ -501,29 +509,55 @@ static void lookups(void **state)
 		   P "4:15: error: \"HTTPS\" cannot be looked up; there are MX, SRV and TXT\n" P
 		     "4:22: error: \"mx\" cannot be looked up; there are MX, SRV and TXT\n");
 	RULE_TELLS("allow: a.example\n    dns: []", P "4:10: error: the list of \"dns\" is empty\n");
-	RULE_TELLS("allow: a.example\n    dns: [[MX]]", P "4:11: error: an entry of \"dns\" is one value, not a list\n");
+	RULE_TELLS("allow: a.example\n    dns: [[MX]]",
+		   P "4:11: error: an entry of \"dns\" is one value, not a list\n");
 	RULE_TELLS("deny: a.example\n    dns: MX",
 		   P "4:5: error: \"dns\" is for allow: nobody is asked about a lookup\n");
-	RULE_TELLS("ask: a.example\n    dns: MX", P
-		   "4:5: error: \"dns\" is for allow: nobody is asked about a lookup\n");
+	RULE_TELLS("ask: a.example\n    dns: MX",
+		   P "4:5: error: \"dns\" is for allow: nobody is asked about a lookup\n");
 }
 
 /* What a star stands for would be sent to whoever serves the name. */
 static void lookups_need_whole_names(void **state)
 {
 	(void)state;
-	RULE_TELLS("allow: ['*.a.example', b.example, '**']\n    dns: MX",
-		   P "3:13: error: \"*.a.example\": \"dns\" needs a whole name: in place of a star a lookup could carry "
-		     "anything out\n" P
-		     "3:39: error: \"**\": \"dns\" needs a whole name: in place of a star a lookup could carry anything "
-		     "out\n");
+	RULE_TELLS("allow: ['*.a.example', b.example, '**']\n    dns: MX", P
+		   "3:13: error: \"*.a.example\": \"dns\" needs a whole name: in place of a star a lookup could carry "
+		   "anything out\n" P
+		   "3:39: error: \"**\": \"dns\" needs a whole name: in place of a star a lookup could carry anything "
+		   "out\n");
 	RULE_TELLS("allow: 192.0.2.7\n    dns: MX",
 		   P "3:12: error: \"192.0.2.7\": \"dns\" is about names, and this is an address\n");
 	tells("version: 1\nlists:\n  some: [a.example, \"*.b.example\"]\nrules:\n  - allow: \"@some\"\n    dns: TXT\n",
-	      P "3:21: error: \"*.b.example\": \"dns\" needs a whole name: in place of a star a lookup could carry anything "
+	      P "3:21: error: \"*.b.example\": \"dns\" needs a whole name: in place of a star a lookup could carry "
+		"anything "
 		"out (used by the rule in p.yaml:5)\n");
 	tells("version: 1\nfull:\n  - deny: 192.0.2.7\n    dns: MX\n",
 	      P "4:5: error: \"dns\" cannot be in \"full\": nothing looks at names there\n");
+}
+
+static void sessions(void **state)
+{
+	(void)state;
+	loads("version: 1\nrules:\n  - allow: a.example\n    sessions: [alice/build, 'alice/*', '*/ci-*']\n");
+	assert_string_equal(policy->rules[0].sessions[2], "*/ci-*");
+	assert_null(policy->rules[0].sessions[3]);
+	/* The kernel's tables are everybody's: an address cannot be one session's. */
+	RULE_TELLS("allow: [a.example, 192.0.2.7]\n    sessions: a/b",
+		   P "3:24: error: \"192.0.2.7\": \"sessions\" is about names: addresses are judged by the kernel, "
+		     "which knows no sessions\n");
+	RULE_TELLS("deny: 10.0.0.0/8\n    sessions: a/b",
+		   P "3:11: error: \"10.0.0.0/8\": \"sessions\" is about names: addresses are judged by the kernel, "
+		     "which knows no sessions\n");
+	tells("version: 1\nfull:\n  - deny: 192.0.2.7\n    sessions: a/b\n",
+	      P "4:5: error: \"sessions\" cannot be in \"full\": the kernel decides there, and knows no sessions\n");
+	RULE_TELLS("allow: a.example\n    sessions: [alice, 'a/b/c', '/b', 'a/', 'a/**', 'a b/c']",
+		   P "4:16: error: \"alice\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n" P
+		     "4:23: error: \"a/b/c\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n" P
+		     "4:32: error: \"/b\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n" P
+		     "4:38: error: \"a/\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n" P
+		     "4:44: error: \"a/**\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n" P
+		     "4:52: error: \"a b/c\" is no session, as in \"alice/build\", \"alice/*\" or \"*/ci-*\"\n");
 }
 
 int main(void)
@@ -551,6 +585,7 @@ int main(void)
 		cmocka_unit_test_teardown(all_errors_in_one_run, found_clear),
 		cmocka_unit_test_teardown(lookups, found_clear),
 		cmocka_unit_test_teardown(lookups_need_whole_names, found_clear),
+		cmocka_unit_test_teardown(sessions, found_clear),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
