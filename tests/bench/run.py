@@ -17,8 +17,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 from table import show  # noqa: E402
 
-FULL = {"rounds": 100, "row": 200}
-QUICK = {"rounds": 20, "row": 40}
+FULL = {"rounds": 100, "row": 200, "crowds": 10}
+QUICK = {"rounds": 20, "row": 40, "crowds": 3}
+CROWD = 50
+PLAIN, BWRAP = "netpawl run -- true", "bwrap --unshare-all true"
 KEPT, CALL = "netpawl run --keep -- true", "one API call, then true"
 SYSTEM = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64",
           "/lib64", "--proc", "/proc", "--dev", "/dev"]
@@ -32,18 +34,37 @@ def left_behind(daemon):
             "processes": len(base.cgroup_pids(daemon.slice)), "sandboxes": daemon.api.health()["sandboxes"]}
 
 
+def at_once(argv, **kw):
+    """Seconds until the last of many that were started together has ended."""
+    began = time.perf_counter()
+    crowd = [subprocess.Popen(argv, **kw) for _ in range(CROWD)]
+    codes = [p.wait() for p in crowd]
+    if any(codes):
+        raise RuntimeError(f"{argv}: {codes}")
+    return time.perf_counter() - began
+
+
+def crowds(net, ways, rounds, **kw):
+    """Milliseconds of each way, in turns."""
+    times = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, argv in ways.items():
+            times[way].append(at_once([*net.enter(), *argv], **kw) * 1e3)
+    return {way: statistics.median(t) for way, t in times.items()}
+
+
 def measure(daemon, net, size):
     env = base.env(NETPAWL_SOCKET=str(daemon.socket))
     daemon.api.create("bench/run", "PUBLIC")
     netpawl = [str(base.NETPAWL), "run", "--session", "bench/run"]
     ways = {  # all of them from within the daemon's network namespace, and in turns
-        "netpawl run -- true": [*netpawl, "--", "true"],
+        PLAIN: [*netpawl, "--", "true"],
         "the same with --memory, --pids and --cpus": [*netpawl, "--memory", "1GiB", "--pids", "100", "--cpus", "2", "--", "true"],
         KEPT: [str(base.NETPAWL), "run", "--keep", "--session", "bench/kept", "--", "true"],
         CALL: ["sh", "-c", f"{base.NETPAWL} show bench/run --json && exec true"],
         "one API call alone (netpawl show)": [str(base.NETPAWL), "show", "bench/run", "--json"],
         "netpawl run --isolation none -- true": [*netpawl, "--isolation", "none", "--", "true"],
-        "bwrap --unshare-all true": ["bwrap", "--unshare-all", *SYSTEM, "true"],
+        BWRAP: ["bwrap", "--unshare-all", *SYSTEM, "true"],
         "fork and exec of true": ["true"],
     }
     quiet = {"stderr": subprocess.DEVNULL}
@@ -54,8 +75,10 @@ def measure(daemon, net, size):
             subprocess.run([*net.enter(), *argv], check=True, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **quiet)
             times[way].append((time.perf_counter() - began) * 1e3)
     median = {way: statistics.median(t) for way, t in times.items()}
-    bwrap, spawn = median["bwrap --unshare-all true"], median["fork and exec of true"]
+    bwrap, spawn = median[BWRAP], median["fork and exec of true"]
     rows = [[way, m, min(times[way]), m / bwrap, m / spawn] for way, m in median.items()]
+    crowd = crowds(net, {way: ways[way] for way in (PLAIN, BWRAP)}, size["crowds"], env=env, stdin=subprocess.DEVNULL, **quiet)
+    rows += [[f"{CROWD} at once: {way}", m, None, m / crowd[BWRAP], None] for way, m in crowd.items()]
     for box in daemon.api.sandboxes():
         daemon.api.remove(box["sandbox"])  # the kept one
     began = time.perf_counter()
@@ -71,7 +94,8 @@ def measure(daemon, net, size):
           + ", ".join(f"{n} {what}" for what, n in left.items()) + "."])
     if any(left.values()):
         raise RuntimeError(f"sandboxes left something behind: {left}")
-    return {"median_ms": median, "least_ms": {w: min(t) for w, t in times.items()}, "to_bwrap": median["netpawl run -- true"] / bwrap,
+    return {"median_ms": median, "least_ms": {w: min(t) for w, t in times.items()}, "to_bwrap": median[PLAIN] / bwrap,
+            "crowd": {"count": CROWD, "median_ms": crowd, "to_bwrap": crowd[PLAIN] / crowd[BWRAP]},
             "kept_to_call": median[KEPT] / median[CALL],
             "row": {"sandboxes": size["row"], "seconds": seconds, "left": left}}
 

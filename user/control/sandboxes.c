@@ -36,14 +36,14 @@ static json_t *ca_text(struct request *rq, const char *session)
 									    : json_null();
 }
 
-/* What a run in a kept sandbox needs to know beside, so that it asks once. */
-static int kept_describe(const struct request *rq, const struct sandbox_info *sandbox, json_t *object)
+/* What a launcher needs to know beside, so that it asks once. */
+static int launch_describe(const struct request *rq, const struct sandbox_info *sandbox, bool keep, json_t *object)
 {
 	char path[FS_PATH_SIZE];
 
-	if (service_kept_path(rq->config->service, sandbox, path) < 0)
+	if (keep && service_kept_path(rq->config->service, sandbox, path) < 0)
 		return -ENOENT;
-	return json_object_set_new(object, "directory", json_text(path)) < 0 ||
+	return (keep && json_object_set_new(object, "directory", json_text(path)) < 0) ||
 			       json_object_set_new(object, "launch", launch_object(rq->config)) < 0
 		       ? -ENOMEM
 		       : 0;
@@ -82,7 +82,7 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	if (!run && !keep && !clean)
 		service_sandbox_place(service, sandbox);
 	object = sandbox_object(sandbox);
-	if (keep && kept_describe(rq, sandbox, object) < 0) {
+	if ((keep || clean) && launch_describe(rq, sandbox, keep, object) < 0) {
 		json_decref(object);
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	}

@@ -163,19 +163,19 @@ static int v1_parent(const char *controller, char path[static FS_PATH_SIZE])
 /* Index of our group at path, which is made when it is not there yet: controllers of one hierarchy share it. */
 static int v1_group(struct groups *groups, const char *path)
 {
-	char procs[FS_PATH_SIZE];
+	char tasks[FS_PATH_SIZE];
 	int i = (int)groups->n_v1;
 
 	for (int k = 0; k < i; k++)
 		if (!strcmp(groups->v1[k].path, path))
 			return k;
-	if (fs_path(groups->v1[i].path, "%s", path) < 0 || fs_path(procs, "%s/cgroup.procs", path) < 0)
+	if (fs_path(groups->v1[i].path, "%s", path) < 0 || fs_path(tasks, "%s/tasks", path) < 0)
 		return -ENAMETOOLONG;
 	if (mkdir(path, 0755) < 0)
 		return -errno;
 	groups->n_v1++;
-	groups->v1[i].procs = open(procs, O_WRONLY | O_CLOEXEC);
-	return groups->v1[i].procs < 0 ? -errno : i;
+	groups->v1[i].tasks = open(tasks, O_WRONLY | O_CLOEXEC);
+	return groups->v1[i].tasks < 0 ? -errno : i;
 }
 
 /* "netpawl.SLICE." and the sandbox's id: daemons that run side by side know their own. */
@@ -306,7 +306,7 @@ int groups_make(const char *cgroup, const struct limits *limits, struct groups *
 int groups_enter(const struct groups *groups)
 {
 	for (size_t i = 0; i < groups->n_v1; i++)
-		if (write(groups->v1[i].procs, "0", 1) < 0)
+		if (write(groups->v1[i].tasks, "0", 1) < 0)
 			return -errno;
 	return 0;
 }
@@ -345,7 +345,7 @@ int groups_kill(const struct groups *groups)
 void groups_remove(struct groups *groups)
 {
 	for (size_t i = 0; i < groups->n_v1; i++) {
-		cleanup_close(&groups->v1[i].procs);
+		cleanup_close(&groups->v1[i].tasks);
 		for (unsigned k = 0; rmdir(groups->v1[i].path) < 0 && errno == EBUSY && k < REMOVE_TRIES; k++)
 			usleep(1000);
 	}

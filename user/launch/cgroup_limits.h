@@ -18,7 +18,9 @@ struct groups {
 	char unified[FS_PATH_SIZE]; /* the sandbox's cgroup */
 	struct {
 		char path[FS_PATH_SIZE];
-		int procs; /* its cgroup.procs, for the first process to enter by */
+		/* Of its tasks, for the first process to enter by. It has one thread: by cgroup.procs the kernel would keep
+		 * every process of the host from being made or ending meanwhile, and wait until that is so (10 ms). */
+		int tasks;
 	} v1[GROUPS_V1_MAX];
 	size_t n_v1;
 	char memory[FS_PATH_SIZE]; /* the group that knows of memory; empty: there is none */

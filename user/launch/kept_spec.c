@@ -108,7 +108,7 @@ static bool group_read(struct kept_spec *spec, const char *path)
 
 	if (groups->n_v1 == ARRAY_SIZE(groups->v1))
 		return false;
-	groups->v1[groups->n_v1].procs = -1;
+	groups->v1[groups->n_v1].tasks = -1;
 	return fs_path(groups->v1[groups->n_v1++].path, "%s", path) == 0;
 }
 

@@ -39,8 +39,8 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 	if (made)
 		*ret_groups = l.groups;
 	for (size_t i = 0; made && i < ret_groups->n_v1; i++) {
-		close(l.groups.v1[i].procs);
-		ret_groups->v1[i].procs = -1;
+		close(l.groups.v1[i].tasks);
+		ret_groups->v1[i].tasks = -1;
 	}
 	launch_finish(&l);
 	if (!made)

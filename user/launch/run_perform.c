@@ -137,8 +137,8 @@ int run_perform(struct run *run)
 		return LAUNCH_FAILED;
 	}
 	run->session = run->options.session;
-	if ((!run->options.keep || run->options.dry_run) &&
-	    run_facts_get(run) != CLI_OK) /* else they come with the sandbox */
+	/* Else they come with the sandbox. But nobody should approve what cannot run here. */
+	if ((run->options.dry_run || (run->options.class && !run->launched)) && run_facts_get(run) != CLI_OK)
 		return LAUNCH_FAILED;
 	if (!run->session)
 		session_name_make(run);

@@ -101,7 +101,14 @@ int sandbox_make(struct run *run)
 					      "run", run->id[0] ? run->id : NULL, "clean", 1),
 				    &answer);
 
-	return code == CLI_OK ? sandbox_take(run, answer.json) : code;
+	if (code == CLI_OK)
+		code = sandbox_take(run, answer.json);
+	if (code == CLI_OK) {
+		code = run_facts_take(run, json_object_get(answer.json, "launch"));
+		if (code != CLI_OK)
+			sandbox_remove(run);
+	}
+	return code;
 }
 
 int sandbox_take(struct run *run, const json_t *answer)

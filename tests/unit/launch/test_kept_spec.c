@@ -55,7 +55,7 @@ static void all_of_it(void **state)
 	assert_string_equal(spec.seen[0].path, "/usr");
 	assert_string_equal(spec.groups.unified, "/cg/slice/a.b.1");
 	assert_string_equal(spec.groups.memory, "/v1/memory/netpawl.x");
-	assert_true(spec.groups.n_v1 == 2 && spec.groups.v1[0].procs == -1 && spec.whole);
+	assert_true(spec.groups.n_v1 == 2 && spec.groups.v1[0].tasks == -1 && spec.whole);
 	assert_false(fits("--cpus could not be set"));
 	run.options.best_effort = true;
 	assert_true(fits(NULL));
