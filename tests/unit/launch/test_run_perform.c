@@ -62,9 +62,13 @@ static void another_network_namespace(void **state)
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(stat("/proc/self/ns/net", &st), 0);
-	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}",
+	snprintf(answer, sizeof(answer),
+		 "HTTP/1.1 201 "
+		 "Created\r\n\r\n{\"sandbox\":\"x\",\"cgroup\":\"/x\",\"uid\":5,\"launch\":{\"netns\":\"%llu\"}}",
 		 (unsigned long long)st.st_ino + 1);
-	test_server_start(&server, (const char *const[]){ answer, NULL });
+	/* The sandbox is removed again, and the session. */
+	test_server_start(&server, (const char *const[]){ answer, "HTTP/1.1 200 OK\r\n\r\n{}",
+							  "HTTP/1.1 200 OK\r\n\r\n{}", NULL });
 	cli.socket = server.path;
 	capture_begin(&err, stderr);
 	code = command_run(&cli, 2, argv);
