@@ -66,16 +66,15 @@ static void another_network_namespace(void **state)
 		 "HTTP/1.1 201 "
 		 "Created\r\n\r\n{\"sandbox\":\"x\",\"cgroup\":\"/x\",\"uid\":5,\"launch\":{\"netns\":\"%llu\"}}",
 		 (unsigned long long)st.st_ino + 1);
-	/* The sandbox is removed again, and the session. */
-	test_server_start(&server, (const char *const[]){ answer, "HTTP/1.1 200 OK\r\n\r\n{}",
-							  "HTTP/1.1 200 OK\r\n\r\n{}", NULL });
+	test_server_start(&server, (const char *const[]){ answer, NULL }); /* it hears nothing of their removal */
 	cli.socket = server.path;
 	capture_begin(&err, stderr);
 	code = command_run(&cli, 2, argv);
 	capture_end(&err);
 	test_server_stop(&server);
 	assert_int_equal(code, LAUNCH_FAILED);
-	assert_non_null(strstr(err.text, "(foreign_netns)"));
+	if (!strstr(err.text, "(foreign_netns)"))
+		fail_msg("%s", err.text);
 	/* The same namespace passes this check. */
 	snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\n\r\n{\"netns\":\"%llu\"}", (unsigned long long)st.st_ino);
 	test_server_start(&server, (const char *const[]){ answer, NULL });
