@@ -15,12 +15,14 @@ start the command. Sandbox.run() starts the program `netpawl` instead, which pas
 say; it needs what that needs: root, and the daemon's network namespace. Of your own environment a command gets PATH, LANG,
 TERM and TZ, and no other variable, unless you name it.
 """
+import base64
 import dataclasses
 import http.client
 import json
 import os
 import socket
 import subprocess
+import time
 import urllib.parse
 
 SOCKET = "/run/netpawl/control.sock"
@@ -51,11 +53,18 @@ class _Connection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
-        self.sock.connect(self._path)
+        end = time.monotonic() + (self.timeout or 60)
+        while True:
+            try:
+                return self.sock.connect(self._path)
+            except BlockingIOError:  # more callers wait for the daemon than Linux lets wait
+                if time.monotonic() > end:
+                    raise Error(0, "too_many", "the daemon does not come round to taking calls") from None
+                time.sleep(0.02)
 
 
 class Client:
-    """The control API. Every method raises Error, or OSError when there is no daemon."""
+    """The control API. Every method raises Error, or ConnectionError and FileNotFoundError when there is no daemon."""
 
     def __init__(self, path=None, timeout=60):
         self.path = str(path or os.environ.get("NETPAWL_SOCKET") or SOCKET)
@@ -71,8 +80,10 @@ class Client:
             connection.request(method, path, None if body is None else json.dumps(body).encode())
             response = connection.getresponse()
             return self._answer(response.status, response.read())
-        except http.client.HTTPException as e:
+        except (http.client.HTTPException, ConnectionResetError, BrokenPipeError) as e:
             raise self._broken(e) from None
+        except TimeoutError:
+            raise Error(0, "failed", f"the daemon has not answered within {self.timeout} s") from None
         finally:
             connection.close()
 
@@ -104,7 +115,7 @@ class Client:
             for line in response:
                 if line.strip():  # blank ones keep the connection alive
                     yield self._answer(200, line)
-        except http.client.HTTPException as e:
+        except (http.client.HTTPException, ConnectionResetError, BrokenPipeError) as e:
             raise self._broken(e) from None
         finally:
             connection.close()
@@ -134,6 +145,10 @@ class Client:
 
     def reject(self, ident, reason):
         return self.call("POST", f"/v1/runs/{int(ident)}/reject", {"reason": reason})
+
+    def cancel(self, ident, reason=None):
+        """Kills all that the run has started, and nothing else; one that waits is rejected. What is on record of it then."""
+        return self.call("POST", f"/v1/runs/{int(ident)}/cancel", {"reason": reason} if reason else {})
 
 
 def _words(command):
@@ -188,16 +203,23 @@ class Session:
     def runs(self, state=None):
         return self.client.runs(self.name, state)
 
-    def launch(self, command, egress=None, env=None, **options):
+    def launch(self, command, egress=None, env=None, input=None, **options):
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
         memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run. env={"NAME": "value"}
-        adds variables to the few that a command gets; they are on record."""
-        launch = {name: value if name == "keep" else str(value) for name, value in options.items() if value is not None}
+        adds variables to the few that a command gets; they are on record. input: a str that it reads; or True, and Run.write()
+        sends it; without one it has none. terminal="80x24": a terminal is its input and output. attach=True: its output is for
+        one reader, whole and as bytes, waits for him, and ends with him."""
+        launch = {name: value if value is True else str(value) for name, value in options.items() if value not in (None, False)}
+        if input is not None:
+            launch["input"] = True
         if env:
             launch["env"] = [f"{name}={value}" for name, value in env.items()]
         body = {"session": self.name, "command": _words(command), "launch": launch}
-        return Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
+        run = Run(self.client, self.client.call("POST", "/v1/runs", {**body, **({"class": egress} if egress else {})}))
+        if isinstance(input, str):
+            run.write(input, end=True)
+        return run
 
     def sandbox(self, **options):
         return Sandbox(self, **options)
@@ -220,20 +242,40 @@ class Run:
     def state(self):
         return self.show()["state"]
 
+    def write(self, text="", end=False, size=None):
+        """Sends input to a run that was launched with input or with a terminal. end: there is no more. size: (columns, rows) of
+        its terminal from now on. Waits until the command has read what came before."""
+        chunks = [text[i:i + 8192] for i in range(0, len(text), 8192)] or [""]  # a request has 64 KiB, and JSON may need six for one
+        for i, chunk in enumerate(chunks):
+            body = {"data": chunk, **({"end": True} if end and i == len(chunks) - 1 else {}),
+                    **({"columns": size[0], "rows": size[1]} if size and not i else {})}
+            while True:
+                try:
+                    self.client.call("POST", f"/v1/runs/{self.id}/input", body)
+                    break
+                except Error as e:
+                    if e.error != "too_many":
+                        raise
+                    time.sleep(0.05)
+
+    def cancel(self, reason=None):
+        return self.client.cancel(self.id, reason)
+
     def output(self, follow=True):
-        """(stream, text) as it comes, stream being "stdout" or "stderr". follow: to the end.
+        """(stream, text) as it comes, stream being "stdout" or "stderr"; of a run with attach, (stream, bytes). follow: to the
+        end.
 
         The daemon keeps the first 2 MiB, and as long as it runs: an Error ("no_output") when it has none any more."""
         for line in self.client.lines(f"/v1/runs/{self.id}/output", follow):
             if "stream" in line:
-                yield line["stream"], line["data"]
+                yield line["stream"], base64.b64decode(line["base64"]) if "base64" in line else line["data"]
 
     def _text(self):
         """What is there of its output, and whether there was more."""
         text, cut = {"stdout": "", "stderr": ""}, False
         try:
             for line in self.client.lines(f"/v1/runs/{self.id}/output", True):
-                if "stream" in line:
+                if "data" in line:
                     text[line["stream"]] += line["data"]
                 cut = cut or bool(line.get("truncated"))
         except Error as e:

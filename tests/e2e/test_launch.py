@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Runs that the API starts, with nothing but the API: their output as it comes, their bounds, their approvals."""
+import base64
 import contextlib
 import http.client
 import json
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -299,3 +301,136 @@ def test_variables_of_a_launch(api, session):
     for env, told in ((["A"], "NAME=VALUE"), (["=b"], "NAME=VALUE"), ("A=b", "array"), ([1], "array"), (["NETPAWL_SOCKET=/x"], "netpawl's own")):
         status, answer = api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {"env": env}})
         assert status == 400 and told in answer["detail"], answer
+
+
+# -- input, terminals, readers, the end ---------------------------------------------------------------
+
+def send(api, ident, **body):
+    return api.ask("POST", f"/v1/runs/{ident}/input", body)
+
+
+def test_input(api, session):
+    """As text and as bytes, in pieces, more than a pipe holds, to its end."""
+    ident = launch(api, session, "sh", "-c", "dd bs=1 count=6 status=none; echo; wc -c; echo end", input=True)
+    assert send(api, ident, data="héllo") == (200, {"run": ident, "taken": 6})
+    size, block = 0, base64.b64encode(b"\0\xff" * 10000).decode()
+    for _ in range(40):
+        assert base.eventually(lambda: send(api, ident, base64=block)[0] == 200)  # 429 until it was read
+        size += 20000
+    assert send(api, ident, end=True)[0] == 200
+    assert output(api, ident)[0] == f"héllo\n{size}\nend\n"
+    assert ended(api, ident)["result"]["exit_code"] == 0
+    assert send(api, ident, data="x")[1]["error"] == "run_over"
+
+
+def test_input_that_is_not_read_is_refused(api, session):
+    ident = launch(api, session, "sh", "-c", "sleep 60", input=True)
+    got = [send(api, ident, data="x" * 60000) for _ in range(9)]  # a pipe's 64 KiB, and 256 KiB before it; the launcher has some
+    assert (429, "too_many") in [(status, answer.get("error")) for status, answer in got], got
+    api.ok("POST", f"/v1/runs/{ident}/cancel", {})
+
+
+@pytest.mark.parametrize("body,error", [({"base64": "&"}, "bad_field"), ({"columns": 80}, "bad_field"), ({"columns": 80, "rows": 24}, "bad_field"),
+                                        ({"columns": 99999, "rows": 1}, "bad_field"), ({"what": 1}, "unknown_field")])
+def test_input_that_is_wrong(api, session, body, error):
+    ident = launch(api, session, "cat", input=True)
+    assert send(api, ident, **body)[1]["error"] == error
+    send(api, ident, end=True)
+    assert ended(api, ident)["state"] == "completed"
+
+
+def test_who_asked_for_no_input_has_none(api, session):
+    ident = launch(api, session, "sh", "-c", "cat; echo over; sleep 60")
+    assert send(api, ident, data="x")[1]["error"] == "run_over"
+    assert api.ask("POST", "/v1/runs/99999/input", {"data": "x"})[1]["error"] == "no_such_run"
+    api.ok("POST", f"/v1/runs/{ident}/cancel", {})
+
+
+@pytest.mark.parametrize("keep", [{}, {"keep": True}])
+def test_a_terminal(api, session, keep):
+    """It has its size, a shell's job control, and the characters that a terminal makes signals of."""
+    ident = launch(api, session, "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo tty; stty size; trap 'echo int; stty size; exit 4' INT; echo up; read x; echo got-$x; "
+                   "while :; do sleep 0.1; done", terminal="100x30", **keep)
+    text = lambda: output(api, ident, 0)[0]
+    assert base.eventually(lambda: "up\r\n" in text()), text()
+    assert text().startswith("tty") and "30 100" in text()
+    assert send(api, ident, data="word\n")[0] == 200
+    assert base.eventually(lambda: "got-word" in text())
+    assert send(api, ident, columns=80, rows=24)[0] == 200
+    assert send(api, ident, data="\x03")[0] == 200
+    assert base.eventually(lambda: "int\r\n" in text()), text()
+    assert ended(api, ident)["result"]["exit_code"] == 4
+    assert keep or "24 80" in output(api, ident)[0]
+    assert api.ask("POST", "/v1/runs", {"session": session, "command": ["true"], "launch": {"terminal": "80"}})[1]["error"] == "bad_field"
+
+
+def attached(api, ident):
+    """The bytes of a run that is attached, as they come."""
+    c = Connection(api.path, 60)
+    c.request("GET", f"/v1/runs/{ident}/output?follow=1")
+    r = c.getresponse()
+    assert r.status == 200, r.read()
+    return c, r
+
+
+def test_who_attaches_gets_every_byte(api, session):
+    """More than the daemon keeps, and no text; the command waits for its reader."""
+    ident = launch(api, session, "sh", "-c", "head -c 9000000 /dev/zero | tr '\\0' '\\377'; cat; echo done >&2", attach=True)
+    assert send(api, ident, data="in", end=True)[0] == 200
+    assert not base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed", 2), "nobody reads"
+    c, r = attached(api, ident)
+    try:
+        lines = [json.loads(line) for line in r.read().splitlines()]
+    finally:
+        c.close()
+    join = lambda name: b"".join(base64.b64decode(line["base64"]) for line in lines if line["stream"] == name)
+    assert join("stdout") == b"\377" * 9000000 + b"in" and join("stderr") == b"done\n"
+    assert ended(api, ident)["state"] == "completed"
+
+
+@pytest.mark.parametrize("keep", [{}, {"keep": True}])
+def test_what_is_attached_ends_with_its_reader(daemon, api, session, keep):
+    ident = launch(api, session, "sh", "-c", "echo up; while :; do date >> /workspace/x; sleep 0.05; done", attach=True, **keep)
+    c, r = attached(api, ident)
+    assert b"base64" in r.readline()
+    c.sock.shutdown(socket.SHUT_RDWR)
+    c.close()
+    r.close()
+    row = ended(api, ident)
+    assert row["state"] == "failed"
+    size = lambda: daemon.cli("run", "--session", session, "--", "sh", "-c", "wc -c < /workspace/x; sleep 0.3; wc -c < /workspace/x", check=0).stdout.split()
+    assert base.eventually(lambda: len(set(size())) == 1)
+
+
+def test_cancel(daemon, api, session):
+    ident = launch(api, session, "sh", "-c", "setsid sh -c 'while :; do date >> /workspace/x; sleep 0.05; done' & echo up; sleep 1000")
+    assert base.eventually(lambda: output(api, ident, 0)[0] == "up\n")
+    row = api.ok("POST", f"/v1/runs/{ident}/cancel", {"reason": "the user went home"})
+    assert row["state"] == "failed" and "cancelled by uid" in row["result"]["problem"] and "went home" in row["result"]["problem"]
+    assert base.eventually(lambda: not api.sandboxes(session))
+    assert output(api, ident)[0] == "up\n"  # it ends
+    assert api.ask("POST", f"/v1/runs/{ident}/cancel", {})[1]["error"] == "run_over"
+    assert api.ask("POST", "/v1/runs/99999/cancel", {})[1]["error"] == "no_such_run"
+    assert api.ok("GET", f"/v1/runs/{ident}") == row, "nobody says otherwise later"
+    waits = launch(api, session, "true", cls="write")
+    assert "cancelled" in daemon.cli("cancel", waits, check=0).stdout
+    assert api.ok("GET", f"/v1/runs/{waits}")["state"] == "rejected"
+    assert daemon.cli("cancel", "x", check=2) and "run_over" in daemon.cli("cancel", ident, check=1).stderr
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_cancel_in_a_kept_sandbox(daemon, api, session, n):
+    """What forks wildly and leaves its session dies whole, at any time of its life; its sibling does not notice."""
+    sibling = launch(api, session, "sh", "-c", "echo up; read x; echo $x", keep=True, input=True)
+    assert base.eventually(lambda: output(api, sibling, 0)[0] == "up\n")
+    wild = "import os, time\nfor i in range(10**6):\n try:\n  if os.fork() == 0:\n   os.setsid()\n   time.sleep(0.002)\n except OSError: time.sleep(0.001)"
+    ident = launch(api, session, base.PYTHON, "-I", "-c", wild, keep=True)
+    assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running")
+    if n:  # else as early as can be
+        assert base.eventually(lambda: len([p for g in daemon.slice.rglob(f"run-{ident}-*") for p in (g / "cgroup.procs").read_text().split()]) > 5 * n)
+    assert api.ok("POST", f"/v1/runs/{ident}/cancel", {})["state"] == "failed"
+    assert base.eventually(lambda: not list(daemon.slice.rglob(f"run-{ident}-*")))
+    box = api.sandboxes(session)[0]["sandbox"]
+    assert len((daemon.slice / box / "cgroup.procs").read_text().split()) == 2, "bubblewrap and process 1: nothing got out of its group"
+    assert send(api, sibling, data="here\n")[0] == 200
+    assert output(api, sibling)[0] == "up\nhere\n" and ended(api, sibling)["result"]["exit_code"] == 0

@@ -167,6 +167,9 @@ def runs(call, name):
     call("POST", "/v1/runs/*/reject", waits["run"], body={"reason": "too late"}, status=409)
     call("POST", "/v1/sandboxes", body={"session": name, "run": str(waits["run"])}, status=201)
     call("POST", "/v1/runs/*/end", waits["run"], body={"state": "completed", "result": {"exit_code": 0}})
+    reads = call("POST", "/v1/runs", body={"session": name, "command": ["cat"], "launch": {"input": True}}, status=201)
+    call("POST", "/v1/runs/*/input", reads["run"], body={"data": "hello\n"})
+    call("POST", "/v1/runs/*/cancel", reads["run"], body={"reason": "a test"})
     other = call("POST", "/v1/runs", body={"session": name, "class": "write", "command": ["true"]}, status=201)
     call("POST", "/v1/runs/*/reject", other["run"], body={"reason": "a test"})
 

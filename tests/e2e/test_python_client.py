@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """clients/python/netpawl.py against a real daemon. The client runs as a program would: in a process of its own, in HOST."""
+import contextlib
 import json
 import os
 import socket
@@ -256,3 +257,43 @@ def test_a_daemon_that_dies_in_a_word(tmp_path, answer):
             call()
     thread.join(10)
     server.close()
+
+
+def test_input_and_cancel(daemon):
+    got = client(daemon, """
+a = session.launch(["sh", "-c", "read x; echo got $x; cat | wc -c"], input="word\\n" + "x" * 100000)
+b = session.launch(["sh", "-c", "echo $A; cat"], env={"A": "b"}, input=True)
+b.write("one ")
+b.write("two", end=True)
+c = session.launch(["sleep", "1000"])
+d = session.launch(["sh", "-c", "test -t 0; echo $?"], terminal="80x24")
+e = session.launch(["printf", r"\\377\\n"], attach=True)
+while c.state != "running": time.sleep(0.05)
+c.cancel("enough")
+try: c.wait()
+except netpawl.Error as error: said = str(error)
+print(json.dumps([a.wait().stdout, b.wait().stdout, said, d.wait().stdout, [[s, t.hex()] for s, t in e.output()]]))
+""")
+    assert got[0] == "got word\n100000\n" and got[1] == "b\none two" and got[3] == "0\r\n"
+    assert "cancelled by uid" in got[2] and "enough" in got[2] and got[4] == [["stdout", "ff0a"]]
+
+
+def test_a_daemon_that_is_busy_is_no_blocking_error(tmp_path, daemon):
+    """More callers than Linux lets wait: the client waits for its turn, and says what is the matter when that does not come."""
+    path = tmp_path / "control.sock"
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(path))
+        server.listen(0)
+        while True:
+            c = stack.enter_context(socket.socket(socket.AF_UNIX))
+            c.setblocking(False)
+            try:
+                c.connect(str(path))
+            except BlockingIOError:
+                break
+        got = client(daemon, f"""
+try: print(json.dumps(netpawl.Client({str(path)!r}, timeout=0.5).sessions()))
+except netpawl.Error as e: print(json.dumps([e.error, str(e)]))
+""", prelude="import json, netpawl\n")
+    assert got[0] == "too_many" and "taking calls" in got[1]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl approve ID, netpawl reject ID --reason TEXT */
+/* netpawl approve ID, netpawl reject ID --reason TEXT, netpawl cancel ID */
 #include <string.h>
 
 #include "api_client/api.h"
@@ -29,6 +29,25 @@ static void reject_help(FILE *to)
 	      to);
 }
 
+static void cancel_help(FILE *to)
+{
+	fputs("Usage: netpawl cancel ID [OPTIONS]\n\n"
+	      "Ends a run on record (`netpawl runs`): all that it has started is killed, and nothing else, in a kept\n"
+	      "sandbox, too. One that waits is never started.\n\n"
+	      "Options:\n"
+	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
+	      "  netpawl cancel 7\n\n"
+	      "Exit codes: 0 it is over; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
+	      to);
+}
+
+static void cancel_print(const json_t *answer)
+{
+	output_clean_line(stdout, "run %lld of %s: cancelled, and %s",
+			  (long long)json_integer_value(json_object_get(answer, "run")),
+			  member_text(answer, "session") ?: "?", member_text(answer, "state") ?: "?");
+}
+
 static void approve_print(const json_t *answer)
 {
 	_free_ char *text = json_dumps(json_object_get(answer, "command"), JSON_COMPACT);
@@ -41,7 +60,8 @@ static void approve_print(const json_t *answer)
 			  options ?: "?");
 }
 
-static int approve_decide(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), bool needs_reason)
+static int approve_decide(struct cli *cli, int argc, char **argv, void (*help)(FILE *to),
+			  void (*print)(const json_t *answer), bool needs_reason)
 {
 	const char *reason = NULL;
 	const struct option_spec specs[] = { { "reason", .value = &reason } };
@@ -60,15 +80,20 @@ static int approve_decide(struct cli *cli, int argc, char **argv, void (*help)(F
 	if (buf_error(&path))
 		return usage_error(argv[0], "there is no such id");
 	code = api_body(argv[next], json_pack("{s:s*}", "reason", reason), &body);
-	return code == CLI_OK ? api_show(cli, argv[next], "POST", path.data, body, approve_print) : code;
+	return code == CLI_OK ? api_show(cli, argv[next], "POST", path.data, body, print) : code;
 }
 
 int command_approve(struct cli *cli, int argc, char **argv)
 {
-	return approve_decide(cli, argc, argv, approve_help, false);
+	return approve_decide(cli, argc, argv, approve_help, approve_print, false);
 }
 
 int command_reject(struct cli *cli, int argc, char **argv)
 {
-	return approve_decide(cli, argc, argv, reject_help, true);
+	return approve_decide(cli, argc, argv, reject_help, approve_print, true);
+}
+
+int command_cancel(struct cli *cli, int argc, char **argv)
+{
+	return approve_decide(cli, argc, argv, cancel_help, cancel_print, false);
 }

@@ -16,6 +16,7 @@ const struct command commands[] = {
 	{ "runs", command_runs, "list runs on record, and what waits for approval", COMPLETE_NOTHING },
 	{ "approve", command_approve, "let a run that waits go on", COMPLETE_NOTHING },
 	{ "reject", command_reject, "end a run that waits", COMPLETE_NOTHING },
+	{ "cancel", command_cancel, "end a run that waits or goes on", COMPLETE_NOTHING },
 	{ "cp", command_cp, "copy files into a session's workspace, or out of it", 0 },
 	{ "path", command_path, "translate a path of a workspace", COMPLETE_SESSION },
 	{ "env", command_env, "what programs in an adopted cgroup have to trust", COMPLETE_SESSION },

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "control/http_status.h"
+#include "control/url_text.h"
 #include "reason.h"
 
 int name_read(const char *text, struct session_name *ret, struct failure *ret_failure)
@@ -29,5 +30,12 @@ int level_read(const char *text, enum level *ret, struct failure *ret_failure)
 {
 	if (level_parse(text, ret) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_LEVEL, "\"%.64s\"", text);
+	return 0;
+}
+
+int run_id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
+{
+	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", rq->args[0]);
 	return 0;
 }

@@ -9,4 +9,7 @@ int name_read(const char *text, struct session_name *ret, struct failure *ret_fa
 int name_read_path(const struct request *rq, struct session_name *ret, struct failure *ret_failure);
 int level_read(const char *text, enum level *ret, struct failure *ret_failure);
 
+/* The run that the path names. -ENOENT: that is no number. */
+int run_id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure);
+
 #endif

@@ -181,6 +181,7 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	_free_ struct follower *f = calloc(1, sizeof(*f));
 	_buf_ struct buf match = BUF_INIT(256);
 	struct MHD_Response *response;
+	unsigned own = 0;
 	int r;
 
 	if (!f || !info)
@@ -205,6 +206,10 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 		return -ENOMEM;
 
 	follow_reap(set); /* their places may be the ones that are missing */
+	for (const struct follower *other = set->first; other; other = other->next)
+		own += other->feed && other->peer.uid == options->peer.uid;
+	if (own >= NP_FOLLOWERS_PER_USER)
+		return -EMFILE;
 	r = event_feed_new(set->config->events, options->session, follower_wake, f, &f->feed);
 	if (r < 0)
 		return r;

@@ -33,6 +33,8 @@ static const struct route routes[] = {
 	{ "GET", "/v1/runs/*/output", run_output_get, { "follow" } },
 	{ "POST", "/v1/runs/*/approve", run_approve, { NULL } },
 	{ "POST", "/v1/runs/*/reject", run_reject, { NULL } },
+	{ "POST", "/v1/runs/*/input", run_input_post, { NULL } },
+	{ "POST", "/v1/runs/*/cancel", run_cancel, { NULL } },
 	{ "POST", "/v1/runs/*/end", run_end, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },

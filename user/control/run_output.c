@@ -15,6 +15,7 @@ struct output {
 	struct MHD_Connection *connection;
 	int fd; /* MHD's */
 	uint64_t id;
+	uid_t caller;
 	size_t sent;
 	bool suspended, over;
 };
@@ -30,7 +31,7 @@ static void output_free(void *data)
 			*p = o->next;
 			break;
 		}
-	o->set->count--;
+	o->set->config->run_left(o->set->config->data, o->id);
 	free(o);
 }
 
@@ -46,16 +47,16 @@ static ssize_t output_read(void *data, uint64_t pos, char *bytes, size_t max)
 {
 	struct output *o = data;
 	const struct server_config *config = o->set->config;
-	const struct buf *lines;
+	struct run_text text;
 	bool ended;
 	size_t n;
 
 	(void)pos;
-	if (o->over || config->run_output(config->data, o->id, &lines, &ended) < 0)
+	if (o->over || config->run_output(config->data, o->id, o->sent, &text, &ended) < 0)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	n = lines->len - o->sent < max ? lines->len - o->sent : max;
+	n = text.len < max ? text.len : max;
 	if (n) {
-		memcpy(bytes, lines->data + o->sent, n);
+		memcpy(bytes, text.data, n);
 		o->sent += n;
 		return (ssize_t)n;
 	}
@@ -66,26 +67,32 @@ static ssize_t output_read(void *data, uint64_t pos, char *bytes, size_t max)
 	return 0;
 }
 
-int output_open(struct output_set *set, struct MHD_Connection *connection, uint64_t id, struct MHD_Response **ret)
+int output_open(struct output_set *set, struct MHD_Connection *connection, uint64_t id, uid_t caller,
+		struct MHD_Response **ret)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct output *o;
+	unsigned own = 0;
 
-	if (set->count >= NP_FOLLOWERS_MAX)
+	for (o = set->first; o; o = o->next)
+		own += o->caller == caller;
+	if (own >= NP_FOLLOWERS_PER_USER)
 		return -EMFILE;
 	o = info ? calloc(1, sizeof(*o)) : NULL;
 	if (!o)
 		return -ENOMEM;
-	*o = (struct output){
-		.next = set->first, .set = set, .connection = connection, .fd = info->connect_fd, .id = id
-	};
+	*o = (struct output){ .next = set->first,
+			      .set = set,
+			      .connection = connection,
+			      .fd = info->connect_fd,
+			      .id = id,
+			      .caller = caller };
 	*ret = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, output_read, o, output_free);
 	if (!*ret) {
 		free(o);
 		return -ENOMEM;
 	}
 	set->first = o;
-	set->count++;
 	MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, 0u); /* commands think */
 	return 0;
 }

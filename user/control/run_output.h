@@ -12,13 +12,14 @@ struct output;
 struct output_set {
 	const struct server_config *config;
 	struct output *first;
-	unsigned count;
 	void (*kick)(void *data); /* as in struct follow_set */
 	void *data;
 };
 
-/* The response that follows the output of a run to its end. 0, -EMFILE (NP_FOLLOWERS_MAX) or -ENOMEM. */
-int output_open(struct output_set *set, struct MHD_Connection *connection, uint64_t id, struct MHD_Response **ret);
+/* The response that follows the output of a run to its end. 0, -EMFILE (the caller has
+ * NP_FOLLOWERS_PER_USER) or -ENOMEM. */
+int output_open(struct output_set *set, struct MHD_Connection *connection, uint64_t id, uid_t caller,
+		struct MHD_Response **ret);
 /* There is more, of somebody's. */
 void output_wake(struct output_set *set);
 /* Ends all of them, at the next MHD_run() or MHD_stop_daemon(). */

@@ -16,13 +16,6 @@
 #include "vocab/limits.h"
 #include "vocab/run_options.h"
 
-static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
-{
-	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
-		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", rq->args[0]);
-	return 0;
-}
-
 /* Texts, one at least, as compact JSON. Too long is refused, never cut: somebody approves what is written there. */
 static int command_read(const json_t *command, char **ret, struct failure *ret_failure)
 {
@@ -54,6 +47,7 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 	const struct run_option *option = run_option_find(name, launch ? RUN_LAUNCH : RUN_RECORD);
 	const json_t *word;
 	const char *wrong;
+	unsigned columns, rows;
 	uint64_t limit;
 	size_t i;
 
@@ -66,6 +60,8 @@ static int option_check(const char *name, const json_t *value, bool launch, stru
 			       : failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be true", name);
 	if (option->kind != RUN_TEXTS && !json_is_string(value))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\" must be a string", name);
+	if (!strcmp(name, "terminal") && !terminal_parse(json_string_value(value), &columns, &rows))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"terminal\" is written as in \"80x24\"");
 	if (option->wrong && (wrong = limit_parse(name, json_string_value(value), &limit)))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"%s\": %s", name, wrong);
 	for (i = 0; option->kind == RUN_TEXTS && (i < json_array_size(value) || !json_is_array(value)); i++) {
@@ -94,8 +90,9 @@ static int options_read(json_t *object, bool launch, char **ret, struct failure 
 		return r;
 	if (launch && !json_object_get(object, "chdir"))
 		json_object_set_new(object, "chdir", json_string("/workspace"));
-	/* So that it is the launcher who throws a flood away. */
-	if (launch && !json_object_get(object, "output_limit"))
+	/* So that it is the launcher who throws a flood away. A terminal is handed over whole, and who attached reads it all. */
+	if (launch && !json_object_get(object, "terminal") && !json_object_get(object, "attach") &&
+	    !json_object_get(object, "output_limit"))
 		json_object_set_new(object, "output_limit", json_string("1MiB"));
 	text = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : strdup("{}");
 	if (!text)
@@ -108,11 +105,20 @@ static int options_read(json_t *object, bool launch, char **ret, struct failure 
 }
 
 /* A run that cannot be started is no run: it is rejected at once. */
-static int runs_launch(struct request *rq, const struct run_row *run, struct failure *ret_failure)
+static int runs_launch(struct request *rq, const struct run_row *run, const json_t *how, struct failure *ret_failure)
 {
+	struct run_launch launch = { .id = run->id,
+				     .caller = rq->peer.uid,
+				     .input = json_object_get(how, "input"),
+				     .attach = json_object_get(how, "attach") };
+	const char *terminal = json_string_value(json_object_get(how, "terminal"));
 	struct run_row ignored_row;
 	struct failure ignored;
-	int r = rq->config->run_launch(rq->config->data, run->id, ret_failure);
+	int r;
+
+	if (terminal)
+		terminal_parse(terminal, &launch.columns, &launch.rows);
+	r = rq->config->run_launch(rq->config->data, &launch, ret_failure);
 
 	if (r < 0)
 		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",
@@ -162,7 +168,7 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	requested.expires_us = loop_wall_us() + loaded.policy->approval.timeout_ms * 1000;
 	r = service_run_request(rq->config->service, &requested, rq->peer.who, &run, ret_failure);
 	if (r == 0 && requested.launched)
-		r = runs_launch(rq, &run, ret_failure);
+		r = runs_launch(rq, &run, json_object_get(body, "launch"), ret_failure);
 	return r < 0 ? r : answer_json(ret, 201, run_object(&run), ret_failure);
 }
 
@@ -223,7 +229,7 @@ int run_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 	struct run_row run;
 	unsigned mark;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = run_id_read(rq, &id, ret_failure);
 
 	if (r < 0)
 		return r;
@@ -245,17 +251,17 @@ int run_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 /* NDJSON, of a run that the API launched; follow: to its end. */
 int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const struct buf *lines;
+	struct run_text text;
 	bool follow = false, ended;
 	struct run_row run;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = run_id_read(rq, &id, ret_failure);
 
 	if (r < 0)
 		return r;
 	if (url_flag(rq->query[0], &follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
-	if (rq->config->run_output(rq->config->data, id, &lines, &ended) < 0) {
+	if (rq->config->run_output(rq->config->data, id, 0, &text, &ended) < 0) {
 		r = service_run_show(rq->config->service, id, &run, ret_failure);
 		return r < 0 ? r
 			     : failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT,
@@ -265,16 +271,17 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	}
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (follow && !rq->head) {
-		r = output_open(rq->outputs, rq->connection, id, &ret->stream);
-		return r < 0 ? failure_put(ret_failure, r, r == -EMFILE ? NP_R_TOO_MANY : NP_R_FAILED,
-					   "the stream could not be opened")
-			     : 0;
+		r = output_open(rq->outputs, rq->connection, id, rq->peer.uid, &ret->stream);
+		if (r == -EMFILE)
+			return failure_put(ret_failure, r, NP_R_TOO_MANY, "user %u follows the output of %d runs",
+					   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER);
+		return r < 0 ? failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened") : 0;
 	}
-	ret->body = malloc(lines->len + 1);
+	ret->body = malloc(text.len + 1);
 	if (!ret->body)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	memcpy(ret->body, lines->len ? lines->data : "", lines->len);
-	ret->len = lines->len;
+	memcpy(ret->body, text.data, text.len);
+	ret->len = text.len;
 	return 0;
 }
 
@@ -285,7 +292,7 @@ static int runs_decide(struct request *rq, bool approved, struct answer *ret, st
 	_json_ json_t *body = NULL;
 	struct run_row run;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = run_id_read(rq, &id, ret_failure);
 
 	if (r < 0)
 		return r;
@@ -323,7 +330,7 @@ int run_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 	enum run_state state;
 	struct run_row run;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = run_id_read(rq, &id, ret_failure);
 
 	if (r == 0)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);

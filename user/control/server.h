@@ -38,6 +38,27 @@ struct daemon_facts {
 	unsigned inspectors; /* that are ready */
 };
 
+/* What a launcher of the daemon's is started with. */
+struct run_launch {
+	uint64_t id;
+	uid_t caller;
+	bool input, attach;
+	unsigned columns, rows; /* of its terminal; 0: it has none */
+};
+
+/* What goes to a launched command: bytes, the end of them, another size of its terminal. */
+struct run_input {
+	const char *data;
+	size_t len;
+	bool end;
+	unsigned columns, rows; /* 0: as it is */
+};
+
+struct run_text {
+	const char *data;
+	size_t len;
+};
+
 struct server_config {
 	struct loop *loop;
 	struct service *service;
@@ -58,10 +79,16 @@ struct server_config {
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
 	/* Has a run that is on record started, as the record says. */
-	int (*run_launch)(void *data, uint64_t id, struct failure *ret_failure);
+	int (*run_launch)(void *data, const struct run_launch *launch, struct failure *ret_failure);
+	int (*run_input)(void *data, uint64_t id, const struct run_input *input, struct failure *ret_failure);
+	/* Ends the launcher of a run, if the run was launched here, so that it starts nothing any more. */
+	void (*run_stop)(void *data, uint64_t id);
+	/* Somebody who followed its output is gone: an attached one ends with its reader. */
+	void (*run_left)(void *data, uint64_t id);
 	pid_t (*run_launcher)(void *data, uint64_t id); /* of a run that was launched here and is not over; or 0 */
-	/* NDJSON so far, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten. */
-	int (*run_output)(void *data, uint64_t id, const struct buf **ret, bool *ret_ended);
+	/* NDJSON from that byte on, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten, or
+	 * these bytes are. Of an attached one all before them are forgotten now. */
+	int (*run_output)(void *data, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);
 	void *data;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "daemon/launches.h"
+#include "daemon/launches_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,60 +7,25 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/queue.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
-#include "base/fs.h"
-#include "base/json.h"
-#include "vocab/words.h"
 #include "reason.h"
-#include "vocab/limits.h"
 
-#define READ_BYTES 16384
-#define TAIL_MAX   3 /* bytes of a character whose rest has not come yet */
-
-struct stream {
-	struct launch *launch;
-	const char *name;
-	int fd; /* -1: ended */
-	char tail[TAIL_MAX];
-	size_t n_tail;
-};
-
-struct launch {
-	TAILQ_ENTRY(launch) of_all;
-	struct launches *launches;
-	uint64_t id;
-	pid_t pid; /* 0: reaped */
-	int pidfd;
-	struct stream streams[2];
-	struct buf lines;
-	bool truncated;
-};
-
-TAILQ_HEAD(launch_list, launch);
-
-struct launches {
-	struct launches_config config;
-	char exe[FS_PATH_SIZE], socket[FS_PATH_SIZE];
-	struct launch_list all; /* the oldest first */
-	unsigned count;
-};
-
-static bool launch_ended(const struct launch *launch)
+bool launch_ended(const struct launch *launch)
 {
 	return !launch->pid && launch->streams[0].fd < 0 && launch->streams[1].fd < 0;
 }
 
-static void fd_end(struct launches *l, int *fd)
+struct launch *launch_find(const struct launches *l, uint64_t id)
 {
-	if (*fd < 0)
-		return;
-	loop_unwatch(l->config.loop, *fd);
-	close(*fd);
-	*fd = -1;
+	struct launch *launch = TAILQ_FIRST(&l->all);
+
+	while (launch && launch->id != id)
+		launch = TAILQ_NEXT(launch, of_all);
+	return launch;
 }
 
 static void launch_free(struct launch *launch)
@@ -70,77 +35,12 @@ static void launch_free(struct launch *launch)
 	for (size_t i = 0; i < ARRAY_SIZE(launch->streams); i++)
 		fd_end(l, &launch->streams[i].fd);
 	fd_end(l, &launch->pidfd);
+	input_close(launch);
+	l->bytes -= launch->lines.len;
 	buf_free(&launch->lines);
 	TAILQ_REMOVE(&l->all, launch, of_all);
 	l->count--;
 	free(launch);
-}
-
-/* -- output ---------------------------------------------------------------------------- */
-
-/* Bytes that may be the start of a character. */
-static bool is_start(const char *text, size_t len)
-{
-	unsigned char c = (unsigned char)text[0];
-	size_t want = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
-
-	for (size_t i = 1; i < len; i++)
-		if (((unsigned char)text[i] & 0xc0) != 0x80)
-			return false;
-	return len < want;
-}
-
-/* How many of the bytes are whole characters or never will be: all but a character that is cut in two. */
-static size_t whole_length(const char *text, size_t len)
-{
-	for (size_t n = 1; n <= TAIL_MAX && n <= len; n++)
-		if (is_start(text + len - n, n))
-			return len - n;
-	return len;
-}
-
-static void stream_take(struct stream *stream, const char *data, size_t len, bool last)
-{
-	struct launch *launch = stream->launch;
-	char text[TAIL_MAX + READ_BYTES];
-	_buf_ struct buf line = BUF_INIT(8 * sizeof(text));
-	size_t used, n = stream->n_tail + len;
-
-	memcpy(text, stream->tail, stream->n_tail);
-	memcpy(text + stream->n_tail, data, len);
-	used = last ? n : whole_length(text, n);
-	json_open_object(&line, NULL);
-	json_put_text(&line, "stream", stream->name, NP_NAME_MAX);
-	json_put_bytes(&line, "data", text, used);
-	json_close_object(&line);
-	buf_puts(&line, "\n");
-	stream->n_tail = n - used;
-	memcpy(stream->tail, text + used, stream->n_tail);
-	if (!used || launch->truncated)
-		return;
-	/* Room for the line that says so is kept. */
-	if (buf_error(&line) || launch->lines.len + line.len + 64 > NP_LAUNCH_OUTPUT) {
-		launch->truncated = true;
-		buf_puts(&launch->lines, "{\"truncated\":true}\n");
-	} else {
-		buf_append(&launch->lines, line.data, line.len);
-	}
-}
-
-static void on_output(void *data, uint32_t events)
-{
-	struct stream *stream = data;
-	struct launches *l = stream->launch->launches;
-	char bytes[READ_BYTES];
-	ssize_t n = read(stream->fd, bytes, sizeof(bytes));
-
-	(void)events;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
-	stream_take(stream, bytes, n > 0 ? (size_t)n : 0, n <= 0);
-	if (n <= 0)
-		fd_end(l, &stream->fd);
-	l->config.on_output(l->config.data);
 }
 
 static void on_exit_of(void *data, uint32_t events)
@@ -159,15 +59,15 @@ static void on_exit_of(void *data, uint32_t events)
 
 /* -- start ------------------------------------------------------------------------------ */
 
-/* ends: the writing ends, for its output and its errors. */
-static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret)
+/* fds: what it gets as 0, 1, 2. terminal: a name instead, which becomes its controlling terminal. */
+static int launcher_spawn(const char *const *argv, const int fds[3], const char *terminal, pid_t *ret)
 {
 	static const char *const environment[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-						   "LANG=C.UTF-8", NULL };
+						   "LANG=C.UTF-8", "TERM=xterm", NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
 	sigset_t none, all;
-	int r;
+	int r = 0;
 
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -176,10 +76,11 @@ static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
 	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-	for (int i = 0; !r && i < 2; i++)
-		r = posix_spawn_file_actions_adddup2(&actions, ends[i], 1 + i);
+	posix_spawnattr_setflags(&attr, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						(terminal ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP)));
+	for (int i = 0; !r && i < 3; i++)
+		r = terminal ? posix_spawn_file_actions_addopen(&actions, i, terminal, O_RDWR, 0)
+			     : posix_spawn_file_actions_adddup2(&actions, fds[i], i);
 	if (!r)
 		r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 	if (!r)
@@ -191,32 +92,74 @@ static int launcher_spawn(const char *const *argv, const int ends[2], pid_t *ret
 	return -r;
 }
 
-static int launch_spawn(struct launch *launch)
+/* Pipes, of which the launcher gets the far ends. */
+static int pipes_make(struct launch *launch, bool input, int far[static 3])
+{
+	for (int i = 0; i < 3; i++) {
+		int pair[2];
+
+		if (i == 0 && !input) {
+			far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			if (far[0] < 0)
+				return -errno;
+			continue;
+		}
+		if (pipe2(pair, O_CLOEXEC) < 0)
+			return -errno;
+		far[i] = pair[i ? 1 : 0];
+		*(i ? &launch->streams[i - 1].fd : &launch->to) = pair[i ? 0 : 1];
+	}
+	return 0;
+}
+
+/* A terminal of its own. What it writes, standard error included, is one stream. */
+static int terminal_make(struct launch *launch, const struct run_launch *how, char name[static 64])
+{
+	const struct winsize size = { .ws_row = (unsigned short)how->rows, .ws_col = (unsigned short)how->columns };
+
+	launch->terminal = true;
+	launch->to = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (launch->to < 0 || grantpt(launch->to) < 0 || unlockpt(launch->to) < 0 ||
+	    ptsname_r(launch->to, name, 64) != 0 || ioctl(launch->to, TIOCSWINSZ, &size) < 0)
+		return -errno;
+	launch->streams[0].fd = fcntl(launch->to, F_DUPFD_CLOEXEC, 3); /* each is watched for itself */
+	return launch->streams[0].fd < 0 ? -errno : 0;
+}
+
+static int launch_watch(struct launch *launch)
+{
+	struct loop *loop = launch->launches->config.loop;
+	int r;
+
+	launch->pidfd = (int)syscall(SYS_pidfd_open, launch->pid, 0);
+	r = launch->pidfd < 0 ? -errno : loop_watch(loop, launch->pidfd, EPOLLIN, on_exit_of, launch);
+	if (launch->to >= 0)
+		fcntl(launch->to, F_SETFL, O_NONBLOCK);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(launch->streams); i++) {
+		if (launch->streams[i].fd < 0)
+			continue;
+		fcntl(launch->streams[i].fd, F_SETFL, O_NONBLOCK);
+		r = loop_watch(loop, launch->streams[i].fd, EPOLLIN, on_output, &launch->streams[i]);
+	}
+	return r;
+}
+
+static int launch_spawn(struct launch *launch, const struct run_launch *how)
 {
 	struct launches *l = launch->launches;
-	char id[24];
+	char id[24], terminal[64];
 	const char *const argv[] = { l->exe, l->socket, id, NULL };
-	_close_ int out = -1, err = -1;
-	int pair[2][2], r;
+	int far[3] = { -1, -1, -1 }, r;
 
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)launch->id);
-	if (pipe2(pair[0], O_CLOEXEC) < 0)
-		return -errno;
-	launch->streams[0].fd = pair[0][0];
-	out = pair[0][1];
-	if (pipe2(pair[1], O_CLOEXEC) < 0)
-		return -errno;
-	launch->streams[1].fd = pair[1][0];
-	err = pair[1][1];
-	r = launcher_spawn(argv, (const int[]){ out, err }, &launch->pid);
+	r = how->rows ? terminal_make(launch, how, terminal) : pipes_make(launch, how->input || how->attach, far);
+	if (r == 0)
+		r = launcher_spawn(argv, far, how->rows ? terminal : NULL, &launch->pid);
+	for (int i = 0; i < 3; i++)
+		cleanup_close(&far[i]);
 	if (r < 0)
 		return r;
-	launch->pidfd = (int)syscall(SYS_pidfd_open, launch->pid, 0);
-	r = launch->pidfd < 0 ? -errno : loop_watch(l->config.loop, launch->pidfd, EPOLLIN, on_exit_of, launch);
-	for (size_t i = 0; r == 0 && i < 2; i++) {
-		fcntl(launch->streams[i].fd, F_SETFL, O_NONBLOCK);
-		r = loop_watch(l->config.loop, launch->streams[i].fd, EPOLLIN, on_output, &launch->streams[i]);
-	}
+	r = launch_watch(launch);
 	if (r < 0) {
 		kill(launch->pid, SIGKILL); /* before it could have started anything: it asks us first */
 		waitpid(launch->pid, NULL, 0);
@@ -240,28 +183,58 @@ static bool room_make(struct launches *l)
 	return false;
 }
 
-int launches_start(struct launches *l, uint64_t id, struct failure *ret_failure)
+static unsigned launches_of(const struct launches *l, uid_t caller)
 {
-	struct launch *launch;
+	const struct launch *launch;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(launch, &l->all, of_all) {
+		n += launch->caller == caller && !launch_ended(launch);
+	}
+	return n;
+}
+
+static int launch_new(struct launches *l, const struct run_launch *how, struct launch **ret)
+{
+	struct launch *launch = calloc(1, sizeof(*launch));
+
+	if (!launch)
+		return -ENOMEM;
+	*launch = (struct launch){ .launches = l,
+				   .id = how->id,
+				   .caller = how->caller,
+				   .attach = how->attach,
+				   .pidfd = -1,
+				   .to = -1,
+				   .lines = BUF_INIT(NP_LAUNCH_OUTPUT),
+				   .input = BUF_INIT(NP_LAUNCH_INPUT + 64) };
+	launch->streams[0] = (struct stream){ .launch = launch, .name = "stdout", .fd = -1 };
+	launch->streams[1] = (struct stream){ .launch = launch, .name = "stderr", .fd = -1 };
+	TAILQ_INSERT_TAIL(&l->all, launch, of_all);
+	l->count++;
+	*ret = launch;
+	return 0;
+}
+
+int launches_start(struct launches *l, const struct run_launch *how, struct failure *ret_failure)
+{
+	struct launch *launch = NULL;
 	int r;
 
 	ret_failure->reason = NP_R_TOO_MANY;
+	if (launches_of(l, how->caller) >= NP_LAUNCHES_PER_USER) {
+		snprintf(ret_failure->text, sizeof(ret_failure->text),
+			 "%d runs that user %u has had started are not over", NP_LAUNCHES_PER_USER,
+			 (unsigned)how->caller);
+		return -E2BIG;
+	}
 	snprintf(ret_failure->text, sizeof(ret_failure->text), "%d runs that the API started are not over",
 		 NP_LAUNCHES_MAX);
 	if (!room_make(l))
 		return -E2BIG;
-	launch = calloc(1, sizeof(*launch));
-	if (launch) {
-		launch->launches = l;
-		launch->id = id;
-		launch->pidfd = -1;
-		launch->streams[0] = (struct stream){ .launch = launch, .name = "stdout", .fd = -1 };
-		launch->streams[1] = (struct stream){ .launch = launch, .name = "stderr", .fd = -1 };
-		launch->lines = BUF_INIT(NP_LAUNCH_OUTPUT);
-		TAILQ_INSERT_TAIL(&l->all, launch, of_all);
-		l->count++;
-	}
-	r = launch ? launch_spawn(launch) : -ENOMEM;
+	r = launch_new(l, how, &launch);
+	if (r == 0)
+		r = launch_spawn(launch, how);
 	if (r == 0)
 		return 0;
 	if (launch)
@@ -271,13 +244,23 @@ int launches_start(struct launches *l, uint64_t id, struct failure *ret_failure)
 	return r;
 }
 
-static const struct launch *launch_find(const struct launches *l, uint64_t id)
+void launches_stop(struct launches *l, uint64_t id)
 {
-	const struct launch *launch = TAILQ_FIRST(&l->all);
+	const struct launch *launch = launch_find(l, id);
 
-	while (launch && launch->id != id)
-		launch = TAILQ_NEXT(launch, of_all);
-	return launch;
+	if (launch && launch->pid)
+		syscall(SYS_pidfd_send_signal, launch->pidfd, SIGKILL, NULL, 0);
+}
+
+void launches_leave(struct launches *l, uint64_t id)
+{
+	struct launch *launch = launch_find(l, id);
+
+	if (!launch || !launch->attach)
+		return;
+	launch->attach = false; /* what comes now is kept as anybody's, and does not hold it up */
+	streams_hold(launch);
+	launches_stop(l, id);
 }
 
 pid_t launches_pid(const struct launches *l, uint64_t id)
@@ -285,17 +268,6 @@ pid_t launches_pid(const struct launches *l, uint64_t id)
 	const struct launch *launch = launch_find(l, id);
 
 	return launch ? launch->pid : 0;
-}
-
-int launches_output(struct launches *l, uint64_t id, const struct buf **ret, bool *ret_ended)
-{
-	const struct launch *launch = launch_find(l, id);
-
-	if (!launch)
-		return -ENOENT;
-	*ret = &launch->lines;
-	*ret_ended = launch_ended(launch);
-	return 0;
 }
 
 int launches_new(const struct launches_config *config, struct launches **ret)

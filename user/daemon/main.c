@@ -310,6 +310,9 @@ static int server_start(struct daemon *d)
 		.settle = counts_settle,
 		.run_launch = run_launch,
 		.run_launcher = run_launcher,
+		.run_input = run_input,
+		.run_stop = run_stop,
+		.run_left = run_left,
 		.run_output = run_output,
 		.data = d,
 	};

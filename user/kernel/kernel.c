@@ -258,6 +258,30 @@ static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
 	return cgroup_remove(cg);
 }
 
+struct below {
+	const char *prefix;
+	int result;
+};
+
+static int below_remove(void *data, const struct gate_cgroup *cg)
+{
+	struct below *below = data;
+	const char *name = strrchr(cg->path, '/');
+	int r = name && !strncmp(name + 1, below->prefix, strlen(below->prefix)) ? cgroup_remove(cg) : 0;
+
+	below->result = below->result ? below->result : r;
+	return 0;
+}
+
+static int gate_cgroup_remove_below(void *ctx, const struct gate_cgroup *cg, const char *prefix)
+{
+	const struct kernel *kernel = ctx;
+	struct below below = { .prefix = prefix };
+	int r = cgroup_each_child(kernel->mount, cg, below_remove, &below);
+
+	return r ? r : below.result;
+}
+
 static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
 {
 	(void)ctx;
@@ -326,6 +350,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.cut = gate_cut,
 		.orphans = gate_orphans,
 		.cgroup_remove = gate_cgroup_remove,
+		.cgroup_remove_below = gate_cgroup_remove_below,
 		.cgroup_populated = gate_cgroup_populated,
 		.detach = gate_detach,
 		.retire = gate_retire,

@@ -71,6 +71,8 @@ struct gate {
 	/* Kills every process of a made sandbox and removes its cgroup, nested ones included.
 	 * -EBUSY when it is not yet empty: ask again later. */
 	int (*cgroup_remove)(void *ctx, const struct gate_cgroup *cg);
+	/* The same for those directly below a made sandbox's whose names begin so: all are killed, the first error is told. */
+	int (*cgroup_remove_below)(void *ctx, const struct gate_cgroup *cg, const char *prefix);
 	/* True when a process lives in it or below. An error counts as true. */
 	bool (*cgroup_populated)(void *ctx, const struct gate_cgroup *cg);
 	/* Detaches an adopted, empty cgroup. */

@@ -6,6 +6,7 @@
 
 #include "base/sql.h"
 #include "session/service_internal.h"
+#include "vocab/kept_files.h"
 #include "vocab/limits.h"
 
 static void run_event(struct service *service, unsigned reason, const struct run_row *run, const char *who,
@@ -176,6 +177,35 @@ int service_run_end(struct service *service, uint64_t id, enum run_state state, 
 		return run_fail(ret_failure, r, id);
 	run_event(service, NP_R_RUN_ENDED, ret, who, run_state_name(state));
 	return 0;
+}
+
+int service_run_cancel(struct service *service, uint64_t id, const char *result, const char *who, struct run_row *ret,
+		       struct failure *ret_failure)
+{
+	_verb_ struct service *verb = verb_begin(service);
+	const struct gate *gate = &service->config.gate;
+	const struct sandbox *sandbox;
+	struct run_row run;
+	char prefix[64];
+	int r = store_run_get(service->config.store, id, &run);
+
+	if (!r && run.state != RUN_RUNNING)
+		r = -EALREADY;
+	if (r)
+		return run_fail(ret_failure, r, id);
+	sandbox = sandbox_by_id(service, run.sandbox);
+	if (sandbox && !sandbox->dying && sandbox->pub.kept) {
+		snprintf(prefix, sizeof(prefix), NP_RUN_GROUP "%llu-", (unsigned long long)id);
+		r = gate->cgroup_remove_below(gate->ctx, &sandbox->pub.cgroup, prefix);
+		if (r && r != -EBUSY) /* busy: they were killed, and take their time */
+			return service_fail(ret_failure, NP_R_FAILED, r, "run %llu could not be killed: %s",
+					    (unsigned long long)id, strerror(-r));
+	} else if (sandbox && !sandbox->dying) {
+		r = service_sandbox_remove(service, run.sandbox, who, ret_failure);
+		if (r)
+			return r;
+	}
+	return service_run_end(service, id, RUN_FAILED, result, who, ret, ret_failure);
 }
 
 /* -- what time does to runs ------------------------------------------------------------- */

@@ -193,6 +193,10 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 int service_run_end(struct service *service, uint64_t id, enum run_state state, const char *result, const char *who,
 		    struct run_row *ret, struct failure *ret_failure);
 
+/* A run that goes on: all that it has started is killed, and it is over. result as above. */
+int service_run_cancel(struct service *service, uint64_t id, const char *result, const char *who, struct run_row *ret,
+		       struct failure *ret_failure);
+
 /* At the start: what waited for a launcher of the daemon before this one is rejected. */
 void service_runs_recover(struct service *service);
 

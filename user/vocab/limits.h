@@ -40,7 +40,8 @@
 #define NP_EVENTS_DAYS 36500	      /* the longest age */
 #define NP_REPLAY_BYTES (4u << 20) /* end of the journal that is looked through for events that a crash kept from the history */
 #define NP_HISTORY_BATCH 256	   /* events per SQLite transaction */
-#define NP_FOLLOWERS_MAX 32	   /* open event feeds */
+#define NP_FOLLOWERS_MAX 128	   /* open event feeds */
+#define NP_FOLLOWERS_PER_USER 64   /* of one user, and as many streams of output and notices: what a feed has unread is in memory */
 #define NP_FEED_BYTES (512u << 10) /* unread bytes of one feed before it skips, and says how many it skipped */
 #define NP_EVENT_STRING_MAX 1024   /* bytes of one string in an event; a longer one is cut, and ends in three dots */
 #define NP_EVENT_LINE_MAX (192u << 10) /* one event as JSON: ten such strings and four captures, each byte escaped as six */
@@ -84,8 +85,13 @@
 #define NP_RUNS_KEPT 10000	   /* runs that are over and still on record; the oldest go first */
 #define NP_RUNS_PENDING 1000	   /* runs that wait */
 #define NP_RUN_START_S 60	   /* from the approval to the start, and from that until a process is there */
-#define NP_LAUNCHES_MAX 64	   /* runs that the API started and whose output is kept; ended ones go first */
+#define NP_LAUNCHES_MAX 512	   /* runs that the API started and whose output is kept; ended ones go first */
+#define NP_LAUNCHES_PER_USER 256   /* of one user, that are not over: so that one leaves room for others */
 #define NP_LAUNCH_OUTPUT (2u << 20) /* output of one of them as NDJSON: in memory */
+#define NP_LAUNCH_OUTPUT_ALL (256u << 20) /* of all of them; then what comes is thrown away, as beyond the bound of one */
+#define NP_LAUNCH_UNREAD (256u << 10) /* of one that is attached: then the command waits until it is read */
+#define NP_LAUNCH_INPUT (256u << 10) /* input that a command has not read: four requests */
+#define NP_TERMINAL_MAX 4096	   /* columns and rows of a terminal */
 #define NP_ENDED_KEPT 1024	   /* removed sandboxes whose counts are still known, about 200 bytes each: whoever ran a command there asks at once */
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 

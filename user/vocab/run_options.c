@@ -66,6 +66,22 @@ uint64_t *run_limit_of(const struct run_option *limit, struct limits *limits)
 	return (uint64_t *)(void *)((char *)limits + limit->limit);
 }
 
+bool terminal_parse(const char *text, unsigned *ret_columns, unsigned *ret_rows)
+{
+	uint64_t columns = 0, rows = 0;
+	char first[8];
+	size_t len = strcspn(text, "x");
+
+	if (!text[len] || len >= sizeof(first))
+		return false;
+	snprintf(first, sizeof(first), "%.*s", (int)len, text);
+	if (!count_parse(first, NP_TERMINAL_MAX, &columns) || !count_parse(text + len + 1, NP_TERMINAL_MAX, &rows))
+		return false;
+	*ret_columns = (unsigned)columns;
+	*ret_rows = (unsigned)rows;
+	return columns && rows;
+}
+
 const char *env_check(const char *word, bool has_caller)
 {
 	size_t len = strcspn(word, "=");

@@ -64,6 +64,10 @@ enum run_place {
 	  "/proc/PID/environ")                                                                                             \
 	X(env_all, FLAG, RUN_CLI | RUN_RECORD, NULL,                                                                       \
 	  "give it the caller's whole environment: keys and tokens, too")                                                  \
+	X(input, FLAG, RUN_RECORD | RUN_LAUNCH, NULL, "it has input, which comes by the API; else it has none")            \
+	X(terminal, TEXT, RUN_RECORD | RUN_LAUNCH, "COLUMNSxROWS", "a terminal of this size is its input and output")      \
+	X(attach, FLAG, RUN_RECORD | RUN_LAUNCH, NULL,                                                                     \
+	  "its output is for one reader, whole and as bytes, and waits for him; without him it ends")                      \
 	X(isolation, TEXT, RUN_CLI | RUN_RECORD, "none",                                                                   \
 	  "take only the network away. For those who bring their own isolation")                                           \
 	X(best_effort, FLAG, RUN_CLI | RUN_RECORD, NULL, "go on when a limit cannot be set here, and say so")              \
@@ -149,6 +153,8 @@ const char *limit_parse(const char *name, const char *text, uint64_t *ret);
 #define LIMIT_TEXT_SIZE 24
 const char *limit_format(const struct run_option *limit, uint64_t value, char text[static LIMIT_TEXT_SIZE]);
 
+/* 80x24. */
+bool terminal_parse(const char *text, unsigned *ret_columns, unsigned *ret_rows);
 /* A word of --env. has_caller: NAME alone is one of the caller's. NULL, or what is wrong. */
 const char *env_check(const char *word, bool has_caller);
 

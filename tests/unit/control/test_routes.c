@@ -39,6 +39,8 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/runs", runs_list },
 		{ "GET", "/v1/runs/7", run_get },
 		{ "GET", "/v1/runs/7/output", run_output_get },
+		{ "POST", "/v1/runs/7/input", run_input_post },
+		{ "POST", "/v1/runs/7/cancel", run_cancel },
 		{ "POST", "/v1/runs/7/approve", run_approve },
 		{ "POST", "/v1/runs/7/reject", run_reject },
 		{ "POST", "/v1/runs/7/end", run_end },

@@ -338,7 +338,7 @@ static void follower_is_ended_in_a_sandbox(void **state)
 /* Those who go away make room for others, as many as there are, without waiting for a heartbeat. */
 static void followers_are_bounded(void **state)
 {
-	int fds[NP_FOLLOWERS_MAX];
+	int fds[NP_FOLLOWERS_PER_USER];
 
 	(void)state;
 	for (unsigned round = 0; round < 3; round++) {

@@ -9,16 +9,20 @@
 #include <jansson.h>
 
 #include "daemon/launches.c"
+#include "daemon/launch_streams.c"
 
 #include "vocab/limits.h"
 
+static struct launches launches;
 static struct launch launch;
 static struct stream *stream = &launch.streams[0];
 
 static int setup(void **state)
 {
 	(void)state;
-	launch = (struct launch){ .lines = BUF_INIT(NP_LAUNCH_OUTPUT) };
+	launches = (struct launches){ 0 };
+	TAILQ_INIT(&launches.all);
+	launch = (struct launch){ .launches = &launches, .lines = BUF_INIT(NP_LAUNCH_OUTPUT), .to = -1 };
 	*stream = (struct stream){ .launch = &launch, .name = "stdout", .fd = -1 };
 	return 0;
 }
@@ -110,12 +114,69 @@ static void bounded(void **state)
 	assert_int_equal(out.len % sizeof(block), 0);
 }
 
+/* All of them together are bounded, too. */
+static void bounded_together(void **state)
+{
+	(void)state;
+	launches.bytes = NP_LAUNCH_OUTPUT_ALL - 10;
+	stream_take(stream, "some words", 10, false);
+	assert_true(launch.truncated);
+	assert_string_equal(launch.lines.data, "{\"truncated\":true}\n");
+}
+
+/* Who attached gets bytes, and what was read is forgotten. */
+static void attached(void **state)
+{
+	struct run_text text;
+	bool over;
+
+	(void)state;
+	launch.attach = true;
+	launch.id = 7;
+	launch.streams[1].fd = -1;
+	TAILQ_INSERT_TAIL(&launches.all, &launch, of_all);
+	stream_take(stream, "\xff\0a", 3, false);
+	assert_int_equal(launches_output(&launches, 7, 0, &text, &over), 0);
+	assert_int_equal(text.len, strlen("{\"stream\":\"stdout\",\"base64\":\"/wBh\"}\n"));
+	assert_memory_equal(text.data, "{\"stream\":\"stdout\",\"base64\":\"/wBh\"}\n", text.len);
+	assert_true(over && launches.bytes == text.len);
+	assert_int_equal(launches_output(&launches, 7, text.len, &text, &over), 0);
+	assert_true(text.len == 0 && launches.bytes == 0 && launch.dropped > 0);
+	assert_int_equal(launches_output(&launches, 7, 0, &text, &over), -ENOENT);
+	assert_int_equal(launches_output(&launches, 7, 999, &text, &over), -ENOENT);
+	assert_int_equal(launches_output(&launches, 8, 0, &text, &over), -ENOENT);
+}
+
+/* One user's leave room for another's; those that have ended do not count. */
+static void bounded_by_user(void **state)
+{
+	static struct launch many[NP_LAUNCHES_PER_USER];
+	struct run_launch how = { .id = 1, .caller = 1000 };
+	struct failure failure;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++) {
+		many[i] = (struct launch){ .launches = &launches, .caller = 1000, .pid = 1 };
+		TAILQ_INSERT_TAIL(&launches.all, &many[i], of_all);
+	}
+	assert_int_equal(launches_start(&launches, &how, &failure), -E2BIG);
+	assert_int_equal(failure.reason, NP_R_TOO_MANY);
+	assert_non_null(strstr(failure.text, "user 1000"));
+	assert_int_equal(launches_of(&launches, 1001), 0);
+	many[0].pid = 0;
+	many[0].streams[0].fd = many[0].streams[1].fd = -1;
+	assert_int_equal(launches_of(&launches, 1000), NP_LAUNCHES_PER_USER - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(cut_anywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(byte_by_byte, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounded, setup, teardown),
+		cmocka_unit_test_setup_teardown(bounded_together, setup, teardown),
+		cmocka_unit_test_setup_teardown(attached, setup, teardown),
+		cmocka_unit_test_setup_teardown(bounded_by_user, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

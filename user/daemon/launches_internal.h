@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* A launched run, as launches.c starts it and launch_streams.c carries its bytes. */
+#ifndef NP_DAEMON_LAUNCHES_INTERNAL_H
+#define NP_DAEMON_LAUNCHES_INTERNAL_H
+
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/fs.h"
+#include "daemon/launches.h"
+#include "vocab/limits.h"
+
+#define TAIL_MAX 3 /* bytes of a character whose rest has not come yet */
+
+struct stream {
+	struct launch *launch;
+	const char *name;
+	int fd;	    /* -1: ended */
+	bool waits; /* for its reader: it is not read */
+	char tail[TAIL_MAX];
+	size_t n_tail;
+};
+
+struct launch {
+	TAILQ_ENTRY(launch) of_all;
+	struct launches *launches;
+	uint64_t id;
+	pid_t pid; /* 0: reaped */
+	int pidfd;
+	struct stream streams[2];
+	struct buf lines;
+	size_t dropped; /* bytes of lines that were read and are forgotten */
+	bool truncated;
+	uid_t caller;
+	bool attach, terminal;
+	int to;		  /* its input; -1: it has none (any more) */
+	struct buf input; /* not taken yet */
+	bool input_waits; /* to is watched */
+	bool input_ends;  /* after these */
+};
+
+TAILQ_HEAD(launch_list, launch);
+
+struct launches {
+	struct launches_config config;
+	char exe[FS_PATH_SIZE], socket[FS_PATH_SIZE];
+	struct launch_list all; /* the oldest first */
+	unsigned count;
+	size_t bytes; /* of all lines */
+};
+
+bool launch_ended(const struct launch *launch);
+struct launch *launch_find(const struct launches *l, uint64_t id); /* NULL: there is none */
+void fd_end(struct launches *l, int *fd);
+void input_close(struct launch *launch);
+/* Reads its output, or leaves it unread for as long as its reader has not read enough. */
+void streams_hold(struct launch *launch);
+loop_fd_fn on_output; /* of a struct stream */
+
+#endif
