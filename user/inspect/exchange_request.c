@@ -148,8 +148,9 @@ static struct head request_head(const struct exchange *ex)
 	struct head head = ex->outgoing ? *ex->outgoing : ex->head; /* lent */
 
 	if (ex->bodies[WAY_REQUEST].resized && head.has_body) {
-		head.has_length = ex->request_whole;
-		head.length = ex->request_whole ? ex->pending.len : BODY_UNKNOWN;
+		head.has_length =
+			ex->request_whole && !ex->trailers; /* HTTP/1.1 has none of them behind a known length */
+		head.length = head.has_length ? ex->pending.len : BODY_UNKNOWN;
 	}
 	return head;
 }

@@ -43,12 +43,16 @@ static void talk_note(struct talk *talk, const char *format, ...)
 	va_end(args);
 }
 
+static struct peer *last_asked; /* the origin that got the latest request */
+
 static struct talk *talk_new(struct peer *peer)
 {
 	struct talk *talk = &peer->talks[peer->n++];
 
 	assert_true(peer->n <= TALKS);
 	*talk = (struct talk){ .body = BUF_INIT(64u << 20) };
+	if (peer->server)
+		last_asked = peer;
 	fields_init(&talk->fields);
 	return talk;
 }

@@ -19,8 +19,8 @@
 #include "policy/snapshot.h"
 #include "worker_peers.h"
 
-#define CLIENTS 8
-#define FARS	8
+#define CLIENTS 16
+#define FARS	16
 #define REPORTS 64
 
 struct far {
@@ -32,7 +32,7 @@ struct far {
 /* What the daemon gets to know. */
 struct seen_report {
 	struct link_request request;
-	char method[32], url[256];
+	char method[32], url[256], tails[LINK_TAILS][256];
 };
 
 static const char *const standard_policy = "version: 1\n"
@@ -93,6 +93,8 @@ static void reports_take(void)
 		assert_int_equal(link_request_next(data, (size_t)n, &r->request, tails), n);
 		snprintf(r->method, sizeof(r->method), "%s", tails[LINK_METHOD] ?: "");
 		snprintf(r->url, sizeof(r->url), "%s", tails[LINK_URL] ?: "");
+		for (int i = 0; i < LINK_TAILS; i++)
+			snprintf(r->tails[i], sizeof(r->tails[i]), "%s", tails[i] ?: "");
 	}
 }
 
