@@ -29,7 +29,7 @@ struct peer {
 	struct talk talks[TALKS];
 	unsigned n; /* of them */
 	bool keeps; /* it gives no window back */
-	bool eof;
+	bool eof, said_all;
 };
 
 static void talk_note(struct talk *talk, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -249,8 +249,10 @@ static bool peer_move(struct peer *peer)
 	} else if (n < 0 && errno != EAGAIN) {
 		buf_clear(&end->out);
 	}
-	if (end->shut && !end->out.len)
+	if (end->shut && !end->out.len && !peer->said_all) {
 		shutdown(end->fd, SHUT_WR);
+		peer->said_all = moved = true;
+	}
 	return moved;
 }
 
