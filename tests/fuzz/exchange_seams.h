@@ -322,6 +322,11 @@ void dial_set_connect(struct dial *d, uint32_t ms)
 	d->connect_ms = ms;
 }
 
+bool dial_is_resolving(const struct dial *d)
+{
+	return now_ns == d->start_ns;
+}
+
 void dial_cancel(struct dial *d)
 {
 	if (d)

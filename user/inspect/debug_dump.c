@@ -101,6 +101,8 @@ static void dump_client(struct dump *dump, const struct client *client)
 
 static enum debug_exchange exchange_state(const struct exchange *ex)
 {
+	if (exchange_is_held(ex))
+		return DEBUG_EXCHANGE_HELD;
 	if (ex->at_origin.dial)
 		return dial_is_resolving(ex->at_origin.dial) ? DEBUG_EXCHANGE_RESOLVING : DEBUG_EXCHANGE_CONNECTING;
 	if (ex->at_origin.handshake)

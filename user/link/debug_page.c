@@ -6,8 +6,8 @@
 #include "base/cleanup.h"
 
 static const char *const clients[] = { "dns", "new", "waits for the CA", "handshake", "http/1.1", "http/2", "tunnel" };
-static const char *const exchanges[] = { "judging", "resolving", "connecting", "handshake",
-					 "sending", "waiting",	 "receiving" };
+static const char *const exchanges[] = { "judging",   "held",	 "resolving", "connecting",
+					 "handshake", "sending", "waiting",   "receiving" };
 static const char *const origins[] = { "handshake", "busy", "idle" };
 static const char *const queries[] = { "waits for an address", "waits for records" };
 static const char *const sandboxes[] = { "known" };

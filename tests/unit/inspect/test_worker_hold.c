@@ -9,6 +9,7 @@
 
 #include "worker_world.h"
 
+#include "inspect/debug_dump.h"
 #include "inspect/tunnel.h"
 
 /* -- a stage that holds ---------------------------------------------------------------------- */
@@ -248,6 +249,24 @@ static void test_others_go_on(void **state)
 	assert_int_equal(n_fars, 7);
 	for (int i = 1; i < 7; i++)
 		assert_int_equal(fars[i].peer.talks[0].body.len, sizeof(bytes));
+}
+
+/* Whoever looks for what hangs finds it. */
+static void test_shown(void **state)
+{
+	const struct debug_page *page;
+
+	(void)state;
+	ask(client_of(false), "GET", "/", NO_BODY);
+	settle();
+	pass_ms(1000);
+	debug_page_make(worker, &(struct debug_ask){ .number = 1 }, &page);
+	assert_int_equal(page->sums.count[DEBUG_EXCHANGE], 1);
+	for (uint32_t i = 0; i < page->n; i++)
+		if (page->entries[i].kind == DEBUG_EXCHANGE) {
+			assert_string_equal(debug_state_name(DEBUG_EXCHANGE, page->entries[i].state), "held");
+			assert_string_equal(page->entries[i].host, "low.test");
+		}
 }
 
 /* -- what ends it ------------------------------------------------------------------------------- */
@@ -492,14 +511,12 @@ static void test_tunnel_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		hold_test(test_resumed),	hold_test(test_refused),
-		hold_test(test_late),		hold_test(test_body_waits),
-		hold_test(test_body_wanted),	hold_test(test_others_go_on),
-		hold_test(test_raised),		hold_test(test_raised_and_resumed),
-		hold_test(test_reloaded),	hold_test(test_removed),
-		hold_test(test_client_goes),	hold_test(test_bound),
-		hold_test(test_tunnel_resumed), hold_test(test_tunnel_refused),
-		hold_test(test_tunnel_ended),	hold_test(test_tunnel_bound),
+		hold_test(test_resumed),      hold_test(test_refused),	      hold_test(test_late),
+		hold_test(test_body_waits),   hold_test(test_body_wanted),    hold_test(test_others_go_on),
+		hold_test(test_shown),	      hold_test(test_raised),	      hold_test(test_raised_and_resumed),
+		hold_test(test_reloaded),     hold_test(test_removed),	      hold_test(test_client_goes),
+		hold_test(test_bound),	      hold_test(test_tunnel_resumed), hold_test(test_tunnel_refused),
+		hold_test(test_tunnel_ended), hold_test(test_tunnel_bound),
 	};
 
 	return cmocka_run_group_tests_name("worker_hold", tests, NULL, NULL);
