@@ -125,6 +125,8 @@
 	  "an inspector ended while requests were open: what became of them is not known; they are counted") \
 	X(RECONCILED, 141, "reconciled",                                                           \
 	  "the kernel was stricter than the record, as after a crash; the record now says so")               \
+	X(DEGRADED, 180, "degraded", "something that enforcement or the record needs is gone; raises may not be acknowledged") \
+	X(MENDED, 181, "mended", "what was gone is in its place again")                            \
 	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \
 	X(POLICY_REFUSED, 143, "policy_refused", "a policy could not be loaded; the one before stays live") \
 	X(SANDBOX_IDLE, 146, "sandbox_idle",                                                       \
@@ -158,6 +160,8 @@
 	  "processes still run in the adopted cgroup; removing the sandbox would give them the network back") \
 	X(NOT_RECORDED, 207, "not_recorded",                                                       \
 	  "the gate was tightened but the record could not be written; try again until it is acknowledged") \
+	X(NOT_WHOLE, 240, "not_whole",                                                             \
+	  "a part of the gate is gone and could not be put back: what stands may not be enforced") \
 	X(NOT_APPLIED, 208, "not_applied", "the kernel refused the change; nothing was loosened")  \
 	X(HELD_SOCKETS, 209, "held_sockets",                                                       \
 	  "a process in the cgroup holds a socket that the gate cannot govern")                    \

@@ -75,6 +75,8 @@ const char *sql_strerror(int error)
 		return "the database is read-only";
 	case -ENOSPC:
 		return "there is no space left for the database";
+	case -ESTALE:
+		return "the database's file was removed, or is another";
 	default:
 		return strerror(-error);
 	}
@@ -181,8 +183,17 @@ int sql_begin(sqlite3 *db)
 	return sql_exec(db, "BEGIN IMMEDIATE");
 }
 
+int sql_moved(sqlite3 *db)
+{
+	int moved = 0;
+
+	return sqlite3_file_control(db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved ? -ESTALE : 0;
+}
+
 int sql_end(sqlite3 *db, int r)
 {
+	if (!r)
+		r = sql_moved(db);
 	if (!r)
 		r = sql_exec(db, "COMMIT");
 	/* Some failures have rolled back already; then there is nothing left to do. */

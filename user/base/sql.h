@@ -42,7 +42,9 @@ int sql_column_copy(sqlite3_stmt *statement, int column, char *to, size_t size);
 
 /* A transaction that is one from the start: nobody else writes between its reads and its writes. */
 int sql_begin(sqlite3 *db);
-/* Commits when all went well so far (r is 0), else takes everything back. The first error. */
+/* -ESTALE when the name of the database's file leads elsewhere by now: what is written goes with the last descriptor. */
+int sql_moved(sqlite3 *db);
+/* Commits when all went well so far (r is 0) and the file has its name, else takes everything back. The first error. */
 int sql_end(sqlite3 *db, int r);
 
 #endif

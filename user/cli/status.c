@@ -58,6 +58,14 @@ static void missing_add(struct table *table, const json_t *answer)
 	}
 }
 
+static void degraded_add(struct table *table, const json_t *answer)
+{
+	const json_t *list = json_object_get(answer, "degraded");
+
+	for (size_t i = 0; i < json_array_size(list); i++)
+		table_add(table, "degraded", json_string_value(json_array_get(list, i)) ?: "?");
+}
+
 static void status_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 2 };
@@ -66,6 +74,7 @@ static void status_print(const json_t *answer)
 	snprintf(daemon, sizeof(daemon), "%s, version %s, pid %lld", member_text(answer, "status") ?: "?",
 		 member_text(answer, "version") ?: "?", (long long)json_integer_value(json_object_get(answer, "pid")));
 	table_add(&table, "daemon", daemon);
+	degraded_add(&table, answer);
 	members_add(&table, answer, "", 0);
 	missing_add(&table, answer);
 	table_print(&table, stdout);

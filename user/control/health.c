@@ -35,7 +35,8 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sandboxes could not be counted");
 	json_open_object(&out, NULL);
-	json_put_text(&out, "status", "ok", SIZE_MAX);
+	json_put_text(&out, "status", config->is_degraded && config->is_degraded(config->data) ? "degraded" : "ok",
+		      SIZE_MAX);
 	json_put_text(&out, "version", NETPAWL_VERSION, SIZE_MAX);
 	json_put_number(&out, "pid", (uint64_t)getpid());
 	json_put_number(&out, "sessions", sessions);

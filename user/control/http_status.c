@@ -58,6 +58,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_NO_INSPECTOR:
 		return 503;
 	case NP_R_NOT_RECORDED:
+	case NP_R_NOT_WHOLE:
 		return 507;
 	default:
 		return 500;

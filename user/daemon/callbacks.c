@@ -72,6 +72,7 @@ void on_second(void *data)
 {
 	struct daemon *d = data;
 
+	parts_check(d);
 	service_sweep(d->service);
 	orphans_sweep(d);
 	records_second(d);

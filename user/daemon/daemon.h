@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the running daemon, and what happens to it. Files: main.c (start and end), callbacks.c (what the
- * parts call each other for), reports.c (what sandboxes did), policy_reload.c (the policy in force). */
+ * parts call each other for), reports.c (what sandboxes did), parts.c (what must be
+ * there), policy_reload.c (the policy in force). */
 #ifndef NP_DAEMON_DAEMON_H
 #define NP_DAEMON_DAEMON_H
 
@@ -14,6 +15,13 @@
 #include "kernel/kernel.h"
 #include "session/service.h"
 #include "session/workspaces.h"
+
+/* What is gone of what everything stands on, in words; looked at once a second. */
+#define PARTS_MAX 8
+struct parts {
+	char missing[PARTS_MAX][512];
+	unsigned n;
+};
 
 struct daemon {
 	struct options options;
@@ -35,6 +43,7 @@ struct daemon {
 	uint64_t orphans_ns; /* ... and when they are again, at the earliest */
 	uint32_t
 		start_cut; /* connections that were cut at the start: the policy, or this version, does not carry them on */
+	struct parts parts;
 	bool stopping;
 	int run_lock, state_lock;
 };
@@ -64,6 +73,10 @@ int run_output(void *data, uint64_t id, size_t from, struct run_text *ret, bool 
 void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
 int session_ca(void *data, const char *session, struct buf *out);
+
+/* parts.c */
+void parts_check(struct daemon *d);
+void parts_describe(const struct parts *parts, struct buf *out);
 
 /* reports.c */
 void on_kernel_event(void *data, const struct np_event *raw);

@@ -53,6 +53,7 @@ static void daemon_describe(void *data, struct buf *out)
 	json_put_text(out, "state_dir", known.state_dir, FS_PATH_SIZE);
 	json_put_text(out, "data_dir", known.data_dir, FS_PATH_SIZE);
 	json_put_text(out, "pin_dir", known.pin_dir, FS_PATH_SIZE);
+	parts_describe(&d->parts, out);
 	json_put_text(out, "policy", d->policy.policy->hash, SIZE_MAX);
 	json_put_number(out, "inspectors", known.inspectors);
 	json_put_number(out, "events", stats.written);
@@ -64,6 +65,13 @@ static void daemon_describe(void *data, struct buf *out)
 			 "the run directory is on a disk, which keys must not touch: programs that run in PROXIED when "
 			 "netpawld ends have to be started again for TLS");
 	json_close_array(out);
+}
+
+static bool daemon_is_degraded(void *data)
+{
+	const struct daemon *d = data;
+
+	return d->parts.n > 0;
 }
 
 /* -- start ---------------------------------------------------------------------- */
@@ -302,6 +310,7 @@ static int server_start(struct daemon *d)
 		.socket_path = path,
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = daemon_describe,
+		.is_degraded = daemon_is_degraded,
 		.facts = main_facts_it,
 		.debug = supervisor_debug(d->supervisor),
 		.policy_loaded = policy_loaded,

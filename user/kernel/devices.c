@@ -23,34 +23,14 @@
 #define CLSACT_HANDLE		 0x6e70
 #define CLSACT_PRIORITY(version) (0x6e70 - 4 + (version))
 
-static bool link_is_on_device(int link_fd, unsigned ifindex)
-{
-	/* struct bpf_link_info of newer kernels: the tcx member is { ifindex, attach_type }. */
-	struct {
-		__u32 type, id, prog_id, pad;
-		__u32 ifindex, attach_type;
-		char rest[256];
-	} info = { 0 };
-	__u32 len = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(link_fd, &info, &len) == 0 && info.ifindex == ifindex;
-}
-
 static int device_attach_tcx(struct kernel *kernel, unsigned ifindex)
 {
-	const struct bpf_program *prog = kernel->skel->progs.np_device;
-	_close_ int old = -1, fresh = -1;
-	char path[FS_PATH_SIZE];
+	char path[FS_PATH_SIZE], name[32];
+	const struct link_want want = { path, LINK_DEVICE, ifindex, (int)ifindex, NP_ATTACH_TCX_EGRESS };
+	int r = fs_path(path, "%s/devices/if%u", kernel->pins, ifindex);
 
-	fs_path(path, "%s/devices/if%u", kernel->pins, ifindex);
-	old = bpf_obj_get(path);
-	if (old >= 0 && link_is_on_device(old, ifindex))
-		return link_turn(kernel, old, prog);
-	fresh = bpf_link_create(program_fd(kernel, prog), (int)ifindex, (enum bpf_attach_type)NP_ATTACH_TCX_EGRESS,
-				NULL);
-	if (fresh < 0)
-		return -errno;
-	return pins_link_replace(fresh, path);
+	snprintf(name, sizeof(name), "if%u", ifindex);
+	return r < 0 ? r : link_hold(kernel, name, kernel->skel->progs.np_device, &want);
 }
 
 static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
@@ -58,11 +38,19 @@ static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
 	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION),
 		    .prog_fd = program_fd(kernel, kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
-	int r = bpf_tc_hook_create(&hook);
+	LIBBPF_OPTS(bpf_tc_opts, there, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION));
+	size_t index = program_index(kernel, kernel->skel->progs.np_device);
+	int r;
 
+	if (index != SIZE_MAX && bpf_tc_query(&hook, &there) == 0 && there.prog_id == kernel->programs[index].id)
+		return 0;
+	r = bpf_tc_hook_create(&hook);
 	if (r < 0 && r != -EEXIST)
 		return r;
-	return bpf_tc_attach(&hook, &opts);
+	r = bpf_tc_attach(&hook, &opts);
+	if (r == 0 && kernel->started)
+		log_info("device %u has its program", ifindex); /* it is new, or somebody removed the filter */
+	return r;
 }
 
 void devices_detach_clsact(unsigned version)
@@ -94,12 +82,14 @@ static void devices_forget(struct kernel *kernel, const struct if_nameindex *nam
 			continue;
 		while (n->if_index && n->if_index != index)
 			n++;
-		if (!n->if_index)
-			unlinkat(dirfd(dir), e->d_name, 0);
+		if (n->if_index)
+			continue;
+		unlinkat(dirfd(dir), e->d_name, 0);
+		place_forget(kernel, e->d_name);
 	}
 }
 
-static int devices_attach(struct kernel *kernel)
+int devices_attach(struct kernel *kernel)
 {
 	struct if_nameindex *names = if_nameindex();
 	int result = 0;

@@ -25,6 +25,31 @@ int inspector_open(struct kernel *kernel)
 	return r < 0 ? r : kernel_inspector_set(kernel, NULL);
 }
 
+/* Sockets that were made in one that is gone are none of this one's: whoever has them asks for its number. */
+int inspector_check(struct kernel *kernel)
+{
+	struct gate_cgroup now;
+	int r = cgroup_look(kernel->mount, kernel->inspector.path, &now);
+
+	if (r == -ENOENT) {
+		char path[FS_PATH_SIZE];
+
+		memcpy(path, kernel->inspector.path, sizeof(path));
+		r = cgroup_make(kernel->mount, path, &now);
+		if (r == 0)
+			mended(kernel, path);
+	}
+	if (r < 0)
+		return r;
+	kernel->inspector = now;
+	return links_attach(kernel, &kernel->inspector, "inspector", true);
+}
+
+uint64_t kernel_inspector_cgroup_id(const struct kernel *kernel)
+{
+	return kernel->inspector.id;
+}
+
 const char *kernel_inspector_cgroup(const struct kernel *kernel)
 {
 	return kernel->inspector.path;

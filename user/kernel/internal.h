@@ -43,6 +43,30 @@ struct gate_program {
 };
 #define PROGRAMS_MAX 64
 
+enum link_kind { LINK_CGROUP, LINK_NETNS, LINK_DEVICE, LINK_LSM };
+
+/* A link that is held open, and what it must be attached to. */
+struct held_link {
+	int fd;
+	enum link_kind kind;
+	uint64_t target;
+};
+
+/* Where links are held: "slice", "inspector", "lsm", "net", "c1234" (an adopted cgroup), "if2" (a device). */
+struct place {
+	struct table_node node;
+	char name[32];
+	struct held_link links[PROGRAMS_MAX]; /* as in struct kernel */
+};
+
+struct link_want {
+	const char *path; /* of its pin; the folder is there */
+	enum link_kind kind;
+	uint64_t target;
+	int target_fd; /* the same, as bpf_link_create() takes it */
+	int attach_type;
+};
+
 struct kernel {
 	struct kernel_config config;
 	struct features features;
@@ -62,6 +86,12 @@ struct kernel {
 	uint64_t *in_force;	 /* np_in_force, mapped */
 	struct np_in_force next; /* prepared */
 	struct loop_task sweep;	 /* of np_holds, once for however many sandboxes went */
+	struct table places;	 /* by name */
+	bool started;		 /* what is missing from here on was taken away */
+	bool broken;		 /* ... and could not be put back */
+	unsigned mended;	 /* things that were put back since somebody asked ... */
+	char mended_what[4096];	 /* ... the first of them */
+	unsigned adopted_turn;	 /* adopted cgroups that were looked at */
 	bool took_over;
 	bool same_build;	/* its programs are those of our build, and were not loaded anew */
 	bool had_links;		/* a predecessor of our own version has attached programs */
@@ -76,11 +106,12 @@ void kernel_quiet(void); /* libbpf speaks only when NETPAWL_DEBUG is set */
 /* load_gate.c */
 int object_load(struct kernel *kernel, char problem[static 512]);
 int object_pin(struct kernel *kernel);
+int object_repin(struct kernel *kernel); /* what was unpinned */
 int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features);
 int map_path(const struct kernel *kernel, const struct bpf_map *map, char path[static 4096]); /* of its pin */
 int program_path(const struct kernel *kernel, const struct bpf_program *prog, char path[static 4096]);
-int program_fd(const struct kernel *kernel, const struct bpf_program *prog); /* -1: this kernel does not take it */
-uint32_t program_id(const struct kernel *kernel, const struct bpf_program *prog);
+size_t program_index(const struct kernel *kernel, const struct bpf_program *prog); /* SIZE_MAX: it is not loaded */
+int program_fd(const struct kernel *kernel, const struct bpf_program *prog);	/* -1: this kernel does not take it */
 int program_add(struct kernel *kernel, const struct bpf_program *prog, int fd); /* takes fd, also when it fails */
 void programs_close(struct kernel *kernel);
 
@@ -91,6 +122,7 @@ int build_note(struct kernel *kernel);		/* when ours is in place */
 
 /* pins.c: directories and names on the bpf file system */
 int pins_open(struct kernel *kernel, char problem[static 512]);
+int pins_folders(const struct kernel *kernel, char problem[static 512]);
 void pins_remove_tree(const char *path);
 int pins_link_replace(int link_fd, const char *path); /* pins under path, replacing what is there in one step */
 
@@ -105,11 +137,22 @@ int upgrade_remove_old(const char *pin_dir);
 /* worker: the programs of the inspector's cgroup rather than those of sandboxes. */
 int links_attach(struct kernel *kernel, const struct gate_cgroup *cg, const char *name, bool worker);
 void links_detach(struct kernel *kernel, const char *name);
-int links_attach_lsm(const struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
-/* A link that is there gets the program, unless it has it, in one step; there is no moment without one. */
-int link_turn(const struct kernel *kernel, int link_fd, const struct bpf_program *prog);
+int links_attach_lsm(struct kernel *kernel, const struct gate_bpf *skel); /* to the whole kernel */
+/* The program is attached there by a link that is pinned and held open. A link that is there gets the program, unless it has
+ * it, in one step; there is no moment without one. Idempotent. */
+int link_hold(struct kernel *kernel, const char *place, const struct bpf_program *prog, const struct link_want *want);
+struct place *place_next(const struct kernel *kernel, const struct place *place); /* NULL: the first; none */
+bool place_stands(const struct kernel *kernel, const struct place *place);	  /* its links are attached */
+bool place_is_adopted(const struct place *place, uint64_t *ret_id);
+void place_forget(struct kernel *kernel, const char *name); /* its pins are gone, or go */
+void places_close(struct kernel *kernel);
+
+/* check.c */
+void mended(struct kernel *kernel, const char *what); /* it was gone, and has been put back */
+int gate_whole(void *ctx, char problem[static 512]);
 
 /* devices.c */
+int devices_attach(struct kernel *kernel);    /* to all that are there; idempotent */
 int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
 void devices_detach_clsact(unsigned version); /* of the gate with that ABI version */
 
@@ -131,7 +174,8 @@ void tables_close(struct kernel *kernel);
 
 /* ports.c */
 uint32_t ports_share(void);		       /* sockets that all sandboxes may have together */
-int ports_guard(struct kernel *kernel);	       /* attaches np_inbound to our network namespace */
+int ports_guard(struct kernel *kernel);	       /* ports_attach(), and a predecessor's forwards go */
+int ports_attach(struct kernel *kernel);       /* np_inbound to our network namespace; idempotent */
 void ports_sweep_later(struct kernel *kernel); /* forgets sockets that are gone, when the loop has a moment */
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret);
 int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id);
@@ -140,6 +184,7 @@ void ports_unforward(struct kernel *kernel, uint64_t cookie);
 /* inspector.c */
 #define INSPECTOR_SUFFIX "-inspector" /* its cgroup lies beside the slice */
 int inspector_open(struct kernel *kernel);
+int inspector_check(struct kernel *kernel); /* makes it again when it is gone */
 
 /* adopt.c */
 /* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. netns: where they must live; 0: anywhere. */

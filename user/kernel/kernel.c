@@ -125,6 +125,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 			return r;
 		}
 	}
+	kernel->started = true;
 	return 0;
 }
 
@@ -165,6 +166,7 @@ void kernel_close(struct kernel *kernel)
 	watch_free(kernel);
 	if (kernel->netlink_fd >= 0)
 		close(kernel->netlink_fd);
+	places_close(kernel);
 	programs_close(kernel);
 	gate_bpf__destroy(kernel->skel);
 	if (kernel->lock_fd >= 0)
@@ -361,6 +363,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.unforward = gate_unforward,
 		.cgroup_by_id = gate_cgroup_by_id,
 		.slice_each = gate_slice_each,
+		.whole = gate_whole,
 	};
 }
 

@@ -49,6 +49,7 @@ void kernel_policy_commit(struct kernel *kernel);
 /* The cgroup that the inspector must be started in, and its sockets made in: only there it is told whose connection
  * it has. */
 const char *kernel_inspector_cgroup(const struct kernel *kernel);
+uint64_t kernel_inspector_cgroup_id(const struct kernel *kernel); /* another one: it was removed, and made again */
 /* On 127.0.0.1 and ::1; -1: there is none. */
 struct inspector_sockets {
 	int tcp[2]; /* listeners */
@@ -67,6 +68,12 @@ bool kernel_is_sandboxed(struct kernel *kernel, pid_t pid);
 /* Counts of one sandbox; -ENOENT when the kernel does not hold it. */
 void kernel_drain(struct kernel *kernel); /* hands over the events that are in the ring */
 int kernel_meter(struct kernel *kernel, uint64_t cgroup_id, struct np_meter *ret);
+
+/* Looks whether every part of the gate is where it must be, and puts back what is not; once a second. -errno with words for
+ * what could not be put back. */
+int kernel_check(struct kernel *kernel, char problem[static 512]);
+/* What was put back since the last call; false: nothing was. */
+bool kernel_mended(struct kernel *kernel, char text[static 512]);
 
 /* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", and last "features",
  * an array that is left open for the caller's own. */

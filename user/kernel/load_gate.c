@@ -33,26 +33,19 @@ int program_path(const struct kernel *kernel, const struct bpf_program *prog, ch
 
 /* -- the table of programs ---------------------------------------------------------------- */
 
-static const struct gate_program *program_find(const struct kernel *kernel, const struct bpf_program *prog)
+size_t program_index(const struct kernel *kernel, const struct bpf_program *prog)
 {
 	for (size_t i = 0; i < kernel->n_programs; i++)
 		if (kernel->programs[i].prog == prog)
-			return &kernel->programs[i];
-	return NULL;
+			return i;
+	return SIZE_MAX;
 }
 
 int program_fd(const struct kernel *kernel, const struct bpf_program *prog)
 {
-	const struct gate_program *p = program_find(kernel, prog);
+	size_t i = program_index(kernel, prog);
 
-	return p ? p->fd : -1;
-}
-
-uint32_t program_id(const struct kernel *kernel, const struct bpf_program *prog)
-{
-	const struct gate_program *p = program_find(kernel, prog);
-
-	return p ? p->id : 0;
+	return i == SIZE_MAX ? -1 : kernel->programs[i].fd;
 }
 
 int program_add(struct kernel *kernel, const struct bpf_program *prog, int fd)
@@ -146,6 +139,7 @@ static int object_try(struct kernel *kernel, const struct features *features)
 	if (r == 0 && features->lsm)
 		r = links_attach_lsm(kernel, skel);
 	if (r < 0) {
+		place_forget(kernel, "lsm");
 		programs_close(kernel);
 		gate_bpf__destroy(skel);
 		return r;
@@ -219,29 +213,52 @@ int object_load(struct kernel *kernel, char problem[static 512])
 	return r;
 }
 
-static int pin_replace(int fd, const char *path)
+/* Of programs and scratch maps another build's may be there. Nothing hangs on their pins: links hold programs, and programs
+ * maps. */
+static int pin_put(struct kernel *kernel, int fd, const char *path, bool replace)
 {
-	unlink(path); /* nothing hangs on it: links hold programs, and programs maps */
-	return bpf_obj_pin(fd, path) < 0 ? -errno : 0;
+	if (replace)
+		unlink(path);
+	else if (access(path, F_OK) == 0)
+		return 0;
+	if (bpf_obj_pin(fd, path) < 0)
+		return -errno;
+	mended(kernel, path);
+	return 0;
 }
 
-int object_pin(struct kernel *kernel)
+static int object_pin_all(struct kernel *kernel, bool replace)
 {
 	const struct bpf_map *map;
 	char path[FS_PATH_SIZE];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && !kernel->same_build && i < kernel->n_programs; i++) {
+	for (size_t i = 0; r == 0 && i < kernel->n_programs; i++) {
 		r = program_path(kernel, kernel->programs[i].prog, path);
 		if (r == 0)
-			r = pin_replace(kernel->programs[i].fd, path);
+			r = pin_put(kernel, kernel->programs[i].fd, path, replace);
 	}
 	bpf_object__for_each_map(map, kernel->skel->obj) {
-		if (r < 0 || kernel->same_build || map_is_kept(map) || bpf_map__is_internal(map))
+		if (r < 0 || bpf_map__is_internal(map))
 			continue;
 		r = map_path(kernel, map, path);
 		if (r == 0)
-			r = pin_replace(bpf_map__fd(map), path);
+			r = pin_put(kernel, bpf_map__fd(map), path, replace && !map_is_kept(map));
 	}
 	return r;
+}
+
+int object_pin(struct kernel *kernel)
+{
+	return kernel->same_build ? 0 : object_pin_all(kernel, true);
+}
+
+int object_repin(struct kernel *kernel)
+{
+	char problem[512];
+	int r = pins_folders(kernel, problem);
+
+	if (r == 0)
+		r = object_pin_all(kernel, false);
+	return r < 0 ? r : build_note(kernel);
 }

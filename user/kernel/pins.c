@@ -37,9 +37,29 @@ static bool is_bpffs(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == BPF_FS_TYPE;
 }
 
-int pins_open(struct kernel *kernel, char problem[static 512])
+int pins_folders(const struct kernel *kernel, char problem[static 512])
 {
 	static const char *const folders[] = { "", "/maps", "/scratch", "/progs", "/links", "/devices" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		char path[FS_PATH_SIZE];
+		int r;
+
+		if (fs_path(path, "%s%s", kernel->pins, folders[i]) < 0)
+			return -ENAMETOOLONG;
+		r = fs_mkdir_all(path, 0700);
+		if (r == 0 && !is_bpffs(path))
+			r = -EINVAL;
+		if (r < 0) {
+			snprintf(problem, 512, "%.400s: %s", path, strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+int pins_open(struct kernel *kernel, char problem[static 512])
+{
 	const char *pin_dir = kernel->config.pin_dir;
 	char path[FS_PATH_SIZE];
 	bool old = false;
@@ -72,16 +92,7 @@ int pins_open(struct kernel *kernel, char problem[static 512])
 	fs_path(path, "%s/links/slice", kernel->pins);
 	kernel->had_links = access(path, F_OK) == 0;
 	kernel->took_over = kernel->had_links || old;
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		if (fs_path(path, "%s%s", kernel->pins, folders[i]) < 0)
-			return -ENAMETOOLONG;
-		if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-			r = -errno;
-			snprintf(problem, 512, "%.400s: %s", path, strerror(-r));
-			return r;
-		}
-	}
-	return 0;
+	return pins_folders(kernel, problem);
 }
 
 static int remove_pin(const char *path, const struct stat *st, int type, struct FTW *ftw)

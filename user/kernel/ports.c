@@ -27,15 +27,6 @@ uint32_t ports_share(void)
 	return ports - ports / NP_SOCKETS_SHARE;
 }
 
-static bool link_is_on(int link_fd, ino_t netns)
-{
-	struct bpf_link_info info = { 0 };
-	__u32 len = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(link_fd, &info, &len) == 0 && info.type == BPF_LINK_TYPE_NETNS &&
-	       info.netns.netns_ino == netns;
-}
-
 /* Those of a predecessor: whoever used them speaks to nobody any more. */
 static void forwards_forget(struct kernel *kernel)
 {
@@ -47,28 +38,30 @@ static void forwards_forget(struct kernel *kernel)
 			return;
 }
 
-int ports_guard(struct kernel *kernel)
+int ports_attach(struct kernel *kernel)
 {
 	_close_ int netns = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	const struct bpf_program *prog = kernel->skel->progs.np_inbound;
-	_close_ int old = -1, fresh = -1;
+	struct link_want want = { .kind = LINK_NETNS, .target_fd = netns, .attach_type = BPF_SK_LOOKUP };
 	char path[FS_PATH_SIZE];
 	struct stat st;
+	int r;
 
-	forwards_forget(kernel);
 	if (netns < 0 || fstat(netns, &st) < 0)
 		return -errno;
-	fs_path(path, "%s/links/net", kernel->pins);
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	fs_path(path, "%s/links/net/np_inbound", kernel->pins);
-	old = bpf_obj_get(path);
-	if (old >= 0 && link_is_on(old, st.st_ino))
-		return link_turn(kernel, old, prog);
-	fresh = bpf_link_create(program_fd(kernel, prog), netns, BPF_SK_LOOKUP, NULL);
-	if (fresh < 0)
-		return -errno;
-	return pins_link_replace(fresh, path);
+	r = fs_path(path, "%s/links/net", kernel->pins);
+	if (r == 0)
+		r = fs_mkdir_all(path, 0700);
+	if (r == 0)
+		r = fs_path(path, "%s/links/net/np_inbound", kernel->pins);
+	want.path = path;
+	want.target = st.st_ino;
+	return r < 0 ? r : link_hold(kernel, "net", kernel->skel->progs.np_inbound, &want);
+}
+
+int ports_guard(struct kernel *kernel)
+{
+	forwards_forget(kernel);
+	return ports_attach(kernel);
 }
 
 static void ports_sweep(void *data)

@@ -13,6 +13,7 @@
  * at after this, as ever.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,6 +138,7 @@ int build_take(struct kernel *kernel)
 	if (r == 0 && features.lsm)
 		r = links_attach_lsm(kernel, skel);
 	if (r < 0) {
+		place_forget(kernel, "lsm");
 		programs_close(kernel);
 		gate_bpf__destroy(skel);
 		return r;
@@ -153,13 +155,15 @@ int build_note(struct kernel *kernel)
 	char path[FS_PATH_SIZE];
 	int r;
 
-	if (kernel->same_build)
-		return 0;
 	r = build_path(kernel, path);
+	if (r < 0 || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return r;
 	if (r == 0)
 		r = build_describe(kernel, kernel->skel, &kernel->features, &text);
 	if (r < 0)
 		return r;
-	build_forget(kernel);
-	return symlink(text.data, path) < 0 ? -errno : 0;
+	if (symlink(text.data, path) < 0)
+		return -errno;
+	mended(kernel, path);
+	return 0;
 }

@@ -92,6 +92,9 @@ struct gate {
 
 	/* What the kernel holds of one sandbox; -ENOENT. May be NULL: nobody decides by it. */
 	int (*read)(void *ctx, uint64_t cgroup_id, struct np_rung *ret);
+	/* Is every part of the gate in place, so that a raise may be acknowledged? Puts back what it can. -errno with words
+	 * for what is gone. May be NULL. */
+	int (*whole)(void *ctx, char problem[static 512]);
 
 	/* The two below may be NULL; recovery then cleans up less, and loosens nothing. */
 

@@ -196,6 +196,26 @@ int session_cut(struct service *service, struct session *session, unsigned *ret_
 	return 0;
 }
 
+/* A rung that no program asks for is none. Adopted cgroups have programs of their own. */
+static int session_whole(struct service *service, struct session *session, struct failure *ret_failure)
+{
+	const struct gate *gate = &service->config.gate;
+	const struct sandbox *sandbox;
+	char problem[512] = "";
+	int r = gate->whole ? gate->whole(gate->ctx, problem) : 0;
+
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); r == 0 && gate->whole && sandbox;
+	     sandbox = TAILQ_NEXT(sandbox, of_session)) {
+		if (!sandbox->pub.adopted || !sandbox->registered || sandbox->dying)
+			continue;
+		r = gate->attach(gate->ctx, &sandbox->pub.cgroup);
+		if (r == -ENOENT)
+			r = 0; /* it is gone, and what ran in it */
+		snprintf(problem, sizeof(problem), "sandbox %s: its programs: %s", sandbox->pub.id, strerror(-r));
+	}
+	return r ? service_fail(ret_failure, NP_R_NOT_WHOLE, r, "%s", problem) : 0;
+}
+
 static void dataset_fill(struct service *service, const struct raise_request *request, struct dataset_row *row)
 {
 	*row = (struct dataset_row){ .level = request->level, .added_us = service->config.wall_us() };
@@ -302,7 +322,8 @@ static void outcome_emit(struct service *service, const struct session *session,
 		event = (struct event){ .reason = NP_R_CUT, .who = request->who, .cut = o->cut, .has_cut = 1 };
 		service_emit(service, &event, session, NULL);
 	}
-	if (failure->reason == NP_R_NOT_APPLIED || failure->reason == NP_R_NOT_RECORDED) {
+	if (failure->reason == NP_R_NOT_APPLIED || failure->reason == NP_R_NOT_RECORDED ||
+	    failure->reason == NP_R_NOT_WHOLE) {
 		event = (struct event){ .reason = failure->reason,
 					.who = request->who,
 					.dataset = request->dataset,
@@ -354,6 +375,8 @@ int session_raise(struct service *service, struct session *session, const struct
 	failpoint("after_cut");
 	if (!o.applied)
 		o.applied = r;
+	if (!o.applied)
+		o.applied = session_whole(service, session, &failure);
 	failpoint("before_record");
 	o.recorded = session_record(service, session, request, &o.created); /* step 4 */
 	failpoint("after_record");

@@ -3,8 +3,10 @@
 #include "session/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "session/store_internal.h"
@@ -177,6 +179,21 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 	if (!r && ret_dataset_new)
 		*ret_dataset_new = dataset_new;
 	return r;
+}
+
+int store_check(struct store *store)
+{
+	static const char magic[] = "SQLite format 3";
+	char head[sizeof(magic)] = "";
+	_close_ int fd = -1;
+	int r = sql_moved(store->db);
+
+	if (r)
+		return r;
+	fd = open(sqlite3_db_filename(store->db, "main"), O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, head, sizeof(head)) < 0)
+		return -errno;
+	return memcmp(head, magic, sizeof(magic)) ? -EPROTO : 0;
 }
 
 unsigned store_sessions_count(const struct store *store)

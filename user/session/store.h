@@ -131,6 +131,8 @@ int store_reader_get(struct store *store, const char *name, const char *reader, 
  * NP_NOTICE_READERS others. */
 int store_reader_put(struct store *store, const char *name, const char *reader, uint32_t upto);
 
+/* Is the file where it was, and a database? -ESTALE, -EPROTO, or what reading it said. */
+int store_check(struct store *store);
 unsigned store_sessions_count(const struct store *store); /* ended ones included; from memory */
 
 /* -EEXIST when the id is taken, -ENOENT when there is no such session. */

@@ -256,11 +256,38 @@ static int process_start(struct process *p)
 	return 0;
 }
 
+static int sockets_make(struct supervisor *w)
+{
+	w->sockets_of = kernel_inspector_cgroup_id(w->config.kernel);
+	return spawn_sockets(kernel_inspector_cgroup(w->config.kernel), &w->sockets);
+}
+
+static void sockets_close(struct supervisor *w)
+{
+	for (size_t i = 0; i < 2; i++) {
+		cleanup_close(&w->sockets.tcp[i]);
+		cleanup_close(&w->sockets.dns[i]);
+	}
+	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
+}
+
+/* Their cgroup was removed and made again: the gate takes only sockets of the new one. */
+static void sockets_renew(struct supervisor *w)
+{
+	if (w->sockets_of == kernel_inspector_cgroup_id(w->config.kernel))
+		return;
+	supervisor_stop(w);
+	sockets_close(w);
+	if (sockets_make(w) < 0)
+		w->sockets_of = 0; /* the next tick tries again */
+}
+
 static void on_tick(void *data)
 {
 	struct supervisor *w = data;
 	uint64_t now = loop_now_ns();
 
+	sockets_renew(w);
 	cas_request(w);
 	supervisor_receive(w);
 	debug_tick(w);
@@ -277,7 +304,7 @@ static void on_tick(void *data)
 
 		for (unsigned k = 1; k < p->failures && wait < BACKOFF_MAX_MS; k++)
 			wait *= 2;
-		if (p->pid || p->unreset || w->finish_ns || now - p->start_ns < wait * 1000000)
+		if (p->pid || p->unreset || w->finish_ns || w->sockets.tcp[0] < 0 || now - p->start_ns < wait * 1000000)
 			continue;
 		r = process_start(p);
 		if (r < 0) {
@@ -447,7 +474,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	if (r == 0)
 		w->cut = ledgers_cut(w->ledgers);
 	if (r == 0)
-		r = spawn_sockets(kernel_inspector_cgroup(config->kernel), &w->sockets);
+		r = sockets_make(w);
 	if (r == 0)
 		r = blob_settings(config->resolvers, &w->settings);
 	if (r == 0)
@@ -475,10 +502,7 @@ void supervisor_free(struct supervisor *w)
 	briefing_clear(w);
 	debug_clear(w);
 	ledgers_free(w->ledgers);
-	for (size_t i = 0; i < 2; i++) {
-		cleanup_close(&w->sockets.tcp[i]);
-		cleanup_close(&w->sockets.dns[i]);
-	}
+	sockets_close(w);
 	cleanup_close(&w->cas_dir);
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);
