@@ -71,6 +71,18 @@ def test_cases_hold(path):
     assert written and p.stdout == f"{written} case{'' if written == 1 else 's'}, 0 failed\n" and p.stderr == ""
 
 
+def test_near_misses(write):
+    path = write('version: 1\nrules:\n  - allow: ["*.pkg.example", api.example]\n')
+    got = policy_json("explain", path, "--url", "https://pkg.example/")
+    assert got["reason"] == "not_in_policy"
+    assert [(n["line"], n["why"]) for n in got["near_misses"]] == [
+        (3, '"*.pkg.example" does not cover "pkg.example" itself; ".pkg.example" does')]
+    assert "Near misses:\n" in policy("explain", path, "--url", "https://apj.example/").stdout
+    assert "Near" not in policy("explain", path, "--url", "https://far-away.test/").stdout
+    assert policy_json("explain", path, "--url", "https://api.example/")["near_misses"] == []
+    assert '"*.pkg.example" does not cover "pkg.example" itself' in policy("check", path).stderr
+
+
 @pytest.mark.parametrize("name", ["coding-agent", "data-analysis"])
 def test_package_managers_reach_their_indexes(name, write):
     """On the domain itself, where some indexes live, and below it; for reading. And no name that only ends like it."""

@@ -122,6 +122,22 @@ def test_requests(net):
         box.close()
 
 
+def test_a_near_miss(net):
+    """Only what is below a domain is allowed, and the domain was asked for: that is what the reader has to know."""
+    box = Box(net.daemon, "PROXIED")
+    try:
+        argv = net.argv("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://other.test/", "http://unknown.test/",
+                        session=box.session)
+        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=30)
+        got = refused(net, box.session, "HTTP request", "GET http://other.test/")
+        assert got["reason"] == "not_in_policy" and \
+            got["near_miss"] == '"**.other.test" does not cover "other.test" itself; ".other.test" does'
+        assert got["near_miss"] in why(net, box.session)["text"]
+        assert "near_miss" not in refused(net, box.session, "HTTP request", "GET http://unknown.test/")
+    finally:
+        box.close()
+
+
 def test_none(net):
     box = Box(net.daemon, "PROXIED")
     try:

@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
+#include "policy/near_miss.h"
 #include "policy/parse_attempt.h"
 #include "policy/outcome.h"
 #include "vocab/limits.h"
@@ -178,6 +179,43 @@ static const char *passed_why(const struct passed *p, const struct rule *rule, b
 	return misfit_sentence(misfit);
 }
 
+/* -- grants that it misses by little ------------------------------------------ */
+
+static void near_print(const struct policy *policy, const struct facts *facts)
+{
+	struct near_miss near[NEAR_MISSES_MAX];
+	size_t n = policy_near_misses(policy, facts, true, near);
+	_table_ struct table table = { .columns = 3 };
+
+	for (size_t i = 0; i < n; i++) {
+		char place[PLACE_TEXT_SIZE], text[NEAR_TEXT_SIZE];
+
+		place_format(policy, &near[i].rule->at, place);
+		near_miss_text(&near[i], facts->name, text);
+		table_add(&table, place, near[i].rule->text, text);
+	}
+	if (n)
+		puts("\nNear misses:");
+	table_print(&table, stdout);
+}
+
+static json_t *near_json(const struct policy *policy, const struct facts *facts)
+{
+	struct near_miss near[NEAR_MISSES_MAX];
+	size_t n = policy_near_misses(policy, facts, true, near);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		json_t *one = rule_json(policy, near[i].rule);
+		char text[NEAR_TEXT_SIZE];
+
+		near_miss_text(&near[i], facts->name, text);
+		json_object_set_new(one, "why", text_json(text));
+		json_array_append_new(list, one);
+	}
+	return list;
+}
+
 /* The first line of a page: what was asked. */
 static void attempt_print(const struct question *q, const struct facts *facts, const struct verdict *verdict)
 {
@@ -213,6 +251,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 		table_add(&table, place, p.rules[i].text, why);
 		listed++;
 	}
+	near_print(policy, facts);
 	if (!p.n)
 		return;
 	printf("\nRules passed over: %zu\n", p.n);
@@ -237,10 +276,11 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 		json_object_set_new(one, "why", text_json(why));
 		json_array_append_new(list, one);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i}", "action", text_json(action_name(verdict->action)),
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "action", text_json(action_name(verdict->action)),
 			 "reason", text_json(reason_token(verdict->reason)), "message", text_json(message), "rule",
 			 rule_json(policy, verdict->rule), "mode", text_json(mode_name(facts->rung.mode)), "level",
-			 text_json(level_name(facts->rung.level)), "passed_over", list, "passed_over_count", (int)p.n);
+			 text_json(level_name(facts->rung.level)), "passed_over", list, "passed_over_count", (int)p.n,
+			 "near_misses", near_json(policy, facts));
 }
 
 static int policy_explain_explain(const struct cli *cli, const char *file, const struct question *q,

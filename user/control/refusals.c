@@ -213,6 +213,8 @@ json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 			  reason_sentence(refusal->reason), "hint", refusal_hint(refusal, mode), "count",
 			  (int)refusal->count, "first", refusal->first, "last", text_of(refusal->event, "time"));
 
+	if (object && *refusal->near)
+		json_object_set_new(object, "near_miss", json_text(refusal->near));
 	for (size_t i = 0; object && i < ARRAY_SIZE(copied); i++) {
 		json_t *value = json_object_get(refusal->event, copied[i]);
 
@@ -272,6 +274,8 @@ static void refusal_line(const struct refusal *refusal, size_t number, struct bu
 		text_clean(clean, sizeof(clean), detail, strlen(detail));
 		buf_printf(out, ": %s", clean);
 	}
+	if (*refusal->near)
+		buf_printf(out, " (%s)", refusal->near);
 	buf_puts(out, ".\n");
 }
 

@@ -23,7 +23,8 @@ struct refusal {
 	const char *link;	  /* the word between the two: " to " */
 	unsigned reason;	  /* enum np_reason */
 	unsigned count;
-	char first[32]; /* time of the oldest that was looked at */
+	char near[NP_WHY_WHERE]; /* the grant that it misses by little, in words; "" */
+	char first[32];		 /* time of the oldest that was looked at */
 };
 
 struct refusals {

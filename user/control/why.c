@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sessions/USER/SESSION/why: what was refused, why, since when, and what is allowed instead. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/sql.h"
 #include "vocab/words.h"
@@ -11,11 +13,14 @@
 #include "control/refusals.h"
 #include "control/reply.h"
 #include "control/url_text.h"
+#include "policy/near_miss.h"
+#include "policy/parse_attempt.h"
+#include "policy/quote.h"
 #include "policy/reach_summary.h"
 #include "vocab/limits.h"
 
 #define LAST_DEFAULT 10
-#define TEXT_MAX     (96u << 10) /* NP_WHY_MAX lines of four texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
+#define TEXT_MAX     (96u << 10) /* NP_WHY_MAX lines of five texts of NP_WHY_WHERE, the hints and NP_REACH_ITEMS */
 
 /* When and how the session came to its mode. */
 struct since {
@@ -129,8 +134,30 @@ static int refusals_load(struct event_log *events, const char *session, size_t l
 	return 0;
 }
 
-static int why_answer(struct request *rq, const struct session_row *row, const struct refusals *refusals,
-		      struct answer *ret, struct failure *ret_failure)
+/* Why no rule allows a name, when one nearly does: what agents and people ask next. */
+static void near_note(const struct policy *policy, const struct session_row *row, struct refusal *refusal)
+{
+	const char *url = json_string_value(json_object_get(refusal->event, "url"));
+	const char *name = json_string_value(json_object_get(refusal->event, "lookup"));
+	struct facts facts = { .rung = row->rung, .session = row->name.text };
+	struct near_miss near[NEAR_MISSES_MAX];
+	char text[NEAR_TEXT_SIZE], connect[300];
+	_arena_ struct arena *arena = NULL;
+	const char *problem;
+
+	if (refusal->reason != NP_R_NOT_IN_POLICY || arena_new(NP_CASE_MEMORY, &arena) < 0)
+		return;
+	snprintf(connect, sizeof(connect), "%.280s:443", name ? name : "");
+	if ((name ? attempt_connect(arena, connect, &facts, &problem)
+		  : attempt_request(arena, "GET", url ? url : "", &facts, &problem)) < 0 ||
+	    !policy_near_misses(policy, &facts, false, near))
+		return;
+	near_miss_text(near, facts.name, text);
+	text_clean(refusal->near, sizeof(refusal->near), text, strlen(text));
+}
+
+static int why_answer(struct request *rq, const struct session_row *row, struct refusals *refusals, struct answer *ret,
+		      struct failure *ret_failure)
 {
 	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
 	struct since since = { .mode = row->rung.mode };
@@ -144,6 +171,8 @@ static int why_answer(struct request *rq, const struct session_row *row, const s
 	rq->config->policy_loaded(rq->config->data, &loaded);
 	policy_reach(loaded.policy, &row->rung, row->name.text, &reach);
 	reach_text(loaded.policy, row->rung.mode, &reach, &allowed);
+	for (size_t i = 0; i < refusals->count; i++)
+		near_note(loaded.policy, row, &refusals->items[i]);
 	head_text(row, &since, &text);
 	buf_printf(&text, "It may reach %s.\n", allowed.data);
 	refusals_text(refusals, row->rung.mode, &text);

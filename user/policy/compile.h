@@ -11,5 +11,7 @@ int policy_compile(struct policy *policy);
 void policy_check_cover(const struct policy *policy, struct problems *problems);
 /* Warns of each grant of what nobody looks at, if a deny above it looks at requests of the same destination. */
 void policy_check_unseen(const struct policy *policy, struct problems *problems);
+/* A warning for each grant that opens nothing, or everything below a domain and not the domain. */
+void policy_check_hosts(const struct policy *policy, struct problems *problems);
 
 #endif

@@ -263,7 +263,7 @@ static void deciders(void **state)
 static void lists(void **state)
 {
 	(void)state;
-	loads("version: 1\nlists:\n  llm:\n    - api.a.example\n    - \"*.b.example:8443\"\n  more: [\"@llm\", "
+	loads("version: 1\nlists:\n  llm:\n    - api.a.example\n    - \"b.example:8443\"\n  more: [\"@llm\", "
 	      "192.0.2.0/24]\n"
 	      "rules:\n  - allow: [\"@more\", c.example]\n    for: CONFIDENTIAL\n  - deny: \"@llm\"\n");
 	assert_int_equal(policy->n_rules, 2);
