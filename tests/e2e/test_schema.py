@@ -38,6 +38,7 @@ WHOLE = {
     "host_loopback": [11434],
     "inbound": [8080],
     "approval": {"timeout": "5m", "remember": "session"},
+    "dns": {"refused": "synthetic"},
     "notices": {"proxied": "{cause}.", "none": "over"},
     "sandbox": {"binds": ["/srv/models:ro"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output_limit": "10MiB",
                 "disk": "1GiB", "idle": "30m", "read_only": ["10.20.7.0/24:5432/tcp"]},

@@ -20,6 +20,7 @@ struct waiting {
 	struct dns_client origin;
 	uint64_t since_ns;
 	uint16_t type; /* of the records that it waits for; 0: it waits for an address */
+	bool refused;  /* an address of the refused ones: it has an answer in any case */
 	char name[NAME_SIZE];
 	size_t len;
 	char data[];
@@ -47,7 +48,8 @@ static void name_use(struct dns_server *server, struct dns_session *session, uin
 	if (now_ms(server) - names_used_ms(session->names, index) < REPORT_WAIT_MS)
 		return;
 	names_touch(session->names, index, now_ms(server));
-	server->config.want(server->config.ctx, session, names_find(session->names, index));
+	server->config.want(server->config.ctx, session, names_find(session->names, index),
+			    index > NP_NAMES_PER_SESSION);
 }
 
 const char *dns_server_reverse(struct dns_server *server, struct dns_session *session, const struct np_addr *addr)
@@ -91,7 +93,6 @@ static int query_judge(const struct dns_server *server, const struct dns_sandbox
 static int query_resolve(struct dns_server *server, const struct dns_sandbox *sandbox, const char *data, size_t len,
 			 struct dns_judged *ret)
 {
-	const struct names *names = sandbox->session->names;
 	int r = query_judge(server, sandbox, data, len, ret);
 	struct records_known known;
 
@@ -99,8 +100,8 @@ static int query_resolve(struct dns_server *server, const struct dns_sandbox *sa
 		dns_judged_records(ret, known.error, known.words, &known.records, known.ttl_s);
 		return 0;
 	}
-	if (r == 0 && ret->answer.n_addrs && names_index(names, ret->query.name))
-		name_use(server, sandbox->session, names_index(names, ret->query.name));
+	if (r == 0 && ret->answer.n_addrs && np_addr_is_synthetic(&ret->addrs[0]))
+		name_use(server, sandbox->session, np_synth_number(&ret->addrs[0]));
 	return r;
 }
 
@@ -130,11 +131,21 @@ static bool query_wait(struct dns_server *server, struct dns_sandbox *sandbox, v
 	TAILQ_INSERT_TAIL(&server->queries, waiting, of_server);
 	TAILQ_INSERT_TAIL(&sandbox->session->queries, waiting, of_session);
 	sandbox->n_queries++;
-	if (judged->rule)
+	waiting->refused = judged->refused;
+	if (judged->rule && !judged->refused)
 		waiting->type = judged->query.type;
 	else
-		server->config.want(server->config.ctx, sandbox->session, waiting->name);
+		server->config.want(server->config.ctx, sandbox->session, waiting->name, judged->refused);
 	return true;
+}
+
+/* There is no room for it, or no index is free. What is refused anyway is just that, for its own reason. */
+static void judged_full(struct dns_judged *judged, enum np_reason reason)
+{
+	if (judged->refused)
+		dns_judged_unnamed(judged);
+	else
+		dns_judged_full(judged, reason);
 }
 
 static void query_take(struct dns_server *server, struct dns_sandbox *sandbox, void *connection,
@@ -147,7 +158,7 @@ static void query_take(struct dns_server *server, struct dns_sandbox *sandbox, v
 		server->config.count(server->config.ctx, sandbox);
 	if ((r == -EAGAIN || r == -EINPROGRESS) &&
 	    !query_wait(server, sandbox, connection, origin, &judged, data, len)) {
-		dns_judged_full(&judged, NP_R_TOO_MANY_QUERIES);
+		judged_full(&judged, NP_R_TOO_MANY_QUERIES);
 		r = 0;
 	}
 	if (r == 0)
@@ -161,7 +172,7 @@ static void waiting_answer(struct dns_server *server, struct waiting *waiting)
 	int r = query_resolve(server, waiting->sandbox, waiting->data, waiting->len, &judged);
 
 	if (r == -EAGAIN)
-		dns_judged_full(&judged, NP_R_TOO_MANY_NAMES);
+		judged_full(&judged, NP_R_TOO_MANY_NAMES);
 	else if (r == -EINPROGRESS)
 		dns_judged_records(&judged, -ETIMEDOUT, "the resolvers did not answer in time", NULL, 0);
 	else if (r == 0 && judged.answer.records && waiting->connection &&
@@ -235,7 +246,7 @@ void dns_server_tick(struct dns_server *server, uint64_t now_ns)
 	if (server->records)
 		records_tick(server->records);
 	while ((waiting = TAILQ_FIRST(&server->queries)) && now_ns - waiting->since_ns > NP_QUERY_MS * 1000000ull) {
-		if (waiting->type)
+		if (waiting->type || waiting->refused)
 			waiting_answer(server, waiting);
 		else
 			waiting_free(server, waiting);

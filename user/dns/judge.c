@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
 #include "synth.h"
@@ -68,6 +69,60 @@ static bool may_query(const struct dns_facts *facts, struct dns_judged *j)
 	return true;
 }
 
+/* A search list makes names that nobody meant: "api.example.cluster.local" of "api.example". A resolver goes on to the one
+ * that was meant only after NXDOMAIN, so a name that begins with one that may be reached has no address. Nor has one without
+ * a dot, which is the beginning of such a list, nor what no resolver of the internet knows. */
+#define SEARCH_LABELS 6 /* of a domain in a search list */
+static bool is_explained(const struct dns_facts *facts, const char *name)
+{
+	static const char *const nowhere[] = { "arpa", "invalid", "local", "onion" };
+	const char *last = strrchr(name, '.');
+	char prefix[NAME_SIZE];
+
+	if (!last)
+		return false;
+	for (size_t i = 0; i < ARRAY_SIZE(nowhere); i++)
+		if (!strcmp(last + 1, nowhere[i]))
+			return false;
+	memcpy(prefix, name, strlen(name) + 1);
+	for (unsigned i = 0; i < SEARCH_LABELS && strrchr(prefix, '.'); i++) {
+		*strrchr(prefix, '.') = '\0';
+		if (policy_may_name(facts->policy, &facts->rung, facts->session, prefix))
+			return false;
+	}
+	return true;
+}
+
+static void answer_index(struct dns_judged *j, uint32_t index)
+{
+	j->addrs[0] = np_synth_v4(index);
+	j->addrs[1] = np_synth_v6(index);
+	j->answer.n_addrs = 2;
+}
+
+/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that there is no
+ * such host; after REFUSED it asks other servers the same. */
+static int refuse_name(const struct dns_facts *facts, struct dns_judged *j, enum np_reason reason, const char *words)
+{
+	uint32_t index;
+
+	judge_refuse(j, reason, ns_r_nxdomain, words);
+	if (!facts->policy->refused_synthetic || facts->rung.mode != NP_PROXIED || !is_explained(facts, j->query.name))
+		return 0;
+	j->answer.rcode = ns_r_noerror;
+	if (j->query.type != ns_t_a && j->query.type != ns_t_aaaa)
+		return 0;
+	/* One that it has from when it was allowed does as well. */
+	index = names_index(facts->names, NAMES_ALLOWED, j->query.name);
+	if (!index)
+		index = names_index(facts->names, NAMES_REFUSED, j->query.name);
+	j->refused = !index;
+	if (!index)
+		return -EAGAIN;
+	answer_index(j, index);
+	return 0;
+}
+
 static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 {
 	unsigned may = policy_may_name(facts->policy, &facts->rung, facts->session, j->query.name);
@@ -75,28 +130,24 @@ static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 
 	if (may_query(facts, j))
 		return -EINPROGRESS;
-	/* NXDOMAIN, not REFUSED: a resolver goes on with the next domain of its search list, or tells its program that
-	 * there is no such host; after REFUSED it asks other servers the same. */
 	if (!may && facts->rung.mode == NP_PROXIED)
 		j->rule = policy_denies_name(facts->policy, &facts->rung, facts->session, j->query.name);
 	if (j->rule)
-		return judge_refuse(j, NP_R_RULE_DENIES, ns_r_nxdomain,
-				    "a rule of the policy denies this name; asking again will not help");
+		return refuse_name(facts, j, NP_R_RULE_DENIES,
+				   "a rule of the policy denies this name; asking again will not help");
 	if (!may)
-		return judge_refuse(j, NP_R_NOT_IN_POLICY, ns_r_nxdomain,
-				    "no rule of the policy allows this name; asking again will not help");
+		return refuse_name(facts, j, NP_R_NOT_IN_POLICY,
+				   "no rule of the policy allows this name; asking again will not help");
 	if (may == MAY_UDP)
 		return judge_refuse(j, NP_R_NOT_IN_POLICY, ns_r_nxdomain,
 				    "UDP is allowed by address only, and no rule allows TCP to this name");
 	/* NODATA, HTTPS and SVCB among them: no hint at keys (ech) or at QUIC (h3), so that clients do what is seen. */
 	if (j->query.type != ns_t_a && j->query.type != ns_t_aaaa)
 		return 0;
-	index = names_index(facts->names, j->query.name);
+	index = names_index(facts->names, NAMES_ALLOWED, j->query.name);
 	if (!index)
 		return -EAGAIN;
-	j->addrs[0] = np_synth_v4(index);
-	j->addrs[1] = np_synth_v6(index);
-	j->answer.n_addrs = 2;
+	answer_index(j, index);
 	return 0;
 }
 
@@ -108,6 +159,7 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 		return r;
 	j->reason = NP_R_RULE_ALLOWS;
 	j->rule = NULL;
+	j->refused = false;
 	j->answer = (struct dns_answer){ .addrs = j->addrs, .ttl_s = NP_DNS_TTL_S, .ede = DNS_EDE_NONE };
 	if (r > 0) {
 		j->reason = NP_R_BAD_DNS;
@@ -141,6 +193,11 @@ void dns_judged_records(struct dns_judged *j, int error, const char *words, cons
 	j->records = *records;
 	j->answer.records = &j->records;
 	j->answer.ttl_s = ttl_s;
+}
+
+void dns_judged_unnamed(struct dns_judged *j)
+{
+	j->answer.rcode = ns_r_nxdomain;
 }
 
 void dns_judged_full(struct dns_judged *j, enum np_reason reason)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a sandbox is told when it looks a name up. Nothing of a query leaves this host for that: a name that some rule
- * could allow gets a synthetic address (include/synth.h), everything else a refusal. Whoever connects to such an address
+ * could allow gets a synthetic address (include/synth.h), everything else a refusal: NXDOMAIN, or (dns: refused: synthetic)
+ * an address, too, so that who connects to it is told why. Whoever connects to such an address
  * is judged by the name, and only then is the name resolved. The one exception are records (MX, ...) of a whole name that a
  * rule names with their type. Pure.
  */
@@ -24,7 +25,8 @@ struct dns_facts {
 struct dns_judged {
 	struct dns_query query;
 	enum np_reason reason;	  /* an allow when it is answered */
-	const struct rule *rule;  /* that lets the resolvers be asked; else NULL */
+	const struct rule *rule;  /* that lets the resolvers be asked, or denies the name; else NULL */
+	bool refused;		  /* -EAGAIN: it wants an index of the refused ones */
 	struct dns_answer answer; /* for dns_answer_write(); borrows from here and from the names */
 	struct np_addr addrs[2];
 	struct dns_records records;
@@ -36,6 +38,8 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 /* What the resolvers said: error 0 and records, which are borrowed; -ENOENT, -ENODATA; else words say why there is no answer. */
 void dns_judged_records(struct dns_judged *judged, int error, const char *words, const struct dns_records *records,
 			uint32_t ttl_s);
+/* A refused name gets no address: it does not resolve. */
+void dns_judged_unnamed(struct dns_judged *judged);
 /* The answer when it can get none: TOO_MANY_NAMES of its session, or TOO_MANY_QUERIES that wait. */
 void dns_judged_full(struct dns_judged *judged, enum np_reason reason);
 

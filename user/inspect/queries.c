@@ -30,11 +30,11 @@ static struct dns_sandbox *query_sandbox(void *ctx, const struct dns_client *ori
 	return sandbox && sandbox->rung.mode == NP_PROXIED ? &sandbox->dns : NULL;
 }
 
-static void query_want(void *ctx, struct dns_session *dns, const char *name)
+static void query_want(void *ctx, struct dns_session *dns, const char *name, bool refused)
 {
 	const struct worker *worker = ctx;
 	const struct session *session = container_of(dns, struct session, dns);
-	struct link_name want = { 0 };
+	struct link_name want = { .refused = refused };
 
 	memcpy(want.session, session->name, sizeof(want.session));
 	memcpy(want.name, name, strlen(name) + 1);

@@ -73,8 +73,9 @@ struct link_ca {
 
 struct link_name {
 	char session[NP_LABEL_SIZE];
-	uint32_t index; /* of its synthetic addresses */
-	char name[256]; /* canonical */
+	uint32_t index;	  /* of its synthetic addresses */
+	char name[256];	  /* canonical */
+	uint32_t refused; /* to the daemon: no rule allows it, and it wants one of those for such names */
 };
 
 /* Texts of a request that are as long as they are; each ends with a NUL, which its length counts. */

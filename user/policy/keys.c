@@ -17,6 +17,7 @@ static const char *const words_level[] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL",
 static const char *const words_mode[] = { "full", "proxied", "none", NULL };
 static const char *const words_default[] = { "deny", "ask", NULL };
 static const char *const words_remember[] = { "once", "session", NULL };
+static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
 
 static const struct key level_keys[] = {
@@ -90,6 +91,13 @@ static const struct key sandbox_keys[SANDBOX_KEYS] = {
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);
 
+static const struct key dns_keys[DNS_KEYS] = {
+	[DNS_REFUSED] = KEY("refused", KEY_WORD,
+			    "a name that no rule allows: nxdomain unless written, or an address that explains itself",
+			    .words = words_refused),
+};
+const struct key_set keys_dns = KEY_SET("dns", dns_keys, 0);
+
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
 	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
@@ -113,6 +121,7 @@ static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_NOTICES] =
 		KEY("notices", KEY_MAP, "what agents are told when their mode changes", .below = &keys_notices),
 	[SECTION_SANDBOX] = KEY("sandbox", KEY_MAP, "what netpawl run may give to a command", .below = &keys_sandbox),
+	[SECTION_DNS] = KEY("dns", KEY_MAP, "what queries of sandboxes are answered", .below = &keys_dns),
 };
 const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);
 

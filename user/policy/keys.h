@@ -47,7 +47,7 @@ struct key_set {
 	size_t exactly_one; /* of so many keys at the beginning one is there, and only one; 0: all may be left out */
 };
 
-#define KEY_SET_MAX 16 /* keys of one mapping */
+#define KEY_SET_MAX 24 /* keys of one mapping */
 
 /* Keys of a file. The first six may be in every file, the others only in the first one. */
 enum section {
@@ -66,6 +66,7 @@ enum section {
 	SECTION_EXTRA_ROOTS,
 	SECTION_NOTICES,
 	SECTION_SANDBOX,
+	SECTION_DNS,
 	SECTION_COUNT,
 };
 
@@ -92,6 +93,7 @@ enum rule_key {
 enum timeout_key { TIMEOUT_IDLE, TIMEOUT_FIRST_BYTE, TIMEOUT_CONNECT, TIMEOUT_KEYS };
 enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_KEYS };
 enum approval_key { APPROVAL_TIMEOUT, APPROVAL_REMEMBER, APPROVAL_KEYS };
+enum dns_key { DNS_REFUSED, DNS_KEYS };
 enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
 enum sandbox_key {
 	SANDBOX_BINDS,
@@ -102,7 +104,7 @@ enum sandbox_key {
 };
 
 extern const struct key_set keys_file, keys_levels, keys_rule, keys_timeouts, keys_decider, keys_approval, keys_notices,
-	keys_sandbox;
+	keys_sandbox, keys_dns;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

@@ -70,6 +70,7 @@ struct policy {
 	const struct decider *deciders;
 	size_t n_deciders;
 	struct approval approval;
+	bool refused_synthetic;		  /* dns: refused: a name that no rule allows has an address all the same */
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 	struct sandbox_policy sandbox;
 

@@ -197,6 +197,22 @@ static void read_approval(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 }
 
+static void read_dns(struct reader *reader, const struct node *key)
+{
+	const struct node *map = section_map(reader, key, "\"refused\""), *fields[DNS_KEYS], *value;
+
+	if (!map)
+		return;
+	map_fields(reader, map, &keys_dns, fields);
+	value = fields[DNS_REFUSED] ? field_scalar(reader, fields[DNS_REFUSED]) : NULL;
+	if (!value)
+		return;
+	reader->policy->refused_synthetic = !strcmp(value->text, "synthetic");
+	if (!reader->policy->refused_synthetic && strcmp(value->text, "nxdomain") != 0)
+		error_at(reader, value, "%s is no answer to a query; there are nxdomain and synthetic",
+			 QUOTE(value->text, value->len));
+}
+
 /* -- notices ------------------------------------------------------------------- */
 
 static int read_notices(struct reader *reader, const struct node *key)
@@ -243,6 +259,8 @@ int read_settings(struct reader *reader, const struct file *file)
 			   &policy->n_inbound);
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
+	if (sections[SECTION_DNS])
+		read_dns(reader, sections[SECTION_DNS]);
 	if (sections[SECTION_SANDBOX])
 		read_sandbox(reader, sections[SECTION_SANDBOX]);
 	return sections[SECTION_NOTICES] ? read_notices(reader, sections[SECTION_NOTICES]) : 0;

@@ -313,8 +313,9 @@ static void debug_session(void *ctx, const char *name, struct buf *out)
 		   pem_fingerprint(session->ca.data + session->ca.len, session->ca.pem_len, fingerprint);
 
 	json_put_text(out, "ca_sha256", has ? fingerprint : NULL, SIZE_MAX);
-	json_put_number(out, "names", session ? names_count(session->names) : 0);
+	json_put_number(out, "names", session ? names_count(session->names, NAMES_ALLOWED) : 0);
 	json_put_number(out, "names_max", NP_NAMES_PER_SESSION);
+	json_put_number(out, "refused_names", session ? names_count(session->names, NAMES_REFUSED) : 0);
 	json_put_bool(out, "names_kept", session && session->names_fd >= 0);
 }
 

@@ -67,9 +67,14 @@ static void names_read(struct session_brief *session, char *text)
 		unsigned long index = strtoul(line, &name, 10);
 
 		*end = '\0';
-		if (*name == ' ' && is_canonical(name + 1) && index <= NP_NAMES_PER_SESSION)
+		if (*name == ' ' && is_canonical(name + 1) && index <= NAMES_ALL)
 			names_restore(session->names, (uint32_t)index, name + 1, now_ms());
 	}
+}
+
+static size_t names_all(const struct session_brief *session)
+{
+	return names_count(session->names, NAMES_ALLOWED) + names_count(session->names, NAMES_REFUSED);
 }
 
 /* Each name once, in a new file that takes the place of the old one. Two commas: no session's. */
@@ -77,7 +82,7 @@ static int names_compact(const struct supervisor *w, struct session_brief *sessi
 {
 	_buf_ struct buf text = BUF_INIT(FILE_MAX);
 	char path[FS_PATH_SIZE], fresh[FS_PATH_SIZE];
-	size_t left = names_count(session->names);
+	size_t left = names_all(session);
 	_close_ int fd = -1;
 	int r = names_path(w, session, path);
 
@@ -85,7 +90,7 @@ static int names_compact(const struct supervisor *w, struct session_brief *sessi
 		r = fs_path(fresh, "%s,new", path);
 	if (r < 0)
 		return r;
-	for (uint32_t i = 1; left && i <= NP_NAMES_PER_SESSION; i++) {
+	for (uint32_t i = 1; left && i <= NAMES_ALL; i++) {
 		const char *name = names_find(session->names, i);
 
 		if (name) {
@@ -163,6 +168,7 @@ void names_learn(struct process *from, const struct link_name *message)
 {
 	struct supervisor *w = from->supervisor;
 	struct link_name answer = *message;
+	const enum names_kind kind = message->refused ? NAMES_REFUSED : NAMES_ALLOWED;
 	struct session_brief *session;
 	bool fresh;
 	int r;
@@ -174,8 +180,8 @@ void names_learn(struct process *from, const struct link_name *message)
 	session = session_brief_find(w, message->session);
 	if (!session)
 		return;
-	fresh = !names_index(session->names, message->name);
-	if (session->names_fd < 0 || names_get(session->names, message->name, now_ms(), &answer.index) < 0)
+	fresh = !names_index(session->names, kind, message->name);
+	if (session->names_fd < 0 || names_get(session->names, kind, message->name, now_ms(), &answer.index) < 0)
 		answer.index = 0;
 	if (answer.index && fresh && (r = names_keep(w, session, answer.index, message->name)) < 0) {
 		log_error("names of %s: %s; no more of its names are resolved", message->session, strerror(-r));
@@ -193,9 +199,9 @@ void names_learn(struct process *from, const struct link_name *message)
  * address is refused until the name is looked up again. */
 void names_batch(const struct session_brief *session, struct buf *out)
 {
-	size_t left = names_count(session->names);
+	size_t left = names_all(session);
 
-	for (uint32_t i = 1; left && i <= NP_NAMES_PER_SESSION; i++) {
+	for (uint32_t i = 1; left && i <= NAMES_ALL; i++) {
 		const char *name = names_find(session->names, i);
 		struct link_name message = { .index = i };
 
@@ -216,7 +222,7 @@ void names_send(struct supervisor *w, const struct session_brief *session)
 	_close_ int fd = -1;
 	int r;
 
-	if (!names_count(session->names))
+	if (!names_all(session))
 		return;
 	names_batch(session, &out);
 	r = buf_error(&out) ? buf_error(&out) : link_blob(out.data, out.len, &fd);

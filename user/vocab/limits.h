@@ -212,6 +212,8 @@
 #define NP_RECORDS_BYTES 16384	   /* records of one of them: the longest answers (TXT of large companies) have a third */
 #define NP_DNS_NEGATIVE_S 5	   /* how long a client may remember that a name or type is not there: a policy can change */
 #define NP_NAMES_PER_SESSION 8192  /* names of one session that have a synthetic address at a time */
+#define NP_REFUSED_NAMES 256	   /* names of one session that no rule allows and that have one (dns: refused: synthetic); others do not resolve */
+#define NP_REFUSED_REST_MS 300000  /* ... and how long such an address is not given to another: ten times the answers' TTL */
 #define NP_NAME_REST_MS 3600000	   /* how long such an address is not given to another name after it was last asked for
 				    * or used: sixty times the answers' TTL, for clients that keep them longer */
 

@@ -27,7 +27,8 @@ rules:
 class Tunnels:
     """stack: what is to be closed goes there."""
 
-    def __init__(self, stack):
+    def __init__(self, stack, more=""):
+        """more: sections of the policy"""
         self.stack, self.boxes = stack, {}
         self.world = World(tcp_ports=(8080, 9000))
         stack.callback(self.world.close)
@@ -41,7 +42,7 @@ class Tunnels:
         self.log.touch()
         self.far(base.PYTHON, base.TESTS / "e2e/lib/rogue_server.py", ROGUE, cert, key, self.log, ready=b"ready")
         policy = self.dir / "policy.yaml"
-        policy.write_text(POLICY + base.PERMITS)
+        policy.write_text(POLICY + more + base.PERMITS)
         self.daemon = Daemon(self.world, policy=policy, inspectors=1,
                              more=["--resolvers", ROGUE, "--roots", self.authority.pem])
         stack.callback(self.daemon.close)

@@ -43,7 +43,7 @@ static struct {
 	int sockets[2], origins_fd, client;
 	struct np_dns_origin *table;
 	struct dns_client origin;
-	int wants, counts, reports, answered;
+	int wants, wants_refused, counts, reports, answered;
 	char wanted[NAME_SIZE];
 	enum np_reason reason;
 } t;
@@ -54,12 +54,13 @@ static struct dns_sandbox *owner_sandbox(void *ctx, const struct dns_client *cli
 	return client->cgroup_id == 77 ? &t.sandbox : NULL;
 }
 
-static void owner_want(void *ctx, struct dns_session *session, const char *name)
+static void owner_want(void *ctx, struct dns_session *session, const char *name, bool refused)
 {
 	(void)ctx;
 	assert_ptr_equal(session, &t.session);
 	snprintf(t.wanted, sizeof(t.wanted), "%s", name);
 	t.wants++;
+	t.wants_refused += refused;
 }
 
 static void owner_count(void *ctx, struct dns_sandbox *sandbox)
@@ -390,6 +391,45 @@ static void queries_over_tcp(void **state)
 	assert_int_equal(t.conn.answers, 1 + QUERIES_TURN);
 }
 
+/* dns: refused: synthetic */
+static void a_refused_name_with_an_address(void **state)
+{
+	struct policy *synthetic =
+		policy_of("dns: {refused: synthetic}\nrules:\n- deny: no.example\n- allow: '*.web.example'\n");
+	const struct np_addr addr = np_synth_v4(NP_NAMES_PER_SESSION + 1);
+
+	(void)state;
+	dns_server_policy(t.server, synthetic);
+	ask_udp("no.example", ns_t_a);
+	ask_udp("other.example", ns_t_a);
+	expect_udp(-1, 0);
+	assert_int_equal(t.wants_refused, 2);
+	dns_server_named(t.server, &t.session, NP_NAMES_PER_SESSION + 1, "no.example");
+	expect_udp(ns_r_noerror, 1);
+	assert_int_equal(t.reason, NP_R_RULE_DENIES);
+	assert_string_equal(dns_server_reverse(t.server, &t.session, &addr), "no.example");
+	/* No index is left: it does not resolve, for the reason that it has. */
+	dns_server_named(t.server, &t.session, 0, "other.example");
+	expect_udp(ns_r_nxdomain, 0);
+	assert_int_equal(t.reason, NP_R_NOT_IN_POLICY);
+	/* Nobody answers: nor then. */
+	ask_udp("third.example", ns_t_a);
+	dns_server_tick(t.server, loop_now_ns() + (NP_QUERY_MS + 1) * MS);
+	expect_udp(ns_r_nxdomain, 0);
+	/* Too many wait: those that are allowed are told so, the others are refused. */
+	for (unsigned i = 0; i < NP_QUERIES_PER_SANDBOX; i++)
+		ask_udp("third.example", ns_t_a);
+	expect_udp(-1, 0);
+	ask_udp("fourth.example", ns_t_a);
+	expect_udp(ns_r_nxdomain, 0);
+	ask_udp("a.web.example", ns_t_a);
+	expect_udp(ns_r_servfail, 0);
+	assert_int_equal(t.reports, 5);
+	assert_int_equal(dns.wanted[FAMILY_V4], 0); /* nothing of it left */
+	dns_server_policy(t.server, t.policy);
+	policy_free(synthetic);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -404,6 +444,7 @@ int main(void)
 		TEST(a_rise_answers_what_waits),
 		TEST(who_is_gone_is_forgotten),
 		TEST(queries_over_tcp),
+		TEST(a_refused_name_with_an_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static uint32_t learn(const char *name)
 {
 	uint32_t index;
 
-	assert_int_equal(names_get(names, name, 1, &index), 0);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, name, 1, &index), 0);
 	return index;
 }
 
@@ -147,11 +147,11 @@ static void names_that_may_be_reached(void **state)
 		assert_int_equal(judge(may[i], ns_t_a, &j), -EAGAIN);
 		assert_int_equal(judge(may[i], ns_t_aaaa, &j), -EAGAIN);
 		assert_string_equal(j.query.name, may[i]);
-		assert_int_equal(names_count(names), i);
+		assert_int_equal(names_count(names, NAMES_ALLOWED), i);
 		index = learn(may[i]);
 		assert_int_equal(index, i + 1);
 		assert_answered(may[i], index);
-		assert_int_equal(names_count(names), i + 1);
+		assert_int_equal(names_count(names, NAMES_ALLOWED), i + 1);
 	}
 }
 
@@ -219,7 +219,7 @@ static void other_types(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		assert_nodata("a.wild.example", types[i]);
-	assert_int_equal(names_count(names), 0);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 0);
 	learn("a.wild.example");
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		assert_nodata("a.wild.example", types[i]);
@@ -322,7 +322,7 @@ static void localhost(void **state)
 	}
 	assert_refused("localhost.example", ns_t_a);
 	assert_refused("notlocalhost", ns_t_a);
-	assert_int_equal(names_count(names), 0);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 0);
 }
 
 static void assert_reverse(const char *arpa, const char *name)
@@ -388,7 +388,7 @@ static void mixed_case(void **state)
 	len = dns_answer_write(&j.query, &j.answer, out, sizeof(out));
 	assert_true(len > 12 + 16);
 	assert_memory_equal(out + 12, "\1A\4wIlD\7eXaMpLe", 16);
-	assert_int_equal(names_count(names), 1);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 1);
 }
 
 static void bad_queries(void **state)
@@ -437,6 +437,64 @@ static void when_it_can_get_none(void **state)
 	}
 }
 
+/* dns: refused: synthetic */
+static void refused_names_may_have_addresses(void **state)
+{
+	static const char *const explained[] = { "other.example", "bad.wild.example", "a.b.c.d.e.f.g.h.other.example" };
+	static const char *const not [] = {
+		"other",			    /* a search list begins so */
+		"web.example.default.svc.corp.lan", /* and so it goes on: of an allowed name */
+		"a.wild.example.lan",
+		"host.local",
+		"x.onion",
+		"7.2.0.192.in-addr.arpa",
+		"clock.example", /* UDP alone: no connection would be told */
+	};
+	struct policy *synthetic = policy_of(
+		"dns: {refused: synthetic}\nrules:\n"
+		"- deny: bad.wild.example\n- allow: [web.example, '**.wild.example', clock.example:123/udp]\n");
+	struct dns_judged j;
+
+	(void)state;
+	facts.policy = synthetic;
+	for (size_t i = 0; i < ARRAY_SIZE(explained); i++) {
+		const enum np_reason reason = i == 1 ? NP_R_RULE_DENIES : NP_R_NOT_IN_POLICY;
+		uint32_t index;
+
+		assert_int_equal(judge(explained[i], ns_t_a, &j), -EAGAIN);
+		assert_true(j.refused && j.reason == reason);
+		dns_judged_unnamed(&j); /* none is left */
+		assert_true(j.answer.rcode == ns_r_nxdomain && j.reason == reason && j.answer.ede == DNS_EDE_BLOCKED);
+		assert_int_equal(names_get(names, NAMES_REFUSED, explained[i], 1, &index), 0);
+		for (int v6 = 0; v6 < 2; v6++) {
+			const struct np_addr v4 = np_synth_v4(index);
+
+			assert_int_equal(judge(explained[i], v6 ? ns_t_aaaa : ns_t_a, &j), 0);
+			assert_true(j.reason == reason && j.answer.rcode == ns_r_noerror && j.answer.n_addrs == 2);
+			assert_int_equal(j.rule != NULL, i == 1);
+			assert_int_equal(j.answer.ede, DNS_EDE_BLOCKED);
+			assert_memory_equal(&j.answer.addrs[0], &v4, sizeof(v4));
+		}
+		/* It is there, and has no other records. */
+		assert_int_equal(judge(explained[i], HTTPS, &j), 0);
+		assert_true(j.reason == reason && j.answer.rcode == ns_r_noerror && j.answer.n_addrs == 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(not ); i++) {
+		assert_int_equal(judge(not [i], ns_t_a, &j), 0);
+		assert_true(j.reason == NP_R_NOT_IN_POLICY && j.answer.rcode == ns_r_nxdomain && j.answer.n_addrs == 0);
+	}
+	/* Allowed ones have theirs from the others. */
+	assert_int_equal(judge("web.example", ns_t_a, &j), -EAGAIN);
+	assert_true(!j.refused && j.reason == NP_R_RULE_ALLOWS);
+	/* One that was allowed keeps what it had. */
+	learn("x.other.example");
+	assert_int_equal(judge("x.other.example", ns_t_a, &j), 0);
+	assert_true(j.reason == NP_R_NOT_IN_POLICY && j.answer.n_addrs == 2);
+	facts.rung.mode = NP_NONE;
+	assert_refused("other.example", ns_t_a);
+	policy_free(synthetic);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(void)
 {
@@ -455,6 +513,7 @@ int main(void)
 		TEST(mixed_case),
 		TEST(bad_queries),
 		TEST(when_it_can_get_none),
+		TEST(refused_names_may_have_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static uint32_t get(struct names *names, const char *name, uint64_t now_ms)
 {
 	uint32_t index = 0;
 
-	assert_int_equal(names_get(names, name, now_ms, &index), 0);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, name, now_ms, &index), 0);
 	assert_string_equal(names_find(names, index), name);
 	return index;
 }
@@ -57,7 +57,7 @@ static struct names *full_names(void)
 
 	for (unsigned i = 1; i <= MOST; i++)
 		assert_int_equal(get(names, numbered(i), i - 1), i);
-	assert_int_equal(names_count(names), MOST);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), MOST);
 	return names;
 }
 
@@ -72,14 +72,14 @@ static void names_and_indexes(void **state)
 	assert_int_equal(get(names, "a.example", 5), 1);
 	assert_int_equal(get(names, "b.example", 5), 2);
 	assert_int_equal(get(names, "a.example", REST * 9), 1);
-	assert_int_equal(names_count(names), 2);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 2);
 	assert_null(names_find(names, 0));
 	assert_null(names_find(names, 3));
 	assert_null(names_find(names, UINT32_MAX));
 	names_touch(names, 0, 1);
 	names_touch(names, 3, 1);
 	names_touch(names, UINT32_MAX, 1);
-	assert_int_equal(names_count(names), 2);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 2);
 }
 
 static void what_is_no_name(void **state)
@@ -91,8 +91,8 @@ static void what_is_no_name(void **state)
 	(void)state;
 	memset(text, 'a', sizeof(text));
 	text[NAME_SIZE] = '\0';
-	assert_int_equal(names_get(names, text, 0, &index), -EINVAL);
-	assert_int_equal(names_get(names, "", 0, &index), -EINVAL);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, text, 0, &index), -EINVAL);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "", 0, &index), -EINVAL);
 	assert_int_equal(names_restore(names, 1, text, 0), -EINVAL);
 	assert_int_equal(index, 77);
 	text[NAME_SIZE - 1] = '\0';
@@ -106,17 +106,17 @@ static void none_is_left(void **state)
 
 	(void)state;
 	/* The first was used at 0 ms, and is free at REST and not before. */
-	assert_int_equal(names_get(names, "one-more.example", MOST, &index), -ENOSPC);
-	assert_int_equal(names_get(names, "one-more.example", REST - 1, &index), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "one-more.example", MOST, &index), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "one-more.example", REST - 1, &index), -ENOSPC);
 	assert_int_equal(index, 77);
-	assert_int_equal(names_count(names), MOST);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), MOST);
 	/* What is there is found all the same. */
 	for (unsigned i = 1; i <= MOST; i++)
 		assert_string_equal(names_find(names, i), numbered(i));
 	assert_int_equal(get(names, "one-more.example", REST), 1);
-	assert_int_equal(names_count(names), MOST);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), MOST);
 	/* And the name that had it gets another, now that the second is free, too. */
-	assert_int_equal(names_get(names, numbered(1), REST, &index), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, numbered(1), REST, &index), -ENOSPC);
 	assert_int_equal(get(names, numbered(1), REST + 1), 2);
 	assert_string_equal(names_find(names, 1), "one-more.example");
 }
@@ -135,7 +135,7 @@ static void the_longest_unused_goes_first(void **state)
 		assert_int_equal(get(names, numbered(MOST + i), 2 * REST), i);
 	assert_int_equal(get(names, "n2.example", 2 * REST), 2);
 	assert_int_equal(get(names, "n3.example", 2 * REST), 3);
-	assert_int_equal(names_get(names, "n4.example", 2 * REST, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "n4.example", 2 * REST, &(uint32_t){ 0 }), -ENOSPC);
 	for (unsigned i = 4; i <= MOST; i++)
 		assert_string_equal(names_find(names, i), numbered(MOST + i));
 }
@@ -153,7 +153,8 @@ static void use_keeps_a_name(void **state)
 		for (unsigned i = 1; i < MOST; i++)
 			get(names, numbered(round * 100000 + i), now_ms + MOST);
 		assert_string_equal(names_find(names, 4711), numbered(4711));
-		assert_int_equal(names_get(names, "x.example", now_ms + MOST, &(uint32_t){ 0 }), -ENOSPC);
+		assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", now_ms + MOST, &(uint32_t){ 0 }),
+				 -ENOSPC);
 		now_ms += MOST;
 	}
 }
@@ -165,10 +166,10 @@ static void a_clock_that_goes_back_frees_nothing(void **state)
 	(void)state;
 	for (unsigned i = 1; i <= MOST; i++)
 		names_touch(names, i, REST * 5);
-	assert_int_equal(names_get(names, "x.example", 0, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", 0, &(uint32_t){ 0 }), -ENOSPC);
 	names_touch(names, 1, 7);
-	assert_int_equal(names_get(names, "x.example", REST * 5, &(uint32_t){ 0 }), -ENOSPC);
-	assert_int_equal(names_get(names, "x.example", REST * 6 - 1, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", REST * 5, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", REST * 6 - 1, &(uint32_t){ 0 }), -ENOSPC);
 	assert_int_equal(get(names, "x.example", REST * 6), 2);
 }
 
@@ -183,15 +184,15 @@ static void after_a_restart(void **state)
 	/* Another process has given it to another name since. */
 	assert_int_equal(names_restore(names, 2, "other.example", 12), 0);
 	assert_string_equal(names_find(names, 2), "other.example");
-	assert_int_equal(names_index(names, "other.example"), 2);
-	assert_int_equal(names_index(names, "two.example"), 0);
+	assert_int_equal(names_index(names, NAMES_ALLOWED, "other.example"), 2);
+	assert_int_equal(names_index(names, NAMES_ALLOWED, "two.example"), 0);
 	assert_int_equal(names_used_ms(names, 2), 12);
 	assert_int_equal(names_restore(names, 2, "two.example", 13), 0);
 	assert_int_equal(names_restore(names, 3, "two.example", 10), -EEXIST);
 	assert_int_equal(names_restore(names, 0, "zero.example", 10), -EINVAL);
-	assert_int_equal(names_restore(names, MOST + 1, "much.example", 10), -EINVAL);
+	assert_int_equal(names_restore(names, NAMES_ALL + 1, "much.example", 10), -EINVAL);
 	assert_int_equal(names_restore(names, UINT32_MAX, "much.example", 10), -EINVAL);
-	assert_int_equal(names_count(names), 2);
+	assert_int_equal(names_count(names, NAMES_ALLOWED), 2);
 	assert_int_equal(get(names, "last.example", 11), MOST);
 	/* New names go around those. */
 	assert_int_equal(get(names, "a.example", 12), 1);
@@ -199,7 +200,7 @@ static void after_a_restart(void **state)
 	assert_int_equal(get(names, "two.example", 14), 2);
 	for (unsigned i = 4; i < MOST; i++)
 		assert_int_equal(get(names, numbered(i), 100), i);
-	assert_int_equal(names_get(names, "x.example", 100, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", 100, &(uint32_t){ 0 }), -ENOSPC);
 	assert_int_equal(get(names, "x.example", REST + 11), MOST);
 }
 
@@ -210,7 +211,7 @@ static void a_restored_name_rests_anew(void **state)
 	(void)state;
 	for (unsigned i = MOST; i >= 1; i--)
 		assert_int_equal(names_restore(names, i, numbered(i), 50), 0);
-	assert_int_equal(names_get(names, "x.example", REST + 49, &(uint32_t){ 0 }), -ENOSPC);
+	assert_int_equal(names_get(names, NAMES_ALLOWED, "x.example", REST + 49, &(uint32_t){ 0 }), -ENOSPC);
 	assert_int_equal(get(names, "x.example", REST + 50), MOST);
 }
 
@@ -230,6 +231,39 @@ static void memory(void **state)
 	assert_true(bytes < 1000000); /* 0 under ASan, whose allocator is another */
 }
 
+/* A flood of refused names takes nothing from the others, and is over when its own indexes are. */
+static void refused_names_have_their_own(void **state)
+{
+	_names_ struct names *names = new_names();
+	uint32_t index;
+
+	(void)state;
+	assert_int_equal(get(names, "good.example", 0), 1);
+	for (unsigned i = 1; i <= NP_REFUSED_NAMES; i++) {
+		assert_int_equal(names_get(names, NAMES_REFUSED, numbered(i), 0, &index), 0);
+		assert_int_equal(index, MOST + i);
+		assert_string_equal(names_find(names, index), numbered(i));
+	}
+	assert_int_equal(names_get(names, NAMES_REFUSED, "more.example", 1, &index), -ENOSPC);
+	assert_string_equal(names_find(names, 1), "good.example");
+	assert_int_equal(get(names, "better.example", 1), 2);
+	assert_int_equal(names_index(names, NAMES_ALLOWED, numbered(1)), 0);
+	assert_int_equal(names_index(names, NAMES_REFUSED, numbered(1)), MOST + 1);
+	assert_int_equal(names_index(names, NAMES_REFUSED, "good.example"), 0);
+	assert_int_equal(names_count(names, NAMES_REFUSED), NP_REFUSED_NAMES);
+	/* One that is allowed later has an index among those that are. */
+	assert_int_equal(get(names, numbered(1), 2), 3);
+	/* They rest for a shorter time, and go to others; what is used stays. */
+	names_touch(names, MOST + 1, NP_REFUSED_REST_MS - 1);
+	assert_int_equal(names_get(names, NAMES_REFUSED, "more.example", NP_REFUSED_REST_MS, &index), 0);
+	assert_int_equal(index, MOST + 2);
+	assert_string_equal(names_find(names, MOST + 1), numbered(1));
+	/* After a restart. */
+	assert_int_equal(names_restore(names, NAMES_ALL, "last.example", 5), 0);
+	assert_string_equal(names_find(names, NAMES_ALL), "last.example");
+	assert_null(names_find(names, NAMES_ALL + 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +275,7 @@ int main(void)
 		cmocka_unit_test(a_clock_that_goes_back_frees_nothing),
 		cmocka_unit_test(after_a_restart),
 		cmocka_unit_test(a_restored_name_rests_anew),
+		cmocka_unit_test(refused_names_have_their_own),
 		cmocka_unit_test(memory),
 	};
 

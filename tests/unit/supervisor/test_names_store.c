@@ -116,9 +116,9 @@ static void again(void)
 	open_names();
 }
 
-static uint32_t learn(const char *name)
+static uint32_t learn_as(const char *name, bool refused)
 {
-	struct link_name want = { 0 };
+	struct link_name want = { .refused = refused };
 
 	strcpy(want.session, "alice/demo");
 	strcpy(want.name, name);
@@ -127,6 +127,16 @@ static uint32_t learn(const char *name)
 	assert_string_equal(last.session, "alice/demo");
 	assert_string_equal(last.name, name);
 	return last.index;
+}
+
+static uint32_t learn(const char *name)
+{
+	return learn_as(name, false);
+}
+
+static uint32_t learn_refused(const char *name)
+{
+	return learn_as(name, true);
 }
 
 static void file_write(const char *text)
@@ -224,7 +234,7 @@ static void nonsense_is_not_learnt(void **state)
 	memset(want.session, 'a', sizeof(want.session));
 	names_learn(&process, &want);
 	assert_int_equal(n_others + n_one, 0);
-	assert_int_equal(names_count(session.names), 0);
+	assert_int_equal(names_count(session.names, NAMES_ALLOWED), 0);
 	assert_file("");
 	names_close(&supervisor, &session, true);
 }
@@ -239,7 +249,7 @@ static void what_an_earlier_daemon_left(void **state)
 	assert_string_equal(names_find(session.names, 1), "c.example"); /* the last line of an index counts */
 	assert_string_equal(names_find(session.names, 2), "b.example");
 	assert_string_equal(names_find(session.names, 6), "tail.example");
-	assert_int_equal(names_count(session.names), 3);
+	assert_int_equal(names_count(session.names, NAMES_ALLOWED), 3);
 	assert_int_equal(learn("a.example"), 3);
 	names_close(&supervisor, &session, true);
 }
@@ -309,8 +319,13 @@ static void full(void **state)
 	}
 	assert_int_equal(learn("one-more.example"), 0);
 	assert_int_equal(learn("n1.example"), 1);
+	/* Refused ones have their own, which outlive a daemon as well. */
+	assert_int_equal(learn_refused("r.example"), NP_NAMES_PER_SESSION + 1);
+	assert_int_equal(learn_refused("n1.example"), NP_NAMES_PER_SESSION + 2);
 	again();
-	assert_int_equal(names_count(session.names), NP_NAMES_PER_SESSION);
+	assert_int_equal(names_count(session.names, NAMES_ALLOWED), NP_NAMES_PER_SESSION);
+	assert_int_equal(names_count(session.names, NAMES_REFUSED), 2);
+	assert_string_equal(names_find(session.names, NP_NAMES_PER_SESSION + 1), "r.example");
 	names_close(&supervisor, &session, true);
 }
 
