@@ -189,3 +189,33 @@ def test_the_ca_outlives_the_session(net):
     year = 365 * 86400
     assert base.sh("openssl", "x509", "-in", net.ca, "-noout", "-checkend", 15 * year).returncode == 0
     assert base.sh("openssl", "x509", "-in", net.ca, "-noout", "-checkend", 25 * year, check=False).returncode == 1, "the control"
+
+
+def test_a_database_for_browsers(net):
+    """In memory, the command's own; one that the session made itself is left alone, and so is what is no directory."""
+    look = ("cd; stat -c '%u %a %F' .pki .pki/nssdb .pki/nssdb/*; stat -f -c %T .pki; id -u; "
+            "python3 -c \"import sqlite3; print(sqlite3.connect('.pki/nssdb/cert9.db').execute("
+            "'select count(*) from nssPublic').fetchone()[0])\"; touch .pki/nssdb/mine && echo written")
+    session = new_session("nssdb")
+    net.api.create(session, "CONFIDENTIAL")
+
+    def run(script):
+        got = subprocess.run(net.argv("sh", "-c", script, session=session), capture_output=True, text=True, timeout=30, env=net.env())
+        assert got.returncode == 0, got
+        return got.stdout.splitlines()
+
+    for _ in range(2):
+        *files, kind, uid, rows, written = run(look)
+        assert files == [f"{uid} 700 directory", f"{uid} 700 directory", f"{uid} 600 regular file", f"{uid} 600 regular file"]
+        assert (kind, rows, written) == ("tmpfs", "2", "written") and uid != "0"
+    workspace = net.daemon.state_dir / "data" / session
+    assert [p.name for p in workspace.iterdir()] == [".pki"] and not any((workspace / ".pki").iterdir())
+    assert (workspace / ".pki").stat().st_uid == int(uid), "the session's to remove"
+    (workspace / ".pki" / "nssdb").mkdir()
+    assert run("ls -A $HOME/.pki/nssdb; stat -f -c %T $HOME/.pki")[-1] != "tmpfs"
+    (workspace / ".pki" / "nssdb").rmdir()
+    (workspace / ".pki").rmdir()
+    for target in ("/etc", "../usr", "nowhere"):
+        (workspace / ".pki").symlink_to(target)
+        assert run("readlink $HOME/.pki; cat /etc/passwd | wc -l")[0] == target
+        (workspace / ".pki").unlink()

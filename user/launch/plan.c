@@ -314,6 +314,22 @@ static int bind_add(struct planner *p, size_t index)
 
 /* -- trust ---------------------------------------------------------------------------- */
 
+/* In memory, and the command's to write: NSS opens a database no other way, and browsers add to it. */
+static int nssdb_add(struct planner *p, const struct trust *trust)
+{
+	const struct step steps[] = {
+		{ .kind = STEP_TMPFS, .dest = PLAN_PKI, .mode = 0700, .size = p->request->limits.disk, .own = true },
+		{ .kind = STEP_DIR, .dest = PLAN_PKI "/nssdb", .mode = 0700, .own = true },
+		{ .kind = STEP_FILE,
+		  .dest = PLAN_PKI "/nssdb/cert9.db",
+		  .file = &trust->nss_certificates,
+		  .own = true },
+		{ .kind = STEP_FILE, .dest = PLAN_PKI "/nssdb/key4.db", .file = &trust->nss_keys, .own = true },
+	};
+
+	return steps_add(p, steps, ARRAY_SIZE(steps));
+}
+
 static int trust_add(struct planner *p)
 {
 	const struct trust *trust = p->request->trust;
@@ -327,6 +343,8 @@ static int trust_add(struct planner *p)
 	if (!trust)
 		return 0;
 	r = steps_add(p, own, ARRAY_SIZE(own));
+	if (r == 0 && trust->nss_certificates.len && !p->request->own_nssdb)
+		r = nssdb_add(p, trust);
 	for (size_t i = 0; i < p->host->n_bundles && r == 0; i++)
 		r = step_add(p, (struct step){
 					.kind = STEP_FILE, .dest = p->host->bundles[i].path, .file = &trust->bundle });

@@ -28,6 +28,7 @@
 #include "launch/trust.h"
 
 #define PLAN_WORKSPACE "/workspace"
+#define PLAN_PKI       PLAN_WORKSPACE "/.pki" /* in the command's HOME; NSS' database is nssdb in it */
 #define PLAN_NOTICES   TRUST_DIR "/notices"
 #define PLAN_USER      "sandbox" /* the name of who has none */
 
@@ -59,6 +60,7 @@ struct step {
 	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */
 	uint64_t device, inode;
 	bool still; /* what others mount below the source from now on stays out */
+	bool own;   /* STEP_TMPFS, STEP_DIR, STEP_FILE: the command's user owns it, and may write it */
 	bool over;  /* put over what is there, and if nothing is, nothing is made for it */
 };
 
@@ -95,6 +97,7 @@ struct plan_request {
 	const struct permit *permits;
 	size_t n_permits;
 	const struct trust *trust; /* NULL: nothing but the system's own */
+	bool own_nssdb; /* the workspace has one that the session's commands made, or something else in its place */
 	struct limits limits;
 };
 

@@ -22,6 +22,8 @@ struct builder {
 	int *trees; /* of each step: what it shows, mounted nowhere yet; -1 */
 	int base;   /* a file system in memory that is gone in the end. Files wait there for their place */
 	int root;   /* the sandbox's, in it */
+	uid_t uid;  /* the command's, outside */
+	gid_t gid;
 	char *problem;
 };
 
@@ -102,14 +104,17 @@ static int around_open(const struct builder *b, const char *dest, const char **r
 	return r < 0 ? r : inside_open(b, path, O_DIRECTORY);
 }
 
-static int directory_make(const struct builder *b, const char *dest, mode_t mode)
+/* Unless it is there. */
+static int directory_make(const struct builder *b, const struct step *step, mode_t mode)
 {
 	const char *name;
-	_close_ int around = around_open(b, dest, &name);
+	_close_ int around = around_open(b, step->dest, &name);
 
 	if (around < 0)
 		return around;
-	return mkdirat(around, name, mode) < 0 && errno != EEXIST ? -errno : 0;
+	if (mkdirat(around, name, mode) < 0)
+		return errno != EEXIST ? -errno : 0;
+	return step->own && fchownat(around, name, b->uid, b->gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
 static int file_make(const struct builder *b, const char *dest)
@@ -125,12 +130,14 @@ static int file_make(const struct builder *b, const char *dest)
 
 static int place_open(const struct builder *b, const struct step *step, bool directory)
 {
-	int fd = inside_open(b, step->dest, 0), r;
+	/* Who may write there may put a link in our way. */
+	const int flags = step->own ? O_NOFOLLOW : 0;
+	int fd = inside_open(b, step->dest, flags), r;
 
 	if (fd != -ENOENT || step->over)
 		return fd;
-	r = directory ? directory_make(b, step->dest, 0755) : file_make(b, step->dest);
-	return r < 0 ? r : inside_open(b, step->dest, 0);
+	r = directory ? directory_make(b, step, 0755) : file_make(b, step->dest);
+	return r < 0 ? r : inside_open(b, step->dest, flags);
 }
 
 /* -- steps ------------------------------------------------------------------------------- */
@@ -160,12 +167,14 @@ static int fresh_mount(const struct builder *b, const struct step *step, const c
 
 static int memory_mount(const struct builder *b, const struct step *step)
 {
-	char options[64];
+	char options[128];
+	int len = snprintf(options, sizeof(options), "mode=%04o", step->mode);
 
 	if (step->size)
-		snprintf(options, sizeof(options), "mode=%04o,size=%llu", step->mode, (unsigned long long)step->size);
-	else
-		snprintf(options, sizeof(options), "mode=%04o", step->mode);
+		len += snprintf(options + len, sizeof(options) - (size_t)len, ",size=%llu",
+				(unsigned long long)step->size);
+	if (step->own)
+		snprintf(options + len, sizeof(options) - (size_t)len, ",uid=%u,gid=%u", b->uid, b->gid);
 	return fresh_mount(b, step, "tmpfs", MS_NODEV, options);
 }
 
@@ -198,6 +207,19 @@ static int file_write(const struct builder *b, const char *name, const struct bu
 	return fd < 0 ? -errno : fs_write_all(fd, file->data, file->len);
 }
 
+static int file_own(const struct builder *b, const struct step *step)
+{
+	const char *name;
+	_close_ int around = around_open(b, step->dest, &name), fd = -1;
+
+	if (around < 0)
+		return around;
+	fd = openat(around, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || fchown(fd, b->uid, b->gid) < 0)
+		return -errno;
+	return fs_write_all(fd, step->file->data, step->file->len);
+}
+
 /* One that has several places is written once. */
 static int file_place(const struct builder *b, size_t index)
 {
@@ -207,6 +229,8 @@ static int file_place(const struct builder *b, size_t index)
 	char name[32];
 	int r = 0;
 
+	if (steps[index].own)
+		return file_own(b, &steps[index]);
 	while (steps[first].file != steps[index].file)
 		first++;
 	snprintf(name, sizeof(name), "%zu", first);
@@ -254,7 +278,7 @@ static int step_perform(const struct builder *b, size_t index)
 	case STEP_DEVPTS:
 		return fresh_mount(b, step, "devpts", MS_NOEXEC, "newinstance,mode=0620,ptmxmode=0666");
 	case STEP_DIR:
-		return directory_make(b, step->dest, step->mode);
+		return directory_make(b, step, step->mode);
 	case STEP_TMPFS:
 		return memory_mount(b, step);
 	case STEP_FILE:
@@ -330,6 +354,11 @@ int root_build(const struct plan *plan, char problem[static ROOT_PROBLEM_SIZE])
 	struct builder b = { .plan = plan, .base = -1, .root = -1, .problem = problem };
 	const mode_t mask = umask(0);
 	int r = sources_take(&b);
+
+	if (plan->identity) {
+		b.uid = identity_outside(plan->identity);
+		b.gid = plan->identity->gid ? plan->identity->gid : plan->identity->root;
+	}
 
 	if (r == 0) {
 		r = scaffold_make(&b);

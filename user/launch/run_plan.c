@@ -250,6 +250,17 @@ static int run_trust(struct run *run)
 
 /* -- the plan ------------------------------------------------------------------------------------ */
 
+/* A link, or a file, is no place for a directory of ours; a mount would fail there, or be elsewhere. */
+static bool nssdb_is_own(const char *workspace)
+{
+	char path[FS_PATH_SIZE];
+	struct stat st;
+
+	if (fs_path(path, "%s/.pki", workspace) < 0 || (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode)))
+		return true;
+	return fs_path(path, "%s/.pki/nssdb", workspace) < 0 || lstat(path, &st) == 0;
+}
+
 static int workspace_look(const struct run *run, struct plan_request *request)
 {
 	struct stat st;
@@ -260,6 +271,7 @@ static int workspace_look(const struct run *run, struct plan_request *request)
 		error_print(run->workspace, NP_R_FAILED, "the workspace is gone");
 		return LAUNCH_FAILED;
 	}
+	request->own_nssdb = nssdb_is_own(run->workspace);
 	request->workspace_device = st.st_dev;
 	request->workspace_inode = st.st_ino;
 	return CLI_OK;

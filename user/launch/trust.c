@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "launch/nssdb.h"
 #include "vocab/limits.h"
 
 #define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
@@ -157,6 +158,8 @@ int trust_make(const char *system, size_t system_len, const char *ca, size_t ca_
 		.ca = BUF_INIT(NP_BUNDLE_BYTES),
 		.bundle = BUF_INIT(2 * NP_BUNDLE_BYTES),
 		.store = BUF_INIT(2 * NP_BUNDLE_BYTES),
+		.nss_certificates = BUF_INIT(NP_BUNDLE_BYTES),
+		.nss_keys = BUF_INIT(NP_BUNDLE_BYTES),
 	};
 	r = certificate_next(&cursor, &der, &len);
 	if (r <= 0)
@@ -167,7 +170,17 @@ int trust_make(const char *system, size_t system_len, const char *ca, size_t ca_
 	buf_puts(&ret->bundle, "\n");
 	buf_append(&ret->bundle, system, system_len);
 	r = buf_error(&ret->ca) ? buf_error(&ret->ca) : buf_error(&ret->bundle);
-	return r ? r : store_make(&ret->bundle, &ret->store);
+	if (r == 0)
+		r = store_make(&ret->bundle, &ret->store);
+	if (r)
+		return r;
+	r = nssdb_make(der, len, &ret->nss_certificates, &ret->nss_keys);
+	if (r == -EINVAL || r == -E2BIG) {
+		buf_free(&ret->nss_certificates);
+		buf_free(&ret->nss_keys);
+		return 0;
+	}
+	return r;
 }
 
 void trust_free(struct trust *trust)
@@ -175,6 +188,8 @@ void trust_free(struct trust *trust)
 	buf_free(&trust->ca);
 	buf_free(&trust->bundle);
 	buf_free(&trust->store);
+	buf_free(&trust->nss_certificates);
+	buf_free(&trust->nss_keys);
 }
 
 /* -- variables ---------------------------------------------------------------- */

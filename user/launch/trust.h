@@ -14,6 +14,8 @@ struct trust {
 	struct buf ca;	   /* PEM: the session's authority alone */
 	struct buf bundle; /* PEM: the system's roots and the session's authority */
 	struct buf store;  /* the same for Java: a key store in its own format, JKS */
+	/* For NSS, which has roots of its own: a database with the session's authority. Empty: it is none that NSS could take. */
+	struct buf nss_certificates, nss_keys;
 };
 
 /* Where the files are in the sandbox. */

@@ -41,7 +41,8 @@ static void steps_begin(void)
  * its end. */
 static int build(const char *directory, int (*look)(void))
 {
-	struct plan plan = { .steps = steps, .n_steps = n_steps, .directory = directory };
+	static const struct identity somebody = { .uid = 4711, .gid = 4712 };
+	struct plan plan = { .steps = steps, .n_steps = n_steps, .directory = directory, .identity = &somebody };
 	int ends[2], status = 0;
 	pid_t pid;
 
@@ -123,6 +124,11 @@ static int look_around(void)
 	fd = open("/data/words", O_RDONLY);
 	CHECK(fd >= 0 && read(fd, text, sizeof(text)) == 5 && !memcmp(text, "words", 5));
 	CHECK(open("/new/file", O_WRONLY) < 0 && errno == EROFS);
+	/* And one of the command's own. */
+	CHECK(stat("/own", &st) == 0 && st.st_uid == 4711 && st.st_gid == 4712 && (st.st_mode & 0777) == 0700);
+	CHECK(stat("/own/dir", &st) == 0 && st.st_uid == 4711 && st.st_gid == 4712);
+	CHECK(stat("/own/dir/file", &st) == 0 && st.st_uid == 4711 && st.st_size == 5 && (st.st_mode & 0777) == 0600);
+	CHECK(!(flags_of("/own") & ST_RDONLY));
 	CHECK(readlink("/bin", text, sizeof(text)) == 7 && !memcmp(text, "usr/bin", 7));
 	CHECK(umask(0) == 022);
 	return 0;
@@ -141,6 +147,9 @@ static void one_of_each_kind(void **state)
 	step_put((struct step){ .kind = STEP_TMPFS, .dest = "/mem", .mode = 01777, .size = 4096 });
 	step_put((struct step){ .kind = STEP_FILE, .dest = "/new/file", .file = &words });
 	step_put((struct step){ .kind = STEP_FILE, .dest = "/data/words", .file = &words });
+	step_put((struct step){ .kind = STEP_TMPFS, .dest = "/own", .mode = 0700, .own = true });
+	step_put((struct step){ .kind = STEP_DIR, .dest = "/own/dir", .mode = 0700, .own = true });
+	step_put((struct step){ .kind = STEP_FILE, .dest = "/own/dir/file", .file = &words, .own = true });
 	step_put((struct step){ .kind = STEP_REMOUNT_RO, .dest = "/" });
 	assert_int_equal(build("/data", look_around), 0);
 	assert_string_equal(problem, "");
@@ -194,6 +203,10 @@ static void links_lead_nowhere_else(void **state)
 		step_put((struct step){ .kind = STEP_TMPFS, .dest = "/data/link/lib", .mode = 0755 });
 		/* By "../usr" it is the sandbox's own; the others lead out of it. */
 		assert_int_equal(build("/", nothing), i == 1 ? 0 : 100);
+		/* At its end none is followed. */
+		steps[n_steps - 1] =
+			(struct step){ .kind = STEP_TMPFS, .dest = "/data/link", .mode = 0700, .own = true };
+		assert_int_equal(build("/", nothing), 100);
 		assert_int_equal(unlink(in_folder("link")), 0);
 	}
 }
