@@ -119,6 +119,7 @@ def life(daemon):
     call("GET", s, "no", "such", status=404)
     call("GET", "/v1/launch")
     call("GET", "/v1/policy")
+    call("GET", "/v1/policy/source")
     call("POST", "/v1/policy/reload", body={})
     kept = call("POST", "/v1/sandboxes", body={"session": name, "keep": True}, status=201)
     made = call("POST", "/v1/sandboxes", body={"session": name, "workspace": "none", "clean": True}, status=201)

@@ -138,6 +138,69 @@ def test_a_near_miss(net):
         box.close()
 
 
+def test_rules_from_refusals(net):
+    """What was refused, no more: put into the policy, it is what opens, and its neighbours stay closed."""
+    box = Box(net.daemon, "PROXIED")
+    try:
+        argv = net.argv("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://new.test/a/b?q=1", "http://new.test/c",
+                        "http://github.com/x", "http://star.test/a*b", "http://bad.origin.test/", session=box.session)
+        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=30)
+        subprocess.run(net.argv("curl", "-sS", "-m", "10", "-X", "PUT", "--connect-to", f"::{FAR[4]}:", "http://new.test/d",
+                                session=box.session), env=net.env(), capture_output=True, text=True, timeout=30)
+        box.try_("dial", family=4, addr=FAR_OTHER, port=9999)
+        refused(net, box.session, "HTTP request", "PUT http://new.test/d")
+        refused(net, box.session, "TCP connection", f"{FAR_OTHER}:9999")
+        got = json.loads(net.daemon.cli("--json", "policy", "suggest", "--from-refusals", box.session, check=0).stdout)
+        assert "*" not in got["yaml"] and "bad.origin.test" not in got["yaml"] and got["left_out"] == 1, got
+        assert "anybody can upload to github.com" in got["yaml"]
+        for part in ('  - allow: "new.test:80"\n    methods: [GET]\n    paths: ["/c", "/a/b"]\n',
+                     '  - allow: "new.test:80"\n    methods: [PUT]\n    paths: ["/d"]\n', f'  - allow: "{FAR_OTHER}:9999"\n'):
+            assert part in got["yaml"], got["yaml"]
+        folder = base.tempdir("suggest")
+        try:
+            policy, cases = folder / "p.yaml", folder / "p.case"
+            policy.write_text("version: 1\n" + got["yaml"])
+            near = ["GET http://new.test/d", "PUT http://new.test/c", "GET http://new.test/a/b/c", "GET http://x.new.test/c",
+                    "GET https://new.test/c", "GET http://star.test/aab", f"connect {FAR_OTHER}:9998", f"connect {FAR[4]}:9999"]
+            cases.write_text(got["cases"] + "".join(f"{line} -> deny not_in_policy\n" for line in near))
+            assert net.daemon.cli("policy", "check", "--strict", policy, check=0).stderr == ""
+            assert ", 0 failed" in net.daemon.cli("policy", "test", policy, cases, check=0).stdout
+        finally:
+            base.drop_tempdir(folder)
+        plain = net.daemon.cli("policy", "suggest", "--from-refusals", box.session, check=0).stdout
+        assert plain.startswith("rules:\n") and "#   GET http://new.test:80/c -> allow\n" in plain
+        assert net.daemon.cli("policy", "suggest", "--from-refusals", "nobody/here").returncode == 1
+    finally:
+        box.close()
+
+
+def test_explain_live(net):
+    """The policy that runs, not the file; and the session as it stands."""
+    box = Box(net.daemon, "PROXIED")
+    live = lambda *words, code=0: json.loads(net.daemon.cli("--json", "policy", "explain", "--live", box.session, *words,
+                                                            check=code).stdout)
+    try:
+        path = net.daemon.policy
+        whole = path.read_text()
+        path.write_text("version: 1\n")  # not reloaded: nobody enforces it
+        try:
+            got = live("--url", "http://origin.test/")
+            assert (got["action"], got["reason"], got["level"], got["mode"]) == ("allow", "rule_allows", "CONFIDENTIAL", "PROXIED")
+            assert got["rule"]["text"].startswith("allow: origin.test") and got["rule"]["file"].endswith(path.name)
+        finally:
+            path.write_text(whole)
+        assert live("--url", "http://bad.origin.test/")["reason"] == "rule_denies"
+        assert live("--url", "http://secret-host.test/")["reason"] == "not_in_policy"
+        net.api.escalate(box.session, "SECRET")
+        got = live("--url", "http://origin.test/")
+        assert (got["reason"], got["level"], got["mode"]) == ("mode_none", "SECRET", "NONE")
+        assert net.daemon.cli("policy", "explain", "--live", "nobody/here", "--url", "http://origin.test/").returncode == 1
+        for words in (["--level", "PUBLIC"], ["p.yaml"]):
+            assert net.daemon.cli("policy", "explain", "--live", box.session, "--url", "http://origin.test/", *words).returncode == 2
+    finally:
+        box.close()
+
+
 def test_none(net):
     box = Box(net.daemon, "PROXIED")
     try:

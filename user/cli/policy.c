@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl policy check|test|explain|schema|show|reload */
+/* netpawl policy check|test|explain|suggest|schema|show|reload */
 #include "cli/policy.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@ const struct command policy_commands[] = {
 	{ "check", command_policy_check, "read a policy and say what is wrong with it", 0 },
 	{ "test", command_policy_test, "compare a policy with what .case files expect of it", 0 },
 	{ "explain", command_policy_explain, "what a policy says to one request, and why", 0 },
+	{ "suggest", command_policy_suggest, "rules for what a session was refused", COMPLETE_NOTHING },
 	{ "schema", command_policy_schema, "a JSON Schema of policy files, for editors", COMPLETE_NOTHING },
 	{ "show", command_policy_show, "the policy that the daemon enforces", COMPLETE_NOTHING },
 	{ "reload", command_policy_reload, "have the daemon read its policy again", COMPLETE_NOTHING },

@@ -8,10 +8,13 @@
 #include "cli/cli.h"
 #include "policy/policy.h"
 
-cli_fn command_policy_check, command_policy_test, command_policy_explain, command_policy_schema, command_policy_show,
-	command_policy_reload;
+cli_fn command_policy_check, command_policy_test, command_policy_explain, command_policy_suggest, command_policy_schema,
+	command_policy_show, command_policy_reload;
 
 #define POLICY_HASH_SHOWN 12 /* digits of a hash that people get to see; --json has them all */
+
+/* The policy that the daemon runs, and the rung of a session. CLI_OK; else the exit code, after a message. */
+int policy_running(const struct cli *cli, const char *session, struct policy **ret, struct np_rung *ret_rung);
 
 /* On stderr, a line each, as compilers do. */
 void problems_print(const struct problems *problems, bool warnings);

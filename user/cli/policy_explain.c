@@ -22,11 +22,12 @@ static void policy_explain_help(FILE *to)
 {
 	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
 	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
-	      "       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n\n"
+	      "       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n"
+	      "       netpawl policy explain --live U/S --url URL [OPTIONS]\n\n"
 	      "Says what a sandbox meets, by which rule and why, and why the rules before it were passed over. "
 	      "Addresses of\n"
-	      "this host count as such.\n"
-	      "Needs no daemon.\n\n"
+	      "this host count as such. With --live it is the policy that the daemon runs, for a session as it\n"
+	      "stands; else it needs no daemon.\n\n"
 	      "Options:\n"
 	      "  --url URL        the request's URL\n"
 	      "  --method NAME    its method (GET)\n"
@@ -41,16 +42,17 @@ static void policy_explain_help(FILE *to)
 	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
 	      "  --class read_only\n"
 	      "                   for a run that may only read\n"
+	      "  --live U/S       for this session as it stands, by the policy that the daemon runs; no FILE then\n"
 	      "  --session U/S    the session, for rules that are for some sessions only\n"
 	      "  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
-	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage.\n",
+	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage; 3 no daemon.\n",
 	      to);
 }
 
 struct question {
 	const char *url, *method, *headers, *body, *connect, *query, *type, *resolving, *aliases, *level, *class,
-		*session;
+		*session, *running;
 	bool websocket, all;
 };
 
@@ -72,12 +74,14 @@ static int question_read(const struct question *q, const char *command, struct a
 		return usage_error(command, "--method goes with --url");
 	if (!q->query != !q->type)
 		return usage_error(command, "--lookup and --type go together");
+	if (q->running && (q->level || q->session))
+		return usage_error(command, "--live takes level and session from the daemon");
 	if (q->level && level_parse(q->level, &level) < 0)
 		return usage_error(command, "there is no level '%s'", q->level);
 	if (q->class && strcmp(q->class, "read_only") != 0)
 		return usage_error(command, "a policy speaks of class read_only, and not of '%s'", q->class);
 	*facts = (struct facts){ .rung = { .level = (uint8_t)level, .flags = q->class ? NP_READ_ONLY : 0 },
-				 .session = q->session };
+				 .session = q->running ? q->running : q->session };
 	e = q->query	 ? attempt_query(arena, q->type, q->query, facts, &problem)
 	    : q->connect ? attempt_connect(arena, q->connect, facts, &problem)
 			 : attempt_request(arena, q->method ? q->method : "GET", q->url, facts, &problem);
@@ -291,9 +295,19 @@ static int policy_explain_explain(const struct cli *cli, const char *file, const
 	char message[VERDICT_TEXT_SIZE];
 	struct verdict verdict;
 
-	if (policy_load_file(file, &policy, &problems) < 0)
+	if (q->running) {
+		struct np_rung rung;
+		int code = policy_running(cli, q->running, &policy, &rung);
+
+		if (code != CLI_OK)
+			return code;
+		facts->rung.level = rung.level;
+		facts->rung.mode = facts->rung.flags & NP_READ_ONLY && rung.mode == NP_FULL ? NP_PROXIED : rung.mode;
+	} else if (policy_load_file(file, &policy, &problems) < 0) {
 		return policy_broken(cli, &problems);
-	facts->rung.mode = facts_mode(policy, facts);
+	} else {
+		facts->rung.mode = facts_mode(policy, facts);
+	}
 	facts->local = facts->has_addr && addr_is_here(&facts->addr);
 	verdict = policy_outcome(policy, facts);
 	verdict_text(policy, facts, &verdict, message);
@@ -321,6 +335,7 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "class", .value = &q.class },
 		{ "alias", .value = &q.aliases },
 		{ "session", .value = &q.session },
+		{ "live", .value = &q.running },
 	};
 	const struct options options = { "policy explain", policy_explain_help, specs, ARRAY_SIZE(specs), false };
 	bool twice = given_twice(argc, argv, "--header");
@@ -331,8 +346,8 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 1)
-		return usage_error(options.command, "it takes one file");
+	if (argc - next != !q.running)
+		return usage_error(options.command, q.running ? "it takes no file with --live" : "it takes one file");
 	if (twice)
 		return usage_error(options.command, "give all headers as one list: --header x-api-key,content-type");
 	if (arena_new(NP_CASE_MEMORY, &arena) < 0) {

@@ -9,6 +9,7 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "policy/describe.h"
+#include "policy/snapshot.h"
 
 #define CONDITIONS_MAX \
 	600 /* bytes of a rule's conditions in the listing, so that the whole of it fits into an answer */
@@ -99,6 +100,30 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (object && truncated)
 		json_object_set_new(object, "truncated", json_true());
 	return answer_json(ret, 200, object, ret_failure);
+}
+
+static int file_add(void *ctx, const char *name, const char *text, size_t len)
+{
+	json_t *file = json_pack("{s:o,s:o}", "name", json_text(name), "text", json_stringn(text, len));
+
+	if (!file) /* bytes that no JSON holds: a certificate file may have them, a policy has none */
+		file = json_pack("{s:o,s:s}", "name", json_text(name), "text", "");
+	return json_array_append_new(ctx, file) < 0 ? -ENOMEM : 0;
+}
+
+int policy_source_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_json_ json_t *files = json_array();
+	const char *shown, *first;
+	struct policy_loaded loaded;
+
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	if (snapshot_each(loaded.record->data, loaded.record->len, &shown, &first, file_add, files) < 0)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the policy's files could not be listed");
+	return answer_json(ret, 200,
+			   json_pack("{s:s,s:o,s:o,s:O}", "hash", loaded.policy->hash, "shown", json_text(shown),
+				     "first", json_text(first), "files", files),
+			   ret_failure);
 }
 
 int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_failure)

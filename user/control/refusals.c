@@ -206,7 +206,7 @@ json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
 	static const char *const copied[] = { "address", "port", "listener_port", "protocol", "method",
 					      "url",	 "rule", "mode",	  "comm",     "pid",
-					      "hook",	 "text", "sandbox" };
+					      "hook",	 "text", "sandbox",	  "lookup" };
 	json_t *object =
 		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
 			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",

@@ -56,7 +56,7 @@ request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, ru
 	run_cancel;
 request_fn forwards_create, forward_socket, forward_remove;
 request_fn events_get;
-request_fn policy_get, policy_reload;
+request_fn policy_get, policy_source_get, policy_reload;
 
 /* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);

@@ -37,6 +37,7 @@ static const struct route routes[] = {
 	{ "POST", "/v1/runs/*/cancel", run_cancel, { NULL } },
 	{ "POST", "/v1/runs/*/end", run_end, { NULL } },
 	{ "GET", "/v1/policy", policy_get, { NULL } },
+	{ "GET", "/v1/policy/source", policy_source_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
 	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
 };

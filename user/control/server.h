@@ -18,6 +18,7 @@ struct server;
 struct policy_loaded {
 	const char *file; /* NULL: none was given */
 	const struct policy *policy;
+	const struct buf *record; /* the bytes it was read from: policy/snapshot.h */
 	const struct problems *problems;
 	uint64_t loaded_us;
 	uint32_t epoch;	 /* in the gate */

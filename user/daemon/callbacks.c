@@ -123,6 +123,7 @@ void policy_loaded(void *data, struct policy_loaded *ret)
 	*ret = (struct policy_loaded){
 		.file = d->policy.file,
 		.policy = d->policy.policy,
+		.record = &d->policy.record,
 		.problems = &d->policy.problems,
 		.loaded_us = d->policy.loaded_us,
 		.epoch = d->policy.epoch,

@@ -101,3 +101,20 @@ int policy_load_snapshot(const void *data, size_t len, struct policy **ret, stru
 
 	return first ? policy_load(&source, shown, first, ret, problems) : -EINVAL;
 }
+
+int snapshot_each(const void *data, size_t len, const char **ret_shown, const char **ret_first, snapshot_file_fn *fn,
+		  void *ctx)
+{
+	struct cursor files = { data, (const char *)data + len };
+	const char *name, *text;
+	size_t n;
+	int r = 0;
+
+	*ret_shown = take_text(&files);
+	*ret_first = *ret_shown ? take_text(&files) : NULL;
+	if (!*ret_first)
+		return -EINVAL;
+	while (r == 0 && take_file(&files, &name, &text, &n))
+		r = fn(ctx, name, text, n);
+	return r;
+}
