@@ -16,7 +16,7 @@
 #define PIECES_MAX 256
 #define STEPS_MAX  20000 /* wake-ups, all together */
 
-enum { FLAG_CUT = 1, FLAG_NO_CA = 2, FLAG_SMALL = 4 };
+enum { FLAG_CUT = 1, FLAG_NO_CA = 2, FLAG_SMALL = 4, FLAG_HOLD = 8, FLAG_FILTER = 16 };
 
 struct far {
 	struct end end;

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "base/log.h"
-#include "exchange_world.h"
+#include "exchange_stages.h"
 #include "frames.h"
 #include "policy/snapshot.h"
 
@@ -174,6 +174,9 @@ static void piece_do(const uint8_t *data, size_t len)
 	case 't':
 		tick(who);
 		break;
+	case 'q':
+		hold_answer(who & 1);
+		break;
 	}
 }
 
@@ -193,7 +196,8 @@ static void check_quiet(void)
 	struct session *session;
 	struct sandbox *sandbox;
 
-	check(!worker->n_clients && LIST_EMPTY(&worker->dirty[LEG_CLIENT]) && LIST_EMPTY(&worker->dirty[LEG_ORIGIN]));
+	check(!worker->n_clients && !worker->holds.n && LIST_EMPTY(&worker->dirty[LEG_CLIENT]) &&
+	      LIST_EMPTY(&worker->dirty[LEG_ORIGIN]));
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
 		check(!sandbox->n_clients && !sandbox->n_exchanges && LIST_EMPTY(&sandbox->clients));
 	LIST_FOREACH(session, &worker->sessions, of_worker)
@@ -271,6 +275,7 @@ static void world_start(void)
 	generation = policy = pieces = steps = ending = rounds = 0;
 	dial_fate = DIAL_WORKS;
 	held = false;
+	odd = flags;
 	memset(closed, 0, sizeof(closed));
 	for (size_t i = 0; i < CLIENTS; i++)
 		clients[i] = (struct end){ .fd = -1, .near = -1 };

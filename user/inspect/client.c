@@ -91,7 +91,7 @@ static bool client_waits(const struct client *client)
 {
 	const struct exchange *ex = client_at_hand(client);
 
-	return client->tunnel ? tunnel_is_held(client->tunnel) : ex && exchange_is_held(ex);
+	return client->tunnel ? tunnel_hold_number(client->tunnel) : ex && exchange_is_held(ex);
 }
 
 /* Some of what it was told, or its tunnel told the origin, is still on its way, and a part of that was taken since this

@@ -78,7 +78,7 @@ static void tunnel_report(struct tunnel *tunnel)
 	tunnel_count(tunnel);
 	if (by && NP_REASON_ALLOWS(report->reason))
 		report_end(report, client->worker, client->sandbox, by, NULL);
-	else if ((tunnel->dial || tunnel_is_held(tunnel)) && NP_REASON_ALLOWS(report->reason))
+	else if ((tunnel->dial || hold_is_on(&tunnel->hold)) && NP_REASON_ALLOWS(report->reason))
 		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
 	if (head->method) {
 		exchange_report(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
@@ -110,14 +110,9 @@ const struct client *tunnel_client(const struct tunnel *tunnel)
 	return tunnel->client;
 }
 
-const struct hold *tunnel_held_by(const struct tunnel *tunnel)
+uint64_t tunnel_hold_number(const struct tunnel *tunnel)
 {
-	return &tunnel->hold;
-}
-
-bool tunnel_is_held(const struct tunnel *tunnel)
-{
-	return hold_is_on(&tunnel->hold);
+	return tunnel->hold.number;
 }
 
 size_t tunnel_held(const struct tunnel *tunnel)
@@ -402,7 +397,7 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect)) {
-		if (tunnel_is_held(tunnel)) /* what is said now is what it goes by */
+		if (hold_is_on(&tunnel->hold)) /* what is said now is what it goes by */
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;
 	}

@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "inspect/stage.h"
 #include "policy/verdict.h"
 
 struct client;
-struct hold;
 struct hold_terms;
 struct exchange;
 struct tunnel;
@@ -32,7 +32,6 @@ const struct client *tunnel_client(const struct tunnel *tunnel); /* which has th
 void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct verdict *verdict, const char *words);
 /* connect() returns what this returns: the tunnel waits, for hold_resume() or hold_refuse() of its hold. */
 enum stage_result tunnel_hold(struct tunnel *tunnel, const struct hold_terms *terms);
-const struct hold *tunnel_held_by(const struct tunnel *tunnel);
-bool tunnel_is_held(const struct tunnel *tunnel);
+uint64_t tunnel_hold_number(const struct tunnel *tunnel); /* for hold_find(); 0: it is not held */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the halves of the channel share: the socket in channel.c, TLS in channel_tls.c. */
+/* What the parts of the channel share: its life in channel.c, the way to its owner in channel_read.c, the socket in
+ * channel_socket.c, TLS in channel_tls.c. */
 #ifndef NP_NET_CHANNEL_INTERNAL_H
 #define NP_NET_CHANNEL_INTERNAL_H
 
@@ -65,6 +66,9 @@ int channel_send_plain(struct channel *c, const char *data, size_t len);
 int leftover_reserve(struct leftover *l, size_t more);		    /* room behind what is there; 0 or -ENOMEM */
 int leftover_add(struct leftover *l, const void *data, size_t len); /* 0, -ENOMEM or -EMSGSIZE */
 void leftover_clear(struct leftover *l);
+
+/* channel_read.c: offers what is there, until the owner has had enough of it */
+void channel_read(struct channel *c);
 
 /* channel_tls.c */
 int tls_handshake(struct channel *c);				/* 1: done; 0: not yet; -errno */

@@ -39,10 +39,15 @@ static enum stage_result on_body(struct exchange *ex, struct piece *piece)
 
 static enum stage_result on_connect(struct tunnel *tunnel)
 {
+	enum stage_result r;
+
 	if (!holds)
 		return STAGE_NEXT;
 	assert_string_equal(tunnel_client(tunnel)->host.name, "raw.test");
-	return tunnel_hold(tunnel, &terms);
+	r = tunnel_hold(tunnel, &terms);
+	if (r == STAGE_HELD)
+		assert_non_null(hold_find(worker, tunnel_hold_number(tunnel)));
+	return r;
 }
 
 static const struct stage stage_hold = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/channel.c"
+#include "net/channel_read.c"
 #include "loop/loop.c"
 
 #include <arpa/inet.h>
