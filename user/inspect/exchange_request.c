@@ -62,7 +62,7 @@ static int body_forward(struct exchange *ex, const struct piece *piece)
 enum stage_result exchange_request_pass(struct exchange *ex, const struct piece *piece)
 {
 	if (ex->origin_done)
-		return STAGE_NEXT; /* it has answered, and wants no more of it */
+		return STAGE_NEXT;
 	ex->request_whole |= piece->end;
 	if (piece->end)
 		trailers_keep(ex, piece->trailers);
@@ -90,6 +90,10 @@ static void on_request_body(struct turn *turn, const char *data, size_t len)
 
 	ex->body += len;
 	ex->active_ns = ex->client->worker->now_ns;
+	if (ex->origin_done) { /* it has answered, and wants no more of it */
+		leg_consume(turn, len);
+		return;
+	}
 	if (stages_body(ex, WAY_REQUEST, &(struct piece){ .data = data, .len = len }) != STAGE_NEXT)
 		return;
 	if (ex->at_origin.upstream && !ex->owed_client && exchange_has_room(ex, WAY_REQUEST) &&

@@ -62,7 +62,8 @@ struct stage {
 	/* Of messages that have a body, and only after stage_wants(). */
 	enum stage_result (*request_body)(struct exchange *exchange, struct piece *piece);
 	enum stage_result (*response_body)(struct exchange *exchange, struct piece *piece);
-	/* Every head that goes to the client: informational ones and 101, too. */
+	/* Every head that goes to the client: informational ones, too, and 101. After that one there are frames, which no
+	 * hook sees: who cannot do without ends it here. */
 	enum stage_result (*response)(struct exchange *exchange, struct head *head);
 	/* The policy or the level has changed since start(). by: NP_R_ENDED_BY_*. */
 	enum stage_result (*rejudge)(struct exchange *exchange, enum np_reason by);

@@ -404,6 +404,36 @@ static void test_inflated(void **state)
 	}
 }
 
+/* It answers before it has heard all, and the client goes on to send while the rest is still being made. */
+static void test_inflated_early(void **state)
+{
+	static char bytes[2000], upload[1u << 20];
+
+	(void)state;
+	inflates = 1024;
+	for (int h2 = 0; h2 < 2; h2++) {
+		struct peer *client = client_between(h2, false), *origin;
+		struct talk *asked = ask(client, "POST", "/", sizeof(upload)), *heard;
+
+		settle();
+		origin = last_far(&heard);
+		client->end.deaf = true;
+		answer(origin, heard, 200, sizeof(bytes));
+		send_body(origin, heard, bytes, sizeof(bytes));
+		send_end(origin, heard, NULL);
+		settle();
+		send_body(client, asked, upload, sizeof(upload));
+		send_end(client, asked, NULL);
+		settle();
+		assert_true(origin->eof);
+		client->end.deaf = false;
+		settle();
+		assert_int_equal(asked->body.len, sizeof(bytes) * 1024);
+		assert_true(asked->ended);
+		assert_int_equal(client->end.out.len, 0);
+	}
+}
+
 /* The client goes while the rest is still being made. */
 static void test_inflated_client_goes(void **state)
 {
@@ -459,7 +489,7 @@ int main(void)
 		filter_test(test_same_length), filter_test(test_stopped),
 		filter_test(test_trailers),    filter_test(test_no_body),
 		filter_test(test_inflated),    filter_test(test_inflated_client_goes),
-		filter_test(test_sent_again),
+		filter_test(test_sent_again),  filter_test(test_inflated_early),
 	};
 
 	return cmocka_run_group_tests_name("worker_filter", tests, NULL, NULL);
