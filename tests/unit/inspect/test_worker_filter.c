@@ -426,6 +426,7 @@ static void test_inflated_early(void **state)
 		send_end(client, asked, NULL);
 		settle();
 		assert_true(origin->eof);
+		assert_int_equal(client->end.out.len, 0); /* one that reads when it has said all is read to its end */
 		client->end.deaf = false;
 		settle();
 		assert_int_equal(asked->body.len, sizeof(bytes) * 1024);

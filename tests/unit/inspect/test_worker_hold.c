@@ -490,6 +490,9 @@ static void test_tunnel_ended(void **state)
 	policy_send(standard_policy);
 	settle();
 	client = tunnel_client_new();
+	/* Where it leads is not known: no rule about addresses speaks of it yet. */
+	policy_send("version: 1\nrules:\n  - deny: \"::/8\"\n  - allow: \"raw.test:2222\"\n");
+	settle();
 	raise_to(LEVEL_CONFIDENTIAL, NP_PROXIED);
 	the_hold(); /* it may still */
 	raise_to(LEVEL_SECRET, NP_NONE);
