@@ -2,7 +2,9 @@
 """What a running sandbox notices of a daemon that ends and comes back: as little as can be. That the gate never opens meanwhile
 is in test_takeover.py."""
 import contextlib
+import json
 import os
+import pathlib
 
 import pytest
 
@@ -262,3 +264,80 @@ def test_uninstall_leaves_no_key():
         assert ca_files(net), "an end that is not for good keeps them"
         net.daemon.uninstall()
         assert not ca_files(net)
+
+
+# -- launched runs ----------------------------------------------------------------------------
+
+def launch(net, script):
+    """A run that prints, waits for a file, prints again, and ends with 3."""
+    session = new_session("launch")
+    net.api.create(session)
+    ident = net.api.ok("POST", "/v1/runs", {"session": session, "command": ["sh", "-c", script], "launch": {}})["run"]
+    return session, ident
+
+
+def said(net, ident, name="stdout"):
+    status, _, text = net.api.raw("GET", f"/v1/runs/{ident}/output?follow=0")
+    assert status == 200, text
+    return "".join(line["data"] for line in map(json.loads, text.splitlines()) if line.get("stream") == name)
+
+
+def go_file(net, session):
+    """What the run waits for."""
+    return pathlib.Path(net.daemon.cli("path", session, "/workspace/go", check=0).stdout.strip())
+
+
+WAITS = "while [ ! -e go ]; do sleep 0.05; done; "
+
+
+def ended(net, ident):
+    return base.eventually(lambda: (row := net.api.ok("GET", f"/v1/runs/{ident}"))["state"] not in ("pending", "running") and row, 30)
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_output_of_a_launched_run_outlives_the_daemon(net, how):
+    session, ident = launch(net, f"echo one; echo err >&2; {WAITS} echo two; exit 3")
+    assert base.eventually(lambda: said(net, ident) == "one\n" and said(net, ident, "stderr") == "err\n", 20)
+    net.daemon.restart(how)
+    assert (said(net, ident), said(net, ident, "stderr")) == ("one\n", "err\n")
+    go_file(net, session).write_text("")
+    row = ended(net, ident)
+    assert row["state"] == "completed" and row["result"]["exit_code"] == 3, row
+    assert base.eventually(lambda: said(net, ident) == "one\ntwo\n", 10), said(net, ident)
+    net.daemon.restart(how)
+    assert said(net, ident) == "one\ntwo\n", "one that has ended is kept as well"
+
+
+@pytest.mark.parametrize("how", ["kill", "stop"])
+def test_a_launched_run_that_ends_without_a_daemon(net, how):
+    """Its launcher tries until it is heard; what it printed meanwhile is there."""
+    runs = [launch(net, f"echo one; {WAITS} echo two; exit {i}") for i in range(4)]
+    for _, ident in runs:
+        assert base.eventually(lambda: said(net, ident) == "one\n", 20)
+    files = [go_file(net, session) for session, _ in runs]
+    cgroups = [pathlib.Path(net.api.sandboxes(session)[0]["cgroup"]) for session, _ in runs]
+    getattr(net.daemon, how)()
+    for path in files:
+        path.write_text("")
+    for cgroup in cgroups:
+        assert base.eventually(lambda: not base.cgroup_pids(cgroup), 20), "they have ended"
+    net.daemon.start()
+    for i, (_, ident) in enumerate(runs):
+        row = ended(net, ident)
+        assert row["state"] == "completed" and row["result"]["exit_code"] == i, row
+        assert base.eventually(lambda: said(net, ident) == "one\ntwo\n", 10), said(net, ident)
+
+
+def test_a_stranger_is_not_taken_for_a_launcher(net):
+    """A file that names a process that is not who it was: there is output, and no more than that."""
+    session, ident = launch(net, "echo one")
+    assert ended(net, ident)
+    path = next(p for p in (net.daemon.run_dir / "launches").iterdir() if p.name.startswith(f"{ident}."))
+    net.daemon.kill()
+    number, _, start, user = path.name.split(".")
+    path.rename(path.with_name(f"{number}.{os.getpid()}.{start}.{user}"))
+    (path.parent / "nonsense").write_text("x")
+    (path.parent / f"{number}9.1.1.0").write_text("x")
+    net.daemon.start()
+    assert said(net, ident) == "one\n"
+    assert [p.name for p in path.parent.iterdir() if p.name == "nonsense" or p.name.startswith(f"{number}9.")] == []

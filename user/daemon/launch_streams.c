@@ -102,6 +102,7 @@ static void stream_take(struct stream *stream, const char *data, size_t len, boo
 		buf_puts(&line, "{\"truncated\":true}\n");
 	}
 	buf_append(&launch->lines, line.data, line.len);
+	launch_keep_line(launch, line.data, line.len);
 	*all += line.len;
 }
 

@@ -28,7 +28,7 @@ struct launch *launch_find(const struct launches *l, uint64_t id)
 	return launch;
 }
 
-static void launch_free(struct launch *launch)
+void launch_free(struct launch *launch)
 {
 	struct launches *l = launch->launches;
 
@@ -36,6 +36,7 @@ static void launch_free(struct launch *launch)
 		fd_end(l, &launch->streams[i].fd);
 	fd_end(l, &launch->pidfd);
 	input_close(launch);
+	launch_forget(launch);
 	l->bytes -= launch->lines.len;
 	buf_free(&launch->lines);
 	TAILQ_REMOVE(&l->all, launch, of_all);
@@ -59,9 +60,23 @@ static void on_exit_of(void *data, uint32_t events)
 
 /* -- start ------------------------------------------------------------------------------ */
 
-/* fds: what it gets as 0, 1, 2. terminal: a name instead, which becomes its controlling terminal. */
-static int launcher_spawn(const char *const *argv, const int fds[3], const char *terminal, pid_t *ret)
+/* What it only holds, out of the way of the numbers that others get. */
+static int held_open(const struct launch *launch, int held[static 2])
 {
+	for (size_t i = 0; i < 2; i++) {
+		held[i] = fcntl(launch->streams[i].fd, F_DUPFD_CLOEXEC, 64);
+		if (held[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* fds: what it gets as 0, 1, 2. terminal: a name instead, which becomes its controlling terminal. held: what it gets as
+ * LAUNCH_HELD and after that; -1: nothing. */
+static int launcher_spawn(const char *const *argv, const int fds[3], const int held[2], const char *terminal,
+			  pid_t *ret)
+{
+	int next = LAUNCH_HELD;
 	static const char *const environment[] = { "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 						   "LANG=C.UTF-8", "TERM=xterm", NULL };
 	posix_spawn_file_actions_t actions;
@@ -81,8 +96,10 @@ static int launcher_spawn(const char *const *argv, const int fds[3], const char 
 	for (int i = 0; !r && i < 3; i++)
 		r = terminal ? posix_spawn_file_actions_addopen(&actions, i, terminal, O_RDWR, 0)
 			     : posix_spawn_file_actions_adddup2(&actions, fds[i], i);
+	for (int i = 0; !r && i < 2 && held[i] >= 0; i++)
+		r = posix_spawn_file_actions_adddup2(&actions, held[i], next++);
 	if (!r)
-		r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+		r = posix_spawn_file_actions_addclosefrom_np(&actions, next);
 	if (!r)
 		r = posix_spawn_file_actions_addchdir_np(&actions, "/");
 	if (!r)
@@ -126,7 +143,7 @@ static int terminal_make(struct launch *launch, const struct run_launch *how, ch
 	return launch->streams[0].fd < 0 ? -errno : 0;
 }
 
-static int launch_watch(struct launch *launch)
+int launch_watch(struct launch *launch)
 {
 	struct loop *loop = launch->launches->config.loop;
 	int r;
@@ -149,16 +166,21 @@ static int launch_spawn(struct launch *launch, const struct run_launch *how)
 	struct launches *l = launch->launches;
 	char id[24], terminal[64];
 	const char *const argv[] = { l->exe, l->socket, id, NULL };
-	int far[3] = { -1, -1, -1 }, r;
+	int far[3] = { -1, -1, -1 }, held[2] = { -1, -1 }, r;
 
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)launch->id);
 	r = how->rows ? terminal_make(launch, how, terminal) : pipes_make(launch, how->input || how->attach, far);
+	if (r == 0 && !launch->terminal && !launch->attach)
+		r = held_open(launch, held);
 	if (r == 0)
-		r = launcher_spawn(argv, far, how->rows ? terminal : NULL, &launch->pid);
+		r = launcher_spawn(argv, far, held, how->rows ? terminal : NULL, &launch->pid);
 	for (int i = 0; i < 3; i++)
 		cleanup_close(&far[i]);
+	for (int i = 0; i < 2; i++)
+		cleanup_close(&held[i]);
 	if (r < 0)
 		return r;
+	launch_keep(launch);
 	r = launch_watch(launch);
 	if (r < 0) {
 		kill(launch->pid, SIGKILL); /* before it could have started anything: it asks us first */
@@ -194,7 +216,7 @@ static unsigned launches_of(const struct launches *l, uid_t caller)
 	return n;
 }
 
-static int launch_new(struct launches *l, const struct run_launch *how, struct launch **ret)
+int launch_new(struct launches *l, const struct run_launch *how, struct launch **ret)
 {
 	struct launch *launch = calloc(1, sizeof(*launch));
 
@@ -277,12 +299,19 @@ int launches_new(const struct launches_config *config, struct launches **ret)
 
 	if (r == 0)
 		r = fs_path(l->socket, "%s", config->socket_path);
+	if (r == 0)
+		r = fs_path(l->dir, "%s", config->dir);
 	if (r < 0) {
 		free(l);
 		return r;
 	}
 	l->config = *config;
 	TAILQ_INIT(&l->all);
+	r = launches_recover(l);
+	if (r < 0) {
+		launches_free(l);
+		return r;
+	}
 	*ret = l;
 	return 0;
 }
@@ -293,7 +322,9 @@ void launches_free(struct launches *l)
 
 	if (!l)
 		return;
-	while ((launch = TAILQ_FIRST(&l->all)))
+	while ((launch = TAILQ_FIRST(&l->all))) {
+		launch_leave_kept(launch);
 		launch_free(launch);
+	}
 	free(l);
 }

@@ -13,13 +13,14 @@ struct launches;
 struct launches_config {
 	struct loop *loop;
 	const char *socket_path;		 /* the control socket */
+	const char *dir;			 /* for output that outlives the daemon; it is made */
 	void (*on_output)(void *data);		 /* there is more of some output, or an end */
 	void (*on_end)(void *data, uint64_t id); /* the launcher has ended, whatever became of the run */
 	void *data;
 };
 
 int launches_new(const struct launches_config *config, struct launches **ret);
-void launches_free(struct launches *launches); /* what runs goes on; its output is lost */
+void launches_free(struct launches *launches); /* what runs goes on, and the next daemon has its output */
 
 /* What is run, and how, is on record. */
 int launches_start(struct launches *launches, const struct run_launch *how, struct failure *ret_failure);

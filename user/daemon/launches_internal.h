@@ -33,22 +33,30 @@ struct launch {
 	bool truncated;
 	uid_t caller;
 	bool attach, terminal;
-	int to;		  /* its input; -1: it has none (any more) */
-	struct buf input; /* not taken yet */
-	bool input_waits; /* to is watched */
-	bool input_ends;  /* after these */
+	int to;		    /* its input; -1: it has none (any more) */
+	struct buf input;   /* not taken yet */
+	bool input_waits;   /* to is watched */
+	bool input_ends;    /* after these */
+	char kept_name[96]; /* of the file with its lines; empty: it has none */
+	int kept_fd;
 };
 
 TAILQ_HEAD(launch_list, launch);
 
 struct launches {
 	struct launches_config config;
-	char exe[FS_PATH_SIZE], socket[FS_PATH_SIZE];
+	char exe[FS_PATH_SIZE], socket[FS_PATH_SIZE], dir[FS_PATH_SIZE];
 	struct launch_list all; /* the oldest first */
 	unsigned count;
 	size_t bytes; /* of all lines */
 };
 
+/* The launcher's descriptors of its own output, from here on: it only holds them. See launch_takeover.c. */
+#define LAUNCH_HELD 3
+
+int launch_new(struct launches *l, const struct run_launch *how, struct launch **ret);
+int launch_watch(struct launch *launch);
+void launch_free(struct launch *launch); /* and forgets its output */
 bool launch_ended(const struct launch *launch);
 struct launch *launch_find(const struct launches *l, uint64_t id); /* NULL: there is none */
 void fd_end(struct launches *l, int *fd);
@@ -56,5 +64,12 @@ void input_close(struct launch *launch);
 /* Reads its output, or leaves it unread for as long as its reader has not read enough. */
 void streams_hold(struct launch *launch);
 loop_fd_fn on_output; /* of a struct stream */
+
+/* -- launch_takeover.c: for the next daemon */
+void launch_keep(struct launch *launch);
+void launch_keep_line(struct launch *launch, const char *data, size_t len);
+void launch_forget(struct launch *launch);
+void launch_leave_kept(struct launch *launch); /* for the next daemon */
+int launches_recover(struct launches *l);
 
 #endif

@@ -301,7 +301,7 @@ static int state_start(struct daemon *d)
 
 static int server_start(struct daemon *d)
 {
-	char path[FS_PATH_SIZE];
+	char path[FS_PATH_SIZE], outputs[FS_PATH_SIZE];
 	struct server_config config = {
 		.loop = d->loop,
 		.service = d->service,
@@ -325,11 +325,16 @@ static int server_start(struct daemon *d)
 		.run_output = run_output,
 		.data = d,
 	};
-	struct launches_config launches = {
-		.loop = d->loop, .socket_path = path, .on_output = on_run_output, .on_end = on_run_end, .data = d
-	};
+	struct launches_config launches = { .loop = d->loop,
+					    .socket_path = path,
+					    .dir = outputs,
+					    .on_output = on_run_output,
+					    .on_end = on_run_end,
+					    .data = d };
 	int r = fs_path(path, "%s/control.sock", d->options.run_dir);
 
+	if (r == 0)
+		r = fs_path(outputs, "%s/launches", d->options.run_dir);
 	if (r == 0)
 		r = launches_new(&launches, &d->launches);
 	if (r == 0)

@@ -11,6 +11,8 @@
 #include "reason.h"
 
 #define POLL_EVERY_US 250000
+#define PATIENT_US    2000000
+#define REPORT_TRIES  (24 * 1800) /* a day: longer than any daemon is away */
 #define ABSENT_MAX    40 /* times that the daemon does not answer, as while it is restarted, before we give up */
 
 static json_t *command_json(char *const *words)
@@ -267,9 +269,34 @@ int run_on_record(struct run *run)
 	return strcmp(run->options.class, "write") == 0 ? run_await(run) : CLI_OK;
 }
 
+/* The daemon may be on its way down or up: what it is not told it takes for a run that failed. Whoever waits at a terminal
+ * does not wait for long; a launcher that nobody waits for has time. */
+static void end_report(const struct run *run, const char *path, const char *body)
+{
+	const unsigned tries = run->launched ? REPORT_TRIES : ABSENT_MAX;
+	int err = 0;
+
+	for (unsigned i = 0; i < tries; i++) {
+		cleanup(client_answer_free) struct client_answer answer = { 0 };
+
+		err = client_call(run->socket, "POST", path, body, &answer);
+		if (err == 0 && answer.status / 100 != 5) {
+			if (answer.status / 100 != 2)
+				api_refused("run", answer.status, answer.body.data);
+			return;
+		}
+		if (run_interrupted() && !run->launched)
+			break;
+		usleep(i < ABSENT_MAX ? POLL_EVERY_US : PATIENT_US);
+	}
+	if (err < 0)
+		api_unreachable(run->socket, "run", err);
+}
+
 void run_report(const struct run *run)
 {
-	_api_answer_ struct api_answer answer = { 0 };
+	_json_ json_t *body = NULL;
+	_free_ char *text = NULL;
 	json_t *object;
 	char path[64];
 
@@ -279,7 +306,10 @@ void run_report(const struct run *run)
 	json_object_del(object, "stdout");
 	json_object_del(object, "stderr");
 	path_of(run, "/end", path);
-	api_call(run->socket, "run", "POST", path,
-		 json_pack("{s:s,s:o}", "state", run->result.started ? "completed" : "failed", "result", object),
-		 &answer);
+	body = json_pack("{s:s,s:o}", "state", run->result.started ? "completed" : "failed", "result", object);
+	text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	if (text)
+		end_report(run, path, text);
+	else
+		error_print("run", NP_R_FAILED, strerror(ENOMEM));
 }

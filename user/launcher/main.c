@@ -3,6 +3,7 @@
  * netpawl-run SOCKET RUN: runs what is on record, as it is on record, for netpawld (daemon/launches.c). It takes no option:
  * the command, the session and how it is run were approved, and come from the daemon.
  */
+#include <fcntl.h>
 #include <string.h>
 
 #include "api_client/message.h"
@@ -33,6 +34,9 @@ int main(int argc, char **argv)
 		fputs(USAGE, stderr);
 		return CLI_USAGE;
 	}
+	/* What netpawld has us hold is for nobody below us. */
+	for (int fd = 3; fd < 5; fd++)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	run.socket = argv[1];
 	run.launched = true;
 	snprintf(run.id, sizeof(run.id), "%llu", (unsigned long long)number);

@@ -126,11 +126,11 @@ void kept_check(struct service *service, struct sandbox *sandbox)
 {
 	/* Held until it is removed: who comes meanwhile waits for it, finds nobody there, and asks again. */
 	_close_ int lock = kept_lock(service, sandbox);
-	const uint64_t now = service->config.wall_us(), idle = service->config.idle_us;
+	const uint64_t idle_us = service->config.idle_us;
 
-	if (lock == -EWOULDBLOCK || now < sandbox->pub.active_us) /* a clock that was set back counts from now */
-		sandbox->pub.active_us = now;
-	if (lock == -EWOULDBLOCK || !idle || now - sandbox->pub.active_us < idle)
+	if (lock == -EWOULDBLOCK)
+		sandbox_touch(service, sandbox);
+	if (lock == -EWOULDBLOCK || !idle_us || (service->config.now_ns() - sandbox->active_ns) / 1000 < idle_us)
 		return;
 	if (!sandbox->idle)
 		sandbox_event(service, NP_R_SANDBOX_IDLE, sandbox, "daemon", NULL);
@@ -162,7 +162,7 @@ int service_sandbox_keep(struct service *service, const char *session, const cha
 	*ret_made = !sandbox;
 	if (!sandbox)
 		return sandbox_make(service, name.text, CLASS_OPEN, true, who, ret, ret_failure);
-	sandbox->pub.active_us = service->config.wall_us();
+	sandbox_touch(service, sandbox);
 	*ret = &sandbox->pub;
 	return 0;
 }

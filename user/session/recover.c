@@ -105,7 +105,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 		return r;
 	}
 	sandbox->pub.created_us = row->created_us;
-	sandbox->pub.active_us = service->config.wall_us();
+	sandbox_touch(service, sandbox);
 	sandbox->pub.class = row->class;
 	sandbox->pub.kept = kept_is(service, row->id);
 	sandbox->recorded = sandbox->announced = sandbox->stale = sandbox->recovered = true;

@@ -269,8 +269,13 @@ void runs_sweep(struct service *service)
 
 static int run_recover(void *data, const struct run_row *run)
 {
+	struct service *service = data;
+
 	if (run->state == RUN_PENDING && run->launched)
 		run_give_up(data, run, "the daemon that was to start it has ended");
+	/* Its launcher could not tell while nobody was there: its time begins anew. */
+	if (run->state == RUN_RUNNING && run->lost_us)
+		store_run_lose(service->config.store, run->id, service->config.wall_us());
 	return 0;
 }
 

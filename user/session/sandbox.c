@@ -120,6 +120,12 @@ bool sandbox_is_behind(const struct sandbox *sandbox)
 	       sandbox->pub.rung.generation < sandbox->session->stands.generation;
 }
 
+void sandbox_touch(struct service *service, struct sandbox *sandbox)
+{
+	sandbox->pub.active_us = service->config.wall_us();
+	sandbox->active_ns = service->config.now_ns();
+}
+
 void sandbox_care(struct service *service, struct sandbox *sandbox)
 {
 	bool care = sandbox->dying || sandbox->uncut || sandbox_is_behind(sandbox);

@@ -147,7 +147,8 @@ static int make_in(struct service *service, struct session *session, enum run_cl
 		gate->cgroup_remove(gate->ctx, &cgroup);
 		return service_fail(ret_failure, NP_R_FAILED, r, "out of memory");
 	}
-	sandbox->pub.created_us = sandbox->pub.active_us = service->config.wall_us();
+	sandbox->pub.created_us = service->config.wall_us();
+	sandbox_touch(service, sandbox);
 	sandbox->pub.class = class;
 	sandbox->pub.kept = kept;
 	r = make_finish(service, sandbox, ret_failure);
@@ -326,7 +327,8 @@ static int adopt_in(struct service *service, struct session *session, const stru
 			r = sandbox_new(service, session, id, cgroup, true, &sandbox);
 		if (r)
 			return service_fail(ret_failure, NP_R_FAILED, r, "no sandbox could be made: %s", strerror(-r));
-		sandbox->pub.created_us = sandbox->pub.active_us = service->config.wall_us();
+		sandbox->pub.created_us = service->config.wall_us();
+		sandbox_touch(service, sandbox);
 	}
 	sandbox->uncut = true; /* whatever its processes opened before */
 	r = adopt_steps(service, sandbox, ret_cut, ret_failure);
@@ -398,5 +400,5 @@ void service_sandbox_active(struct service *service, uint64_t cgroup_id)
 	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
 	if (sandbox)
-		sandbox->pub.active_us = service->config.wall_us();
+		sandbox_touch(service, sandbox);
 }

@@ -76,6 +76,7 @@ struct sandbox {
 	bool uncut;	 /* tightened, but what was open is not cut yet */
 	bool looked;	 /* the sweep has just looked for orphans, and has: */
 	bool has_orphans;
+	uint64_t active_ns;  /* when pub.active_us was: a clock that is set ends nobody early */
 	uint64_t linger_ns;  /* until when a sandbox that is over waits for them */
 	bool care;	     /* on the list of those that the sweep must not forget */
 	bool idle;	     /* a kept one that is removed because nobody used it: told once */
@@ -251,6 +252,7 @@ struct np_rung sandbox_target(const struct sandbox *sandbox); /* what its sessio
 bool sandbox_is_behind(const struct sandbox *sandbox);	      /* has to be raised */
 bool sandbox_is_held(const struct sandbox *sandbox);	      /* the gate confines it, or what is left of it */
 bool sandbox_is_loose(const struct sandbox *sandbox);	      /* has more of a network than its session allows */
+void sandbox_touch(struct service *service, struct sandbox *sandbox); /* it is used */
 void sandbox_care(struct service *service, struct sandbox *sandbox); /* puts it on the list when it needs to be there */
 bool sandbox_is_gone(struct service *service, const struct sandbox *sandbox); /* its cgroup does not exist any more */
 /*

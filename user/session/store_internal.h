@@ -46,7 +46,7 @@
 	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                         \
 		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                                \
 	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")  \
-	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running' AND lost_us IS NULL")     \
+	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                        \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'")
 
 #define STORE_SESSION_SELECT                                          \

@@ -53,8 +53,10 @@ static int hold(const char *id)
 	return fd;
 }
 
+/* When that much time has gone by. */
 static void sweep_at(uint64_t wall)
 {
+	fake.later_ns += (wall - fake.wall) * 1000;
 	fake.wall = wall;
 	service_sweep(fake.service);
 }
@@ -125,11 +127,31 @@ static void test_never_idle(void **state)
 	fake_by_id(101)->populated = true;
 	sweep_at(fake.wall + 1000000 * SECOND);
 	keep("a/b", false);
-	fake.wall = 5; /* a clock that was set back */
 	service_idle_set(fake.service, SECOND);
 	service_sweep(fake.service);
 	keep("a/b", false);
 	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+}
+
+/* It counts what time went by, not what the clock was set to. */
+static void test_clock_is_set(void **state)
+{
+	const uint64_t start = fake.wall;
+	char id[NP_SANDBOX_ID_MAX + 1];
+
+	(void)state;
+	strcpy(id, keep("a/b", true)->id);
+	fake_by_id(101)->populated = true;
+	fake.wall = start + 100000 * SECOND; /* forward */
+	service_sweep(fake.service);
+	assert_non_null(service_sandbox_by_id(fake.service, id));
+	sweep_at(fake.wall + 9 * SECOND);
+	assert_non_null(service_sandbox_by_id(fake.service, id));
+	fake.wall = 5; /* and back */
+	service_sweep(fake.service);
+	assert_non_null(service_sandbox_by_id(fake.service, id));
+	sweep_at(fake.wall + SECOND);
+	assert_null(service_sandbox_by_id(fake.service, id));
 }
 
 /* One clean-up that fails, whichever step it is, keeps no other from its end, and comes to its own. */
@@ -220,7 +242,9 @@ static void test_restart(void **state)
 static void test_runs_in_it(void **state)
 {
 	const struct sandbox_info *sandbox = keep("a/b", true), *started;
-	struct run_request what = { .session = "a/b", .command = "[\"x\"]", .options = "{}", .expires_us = fake.wall + SECOND };
+	struct run_request what = {
+		.session = "a/b", .command = "[\"x\"]", .options = "{}", .expires_us = fake.wall + SECOND
+	};
 	struct run_row run;
 	int lock = hold(sandbox->id);
 
@@ -228,8 +252,8 @@ static void test_runs_in_it(void **state)
 	fake_by_id(101)->populated = true;
 	what.class = CLASS_NONE;
 	assert_int_equal(service_run_request(fake.service, &what, "test", &run, &fake.failure), 0);
-	assert_int_equal(
-		service_run_start(fake.service, run.id, "a/b", true, "test", &started, &fake.failure), -EINVAL);
+	assert_int_equal(service_run_start(fake.service, run.id, "a/b", true, "test", &started, &fake.failure),
+			 -EINVAL);
 	what.class = CLASS_OPEN;
 	assert_int_equal(service_run_request(fake.service, &what, "test", &run, &fake.failure), 0);
 	assert_int_equal(service_run_start(fake.service, run.id, "a/b", true, "test", &started, &fake.failure), 0);
@@ -256,6 +280,7 @@ int main(void)
 		kept_test(test_without_a_place_there_are_none),
 		kept_test(test_idle),
 		kept_test(test_never_idle),
+		kept_test(test_clock_is_set),
 		kept_test(test_a_failing_clean_up),
 		kept_test(test_a_directory_that_stays),
 		kept_test(test_groups_of_ours_only),

@@ -169,13 +169,32 @@ static void test_lost(void **state)
 	assert_int_equal(try_remove(started("a/b", published)), 0);
 	service_sweep(fake.service);
 	assert_int_equal(shown(id).state, RUN_RUNNING);
-	assert_int_equal(
-		service_run_end(fake.service, published, RUN_COMPLETED, "{\"exit_code\":0}", "test", &run, &fake.failure),
-		0);
+	assert_int_equal(service_run_end(fake.service, published, RUN_COMPLETED, "{\"exit_code\":0}", "test", &run,
+					 &fake.failure),
+			 0);
 	fake.wall += (NP_RUN_LOST_S + 1) * 1000000ull;
 	service_sweep(fake.service);
 	assert_int_equal(shown(id).state, RUN_FAILED);
 	assert_int_equal(shown(published).state, RUN_COMPLETED);
+}
+
+/* While no daemon is there nobody can tell how it ended: the time to do so begins with the next one. */
+static void test_lost_before_a_restart(void **state)
+{
+	uint64_t id = asked("a/b", CLASS_NONE);
+
+	(void)state;
+	assert_int_equal(try_remove(started("a/b", id)), 0);
+	service_sweep(fake.service);
+	fake_stop();
+	fake.wall += (NP_RUN_LOST_S + 1) * 1000000ull;
+	fake_start();
+	service_runs_recover(fake.service);
+	service_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_RUNNING);
+	fake.wall += (NP_RUN_LOST_S + 1) * 1000000ull;
+	service_sweep(fake.service);
+	assert_int_equal(shown(id).state, RUN_FAILED);
 }
 
 /* Whoever started it died before a process was there. */
@@ -235,15 +254,11 @@ static void test_launchers_of_before(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(test_stricter_wins),
-		fake_test(test_class_is_not_the_sessions),
-		fake_test(test_class_comes_back),
-		fake_test(test_write_waits),
-		fake_test(test_time_is_over),
-		fake_test(test_lost),
-		fake_test(test_deserted),
-		fake_test(test_a_session_that_ends),
-		fake_test(test_launchers_of_before),
+		fake_test(test_stricter_wins),	       fake_test(test_class_is_not_the_sessions),
+		fake_test(test_class_comes_back),      fake_test(test_write_waits),
+		fake_test(test_time_is_over),	       fake_test(test_lost),
+		fake_test(test_lost_before_a_restart), fake_test(test_deserted),
+		fake_test(test_a_session_that_ends),   fake_test(test_launchers_of_before),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
