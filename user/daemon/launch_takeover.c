@@ -69,7 +69,7 @@ void launch_keep_line(struct launch *launch, const char *data, size_t len)
 		launch_forget(launch); /* half of it would be no JSON */
 }
 
-static void kept_close(struct launch *launch)
+void launch_leave_kept(struct launch *launch)
 {
 	if (launch->kept_name[0])
 		cleanup_close(&launch->kept_fd);
@@ -82,12 +82,7 @@ void launch_forget(struct launch *launch)
 
 	if (launch->kept_name[0] && kept_path(launch->launches, launch->kept_name, path) == 0)
 		unlink(path);
-	kept_close(launch);
-}
-
-void launch_leave_kept(struct launch *launch)
-{
-	kept_close(launch);
+	launch_leave_kept(launch);
 }
 
 /* -- the next daemon ---------------------------------------------------------------------------- */
@@ -148,7 +143,7 @@ static int launch_recover(struct launches *l, const char *name)
 	r = kept_path(l, name, path);
 	if (r == 0)
 		r = launch_new(l, &how, &launch);
-	if (r < 0)
+	if (r < 0 || !launch)
 		return r;
 	memcpy(launch->kept_name, again, sizeof(launch->kept_name));
 	r = lines_read(launch, path);

@@ -34,7 +34,7 @@ static void part_miss(struct parts *parts, const char *fmt, ...)
 static void directory_look(struct parts *parts, const char *what, const char *dir, int lock)
 {
 	char path[FS_PATH_SIZE];
-	struct stat named, held;
+	struct stat named = { 0 }, held = { 0 };
 	int r = fs_path(path, "%s/lock", dir);
 
 	if (r == 0 && (stat(path, &named) < 0 || fstat(lock, &held) < 0))
