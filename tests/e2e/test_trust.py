@@ -147,7 +147,7 @@ def test_the_store_of_java(net):
 def test_no_inspector_no_authority(daemon):
     """Then nothing is overlaid, and no variable is set."""
     got = daemon.cli("run", "--", "sh", "-c", "ls /run/netpawl; env | grep -c =/run/netpawl", check=0).stdout
-    assert got.split() == ["notices", "1"]  # NETPAWL_NOTICES
+    assert got.split() == ["notices", "2"]  # NETPAWL_NOTICES, NETPAWL_WHY
 
 
 def test_env_for_adopters(net):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "control/why_files.h"
 #include "control/server.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ struct server {
 	bool round_read;	/* something that only reads was answered in it */
 	struct follow_set follows;
 	struct output_set outputs;
+	struct why_files why;
 };
 
 #define TICK_MS	 1000
@@ -214,6 +216,13 @@ static void on_tick(void *data)
 	server_run(server);
 }
 
+static void on_why(void *data)
+{
+	struct server *server = data;
+
+	why_files_tick(&server->why, &server->config);
+}
+
 static void on_connection(void *data, struct MHD_Connection *connection, void **socket_context,
 			  enum MHD_ConnectionNotificationCode what)
 {
@@ -348,7 +357,8 @@ static int server_watch(struct server *server)
 	if (r < 0)
 		return r;
 	server->accepts = true;
-	return loop_every(loop, TICK_MS, on_tick, server);
+	r = loop_every(loop, NP_WHY_FILE_MS, on_why, server);
+	return r < 0 ? r : loop_every(loop, TICK_MS, on_tick, server);
 }
 
 static void cleanup_server(struct server **server)
@@ -410,6 +420,11 @@ void server_free(struct server *server)
 	admit_free(&server->admit);
 	free(server->path);
 	free(server);
+}
+
+void server_refused(struct server *server, const char *session)
+{
+	why_files_mark(&server->why, session);
 }
 
 void server_changed(struct server *server)

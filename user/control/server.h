@@ -96,6 +96,8 @@ struct server_config {
 
 int server_new(const struct server_config *config, struct server **ret);
 void server_free(struct server *server);
+/* Something was refused or changed in this session: see why_files.h. */
+void server_refused(struct server *server, const char *session);
 /* Something that is waited for may have changed. */
 void server_changed(struct server *server);
 /* There is more output of some run. */

@@ -13,6 +13,7 @@
 #include "control/refusals.h"
 #include "control/reply.h"
 #include "control/url_text.h"
+#include "control/why_files.h"
 #include "policy/near_miss.h"
 #include "policy/parse_attempt.h"
 #include "policy/quote.h"
@@ -112,12 +113,12 @@ static json_t *not_kept_object(const struct refusals *refusals)
 			 json_time(refusals->since_us), "until", json_time(refusals->until_us));
 }
 
-static int refusals_load(struct event_log *events, const char *session, size_t last, struct refusals *ret,
-			 struct failure *ret_failure)
+static int refusals_load(struct event_log *events, const char *session, unsigned most, size_t last,
+			 struct refusals *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
 	struct keep_dropped dropped = { 0 };
-	int r = event_log_refused(events, session, NP_WHY_EVENTS, &lines);
+	int r = event_log_refused(events, session, most, &lines);
 
 	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */
 		buf_clear(&lines);
@@ -156,42 +157,69 @@ static void near_note(const struct policy *policy, const struct session_row *row
 	text_clean(refusal->near, sizeof(refusal->near), text, strlen(text));
 }
 
-static int why_answer(struct request *rq, const struct session_row *row, struct refusals *refusals, struct answer *ret,
-		      struct failure *ret_failure)
-{
-	_buf_ struct buf text = BUF_INIT(TEXT_MAX), allowed = BUF_INIT(TEXT_MAX);
-	struct since since = { .mode = row->rung.mode };
-	struct policy_loaded loaded;
+/* What there is to say, in words and as facts. */
+struct why {
+	struct since since;
 	struct reach reach;
-	int r;
+	struct refusals refusals;
+	struct buf allowed, text;
+};
 
-	r = store_notices_each(service_store(rq->config->service), row->name.text, 0, since_note, &since);
+static void why_clear(struct why *why)
+{
+	refusals_clear(&why->refusals);
+	buf_free(&why->allowed);
+	buf_free(&why->text);
+}
+
+/* Of the newest refusals, at most most of them, merged to the last. */
+static int why_make(const struct server_config *config, const struct session_row *row, unsigned most, size_t last,
+		    struct why *ret, struct failure *ret_failure)
+{
+	struct policy_loaded loaded;
+	int r = refusals_load(config->events, row->name.text, most, last, &ret->refusals, ret_failure);
+
+	if (r < 0)
+		return r;
+	ret->since = (struct since){ .mode = row->rung.mode };
+	ret->text = BUF_INIT(TEXT_MAX);
+	ret->allowed = BUF_INIT(TEXT_MAX);
+	r = store_notices_each(service_store(config->service), row->name.text, 0, since_note, &ret->since);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
-	rq->config->policy_loaded(rq->config->data, &loaded);
-	policy_reach(loaded.policy, &row->rung, row->name.text, &reach);
-	reach_text(loaded.policy, row->rung.mode, &reach, &allowed);
-	for (size_t i = 0; i < refusals->count; i++)
-		near_note(loaded.policy, row, &refusals->items[i]);
-	head_text(row, &since, &text);
-	buf_printf(&text, "It may reach %s.\n", allowed.data);
-	refusals_text(refusals, row->rung.mode, &text);
-	if (buf_error(&text) || buf_error(&allowed))
+	config->policy_loaded(config->data, &loaded);
+	policy_reach(loaded.policy, &row->rung, row->name.text, &ret->reach);
+	reach_text(loaded.policy, row->rung.mode, &ret->reach, &ret->allowed);
+	for (size_t i = 0; i < ret->refusals.count; i++)
+		near_note(loaded.policy, row, &ret->refusals.items[i]);
+	head_text(row, &ret->since, &ret->text);
+	buf_printf(&ret->text, "It may reach %s.\n", ret->allowed.data);
+	refusals_text(&ret->refusals, row->rung.mode, &ret->text);
+	if (buf_error(&ret->text) || buf_error(&ret->allowed))
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the text could not be made");
-	return answer_json(
-		ret, 200,
-		json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o,s:o}", "session", json_text(row->name.text),
-			  "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode), "since",
-			  since_object(&since), "allowed", allowed_object(&reach, allowed.data), "refused",
-			  refused_array(refusals, row->rung.mode), "others", (int)refusals->others, "suppressed",
-			  (json_int_t)refusals->suppressed, "truncated", (int)(refusals->seen >= NP_WHY_EVENTS),
-			  "not_kept", not_kept_object(refusals), "text", json_text(text.data)),
-		ret_failure);
+	return 0;
+}
+
+static int why_answer(const struct session_row *row, const struct why *why, struct answer *ret,
+		      struct failure *ret_failure)
+{
+	const struct refusals *refusals = &why->refusals;
+
+	return answer_json(ret, 200,
+			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o,s:o}", "session",
+				     json_text(row->name.text), "level", level_name(row->rung.level), "mode",
+				     mode_name(row->rung.mode), "since", since_object(&why->since), "allowed",
+				     allowed_object(&why->reach, why->allowed.data), "refused",
+				     refused_array(refusals, row->rung.mode), "others", (int)refusals->others,
+				     "suppressed", (json_int_t)refusals->suppressed, "truncated",
+				     (int)(refusals->seen >= NP_WHY_EVENTS), "not_kept", not_kept_object(refusals),
+				     "text", json_text(why->text.data)),
+			   ret_failure);
 }
 
 int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	struct refusals refusals = { 0 };
+	struct why why = { 0 };
 	uint64_t last = LAST_DEFAULT;
 	struct session_name name;
 	struct session_row row;
@@ -206,10 +234,27 @@ int session_why(struct request *rq, struct answer *ret, struct failure *ret_fail
 	r = service_session_show(rq->config->service, name.text, &row, ret_failure);
 	if (r < 0)
 		return r;
-	r = refusals_load(rq->config->events, name.text, (size_t)last, &refusals, ret_failure);
-	if (r < 0)
-		return r;
-	r = why_answer(rq, &row, &refusals, ret, ret_failure);
-	refusals_clear(&refusals);
+	r = why_make(rq->config, &row, NP_WHY_EVENTS, (size_t)last, &why, ret_failure);
+	if (r == 0)
+		r = why_answer(&row, &why, ret, ret_failure);
+	why_clear(&why);
 	return r;
+}
+
+void why_publish(const struct server_config *config, const char *session)
+{
+	struct failure failure;
+	struct session_row row;
+	struct why why = { 0 };
+	char time[TIME_TEXT_SIZE], shorter[32];
+
+	if (service_session_show(config->service, session, &row, &failure) < 0 || row.ended)
+		return;
+	if (why_make(config, &row, NP_WHY_FILE_EVENTS, LAST_DEFAULT, &why, &failure) == 0) {
+		time_format(loop_wall_us(), time);
+		time_shorten(time, shorter);
+		buf_printf(&why.text, "As of %s.\n", shorter);
+		service_why_put(config->service, &row.name, &why.text);
+	}
+	why_clear(&why);
 }

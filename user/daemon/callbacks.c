@@ -23,6 +23,12 @@ static void change_log(const struct event *event)
 		log_debug("%.*s", (int)line.len - 1, line.data);
 }
 
+static int sandbox_stale(void *data, const struct sandbox_info *sandbox)
+{
+	server_refused(data, sandbox->session.text);
+	return 0;
+}
+
 void event_emit(void *data, struct event *event)
 {
 	struct daemon *d = data;
@@ -31,6 +37,10 @@ void event_emit(void *data, struct event *event)
 		event->wall_us = loop_wall_us();
 	change_log(event);
 	event_log_put(d->events, event);
+	if (d->server && event->session && !NP_REASON_ALLOWS(event->reason))
+		server_refused(d->server, event->session);
+	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
+		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);
 }
 
 void on_cgroup(void *data, uint64_t cgroup_id)

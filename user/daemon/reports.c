@@ -57,7 +57,7 @@ void on_kernel_event(void *data, const struct np_event *raw)
 	}
 	translate_event(raw, sandbox, &d->policy, loop_now_ns(), loop_wall_us(), &t);
 	t.event.suppressed = gate_suppressed(d, raw->cgroup_id, raw->suppressed);
-	event_log_put(d->events, &t.event);
+	event_emit(d, &t.event);
 	/* What it tries is use of it; what others try with it is not. */
 	if (NP_REASON_REFUSES(raw->reason) && !raw_is_call(raw))
 		service_sandbox_active(d->service, raw->cgroup_id);

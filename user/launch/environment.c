@@ -127,18 +127,26 @@ static int variables_user(struct variables *v)
 	return r ? -ENOMEM : 0;
 }
 
-#define NOTICES_FILE "/notices.ndjson"
-
+/* The files of the session's directory: user/session/notice_file.h. */
 static int variables_notices(struct variables *v)
 {
+	static const struct {
+		const char *variable, *file;
+	} files[] = { { "NETPAWL_NOTICES", "/notices.ndjson" }, { "NETPAWL_WHY", "/why.txt" } };
 	const char *notices = v->request->notices;
-	_buf_ struct buf path = BUF_INIT(8192);
+	int r = 0;
 
-	variable_unset(v, "NETPAWL_NOTICES");
-	if (!notices)
-		return 0;
-	buf_printf(&path, "%s%s", v->request->isolation == ISOLATION_NONE ? notices : PLAN_NOTICES, NOTICES_FILE);
-	return buf_error(&path) ? -ENOMEM : variable_set(v, "NETPAWL_NOTICES", path.data);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(files); i++) {
+		_buf_ struct buf path = BUF_INIT(8192);
+
+		variable_unset(v, files[i].variable);
+		if (!notices)
+			continue;
+		buf_printf(&path, "%s%s", v->request->isolation == ISOLATION_NONE ? notices : PLAN_NOTICES,
+			   files[i].file);
+		r = buf_error(&path) ? -ENOMEM : variable_set(v, files[i].variable, path.data);
+	}
+	return r;
 }
 
 /* A secret of the caller's is none of the sandbox's: what is not named here, nor by him, stays out. */

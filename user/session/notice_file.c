@@ -13,6 +13,7 @@
 #include "vocab/limits.h"
 
 #define NOTICE_FILE_NEW NOTICE_FILE ".new"
+#define WHY_FILE_NEW	WHY_FILE ".new"
 /* Who reads it in a sandbox of root may hold a lease: then it is replaced, rather than waited for. */
 #define NOTICE_OPEN   (O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 #define NOTICES_BYTES (2u * NP_NOTICES_PER_SESSION * NP_NOTICE_LINE) /* of a file that is worth comparing */
@@ -113,20 +114,20 @@ static bool file_is_start(int fd, const struct buf *text, size_t *ret_have)
 	return true;
 }
 
-static int file_replace(int dir, const struct buf *text)
+static int file_replace(int dir, const char *file, const char *fresh, const struct buf *text)
 {
 	_close_ int fd = -1;
 	int r;
 
-	if (unlinkat(dir, NOTICE_FILE_NEW, 0) < 0 && errno != ENOENT)
+	if (unlinkat(dir, fresh, 0) < 0 && errno != ENOENT)
 		return -errno;
-	fd = openat(dir, NOTICE_FILE_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = openat(dir, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0 || fchmod(fd, 0644) < 0)
 		return -errno;
 	r = text->len ? fs_write_all(fd, text->data, text->len) : 0;
 	if (r < 0)
 		return r;
-	return renameat(dir, NOTICE_FILE_NEW, dir, NOTICE_FILE) < 0 ? -errno : 0;
+	return renameat(dir, fresh, dir, file) < 0 ? -errno : 0;
 }
 
 int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text)
@@ -139,8 +140,16 @@ int notice_file_put(const char *dir, const struct session_name *name, bool make,
 	if (folder < 0)
 		return folder;
 	if (fd < 0 || !file_is_start(fd, text, &have))
-		return file_replace(folder, text);
+		return file_replace(folder, NOTICE_FILE, NOTICE_FILE_NEW, text);
 	return have < text->len ? fs_write_all(fd, text->data + have, text->len - have) : 0;
+}
+
+int why_file_put(const char *dir, const struct session_name *name, const struct buf *text)
+{
+	_close_ int root = -1, user = user_enter(dir, name, false, &root);
+	_close_ int folder = user < 0 ? user : dir_enter(user, session_part(name), false);
+
+	return folder < 0 ? folder : file_replace(folder, WHY_FILE, WHY_FILE_NEW, text);
 }
 
 int notice_file_remove(const char *dir, const struct session_name *name)
@@ -152,6 +161,8 @@ int notice_file_remove(const char *dir, const struct session_name *name)
 	if (folder < 0)
 		return folder == -ENOENT ? 0 : folder;
 	unlinkat(folder, NOTICE_FILE_NEW, 0);
+	unlinkat(folder, WHY_FILE_NEW, 0);
+	unlinkat(folder, WHY_FILE, 0);
 	if (unlinkat(folder, NOTICE_FILE, 0) < 0 && errno != ENOENT)
 		return -errno;
 	if (unlinkat(user, session_part(name), AT_REMOVEDIR) < 0)

@@ -11,6 +11,7 @@
 #include "session/store.h"
 
 #define NOTICE_FILE "notices.ndjson"
+#define WHY_FILE    "why.txt"
 
 /* Appends {"notice":1,"time":...,"session":...,"level":...,"mode":...,"dataset":...,"reason":...,"text":...} and a
  * newline: one line of at most NP_NOTICE_LINE bytes. */
@@ -23,6 +24,8 @@ int notice_file_path(const char *dir, const char *session, char path[static FS_P
  * file that says something else is replaced. Without make a file whose directory is not there stays away: -ENOENT. Nothing on the way may be a symbolic
  * link. */
 int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text);
+/* Another file beside it, which is replaced whole; -ENOENT where there is no directory. */
+int why_file_put(const char *dir, const struct session_name *name, const struct buf *text);
 int notice_file_remove(const char *dir, const struct session_name *name); /* a missing one is fine */
 /* Sessions that have one, or had and the rest of it is there. */
 void notice_files_each(const char *dir, void (*fn)(void *data, const struct session_name *name), void *data);

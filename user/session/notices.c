@@ -75,6 +75,12 @@ int service_notices_path(const struct service *service, const char *session, cha
 	return service->config.notices_dir ? notice_file_path(service->config.notices_dir, session, path) : -ENOENT;
 }
 
+void service_why_put(struct service *service, const struct session_name *name, const struct buf *text)
+{
+	if (service->config.notices_dir)
+		why_file_put(service->config.notices_dir, name, text); /* what is lost is written with the next one */
+}
+
 /* The daemon died between the end of a session and that of its file. */
 static void notice_recover(void *data, const struct session_name *name)
 {

@@ -168,6 +168,9 @@ int service_policy_cut(struct service *service, struct policy_effect *effect, st
  * session. -ENOENT when there are no such files. */
 int service_notices_path(const struct service *service, const char *session, char path[static FS_PATH_SIZE]);
 
+/* The same for what `why` says of it, in the file beside: of a session that has had a sandbox. */
+void service_why_put(struct service *service, const struct session_name *name, const struct buf *text);
+
 /*
  * Runs: a command, and what it may do on the network. It is asked for, perhaps approved, then a sandbox is made for it
  * (which starts it, once), and whoever runs it tells how it ended.

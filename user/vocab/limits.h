@@ -76,6 +76,9 @@
 /* -- why ------------------------------------------------------------------ */
 #define NP_WHY_EVENTS 1000	/* newest refusals that are looked at and merged: NP_EVENTS_PAGE */
 #define NP_WHY_MAX 50		/* merged ones that are told: more is no help to anybody's context */
+#define NP_WHY_FILE_EVENTS 100	/* ... for the file in sandboxes, which is written while others wait: a tenth */
+#define NP_WHY_FILE_MS 100	/* one such file at a time, so often: a hundredth of the daemon's time at the most */
+#define NP_WHY_STALE 1024	/* sessions whose files wait to be written */
 #define NP_WHY_WHERE 256	/* bytes of one destination in words */
 
 /* -- runs ----------------------------------------------------------------- */
