@@ -265,6 +265,15 @@ static void say(struct peer *peer, const char *text)
 	end_send(&peer->end, text, strlen(text));
 }
 
+/* A request as it is written here. */
+static struct talk *ask_raw(struct peer *peer, const char *text)
+{
+	struct talk *talk = talk_new(peer);
+
+	say(peer, text);
+	return talk;
+}
+
 static void send_head(struct peer *peer, struct talk *talk, struct head *head, long length)
 {
 	head->has_body = length != NO_BODY;
