@@ -111,6 +111,8 @@
 	X(CUT, 130, "cut", "open connections that the new mode forbids were cut")                  \
 	X(SESSION_CREATED, 131, "session_created", "a session was created")                        \
 	X(SESSION_ENDED, 132, "session_ended", "a session was ended; its level is kept")           \
+	X(SESSION_FORGOTTEN, 177, "session_forgotten", "an ended session was forgotten")           \
+	X(WORKSPACE_ENDED, 178, "workspace_ended", "the workspace of an ended session was archived or removed") \
 	X(SANDBOX_MADE, 133, "sandbox_made", "a sandbox was made")                                 \
 	X(SANDBOX_ADOPTED, 134, "sandbox_adopted", "an existing cgroup was adopted as a sandbox")  \
 	X(SANDBOX_REMOVED, 135, "sandbox_removed", "a sandbox was removed")                        \
@@ -178,7 +180,8 @@
 	X(RUN_OVER, 223, "run_over", "the run has been decided, started or ended already")          \
 	X(NO_FORWARD, 227, "no_forward", "the sandbox's listener cannot be forwarded to")          \
 	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
-	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it")
+	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it") \
+	X(SESSION_OPEN, 230, "session_open", "the session has not ended")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,

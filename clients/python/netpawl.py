@@ -130,7 +130,14 @@ class Client:
         return self.call("GET", "/v1/debug", session=session, after=after)
 
     def sessions(self, ended=False):
-        return self.call("GET", "/v1/sessions", ended=int(ended))["sessions"]
+        """All of them, by name; ended: those that have ended, too."""
+        found, after = [], None
+        while True:
+            page = self.call("GET", "/v1/sessions", ended=int(ended), after=after, limit=1000)
+            found += page["sessions"]
+            after = page.get("next")
+            if not after:
+                return found
 
     def runs(self, session=None, state=None):
         """Runs on record (those with a class, and those that the API was asked for), the newest first; state="pending" for those that wait."""
@@ -181,7 +188,7 @@ class Session:
         return self.show()["mode"]
 
     def add_private_dataset(self, name, level, reason=None):
-        """The escalation. When this returns, no byte leaves by a way that the new mode forbids, and it is on disk."""
+        """The escalation. A session that was forgotten meanwhile is made again, as high as it was. When this returns, no byte leaves by a way that the new mode forbids, and it is on disk."""
         body = {"dataset": name, "level": level, **({"reason": reason} if reason else {})}
         return self._call("POST", "/datasets", body)
 
@@ -225,8 +232,13 @@ class Session:
         return Sandbox(self, **options)
 
     def end(self):
-        """Kills what runs in its sandboxes. The level is kept for ever."""
+        """Kills what runs in its sandboxes. The level is kept."""
         return self._call("DELETE")
+
+    def forget(self, level_too=False):
+        """Of a session that has ended: its record and its workspace go. "remembered" is what one of that name starts from;
+        level_too: that goes as well."""
+        return self._call("POST", "/forget", {"level_too": level_too})
 
 
 class Run:

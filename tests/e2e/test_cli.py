@@ -94,8 +94,9 @@ def test_status(daemon):
 
 def test_escalate_show_sessions_end(daemon, api):
     name = new_session("cli")
-    p = daemon.cli("escalate", name, "CONFIDENTIAL", "--dataset", "a b.csv", "--reason", "some reason", check=0)
-    assert "PROXIED" in p.stdout
+    daemon.cli("escalate", name, "CONFIDENTIAL", check=1)
+    p = daemon.cli("escalate", name, "CONFIDENTIAL", "--create", "--dataset", "a b.csv", "--reason", "some reason", check=0)
+    assert "made, and raised to CONFIDENTIAL, mode PROXIED" in p.stdout
     p = daemon.cli("escalate", name, "SECRET", "--json", check=0)
     answer = json.loads(p.stdout)
     assert (answer["session"], answer["level"], answer["mode"], answer["raised"]) == (name, "SECRET", "NONE", True)
@@ -112,6 +113,32 @@ def test_escalate_show_sessions_end(daemon, api):
     daemon.cli("end", name, check=0)
     assert name not in daemon.cli("sessions", check=0).stdout
     assert name in daemon.cli("sessions", "--all", check=0).stdout
+
+
+def test_a_slip_of_the_pen_makes_no_session(daemon, api):
+    name = new_session("typo")
+    api.create(name)
+    for words in (["escalate", name + "x", "SECRET"], ["escalate", name + "x", "SECRET", "--existing"], ["show", name + "x"],
+                  ["end", name + "x"], ["forget", name + "x"]):
+        p = daemon.cli(*words, check=1)
+        assert "(no_such_session)" in p.stderr and f"did you mean {name}?" in p.stderr
+    assert api.ask("GET", f"/v1/sessions/{name}x")[0] == 404
+    p = daemon.cli("escalate", "nobody/like-this", "SECRET", check=1)
+    assert "did you mean" not in p.stderr
+    p = daemon.cli("escalate", name, "SECRET", "--create", check=0)  # it is there: raised, and not made
+    assert f"{name}: raised to SECRET" in p.stdout
+    daemon.cli("escalate", name, "SECRET", "--create", "--existing", check=2)
+
+
+def test_the_api_makes_a_session_unless_told_otherwise(api):
+    name = new_session("typo")
+    status, answer = api.ask("POST", f"/v1/sessions/{name}/datasets", {"level": "SECRET", "create": False})
+    assert (status, answer["error"]) == (404, "no_such_session")
+    assert api.ask("GET", f"/v1/sessions/{name}")[0] == 404
+    answer = api.escalate(name, "SECRET")
+    assert answer["created"] and answer["raised"]
+    status, answer = api.ask("POST", f"/v1/sessions/{name}/datasets", {"level": "SECRET", "create": False})
+    assert status == 200 and not answer["created"] and not answer["raised"]
 
 
 def test_refusals_of_the_daemon_are_1(daemon):

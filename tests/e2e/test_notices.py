@@ -11,6 +11,7 @@ from lib import base
 from lib.api import Connection, Failure
 from lib.box import Adopted, Box, new_session
 from lib.daemon import Daemon
+from lib.store import old_store
 from lib.world import FAR
 
 POLICY = """version: 1
@@ -385,18 +386,13 @@ def test_a_crash_on_the_way_loses_no_notice(make_daemon, policy_file, point):
         box.close()
 
 
-def test_the_store_of_the_version_before(make_daemon, policy_file):
+def test_the_store_of_an_older_version(make_daemon, policy_file):
     """A record without notices is taken as it is, and gets them from here on."""
-    import sqlite3
-    d = make_daemon(policy=policy_file).start()
-    session = new_session()
-    d.api.escalate(session, "CONFIDENTIAL", "c.csv")
-    d.stop()
-    db = sqlite3.connect(d.state_dir / "sessions.db")
-    db.executescript("DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
-                     "DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1 WHERE key = 'schema';")
-    db.close()
+    d = make_daemon(policy=policy_file)
+    old_store(d, "DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
+                 "DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1 WHERE key = 'schema';")
     d.start()
+    session = "alice/open"
     assert d.api.show(session)["level"] == "CONFIDENTIAL" and notices(d.api, session)["notices"] == []
     assert d.api.ok("GET", f"/v1/sessions/{session}/why")["since"] is None
     d.api.escalate(session, "SECRET", "s.csv")

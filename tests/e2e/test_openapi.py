@@ -141,6 +141,7 @@ def life(daemon):
     assert call("GET", s, *at)["datasets"]
     assert call("GET", "/v1/events", query=f"?session={name}&limit=1000")
     call("DELETE", s, *at)
+    call("POST", s + "/forget", *at, body={"level_too": False})
     call("GET", "/v1/events", query="?reason=nonsense", status=400)
     return call
 

@@ -7,8 +7,10 @@ from lib.box import new_session
 
 BAD_NAMES = ["", "/", "alice", "alice/", "/demo", "alice/demo/x", "../demo", "alice/..", "./demo", "alice/.", ".a/b",
              "-a/b", "a/-b", "_a/b", "a b/c", "a/b c", "a/b\n", "a/b\t", "a/b\u0000c", "ä/b", "a/b%2e", "a\\b/c", "a/b;c",
-             "a/b'c", "a/$b", "a" * 65 + "/b", "a/" + "b" * 65, "a//b", "a/b?c", "a/b#c", "*/b"]
-GOOD_NAMES = ["a/b", "A/B", "0/0", "a.b-c_d/e.f-g_h", "a" * 64 + "/" + "b" * 64, "alice/2024-01-01", "a/b..c"]
+             "a/b'c", "a/$b", "a" * 65 + "/b", "a/" + "b" * 65, "a//b", "a/b?c", "a/b#c", "*/b",
+             "@a/b", "+a/b", "a/b@c", "a/b+c", "a@b", "a,b/c", "a:b@c/d", "a@b c/d", "a@b%2f/c"]
+GOOD_NAMES = ["a/b", "A/B", "0/0", "a.b-c_d/e.f-g_h", "a" * 64 + "/" + "b" * 64, "alice/2024-01-01", "a/b..c",
+              "alice@example.org/demo", "a.b+c@mail.example.org/x", "a@" + "b" * 62 + "/c"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

@@ -12,6 +12,7 @@ const struct command commands[] = {
 	{ "attach", command_attach, "make a sandbox of a cgroup that exists", COMPLETE_SESSION },
 	{ "remove", command_remove, "remove a sandbox, with all that runs in it", COMPLETE_NOTHING },
 	{ "end", command_end, "end a session; its level is kept", COMPLETE_SESSION },
+	{ "forget", command_forget, "forget a session that has ended, with its workspace", COMPLETE_SESSION },
 	{ "forward", command_forward, "reach a listener of a sandbox from this host", COMPLETE_SESSION },
 	{ "runs", command_runs, "list runs on record, and what waits for approval", COMPLETE_NOTHING },
 	{ "approve", command_approve, "let a run that waits go on", COMPLETE_NOTHING },

@@ -10,8 +10,10 @@ static void escalate_help(FILE *to)
 	fputs("Usage: netpawl escalate USER/SESSION LEVEL [OPTIONS]\n\n"
 	      "Raises a session to LEVEL: PUBLIC, INTERNAL, CONFIDENTIAL or SECRET. All its sandboxes tighten at\n"
 	      "once and connections that are now forbidden are cut; when this returns, it is done and recorded.\n"
-	      "A lower level changes nothing. A session that does not exist is created.\n\n"
+	      "A lower level changes nothing.\n\n"
 	      "Options:\n"
+	      "  --create         make the session if there is none of that name\n"
+	      "  --existing       refuse then; this is the default\n"
 	      "  --dataset NAME   the data that makes it necessary\n"
 	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl escalate alice/demo CONFIDENTIAL --dataset customers.csv --reason 'ticket 4711'\n\n"
@@ -21,11 +23,13 @@ static void escalate_help(FILE *to)
 
 static void escalate_print(const json_t *answer)
 {
-	bool raised = json_is_true(json_object_get(answer, "raised"));
+	bool raised = json_is_true(json_object_get(answer, "raised")),
+	     created = json_is_true(json_object_get(answer, "created"));
 
-	output_clean_line(stdout, "%s: %s%s, mode %s, generation %lld, %lld connections cut, %lld us",
-			  member_text(answer, "session") ?: "?", raised ? "raised to " : "stands at ",
-			  member_text(answer, "level") ?: "?", member_text(answer, "mode") ?: "?",
+	output_clean_line(stdout, "%s: %s%s%s, mode %s, generation %lld, %lld connections cut, %lld us",
+			  member_text(answer, "session") ?: "?", created ? "made, and " : "",
+			  raised ? "raised to " : "stands at ", member_text(answer, "level") ?: "?",
+			  member_text(answer, "mode") ?: "?",
 			  (long long)json_integer_value(json_object_get(answer, "generation")),
 			  (long long)json_integer_value(json_object_get(answer, "cut")),
 			  (long long)json_integer_value(json_object_get(answer, "applied_us")));
@@ -34,7 +38,10 @@ static void escalate_print(const json_t *answer)
 int command_escalate(struct cli *cli, int argc, char **argv)
 {
 	const char *dataset = NULL, *reason = NULL;
+	bool create = false, existing = false;
 	const struct option_spec specs[] = {
+		{ "create", .flag = &create },
+		{ "existing", .flag = &existing },
 		{ "dataset", .value = &dataset },
 		{ "reason", .value = &reason },
 	};
@@ -50,13 +57,16 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 	code = level_check(argv[0], argv[next + 1]);
 	if (code != CLI_OK)
 		return code;
+	if (create && existing)
+		return usage_error(argv[0], "--create and --existing exclude each other");
 	path = api_session_path(argv[next], "/datasets");
 	if (!path)
 		return CLI_REFUSED;
 	code = api_body(argv[next],
-			json_pack("{s:s,s:s*,s:s*}", "level", argv[next + 1], "dataset", dataset, "reason", reason),
+			json_pack("{s:s,s:s*,s:s*,s:b}", "level", argv[next + 1], "dataset", dataset, "reason", reason,
+				  "create", (int)create),
 			&body);
 	if (code != CLI_OK)
 		return code;
-	return api_show(cli, argv[next], "POST", path, body, escalate_print);
+	return session_show(cli, argv[next], "POST", path, body, escalate_print);
 }

@@ -100,8 +100,7 @@ char *scalar_text(const json_t *value)
 	}
 }
 
-/* As it came; a newline at the end is ours when it has none. */
-static void json_text_print(const char *text)
+void json_text_print(const char *text)
 {
 	size_t len = strlen(text);
 

@@ -23,6 +23,9 @@ void table_print(const struct table *table, FILE *to);
 /* Any scalar in words, in memory that is the caller's; NULL for objects and arrays. */
 char *scalar_text(const json_t *value);
 
+/* As it came; a newline at the end is ours when it has none. */
+void json_text_print(const char *text);
+
 /* api_call() for a subcommand that is that one call: prints the JSON as it came, or hands it to print. */
 int api_show(const struct cli *cli, const char *subject, const char *method, const char *path, json_t *body,
 	     void (*print)(const json_t *answer));

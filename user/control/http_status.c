@@ -45,6 +45,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_HELD_SOCKETS:
 	case NP_R_FOREIGN_NETNS:
 	case NP_R_RUN_OVER:
+	case NP_R_SESSION_OPEN:
 	case NP_R_NO_FORWARD:
 		return 409;
 	case NP_R_TOO_LARGE:

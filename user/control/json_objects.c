@@ -68,10 +68,11 @@ json_t *run_object(const struct run_row *row)
 
 json_t *escalation_object(const struct escalation *escalation)
 {
-	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b}", "session", json_text(escalation->session.text), "level",
+	return json_pack("{s:o,s:s,s:s,s:I,s:I,s:I,s:b,s:b}", "session", json_text(escalation->session.text), "level",
 			 level_name(escalation->rung.level), "mode", mode_name(escalation->rung.mode), "generation",
 			 (json_int_t)escalation->rung.generation, "cut", (json_int_t)escalation->cut, "applied_us",
-			 (json_int_t)escalation->applied_us, "raised", (int)escalation->raised);
+			 (json_int_t)escalation->applied_us, "raised", (int)escalation->raised, "created",
+			 (int)escalation->created);
 }
 
 int array_add(json_t *array, json_t *item)

@@ -16,8 +16,9 @@ static int workspace_find(const struct request *rq, const struct sandbox_info *s
 			  struct workspace *ret, struct failure *ret_failure)
 {
 	struct workspaces *workspaces = rq->config->workspaces;
-	int r = alone ? workspaces_enter_alone(workspaces, sandbox->cgroup.id, sandbox->cgroup.path, ret)
-		      : workspaces_enter(workspaces, &sandbox->session, ret);
+	int r = alone || sandbox->temporary
+			? workspaces_enter_alone(workspaces, sandbox->cgroup.id, sandbox->cgroup.path, ret)
+			: workspaces_enter(workspaces, &sandbox->session, ret);
 
 	if (r == -ENOSPC)
 		return failure_put(ret_failure, r, NP_R_TOO_MANY, "there is no user left for a sandbox");
@@ -115,16 +116,18 @@ static int sandboxes_adopt(struct request *rq, const char *session, const char *
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
-	bool keep = false, clean = false;
+	bool keep = false, clean = false, temporary = false;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },	{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace }, { "run", false, .ret_text = &run },
 		{ "keep", false, .ret_flag = &keep },		{ "clean", false, .ret_flag = &clean },
+		{ "temporary", false, .ret_flag = &temporary },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
 	char notices[FS_PATH_SIZE];
 	struct session_name name;
+	struct session_row row;
 	int r;
 
 	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
@@ -143,6 +146,14 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a kept sandbox is made, with a workspace");
 	if (clean && cgroup)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox is looked at in any case");
+	if (temporary && (cgroup || keep))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "a temporary session is for one made sandbox that is not kept");
+	/* Before the sandbox, which would make it one that stays. */
+	r = temporary ? service_session_create(service, name.text, LEVEL_PUBLIC, true, rq->peer.who, &row, ret_failure)
+		      : 0;
+	if (r < 0)
+		return r;
 	r = cgroup ? sandboxes_adopt(rq, name.text, cgroup, &object, ret_failure)
 		   : sandboxes_make(rq, name.text, run, workspace, keep, clean, &object, ret_failure);
 	if (r < 0)

@@ -10,13 +10,16 @@
 #include "control/reply.h"
 #include "control/url_text.h"
 #include "vocab/limits.h"
+#include "vocab/words.h"
 
 int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *level_text = NULL;
+	bool temporary = false;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },
 		{ "level", false, .ret_text = &level_text },
+		{ "temporary", false, .ret_flag = &temporary },
 	};
 	enum level level = LEVEL_PUBLIC;
 	struct session_row before, row;
@@ -36,38 +39,58 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 	if (r < 0)
 		return r;
 	existed = service_session_show(rq->config->service, name.text, &before, &ignored) == 0 && !before.ended;
-	r = service_session_create(rq->config->service, name.text, level, rq->peer.who, &row, ret_failure);
+	r = service_session_create(rq->config->service, name.text, level, temporary, rq->peer.who, &row, ret_failure);
 	if (r < 0)
 		return r;
 	return answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)), ret_failure);
 }
 
-struct session_list {
+/* A page of the list: one more than is shown tells that there is more. */
+struct session_page {
 	json_t *array;
-	bool with_ended;
+	size_t limit;
+	struct session_name last;
+	bool more;
 };
 
 static int session_add(void *data, const struct session_row *row)
 {
-	struct session_list *list = data;
+	struct session_page *page = data;
 
-	if (row->ended && !list->with_ended)
+	if (json_array_size(page->array) >= page->limit) {
+		page->more = true;
 		return 0;
-	return array_add(list->array, session_object(row, json_integer(row->datasets)));
+	}
+	page->last = row->name;
+	return array_add(page->array, session_object(row, json_integer(row->datasets)));
 }
 
 int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
+	const char *after = rq->query[1], *limit_text = rq->query[2];
 	_json_ json_t *array = json_array();
-	struct session_list list = { .array = array };
+	struct session_page page = { .array = array };
+	struct session_name name;
+	uint64_t limit = NP_LIST_MAX;
+	bool with_ended;
 	int r;
 
-	if (url_flag(rq->query[0], &list.with_ended) < 0)
+	if (url_flag(rq->query[0], &with_ended) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "ended must be 0 or 1");
-	r = store_sessions_each(service_store(rq->config->service), session_add, &list);
-	if (r < 0 && r != -E2BIG)
+	r = after ? name_read(after, &name, ret_failure) : 0;
+	if (r < 0)
+		return r;
+	if (limit_text && (url_number(limit_text, NP_LIST_MAX, &limit) < 0 || !limit))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "limit must be a number from 1 to %d",
+				   NP_LIST_MAX);
+	page.limit = limit;
+	r = store_sessions_page(service_store(rq->config->service), after ? name.text : "", with_ended,
+				(unsigned)limit + 1, session_add, &page);
+	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read: %s", sql_strerror(r));
-	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "sessions", array, "truncated", r ? json_true() : NULL),
+	return answer_json(ret, 200,
+			   json_pack("{s:O,s:o*,s:o*}", "sessions", array, "truncated", page.more ? json_true() : NULL,
+				     "next", page.more ? json_text(page.last.text) : NULL),
 			   ret_failure);
 }
 
@@ -120,19 +143,48 @@ int session_end(struct request *rq, struct answer *ret, struct failure *ret_fail
 	return answer_json(ret, 200, json_pack("{s:s,s:b}", "session", name.text, "ended", 1), ret_failure);
 }
 
+/* What is left of it stays plain: the answer says what is remembered. */
+int session_forget(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	bool level_too = false;
+	const struct body_field fields[] = { { "level_too", false, .ret_flag = &level_too } };
+	_json_ json_t *body = NULL;
+	struct session_name name;
+	struct forgotten done;
+	json_t *level;
+	int r;
+
+	r = name_read_path(rq, &name, ret_failure);
+	if (r == 0 && rq->body_len)
+		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r == 0)
+		r = service_session_forget(rq->config->service, name.text, level_too, rq->peer.who, &done, ret_failure);
+	if (r < 0)
+		return r;
+	level = done.remembered ? json_pack("{s:s,s:s}", "level", level_name(done.level.level), "mode",
+					    mode_name(done.level.mode))
+				: json_null();
+	return answer_json(ret, 200,
+			   json_pack("{s:s,s:b,s:o}", "session", name.text, "forgotten", 1, "remembered", level),
+			   ret_failure);
+}
+
 /* The escalation. */
 int session_escalate(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *level_text = NULL, *dataset = NULL, *reason = NULL;
+	bool create = false;
 	const struct body_field fields[] = {
 		{ "level", true, .ret_text = &level_text },
 		{ "dataset", false, .ret_text = &dataset },
 		{ "reason", false, .ret_text = &reason },
+		{ "create", false, .ret_flag = &create },
 	};
 	struct escalation escalation;
 	struct session_name name;
 	_json_ json_t *body = NULL;
 	enum level level;
+	bool existing;
 	int r;
 
 	r = name_read_path(rq, &name, ret_failure);
@@ -144,8 +196,10 @@ int session_escalate(struct request *rq, struct answer *ret, struct failure *ret
 	r = level_read(level_text, &level, ret_failure);
 	if (r < 0)
 		return r;
-	r = service_escalate(rq->config->service, name.text, level, dataset, reason, rq->peer.who, &escalation,
-			     ret_failure);
+	existing = json_object_get(body, "create") &&
+		   !create; /* a platform that does not say makes it, as it always did */
+	r = service_escalate(rq->config->service, name.text, level, dataset, reason, existing, rq->peer.who,
+			     &escalation, ret_failure);
 	if (r < 0)
 		return r;
 	return answer_json(ret, 200, escalation_object(&escalation), ret_failure);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The callbacks that wire the parts to each other while the daemon runs. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,12 +79,40 @@ static void orphans_sweep(struct daemon *d)
 	d->orphans_ns = now + NP_ORPHANS_S * 1000000000ull;
 }
 
+void on_workspace_ended(void *data, const char *session, bool failed, const char *text)
+{
+	char words[FS_PATH_SIZE + 64];
+
+	snprintf(words, sizeof(words), "the workspace of %s: %s", session, text);
+	if (failed)
+		log_error("%s", words);
+	event_emit(data, &(struct event){ .reason = failed ? NP_R_FAILED : NP_R_WORKSPACE_ENDED,
+					  .session = session,
+					  .who = "daemon",
+					  .text = failed ? words : text });
+}
+
+int workspace_end(void *data, const char *session, enum workspace_fate fate)
+{
+	struct daemon *d = data;
+	struct session_name name;
+	const char *problem;
+
+	return session_name_parse(session, &name, &problem) ? -EINVAL : workspaces_end(d->workspaces, &name, fate);
+}
+
+bool workspace_is(void *data, const char *session)
+{
+	return workspace_end(data, session, WORKSPACE_KEEP) != -ENOENT;
+}
+
 void on_second(void *data)
 {
 	struct daemon *d = data;
 
 	parts_check(d);
 	service_sweep(d->service);
+	workspaces_sweep(d->workspaces, d->policy.policy->lifetime.archive_max);
 	orphans_sweep(d);
 	records_second(d);
 	event_log_flush(d->events, loop_wall_us());

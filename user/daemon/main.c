@@ -234,6 +234,10 @@ static int service_start(struct daemon *d)
 		.notices_dir = d->notices_dir,
 		.kept_dir = d->kept_dir,
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
+		.lifetime = d->policy.policy->lifetime,
+		.workspace_end = workspace_end,
+		.workspace_is = workspace_is,
+		.workspace_data = d,
 		.count = sandbox_counts_read,
 		.count_data = d,
 		.before_retire = before_retire,
@@ -265,11 +269,15 @@ static int service_start(struct daemon *d)
 
 static int workspaces_start(struct daemon *d)
 {
+	struct workspaces_config config = {
+		.wall_us = loop_wall_us, .now_ns = loop_now_ns, .report = on_workspace_ended, .data = d
+	};
 	int r = d->options.data_dir ? fs_path(d->data_dir, "%s", d->options.data_dir)
 				    : fs_path(d->data_dir, "%s/data", d->options.state_dir);
 
+	config.data_dir = d->data_dir;
 	if (r == 0)
-		r = workspaces_open(d->data_dir, &d->workspaces);
+		r = workspaces_open(&config, &d->workspaces);
 	if (r < 0)
 		log_error("%s: %s", d->data_dir, strerror(-r));
 	return r;

@@ -106,6 +106,7 @@ int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, st
 	*ret = (struct policy_effect){ 0 };
 	r = service_policy_raise(service, &steering->policy->modes, who, ret, ret_failure);
 	service_idle_set(service, steering->policy->sandbox.idle_ms * 1000);
+	service_lifetime_set(service, &steering->policy->lifetime);
 	kernel_policy_commit(kernel);
 	if (supervisor && supervisor_policy(supervisor, &steering->record) < 0)
 		supervisor_stop(supervisor); /* better none than one with the old policy */

@@ -85,7 +85,9 @@ int session_make(struct run *run)
 	run->session_ours = run->session == run->own_session;
 	if (!run->options.level && !run->options.class)
 		return CLI_OK;
-	code = run_sandbox_post(run, "/v1/sessions", json_pack("{s:s}", "session", run->session), &made);
+	code = run_sandbox_post(run, "/v1/sessions",
+				json_pack("{s:s,s:b}", "session", run->session, "temporary", (int)run->session_ours),
+				&made);
 	if (code != CLI_OK || !run->options.level)
 		return code;
 	return run_sandbox_post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);
@@ -97,8 +99,9 @@ int sandbox_make(struct run *run)
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
 	int code = run_sandbox_post(run, "/v1/sandboxes",
-				    json_pack("{s:s,s:s*,s:s*,s:b}", "session", run->session, "workspace", workspace,
-					      "run", run->id[0] ? run->id : NULL, "clean", 1),
+				    json_pack("{s:s,s:s*,s:s*,s:b,s:b}", "session", run->session, "workspace",
+					      workspace, "run", run->id[0] ? run->id : NULL, "clean", 1, "temporary",
+					      (int)run->session_ours),
 				    &answer);
 
 	if (code == CLI_OK)

@@ -18,6 +18,7 @@ static const char *const words_mode[] = { "full", "proxied", "none", NULL };
 static const char *const words_default[] = { "deny", "ask", NULL };
 static const char *const words_remember[] = { "once", "session", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
+static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
 static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
 
 static const struct key level_keys[] = {
@@ -97,6 +98,24 @@ static const struct key dns_keys[DNS_KEYS] = {
 			    .words = words_refused),
 };
 const struct key_set keys_dns = KEY_SET("dns", dns_keys, 0);
+static const struct key sessions_keys[SESSIONS_KEYS] = {
+	[SESSIONS_KEEP] =
+		KEY("keep", KEY_AGE,
+		    "an unused session ends after that, and is forgotten so long after its end: 90d unless written"),
+	[SESSIONS_COUNT] = KEY("count", KEY_COUNT, "ended sessions that are kept: 50000 unless written"),
+	[SESSIONS_REMEMBER] =
+		KEY("remember", KEY_AGE, "how long the level of a forgotten session is: forever unless written"),
+};
+const struct key_set keys_sessions = KEY_SET("sessions", sessions_keys, 0);
+
+static const struct key workspaces_keys[WORKSPACES_KEYS] = {
+	[WORKSPACES_AT_END] =
+		KEY("at_end", KEY_WORD, "what becomes of a workspace when its session ends: keep unless written",
+		    .words = words_at_end),
+	[WORKSPACES_ARCHIVE_MAX] =
+		KEY("archive_max", KEY_SIZE, "the largest archive of one workspace: 4G unless written"),
+};
+const struct key_set keys_workspaces = KEY_SET("workspaces", workspaces_keys, 0);
 
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
@@ -122,6 +141,9 @@ static const struct key file_keys[SECTION_COUNT] = {
 		KEY("notices", KEY_MAP, "what agents are told when their mode changes", .below = &keys_notices),
 	[SECTION_SANDBOX] = KEY("sandbox", KEY_MAP, "what netpawl run may give to a command", .below = &keys_sandbox),
 	[SECTION_DNS] = KEY("dns", KEY_MAP, "what queries of sandboxes are answered", .below = &keys_dns),
+	[SECTION_SESSIONS] = KEY("sessions", KEY_MAP, "how long sessions last", .below = &keys_sessions),
+	[SECTION_WORKSPACES] =
+		KEY("workspaces", KEY_MAP, "what becomes of the files of sessions", .below = &keys_workspaces),
 };
 const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);
 

@@ -23,6 +23,7 @@ enum key_shape {
 	KEY_FLAG,	 /* true or false */
 	KEY_SIZE,	 /* a number of bytes, perhaps with a unit */
 	KEY_TIME,	 /* a number with ms, s, m or h */
+	KEY_AGE,	 /* a number with s, m, h or d, or forever */
 	KEY_COUNT,	 /* a number from 1 on */
 	KEY_CPUS,	 /* a number, perhaps with up to three decimals */
 	KEY_PORTS,	 /* a list of ports, perhaps empty */
@@ -67,6 +68,8 @@ enum section {
 	SECTION_NOTICES,
 	SECTION_SANDBOX,
 	SECTION_DNS,
+	SECTION_SESSIONS,
+	SECTION_WORKSPACES,
 	SECTION_COUNT,
 };
 
@@ -95,6 +98,8 @@ enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_KEY
 enum approval_key { APPROVAL_TIMEOUT, APPROVAL_REMEMBER, APPROVAL_KEYS };
 enum dns_key { DNS_REFUSED, DNS_KEYS };
 enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
+enum sessions_key { SESSIONS_KEEP, SESSIONS_COUNT, SESSIONS_REMEMBER, SESSIONS_KEYS };
+enum workspaces_key { WORKSPACES_AT_END, WORKSPACES_ARCHIVE_MAX, WORKSPACES_KEYS };
 enum sandbox_key {
 	SANDBOX_BINDS,
 	SANDBOX_LIMITS, /* those of vocab/run_options.h, in their order */
@@ -104,7 +109,7 @@ enum sandbox_key {
 };
 
 extern const struct key_set keys_file, keys_levels, keys_rule, keys_timeouts, keys_decider, keys_approval, keys_notices,
-	keys_sandbox, keys_dns;
+	keys_sandbox, keys_dns, keys_sessions, keys_workspaces;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

@@ -76,6 +76,9 @@ static int policy_new(struct policy **ret)
 	policy->inspect_ports[policy->n_inspect_ports++] = 443;
 	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;
 	policy->sandbox.idle_ms = NP_KEPT_IDLE_MS;
+	policy->lifetime = (struct lifetime){ .keep_s = NP_SESSIONS_KEEP_S,
+					      .keep_count = NP_SESSIONS_KEPT,
+					      .archive_max = NP_ARCHIVE_BYTES };
 	*ret = policy;
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "vocab/level.h"
+#include "policy/lifetime.h"
 #include "policy/problem.h"
 #include "policy/rule.h"
 #include "vocab/limits.h"
@@ -73,6 +74,7 @@ struct policy {
 	bool refused_synthetic;		  /* dns: refused: a name that no rule allows has an address all the same */
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 	struct sandbox_policy sandbox;
+	struct lifetime lifetime;
 
 	/* What the compiler makes of the rules, for policy_decide(). */
 	struct name_table *names;

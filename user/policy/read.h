@@ -105,6 +105,8 @@ bool file_open(struct reader *reader, struct file *file, const struct node *root
 
 int read_settings(struct reader *reader, const struct file *file); /* of the first file */
 void read_sandbox(struct reader *reader, const struct node *key);
+void read_lifetime(struct reader *reader, const struct node *sessions,
+		   const struct node *workspaces); /* NULL: not there */
 /* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
 const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
 int read_deciders(struct reader *reader, const struct file *file);

@@ -263,5 +263,6 @@ int read_settings(struct reader *reader, const struct file *file)
 		read_dns(reader, sections[SECTION_DNS]);
 	if (sections[SECTION_SANDBOX])
 		read_sandbox(reader, sections[SECTION_SANDBOX]);
+	read_lifetime(reader, sections[SECTION_SESSIONS], sections[SECTION_WORKSPACES]);
 	return sections[SECTION_NOTICES] ? read_notices(reader, sections[SECTION_NOTICES]) : 0;
 }

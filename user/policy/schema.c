@@ -92,6 +92,9 @@ static void put_shape(struct buf *out, const struct key *key)
 	case KEY_TIME:
 		buf_puts(out, "\"type\":\"string\",\"pattern\":\"^[0-9]{1,9}(ms|s|m|h)$\"");
 		break;
+	case KEY_AGE:
+		buf_puts(out, "\"type\":\"string\",\"pattern\":\"^([0-9]{1,9}[smhd]|forever)$\"");
+		break;
 	case KEY_COUNT:
 		buf_puts(out, "\"anyOf\":[{\"type\":\"integer\",\"minimum\":1},"
 			      "{\"type\":\"string\",\"pattern\":\"^[0-9]+$\"}]");

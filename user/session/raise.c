@@ -232,13 +232,18 @@ static int session_put_new(struct service *service, struct session *session, con
 		.name = session->name,
 		.rung = session->stands,
 		.created_us = service->config.wall_us(),
+		.temporary = session->temporary,
 	};
-	int r = store_session_put(service->config.store, &row, notice);
+	int r;
 
+	session_workspace_end(service,
+			      session); /* of the session that ended: whoever comes back finds what the policy left */
+	r = store_session_put(service->config.store, &row, notice);
 	if (r)
 		return r;
 	*ret_created = true;
 	session->status = SESSION_OPEN;
+	session->workspace_due = false;
 	session->recorded = session->stands;
 	return 0;
 }
@@ -358,6 +363,7 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 int session_raise(struct service *service, struct session *session, const struct raise_request *request,
 		  struct escalation *ret, struct failure *ret_failure)
 {
+	const bool is_new = session->status == SESSION_NEW;
 	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
 	int r;
@@ -395,6 +401,7 @@ int session_raise(struct service *service, struct session *session, const struct
 		.session = session->name,
 		.rung = session->stands,
 		.raised = o.raised,
+		.created = o.created && is_new,
 		.cut = o.cut,
 		.applied_us = o.applied_us,
 	};

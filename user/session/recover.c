@@ -166,7 +166,7 @@ static int row_forget(void *data, const struct sandbox_row *row)
 	if (found.id && !row->adopted)
 		gate->cgroup_remove(gate->ctx, &found);
 	if (sandbox_by_cgroup(service, row->cgroup_id)) {
-		store_sandbox_remove(service->config.store, row->id);
+		store_sandbox_remove(service->config.store, row->id, service->config.wall_us());
 		return 0;
 	}
 	cgroup = (struct gate_cgroup){ .id = row->cgroup_id, .depth = 1 };

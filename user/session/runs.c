@@ -59,7 +59,7 @@ int service_run_request(struct service *service, const struct run_request *asked
 	/* Never cut: somebody approves what is written there. */
 	if (strlen(asked->command) > NP_RUN_COMMAND || strlen(asked->options) > NP_RUN_OPTIONS)
 		return service_fail(ret_failure, NP_R_TOO_LARGE, -E2BIG, "the command or its options are too long");
-	r = service_session_create(service, asked->session, LEVEL_PUBLIC, who, &made, ret_failure);
+	r = service_session_create(service, asked->session, LEVEL_PUBLIC, false, who, &made, ret_failure);
 	if (r)
 		return r;
 	row.session = made.name;

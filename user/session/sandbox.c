@@ -49,6 +49,7 @@ int sandbox_new(struct service *service, struct session *session, const char *id
 	sandbox->pub.cgroup.depth = cgroup->depth;
 	strcpy(sandbox->pub.cgroup.path, cgroup->path); /* not the whole 4 KiB: there may be 10,000 sandboxes */
 	sandbox->pub.adopted = adopted;
+	sandbox->pub.temporary = session->temporary;
 	sandbox->pub.rung.mode = NP_FULL; /* nothing is known to hold it back yet */
 	sandbox->session = session;
 	table_add(&service->sandboxes_by_id, &sandbox->by_id, hash_text(&service->key, sandbox->pub.id));
@@ -336,7 +337,7 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 		sandbox->stage = SANDBOX_RETIRED;
 	}
 	/* Even a put that failed may have reached the disk, so this does not ask sandbox->recorded. */
-	if (store_sandbox_remove(service->config.store, sandbox->pub.id)) {
+	if (store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us())) {
 		sandbox_hide(service, sandbox);
 		return 0;
 	}

@@ -232,7 +232,7 @@ static struct sandbox *adopt_resume(struct service *service, const struct sessio
 	if (over) {
 		/* Its place is free. The kernel's entry stays, and with it the mode: raise() takes
 		 * the maximum. */
-		if (store_sandbox_remove(service->config.store, sandbox->pub.id))
+		if (store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us()))
 			return NULL;
 		sandbox_drop(service, sandbox);
 	}

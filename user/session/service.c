@@ -128,6 +128,17 @@ static int level_check(enum level level, struct failure *ret_failure)
 	return service_fail(ret_failure, NP_R_BAD_LEVEL, -EINVAL, NULL);
 }
 
+/* -ENOENT, and what is known all the same. */
+static int session_missing(struct service *service, const char *name, struct failure *ret_failure)
+{
+	struct np_rung level;
+
+	if (store_level_get(service->config.store, name, &level))
+		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", name);
+	return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT,
+			    "%s was forgotten; should it come back, it starts at %s", name, level_name(level.level));
+}
+
 int service_session_show(struct service *service, const char *name, struct session_row *ret,
 			 struct failure *ret_failure)
 {
@@ -141,7 +152,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 		return r;
 	r = store_session_get(service->config.store, parsed.text, &row);
 	if (r == -ENOENT)
-		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, r, "%s", parsed.text);
+		return session_missing(service, parsed.text, ret_failure);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", parsed.text,
 				    sql_strerror(r));
@@ -157,7 +168,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	return 0;
 }
 
-int service_session_create(struct service *service, const char *name, enum level level, const char *who,
+int service_session_create(struct service *service, const char *name, enum level level, bool temporary, const char *who,
 			   struct session_row *ret, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
@@ -173,7 +184,13 @@ int service_session_create(struct service *service, const char *name, enum level
 		r = session_load(service, &parsed, level, &session, ret_failure);
 	if (r)
 		return r;
-	r = session_raise(service, session, &request, &ignored, ret_failure);
+	if (session->status == SESSION_NEW)
+		session->temporary = temporary;
+	if (temporary && !session->temporary)
+		r = service_fail(ret_failure, NP_R_BAD_FIELD, -EEXIST, "there is a session %s, and it is not temporary",
+				 parsed.text);
+	else
+		r = session_raise(service, session, &request, &ignored, ret_failure);
 	session_unpin(service, session);
 	return r ? r : service_session_show(service, parsed.text, ret, ret_failure);
 }
@@ -196,7 +213,7 @@ static int escalation_check(const char *name, enum level level, const char *data
 }
 
 int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
-		     const char *who, struct escalation *ret, struct failure *ret_failure)
+		     bool existing, const char *who, struct escalation *ret, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
 	struct raise_request request = {
@@ -214,7 +231,10 @@ int service_escalate(struct service *service, const char *name, enum level level
 		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
-	r = session_raise(service, session, &request, ret, ret_failure);
+	if (existing && session->status == SESSION_NEW)
+		r = session_missing(service, parsed.text, ret_failure);
+	else
+		r = session_raise(service, session, &request, ret, ret_failure);
 	if (!r && !ret->raised) {
 		struct event event = {
 			.reason = NP_R_STANDS,
@@ -258,7 +278,7 @@ static int sandboxes_end(struct service *service, struct session *session, const
 static int session_end(struct service *service, struct session *session, const char *who, struct failure *ret_failure)
 {
 	struct event event = { .reason = NP_R_SESSION_ENDED, .who = who };
-	bool created;
+	bool created, due;
 	int r;
 
 	if (session->status == SESSION_NEW)
@@ -267,14 +287,17 @@ static int session_end(struct service *service, struct session *session, const c
 	if (r || session->status == SESSION_ENDED)
 		return r;
 	r = session_record(service, session, NULL, &created); /* a raise that is still to be recorded */
+	due = service->config.lifetime.at_end != WORKSPACE_KEEP && !session->temporary;
 	if (!r)
-		r = store_session_end(service->config.store, session->name.text, service->config.wall_us());
+		r = store_session_end(service->config.store, session->name.text, due, service->config.wall_us());
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	session->status = SESSION_ENDED;
+	session->workspace_due = due;
 	session_unpublish(service, session);
 	service_emit(service, &event, session, NULL);
 	runs_session_ended(service, session->name.text);
+	session_workspace_end(service, session);
 	return 0;
 }
 
@@ -390,6 +413,7 @@ void service_sweep(struct service *service)
 	}
 	runs_sweep(service);
 	forwards_sweep(service);
+	lifetime_sweep(service);
 }
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)

@@ -17,6 +17,7 @@
 #include "session/gate.h"
 #include "session/inspectors.h"
 #include "vocab/level.h"
+#include "policy/lifetime.h"
 #include "policy/notice_text.h"
 #include "session/session_name.h"
 #include "session/store.h"
@@ -44,6 +45,7 @@ struct sandbox_info {
 	enum run_class class; /* of the run it was made for */
 	bool adopted;
 	bool kept;	     /* for many runs, one after the other or at once */
+	bool temporary;	     /* its session is: it has no workspace */
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
 	uint64_t active_us;  /* a run began, was in progress or ended; a request was judged; or the daemon started */
@@ -74,6 +76,11 @@ struct service_config {
 	void (*on_retired)(void *data, uint64_t cgroup_id);
 	void *retire_data;
 	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
+	struct lifetime lifetime;
+	/* No sandbox of the session is left: 0, -ENOENT when there is none, -errno. NULL: there are no workspaces. */
+	int (*workspace_end)(void *data, const char *session, enum workspace_fate fate);
+	bool (*workspace_is)(void *data, const char *session);
+	void *workspace_data;
 };
 
 /* Every verb answers 0 or -errno, and on failure says why here: an ERROR reason and details in words. */
@@ -85,7 +92,8 @@ struct failure {
 struct escalation {
 	struct session_name session;
 	struct np_rung rung;
-	bool raised; /* false: the level that stands was as high already */
+	bool raised;  /* false: the level that stands was as high already */
+	bool created; /* it was not on record */
 	unsigned cut;
 	uint64_t applied_us; /* from the call to the kernel tightened */
 };
@@ -101,21 +109,33 @@ void service_free(struct service *service); /* leaves the kernel and the store a
  * service can be used. */
 int service_recover(struct service *service, struct failure *ret_failure);
 
-int service_session_create(struct service *service, const char *name, enum level level, const char *who,
-			   struct session_row *ret,
-			   struct failure *ret_failure); /* existing: returned, raised to level */
+/* Existing: returned, raised to level. temporary: for one run, and forgotten after it; -EEXIST if there is a session of that
+ * name that is not. */
+int service_session_create(struct service *service, const char *name, enum level level, bool temporary, const char *who,
+			   struct session_row *ret, struct failure *ret_failure);
 int service_session_show(struct service *service, const char *name, struct session_row *ret,
 			 struct failure *ret_failure);
 int service_session_end(
 	struct service *service, const char *name, const char *who,
 	struct failure *ret_failure); /* kills and removes made sandboxes; -EBUSY if an adopted one still runs */
 
-/* dataset and text may be NULL. Creates the session when it does not exist yet.
+/* lifetime.c: an ended session goes from the record, its workspace with it. What must not be lost is remembered: its level,
+ * unless level_too. -EBUSY: it has not ended; -ENOENT: nothing is known of it. */
+struct forgotten {
+	struct session_name session;
+	bool remembered;      /* a level: */
+	struct np_rung level; /* what a session of that name starts from */
+};
+int service_session_forget(struct service *service, const char *name, bool level_too, const char *who,
+			   struct forgotten *ret, struct failure *ret_failure);
+void service_lifetime_set(struct service *service, const struct lifetime *lifetime);
+
+/* dataset and text may be NULL. Creates the session when it does not exist yet, unless existing: then -ENOENT.
  * NOT_APPLIED: the kernel refused for one sandbox; the others are tightened and the level is recorded. Made
  * sandboxes that could not be tightened are killed. NOT_RECORDED: tightened, but not on disk. After either,
  * the same call again does what is missing. */
 int service_escalate(struct service *service, const char *name, enum level level, const char *dataset, const char *text,
-		     const char *who, struct escalation *ret, struct failure *ret_failure);
+		     bool existing, const char *who, struct escalation *ret, struct failure *ret_failure);
 
 /* Says that its processes do not come by `netpawl run`, so that what they bring along is looked at. */
 void service_sandbox_place(struct service *service, const struct sandbox_info *sandbox);

@@ -4,7 +4,7 @@
  * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
  * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
- * runs.c, forwards.c, recover.c, reload.c (a new policy), notices.c.
+ * runs.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -43,6 +43,8 @@ struct session {
 	struct np_rung stands;	 /* holds from now on, recorded or not */
 	struct np_rung recorded; /* on disk; for a new session what it starts from */
 	bool dirty;		 /* a new session's level could not be recorded: it must not be forgotten */
+	bool temporary;		 /* see struct session_row */
+	bool workspace_due;	 /* likewise */
 	unsigned pins;		 /* verbs at work: not freed meanwhile */
 	struct sandbox_list sandboxes;
 	unsigned sandbox_count;
@@ -122,10 +124,12 @@ struct service {
 	struct sandbox_list all;  /* in the order they came */
 	struct sandbox_list care; /* dying, behind or uncut */
 	size_t care_count;
-	struct sandbox *cursor; /* the next that the sweep looks at; NULL: from the start */
-	size_t hidden;		/* how many are dying */
-	unsigned verbs;		/* at work, one in the other */
-	bool reports;		/* inspectors were spoken to meanwhile, so there may be reports */
+	struct sandbox *cursor;	 /* the next that the sweep looks at; NULL: from the start */
+	size_t hidden;		 /* how many are dying */
+	unsigned verbs;		 /* at work, one in the other */
+	bool reports;		 /* inspectors were spoken to meanwhile, so there may be reports */
+	int64_t clock_offset;	 /* of the wall's clock to the monotonic one, in us, ... */
+	uint64_t clock_since_us; /* ... and since when, by the latter; 0: nobody has looked yet */
 };
 
 /* Fills *ret (unless NULL) and returns err. fmt NULL: the reason's own sentence says it all. */
@@ -199,6 +203,12 @@ int session_cut(struct service *service, struct session *session, unsigned *ret_
  * -E2BIG: written, but without the dataset. */
 int session_record(struct service *service, struct session *session, const struct raise_request *request,
 		   bool *ret_created);
+
+/* -- lifetime.c ------------------------------------------------------------ */
+/* Does with the workspace of an ended session what the policy says, if that is due and nobody lives there any more. */
+void session_workspace_end(struct service *service, struct session *session);
+bool sessions_make_room(struct service *service); /* forgets the oldest that have ended; true: there is room now */
+void lifetime_sweep(struct service *service);
 
 /* -- placed.c -------------------------------------------------------------- */
 /* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the sandbox may be gone. */

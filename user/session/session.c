@@ -33,6 +33,29 @@ struct session *session_find(struct service *service, const char *name)
 	return NULL;
 }
 
+/* What a session that is not on record starts from: one that was forgotten comes back as high as it went. */
+static int session_start(struct service *service, enum level level, struct session *session,
+			 struct failure *ret_failure)
+{
+	struct store *store = service->config.store;
+	struct np_rung remembered = { 0 };
+	int r = store_level_get(store, session->name.text, &remembered);
+
+	if (r && r != -ENOENT)
+		return service_fail(ret_failure, NP_R_FAILED, r, "the level of %s could not be read: %s",
+				    session->name.text, sql_strerror(r));
+	if (store_sessions_count(store) >= NP_SESSIONS_MAX && !sessions_make_room(service))
+		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG,
+				    "there are %u sessions already; end some, or forget some that have ended",
+				    store_sessions_count(store));
+	session->status = SESSION_NEW;
+	session->stands = np_rung_join(
+		(struct np_rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 },
+		remembered);
+	session->recorded = session->stands;
+	return 0;
+}
+
 /* What the store knows of it, or what a new session starts from. */
 static int session_load_row(struct service *service, const struct session_name *name, enum level level,
 			    struct session *session, struct failure *ret_failure)
@@ -41,21 +64,15 @@ static int session_load_row(struct service *service, const struct session_name *
 	int r = store_session_get(service->config.store, name->text, &row);
 
 	session->name = *name;
-	if (r == -ENOENT) {
-		if (store_sessions_count(service->config.store) >= NP_SESSIONS_MAX)
-			return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "there are %u sessions already",
-					    store_sessions_count(service->config.store));
-		session->status = SESSION_NEW;
-		session->stands =
-			(struct np_rung){ .level = level, .mode = service->config.modes.of[level], .generation = 1 };
-	} else if (r) {
+	if (r == -ENOENT)
+		return session_start(service, level, session, ret_failure);
+	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", name->text,
 				    sql_strerror(r));
-	} else {
-		session->status = row.ended ? SESSION_ENDED : SESSION_OPEN;
-		session->stands = row.rung;
-	}
-	session->recorded = session->stands;
+	session->status = row.ended ? SESSION_ENDED : SESSION_OPEN;
+	session->stands = session->recorded = row.rung;
+	session->temporary = row.temporary;
+	session->workspace_due = row.workspace_due;
 	return 0;
 }
 
@@ -70,9 +87,8 @@ int session_load(struct service *service, const struct session_name *name, enum 
 		*ret = session;
 		return 0;
 	}
-	/* With a broken disk, raises that could not be recorded pile up here; they have the bound
-	 * of the record. */
-	if (service->sessions.count >= NP_SESSIONS_MAX)
+	/* With a broken disk, raises that could not be recorded pile up here. */
+	if (service->sessions.count >= NP_SESSIONS_HELD)
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%zu sessions are in use already",
 				    service->sessions.count);
 	session = calloc(1, sizeof(*session));

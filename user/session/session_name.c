@@ -16,13 +16,15 @@ static bool is_alnum(char c)
 /* The sentences for one half of a name, or for a name of that form, so that each of them names the place. */
 struct half {
 	const char *empty, *too_long, *first, *other;
+	const char *more; /* characters that it may have beside letters and digits */
 };
 
 static const struct half user_half = {
 	.empty = "the user before the slash is empty",
 	.too_long = "the user before the slash is longer than 64 bytes",
 	.first = "the user before the slash does not start with a letter or a digit",
-	.other = "the user before the slash has a character outside A-Z a-z 0-9 . _ -",
+	.other = "the user before the slash has a character outside A-Z a-z 0-9 . _ - @ +",
+	.more = "._-@+", /* those of an e-mail address */
 };
 
 static const struct half session_half = {
@@ -30,12 +32,14 @@ static const struct half session_half = {
 	.too_long = "the session after the slash is longer than 64 bytes",
 	.first = "the session after the slash does not start with a letter or a digit",
 	.other = "the session after the slash has a character outside A-Z a-z 0-9 . _ -",
+	.more = "._-",
 };
 static const struct half reader_half = {
 	.empty = "the reader's name is empty",
 	.too_long = "the reader's name is longer than 64 bytes",
 	.first = "the reader's name does not start with a letter or a digit",
 	.other = "the reader's name has a character outside A-Z a-z 0-9 . _ -",
+	.more = "._-",
 };
 _Static_assert(NP_NAME_MAX == 64, "the sentences above say 64");
 _Static_assert(NP_SESSION_MAX == 2 * NP_NAME_MAX + 1, "two halves and a slash");
@@ -52,7 +56,7 @@ static const char *half_check(const char *text, size_t len, const struct half *h
 	if (!is_alnum(text[0]))
 		return half->first;
 	for (size_t i = 1; i < len; i++)
-		if (!is_alnum(text[i]) && text[i] != '.' && text[i] != '_' && text[i] != '-')
+		if (!is_alnum(text[i]) && !(text[i] && strchr(half->more, text[i])))
 			return half->other;
 	return NULL;
 }

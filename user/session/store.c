@@ -40,6 +40,7 @@ static int session_insert(struct store *store, const struct session_row *row)
 		return r ? r : -EEXIST;
 	bind_session(statement, row->name.text, &row->rung);
 	sql_bind_number(statement, 5, row->created_us);
+	sql_bind_number(statement, 6, row->temporary);
 	return sql_run(statement, NULL);
 }
 
@@ -52,13 +53,16 @@ int store_session_put(struct store *store, const struct session_row *row, const 
 	if (r)
 		return r;
 	bind_session(revive, row->name.text, &row->rung);
+	sql_bind_number(revive, 5, row->created_us);
 	r = sql_run(revive, &revived);
 	if (!r && !revived)
 		r = session_insert(store, row);
 	if (!r && notice)
 		r = notice_insert(store, row->name.text, notice);
 	r = sql_end(store->db, r);
-	if (!r && !revived)
+	if (!r && revived)
+		store->ended--;
+	else if (!r)
 		store->sessions++;
 	return r;
 }
@@ -75,7 +79,7 @@ int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret)
 	return 0;
 }
 
-static int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
+int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 {
 	const char *name = (const char *)sqlite3_column_text(statement, 0);
 	const char *problem;
@@ -84,6 +88,9 @@ static int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 		.ended = sqlite3_column_type(statement, 5) != SQLITE_NULL,
 		.ended_us = sql_column_number(statement, 5),
 		.datasets = (unsigned)sqlite3_column_int(statement, 6),
+		.used_us = sql_column_number(statement, 7),
+		.temporary = sqlite3_column_int(statement, 8) != 0,
+		.workspace_due = sqlite3_column_int(statement, 9) != 0,
 	};
 
 	if (!name || session_name_parse(name, &row.name, &problem) || rung_read(statement, 1, &row.rung))
@@ -106,7 +113,7 @@ int store_session_get(struct store *store, const char *name, struct session_row 
 	return r;
 }
 
-int store_session_end(struct store *store, const char *name, uint64_t now_us)
+int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_END];
 	int changes = 0;
@@ -114,7 +121,10 @@ int store_session_end(struct store *store, const char *name, uint64_t now_us)
 
 	sql_bind_text(statement, 1, name);
 	sql_bind_number(statement, 2, now_us);
+	sql_bind_number(statement, 3, workspace_due);
 	r = sql_run(statement, &changes);
+	if (!r && changes)
+		store->ended++;
 	if (r || changes)
 		return r;
 	return session_exists(store, name); /* ended already is fine */
@@ -196,29 +206,31 @@ int store_check(struct store *store)
 	return memcmp(head, magic, sizeof(magic)) ? -EPROTO : 0;
 }
 
-unsigned store_sessions_count(const struct store *store)
-{
-	return store->sessions;
-}
-
 /*
  * Without the fsync. The row is for a daemon that starts anew on a kernel that goes on, and such a daemon finds it: it was
  * written. What an fsync guards against, the end of the kernel, is the end of every cgroup, too, and a row whose cgroup is gone
  * is forgotten at the next start. If FULL cannot be had again, the next commit must not pass for one: the store says so now.
  */
-static int run_unsynced(struct store *store, sqlite3_stmt *statement)
+static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
 {
 	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL"), back;
 
 	if (!r)
-		r = sql_run(statement, NULL);
+		r = sql_begin(store->db);
+	if (!r) {
+		r = sql_run(one, NULL);
+		if (!r && two)
+			r = sql_run(two, NULL);
+		r = sql_end(store->db, r);
+	}
 	back = sql_exec(store->db, "PRAGMA synchronous = FULL");
 	return r ? r : back;
 }
 
 int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 {
-	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT];
+	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT],
+		     *used = store->statements[STORE_SANDBOX_USED];
 
 	sql_bind_text(statement, 1, row->id);
 	sql_bind_text(statement, 2, row->session.text);
@@ -227,15 +239,19 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	sql_bind_number(statement, 5, row->adopted);
 	sql_bind_number(statement, 6, row->created_us);
 	sql_bind_text(statement, 7, class_name(row->class));
-	return run_unsynced(store, statement);
+	sql_bind_text(used, 1, row->id);
+	sql_bind_number(used, 2, row->created_us);
+	return run_unsynced(store, statement, used);
 }
 
-int store_sandbox_remove(struct store *store, const char *id)
+int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us)
 {
-	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_DELETE];
+	sqlite3_stmt *used = store->statements[STORE_SANDBOX_USED], *delete = store->statements[STORE_SANDBOX_DELETE];
 
-	sql_bind_text(statement, 1, id);
-	return run_unsynced(store, statement);
+	sql_bind_text(used, 1, id);
+	sql_bind_number(used, 2, now_us);
+	sql_bind_text(delete, 1, id);
+	return run_unsynced(store, used, delete);
 }
 
 int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
@@ -259,23 +275,8 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 	return r;
 }
 
-typedef int session_fn(void *data, const struct session_row *row);
 typedef int dataset_fn(void *data, const struct dataset_row *row);
 typedef int sandbox_fn(void *data, const struct sandbox_row *row);
-
-static int each_session(sqlite3_stmt *statement, const struct each *each)
-{
-	struct session_row row;
-	int r = session_row_read(statement, &row);
-
-	return r ? r : (*(session_fn **)each->fn)(each->data, &row);
-}
-
-int store_sessions_each(struct store *store, int (*fn)(void *data, const struct session_row *row), void *data)
-{
-	return each_row(store, STORE_SESSION_SELECT " ORDER BY name", NULL, 0, each_session,
-			&(struct each){ .fn = &fn, .data = data });
-}
 
 static int each_dataset(sqlite3_stmt *statement, const struct each *each)
 {

@@ -66,7 +66,10 @@ struct session_row {
 	bool ended;
 	uint64_t created_us; /* CLOCK_REALTIME */
 	uint64_t ended_us;
-	unsigned datasets; /* how many */
+	uint64_t used_us;   /* made, revived or ended; a sandbox of it was made or removed */
+	unsigned datasets;  /* how many */
+	bool temporary;	    /* of one run that nobody comes back to: forgotten when that is over, its level too */
+	bool workspace_due; /* it has ended, and what becomes of its workspace is still to be done */
 };
 
 struct dataset_row {
@@ -110,7 +113,7 @@ void store_close(struct store *store);
  * same transaction. */
 int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice);
 int store_session_get(struct store *store, const char *name, struct session_row *ret);
-int store_session_end(struct store *store, const char *name, uint64_t now_us);
+int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us);
 /* Takes the maximum of each; adds the dataset (may be NULL) unless it is there: then its level is raised
  * to the maximum and the rest stays as it was first recorded. Adds the notice (may be NULL). One transaction.
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
@@ -118,7 +121,6 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 			const struct dataset_row *dataset, const struct notice_row *notice, bool *ret_dataset_new);
 /* The each functions stop at a negative answer of fn and return it. fn may use the store; whether rows that
  * it writes are visited is undefined. */
-int store_sessions_each(struct store *store, int (*fn)(void *data, const struct session_row *row), void *data);
 int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),
 			void *data);
 
@@ -133,11 +135,44 @@ int store_reader_put(struct store *store, const char *name, const char *reader, 
 
 /* Is the file where it was, and a database? -ESTALE, -EPROTO, or what reading it said. */
 int store_check(struct store *store);
-unsigned store_sessions_count(const struct store *store); /* ended ones included; from memory */
+/*
+ * What is forgotten, and what is not (store_lifetime.c). A session that has ended may go from the record; unless it was
+ * temporary, or never rose, a row with its rung stays: one that comes back under that name starts from there. The triggers
+ * in the file keep that, whoever writes: no session goes without its level, none comes back below it, and a level goes only
+ * by store_level_release().
+ */
+unsigned store_sessions_count(const struct store *store); /* ended ones included; from memory, as those below */
+unsigned store_sessions_ended(const struct store *store);
+unsigned store_levels_count(const struct store *store);
+/* At most limit sessions, by name, behind the name after ("": from the first). */
+int store_sessions_page(struct store *store, const char *after, bool with_ended, unsigned limit,
+			int (*fn)(void *data, const struct session_row *row), void *data);
+/* Names of sessions that something is due for, the oldest first where there is an order. */
+enum store_due {
+	DUE_TEMPORARY, /* temporary, and ended or not used since then, without a sandbox or an open run */
+	DUE_WORKSPACE, /* with workspace_due */
+	DUE_IDLE,      /* not ended, not used since then, without a sandbox or an open run */
+	DUE_OLD,       /* ended before that, without a sandbox or an open run */
+	DUE_LEVEL,     /* not on record; went before that, and its level is remembered */
+};
+#define STORE_BATCH 64
+struct store_names {
+	size_t count, max;
+	struct session_name names[STORE_BATCH];
+};
+/* At most max of them, and at most STORE_BATCH. */
+int store_due(struct store *store, enum store_due due, uint64_t before_us, unsigned max, struct store_names *ret);
+int store_session_seen_to(struct store *store, const char *name); /* its workspace */
+/* All of them or none. -EPERM: one has not ended; -E2BIG: more than NP_LEVELS_MAX levels would be remembered. */
+int store_sessions_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us);
+int store_level_get(struct store *store, const char *name, struct np_rung *ret); /* -ENOENT: none is remembered */
+/* Of a session that is not on record: -EPERM else. None is fine. */
+int store_level_release(struct store *store, const char *name);
+int store_level_renew(struct store *store, const char *name, uint64_t now_us); /* as if it went now */
 
 /* -EEXIST when the id is taken, -ENOENT when there is no such session. */
 int store_sandbox_put(struct store *store, const struct sandbox_row *row);
-int store_sandbox_remove(struct store *store, const char *id); /* a missing row is fine */
+int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us); /* a missing row is fine */
 int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data);
 
 /*

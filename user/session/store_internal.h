@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs) and store_open.c (the file,
- * the schema, the settings). */
+/* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs), store_lifetime.c (what
+ * is forgotten, and what is not) and store_open.c (the file, the schema, the settings). */
 #ifndef NP_SESSION_STORE_INTERNAL_H
 #define NP_SESSION_STORE_INTERNAL_H
 
@@ -8,50 +8,67 @@
 #include "session/store.h"
 
 /* Statements that are prepared once. X(NAME, SQL) */
-#define STORE_STATEMENTS(X)                                                                                     \
-	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"  \
-			  " generation = max(generation, ?4) WHERE name = ?1 AND ended_us IS NOT NULL")         \
-	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us)"                    \
-			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                       \
-	X(SESSION_EXISTS, "SELECT 1 FROM sessions WHERE name = ?1")                                             \
-	X(SESSION_GET, STORE_SESSION_SELECT " WHERE name = ?1")                                                 \
-	X(SESSION_END, "UPDATE sessions SET ended_us = ?2 WHERE name = ?1 AND ended_us IS NULL")                \
-	X(SESSION_RAISE, "UPDATE sessions SET level = max(level, ?2), mode = max(mode, ?3),"                    \
-			 " generation = max(generation, ?4) WHERE name = ?1")                                   \
-	X(DATASET_RAISE, "UPDATE datasets SET level = max(level, ?3) WHERE session = ?1 AND name = ?2")         \
-	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                    \
-	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                       \
-			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                       \
-	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"   \
-			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"  \
-			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                            \
-	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                       \
-	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                     \
-	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")              \
-	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                  \
-		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")           \
-	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"    \
-			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                               \
-	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                \
-	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                     \
-	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options," \
-		      " launched) VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6, ?7, ?8)")                          \
-	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                  \
-		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                                \
-	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                           \
-	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                          \
-		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"                \
-		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                               \
-	X(RUN_GRANT, "UPDATE runs SET expires_us = ?2 WHERE id = ?1 AND state = 'pending'")                     \
-	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                         \
-		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                                \
-	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")  \
-	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                        \
+#define STORE_STATEMENTS(X)                                                                                      \
+	X(SESSION_REVIVE, "UPDATE sessions SET ended_us = NULL, level = max(level, ?2), mode = max(mode, ?3),"   \
+			  " generation = max(generation, ?4), used_us = ?5, workspace_due = 0"                   \
+			  " WHERE name = ?1 AND ended_us IS NOT NULL")                                           \
+	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us, used_us, temporary)" \
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)")                                                \
+	X(SESSION_EXISTS, "SELECT 1 FROM sessions WHERE name = ?1")                                              \
+	X(SESSION_GET, STORE_SESSION_SELECT " WHERE name = ?1")                                                  \
+	X(SESSION_END, "UPDATE sessions SET ended_us = ?2, used_us = ?2, workspace_due = ?3"                     \
+		       " WHERE name = ?1 AND ended_us IS NULL")                                                  \
+	X(SESSION_SEEN_TO, "UPDATE sessions SET workspace_due = 0 WHERE name = ?1")                              \
+	X(SESSION_DELETE, "DELETE FROM sessions WHERE name = ?1 AND ended_us IS NOT NULL")                       \
+	X(LEVEL_RAISE, "UPDATE levels SET level = max(levels.level, s.level), mode = max(levels.mode, s.mode),"  \
+		       " generation = max(levels.generation, s.generation), gone_us = ?2, released = 0"          \
+		       " FROM sessions AS s WHERE levels.name = ?1 AND s.name = ?1")                             \
+	X(LEVEL_INSERT, "INSERT INTO levels (name, level, mode, generation, gone_us)"                            \
+			" SELECT name, level, mode, generation, ?2 FROM sessions WHERE name = ?1"                \
+			" AND temporary = 0 AND (level > 0 OR mode > 1)")                                        \
+	X(LEVEL_GET, "SELECT level, mode, generation FROM levels WHERE name = ?1")                               \
+	X(LEVEL_RELEASE, "UPDATE levels SET released = 1 WHERE name = ?1")                                       \
+	X(LEVEL_DELETE, "DELETE FROM levels WHERE name = ?1")                                                    \
+	X(LEVEL_RENEW, "UPDATE levels SET gone_us = ?2 WHERE name = ?1")                                         \
+	X(SESSION_RAISE, "UPDATE sessions SET level = max(level, ?2), mode = max(mode, ?3),"                     \
+			 " generation = max(generation, ?4) WHERE name = ?1")                                    \
+	X(DATASET_RAISE, "UPDATE datasets SET level = max(level, ?3) WHERE session = ?1 AND name = ?2")          \
+	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                     \
+	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                        \
+			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                        \
+	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"    \
+			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"   \
+			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                             \
+	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                        \
+	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                      \
+	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")               \
+	X(READER_PUT, "INSERT INTO notice_readers (session, reader, upto) VALUES (?1, ?2, ?3)"                   \
+		      " ON CONFLICT (session, reader) DO UPDATE SET upto = max(upto, excluded.upto)")            \
+	X(SANDBOX_INSERT, "INSERT INTO sandboxes (id, session, cgroup_id, path, adopted, created_us, class)"     \
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                \
+	X(SANDBOX_USED, "UPDATE sessions SET used_us = max(used_us, ?2)"                                         \
+			" WHERE name = (SELECT session FROM sandboxes WHERE id = ?1)")                           \
+	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                 \
+	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                      \
+	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options,"  \
+		      " launched) VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6, ?7, ?8)")                           \
+	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                   \
+		      "SELECT id FROM runs ORDER BY id DESC LIMIT 1 OFFSET ?1)")                                 \
+	X(RUN_GET, STORE_RUN_SELECT " WHERE id = ?1")                                                            \
+	X(RUN_DECIDE, "INSERT INTO approvals (run, approved, who, reason, decided_us)"                           \
+		      " SELECT id, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND state = 'pending'"                 \
+		      " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = ?1)")                                \
+	X(RUN_GRANT, "UPDATE runs SET expires_us = ?2 WHERE id = ?1 AND state = 'pending'")                      \
+	X(RUN_START, "UPDATE runs SET state = 'running', sandbox = ?2, started_us = ?3"                          \
+		     " WHERE id = ?1 AND state = 'pending' AND expires_us > ?3")                                 \
+	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")   \
+	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                          \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'")
 
-#define STORE_SESSION_SELECT                                          \
-	"SELECT name, level, mode, generation, created_us, ended_us," \
-	" (SELECT count(*) FROM datasets WHERE session = sessions.name) FROM sessions"
+#define STORE_SESSION_SELECT                                                                                      \
+	"SELECT name, level, mode, generation, created_us, ended_us,"                                             \
+	" (SELECT count(*) FROM datasets WHERE session = sessions.name), used_us, temporary, workspace_due FROM " \
+	"sessions"
 
 #define STORE_RUN_SELECT                                                                            \
 	"SELECT id, session, class, state, command, runs.who, created_us, expires_us, started_us,"  \
@@ -69,13 +86,15 @@ enum store_statement {
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
-	unsigned sessions; /* rows, so that a bound can be kept without counting them each time */
+	/* Rows, so that bounds can be kept without counting them each time. */
+	unsigned sessions, ended, levels;
 };
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
 
 int session_exists(struct store *store, const char *name);		 /* 0, or -ENOENT, or what went wrong */
 int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EUCLEAN */
+int session_row_read(sqlite3_stmt *statement, struct session_row *ret);	 /* of STORE_SESSION_SELECT */
 
 /*
  * The lists prepare their statement anew, so that a callback may ask for a list itself. row_fn
@@ -91,6 +110,8 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
-extern const char *const store_runs_schema; /* store_runs.c: what a version of the schema adds */
+/* What versions of the schema add. */
+extern const char *const store_runs_schema, *const store_runs_apart; /* store_runs.c: of version 3, of 4 */
+extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */
 
 #endif

@@ -11,15 +11,15 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-#define STORE_VERSION 3
+#define STORE_VERSION 4
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
 #define STORE_BUSY_MS 250
 
 /*
- * Sessions are never deleted and never lowered, whoever writes: the triggers are in the file. The
- * one on INSERT is there for "INSERT OR REPLACE", which deletes without asking the DELETE trigger.
+ * Sessions are never lowered, whoever writes: the triggers are in the file. The one on INSERT is there for "INSERT OR
+ * REPLACE", which deletes without asking the DELETE trigger. Until version 4 they were never deleted either.
  */
 static const char *const store_schema =
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
@@ -169,6 +169,19 @@ static int store_upgrade_runs(struct store *store)
 	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 3 WHERE key = 'schema'");
 }
 
+/* Sessions are forgotten from version 4 on. Tables are made anew, so references are looked at afterwards. */
+static int store_upgrade_lifetime(struct store *store)
+{
+	uint64_t broken = 0;
+	int r = sql_exec(store->db, store_runs_apart);
+
+	if (!r)
+		r = sql_exec(store->db, store_lifetime_schema);
+	if (!r)
+		r = sql_number(store->db, "SELECT count(*) FROM pragma_foreign_key_check", &broken);
+	return r ? r : broken ? -EUCLEAN : 0;
+}
+
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
 static int store_upgrade_from(struct store *store, int version)
 {
@@ -180,12 +193,14 @@ static int store_upgrade_from(struct store *store, int version)
 		r = sql_exec(store->db, store_upgrade);
 	if (!r && version < 3)
 		r = store_upgrade_runs(store);
+	if (!r && version < 4)
+		r = store_upgrade_lifetime(store);
 	return sql_end(store->db, r);
 }
 
 static int store_settle(struct store *store)
 {
-	uint64_t sessions = 0;
+	uint64_t sessions = 0, ended = 0, levels = 0;
 	int version = store_version(store); /* first: a stranger's file is left as it is */
 	int r;
 
@@ -196,8 +211,17 @@ static int store_settle(struct store *store)
 		r = store_upgrade_from(store, version);
 	if (!r)
 		r = sql_number(store->db, "SELECT count(*) FROM sessions", &sessions);
+	if (!r)
+		r = sql_number(store->db, "SELECT count(*) FROM sessions WHERE ended_us IS NOT NULL", &ended);
+	if (!r)
+		r = sql_number(store->db, "SELECT count(*) FROM levels", &levels);
+	if (r)
+		return r;
 	store->sessions = (unsigned)sessions;
-	return r;
+	store->ended = (unsigned)ended;
+	store->levels = (unsigned)levels;
+	/* Only now: an upgrade drops tables that others refer to. */
+	return sql_exec(store->db, "PRAGMA foreign_keys = ON");
 }
 
 static int store_prepare(struct store *store)
@@ -232,8 +256,7 @@ int store_open(const char *path, struct store **ret)
 		sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 		/* FULL: in WAL mode a commit is on the disk when it returns, at the price of one
 		 * fsync. */
-		r = sql_exec(store->db, "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-					"PRAGMA recursive_triggers = ON");
+		r = sql_exec(store->db, "PRAGMA synchronous = FULL; PRAGMA recursive_triggers = ON");
 	}
 	if (!r)
 		r = store_settle(store);

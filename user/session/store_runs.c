@@ -13,77 +13,99 @@
  * it, and in time, does a run of class write go on. Ids are never used again, so an old approval meets no new run: where
  * the row's id is not known before it is written, it is looked at afterwards.
  */
+#define RUNS_TABLE(name, of)                                                                               \
+	"CREATE TABLE " name " ("                                                                          \
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"                                                           \
+	" session TEXT NOT NULL" of ","                                                                    \
+	" class TEXT NOT NULL CHECK (class IN ('', 'none', 'read_only', 'write')),"                        \
+	" command TEXT NOT NULL CHECK (length(command) BETWEEN 1 AND 16384),"                              \
+	" state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'completed', 'rejected', 'failed'))," \
+	" who TEXT NOT NULL,"                                                                              \
+	" created_us INTEGER NOT NULL,"                                                                    \
+	" expires_us INTEGER NOT NULL,"                                                                    \
+	" started_us INTEGER,"                                                                             \
+	" ended_us INTEGER,"                                                                               \
+	" lost_us INTEGER,"                                                                                \
+	" sandbox TEXT,"                                                                                   \
+	" result TEXT CHECK (length(result) <= 8192),"                                                     \
+	" options TEXT NOT NULL CHECK (length(options) BETWEEN 2 AND 8192),"                               \
+	" launched INTEGER NOT NULL DEFAULT 0 CHECK (launched IN (0, 1))"                                  \
+	") STRICT;"
+
+#define RUNS_TRIGGERS                                                                                            \
+	"CREATE INDEX runs_open ON runs (state) WHERE state IN ('pending', 'running');"                          \
+	"CREATE TRIGGER runs_enter_pending BEFORE INSERT ON runs"                                                \
+	" WHEN NEW.state <> 'pending' OR EXISTS (SELECT 1 FROM runs WHERE id = NEW.id)"                          \
+	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"                                                \
+	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"                            \
+	"CREATE TRIGGER runs_meet_no_old_decision AFTER INSERT ON runs"                                          \
+	" WHEN EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"                                              \
+	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"                            \
+	"CREATE TRIGGER runs_stay_what_they_are BEFORE UPDATE ON runs"                                           \
+	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.class IS NOT OLD.class"             \
+	" OR NEW.command IS NOT OLD.command OR NEW.who IS NOT OLD.who OR NEW.created_us IS NOT OLD.created_us"   \
+	" OR NEW.options IS NOT OLD.options OR NEW.launched IS NOT OLD.launched"                                 \
+	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"                                 \
+	"CREATE TRIGGER runs_wait_no_longer BEFORE UPDATE ON runs"                                               \
+	" WHEN NEW.expires_us IS NOT OLD.expires_us AND NEW.expires_us IS NOT"                                   \
+	" (SELECT decided_us + 60000000 FROM approvals WHERE run = NEW.id AND approved = 1)"                     \
+	" BEGIN SELECT RAISE(ABORT, 'an approval is good for a minute'); END;"                                   \
+	"CREATE TRIGGER runs_start_in_time BEFORE UPDATE ON runs"                                                \
+	" WHEN OLD.state = 'pending' AND NEW.state = 'running' AND"                                              \
+	" (NEW.started_us IS NULL OR NEW.started_us >= NEW.expires_us)"                                          \
+	" BEGIN SELECT RAISE(ABORT, 'its time is over'); END;"                                                   \
+	"CREATE TRIGGER runs_go_on BEFORE UPDATE ON runs"                                                        \
+	" WHEN NEW.state <> OLD.state AND (OLD.state || ' ' || NEW.state) NOT IN"                                \
+	" ('pending running', 'pending rejected', 'running completed', 'running failed')"                        \
+	" BEGIN SELECT RAISE(ABORT, 'a run does not go that way'); END;"                                         \
+	"CREATE TRIGGER runs_of_class_write_are_approved BEFORE UPDATE ON runs"                                  \
+	" WHEN NEW.class = 'write' AND NEW.state IN ('running', 'completed', 'failed')"                          \
+	" AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 1)"                          \
+	" BEGIN SELECT RAISE(ABORT, 'a run of class write needs an approval'); END;"                             \
+	"CREATE TRIGGER runs_rejected_do_not_run BEFORE UPDATE ON runs"                                          \
+	" WHEN NEW.state = 'running' AND EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 0)"   \
+	" BEGIN SELECT RAISE(ABORT, 'the run was rejected'); END;"                                               \
+	"CREATE TRIGGER runs_stay_until_they_end BEFORE DELETE ON runs WHEN OLD.state IN ('pending', 'running')" \
+	" BEGIN SELECT RAISE(ABORT, 'the run is not over'); END;"                                                \
+	"CREATE TRIGGER approvals_are_for_pending_runs BEFORE INSERT ON approvals"                               \
+	" WHEN NOT EXISTS (SELECT 1 FROM runs WHERE id = NEW.run AND state = 'pending'"                          \
+	" AND (NEW.approved = 0 OR expires_us > NEW.decided_us))"                                                \
+	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.run)"                                               \
+	" BEGIN SELECT RAISE(ABORT, 'the run does not wait for a decision'); END;"                               \
+	"CREATE TRIGGER approvals_stay_the_same BEFORE UPDATE ON approvals"                                      \
+	" BEGIN SELECT RAISE(ABORT, 'a decision is never changed'); END;"                                        \
+	"CREATE TRIGGER approvals_stay BEFORE DELETE ON approvals"                                               \
+	" WHEN EXISTS (SELECT 1 FROM runs WHERE id = OLD.run)"                                                   \
+	" BEGIN SELECT RAISE(ABORT, 'a decision stays as long as its run'); END;"
+
+/* clang-format off: one line a piece */
 const char *const store_runs_schema =
 	"ALTER TABLE sandboxes ADD COLUMN class TEXT NOT NULL DEFAULT ''"
-	" CHECK (class IN ('', 'none', 'read_only', 'write'));"
-	"CREATE TABLE runs ("
-	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	" session TEXT NOT NULL REFERENCES sessions (name),"
-	" class TEXT NOT NULL CHECK (class IN ('', 'none', 'read_only', 'write')),"
-	" command TEXT NOT NULL CHECK (length(command) BETWEEN 1 AND 16384),"
-	" state TEXT NOT NULL CHECK (state IN ('pending', 'running', 'completed', 'rejected', 'failed')),"
-	" who TEXT NOT NULL,"
-	" created_us INTEGER NOT NULL,"
-	" expires_us INTEGER NOT NULL,"
-	" started_us INTEGER,"
-	" ended_us INTEGER,"
-	" lost_us INTEGER,"
-	" sandbox TEXT,"
-	" result TEXT CHECK (length(result) <= 8192),"
-	" options TEXT NOT NULL CHECK (length(options) BETWEEN 2 AND 8192),"
-	" launched INTEGER NOT NULL DEFAULT 0 CHECK (launched IN (0, 1))"
-	") STRICT;"
-	"CREATE INDEX runs_open ON runs (state) WHERE state IN ('pending', 'running');"
-	"CREATE TABLE approvals ("
-	" run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,"
-	" approved INTEGER NOT NULL CHECK (approved IN (0, 1)),"
-	" who TEXT NOT NULL,"
-	" reason TEXT NOT NULL,"
-	" decided_us INTEGER NOT NULL"
-	") STRICT;"
-	"CREATE TRIGGER runs_enter_pending BEFORE INSERT ON runs"
-	" WHEN NEW.state <> 'pending' OR EXISTS (SELECT 1 FROM runs WHERE id = NEW.id)"
-	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"
-	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"
-	"CREATE TRIGGER runs_meet_no_old_decision AFTER INSERT ON runs"
-	" WHEN EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id)"
-	" BEGIN SELECT RAISE(ABORT, 'a run enters as pending, under a new id'); END;"
-	"CREATE TRIGGER runs_stay_what_they_are BEFORE UPDATE ON runs"
-	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.class IS NOT OLD.class"
-	" OR NEW.command IS NOT OLD.command OR NEW.who IS NOT OLD.who OR NEW.created_us IS NOT OLD.created_us"
-	" OR NEW.options IS NOT OLD.options OR NEW.launched IS NOT OLD.launched"
-	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"
-	"CREATE TRIGGER runs_wait_no_longer BEFORE UPDATE ON runs"
-	" WHEN NEW.expires_us IS NOT OLD.expires_us AND NEW.expires_us IS NOT"
-	" (SELECT decided_us + 60000000 FROM approvals WHERE run = NEW.id AND approved = 1)"
-	" BEGIN SELECT RAISE(ABORT, 'an approval is good for a minute'); END;"
-	"CREATE TRIGGER runs_start_in_time BEFORE UPDATE ON runs"
-	" WHEN OLD.state = 'pending' AND NEW.state = 'running' AND"
-	" (NEW.started_us IS NULL OR NEW.started_us >= NEW.expires_us)"
-	" BEGIN SELECT RAISE(ABORT, 'its time is over'); END;"
-	"CREATE TRIGGER runs_go_on BEFORE UPDATE ON runs"
-	" WHEN NEW.state <> OLD.state AND (OLD.state || ' ' || NEW.state) NOT IN"
-	" ('pending running', 'pending rejected', 'running completed', 'running failed')"
-	" BEGIN SELECT RAISE(ABORT, 'a run does not go that way'); END;"
-	"CREATE TRIGGER runs_of_class_write_are_approved BEFORE UPDATE ON runs"
-	" WHEN NEW.class = 'write' AND NEW.state IN ('running', 'completed', 'failed')"
-	" AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 1)"
-	" BEGIN SELECT RAISE(ABORT, 'a run of class write needs an approval'); END;"
-	"CREATE TRIGGER runs_rejected_do_not_run BEFORE UPDATE ON runs"
-	" WHEN NEW.state = 'running' AND EXISTS (SELECT 1 FROM approvals WHERE run = NEW.id AND approved = 0)"
-	" BEGIN SELECT RAISE(ABORT, 'the run was rejected'); END;"
-	"CREATE TRIGGER runs_stay_until_they_end BEFORE DELETE ON runs WHEN OLD.state IN ('pending', 'running')"
-	" BEGIN SELECT RAISE(ABORT, 'the run is not over'); END;"
-	"CREATE TRIGGER approvals_are_for_pending_runs BEFORE INSERT ON approvals"
-	" WHEN NOT EXISTS (SELECT 1 FROM runs WHERE id = NEW.run AND state = 'pending'"
-	" AND (NEW.approved = 0 OR expires_us > NEW.decided_us))"
-	" OR EXISTS (SELECT 1 FROM approvals WHERE run = NEW.run)"
-	" BEGIN SELECT RAISE(ABORT, 'the run does not wait for a decision'); END;"
-	"CREATE TRIGGER approvals_stay_the_same BEFORE UPDATE ON approvals"
-	" BEGIN SELECT RAISE(ABORT, 'a decision is never changed'); END;"
-	"CREATE TRIGGER approvals_stay BEFORE DELETE ON approvals"
-	" WHEN EXISTS (SELECT 1 FROM runs WHERE id = OLD.run)"
-	" BEGIN SELECT RAISE(ABORT, 'a decision stays as long as its run'); END;";
+	" CHECK (class IN ('', 'none', 'read_only', 'write'));" RUNS_TABLE(
+		"runs",
+		" REFERENCES sessions (name)") "CREATE TABLE approvals ("
+					       " run INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,"
+					       " approved INTEGER NOT NULL CHECK (approved IN (0, 1)),"
+					       " who TEXT NOT NULL,"
+					       " reason TEXT NOT NULL,"
+					       " decided_us INTEGER NOT NULL"
+					       ") STRICT;" RUNS_TRIGGERS;
+
+/*
+ * From version 4 on a run stays on record when its session is forgotten. A reference cannot be dropped, so the table is made
+ * anew, under its old name, and goes on with the ids that it gave. The triggers on approvals name it, so they go meanwhile.
+ */
+const char *const store_runs_apart =
+	"DROP TRIGGER approvals_are_for_pending_runs;"
+	"DROP TRIGGER approvals_stay_the_same;"
+	"DROP TRIGGER approvals_stay;" RUNS_TABLE("runs_apart",
+						  "") "INSERT INTO runs_apart SELECT * FROM runs;"
+						      "DELETE FROM sqlite_sequence WHERE name = 'runs_apart';"
+						      "INSERT INTO sqlite_sequence (name, seq) SELECT 'runs_apart', "
+						      "seq FROM sqlite_sequence WHERE name = 'runs';"
+						      "DROP TABLE runs;"
+						      "ALTER TABLE runs_apart RENAME TO runs;" RUNS_TRIGGERS;
+/* clang-format on */
 _Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192 && NP_RUN_OPTIONS == 8192 && NP_RUN_START_S == 60,
 	       "the CHECK constraints are on disk: another bound needs another schema version");
 
@@ -209,8 +231,10 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 {
 	sqlite3_stmt *insert = store->statements[STORE_RUN_INSERT], *forget = store->statements[STORE_RUN_FORGET];
 	uint64_t waiting = 0;
-	int r = sql_query(store->statements[STORE_RUN_WAITING], &waiting);
+	int r = session_exists(store, row->session.text);
 
+	if (!r)
+		r = sql_query(store->statements[STORE_RUN_WAITING], &waiting);
 	if (r)
 		return r;
 	if (waiting >= NP_RUNS_PENDING)

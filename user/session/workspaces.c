@@ -14,24 +14,11 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "session/workspaces_internal.h"
 #include "vocab/limits.h"
 
 #define UID_NOTE "trusted.netpawl.uid" /* extended attribute of a cgroup */
 #define NO_UID	 0u
-
-struct alone {
-	uint64_t cgroup_id;
-	unsigned uid;
-};
-
-struct workspaces {
-	char *path;
-	int dir;
-	unsigned next; /* where the search for a free user goes on */
-	struct alone *alone;
-	size_t n_alone, size;
-	uint8_t taken[NP_UIDS / 8]; /* by a workspace, or by a sandbox that has none */
-};
 
 /* -- users --------------------------------------------------------------------------- */
 
@@ -40,7 +27,7 @@ static bool uid_is_ours(unsigned uid)
 	return uid >= NP_UID_FIRST && uid - NP_UID_FIRST < NP_UIDS;
 }
 
-static void uid_mark(struct workspaces *workspaces, unsigned uid, bool taken)
+void uid_mark(struct workspaces *workspaces, unsigned uid, bool taken)
 {
 	unsigned i = uid - NP_UID_FIRST;
 
@@ -69,8 +56,7 @@ static unsigned uid_take(struct workspaces *workspaces)
 
 /* -- directories ------------------------------------------------------------------------ */
 
-/* No link, however it came there, leads out of dir. */
-static int directory_open(int dir, const char *name)
+int directory_open(int dir, const char *name)
 {
 	const struct open_how how = {
 		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -81,19 +67,19 @@ static int directory_open(int dir, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int directory_make(int dir, const char *name)
+int directory_make(int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	return directory_open(dir, name);
 }
 
-static const char *session_of(const struct session_name *name)
+const char *session_of(const struct session_name *name)
 {
 	return name->text + name->user_len + 1;
 }
 
-static void user_of(const struct session_name *name, char user[static NP_NAME_MAX + 1])
+void user_of(const struct session_name *name, char user[static NP_NAME_MAX + 1])
 {
 	snprintf(user, NP_NAME_MAX + 1, "%.*s", (int)name->user_len, name->text);
 }
@@ -131,23 +117,27 @@ static int workspaces_scan(struct workspaces *workspaces)
 	return r;
 }
 
-int workspaces_open(const char *data_dir, struct workspaces **ret)
+int workspaces_open(const struct workspaces_config *config, struct workspaces **ret)
 {
 	struct workspaces *workspaces = calloc(1, sizeof(*workspaces));
-	int r = workspaces ? fs_mkdir_all(data_dir, 0700) : -ENOMEM;
+	int r = workspaces ? fs_mkdir_all(config->data_dir, 0700) : -ENOMEM;
 
 	if (r < 0) {
 		free(workspaces);
 		return r;
 	}
-	workspaces->path = strdup(data_dir);
-	workspaces->dir = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	workspaces->config = *config;
+	workspaces->ended = workspaces->archives = -1;
+	workspaces->path = strdup(config->data_dir);
+	workspaces->dir = open(config->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = !workspaces->path ? -ENOMEM : workspaces->dir < 0 ? -errno : 0;
 	if (r == 0 && getrandom(&workspaces->next, sizeof(workspaces->next), 0) < 0)
 		r = -errno;
 	workspaces->next %= NP_UIDS;
 	if (r == 0)
 		r = workspaces_scan(workspaces);
+	if (r == 0)
+		r = ended_open(workspaces);
 	if (r < 0) {
 		workspaces_free(workspaces);
 		return r;
@@ -160,6 +150,7 @@ void workspaces_free(struct workspaces *workspaces)
 {
 	if (!workspaces)
 		return;
+	ended_close(workspaces);
 	cleanup_close(&workspaces->dir);
 	free(workspaces->alone);
 	free(workspaces->path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where sandboxes live on disk, and as whom. A session's workspace is {data_dir}/{user}/{session}; it is made at first
- * use and stays. All sandboxes of the session run as its owner: the owner is the record of that, so it needs no other.
+ * use, and stays, is archived or is removed when the session has ended (workspaces_end.c). All sandboxes of the session run as its owner: the owner is the record of that, so it needs no other.
  * A sandbox without a workspace gets a user for itself, noted at its cgroup, which lives as long.
  *
  * The directories above a workspace are root's alone, so nobody in a sandbox can put anything in their place.
@@ -9,9 +9,11 @@
 #ifndef NP_SESSION_WORKSPACES_H
 #define NP_SESSION_WORKSPACES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/fs.h"
+#include "policy/lifetime.h"
 #include "session/session_name.h"
 
 struct workspaces;
@@ -21,7 +23,15 @@ struct workspace {
 	char path[FS_PATH_SIZE]; /* empty: none */
 };
 
-int workspaces_open(const char *data_dir, struct workspaces **ret); /* makes the directory; 0 or -errno */
+struct workspaces_config {
+	const char *data_dir;
+	uint64_t (*wall_us)(void), (*now_ns)(void); /* CLOCK_REALTIME, CLOCK_MONOTONIC */
+	/* What became of an ended one, in words. May be NULL. */
+	void (*report)(void *data, const char *session, bool failed, const char *text);
+	void *data;
+};
+
+int workspaces_open(const struct workspaces_config *config, struct workspaces **ret); /* makes the directory */
 void workspaces_free(struct workspaces *workspaces);
 
 /* The session's workspace. -EEXIST: something else is in its place; -ENOSPC: there is no user left. */
@@ -32,6 +42,10 @@ int workspaces_enter_alone(struct workspaces *workspaces, uint64_t cgroup_id, co
 void workspaces_leave(struct workspaces *workspaces, uint64_t cgroup_id); /* an unknown one is fine */
 /* After a restart: a sandbox that lives on. */
 int workspaces_recover(struct workspaces *workspaces, uint64_t cgroup_id, const char *cgroup);
+/* Nobody lives there any more. 0: done, or a child will: see workspaces_sweep(); -ENOENT: there is none. */
+int workspaces_end(struct workspaces *workspaces, const struct session_name *session, enum workspace_fate fate);
+/* Call about every second: goes on with the ended ones. archive_max: bytes of one archive. */
+void workspaces_sweep(struct workspaces *workspaces, uint64_t archive_max);
 /* The path of a workspace that exists; -ENOENT. */
 int workspaces_find(struct workspaces *workspaces, const struct session_name *session, char path[static FS_PATH_SIZE]);
 

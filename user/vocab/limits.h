@@ -67,7 +67,16 @@
 #define NP_HEARTBEAT_S 15	/* an empty line to a silent follower, so that a gone one is noticed */
 
 /* -- sessions ------------------------------------------------------------- */
-#define NP_SESSIONS_MAX 100000 /* sessions in the store; ended ones count, for they keep their level */
+#define NP_SESSIONS_MAX 1000000	  /* sessions in the store, some 200 bytes each; ended ones make room when it is reached */
+#define NP_SESSIONS_HELD 100000	  /* sessions in memory: with a sandbox, or a raise that a broken disk did not take */
+#define NP_LEVELS_MAX 4000000	  /* levels of sessions that went, some 60 bytes each; then no session above the bottom goes any more */
+#define NP_SESSIONS_KEPT 50000	  /* ended sessions on record, and ... */
+#define NP_SESSIONS_KEEP_S (90ull * 86400) /* ... how long, unless the policy says otherwise */
+#define NP_AGE_MAX_S (36500ull * 86400) /* the longest that a policy can name */
+#define NP_TEMPORARY_S 60	  /* a temporary session has so long to get its sandbox, or another one */
+#define NP_CLOCK_STEADY_S 3600	  /* the clock has agreed with the one that nobody sets for so long before time makes anything go */
+#define NP_ARCHIVE_BYTES (4ull << 30) /* the archive of one workspace, unless the policy says otherwise */
+#define NP_ARCHIVE_S 3600	  /* tar or rm works on one workspace for so long at most */
 #define NP_PLACED_MS 1000	  /* a process that is placed in a sandbox has so long to close what it inherited */
 #define NP_NOTICE_READERS 16	  /* readers of one session's notices whose place is kept */
 #define NP_NOTICES_PER_SESSION 5  /* levels and modes only rise: three and two steps. Not a bound, its consequence */

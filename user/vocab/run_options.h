@@ -36,7 +36,7 @@ enum run_place {
 #define RUN_WORDS(X)                                                                                                       \
 	X(session, TEXT, RUN_CLI, "U/S",                                                                                   \
 	  "the session; made when missing, and it stays, as does its workspace. Without it a\n"                            \
-	  "new one is made and ended afterwards, with a workspace in memory")                                              \
+	  "new one is made and forgotten afterwards, with a workspace in memory")                                              \
 	X(level, TEXT, RUN_CLI | RUN_RECORD, "LEVEL", "raise the session to this level before the start")                  \
 	X(class, TEXT, RUN_CLI, "CLASS",                                                                                   \
 	  "what it may do on the network, whatever the session may: none; read_only (GET, HEAD and\n"                      \

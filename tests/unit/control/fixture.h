@@ -221,7 +221,8 @@ static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 }
 
 /* No inspector runs here. */
-static void nobody_tightened(void *ctx, uint64_t id, const char *sandbox, const char *session, const struct np_rung *rung)
+static void nobody_tightened(void *ctx, uint64_t id, const char *sandbox, const char *session,
+			     const struct np_rung *rung)
 {
 	(void)ctx, (void)id, (void)sandbox, (void)session, (void)rung;
 }
@@ -299,7 +300,11 @@ static int world_new(void **state)
 	service.emit_data = world.events;
 	assert_int_equal(service_new(&service, &world.service), 0);
 	config.loop = world.loop;
-	assert_int_equal(workspaces_open(world_path("data"), &world.workspaces), 0);
+	assert_int_equal(workspaces_open(&(struct workspaces_config){ .data_dir = world_path("data"),
+								      .wall_us = loop_wall_us,
+								      .now_ns = loop_now_ns },
+					 &world.workspaces),
+			 0);
 	config.service = world.service;
 	config.workspaces = world.workspaces;
 	config.events = world.events;

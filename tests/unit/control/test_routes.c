@@ -27,6 +27,7 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/sessions", sessions_list },
 		{ "GET", "/v1/sessions/alice/demo", session_get },
 		{ "DELETE", "/v1/sessions/alice/demo", session_end },
+		{ "POST", "/v1/sessions/alice/demo/forget", session_forget },
 		{ "POST", "/v1/sessions/alice/demo/datasets", session_escalate },
 		{ "POST", "/v1/sandboxes", sandboxes_create },
 		{ "GET", "/v1/sandboxes", sandboxes_list },

@@ -11,7 +11,8 @@ static void health(void **state)
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
 	snprintf(expected, sizeof(expected),
 		 "{\"status\":\"ok\",\"version\":\"" NETPAWL_VERSION
-		 "\",\"pid\":%d,\"sessions\":0,\"sandboxes\":0,\"extra\":[1,2]}",
+		 "\",\"pid\":%d,\"sessions\":0,\"sessions_ended\":0,\"levels_remembered\":0,\"sandboxes\":0,\"extra\":["
+		 "1,2]}",
 		 getpid());
 	assert_string_equal(body_of(received), expected);
 	expect_in("\r\nContent-Type: application/json\r\n");
@@ -94,10 +95,10 @@ static void escalation(void **state)
 			 200);
 	expect_in("{\"session\":\"bob/run\",\"level\":\"SECRET\",\"mode\":\"NONE\",\"generation\":");
 	expect_in("\"cut\":3,\"applied_us\":");
-	expect_in("\"raised\":true}");
+	expect_in("\"raised\":true,\"created\":false}");
 	assert_int_equal(ask("POST", "/v1/sessions/bob/run/datasets", "{\"level\":\"PUBLIC\"}"), 200);
 	expect_in("\"level\":\"SECRET\",\"mode\":\"NONE\"");
-	expect_in("\"raised\":false}");
+	expect_in("\"raised\":false,\"created\":false}");
 	assert_int_equal(ask("GET", "/v1/sessions/bob/run", NULL), 200);
 	expect_in("\"datasets\":[{\"name\":\"keys.txt\",\"level\":\"SECRET\",\"added\":\"20");
 	expect_in("\"reason\":\"found \xc3\xa9\"}]");
@@ -130,7 +131,7 @@ static void sandboxes(void **state)
 	assert_int_equal(ask("GET", "/v1/sandboxes", NULL), 200);
 	expect_in("{\"sandboxes\":[{\"sandbox\":\"");
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
-	expect_in("\"sessions\":1,\"sandboxes\":1,");
+	expect_in("\"sessions\":1,\"sessions_ended\":0,\"levels_remembered\":0,\"sandboxes\":1,");
 	assert_int_equal(ask("DELETE", path, NULL), 200);
 	expect_in("\"removed\":true}");
 	assert_int_equal(ask("GET", path, NULL), 404);

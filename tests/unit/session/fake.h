@@ -47,6 +47,21 @@ static inline uint64_t fake_now(void)
 	return (now += 1000) + fake.later_ns; /* one microsecond a look */
 }
 
+static inline int fake_workspace_end(void *data, const char *session, enum workspace_fate fate)
+{
+	static const char *const fates[] = { "keep", "archive", "remove" };
+
+	(void)data;
+	fake_log("workspace of %s: %s\n", session, fates[fate]);
+	return fake_fails() ? -EIO : 0;
+}
+
+static inline bool fake_workspace_is(void *data, const char *session)
+{
+	(void)data;
+	return !strcmp(session, fake.workspace);
+}
+
 /* A daemon starts: the kernel and the disk are as they were left. */
 static inline void fake_start(void)
 {
@@ -77,6 +92,9 @@ static inline void fake_start(void)
 		.notices_dir = fake.notices[0] ? fake.notices : NULL,
 		.kept_dir = fake.kept[0] ? fake.kept : NULL,
 		.idle_us = fake.idle_us,
+		.lifetime = fake.lifetime,
+		.workspace_end = fake_workspace_end,
+		.workspace_is = fake_workspace_is,
 	};
 
 	assert_int_equal(store_open(fake.db, &fake.store), 0);
@@ -100,6 +118,7 @@ static inline int fake_setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.next_id = 101;
 	fake.wall = 1000000;
+	fake.workspace = "";
 	fake.modes = level_modes_default;
 	strcpy(fake.dir, "/tmp/netpawl-test-XXXXXX");
 	if (!mkdtemp(fake.dir))
@@ -160,7 +179,7 @@ static inline int escalate(const char *session, enum level level, const char *da
 	struct escalation ignored;
 
 	fake.failure = (struct failure){ 0 };
-	return service_escalate(fake.service, session, level, dataset, "because", "test", ret ? ret : &ignored,
+	return service_escalate(fake.service, session, level, dataset, "because", false, "test", ret ? ret : &ignored,
 				&fake.failure);
 }
 

@@ -64,6 +64,8 @@ struct fake {
 
 	char dir[64], db[96], notices[96], kept[96]; /* notices, kept empty: no files */
 	uint64_t idle_us;
+	struct lifetime lifetime;
+	const char *workspace; /* of the session that has one; never NULL */
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;

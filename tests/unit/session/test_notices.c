@@ -72,9 +72,11 @@ static void test_new_sessions(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, &fake.failure), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, &fake.failure),
+			 0);
 	assert_string_equal(published("a/b"), "");
-	assert_int_equal(service_session_create(fake.service, "a/c", LEVEL_SECRET, "test", &row, &fake.failure), 0);
+	assert_int_equal(service_session_create(fake.service, "a/c", LEVEL_SECRET, false, "test", &row, &fake.failure),
+			 0);
 	assert_string_equal(published("a/c"), "1 a/c SECRET NONE - - raised\n");
 	assert_int_equal(escalate("a/d", LEVEL_CONFIDENTIAL, "d", NULL), 0);
 	assert_string_equal(published("a/d"), "1 a/d CONFIDENTIAL PROXIED d because raised\n");

@@ -246,12 +246,12 @@ static void test_unrecorded_raise_is_a_floor_without_sandboxes(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, NULL), 0);
 	fake.disk_full = true;
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), -EIO);
 	/* A session that does not exist yet, too, when it was to start above the bottom. */
-	assert_int_equal(service_session_create(fake.service, "c/d", LEVEL_SECRET, "test", &row, NULL), -EIO);
-	assert_int_equal(service_session_create(fake.service, "e/f", LEVEL_PUBLIC, "test", &row, NULL), -EIO);
+	assert_int_equal(service_session_create(fake.service, "c/d", LEVEL_SECRET, false, "test", &row, NULL), -EIO);
+	assert_int_equal(service_session_create(fake.service, "e/f", LEVEL_PUBLIC, false, "test", &row, NULL), -EIO);
 	assert_int_equal(fake.service->sessions.count, 2); /* e/f is nothing to remember */
 	fake.disk_full = false;
 	assert_int_equal(made("a/b")->rung.mode, NP_NONE);

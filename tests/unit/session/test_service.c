@@ -44,14 +44,16 @@ static void test_bad_arguments_happen_before_anything(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, long_name, NULL), -EINVAL);
 	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
 	assert_int_equal(
-		service_escalate(fake.service, "a/b", LEVEL_SECRET, NULL, long_text, NULL, &done, &fake.failure),
+		service_escalate(fake.service, "a/b", LEVEL_SECRET, NULL, long_text, false, NULL, &done, &fake.failure),
 		-EINVAL);
 	assert_int_equal(fake.failure.reason, NP_R_BAD_FIELD);
 	assert_log("");
 	/* At the bound, an empty reason, and a caller who wants no failure. */
 	long_name[NP_DATASET_MAX] = '\0';
-	assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_SECRET, long_name, "", NULL, &done, NULL), 0);
-	assert_int_equal(service_escalate(fake.service, "a", LEVEL_SECRET, NULL, NULL, NULL, &done, NULL), -EINVAL);
+	assert_int_equal(service_escalate(fake.service, "a/b", LEVEL_SECRET, long_name, "", false, NULL, &done, NULL),
+			 0);
+	assert_int_equal(service_escalate(fake.service, "a", LEVEL_SECRET, NULL, NULL, false, NULL, &done, NULL),
+			 -EINVAL);
 }
 
 static void test_policy_may_change_the_modes(void **state)
@@ -92,17 +94,17 @@ static void test_create_show_end_revive(void **state)
 	assert_int_equal(fake.failure.reason, NP_R_NO_SUCH_SESSION);
 	assert_log("");
 
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_CONFIDENTIAL, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_CONFIDENTIAL, false, "test", &row, NULL), 0);
 	assert_log("commit\nevent session_created\n");
 	assert_int_equal(row.rung.level, LEVEL_CONFIDENTIAL);
 	assert_int_equal(row.rung.mode, NP_PROXIED);
 	assert_int_equal(row.rung.generation, 1);
 	assert_int_equal(row.created_us, fake.wall);
 	fake_reset(0);
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, NULL), 0);
 	assert_log(""); /* it exists, and never goes down */
 	assert_int_equal(row.rung.level, LEVEL_CONFIDENTIAL);
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_SECRET, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_SECRET, false, "test", &row, NULL), 0);
 	assert_log("commit\nevent raised cut=0\n");
 	assert_int_equal(row.rung.generation, 2);
 
@@ -116,7 +118,7 @@ static void test_create_show_end_revive(void **state)
 	assert_true(row.ended);
 	assert_int_equal(service_session_end(fake.service, "a/b", "test", NULL), 0); /* again is fine */
 	fake_reset(0);
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, NULL), 0);
 	assert_log("commit\nevent session_created\n");
 	assert_false(row.ended);
 	assert_int_equal(row.rung.level, LEVEL_SECRET); /* for ever */
@@ -176,7 +178,7 @@ static void test_session_bound(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, false, "test", &row, NULL), 0);
 	fake.store->sessions = NP_SESSIONS_MAX;
 	assert_int_equal(escalate("c/d", LEVEL_SECRET, NULL, NULL), -E2BIG);
 	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);

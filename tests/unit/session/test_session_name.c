@@ -13,7 +13,10 @@
 
 static void test_good_names(void **state)
 {
-	static const char *const good[] = { "alice/demo", "a/b", "0/9", "A.b_c-d/x.y_z-", "a../b..", "a--/b--" };
+	static const char *const good[] = {
+		"alice/demo",	    "a/b", "0/9", "A.b_c-d/x.y_z-", "a../b..", "a--/b--", "alice@example.org/demo",
+		"a.b+c@d.example/e"
+	};
 	struct session_name name;
 	const char *problem = "untouched";
 
@@ -53,6 +56,12 @@ static void test_bad_names(void **state)
 		{ "a/x\xc3\xa9", "session after the slash has a character" },
 		{ "a\\x/b", "user before the slash has a character" },
 		{ "a%2f/b", "user before the slash has a character" },
+		{ "@a/b", "user before the slash does not start" },
+		{ "a@b", "no slash" },
+		{ "a/b@c", "session after the slash has a character" },
+		{ "a/b+c", "session after the slash has a character" },
+		{ "a,b/c", "user before the slash has a character" },
+		{ "a:b@c/d", "user before the slash has a character" },
 	};
 	struct session_name name = { .text = "untouched" };
 

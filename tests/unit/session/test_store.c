@@ -12,7 +12,9 @@
 #include "vocab/words.h"
 #include "vocab/limits.h"
 #include "session/store.c"
+#include "store_v3.h"
 
+#define COLUMNS	      "(name, level, mode, generation, created_us, ended_us)"
 #define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
 
 static char dir[64], path[96];
@@ -151,7 +153,7 @@ static void test_rows_of_sandboxes_wait_for_no_disk(void **state)
 	syncs = 0;
 	assert_int_equal(store_sandbox_put(store, &row), 0);
 	assert_int_equal(store_sandbox_put(store, &row), -EEXIST); /* a failure leaves the setting as it was, too */
-	assert_int_equal(store_sandbox_remove(store, row.id), 0);
+	assert_int_equal(store_sandbox_remove(store, row.id, 9), 0);
 	assert_int_equal(syncs, 0);
 	test_settings(state);
 	put("a/c", LEVEL_PUBLIC, NP_FULL, 1);
@@ -187,10 +189,10 @@ static void test_session_end_and_revive(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(store_session_end(store, "a/b", 7), -ENOENT);
+	assert_int_equal(store_session_end(store, "a/b", false, 7), -ENOENT);
 	put("a/b", LEVEL_SECRET, NP_NONE, 4);
-	assert_int_equal(store_session_end(store, "a/b", 7), 0);
-	assert_int_equal(store_session_end(store, "a/b", 8), 0);
+	assert_int_equal(store_session_end(store, "a/b", false, 7), 0);
+	assert_int_equal(store_session_end(store, "a/b", false, 8), 0);
 	row = get("a/b");
 	assert_true(row.ended);
 	assert_int_equal(row.ended_us, 7);
@@ -231,17 +233,17 @@ static void test_triggers_refuse_to_lower(void **state)
 		"UPDATE sessions SET generation = 4",
 		"UPDATE sessions SET name = 'x/y'",
 		"DELETE FROM sessions",
-		"INSERT OR REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
-		"REPLACE INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL)",
-		"INSERT INTO sessions VALUES ('a/b', 0, 1, 1, 1, NULL) ON CONFLICT DO UPDATE SET "
+		"INSERT OR REPLACE INTO sessions " COLUMNS " VALUES ('a/b', 0, 1, 1, 1, NULL)",
+		"REPLACE INTO sessions " COLUMNS " VALUES ('a/b', 0, 1, 1, 1, NULL)",
+		"INSERT INTO sessions " COLUMNS " VALUES ('a/b', 0, 1, 1, 1, NULL) ON CONFLICT DO UPDATE SET "
 		"level = 0",
 		"UPDATE datasets SET level = 1",
 		/* and the CHECK constraints */
 		"UPDATE sessions SET level = 4",
 		"UPDATE sessions SET mode = 4",
-		"INSERT INTO sessions VALUES ('c/d', -1, 1, 1, 1, NULL)",
-		"INSERT INTO sessions VALUES ('c/d', 0, 0, 1, 1, NULL)",
-		"INSERT INTO sessions VALUES ('c/d', 'x', 1, 1, 1, NULL)",
+		"INSERT INTO sessions " COLUMNS " VALUES ('c/d', -1, 1, 1, 1, NULL)",
+		"INSERT INTO sessions " COLUMNS " VALUES ('c/d', 0, 0, 1, 1, NULL)",
+		"INSERT INTO sessions " COLUMNS " VALUES ('c/d', 'x', 1, 1, 1, NULL)",
 		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 2, 1, '')",
 		"INSERT INTO sandboxes VALUES ('i', 'a/b', 1, '/p', 1, 1, 'open')",
 		"INSERT INTO sandboxes VALUES ('i', 'no/one', 1, '/p', 1, 1, '')",
@@ -342,7 +344,7 @@ static int sandbox_collect(void *data, const struct sandbox_row *row)
 	(void)data;
 	sandboxes[sandbox_count++] = *row;
 	/* The store may be used meanwhile, and the row at hand may be removed. */
-	return store_sandbox_remove(store, row->id);
+	return store_sandbox_remove(store, row->id, 9);
 }
 
 static void test_sandboxes(void **state)
@@ -358,7 +360,7 @@ static void test_sandboxes(void **state)
 	strcpy(row.id, "a.b.2");
 	row.adopted = true;
 	assert_int_equal(store_sandbox_put(store, &row), 0);
-	assert_int_equal(store_sandbox_remove(store, "no such"), 0);
+	assert_int_equal(store_sandbox_remove(store, "no such", 9), 0);
 	reopen();
 	sandbox_count = 0;
 	assert_int_equal(store_sandboxes_each(store, sandbox_collect, NULL), 0);
@@ -381,7 +383,7 @@ static int session_nested(void *data, const struct session_row *row)
 	/* A list inside a list. */
 	++*n;
 	assert_int_equal(get(row->name.text).rung.level, row->rung.level);
-	return *n < 100 ? store_sessions_each(store, session_nested, &(unsigned){ 100 }) : 0;
+	return *n < 100 ? store_sessions_page(store, "", true, 1000, session_nested, &(unsigned){ 100 }) : 0;
 }
 
 static void test_lists_nest(void **state)
@@ -391,8 +393,8 @@ static void test_lists_nest(void **state)
 	(void)state;
 	put("b/b", LEVEL_PUBLIC, NP_FULL, 1);
 	put("a/b", LEVEL_SECRET, NP_NONE, 1);
-	assert_int_equal(store_session_end(store, "a/b", 1), 0);
-	assert_int_equal(store_sessions_each(store, session_nested, &n), 0);
+	assert_int_equal(store_session_end(store, "a/b", false, 1), 0);
+	assert_int_equal(store_sessions_page(store, "", true, 1000, session_nested, &n), 0);
 	assert_int_equal(n, 2);
 }
 
@@ -433,7 +435,7 @@ static void test_failed_commit_leaves_nothing_open(void **state)
 	sqlite3_commit_hook(store->db, commit_refuse, NULL);
 	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), &dataset, NULL, NULL), -EIO);
 	assert_int_equal(store_session_put(store, &row, NULL), -EIO);
-	assert_int_equal(store_session_end(store, "a/b", 1), -EIO);
+	assert_int_equal(store_session_end(store, "a/b", false, 1), -EIO);
 	assert_int_equal(store_sessions_count(store), 1);
 	sqlite3_commit_hook(store->db, NULL, NULL);
 	assert_stands("a/b", LEVEL_PUBLIC, NP_FULL, 1);
@@ -545,26 +547,85 @@ static void test_notice_readers(void **state)
 	assert_int_equal(sql("UPDATE notice_readers SET upto = 0"), SQLITE_CONSTRAINT_TRIGGER);
 }
 
-/* A file of version 1 keeps what it has and gets what it lacks. */
+/* A file as the build of schema version 3 left it; then what older versions did not have is taken away. */
+static void old_file(const char *less)
+{
+	sqlite3 *old;
+
+	store_close(store);
+	store = NULL;
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(old, store_v3, NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(old, less, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(old);
+}
+
+/* It keeps what it has and gets what it lacks. */
 static void test_upgrade(void **state)
 {
+	static const char *const less[] = {
+		"",
+		"DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class; UPDATE meta SET value "
+		"= 2",
+		"DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
+		"DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"
+	};
 	struct notice_row notice = { .rung = { .level = LEVEL_SECRET, .mode = NP_NONE }, .text = "t" };
 
 	(void)state;
-	put("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
-	assert_int_equal(sql("DROP TABLE approvals; DROP TABLE runs; ALTER TABLE sandboxes DROP COLUMN class;"
-			     "DROP TABLE notices; DROP TABLE notice_readers; UPDATE meta SET value = 1"),
-			 SQLITE_OK);
-	reopen();
-	assert_stands("a/b", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
-	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 5), NULL, &notice, NULL), 0);
-	reopen();
-	assert_string_equal(notices_of("a/b", 0), "1 SECRET NONE ||t\n");
+	for (size_t i = 0; i < ARRAY_SIZE(less); i++) {
+		old_file(less[i]);
+		assert_int_equal(store_open(path, &store), 0);
+		assert_stands("alice/open", LEVEL_CONFIDENTIAL, NP_PROXIED, 4);
+		assert_stands("alice/ended", LEVEL_SECRET, NP_NONE, 5);
+		assert_stands("bob/public", LEVEL_PUBLIC, NP_FULL, 1);
+		assert_int_equal(get("alice/ended").used_us, 2000);
+		assert_true(get("alice/open").used_us > 1600000000000000); /* its time begins with the upgrade */
+		assert_false(get("alice/ended").temporary);
+		assert_int_equal(store_sessions_count(store), 3);
+		assert_int_equal(store_sessions_ended(store), 2);
+		assert_int_equal(
+			store_session_raise(store, "alice/open", RUNG(LEVEL_SECRET, NP_NONE, 5), NULL, &notice, NULL),
+			0);
+		assert_int_equal(sql("UPDATE sessions SET level = 1"), SQLITE_CONSTRAINT_TRIGGER);
+		assert_int_equal(sql("DELETE FROM sessions"), SQLITE_CONSTRAINT_TRIGGER);
+		reopen();
+		assert_stands("alice/open", LEVEL_SECRET, NP_NONE, 5);
+	}
 	/* One that cannot be brought up to date is left as it is. */
 	assert_int_equal(sql("UPDATE meta SET value = 1"), SQLITE_OK);
 	store_close(store);
 	assert_int_equal(store_open(path, &store), -EIO);
 	store = NULL;
+}
+
+/* Runs with their decisions, and the numbers that were given, are there after they have lost their reference. */
+static void test_upgrade_keeps_runs(void **state)
+{
+	struct run_row run;
+	uint64_t id = 0;
+
+	(void)state;
+	old_file("");
+	assert_int_equal(store_open(path, &store), 0);
+	assert_int_equal(store_run_get(store, 1, &run), 0);
+	assert_int_equal(run.state, RUN_COMPLETED);
+	assert_true(run.decided && run.approved);
+	assert_string_equal(run.session.text, "alice/ended");
+	assert_int_equal(store_run_get(store, 2, &run), 0);
+	assert_int_equal(run.state, RUN_PENDING);
+	assert_int_equal(store_run_get(store, 3, &run), -ENOENT);
+	run.session = row_of("alice/open", 0, NP_FULL, 1).name;
+	assert_int_equal(store_run_put(store, &run, &id), 0);
+	assert_int_equal(id, 4); /* 3 was given, and never comes again */
+	run.session = row_of("no/one", 0, NP_FULL, 1).name;
+	assert_int_equal(store_run_put(store, &run, &id), -ENOENT);
+	assert_int_equal(sql("UPDATE runs SET command = '[]' WHERE id = 2"), SQLITE_CONSTRAINT_TRIGGER);
+	assert_int_equal(sql("UPDATE runs SET state = 'running', started_us = 1 WHERE id = 2"),
+			 SQLITE_CONSTRAINT_TRIGGER);
+	assert_int_equal(sql("UPDATE approvals SET approved = 0"), SQLITE_CONSTRAINT_TRIGGER);
+	assert_int_equal(sql("DELETE FROM approvals"), SQLITE_CONSTRAINT_TRIGGER);
 }
 
 static void test_foreign_files(void **state)
@@ -622,6 +683,7 @@ int main(void)
 		store_test(test_notices),
 		store_test(test_notice_readers),
 		store_test(test_upgrade),
+		store_test(test_upgrade_keeps_runs),
 		store_test(test_foreign_files),
 	};
 

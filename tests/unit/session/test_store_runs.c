@@ -288,23 +288,6 @@ static void test_bounds(void **state)
 	assert_int_equal(n, 1);
 }
 
-static void test_upgrade(void **state)
-{
-	static const char *const drops[] = { "DROP TABLE approvals", "DROP TABLE runs",
-					     "ALTER TABLE sandboxes DROP COLUMN class",
-					     "UPDATE meta SET value = 2 WHERE key = 'schema'" };
-	struct session_row row;
-
-	(void)state;
-	store_close(store);
-	store = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(drops); i++)
-		assert_int_equal(sql("%s", drops[i]), SQLITE_OK);
-	assert_int_equal(store_open(path, &store), 0);
-	assert_int_equal(store_session_get(store, "a/b", &row), 0);
-	assert_int_equal(store_run_start(store, asked(CLASS_WRITE), "box", 20), -EPERM);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -317,7 +300,6 @@ int main(void)
 		store_test(test_file_keeps_what_was_approved),
 		store_test(test_file_reuses_no_approval),
 		store_test(test_bounds),
-		store_test(test_upgrade),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

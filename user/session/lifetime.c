@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long sessions live. A session that nobody uses ends, one that ended long ago is forgotten, and a temporary one goes
+ * with its run. Forgotten is the record: datasets, notices, who read them. Its level is not: the store keeps a row of it,
+ * and a session that comes back under that name starts from there. That row goes by the policy's word or an operator's, and
+ * never while the session has a workspace: files of a high session must not turn up in a low one.
+ *
+ * A clock that jumps makes nothing go: what goes by its age waits until the clock has been steady for NP_CLOCK_STEADY_S.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sql.h"
+#include "session/service_internal.h"
+#include "vocab/limits.h"
+
+#define CLOCK_SLACK_US (60 * 1000000ll) /* what a clock is set right by without having jumped */
+
+void service_lifetime_set(struct service *service, const struct lifetime *lifetime)
+{
+	service->config.lifetime = *lifetime;
+}
+
+/* -- workspaces ---------------------------------------------------------------- */
+
+static int workspace_end(struct service *service, const char *session, enum workspace_fate fate)
+{
+	const struct service_config *config = &service->config;
+	int r = config->workspace_end ? config->workspace_end(config->workspace_data, session, fate) : 0;
+
+	return r == -ENOENT ? 0 : r;
+}
+
+void session_workspace_end(struct service *service, struct session *session)
+{
+	int r;
+
+	if (!session->workspace_due || session->sandbox_count)
+		return; /* what lives in it is still dying: the sweep sees to it */
+	r = workspace_end(service, session->name.text, service->config.lifetime.at_end);
+	if (!r)
+		r = store_session_seen_to(service->config.store, session->name.text);
+	session->workspace_due = r != 0;
+}
+
+/* -- forget -------------------------------------------------------------------- */
+
+static void forgotten_emit(struct service *service, const char *session, const char *who, const char *text)
+{
+	struct event event = { .reason = NP_R_SESSION_FORGOTTEN, .session = session, .who = who, .text = text };
+
+	service_emit(service, &event, NULL, NULL);
+}
+
+/* The session is not on record: what is left is the level, and perhaps a workspace. */
+static int level_forget(struct service *service, const char *session, bool level_too, struct forgotten *ret,
+			struct failure *ret_failure)
+{
+	struct store *store = service->config.store;
+	int r = store_level_get(store, session, &ret->level);
+
+	if (r == -ENOENT)
+		return 0;
+	if (!r && !level_too) {
+		ret->remembered = true;
+		return 0;
+	}
+	if (!r)
+		r = store_level_release(store, session);
+	return r ? service_fail(ret_failure, NP_R_NOT_RECORDED, r, "the level of %s: %s", session, sql_strerror(r)) : 0;
+}
+
+/* First the workspace, then the record, the level last: a crash between two of them leaves a level without files, and never
+ * files without their level. */
+static int session_forget(struct service *service, struct session *session, bool level_too, struct forgotten *ret,
+			  struct failure *ret_failure)
+{
+	const char *name = session->name.text;
+	int r;
+
+	if (session->status == SESSION_OPEN)
+		return service_fail(ret_failure, NP_R_SESSION_OPEN, -EBUSY, "%s: end it first", name);
+	if (session->sandbox_count)
+		return service_fail(ret_failure, NP_R_SESSION_OPEN, -EBUSY,
+				    "%s: its sandboxes are being removed; try again", name);
+	r = workspace_end(service, name, WORKSPACE_REMOVE);
+	if (r)
+		return service_fail(ret_failure, NP_R_FAILED, r, "the workspace of %s could not be removed: %s", name,
+				    strerror(-r));
+	/* What stands may be higher than what could be recorded; the level that is remembered is the record's. */
+	if (!np_rung_equal(&session->stands, &session->recorded))
+		r = store_session_raise(service->config.store, name, &session->stands, NULL, NULL, NULL);
+	if (!r && session->status == SESSION_ENDED)
+		r = store_sessions_forget(service->config.store, &session->name, 1, service->config.wall_us());
+	if (r)
+		return service_fail(ret_failure, r == -E2BIG ? NP_R_TOO_MANY : NP_R_NOT_RECORDED, r, "%s: %s", name,
+				    r == -E2BIG ? "too many levels are remembered" : sql_strerror(r));
+	session->recorded = session->stands;
+	session->status = SESSION_NEW;
+	return level_forget(service, name, level_too, ret, ret_failure);
+}
+
+int service_session_forget(struct service *service, const char *name, bool level_too, const char *who,
+			   struct forgotten *ret, struct failure *ret_failure)
+{
+	_verb_ struct service *verb = verb_begin(service);
+	struct session_name parsed;
+	struct session *session;
+	struct np_rung level;
+	char text[160];
+	int r = service_name_read(name, &parsed, ret_failure);
+
+	if (!r)
+		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
+	if (r)
+		return r;
+	*ret = (struct forgotten){ .session = parsed };
+	if (session->status == SESSION_NEW && store_level_get(service->config.store, parsed.text, &level) == -ENOENT)
+		r = service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", parsed.text);
+	else
+		r = session_forget(service, session, level_too, ret, ret_failure);
+	session_unpin(service, session);
+	if (r)
+		return r;
+	snprintf(text, sizeof(text), "its record and its workspace; %s%s",
+		 ret->remembered ? level_name(ret->level.level)
+		 : level_too	 ? "its level too"
+				 : "it had no level to remember",
+		 ret->remembered ? " is remembered as its level" : "");
+	forgotten_emit(service, parsed.text, who, text);
+	return 0;
+}
+
+/* -- the sweep ------------------------------------------------------------------- */
+
+/* Has the clock gone on as the one that nobody sets, for long enough? */
+static bool clock_is_steady(struct service *service)
+{
+	const uint64_t now_us = service->config.now_ns() / 1000;
+	const int64_t offset = (int64_t)(service->config.wall_us() - now_us), moved = offset - service->clock_offset;
+
+	if (!service->clock_since_us || moved > CLOCK_SLACK_US || moved < -CLOCK_SLACK_US) {
+		service->clock_offset = offset;
+		service->clock_since_us = now_us ? now_us : 1;
+	}
+	return now_us - service->clock_since_us >= NP_CLOCK_STEADY_S * 1000000ull;
+}
+
+/* In memory is what has a sandbox, or a raise that is not recorded: none of that goes. */
+static void names_unused(struct service *service, struct store_names *names)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < names->count; i++)
+		if (!session_find(service, names->names[i].text))
+			names->names[n++] = names->names[i];
+	names->count = n;
+}
+
+static void names_forget(struct service *service, struct store_names *names, const char *text)
+{
+	struct store *store = service->config.store;
+	uint64_t now = service->config.wall_us();
+
+	names_unused(service, names);
+	if (!names->count || !store_sessions_forget(store, names->names, names->count, now)) {
+		for (size_t i = 0; text && i < names->count; i++)
+			forgotten_emit(service, names->names[i].text, "daemon", text);
+		return;
+	}
+	/* One of them does not go; the others do. */
+	for (size_t i = 0; i < names->count; i++)
+		if (!store_sessions_forget(store, &names->names[i], 1, now) && text)
+			forgotten_emit(service, names->names[i].text, "daemon", text);
+}
+
+static void temporary_sweep(struct service *service, struct store_names *names)
+{
+	struct store *store = service->config.store;
+	uint64_t now = service->config.wall_us();
+
+	if (store_due(store, DUE_TEMPORARY, now - NP_TEMPORARY_S * 1000000ull, STORE_BATCH, names))
+		return;
+	names_unused(service, names);
+	/* Whoever started its run was killed, so nobody has ended it. */
+	for (size_t i = 0; i < names->count; i++) {
+		struct session_row row;
+
+		if (!store_session_get(store, names->names[i].text, &row) && !row.ended)
+			service_session_end(service, names->names[i].text, "daemon", NULL);
+	}
+	names_forget(service, names, NULL); /* that its run is over was told */
+}
+
+static void workspace_sweep(struct service *service, struct store_names *names)
+{
+	if (store_due(service->config.store, DUE_WORKSPACE, 1, STORE_BATCH, names))
+		return;
+	for (size_t i = 0; i < names->count; i++) {
+		struct session *session;
+
+		if (session_load(service, &names->names[i], LEVEL_PUBLIC, &session, NULL))
+			continue;
+		session_workspace_end(service, session);
+		session_unpin(service, session);
+	}
+}
+
+static void age_sweep(struct service *service, struct store_names *names)
+{
+	const struct lifetime *lifetime = &service->config.lifetime;
+	struct store *store = service->config.store;
+	const uint64_t now = service->config.wall_us(), keep = lifetime->keep_s * 1000000;
+
+	if (keep && now > keep && clock_is_steady(service)) {
+		if (!store_due(store, DUE_IDLE, now - keep, STORE_BATCH, names))
+			for (size_t i = 0; i < names->count; i++)
+				service_session_end(service, names->names[i].text, "daemon", NULL);
+		if (!store_due(store, DUE_OLD, now - keep, STORE_BATCH, names))
+			names_forget(service, names, "it ended longer ago than the policy keeps sessions");
+	}
+	if (lifetime->keep_count && store_sessions_ended(store) > lifetime->keep_count &&
+	    !store_due(store, DUE_OLD, INT64_MAX, store_sessions_ended(store) - (unsigned)lifetime->keep_count, names))
+		names_forget(service, names, "more sessions have ended than the policy keeps");
+}
+
+/* The only way by which time lowers anything: where the policy says for how long. */
+static void level_sweep(struct service *service, struct store_names *names)
+{
+	const struct service_config *config = &service->config;
+	const uint64_t now = config->wall_us(), remember = config->lifetime.remember_s * 1000000;
+
+	if (!remember || now <= remember || !clock_is_steady(service) ||
+	    store_due(config->store, DUE_LEVEL, now - remember, STORE_BATCH, names))
+		return;
+	names_unused(service, names);
+	for (size_t i = 0; i < names->count; i++) {
+		const char *name = names->names[i].text;
+
+		if (config->workspace_is && config->workspace_is(config->workspace_data, name))
+			store_level_renew(config->store, name, now); /* it may come back to its files */
+		else if (!store_level_release(config->store, name))
+			forgotten_emit(service, name, "daemon",
+				       "its level: it went longer ago than the policy remembers");
+	}
+}
+
+bool sessions_make_room(struct service *service)
+{
+	struct store_names names;
+
+	if (store_due(service->config.store, DUE_OLD, INT64_MAX, STORE_BATCH, &names))
+		return false;
+	names_forget(service, &names, "there are as many sessions as there can be, and it was the first to end");
+	return store_sessions_count(service->config.store) < NP_SESSIONS_MAX;
+}
+
+void lifetime_sweep(struct service *service)
+{
+	struct store_names names;
+
+	workspace_sweep(service, &names);
+	temporary_sweep(service, &names);
+	age_sweep(service, &names);
+	level_sweep(service, &names);
+}
