@@ -49,6 +49,15 @@ def test_only_the_system_and_the_workspace(daemon):
     assert "/run:\nnetpawl\n\n" in got  # the notices
 
 
+def test_of_var_what_programs_read(daemon):
+    """What is installed and what packages made, and nothing of services or caches."""
+    got = inside(daemon, "cd /var && find . -maxdepth 2 | sort; touch lib/x lib/dpkg/x 2>/dev/null && echo wrote; test -r lib/dpkg/status && echo status")
+    want = {f"./lib/{name}" for name in ("dpkg", "texmf", "ghc", "aspell") if pathlib.Path("/var/lib", name).is_dir()}
+    assert {line for line in got.split() if line.startswith("./lib/")} == want and "wrote" not in got
+    assert ("status" in got.split()) == pathlib.Path("/var/lib/dpkg/status").exists()
+    assert {line for line in got.split() if line.count("/") == 1} <= {"./lib", "./run", "./tmp"}
+
+
 def test_the_system_is_read_only(daemon):
     for user in ("root", "nobody"):
         got = run(daemon, "--user", user, "--", "sh", "-c", "for d in / /usr /etc /usr/local/bin /sys /proc/sys; do "
@@ -62,6 +71,16 @@ def test_private_places_are_private(daemon):
     inside(daemon, f"for d in /tmp /var/tmp /dev/shm /workspace; do echo x > $d/{name} || exit 1; done")
     assert not pathlib.Path("/tmp", name).exists()
     assert inside(daemon, f"ls /tmp/{name} /workspace/{name} 2>/dev/null || true") == ""
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_no_sandbox_in_a_sandbox(daemon, user):
+    """As docs/sandbox.md says; a process of its own is traced all the same."""
+    for words in (["-U"], ["-n"], ["-m"], ["-p", "-f"], ["-C"]):
+        assert "Operation not permitted" in run(daemon, "--user", user, "--", "unshare", *words, "true", check=1).stderr
+    assert run(daemon, "--user", user, *python("import ctypes, os, signal, sys\nlibc = ctypes.CDLL(None)\npid = os.fork()\n"
+               "if not pid: libc.ptrace(0, 0, 0, 0); os.kill(os.getpid(), signal.SIGSTOP); os._exit(7)\n"
+               "print(os.WIFSTOPPED(os.waitpid(pid, 0)[1])); libc.ptrace(17, pid, 0, 0)")).stdout == "True\n"
 
 
 def test_no_host_sockets_in_sight(daemon):

@@ -42,7 +42,7 @@ WHOLE = {
     "notices": {"proxied": "{cause}.", "none": "over"},
     "sessions": {"keep": "90d", "count": 1000, "remember": "forever"},
     "workspaces": {"at_end": "archive", "archive_max": "1GiB"},
-    "sandbox": {"binds": ["/srv/models:ro"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output_limit": "10MiB",
+    "sandbox": {"binds": ["/srv/models:ro"], "devices": ["/dev/nvidia*"], "memory": "2GiB", "cpus": 1.5, "pids": 512, "timeout": "30m", "output_limit": "10MiB",
                 "disk": "1GiB", "idle": "30m", "read_only": ["10.20.7.0/24:5432/tcp"]},
 }
 FILES = {"include", "extra_roots"}  # name files: their shapes are tried by themselves

@@ -14,11 +14,20 @@ static json_t *binds_array(const struct sandbox_policy *sandbox)
 	return binds;
 }
 
+static json_t *devices_array(const struct sandbox_policy *sandbox)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; devices && i < sandbox->n_devices; i++)
+		json_array_append_new(devices, json_text(sandbox->devices[i]));
+	return devices;
+}
+
 /* The policy's sandbox: section. */
 static json_t *section_object(const struct sandbox_policy *sandbox)
 {
 	const struct run_option *idle = run_option_find("timeout", RUN_CLI); /* is written as that is */
-	json_t *object = json_pack("{s:o}", "binds", binds_array(sandbox));
+	json_t *object = json_pack("{s:o,s:o}", "binds", binds_array(sandbox), "devices", devices_array(sandbox));
 	struct limits limits = sandbox->limits;
 	char text[LIMIT_TEXT_SIZE];
 

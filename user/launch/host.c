@@ -22,8 +22,23 @@
 
 /* Each takes its time when a sandbox starts. Not /sys as a whole: what lies in fs and kernel are windows. */
 static const char *const system_paths[] = {
-	"/usr",	   "/bin", "/sbin", "/lib", "/lib32",	  "/lib64",
-	"/libx32", "/etc", "/opt",  "/nix", "/sys/class", "/sys/devices",
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc",
+	"/opt",
+	"/nix",
+	"/sys/class",
+	"/sys/devices",
+	/* Of /var what programs in /usr read and packages made: formats of TeX, what is installed, dictionaries. */
+	"/var/lib/texmf",
+	"/var/lib/dpkg",
+	"/var/lib/ghc",
+	"/var/lib/aspell",
 };
 
 static const char *const bundle_paths[] = {

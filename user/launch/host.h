@@ -5,8 +5,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include "base/fs.h"
+#include "vocab/limits.h"
 
 struct arena;
 
@@ -22,6 +25,12 @@ struct host_path {
 	const char *target;
 };
 
+struct host_device {
+	const char *path;
+	uint64_t device, inode; /* of the file */
+	gid_t group;		/* that may read and write it; 0: none, or root's */
+};
+
 struct host {
 	struct arena *arena; /* all memory below */
 	/* Directories of the system that are shown read-only, with links as they are. */
@@ -34,7 +43,9 @@ struct host {
 	struct host_path *bundles; /* the system's bundles of certificates */
 	size_t n_bundles;
 	const char *passwd,
-		*group;	      /* the text of /etc/passwd and /etc/group; NULL: there is none, or it is no plain file */
+		*group; /* the text of /etc/passwd and /etc/group; NULL: there is none, or it is no plain file */
+	struct host_device devices[NP_DEVICES_MAX]; /* beside those that every sandbox has: device_kinds.h */
+	size_t n_devices;
 	const char *resolver; /* where /etc/resolv.conf leads to when that is below /run; else NULL */
 };
 

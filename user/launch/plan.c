@@ -185,6 +185,13 @@ static int kernel_add(struct planner *p)
 	const struct host *host = p->host;
 	int r = steps_add(p, steps, ARRAY_SIZE(steps));
 
+	for (size_t i = 0; i < host->n_devices && r == 0; i++)
+		r = step_add(p, (struct step){ .kind = STEP_DEVICE,
+					       .source = host->devices[i].path,
+					       .dest = host->devices[i].path,
+					       .device = host->devices[i].device,
+					       .inode = host->devices[i].inode });
+
 	if (r == 0 && host->resolver)
 		r = step_add(p,
 			     (struct step){ .kind = STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });

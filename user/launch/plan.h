@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a sandbox is to be, as data: options, the policy's sandbox: section and facts about the host become a list
- * of steps, an environment and a command. Nothing is touched here; launch.c carries it out.
+ * of steps, an environment and a command. Nothing is touched here; root.c and launch.c carry it out.
  *
  * The sandbox's file system:
- *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only
+ *   /usr /bin /sbin /lib* /etc /opt ...  the host's, read-only; of /var/lib what they read
  *   /proc            fresh, of the sandbox's own pid namespace; the kernel's settings in it read-only
  *   /sys             the devices, read-only: no cgroups, bpf, debugfs and kin
- *   /dev             null zero full random urandom tty, its own pts and shm; no other device
+ *   /dev             null zero full random urandom tty, its own pts and shm; others that the policy gives
  *   /tmp /var/tmp /run  empty and private
  *   /workspace       the session's own directory
  *   /run/netpawl     what programs are to trust, and the session's notices, read-only
- *   and what --bind adds. Nothing else: no /home, /root, /srv, /var.
+ *   and what --bind adds. Nothing else: no /home, /root, /srv, no more of /var.
  */
 #ifndef NP_LAUNCH_PLAN_H
 #define NP_LAUNCH_PLAN_H

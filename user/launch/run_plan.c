@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "vocab/words.h"
 #include "api_client/api.h"
+#include "launch/device_kinds.h"
 #include "launch/run.h"
 #include "reason.h"
 #include "vocab/limits.h"
@@ -324,6 +325,27 @@ struct plan_request run_request(struct run *run)
 	};
 }
 
+static int devices_take(struct run *run)
+{
+	char problem[DEVICES_PROBLEM_SIZE];
+	const json_t *pattern;
+	size_t i;
+	int r = 0;
+
+	json_array_foreach(json_object_get(json_object_get(run->facts, "sandbox"), "devices"), i, pattern)
+	{
+		if (r == 0 && json_is_string(pattern))
+			r = devices_look(json_string_value(pattern), &run->host, problem);
+	}
+	if (r == 0)
+		r = devices_groups(&run->host, &run->identity);
+	if (r == -EACCES)
+		output_clean_line(stderr, "netpawl: run: %s", problem);
+	else if (r < 0)
+		output_clean_line(stderr, "netpawl: run: sandbox: devices: %s", strerror(-r));
+	return r;
+}
+
 /* A kept sandbox is made without a command: they come later, with their environment. */
 static void request_keep(struct plan_request *request)
 {
@@ -355,6 +377,8 @@ int run_plan(struct run *run)
 		error_print("run", NP_R_FAILED, strerror(-err));
 		return LAUNCH_FAILED;
 	}
+	if (run->isolated && devices_take(run) < 0)
+		return LAUNCH_FAILED;
 	err = run_trust(run);
 	if (err < 0)
 		return LAUNCH_FAILED;

@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "launch/device_kinds.h"
 
 #ifndef TRACEFS_MAGIC
 #define TRACEFS_MAGIC 0x74726163
@@ -38,20 +38,6 @@ static bool file_is_plain(int fd)
 		if (((unsigned long)fs.f_type & 0xffffffff) == openings[i])
 			return false;
 	return true;
-}
-
-static bool device_is_harmless(dev_t device)
-{
-	switch (minor(device)) {
-	case 3: /* null */
-	case 5: /* zero */
-	case 7: /* full */
-	case 8: /* random */
-	case 9: /* urandom */
-		return major(device) == 1;
-	default:
-		return false;
-	}
 }
 
 bool stdio_passes(int fd)

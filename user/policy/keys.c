@@ -89,6 +89,7 @@ static const struct key sandbox_keys[SANDBOX_KEYS] = {
 	RUN_LIMITS(LIMIT_KEY) /* from SANDBOX_LIMITS on: that is behind SANDBOX_BINDS */
 		[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
 	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
+	[SANDBOX_DEVICES] = KEY("devices", KEY_TEXTS, "graphics cards and the like that sandboxes have: /dev/nvidia*"),
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);
 

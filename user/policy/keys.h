@@ -105,6 +105,7 @@ enum sandbox_key {
 	SANDBOX_LIMITS, /* those of vocab/run_options.h, in their order */
 	SANDBOX_IDLE = SANDBOX_LIMITS + RUN_N_LIMITS,
 	SANDBOX_READ_ONLY,
+	SANDBOX_DEVICES,
 	SANDBOX_KEYS,
 };
 

@@ -32,6 +32,8 @@ struct sandbox_policy {
 		bool readonly;
 	} binds[NP_BINDS_MAX];
 	size_t n_binds;
+	const char *devices[NP_DEVICES_MAX]; /* patterns below /dev */
+	size_t n_devices;
 	struct limits limits;
 	uint64_t idle_ms; /* after which a kept one goes; never 0 */
 };

@@ -65,6 +65,21 @@ static void read_bind(struct reader *reader, const struct node *entry)
 	}
 }
 
+/* What a pattern stands for differs from host to host, and which kinds are fit is looked at when a sandbox is made. */
+static void read_device(struct reader *reader, const struct node *entry)
+{
+	struct sandbox_policy *sandbox = &reader->policy->sandbox;
+	const char *path = arena_text(reader->policy->arena, entry->text, entry->len);
+
+	if (!path || !path_is_canonical(path, entry->len) || strncmp(path, "/dev/", 5) != 0)
+		error_at(reader, entry, "%s is no device; write /dev/kvm, /dev/nvidia* or /dev/dri",
+			 QUOTE(entry->text, entry->len));
+	else if (sandbox->n_devices == NP_DEVICES_MAX)
+		error_at(reader, entry, "more than %d devices", NP_DEVICES_MAX);
+	else
+		sandbox->devices[sandbox->n_devices++] = path;
+}
+
 void read_sandbox(struct reader *reader, const struct node *key)
 {
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[SANDBOX_KEYS], *entry;
@@ -78,6 +93,10 @@ void read_sandbox(struct reader *reader, const struct node *key)
 		for (; entry; entry = entry->next)
 			if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
 				read_bind(reader, entry);
+	if (fields[SANDBOX_DEVICES] && field_entries(reader, fields[SANDBOX_DEVICES], &entry))
+		for (; entry; entry = entry->next)
+			if (entry_is_text(reader, fields[SANDBOX_DEVICES], entry))
+				read_device(reader, entry);
 	for (size_t i = 0; i < RUN_N_LIMITS; i++)
 		if (fields[SANDBOX_LIMITS + i])
 			read_limit(reader, fields[SANDBOX_LIMITS + i], &run_limits[i]);

@@ -110,6 +110,7 @@
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_RUN_TEXTS 256	/* words of one option that may come more than once: variables of a run (--env) */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */
+#define NP_DEVICES_MAX 64	/* of one sandbox, and entries of devices: in the policy: a machine has eight graphics cards, with four files each */
 #define NP_ENV_FILE (1u << 20)	/* --env-file: half of what Linux passes on to a program by default, and more than anybody writes */
 #define NP_UIDS (1u << 20)	/* users that sandboxes run as: one for each workspace, and for each sandbox without one */
 #define NP_UID_FIRST 2100000000u /* the first of them: above what containers, systemd and SSSD use, below 2^31 */
