@@ -4,13 +4,17 @@
  * once instead of a hang. Runs after the mode was raised: nothing that is
  * destroyed here can be opened again, and its RST does not leave either.
  */
+#include <asm/errno.h>
+
 #include "cut.h"
 #include "ports.bpf.h"
+#include "sockets.bpf.h"
 #include "steer.bpf.h"
 
 #define NP_TCP_SYN_SENT	    2
 #define NP_TCP_FIN_WAIT1    4
 #define NP_TCP_TIME_WAIT    6
+#define NP_TCP_CLOSE	    7
 #define NP_TCP_LAST_ACK	    9
 #define NP_TCP_CLOSING	    11
 #define NP_TCP_NEW_SYN_RECV 12
@@ -116,6 +120,16 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	return !in_flight || state->final;
 }
 
+static __always_inline struct np_cut_order np_order_of(struct sock_common *skc, const struct np_cut_flow *flow)
+{
+	struct np_cut_order order = { .flow = *flow };
+
+	order.cookie = BPF_CORE_READ(skc, skc_cookie.counter);
+	order.family = BPF_CORE_READ(skc, skc_family);
+	order.device = BPF_CORE_READ(skc, skc_bound_dev_if);
+	return order;
+}
+
 /* Destroys a socket, or, before bpf_sock_destroy (6.5), writes to the daemon which one it has to destroy. */
 static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_common *skc, struct np_cut_state *state,
 				       const struct np_cut_flow *flow)
@@ -125,10 +139,8 @@ static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_c
 	if (np_destroys) {
 		r = bpf_sock_destroy(skc);
 	} else {
-		struct np_cut_order order = { .flow = *flow };
+		struct np_cut_order order = np_order_of(skc, flow);
 
-		order.family = BPF_CORE_READ(skc, skc_family);
-		order.device = BPF_CORE_READ(skc, skc_bound_dev_if);
 		r = bpf_seq_write(meta->seq, &order, sizeof(order));
 	}
 	if (r == 0) {
@@ -191,31 +203,20 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 	return false;
 }
 
-SEC("iter/tcp")
-int np_cut_tcp(struct bpf_iter__tcp *ctx)
+/* True when this TCP socket has to go in this pass. */
+static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, struct np_cut_state *state,
+					     struct np_cut_flow *flow)
 {
-	struct np_cut_state *state = np_cut_state();
-	struct sock_common *skc = ctx->sk_common;
-	struct np_cut_flow flow = {};
-	unsigned char tcp_state;
+	unsigned char tcp_state = BPF_CORE_READ(skc, skc_state);
 
-	if (!skc || !state)
-		return 0;
-	tcp_state = skc->skc_state;
-	/* A listener stays: its own sandbox may still call. The other two are no full sockets and carry nothing. */
-	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
-		return 0;
-	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED) {
-		if (np_orphan_wants((struct sock *)skc, tcp_state, state, &flow))
-			np_cut_one(ctx->meta, skc, state, &flow);
-		return 0;
-	}
-	if (np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, &flow)) {
-		np_cut_one(ctx->meta, skc, state, &flow);
-	} else if (np_cut_wants_caller(state, skc, &flow)) {
-		np_cut_one(ctx->meta, skc, state, &flow);
-	}
-	return 0;
+	/* A listener stays: its own sandbox may still call. Two are no full sockets and carry nothing; and what is closed, or
+	 * not connected yet, leads nowhere. */
+	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV ||
+	    tcp_state == NP_TCP_CLOSE)
+		return false;
+	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
+		return np_orphan_wants((struct sock *)skc, tcp_state, state, flow);
+	return np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, flow);
 }
 
 static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk)
@@ -230,28 +231,162 @@ static __always_inline void np_cut_remember_server(struct np_cut_state *state, s
 	np_flow_remember(state, &flow, owner.id);
 }
 
+/* Likewise of UDP. */
+static __always_inline bool np_cut_wants_udp(struct sock *sk, struct np_cut_state *state, struct np_cut_flow *flow)
+{
+	bool connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
+
+	/* A UDP socket ends when it is closed; one without a port leads nowhere. */
+	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED || !BPF_CORE_READ(sk, __sk_common.skc_num))
+		return false;
+	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
+	 * the kernel put it is a client that may be waiting for an answer that will never come. */
+	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
+		if (state->pass == NP_CUT_LOOK)
+			np_cut_remember_server(state, sk);
+		return false;
+	}
+	if (!connected && state->reload)
+		return false; /* each of its datagrams is judged anew */
+	return np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, flow);
+}
+
+/* -- all sockets of the host ------------------------------------------------------------- */
+
+/* NP_CUT_NOTE: it is older than the gate of its cgroup, perhaps. */
+static __always_inline void np_cut_note(struct sock_common *skc, const struct np_cut_state *state, __u32 protocol)
+{
+	struct np_owner owner = np_owner_of(skc);
+	struct np_holder *holder;
+
+	if (!owner.sandbox || !(state->all || bpf_map_lookup_elem(&np_cut_targets, &owner.id)))
+		return;
+	holder = bpf_sk_storage_get(&np_holder, skc, NULL, 0);
+	if (holder && holder->noted && state->all != NP_CUT_ALL_ANEW)
+		return;
+	np_socket_add(owner.id, np_sock_address(skc), bpf_get_socket_cookie(skc), protocol);
+	if (holder)
+		holder->noted = 1;
+}
+
+SEC("iter/tcp")
+int np_cut_tcp(struct bpf_iter__tcp *ctx)
+{
+	struct np_cut_state *state = np_cut_state();
+	struct sock_common *skc = ctx->sk_common;
+	struct np_cut_flow flow = {};
+	unsigned char tcp_state;
+
+	if (!skc || !state)
+		return 0;
+	tcp_state = skc->skc_state;
+	if (state->pass == NP_CUT_NOTE) {
+		if (tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV)
+			np_cut_note(skc, state, NP_IPPROTO_TCP);
+		return 0;
+	}
+	if (np_cut_wants_tcp(skc, state, &flow) ||
+	    (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV &&
+	     np_cut_wants_caller(state, skc, &flow)))
+		np_cut_one(ctx->meta, skc, state, &flow);
+	return 0;
+}
+
 SEC("iter/udp")
 int np_cut_udp(struct bpf_iter__udp *ctx)
 {
 	struct np_cut_state *state = np_cut_state();
 	struct udp_sock *udp = ctx->udp_sk;
 	struct np_cut_flow flow = {};
-	struct sock *sk = (struct sock *)udp;
-	bool connected;
 
 	if (!udp || !state)
 		return 0;
-	connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
-	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
-	 * the kernel put it is a client that may be waiting for an answer that will never come. */
-	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
-		if (state->pass == NP_CUT_LOOK)
-			np_cut_remember_server(state, sk);
-		return 0;
-	}
-	if (!connected && state->reload)
-		return 0; /* each of its datagrams is judged anew */
-	if (np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, &flow))
+	if (state->pass == NP_CUT_NOTE)
+		np_cut_note((struct sock_common *)udp, state, NP_IPPROTO_UDP);
+	else if (np_cut_wants_udp((struct sock *)udp, state, &flow))
 		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &flow);
 	return 0;
+}
+
+/* -- those of one sandbox -------------------------------------------------------------------- */
+
+struct np_walk_state {
+	__u64 cgroup_id;
+	__u32 from;   /* slot */
+	__u32 orders; /* that were written */
+};
+
+/* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. */
+static long np_cut_slot(__u32 index, void *data)
+{
+	struct np_walk_state *walk = data;
+	struct np_socket_key key = { .cgroup_id = walk->cgroup_id, .slot = walk->from + index };
+	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
+	struct np_cut_state *state = np_cut_state();
+	struct np_cut_flow flow = {};
+	struct np_cut_order *order;
+	__u64 cookie, sock;
+	__u32 at = walk->orders;
+	bool wants;
+
+	if (!socket || !state)
+		return 0;
+	cookie = *(volatile __u64 *)&socket->cookie;
+	sock = *(volatile __u64 *)&socket->sock;
+	if (cookie == NP_SOCKET_BUSY) { /* a socket is on its way into it: once more */
+		state->busy++;
+		return 0;
+	}
+	if (!np_socket_stands(sock, cookie))
+		return 0;
+	if (socket->protocol == NP_IPPROTO_TCP)
+		wants = np_cut_wants_tcp((struct sock_common *)sock, state, &flow);
+	else
+		wants = np_cut_wants_udp((struct sock *)sock, state, &flow);
+	if (!wants)
+		return 0;
+	order = bpf_map_lookup_elem(&np_cut_orders, &at);
+	if (!order)
+		return 1;
+	*order = np_order_of((struct sock_common *)sock, &flow);
+	order->cookie = cookie;
+	walk->orders++;
+	return walk->orders == NP_CUT_ORDERS;
+}
+
+/* Run by the daemon, never attached: of the kinds of programs that can be run so, the other one (syscall) may sleep, and must
+ * not look at address rules. What it is asked stands where a packet would. */
+SEC("tc")
+int np_cut_walk(struct __sk_buff *skb)
+{
+	struct np_cut_walk *call = (void *)(long)skb->data;
+	struct np_walk_state walk = {};
+	struct np_sandbox *sandbox;
+	__u32 slots, end;
+	long done;
+
+	if ((void *)(call + 1) > (void *)(long)skb->data_end)
+		return -EINVAL;
+	if (call->version != NP_ABI_VERSION)
+		return -EPROTO;
+	walk.cgroup_id = call->cgroup_id;
+	walk.from = call->from;
+	call->from = 0;
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.cgroup_id);
+	if (!sandbox)
+		return -ENOENT;
+	slots = *(volatile __u32 *)&sandbox->slots;
+	if (slots & NP_SLOTS_LOST)
+		return -EAGAIN;
+	if (walk.from >= slots)
+		return 0;
+	end = slots - walk.from > NP_SLOTS_AT_ONCE ? walk.from + NP_SLOTS_AT_ONCE : slots;
+	done = bpf_loop(end - walk.from, np_cut_slot, &walk, 0);
+	if (done < 0)
+		return done;
+	end = walk.from + (__u32)done;
+	call = (void *)(long)skb->data;
+	if (end < slots && (void *)(call + 1) <= (void *)(long)skb->data_end)
+		call->from = end;
+	return walk.orders;
 }

@@ -22,6 +22,8 @@ struct np_errors_map np_errors SEC(".maps");
 struct np_cut_targets_map np_cut_targets SEC(".maps");
 struct np_cut_flows_map np_cut_flows SEC(".maps");
 struct np_cut_map np_cut SEC(".maps");
+struct np_sockets_map np_sockets SEC(".maps");
+struct np_cut_orders_map np_cut_orders SEC(".maps");
 struct np_open_query_map np_open_query SEC(".maps");
 struct np_holds_map np_holds SEC(".maps");
 struct np_hold_slots_map np_hold_slots SEC(".maps");

@@ -230,6 +230,26 @@ struct np_cut_map {
 };
 extern struct np_cut_map np_cut SEC(".maps");
 
+/* The sockets of sandboxes: see cut.h. */
+struct np_sockets_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_SOCKETS_MAX);
+	__type(key, struct np_socket_key);
+	__type(value, struct np_socket);
+};
+extern struct np_sockets_map np_sockets SEC(".maps");
+
+/* What np_cut_walk has found. */
+struct np_cut_orders_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, NP_CUT_ORDERS);
+	__type(key, __u32);
+	__type(value, struct np_cut_order);
+};
+extern struct np_cut_orders_map np_cut_orders SEC(".maps");
+
 /* The cgroup that np_open_sockets looks at. */
 struct np_open_query_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -5,6 +5,7 @@
  */
 #include <asm/errno.h>
 
+#include "cut.h"
 #include "kernel.h"
 #include "maps.bpf.h"
 
@@ -72,6 +73,14 @@ int np_raise(struct np_raise *ctx)
 	return 0;
 }
 
+static long np_slot_forget(__u32 slot, void *id)
+{
+	struct np_socket_key key = { .cgroup_id = *(__u64 *)id, .slot = slot };
+
+	bpf_map_delete_elem(&np_sockets, &key);
+	return 0;
+}
+
 /* Forgets a sandbox, but never one whose cgroup is alive: it could be registered anew at a lower mode.
  * (Where the kernel has no bpf_cgroup_from_id for these programs, the daemon alone sees to that.) */
 SEC("syscall")
@@ -97,5 +106,7 @@ int np_retire(struct np_retire *ctx)
 	share = bpf_map_lookup_elem(&np_share, &zero);
 	if (sandbox && share)
 		__sync_fetch_and_add(&share->sockets, -(__s64)__sync_lock_test_and_set(&sandbox->sockets, 0));
+	if (sandbox)
+		bpf_loop(sandbox->slots & ~NP_SLOTS_LOST, np_slot_forget, &id, 0);
 	return bpf_map_delete_elem(&np_sandboxes, &id);
 }

@@ -7,6 +7,7 @@
 
 #include "judge.bpf.h"
 #include "ports.bpf.h"
+#include "sockets.bpf.h"
 #include "steer.bpf.h"
 
 static __always_inline int np_refuse(int error)
@@ -43,7 +44,8 @@ static __always_inline void np_report_sock(const struct np_owner *owner, const s
 /* One more socket of this sandbox. What it may have is bounded, and so is what all have together, but for a few that
  * each has in any case. Accepted sockets are not counted: they take no port. Nor are those that were open when a cgroup
  * was adopted: np_release gives back only what was counted here. */
-static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_owner *owner)
+static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, const struct np_owner *owner,
+						      __u32 protocol)
 {
 	struct np_sandbox *sandbox = owner->sandbox;
 	struct np_holder *holder;
@@ -65,6 +67,10 @@ static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, cons
 	holder->cgroup_id = owner->id;
 	__sync_fetch_and_add(&sandbox->sockets, 1);
 	__sync_fetch_and_add(&share->sockets, 1);
+	if (np_is_ported(protocol)) {
+		np_socket_add(owner->id, np_sock_address(ctx), bpf_get_socket_cookie(ctx), protocol);
+		holder->noted = 1;
+	}
 	return NP_R_OPEN_MODE;
 }
 
@@ -80,7 +86,7 @@ int np_create(struct bpf_sock *ctx)
 	bool good = NP_REASON_ALLOWS(reason);
 
 	if (good)
-		reason = np_count_socket(ctx, &owner);
+		reason = np_count_socket(ctx, &owner, protocol);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&owner, &f, NP_HOOK_CREATE, reason, ctx->family);
@@ -203,6 +209,20 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }
 
+/* The note on a UDP socket that is about to lead somewhere; NULL: there is no room for it. */
+static __always_inline struct np_holder *np_sender_holder(struct bpf_sock_addr *ctx, struct bpf_sock *sk,
+							  const struct np_owner *owner, __u64 cookie)
+{
+	struct np_holder *holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (holder && !holder->noted && owner->sandbox) {
+		np_socket_add(owner->id, np_sock_address(sk), cookie ? cookie : bpf_get_socket_cookie(ctx),
+			      NP_IPPROTO_UDP);
+		holder->noted = 1;
+	}
+	return holder;
+}
+
 /* An unconnected UDP socket sends: by now it has a port, which the kernel may just have chosen. False: that cannot be
  * kept. to: from where an answer may come; NULL: it does not leave the host. */
 static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const struct np_owner *owner,
@@ -215,7 +235,7 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 	if (!sk || !sk->src_port)
 		return true;
 	cookie = bpf_get_socket_cookie(ctx);
-	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	holder = np_sender_holder(ctx, sk, owner, cookie);
 	if (!holder || !np_hold_ensure(holder, sk, cookie, owner->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
 		return false;
 	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));
@@ -252,6 +272,9 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 	reason = np_reach_out(&f);
 	if (reason == NP_R_STEERED && !f.steered && !np_steer(ctx, &owner, &f, hook, six))
 		reason = np_is_query(&f) ? NP_R_NO_DNS_GATE : NP_R_NO_INSPECTOR;
+	if (hook == NP_HOOK_CONNECT && f.protocol == NP_IPPROTO_UDP && ctx->sk &&
+	    !np_sender_holder(ctx, ctx->sk, &owner, 0))
+		reason = NP_R_INTERNAL;
 	if (hook == NP_HOOK_SEND && !np_sender_note(ctx, &owner, f.local || !NP_REASON_ALLOWS(reason) ? NULL : &addr))
 		reason = NP_R_INTERNAL;
 	if (NP_REASON_ALLOWS(reason))

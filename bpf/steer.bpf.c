@@ -7,6 +7,7 @@
  */
 #include <asm/errno.h>
 
+#include "sockets.bpf.h"
 #include "steer.bpf.h"
 
 #define NP_TCP_CLOSE 7
@@ -82,18 +83,37 @@ static __always_inline void np_flow_remember(struct bpf_sock_ops *ctx, struct bp
 	bpf_sock_ops_cb_flags_set(ctx, BPF_SOCK_OPS_STATE_CB_FLAG);
 }
 
+/* A TCP socket that leads somewhere from now on, and was not noted when it was made. */
+static __always_inline void np_connection_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+{
+	struct np_owner owner = np_owner_of(sk);
+
+	if (owner.sandbox)
+		np_socket_add(owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx), NP_IPPROTO_TCP);
+}
+
 SEC("sockops")
 int np_sockops(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
+	struct np_holder *holder;
 	struct np_flow *flow;
 	struct np_flow_key key;
 
-	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB &&
+	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB && ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB &&
 	    !(ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == NP_TCP_CLOSE))
 		return 1;
 	if (!sk)
 		return 1;
+	if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		np_connection_note(ctx, sk);
+		return 1;
+	}
+	if (ctx->op == BPF_SOCK_OPS_TCP_CONNECT_CB) {
+		holder = bpf_sk_storage_get(&np_holder, sk, NULL, 0);
+		if (!holder || !holder->noted) /* it may be noted twice: whoever connects so does it once or twice */
+			np_connection_note(ctx, sk);
+	}
 	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
 	if (!flow)
 		return 1;

@@ -1,5 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
-/* What the iterators that cut open connections share with the daemon that runs them. */
+/*
+ * Cutting open connections: what the programs that find them share with the daemon that runs these.
+ *
+ * The sockets of a sandbox are in np_sockets, in slots 0 to N of the sandbox, so that a cut costs by what the sandbox has
+ * and not by what the host has. All of them are there, because a socket is noted where the kernel makes it, or at the latest
+ * where it begins to lead anywhere:
+ *   - socket(): np_create, before the caller has a descriptor;
+ *   - the child of a listener, accepted or not: np_sockops, at the end of its handshake, before it carries a byte;
+ *   - one that has neither, because the kernel made it for itself or it is older than the gate: np_sockops before its SYN,
+ *     np_connect and np_sendmsg before its first datagram;
+ *   - and those that lead somewhere already when the gate comes to their cgroup, or to this table: NP_CUT_NOTE, a pass over
+ *     the host's tables, after the programs are attached and before the first cut.
+ * Nothing takes an entry away while its socket lives: not close() (an orphan still sends), not the passing on of its
+ * descriptor, not the end of a process. An entry names the socket by its address and cookie; whoever looks asks the socket
+ * itself, and a slot whose socket is gone is the next one's. A sandbox whose socket found no slot is NP_SLOTS_LOST: its cuts
+ * are passes over the host's tables, for good.
+ */
 #ifndef NP_CUT_H
 #define NP_CUT_H
 
@@ -11,6 +27,7 @@ enum np_cut_pass {
 	NP_CUT_LOCAL,	 /* destroy what stays on this host and leads to somebody else */
 	NP_CUT_ORPHANS,	 /* destroy nothing: mark in np_cut_targets the sandboxes that have orphans */
 	NP_CUT_ENDED,	 /* destroy orphans, whatever the mode says */
+	NP_CUT_NOTE,	 /* destroy nothing: note in np_sockets what is not there yet */
 };
 
 /* Values of np_cut_targets: a sandbox that is looked at, and one in which that look has found an orphan: a TCP connection
@@ -19,6 +36,9 @@ enum np_cut_found {
 	NP_CUT_NAMED = 1,
 	NP_CUT_HAS_ORPHAN,
 };
+
+/* np_cut_state.all: np_sockets is empty, whatever is noted with the sockets. */
+#define NP_CUT_ALL_ANEW 2
 
 /* The one entry of np_cut. */
 struct np_cut_state {
@@ -29,6 +49,8 @@ struct np_cut_state {
 	__u32 failed;	  /* sockets that would not go; the packet layer holds them */
 	__u32 local;	  /* connections on this host that need the second pass */
 	__u32 remembered; /* entries made in np_cut_flows */
+	__u32 all;	  /* in, NP_CUT_NOTE: of every sandbox, not only of those in np_cut_targets; or NP_CUT_ALL_ANEW */
+	__u32 busy;	  /* slots of np_sockets that a new socket was on its way into */
 	__u32 pad;
 	__u64 in_flight; /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
@@ -42,12 +64,40 @@ struct np_cut_flow {
 };
 _Static_assert(sizeof(struct np_cut_flow) == 40, "np_cut_flow layout");
 
-/* What the iterators write, on kernels without bpf_sock_destroy: a socket that the daemon is to destroy. */
+/* A socket that the daemon is to destroy: what np_cut_walk finds, and the iterators where they cannot do it themselves. */
 struct np_cut_order {
 	struct np_cut_flow flow;
+	__u64 cookie; /* 0: nobody ever asked for one */
 	__u32 device; /* that the socket is bound to, or 0 */
 	__u32 family;
 };
-_Static_assert(sizeof(struct np_cut_order) == 48, "np_cut_order layout");
+_Static_assert(sizeof(struct np_cut_order) == 56, "np_cut_order layout");
+
+/* -- np_sockets ------------------------------------------------------------------------ */
+
+struct np_socket_key {
+	__u64 cgroup_id; /* of the sandbox */
+	__u32 slot;
+	__u32 pad;
+};
+
+struct np_socket {
+	__u64 sock;   /* address of the kernel's struct sock: only ever read, and only while the cookie fits */
+	__u64 cookie; /* of the socket, which is never given twice; NP_SOCKET_BUSY while the slot changes hands */
+	__u32 protocol;
+	__u32 pad;
+};
+
+#define NP_SOCKET_BUSY (~0ull)
+#define NP_SLOTS_LOST  (1u << 31) /* in np_sandbox.slots */
+
+/* What np_cut_walk is asked: the pass of np_cut over the sockets of one sandbox. Its orders are in np_cut_orders.
+ * Returns how many; -ENOENT: there is no such sandbox; -EAGAIN: not all of its sockets are in np_sockets. */
+struct np_cut_walk {
+	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
+	__u32 from; /* in: the first slot to look at; out: the next one; 0: that was all */
+	__u64 cgroup_id;
+};
+_Static_assert(sizeof(struct np_cut_walk) == 16, "np_cut_walk layout");
 
 #endif

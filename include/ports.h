@@ -47,7 +47,8 @@ struct np_peers {
 struct np_holder {
 	__u64 cgroup_id; /* of the sandbox that it is counted for; 0: it is not counted */
 	__u32 key;	 /* struct np_hold_key, when held */
-	__u32 held;
+	__u16 held;
+	__u16 noted; /* it is in np_sockets: see cut.h */
 };
 
 /* The one entry of np_share: what all sandboxes have together. */

@@ -35,7 +35,7 @@ struct np_sandbox {
 	struct np_rung rung; /* read with np_rung_of() */
 	__u64 raised_ns;     /* CLOCK_MONOTONIC of the last raise of the mode */
 	__u32 flows;	     /* connections on their way to the inspector */
-	__u32 pad;
+	__u32 slots;	     /* of np_sockets that it uses, and NP_SLOTS_LOST; see cut.h */
 	struct np_meter meter;
 	struct np_bucket queries;    /* to the DNS gate */
 	struct np_bucket callers;    /* events of those who call it: they crowd out none of its own */
@@ -75,6 +75,7 @@ enum np_place {
 	NP_AT_FLOW_INSERT,
 	NP_AT_UNIX_READ,
 	NP_AT_HOLD_INSERT,
+	NP_AT_SOCKET_NOTE,
 };
 struct np_error_key {
 	enum np_place place;

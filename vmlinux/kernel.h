@@ -69,6 +69,14 @@ typedef struct {
 	__s64 counter;
 } atomic64_t;
 
+typedef struct {
+	int counter;
+} atomic_t;
+
+typedef struct refcount_struct {
+	atomic_t refs;
+} refcount_t;
+
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
@@ -83,15 +91,8 @@ struct sock_common {
 	struct hlist_node skc_node;
 	possible_net_t skc_net;
 	atomic64_t skc_cookie;
+	refcount_t skc_refcnt;
 };
-
-typedef struct {
-	int counter;
-} atomic_t;
-
-typedef struct refcount_struct {
-	atomic_t refs;
-} refcount_t;
 
 struct sk_buff_head {
 	__u32 qlen;

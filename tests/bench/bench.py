@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import platform
+import resource
 import signal
 import sys
 import time
@@ -38,7 +39,7 @@ PEER_PORT, KEEPER_PORT = 1999, 1998
 FULL = {"boxes": (1, 100, 10000), "escalations": 250, "batches": 4, "rounds": 30, "turns": 12, "starts": 150,
         "seconds": 480}
 QUICK = {"boxes": (1, 100), "escalations": 40, "batches": 2, "rounds": 8, "turns": 3, "starts": 30, "seconds": 120}
-CROWD = 10000  # closed connections
+CROWD, ELSEWHERE = 10000, 100000  # closed connections; open sockets of others
 REGISTER_SECONDS, REGISTER_STEP = 60, 500  # what registering may take; beyond it there are fewer sandboxes
 
 
@@ -123,6 +124,14 @@ class Bench:
         finally:
             cost.close_all(workers)
 
+    def elsewhere(self, stack, count):
+        """Processes outside with this many open sockets, two for each connection."""
+        net, cgroup = self.places.places["outside"]
+        share = resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 100
+        for number, done in enumerate(range(0, count // 2, share)):
+            holder = Program(*net.enter(), BENCH / "loop", cgroup, "hold", f"127.0.1.{number + 1}", min(share, count // 2 - done))
+            stack.callback(holder.close)
+
     def closed(self):
         """How many connections there are in TIME_WAIT, in the daemon's namespace."""
         words = base.sh(*self.nets["gate"].enter(), "cat", "/proc/net/sockstat").stdout.split()
@@ -147,6 +156,10 @@ def measure(bench, size, out):
     bench.crowd(CROWD)
     title = f"{bench.closed():,} connections in TIME_WAIT"
     out["escalation"]["crowded"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
+    with contextlib.ExitStack() as stack:
+        bench.elsewhere(stack, ELSEWHERE)
+        title = f"{bench.closed():,} connections in TIME_WAIT and {ELSEWHERE:,} open sockets outside"
+        out["escalation"]["elsewhere"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
     out["start"] = scale.start(bench.client, bench.peers, size["starts"])
     floor = out["empty_program_ns"] = cost.empty_cost(bench.places, bench.empty, size["turns"])
     prints, programs = {}, {}

@@ -4,8 +4,8 @@
  *
  *   client SOCKET FAR-ADDR FAR-PORT DAEMON-PID
  *
- * Commands: "bare" escalates a fresh session without a sandbox; "sandbox" one with a live sandbox whose process holds
- * a TCP connection to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
+ * Commands: "bare" escalates a fresh session without a sandbox; "box N" one with a live sandbox whose process holds
+ * N TCP connections to FAR-ADDR; both answer "TOTAL-NS DAEMON-CPU-NS APPLIED-US CUT". "start" makes and removes one
  * sandbox, "health" asks for nothing, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
  */
 #include <arpa/inet.h>
@@ -126,14 +126,15 @@ static void sandbox_make(const char *session, char id[static 4096], char cgroup[
 {
 	char body[512];
 
-	snprintf(body, sizeof(body), "{\"session\":\"%s\"}", session);
+	/* clean: our processes close what they inherit, see tenant_start() */
+	snprintf(body, sizeof(body), "{\"session\":\"%s\",\"clean\":true}", session);
 	must("POST", "/v1/sandboxes", body);
 	member("sandbox", id);
 	member("cgroup", cgroup);
 }
 
-/* A process in the sandbox with one connection that it waits on. */
-static pid_t tenant_start(const char *cgroup)
+/* A process in the sandbox with connections that it waits on. */
+static pid_t tenant_start(const char *cgroup, unsigned connections)
 {
 	int ready[2];
 	char byte;
@@ -142,12 +143,14 @@ static pid_t tenant_start(const char *cgroup)
 	if (pipe2(ready, O_CLOEXEC) < 0 || (pid = fork()) < 0)
 		err(1, "fork");
 	if (pid == 0) {
-		int fd;
-
+		close(api);
 		cgroup_join(cgroup);
-		fd = socket(AF_INET, SOCK_STREAM, 0);
-		if (fd < 0 || connect(fd, (struct sockaddr *)&far_end, sizeof(far_end)) < 0)
-			err(1, "connect in the sandbox");
+		while (connections--) {
+			int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+			if (fd < 0 || connect(fd, (struct sockaddr *)&far_end, sizeof(far_end)) < 0)
+				err(1, "connect in the sandbox");
+		}
 		if (write(ready[1], "x", 1) != 1)
 			_exit(1);
 		close(ready[1]);
@@ -161,7 +164,8 @@ static pid_t tenant_start(const char *cgroup)
 	return pid;
 }
 
-static void escalate(bool with_box)
+/* connections < 0: without a sandbox. */
+static void escalate(int connections)
 {
 	static unsigned count;
 	char session[64], path[128], body[256], id[4096], cgroup[4096], applied[4096], cut[4096];
@@ -171,9 +175,9 @@ static void escalate(bool with_box)
 	snprintf(session, sizeof(session), "bench/e%d-%u", (int)getpid(), count++);
 	snprintf(body, sizeof(body), "{\"session\":\"%s\",\"level\":\"PUBLIC\"}", session);
 	must("POST", "/v1/sessions", body);
-	if (with_box) {
+	if (connections >= 0) {
 		sandbox_make(session, id, cgroup);
-		tenant = tenant_start(cgroup);
+		tenant = tenant_start(cgroup, (unsigned)connections);
 	}
 	snprintf(path, sizeof(path), "/v1/sessions/%s/datasets", session);
 	span_begin(&s);
@@ -238,8 +242,10 @@ int main(int argc, char **argv)
 		struct span s;
 
 		api_connect();
-		if (!strcmp(line, "bare\n") || !strcmp(line, "box\n")) {
-			escalate(line[1] == 'o');
+		if (!strcmp(line, "bare\n")) {
+			escalate(-1);
+		} else if (sscanf(line, "box %u", &n) == 1 && n <= 2000) {
+			escalate((int)n);
 		} else if (!strcmp(line, "start\n")) {
 			start_one();
 		} else if (!strcmp(line, "health\n")) {

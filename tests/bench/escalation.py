@@ -5,12 +5,14 @@ import statistics
 from nets import Skip
 from table import show, summary
 
-APPLIED_GOAL_US = 20
+APPLIED_GOAL_US, TOTAL_GOAL = 20, 1.5  # the second: of one fdatasync
 
-OURS = {"box": "netpawl, a sandbox with an open connection", "bare": "netpawl, no sandbox"}
+OURS = {"box 1": "netpawl, a sandbox with an open connection", "box 10": "netpawl, a sandbox with 10",
+        "box 1000": "netpawl, a sandbox with 1,000", "bare": "netpawl, no sandbox"}
 PEERS = {"fdatasync": "one fdatasync of a 4 KiB append (the floor)", "nftlib": "libnftables in process, add rule",
          "nftcli": "nft command, add rule", "bwrap": "kill, restart under bwrap --unshare-net"}
-FEW = ("box", "bare", "fdatasync")
+FEW = (*OURS, "fdatasync")
+MANY = 15  # rounds of what has many connections
 
 
 def collect(client, peers, rounds, ways, skips):
@@ -18,6 +20,8 @@ def collect(client, peers, rounds, ways, skips):
     samples = {way: [] for way in ways}
     for i in range(-3, rounds):
         for way in list(samples):
+            if way == "box 1000" and len(samples[way]) == MANY:
+                continue
             try:
                 got = (client if way in OURS else peers).ask(way)
             except Skip as e:
@@ -40,7 +44,7 @@ def condense(samples):
 
 
 def report(result, title, skips):
-    floor, base = result["fdatasync"]["p50"], result["box"]["p50"]
+    floor, base = result["fdatasync"]["p50"], result["box 1"]["p50"]
     rows = []
     for way, text in {**OURS, **PEERS}.items():
         r = result.get(way)
@@ -49,11 +53,13 @@ def report(result, title, skips):
         applied = r.get("applied_us", {})
         rows.append([text, applied.get("p50"), applied.get("p99"), r["p50"], r["p99"], r["cpu_us"],
                      f"{r['p50'] / floor:.2f}", f"{r['p50'] / base:.2f}"])
-    applied, rounds = result["box"]["applied_us"]["p50"], result["box"]["n"]
+    applied, rounds = result["box 1"]["applied_us"]["p50"], result["box 1"]["n"]
     verdict = "met" if applied <= APPLIED_GOAL_US else "MISSED"
+    over = [way for way in OURS if way in result and result[way]["p50"] > TOTAL_GOAL * floor]
     notes = ["applied: request read until the kernel is tightened; total: request sent until the durable answer.",
              f"goal: applied p50 <= {APPLIED_GOAL_US} us: {applied:g} us, {verdict}; "
-             f"{result['box']['cut']} connections were cut in {rounds} rounds.",
+             f"{result['box 1']['cut']} connections were cut in {rounds} rounds.",
+             f"goal: total p50 <= {TOTAL_GOAL} fdatasync: " + (f"MISSED by {', '.join(over)}" if over else "met"),
              *[f"skipped: {text}" for text in skips]]
     show(f"Escalation PUBLIC to SECRET over the API, {title}, {rounds} rounds in turns, us",
          ["", "applied p50", "p99", "total p50", "p99", "CPU", "vs fdatasync", "vs netpawl"], rows, notes)

@@ -3,6 +3,7 @@
  * The cost of the network to a program: connect+close, UDP send, TCP round trip, bind, unix connect.
  *
  *   loop CGROUP serve PORT                  the far end: echo on TCP, a full queue on UDP; says "ready"
+ *   loop CGROUP hold ADDR COUNT             that many connections to itself, both ends open, until stdin ends
  *   loop CGROUP work ADDR FAR-ADDR PORT     commands: OPERATION COUNT, answered by "WALL-NS CPU-NS"
  *
  * CGROUP is joined first ("-": stay), so that every socket belongs to it. ADDR is a loopback address where
@@ -15,6 +16,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -22,7 +24,7 @@
 
 #define COUNT_MAX  1000000
 #define UDP_BATCH  64 /* fits a receive buffer; the queue is emptied outside of the timed part */
-#define SERVED_MAX 256
+#define SERVED_MAX 2048
 
 struct address {
 	union {
@@ -335,7 +337,14 @@ static int serve(uint16_t port)
 			close(fds[i].fd);
 			fds[i] = fds[--n];
 		}
-		if (fds[1].revents && n < SERVED_MAX) {
+		/* Clients that were cut off say nothing when they go: the oldest ones make room. */
+		if (fds[1].revents && n == SERVED_MAX) {
+			for (size_t i = 2; i < 2 + SERVED_MAX / 4; i++)
+				close(fds[i].fd);
+			n -= SERVED_MAX / 4;
+			memmove(fds + 2, fds + 2 + SERVED_MAX / 4, (n - 2) * sizeof(*fds));
+		}
+		if (fds[1].revents) {
 			fds[n] =
 				(struct pollfd){ .fd = accept4(fds[1].fd, NULL, NULL, SOCK_CLOEXEC), .events = POLLIN };
 			no_delay(fds[n].fd);
@@ -357,6 +366,27 @@ static void unix_listen(struct unix_place *place, size_t from, const char *forma
 	place->listener = make(AF_UNIX, SOCK_STREAM);
 	if (bind(place->listener, (struct sockaddr *)&place->name, place->len) < 0 || listen(place->listener, 64) < 0)
 		err(1, "bind, unix");
+}
+
+static int hold(const char *text, unsigned count)
+{
+	struct address a = parse(text, 1900);
+	struct rlimit files;
+	char line[8];
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	listener = listen_at(&a, SOCK_STREAM);
+	while (count--) {
+		connect_to(&a);
+		if (accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0)
+			err(1, "accept");
+	}
+	puts("ready");
+	fflush(stdout);
+	return fgets(line, sizeof(line), stdin) ? 1 : 0;
 }
 
 static void work_open(const char *near_text, const char *far_text, uint16_t port)
@@ -407,6 +437,8 @@ int main(int argc, char **argv)
 	one_cpu(last_cpu());
 	if (!strcmp(argv[2], "serve"))
 		return serve((uint16_t)atoi(argv[3]));
+	if (!strcmp(argv[2], "hold") && argc == 5)
+		return hold(argv[3], (unsigned)atoi(argv[4]));
 	if (argc != 6)
 		errx(2, "see the source for its usage");
 	work_open(argv[3], argv[4], (uint16_t)atoi(argv[5]));

@@ -19,6 +19,7 @@ void mended(struct kernel *kernel, const char *what)
 {
 	if (!kernel->started)
 		return; /* at a start that is how it is made */
+	lists_doubt(kernel);
 	if (!kernel->mended++)
 		snprintf(kernel->mended_what, sizeof(kernel->mended_what), "%s", what);
 	log_warning("%s was gone, and is there again", what);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cutting what is open. The gate's iterators judge every socket, and destroy it
- * by bpf_sock_destroy or, where the kernel does not have that, let us destroy
- * it by SOCK_DESTROY. Called after the raise.
+ * Cutting what is open. Called after the raise. The gate judges each socket of the sandboxes' lists (cut_table.c), which we
+ * destroy by SOCK_DESTROY; or, when these do not do, each socket of the host, by iterators that destroy it by
+ * bpf_sock_destroy where the kernel has that.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,15 +21,19 @@ int cut_open(struct kernel *kernel)
 {
 	kernel->cut_tcp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_tcp), 0, BPF_TRACE_ITER, NULL);
 	kernel->cut_udp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_udp), 0, BPF_TRACE_ITER, NULL);
-	return kernel->cut_tcp >= 0 && kernel->cut_udp >= 0 ? 0 : -errno;
+	if (kernel->cut_tcp < 0 || kernel->cut_udp < 0)
+		return -errno;
+	cut_forget_flows(kernel); /* of a predecessor that was killed in the middle of a cut */
+	return lists_open(kernel);
 }
 
 /* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
  * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
-static int cut_iterate_it(int link, uint32_t *failed)
+static int cut_iterate_it(struct kernel *kernel, int link, uint32_t *failed)
 {
 	_close_ int fd = bpf_iter_create(link);
 	struct np_cut_order orders[64];
+	struct diag_result done;
 
 	if (fd < 0)
 		return -errno;
@@ -40,34 +44,44 @@ static int cut_iterate_it(int link, uint32_t *failed)
 			continue;
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
-		for (size_t i = 0; i < (size_t)n / sizeof(*orders); i++)
-			*failed += diag_destroy(&orders[i]) < 0;
+		done = (struct diag_result){ 0 };
+		diag_destroy(kernel->lists.diag_fd, orders, (size_t)n / sizeof(*orders), &done);
+		*failed += done.failed + done.gone;
 	}
 }
 
-static int cut_pass(struct kernel *kernel, enum np_cut_pass pass, enum gate_cut why, uint32_t final,
-		    struct np_cut_state *state)
+/* All sockets of the host; or, listed, those of the job's sandboxes. Afterwards *state is what the pass has counted. */
+int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass pass, bool final,
+	     struct np_cut_state *state)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
+	uint32_t destroyed = 0, failed = 0;
 	const __u32 zero = 0;
-	uint32_t failed = 0;
 
-	*state = (struct np_cut_state){ .pass = pass, .final = final, .reload = why == GATE_CUT_RELOADED };
+	*state = (struct np_cut_state){
+		.pass = pass, .final = final, .reload = job->why == GATE_CUT_RELOADED, .all = job->all
+	};
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
-	r = cut_iterate_it(kernel->cut_tcp, &failed);
-	if (r == 0 && (pass == NP_CUT_LOOK || pass == NP_CUT_LOCAL)) /* a UDP socket ends when it is closed */
-		r = cut_iterate_it(kernel->cut_udp, &failed);
+	if (job->listed) {
+		r = lists_pass(kernel, job, &destroyed, &failed);
+	} else {
+		r = cut_iterate_it(kernel, kernel->cut_tcp, &failed);
+		/* a UDP socket ends when it is closed */
+		if (r == 0 && pass != NP_CUT_ORPHANS && pass != NP_CUT_ENDED)
+			r = cut_iterate_it(kernel, kernel->cut_udp, &failed);
+	}
 	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
 		r = -errno;
 	if (r < 0)
 		return r;
-	state->destroyed -= failed;
+	state->destroyed += destroyed;
+	state->destroyed -= job->listed ? 0 : failed;
 	state->failed += failed;
-	return 0;
+	return job->listed && failed ? -EAGAIN : 0;
 }
 
-static void forget_flows(struct kernel *kernel)
+void cut_forget_flows(struct kernel *kernel)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_flows);
 	struct np_cut_flow key;
@@ -90,87 +104,101 @@ static uint64_t now_us(void)
  * new gets there: then the acknowledgement is true of them as well. All of it within NP_DRAIN_US; a sandbox
  * that keeps bytes there on purpose is cut with them.
  */
-static int cut_iterate(struct kernel *kernel, enum gate_cut why, unsigned *ret_cut)
+static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned *ret_cut)
 {
 	uint64_t deadline = now_us() + NP_DRAIN_US;
 	struct np_cut_state state;
 	bool remembered = false;
 	int r = 0;
 
-	*ret_cut = 0;
-	if (why == GATE_CUT_ENDED) {
-		r = cut_pass(kernel, NP_CUT_ENDED, why, 1, &state);
-		*ret_cut = r == 0 ? state.destroyed : 0;
+	if (job->why == GATE_CUT_ENDED) {
+		r = cut_pass(kernel, job, NP_CUT_ENDED, true, &state);
+		*ret_cut += r == 0 ? state.destroyed : 0;
 		return r;
 	}
 	for (int round = 0; round < ROUNDS_MAX;) {
-		uint32_t destroyed, final = now_us() >= deadline || round == ROUNDS_MAX - 1;
+		bool final = now_us() >= deadline || round == ROUNDS_MAX - 1;
+		uint32_t destroyed;
 
-		r = cut_pass(kernel, NP_CUT_LOOK, why, final, &state);
-		if (r < 0)
-			break;
-		destroyed = state.destroyed;
+		r = cut_pass(kernel, job, NP_CUT_LOOK, final, &state);
 		remembered |= state.remembered > 0;
-		if (state.local) {
+		destroyed = state.destroyed;
+		if (r == 0 && state.local) {
 			uint64_t in_flight = state.in_flight;
 
-			r = cut_pass(kernel, NP_CUT_LOCAL, why, final, &state);
-			if (r < 0)
-				break;
+			r = cut_pass(kernel, job, NP_CUT_LOCAL, final, &state);
 			destroyed += state.destroyed;
 			state.in_flight = in_flight;
 		}
 		*ret_cut += destroyed;
+		if (r < 0)
+			break;
 		if (state.in_flight && !final)
 			nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
-		else if (!destroyed || final)
+		else if ((!destroyed && !state.busy) || final)
 			break;
 		else
 			round++;
 	}
 	if (remembered)
-		forget_flows(kernel);
+		cut_forget_flows(kernel);
 	return r;
 }
 
-static int sandboxes_name(struct kernel *kernel, const uint64_t *ids, size_t n)
+int cut_name(struct kernel *kernel, const struct cut_job *job)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
 	const __u8 named = NP_CUT_NAMED;
 
-	for (size_t i = 0; i < n; i++)
-		if (bpf_map_update_elem(fd, &ids[i], &named, BPF_ANY) < 0)
+	for (size_t i = 0; !job->all && i < job->n; i++)
+		if (bpf_map_update_elem(fd, &job->ids[i], &named, BPF_ANY) < 0)
 			return -errno;
 	return 0;
 }
 
-static void sandboxes_forget(struct kernel *kernel, const uint64_t *ids, size_t n)
+void cut_unname(struct kernel *kernel, const struct cut_job *job)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
 
-	for (size_t i = 0; i < n; i++)
-		bpf_map_delete_elem(fd, &ids[i]);
+	for (size_t i = 0; !job->all && i < job->n; i++)
+		bpf_map_delete_elem(fd, &job->ids[i]);
 }
 
 int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
-	int r = sandboxes_name(kernel, ids, n);
+	struct cut_job job = { .ids = ids, .n = n, .why = why };
 	unsigned cut = 0;
+	int r;
 
+	job.listed = lists_serve(kernel, &job);
+	r = cut_name(kernel, &job);
 	if (r == 0)
-		r = cut_iterate(kernel, why, &cut);
-	sandboxes_forget(kernel, ids, n);
+		r = cut_rounds(kernel, &job, &cut);
+	if (r == 0 && job.listed && why != GATE_CUT_ENDED)
+		lists_recheck_later(kernel, &job);
+	if (r < 0 && job.listed) { /* the host's tables have them all */
+		job.listed = false;
+		r = cut_rounds(kernel, &job, &cut);
+	}
+	cut_unname(kernel, &job);
 	*ret_cut = cut;
 	return r;
 }
 
 int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets), r = sandboxes_name(kernel, ids, n);
+	struct cut_job job = { .ids = ids, .n = n, .why = GATE_CUT_ENDED };
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets), r;
 	struct np_cut_state state;
 
+	job.listed = lists_serve(kernel, &job);
+	r = cut_name(kernel, &job);
 	if (r == 0)
-		r = cut_pass(kernel, NP_CUT_ORPHANS, GATE_CUT_ENDED, 0, &state);
+		r = cut_pass(kernel, &job, NP_CUT_ORPHANS, false, &state);
+	if (r < 0 && job.listed) {
+		job.listed = false;
+		r = cut_pass(kernel, &job, NP_CUT_ORPHANS, false, &state);
+	}
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		__u8 found = NP_CUT_HAS_ORPHAN;
 
@@ -178,6 +206,6 @@ int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool 
 			r = -errno;
 		ret_has[i] = found == NP_CUT_HAS_ORPHAN;
 	}
-	sandboxes_forget(kernel, ids, n);
+	cut_unname(kernel, &job);
 	return r;
 }

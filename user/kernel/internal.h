@@ -67,6 +67,27 @@ struct link_want {
 	int attach_type;
 };
 
+/* cut_table.c: what it takes to cut by np_sockets */
+struct cut_lists {
+	int diag_fd, timer_fd;
+	const struct np_cut_order *orders; /* np_cut_orders, mapped */
+	bool off;			   /* this kernel has no SOCK_DESTROY */
+	bool all_unnoted;		   /* sockets of any sandbox may be missing */
+	uint64_t unnoted[NP_SANDBOXES_PER_SESSION], recheck[NP_SANDBOXES_PER_SESSION]; /* sandboxes */
+	size_t n_unnoted, n_recheck;
+	uint64_t missed; /* sockets that were found by a pass over the host's, and should have been by the lists */
+	struct loop_task note;
+};
+
+/* What is to be cut, or looked at. */
+struct cut_job {
+	const uint64_t *ids; /* of sandboxes */
+	size_t n;
+	enum gate_cut why;
+	bool listed;  /* by the sandboxes' lists, rather than the host's tables */
+	unsigned all; /* of every sandbox, NP_CUT_NOTE only: 1, or NP_CUT_ALL_ANEW */
+};
+
 struct kernel {
 	struct kernel_config config;
 	struct features features;
@@ -92,6 +113,7 @@ struct kernel {
 	unsigned mended;	 /* things that were put back since somebody asked ... */
 	char mended_what[4096];	 /* ... the first of them */
 	unsigned adopted_turn;	 /* adopted cgroups that were looked at */
+	struct cut_lists lists;
 	bool took_over;
 	bool same_build;	/* its programs are those of our build, and were not loaded anew */
 	bool had_links;		/* a predecessor of our own version has attached programs */
@@ -167,6 +189,23 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 int cut_open(struct kernel *kernel);
 int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
 int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has);
+int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass pass, bool final,
+	     struct np_cut_state *state);
+int cut_name(struct kernel *kernel, const struct cut_job *job); /* its sandboxes, in np_cut_targets */
+void cut_unname(struct kernel *kernel, const struct cut_job *job);
+void cut_forget_flows(struct kernel *kernel);
+
+/* cut_table.c */
+int lists_open(struct kernel *kernel);
+void lists_close(struct kernel *kernel);
+void lists_doubt(struct kernel *kernel); /* the gate was not in place for a while: any socket may be missing */
+void lists_adopted(struct kernel *kernel, uint64_t cgroup_id);	    /* it may have sockets from before the gate */
+int lists_note(struct kernel *kernel);				    /* sockets that are not in np_sockets yet */
+bool lists_serve(struct kernel *kernel, const struct cut_job *job); /* have they all that is to be cut? */
+/* -EAGAIN: a list is not complete */
+int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed);
+void lists_recheck_later(struct kernel *kernel, const struct cut_job *job);
+void lists_recheck(struct kernel *kernel);
 
 /* tables.c */
 int tables_open(struct kernel *kernel);

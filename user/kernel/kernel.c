@@ -139,6 +139,7 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 		return -ENOMEM;
 	kernel_quiet();
 	kernel->config = *config;
+	kernel->lists.diag_fd = kernel->lists.timer_fd = -1;
 	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
 	r = kernel_start(kernel, problem);
 	if (r < 0) {
@@ -161,6 +162,7 @@ void kernel_close(struct kernel *kernel)
 	loop_cancel(kernel->config.loop, &kernel->sweep);
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
+	lists_close(kernel);
 	cleanup_close(&kernel->cut_tcp);
 	cleanup_close(&kernel->cut_udp);
 	watch_free(kernel);
@@ -232,6 +234,7 @@ static int gate_attach(void *ctx, const struct gate_cgroup *cg)
 	char name[32];
 
 	links_name(cg->id, name);
+	lists_adopted(ctx, cg->id);
 	return links_attach(ctx, cg, name, false);
 }
 
@@ -439,6 +442,7 @@ void kernel_describe(struct kernel *kernel, struct buf *out)
 	json_put_number(out, "devices", kernel->devices);
 	describe_counts(kernel, out);
 	describe_errors(kernel, out);
+	json_put_number(out, "cut_late", kernel->lists.missed);
 	features_describe(&kernel->features, out);
 }
 

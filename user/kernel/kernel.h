@@ -75,7 +75,7 @@ int kernel_check(struct kernel *kernel, char problem[static 512]);
 /* What was put back since the last call; false: nothing was. */
 bool kernel_mended(struct kernel *kernel, char text[static 512]);
 
-/* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", and last "features",
+/* Appends JSON members to an open object: "cgroup", "pins", "devices", "refused", "helper_errors", "cut_late", and last "features",
  * an array that is left open for the caller's own. */
 void kernel_describe(struct kernel *kernel, struct buf *out);
 void feature_describe(struct buf *out, const char *name, bool present, const char *yes, const char *no);

@@ -2,6 +2,7 @@
 #include "kernel/sock_diag.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -10,6 +11,8 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+
+#define BATCH 64 /* their answers fit into a receive buffer of the usual size */
 
 struct diag_request {
 	struct nlmsghdr header;
@@ -28,32 +31,82 @@ static void diag_fill(const struct np_cut_order *order, struct inet_diag_sockid 
 		.idiag_if = order->device,
 		.idiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE },
 	};
+	if (order->cookie) {
+		ret->idiag_cookie[0] = (__u32)order->cookie;
+		ret->idiag_cookie[1] = (__u32)(order->cookie >> 32);
+	}
 	memcpy(ret->idiag_src, flow->near_addr.b + skip, 16 - skip);
 	memcpy(ret->idiag_dst, flow->far_addr.b + skip, 16 - skip);
 }
 
-int diag_destroy(const struct np_cut_order *order)
+int diag_open(void)
 {
-	const struct timeval patience = { .tv_sec = 2 }; /* a kernel that does not answer may not hang the daemon */
-	struct diag_request request = {
-		.header = { .nlmsg_len = sizeof(request),
-			    .nlmsg_type = SOCK_DESTROY,
-			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
-		.body = { .sdiag_family = (__u8)order->family,
-			  .sdiag_protocol = (__u8)order->flow.protocol,
-			  .idiag_states = ~0u },
-	};
-	_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static void diag_count(int error, struct diag_result *ret)
+{
+	switch (error) {
+	case 0:
+		ret->destroyed++;
+		break;
+	case -ENOENT:
+	case -ESTALE: /* the address is another socket's by now */
+		ret->gone++;
+		break;
+	default:
+		ret->failed++;
+		ret->unsupported |= error == -EOPNOTSUPP;
+	}
+}
+
+/* The kernel does what a datagram asks for, one message after the other, before send() returns; by then its answers are
+ * there. It is asked to answer each: a socket whose answer is lost must not be taken for ended. */
+static void diag_destroy_batch(int fd, const struct np_cut_order *orders, size_t n, struct diag_result *ret)
+{
+	struct diag_request requests[BATCH] = { 0 };
+	size_t answered = 0;
 	struct {
 		struct nlmsghdr header;
 		struct nlmsgerr error;
-	} answer = { 0 };
+		char rest[128]; /* of the request, which comes back with an error */
+	} answer;
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
-		return -errno;
-	diag_fill(order, &request.body.id);
-	if (send(fd, &request, sizeof(request), 0) < 0 ||
-	    recv(fd, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer))
-		return -EIO;
-	return answer.header.nlmsg_type == NLMSG_ERROR ? answer.error.error : -EPROTO;
+	for (size_t i = 0; i < n; i++) {
+		requests[i] = (struct diag_request){
+			.header = { .nlmsg_len = sizeof(requests[i]),
+				    .nlmsg_type = SOCK_DESTROY,
+				    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+			.body = { .sdiag_family = (__u8)orders[i].family,
+				  .sdiag_protocol = (__u8)orders[i].flow.protocol,
+				  .idiag_states = ~0u },
+		};
+		diag_fill(&orders[i], &requests[i].body.id);
+	}
+	if (send(fd, requests, n * sizeof(*requests), 0) == (ssize_t)(n * sizeof(*requests))) {
+		while (answered < n &&
+		       recv(fd, &answer, sizeof(answer), 0) >= (ssize_t)offsetof(typeof(answer), rest) &&
+		       answer.header.nlmsg_type == NLMSG_ERROR) {
+			diag_count(answer.error.error, ret);
+			answered++;
+		}
+	}
+	if (answered == n)
+		return;
+	ret->failed += (unsigned)(n - answered);
+	for (size_t i = 0; i < n && recv(fd, &answer, sizeof(answer), 0) > 0; i++)
+		; /* late answers are not those of the next batch */
+}
+
+void diag_destroy(int fd, const struct np_cut_order *orders, size_t n, struct diag_result *ret)
+{
+	while (n) {
+		size_t batch = n < BATCH ? n : BATCH;
+
+		diag_destroy_batch(fd, orders, batch, ret);
+		orders += batch;
+		n -= batch;
+	}
 }

@@ -1,11 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Destroying a socket by netlink (sock_diag), for kernels without bpf_sock_destroy. */
+/* SOCK_DESTROY: has the kernel end sockets, so that their owners get an error. */
 #ifndef NP_KERNEL_SOCK_DIAG_H
 #define NP_KERNEL_SOCK_DIAG_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "cut.h"
 
-/* Its owner gets ECONNABORTED. -ENOENT when there is no such socket any more. */
-int diag_destroy(const struct np_cut_order *order);
+struct diag_result {
+	unsigned destroyed;
+	unsigned gone;	  /* there is no such socket any more */
+	unsigned failed;  /* for the kernel's reasons, or because we cannot tell */
+	bool unsupported; /* this kernel does not do it at all */
+};
+
+int diag_open(void); /* a descriptor for diag_destroy(), or -errno */
+/* Adds to *ret what became of them. When it returns, they are ended. */
+void diag_destroy(int fd, const struct np_cut_order *orders, size_t n, struct diag_result *ret);
 
 #endif

@@ -27,6 +27,7 @@
 #define NP_COPY_FILES 100000	/* files and directories, likewise */
 #define NP_FORWARD_BUFFER 16384	/* bytes that netpawl forward has in its hands, each way; the kernel as much again */
 #define NP_INBOUND_MAX 64	/* inbound: entries of a policy */
+#define NP_RECHECK_MS 1000	/* after a cut by the lists of sockets, the host's own tables are looked at once, off the path */
 #define NP_DRAIN_US 10000	/* longest wait for bytes already queued below TCP when a session is cut */
 
 /* -- events --------------------------------------------------------------- */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <asm/errno.h>
+
+#include "sockets.bpf.h"
+
+/* Which slot is chance, so that no run of sockets that stay is in the way of those that come and go. When none of several is
+ * free the sandbox gets as many slots again, and the new ones are tried. A slot is never given back before the sandbox
+ * is over, and there are never many more than 16 times the most sockets that it had at once. */
+__noinline int np_socket_note(struct np_socket_query *query)
+{
+	struct np_socket fresh = {};
+	struct np_socket_key key = {};
+	struct np_sandbox *sandbox;
+	__u32 slots, first = 0, more;
+	long r = -EEXIST;
+
+	if (!query)
+		return -EINVAL;
+	key.cgroup_id = query->cgroup_id;
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &key.cgroup_id);
+	if (!sandbox)
+		return -ENOENT;
+	fresh.sock = query->sock;
+	fresh.cookie = query->cookie;
+	fresh.protocol = query->protocol;
+	slots = *(volatile __u32 *)&sandbox->slots;
+	if (slots & NP_SLOTS_LOST)
+		return -ENOSPC;
+	more = slots ? slots : NP_SLOTS_MIN;
+	if (!slots)
+		__sync_val_compare_and_swap(&sandbox->slots, 0, NP_SLOTS_MIN);
+	for (int i = 0; i < 2 * NP_SLOT_TRIES; i++) {
+		if (i == NP_SLOT_TRIES) {
+			slots = *(volatile __u32 *)&sandbox->slots;
+			if (slots >= NP_SLOTS_MAX)
+				break;
+			/* Somebody else may just have done so: then the new ones are his. */
+			__sync_val_compare_and_swap(&sandbox->slots, slots, 2 * slots);
+			first = more = slots;
+		}
+		key.slot = first + (bpf_get_prandom_u32() & (more - 1));
+		r = np_slot_take(&key, &fresh);
+		if (!r)
+			return 0;
+		if (r != -EEXIST)
+			break;
+	}
+	__sync_fetch_and_or(&sandbox->slots, NP_SLOTS_LOST);
+	np_error_count(NP_AT_SOCKET_NOTE, r);
+	return -ENOSPC;
+}

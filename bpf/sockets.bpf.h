@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Noting the sockets of a sandbox, so that a cut finds them: see cut.h. */
+#ifndef NP_BPF_SOCKETS_BPF_H
+#define NP_BPF_SOCKETS_BPF_H
+
+#include "cut.h"
+#include "ports.h"
+#include "owner.bpf.h"
+
+/* Is the socket of this entry still there? Its memory may be another's by now: that one has another cookie, for cookies are
+ * never given twice. One that is freed and nobody's yet has no references. */
+static __always_inline bool np_socket_stands(__u64 sock, __u64 cookie)
+{
+	const struct sock_common *skc = (const void *)sock;
+
+	return (__u64)BPF_CORE_READ(skc, skc_cookie.counter) == cookie && BPF_CORE_READ(skc, skc_refcnt.refs.counter);
+}
+
+/* Puts it into one slot. 0; -EEXIST: the slot is taken; or another error of the map. */
+static __always_inline long np_slot_take(const struct np_socket_key *key, const struct np_socket *fresh)
+{
+	struct np_socket *there = bpf_map_lookup_elem(&np_sockets, key);
+	__u64 old;
+
+	if (!there)
+		return bpf_map_update_elem(&np_sockets, key, fresh, BPF_NOEXIST);
+	old = *(volatile __u64 *)&there->cookie;
+	if (old == NP_SOCKET_BUSY || np_socket_stands(there->sock, old) ||
+	    __sync_val_compare_and_swap(&there->cookie, old, NP_SOCKET_BUSY) != old)
+		return -EEXIST;
+	there->sock = fresh->sock;
+	there->protocol = fresh->protocol;
+	/* Last, and with a barrier: whoever reads this cookie reads what belongs to it. */
+	__sync_val_compare_and_swap(&there->cookie, NP_SOCKET_BUSY, fresh->cookie);
+	return 0;
+}
+
+/* sockets.bpf.c. A function of its own, so that the verifier walks it once. */
+struct np_socket_query {
+	__u64 cgroup_id; /* of its sandbox */
+	__u64 sock, cookie;
+	__u32 protocol;
+	__u32 pad;
+};
+int np_socket_note(struct np_socket_query *query);
+
+static __always_inline void np_socket_add(__u64 cgroup_id, __u64 sock, __u64 cookie, __u32 protocol)
+{
+	struct np_socket_query query = { .cgroup_id = cgroup_id, .sock = sock, .cookie = cookie, .protocol = protocol };
+
+	np_socket_note(&query);
+}
+
+#endif

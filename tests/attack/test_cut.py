@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""A cut finds the sockets of a sandbox by a list of them, and not by a pass over all of the host's. Judged by the kernel's own
+tables: when the acknowledgement is there, no socket of the sandbox leads off the host any more, whoever holds it. The pass
+that comes later, off the path, finds nothing either (`cut_late`); and it does find what a list lacks, when we take it away."""
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import struct
+import time
+
+import pytest
+
+from lib import base, bpf
+from lib.box import Adopted, Box
+from lib.fixtures import daemon_with
+from lib.world import FAR, GATE4, HOST4, SINK
+
+CALLED, DEAF = 24190, 9190  # inbound: in the policy; a far end that takes no byte
+KINDS = pytest.mark.parametrize("kind", [Box, Adopted], ids=["run", "adopted"])
+PLACES = dict(far4=FAR[4], far6=FAR[6], sink=SINK, hold=DEAF)
+
+
+def listening(port):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.bind((FAR[4], port))
+    s.listen(4096)
+    return s
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deaf(world):
+    """Its kernel accepts, and it does not."""
+    with base.setns_call(world.far, lambda: listening(DEAF)):
+        yield
+
+
+@pytest.fixture(scope="module")
+def daemon(world):
+    with daemon_with(world, f"inbound: [{CALLED}]\n") as d:
+        yield d
+
+
+def open_sockets(box):
+    """Those of the sandbox that lead off the host, by the kernel's tables: TIME_WAIT is nobody's any more."""
+    inode = box.cgroup.stat().st_ino
+    text = base.sh(*box.world.enter(), "ss", "-H", "-t", "-u", "-a", "-n", "--cgroup").stdout
+    rows = []
+    for line in text.splitlines():
+        words = line.split()
+        owner = next((w.split(":", 1)[1] for w in words if w.startswith("cgroup:")), None)
+        if owner and (owner == f"unreachable:{inode:x}" or str(box.cgroup).endswith(owner)) and owner != "/":
+            rows.append((words[1], words[5].rsplit(":", 1)[0].strip("[]").removeprefix("::ffff:")))
+    return [row for row in rows if row[0] not in ("LISTEN", "TIME-WAIT") and row[1] in (*FAR.values(), GATE4)]
+
+
+def end(box):
+    """With what its payloads left running."""
+    with contextlib.suppress(FileNotFoundError):
+        (box.cgroup / "cgroup.kill").write_text("1")
+    box.close()
+
+
+@pytest.fixture
+def boxes(daemon):
+    made = []
+
+    def make(mode="FULL", kind=Box):
+        made.append(kind(daemon, mode))
+        return made[-1]
+
+    yield make
+    for box in made:
+        if box in daemon.boxes:
+            end(box)
+
+
+def late(daemon):
+    return daemon.api.health()["cut_late"]
+
+
+def nothing_late(daemon, before):
+    """Two passes over the host's tables, or what would be two."""
+    time.sleep(2.2)
+    assert late(daemon) == before
+
+
+def hold_all(box):
+    said = box.payload("cuts", "hold_all", **PLACES)[1]["said"]
+    assert said.isdigit(), said
+    return int(said)
+
+
+@KINDS
+@pytest.mark.parametrize("level", ["CONFIDENTIAL", "SECRET"])
+def test_sockets_that_a_list_could_miss(daemon, boxes, kind, level):
+    box, before = boxes("FULL", kind=kind), late(daemon)
+    want = hold_all(box)
+    assert len(open_sockets(box)) >= want, "the control: before the raise the kernel has all of them"
+    answer = daemon.api.escalate(box.session, level)
+    assert open_sockets(box) == []
+    assert answer["cut"] >= want
+    nothing_late(daemon, before)
+
+
+def test_sockets_from_before_an_adoption(daemon, boxes):
+    """They are older than the list."""
+    said, before = [], late(daemon)
+    box = Adopted(daemon, before=lambda agent: said.append(agent.payload("cuts", "of_old", **PLACES)[1]["said"]))
+    try:
+        assert len(open_sockets(box)) == 6
+        os.kill(int(said[0]), signal.SIGUSR1)
+        assert base.eventually(lambda: len(open_sockets(box)) == 8)
+        assert daemon.api.escalate(box.session, "SECRET")["cut"] >= 8
+        assert open_sockets(box) == []
+    finally:
+        end(box)
+    nothing_late(daemon, before)
+
+
+@KINDS
+def test_connections_that_nobody_has_accepted(world, daemon, boxes, kind):
+    box, before = boxes("FULL", kind=kind), late(daemon)
+    assert box.payload("cuts", "not_accepted", port=CALLED, count=20)[1]["said"] == "listens"
+    for i in range(20):
+        world.world.call("dial", family=4, addr=HOST4, port=CALLED, keep=f"caller{i}")
+    try:
+        assert base.eventually(lambda: len(open_sockets(box)) == 20), "the control"
+        answer = daemon.api.escalate(box.session, "SECRET")
+        assert open_sockets(box) == [] and answer["cut"] == 20
+    finally:
+        for i in range(20):
+            world.world.call("close", keep=f"caller{i}")
+    nothing_late(daemon, before)
+
+
+@KINDS
+def test_under_churn(daemon, boxes, kind):
+    """Sockets come and go while they are cut. What connect() had let pass at the very moment of the raise may appear behind
+    our back: it is not worth a second look of ours, but it ends within the next pass."""
+    before = late(daemon)
+    for _ in range(4):
+        box = boxes("FULL", kind=kind)
+        assert box.payload("cuts", "churn", far4=FAR[4], sink=SINK)[1]["said"] == "churns"
+        assert len(open_sockets(box)) > 10, "the control"
+        assert daemon.api.escalate(box.session, "SECRET")["cut"] > 10
+        assert open_sockets(box) == []
+        end(box)
+    nothing_late(daemon, before)
+
+
+def sockets_of(daemon, box):
+    return [e["key"] for e in bpf.dump(daemon, "np_sockets") if e["key"]["cgroup_id"] == int(box.info["cgroup_id"])]
+
+
+def forget(daemon, box):
+    for key in sockets_of(daemon, box):
+        raw = key["cgroup_id"].to_bytes(8, "little") + key["slot"].to_bytes(4, "little") + bytes(4)
+        base.sh("/usr/sbin/bpftool", "map", "delete", "pinned", daemon.pins / "maps/np_sockets", "key", *map(str, raw))
+
+
+def test_what_a_list_lacks_is_found_later(daemon, boxes):
+    """The control of `cut_late`, and of the tests above: without the list nothing is cut at once."""
+    box, before = boxes("FULL"), late(daemon)
+    box.call("dial", family=4, addr=FAR[4], port=SINK, keep="c")
+    assert sockets_of(daemon, box)
+    forget(daemon, box)
+    assert daemon.api.escalate(box.session, "SECRET")["cut"] == 0
+    assert base.eventually(lambda: late(daemon) == before + 1, 10)
+    assert open_sockets(box) == []
+    assert box.try_("recv", keep="c") == "ECONNABORTED"
+
+
+def test_a_list_without_room(daemon, boxes):
+    """NP_SLOTS_LOST: a cut looks at the host's tables again, before it acknowledges."""
+    box, before = boxes("FULL"), late(daemon)
+    with filled(daemon):
+        box.call("dial", family=4, addr=FAR[4], port=SINK, keep="c")
+        assert [v for v in bpf.dump(daemon, "np_sandboxes") if v["key"] == int(box.info["cgroup_id"])][0]["value"]["slots"] >> 31
+    assert daemon.api.escalate(box.session, "SECRET")["cut"] == 1
+    assert open_sockets(box) == []
+    nothing_late(daemon, before)
+
+
+@contextlib.contextmanager
+def filled(daemon):
+    """No room in np_sockets for anybody: entries of a sandbox that is not there."""
+    room = 262144
+    fd = bpf.obj_get(daemon.pins / "maps/np_sockets")
+    keys = ctypes.create_string_buffer(b"".join(b"\xff" * 8 + struct.pack("Q", i) for i in range(room)))
+    values = ctypes.create_string_buffer(24 * room)
+
+    def batch(command, count):
+        """How many were done."""
+        attr = ctypes.create_string_buffer(struct.pack("QQQQIIQQ", 0, 0, ctypes.addressof(keys), ctypes.addressof(values), count, fd, 0, 0))
+        ctypes.CDLL(None).syscall(bpf.NR_BPF, command, attr, len(attr.raw) - 1)
+        return struct.unpack_from("I", attr.raw, 32)[0]
+
+    made = batch(26, room)  # BPF_MAP_UPDATE_BATCH
+    try:
+        assert made > room - 2000
+        yield
+    finally:
+        batch(27, made)  # BPF_MAP_DELETE_BATCH
+        os.close(fd)
+
+
+def test_the_list_outlives_its_sandbox_by_nothing(daemon, boxes):
+    box = boxes("FULL")
+    for i in range(20):
+        box.call("dial", family=4, addr=FAR[4], port=SINK, keep=f"c{i}")
+    assert len(sockets_of(daemon, box)) >= 20
+    ident = int(box.info["cgroup_id"])
+    box.close()
+    assert base.eventually(lambda: not [e for e in bpf.dump(daemon, "np_sandboxes") if e["key"] == ident], 10)
+    assert sockets_of(daemon, box) == []
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_after_a_restart(make_daemon, how):
+    """Sockets from before it, and from while nobody was there."""
+    daemon = make_daemon()
+    daemon.start()
+    made, adopted = Box(daemon), Adopted(daemon)
+    try:
+        wants = {box: hold_all(box) for box in (made, adopted)}
+        getattr(daemon, how)()
+        for box in wants:
+            box.call("dial", family=4, addr=FAR[4], port=SINK, keep="between")
+        daemon.start()
+        for box, want in wants.items():
+            box.call("dial", family=4, addr=FAR[4], port=SINK, keep="later")
+            assert daemon.api.escalate(box.session, "SECRET")["cut"] >= want + 2
+            assert open_sockets(box) == []
+        nothing_late(daemon, 0)
+    finally:
+        end(made)
+        end(adopted)
