@@ -147,6 +147,16 @@ print(json.dumps([first["dataset"], [e["reason"] for e in session.events(limit=2
     assert got == ["d", ["session_created", "raised"]]
 
 
+def test_debug(daemon):
+    got = client(daemon, """
+sandbox = session.client.call("POST", "/v1/sandboxes", {"session": session.name})
+one, all_ = session.client.debug(session.name, after=0), session.client.debug()
+print(json.dumps([one["session"]["session"] == session.name, [s["agree"] for s in one["sandboxes"]],
+                  sandbox["sandbox"] in [s["sandbox"] for s in all_["sandboxes"]]]))
+""")
+    assert got[0] is True and len(got[1]) == 1 and got[2] is True
+
+
 def test_notices_and_why(daemon, api):
     if api.ask("GET", f"/v1/sessions/{new_session('py')}/why")[1]["error"] == "no_such_path":
         pytest.skip("this daemon tells no notices")

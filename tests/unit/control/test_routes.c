@@ -47,6 +47,7 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/runs/7/reject", run_reject },
 		{ "POST", "/v1/runs/7/end", run_end },
 		{ "GET", "/v1/policy", policy_get },
+		{ "GET", "/v1/policy/source", policy_source_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
 		{ "POST", "/v1/forwards", forwards_create },
 		{ "POST", "/v1/forwards/1", forward_socket },

@@ -164,9 +164,8 @@ static void test_a_failing_clean_up(void **state)
 		keep("a/d", true);
 		for (size_t i = 0; i < fake.count; i++)
 			fake.cgroups[i].populated = fake.cgroups[i].exists;
-		fake.wall += 20 * SECOND;
 		fake_reset(n);
-		service_sweep(fake.service);
+		sweep_at(fake.wall + 20 * SECOND);
 		assert_true(fake.failed);
 		assert_true(service_sandboxes_count(fake.service) <= 1);
 		fake_reset(0);
