@@ -121,7 +121,7 @@ class Client:
             connection.close()
 
     def events(self, follow=False, **query):
-        """Events, oldest first: session=, reason=, limit= (the newest), after= (the oldest behind that seq: a page).
+        """Events, oldest first: session=, reason=, limit= (the newest), after= (the oldest behind that seq: a page), since= (a time, as events have it: the oldest from then on).
         follow: also those to come, for as long as you iterate."""
         return self.lines("/v1/events", follow, **query)
 

@@ -67,7 +67,7 @@ def test_wrong_usage_is_2(daemon, words):
                                    ["events"], ["why", "a/b"], ["notices", "a/b"], ["notices", "a/b", "--follow"], ["attach", "a/b", "--cgroup", str(base.cgroup_mount())]])
 def test_no_daemon_is_3(daemon, words):
     p = daemon.cli("--socket", "/nonexistent/control.sock", *words)
-    assert p.returncode == 3 and "no_daemon" in p.stderr, p
+    assert p.returncode == 3 and "no_daemon" in p.stderr and "start it" in p.stderr, p
 
 
 def test_run_without_a_daemon_is_125(daemon):

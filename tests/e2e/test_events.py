@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from lib import base
+from lib.api import Failure
 from lib.box import new_session
 from lib.world import FAR, GATE4, HOST4, META
 
@@ -281,6 +282,41 @@ def test_cli_follows(world, daemon, api, boxes):
         p.terminate()
         p.wait(5)
         p.stdout.close()
+
+
+def test_the_next_two(api):
+    session = new_session()
+    for _ in range(6):
+        api.escalate(session, "PUBLIC")
+    seqs = [e["seq"] for e in api.events(session=session)]
+    assert [e["seq"] for e in api.events(session=session, after=seqs[1], limit=2)] == seqs[2:4]
+
+
+def test_since(daemon, api):
+    """From a time on: the oldest first, as a page; the CLI goes through all pages."""
+    session = new_session()
+    for _ in range(3):
+        api.escalate(session, "PUBLIC")
+    old = api.events(session=session)
+    for _ in range(1500):
+        api.escalate(session, "PUBLIC")
+    every = []
+    while page := api.events(session=session, after=every[-1]["seq"] if every else 0, limit=1000):
+        every += page
+    start = every[len(old)]
+    got = api.events(session=session, since=start["time"], limit=5)
+    assert [e["seq"] for e in got] == [e["seq"] for e in every[len(old):len(old) + 5]]
+    assert api.events(since="2099-01-01T00:00:00Z") == []
+    assert api.events(session=session, since="1999-01-01T00:00:00Z", limit=1)[0]["seq"] == every[0]["seq"]
+    lines = [json.loads(line) for line in daemon.cli("events", "--session", session, "--since", start["time"], "--json", check=0).stdout.splitlines()]
+    assert [e["seq"] for e in lines] == [e["seq"] for e in every[len(old):]]
+    assert len(daemon.cli("events", "--session", session, "--since", "1d", check=0).stdout.splitlines()) == len(every)
+    assert len(daemon.cli("events", "--session", session, "--since", "1h", "--limit", "2", check=0).stdout.splitlines()) == 2
+    for bad in ("yesterday", "10", "2026-13-01T00:00:00Z", "1y"):
+        daemon.cli("events", "--since", bad, check=2)
+    for bad in ("10m", "2026-01-01", "2026-01-01T00:00:00", "x"):
+        with pytest.raises(Failure):
+            api.events(since=bad)
 
 
 def test_all_of_them_page_by_page(api):

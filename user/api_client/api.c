@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "vocab/words.h"
@@ -33,6 +34,14 @@ int api_unreachable(const char *socket, const char *subject, int error)
 	}
 	snprintf(detail, sizeof(detail), "%s: %s", socket, strerror(-error));
 	error_print(subject, NP_R_NO_DAEMON, detail);
+	if (error == -ENOENT || error == -ECONNREFUSED) {
+		if (access("/run/systemd/system", F_OK) == 0)
+			fputs("netpawl: start it: systemctl start netpawld (why it does not run: systemctl status netpawld)\n",
+			      stderr);
+		else
+			fputs("netpawl: start it, as root: netpawld --policy /etc/netpawl/policy.yaml & (see netpawld(8))\n",
+			      stderr);
+	}
 	return CLI_NO_DAEMON;
 }
 

@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "launch/run.h" /* wall_us() */
 #include "vocab/words.h"
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "vocab/limits.h"
 #include "reason.h"
+
+#define PAGE "1000" /* NP_EVENTS_PAGE */
 
 static void events_help(FILE *to)
 {
@@ -21,7 +24,9 @@ static void events_help(FILE *to)
 	      "  --follow         go on with what happens from now on, until interrupted\n"
 	      "  --session U/S    of this session only\n"
 	      "  --reason TOKEN   with this reason only\n"
-	      "  --limit N        the newest N (default 100; with --follow 0)\n" OPTIONS_COMMON "\nExample:\n"
+	      "  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, or a time as events have it\n"
+	      "  --limit N        the newest N (default 100; with --follow 0); with --since the oldest "
+	      "N\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl events --follow --session alice/demo\n\n"
 	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went "
 	      "away.\n",
@@ -104,6 +109,7 @@ static void event_format(struct buf *out, const json_t *event)
 struct stream {
 	const struct cli *cli;
 	size_t lines;
+	unsigned long long last; /* seq of the last event that had one */
 };
 
 static int line_print(void *data, char *line)
@@ -113,6 +119,8 @@ static int line_print(void *data, char *line)
 	_json_ json_t *event = NULL;
 
 	stream->lines++;
+	if (strncmp(line, "{\"seq\":", 7) == 0)
+		stream->last = strtoull(line + 7, NULL, 10);
 	if (stream->cli->json) {
 		puts(line);
 	} else {
@@ -134,17 +142,34 @@ static int limit_check(const char *text)
 	return *text >= '0' && *text <= '9' && !*end && n <= NP_EVENTS_PAGE ? 0 : -EINVAL;
 }
 
-static char *query_build(const char *session, const char *reason, const char *limit, bool follow)
+/* "10m" ago as a time; a time as it is. False: it is neither. */
+static bool since_read(const char *text, char ret[static TIME_TEXT_SIZE])
+{
+	size_t digits = strspn(text, "0123456789");
+	uint64_t us = 0;
+
+	if (digits && digits < 6 && !strcmp(text + digits, "d"))
+		us = strtoull(text, NULL, 10) * 86400000;
+	else if (!duration_parse(text, &us))
+		us = 0;
+	if (us)
+		us = wall_us() - us * 1000; /* until here milliseconds */
+	else if (!time_parse(text, &us))
+		return false;
+	time_format(us, ret);
+	return true;
+}
+
+static char *query_build(const char *session, const char *reason, const char *limit, bool follow, const char *since,
+			 const char *after)
 {
 	struct buf path = BUF_INIT(8192);
 	char separator = '?';
 	const struct {
 		const char *name, *value;
 	} parameters[] = {
-		{ "session", session },
-		{ "reason", reason },
-		{ "limit", limit },
-		{ "follow", follow ? "1" : NULL },
+		{ "session", session }, { "reason", reason }, { "limit", limit }, { "follow", follow ? "1" : NULL },
+		{ "since", since },	{ "after", after },
 	};
 
 	buf_puts(&path, "/v1/events");
@@ -167,11 +192,11 @@ static int session_find(const struct cli *cli, const char *session)
 	return path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
 }
 
-static int events_stream(const struct cli *cli, const char *path, const char *session, bool follow)
+static int events_stream(const char *path, bool follow, struct stream *stream)
 {
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	struct stream stream = { .cli = cli };
-	int err = client_stream(cli->socket, path, line_print, &stream, &answer);
+	const struct cli *cli = stream->cli;
+	int err = client_stream(cli->socket, path, line_print, stream, &answer);
 
 	if (err > 0)
 		return CLI_REFUSED; /* main() tells that standard output is gone */
@@ -182,24 +207,47 @@ static int events_stream(const struct cli *cli, const char *path, const char *se
 			puts(answer.body.data);
 		return api_refused(NULL, answer.status, answer.body.data ? answer.body.data : "");
 	}
-	if (follow)
-		return api_unreachable(cli->socket, NULL, -ECONNRESET);
-	return session && !stream.lines ? session_find(cli, session) : CLI_OK;
+	return follow ? api_unreachable(cli->socket, NULL, -ECONNRESET) : CLI_OK;
+}
+
+/* since without a limit: page by page, until none is left. */
+static int events_print(const struct cli *cli, const char *session, const char *reason, const char *limit, bool follow,
+			const char *since)
+{
+	const bool all = since && !limit && !follow;
+	struct stream stream = { .cli = cli };
+	char after[24] = "";
+	int code;
+
+	for (;;) {
+		const unsigned long long before = stream.last;
+		_free_ char *path = query_build(session, reason, all ? PAGE : limit, follow, *after ? NULL : since,
+						*after ? after : NULL);
+
+		if (!path) {
+			error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
+			return CLI_REFUSED;
+		}
+		code = events_stream(path, follow, &stream);
+		if (code != CLI_OK || !all || stream.last == before)
+			break;
+		snprintf(after, sizeof(after), "%llu", stream.last);
+	}
+	return code == CLI_OK && session && !stream.lines ? session_find(cli, session) : code;
 }
 
 int command_events(struct cli *cli, int argc, char **argv)
 {
-	const char *session = NULL, *reason = NULL, *limit = NULL;
+	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL;
 	bool follow = false;
 	const struct option_spec specs[] = {
-		{ "follow", .flag = &follow },
-		{ "session", .value = &session, .complete = COMPLETE_SESSION },
-		{ "reason", .value = &reason },
-		{ "limit", .value = &limit },
+		{ "follow", .flag = &follow },	{ "session", .value = &session, .complete = COMPLETE_SESSION },
+		{ "reason", .value = &reason }, { "limit", .value = &limit },
+		{ "since", .value = &since },
 	};
 	const struct options options = { argv[0], events_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 0, 0, NULL, false };
-	_free_ char *path = NULL;
+	char time[TIME_TEXT_SIZE];
 	int next, code;
 
 	code = command_parse(&options, &operands, cli, argc, argv, &next);
@@ -207,15 +255,14 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return code;
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
+	if (since && !since_read(since, time))
+		return usage_error(argv[0],
+				   "--since takes 10m, 2h, 3d or a time such as 2026-01-01T00:00:00Z, and got '%s'",
+				   since);
 	code = session ? session_check(argv[0], session) : CLI_OK;
 	if (code != CLI_OK)
 		return code;
 	if (reason && reason_parse(reason) < 0)
 		return usage_error(argv[0], "there is no reason '%s'", reason);
-	path = query_build(session, reason, limit, follow);
-	if (!path) {
-		error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
-		return CLI_REFUSED;
-	}
-	return events_stream(cli, path, session, follow);
+	return events_print(cli, session, reason, limit, follow, since ? time : NULL);
 }

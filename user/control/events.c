@@ -24,7 +24,8 @@ struct events_query {
 
 static int query_read(const struct request *rq, struct events_query *ret, struct failure *ret_failure)
 {
-	const char *session = rq->query[0], *after = rq->query[2], *limit = rq->query[3];
+	const char *session = rq->query[0], *after = rq->query[2], *limit = rq->query[3], *since = rq->query[5];
+	uint64_t since_us = 0, before = 0;
 	struct events_query q = { .reason = rq->query[1] };
 
 	if (session) {
@@ -38,6 +39,14 @@ static int query_read(const struct request *rq, struct events_query *ret, struct
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no reason \"%.64s\"", q.reason);
 	if (after && url_number(after, INT64_MAX, &q.after) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the seq of an event");
+	if (since && !time_parse(since, &since_us))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
+				   "since must be a time, such as 2026-01-01T00:00:00Z");
+	if (since && event_log_before(rq->config->events, since_us, &before) < 0)
+		return failure_put(ret_failure, -EIO, NP_R_FAILED, "the history could not be read");
+	if (before > q.after)
+		q.after = before;
+	after = after ? after : since; /* either names a place from which on events are wanted */
 	if (url_flag(rq->query[4], &q.follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
 	if (limit && url_number(limit, NP_EVENTS_PAGE, &q.limit) < 0)

@@ -16,7 +16,7 @@
 #include "control/server.h"
 
 #define REQUEST_ARGS_MAX  2
-#define REQUEST_QUERY_MAX 5
+#define REQUEST_QUERY_MAX 6
 
 struct request {
 	const struct server_config *config;

@@ -40,7 +40,7 @@ static const struct route routes[] = {
 	{ "GET", "/v1/policy", policy_get, { NULL } },
 	{ "GET", "/v1/policy/source", policy_source_get, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
-	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow" } },
+	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow", "since" } },
 };
 
 struct span {

@@ -45,6 +45,7 @@ struct daemon {
 		start_cut; /* connections that were cut at the start: the policy, or this version, does not carry them on */
 	struct parts parts;
 	bool stopping;
+	bool fresh; /* nothing of a gate was there before this start: if that fails, nothing stays */
 	int run_lock, state_lock;
 };
 

@@ -102,6 +102,20 @@ static int policy_start(struct daemon *d)
 	return r;
 }
 
+/* Neither a slice nor pins. */
+static bool gate_is_absent(const struct daemon *d)
+{
+	char mount[4096], path[FS_PATH_SIZE];
+	_closedir_ DIR *pins = opendir(d->options.pin_dir);
+	const struct dirent *entry;
+
+	while (pins && (entry = readdir(pins)))
+		if (entry->d_name[0] != '.')
+			return false;
+	return cgroup_mount_find(mount) == 0 && fs_path(path, "%s/%s", mount, d->options.cgroup) == 0 &&
+	       access(path, F_OK) < 0 && errno == ENOENT;
+}
+
 static int kernel_start(struct daemon *d)
 {
 	struct kernel_config config = {
@@ -114,7 +128,10 @@ static int kernel_start(struct daemon *d)
 	};
 	struct failure failure = { 0 };
 	char problem[512];
-	int r = kernel_open(&config, &d->kernel, problem);
+	int r;
+
+	d->fresh = gate_is_absent(d);
+	r = kernel_open(&config, &d->kernel, problem);
 
 	if (r < 0) {
 		log_error("%s", problem);
@@ -394,6 +411,7 @@ static int daemon_run(struct daemon *d)
 
 	if (r < 0)
 		return r;
+	d->fresh = false;
 	if (kernel_took_over(d->kernel))
 		event_emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
 	supervisor_await(d->supervisor, 3000);
@@ -408,12 +426,16 @@ static int daemon_run(struct daemon *d)
 
 static void daemon_free(struct daemon *d)
 {
+	char problem[512];
+
 	server_free(d->server);
 	launches_free(d->launches);
 	service_free(d->service);
 	workspaces_free(d->workspaces);
 	supervisor_free(d->supervisor);
 	kernel_close(d->kernel);
+	if (d->fresh) /* under the locks still */
+		kernel_uninstall(d->options.pin_dir, d->options.cgroup, false, problem);
 	loop_free(d->loop);
 	flood_free(d->flood);
 	event_log_close(d->events);

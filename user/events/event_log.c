@@ -251,6 +251,11 @@ int event_log_page(struct event_log *log, const char *session, const char *reaso
 	return log_query(log, session, reason, after_seq, true, limit, out);
 }
 
+int event_log_before(struct event_log *log, uint64_t wall_us, uint64_t *ret_seq)
+{
+	return history_before(log->history, wall_us, ret_seq);
+}
+
 int event_log_dropped(struct event_log *log, const char *session, struct keep_dropped *ret)
 {
 	return history_dropped(log->history, session, ret);

@@ -54,6 +54,9 @@ int event_log_query(struct event_log *log, const char *session, const char *reas
 int event_log_page(struct event_log *log, const char *session, const char *reason, uint64_t after_seq, unsigned limit,
 		   struct buf *out);
 
+/* The seq of the last event before a time; 0: there is none. A page behind it begins there. */
+int event_log_before(struct event_log *log, uint64_t wall_us, uint64_t *ret_seq);
+
 /* The newest of what was refused of a session, and of its refusals that were only counted (suppressed); likewise. */
 int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out);
 

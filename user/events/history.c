@@ -220,6 +220,39 @@ int history_query(struct history *history, const struct history_filter *filter, 
 	return r;
 }
 
+/* Halves the range of seqs: the clock goes on with them, but for the moments at which it was set. */
+int history_before(struct history *history, uint64_t wall_us, uint64_t *ret_seq)
+{
+	uint64_t low = 0, high = 0; /* low: of an event before that time, or 0 */
+	sqlite3_stmt *stmt = NULL;
+	int r;
+
+	history_flush(history, 0);
+	if (!history->db)
+		return history->stats.error;
+	r = sql_number(history->db, "SELECT coalesce(max(seq), 0) FROM event", &high);
+	if (!r)
+		r = sql_prepare(history->db, "SELECT seq, wall_us FROM event WHERE seq <= ?1 ORDER BY seq DESC LIMIT 1",
+				&stmt);
+	while (!r && low < high) {
+		const uint64_t middle = high - (high - low) / 2;
+
+		sql_bind_number(stmt, 1, middle);
+		r = sql_row(stmt);
+		if (!r && sql_column_number(stmt, 0) > low && sql_column_number(stmt, 1) >= wall_us)
+			high = sql_column_number(stmt, 0) - 1;
+		else if (!r || r == -ENOENT)
+			low = middle;
+		if (r == -ENOENT)
+			r = 0;
+		sql_done(stmt);
+	}
+	sqlite3_finalize(stmt);
+	if (!r)
+		*ret_seq = low;
+	return r;
+}
+
 void history_stats(const struct history *history, struct history_stats *ret)
 {
 	*ret = history->stats;

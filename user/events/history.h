@@ -61,6 +61,9 @@ int history_flush(struct history *history, uint64_t now_us);
 /* Appends the newest rows that fit the filter (forward: the oldest), in order of seq. Flushes first. */
 int history_query(struct history *history, const struct history_filter *filter, struct buf *out);
 
+/* The seq of the last event before that time, by the order in which they came; 0: there is none. */
+int history_before(struct history *history, uint64_t wall_us, uint64_t *ret_seq);
+
 /* What was removed of a session, or of all (NULL), in the life of the database. */
 int history_dropped(struct history *history, const char *session, struct keep_dropped *ret);
 

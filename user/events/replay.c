@@ -34,20 +34,6 @@ static uint64_t number_find(const char *line, const char *key)
 	return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-/* As time_format() writes it. */
-static uint64_t time_read(const char *text)
-{
-	struct tm tm = { 0 };
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
-	uint64_t fraction = 0;
-
-	if (!rest)
-		return 0;
-	if (*rest == '.')
-		fraction = strtoull(rest + 1, NULL, 10); /* six digits */
-	return (uint64_t)timegm(&tm) * 1000000 + fraction;
-}
-
 bool replay_row(const char *line, struct history_row *row, char session[static REPLAY_SESSION_SIZE])
 {
 	char reason[64], wall[64];
@@ -62,7 +48,7 @@ bool replay_row(const char *line, struct history_row *row, char session[static R
 		return false;
 	row->reason = (unsigned)code;
 	if (text_find(line, ",\"time\":\"", wall, sizeof(wall)))
-		row->wall_us = time_read(wall);
+		time_parse(wall, &row->wall_us);
 	if (text_find(line, ",\"session\":\"", session, REPLAY_SESSION_SIZE))
 		row->session = session;
 	row->weight = history_weight(row->reason, number_find(line, ",\"suppressed\":"));

@@ -248,6 +248,30 @@ void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
 	*p = '\0';
 }
 
+bool time_parse(const char *text, uint64_t *ret_us)
+{
+	struct tm tm = { 0 };
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	uint64_t fraction = 0;
+	time_t seconds;
+
+	if (!rest)
+		return false;
+	if (*rest == '.') {
+		size_t digits = strspn(++rest, "0123456789");
+
+		if (digits != 6)
+			return false;
+		fraction = strtoull(rest, NULL, 10);
+		rest += digits;
+	}
+	seconds = timegm(&tm);
+	if (strcmp(rest, "Z") != 0 || seconds < 0)
+		return false;
+	*ret_us = (uint64_t)seconds * 1000000 + fraction;
+	return true;
+}
+
 bool size_parse(const char *text, uint64_t *ret)
 {
 	static const struct {
