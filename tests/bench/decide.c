@@ -111,8 +111,7 @@ static void arrivals_make(const struct size *s, char (*arrivals)[NAME_ROOM])
 
 static double decide_batch(const struct size *s, char (*arrivals)[NAME_ROOM])
 {
-	struct facts facts = { .mode = NP_PROXIED,
-			       .level = LEVEL_CONFIDENTIAL,
+	struct facts facts = { .rung = { .mode = NP_PROXIED, .level = LEVEL_CONFIDENTIAL },
 			       .protocol = PATTERN_TCP,
 			       .port = 443,
 			       .method = "GET",

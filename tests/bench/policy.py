@@ -10,7 +10,7 @@ from table import show
 
 def build():
     """decide.c with the folders it measures, as they were built for the daemon; the linker takes what it needs."""
-    objects = [base.BUILD / "obj" / folder / f"{source.stem}.o" for folder in ("base", "wire", "policy")
+    objects = [base.BUILD / "obj" / folder / f"{source.stem}.o" for folder in ("base", "vocab", "wire", "policy")
                for source in sorted((base.ROOT / "user" / folder).glob("*.c"))]
     archive = BENCH / "decide.a"
     archive.unlink(missing_ok=True)

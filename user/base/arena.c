@@ -6,8 +6,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#define CHUNK (64u << 10)
+#define CHUNK	  (64u << 10)
+#define HUGE_PAGE ((size_t)2 << 20)
 
 struct chunk {
 	struct chunk *next;
@@ -45,6 +47,17 @@ void arena_free(struct arena *arena)
 	free(arena);
 }
 
+/* A table of many megabytes is read here and there: with pages of 4 KiB each look would also wait for its page to be found.
+ * Without such pages it is as it was. */
+static void pages_enlarge(char *data, size_t bytes)
+{
+	char *first = data + (-(uintptr_t)data & (HUGE_PAGE - 1)), *end = data + bytes;
+
+	end -= (uintptr_t)end & (HUGE_PAGE - 1);
+	if (bytes >= 2 * HUGE_PAGE)
+		madvise(first, (size_t)(end - first), MADV_HUGEPAGE);
+}
+
 /* A chunk of its own for what is large, so that the room left in the newest one is not lost. */
 static void *arena_large(struct arena *arena, size_t bytes)
 {
@@ -52,6 +65,7 @@ static void *arena_large(struct arena *arena, size_t bytes)
 
 	if (!chunk)
 		return NULL;
+	pages_enlarge(chunk->data, bytes);
 	if (arena->chunks) {
 		chunk->next = arena->chunks->next;
 		arena->chunks->next = chunk;

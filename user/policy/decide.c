@@ -224,8 +224,10 @@ static struct verdict verdict_of_best(const struct search *s)
 		verdict.websocket = best->flags & TARGET_WEBSOCKET;
 		if (best->flags & TARGET_BOUNDED)
 			verdict.max_body = rule->max_body;
-		verdict.capture = rule->capture;
-		verdict.timeouts = rule->timeouts;
+		if (best->flags & TARGET_MORE) {
+			verdict.capture = rule->capture;
+			verdict.timeouts = rule->timeouts;
+		}
 	}
 	if (verdict.inspect && !(best->flags & TARGET_INSPECT))
 		verdict.looks = &s->rules[s->passed];

@@ -6,13 +6,14 @@
 
 #include "policy/policy.h"
 
-#define TARGET_INSPECTED 1  /* pattern->inspected */
-#define TARGET_INSPECT	 2  /* rule->inspect */
-#define TARGET_WEBSOCKET 4  /* rule->websocket */
-#define TARGET_BOUNDED	 8  /* rule->max_body is a bound */
-#define TARGET_REQUEST	 16 /* rule_asks_request() */
-#define TARGET_DNS	 32 /* rule->dns is not empty */
-#define TARGET_SESSIONS	 64 /* rule->sessions: not for every session */
+#define TARGET_INSPECTED 1   /* pattern->inspected */
+#define TARGET_INSPECT	 2   /* rule->inspect */
+#define TARGET_WEBSOCKET 4   /* rule->websocket */
+#define TARGET_BOUNDED	 8   /* rule->max_body is a bound */
+#define TARGET_REQUEST	 16  /* rule_asks_request() */
+#define TARGET_DNS	 32  /* rule->dns is not empty */
+#define TARGET_SESSIONS	 64  /* rule->sessions: not for every session */
+#define TARGET_MORE	 128 /* rule->capture, rule->timeouts: one of them is set */
 
 struct target {
 	uint32_t rule;	  /* its number */
@@ -45,7 +46,11 @@ static inline struct target target_make(const struct policy *policy, const struc
 				   (rule->websocket ? TARGET_WEBSOCKET : 0) |
 				   (rule->max_body != UINT64_MAX ? TARGET_BOUNDED : 0) |
 				   (rule_asks_request(rule) ? TARGET_REQUEST : 0) | (rule->dns ? TARGET_DNS : 0) |
-				   (rule->sessions ? TARGET_SESSIONS : 0)),
+				   (rule->sessions ? TARGET_SESSIONS : 0) |
+				   (rule->capture || rule->timeouts.idle || rule->timeouts.first_byte ||
+						    rule->timeouts.connect
+					    ? TARGET_MORE
+					    : 0)),
 	};
 }
 

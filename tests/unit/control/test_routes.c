@@ -46,6 +46,7 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/runs/7/approve", run_approve },
 		{ "POST", "/v1/runs/7/reject", run_reject },
 		{ "POST", "/v1/runs/7/end", run_end },
+		{ "GET", "/v1/debug", debug_get },
 		{ "GET", "/v1/policy", policy_get },
 		{ "GET", "/v1/policy/source", policy_source_get },
 		{ "POST", "/v1/policy/reload", policy_reload },
