@@ -181,7 +181,8 @@
 	X(NO_FORWARD, 227, "no_forward", "the sandbox's listener cannot be forwarded to")          \
 	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
 	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it") \
-	X(SESSION_OPEN, 230, "session_open", "the session has not ended")
+	X(SESSION_OPEN, 230, "session_open", "the session has not ended")                                     \
+	X(NO_ROLE, 245, "no_role", "the caller has no role that may do this: see access: in the policy")
 
 enum np_reason {
 #define X(name, code, token, sentence) NP_R_##name = code,

@@ -213,11 +213,11 @@ class Session:
     def launch(self, command, egress=None, env=None, input=None, **options):
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
-        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True: as the options of netpawl run. env={"NAME": "value"}
+        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True, bind=[...]: as the options of netpawl run. env={"NAME": "value"}
         adds variables to the few that a command gets; they are on record. input: a str that it reads; or True, and Run.write()
         sends it; without one it has none. terminal="80x24": a terminal is its input and output. attach=True: its output is for
         one reader, whole and as bytes, waits for him, and ends with him."""
-        launch = {name: value if value is True else str(value) for name, value in options.items() if value not in (None, False)}
+        launch = {name: value if value is True or isinstance(value, list) else str(value) for name, value in options.items() if value not in (None, False)}
         if input is not None:
             launch["input"] = True
         if env:

@@ -18,8 +18,18 @@ OPENAPI = yaml.safe_load((TOP / "docs/openapi.yaml").read_text())
 def routes():
     """{(method, path with stars): query parameters} of the daemon's table."""
     (source,) = TOP.glob("user/*/routes.c")
-    lines = re.findall(r'\{ "([A-Z]+)", "(/v1[^"]*)", \w+, \{ ([^}]*) \} \}', source.read_text())
-    return {(method, path): set(re.findall(r'"(\w+)"', query)) for method, path, query in lines}
+    return {(method, path): set(re.findall(r'"(\w+)"', query)) for method, path, _, _, query in TABLE.findall(source.read_text())}
+
+
+TABLE = re.compile(r'\{\s*"([A-Z]+)",\s*"(/v1[^"]*)",\s*\w+,\s*([^,]*),\s*SCOPE_(\w+),\s*\{([^}]*)\}\s*\}')
+
+
+def test_the_roles_of_every_route_are_described():
+    """Those of the table; that the daemon keeps to it is tests/attack/test_access.py's."""
+    (source,) = TOP.glob("user/*/routes.c")
+    for method, path, roles, scope, _ in TABLE.findall(source.read_text()):
+        want = {"operator"} | ({"platform"} if scope != "NONE" else set()) | {r.lower() for r in re.findall(r"ROLE_(\w+)", roles)}
+        assert set(operations()[method, path]["x-roles"]) == want, (method, path)
 
 
 def operations():

@@ -39,6 +39,7 @@ WHOLE = {
     "inbound": [8080],
     "approval": {"timeout": "5m", "remember": "session"},
     "dns": {"refused": "synthetic"},
+    "access": {"operator": ["group:a"], "platform": [{"callers": ["user:a"], "sessions": ["alice/*"]}], "approver": ["user:1"], "reader": ["user:b"]},
     "notices": {"proxied": "{cause}.", "none": "over"},
     "sessions": {"keep": "90d", "count": 1000, "remember": "forever"},
     "workspaces": {"at_end": "archive", "archive_max": "1GiB"},

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "control/access.h"
 #include "control/reply.h"
 
 #define ANSWER_MAX 2048
@@ -77,9 +78,14 @@ int admit_accept(struct admit *admit, const struct server_config *config, struct
 	if (fd < 0)
 		return errno == ECONNABORTED || errno == EINTR ? -EACCES : -errno;
 	*ret = (struct peer){ .who = "nobody knows" };
-	if (peer_read(fd, ret) == 0 && peer_is_outside(ret, config))
-		return take_fd(fd);
-	failure_put(&failure, -EACCES, NP_R_FROM_SANDBOX, "%s", ret->who);
+	if (peer_read(fd, ret) < 0 || !peer_is_outside(ret, config)) {
+		failure_put(&failure, -EACCES, NP_R_FROM_SANDBOX, "%s", ret->who);
+	} else {
+		access_find(config->access, config, ret);
+		if (ret->roles)
+			return take_fd(fd);
+		failure_put(&failure, -EACCES, NP_R_NO_ROLE, "%s", ret->who);
+	}
 	admit_refuse(admit, take_fd(fd), &failure);
 	return -EACCES;
 }

@@ -24,7 +24,7 @@ struct admit {
 
 void admit_init(struct admit *admit, int fd);
 void admit_free(struct admit *admit);
-/* A connection whose peer is outside of every sandbox: its descriptor, owned by the caller. -EAGAIN: nobody waits.
+/* A connection whose peer is outside of every sandbox and has a role: its descriptor, owned by the caller. -EAGAIN: nobody waits.
  * -EACCES: one was refused; there may be more. Others: accept() failed. */
 int admit_accept(struct admit *admit, const struct server_config *config, struct peer *ret);
 void admit_refuse(struct admit *admit, int fd, const struct failure *failure); /* takes over fd */

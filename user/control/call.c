@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "control/access.h"
 #include "control/reply.h"
 #include "control/routes.h"
 #include "control/url_text.h"
@@ -159,6 +160,9 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 		free(take_ptr(ex->query[i]));
 	if (!info || peer_read(info->connect_fd, &rq->peer) < 0 || !peer_is_outside(&rq->peer, rq->config))
 		return failure_put(ret_failure, -EACCES, NP_R_FROM_SANDBOX, "%s", rq->peer.who);
+	access_find(rq->config->access, rq->config, &rq->peer);
+	if (!rq->peer.roles)
+		return failure_put(ret_failure, -EACCES, NP_R_NO_ROLE, "%s", rq->peer.who);
 	if (ex->body_seen > NP_BODY_MAX)
 		return body_too_large(ret_failure);
 	r = exchange_route(ex, method, url, ret_failure);
@@ -173,6 +177,9 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 	rq->body = ex->body.data;
 	rq->body_len = ex->body.len;
 	rq->mark = ex->mark;
+	r = access_check(rq, ex->match.route, ret_failure);
+	if (r < 0)
+		return r;
 	rq->may_wait = loop_now_ns() - ex->began_ns < NP_WAIT_S * UINT64_C(1000000000);
 	r = ex->match.route->fn(rq, ret, ret_failure);
 	ex->mark = rq->mark;

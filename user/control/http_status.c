@@ -29,6 +29,7 @@ unsigned failure_status(unsigned reason)
 		return 400;
 	case NP_R_FROM_SANDBOX:
 	case NP_R_NOT_PERMITTED:
+	case NP_R_NO_ROLE:
 	case NP_R_NOT_APPROVED:
 	case NP_R_NOT_THE_LAUNCHER:
 		return 403;

@@ -18,6 +18,7 @@ int peer_read(int fd, struct peer *ret)
 	ret->fd = fd;
 	ret->pid = cred.pid;
 	ret->uid = cred.uid;
+	ret->gid = cred.gid;
 	snprintf(ret->who, sizeof(ret->who), "uid %u pid %d", cred.uid, cred.pid);
 	return 0;
 }

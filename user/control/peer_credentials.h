@@ -4,6 +4,7 @@
 #define NP_CONTROL_PEER_CREDENTIALS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "control/server.h"
@@ -12,7 +13,10 @@ struct peer {
 	int fd;	   /* the connection; borrowed */
 	pid_t pid; /* of the process that called connect() */
 	uid_t uid;
-	char who[48]; /* "uid U pid P", for events */
+	gid_t gid;
+	unsigned roles;	  /* enum role; see access.h */
+	uint64_t callers; /* entries of access: that it is, as bits */
+	char who[48];	  /* "uid U pid P", for events */
 };
 
 int peer_read(int fd, struct peer *ret); /* 0 or -errno */

@@ -7,40 +7,46 @@
 
 #include "base/cleanup.h"
 
+/* Who is not named may not: deny is the default of a new line, and an operator may everything. */
 static const struct route routes[] = {
-	{ "GET", "/v1/health", health_get, { NULL } },
-	{ "GET", "/v1/debug", debug_get, { "session", "after" } },
-	{ "POST", "/v1/sessions", sessions_create, { NULL } },
-	{ "GET", "/v1/sessions", sessions_list, { "ended", "after", "limit" } },
-	{ "GET", "/v1/sessions/*/*", session_get, { NULL } },
-	{ "DELETE", "/v1/sessions/*/*", session_end, { NULL } },
-	{ "POST", "/v1/sessions/*/*/forget", session_forget, { NULL } },
-	{ "POST", "/v1/sessions/*/*/datasets", session_escalate, { NULL } },
-	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, { NULL } },
-	{ "GET", "/v1/sessions/*/*/why", session_why, { "last" } },
-	{ "GET", "/v1/sessions/*/*/notices", notices_get, { "reader", "after", "follow" } },
-	{ "POST", "/v1/sessions/*/*/notices/ack", notices_ack, { NULL } },
-	{ "POST", "/v1/sandboxes", sandboxes_create, { NULL } },
-	{ "GET", "/v1/sandboxes", sandboxes_list, { NULL } },
-	{ "GET", "/v1/sandboxes/*", sandbox_get, { "settled", "ended" } },
-	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, { NULL } },
-	{ "POST", "/v1/forwards", forwards_create, { NULL } },
-	{ "POST", "/v1/forwards/*", forward_socket, { NULL } },
-	{ "DELETE", "/v1/forwards/*", forward_remove, { NULL } },
-	{ "GET", "/v1/launch", launch_get, { NULL } },
-	{ "POST", "/v1/runs", runs_create, { NULL } },
-	{ "GET", "/v1/runs", runs_list, { "session", "state" } },
-	{ "GET", "/v1/runs/*", run_get, { "wait" } },
-	{ "GET", "/v1/runs/*/output", run_output_get, { "follow" } },
-	{ "POST", "/v1/runs/*/approve", run_approve, { NULL } },
-	{ "POST", "/v1/runs/*/reject", run_reject, { NULL } },
-	{ "POST", "/v1/runs/*/input", run_input_post, { NULL } },
-	{ "POST", "/v1/runs/*/cancel", run_cancel, { NULL } },
-	{ "POST", "/v1/runs/*/end", run_end, { NULL } },
-	{ "GET", "/v1/policy", policy_get, { NULL } },
-	{ "GET", "/v1/policy/source", policy_source_get, { NULL } },
-	{ "POST", "/v1/policy/reload", policy_reload, { NULL } },
-	{ "GET", "/v1/events", events_get, { "session", "reason", "after", "limit", "follow", "since" } },
+	{ "GET", "/v1/health", health_get, ROLE_APPROVER | ROLE_READER, SCOPE_ANY, { NULL } },
+	{ "GET", "/v1/debug", debug_get, 0, SCOPE_NONE, { "session", "after" } },
+	{ "POST", "/v1/sessions", sessions_create, 0, SCOPE_BODY, { NULL } },
+	{ "GET", "/v1/sessions", sessions_list, ROLE_READER, SCOPE_LIST, { "ended", "after", "limit" } },
+	{ "GET", "/v1/sessions/*/*", session_get, ROLE_READER, SCOPE_PATH, { NULL } },
+	{ "DELETE", "/v1/sessions/*/*", session_end, 0, SCOPE_PATH, { NULL } },
+	{ "POST", "/v1/sessions/*/*/forget", session_forget, 0, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/sessions/*/*/datasets", session_escalate, 0, SCOPE_PATH, { NULL } },
+	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, 0, SCOPE_PATH, { NULL } },
+	{ "GET", "/v1/sessions/*/*/why", session_why, ROLE_READER, SCOPE_PATH, { "last" } },
+	{ "GET", "/v1/sessions/*/*/notices", notices_get, ROLE_READER, SCOPE_PATH, { "reader", "after", "follow" } },
+	{ "POST", "/v1/sessions/*/*/notices/ack", notices_ack, 0, SCOPE_PATH, { NULL } },
+	{ "POST", "/v1/sandboxes", sandboxes_create, 0, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/sandboxes", sandboxes_list, ROLE_READER, SCOPE_LIST, { NULL } },
+	{ "GET", "/v1/sandboxes/*", sandbox_get, ROLE_READER, SCOPE_SANDBOX, { "settled", "ended" } },
+	{ "DELETE", "/v1/sandboxes/*", sandbox_remove, 0, SCOPE_SANDBOX, { NULL } },
+	{ "POST", "/v1/forwards", forwards_create, 0, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/forwards/*", forward_socket, 0, SCOPE_NONE, { NULL } },
+	{ "DELETE", "/v1/forwards/*", forward_remove, 0, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/launch", launch_get, 0, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/runs", runs_create, 0, SCOPE_BODY, { NULL } },
+	{ "GET", "/v1/runs", runs_list, ROLE_APPROVER | ROLE_READER, SCOPE_LIST, { "session", "state" } },
+	{ "GET", "/v1/runs/*", run_get, ROLE_APPROVER | ROLE_READER, SCOPE_RUN, { "wait" } },
+	{ "GET", "/v1/runs/*/output", run_output_get, 0, SCOPE_RUN, { "follow" } },
+	{ "POST", "/v1/runs/*/approve", run_approve, ROLE_APPROVER, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/runs/*/reject", run_reject, ROLE_APPROVER, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/runs/*/input", run_input_post, 0, SCOPE_RUN, { NULL } },
+	{ "POST", "/v1/runs/*/cancel", run_cancel, 0, SCOPE_RUN, { NULL } },
+	{ "POST", "/v1/runs/*/end", run_end, 0, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/policy", policy_get, ROLE_APPROVER | ROLE_READER, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/policy/source", policy_source_get, ROLE_READER, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/policy/reload", policy_reload, 0, SCOPE_NONE, { NULL } },
+	{ "GET",
+	  "/v1/events",
+	  events_get,
+	  ROLE_READER,
+	  SCOPE_QUERY,
+	  { "session", "reason", "after", "limit", "follow", "since" } },
 };
 
 struct span {
@@ -115,4 +121,10 @@ int route_find(const char *method, char *path, struct route_match *ret)
 bool route_takes_body(const struct route *route)
 {
 	return strcmp(route->method, "POST") == 0;
+}
+
+const struct route *routes_all(size_t *ret_n)
+{
+	*ret_n = ARRAY_SIZE(routes);
+	return routes;
 }

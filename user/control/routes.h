@@ -5,10 +5,24 @@
 
 #include "control/request.h"
 
+/* Where the session of a request is found, for a caller who may have some and not the others. */
+enum scope {
+	SCOPE_NONE,    /* it is not for platforms */
+	SCOPE_ANY,     /* it is about no session */
+	SCOPE_LIST,    /* about all that the caller may see: the handler leaves the others out, see access_sees() */
+	SCOPE_PATH,    /* the path names it */
+	SCOPE_BODY,    /* "session" of the body */
+	SCOPE_QUERY,   /* the first parameter; without it the request is about all of them */
+	SCOPE_RUN,     /* that of the run which the path names */
+	SCOPE_SANDBOX, /* that of the sandbox */
+};
+
 struct route {
 	const char *method;
 	const char *pattern; /* a segment that is "*" matches any one that is not empty */
 	request_fn *fn;
+	unsigned roles;			      /* enum role: who may, for every session; an operator may always */
+	enum scope platform;		      /* for which sessions a platform may */
 	const char *query[REQUEST_QUERY_MAX]; /* names of the parameters it takes */
 };
 
@@ -24,5 +38,8 @@ int route_find(const char *method, char *path, struct route_match *ret);
 
 /* True when a request of that method may carry a body. */
 bool route_takes_body(const struct route *route);
+
+/* For tests. */
+const struct route *routes_all(size_t *ret_n);
 
 #endif

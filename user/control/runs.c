@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/sql.h"
+#include "control/access.h"
 #include "control/body.h"
 #include "control/args.h"
 #include "control/json_objects.h"
@@ -153,6 +154,10 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	if (requested.launched && json_object_get(body, "options"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   "\"options\" are for who starts it by himself");
+	if (!requested.launched &&
+	    !(rq->peer.roles & ROLE_OPERATOR)) /* who starts it by himself is trusted to start that */
+		return failure_put(ret_failure, -EACCES, NP_R_NO_ROLE,
+				   "%s: a platform has the daemon start its runs (\"launch\")", rq->peer.who);
 	if (requested.class != CLASS_OPEN && json_object_get(json_object_get(body, "launch"), "keep"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a run with a class has a sandbox of its own");
 	r = command_read(json_object_get(body, "command"), &command, ret_failure);
@@ -189,7 +194,23 @@ int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struc
 		       : 0;
 }
 
+/* Values of variables are for who may start runs like it, or approve it; a reader sees their names. */
+static json_t *run_shown(const struct request *rq, const struct run_row *row)
+{
+	json_t *object = run_object(row), *env = json_object_get(json_object_get(object, "options"), "env");
+
+	if (access_sees(rq, ROLE_APPROVER, row->session.text))
+		return object;
+	for (size_t i = 0; i < json_array_size(env); i++) {
+		const char *word = json_string_value(json_array_get(env, i));
+
+		json_array_set_new(env, i, json_stringn(word, strcspn(word, "=")));
+	}
+	return object;
+}
+
 struct run_list {
+	const struct request *rq;
 	json_t *array;
 	const char *state; /* NULL: all */
 };
@@ -198,15 +219,17 @@ static int run_add(void *data, const struct run_row *row)
 {
 	struct run_list *list = data;
 
-	if (list->state && strcmp(run_state_name(row->state), list->state) != 0)
+	if ((list->state && strcmp(run_state_name(row->state), list->state) != 0) ||
+	    !access_sees(list->rq, ROLE_APPROVER | ROLE_READER, row->session.text))
 		return 0;
-	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG : array_add(list->array, run_object(row));
+	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG
+							      : array_add(list->array, run_shown(list->rq, row));
 }
 
 int runs_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_json_ json_t *array = json_array();
-	struct run_list list = { .array = array, .state = rq->query[1] };
+	struct run_list list = { .rq = rq, .array = array, .state = rq->query[1] };
 	enum run_state ignored;
 	struct session_name name;
 	int r = rq->query[0] ? name_read(rq->query[0], &name, ret_failure) : 0;
@@ -245,7 +268,7 @@ int run_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 		ret->wait = true;
 		return 0;
 	}
-	return answer_json(ret, 200, run_object(&run), ret_failure);
+	return answer_json(ret, 200, run_shown(rq, &run), ret_failure);
 }
 
 /* NDJSON, of a run that the API launched; follow: to its end. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "control/access.h"
 #include "control/body.h"
 #include "control/args.h"
 #include "control/json_objects.h"
@@ -168,6 +169,11 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 {
 	bool cut_short = false;
 	json_t *array = sandboxes_array(rq->config->service, NULL, &cut_short);
+
+	for (size_t i = json_array_size(array); i-- > 0;)
+		if (!access_sees(rq, ROLE_READER,
+				 json_string_value(json_object_get(json_array_get(array, i), "session")) ?: ""))
+			json_array_remove(array, i);
 
 	return answer_json(ret, 200,
 			   json_pack("{s:o,s:o*}", "sandboxes", array, "truncated", cut_short ? json_true() : NULL),

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "control/access.h"
 #include "control/admit.h"
 #include "control/clients.h"
 #include "control/call.h"
@@ -26,6 +27,7 @@ struct server {
 	int epoll_fd; /* MHD's */
 	int kick_fd;  /* timer: MHD has something left to do, or something new */
 	struct admit admit;
+	struct access access;
 	bool accepts; /* the loop watches the listening socket */
 	struct clients clients;
 	struct client *joining; /* while MHD takes its connection */
@@ -374,6 +376,7 @@ int server_new(const struct server_config *config, struct server **ret)
 	if (!server)
 		return -ENOMEM;
 	server->config = *config;
+	server->config.access = &server->access;
 	server->epoll_fd = -1;
 	server->kick_fd = -1;
 	admit_init(&server->admit, -1);
@@ -390,6 +393,7 @@ int server_new(const struct server_config *config, struct server **ret)
 	r = server_start(server);
 	if (r < 0)
 		return r;
+	access_renew(&server->access, &server->config); /* until here it was root's and its group's */
 	r = server_watch(server);
 	if (r < 0)
 		return r;
@@ -435,4 +439,13 @@ void server_changed(struct server *server)
 void server_output(struct server *server)
 {
 	output_wake(&server->outputs);
+}
+
+/* Streams were opened by who might. Those who still may come again. */
+void server_policy(struct server *server)
+{
+	if (!access_renew(&server->access, &server->config))
+		return;
+	follow_end_all(&server->follows);
+	output_end_all(&server->outputs);
 }

@@ -60,7 +60,10 @@ struct run_text {
 	size_t len;
 };
 
+struct access;
+
 struct server_config {
+	const struct access *access; /* set by the server itself */
 	struct loop *loop;
 	struct service *service;
 	struct workspaces *workspaces;
@@ -98,6 +101,8 @@ int server_new(const struct server_config *config, struct server **ret);
 void server_free(struct server *server);
 /* Something was refused or changed in this session: see why_files.h. */
 void server_refused(struct server *server, const char *session);
+/* Another policy is live: it may say something else about who may call. */
+void server_policy(struct server *server);
 /* Something that is waited for may have changed. */
 void server_changed(struct server *server);
 /* There is more output of some run. */

@@ -145,8 +145,10 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 	int r = loaded_policy_reload(&d->policy, d->kernel, d->supervisor, d->service, who, ret, ret_failure);
 
 	log_debug("the reload by %s took %llu us", who, (unsigned long long)((loop_now_ns() - from_ns) / 1000));
-	if (d->policy.policy != before)
+	if (d->policy.policy != before) {
 		policy_send(d, who, ret->cut);
+		server_policy(d->server);
+	}
 	if (r < 0)
 		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason
 										    : NP_R_POLICY_REFUSED,

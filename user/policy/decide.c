@@ -59,16 +59,21 @@ bool policy_inspects(const struct policy *policy, uint16_t port)
 	return false;
 }
 
+bool sessions_match(const char *const *globs, const char *session)
+{
+	for (; *globs; globs++)
+		if (path_matches(*globs, session))
+			return true;
+	return false;
+}
+
 bool rule_is_for(const struct rule *rule, const char *session)
 {
 	if (!rule->sessions)
 		return true;
 	if (!session)
 		return rule->action == ACTION_DENY;
-	for (const char *const *glob = rule->sessions; *glob; glob++)
-		if (path_matches(*glob, session))
-			return true;
-	return false;
+	return sessions_match(rule->sessions, session);
 }
 
 static enum fit paths_fit(struct search *s, const struct rule *rule)

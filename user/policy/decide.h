@@ -57,6 +57,8 @@ struct facts {
 /* Is the port one of inspect_ports? */
 bool policy_inspects(const struct policy *policy, uint16_t port);
 
+/* Is the session one of these globs? NULL-terminated. */
+bool sessions_match(const char *const *globs, const char *session);
 /* Is the rule for this session? NULL: see facts.session. */
 bool rule_is_for(const struct rule *rule, const char *session);
 

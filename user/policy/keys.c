@@ -118,6 +118,21 @@ static const struct key workspaces_keys[WORKSPACES_KEYS] = {
 };
 const struct key_set keys_workspaces = KEY_SET("workspaces", workspaces_keys, 0);
 
+static const struct key platform_keys[PLATFORM_KEYS] = {
+	[PLATFORM_CALLERS] = KEY("callers", KEY_TEXTS, "who: user:NAME or group:NAME"),
+	[PLATFORM_SESSIONS] = KEY("sessions", KEY_TEXTS, "for which sessions: USER/SESSION, * for any part"),
+};
+const struct key_set keys_platform = KEY_SET("platform", platform_keys, 0);
+
+static const struct key access_keys[ACCESS_KEYS] = {
+	[ACCESS_OPERATOR] = KEY("operator", KEY_TEXTS, "who may do everything, as root may: user:NAME or group:NAME"),
+	[ACCESS_PLATFORM] = KEY("platform", KEY_MAP_LIST, "who may have which sessions, and run commands there",
+				.below = &keys_platform),
+	[ACCESS_APPROVER] = KEY("approver", KEY_TEXTS, "who decides on runs that wait"),
+	[ACCESS_READER] = KEY("reader", KEY_TEXTS, "who may see sessions, runs and events, and change nothing"),
+};
+const struct key_set keys_access = KEY_SET("access", access_keys, 0);
+
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
 	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
@@ -145,6 +160,7 @@ static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_SESSIONS] = KEY("sessions", KEY_MAP, "how long sessions last", .below = &keys_sessions),
 	[SECTION_WORKSPACES] =
 		KEY("workspaces", KEY_MAP, "what becomes of the files of sessions", .below = &keys_workspaces),
+	[SECTION_ACCESS] = KEY("access", KEY_MAP, "who may call the control API, beside root", .below = &keys_access),
 };
 const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);
 

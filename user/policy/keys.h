@@ -70,6 +70,7 @@ enum section {
 	SECTION_DNS,
 	SECTION_SESSIONS,
 	SECTION_WORKSPACES,
+	SECTION_ACCESS,
 	SECTION_COUNT,
 };
 
@@ -109,8 +110,11 @@ enum sandbox_key {
 	SANDBOX_KEYS,
 };
 
-extern const struct key_set keys_file, keys_levels, keys_rule, keys_timeouts, keys_decider, keys_approval, keys_notices,
-	keys_sandbox, keys_dns, keys_sessions, keys_workspaces;
+enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
+enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
+
+extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_rule, keys_timeouts, keys_decider,
+	keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

@@ -38,6 +38,22 @@ struct sandbox_policy {
 	uint64_t idle_ms; /* after which a kept one goes; never 0 */
 };
 
+/* What a caller of the control API may be; bits. Root is an operator, and nobody else is anything unless access: says so. */
+enum role {
+	ROLE_OPERATOR = 1, /* everything */
+	ROLE_PLATFORM = 2, /* sessions that are named, and their runs */
+	ROLE_APPROVER = 4, /* decides on runs */
+	ROLE_READER = 8,   /* sees, and changes nothing */
+};
+
+/* An entry of access:. */
+struct access_caller {
+	bool is_group;
+	const char *name; /* of a user or a group of the host, or its number */
+	unsigned roles;
+	const char *const *sessions; /* of ROLE_PLATFORM: globs of USER/SESSION, NULL-terminated */
+};
+
 #define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */
 
 struct policy {
@@ -77,6 +93,8 @@ struct policy {
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 	struct sandbox_policy sandbox;
 	struct lifetime lifetime;
+	struct access_caller access[NP_ACCESS_CALLERS];
+	size_t n_access;
 
 	/* What the compiler makes of the rules, for policy_decide(). */
 	struct name_table *names;

@@ -107,6 +107,9 @@ int read_settings(struct reader *reader, const struct file *file); /* of the fir
 void read_sandbox(struct reader *reader, const struct node *key);
 void read_lifetime(struct reader *reader, const struct node *sessions,
 		   const struct node *workspaces); /* NULL: not there */
+int read_access(struct reader *reader, const struct node *key);
+/* Globs of USER/SESSION below key, as a NULL-terminated array. */
+int read_session_globs(struct reader *reader, const struct node *key, const char *const **ret);
 /* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
 const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
 int read_deciders(struct reader *reader, const struct file *file);

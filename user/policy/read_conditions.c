@@ -113,6 +113,11 @@ static int read_words(struct reader *reader, const struct node *key, word_read r
 	return 0;
 }
 
+int read_session_globs(struct reader *reader, const struct node *key, const char *const **ret)
+{
+	return read_words(reader, key, read_session, ret);
+}
+
 static void read_bool(struct reader *reader, const struct node *key, bool *ret)
 {
 	const struct node *value = field_scalar(reader, key);
@@ -299,7 +304,7 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 	if (fields[RULE_FOR])
 		read_for(reader, fields[RULE_FOR], rule);
 	if (fields[RULE_SESSIONS])
-		e = read_words(reader, fields[RULE_SESSIONS], read_session, &rule->sessions);
+		e = read_session_globs(reader, fields[RULE_SESSIONS], &rule->sessions);
 	if (e == 0 && fields[RULE_METHODS])
 		e = read_words(reader, fields[RULE_METHODS], read_method, &rule->methods);
 	if (e == 0 && fields[RULE_PATHS])

@@ -84,19 +84,20 @@ void read_sandbox(struct reader *reader, const struct node *key)
 {
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[SANDBOX_KEYS], *entry;
 	struct sandbox_policy *sandbox = &reader->policy->sandbox;
+	size_t n;
 
 	if (!map)
 		return;
 	map_fields(reader, map, &keys_sandbox, fields);
 	reader->read_only = fields[SANDBOX_READ_ONLY]; /* read_read_only(): it may name lists */
-	if (fields[SANDBOX_BINDS] && field_entries(reader, fields[SANDBOX_BINDS], &entry))
-		for (; entry; entry = entry->next)
-			if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
-				read_bind(reader, entry);
-	if (fields[SANDBOX_DEVICES] && field_entries(reader, fields[SANDBOX_DEVICES], &entry))
-		for (; entry; entry = entry->next)
-			if (entry_is_text(reader, fields[SANDBOX_DEVICES], entry))
-				read_device(reader, entry);
+	n = fields[SANDBOX_BINDS] ? field_entries(reader, fields[SANDBOX_BINDS], &entry) : 0;
+	for (; n; n--, entry = entry->next)
+		if (entry_is_text(reader, fields[SANDBOX_BINDS], entry))
+			read_bind(reader, entry);
+	n = fields[SANDBOX_DEVICES] ? field_entries(reader, fields[SANDBOX_DEVICES], &entry) : 0;
+	for (; n; n--, entry = entry->next)
+		if (entry_is_text(reader, fields[SANDBOX_DEVICES], entry))
+			read_device(reader, entry);
 	for (size_t i = 0; i < RUN_N_LIMITS; i++)
 		if (fields[SANDBOX_LIMITS + i])
 			read_limit(reader, fields[SANDBOX_LIMITS + i], &run_limits[i]);

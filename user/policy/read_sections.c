@@ -264,5 +264,11 @@ int read_settings(struct reader *reader, const struct file *file)
 	if (sections[SECTION_SANDBOX])
 		read_sandbox(reader, sections[SECTION_SANDBOX]);
 	read_lifetime(reader, sections[SECTION_SESSIONS], sections[SECTION_WORKSPACES]);
+	if (sections[SECTION_ACCESS]) {
+		int e = read_access(reader, sections[SECTION_ACCESS]);
+
+		if (e)
+			return e;
+	}
 	return sections[SECTION_NOTICES] ? read_notices(reader, sections[SECTION_NOTICES]) : 0;
 }

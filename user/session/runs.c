@@ -9,10 +9,37 @@
 #include "vocab/kept_files.h"
 #include "vocab/limits.h"
 
+/* The options, as an event has them: of variables the names, for events are read, shipped and kept by many. They are JSON of
+ * ours (compact), so "env":[ is the member, and not part of a string: there its quotes would be escaped. */
+static void options_redact(char *options)
+{
+	static const char member[] = "\"env\":[";
+	char *from = strstr(options, member), *to = from;
+	bool in_string = false, value = false;
+
+	if (!from)
+		return;
+	for (to = from += strlen(member); *from && (in_string || *from != ']'); from++) {
+		if (in_string && *from == '\\' && from[1]) {
+			if (!value)
+				*to++ = *from;
+			from++;
+		} else if (*from == '"') {
+			in_string = !in_string;
+			value = false;
+		} else if (in_string && *from == '=') {
+			value = true;
+		}
+		if (!value)
+			*to++ = *from;
+	}
+	memmove(to, from, strlen(from) + 1);
+}
+
 static void run_event(struct service *service, unsigned reason, const struct run_row *run, const char *who,
 		      const char *more)
 {
-	char text[NP_EVENT_STRING_MAX];
+	char text[NP_EVENT_STRING_MAX], options[sizeof(run->options)];
 	struct event event = {
 		.reason = reason,
 		.session = run->session.text,
@@ -21,10 +48,11 @@ static void run_event(struct service *service, unsigned reason, const struct run
 		.text = text,
 	};
 
+	snprintf(options, sizeof(options), "%s", run->options);
+	options_redact(options);
 	snprintf(text, sizeof(text), "run %llu%s%s: %s%s%.400s%s%.200s", (unsigned long long)run->id,
 		 run->class == CLASS_OPEN ? "" : ", class ", class_name(run->class), more ? more : "", more ? "; " : "",
-		 run->command, strcmp(run->options, "{}") ? " with " : "",
-		 strcmp(run->options, "{}") ? run->options : "");
+		 run->command, strcmp(options, "{}") ? " with " : "", strcmp(options, "{}") ? options : "");
 	service_emit(service, &event, NULL, NULL);
 }
 

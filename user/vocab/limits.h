@@ -139,6 +139,7 @@
 #define NP_POLICY_RULES 200000	      /* rules of one policy */
 #define NP_POLICY_PATTERNS 400000     /* destinations of all rules together, lists unfolded */
 #define NP_POLICY_PROBLEMS 64	      /* errors, and warnings, that are told; more are only counted */
+#define NP_ACCESS_CALLERS 64	      /* users and groups of access: */
 #define NP_POLICY_DECIDERS 64	      /* programs that answer decide rules */
 #define NP_RULE_WORDS 256	      /* methods, paths or headers of one rule */
 #define NP_INSPECT_PORTS_MAX 16	      /* inspect_ports */

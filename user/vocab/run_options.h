@@ -50,7 +50,7 @@ enum run_place {
 	X(user, TEXT, RUN_CLI | RUN_RECORD, "USER",                                                                        \
 	  "run as this user: a name; the UID of a user that this host knows, with its groups; or\n"                        \
 	  "UID:GID for any other, as in 1234:1234")                                                                        \
-	X(bind, TEXTS, RUN_CLI | RUN_RECORD, "S:D[:ro]",                                                                   \
+	X(bind, TEXTS, RUN_CLI | RUN_RECORD | RUN_LAUNCH, "S:D[:ro]",                                                      \
 	  "show the host's S at D; only what the policy's sandbox: section permits")                                       \
 	X(chdir, TEXT, RUN_CLI | RUN_RECORD | RUN_LAUNCH, "DIR",                                                           \
 	  "where to start (else the directory netpawl was started in, when the sandbox\n"                                  \

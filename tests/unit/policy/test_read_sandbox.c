@@ -63,6 +63,18 @@ static void the_spelling_of_the_option(void **state)
 	assert_non_null(strstr(text, "output_limit"));
 }
 
+/* One place needs no list, and what comes behind it is no place. */
+static void one_bind(void **state)
+{
+	char text[256];
+	_policy_ struct policy *policy = load("  binds: /srv/a\n  memory: 64MiB\n", text);
+
+	(void)state;
+	assert_non_null(policy);
+	assert_int_equal(policy->sandbox.n_binds, 1);
+	assert_int_equal(policy->sandbox.limits.memory, 64u << 20);
+}
+
 static void without_it_nothing_is_permitted(void **state)
 {
 	struct policy *policy = NULL;
@@ -162,6 +174,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
 		cmocka_unit_test(the_spelling_of_the_option),
+		cmocka_unit_test(one_bind),
 		cmocka_unit_test(without_it_nothing_is_permitted),
 		cmocka_unit_test(wrong_ones),
 		cmocka_unit_test(addresses_to_read_from),

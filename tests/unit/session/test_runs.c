@@ -251,14 +251,40 @@ static void test_launchers_of_before(void **state)
 	assert_int_equal(shown(own).state, RUN_PENDING);
 }
 
+static void events_have_names_of_variables_only(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "{}", "{}" },
+		{ "{\"env\":[\"A=b\"],\"keep\":true}", "{\"env\":[\"A\"],\"keep\":true}" },
+		{ "{\"env\":[\"A=b\\\"]=\",\"C\",\"D=\"],\"x\":\"y=z\"}",
+		  "{\"env\":[\"A\",\"C\",\"D\"],\"x\":\"y=z\"}" },
+		{ "{\"chdir\":\"\\\"env\\\":[\",\"env\":[\"K=s]\"]}", "{\"chdir\":\"\\\"env\\\":[\",\"env\":[\"K\"]}" },
+		{ "{\"env\":[]}", "{\"env\":[]}" },
+	};
+	char text[256];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		snprintf(text, sizeof(text), "%s", cases[i][0]);
+		options_redact(text);
+		assert_string_equal(text, cases[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		fake_test(test_stricter_wins),	       fake_test(test_class_is_not_the_sessions),
-		fake_test(test_class_comes_back),      fake_test(test_write_waits),
-		fake_test(test_time_is_over),	       fake_test(test_lost),
-		fake_test(test_lost_before_a_restart), fake_test(test_deserted),
-		fake_test(test_a_session_that_ends),   fake_test(test_launchers_of_before),
+		fake_test(test_stricter_wins),
+		fake_test(test_class_is_not_the_sessions),
+		fake_test(test_class_comes_back),
+		fake_test(test_write_waits),
+		fake_test(test_time_is_over),
+		fake_test(test_lost),
+		fake_test(test_lost_before_a_restart),
+		fake_test(test_deserted),
+		fake_test(test_a_session_that_ends),
+		fake_test(test_launchers_of_before),
+		cmocka_unit_test(events_have_names_of_variables_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: MIT
+"""Who may call: roles by the peer's user and group, every route times every role, and what somebody with a role tries beyond it.
+The control of each attack is the operator, or the owner, for whom the same call works."""
+import json
+import os
+import re
+import subprocess
+import time
+
+import pytest
+import yaml
+
+from lib import base
+from lib.box import new_session
+from lib.daemon import Daemon
+
+OPERATIONS = yaml.safe_load((base.ROOT / "docs/openapi.yaml").read_text())["paths"]
+ROUTES = {(method.upper(), re.sub(r"{\w+}", "*", path)): set(op["x-roles"]) for path, item in OPERATIONS.items() for method, op in item.items()}
+# user, group, other groups. Numbers that nobody on the host has
+PEOPLE = {"root": (0, 0, []), "operator": (61001, 61001, [61000]), "platform": (61002, 61002, []), "approver": (61003, 61003, [61033]),
+          "reader": (61004, 61004, []), "nobody": (61005, 61005, [])}
+POLICY = """version: 1
+access:
+  operator: group:61000
+  platform:
+    - {callers: user:61002, sessions: ["alice/*", "team-*/ci"]}
+  approver: [group:61033, "user:no-such-user-of-this-host"]
+  reader: [user:61004]
+sandbox:
+  binds: [%s]
+"""
+CALLS = """
+import http.client, json, socket, sys
+class C(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX); self.sock.settimeout(20); self.sock.connect(sys.argv[1])
+out = []
+for method, path, body in json.load(sys.stdin):
+    c = C("np")
+    try:
+        c.request(method, path, None if body is None else body if isinstance(body, str) else json.dumps(body))
+        r = c.getresponse(); text = r.read().decode()
+        try: out.append([r.status, json.loads(text)])
+        except ValueError: out.append([r.status, text])
+    except OSError as e:
+        out.append([0, str(e)])
+    finally: c.close()
+print(json.dumps(out))
+"""
+
+
+@pytest.fixture(scope="module")
+def daemon(world):
+    d = Daemon(world)
+    d.shared = d.dir / "shared"
+    d.shared.mkdir()
+    (d.shared / "data").write_text("shared\n")
+    d.policy.write_text(POLICY % d.shared)
+    try:
+        d.start()
+        for path in (d.dir, d.run_dir):
+            os.chmod(path, 0o755)
+        for parent in d.dir.parents:
+            assert os.stat(parent).st_mode & 0o001, f"{parent}: nobody but root gets to the socket"
+        yield d
+        assert d.running() and d.stop() == 0, d.text()[-3000:]
+    finally:
+        d.close()
+
+
+def words(daemon, person, argv):
+    uid, gid, groups = PEOPLE[person]
+    more = ["--groups", ",".join(map(str, groups))] if groups else ["--clear-groups"]
+    return [*daemon.world.enter(), "setpriv", "--reuid", str(uid), "--regid", str(gid), *more, *map(str, argv)]
+
+
+def calls(daemon, person, *todo):
+    p = subprocess.run(words(daemon, person, [base.PYTHON, "-I", "-c", CALLS, daemon.socket]), input=json.dumps(todo), capture_output=True,
+                       text=True, timeout=120)
+    assert p.returncode == 0, p.stderr
+    return json.loads(p.stdout)
+
+
+def call(daemon, person, method, path, body=None):
+    return calls(daemon, person, [method, path, body])[0]
+
+
+def name(user="alice"):
+    return f"{user}/{new_session('x').split('/')[1]}"
+
+
+@pytest.fixture
+def things(daemon):
+    """A session of alice's and one of bob's, each with a kept sandbox in which a run waits for input, and one that waits for approval."""
+    got = {}
+    for user in ("alice", "bob"):
+        session = name(user)
+        run = daemon.api.ok("POST", "/v1/runs", {"session": session, "command": ["sh", "-c", "echo secret-of-$0; read x", user],
+                                                 "launch": {"keep": True, "input": True, "env": [f"KEY=hidden-of-{user}"]}})["run"]
+        assert base.eventually(lambda: daemon.api.sandboxes(session) and "secret" in str(daemon.api.ask("GET", f"/v1/runs/{run}/output")[1]))
+        waits = daemon.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["true"], "launch": {}})["run"]
+        got[user] = {"session": session, "run": run, "waits": waits, "sandbox": daemon.api.sandboxes(session)[0]["sandbox"]}
+    yield got
+    for thing in got.values():
+        daemon.api.ask("DELETE", f"/v1/sessions/{thing['session']}")
+
+
+def sample(route, thing):
+    """A request that means something, about that thing."""
+    method, path = route
+    if "/sessions/*/*" in path:
+        path = path.replace("*/*", thing["session"])
+    elif "/sandboxes/*" in path:
+        path = path.replace("*", thing["sandbox"])
+    elif "/runs/*" in path:
+        path = path.replace("*", str(thing["waits"] if path.endswith(("approve", "reject")) else thing["run"]))
+    else:
+        path = path.replace("*", "1")
+    body = {"/v1/sessions": {"session": thing["session"]}, "/v1/sessions/*/*/datasets": {"level": "PUBLIC"},
+            "/v1/sessions/*/*/notices/ack": {"reader": "a", "upto": 0}, "/v1/sandboxes": {"session": thing["session"]},
+            "/v1/forwards": {"session": thing["session"], "port": 80}, "/v1/runs": {"session": thing["session"], "command": ["true"], "launch": {}},
+            "/v1/runs/*/reject": {"reason": "a test"}, "/v1/runs/*/input": {"data": ""},
+            "/v1/runs/*/end": {"state": "failed", "result": {}}}.get(route[1], {})
+    query = f"?session={thing['session']}" if route == ("GET", "/v1/events") else ""
+    return [method, path + query, body if method == "POST" else None]
+
+
+LAST = [("POST", "/v1/runs/*/cancel"), ("DELETE", "/v1/sandboxes/*"), ("DELETE", "/v1/sessions/*/*")]  # so that the others find something
+ORDER = [r for r in ROUTES if r not in LAST] + LAST
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+def test_every_route_and_every_role(daemon, things, person):
+    """What the document says is what the daemon does, on alice's; and bob's are not there for alice's platform."""
+    role = {"root": "operator"}.get(person, person)
+    if role != "operator":  # an operator's would end them; that he may is seen in alice's
+        for route, (status, answer) in zip(ORDER, calls(daemon, person, *[sample(r, things["bob"]) for r in ORDER])):
+            allowed = role in ROUTES[route] and (role != "platform" or route in (("GET", "/v1/health"), ("GET", "/v1/sessions"),
+                                                                                 ("GET", "/v1/sandboxes"), ("GET", "/v1/runs")))
+            assert (status not in (403, 404)) == allowed, (person, route, status, answer)
+            assert role == "reader" or role == "approver" or "bob" not in json.dumps(answer).replace(f"session {things['bob']['session']}", "") \
+                or status in (403, 404), (route, answer)
+            assert "secret-of-bob" not in json.dumps(answer) and "hidden-of-bob" not in json.dumps(answer) or role == "approver", (route, answer)
+    for route, (status, answer) in zip(ORDER, calls(daemon, person, *[sample(r, things["alice"]) for r in ORDER])):
+        refused = status == 403 and answer["error"] == "no_role"
+        assert refused == (role not in ROUTES[route]), (person, route, status, answer)
+
+
+def test_lists_are_of_ones_own(daemon, things):
+    for path, member in (("/v1/sessions?ended=1", "sessions"), ("/v1/sandboxes", "sandboxes"), ("/v1/runs", "runs")):
+        got = {person: json.dumps(call(daemon, person, "GET", path)[1][member]) for person in ("platform", "reader", "root")}
+        assert things["alice"]["session"] in got["platform"] and "bob/" not in got["platform"], got
+        assert things["bob"]["session"] in got["reader"] and things["bob"]["session"] in got["root"]
+
+
+TRICKS = ["/v1/sessions/{bob}", "/v1/sessions/alice/../{bob}", "/v1/sessions/alice%2f..%2f{bob}", "/v1/sessions/alice/x/../../{bob}",
+          "/v1/sessions/%2e%2e/{bob}", "/v1/sessions//{bob}", "/v1/sessions/alice/x%00/{bob}", "/v1/sessions/{bob}/", "/v1/sessions/{bob}?session=alice/x",
+          "/v1/sessions/alice*/x", "/v1/events", "/v1/events?session=", "/v1/events?session={bob}", "/v1/events?session=*/*", "/v1/events?session=alice/*",
+          "/v1/events?session=alice/x&session={bob}", "/v1/events?session=alice/x/../{bob}", "/v1/events?reason=level_raised", "/v1/events?follow=1",
+          "/v1/sessions/{bob}/ca", "/v1/sessions/{bob}/why", "/v1/sessions/{bob}/notices", "/v1/sandboxes/{box}", "/v1/sandboxes/{box}?ended=1",
+          "/v1/runs/{run}", "/v1/runs/{run}?wait=1", "/v1/runs/{run}/output", "/v1/runs/{run}/output?follow=1", "/v1/runs/0{run}", "/v1/runs/+{run}",
+          "/v1/runs/%20{run}", "/v1/debug", "/v1/launch", "/v1/policy"]
+
+
+def test_ways_around_a_name(daemon, things):
+    bob = things["bob"]
+    paths = [t.format(bob=bob["session"], box=bob["sandbox"], run=bob["run"]) for t in TRICKS]
+    for path, (status, answer) in zip(paths, calls(daemon, "platform", *[["GET", path, None] for path in paths])):
+        assert status in (400, 403, 404), (path, status, answer)
+        assert "secret-of" not in json.dumps(answer)
+    assert "secret-of-bob" in str(call(daemon, "root", "GET", f"/v1/runs/{bob['run']}/output")), "the control"
+    assert "secret-of-alice" in str(call(daemon, "platform", "GET", f"/v1/runs/{things['alice']['run']}/output")), "the control"
+
+
+def test_ways_around_a_body(daemon, things):
+    """Two sessions, none, other types, and what only some readers of JSON take for one."""
+    bob, mine = things["bob"]["session"], things["alice"]["session"]
+    launch = '"command":["true"],"launch":{}'
+    bodies = [f'{{"session":"{mine}","session":"{bob}",{launch}}}', f'{{"session":"{bob}","session":"{mine}",{launch}}}', f"{{{launch}}}",
+              f'{{"session":["{mine}"],{launch}}}', f'{{"session":"{mine}\\u0000","x":"{bob}",{launch}}}', f'{{"session":"{bob}",{launch}}}',
+              f'{{"session":"{mine}/../{bob}",{launch}}}', f'{{"session":"alice",{launch}}}', f'{{"session":"Alice/x",{launch}}}'.replace("Alice", "bob"),
+              f'{{"session":"{mine}",{launch}}}{{"session":"{bob}",{launch}}}', f'{{"session":null,{launch}}}', "[]", "", "null"]
+    for body, (status, answer) in zip(bodies, calls(daemon, "platform", *[["POST", "/v1/runs", body] for body in bodies])):
+        assert status in (400, 403), (body, status, answer)
+    assert call(daemon, "platform", "POST", "/v1/runs", f'{{"session":"{mine}",{launch}}}')[0] == 201, "the control"
+
+
+@pytest.mark.parametrize("options,ok", [({"launch": {"user": "root"}}, 0), ({"launch": {"isolation": "none"}}, 0), ({"options": {}}, 0), ({}, 0),
+                                        ({"options": {"isolation": "none"}}, 0), ({"launch": {"env_all": True}}, 0), ({"launch": {"level": "PUBLIC"}}, 0),
+                                        ({"launch": {"cwd": "/"}}, 0), ({"launch": {}, "options": {"user": "root"}}, 0), ({"launch": {}}, 1)])
+def test_a_platform_has_the_launchers_options_and_no_other(daemon, options, ok):
+    status, answer = call(daemon, "platform", "POST", "/v1/runs", {"session": name(), "command": ["true"], **options})
+    assert (status == 201) == bool(ok), answer
+    assert ok or status in (400, 403)
+
+
+def test_binds_are_the_policys(daemon):
+    """Not /etc/shadow, nor a link that leads there, nor a way out of what is permitted. The control: what is permitted."""
+    os.symlink("/etc/shadow", daemon.shared / "link")
+    os.symlink("/etc", daemon.shared / "up")
+    os.chmod(daemon.shared, 0o755)
+    for source, good in ((daemon.shared, True), (f"{daemon.shared}/data", True), ("/etc/shadow", False), (f"{daemon.shared}/link", False),
+                         (f"{daemon.shared}/up/shadow", False), (f"{daemon.shared}/../../../../../../etc/shadow", False), ("/", False), (daemon.state_dir, False)):
+        run = call(daemon, "platform", "POST", "/v1/runs", {"session": name(), "command": ["sh", "-c", "cat /mnt/data /mnt 2>/dev/null; id -u"],
+                                                            "launch": {"bind": [f"{source}:/mnt:ro"]}})[1]["run"]
+        row = base.eventually(lambda: (r := daemon.api.ok("GET", f"/v1/runs/{run}"))["state"] not in ("pending", "running") and r, 20)
+        text = str(call(daemon, "platform", "GET", f"/v1/runs/{run}/output")[1])
+        assert (row["state"] == "completed" and "shared" in text) == good, (source, row, text)
+        assert "root:" not in text
+        assert not good or re.search(r"21\d{8}", text), "as a user of the session's own"
+
+
+def test_levels_only_rise(daemon):
+    session = name()
+    assert call(daemon, "platform", "POST", f"/v1/sessions/{session}/datasets", {"level": "SECRET"})[1]["mode"] == "NONE"
+    got = calls(daemon, "platform", ["POST", f"/v1/sessions/{session}/datasets", {"level": "PUBLIC"}], ["DELETE", f"/v1/sessions/{session}", None],
+                ["POST", "/v1/sessions", {"session": session, "level": "PUBLIC"}])
+    assert got[0][1]["level"] == "SECRET" and got[0][1]["raised"] is False and got[2][1]["level"] == "SECRET" and got[2][1]["mode"] == "NONE"
+
+
+def test_who_asks_does_not_approve(daemon, things):
+    waits = things["alice"]["waits"]
+    for person in ("platform", "reader", "nobody"):
+        assert call(daemon, person, "POST", f"/v1/runs/{waits}/approve", {})[1]["error"] == "no_role"
+    assert call(daemon, "approver", "POST", f"/v1/runs/{waits}/approve", {})[0] == 200
+    assert "61003" in daemon.api.ok("GET", f"/v1/runs/{waits}")["decided_by"]
+
+
+def test_a_reader_sees_names_of_variables_and_no_values(daemon, things):
+    run = things["alice"]["run"]
+    got = {person: call(daemon, person, "GET", f"/v1/runs/{run}")[1]["options"]["env"] for person in ("reader", "approver", "platform", "root")}
+    assert got == {"reader": ["KEY"], **{person: ["KEY=hidden-of-alice"] for person in ("approver", "platform", "root")}}
+    assert "hidden" not in json.dumps(call(daemon, "reader", "GET", "/v1/runs"))
+
+
+def test_nobody_learns_nothing(daemon):
+    assert call(daemon, "nobody", "GET", "/v1/health")[1]["error"] == "no_role"
+    assert call(daemon, "nobody", "GET", "/no/such/path")[1]["error"] == "no_role", "not even which paths there are"
+
+
+def test_a_sandbox_is_never_anything(daemon):
+    """A process with the platform's user that was put into a sandbox is refused as before; outside it is not."""
+    box = daemon.api.ok("POST", "/v1/sandboxes", {"session": name(), "workspace": "none"})
+    code = f"import os; open({str(box['cgroup'])!r} + '/cgroup.procs', 'w').write('0'); os.setgroups([]); os.setresgid(61002, 61002, 61002); os.setresuid(61002, 61002, 61002)\n"
+    for inside in (True, False):
+        text = (code if inside else code.split(";", 2)[0] + "; import sys;" + code.split(";", 2)[2]) + CALLS
+        p = subprocess.run([*daemon.world.enter(), base.PYTHON, "-I", "-c", text, str(daemon.socket)], input=json.dumps([["GET", "/v1/health", None]]),
+                           capture_output=True, text=True, timeout=30)
+        assert ("from_sandbox" in p.stdout or "Connection refused" in p.stdout) == inside, (p.stdout, p.stderr)  # by the daemon, or by the gate
+        assert inside or '"ok"' in p.stdout or "status" in p.stdout, p
+    daemon.api.ask("DELETE", f"/v1/sandboxes/{box['sandbox']}")
+
+
+def test_the_socket_follows_the_policy(make_daemon, tmp_path):
+    """Its group and mode; a reload takes a role away, and ends what was opened with it."""
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\n")
+    d = make_daemon(policy=policy)
+    d.start()
+    for path in (d.dir, d.run_dir):
+        os.chmod(path, 0o755)
+    look = lambda: (oct(os.stat(d.socket).st_mode & 0o777), os.stat(d.socket).st_gid)
+    assert look() == ("0o660", 0)
+    assert call(d, "operator", "GET", "/v1/health")[0] == 0, "connect() is refused"
+    policy.write_text("version: 1\naccess: {operator: 'group:61000'}\n")
+    d.cli("policy", "reload", check=0)
+    assert look() == ("0o660", 61000) and call(d, "operator", "GET", "/v1/health")[0] == 200 and call(d, "reader", "GET", "/v1/health")[0] == 0
+    policy.write_text("version: 1\naccess: {operator: 'group:61000', reader: 'user:61004'}\n")
+    d.cli("policy", "reload", check=0)
+    assert look() == ("0o666", 0) and call(d, "reader", "GET", "/v1/health")[0] == 200 and call(d, "nobody", "GET", "/v1/health")[1]["error"] == "no_role"
+    follow = subprocess.Popen(words(d, "reader", [base.NETPAWL, "--socket", d.socket, "events", "--follow"]), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        assert base.eventually(lambda: call(d, "root", "GET", "/v1/health")[1]["events"] is not None)
+        time.sleep(0.3)
+        assert follow.poll() is None
+        policy.write_text("version: 1\n")
+        d.cli("policy", "reload", check=0)
+        assert follow.wait(20) != 0
+    finally:
+        base.reap(follow)
+    assert look() == ("0o660", 0) and call(d, "reader", "GET", "/v1/health")[0] == 0
+
+
+@pytest.mark.parametrize("section,told", [
+    ("operator: root", "user:NAME"), ("operator: 'user:'", "user:NAME"), ("reader: 'user:a b'", "user:NAME"), ("owner: 'user:a'", "unknown key"),
+    ("platform: {callers: 'user:a', sessions: 'a/*'}", "list"), ("platform: [{callers: 'user:a'}]", "both"), ("platform: [{sessions: 'a/*'}]", "both"),
+    ("platform: [{callers: 'user:a', sessions: 'alice'}]", "is no session"), ("platform: [{callers: 'user:a', sessions: '**/x'}]", "is no session"),
+    ("platform: ['user:a']", "mapping"), ("reader: []", "reader"), ("reader: {a: b}", "reader")])
+def test_a_section_that_is_wrong(tmp_path, section, told):
+    path = tmp_path / "policy.yaml"
+    path.write_text(f"version: 1\naccess:\n  {section}\n")
+    p = base.sh(base.NETPAWL, "policy", "check", path, check=False)
+    assert p.returncode == 1 and told in p.stdout + p.stderr, p
