@@ -88,7 +88,7 @@ static inline int fields_take(struct fields *fields, size_t len, char **ret)
 
 	if (len > NP_HEAD_BYTES - before - fields->used)
 		return -E2BIG;
-	if (len > fields->size - fields->used) {
+	if (!fields->text || len > fields->size - fields->used) {
 		e = fields_grow(fields, len);
 		if (e < 0)
 			return e;

@@ -41,9 +41,11 @@ struct hold {
 	uint64_t since_ns;
 };
 
+TAILQ_HEAD(hold_queue, hold);
+
 /* Of a worker. Likewise. */
 struct holds {
-	TAILQ_HEAD(, hold) list; /* the one that was held first is first */
+	struct hold_queue list; /* the one that was held first is first */
 	unsigned n;
 	uint64_t last; /* number */
 };
