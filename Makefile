@@ -357,7 +357,8 @@ KERNELS = 6.1 6.12 6.12-nolsm
 vm:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(VM_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all $(BUILD)/tests/vm/check
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/vm/run.py $(KERNELS)
+	$(Q)! git cat-file -e $(OLD_COMMIT) 2>/dev/null || $(MAKE) --no-print-directory $(OLD_BUILD)/build/netpawld
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) NETPAWL_OLD_BUILD=$(abspath $(OLD_BUILD)/build) $(PYTHON) tests/vm/run.py $(KERNELS)
 
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all

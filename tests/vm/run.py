@@ -17,6 +17,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("NETPAWL_BUILD", HERE.parent.parent / "build")).resolve()
+OLD = pathlib.Path(os.environ.get("NETPAWL_OLD_BUILD", "/nonexistent"))  # without it there is no upgrade to look at
 CACHE = HERE.parent.parent / "build" / "vm"
 SERIES = ["6.1", "6.12", "6.12-nolsm"]
 MODULES = ["veth", "dummy", "sch_ingress", "cls_bpf", "tcp_diag", "udp_diag", "loop", "quota_v2"]
@@ -102,6 +103,8 @@ def make_initramfs(tree, release, root):
         copy_program(shutil.which(name, path=os.defpath + ":/sbin:/usr/sbin"), root, path)
     for name in ("netpawld", "netpawl", "netpawl-run", "netpawl-inspect", "netpawl-init"):
         copy_program(BUILD / name, root, f"/usr/sbin/{name}")
+        if (OLD / name).exists():
+            copy_program(OLD / name, root, f"/old/{name}")
     (root / "etc" / "policy.yaml").write_text("version: 1\nsandbox:\n  binds: [/vm, /tmp]\n")
     copy_program(BUILD / "tests" / "vm" / "check", root, "/vm/check")
     # workspaces on a file system with project quotas, which the kernel that tests usually run on may not know
