@@ -95,19 +95,18 @@ def test_the_receivers_gate_alone(world, make_daemon):
     finds."""
     d = make_daemon().start()
     with Box(d, "FULL") as target, Box(d, "NONE") as none, Box(d, "FULL") as full:
-        for hook in ("connect4", "connect6", "sendmsg4", "sendmsg6", "bind4", "bind6", "egress"):
-            (d.pins / "links/slice" / f"np_{hook}").unlink()
-        for sender, receiver in ((world.outside, world.outside_user), (none, target), (full, target)):
-            mark, control = base.token(), sender is world.outside
-            port = receiver.call("listen", keep="r", family=6, addr=HOST6, kind="dgram", role="hold", scope=AWAY)["port"]
-            sender.call("listen", keep="s", family=6, addr=HOST6, kind="dgram", role="hold", port=24191, scope=AWAY)
-            connected = lambda: receiver.try_("connect", keep="r", family=6, addr=HOST6, port=24191) == "ok"
-            assert base.eventually(connected), "the kernel takes a program away a little after its link"
-            sender.call("send", keep="s", data=mark, family=6, addr=HOST6, port=port)
-            got = base.eventually(lambda: receiver.call("records", keep="r", mark=mark)["records"], 3 if control else 0.2)
-            assert bool(got) == control
-            receiver.call("close", keep="r")
-            sender.call("close", keep="s")
+        with d.without("connect4", "connect6", "sendmsg4", "sendmsg6", "bind4", "bind6", "egress"):
+            for sender, receiver in ((world.outside, world.outside_user), (none, target), (full, target)):
+                mark, control = base.token(), sender is world.outside
+                port = receiver.call("listen", keep="r", family=6, addr=HOST6, kind="dgram", role="hold", scope=AWAY)["port"]
+                sender.call("listen", keep="s", family=6, addr=HOST6, kind="dgram", role="hold", port=24191, scope=AWAY)
+                connected = lambda: receiver.try_("connect", keep="r", family=6, addr=HOST6, port=24191) == "ok"
+                assert base.eventually(connected), "the kernel takes a program away a little after its link"
+                sender.call("send", keep="s", data=mark, family=6, addr=HOST6, port=port)
+                got = base.eventually(lambda: receiver.call("records", keep="r", mark=mark)["records"], 3 if control else 0.2)
+                assert bool(got) == control
+                receiver.call("close", keep="r")
+                sender.call("close", keep="s")
         assert target.refusals("inbound")[-1]["hook"] == "ingress"
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A netpawld of our own: its directories, a private bpffs, its start and its many ways to end."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -130,6 +131,17 @@ class Daemon:
     def restart(self, how="stop"):
         getattr(self, how)()
         return self.start()
+
+    @contextlib.contextmanager
+    def without(self, *hooks):
+        """These programs of the slice are detached meanwhile. The daemon is stopped, for it would put them back."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            for hook in hooks:
+                base.sh(*self.world.enter(), "bpftool", "link", "detach", "pinned", self.pins / "links/slice" / f"np_{hook}")
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def uninstall(self, *more, check=True):
         return base.sh(*self.argv("--uninstall", *more), check=check, env=base.env(), timeout=30)
