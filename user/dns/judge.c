@@ -10,6 +10,7 @@
 #include "policy/name_reachable.h"
 #include "synth.h"
 #include "vocab/limits.h"
+#include "wire/hostname.h"
 
 static int judge_refuse(struct dns_judged *j, enum np_reason reason, unsigned rcode, const char *words)
 {
@@ -19,14 +20,6 @@ static int judge_refuse(struct dns_judged *j, enum np_reason reason, unsigned rc
 	j->answer.words = words;
 	j->answer.records = NULL;
 	return 0;
-}
-
-/* localhost is everybody's own (RFC 6761), and no business of a policy. */
-static bool is_localhost(const char *name)
-{
-	const char *last = strrchr(name, '.');
-
-	return strcmp(last ? last + 1 : name, "localhost") == 0;
 }
 
 static int answer_localhost(struct dns_judged *j)
@@ -171,7 +164,7 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 		return judge_refuse(j, NP_R_NOT_IN_POLICY, ns_r_noerror, "the DNS gate knows no records of the root");
 	if (!j->query.name[0])
 		return judge_refuse(j, NP_R_NOT_IN_POLICY, ns_r_nxdomain, "no rule can allow such a name");
-	if (is_localhost(j->query.name))
+	if (name_is_localhost(j->query.name))
 		return answer_localhost(j);
 	if (j->query.type == ns_t_ptr)
 		return answer_reverse(facts, j);

@@ -13,6 +13,8 @@
 #define HISTORY_APPLICATION 0x6e706576 /* "npev" */
 #define HISTORY_VERSION	    2
 
+enum keep_statement { KEEP_ENTER, KEEP_OLDEST, KEEP_LARGEST, KEEP_AGED, KEEP_REMOVE, KEEP_COUNT, KEEP_STATEMENTS };
+
 struct pending {
 	uint64_t seq, wall_us, weight;
 	unsigned reason;
@@ -25,14 +27,12 @@ struct history {
 	struct keep_limits limits;
 	sqlite3 *db; /* NULL while it cannot be opened */
 	sqlite3_stmt *insert;
-	struct {
-		sqlite3_stmt *enter, *oldest, *largest, *aged, *remove, *count;
-	} keep;
-	uint64_t bytes[KEEP_CLASSES]; /* in the table */
-	bool over;		      /* more is stored than may be: the next flush goes on removing */
-	uint64_t now_us;	      /* wall clock, of the last flush that knew it; 0: none did */
-	uint64_t last_seq;	      /* when opened */
-	unsigned count;		      /* of waiting */
+	sqlite3_stmt *keep[KEEP_STATEMENTS]; /* history_retention.c's */
+	uint64_t bytes[KEEP_CLASSES];	     /* in the table */
+	bool over;			     /* more is stored than may be: the next flush goes on removing */
+	uint64_t now_us;		     /* wall clock, of the last flush that knew it; 0: none did */
+	uint64_t last_seq;		     /* when opened */
+	unsigned count;			     /* of waiting */
 	struct pending waiting[NP_HISTORY_BATCH];
 	struct buf text;
 	struct history_stats stats;

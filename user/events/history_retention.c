@@ -46,34 +46,24 @@ int keep_totals(struct history *history)
 
 int keep_open(struct history *history)
 {
-	int r = sql_prepare(history->db,
-			    "INSERT INTO account (session, class, bytes) VALUES (?1, ?2, ?3) "
-			    "ON CONFLICT DO UPDATE SET bytes = bytes + ?3",
-			    &history->keep.enter);
-
-	if (r == 0)
-		r = sql_prepare(history->db,
-				"SELECT seq, wall_us, weight, bytes, class, session FROM event "
+	static const char *const sql[KEEP_STATEMENTS] = {
+		[KEEP_ENTER] = "INSERT INTO account (session, class, bytes) VALUES (?1, ?2, ?3) "
+			       "ON CONFLICT DO UPDATE SET bytes = bytes + ?3",
+		[KEEP_OLDEST] = "SELECT seq, wall_us, weight, bytes, class, session FROM event "
 				"WHERE session = ?1 AND class = ?2 ORDER BY seq",
-				&history->keep.oldest);
-	if (r == 0)
-		r = sql_prepare(history->db,
-				"SELECT session, bytes FROM account WHERE class = ?1 ORDER BY bytes DESC LIMIT 1",
-				&history->keep.largest);
-	if (r == 0)
-		r = sql_prepare(history->db,
-				"SELECT seq, wall_us, weight, bytes, class, session FROM event "
-				"WHERE class = ?1 AND wall_us < ?2 ORDER BY wall_us LIMIT 1",
-				&history->keep.aged);
-	if (r == 0)
-		r = sql_prepare(history->db, "DELETE FROM event WHERE seq = ?1", &history->keep.remove);
-	if (r == 0)
-		r = sql_prepare(history->db,
-				"UPDATE account SET bytes = max(bytes - ?3, 0), dropped = dropped + ?4, "
-				"since_us = CASE WHEN dropped THEN min(since_us, ?5) ELSE ?5 END, "
-				"until_us = max(until_us, ?6), until_seq = max(until_seq, ?7) "
-				"WHERE session = ?1 AND class = ?2",
-				&history->keep.count);
+		[KEEP_LARGEST] = "SELECT session, bytes FROM account WHERE class = ?1 ORDER BY bytes DESC LIMIT 1",
+		[KEEP_AGED] = "SELECT seq, wall_us, weight, bytes, class, session FROM event "
+			      "WHERE class = ?1 AND wall_us < ?2 ORDER BY wall_us LIMIT 1",
+		[KEEP_REMOVE] = "DELETE FROM event WHERE seq = ?1",
+		[KEEP_COUNT] = "UPDATE account SET bytes = max(bytes - ?3, 0), dropped = dropped + ?4, "
+			       "since_us = CASE WHEN dropped THEN min(since_us, ?5) ELSE ?5 END, "
+			       "until_us = max(until_us, ?6), until_seq = max(until_seq, ?7) "
+			       "WHERE session = ?1 AND class = ?2",
+	};
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < KEEP_STATEMENTS; i++)
+		r = sql_prepare(history->db, sql[i], &history->keep[i]);
 	if (r == 0)
 		r = keep_totals(history);
 	history->over = r == 0; /* the bounds may be lower than those of the last time */
@@ -82,18 +72,14 @@ int keep_open(struct history *history)
 
 void keep_close(struct history *history)
 {
-	sqlite3_finalize(history->keep.enter);
-	sqlite3_finalize(history->keep.oldest);
-	sqlite3_finalize(history->keep.largest);
-	sqlite3_finalize(history->keep.aged);
-	sqlite3_finalize(history->keep.remove);
-	sqlite3_finalize(history->keep.count);
-	memset(&history->keep, 0, sizeof(history->keep));
+	for (unsigned i = 0; i < KEEP_STATEMENTS; i++)
+		sqlite3_finalize(history->keep[i]);
+	memset(history->keep, 0, sizeof(history->keep));
 }
 
 int keep_enter(struct history *history, const struct pending *rows, unsigned n, unsigned *ret_entered)
 {
-	sqlite3_stmt *stmt = history->keep.enter;
+	sqlite3_stmt *stmt = history->keep[KEEP_ENTER];
 	const char *session = history->text.data + rows->session;
 	enum keep_class class = keep_class(rows->reason);
 	uint64_t bytes = 0;
@@ -132,15 +118,15 @@ static void row_fill(sqlite3_stmt *stmt, struct row *ret)
 /* Removes rows, the oldest first, which are all of one session and class. */
 static int rows_remove(struct history *history, const struct row *rows, size_t n)
 {
-	sqlite3_stmt *count = history->keep.count;
+	sqlite3_stmt *count = history->keep[KEEP_COUNT];
 	uint64_t bytes = 0, weight = 0, since_us = rows->wall_us, until_us = 0, until_seq = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct row *row = &rows[i];
 
-		sql_bind_number(history->keep.remove, 1, row->seq);
-		r = sql_run(history->keep.remove, NULL);
+		sql_bind_number(history->keep[KEEP_REMOVE], 1, row->seq);
+		r = sql_run(history->keep[KEEP_REMOVE], NULL);
 		bytes += row->bytes;
 		weight += row->weight;
 		since_us = row->wall_us < since_us ? row->wall_us : since_us;
@@ -172,7 +158,7 @@ struct holder {
 
 static int holder_find(struct history *history, enum keep_class class, struct holder *ret)
 {
-	sqlite3_stmt *stmt = history->keep.largest;
+	sqlite3_stmt *stmt = history->keep[KEEP_LARGEST];
 	int r;
 
 	*ret = (struct holder){ .class = class };
@@ -208,7 +194,7 @@ static int account_empty(struct history *history, const struct holder *holder)
  * account was wrong. */
 static int holder_shrink(struct history *history, const struct holder *holder, uint64_t excess)
 {
-	sqlite3_stmt *stmt = history->keep.oldest;
+	sqlite3_stmt *stmt = history->keep[KEEP_OLDEST];
 	struct row rows[SHRINK_ROWS];
 	uint64_t bytes = 0;
 	int n = 0, r = SQLITE_ROW;
@@ -273,12 +259,12 @@ static int age_step(struct history *history, enum keep_class class)
 
 	if (!age || history->now_us <= age)
 		return 0;
-	sql_bind_number(history->keep.aged, 1, class);
-	sql_bind_number(history->keep.aged, 2, (history->now_us - age));
-	r = sqlite3_step(history->keep.aged);
+	sql_bind_number(history->keep[KEEP_AGED], 1, class);
+	sql_bind_number(history->keep[KEEP_AGED], 2, (history->now_us - age));
+	r = sqlite3_step(history->keep[KEEP_AGED]);
 	if (r == SQLITE_ROW)
-		row_fill(history->keep.aged, &row);
-	sqlite3_reset(history->keep.aged);
+		row_fill(history->keep[KEEP_AGED], &row);
+	sqlite3_reset(history->keep[KEEP_AGED]);
 	if (r != SQLITE_ROW)
 		return sql_errno(history->db, r);
 	r = rows_remove(history, &row, 1);

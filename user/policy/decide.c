@@ -43,7 +43,7 @@ static enum fit fit_not(const struct search *s, uint32_t rule, enum misfit misfi
 	return FIT_NO;
 }
 
-static bool list_has(const char *const *list, const char *word)
+bool list_has(const char *const *list, const char *word)
 {
 	for (; list && *list; list++)
 		if (strcmp(*list, word) == 0)

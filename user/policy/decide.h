@@ -59,6 +59,8 @@ bool policy_inspects(const struct policy *policy, uint16_t port);
 
 /* Is the session one of these globs? NULL-terminated. */
 bool sessions_match(const char *const *globs, const char *session);
+/* Is the word one of a NULL-terminated list (NULL: of none)? */
+bool list_has(const char *const *list, const char *word);
 /* Is the rule for this session? NULL: see facts.session. */
 bool rule_is_for(const struct rule *rule, const char *session);
 

@@ -27,19 +27,11 @@ struct cover {
 	size_t *work;	/* left for the whole policy */
 };
 
-static bool has_word(const char *const *words, const char *word)
-{
-	for (; *words; words++)
-		if (strcmp(*words, word) == 0)
-			return true;
-	return false;
-}
-
 /* Is each of these among those? */
 static bool words_include(const char *const *those, const char *const *these)
 {
 	for (; these && *these; these++)
-		if (!those || !has_word(those, *these))
+		if (!list_has(those, *these))
 			return false;
 	return true;
 }

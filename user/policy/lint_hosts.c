@@ -5,6 +5,7 @@
 
 #include "policy/compile.h"
 #include "policy/name_table.h"
+#include "wire/hostname.h"
 
 static bool found_any(void *ctx, const struct target *targets, size_t n)
 {
@@ -22,13 +23,6 @@ static const char *domain_below(const char *name)
 	if (domain == name || *domain != '.' || strchr(domain, '*') || !strchr(domain + 1, '.'))
 		return NULL;
 	return domain + 1;
-}
-
-static bool name_is_localhost(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return !strcmp(dot ? dot + 1 : name, "localhost");
 }
 
 /* "host_loopback: [11434]" for a pattern that is about one port, "host_loopback" for others. */

@@ -7,6 +7,7 @@
 #include "addr.h"
 #include "vocab/words.h"
 #include "synth.h"
+#include "wire/hostname.h"
 
 #define DNS_PORT 53
 
@@ -15,14 +16,6 @@
 static struct verdict outcome_refuse(enum np_reason reason, const struct rule *rule)
 {
 	return (struct verdict){ .action = ACTION_DENY, .reason = reason, .rule = rule };
-}
-
-/* The DNS gate answers it with loopback (RFC 6761), and hardly a resolver says anything else. */
-static bool name_is_localhost(const char *name)
-{
-	const char *dot = strrchr(name, '.');
-
-	return !strcmp(dot ? dot + 1 : name, "localhost");
 }
 
 /* It stays on this host. */

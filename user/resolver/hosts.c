@@ -122,14 +122,6 @@ void hosts_free(struct hosts *hosts)
 	free(hosts);
 }
 
-static bool name_is_localhost(const char *name)
-{
-	static const char localhost[] = "localhost";
-	size_t len = strlen(name), tail = sizeof(localhost) - 1;
-
-	return len >= tail && strcmp(name + len - tail, localhost) == 0 && (len == tail || name[len - tail - 1] == '.');
-}
-
 static void addresses_add(struct addresses found[static FAMILY_COUNT], const struct np_addr *addr)
 {
 	struct addresses *family = &found[np_addr_is_v4(addr) ? FAMILY_V4 : FAMILY_V6];

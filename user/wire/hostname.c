@@ -236,6 +236,13 @@ int host_parse(const char *text, size_t len, struct host *ret)
 	return e;
 }
 
+bool name_is_localhost(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	return !strcmp(dot ? dot + 1 : name, "localhost");
+}
+
 bool host_equal(const struct host *a, const struct host *b)
 {
 	if (a->is_addr != b->is_addr)

@@ -19,6 +19,9 @@
  * non-transitional). One trailing dot is dropped. -ENOMEM. */
 int name_canonical(const char *text, size_t len, char ret[static NAME_SIZE]);
 
+/* localhost, and every name below it: everybody's own (RFC 6761), and hardly a resolver says anything else. */
+bool name_is_localhost(const char *name);
+
 /* One label of a pattern, no dots: the same rules, but "*" is not special here and refused. For patterns. */
 int label_canonical(const char *text, size_t len, char ret[static 64]);
 
