@@ -3,29 +3,28 @@
 
 void *bpf_rdonly_cast(const void *obj, __u32 btf_id) __ksym __weak;
 
-/* The common case with plain loads: only made sandboxes, and a socket made right in one. Its sandbox or 0. */
-static __always_inline __u64 np_sandbox_at_once(__u64 sk, __u64 mask)
+/* Plain loads: there are only made sandboxes, and the socket was made right in a cgroup as deep as they are. */
+__noinline __u64 np_sandbox_guess(__u64 sk)
 {
-	struct sock *sock = bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct sock));
-	struct cgroup *cg = sock->sk_cgrp_data.cgroup;
-	__u64 id;
+	struct sock *sock;
+	struct cgroup *cg;
 
-	if (mask != 2ull << np_slice_depth || !cg || (__u32)cg->level != np_slice_depth + 1)
+	if (!np_casts)
 		return 0;
-	id = cg->kn->id;
-	return bpf_map_lookup_elem(&np_sandboxes, &id) ? id : 0;
+	sock = bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct sock));
+	cg = sock->sk_cgrp_data.cgroup;
+	if (np_depths_in_use() != 2ull << np_slice_depth || !cg || (__u32)cg->level != np_slice_depth + 1)
+		return 0;
+	return cg->kn->id;
 }
 
 __noinline __u64 np_sandbox_of(__u64 sk, struct np_place_of *place)
 {
-	__u64 mask = np_depths_in_use(), found;
+	__u64 mask = np_depths_in_use(), found = 0;
 	struct cgroup *cg;
 	__u32 mode = 0;
 	int level;
 
-	found = np_casts ? np_sandbox_at_once(sk, mask) : 0;
-	if (found)
-		return found;
 	cg = BPF_CORE_READ((const struct sock *)sk, sk_cgrp_data.cgroup);
 	if (!cg || !place)
 		return 0; /* a kernel socket */

@@ -32,13 +32,17 @@ struct np_owner {
 	bool inside;		    /* a sandbox, or below the slice */
 };
 
-/* who.bpf.c. The cgroup id of the sandbox that a socket belongs to, or 0; *own_id is that of its own cgroup, and
+/* owner.bpf.c. The cgroup id of the sandbox that a socket belongs to, or 0; *own_id is that of its own cgroup, and
  * *inside tells whether that lies below the slice. A function of its own, so that the verifier walks it once. */
 struct np_place_of {
 	__u64 own_id;
 	__u64 below_slice;
 };
 __u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
+
+/* owner.bpf.c. The only cgroup that can be its sandbox, in the common case; 0: ask np_sandbox_of(). Whether that is a
+ * sandbox is for the caller to look up, who needs what is found: one look-up for both. */
+__u64 np_sandbox_guess(__u64 sk);
 
 /* Id of the cgroup that lies `depth` levels below the root, on the way to cg. cg must be that deep. */
 static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
@@ -69,13 +73,26 @@ static __always_inline __u64 np_stricter(__u64 id, __u64 other, __u32 *mode)
 	return other;
 }
 
-static __always_inline void np_owner_set(struct np_owner *owner, __u64 id)
+/* True when it is a sandbox; otherwise nothing is changed. */
+static __always_inline bool np_owner_try(struct np_owner *owner, __u64 id)
 {
+	struct np_sandbox *sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
+
+	if (!sandbox)
+		return false;
 	owner->id = id;
 	owner->inside = true;
-	owner->sandbox = bpf_map_lookup_elem(&np_sandboxes, &id);
-	if (owner->sandbox)
-		owner->rung = np_rung_of(owner->sandbox);
+	owner->sandbox = sandbox;
+	owner->rung = np_rung_of(sandbox);
+	return true;
+}
+
+static __always_inline void np_owner_set(struct np_owner *owner, __u64 id)
+{
+	if (np_owner_try(owner, id))
+		return;
+	owner->id = id; /* it was forgotten a moment ago */
+	owner->inside = true;
 }
 
 /* A context's socket pointer is the kernel's struct sock, but the verifier forbids arithmetic on it, which
@@ -92,9 +109,12 @@ static __always_inline __u64 np_sock_address(const void *sk)
 static __always_inline struct np_owner np_owner_at(__u64 sk)
 {
 	struct np_place_of place = {};
-	__u64 id = np_sandbox_of(sk, &place);
+	__u64 id = np_casts ? np_sandbox_guess(sk) : 0;
 	struct np_owner owner = {};
 
+	if (id && np_owner_try(&owner, id))
+		return owner;
+	id = np_sandbox_of(sk, &place);
 	if (id) {
 		np_owner_set(&owner, id);
 	} else {
@@ -102,6 +122,14 @@ static __always_inline struct np_owner np_owner_at(__u64 sk)
 		owner.inside = place.below_slice;
 	}
 	return owner;
+}
+
+/* Is it of this sandbox, which is one? */
+static __always_inline bool np_sandbox_is(__u64 sk, __u64 id)
+{
+	struct np_place_of place = {};
+
+	return (np_casts && np_sandbox_guess(sk) == id) || np_sandbox_of(sk, &place) == id;
 }
 
 static __always_inline struct np_owner np_owner_of(const void *sk)
@@ -118,8 +146,8 @@ static __always_inline struct np_owner np_owner_of_packet(struct __sk_buff *skb)
 
 	if (mask == 2ull << np_slice_depth) { /* nothing is adopted: sandboxes lie right below the slice */
 		id = bpf_skb_ancestor_cgroup_id(skb, np_slice_depth + 1);
-		if (id)
-			found = np_stricter(0, id, &mode);
+		if (id && np_owner_try(&owner, id))
+			return owner;
 		mask = 0;
 	}
 	for (int d = 1; mask && d < NP_DEPTH_MAX; d++) {

@@ -13,14 +13,13 @@
 
 static __always_inline int np_judge_peer(__u64 sk, __u64 other, enum np_hook hook)
 {
-	struct np_place_of place = {};
 	struct unix_address *addr;
 	struct np_owner owner = np_owner_at(sk);
 	__u32 len;
 
 	if (!owner.inside)
 		return 0;
-	if (owner.sandbox && np_sandbox_of(other, &place) == owner.id)
+	if (owner.sandbox && np_sandbox_is(other, owner.id))
 		return 0;
 	addr = BPF_CORE_READ((struct unix_sock *)other, addr);
 	len = addr ? (__u32)BPF_CORE_READ(addr, len) - NP_SUN_PATH : 0;

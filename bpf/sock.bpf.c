@@ -205,6 +205,8 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 	if (np_addr_is_v4(&f->addr))
 		flow.far_addr = np_addr_v4(0);
 	f->peer = np_peer_find(ctx, &flow, owner->id, NULL);
+	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
+		return; /* the rest is about the host */
 	f->host_port = np_host_port_listed(f->port, owner->rung);
 	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
 }

@@ -25,7 +25,9 @@ static __always_inline long np_slot_take(const struct np_socket_key *key, const 
 	if (!there)
 		return bpf_map_update_elem(&np_sockets, key, fresh, BPF_NOEXIST);
 	old = *(volatile __u64 *)&there->cookie;
-	if (old == NP_SOCKET_BUSY || np_socket_stands(there->sock, old) ||
+	if (old == fresh->cookie)
+		return 0; /* it is noted already */
+	if (old == NP_SOCKET_BUSY || (there->sock != fresh->sock && np_socket_stands(there->sock, old)) ||
 	    __sync_val_compare_and_swap(&there->cookie, old, NP_SOCKET_BUSY) != old)
 		return -EEXIST;
 	there->sock = fresh->sock;

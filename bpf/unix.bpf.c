@@ -249,7 +249,6 @@ __noinline int np_unix_leads_to(__u64 sk, const struct np_unix_name *name)
 
 static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search *s)
 {
-	struct np_place_of place = {};
 	int leads;
 
 	/* The server's end of a connection has the name of the listener and the cgroup of the client: it makes nobody
@@ -258,10 +257,10 @@ static __always_inline bool np_unix_is_it(struct sock *sk, struct np_unix_search
 		return false;
 	if (!s->name.path[0])
 		return BPF_CORE_READ(sk, sk_type) == s->type && np_unix_is_named((__u64)sk, &s->name) &&
-		       np_sandbox_of((__u64)sk, &place) == s->self;
+		       np_sandbox_is((__u64)sk, s->self);
 	if (BPF_CORE_READ((struct unix_sock *)sk, path.dentry, d_name.len) != s->name.leaf)
 		return false;
-	if (np_sandbox_of((__u64)sk, &place) != s->self || s->walks >= NP_UNIX_WALKS_MAX)
+	if (!np_sandbox_is((__u64)sk, s->self) || s->walks >= NP_UNIX_WALKS_MAX)
 		return false;
 	leads = np_unix_leads_to((__u64)sk, &s->name);
 	if (leads < 0)
