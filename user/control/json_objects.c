@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/json.h"
 #include "vocab/words.h"
 #include "control/body.h"
 #include "control/reply.h"
@@ -25,20 +26,46 @@ json_t *dataset_object(const struct dataset_row *row)
 			 json_time(row->added_us), "reason", row->reason[0] ? json_text(row->reason) : NULL);
 }
 
-json_t *sandbox_object(const struct sandbox_info *sandbox)
+static void time_put(struct buf *out, const char *key, uint64_t us)
+{
+	char text[TIME_TEXT_SIZE];
+
+	time_format(us, text);
+	json_put_text(out, key, text, sizeof(text));
+}
+
+void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 {
 	char cgroup_id[24]; /* 64 bits are more than a JavaScript number holds */
 
 	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
-	return json_pack("{s:o,s:o,s:o,s:s,s:s,s:I,s:b,s:b,s:o,s:o,s:I,s:I,s:I,s:I,s:I,s:o*}", "sandbox",
-			 json_text(sandbox->id), "session", json_text(sandbox->session.text), "cgroup",
-			 json_text(sandbox->cgroup.path), "cgroup_id", cgroup_id, "mode", mode_name(sandbox->rung.mode),
-			 "generation", (json_int_t)sandbox->rung.generation, "adopted", (int)sandbox->adopted, "kept",
-			 (int)sandbox->kept, "created", json_time(sandbox->created_us), "active",
-			 json_time(sandbox->active_us), "requests", (json_int_t)sandbox->counts.requests, "queries",
-			 (json_int_t)sandbox->counts.queries, "denied", (json_int_t)sandbox->counts.denied, "bytes_out",
-			 (json_int_t)sandbox->counts.bytes_out, "bytes_in", (json_int_t)sandbox->counts.bytes_in,
-			 "counts_partial", sandbox->counts.partial ? json_true() : NULL);
+	json_open_object(out, NULL);
+	json_put_text(out, "sandbox", sandbox->id, SIZE_MAX);
+	json_put_text(out, "session", sandbox->session.text, SIZE_MAX);
+	json_put_text(out, "cgroup", sandbox->cgroup.path, SIZE_MAX);
+	json_put_text(out, "cgroup_id", cgroup_id, sizeof(cgroup_id));
+	json_put_text(out, "mode", mode_name(sandbox->rung.mode), SIZE_MAX);
+	json_put_number(out, "generation", sandbox->rung.generation);
+	json_put_bool(out, "adopted", sandbox->adopted);
+	json_put_bool(out, "kept", sandbox->kept);
+	time_put(out, "created", sandbox->created_us);
+	time_put(out, "active", sandbox->active_us);
+	json_put_number(out, "requests", sandbox->counts.requests);
+	json_put_number(out, "queries", sandbox->counts.queries);
+	json_put_number(out, "denied", sandbox->counts.denied);
+	json_put_number(out, "bytes_out", sandbox->counts.bytes_out);
+	json_put_number(out, "bytes_in", sandbox->counts.bytes_in);
+	if (sandbox->counts.partial)
+		json_put_bool(out, "counts_partial", true);
+	json_close_object(out);
+}
+
+json_t *sandbox_object(const struct sandbox_info *sandbox)
+{
+	_buf_ struct buf text = BUF_INIT(NP_ANSWER_BYTES);
+
+	sandbox_put(sandbox, &text);
+	return buf_error(&text) ? NULL : json_loadb(text.data, text.len, 0, NULL);
 }
 
 static json_t *time_or_null(uint64_t us)

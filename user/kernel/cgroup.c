@@ -47,6 +47,20 @@ static int cgroup_id_of(const char *path, uint64_t *ret)
 	return 0;
 }
 
+/* Below the mount there are no symbolic links, so a path there without dots and double slashes is as realpath() would have
+ * it. That looks at every component once more, which a start with 10,000 sandboxes need not wait for. */
+static bool is_plain(const char *mount, const char *path)
+{
+	size_t len = strlen(mount);
+
+	if (strncmp(path, mount, len) != 0 || path[len] != '/' || strlen(path) >= PATH_MAX)
+		return false;
+	for (const char *c = path + len; *c; c++)
+		if (*c == '/' && (!c[1] || c[1] == '/' || c[1] == '.'))
+			return false;
+	return true;
+}
+
 int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret)
 {
 	char real[PATH_MAX];
@@ -54,7 +68,9 @@ int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret)
 	struct gate_cgroup cg = { 0 };
 	int r;
 
-	if (!realpath(path, real))
+	if (is_plain(mount, path))
+		strcpy(real, path);
+	else if (!realpath(path, real))
 		return -errno;
 	if (strncmp(real, mount, len) || real[len] != '/')
 		return -EXDEV;

@@ -86,13 +86,14 @@ static void free_leaf(void *leaf)
 	X509_free(leaf);
 }
 
-/* What is made from the keys and the certificate. */
+/* What is made from the keys and the certificate, for the first that it serves: most CAs only wait. */
 static int ca_complete(struct ca *ca)
 {
-	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	SSL_CTX *ctx;
 	int r;
 
-	ca->server = ctx;
+	SSL_CTX_free(ca->server); /* an attempt that failed */
+	ca->server = ctx = SSL_CTX_new(TLS_server_method());
 	if (!ctx)
 		return -ENOMEM;
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
@@ -147,8 +148,13 @@ int ca_server(struct ca *ca, const struct host *host, SSL **ret)
 {
 	unsigned char key[LRU_KEY_MAX], context[SHA256_DIGEST_LENGTH];
 	size_t len = host_key(host, 0, key);
-	X509 *leaf = ca_leaf(ca, host, key, len);
-	SSL *ssl = leaf ? SSL_new(ca->server) : NULL;
+	X509 *leaf;
+	SSL *ssl;
+
+	if (!ca->leaves && ca_complete(ca) < 0)
+		return -ENOMEM;
+	leaf = ca_leaf(ca, host, key, len);
+	ssl = leaf ? SSL_new(ca->server) : NULL;
 
 	/* The context is in the ticket: one that was given by another host is not accepted. */
 	SHA256(key, len, context);
@@ -177,8 +183,6 @@ int ca_new(const char *session, struct ca **ret)
 	if (!ca->key || !ca->leaf_key || RAND_bytes(ca->ticket_keys, sizeof(ca->ticket_keys)) != 1)
 		return -ENOMEM; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
 	r = certificate_of_ca(ca->key, session, wall_s(), &ca->cert);
-	if (r == 0)
-		r = ca_complete(ca);
 	ERR_clear_error();
 	if (r == 0)
 		*ret = take_ptr(ca);
@@ -279,8 +283,6 @@ int ca_import(const void *data, size_t len, struct ca **ret)
 	if (!ca)
 		return -ENOMEM;
 	r = import_blob(ca, data, (const unsigned char *)data + len);
-	if (r == 0)
-		r = ca_complete(ca);
 	ERR_clear_error();
 	if (r == 0)
 		*ret = take_ptr(ca);

@@ -61,6 +61,7 @@
 #define NP_CLIENT_TIMEOUT_S 15	/* a client that says nothing for so long is dropped */
 #define NP_CLIENT_MEMORY (32u << 10) /* header memory per connection */
 #define NP_LIST_MAX 10000	/* rows in one list answer */
+#define NP_LIST_BYTES (64u << 20)  /* of such a list: a row of a sandbox whose cgroup path is as long as can be has 6 KiB, most have half a KiB */
 #define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of 16 KiB; a page with longer ones is refused, and asked for in smaller ones */
 #define NP_BODY_DISCARD (1u << 20)  /* body of unknown length read and thrown away, to answer too_large at its end */
 #define NP_REQUEST_S 60		/* one request, first byte to end of answer: ends clients that trickle */
