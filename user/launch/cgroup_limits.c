@@ -59,6 +59,20 @@ static int number_write(const char *dir, const struct setting *setting)
 
 /* -- v2 ---------------------------------------------------------------------------- */
 
+/* Asked before it is asked for: a write that is refused waits all the same, for whatever the kernel is about to take away. */
+static bool controller_is_there(const char *dir, const char *name)
+{
+	char path[FS_PATH_SIZE];
+	_free_ char *text = NULL;
+
+	if (fs_path(path, "%s/cgroup.controllers", dir) < 0 || fs_read_at(AT_FDCWD, path, 4096, &text) < 0)
+		return false;
+	for (char *save = NULL, *word = strtok_r(text, " \n", &save); word; word = strtok_r(NULL, " \n", &save))
+		if (!strcmp(word, name))
+			return true;
+	return false;
+}
+
 /* A controller reaches a cgroup when each one above hands it down. Asked for from the slice's parent down: higher up is
  * not ours, and has it already or will not. */
 static void controller_try(const char *cgroup, const char *name)
@@ -74,6 +88,8 @@ static void controller_try(const char *cgroup, const char *name)
 		return;
 	snprintf(text, sizeof(text), "+%s", name);
 	*slash = '\0'; /* its parent */
+	if (!controller_is_there(dir, name))
+		return;
 	if (setting_write(dir, "cgroup.subtree_control", text) == 0) {
 		*slash = '/';
 		setting_write(dir, "cgroup.subtree_control", text);
