@@ -203,3 +203,15 @@ def test_a_reload_counts_tunnels_and_requests_among_what_it_cut(net):
         net.api.ok("POST", "/v1/policy/reload")
         for p in processes:
             base.reap(p)
+
+
+def test_the_daemon_counts_what_inspectors_refused(net):
+    """By reason, in the status; what they allow is not among it."""
+    count = lambda: sum(net.api.health()["requests_refused"].values())
+    before = count()
+    for _ in range(3):
+        assert net.curl("-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", "http://get-only.origin.test/").stdout == "403"
+    assert net.curl("-s", "-o", "/dev/null", "-w", "%{http_code}", "http://origin.test/").stdout == "200"
+    assert base.eventually(lambda: count() >= before + 3)
+    assert count() == before + 3
+    assert "requests_refused." in net.daemon.cli("status", check=0).stdout

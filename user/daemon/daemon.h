@@ -44,6 +44,7 @@ struct daemon {
 	uint32_t
 		start_cut; /* connections that were cut at the start: the policy, or this version, does not carry them on */
 	struct parts parts;
+	uint64_t requests_refused[NP_REASON_COUNT]; /* by the inspectors, as they reported since this start */
 	bool stopping;
 	bool fresh; /* nothing of a gate was there before this start: if that fails, nothing stays */
 	int run_lock, state_lock;

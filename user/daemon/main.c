@@ -39,6 +39,16 @@ static void main_facts_it(void *data, struct daemon_facts *ret)
 		snprintf(ret->netns, sizeof(ret->netns), "%llu", (unsigned long long)netns.st_ino);
 }
 
+/* What the gate refused is its own to count: kernel_describe(). */
+static void requests_describe(const struct daemon *d, struct buf *out)
+{
+	json_open_object(out, "requests_refused");
+	for (unsigned reason = 0; reason < NP_REASON_COUNT; reason++)
+		if (d->requests_refused[reason])
+			json_put_number(out, reason_token(reason), d->requests_refused[reason]);
+	json_close_object(out);
+}
+
 static void daemon_describe(void *data, struct buf *out)
 {
 	struct daemon *d = data;
@@ -59,6 +69,7 @@ static void daemon_describe(void *data, struct buf *out)
 	json_put_number(out, "events", stats.written);
 	json_put_number(out, "journal_errors", stats.journal_errors);
 	json_put_number(out, "history_errors", stats.history_errors);
+	requests_describe(d, out);
 	kernel_describe(d->kernel, out);
 	feature_describe(out, "run directory in memory", supervisor_keeps_cas(d->supervisor),
 			 "the CAs of sessions outlive the daemon",
