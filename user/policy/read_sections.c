@@ -197,7 +197,7 @@ static void read_approval(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 }
 
-static void read_dns(struct reader *reader, const struct node *key)
+static void read_dns_section(struct reader *reader, const struct node *key)
 {
 	const struct node *map = section_map(reader, key, "\"refused\""), *fields[DNS_KEYS], *value;
 
@@ -260,7 +260,7 @@ int read_settings(struct reader *reader, const struct file *file)
 	if (sections[SECTION_APPROVAL])
 		read_approval(reader, sections[SECTION_APPROVAL]);
 	if (sections[SECTION_DNS])
-		read_dns(reader, sections[SECTION_DNS]);
+		read_dns_section(reader, sections[SECTION_DNS]);
 	if (sections[SECTION_SANDBOX])
 		read_sandbox(reader, sections[SECTION_SANDBOX]);
 	read_lifetime(reader, sections[SECTION_SESSIONS], sections[SECTION_WORKSPACES]);
