@@ -12,7 +12,7 @@
 
 Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
 start the command. Sandbox.run() starts the program `netpawl` instead, which passes input on and can do all that its options
-say; it needs what that needs: root, and the daemon's network namespace. Of your own environment a command gets PATH, LANG,
+say; it needs what that needs: root and the daemon's network namespace, or the role of a platform. Of your own environment a command gets PATH, LANG,
 TERM and TZ, and no other variable, unless you name it.
 """
 import base64

@@ -3,7 +3,9 @@
 The control of each attack is the operator, or the owner, for whom the same call works."""
 import json
 import os
+import pty
 import re
+import select
 import subprocess
 import time
 
@@ -291,3 +293,69 @@ def test_a_section_that_is_wrong(tmp_path, section, told):
     path.write_text(f"version: 1\naccess:\n  {section}\n")
     p = base.sh(base.NETPAWL, "policy", "check", path, check=False)
     assert p.returncode == 1 and told in p.stdout + p.stderr, p
+
+
+# -- netpawl run of a platform, by the daemon's launcher ---------------------------------------------------
+
+def run(daemon, person, *argv, check=None, env=None, **kw):
+    p = subprocess.run(words(daemon, person, [base.NETPAWL, "run", *argv]), capture_output=True, timeout=60,
+                       env=base.env(NETPAWL_SOCKET=str(daemon.socket), USER="alice", **(env or {})), **kw)
+    assert check is None or p.returncode == check, p
+    return p
+
+
+def test_netpawl_run_works_for_a_platform(daemon):
+    """Streams, bytes that are no text, the exit code, variables, limits, kept sandboxes, --json, sessions without a name."""
+    session = name()
+    p = run(daemon, "platform", "--session", session, "--", "sh", "-c", "cat; echo err >&2; exit 3", input=bytes(range(256)) * 2000, check=3)
+    assert p.stdout == bytes(range(256)) * 2000 and p.stderr == b"err\n"
+    p = run(daemon, "platform", "--session", session, "--env", "A", "--env", "B=2", "--", "sh", "-c", "echo $A $B $SECRET; id -u", env={"A": "1", "SECRET": "s"}, input=b"")
+    assert p.stdout.split()[:2] == [b"1", b"2"] and int(p.stdout.split()[2]) >= 2100000000
+    run(daemon, "platform", "--keep", "--session", session, "--", "sh", "-c", "echo x > /tmp/x", input=b"", check=0)
+    assert run(daemon, "platform", "--keep", "--session", session, "--", "cat", "/tmp/x", input=b"").stdout == b"x\n"
+    assert run(daemon, "platform", "--timeout", "1s", "--session", session, "--", "sleep", "60", input=b"", check=124)
+    got = json.loads(run(daemon, "platform", "--json", "--session", session, "--", "sh", "-c", "echo out; exit 4", input=b"", check=4).stdout)
+    assert got["stdout"] == "out\n" and got["exit_code"] == 4
+    run(daemon, "platform", "--", "true", input=b"", check=0)
+    assert run(daemon, "platform", "--session", session, "--", "no-such-command", input=b"", check=127)
+
+
+@pytest.mark.parametrize("person,options", [("platform", ["--session", "bob/x"]), ("platform", ["--user", "root"]), ("platform", ["--isolation", "none"]),
+                                            ("platform", ["--bind", "/etc/shadow:/mnt:ro"]), ("platform", ["--env-all"]), ("reader", []), ("approver", []),
+                                            ("nobody", [])])
+def test_netpawl_run_is_no_way_to_more(daemon, person, options):
+    options = options if "--session" in options else ["--session", name(), *options]
+    p = run(daemon, person, *options, "--", "sh", "-c", "cat /mnt; echo through", input=b"", check=125)
+    assert b"through" not in p.stdout and p.stderr
+
+
+def test_a_terminal_and_an_end(daemon):
+    """A terminal of its own, with its characters; a signal ends the run, and nothing is left."""
+    session, argv = name(), None
+    pid, master = pty.fork()
+    if not pid:
+        argv = words(daemon, "platform", [base.NETPAWL, "run", "--session", session, "--", "sh", "-c",
+                                          "stty size; trap 'echo int; exit 5' INT; echo up; while :; do sleep 0.1; done"])
+        os.execvpe(argv[0], argv, base.env(NETPAWL_SOCKET=str(daemon.socket), TERM="dumb"))
+    got, end = "", time.monotonic() + 30
+    try:
+        while "int" not in got and time.monotonic() < end:
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    got += os.read(master, 4096).decode(errors="replace")
+                except OSError:
+                    break
+            if "up" in got and "sent" not in locals():
+                sent = os.write(master, b"\x03")
+        assert "int" in got, got
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
+    finally:
+        os.close(master)
+    p = subprocess.Popen(words(daemon, "platform", [base.NETPAWL, "run", "--session", session, "--", "sh", "-c", "echo up; sleep 1000"]),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert p.stdout.readline() == b"up\n"
+        os.kill(p.pid, 9)  # setpriv became netpawl
+        assert base.eventually(lambda: not daemon.api.sandboxes(session), 20)
+    finally:
+        base.reap(p)

@@ -104,6 +104,13 @@ int run_kept(struct run *run, const sigset_t *mask);
 int run_record_read(struct run *run);
 /* With --class: puts the run on record and waits until it may start. */
 int run_on_record(struct run *run);
+/* As they are on record; NULL, or not 0: out of memory, or not UTF-8. */
+json_t *run_command_json(char *const *words);
+int run_option_json(json_t *object, const struct run_option *option, struct run_options *o);
+/* Why it does not run. */
+void run_rejected_print(const struct run *run, const json_t *answer, const char *text);
+/* The whole run, by the daemon's launcher, for who is not root; its exit code. */
+int run_remote(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */
 bool run_interrupted(void);
 /* Reports to the record how it ended. */

@@ -132,11 +132,11 @@ int run_perform(struct run *run)
 		code = run_read(run);
 	if (code != CLI_OK)
 		return code;
-	if (geteuid() != 0) {
-		error_print("run", NP_R_NOT_PERMITTED, NULL);
-		return LAUNCH_FAILED;
-	}
 	run->session = run->options.session;
+	if (!run->session && geteuid() != 0)
+		session_name_make(run);
+	if (geteuid() != 0)
+		return run_remote(run);
 	/* Else they come with the sandbox. But nobody should approve what cannot run here. */
 	if ((run->options.dry_run || (run->options.class && !run->launched)) && run_facts_get(run) != CLI_OK)
 		return LAUNCH_FAILED;

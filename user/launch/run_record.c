@@ -15,7 +15,7 @@
 #define REPORT_TRIES  (24 * 1800) /* a day: longer than any daemon is away */
 #define ABSENT_MAX    40 /* times that the daemon does not answer, as while it is restarted, before we give up */
 
-static json_t *command_json(char *const *words)
+json_t *run_command_json(char *const *words)
 {
 	json_t *array = json_array();
 
@@ -41,7 +41,7 @@ static int texts_set(json_t *object, const char *name, const struct run_texts *t
 	return r;
 }
 
-static int option_set(json_t *object, const struct run_option *option, struct run_options *o)
+int run_option_json(json_t *object, const struct run_option *option, struct run_options *o)
 {
 	if (option->kind == RUN_FLAG)
 		return *run_option_flag(option, o) ? json_object_set_new(object, option->name, json_true()) : 0;
@@ -75,7 +75,7 @@ static json_t *options_json(struct run *run)
 		o->cwd = cwd;
 	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
 		if (run_options[i].places & RUN_RECORD)
-			r |= option_set(object, &run_options[i], o);
+			r |= run_option_json(object, &run_options[i], o);
 	o->cwd = NULL;
 	r |= env_file_set(object, run);
 	if (r < 0) {
@@ -152,7 +152,7 @@ static void run_withdraw(const struct run *run)
 }
 
 /* Why it does not run. */
-static void rejection_print(const struct run *run, const json_t *answer, const char *text)
+void run_rejected_print(const struct run *run, const json_t *answer, const char *text)
 {
 	if (run->json)
 		puts(text);
@@ -190,7 +190,7 @@ static int run_look(struct run *run, unsigned *absent)
 		run->record = json_incref(json);
 	if (state && !strcmp(state, "pending"))
 		return json_is_true(json_object_get(json, "approved")) || !class || strcmp(class, "write") != 0;
-	rejection_print(run, json, answer.body.data);
+	run_rejected_print(run, json, answer.body.data);
 	return -1;
 }
 
@@ -254,7 +254,7 @@ int run_on_record(struct run *run)
 		return CLI_OK;
 	code = api_body("run",
 			json_pack("{s:s,s:s,s:o,s:o}", "session", run->session, "class", run->options.class, "command",
-				  command_json(run->command), "options", options_json(run)),
+				  run_command_json(run->command), "options", options_json(run)),
 			&body);
 	if (code == CLI_OK)
 		code = api_call(run->socket, "run", "POST", "/v1/runs", body, &answer);
