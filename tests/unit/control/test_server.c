@@ -24,10 +24,11 @@ static void launch(void **state)
 {
 	(void)state;
 	assert_int_equal(ask("GET", "/v1/launch", NULL), 200);
-	assert_string_equal(body_of(received),
-			    "{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
-			    "\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"memory\":null,"
-			    "\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"}}");
+	assert_string_equal(
+		body_of(received),
+		"{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
+		"\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"devices\":[],\"memory\":null,"
+		"\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"}}");
 }
 
 /* A new sandbox comes with its session's authority, when there is one. */
