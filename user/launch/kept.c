@@ -90,6 +90,7 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
+	const size_t n = procs >= 0 ? KEPT_FDS : KEPT_FDS - 1;
 	int fds[KEPT_FDS];
 
 	if (file < 0)
@@ -99,11 +100,12 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	for (int fd = 0; fd < 3; fd++)
 		fds[fd] = stdio->inside[fd] >= 0 ? stdio->inside[fd] : fd;
 	fds[3] = file;
-	fds[4] = procs;
+	fds[4] = procs; /* the last, for an older process 1 is sent all but this */
 	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 					 .cmsg_type = SCM_RIGHTS,
-					 .cmsg_len = CMSG_LEN(sizeof(fds)) };
-	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+					 .cmsg_len = CMSG_LEN(n * sizeof(int)) };
+	memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
+	msg.msg_controllen = CMSG_SPACE(n * sizeof(int));
 	return sendmsg(connection, &msg, MSG_NOSIGNAL) == (ssize_t)sizeof(order) ? 0 : -errno;
 }
 

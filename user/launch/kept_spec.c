@@ -66,6 +66,7 @@ static void spec_put(struct buf *out, const struct run *run, const struct groups
 		buf_printf(out, "trust=%016" PRIx64 "\n", hash_mark(run->trust.ca.data, run->trust.ca.len));
 	if (run->notices)
 		buf_puts(out, "notices=1\n");
+	buf_puts(out, "apart=1\n");
 	for (size_t i = 0; i < run->host.n_system; i++)
 		if (run->host.system[i].kind == HOST_DIRECTORY && !strchr(run->host.system[i].path, '\n'))
 			buf_printf(out, "seen=%s\n", run->host.system[i].path);
@@ -126,6 +127,8 @@ static bool line_read(struct kept_spec *spec, const char *name, const char *valu
 		spec->trust = value;
 	else if (!strcmp(name, "notices"))
 		spec->notices = true;
+	else if (!strcmp(name, "apart"))
+		spec->apart = true;
 	else if (!strcmp(name, "counts"))
 		return fs_path(spec->groups.memory, "%s", value) == 0;
 	else if (!strcmp(name, "group"))

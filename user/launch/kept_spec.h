@@ -14,6 +14,7 @@ struct kept_spec {
 	const char *missing; /* limits that could not be set */
 	const char *trust;   /* mark of the authority; NULL: there was none */
 	bool notices;
+	bool apart; /* its process 1 takes runs into cgroups of their own; those of older builds do not */
 	bool whole; /* else its maker died before it was written, and it says nothing */
 	const char *binds[NP_BINDS_MAX];
 	size_t n_binds;

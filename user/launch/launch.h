@@ -21,6 +21,7 @@ struct launch_order {
 	bool keep_output;     /* keep it in the result instead of passing it on */
 	bool lasting;	      /* the sandbox outlives the command */
 	const char *run;      /* then: the number of the run on record; empty: it is on none */
+	bool apart;	      /* ... and its process 1 takes runs into cgroups of their own */
 	bool outlive_reader;  /* when nobody reads it any more, throw it away; else the command meets that, too */
 	/* The command has ended, its sandbox has not yet: the last moment to ask about it. May be NULL. */
 	void (*on_ended)(void *data);

@@ -89,7 +89,9 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		l.report = fcntl(l.control, F_DUPFD_CLOEXEC, 3);
 		groups_usage(&l.groups, &before);
 		run_groups_sweep(order->cgroup);
-		err = l.report < 0 ? -errno : run_group_make(order->cgroup, order->run, &l.group);
+		err = l.report < 0 ? -errno : 0;
+		if (err == 0 && order->apart)
+			err = run_group_make(order->cgroup, order->run, &l.group);
 		if (err == 0)
 			err = kept_order(l.control, plan, order->mask, &l.stdio, l.group.procs);
 		stdio_leave(&l.stdio);

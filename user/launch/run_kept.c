@@ -332,6 +332,7 @@ static enum entered keep_run(struct keep *k)
 	order.mask = k->mask;
 	order.lasting = true;
 	order.run = run->id;
+	order.apart = k->spec.apart;
 	run->started_us = wall_us();
 	launch_within(&order, &k->spec.groups, take_fd(k->connection), &k->run->result);
 	if (k->run->result.lost && !run->id[0]) /* one on record starts once */
