@@ -88,7 +88,7 @@ static const struct stage stage_body = {
 };
 
 const struct stage *const stages[] = {
-	&stage_place, &stage_judge,    &stage_hold,   &stage_capture, &stage_rewrite,
+	&stage_place, &stage_judge,    &stage_hold,   &stage_capture, &stage_canonical,
 	&stage_body,  &stage_upstream, &stage_report, NULL,
 };
 

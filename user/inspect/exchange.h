@@ -30,6 +30,7 @@ struct exchange {
 	struct stage_bodies bodies[WAYS]; /* for who looks at them */
 	struct hold hold;		  /* it waits for an answer */
 	unsigned tries;			  /* it was lost before anything was done, and went again */
+	bool canonical;			  /* head has the name and the scheme that the origin gets */
 	bool h1_only;			  /* the origin wants no other version */
 	struct head head;		  /* the request's: what is judged and reported */
 	struct head *outgoing;		  /* what the origin gets; NULL: the same. See exchange_outgoing() */
@@ -111,8 +112,8 @@ void exchange_stop(struct exchange *exchange, enum np_reason reason, const struc
 /* start() returns what this returns: the exchange waits, for hold_resume() or hold_refuse() of exchange->hold. */
 enum stage_result exchange_hold(struct exchange *exchange, const struct hold_terms *terms);
 bool exchange_is_held(const struct exchange *exchange);
-/* The request that goes to the origin, to be changed in start(). What is judged and reported stays as the client sent it. NULL:
- * there is no memory for it. */
+/* The request that goes to the origin, to be changed in start(): a copy, so that what is put in is neither judged nor reported.
+ * For stages behind "canonical", for it is made of the head as that leaves it. NULL: not yet, or there is no memory for it. */
 struct head *exchange_outgoing(struct exchange *exchange);
 
 /* -- within exchange*.c and stages_body.c */

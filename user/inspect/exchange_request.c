@@ -136,7 +136,7 @@ const struct turn_events exchange_client_events = { .body = on_request_body,
 
 struct head *exchange_outgoing(struct exchange *ex)
 {
-	if (ex->outgoing)
+	if (ex->outgoing || !ex->canonical)
 		return ex->outgoing;
 	ex->outgoing = malloc(sizeof(*ex->outgoing));
 	if (ex->outgoing && head_copy(ex->outgoing, &ex->head) < 0) {

@@ -10,7 +10,7 @@
 #include "worker_world.h"
 
 const struct stage *const stages[] = {
-	&stage_place, &stage_judge, &stage_capture, &stage_rewrite, &stage_upstream, &stage_report, NULL,
+	&stage_place, &stage_judge, &stage_capture, &stage_canonical, &stage_upstream, &stage_report, NULL,
 };
 
 static const char *origin_of(bool h2)

@@ -113,8 +113,8 @@ static const struct stage stage_body = {
 };
 
 const struct stage *const stages[] = {
-	&stage_place, &stage_judge,    &stage_capture, &stage_rewrite, &stage_head,
-	&stage_body,  &stage_upstream, &stage_report,  NULL,
+	&stage_place,	 &stage_judge,	&stage_capture, &stage_canonical, &stage_head, &stage_body,
+	&stage_upstream, &stage_report, NULL,
 };
 
 static int filter_start(void **state)

@@ -55,7 +55,7 @@ static const struct stage stage_hold = {
 };
 
 const struct stage *const stages[] = {
-	&stage_place, &stage_judge, &stage_hold, &stage_capture, &stage_rewrite, &stage_upstream, &stage_report, NULL,
+	&stage_place, &stage_judge, &stage_hold, &stage_capture, &stage_canonical, &stage_upstream, &stage_report, NULL,
 };
 
 static int hold_start(void **state)

@@ -12,7 +12,7 @@
 #include "inspect/tunnel.h"
 
 const struct stage *const stages[] = {
-	&stage_place, &stage_judge, &stage_capture, &stage_rewrite, &stage_upstream, &stage_report, NULL,
+	&stage_place, &stage_judge, &stage_capture, &stage_canonical, &stage_upstream, &stage_report, NULL,
 };
 
 static struct peer *client_connect(const char *to)

@@ -20,11 +20,12 @@ static enum stage_result on_start(struct exchange *ex)
 	len = snprintf(text, sizeof(text), ex->host.is_addr && strchr(addr, ':') ? "[%s]" : "%s", name);
 	if (ex->port != (ex->tls ? 443 : 80))
 		len += snprintf(text + len, sizeof(text) - (size_t)len, ":%u", ex->port);
-	if (head_set_authority(&ex->head, text, (size_t)len) == 0 &&
-	    head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4) == 0)
+	ex->canonical = head_set_authority(&ex->head, text, (size_t)len) == 0 &&
+			head_set_scheme(&ex->head, ex->tls ? "https" : "http", ex->tls ? 5 : 4) == 0;
+	if (ex->canonical)
 		return STAGE_NEXT;
 	exchange_refuse(ex, NP_R_BAD_HTTP, NULL, "the head is too large");
 	return STAGE_OVER;
 }
 
-const struct stage stage_rewrite = { .name = "rewrite", .role = STAGE_MODIFIES, .start = on_start };
+const struct stage stage_canonical = { .name = "canonical", .role = STAGE_MODIFIES, .start = on_start };
