@@ -49,8 +49,8 @@ struct np_cut_state {
 	__u32 failed;	  /* sockets that would not go; the packet layer holds them */
 	__u32 local;	  /* connections on this host that need the second pass */
 	__u32 remembered; /* entries made in np_cut_flows */
-	__u32 all;	  /* in, NP_CUT_NOTE: of every sandbox, not only of those in np_cut_targets; or NP_CUT_ALL_ANEW */
-	__u32 busy;	  /* slots of np_sockets that a new socket was on its way into */
+	__u32 all;  /* in, NP_CUT_NOTE: of every sandbox, not only of those in np_cut_targets; or NP_CUT_ALL_ANEW */
+	__u32 busy; /* slots of np_sockets that a new socket was on its way into */
 	__u32 pad;
 	__u64 in_flight; /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
@@ -95,7 +95,7 @@ struct np_socket {
  * Returns how many; -ENOENT: there is no such sandbox; -EAGAIN: not all of its sockets are in np_sockets. */
 struct np_cut_walk {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
-	__u32 from; /* in: the first slot to look at; out: the next one; 0: that was all */
+	__u32 from;    /* in: the first slot to look at; out: the next one; 0: that was all */
 	__u64 cgroup_id;
 };
 _Static_assert(sizeof(struct np_cut_walk) == 16, "np_cut_walk layout");

@@ -36,10 +36,12 @@ int api_unreachable(const char *socket, const char *subject, int error)
 	error_print(subject, NP_R_NO_DAEMON, detail);
 	if (error == -ENOENT || error == -ECONNREFUSED) {
 		if (access("/run/systemd/system", F_OK) == 0)
-			fputs("netpawl: start it: systemctl start netpawld (why it does not run: systemctl status netpawld)\n",
+			fputs("netpawl: start it: systemctl start netpawld (why it does not run: systemctl status "
+			      "netpawld)\n",
 			      stderr);
 		else
-			fputs("netpawl: start it, as root: netpawld --policy /etc/netpawl/policy.yaml & (see netpawld(8))\n",
+			fputs("netpawl: start it, as root: netpawld --policy /etc/netpawl/policy.yaml & (see "
+			      "netpawld(8))\n",
 			      stderr);
 	}
 	return CLI_NO_DAEMON;

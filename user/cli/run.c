@@ -24,7 +24,8 @@ static void run_help(FILE *to)
 {
 	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
 	      "Runs a command in a new sandbox of a session. Needs root, user namespaces, and the daemon's network\n"
-	      "namespace; or a role of platform (access: in the policy): then the daemon runs it, with this terminal.\n\n"
+	      "namespace; or a role of platform (access: in the policy): then the daemon runs it, with this "
+	      "terminal.\n\n"
 	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
 	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
 	      "capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"

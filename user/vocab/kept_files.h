@@ -10,7 +10,6 @@
 #define NP_KEPT_GROUP \
 	"group=" /* begins a line with a cgroup v1 group of its limits, which goes when the sandbox does */
 
-
 /* Cgroups below a kept sandbox's own, one for each run: this, the number of the run (0: it is not on record), a dash,
  * any number, a dash, and the pid of who runs it. */
 #define NP_RUN_GROUP "run-"
