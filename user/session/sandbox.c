@@ -380,8 +380,11 @@ void sandbox_abandon(struct service *service, struct sandbox *sandbox)
 
 static bool sandbox_was_used(struct service *service, const struct sandbox *sandbox)
 {
-	return sandbox->pub.ever_populated ||
-	       (sandbox->recovered && service->config.wall_us() - sandbox->pub.created_us > ENTER_US);
+	const uint64_t age = service->config.wall_us() - sandbox->pub.created_us;
+
+	/* Whoever made a temporary one and was killed before a process was there does not come back to it. */
+	return sandbox->pub.ever_populated || (sandbox->recovered && age > ENTER_US) ||
+	       (sandbox->pub.temporary && age > NP_RUN_START_S * 1000000ull);
 }
 
 void sandbox_check(struct service *service, struct sandbox *sandbox)

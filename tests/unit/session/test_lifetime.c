@@ -120,6 +120,7 @@ static void test_temporary(void **state)
 	(void)state;
 	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_SECRET, true, "test", &row, NULL), 0);
 	made("a/t");
+	fake.cgroups[fake.count - 1].populated = true;
 	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_PUBLIC, true, "test", &row, NULL), 0);
 	pass(10 * DAY);
 	assert_true(on_record("a/t")); /* it has a sandbox */
@@ -149,6 +150,7 @@ static void test_temporary_that_nobody_ends(void **state)
 	assert_false(on_record("a/t"));
 	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_SECRET, true, "test", &row, NULL), 0);
 	sandbox = made("a/t");
+	fake.cgroups[fake.count - 1].populated = true;
 	pass(NP_TEMPORARY_S * 2);
 	assert_int_equal(try_remove(sandbox), 0);
 	service_sweep(fake.service);
@@ -157,6 +159,23 @@ static void test_temporary_that_nobody_ends(void **state)
 	fake_stop();
 	fake_start();
 	pass(NP_TEMPORARY_S + 1);
+	assert_false(on_record("a/t"));
+}
+
+/* Whoever made it was killed before a process was in it. */
+static void test_temporary_that_nobody_enters(void **state)
+{
+	struct session_row row;
+
+	(void)state;
+	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_PUBLIC, true, "test", &row, NULL), 0);
+	made("a/t");
+	made("a/b");
+	pass(NP_RUN_START_S - 1);
+	assert_int_equal(service_sandboxes_count(fake.service), 2);
+	pass(2);
+	pass(NP_TEMPORARY_S + 1);
+	assert_int_equal(service_sandboxes_count(fake.service), 1); /* one that is not temporary waits */
 	assert_false(on_record("a/t"));
 }
 
@@ -339,6 +358,7 @@ int main(void)
 		fake_test(test_forget_may_fail_at_any_step),
 		fake_test(test_temporary),
 		fake_test(test_temporary_that_nobody_ends),
+		fake_test(test_temporary_that_nobody_enters),
 		fake_test(test_age),
 		fake_test(test_clock_jumps),
 		fake_test(test_count),
