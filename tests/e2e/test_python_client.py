@@ -210,19 +210,19 @@ print(json.dumps([(r.truncated, len(r.stdout) > 0, r.exit_code) for r in (flood,
     assert got == [[True, True, 0], [True, True, 0], [True, True, 0], [False, True, 0]]
 
 
-def test_output_that_the_daemon_took_with_it(make_daemon):
-    """The result is on record, what it printed is not."""
+def test_output_outlives_the_daemon(make_daemon):
+    """The result is on record, and what it printed is there for the next daemon."""
     d = make_daemon()
     d.start()
     name = new_session("py")
-    ident = d.api.ok("POST", "/v1/runs", {"session": name, "command": ["sh", "-c", "echo lost; exit 4"], "launch": {}})["run"]
+    ident = d.api.ok("POST", "/v1/runs", {"session": name, "command": ["sh", "-c", "echo kept; exit 4"], "launch": {}})["run"]
     base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed", 20)
     d.restart("kill")
     got = client(d, f"""
 r = netpawl.Run(session.client, {{"run": {ident}}}).wait()
 print(json.dumps([r.exit_code, r.stdout, r.truncated]))
 """, name)
-    assert got == [4, "", True]
+    assert got == [4, "kept\n", False]
 
 
 def test_options_are_no_options_of_others(daemon):
