@@ -320,6 +320,24 @@ def test_netpawl_run_works_for_a_platform(daemon):
     assert run(daemon, "platform", "--session", session, "--", "no-such-command", input=b"", check=127)
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_netpawl_run_says_that_it_waits(daemon, decision):
+    """And why it was not run, once: the launcher's words come through, and are not said again."""
+    session = name()
+    p = subprocess.Popen(words(daemon, "platform", [base.NETPAWL, "run", "--class", "write", "--session", session, "--", "echo", "through"]),
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        told = p.stderr.readline()
+        ident = daemon.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["run"]
+        assert f"run {ident} waits for approval" in told
+        daemon.api.ok("POST", f"/v1/runs/{ident}/{decision}", {"reason": "so it is"})
+        out, err = p.communicate(timeout=30)
+        assert (p.returncode, out, err.count("so it is")) == ((0, "through\n", 0) if decision == "approve" else (125, "", 1)), err
+    finally:
+        base.reap(p)
+
+
 @pytest.mark.parametrize("person,options", [("platform", ["--session", "bob/x"]), ("platform", ["--user", "root"]), ("platform", ["--isolation", "none"]),
                                             ("platform", ["--bind", "/etc/shadow:/mnt:ro"]), ("platform", ["--env-all"]), ("reader", []), ("approver", []),
                                             ("nobody", [])])

@@ -119,7 +119,7 @@ def test_a_slip_of_the_pen_makes_no_session(daemon, api):
     name = new_session("typo")
     api.create(name)
     for words in (["escalate", name + "x", "SECRET"], ["escalate", name + "x", "SECRET", "--existing"], ["show", name + "x"],
-                  ["end", name + "x"], ["forget", name + "x"]):
+                  ["end", name + "x"], ["forget", name + "x"], ["why", name + "x"], ["debug", name + "x"]):
         p = daemon.cli(*words, check=1)
         assert "(no_such_session)" in p.stderr and f"did you mean {name}?" in p.stderr
     assert api.ask("GET", f"/v1/sessions/{name}x")[0] == 404

@@ -5,6 +5,7 @@
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session_command.h"
 #include "vocab/words.h"
 
 static void debug_help(FILE *to)
@@ -173,5 +174,5 @@ int command_debug(struct cli *cli, int argc, char **argv)
 		api_escape(&path, session);
 	if (after)
 		buf_printf(&path, "%cafter=%s", session ? '&' : '?', after);
-	return api_show(cli, session, "GET", path.data, NULL, debug_print);
+	return session_show(cli, session, "GET", path.data, NULL, debug_print);
 }

@@ -6,6 +6,7 @@
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/session_command.h"
 #include "vocab/limits.h"
 
 static void why_help(FILE *to)
@@ -50,5 +51,5 @@ int command_why(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0], "--last takes a number from 1 to %d, and got '%s'", NP_WHY_MAX, last);
 	buf_printf(&suffix, "/why%s%s", last ? "?last=" : "", last ? last : "");
 	path = suffix.data ? api_session_path(argv[next], suffix.data) : NULL;
-	return path ? api_show(cli, argv[next], "GET", path, NULL, why_print) : CLI_REFUSED;
+	return path ? session_show(cli, argv[next], "GET", path, NULL, why_print) : CLI_REFUSED;
 }

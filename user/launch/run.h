@@ -107,6 +107,8 @@ int run_on_record(struct run *run);
 /* As they are on record; NULL, or not 0: out of memory, or not UTF-8. */
 json_t *run_command_json(char *const *words);
 int run_option_json(json_t *object, const struct run_option *option, struct run_options *o);
+/* That it waits for somebody's approval. */
+void run_waits_print(const struct run *run);
 /* Why it does not run. */
 void run_rejected_print(const struct run *run, const json_t *answer, const char *text);
 /* The whole run, by the daemon's launcher, for who is not root; its exit code. */

@@ -194,14 +194,18 @@ static int run_look(struct run *run, unsigned *absent)
 	return -1;
 }
 
+void run_waits_print(const struct run *run)
+{
+	output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id, run->id);
+}
+
 static int run_await(struct run *run)
 {
 	unsigned absent = 0;
 	int r;
 
 	if (!run->launched)
-		output_clean_line(stderr, "netpawl: run: run %s waits for approval: netpawl approve %s", run->id,
-				  run->id);
+		run_waits_print(run);
 	while ((r = run_look(run, &absent)) == 0) {
 		if (run_interrupted()) {
 			run_withdraw(run);

@@ -29,6 +29,7 @@ extern char **environ;
 struct remote {
 	struct run *run;
 	bool terminal;
+	bool spoken; /* something was written to our stderr */
 	struct termios before;
 	struct buf kept[3]; /* with --json */
 };
@@ -103,6 +104,8 @@ static int remote_ask(struct remote *remote)
 	if (code != CLI_OK)
 		return code;
 	snprintf(run->id, sizeof(run->id), "%lld", (long long)json_integer_value(json_object_get(answer.json, "run")));
+	if (run->options.class && !strcmp(run->options.class, "write"))
+		run_waits_print(run);
 	return CLI_OK;
 }
 
@@ -210,6 +213,8 @@ static int line_take(void *data, char *line)
 		buf_append(&remote->kept[fd], bytes, n);
 	else if (fs_write_all(fd, bytes, n) < 0)
 		return -EPIPE; /* nobody reads it: the daemon ends the run when we go */
+	else if (fd == STDERR_FILENO)
+		remote->spoken = true;
 	return 0;
 }
 
@@ -241,7 +246,8 @@ static int remote_result(struct remote *remote)
 	if (!state)
 		return LAUNCH_FAILED;
 	if (!strcmp(state, "rejected")) {
-		run_rejected_print(run, answer.json, answer.text);
+		if (!remote->spoken) /* else the launcher has: the command never ran */
+			run_rejected_print(run, answer.json, answer.text);
 		return LAUNCH_FAILED;
 	}
 	result = json_object_get(answer.json, "result");
