@@ -332,7 +332,8 @@ def test_time_kills_the_run_and_nothing_else(daemon, session):
     try:
         assert sibling.stdout.readline() == "up\n"
         escape = "setsid sh -c 'setsid sleep 1002 & exec sleep 1003' </dev/null >/dev/null 2>&1 & sleep 1004"
-        assert "time was over" in keep(daemon, session, "--timeout", "1s", "--", "sh", "-c", escape, check=124).stderr
+        told = keep(daemon, session, "--timeout", "1s", "--", "sh", "-c", escape, check=124).stderr
+        assert "time was over" in told and "the sandbox was killed" not in told
         left = sh(daemon, session, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
         assert "sleep 1001" in left and not any(f"sleep 100{i}" in left for i in (2, 3, 4)), left
         assert sibling.communicate("still here\n", timeout=20)[0] == "still here\n" and sibling.returncode == 0

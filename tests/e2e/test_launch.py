@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import threading
 from pathlib import Path
 
@@ -398,6 +399,20 @@ def test_what_is_attached_ends_with_its_reader(daemon, api, session, keep):
     assert row["state"] == "failed"
     size = lambda: daemon.cli("run", "--session", session, "--", "sh", "-c", "wc -c < /workspace/x; sleep 0.3; wc -c < /workspace/x", check=0).stdout.split()
     assert base.eventually(lambda: len(set(size())) == 1)
+
+
+def test_a_cancelled_netpawl_run_says_by_whom(daemon, api, session):
+    p = subprocess.Popen([*daemon.world.enter(), str(base.NETPAWL), "run", "--class", "none", "--session", session, "--", "sh", "-c",
+                          "echo up; sleep 1000"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         env=base.env(NETPAWL_SOCKET=str(daemon.socket)))
+    try:
+        assert p.stdout.readline() == "up\n"
+        ident = api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["run"]
+        api.ok("POST", f"/v1/runs/{ident}/cancel", {"reason": "enough"})
+        err = p.communicate(timeout=30)[1]
+        assert "cancelled by uid 0" in err and "enough" in err and "run_over" not in err, err
+    finally:
+        base.reap(p)
 
 
 def test_cancel(daemon, api, session):

@@ -505,6 +505,7 @@ def test_memory_hog(daemon):
     got = result(daemon, "--memory", "64MiB", *python(HOG), code=137)
     assert got["exit_code"] == 137 and got["killed_by"] == "memory" and got["stdout"] == ""
     assert (32 << 20) < got["memory_peak"] <= (64 << 20)
+    assert "limit of its memory" in run(daemon, "--memory", "64MiB", *python(HOG), check=137).stderr
 
 
 def test_busy_loop(daemon):

@@ -273,6 +273,22 @@ int run_on_record(struct run *run)
 	return strcmp(run->options.class, "write") == 0 ? run_await(run) : CLI_OK;
 }
 
+/* The daemon does not take its end: somebody has cancelled it. */
+static void end_refused(const struct run *run, const struct client_answer *refusal)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	const char *problem = NULL;
+	char path[64];
+
+	path_of(run, "", path);
+	if (refusal->status == 409 && api_call(run->socket, "run", "GET", path, NULL, &answer) == CLI_OK)
+		problem = member_text(json_object_get(answer.json, "result"), "problem");
+	if (problem)
+		output_clean_line(stderr, "netpawl: run: %s", problem);
+	else
+		api_refused("run", refusal->status, refusal->body.data);
+}
+
 /* The daemon may be on its way down or up: what it is not told it takes for a run that failed. Whoever waits at a terminal
  * does not wait for long; a launcher that nobody waits for has time. */
 static void end_report(const struct run *run, const char *path, const char *body)
@@ -286,7 +302,7 @@ static void end_report(const struct run *run, const char *path, const char *body
 		err = client_call(run->socket, "POST", path, body, &answer);
 		if (err == 0 && answer.status / 100 != 5) {
 			if (answer.status / 100 != 2)
-				api_refused("run", answer.status, answer.body.data);
+				end_refused(run, &answer);
 			return;
 		}
 		if (run_interrupted() && !run->launched)

@@ -102,6 +102,11 @@ json_t *run_plan_json(const struct run *run)
 
 /* -- the result ------------------------------------------------------------------------------ */
 
+static bool memory_killed(const struct launch_result *result)
+{
+	return result->signal == SIGKILL && result->usage.memory_kills;
+}
+
 static json_t *killed_by(const struct launch_result *result)
 {
 	char name[32];
@@ -110,7 +115,7 @@ static json_t *killed_by(const struct launch_result *result)
 		return json_string("timeout");
 	if (!result->signal)
 		return json_null();
-	if (result->signal == SIGKILL && result->usage.memory_kills)
+	if (memory_killed(result))
 		return json_string("memory");
 	snprintf(name, sizeof(name), "SIG%s", sigabbrev_np(result->signal) ? sigabbrev_np(result->signal) : "?");
 	return json_string(name);
@@ -168,7 +173,10 @@ void run_result_print(const struct run *run)
 	if (result->missing[0])
 		output_clean_line(stderr, "netpawl: run: not set, for this host cannot: %s", result->missing);
 	if (result->timed_out && !run->json)
-		output_clean_line(stderr, "netpawl: run: the time was over; the sandbox was killed");
+		output_clean_line(stderr, "netpawl: run: the time was over; %s was killed",
+				  run->options.keep ? "what the run had started" : "the sandbox");
+	else if (memory_killed(result) && !run->json)
+		output_clean_line(stderr, "netpawl: run: it was killed: the limit of its memory was reached");
 	else if (!result->started && result->problem[0])
 		output_clean_line(stderr, "netpawl: run: %s", result->problem);
 	for (int fd = 1; !run->json && fd < 3; fd++)
