@@ -238,3 +238,27 @@ def test_after_a_restart(make_daemon, how):
     finally:
         end(made)
         end(adopted)
+
+
+@pytest.mark.parametrize("level", ["CONFIDENTIAL", "SECRET"])
+@pytest.mark.parametrize("same", [False, True], ids=["control", "twins"])
+def test_sockets_with_the_same_addresses(daemon, boxes, same, level):
+    """Destroyed by its addresses, one of them is found and the others are not."""
+    box, before = boxes(), late(daemon)
+    _, got = box.payload("cuts", "twins", far4=FAR[4], sink=SINK, near=HOST4, port=34567, count=300, same=same)
+    assert got["said"] == "300", got
+    assert daemon.api.escalate(box.session, level)["cut"] >= 300
+    assert open_sockets(box) == []
+    nothing_late(daemon, before)
+
+
+def test_what_was_opened_while_programs_were_gone(daemon, boxes):
+    """A raise that puts them back cuts afterwards."""
+    box, before = boxes(), late(daemon)
+    for hook in ("create", "sockops"):
+        base.sh(*daemon.world.enter(), "bpftool", "link", "detach", "pinned", daemon.pins / "links/slice" / f"np_{hook}")
+    for i in range(5):
+        box.call("dial", family=4, addr=FAR[4], port=SINK, keep=f"c{i}")
+    assert daemon.api.escalate(box.session, "SECRET")["cut"] == 5
+    assert open_sockets(box) == []
+    nothing_late(daemon, before)

@@ -96,7 +96,7 @@ def test_what_is_gone_is_put_back(daemon, box, harm):
     mended = daemon.api.wait_events(lambda got: any(e["reason"] == "mended" for e in got), 10)
     assert any(e["reason"] == "mended" for e in mended)
     assert base.eventually(lambda: pins(daemon) == before, 10), set(before) ^ set(pins(daemon))
-    assert "was gone, and is there again" in daemon.text()
+    assert base.eventually(lambda: "was gone, and is there again" in daemon.text(), 10)
     assert daemon.api.health()["status"] == "ok"
     assert can(box) == "ECONNREFUSED"
     # and all of it is there for the next daemon
@@ -110,7 +110,7 @@ def degraded(daemon, word):
         health = daemon.api.health()
         return health["status"] == "degraded" and any(word in line for line in health["degraded"]) and health
     assert base.eventually(look, 10), daemon.api.health()
-    assert "degraded: " in daemon.text()
+    assert base.eventually(lambda: "degraded: " in daemon.text(), 10)
 
 
 def raises(daemon, box, level="SECRET"):

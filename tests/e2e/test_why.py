@@ -221,6 +221,23 @@ def test_none(net):
         box.close()
 
 
+def test_a_session_that_was_forgotten_says_nothing_to_the_next_of_its_name(net):
+    """What code at SECRET tried to reach is a message, if the next one reads it at PUBLIC."""
+    box = Box(net.daemon, "NONE")
+    name = box.session
+    try:
+        assert box.try_("dial", family=4, addr=FAR_OTHER, port=4242) == "ECONNREFUSED"
+        refused(net, name, "TCP connection", f"{FAR_OTHER}:4242")
+    finally:
+        box.close()
+    if net.api.show(name)["ended"] is None:
+        net.daemon.cli("end", name, check=0)
+    net.daemon.cli("forget", name, "--level-too", check=0)
+    net.api.create(name, "SECRET")
+    assert not find(why(net, name, last=50), "TCP connection")
+    assert [e for e in net.api.events(session=name) if e["kind"] == "refuse"], "the control: the record has them"
+
+
 def test_bounds(net):
     box = Box(net.daemon, "PROXIED")
     try:

@@ -127,6 +127,15 @@ int fs_open_beneath(int dir, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+int fs_open_unlinked(int dir, const char *path, int flags)
+{
+	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
+				      .resolve = RESOLVE_NO_SYMLINKS | (dir == AT_FDCWD ? 0 : RESOLVE_BENEATH) };
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
 int fs_mkdir_all(const char *path, mode_t mode)
 {
 	char partial[PATH_MAX];

@@ -28,6 +28,8 @@ int fs_beside(char path[static FS_PATH_SIZE], const char *program);
 int fs_open_apart(const char *path);
 /* Opens path below dir; -EXDEV or -ELOOP when dots or links lead out of it, whoever changes them meanwhile. */
 int fs_open_beneath(int dir, const char *path, int flags);
+/* The same, and no link is followed at all: -ELOOP. dir may be AT_FDCWD; then path may lead anywhere. */
+int fs_open_unlinked(int dir, const char *path, int flags);
 int fs_mkdir_all(const char *path, mode_t mode); /* like mkdir -p; an existing directory is fine */
 
 /* True when path is dir, or below it. Both absolute and without dots; everything is below "/". */

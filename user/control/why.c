@@ -113,22 +113,29 @@ static json_t *not_kept_object(const struct refusals *refusals)
 			 json_time(refusals->since_us), "until", json_time(refusals->until_us));
 }
 
-static int refusals_load(struct event_log *events, const char *session, unsigned most, size_t last,
+/* Of this session, and not of one of its name that was forgotten: a sandbox reads them. */
+static int refusals_load(struct event_log *events, const struct session_row *row, unsigned most, size_t last,
 			 struct refusals *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf lines = BUF_INIT(NP_ANSWER_BYTES);
+	const char *session = row->name.text;
 	struct keep_dropped dropped = { 0 };
-	int r = event_log_refused(events, session, most, &lines);
+	uint64_t before = 0;
+	int r = event_log_before(events, row->created_us, &before);
 
+	if (r == 0)
+		r = event_log_refused(events, session, before, most, &lines);
 	if (r == -E2BIG) { /* of the longest kind, which a sandbox can choose: fewer of them always fit */
 		buf_clear(&lines);
-		r = event_log_refused(events, session, NP_ANSWER_BYTES / NP_EVENT_LINE_MAX, &lines);
+		r = event_log_refused(events, session, before, NP_ANSWER_BYTES / NP_EVENT_LINE_MAX, &lines);
 	}
 	if (r == 0)
 		r = event_log_dropped(events, session, &dropped);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the history could not be read: %s", sql_strerror(r));
 	refusals_read(lines.data, lines.len, last, ret);
+	if (dropped.until_us[KEEP_REFUSED] < row->created_us)
+		return 0;
 	ret->not_kept = dropped.count[KEEP_REFUSED];
 	ret->since_us = dropped.since_us[KEEP_REFUSED];
 	ret->until_us = dropped.until_us[KEEP_REFUSED];
@@ -177,7 +184,7 @@ static int why_make(const struct server_config *config, const struct session_row
 		    struct why *ret, struct failure *ret_failure)
 {
 	struct policy_loaded loaded;
-	int r = refusals_load(config->events, row->name.text, most, last, &ret->refusals, ret_failure);
+	int r = refusals_load(config->events, row, most, last, &ret->refusals, ret_failure);
 
 	if (r < 0)
 		return r;

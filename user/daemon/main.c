@@ -386,9 +386,9 @@ static int daemon_start(struct daemon *d)
 	int r = policy_open(d);
 
 	if (r == 0)
-		r = lock_take(d->options.run_dir, &d->run_lock);
+		r = lock_take(d->options.run_dir, RUN_DIRECTORY_MODE, &d->run_lock);
 	if (r == 0)
-		r = lock_take(d->options.state_dir, &d->state_lock);
+		r = lock_take(d->options.state_dir, 0750, &d->state_lock);
 	if (r == 0)
 		r = loop_new(&d->loop);
 	if (r == 0)
@@ -459,7 +459,7 @@ static void daemon_free(struct daemon *d)
 static int daemon_uninstall(struct daemon *d)
 {
 	char problem[512] = "", mount[4096], path[FS_PATH_SIZE];
-	int r = lock_take(d->options.run_dir, &d->run_lock);
+	int r = lock_take(d->options.run_dir, RUN_DIRECTORY_MODE, &d->run_lock);
 
 	if (r < 0)
 		return r;

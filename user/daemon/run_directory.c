@@ -15,12 +15,12 @@
 #include "base/log.h"
 #include "vocab/limits.h"
 
-int lock_take(const char *dir, int *ret_fd)
+int lock_take(const char *dir, mode_t mode, int *ret_fd)
 {
 	char path[FS_PATH_SIZE], pid[32];
 	_close_ int fd = -1;
 	_free_ char *holder = NULL;
-	int r = fs_mkdir_all(dir, 0750);
+	int r = fs_mkdir_all(dir, mode);
 
 	if (r == 0)
 		r = fs_path(path, "%s/lock", dir);

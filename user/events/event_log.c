@@ -261,12 +261,13 @@ int event_log_dropped(struct event_log *log, const char *session, struct keep_dr
 	return history_dropped(log->history, session, ret);
 }
 
-int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out)
+int event_log_refused(struct event_log *log, const char *session, uint64_t after_seq, unsigned limit, struct buf *out)
 {
 	struct history_filter filter = {
 		.session = session,
 		.reason = -1,
 		.limit = limit < NP_EVENTS_PAGE ? limit : NP_EVENTS_PAGE,
+		.after_seq = after_seq,
 		.refused = true,
 	};
 

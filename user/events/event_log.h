@@ -58,7 +58,7 @@ int event_log_page(struct event_log *log, const char *session, const char *reaso
 int event_log_before(struct event_log *log, uint64_t wall_us, uint64_t *ret_seq);
 
 /* The newest of what was refused of a session, and of its refusals that were only counted (suppressed); likewise. */
-int event_log_refused(struct event_log *log, const char *session, unsigned limit, struct buf *out);
+int event_log_refused(struct event_log *log, const char *session, uint64_t after_seq, unsigned limit, struct buf *out);
 
 /* What was not kept of a session. */
 int event_log_dropped(struct event_log *log, const char *session, struct keep_dropped *ret);

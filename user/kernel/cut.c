@@ -55,7 +55,7 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	     struct np_cut_state *state)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut), r;
-	uint32_t destroyed = 0, failed = 0;
+	uint32_t destroyed = 0, failed = 0, gone = 0;
 	const __u32 zero = 0;
 
 	*state = (struct np_cut_state){
@@ -64,7 +64,7 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	if (bpf_map_update_elem(fd, &zero, state, BPF_ANY) < 0)
 		return -errno;
 	if (job->listed) {
-		r = lists_pass(kernel, job, &destroyed, &failed);
+		r = lists_pass(kernel, job, &destroyed, &failed, &gone);
 	} else {
 		r = cut_iterate_it(kernel, kernel->cut_tcp, &failed);
 		/* a UDP socket ends when it is closed */
@@ -78,7 +78,9 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	state->destroyed += destroyed;
 	state->destroyed -= job->listed ? 0 : failed;
 	state->failed += failed;
-	return job->listed && failed ? -EAGAIN : 0;
+	/* Another socket with the same addresses was found in its place, or it was closed: the next round tells. */
+	state->busy += gone;
+	return job->listed && (failed || (final && gone)) ? -EAGAIN : 0;
 }
 
 void cut_forget_flows(struct kernel *kernel)

@@ -176,7 +176,7 @@ static int lists_walk(struct kernel *kernel, uint64_t cgroup_id, struct diag_res
 	return 0;
 }
 
-int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed)
+int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed, uint32_t *gone)
 {
 	struct diag_result done = { 0 };
 	int r = 0;
@@ -185,6 +185,7 @@ int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destr
 		r = lists_walk(kernel, job->ids[i], &done);
 	*destroyed += done.destroyed;
 	*failed += done.failed;
+	*gone += done.gone;
 	if (done.unsupported) /* CONFIG_INET_DIAG_DESTROY is off: no need to try again */
 		kernel->lists.off = true;
 	return r;

@@ -203,7 +203,7 @@ void lists_adopted(struct kernel *kernel, uint64_t cgroup_id);	    /* it may hav
 int lists_note(struct kernel *kernel);				    /* sockets that are not in np_sockets yet */
 bool lists_serve(struct kernel *kernel, const struct cut_job *job); /* have they all that is to be cut? */
 /* -EAGAIN: a list is not complete */
-int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed);
+int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed, uint32_t *gone);
 void lists_recheck_later(struct kernel *kernel, const struct cut_job *job);
 void lists_recheck(struct kernel *kernel);
 

@@ -75,6 +75,11 @@ static int path_look(struct host *host, struct list *list, const char *path, boo
 
 	if ((follow ? stat(path, &st) : lstat(path, &st)) < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP ? 0 : -errno;
+	if (follow) { /* binds are compared as their links lead */
+		if (!realpath(path, target))
+			return -errno;
+		path = target;
+	}
 	if (!S_ISLNK(st.st_mode))
 		return list_add(host, list, path, S_ISDIR(st.st_mode) ? HOST_DIRECTORY : HOST_FILE, NULL);
 	n = readlink(path, target, sizeof(target) - 1);

@@ -315,7 +315,7 @@ static int bind_add(struct planner *p, size_t index)
 				       .dest = bind->dest,
 				       .device = bind->device,
 				       .inode = bind->inode,
-				       .still = true });
+				       .bind = true });
 	return r == 0 ? windows_cover(p, bind->source, bind->dest) : r;
 }
 

@@ -44,12 +44,12 @@ __attribute__((format(printf, 3, 4))) static int fail(struct builder *b, int err
 /* -- sources ----------------------------------------------------------------------------- */
 
 /* With all that is mounted below it. */
-static int tree_open(int dir, const char *path, uint64_t attributes, bool still)
+static int tree_open(int dir, const char *path, uint64_t attributes)
 {
 	_close_ int tree = open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	/* What the host unmounts later must go here as well, for else we would hold it. But below what --bind shows, something
-	 * that comes later would be a window that nobody covered: that takes part in nothing. */
-	struct mount_attr attr = { .attr_set = attributes, .propagation = still ? MS_PRIVATE : MS_SLAVE };
+	/* It takes part in nothing: what the host mounts below it later would come with the host's own flags, and be a window
+	 * that nobody covered. The price: what the host unmounts there is held until the sandbox ends. */
+	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
 		return -errno;
@@ -73,7 +73,7 @@ static int tree_take(struct builder *b, size_t index)
 
 	if (step->kind != STEP_BIND && step->kind != STEP_RO_BIND && step->kind != STEP_DEVICE)
 		return 0;
-	tree = tree_open(AT_FDCWD, step->source, attributes, step->still);
+	tree = tree_open(AT_FDCWD, step->source, attributes);
 	if (tree < 0)
 		return fail(b, tree, "%.200s", step->source);
 	b->trees[index] = tree;
@@ -94,13 +94,15 @@ static int inside_open(const struct builder *b, const char *dest, int flags)
 }
 
 /* The directory around it, and its name there. */
-static int around_open(const struct builder *b, const char *dest, const char **ret_name)
+static int around_open(const struct builder *b, const char *dest, bool own, const char **ret_name)
 {
 	char path[FS_PATH_SIZE];
 	int r;
 
 	*ret_name = strrchr(dest, '/') + 1;
 	r = fs_path(path, "%.*s", (int)(*ret_name - dest), dest);
+	if (r == 0 && own && path[1]) /* who may write there may put a link in our way */
+		return fs_open_unlinked(b->root, path + 1, O_PATH | O_DIRECTORY);
 	return r < 0 ? r : inside_open(b, path, O_DIRECTORY);
 }
 
@@ -108,7 +110,7 @@ static int around_open(const struct builder *b, const char *dest, const char **r
 static int directory_make(const struct builder *b, const struct step *step, mode_t mode)
 {
 	const char *name;
-	_close_ int around = around_open(b, step->dest, &name);
+	_close_ int around = around_open(b, step->dest, step->own, &name);
 
 	if (around < 0)
 		return around;
@@ -120,7 +122,7 @@ static int directory_make(const struct builder *b, const struct step *step, mode
 static int file_make(const struct builder *b, const char *dest)
 {
 	const char *name;
-	_close_ int around = around_open(b, dest, &name), file = -1;
+	_close_ int around = around_open(b, dest, false, &name), file = -1;
 
 	if (around < 0)
 		return around;
@@ -188,7 +190,7 @@ static int proc_mount(const struct builder *b, const struct step *step)
 	if (proc < 0)
 		return proc;
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
-		_close_ int tree = tree_open(proc, settings[i], MOUNT_ATTR_RDONLY, true);
+		_close_ int tree = tree_open(proc, settings[i], MOUNT_ATTR_RDONLY);
 
 		if (tree == -ENOENT)
 			continue;
@@ -210,7 +212,7 @@ static int file_write(const struct builder *b, const char *name, const struct bu
 static int file_own(const struct builder *b, const struct step *step)
 {
 	const char *name;
-	_close_ int around = around_open(b, step->dest, &name), fd = -1;
+	_close_ int around = around_open(b, step->dest, step->own, &name), fd = -1;
 
 	if (around < 0)
 		return around;
@@ -238,14 +240,14 @@ static int file_place(const struct builder *b, size_t index)
 		r = file_write(b, name, steps[index].file);
 	if (r < 0)
 		return r;
-	tree = tree_open(b->base, name, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, true);
+	tree = tree_open(b->base, name, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return tree < 0 ? tree : tree_place(b, tree, &steps[index]);
 }
 
 static int link_make(const struct builder *b, const struct step *step)
 {
 	const char *name;
-	_close_ int around = around_open(b, step->dest, &name);
+	_close_ int around = around_open(b, step->dest, step->own, &name);
 
 	if (around < 0)
 		return around;
@@ -326,7 +328,7 @@ static int steps_perform(struct builder *b)
 		const struct step *step = &b->plan->steps[i];
 		int r = step_perform(b, i);
 
-		if (r == -EROFS && step->still) {
+		if (r == -EROFS && step->bind) {
 			snprintf(b->problem, ROOT_PROBLEM_SIZE,
 				 "--bind: %.150s is not there in the sandbox, and cannot be made: the directory around "
 				 "it is the "

@@ -167,10 +167,13 @@ static size_t permits_read(struct run *run)
 static int bind_resolve(struct bind *bind)
 {
 	char *real = realpath(bind->source, NULL);
+	/* Whoever writes in a directory on the way may have made a link of it since. */
+	_close_ int fd = real ? fs_open_unlinked(AT_FDCWD, real, O_PATH) : -errno;
 	struct stat st;
 
-	if (!real || stat(real, &st) < 0) {
-		complain_text(bind->source, "it cannot be mounted", reason_token(NP_R_BAD_FIELD), strerror(errno));
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		complain_text(bind->source, "it cannot be mounted", reason_token(NP_R_BAD_FIELD),
+			      strerror(fd < 0 ? -fd : errno));
 		free(real);
 		return LAUNCH_FAILED;
 	}

@@ -375,14 +375,14 @@ int session_raise(struct service *service, struct session *session, const struct
 	placed_raise(service, session);
 	failpoint("after_raise");
 	if (!o.applied)
+		o.applied = session_whole(service, session, &failure);
+	if (!o.applied)
 		failure.reason = 0; /* an earlier round's, made good since */
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
 	r = session_cut(service, session, &o.cut, o.applied ? NULL : &failure); /* the wait for step 2, then step 3 */
 	failpoint("after_cut");
 	if (!o.applied)
 		o.applied = r;
-	if (!o.applied)
-		o.applied = session_whole(service, session, &failure);
 	failpoint("before_record");
 	o.recorded = session_record(service, session, request, &o.created); /* step 4 */
 	failpoint("after_record");

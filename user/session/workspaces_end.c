@@ -64,22 +64,15 @@ void ended_close(struct workspaces *workspaces)
 	cleanup_close(&workspaces->archives);
 }
 
-static bool session_has(const struct workspaces *workspaces, const struct session_name *session)
-{
-	char path[FS_PATH_SIZE];
-
-	return workspaces_find((struct workspaces *)workspaces, session, path) == 0;
-}
-
 int workspaces_end(struct workspaces *workspaces, const struct session_name *session, enum workspace_fate fate)
 {
 	_close_ int dir = -1;
-	char user[NP_NAME_MAX + 1], name[ENDED_NAME_SIZE];
+	char user[NP_NAME_MAX + 1], name[ENDED_NAME_SIZE], path[FS_PATH_SIZE];
+	/* -ENOENT and nothing else means that there is none: a level is forgotten on that word. */
+	int r = workspaces_find(workspaces, session, path);
 
-	if (!session_has(workspaces, session))
-		return -ENOENT;
-	if (fate == WORKSPACE_KEEP)
-		return 0;
+	if (r < 0 || fate == WORKSPACE_KEEP)
+		return r;
 	user_of(session, user);
 	dir = directory_open(workspaces->dir, user);
 	if (dir < 0)

@@ -193,3 +193,20 @@ def churn(far4, sink, processes=4):
         say("churns")
         signal.pause()
     return apart(work)
+
+
+def twins(far4, sink, near, port, count, same):
+    """Connected UDP sockets, thirty with one and the same pair of addresses."""
+    def work(say):
+        held = []
+        for i in range(count):
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            s.bind((near, port + i // 30 if same else 0))
+            s.connect((far4, sink))
+            held.append(s)
+        say(str(len(held)))
+        signal.pause()
+
+    return apart(work)

@@ -72,8 +72,10 @@ static void no_daemon(void **state)
 	(void)state;
 	capture_begin(&err, stderr);
 	code = api_call(cli.socket, NULL, "GET", "/v1/health", NULL, &answer);
-	assert_string_equal(capture_end(&err), "netpawl: netpawld does not answer on its control socket (no_daemon): "
-					       "/tmp/np-no-such-dir/s: No such file or directory\n");
+	static const char said[] = "netpawl: netpawld does not answer on its control socket (no_daemon): "
+				   "/tmp/np-no-such-dir/s: No such file or directory\nnetpawl: start it";
+
+	assert_memory_equal(capture_end(&err), said, strlen(said));
 	assert_int_equal(code, CLI_NO_DAEMON);
 	capture_begin(&err, stderr);
 	code = api_unreachable(cli.socket, "x", -EACCES);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <cmocka.h>
+#include <sys/resource.h>
 
 #include "vocab/limits.h"
 
@@ -176,6 +177,23 @@ static int end(const char *session, enum workspace_fate fate)
 	return workspaces_end(workspaces, &name, fate);
 }
 
+/* A level is forgotten when there are no files: not being able to look is no such word. */
+static void who_cannot_look_does_not_say_none(void **state)
+{
+	struct rlimit before, none;
+	struct workspace one;
+
+	(void)state;
+	assert_int_equal(enter("f/one", &one), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(end("f/one", WORKSPACE_KEEP), -EMFILE);
+	assert_int_equal(end("f/none", WORKSPACE_REMOVE), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(end("f/one", WORKSPACE_KEEP), 0);
+}
+
 static void kept_archived_or_removed(void **state)
 {
 	struct workspace one, next;
@@ -266,6 +284,7 @@ int main(void)
 		cmocka_unit_test(one_user_for_each_session),
 		cmocka_unit_test(what_was_half_made_is_finished),
 		cmocka_unit_test(nobody_elses),
+		cmocka_unit_test(who_cannot_look_does_not_say_none),
 		cmocka_unit_test(kept_archived_or_removed),
 		cmocka_unit_test(what_is_too_large_stays),
 		cmocka_unit_test(users_run_out_and_come_back),
