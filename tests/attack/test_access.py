@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import sqlite3
 import subprocess
 import time
 
@@ -162,6 +163,47 @@ TRICKS = ["/v1/sessions/{bob}", "/v1/sessions/alice/../{bob}", "/v1/sessions/ali
           "/v1/sessions/{bob}/ca", "/v1/sessions/{bob}/why", "/v1/sessions/{bob}/notices", "/v1/sandboxes/{box}", "/v1/sandboxes/{box}?ended=1",
           "/v1/runs/{run}", "/v1/runs/{run}?wait=1", "/v1/runs/{run}/output", "/v1/runs/{run}/output?follow=1", "/v1/runs/0{run}", "/v1/runs/+{run}",
           "/v1/runs/%20{run}", "/v1/debug", "/v1/launch", "/v1/policy"]
+
+
+def test_a_record_that_others_have_filled(make_daemon, tmp_path):
+    """All but 500 sessions that there can be, and nearly all are others': a platform finds its own and hears of no other, it gets no new
+    one, and the operators get theirs."""
+    d = make_daemon()
+    d.policy.write_text(POLICY % tmp_path)
+    d.start()
+    mine = ["alice/a", "team-z/ci"]  # before and behind the others
+    for session in mine:
+        d.api.create(session)
+    assert d.stop() == 0
+    db = sqlite3.connect(d.state_dir / "sessions.db")
+    db.executescript("""PRAGMA synchronous = OFF; BEGIN;
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999498)
+        INSERT INTO sessions (name, level, mode, generation, created_us, used_us)
+        SELECT 'bob/' || printf('%06d', i), 0, 1, 1, i, i FROM n; COMMIT""")
+    db.close()
+    d.start()
+    for path in (d.dir, d.run_dir):
+        os.chmod(path, 0o755)
+    ask = lambda person, query: call(d, person, "GET", f"/v1/sessions?{query}")
+    seen = lambda answer: [s["session"] for s in answer[1]["sessions"]]
+    for query in ("limit=1", "limit=10000", "ended=1&limit=1"):
+        first, second, last = (ask("platform", f"{query}&after={after}") for after in ("a/a", *mine))
+        assert seen(first) == mine[:1] and first[1]["truncated"] and first[1]["next"] == mine[0], first
+        assert seen(second) == mine[1:] and "next" not in second[1], second
+        assert last == [200, {"sessions": []}]
+        assert "bob" not in str((first, second, last))
+    shown = subprocess.run(words(d, "platform", [base.NETPAWL, "sessions", "--json", "--socket", d.socket]), capture_output=True, text=True, timeout=120)
+    assert [s["session"] for s in json.loads(shown.stdout)["sessions"]] == mine, shown
+    for person in ("operator", "reader"):  # the control
+        assert seen(ask(person, "limit=2&after=a/a")) == ["alice/a", "bob/000001"]
+    status, answer = call(d, "platform", "POST", "/v1/sessions", {"session": "alice/new"})
+    assert (status, answer["error"]) == (429, "too_many")
+    status, answer = call(d, "platform", "POST", "/v1/sessions/alice/new/datasets", {"level": "SECRET"})
+    assert (status, answer["error"]) == (429, "too_many")
+    assert call(d, "platform", "POST", "/v1/sessions/alice/a/datasets", {"level": "SECRET"})[1]["mode"] == "NONE"
+    for person in ("root", "operator"):
+        assert call(d, person, "POST", "/v1/sessions", {"session": f"bob/{person}"})[0] == 201
+    assert d.stop() == 0
 
 
 def test_ways_around_a_name(daemon, things):

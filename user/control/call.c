@@ -20,6 +20,7 @@ struct exchange {
 	struct route_match match;
 	uint64_t began_ns; /* when the request was complete */
 	unsigned mark;
+	struct session_name place;
 };
 
 int exchange_new(struct exchange **ret)
@@ -177,12 +178,16 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 	rq->body = ex->body.data;
 	rq->body_len = ex->body.len;
 	rq->mark = ex->mark;
+	rq->place = ex->place;
 	r = access_check(rq, ex->match.route, ret_failure);
 	if (r < 0)
 		return r;
 	rq->may_wait = loop_now_ns() - ex->began_ns < NP_WAIT_S * UINT64_C(1000000000);
+	service_sessions_reserve(rq->config->service, rq->peer.roles & ROLE_OPERATOR ? 0 : NP_SESSIONS_RESERVE);
 	r = ex->match.route->fn(rq, ret, ret_failure);
+	service_sessions_reserve(rq->config->service, 0);
 	ex->mark = rq->mark;
+	ex->place = rq->place;
 	return r;
 }
 
@@ -208,8 +213,8 @@ enum MHD_Result exchange_finish(struct exchange *ex, struct MHD_Connection *conn
 		if (ex->match.allow[0])
 			answer.allow = ex->match.allow;
 	}
-	if (answer.wait) {
-		*ret_outcome = EXCHANGE_WAITS;
+	if (answer.wait || answer.goes_on) {
+		*ret_outcome = answer.wait ? EXCHANGE_WAITS : EXCHANGE_GOES_ON;
 		MHD_suspend_connection(connection);
 		return MHD_YES;
 	}

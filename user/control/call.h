@@ -21,6 +21,7 @@ enum exchange_outcome {
 	EXCHANGE_ANSWERED,
 	EXCHANGE_STREAMS, /* the answer goes on until somebody ends it */
 	EXCHANGE_WAITS,	  /* the connection is suspended: resume it, and this is called again */
+	EXCHANGE_GOES_ON, /* likewise, in the next round */
 };
 
 /* The request is complete: answers it. */

@@ -32,7 +32,8 @@ struct request {
 	/* A handler that would rather answer when something has changed says so, and is asked again: with the mark that
 	 * it left, until it may not wait any longer. */
 	bool may_wait;
-	unsigned mark; /* 0 at first */
+	unsigned mark;		   /* 0 at first */
+	struct session_name place; /* likewise, for one that goes on in the next round; empty at first */
 };
 
 struct answer {
@@ -43,6 +44,7 @@ struct answer {
 	const char *allow;	     /* value of the Allow header, or NULL */
 	struct MHD_Response *stream; /* owned; used instead of the body when not NULL */
 	bool wait;		     /* no answer yet */
+	bool goes_on;		     /* nor here: the handler is called again in the next round */
 };
 
 /* Returns 0 and fills the answer, or -errno and says why. */

@@ -281,7 +281,10 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 				 &outcome);
 	client->streams = outcome == EXCHANGE_STREAMS;
 	client->waits = outcome == EXCHANGE_WAITS ? connection : NULL;
-	if (outcome != EXCHANGE_WAITS)
+	client->deferred = outcome == EXCHANGE_GOES_ON ? connection : NULL;
+	if (client->deferred)
+		server_kick(server);
+	else if (!client->waits)
 		client->state = CLIENT_ANSWERED;
 	if (strcmp(method, "POST") == 0)
 		waits_end(server);

@@ -50,25 +50,21 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 struct session_page {
 	const struct request *rq;
 	json_t *array;
-	size_t limit;
+	size_t limit, others;
 	struct session_name last; /* that is shown */
-	struct session_name seen; /* perhaps another's */
-	size_t rows;
-	bool more;
+	struct session_name seen; /* perhaps another's: never told */
 };
 
+/* -E2BIG: here the page ends, and there is more, or may be. */
 static int session_add(void *data, const struct session_row *row)
 {
 	struct session_page *page = data;
 
-	page->rows++;
 	page->seen = row->name;
 	if (!access_sees(page->rq, ROLE_READER, row->name.text))
-		return 0;
-	if (json_array_size(page->array) >= page->limit) {
-		page->more = true;
-		return 0;
-	}
+		return ++page->others < NP_LIST_OTHERS ? 0 : -E2BIG;
+	if (json_array_size(page->array) >= page->limit)
+		return -E2BIG;
 	page->last = row->name;
 	return array_add(page->array, session_object(row, json_integer(row->datasets)));
 }
@@ -78,7 +74,7 @@ int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_fa
 	const char *after = rq->query[1], *limit_text = rq->query[2];
 	_json_ json_t *array = json_array();
 	struct session_page page = { .rq = rq, .array = array };
-	struct session_name name;
+	struct session_name name = { 0 };
 	uint64_t limit = NP_LIST_MAX;
 	bool with_ended;
 	int r;
@@ -92,19 +88,20 @@ int sessions_list(struct request *rq, struct answer *ret, struct failure *ret_fa
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "limit must be a number from 1 to %d",
 				   NP_LIST_MAX);
 	page.limit = limit;
-	if (after)
-		page.seen = name;
-	do { /* once, for who sees every session */
-		page.rows = 0;
-		name = page.seen;
-		r = store_sessions_page(service_store(rq->config->service), name.text, with_ended, (unsigned)limit + 1,
-					session_add, &page);
-	} while (r == 0 && !page.more && page.rows > limit);
-	if (r < 0)
+	if (rq->place.text[0])
+		name = rq->place;
+	r = store_sessions_page(service_store(rq->config->service), name.text, with_ended,
+				(unsigned)limit + NP_LIST_OTHERS, session_add, &page);
+	if (r < 0 && r != -E2BIG)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the sessions could not be read: %s", sql_strerror(r));
+	if (r == -E2BIG && !json_array_size(array)) { /* from where it is, which is nothing to tell the caller */
+		rq->place = page.seen;
+		ret->goes_on = true;
+		return 0;
+	}
 	return answer_json(ret, 200,
-			   json_pack("{s:O,s:o*,s:o*}", "sessions", array, "truncated", page.more ? json_true() : NULL,
-				     "next", page.more ? json_text(page.last.text) : NULL),
+			   json_pack("{s:O,s:o*,s:o*}", "sessions", array, "truncated", r < 0 ? json_true() : NULL,
+				     "next", r < 0 ? json_text(page.last.text) : NULL),
 			   ret_failure);
 }
 

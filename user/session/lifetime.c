@@ -253,7 +253,7 @@ bool sessions_make_room(struct service *service)
 	if (store_due(service->config.store, DUE_OLD, INT64_MAX, STORE_BATCH, &names))
 		return false;
 	names_forget(service, &names, "there are as many sessions as there can be, and it was the first to end");
-	return store_sessions_count(service->config.store) < NP_SESSIONS_MAX;
+	return store_sessions_count(service->config.store) < NP_SESSIONS_MAX - service->reserve;
 }
 
 void lifetime_sweep(struct service *service)

@@ -168,6 +168,11 @@ int service_session_show(struct service *service, const char *name, struct sessi
 	return 0;
 }
 
+void service_sessions_reserve(struct service *service, unsigned reserve)
+{
+	service->reserve = reserve;
+}
+
 int service_session_create(struct service *service, const char *name, enum level level, bool temporary, const char *who,
 			   struct session_row *ret, struct failure *ret_failure)
 {

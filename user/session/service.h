@@ -109,6 +109,8 @@ void service_free(struct service *service); /* leaves the kernel and the store a
  * service can be used. */
 int service_recover(struct service *service, struct failure *ret_failure);
 
+/* So many of the sessions that there can be are not for who calls now. 0 when the call is over: for nobody but callers. */
+void service_sessions_reserve(struct service *service, unsigned reserve);
 /* Existing: returned, raised to level. temporary: for one run, and forgotten after it; -EEXIST if there is a session of that
  * name that is not. */
 int service_session_create(struct service *service, const char *name, enum level level, bool temporary, const char *who,

@@ -127,6 +127,7 @@ struct service {
 	struct sandbox *cursor;	 /* the next that the sweep looks at; NULL: from the start */
 	size_t hidden;		 /* how many are dying */
 	unsigned verbs;		 /* at work, one in the other */
+	unsigned reserve;	 /* sessions that there can be, but not for the present caller */
 	bool reports;		 /* inspectors were spoken to meanwhile, so there may be reports */
 	int64_t clock_offset;	 /* of the wall's clock to the monotonic one, in us, ... */
 	uint64_t clock_since_us; /* ... and since when, by the latter; 0: nobody has looked yet */

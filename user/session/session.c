@@ -44,7 +44,7 @@ static int session_start(struct service *service, enum level level, struct sessi
 	if (r && r != -ENOENT)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the level of %s could not be read: %s",
 				    session->name.text, sql_strerror(r));
-	if (store_sessions_count(store) >= NP_SESSIONS_MAX && !sessions_make_room(service))
+	if (store_sessions_count(store) >= NP_SESSIONS_MAX - service->reserve && !sessions_make_room(service))
 		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG,
 				    "there are %u sessions already; end some, or forget some that have ended",
 				    store_sessions_count(store));

@@ -61,6 +61,7 @@
 #define NP_CLIENT_TIMEOUT_S 15	/* a client that says nothing for so long is dropped */
 #define NP_CLIENT_MEMORY (32u << 10) /* header memory per connection */
 #define NP_LIST_MAX 10000	/* rows in one list answer */
+#define NP_LIST_OTHERS 1024	/* sessions of others that a list passes over before everybody else has a turn: some NP_ROUND_MS */
 #define NP_LIST_BYTES (64u << 20)  /* of such a list: a row of a sandbox whose cgroup path is as long as can be has 6 KiB, most have half a KiB */
 #define NP_ANSWER_BYTES (16u << 20) /* body of one answer: NP_EVENTS_PAGE events of 16 KiB; a page with longer ones is refused, and asked for in smaller ones */
 #define NP_BODY_DISCARD (1u << 20)  /* body of unknown length read and thrown away, to answer too_large at its end */
@@ -70,6 +71,7 @@
 
 /* -- sessions ------------------------------------------------------------- */
 #define NP_SESSIONS_MAX 1000000	  /* sessions in the store, some 200 bytes each; ended ones make room when it is reached */
+#define NP_SESSIONS_RESERVE 1000  /* of them, those that only operators get: a platform that fills the record leaves them room to work */
 #define NP_SESSIONS_HELD 100000	  /* sessions in memory: with a sandbox, or a raise that a broken disk did not take */
 #define NP_LEVELS_MAX 4000000	  /* levels of sessions that went, some 60 bytes each; then no session above the bottom goes any more */
 #define NP_SESSIONS_KEPT 50000	  /* ended sessions on record, and ... */

@@ -350,6 +350,33 @@ static void test_full_node_makes_room(void **state)
 	assert_non_null(strstr(fake.failure.text, "forget"));
 }
 
+/* Who is kept off the last places has none where another still has, unless one that ended makes room. */
+static void test_reserve(void **state)
+{
+	struct session_row row;
+
+	(void)state;
+	made("a/open");
+	fake.store->sessions = NP_SESSIONS_MAX - 10;
+	service_sessions_reserve(fake.service, 10);
+	assert_int_equal(
+		service_session_create(fake.service, "a/new", LEVEL_PUBLIC, false, "test", &row, &fake.failure),
+		-E2BIG);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+	assert_false(on_record("a/new"));
+	assert_int_equal(
+		service_session_create(fake.service, "a/open", LEVEL_SECRET, false, "test", &row, &fake.failure), 0);
+	service_sessions_reserve(fake.service, 0);
+	assert_int_equal(
+		service_session_create(fake.service, "a/new", LEVEL_PUBLIC, false, "test", &row, &fake.failure), 0);
+	ended("a/ended", LEVEL_PUBLIC);
+	fake.store->sessions = NP_SESSIONS_MAX - 10;
+	service_sessions_reserve(fake.service, 10);
+	assert_int_equal(
+		service_session_create(fake.service, "a/last", LEVEL_PUBLIC, false, "test", &row, &fake.failure), 0);
+	assert_false(on_record("a/ended"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +393,7 @@ int main(void)
 		fake_test(test_workspaces),
 		fake_test(test_workspace_after_a_crash),
 		fake_test(test_full_node_makes_room),
+		fake_test(test_reserve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
