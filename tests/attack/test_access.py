@@ -358,7 +358,8 @@ def test_netpawl_run_works_for_a_platform(daemon):
     assert run(daemon, "platform", "--timeout", "1s", "--session", session, "--", "sleep", "60", input=b"", check=124)
     got = json.loads(run(daemon, "platform", "--json", "--session", session, "--", "sh", "-c", "echo out; exit 4", input=b"", check=4).stdout)
     assert got["stdout"] == "out\n" and got["exit_code"] == 4
-    run(daemon, "platform", "--", "true", input=b"", check=0)
+    got = json.loads(run(daemon, "platform", "--json", "--", "true", input=b"", check=0).stdout)
+    assert got["session"].startswith("alice/run-")  # none that is forgotten
     assert run(daemon, "platform", "--session", session, "--", "no-such-command", input=b"", check=127)
 
 
@@ -419,3 +420,59 @@ def test_a_terminal_and_an_end(daemon):
         assert base.eventually(lambda: not daemon.api.sandboxes(session), 20)
     finally:
         base.reap(p)
+
+
+# -- temporary sessions, whose level goes with them -----------------------------------------------
+
+def test_temporary_is_no_way_to_lower_a_session(daemon):
+    """A platform asks for it under a name of its own, or under one that is reserved for it; an operator under anybody's."""
+    plain, squatted = name(), name()
+    reserved = name().replace("/", "/temporary-")
+    for session in (squatted, reserved):
+        for path in ("/v1/sessions", "/v1/sandboxes"):
+            status, answer = call(daemon, "platform", "POST", path, {"session": session, "temporary": True})
+            assert (status, answer["error"]) == (403, "no_role"), answer
+    for path in ("/v1/sessions", "/v1/sandboxes"):
+        status, answer = daemon.api.ask("POST", path, {"session": squatted, "temporary": True})
+        assert (status, answer["error"]) == (400, "bad_name"), answer
+    for path, body in (("/v1/sessions", {"session": reserved}), (f"/v1/sessions/{reserved}/datasets", {"level": "SECRET"}),
+                       ("/v1/runs", {"session": reserved, "command": ["true"], "launch": {}}),
+                       ("/v1/sandboxes", {"session": reserved})):
+        for person in ("platform", "root") if path != "/v1/sandboxes" else ("root",):
+            status, answer = call(daemon, person, "POST", path, body)
+            assert (status, answer["error"]) == (400, "bad_name"), (person, path, answer)
+    assert not {squatted, reserved} & {s["session"] for s in daemon.api.sessions(ended=True)}
+    # what it may make, it cannot lower: the raise stands when it comes back
+    for session in (plain, squatted):
+        assert call(daemon, "platform", "POST", "/v1/sessions", {"session": session})[0] == 201
+        assert daemon.api.escalate(session, "SECRET", "customers.csv")["level"] == "SECRET"
+        assert call(daemon, "platform", "DELETE", f"/v1/sessions/{session}")[0] == 200
+        daemon.api.ok("POST", f"/v1/sessions/{session}/forget", {})
+        assert call(daemon, "platform", "POST", "/v1/sessions", {"session": session})[1]["level"] == "SECRET"
+    # the control: the operator has a temporary one, which takes its level along, and the platform does not get its name
+    assert daemon.api.ask("POST", "/v1/sessions", {"session": reserved, "temporary": True})[0] == 201
+    assert call(daemon, "platform", "POST", f"/v1/sessions/{reserved}/datasets", {"level": "SECRET"})[1]["mode"] == "NONE"
+    assert call(daemon, "platform", "DELETE", f"/v1/sessions/{reserved}")[0] == 200
+    assert base.eventually(lambda: daemon.api.ask("GET", f"/v1/sessions/{reserved}")[0] == 404)
+    assert call(daemon, "platform", "POST", "/v1/sessions", {"session": reserved})[1]["error"] == "bad_name"
+
+
+def test_nothing_is_kept_in_a_temporary_session(daemon):
+    """Each run that entered a kept sandbox there took a user, and gave none back."""
+    session, other = name().replace("/", "/temporary-"), name()
+    daemon.api.ok("POST", "/v1/sessions", {"session": session, "temporary": True})
+
+    def state(of, launch):
+        status, run = call(daemon, "platform", "POST", "/v1/runs", {"session": of, "command": ["true"], "launch": launch})
+        assert status == 201, run
+        over = lambda: daemon.api.ok("GET", f"/v1/runs/{run['run']}")["state"] in ("completed", "failed", "rejected")
+        assert base.eventually(over, timeout=20)
+        return daemon.api.ok("GET", f"/v1/runs/{run['run']}")["state"], str(call(daemon, "platform", "GET", f"/v1/runs/{run['run']}/output")[1])
+
+    got = state(session, {"keep": True})
+    assert got[0] != "completed" and "is temporary" in got[1], got
+    status, answer = daemon.api.ask("POST", "/v1/sandboxes", {"session": session, "keep": True})
+    assert (status, answer["error"]) == (400, "bad_field") and not daemon.api.sandboxes(session)
+    assert state(session, {})[0] == "completed" and state(other, {"keep": True})[0] == "completed"  # the controls
+    daemon.api.end(other)
+    daemon.api.ask("DELETE", f"/v1/sessions/{session}")

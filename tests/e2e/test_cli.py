@@ -477,7 +477,7 @@ def test_named_session_stays_and_unnamed_one_ends(daemon, api):
     before = {s["session"] for s in api.sessions(ended=True)}
     daemon.cli("run", "--", "true", check=0)
     new = [s for s in api.sessions(ended=True) if s["session"] not in before]
-    assert len(new) == 1 and new[0]["ended"] is not None and new[0]["session"].startswith("tester/run-")
+    assert len(new) == 1 and new[0]["ended"] is not None and new[0]["session"].startswith("tester/temporary-")
 
 
 def test_sandbox_is_gone_after_the_run(daemon, api):

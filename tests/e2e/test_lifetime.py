@@ -71,7 +71,7 @@ def test_an_anonymous_run_whose_cli_is_killed(make_daemon):
 
 
 def test_a_temporary_session_has_no_workspace(api):
-    name = new_session("temp")
+    name = new_session("temp").replace("/", "/temporary-")
     made = api.ok("POST", "/v1/sandboxes", {"session": name, "temporary": True})
     assert made["workspace"] is None
     again = api.ok("POST", "/v1/sandboxes", {"session": name})
@@ -79,7 +79,7 @@ def test_a_temporary_session_has_no_workspace(api):
     other = new_session("temp")
     api.create(other)
     status, answer = api.ask("POST", "/v1/sandboxes", {"session": other, "temporary": True})
-    assert (status, answer["error"]) == (400, "bad_field")
+    assert (status, answer["error"]) == (400, "bad_name")
     for body in ({"keep": True}, {"cgroup": "/sys/fs/cgroup/x"}):
         status, answer = api.ask("POST", "/v1/sandboxes", {"session": name, "temporary": True, **body})
         assert (status, answer["error"]) == (400, "bad_field")

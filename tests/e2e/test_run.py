@@ -666,6 +666,6 @@ def test_many_in_a_row_leave_nothing(daemon, api):
     mounts = ours()
     for _ in range(20):
         run(daemon, "--", "true")
-    assert base.eventually(lambda: not list(daemon.slice.glob("*.run-*")), 10)
+    assert base.eventually(lambda: not list(daemon.slice.glob("*.temporary-*")), 10)
     assert base.eventually(lambda: api.health()["sandboxes"] == 0, 10)
     assert ours() == mounts

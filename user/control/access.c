@@ -195,6 +195,8 @@ static int body_check(const struct request *rq, struct failure *ret_failure)
 
 	if (!session)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"session\" is missing");
+	if (json_is_true(json_object_get(body, "temporary"))) /* its level is forgotten: an operator's to say */
+		return access_refuse(rq, session, ret_failure);
 	return session_check(rq, session, ret_failure);
 }
 

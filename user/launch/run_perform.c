@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One run from its options to its end: what comes after what. */
+#include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/random.h>
@@ -29,18 +30,20 @@ static bool name_is_fit(const char *name)
 	return !*name;
 }
 
-/* $USER/run-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. */
+/* $USER/temporary-PID-RANDOM: the pid is for people, the rest keeps it from meeting an older one. Who is not root cannot have
+ * temporary ones: $USER/run-PID-RANDOM. */
 static void session_name_make(struct run *run)
 {
 	const struct passwd *pw = getpwuid(getuid());
 	const char *user = getenv("USER");
-	unsigned salt = 0;
+	uint64_t salt = 0;
 
 	if (!name_is_fit(user))
 		user = pw && name_is_fit(pw->pw_name) ? pw->pw_name : "root";
 	if (getrandom(&salt, sizeof(salt), 0) < 0)
 		salt = 0;
-	snprintf(run->own_session, sizeof(run->own_session), "%s/run-%d-%08x", user, getpid(), salt);
+	snprintf(run->own_session, sizeof(run->own_session), "%s/%s%d-%016" PRIx64, user,
+		 geteuid() ? "run-" : NP_TEMPORARY_NAME, getpid(), salt);
 	run->session = run->own_session;
 }
 

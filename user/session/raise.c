@@ -368,6 +368,10 @@ int session_raise(struct service *service, struct session *session, const struct
 	struct failure failure = { 0 };
 	int r;
 
+	if (is_new && !session->temporary && session_name_is_temporary(&session->name))
+		return service_fail(ret_failure, NP_R_BAD_NAME, -EINVAL,
+				    "there is no session %s, and only a temporary one is made under such a name",
+				    session->name.text);
 	session_target(service, session, request->level);
 	o.applied = session_kernel(service, session, &failure); /* step 1 */
 	session_inspectors(service, session);			/* step 2 */

@@ -175,7 +175,12 @@ int sandbox_make(struct service *service, const char *name, enum run_class class
 
 	if (r)
 		return r;
-	r = make_in(service, session, class, kept, who, &sandbox, ret_failure);
+	/* Each who enters would take a user of its own, and a kept one gives none back. */
+	if (kept && session->temporary)
+		r = service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL, "%s is temporary: no sandbox of it is kept",
+				 session->name.text);
+	else
+		r = make_in(service, session, class, kept, who, &sandbox, ret_failure);
 	session_unpin(service, session);
 	if (r)
 		return r;

@@ -185,12 +185,16 @@ int service_session_create(struct service *service, const char *name, enum level
 
 	if (!r)
 		r = level_check(level, ret_failure);
+	/* Its level goes with it, so its name is one that nobody comes back to. */
+	if (!r && temporary && !session_name_is_temporary(&parsed))
+		r = service_fail(ret_failure, NP_R_BAD_NAME, -EINVAL,
+				 "a temporary session is called USER/" NP_TEMPORARY_NAME "..., not %s", parsed.text);
 	if (!r)
 		r = session_load(service, &parsed, level, &session, ret_failure);
 	if (r)
 		return r;
-	if (session->status == SESSION_NEW)
-		session->temporary = temporary;
+	if (session->status == SESSION_NEW && temporary)
+		session->temporary = true;
 	if (temporary && !session->temporary)
 		r = service_fail(ret_failure, NP_R_BAD_FIELD, -EEXIST, "there is a session %s, and it is not temporary",
 				 parsed.text);

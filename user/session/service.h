@@ -111,8 +111,8 @@ int service_recover(struct service *service, struct failure *ret_failure);
 
 /* So many of the sessions that there can be are not for who calls now. 0 when the call is over: for nobody but callers. */
 void service_sessions_reserve(struct service *service, unsigned reserve);
-/* Existing: returned, raised to level. temporary: for one run, and forgotten after it; -EEXIST if there is a session of that
- * name that is not. */
+/* Existing: returned, raised to level. temporary: for one run, and forgotten after it, its level too; it has a name of its own
+ * kind (-EINVAL), and no other is made under such a name. -EEXIST if there is one that is not temporary. */
 int service_session_create(struct service *service, const char *name, enum level level, bool temporary, const char *who,
 			   struct session_row *ret, struct failure *ret_failure);
 int service_session_show(struct service *service, const char *name, struct session_row *ret,

@@ -89,6 +89,11 @@ int session_name_parse(const char *text, struct session_name *ret, const char **
 	return 0;
 }
 
+bool session_name_is_temporary(const struct session_name *name)
+{
+	return !strncmp(name->text + name->user_len + 1, NP_TEMPORARY_NAME, strlen(NP_TEMPORARY_NAME));
+}
+
 int reader_name_check(const char *text, const char **ret_problem)
 {
 	*ret_problem = half_check(text, strnlen(text, NP_NAME_MAX + 1), &reader_half);

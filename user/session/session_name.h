@@ -9,6 +9,7 @@
 #ifndef NP_SESSION_SESSION_NAME_H
 #define NP_SESSION_SESSION_NAME_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "vocab/limits.h"
@@ -20,6 +21,8 @@ struct session_name {
 
 /* Each returns 0 or -EINVAL and then a sentence in *ret_problem that names the place. */
 int session_name_parse(const char *text, struct session_name *ret, const char **ret_problem);
+/* Reserved for temporary sessions (NP_TEMPORARY_NAME). */
+bool session_name_is_temporary(const struct session_name *name);
 /* Who reads notices: a name as each half of a session's. */
 int reader_name_check(const char *text, const char **ret_problem);
 /* max counts bytes. */

@@ -6,6 +6,7 @@
 
 #include "base/sql.h"
 #include "session/store.h"
+#include "vocab/limits.h"
 
 /* Statements that are prepared once. X(NAME, SQL) */
 #define STORE_STATEMENTS(X)                                                                                      \
@@ -25,7 +26,8 @@
 		       " FROM sessions AS s WHERE levels.name = ?1 AND s.name = ?1")                             \
 	X(LEVEL_INSERT, "INSERT INTO levels (name, level, mode, generation, gone_us)"                            \
 			" SELECT name, level, mode, generation, ?2 FROM sessions WHERE name = ?1"                \
-			" AND temporary = 0 AND (level > 0 OR mode > 1)")                                        \
+			" AND NOT (temporary = 1 AND name GLOB '*/" NP_TEMPORARY_NAME "*')"                      \
+			" AND (level > 0 OR mode > 1)")                                                          \
 	X(LEVEL_GET, "SELECT level, mode, generation FROM levels WHERE name = ?1")                               \
 	X(LEVEL_RELEASE, "UPDATE levels SET released = 1 WHERE name = ?1")                                       \
 	X(LEVEL_DELETE, "DELETE FROM levels WHERE name = ?1")                                                    \

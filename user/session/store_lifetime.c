@@ -8,7 +8,7 @@
 /*
  * levels has a row for each session that went and must not come back lower. Whoever writes to the file meets the triggers:
  * a session is deleted only when it has ended and its rung is in levels (or it was temporary, which is told when it is made
- * and never changes); it does not come back below its row there; that row only rises, and is deleted only after it was
+ * and never changes: LEVEL_INSERT wants a name beside that nobody comes back to); it does not come back below its row there; that row only rises, and is deleted only after it was
  * released, which is refused while the session is on record. So no order of these statements lowers a session, but for the
  * one that says so: released.
  *

@@ -77,6 +77,7 @@
 #define NP_SESSIONS_KEPT 50000	  /* ended sessions on record, and ... */
 #define NP_SESSIONS_KEEP_S (90ull * 86400) /* ... how long, unless the policy says otherwise */
 #define NP_AGE_MAX_S (36500ull * 86400) /* the longest that a policy can name */
+#define NP_TEMPORARY_NAME "temporary-" /* USER/temporary-...: only temporary sessions are called so, and all of them */
 #define NP_TEMPORARY_S 60	  /* a temporary session has so long to get its sandbox, or another one */
 #define NP_CLOCK_STEADY_S 3600	  /* the clock has agreed with the one that nobody sets for so long before time makes anything go */
 #define NP_ARCHIVE_BYTES (4ull << 30) /* the archive of one workspace, unless the policy says otherwise */

@@ -40,7 +40,7 @@ static void a_fresh_session(void **state)
 	setenv("USER", "alice", 1);
 	session_name_make(&one);
 	session_name_make(&two);
-	snprintf(prefix, sizeof(prefix), "alice/run-%d-", getpid());
+	snprintf(prefix, sizeof(prefix), "alice/%s-%d-", geteuid() ? "run" : "temporary", getpid());
 	assert_int_equal(strncmp(one.session, prefix, strlen(prefix)), 0);
 	assert_string_not_equal(one.session, two.session);
 	setenv("USER", "../x", 1);

@@ -118,22 +118,63 @@ static void test_temporary(void **state)
 	struct np_rung rung;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_SECRET, true, "test", &row, NULL), 0);
-	made("a/t");
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_SECRET, true, "test", &row, NULL),
+			 0);
+	made("a/temporary-1");
 	fake.cgroups[fake.count - 1].populated = true;
-	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_PUBLIC, true, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, true, "test", &row, NULL),
+			 0);
 	pass(10 * DAY);
-	assert_true(on_record("a/t")); /* it has a sandbox */
-	assert_int_equal(service_session_end(fake.service, "a/t", "test", NULL), 0);
+	assert_true(on_record("a/temporary-1")); /* it has a sandbox */
+	assert_int_equal(service_session_end(fake.service, "a/temporary-1", "test", NULL), 0);
 	pass(1);
-	assert_false(on_record("a/t"));
-	assert_int_equal(store_level_get(fake.store, "a/t", &rung), -ENOENT);
+	assert_false(on_record("a/temporary-1"));
+	assert_int_equal(store_level_get(fake.store, "a/temporary-1", &rung), -ENOENT);
 	assert_nothing_left();
-	/* One that is not temporary does not become it. */
-	made("a/b");
+}
+
+/* Its level goes, so no name does that anybody else may have. */
+static void test_temporary_names(void **state)
+{
+	const struct sandbox_info *sandbox;
+	struct session_row row;
+	const char *problem;
+	bool is_new;
+
+	(void)state;
 	assert_int_equal(service_session_create(fake.service, "a/b", LEVEL_PUBLIC, true, "test", &row, &fake.failure),
+			 -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
+	assert_false(on_record("a/b"));
+	/* By no verb is one made under such a name that stays. */
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_SECRET, false, "test", &row, NULL),
+			 -EINVAL);
+	assert_int_equal(escalate("a/temporary-1", LEVEL_SECRET, "d", NULL), -EINVAL);
+	assert_int_equal(service_sandbox_make(fake.service, "a/temporary-1", "test", &sandbox, &fake.failure), -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_NAME);
+	assert_int_equal(service_session_end(fake.service, "a/temporary-1", "test", NULL), -ENOENT);
+	assert_false(on_record("a/temporary-1"));
+	assert_nothing_left();
+	/* One that is there is used as any other, but that nothing of it is kept. */
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, true, "test", &row, NULL),
+			 0);
+	assert_int_equal(escalate("a/temporary-1", LEVEL_SECRET, "d", NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, false, "test", &row, NULL),
+			 0);
+	assert_int_equal(row.rung.level, LEVEL_SECRET);
+	assert_int_equal(service_sandbox_keep(fake.service, "a/temporary-1", "test", &sandbox, &is_new, &fake.failure),
+			 -EINVAL);
+	assert_int_equal(fake.failure.reason, NP_R_BAD_FIELD);
+	made("a/temporary-1");
+	/* One that is not temporary, as an older daemon made it, does not become it. */
+	row = stored("a/temporary-1");
+	assert_int_equal(session_name_parse("a/temporary-2", &row.name, &problem), 0);
+	row.temporary = false;
+	assert_int_equal(store_session_put(fake.store, &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/temporary-2", LEVEL_PUBLIC, true, "test", &row, NULL),
 			 -EEXIST);
-	assert_false(stored("a/b").temporary);
+	assert_false(stored("a/temporary-2").temporary);
+	made("a/temporary-2");
 }
 
 /* Whoever asked for it was killed: before there was a sandbox, or with one. */
@@ -143,23 +184,25 @@ static void test_temporary_that_nobody_ends(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_PUBLIC, true, "test", &row, NULL), 0);
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, true, "test", &row, NULL),
+			 0);
 	pass(NP_TEMPORARY_S - 1);
-	assert_true(on_record("a/t"));
+	assert_true(on_record("a/temporary-1"));
 	pass(2);
-	assert_false(on_record("a/t"));
-	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_SECRET, true, "test", &row, NULL), 0);
-	sandbox = made("a/t");
+	assert_false(on_record("a/temporary-1"));
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_SECRET, true, "test", &row, NULL),
+			 0);
+	sandbox = made("a/temporary-1");
 	fake.cgroups[fake.count - 1].populated = true;
 	pass(NP_TEMPORARY_S * 2);
 	assert_int_equal(try_remove(sandbox), 0);
 	service_sweep(fake.service);
-	assert_true(on_record("a/t")); /* whoever makes another sandbox finds the level that it has */
-	assert_int_equal(stored("a/t").rung.level, LEVEL_SECRET);
+	assert_true(on_record("a/temporary-1")); /* whoever makes another sandbox finds the level that it has */
+	assert_int_equal(stored("a/temporary-1").rung.level, LEVEL_SECRET);
 	fake_stop();
 	fake_start();
 	pass(NP_TEMPORARY_S + 1);
-	assert_false(on_record("a/t"));
+	assert_false(on_record("a/temporary-1"));
 }
 
 /* Whoever made it was killed before a process was in it. */
@@ -168,15 +211,16 @@ static void test_temporary_that_nobody_enters(void **state)
 	struct session_row row;
 
 	(void)state;
-	assert_int_equal(service_session_create(fake.service, "a/t", LEVEL_PUBLIC, true, "test", &row, NULL), 0);
-	made("a/t");
+	assert_int_equal(service_session_create(fake.service, "a/temporary-1", LEVEL_PUBLIC, true, "test", &row, NULL),
+			 0);
+	made("a/temporary-1");
 	made("a/b");
 	pass(NP_RUN_START_S - 1);
 	assert_int_equal(service_sandboxes_count(fake.service), 2);
 	pass(2);
 	pass(NP_TEMPORARY_S + 1);
 	assert_int_equal(service_sandboxes_count(fake.service), 1); /* one that is not temporary waits */
-	assert_false(on_record("a/t"));
+	assert_false(on_record("a/temporary-1"));
 }
 
 static void test_age(void **state)
@@ -384,6 +428,7 @@ int main(void)
 		fake_test(test_forget_the_level_later),
 		fake_test(test_forget_may_fail_at_any_step),
 		fake_test(test_temporary),
+		fake_test(test_temporary_names),
 		fake_test(test_temporary_that_nobody_ends),
 		fake_test(test_temporary_that_nobody_enters),
 		fake_test(test_age),

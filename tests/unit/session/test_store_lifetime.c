@@ -239,11 +239,20 @@ static void test_temporary_leaves_nothing(void **state)
 	struct np_rung rung;
 
 	(void)state;
-	assert_int_equal(put("a/t", LEVEL_SECRET, NP_NONE, 4, true), 0);
-	assert_int_equal(store_session_end(store, "a/t", false, 40), 0);
-	assert_int_equal(forget("a/t"), 0);
-	assert_int_equal(store_level_get(store, "a/t", &rung), -ENOENT);
+	assert_int_equal(put("a/temporary-1", LEVEL_SECRET, NP_NONE, 4, true), 0);
+	assert_int_equal(store_session_end(store, "a/temporary-1", false, 40), 0);
+	assert_int_equal(forget("a/temporary-1"), 0);
+	assert_int_equal(store_level_get(store, "a/temporary-1", &rung), -ENOENT);
 	assert_int_equal(store_sessions_count(store), 0);
+	/* Unless it has a name that anybody may come back to, as it once could, or only the name. */
+	assert_int_equal(put("a/t", LEVEL_SECRET, NP_NONE, 4, true), 0);
+	assert_int_equal(put("a/temporary-1", LEVEL_SECRET, NP_NONE, 4, false), 0);
+	assert_int_equal(store_session_end(store, "a/t", false, 40), 0);
+	assert_int_equal(store_session_end(store, "a/temporary-1", false, 40), 0);
+	assert_int_equal(forget("a/t"), 0);
+	assert_int_equal(forget("a/temporary-1"), 0);
+	assert_remembered("a/t", LEVEL_SECRET, NP_NONE, 4);
+	assert_remembered("a/temporary-1", LEVEL_SECRET, NP_NONE, 4);
 }
 
 static void test_a_sandbox_holds_its_session(void **state)
