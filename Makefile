@@ -371,7 +371,7 @@ lint:
 	$(Q)clang-format --dry-run -Werror $(LINT_SRCS) $(LINT_HDRS) $(wildcard bpf/*.[ch])
 	$(Q)cppcheck -q -j $(shell nproc) --error-exitcode=1 --enable=warning,portability,performance --inline-suppr \
 		--suppress=missingIncludeSystem --std=c11 -D_GNU_SOURCE -DNETPAWL_VERSION='""' \
-		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=while (v = h)' '-DTAILQ_FOREACH(v,h,f)=for (v = h; v; )' '-Djson_array_foreach(a,i,v)=for (v = a, i = 0; v; )' \
+		'-DLIBBPF_OPTS(t,n,...)=struct t n = { __VA_ARGS__ }' '-DLIST_FOREACH(v,h,f)=while (v = h)' '-DTAILQ_FOREACH(v,h,f)=while (v = h)' '-Djson_array_foreach(a,i,v)=while (i = 0, v = a)' '-Djson_object_foreach(o,k,v)=while (k = "", v = o)' \
 		-Iuser $(LINT_SRCS)
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) $(patsubst user/%.c,$(BUILD)/tidy/%.ok,$(LINT_SRCS))
 

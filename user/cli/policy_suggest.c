@@ -100,7 +100,7 @@ static int refusal_read(struct arena *arena, const json_t *refusal, struct facts
 /* "api.example:443", "[2001:db8::1]:53/udp" */
 static void destination_put(const struct facts *facts, struct buf *out)
 {
-	char addr[ADDR_TEXT_SIZE];
+	char addr[ADDR_TEXT_SIZE] = "";
 
 	if (!facts->name)
 		addr_format(&facts->addr, addr);
