@@ -161,7 +161,7 @@ int session_forget(struct request *rq, struct answer *ret, struct failure *ret_f
 	const struct body_field fields[] = { { "level_too", false, .ret_flag = &level_too } };
 	_json_ json_t *body = NULL;
 	struct session_name name;
-	struct forgotten done;
+	struct forgotten done = { 0 };
 	json_t *level;
 	int r;
 

@@ -14,7 +14,7 @@
 static void options_redact(char *options)
 {
 	static const char member[] = "\"env\":[";
-	char *from = strstr(options, member), *to = from;
+	char *from = strstr(options, member), *to;
 	bool in_string = false, value = false;
 
 	if (!from)
