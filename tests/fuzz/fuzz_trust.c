@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Random bytes as certificates: a key store whose lengths add up, or an error. */
+#include "launch/nssdb.c"
 #include "launch/trust.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
