@@ -65,16 +65,26 @@ static int label_read(const char *label, size_t len, bool first, char out[static
 	return e == -EINVAL ? name_refuse(label, len, problem) : e;
 }
 
+/* Meant as a range of addresses: "10.0.*". */
+static bool is_range_with_stars(const char *text, size_t len)
+{
+	return holds_only(text, len, "0123456789.*") && !holds_only(text, len, ".*");
+}
+
+static int range_refuse(const char *text, size_t len, char *problem)
+{
+	snprintf(problem, PATTERN_PROBLEM_SIZE,
+		 "%s: a range of addresses has a prefix length, not \"*\": \"10.0.0.0/8\"", QUOTE(text, len));
+	return -EINVAL;
+}
+
 static int name_with_stars(const char *text, size_t len, char name[static NAME_SIZE], char *problem)
 {
 	size_t at = 0, used = 0;
 	char label[64] = "";
 
-	if (holds_only(text, len, "0123456789.*") && !holds_only(text, len, ".*")) {
-		snprintf(problem, PATTERN_PROBLEM_SIZE,
-			 "%s: a range of addresses has a prefix length, not \"*\": \"10.0.0.0/8\"", QUOTE(text, len));
-		return -EINVAL;
-	}
+	if (is_range_with_stars(text, len))
+		return range_refuse(text, len, problem);
 	if (len > 1 && text[len - 1] == '.' && text[len - 2] != '.')
 		len--;
 	for (;;) {
@@ -101,6 +111,9 @@ static int name_with_stars(const char *text, size_t len, char name[static NAME_S
 			 QUOTE(text, len));
 		return -EINVAL;
 	}
+	/* Again: digits of other scripts are these digits in the canonical name. */
+	if (is_range_with_stars(name, used))
+		return range_refuse(text, len, problem);
 	name[used] = '\0';
 	return 0;
 }

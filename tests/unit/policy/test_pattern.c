@@ -282,6 +282,7 @@ static void bad_stars(void **state)
 	refused("example.**", "\"**\" is one or more labels, and only the first part of a name can be that");
 	refused("**.**", "\"**\" is one or more labels, and only the first part of a name can be that");
 	refused("10.*", "\"10.*\": a range of addresses has a prefix length, not \"*\": \"10.0.0.0/8\"");
+	refused("１０.*", "\"１０.*\": a range of addresses has a prefix length, not \"*\": \"10.0.0.0/8\"");
 	refused("10.0.*.*:443", "\"10.0.*.*\": a range of addresses has a prefix length, not \"*\": \"10.0.0.0/8\"");
 	refused("*.example.5", "\"*.example.5\": the last label of a name is never a number");
 	refused("*.example.0x1f", "\"*.example.0x1f\": the last label of a name is never a number");
