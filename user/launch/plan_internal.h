@@ -1,11 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of plan_make(). */
+/* Parts of plan_make(). What returns int returns 0 or a negative errno, with words in planner.problem where there are any. */
 #ifndef NP_LAUNCH_PLAN_INTERNAL_H
 #define NP_LAUNCH_PLAN_INTERNAL_H
 
 #include "launch/plan.h"
 
-/* The array is the caller's to free, the words in it are the arena's and the request's. 0 or -ENOMEM. */
+struct planner {
+	const struct plan_request *request;
+	const struct host *host;
+	struct plan *plan;
+	size_t size; /* of plan->steps */
+	char *problem;
+};
+
+/* plan.c */
+__attribute__((format(printf, 3, 4))) int plan_refuse(struct planner *p, int error, const char *fmt, ...);
+int step_add(struct planner *p, struct step step); /* with the directories on the way to its dest */
+int steps_add(struct planner *p, const struct step *steps, size_t n);
+
+/* plan_files.c */
+int system_add(struct planner *p);
+int kernel_add(struct planner *p);
+int accounts_add(struct planner *p);
+int workspace_add(struct planner *p);
+int notices_add(struct planner *p);
+int trust_add(struct planner *p);
+int windows_cover(struct planner *p, const char *source, const char *dest);
+
+/* plan_binds.c */
+int bind_permitted(const struct plan_request *rq, const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE]);
+int bind_add(struct planner *p, size_t index);
+
+/* environment.c. The array is the caller's to free, the words in it are the arena's and the request's. 0 or -ENOMEM. */
 int environment_make(const struct plan_request *request, struct arena *arena, char ***ret);
 
 #endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* What the kernel side says about itself. */
+#include "base/fs.h"
+#include "base/json.h"
+#include "kernel/internal.h"
+#include "vocab/words.h"
+
+/* The sum over processors of an entry; 0 when there is none. values has room for n of them. */
+static uint64_t count_sum(int fd, const void *key, __u64 *values, int n)
+{
+	uint64_t sum = 0;
+
+	if (bpf_map_lookup_elem(fd, key, values) < 0)
+		return 0;
+	for (int i = 0; i < n; i++)
+		sum += values[i];
+	return sum;
+}
+
+static void describe_counts(struct kernel *kernel, struct buf *out)
+{
+	int n = libbpf_num_possible_cpus(), fd = bpf_map__fd(kernel->skel->maps.np_counts);
+	_free_ __u64 *values = n > 0 ? calloc((size_t)n, sizeof(*values)) : NULL;
+
+	json_open_object(out, "refused");
+	for (__u32 reason = 0; values && reason < NP_REASON_COUNT; reason++) {
+		uint64_t sum = NP_REASON_REFUSES(reason) ? count_sum(fd, &reason, values, n) : 0;
+
+		if (sum)
+			json_put_number(out, reason_token(reason), sum);
+	}
+	json_close_object(out);
+}
+
+static void describe_errors(struct kernel *kernel, struct buf *out)
+{
+	int n = libbpf_num_possible_cpus(), fd = bpf_map__fd(kernel->skel->maps.np_errors);
+	_free_ __u64 *values = n > 0 ? calloc((size_t)n, sizeof(*values)) : NULL;
+	struct np_error_key key, *previous = NULL;
+
+	json_open_array(out, "helper_errors");
+	while (values && bpf_map_get_next_key(fd, previous, &key) == 0) {
+		uint64_t sum = count_sum(fd, &key, values, n);
+
+		previous = &key;
+		if (!sum)
+			continue;
+		json_open_object(out, NULL);
+		json_put_number(out, "place", (uint64_t)key.place);
+		json_put_number(out, "errno", (uint64_t)-key.error);
+		json_put_number(out, "count", sum);
+		json_close_object(out);
+	}
+	json_close_array(out);
+}
+
+void kernel_describe(struct kernel *kernel, struct buf *out)
+{
+	json_put_text(out, "cgroup", kernel->slice.path, FS_PATH_SIZE);
+	json_put_text(out, "pins", kernel->pins, FS_PATH_SIZE);
+	json_put_number(out, "devices", kernel->devices);
+	describe_counts(kernel, out);
+	describe_errors(kernel, out);
+	json_put_number(out, "cut_late", kernel->lists.missed);
+	features_describe(&kernel->features, out);
+}
+
+void kernel_probe(struct buf *out)
+{
+	struct features features;
+
+	kernel_quiet();
+	features_probe(&features);
+	features_describe(&features, out);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* The interface that sessions use: session/gate.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "kernel/internal.h"
+
+static int gate_cgroup_make(void *ctx, const char *id, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+	char path[FS_PATH_SIZE];
+	int r;
+
+	if (fs_path(path, "%s/%s", kernel->slice.path, id) < 0)
+		return -ENAMETOOLONG;
+	r = cgroup_make(kernel->mount, path, ret);
+	if (r == 0)
+		watch_add(kernel, ret);
+	return r;
+}
+
+static int gate_cgroup_inspect(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
+{
+	return adopt_inspect(ctx, path, ret, ret_problem);
+}
+
+static int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
+{
+	return adopt_look(ctx, cg, 0, ret_problem);
+}
+
+static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+	int r = cgroup_look(kernel->mount, path, ret);
+
+	if (r == 0)
+		watch_add(kernel, ret);
+	return r;
+}
+
+static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+		      struct np_rung *ret)
+{
+	return ratchet_raise(ctx, cg, rung, session, ret);
+}
+
+/* Name of an adopted cgroup's folder below links/. */
+static void links_name(uint64_t cgroup_id, char name[static 32])
+{
+	snprintf(name, 32, "c%llu", (unsigned long long)cgroup_id);
+}
+
+static int gate_attach(void *ctx, const struct gate_cgroup *cg)
+{
+	char name[32];
+
+	links_name(cg->id, name);
+	lists_adopted(ctx, cg->id);
+	return links_attach(ctx, cg, name, false);
+}
+
+static int gate_detach(void *ctx, const struct gate_cgroup *cg)
+{
+	char name[32];
+
+	links_name(cg->id, name);
+	links_detach(ctx, name);
+	return 0;
+}
+
+static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
+{
+	return cut_sandboxes(ctx, ids, n, why, ret_cut);
+}
+
+static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
+{
+	return cut_orphans_find(ctx, ids, n, ret_has);
+}
+
+static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
+{
+	(void)ctx;
+	return cgroup_remove(cg);
+}
+
+struct below {
+	const char *prefix;
+	int result;
+};
+
+static int below_remove(void *data, const struct gate_cgroup *cg)
+{
+	struct below *below = data;
+	const char *name = strrchr(cg->path, '/');
+	int r = name && !strncmp(name + 1, below->prefix, strlen(below->prefix)) ? cgroup_remove(cg) : 0;
+
+	below->result = below->result ? below->result : r;
+	return 0;
+}
+
+static int gate_cgroup_remove_below(void *ctx, const struct gate_cgroup *cg, const char *prefix)
+{
+	const struct kernel *kernel = ctx;
+	struct below below = { .prefix = prefix };
+	int r = cgroup_each_child(kernel->mount, cg, below_remove, &below);
+
+	return r ? r : below.result;
+}
+
+static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
+{
+	(void)ctx;
+	return cgroup_populated(cg);
+}
+
+static int gate_retire(void *ctx, uint64_t cgroup_id)
+{
+	struct kernel *kernel = ctx;
+	int r = ratchet_retire(kernel, cgroup_id);
+
+	if (r == 0)
+		ports_sweep_later(kernel);
+	return r;
+}
+
+static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
+{
+	return ratchet_each(ctx, fn, data);
+}
+
+static int gate_read(void *ctx, uint64_t cgroup_id, struct np_rung *ret)
+{
+	return ratchet_read(ctx, cgroup_id, ret);
+}
+
+static int gate_cgroup_by_id(void *ctx, uint64_t id, struct gate_cgroup *ret)
+{
+	struct kernel *kernel = ctx;
+
+	return cgroup_by_id(kernel->mount, id, ret);
+}
+
+static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
+{
+	struct kernel *kernel = ctx;
+
+	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
+}
+
+static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret)
+{
+	return ports_listens(ctx, cgroup_id, (uint16_t)port, ret);
+}
+
+static int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id)
+{
+	return ports_forward(ctx, cookie, cgroup_id);
+}
+
+static void gate_unforward(void *ctx, uint64_t cookie)
+{
+	ports_unforward(ctx, cookie);
+}
+
+struct gate kernel_gate(struct kernel *kernel)
+{
+	return (struct gate){
+		.ctx = kernel,
+		.cgroup_make = gate_cgroup_make,
+		.cgroup_inspect = gate_cgroup_inspect,
+		.cgroup_look = gate_cgroup_look,
+		.cgroup_find = gate_cgroup_find,
+		.raise = gate_raise,
+		.attach = gate_attach,
+		.cut = gate_cut,
+		.orphans = gate_orphans,
+		.cgroup_remove = gate_cgroup_remove,
+		.cgroup_remove_below = gate_cgroup_remove_below,
+		.cgroup_populated = gate_cgroup_populated,
+		.detach = gate_detach,
+		.retire = gate_retire,
+		.each = gate_each,
+		.read = gate_read,
+		.listens = gate_listens,
+		.forward = gate_forward,
+		.unforward = gate_unforward,
+		.cgroup_by_id = gate_cgroup_by_id,
+		.slice_each = gate_slice_each,
+		.whole = gate_whole,
+	};
+}
