@@ -130,7 +130,7 @@ struct np_dns_server_map {
 };
 extern struct np_dns_server_map np_dns_server SEC(".maps");
 
-/* Whose queries come from which port; see ask.h. Frozen: the DNS gate reads it, the packet layer alone writes. */
+/* Whose queries come from which port; see dns_origin.h. Frozen: the DNS gate reads it, the packet layer alone writes. */
 struct np_dns_origins_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

@@ -303,7 +303,7 @@ static __always_inline bool np_is_dns_socket(struct bpf_sock_addr *ctx)
 	return cookie == inspector->dns[0].cookie || cookie == inspector->dns[1].cookie;
 }
 
-/* For whom the DNS gate means its answer: see ask.h. */
+/* For whom the DNS gate means its answer: see dns_origin.h. */
 static __always_inline __u64 np_answer_for(struct bpf_sock_addr *ctx, bool v4)
 {
 	struct sockaddr *to = BPF_CORE_READ((const struct bpf_sock_addr_kern *)np_sock_address(ctx), uaddr);

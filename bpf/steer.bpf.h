@@ -52,7 +52,7 @@ static __always_inline bool np_is_dns_gate(const struct np_addr *addr, __u16 por
 	return inspector && np_is_listener(inspector->dns, addr, port);
 }
 
-/* Would a packet on this flow meet the socket that belongs behind the door, and not somebody who took the port after its
+/* Would a packet on this flow meet the socket that is the listener there, and not somebody who took the port after its
  * death? */
 static __always_inline bool np_listener_is_kept(void *ctx, const struct np_tuple *flow, __u64 wanted)
 {

@@ -80,7 +80,7 @@ struct server_config {
 	void (*policy_loaded)(void *data, struct policy_loaded *ret);
 	/* Returns when what the gate and the inspector know of up to now is counted. */
 	void (*settle)(void *data);
-	/* The certificate of a session's authority, as PEM. -ENOENT, -EAGAIN. */
+	/* The certificate of a session's CA, as PEM. -ENOENT, -EAGAIN. */
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
 	/* Has a run that is on record started, as the record says. */

@@ -9,7 +9,7 @@
 #include "policy/snapshot.h"
 #include "session/service.h"
 
-struct supervisor; /* workers.h */
+struct supervisor; /* supervisor/supervisor.h */
 
 struct loaded_policy {
 	const char *file; /* NULL: what holds without one */

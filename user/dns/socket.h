@@ -41,8 +41,8 @@ int dns_socket_new(const struct dns_socket_config *config, struct dns_socket **r
 void dns_socket_free(struct dns_socket *port);
 int dns_socket_open(struct dns_socket *port); /* queries may come */
 
-/* 0; -ESTALE when the port that the query came from is no longer the asker's, -errno when the answer did not go: it is
- * lost, as datagrams are. */
+/* 0; -ESTALE when the port that the query came from is no longer the sandbox's that asked, -errno when the answer did not
+ * go: it is lost, as datagrams are. */
 int dns_socket_reply(struct dns_socket *port, const struct dns_client *client, const void *data, size_t len);
 
 #endif

@@ -36,7 +36,7 @@ struct event {
 	/* What was not kept (not_kept): how many, from when, and the newest one's seq. */
 	uint64_t dropped, since_us, until_seq;
 
-	const char *query; /* a name that the DNS gate was asked for; text is the type */
+	const char *query; /* a name that the DNS gate was asked for ("lookup" in the JSON); text is the type */
 
 	/* a request that the inspector judged */
 	const char *method, *url;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Between the history's files: history.c (rows that wait, queries), history_open.c (the file, its schema, older versions)
- * and history_keep.c (bounds). */
+ * and history_retention.c (bounds). */
 #ifndef NP_EVENTS_HISTORY_INTERNAL_H
 #define NP_EVENTS_HISTORY_INTERNAL_H
 
@@ -52,7 +52,7 @@ int history_move_aside(struct history *history);
 /* Opens it; one that is damaged or of an unknown version is moved aside first. */
 int history_reopen(struct history *history);
 
-/* -- history_keep.c --------------------------------------------------------- */
+/* -- history_retention.c ---------------------------------------------------- */
 /* Prepares the statements, and reads how much is stored. */
 int keep_open(struct history *history);
 void keep_close(struct history *history);

@@ -167,7 +167,7 @@ int h2_head_field(struct h2 *h2, const char *name, size_t name_len, const char *
 {
 	int e;
 
-	/* Only origins get so far with a space at either end: see h2_options(). */
+	/* Only origins get so far with a space at either end: see option_new() in h2_session.c. */
 	while (value_len && (*value == ' ' || *value == '\t'))
 		value++, value_len--;
 	while (value_len && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))

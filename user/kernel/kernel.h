@@ -58,8 +58,8 @@ struct inspector_sockets {
 /* Steers there from now on. NULL: there is no inspector, and what it should see is refused. The gate also notices when
  * they are closed. */
 int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets);
-/* The map that tells whose queries come from which port (ask.h), to be mapped for reading; nobody can write it. It stays
- * the kernel's. */
+/* The map that tells whose queries come from which port (dns_origin.h), to be mapped for reading; nobody can write it. It
+ * stays the kernel's. */
 int kernel_dns_origins_fd(const struct kernel *kernel);
 
 /* True when pid is in a sandbox or below the slice, or when that cannot be told. */

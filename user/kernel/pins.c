@@ -2,7 +2,7 @@
 /*
  * The directory on the bpf file system that holds the gate while no daemon runs:
  *
- *   PIN_DIR/v5/maps/np_sandboxes ...          maps, for bpftool
+ *   PIN_DIR/v5/maps/np_sandboxes ...      maps, for bpftool
  *   PIN_DIR/v5/scratch/np_cut ...         maps that are scratch paper, for the next daemon of this build
  *   PIN_DIR/v5/progs/np_connect4 ...      programs, for it and for bpftool
  *   PIN_DIR/v5/build                      which build they are of: see same_build.c

@@ -32,7 +32,7 @@ enum link_type {
 	LINK_ROOTS,	   /* fd: PEM of the certificates that origins are trusted by */
 	LINK_SANDBOX,	   /* struct link_sandbox: a sandbox is there, or was raised, or is about to end */
 	LINK_GONE,	   /* struct link_sandbox: it is not, its connections end */
-	LINK_CA,	   /* struct link_ca: a session's authority */
+	LINK_CA,	   /* struct link_ca: the CA of a session */
 	LINK_MAKE_CA, /* struct link_ca, with the one that was kept or without: take it or make one, answer LINK_CA */
 	LINK_BATCH, /* fd: messages as they would come one by one, each with its header: all that is known at a start */
 	LINK_SYNC,  /* a number: answer it when all before is done */

@@ -14,8 +14,8 @@
  * Port 53 is the DNS gate's: in PROXIED only denies match it.
  * A run of class read_only gets, of what the rules allow, the requests that read (GET, HEAD, OPTIONS), which the
  * inspector sees whatever the rule says, and connections to the addresses that read_only lists.
- * Lookups of records (not of addresses, see may.h) are matched by an allow whose dns: has the type, and by a deny of the
- * name that is about every port and asks for no request. default: has no say in them.
+ * Lookups of records (not of addresses, see name_reachable.h) are matched by an allow whose dns: has the type, and by a
+ * deny of the name that is about every port and asks for no request. default: has no say in them.
  */
 #ifndef NP_POLICY_DECIDE_H
 #define NP_POLICY_DECIDE_H

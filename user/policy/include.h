@@ -32,7 +32,7 @@ int path_resolve(struct reader *reader, const struct file *file, const struct no
  * told at the entry; at is NULL for the first file, whose failure is returned. */
 int text_load(struct loading *loading, const char *name, const struct node *at, char **ret_text, size_t *ret_len);
 
-/* roots.c: the certificates that extra_roots: names. */
+/* extra_roots.c: the certificates that extra_roots: names. */
 int roots_load(struct loading *loading, const struct file *first);
 
 /* Why a policy_source gives no text, in words. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The trie of names.h in memory: names_make.c builds it, names.c reads it. */
+/* The trie of name_table.h in memory: name_table_make.c builds it, name_table.c reads it. */
 #ifndef NP_POLICY_NAME_TABLE_INTERNAL_H
 #define NP_POLICY_NAME_TABLE_INTERNAL_H
 

@@ -22,7 +22,7 @@
 #include "vocab/run_options.h"
 
 struct arena;	   /* base/arena.h */
-struct name_table; /* names.h */
+struct name_table; /* name_table.h */
 struct net_table;  /* nets.h */
 
 /* For sandboxes that `netpawl run` makes. 0: no limit. */

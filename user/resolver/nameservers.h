@@ -14,8 +14,8 @@ struct nameservers;
 struct query;
 struct transmission;
 
-/* 0: data is a message that came, for answer.h to read. -ENOENT: nobody knows such a name; -ETIMEDOUT; -EREMOTEIO;
- * -ECANCELED: by nameservers_cancel(). */
+/* 0: data is a message that came, for wire/dns_answer.h to read. -ENOENT: nobody knows such a name; -ETIMEDOUT;
+ * -EREMOTEIO; -ECANCELED: by nameservers_cancel(). */
 typedef void query_done_fn(struct query *query, int error, const uint8_t *data, size_t len);
 
 /* In the memory of whoever asks, who keeps it and the name while it is pending. */

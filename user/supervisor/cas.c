@@ -11,7 +11,7 @@
 #include "supervisor/supervisor_internal.h"
 #include "loop/loop.h"
 
-#define CA_RETRY_MS 1000 /* until another worker is asked for an authority */
+#define CA_RETRY_MS 1000 /* until another worker is asked for a CA */
 #define CAS_AT_ONCE 4	 /* that one worker has to make: a few milliseconds */
 
 /* Out of the queue that it is in. */

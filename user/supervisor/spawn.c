@@ -105,7 +105,7 @@ static int socket_make(int family, int type)
 		return -1;
 	if (type == SOCK_STREAM)
 		return listen(fd, 4096) < 0 ? -1 : fd;
-	/* The mark tells whose datagram it is: see ask.h. */
+	/* The mark tells whose datagram it is: see dns_origin.h. */
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVMARK, &yes, sizeof(yes)) < 0)
 		return -1;

@@ -61,7 +61,7 @@ void supervisor_receive(struct supervisor *supervisor);
 void supervisor_settle(struct supervisor *supervisor);
 /* What they counted and reported. */
 struct ledgers *supervisor_ledgers(struct supervisor *supervisor);
-/* The certificate of a session's authority, as PEM. -ENOENT: the session has no sandbox; -EAGAIN: no inspector. */
+/* The certificate of a session's CA, as PEM. -ENOENT: the session has no sandbox; -EAGAIN: no inspector. */
 int supervisor_ca(struct supervisor *supervisor, const char *session, struct buf *out);
 bool supervisor_keeps_cas(const struct supervisor *supervisor); /* for the next daemon */
 void supervisor_cas_wipe(const char *path);			/* without one: nobody is left who trusts them */

@@ -182,7 +182,7 @@
 #define NP_LAGGARD_MS 50	   /* wait for IPv6 addresses when IPv4 ones are there (RFC 8305, resolution delay) */
 #define NP_HANDSHAKE_MS 10000	   /* a TLS handshake, either leg */
 #define NP_HEAD_MS 15000	   /* a client's first byte to the end of its request's head */
-#define NP_IDLE_MS 60000	   /* a kept connection without an exchange */
+#define NP_IDLE_MS 60000	   /* a connection without an exchange: of clients (DNS over TCP, too) and of origins (the pool); of tunnels: TCP's keep-alive */
 #define NP_STALL_MS 300000	   /* an exchange in which no byte moves: long polls and slow models included */
 #define NP_TIMEOUT_MIN_MS 1000	   /* the shortest that a rule may set (timeouts): clocks are looked at every 50 ms ... */
 #define NP_TIMEOUT_MAX_MS 86400000 /* ... and the longest: what nobody cares for ends within a day ... */

@@ -183,7 +183,7 @@ static unsigned way_of(const struct facts *facts)
 	return facts->port == 80 || facts->port == 443 ? MAY_HTTP : MAY_TCP;
 }
 
-/* By the words of may.h: the ways that one destination of a rule speaks of, wholly or in part. */
+/* By the words of name_reachable.h: the ways that one destination of a rule speaks of, wholly or in part. */
 static unsigned dest_ways(const struct draft *r, const struct dest *d, bool wholly)
 {
 	bool deny = !strcmp(r->action, "deny"), tcp, udp;

@@ -86,7 +86,7 @@ static void test_a_domain_and_all_below_it(void **state)
 	assert_matches(policy, "example.com.org", "");
 }
 
-/* What covers a pattern: see cover.c. */
+/* What matches whatever a pattern matches: see name_table_visit(). */
 static void test_patterns_that_hold_a_pattern(void **state)
 {
 	_policy_ struct policy *policy = policy_of("rules:\n"
