@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Random bytes as certificates: a key store whose lengths add up, or an error. */
 #include "launch/nssdb.c"
+#include "launch/sqlite_file.c"
 #include "launch/trust.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

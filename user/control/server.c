@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "control/why_files.h"
-#include "control/server.h"
+#include "control/server_internal.h"
 
 #include <errno.h>
 #include <microhttpd.h>
@@ -9,34 +8,8 @@
 #include <sys/timerfd.h>
 
 #include "base/cleanup.h"
-#include "base/log.h"
-#include "control/access.h"
-#include "control/admit.h"
-#include "control/clients.h"
 #include "control/call.h"
-#include "control/follow.h"
-#include "control/listen.h"
-#include "control/run_output.h"
 #include "vocab/limits.h"
-
-struct server {
-	struct server_config config;
-	char *path;
-	struct listen_file file;
-	struct MHD_Daemon *daemon;
-	int epoll_fd; /* MHD's */
-	int kick_fd;  /* timer: MHD has something left to do, or something new */
-	struct admit admit;
-	struct access access;
-	bool accepts; /* the loop watches the listening socket */
-	struct clients clients;
-	struct client *joining; /* while MHD takes its connection */
-	uint64_t round_ns;	/* when this round of MHD began */
-	bool round_read;	/* something that only reads was answered in it */
-	struct follow_set follows;
-	struct output_set outputs;
-	struct why_files why;
-};
 
 #define TICK_MS	 1000
 #define RUNS_MAX 16	 /* rounds of MHD before other parts of the daemon get their turn ... */
@@ -58,7 +31,7 @@ static void server_kick(void *data)
 
 /* MHD watches its connections edge-triggered and keeps to itself what it has not read to the end yet. So its
  * epoll descriptor may be quiet while it has work: a timeout of zero says so. */
-static void server_run(struct server *server)
+void server_run(struct server *server)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms;
 
@@ -112,83 +85,6 @@ static void on_kick(void *data, uint32_t events)
 	deferred_resume(server);
 	server_run(server);
 }
-
-/* -- newcomers ------------------------------------------------------------------- */
-
-/* Ends somebody's connection so that another one has a place. MHD closes it in its next run. */
-static void server_evict(struct server *server, struct client *c)
-{
-	struct failure failure;
-
-	failure_put(&failure, -EMFILE, NP_R_TOO_MANY, "this connection made room for another one");
-	if (c->state != CLIENT_ANSWERED)
-		admit_answer(c->fd, &failure);
-	clients_leave(&server->clients, c);
-	shutdown(c->fd, SHUT_RDWR);
-	if (c->waits)
-		MHD_resume_connection(take_ptr(c->waits));
-	if (c->deferred)
-		MHD_resume_connection(take_ptr(c->deferred));
-}
-
-static void server_admit(struct server *server, int fd, const struct peer *peer)
-{
-	const struct sockaddr family = { .sa_family = AF_UNIX };
-	struct client *leaves, *c;
-	struct failure failure;
-
-	if (clients_place(&server->clients, peer->uid, peer->pid, &leaves) < 0) {
-		failure_put(&failure, -EMFILE, NP_R_TOO_MANY, "%d connections of root are open", NP_CLIENTS_MAX);
-		admit_refuse(&server->admit, fd, &failure);
-		return;
-	}
-	if (leaves)
-		server_evict(server, leaves);
-	if (clients_join(&server->clients, peer->uid, peer->pid, &c) < 0) {
-		close(fd);
-		return;
-	}
-	c->fd = fd;
-	c->since_ns = loop_now_ns();
-	server->joining = c;
-	/* MHD closes the descriptor when it fails; if it called on_connection() before that, it does so again. */
-	if (MHD_add_connection(server->daemon, fd, &family, sizeof(family)) != MHD_YES && server->joining)
-		clients_remove(&server->clients, take_ptr(server->joining));
-}
-
-static void on_newcomers(void *data, uint32_t events);
-
-static void server_accepts(struct server *server, bool accepts)
-{
-	if (accepts == server->accepts)
-		return;
-	if (!accepts)
-		loop_unwatch(server->config.loop, server->admit.fd);
-	server->accepts =
-		accepts && loop_watch(server->config.loop, server->admit.fd, EPOLLIN, on_newcomers, server) == 0;
-}
-
-static void on_newcomers(void *data, uint32_t events)
-{
-	struct server *server = data;
-	struct peer peer = { .fd = -1 };
-	int fd = -EACCES;
-
-	(void)events;
-	for (unsigned i = 0; i < NP_ACCEPT_BATCH && (fd >= 0 || fd == -EACCES); i++) {
-		fd = admit_accept(&server->admit, &server->config, &peer);
-		if (fd >= 0)
-			server_admit(server, fd, &peer);
-		else if (fd == -EACCES && peer.who[0])
-			log_debug("the API refused %s", peer.who);
-	}
-	/* No descriptors or no memory: whoever waits goes on doing so until the next tick. */
-	if (fd < 0 && fd != -EAGAIN && fd != -EACCES)
-		server_accepts(server, false);
-	server_run(server);
-}
-
-/* -- clients ---------------------------------------------------------------------- */
 
 /* Each is asked again, and waits again if nothing changed for it. */
 static void waits_end(struct server *server)

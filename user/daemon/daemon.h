@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the running daemon, and what happens to it. Files: main.c (start and end), callbacks.c (what the
- * parts call each other for), reports.c (what sandboxes did), parts.c (what must be
- * there), policy_reload.c (the policy in force). */
+/* The parts of the running daemon, and what happens to it. Files: main.c (tasks, the end), daemon_start.c (the start),
+ * daemon_describe.c (what it says of itself), callbacks.c (what the parts call each other for), reports.c (what sandboxes
+ * did), parts.c (what must be there), policy_reload.c (the policy in force). */
 #ifndef NP_DAEMON_DAEMON_H
 #define NP_DAEMON_DAEMON_H
 
@@ -51,6 +51,14 @@ struct daemon {
 };
 
 void event_emit(void *data, struct event *event);
+
+/* daemon_start.c */
+int daemon_start(struct daemon *d);
+
+/* daemon_describe.c */
+void daemon_facts_read(void *data, struct daemon_facts *ret);
+void daemon_describe(void *data, struct buf *out);
+bool daemon_is_degraded(void *data);
 
 /* callbacks.c */
 void on_cgroup(void *data, uint64_t cgroup_id);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "launch/nssdb.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <nettle/hmac.h>
 #include <nettle/md5.h>
@@ -11,193 +12,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-
-/* -- SQLite's file format -------------------------------------------------------------------
- *
- * A file of pages. Each of our tables and indexes is one page, a leaf of a tree that has nothing else: cells from its end
- * downwards, and their places in order behind its head. A cell of a table is its length, its number and a record; of an index
- * its length and a record. A record is the types of its columns and behind them their values.
- */
-
-#define PAGE	  4096
-#define PAGES	  5
-#define FILE_HEAD 100 /* in front of the first page's own */
-
-enum { TABLE = 13, INDEX = 10 };
-
-struct file {
-	uint8_t pages[PAGES][PAGE];
-	unsigned n;    /* pages that are used */
-	bool overfull; /* something did not fit */
-};
-
-struct value {
-	enum { NONE, NUMBER, TEXT, BYTES } kind;
-	uint32_t number;
-	const void *data;
-	size_t len;
-};
-
-static struct value value_text(const char *words)
-{
-	return (struct value){ .kind = TEXT, .data = words, .len = strlen(words) };
-}
-
-static struct value value_number(uint32_t n)
-{
-	return (struct value){ .kind = NUMBER, .number = n };
-}
-
-static struct value value_bytes(const void *data, size_t len)
-{
-	return (struct value){ .kind = BYTES, .data = data, .len = len };
-}
-
-static void u16_write(uint8_t *at, size_t n)
-{
-	at[0] = (uint8_t)(n >> 8);
-	at[1] = (uint8_t)n;
-}
-
-static void u32_write(uint8_t *at, uint32_t n)
-{
-	u16_write(at, n >> 16);
-	u16_write(at + 2, n & 0xffff);
-}
-
-static size_t u16_read(const uint8_t *at)
-{
-	return (size_t)at[0] << 8 | at[1];
-}
-
-/* Seven bits a byte, the highest first. Nothing here takes more than two. */
-static void varint_put(struct buf *out, size_t n)
-{
-	const uint8_t two[] = { (uint8_t)(0x80 | n >> 7), (uint8_t)(n & 0x7f) };
-
-	if (n < 0x80)
-		buf_append(out, two + 1, 1);
-	else
-		buf_append(out, two, 2);
-}
-
-static void record_put(struct buf *out, const struct value *values, size_t n)
-{
-	static const uint8_t more_than_a_page[PAGE + 1];
-	_buf_ struct buf types = BUF_INIT(PAGE), body = BUF_INIT(PAGE);
-	uint8_t word[4];
-
-	for (size_t i = 0; i < n; i++) {
-		const struct value *v = &values[i];
-
-		varint_put(&types, v->kind == NONE     ? 0
-				   : v->kind == NUMBER ? 4 /* of four bytes */
-				   : v->kind == TEXT   ? 13 + 2 * v->len
-						       : 12 + 2 * v->len);
-		u32_write(word, v->number);
-		if (v->kind == NUMBER)
-			buf_append(&body, word, sizeof(word));
-		else if (v->kind != NONE)
-			buf_append(&body, v->data, v->len);
-	}
-	/* The length of the types counts itself. */
-	varint_put(out, types.len + (types.len + 1 < 0x80 ? 1 : 2));
-	if (buf_error(&types) || buf_error(&body)) {
-		buf_append(out, more_than_a_page, sizeof(more_than_a_page)); /* it fits nowhere */
-		return;
-	}
-	buf_append(out, types.data, types.len);
-	if (body.len)
-		buf_append(out, body.data, body.len);
-}
-
-static uint8_t *page_head(struct file *file, unsigned page)
-{
-	return file->pages[page] + (page ? 0 : FILE_HEAD);
-}
-
-static unsigned page_add(struct file *file, uint8_t kind)
-{
-	uint8_t *head = page_head(file, file->n);
-
-	head[0] = kind;
-	u16_write(head + 5, PAGE);
-	return file->n++;
-}
-
-/* Rows come in the order of their numbers, and so do those of an index: of each table here the two are one order. */
-static void row_add(struct file *file, unsigned page, const struct value *values, size_t n)
-{
-	uint8_t *head = page_head(file, page);
-	const size_t cells = u16_read(head + 3), end = u16_read(head + 5);
-	const size_t used = (size_t)(head - file->pages[page]) + 8 + 2 * (cells + 1);
-	_buf_ struct buf cell = BUF_INIT(PAGE), record = BUF_INIT(PAGE);
-
-	record_put(&record, values, n);
-	varint_put(&cell, record.len);
-	if (head[0] == TABLE)
-		varint_put(&cell, cells + 1);
-	buf_append(&cell, record.data, record.len);
-	if (buf_error(&record) || buf_error(&cell) || used + cell.len > end) {
-		file->overfull = true;
-		return;
-	}
-	memcpy(file->pages[page] + end - cell.len, cell.data, cell.len);
-	u16_write(head + 3, cells + 1);
-	u16_write(head + 5, end - cell.len);
-	u16_write(head + 8 + 2 * cells, end - cell.len);
-}
-
-/* With the index that "PRIMARY KEY" stands for. The first page has the rows about tables: kind, name, table, page, SQL. */
-static unsigned table_add(struct file *file, const char *name, const char *sql)
-{
-	const unsigned table = page_add(file, TABLE), index = page_add(file, INDEX);
-	char index_name[64];
-
-	snprintf(index_name, sizeof(index_name), "sqlite_autoindex_%s_1", name);
-	row_add(file, 0,
-		(struct value[]){ value_text("table"), value_text(name), value_text(name), value_number(table + 1),
-				  value_text(sql) },
-		5);
-	row_add(file, 0,
-		(struct value[]){ value_text("index"),
-				  value_text(index_name),
-				  value_text(name),
-				  value_number(index + 1),
-				  { .kind = NONE } },
-		5);
-	return table;
-}
-
-static void table_put(struct file *file, unsigned table, const struct value *values, size_t n)
-{
-	const uint32_t row = (uint32_t)u16_read(page_head(file, table) + 3) + 1;
-
-	row_add(file, table, values, n);
-	row_add(file, table + 1, (struct value[]){ values[0], value_number(row) }, 2);
-}
-
-static int file_finish(struct file *file, struct buf *out)
-{
-	static const char magic[] = "SQLite format 3";
-	uint8_t *head = file->pages[0];
-
-	if (file->overfull)
-		return -E2BIG;
-	memcpy(head, magic, sizeof(magic));
-	u16_write(head + 16, PAGE);
-	memcpy(head + 18, (const uint8_t[]){ 1, 1, 0, 64, 32, 32 },
-	       6);		 /* a rollback journal; fractions, which are fixed */
-	u32_write(head + 24, 1); /* changes */
-	u32_write(head + 28, file->n);
-	u32_write(head + 40, 1); /* the schema's */
-	u32_write(head + 44, 4); /* its format */
-	u32_write(head + 56, 1); /* UTF-8 */
-	u32_write(head + 92, 1); /* the changes at which the version was noted */
-	u32_write(head + 96, 3037000);
-	buf_append(out, file->pages, (size_t)file->n * PAGE);
-	return buf_error(out);
-}
+#include "launch/sqlite_file.h"
 
 /* -- NSS' objects ----------------------------------------------------------------------------- */
 
@@ -244,7 +59,7 @@ enum {
 
 struct attribute {
 	uint32_t type;
-	struct value value;
+	struct sqlite_value value;
 };
 
 static size_t column_of(uint32_t type)
@@ -260,14 +75,15 @@ static size_t column_of(uint32_t type)
 	return 0; /* never */
 }
 
-static void object_put(struct file *file, unsigned table, uint32_t id, const struct attribute *attributes, size_t n)
+static void object_put(struct sqlite_file *file, unsigned table, uint32_t id, const struct attribute *attributes,
+		       size_t n)
 {
-	struct value values[N_COLUMNS] = { { .kind = NONE } };
+	struct sqlite_value values[N_COLUMNS] = { { .kind = NONE } };
 
 	values[0] = value_number(id);
 	for (size_t i = 0; i < n; i++)
 		values[column_of(attributes[i].type)] = attributes[i].value;
-	table_put(file, table, values, ARRAY_SIZE(values));
+	sqlite_table_put(file, table, values, ARRAY_SIZE(values));
 }
 
 /* -- the password ------------------------------------------------------------------------------
@@ -298,7 +114,8 @@ static const char mac_middle[] = "\x02\x01\x01\x02\x01\x20\x30\x0a\x06\x08\x2a\x
 static void mac_make(const struct attribute *attribute, uint8_t out[static MAC_SIZE])
 {
 	static const uint8_t salt[32];
-	uint8_t password[SHA1_DIGEST_SIZE], key[32], words[8];
+	const uint32_t words[] = { htobe32(TRUST), htobe32(attribute->type) };
+	uint8_t password[SHA1_DIGEST_SIZE], key[32];
 	struct hmac_sha256_ctx mac;
 	struct sha1_ctx sha;
 
@@ -306,10 +123,8 @@ static void mac_make(const struct attribute *attribute, uint8_t out[static MAC_S
 	sha1_update(&sha, sizeof(password_salt), password_salt);
 	sha1_digest(&sha, sizeof(password), password);
 	pbkdf2_hmac_sha256(sizeof(password), password, 1, sizeof(salt), salt, sizeof(key), key);
-	u32_write(words, TRUST);
-	u32_write(words + 4, attribute->type);
 	hmac_sha256_set_key(&mac, sizeof(key), key);
-	hmac_sha256_update(&mac, sizeof(words), words);
+	hmac_sha256_update(&mac, sizeof(words), (const uint8_t *)words);
 	hmac_sha256_update(&mac, attribute->value.len, attribute->value.data);
 	memcpy(out, mac_head, sizeof(mac_head) - 1);
 	out += sizeof(mac_head) - 1;
@@ -322,27 +137,29 @@ static void mac_make(const struct attribute *attribute, uint8_t out[static MAC_S
 /* vouched: by their types, upwards, for that is the order of the names below, too. */
 static int keys_make(const struct attribute *vouched, size_t n, struct buf *out)
 {
-	struct file file = { 0 };
+	struct sqlite_file file = { 0 };
 	unsigned meta;
 
-	page_add(&file, TABLE);
-	table_add(&file, "nssPrivate", OBJECTS("nssPrivate"));
-	meta = table_add(&file, "metaData",
-			 "CREATE TABLE metaData (id PRIMARY KEY UNIQUE ON CONFLICT REPLACE, item1, item2)");
-	table_put(&file, meta,
-		  (struct value[]){ value_text("password"), value_bytes(password_salt, sizeof(password_salt)),
-				    value_bytes(password_check, sizeof(password_check) - 1) },
-		  3);
+	sqlite_table_add(&file, "nssPrivate", OBJECTS("nssPrivate"));
+	meta = sqlite_table_add(&file, "metaData",
+				"CREATE TABLE metaData (id PRIMARY KEY UNIQUE ON CONFLICT REPLACE, item1, item2)");
+	sqlite_table_put(&file, meta,
+			 (struct sqlite_value[]){ value_text("password"),
+						  value_bytes(password_salt, sizeof(password_salt)),
+						  value_bytes(password_check, sizeof(password_check) - 1) },
+			 3);
 	for (size_t i = 0; i < n; i++) {
 		uint8_t mac[MAC_SIZE];
 		char name[32];
 
 		mac_make(&vouched[i], mac);
 		snprintf(name, sizeof(name), "sig_cert_%08x_%08x", (unsigned)TRUST, vouched[i].type);
-		table_put(&file, meta,
-			  (struct value[]){ value_text(name), value_bytes(mac, sizeof(mac)), { .kind = NONE } }, 3);
+		sqlite_table_put(
+			&file, meta,
+			(struct sqlite_value[]){ value_text(name), value_bytes(mac, sizeof(mac)), { .kind = NONE } },
+			3);
 	}
-	return file_finish(&file, out);
+	return sqlite_file_finish(&file, out);
 }
 
 /* -- the certificate ---------------------------------------------------------------------------- */
@@ -365,7 +182,7 @@ static bool der_take(struct der *from, struct der *ret_whole, struct der *ret_in
 
 		if (more < 1 || more > 2 || from->len < 2 + more)
 			return false;
-		len = more == 1 ? from->at[2] : u16_read(from->at + 2);
+		len = more == 1 ? from->at[2] : (size_t)(from->at[2] << 8 | from->at[3]);
 		head += more;
 	}
 	if (len > from->len - head)
@@ -399,7 +216,7 @@ int nssdb_make(const uint8_t *der, size_t len, struct buf *certificates, struct 
 {
 	static const char label[] = "netpawl", yes[] = { 1 }, no[] = { 0 }, nothing[] = "\xa5\0\x5a";
 	uint8_t sha1[SHA1_DIGEST_SIZE], md5[MD5_DIGEST_SIZE];
-	struct file file = { 0 };
+	struct sqlite_file file = { 0 };
 	struct sha1_ctx s;
 	struct md5_ctx m;
 	struct names names;
@@ -415,8 +232,8 @@ int nssdb_make(const uint8_t *der, size_t len, struct buf *certificates, struct 
 	md5_update(&m, len, der);
 	md5_digest(&m, sizeof(md5), md5);
 
-	const struct value issuer = value_bytes(names.issuer.at, names.issuer.len),
-			   serial = value_bytes(names.serial.at, names.serial.len);
+	const struct sqlite_value issuer = value_bytes(names.issuer.at, names.issuer.len),
+				  serial = value_bytes(names.serial.at, names.serial.len);
 	const struct attribute certificate[] = {
 		{ CLASS, value_bytes("\0\0\0\1", 4) },
 		{ TOKEN, value_bytes(yes, 1) },
@@ -447,10 +264,9 @@ int nssdb_make(const uint8_t *der, size_t len, struct buf *certificates, struct 
 		{ TRUST_MD5, value_bytes(md5, sizeof(md5)) },
 	};
 
-	page_add(&file, TABLE);
-	table = table_add(&file, "nssPublic", OBJECTS("nssPublic"));
+	table = sqlite_table_add(&file, "nssPublic", OBJECTS("nssPublic"));
 	object_put(&file, table, CERTIFICATE, certificate, ARRAY_SIZE(certificate));
 	object_put(&file, table, TRUST, trust, ARRAY_SIZE(trust));
-	r = file_finish(&file, certificates);
+	r = sqlite_file_finish(&file, certificates);
 	return r ? r : keys_make(trust + 7, ARRAY_SIZE(trust) - 7, keys);
 }

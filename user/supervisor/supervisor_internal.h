@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside of the inspectors' supervisor. Files: supervisor.c (processes: started, watched,
- * sent to, received from), briefing.c (what every one of them has to know, and the interface of
+ * Inside of the inspectors' supervisor. Files: supervisor.c (all of them: watched, waited
+ * for), processes.c (each: started, sent to, received from, ended), briefing.c (what every one of them has to know, and the interface of
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
- * synthetic address stands for which name), ledgers.c (what they counted and reported), debug_ask.c (what they show of
+ * synthetic address stands for which name), ledgers.c and ledger_files.c (what they counted and reported), debug_ask.c (what they show of
  * themselves), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -94,12 +94,21 @@ struct supervisor {
 	struct process processes[NP_WORKERS_MAX];
 };
 
-/* -- supervisor.c */
+/* -- processes.c */
+#define SYNC_MS 1000 /* a worker that takes longer than this is hung; less a busy machine may make one wait */
+int process_start(struct process *p);
+void process_read(struct process *p, unsigned most); /* at most so many messages */
 void process_send(struct process *p, enum link_type type, const void *data, size_t len, int fd);
+void process_end(struct process *p, const char *why);
+void process_drop(struct process *p); /* without a word */
+/* Before all is known nobody is told anything: each is told all of it in one piece, by processes_brief(). */
 void send_others(struct supervisor *w, const struct process *but, enum link_type type, const void *data, size_t len,
 		 int fd);
 void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);
 void processes_brief(struct supervisor *w); /* those that were started before all was known */
+void finish_check(struct supervisor *w);    /* says so when those that are to end have ended */
+
+/* -- supervisor.c */
 /* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
 void supervisor_sync(struct supervisor *w);
 /* Requests and tunnels that they have ended since this was asked last, because of a rung or a policy. */
