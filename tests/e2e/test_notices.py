@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Notices: what the agent in a session is told when its network tightens. Once per reader, never lost."""
+import contextlib
 import json
 import os
 import subprocess
@@ -53,11 +54,8 @@ def policy_file():
 @pytest.fixture(scope="module")
 def shared(world, policy_file):
     policy_file.write_text(POLICY + base.PERMITS)
-    daemon = Daemon(world, policy=policy_file)
-    try:
+    with contextlib.closing(Daemon(world, policy=policy_file)) as daemon:
         yield daemon.start()
-    finally:
-        daemon.close()
 
 
 @pytest.fixture

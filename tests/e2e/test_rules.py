@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Address rules of the policy, held by the kernel, and the live reload of a policy."""
+import contextlib
 import json
 import os
 import signal
@@ -50,11 +51,8 @@ def policy():
 
 @pytest.fixture(scope="module")
 def shared(world, policy):
-    d = Daemon(world, policy=policy.write())
-    try:
+    with contextlib.closing(Daemon(world, policy=policy.write())) as d:
         yield d.start()
-    finally:
-        d.close()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A daemon that finds the gate of its own build takes it as it is; one that finds anything else loads its own. Either way the
 gate is whole when it is ready."""
+import contextlib
 import json
 import os
 import signal
@@ -16,12 +17,8 @@ from lib.world import FAR
 
 @pytest.fixture(scope="module")
 def daemon(world):
-    d = Daemon(world)
-    try:
-        d.start()
-        yield d
-    finally:
-        d.close()
+    with contextlib.closing(Daemon(world)) as d:
+        yield d.start()
 
 
 def bpftool(daemon, *words):

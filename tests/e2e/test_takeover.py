@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The daemon dies; the gate does not. Every way to end and to come back, and none of them passes through an open moment."""
+import contextlib
 import json
 import os
 import shutil
@@ -19,12 +20,8 @@ RANK = {"FULL": 1, "PROXIED": 2, "NONE": 3}
 @pytest.fixture(scope="module")
 def daemon(world):
     """Here the module's daemon is stopped, killed and started again; it is up at the end of every test."""
-    d = Daemon(world)
-    try:
-        d.start()
-        yield d
-    finally:
-        d.close()
+    with contextlib.closing(Daemon(world)) as d:
+        yield d.start()
 
 
 @pytest.fixture(autouse=True)

@@ -40,16 +40,10 @@ int command_forget(struct cli *cli, int argc, char **argv)
 	bool level_too = false;
 	const struct option_spec specs[] = { { "level-too", .flag = &level_too } };
 	const struct options options = { argv[0], forget_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 1, 1, "one session", true };
 	_free_ char *path = NULL;
-	int next, code;
+	int next, code = session_operand(&options, cli, argc, argv, "/forget", &next, &path);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
-	if (code != OPTIONS_GO_ON)
-		return code;
-	path = api_session_path(argv[next], "/forget");
-	if (!path)
-		return CLI_REFUSED;
-	return session_show(cli, argv[next], "POST", path, json_pack("{s:b}", "level_too", (int)level_too),
-			    forget_print);
+	return code != OPTIONS_GO_ON ? code
+				     : session_show(cli, argv[next], "POST", path,
+						    json_pack("{s:b}", "level_too", (int)level_too), forget_print);
 }

@@ -90,19 +90,23 @@ int session_show(const struct cli *cli, const char *session, const char *method,
 	return code;
 }
 
+int session_operand(const struct options *options, struct cli *cli, int argc, char **argv, const char *suffix,
+		    int *ret_next, char **ret_path)
+{
+	const struct operands operands = { 1, 1, "one session", true };
+	int code = command_parse(options, &operands, cli, argc, argv, ret_next);
+
+	if (code == OPTIONS_GO_ON)
+		*ret_path = api_session_path(argv[*ret_next], suffix);
+	return code == OPTIONS_GO_ON && !*ret_path ? CLI_REFUSED : code;
+}
+
 int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), const char *method,
 		    void (*print)(const json_t *answer))
 {
 	const struct options options = { argv[0], help, NULL, 0, false };
-	const struct operands operands = { 1, 1, "one session", true };
 	_free_ char *path = NULL;
-	int next, code;
+	int next, code = session_operand(&options, cli, argc, argv, "", &next, &path);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
-	if (code != OPTIONS_GO_ON)
-		return code;
-	path = api_session_path(argv[next], "");
-	if (!path)
-		return CLI_REFUSED;
-	return session_show(cli, argv[next], method, path, NULL, print);
+	return code != OPTIONS_GO_ON ? code : session_show(cli, argv[next], method, path, NULL, print);
 }

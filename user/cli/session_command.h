@@ -7,6 +7,12 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/options.h"
+
+/* Reads the command line of a command about one session: its place in argv, and its path in the API with the suffix, to be
+ * freed. OPTIONS_GO_ON, or the exit code. */
+int session_operand(const struct options *options, struct cli *cli, int argc, char **argv, const char *suffix,
+		    int *ret_next, char **ret_path);
 
 /* A subcommand that is one call about one session: netpawl COMMAND USER/SESSION. Reads the command line, asks the daemon,
  * prints. Returns the exit code. */

@@ -122,9 +122,3 @@ bool route_takes_body(const struct route *route)
 {
 	return strcmp(route->method, "POST") == 0;
 }
-
-const struct route *routes_all(size_t *ret_n)
-{
-	*ret_n = ARRAY_SIZE(routes);
-	return routes;
-}

@@ -39,7 +39,4 @@ int route_find(const char *method, char *path, struct route_match *ret);
 /* True when a request of that method may carry a body. */
 bool route_takes_body(const struct route *route);
 
-/* For tests. */
-const struct route *routes_all(size_t *ret_n);
-
 #endif

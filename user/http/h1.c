@@ -337,11 +337,6 @@ bool h1_persists(const struct h1 *h1)
 	return !h1->error && !h1->read_closes && !h1->write_closes && h1->state != H1_READ_SWITCHED;
 }
 
-void h1_switch(struct h1 *h1)
-{
-	h1->state = H1_READ_SWITCHED;
-}
-
 /* llhttp's part comes with ours: one connection, one allocation. */
 struct h1_and_parser {
 	struct h1 h1;

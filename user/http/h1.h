@@ -46,8 +46,6 @@ const char *h1_problem(const struct h1 *h1);	   /* a sentence: "both content-len
 void h1_next(struct h1 *h1);
 /* The connection may carry another exchange: both sides said so, or did not say otherwise. */
 bool h1_persists(const struct h1 *h1);
-/* After a 101: bytes are no longer ours. */
-void h1_switch(struct h1 *h1);
 
 /*
  * Writing: appends to out. The head is written from its parts alone. Framing is chosen here: content-length when

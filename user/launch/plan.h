@@ -59,7 +59,6 @@ struct step {
 	const struct buf *file; /* borrowed */
 	/* A bind by name: what the name led to when it was looked at. 0: anything will do. */
 	uint64_t device, inode;
-	bool bind; /* of --bind: a failure is said in its words */
 	bool own;  /* STEP_TMPFS, STEP_DIR, STEP_FILE: the command's user owns it, and may write it */
 	bool over; /* put over what is there, and if nothing is, nothing is made for it */
 };

@@ -67,7 +67,6 @@ int bind_add(struct planner *p, size_t index)
 				       .source = bind->source,
 				       .dest = bind->dest,
 				       .device = bind->device,
-				       .inode = bind->inode,
-				       .bind = true });
+				       .inode = bind->inode });
 	return r == 0 ? windows_cover(p, bind->source, bind->dest) : r;
 }

@@ -328,7 +328,8 @@ static int steps_perform(struct builder *b)
 		const struct step *step = &b->plan->steps[i];
 		int r = step_perform(b, i);
 
-		if (r == -EROFS && step->bind) {
+		/* All else is made in file systems of the sandbox's own, or is there. */
+		if (r == -EROFS && (step->kind == STEP_BIND || step->kind == STEP_RO_BIND)) {
 			snprintf(b->problem, ROOT_PROBLEM_SIZE,
 				 "--bind: %.150s is not there in the sandbox, and cannot be made: the directory around "
 				 "it is the "

@@ -264,7 +264,6 @@ int channel_write(struct channel *c, const void *data, size_t len)
 	r = c->ssl ? channel_write_tls(c, data, len) : channel_send_plain(c, data, len);
 	if (r < 0)
 		c->error = r;
-	c->sent += len;
 	if (c->out.len >= QUEUE_CHUNK)
 		channel_send_queue(c);
 	if (channel_backlog(c) > NP_BACKLOG_HIGH)
@@ -343,14 +342,4 @@ int channel_fd(const struct channel *c)
 const char *channel_problem(const struct channel *c)
 {
 	return c->problem ? c->problem : strerrordesc_np(-c->error);
-}
-
-uint64_t channel_received(const struct channel *c)
-{
-	return c->received;
-}
-
-uint64_t channel_sent(const struct channel *c)
-{
-	return c->sent;
 }

@@ -71,7 +71,5 @@ int channel_fd(const struct channel *channel);
 const char *channel_problem(const struct channel *channel); /* words for a broken TLS, e.g. "certificate has expired" */
 /* Of a server whose handshake broke: the peer ended it at our certificate, by an alert about it or by closing behind it. */
 bool channel_is_distrusted(const struct channel *channel);
-uint64_t channel_received(const struct channel *channel); /* bytes of payload given to data(), ever */
-uint64_t channel_sent(const struct channel *channel);	  /* bytes of payload taken by channel_write(), ever */
 
 #endif

@@ -24,7 +24,6 @@ struct channel {
 	struct queue plain;    /* TLS: payload that is in no record yet */
 	struct leftover rest;  /* payload that data() did not use */
 	struct leftover first; /* TLS: what was read from the socket before it began */
-	uint64_t received, sent;
 	const char *problem;
 	size_t budget; /* bytes that this wake-up may still read */
 	int fd;

@@ -24,8 +24,6 @@ static ssize_t channel_pull(struct channel *c, char *data, size_t len)
 	}
 	if (n < 0)
 		c->error = (int)n;
-	else
-		c->received += (size_t)n;
 	return n;
 }
 

@@ -116,11 +116,6 @@ struct store *service_store(struct service *service)
 	return service->config.store;
 }
 
-const struct level_modes *service_modes(const struct service *service)
-{
-	return &service->config.modes;
-}
-
 static int level_check(enum level level, struct failure *ret_failure)
 {
 	if ((unsigned)level < LEVEL_COUNT)

@@ -251,6 +251,5 @@ int service_forwards_each(struct service *service, const char *session,
 /* What the kernel holds of a sandbox, for whoever looks for a fault: info->rung is what it is taken to hold. */
 int service_kernel_rung(struct service *service, uint64_t cgroup_id, struct np_rung *ret);
 struct store *service_store(struct service *service);
-const struct level_modes *service_modes(const struct service *service);
 
 #endif

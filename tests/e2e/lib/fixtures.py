@@ -25,17 +25,21 @@ def world():
     w.close()
 
 
-@pytest.fixture(scope="module")
-def daemon(world):
-    """One daemon a module: for tests that do not harm it."""
-    d = Daemon(world)
-    try:
+@contextlib.contextmanager
+def daemon_whole(d):
+    """From its start to a clean end, and up in between."""
+    with contextlib.closing(d):
         d.start()
         yield d
         assert d.running(), f"the daemon died on the way: {d.text()[-3000:]}"
         assert d.stop() == 0, f"SIGTERM is a clean end: {d.text()[-3000:]}"
-    finally:
-        d.close()
+
+
+@pytest.fixture(scope="module")
+def daemon(world):
+    """One daemon a module: for tests that do not harm it."""
+    with daemon_whole(Daemon(world)) as d:
+        yield d
 
 
 @contextlib.contextmanager
@@ -43,13 +47,8 @@ def daemon_with(world, head):
     """For a module that wants a daemon with more in its policy."""
     d = Daemon(world)
     d.policy.write_text("version: 1\n" + head + base.PERMITS)
-    try:
-        d.start()
+    with daemon_whole(d):
         yield d
-        assert d.running(), d.text()[-3000:]
-        assert d.stop() == 0
-    finally:
-        d.close()
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ static void steps_begin(void)
 	step_put((struct step){ .kind = STEP_TMPFS, .dest = "/dev", .mode = 0755 });
 	step_put((struct step){ .kind = STEP_DEVPTS, .dest = "/dev/pts" });
 	step_put((struct step){ .kind = STEP_DEVICE, .source = "/dev/null", .dest = "/dev/null" });
-	step_put((struct step){ .kind = STEP_BIND, .source = folder, .dest = "/data", .bind = true });
+	step_put((struct step){ .kind = STEP_BIND, .source = folder, .dest = "/data" });
 }
 
 /* The exit code of look() in the root that was built, or 100 when it was not: then problem has the words, and the result is at
@@ -176,7 +176,7 @@ static void what_cannot_be_done_is_said(void **state)
 	assert_non_null(strstr(problem, "tmpfs at /data/gone: No such file or directory (-11)"));
 	assert_int_equal(access(in_folder("gone"), F_OK), -1);
 	/* A mount point cannot be made in what is shown read-only. */
-	steps[n_steps - 1] = (struct step){ .kind = STEP_BIND, .source = folder, .dest = "/usr/np-new", .bind = true };
+	steps[n_steps - 1] = (struct step){ .kind = STEP_BIND, .source = folder, .dest = "/usr/np-new" };
 	assert_int_equal(build("/", nothing), 100);
 	assert_non_null(strstr(problem, "--bind: /usr/np-new is not there in the sandbox"));
 	assert_non_null(strstr(problem, "(-22)"));

@@ -12,45 +12,11 @@
 #include "vocab/words.h"
 #include "vocab/limits.h"
 #include "session/store.c"
+#include "store_fixture.h"
 #include "store_v3.h"
 
 #define COLUMNS	      "(name, level, mode, generation, created_us, ended_us)"
 #define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
-
-static char dir[64], path[96];
-static struct store *store;
-
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/sessions.db", dir);
-	return store_open(path, &store);
-}
-
-static int teardown(void **state)
-{
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char file[128];
-
-	(void)state;
-	store_close(store);
-	store = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
-		unlink(file);
-	}
-	return rmdir(dir);
-}
-
-static void reopen(void)
-{
-	store_close(store);
-	store = NULL;
-	assert_int_equal(store_open(path, &store), 0);
-}
 
 static struct session_row row_of(const char *name, enum level level, enum np_mode mode, uint32_t generation)
 {

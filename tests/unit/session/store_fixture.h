@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* A store in a directory of its own. */
+#ifndef NP_TEST_SESSION_STORE_FIXTURE_H
+#define NP_TEST_SESSION_STORE_FIXTURE_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "session/store.h"
+
+static char dir[64], path[96];
+static struct store *store;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/sessions.db", dir);
+	return store_open(path, &store);
+}
+
+static int teardown(void **state)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char file[128];
+
+	(void)state;
+	store_close(store);
+	store = NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
+		unlink(file);
+	}
+	return rmdir(dir);
+}
+
+static void reopen(void)
+{
+	store_close(store);
+	store = NULL;
+	assert_int_equal(store_open(path, &store), 0);
+}
+
+#endif
