@@ -41,7 +41,7 @@ class Rejected(Error):
     """A run of class write that nobody approved. run is what is on record of it."""
 
     def __init__(self, run):
-        super().__init__(0, "run_rejected", f"run {run['run']} was rejected by {run['decided_by']}", run["reason"])
+        super().__init__(0, "run_rejected", f"run {run['run']} was not started, says {run['decided_by']}", run["reason"])
         self.run = run
 
 

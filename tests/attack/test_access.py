@@ -254,6 +254,34 @@ def test_binds_are_the_policys(daemon):
         assert not good or re.search(r"21\d{8}", text), "as a user of the session's own"
 
 
+@pytest.mark.parametrize("keep", [{}, {"keep": True}], ids=["plain", "kept"])
+def test_a_refused_bind_does_not_tell_which_files_there_are(daemon, keep):
+    """Neither by a name, nor by a link that somebody made where they may write. The control: of what is permitted it is told."""
+    os.chmod(daemon.shared, 0o755)
+
+    def told(source):
+        run = call(daemon, "platform", "POST", "/v1/runs", {"session": name(), "command": ["true"], "launch": {"bind": [f"{source}:/mnt:ro"], **keep}})[1]["run"]
+        row = base.eventually(lambda: (r := call(daemon, "platform", "GET", f"/v1/runs/{run}")[1])["state"] not in ("pending", "running") and r, 20)
+        said = call(daemon, "platform", "GET", f"/v1/runs/{run}/output?follow=1")[1]
+        lines = said.split("\n") if isinstance(said, str) else [json.dumps(said)]
+        why = row["state"], row["reason"], (row["result"] or {}).get("problem"), "".join(json.loads(line)["data"] for line in lines if line)
+        return json.dumps(why).replace(str(source), "SOURCE")
+
+    def link(to):
+        path = daemon.shared / f"link-{len(list(daemon.shared.iterdir()))}"
+        path.symlink_to(to)
+        return path
+
+    up = daemon.shared / "/".join([".."] * len(daemon.shared.parts))
+    for there, missing in (("/etc/shadow", "/etc/no-such-file"), ("/etc/ssl/certs", "/etc/no-such/certs"), (link("/etc/shadow"), link("/etc/no-such-file")),
+                           (link("/etc") / "shadow", link("/etc") / "no-such-file"), (up / "etc/shadow", up / "etc/no-such-file"),
+                           ("/etc/passwd/x", "/etc/no-such-file/x")):
+        words = told(there)
+        assert "does not permit SOURCE" in words and words == told(missing), (words, told(missing))
+    assert told(daemon.shared / "data").startswith('["completed"')
+    assert "No such file" in told(daemon.shared / "no-such-file")
+
+
 def test_levels_only_rise(daemon):
     session = name()
     assert call(daemon, "platform", "POST", f"/v1/sessions/{session}/datasets", {"level": "SECRET"})[1]["mode"] == "NONE"

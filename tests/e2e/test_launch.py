@@ -411,6 +411,7 @@ def test_a_cancelled_netpawl_run_says_by_whom(daemon, api, session):
         api.ok("POST", f"/v1/runs/{ident}/cancel", {"reason": "enough"})
         err = p.communicate(timeout=30)[1]
         assert "cancelled by uid 0" in err and "enough" in err and "run_over" not in err, err
+        assert p.returncode == 137 == api.ok("GET", f"/v1/runs/{ident}")["result"]["exit_code"]
     finally:
         base.reap(p)
 
@@ -420,15 +421,25 @@ def test_cancel(daemon, api, session):
     assert base.eventually(lambda: output(api, ident, 0)[0] == "up\n")
     row = api.ok("POST", f"/v1/runs/{ident}/cancel", {"reason": "the user went home"})
     assert row["state"] == "failed" and "cancelled by uid" in row["result"]["problem"] and "went home" in row["result"]["problem"]
+    assert (row["result"]["exit_code"], row["result"]["killed_by"]) == (137, "cancel")
     assert base.eventually(lambda: not api.sandboxes(session))
     assert output(api, ident)[0] == "up\n"  # it ends
     assert api.ask("POST", f"/v1/runs/{ident}/cancel", {})[1]["error"] == "run_over"
     assert api.ask("POST", "/v1/runs/99999/cancel", {})[1]["error"] == "no_such_run"
     assert api.ok("GET", f"/v1/runs/{ident}") == row, "nobody says otherwise later"
     waits = launch(api, session, "true", cls="write")
-    assert "cancelled" in daemon.cli("cancel", waits, check=0).stdout
-    assert api.ok("GET", f"/v1/runs/{waits}")["state"] == "rejected"
+    assert "cancelled" in daemon.cli("cancel", waits, "--reason", "late", check=0).stdout
+    never = api.ok("GET", f"/v1/runs/{waits}")
+    assert (never["state"], never["reason"], never["result"]) == ("rejected", "cancelled: late", None)
     assert daemon.cli("cancel", "x", check=2) and "run_over" in daemon.cli("cancel", ident, check=1).stderr
+
+
+def test_a_refused_plan_is_on_record(api, session):
+    """A run that had a sandbox failed; in a kept one it did not start."""
+    row = ended(api, launch(api, session, "true", bind=["/etc/shadow:/data:ro"]))
+    assert row["state"] == "failed" and row["result"]["exit_code"] == 125 and "does not permit /etc/shadow" in row["result"]["problem"], row
+    row = ended(api, launch(api, session, "true", bind=["/etc/shadow:/data:ro"], keep=True))
+    assert row["state"] == "rejected" and "does not permit /etc/shadow" in row["reason"], row
 
 
 @pytest.mark.parametrize("n", range(3))
@@ -441,7 +452,8 @@ def test_cancel_in_a_kept_sandbox(daemon, api, session, n):
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running")
     if n:  # else as early as can be
         assert base.eventually(lambda: len([p for g in daemon.slice.rglob(f"run-{ident}-*") for p in (g / "cgroup.procs").read_text().split()]) > 5 * n)
-    assert api.ok("POST", f"/v1/runs/{ident}/cancel", {})["state"] == "failed"
+    row = api.ok("POST", f"/v1/runs/{ident}/cancel", {})
+    assert row["state"] == "failed" and row["result"]["exit_code"] == 137
     assert base.eventually(lambda: not list(daemon.slice.rglob(f"run-{ident}-*")))
     box = api.sandboxes(session)[0]["sandbox"]
     assert len((daemon.slice / box / "cgroup.procs").read_text().split()) == 1, "process 1: nothing got out of its group"

@@ -184,7 +184,7 @@ def test_bind_needs_a_permit(daemon, bind):
 def test_bind_judges_where_links_lead(daemon, shared):
     (shared / "link").symlink_to("/etc")
     p = run(daemon, "--bind", f"{shared}/link:/data:ro", "--", "true", check=125)
-    assert "does not permit /etc" in p.stderr
+    assert f"does not permit {shared}/link" in p.stderr and "/etc" not in p.stderr
     (shared / "good").symlink_to(shared)
     assert inside(daemon, "cat /data/file", "--bind", f"{shared}/good:/data:ro") == "words\n"
 

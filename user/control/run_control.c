@@ -2,6 +2,8 @@
 /* /v1/runs/ID/input and /v1/runs/ID/cancel: what a run that goes on is told. */
 #include <errno.h>
 #include <nettle/base64.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,20 +66,24 @@ int run_input_post(struct request *rq, struct answer *ret, struct failure *ret_f
 			   ret_failure);
 }
 
-/* The result of a run that was ended in the middle, as JSON. */
+/* The result of a run that was ended in the middle, as JSON: the same however far it had come, for nobody saw it end. */
 static char *cancelled_text(const char *who, const char *reason)
 {
 	_buf_ struct buf words = BUF_INIT(4096);
 	_json_ json_t *object = NULL;
 
 	buf_printf(&words, "cancelled by %s%s%s", who, reason ? ": " : "", reason ? reason : "");
-	object = buf_error(&words) ? NULL : json_pack("{s:s}", "problem", words.data);
+	object = buf_error(&words) ? NULL
+				   : json_pack("{s:i,s:s,s:s}", "exit_code", 128 + SIGKILL, "killed_by", "cancel",
+					       "problem", words.data);
 	return object ? json_dumps(object, JSON_COMPACT) : NULL;
 }
 
-/* Its launcher first, so that nothing is started any more; then all that it has started. One that waits is rejected. */
+/* Its launcher first, so that nothing is started any more; then all that it has started. One that waits is rejected, with a
+ * reason that says so. */
 int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
+	char never[NP_REASON_TEXT_MAX + 1];
 	const char *reason = NULL, *problem;
 	const struct body_field fields[] = { { "reason", false, .ret_text = &reason } };
 	_json_ json_t *body = NULL;
@@ -92,16 +98,16 @@ int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failu
 		r = service_run_show(rq->config->service, id, &run, ret_failure);
 	if (r < 0)
 		return r;
-	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
+	if (reason && text_check(reason, NP_REASON_TEXT_MAX - strlen("cancelled: "), &problem) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
+	snprintf(never, sizeof(never), "cancelled%s%s", reason ? ": " : "", reason ? reason : "");
 	result = cancelled_text(rq->peer.who, reason);
 	if (!result)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	if (run.state == RUN_RUNNING)
 		rq->config->run_stop(rq->config->data, id);
 	r = run.state == RUN_PENDING
-		    ? service_run_decide(rq->config->service, id, false, reason ? reason : "cancelled", rq->peer.who,
-					 &run, ret_failure)
+		    ? service_run_decide(rq->config->service, id, false, never, rq->peer.who, &run, ret_failure)
 		    : service_run_cancel(rq->config->service, id, result, rq->peer.who, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }

@@ -148,7 +148,8 @@ int plan_make_command(const struct plan_request *request, const struct host *hos
 		snprintf(problem, PLAN_PROBLEM_SIZE, "the command takes more memory than there is for one");
 	/* The policy may have changed since the sandbox was made. */
 	for (size_t i = 0; r == 0 && i < request->n_binds; i++)
-		r = bind_permitted(request, &request->binds[i], problem);
+		if (!bind_is_permitted(request->permits, request->n_permits, &request->binds[i]))
+			r = bind_refuse(&request->binds[i], problem);
 	if (r < 0)
 		plan_free(ret);
 	return r;

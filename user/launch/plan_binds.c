@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "launch/plan_internal.h"
 
-static bool path_is_plain(const char *path)
+bool path_is_plain(const char *path)
 {
 	if (*path != '/' || strstr(path, "//") || strlen(path) >= 4000)
 		return false;
@@ -19,12 +19,18 @@ static bool path_is_plain(const char *path)
 	return path[1] && path[strlen(path) - 1] != '/';
 }
 
-int bind_permitted(const struct plan_request *rq, const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE])
+bool bind_is_permitted(const struct permit *permits, size_t n, const struct bind *bind)
 {
-	for (size_t i = 0; i < rq->n_permits; i++)
-		if (path_below(bind->source, rq->permits[i].path) && (bind->readonly || !rq->permits[i].readonly))
-			return 0;
-	snprintf(problem, PLAN_PROBLEM_SIZE, "--bind: the policy's sandbox: section does not permit %.200s%s",
+	for (size_t i = 0; i < n; i++)
+		if (path_below(bind->source, permits[i].path) && (bind->readonly || !permits[i].readonly))
+			return true;
+	return false;
+}
+
+int bind_refuse(const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE])
+{
+	snprintf(problem, PLAN_PROBLEM_SIZE,
+		 "--bind: the policy's sandbox: section does not permit %.200s%s (links are followed first)",
 		 bind->source, bind->readonly ? "" : " for writing");
 	return -EACCES;
 }
@@ -57,9 +63,8 @@ int bind_add(struct planner *p, size_t index)
 		return plan_refuse(p, -EINVAL, "--bind: %.200s %s", bind->dest, why);
 	if (!path_is_plain(bind->source))
 		return plan_refuse(p, -EINVAL, "--bind: %.200s is no absolute path without dots", bind->source);
-	r = bind_permitted(rq, bind, p->problem);
-	if (r < 0)
-		return r;
+	if (!bind_is_permitted(rq->permits, rq->n_permits, bind))
+		return bind_refuse(bind, p->problem);
 	for (size_t i = 0; i < p->host->n_windows; i++)
 		if (path_below(bind->source, p->host->windows[i].path))
 			return plan_refuse(p, -EACCES, "--bind: %.200s is never to be seen in a sandbox", bind->source);

@@ -28,7 +28,9 @@ int trust_add(struct planner *p);
 int windows_cover(struct planner *p, const char *source, const char *dest);
 
 /* plan_binds.c */
-int bind_permitted(const struct plan_request *rq, const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE]);
+bool path_is_plain(const char *path); /* absolute, and without dots */
+bool bind_is_permitted(const struct permit *permits, size_t n, const struct bind *bind);
+int bind_refuse(const struct bind *bind, char problem[static PLAN_PROBLEM_SIZE]); /* -EACCES */
 int bind_add(struct planner *p, size_t index);
 
 /* environment.c. The array is the caller's to free, the words in it are the arena's and the request's. 0 or -ENOMEM. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One run, of `netpawl run` or of the API. run_perform.c: what comes after what; run_sandbox.c: what is asked of the daemon
  * around a sandbox; run_kept.c: the same with --keep, kept_spec.c: what a kept sandbox was made with; run_record.c: the run
- * on record; run_plan.c: the plan; run_env.c: the environment; run_result.c: the plan and the result as JSON. */
+ * on record; run_plan.c: the plan; run_binds.c: what --bind names; run_env.c: the environment; run_result.c: the plan and the result as JSON. */
 #ifndef NP_LAUNCH_RUN_H
 #define NP_LAUNCH_RUN_H
 
@@ -68,8 +68,12 @@ int run_facts_take(struct run *run, json_t *facts);
 int run_facts_get(struct run *run);
 /* The limits, within those of the policy. */
 int run_policy(struct run *run);
-/* Where the binds' links lead. */
+/* What the policy permits to bind: how many, in run->permits. */
+size_t run_permits(struct run *run);
+/* Where the binds' links lead. What is not permitted is refused, before it is said whether it is there. */
 int run_binds(struct run *run);
+/* Says why it does not run, here and in the record. LAUNCH_FAILED. */
+__attribute__((format(printf, 2, 3))) int run_refuse(struct run *run, const char *fmt, ...);
 /* The request that a plan is made of, but for host and trust. */
 struct plan_request run_request(struct run *run);
 /* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
@@ -109,6 +113,8 @@ json_t *run_command_json(char *const *words);
 int run_option_json(json_t *object, const struct run_option *option, struct run_options *o);
 /* That it waits for somebody's approval. */
 void run_waits_print(const struct run *run);
+/* It is not to be started, for that reason, which is told to whoever asked for it. */
+void run_withdraw(const struct run *run, const char *reason);
 /* Why it does not run. */
 void run_rejected_print(const struct run *run, const json_t *answer, const char *text);
 /* The whole run, by the daemon's launcher, for who is not root; its exit code. */
@@ -116,7 +122,7 @@ int run_remote(struct run *run);
 /* True when a signal came that would have ended us, were it not held. */
 bool run_interrupted(void);
 /* Reports to the record how it ended. */
-void run_report(const struct run *run);
+void run_report(struct run *run);
 
 json_t *run_plan_json(const struct run *run);
 json_t *run_result_json(const struct run *run);

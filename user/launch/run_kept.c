@@ -295,10 +295,7 @@ static int command_plan(struct keep *k)
 	request.trust = k->spec.trust ? &trusted : NULL;
 	request.notices = k->spec.notices ? "" : NULL;
 	plan_free(&run->plan);
-	if (plan_make_command(&request, &host, &run->plan, problem) == 0)
-		return CLI_OK;
-	output_clean_line(stderr, "netpawl: run: %s", problem);
-	return LAUNCH_FAILED;
+	return plan_make_command(&request, &host, &run->plan, problem) < 0 ? run_refuse(run, "%s", problem) : CLI_OK;
 }
 
 /* -- running -------------------------------------------------------------------------------------------- */
@@ -366,6 +363,9 @@ int run_kept(struct run *run, const sigset_t *mask)
 		error_print(run->session, NP_R_FAILED, "each kept sandbox that was made for it died at once");
 	if (e == ENTERED)
 		run_report(run);
+	else if (run->id[0] &&
+		 run->result.problem[0]) /* it has not started: that comes after all that may be refused */
+		run_withdraw(run, run->result.problem);
 	keep_close(&k);
 	json_decref(k.answer);
 	return run->result.exit_code;

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -148,42 +149,6 @@ int run_policy(struct run *run)
 	return CLI_OK;
 }
 
-static size_t permits_read(struct run *run)
-{
-	const json_t *entry;
-	size_t i, n = 0;
-
-	json_array_foreach(json_object_get(json_object_get(run->facts, "sandbox"), "binds"), i, entry)
-	{
-		const char *path = member_text(entry, "path");
-
-		if (path && n < ARRAY_SIZE(run->permits))
-			run->permits[n++] = (struct permit){ path, json_is_true(json_object_get(entry, "readonly")) };
-	}
-	return n;
-}
-
-/* The policy judges what the links lead to; netpawl-init looks whether that is what was mounted. */
-static int bind_resolve(struct bind *bind)
-{
-	char *real = realpath(bind->source, NULL);
-	/* Whoever writes in a directory on the way may have made a link of it since. */
-	_close_ int fd = real ? fs_open_unlinked(AT_FDCWD, real, O_PATH) : -errno;
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0) {
-		complain_text(bind->source, "it cannot be mounted", reason_token(NP_R_BAD_FIELD),
-			      strerror(fd < 0 ? -fd : errno));
-		free(real);
-		return LAUNCH_FAILED;
-	}
-	free((char *)bind->source);
-	bind->source = real;
-	bind->device = st.st_dev;
-	bind->inode = st.st_ino;
-	return CLI_OK;
-}
-
 /* -- trust ------------------------------------------------------------------------------------- */
 
 static int roots_read(const struct host *host, struct buf *out)
@@ -265,16 +230,14 @@ static bool nssdb_is_own(const char *workspace)
 	return fs_path(path, "%s/.pki/nssdb", workspace) < 0 || lstat(path, &st) == 0;
 }
 
-static int workspace_look(const struct run *run, struct plan_request *request)
+static int workspace_look(struct run *run, struct plan_request *request)
 {
 	struct stat st;
 
 	if (!run->workspace || run->options.dry_run)
 		return CLI_OK;
-	if (lstat(run->workspace, &st) < 0 || !S_ISDIR(st.st_mode)) {
-		error_print(run->workspace, NP_R_FAILED, "the workspace is gone");
-		return LAUNCH_FAILED;
-	}
+	if (lstat(run->workspace, &st) < 0 || !S_ISDIR(st.st_mode))
+		return run_refuse(run, "the workspace is gone: %s", run->workspace);
 	request->own_nssdb = nssdb_is_own(run->workspace);
 	request->workspace_device = st.st_dev;
 	request->workspace_inode = st.st_ino;
@@ -293,15 +256,6 @@ static void notices_look(struct plan_request *request)
 	}
 	request->notices_device = st.st_dev;
 	request->notices_inode = st.st_ino;
-}
-
-int run_binds(struct run *run)
-{
-	int code = CLI_OK;
-
-	for (size_t i = 0; i < run->options.bind.n && code == CLI_OK; i++)
-		code = bind_resolve(&run->binds[i]);
-	return code;
 }
 
 struct plan_request run_request(struct run *run)
@@ -323,7 +277,7 @@ struct plan_request run_request(struct run *run)
 		.binds = run->binds,
 		.n_binds = run->options.bind.n,
 		.permits = run->permits,
-		.n_permits = permits_read(run),
+		.n_permits = run_permits(run),
 		.limits = run->limits,
 	};
 }
@@ -343,10 +297,8 @@ static int devices_take(struct run *run)
 	if (r == 0)
 		r = devices_groups(&run->host, &run->identity);
 	if (r == -EACCES)
-		output_clean_line(stderr, "netpawl: run: %s", problem);
-	else if (r < 0)
-		output_clean_line(stderr, "netpawl: run: sandbox: devices: %s", strerror(-r));
-	return r;
+		return run_refuse(run, "%s", problem);
+	return r < 0 ? run_refuse(run, "sandbox: devices: %s", strerror(-r)) : CLI_OK;
 }
 
 /* A kept sandbox is made without a command: they come later, with their environment. */
@@ -357,6 +309,17 @@ static void request_keep(struct plan_request *request)
 	request->kept = true;
 	request->argv = request->environ = request->env = none;
 	request->directory = "/";
+}
+
+int run_refuse(struct run *run, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(run->result.problem, sizeof(run->result.problem), fmt, ap);
+	va_end(ap);
+	output_clean_line(stderr, "netpawl: run: %s", run->result.problem);
+	return LAUNCH_FAILED;
 }
 
 int run_plan(struct run *run)
@@ -376,11 +339,9 @@ int run_plan(struct run *run)
 	if (code != CLI_OK)
 		return LAUNCH_FAILED;
 	err = host_look((const char *const *)run->hidden, &run->host);
-	if (err < 0) {
-		error_print("run", NP_R_FAILED, strerror(-err));
-		return LAUNCH_FAILED;
-	}
-	if (run->isolated && devices_take(run) < 0)
+	if (err < 0)
+		return run_refuse(run, "the host's file systems cannot be looked at: %s", strerror(-err));
+	if (run->isolated && devices_take(run) != CLI_OK)
 		return LAUNCH_FAILED;
 	err = run_trust(run);
 	if (err < 0)
@@ -391,11 +352,7 @@ int run_plan(struct run *run)
 				  "netpawl: run: the inspectors are not ready: programs in this sandbox will not "
 				  "trust them");
 	request.trust = run->has_trust ? &run->trust : NULL;
-	if (plan_make(&request, &run->host, &run->plan, problem) < 0) {
-		output_clean_line(stderr, "netpawl: run: %s", problem);
-		return LAUNCH_FAILED;
-	}
-	return CLI_OK;
+	return plan_make(&request, &run->host, &run->plan, problem) < 0 ? run_refuse(run, "%s", problem) : CLI_OK;
 }
 
 int run_plan_again(struct run *run)

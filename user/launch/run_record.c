@@ -141,14 +141,16 @@ static void path_of(const struct run *run, const char *verb, char path[static 64
 	snprintf(path, 64, "/v1/runs/%s%s", run->id, verb);
 }
 
-static void run_withdraw(const struct run *run)
+void run_withdraw(const struct run *run, const char *reason)
 {
 	_api_answer_ struct api_answer answer = { 0 };
+	json_t *text =
+		json_sprintf("%.*s", NP_REASON_TEXT_MAX, reason); /* NULL: it names something that is not UTF-8 */
 	char path[64];
 
 	path_of(run, "/reject", path);
-	api_call(run->socket, "run", "POST", path, json_pack("{s:s}", "reason", "whoever asked for it went away"),
-		 &answer);
+	api_call(run->socket, "run", "POST", path,
+		 json_pack("{s:o}", "reason", text ? text : json_string("it was refused")), &answer);
 }
 
 /* Why it does not run. */
@@ -156,7 +158,7 @@ void run_rejected_print(const struct run *run, const json_t *answer, const char 
 {
 	if (run->json)
 		puts(text);
-	output_clean_line(stderr, "netpawl: run: run %s was rejected by %s: %s (%s)", run->id,
+	output_clean_line(stderr, "netpawl: run: run %s was not started; %s says: %s (%s)", run->id,
 			  member_text(answer, "decided_by") ?: "?",
 			  member_text(answer, "reason") ?: "no reason was given", "run_rejected");
 }
@@ -208,7 +210,7 @@ static int run_await(struct run *run)
 		run_waits_print(run);
 	while ((r = run_look(run, &absent)) == 0) {
 		if (run_interrupted()) {
-			run_withdraw(run);
+			run_withdraw(run, "whoever asked for it went away");
 			return LAUNCH_FAILED;
 		}
 		usleep(POLL_EVERY_US);
@@ -273,16 +275,20 @@ int run_on_record(struct run *run)
 	return strcmp(run->options.class, "write") == 0 ? run_await(run) : CLI_OK;
 }
 
-/* The daemon does not take its end: somebody has cancelled it. */
-static void end_refused(const struct run *run, const struct client_answer *refusal)
+/* The daemon does not take its end: somebody has cancelled it. Then what is on record holds. */
+static void end_refused(struct run *run, const struct client_answer *refusal)
 {
 	_api_answer_ struct api_answer answer = { 0 };
-	const char *problem = NULL;
+	const json_t *result = NULL;
+	const char *problem;
 	char path[64];
 
 	path_of(run, "", path);
 	if (refusal->status == 409 && api_call(run->socket, "run", "GET", path, NULL, &answer) == CLI_OK)
-		problem = member_text(json_object_get(answer.json, "result"), "problem");
+		result = json_object_get(answer.json, "result");
+	problem = member_text(result, "problem");
+	if (json_is_integer(json_object_get(result, "exit_code")))
+		run->result.exit_code = (int)json_integer_value(json_object_get(result, "exit_code"));
 	if (problem)
 		output_clean_line(stderr, "netpawl: run: %s", problem);
 	else
@@ -291,7 +297,7 @@ static void end_refused(const struct run *run, const struct client_answer *refus
 
 /* The daemon may be on its way down or up: what it is not told it takes for a run that failed. Whoever waits at a terminal
  * does not wait for long; a launcher that nobody waits for has time. */
-static void end_report(const struct run *run, const char *path, const char *body)
+static void end_report(struct run *run, const char *path, const char *body)
 {
 	const unsigned tries = run->launched ? REPORT_TRIES : ABSENT_MAX;
 	int err = 0;
@@ -313,7 +319,7 @@ static void end_report(const struct run *run, const char *path, const char *body
 		api_unreachable(run->socket, "run", err);
 }
 
-void run_report(const struct run *run)
+void run_report(struct run *run)
 {
 	_json_ json_t *body = NULL;
 	_free_ char *text = NULL;

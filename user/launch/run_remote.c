@@ -258,12 +258,12 @@ static int remote_result(struct remote *remote)
 		json_dumpf(result, stdout, JSON_COMPACT);
 		fputc('\n', stdout);
 	}
-	/* What could not be started has its exit code, and the launcher has said why. */
-	if (!json_is_integer(json_object_get(result, "exit_code"))) {
+	/* The result is not the launcher's own, which has more members: nobody has said that it was cancelled, or lost. */
+	if (!json_object_get(result, "timed_out"))
 		output_clean_line(stderr, "netpawl: run: %s", problem ?: "it failed");
-		return LAUNCH_FAILED;
-	}
-	return (int)json_integer_value(json_object_get(result, "exit_code"));
+	return json_is_integer(json_object_get(result, "exit_code"))
+		       ? (int)json_integer_value(json_object_get(result, "exit_code"))
+		       : LAUNCH_FAILED;
 }
 
 int run_remote(struct run *run)
