@@ -3,40 +3,38 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "kernel/cgroup.h"
 #include "vocab/kept_files.h"
 
 #define MOUNTS_MAX (32u << 20) /* a mount table */
 #define GROUPS_MAX 200000      /* groups of a hierarchy that are looked at */
 
-/* nftw() has no argument to pass on. */
-static struct {
+struct sweep {
 	const char *slice;
 	char prefix[FS_PATH_SIZE];
 	unsigned looked, removed;
-} sweep;
+};
 
-static int group_look(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int group_look(void *data, const char *path, uint64_t id)
 {
-	const char *name = path + ftw->base;
+	const char *name = strrchr(path, '/') + 1;
+	struct sweep *sweep = data;
 	char sandbox[FS_PATH_SIZE];
 
-	(void)st;
-	if (type != FTW_D && type != FTW_DP)
-		return 0;
-	if (++sweep.looked > GROUPS_MAX)
+	(void)id;
+	if (++sweep->looked > GROUPS_MAX)
 		return 1;
-	if (strncmp(name, sweep.prefix, strlen(sweep.prefix)) != 0 ||
-	    fs_path(sandbox, "%s/%s", sweep.slice, name + strlen(sweep.prefix)) < 0)
+	if (strncmp(name, sweep->prefix, strlen(sweep->prefix)) != 0 ||
+	    fs_path(sandbox, "%s/%s", sweep->slice, name + strlen(sweep->prefix)) < 0)
 		return 0;
 	if (access(sandbox, F_OK) < 0 && errno == ENOENT && rmdir(path) == 0)
-		sweep.removed++;
+		sweep->removed++;
 	return 0;
 }
 
@@ -56,20 +54,20 @@ static bool has_limits(const char *options)
 unsigned orphans_groups(const char *slice)
 {
 	const char *name = strrchr(slice, '/');
+	struct sweep sweep = { .slice = slice };
 	_free_ char *table = NULL;
 
-	sweep.slice = slice;
-	sweep.looked = sweep.removed = 0;
 	if (!name || fs_path(sweep.prefix, "netpawl.%s.", name + 1) < 0 ||
 	    fs_read_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTS_MAX, &table) < 0)
 		return 0;
 	for (char *save = NULL, *line = strtok_r(table, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		const char *rest = strstr(line, " - cgroup ");
-		char options[4096], point[4096];
+		struct gate_cgroup top = { 0 };
+		char options[4096];
 
 		if (rest && sscanf(rest, " - cgroup %*s %4095s", options) == 1 && has_limits(options) &&
-		    sscanf(line, "%*u %*u %*s %*s %4095s", point) == 1)
-			nftw(point, group_look, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+		    sscanf(line, "%*u %*u %*s %*s %4095s", top.path) == 1)
+			cgroup_each_below(&top, group_look, &sweep);
 	}
 	return sweep.removed;
 }

@@ -75,7 +75,7 @@ int kernel_check(struct kernel *kernel, char problem[static 512])
 		{ slice_check, "the programs on the slice" },
 		{ inspector_check, "the inspector's cgroup" },
 		{ lsm_check, "the LSM programs" },
-		{ ports_attach, "the program on the network namespace" },
+		{ ports_check, "the program on the network namespace" },
 		{ devices_attach, "the programs on the network devices" },
 		{ adopted_check, "the programs on an adopted cgroup" },
 		{ object_repin, "the pins of maps and programs" },

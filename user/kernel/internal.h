@@ -106,8 +106,8 @@ struct kernel {
 	int cut_tcp, cut_udp;	 /* iterators */
 	uint64_t *in_force;	 /* np_in_force, mapped */
 	struct np_in_force next; /* prepared */
-	struct loop_task sweep;	 /* of np_holds, once for however many sandboxes went */
 	struct table places;	 /* by name */
+	bool sweep_due;		 /* of np_holds: sandboxes went */
 	bool started;		 /* what is missing from here on was taken away */
 	bool broken;		 /* ... and could not be put back */
 	unsigned mended;	 /* things that were put back since somebody asked ... */
@@ -212,10 +212,10 @@ int tables_open(struct kernel *kernel);
 void tables_close(struct kernel *kernel);
 
 /* ports.c */
-uint32_t ports_share(void);		       /* sockets that all sandboxes may have together */
-int ports_guard(struct kernel *kernel);	       /* ports_attach(), and a predecessor's forwards go */
-int ports_attach(struct kernel *kernel);       /* np_inbound to our network namespace; idempotent */
-void ports_sweep_later(struct kernel *kernel); /* forgets sockets that are gone, when the loop has a moment */
+uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
+int ports_guard(struct kernel *kernel);	 /* ports_attach(), and a predecessor's forwards go */
+int ports_attach(struct kernel *kernel); /* np_inbound to our network namespace; idempotent */
+int ports_check(struct kernel *kernel);	 /* the same, and forgets sockets that are gone */
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret);
 int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id);
 void ports_unforward(struct kernel *kernel, uint64_t cookie);

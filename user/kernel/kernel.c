@@ -157,7 +157,6 @@ void kernel_close(struct kernel *kernel)
 {
 	if (!kernel)
 		return;
-	loop_cancel(kernel->config.loop, &kernel->sweep);
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
 	lists_close(kernel);

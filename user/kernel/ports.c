@@ -64,21 +64,16 @@ int ports_guard(struct kernel *kernel)
 	return ports_attach(kernel);
 }
 
-static void ports_sweep(void *data)
+/* A sweep walks all of np_holds, which takes most of a millisecond: so one a second, for however many sandboxes went. What is
+ * left until then only waits, for the gate asks whether a socket stands. */
+int ports_check(struct kernel *kernel)
 {
-	struct kernel *kernel = data;
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
 
-	bpf_prog_test_run_opts(program_fd(kernel, kernel->skel->progs.np_sweep), &opts);
-}
-
-/* A sweep walks all of np_holds, which takes most of a millisecond: one for each of 65,536 sandboxes that are found to be
- * gone at a start would take a minute. What is left until then only waits, for the gate asks whether a socket stands. */
-void ports_sweep_later(struct kernel *kernel)
-{
-	kernel->sweep.fn = ports_sweep;
-	kernel->sweep.data = kernel;
-	loop_later(kernel->config.loop, &kernel->sweep);
+	if (kernel->sweep_due)
+		bpf_prog_test_run_opts(program_fd(kernel, kernel->skel->progs.np_sweep), &opts);
+	kernel->sweep_due = false;
+	return ports_attach(kernel);
 }
 
 /* Any, loopback, or an address of one of the host's devices. */

@@ -122,7 +122,7 @@ static int gate_retire(void *ctx, uint64_t cgroup_id)
 	int r = ratchet_retire(kernel, cgroup_id);
 
 	if (r == 0)
-		ports_sweep_later(kernel);
+		kernel->sweep_due = true;
 	return r;
 }
 

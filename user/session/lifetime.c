@@ -15,7 +15,8 @@
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
-#define CLOCK_SLACK_US (60 * 1000000ll) /* what a clock is set right by without having jumped */
+#define CLOCK_SLACK_US	  (60 * 1000000ll) /* what a clock is set right by without having jumped */
+#define TEMPORARY_BATCHES 16
 
 void service_lifetime_set(struct service *service, const struct lifetime *lifetime)
 {
@@ -158,30 +159,37 @@ static void names_unused(struct service *service, struct store_names *names)
 	names->count = n;
 }
 
+/* text is what people are told; NULL for temporary ones, of which that their run is over was told. */
 static void names_forget(struct service *service, struct store_names *names, const char *text)
 {
+	int (*forget)(struct store *, const struct session_name *, size_t, uint64_t) =
+		text ? store_sessions_forget : store_temporary_forget;
 	struct store *store = service->config.store;
 	uint64_t now = service->config.wall_us();
 
 	names_unused(service, names);
-	if (!names->count || !store_sessions_forget(store, names->names, names->count, now)) {
+	if (!names->count || !forget(store, names->names, names->count, now)) {
 		for (size_t i = 0; text && i < names->count; i++)
 			forgotten_emit(service, names->names[i].text, "daemon", text);
 		return;
 	}
 	/* One of them does not go; the others do. */
 	for (size_t i = 0; i < names->count; i++)
-		if (!store_sessions_forget(store, &names->names[i], 1, now) && text)
+		if (!forget(store, &names->names[i], 1, now) && text)
 			forgotten_emit(service, names->names[i].text, "daemon", text);
 }
 
-static void temporary_sweep(struct service *service, struct store_names *names)
+/* One batch. False: there are no more, or they do not go. */
+static bool temporary_forget(struct service *service, struct store_names *names)
 {
 	struct store *store = service->config.store;
 	uint64_t now = service->config.wall_us();
+	const unsigned before = store_sessions_count(store);
+	bool full;
 
 	if (store_due(store, DUE_TEMPORARY, now - NP_TEMPORARY_S * 1000000ull, STORE_BATCH, names))
-		return;
+		return false;
+	full = names->count == STORE_BATCH;
 	names_unused(service, names);
 	/* Whoever started its run was killed, so nobody has ended it. */
 	for (size_t i = 0; i < names->count; i++) {
@@ -190,7 +198,15 @@ static void temporary_sweep(struct service *service, struct store_names *names)
 		if (!store_session_get(store, names->names[i].text, &row) && !row.ended)
 			service_session_end(service, names->names[i].text, "daemon", NULL);
 	}
-	names_forget(service, names, NULL); /* that its run is over was told */
+	names_forget(service, names, NULL);
+	return full && store_sessions_count(store) < before;
+}
+
+/* As many as anonymous runs can come in a second. */
+static void temporary_sweep(struct service *service, struct store_names *names)
+{
+	for (unsigned i = 0; i < TEMPORARY_BATCHES && temporary_forget(service, names); i++)
+		;
 }
 
 static void workspace_sweep(struct service *service, struct store_names *names)

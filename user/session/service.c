@@ -293,7 +293,10 @@ static int session_end(struct service *service, struct session *session, const c
 	r = session_record(service, session, NULL, &created); /* a raise that is still to be recorded */
 	due = service->config.lifetime.at_end != WORKSPACE_KEEP && !session->temporary;
 	if (!r)
-		r = store_session_end(service->config.store, session->name.text, due, service->config.wall_us());
+		r = session->temporary
+			    ? store_temporary_end(service->config.store, session->name.text, service->config.wall_us())
+			    : store_session_end(service->config.store, session->name.text, due,
+						service->config.wall_us());
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	session->status = SESSION_ENDED;

@@ -12,6 +12,40 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
+/*
+ * Without the fsync: for what ends with the kernel. The rows of a sandbox and of a temporary session are for a daemon that
+ * starts anew on a kernel that goes on, and such a daemon finds them: they were written. What an fsync guards against, the end
+ * of the kernel, is the end of every cgroup, too: a sandbox whose cgroup is gone is forgotten at the next start, and a temporary
+ * session without a sandbox soon after. Nothing that is synced later can be on the disk without what was written before it.
+ * If FULL cannot be had again, the next commit must not pass for one: the store says so now.
+ */
+int begin_unsynced(struct store *store)
+{
+	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL");
+
+	return r ? r : sql_begin(store->db);
+}
+
+int end_unsynced(struct store *store, int r)
+{
+	int back;
+
+	r = sql_end(store->db, r);
+	back = sql_exec(store->db, "PRAGMA synchronous = FULL");
+	return r ? r : back;
+}
+
+static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
+{
+	int r = begin_unsynced(store);
+
+	if (!r)
+		r = sql_run(one, NULL);
+	if (!r && two)
+		r = sql_run(two, NULL);
+	return end_unsynced(store, r);
+}
+
 int session_exists(struct store *store, const char *name)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_EXISTS];
@@ -48,18 +82,18 @@ int store_session_put(struct store *store, const struct session_row *row, const 
 {
 	sqlite3_stmt *revive = store->statements[STORE_SESSION_REVIVE];
 	int revived = 0;
-	int r = sql_begin(store->db);
+	int r = row->temporary ? begin_unsynced(store) : sql_begin(store->db);
 
-	if (r)
-		return r;
-	bind_session(revive, row->name.text, &row->rung);
-	sql_bind_number(revive, 5, row->created_us);
-	r = sql_run(revive, &revived);
+	if (!r) {
+		bind_session(revive, row->name.text, &row->rung);
+		sql_bind_number(revive, 5, row->created_us);
+		r = sql_run(revive, &revived);
+	}
 	if (!r && !revived)
 		r = session_insert(store, row);
 	if (!r && notice)
 		r = notice_insert(store, row->name.text, notice);
-	r = sql_end(store->db, r);
+	r = row->temporary ? end_unsynced(store, r) : sql_end(store->db, r);
 	if (!r && revived)
 		store->ended--;
 	else if (!r)
@@ -113,21 +147,41 @@ int store_session_get(struct store *store, const char *name, struct session_row 
 	return r;
 }
 
-int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us)
+static int end_run(struct store *store, const char *name, bool workspace_due, uint64_t now_us, int *ret_changes)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_END];
-	int changes = 0;
-	int r;
 
 	sql_bind_text(statement, 1, name);
 	sql_bind_number(statement, 2, now_us);
 	sql_bind_number(statement, 3, workspace_due);
-	r = sql_run(statement, &changes);
+	return sql_run(statement, ret_changes);
+}
+
+static int end_count(struct store *store, const char *name, int changes, int r)
+{
 	if (!r && changes)
 		store->ended++;
 	if (r || changes)
 		return r;
 	return session_exists(store, name); /* ended already is fine */
+}
+
+int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us)
+{
+	int changes = 0;
+	int r = end_run(store, name, workspace_due, now_us, &changes);
+
+	return end_count(store, name, changes, r);
+}
+
+int store_temporary_end(struct store *store, const char *name, uint64_t now_us)
+{
+	int changes = 0;
+	int r = begin_unsynced(store);
+
+	if (!r)
+		r = end_run(store, name, false, now_us, &changes);
+	return end_count(store, name, changes, end_unsynced(store, r));
 }
 
 static int dataset_insert(struct store *store, const char *session, const struct dataset_row *dataset)
@@ -204,27 +258,6 @@ int store_check(struct store *store)
 	if (fd < 0 || read(fd, head, sizeof(head)) < 0)
 		return -errno;
 	return memcmp(head, magic, sizeof(magic)) ? -EPROTO : 0;
-}
-
-/*
- * Without the fsync. The row is for a daemon that starts anew on a kernel that goes on, and such a daemon finds it: it was
- * written. What an fsync guards against, the end of the kernel, is the end of every cgroup, too, and a row whose cgroup is gone
- * is forgotten at the next start. If FULL cannot be had again, the next commit must not pass for one: the store says so now.
- */
-static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *two)
-{
-	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL"), back;
-
-	if (!r)
-		r = sql_begin(store->db);
-	if (!r) {
-		r = sql_run(one, NULL);
-		if (!r && two)
-			r = sql_run(two, NULL);
-		r = sql_end(store->db, r);
-	}
-	back = sql_exec(store->db, "PRAGMA synchronous = FULL");
-	return r ? r : back;
 }
 
 int store_sandbox_put(struct store *store, const struct sandbox_row *row)

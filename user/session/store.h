@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here. Rows of sandboxes are written, but not
- * synced: they outlive the daemon, and need not outlive the kernel, which takes all cgroups with it.
+ * Sessions on disk (SQLite, WAL, synchronous=FULL): what was acknowledged is here. Rows of sandboxes, and of temporary sessions
+ * but for what raises them, are written, but not synced: they outlive the daemon, and need not outlive the kernel, which takes
+ * all cgroups with it.
  * The store can raise and cannot lower: its only update of a level or a mode takes
  * the maximum, in SQL, and a trigger refuses anything else.
  */
@@ -107,13 +108,15 @@ void store_close(struct store *store);
 
 /* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
  * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.
- * When one of them returns 0 the change is on the disk; of a sandbox, in the file. */
+ * When one of them returns 0 the change is on the disk; of a sandbox, and of a temporary session's beginning and end, in the
+ * file. */
 /* New, or revives an ended one: then level, mode and generation are the maximum of the row and of what was
  * recorded, and created_us stays. -EEXIST when it is there and not ended. The notice (may be NULL) is written in the
  * same transaction. */
 int store_session_put(struct store *store, const struct session_row *row, const struct notice_row *notice);
 int store_session_get(struct store *store, const char *name, struct session_row *ret);
 int store_session_end(struct store *store, const char *name, bool workspace_due, uint64_t now_us);
+int store_temporary_end(struct store *store, const char *name, uint64_t now_us); /* it has no workspace */
 /* Takes the maximum of each; adds the dataset (may be NULL) unless it is there: then its level is raised
  * to the maximum and the rest stays as it was first recorded. Adds the notice (may be NULL). One transaction.
  * -E2BIG when the session has NP_DATASETS_MAX and this would be one more: nothing was changed then. */
@@ -165,6 +168,7 @@ int store_due(struct store *store, enum store_due due, uint64_t before_us, unsig
 int store_session_seen_to(struct store *store, const char *name); /* its workspace */
 /* All of them or none. -EPERM: one has not ended; -E2BIG: more than NP_LEVELS_MAX levels would be remembered. */
 int store_sessions_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us);
+int store_temporary_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us);
 int store_level_get(struct store *store, const char *name, struct np_rung *ret); /* -ENOENT: none is remembered */
 /* Of a session that is not on record: -EPERM else. None is fine. */
 int store_level_release(struct store *store, const char *name);

@@ -94,6 +94,10 @@ struct store {
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
 
+/* A transaction that is in the file when it ends, and not yet on the disk; store.c says for what. The end belongs to the begin,
+ * one that failed too. */
+int begin_unsynced(struct store *store);
+int end_unsynced(struct store *store, int r);
 int session_exists(struct store *store, const char *name);		 /* 0, or -ENOENT, or what went wrong */
 int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EUCLEAN */
 int session_row_read(sqlite3_stmt *statement, struct session_row *ret);	 /* of STORE_SESSION_SELECT */

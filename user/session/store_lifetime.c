@@ -183,22 +183,31 @@ static int session_forget(struct store *store, const char *name, uint64_t now_us
 	return r ? r : -EPERM;
 }
 
-int store_sessions_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us)
+static int sessions_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us,
+			   bool synced)
 {
 	unsigned levels = 0;
-	int r = sql_begin(store->db);
+	int r = synced ? sql_begin(store->db) : begin_unsynced(store);
 
-	if (r)
-		return r;
 	for (size_t i = 0; i < n && !r; i++)
 		r = session_forget(store, names[i].text, now_us, &levels);
-	r = sql_end(store->db, r);
+	r = synced ? sql_end(store->db, r) : end_unsynced(store, r);
 	if (r)
 		return r;
 	store->sessions -= (unsigned)n;
 	store->ended -= (unsigned)n;
 	store->levels += levels;
 	return 0;
+}
+
+int store_sessions_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us)
+{
+	return sessions_forget(store, names, n, now_us, true);
+}
+
+int store_temporary_forget(struct store *store, const struct session_name *names, size_t n, uint64_t now_us)
+{
+	return sessions_forget(store, names, n, now_us, false);
 }
 
 /* -- levels ---------------------------------------------------------------------- */

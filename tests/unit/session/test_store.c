@@ -126,6 +126,34 @@ static void test_rows_of_sandboxes_wait_for_no_disk(void **state)
 	assert_int_equal(syncs, 1);
 }
 
+/* A temporary session goes with its sandbox. What raises it is on the disk all the same, and what came before with it. */
+static void test_temporary_sessions_wait_for_no_disk(void **state)
+{
+	struct session_row row = { .rung = { .mode = NP_FULL, .generation = 1 }, .temporary = true };
+	struct np_rung higher = { .level = LEVEL_SECRET, .mode = NP_NONE, .generation = 2 };
+	const char *problem;
+
+	(void)state;
+	assert_int_equal(session_name_parse("a/temporary-1", &row.name, &problem), 0);
+	syncs = 0;
+	assert_int_equal(store_session_put(store, &row, NULL), 0);
+	assert_int_equal(store_session_put(store, &row, NULL), -EEXIST);
+	assert_int_equal(syncs, 0);
+	test_settings(state);
+	assert_int_equal(store_session_raise(store, row.name.text, &higher, NULL, NULL, NULL), 0);
+	assert_int_equal(syncs, 1);
+	assert_int_equal(store_temporary_forget(store, &row.name, 1, 9), -EPERM); /* it has not ended */
+	assert_int_equal(store_temporary_end(store, row.name.text, 8), 0);
+	assert_int_equal(store_temporary_end(store, row.name.text, 8), 0);
+	assert_int_equal(store_temporary_end(store, "a/none", 8), -ENOENT);
+	assert_true(get(row.name.text).ended);
+	assert_int_equal(store_sessions_ended(store), 1);
+	assert_int_equal(store_temporary_forget(store, &row.name, 1, 9), 0);
+	assert_int_equal(store_sessions_count(store), 0);
+	assert_int_equal(syncs, 1);
+	test_settings(state);
+}
+
 static void test_session_put_and_get(void **state)
 {
 	struct session_row row = { .rung = { .generation = 99 } };
@@ -635,6 +663,7 @@ int main(void)
 		store_test(test_file_modes),
 		store_test(test_settings),
 		store_test(test_rows_of_sandboxes_wait_for_no_disk),
+		store_test(test_temporary_sessions_wait_for_no_disk),
 		store_test(test_session_put_and_get),
 		store_test(test_session_end_and_revive),
 		store_test(test_raise_takes_each_maximum),
