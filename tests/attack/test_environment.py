@@ -17,7 +17,7 @@ HOLD = "echo up; read line"  # with a second process, which is not the command i
 
 def processes(daemon, sandbox):
     """Every process of the sandbox's cgroup, as the host sees them: process 1 among them."""
-    pids = [pid for f in (daemon.slice / sandbox).rglob("cgroup.procs") for pid in f.read_text().split()]
+    pids = base.cgroup_pids(daemon.slice / sandbox)
     return {int(pid): pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids}
 
 

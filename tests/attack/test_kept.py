@@ -387,11 +387,11 @@ while time.monotonic() < end:  # each child leaves its session and forks on; the
 
 def group_pids(daemon, box):
     """Processes of the sandbox that are in no run's group: process 1, and what escaped."""
-    return (daemon.slice / box["sandbox"] / "cgroup.procs").read_text().split()
+    return (daemon.slice / box["sandbox"] / "cgroup.threads").read_text().split()
 
 
 def test_what_forks_wildly_dies_at_its_time(daemon, session):
-    """The kernel kills the group in one step. The sibling, which has the same user, goes on."""
+    """The group dies as a whole. The sibling, which has the same user, goes on."""
     sibling = base.popen([*daemon.world.enter(), base.NETPAWL, "run", "--keep", "--pids", "150", "--session", session, "--", "sh", "-c", "echo up; read x; echo $x"],
                          env=base.env(NETPAWL_SOCKET=str(daemon.socket)), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -451,11 +451,11 @@ def test_cancel_in_a_kept_sandbox(daemon, api, session, n):
     ident = launch(api, session, base.PYTHON, "-I", "-c", wild, keep=True)
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running")
     if n:  # else as early as can be
-        assert base.eventually(lambda: len([p for g in daemon.slice.rglob(f"run-{ident}-*") for p in (g / "cgroup.procs").read_text().split()]) > 5 * n)
+        assert base.eventually(lambda: len([p for g in daemon.slice.rglob(f"run-{ident}-*") for p in (g / "cgroup.threads").read_text().split()]) > 5 * n)
     row = api.ok("POST", f"/v1/runs/{ident}/cancel", {})
     assert row["state"] == "failed" and row["result"]["exit_code"] == 137
     assert base.eventually(lambda: not list(daemon.slice.rglob(f"run-{ident}-*")))
     box = api.sandboxes(session)[0]["sandbox"]
-    assert len((daemon.slice / box / "cgroup.procs").read_text().split()) == 1, "process 1: nothing got out of its group"
+    assert len((daemon.slice / box / "cgroup.threads").read_text().split()) == 1, "process 1: nothing got out of its group"
     assert send(api, sibling, data="here\n")[0] == 200
     assert output(api, sibling)[0] == "up\nhere\n" and ended(api, sibling)["result"]["exit_code"] == 0

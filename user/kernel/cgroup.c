@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/cgroup_kill.h"
 #include "base/cleanup.h"
 #include "base/fs.h"
 
@@ -201,7 +202,8 @@ static int each_process_of(void *data, const char *path, uint64_t id)
 	if (fs_path(procs, "%s/cgroup.procs", path) < 0)
 		return -ENAMETOOLONG;
 	r = fs_read_at(AT_FDCWD, procs, PROCS_MAX, &text);
-	if (r == -ENOENT || r == -ENODEV)
+	/* A threaded one does not tell: its domain does, which is above it. */
+	if (r == -ENOENT || r == -ENODEV || r == -EOPNOTSUPP)
 		return 0;
 	if (r < 0)
 		return r;
@@ -231,15 +233,15 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 int cgroup_remove(const struct gate_cgroup *cg)
 {
-	char kill_path[FS_PATH_SIZE];
-	int r;
+	int r = cgroup_kill(cg->path);
 
-	fs_path(kill_path, "%s/cgroup.kill", cg->path);
-	r = fs_write_at(AT_FDCWD, kill_path, "1");
 	if (r == -ENOENT || r == -ENODEV)
 		return 0; /* gone already */
 	if (r < 0)
 		return r;
+	/* Most have nothing below them, and are empty by now. */
+	if (rmdir(cg->path) == 0)
+		return 0;
 	/* The kill is asynchronous; processes are gone within a few milliseconds unless they hang in the kernel. */
 	for (int i = 0; i < 100; i++) {
 		r = nftw(cg->path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);

@@ -78,7 +78,7 @@ static void ignored_note(sigset_t *ret)
 			sigaddset(ret, signo);
 }
 
-int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio, int procs)
+int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio, int entry)
 {
 	struct kept_order order = { .size = sizeof(order), .mask = *mask };
 	_close_ int file = words_write(plan, &order);
@@ -90,7 +90,7 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	struct msghdr msg = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
 	};
-	const size_t n = procs >= 0 ? KEPT_FDS : KEPT_FDS - 1;
+	const size_t n = entry >= 0 ? KEPT_FDS : KEPT_FDS - 1;
 	int fds[KEPT_FDS];
 
 	if (file < 0)
@@ -100,7 +100,7 @@ int kept_order(int connection, const struct plan *plan, const sigset_t *mask, co
 	for (int fd = 0; fd < 3; fd++)
 		fds[fd] = stdio->inside[fd] >= 0 ? stdio->inside[fd] : fd;
 	fds[3] = file;
-	fds[4] = procs; /* the last, for an older process 1 is sent all but this */
+	fds[4] = entry; /* the last, for an older process 1 is sent all but this */
 	control.head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
 					 .cmsg_type = SCM_RIGHTS,
 					 .cmsg_len = CMSG_LEN(n * sizeof(int)) };

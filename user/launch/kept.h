@@ -20,9 +20,9 @@
 int kept_listen(int dir);
 int kept_connect(int dir);
 
-/* Orders a command: the plan's words, environment and directory, with the streams that stdio made, in the group that procs
+/* Orders a command: the plan's words, environment and directory, with the streams that stdio made, in the group that entry
  * leads to; -1 when its process 1 is of a build before such groups. 0 or -errno. */
-int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio, int procs);
+int kept_order(int connection, const struct plan *plan, const sigset_t *mask, const struct stdio *stdio, int entry);
 
 /* What came from process 1, which the sandbox may have taken over: false when it is no report. What it says is in bounds
  * afterwards, and its text is a string. */

@@ -342,7 +342,7 @@ bool launch_prepare(struct launch *l, const struct launch_order *order, struct l
 			      .report = -1,
 			      .control = -1,
 			      .listener = -1,
-			      .group = { .procs = -1 } };
+			      .group = { .entry = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would throw the exit code away */
 	if (isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp())

@@ -24,7 +24,7 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 			     .report = -1,
 			     .control = -1,
 			     .listener = listener,
-			     .group = { .procs = -1 } };
+			     .group = { .entry = -1 } };
 	*ret = (struct launch_result){ .exit_code = LAUNCH_FAILED };
 	for (int fd = 0; fd < 3; fd++)
 		l.stdio.inside[fd] = l.stdio.relays[fd].from = l.stdio.relays[fd].to = -1;
@@ -93,7 +93,7 @@ void launch_within(const struct launch_order *order, const struct groups *groups
 		if (err == 0 && order->apart)
 			err = run_group_make(order->cgroup, order->run, &l.group);
 		if (err == 0)
-			err = kept_order(l.control, plan, order->mask, &l.stdio, l.group.procs);
+			err = kept_order(l.control, plan, order->mask, &l.stdio, l.group.entry);
 		stdio_leave(&l.stdio);
 		l.ready_ms = now_ms() + NP_KEPT_READY_MS;
 		if (plan->limits.timeout)

@@ -61,8 +61,9 @@ struct init_report {
 /*
  * A run in a kept sandbox is one connection to its process 1 (SOCK_SEQPACKET). It begins with this, and with five
  * descriptors: the command's 0, 1, 2, and a file with its words, each with its NUL: the directory, the command, its
- * environment; and the cgroup.procs of the run's own group, which the command's process enters first. Then one byte comes for each signal to pass on. Back come reports; READY, then ENDED or FAILED. Whose end
- * of the connection is closed before that is gone: netpawl's, then the command is killed; process 1's, then the sandbox is.
+ * environment; and a file of the run's own cgroup, which the command's process enters first, by a "0" there. Then one byte
+ * comes for each signal to pass on. Back come reports; READY, then ENDED or FAILED. Whose end of the connection is closed before
+ * that is gone: netpawl's, then the command is killed; process 1's, then the sandbox is.
  */
 struct kept_order {
 	uint32_t size;

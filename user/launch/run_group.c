@@ -9,18 +9,38 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cgroup_kill.h"
 #include "base/cleanup.h"
 #include "vocab/kept_files.h"
 
 #define NAME_TRIES 64
 #define GONE_TRIES 2000 /* of a millisecond */
 
+/*
+ * A threaded cgroup, where it can be one. A process that has one thread enters such a one at once, and cannot enter another
+ * without a wait of the kernel for all its readers (RCU), some milliseconds: clone3() straight into it is not for process 1,
+ * which may neither write there nor call it. Not where a run of an older build has left something in a group of the other kind.
+ */
+static int entry_open(const char *path)
+{
+	char file[FS_PATH_SIZE];
+	bool threaded;
+	int fd;
+
+	if (fs_path(file, "%s/cgroup.type", path) < 0)
+		return -ENAMETOOLONG;
+	threaded = fs_write_at(AT_FDCWD, file, "threaded") == 0;
+	if (fs_path(file, "%s/%s", path, threaded ? "cgroup.threads" : "cgroup.procs") < 0)
+		return -ENAMETOOLONG;
+	fd = open(file, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int run_group_make(const char *sandbox, const char *id, struct run_group *ret)
 {
-	char procs[FS_PATH_SIZE];
 	int r = -EEXIST;
 
-	*ret = (struct run_group){ .procs = -1 };
+	*ret = (struct run_group){ .entry = -1 };
 	/* Whose it is stands in the name: see run_groups_sweep(), and the daemon finds that of a run by its number. There may be
 	 * one of somebody before us who had our pid, with what he left behind. */
 	for (unsigned i = 0; r == -EEXIST && i < NAME_TRIES; i++) {
@@ -32,10 +52,8 @@ int run_group_make(const char *sandbox, const char *id, struct run_group *ret)
 		ret->path[0] = '\0';
 		return r;
 	}
-	if (fs_path(procs, "%s/cgroup.procs", ret->path) < 0)
-		return -ENAMETOOLONG;
-	ret->procs = open(procs, O_WRONLY | O_CLOEXEC);
-	return ret->procs < 0 ? -errno : 0;
+	ret->entry = entry_open(ret->path);
+	return ret->entry < 0 ? ret->entry : 0;
 }
 
 static bool is_populated(const char *group)
@@ -49,11 +67,8 @@ static bool is_populated(const char *group)
 
 int run_group_kill(const struct run_group *group)
 {
-	char path[FS_PATH_SIZE];
-	int r = fs_path(path, "%s/cgroup.kill", group->path);
+	int r = cgroup_kill(group->path);
 
-	if (r == 0)
-		r = fs_write_at(AT_FDCWD, path, "1");
 	for (unsigned i = 0; r == 0 && i < GONE_TRIES && is_populated(group->path); i++)
 		usleep(1000);
 	return r;
@@ -61,8 +76,8 @@ int run_group_kill(const struct run_group *group)
 
 void run_group_end(struct run_group *group)
 {
-	cleanup_close(&group->procs);
-	group->procs = -1;
+	cleanup_close(&group->entry);
+	group->entry = -1;
 	if (group->path[0])
 		rmdir(group->path); /* EBUSY: what it left behind is the sandbox's now */
 	group->path[0] = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The processes of one run in a kept sandbox: a cgroup below the sandbox's own, which the gate takes for the sandbox. What the
- * command starts is born there, wherever it goes by setsid() and double forks, and is killed in one step by the kernel; who
- * forks meanwhile dies with the rest. What a run leaves behind lives on in its group, and so the directory does.
+ * command starts is born there, wherever it goes by setsid() and double forks, and is killed as a whole; who forks
+ * meanwhile dies with the rest. What a run leaves behind lives on in its group, and so the directory does.
  */
 #ifndef NP_LAUNCH_RUN_GROUP_H
 #define NP_LAUNCH_RUN_GROUP_H
@@ -11,7 +11,7 @@
 
 struct run_group {
 	char path[FS_PATH_SIZE]; /* empty: there is none */
-	int procs; /* its cgroup.procs, opened by us: the child that writes "0" there enters, as we could */
+	int entry;		 /* a file of it, opened by us: the child that writes "0" there enters, as we could */
 };
 
 /* id: of the run on record, or empty. 0 or -errno; run_group_end() in any case. */
