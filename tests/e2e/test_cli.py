@@ -130,6 +130,26 @@ def test_a_slip_of_the_pen_makes_no_session(daemon, api):
     daemon.cli("escalate", name, "SECRET", "--create", "--existing", check=2)
 
 
+@pytest.mark.parametrize("words,meant", [(["evnts"], "events"), (["polciy"], "policy"), (["policy", "chek"], "check"), (["runs", "--sesion", "a/b"], "--session"),
+                                         (["run", "--memroy=1GiB", "--", "true"], "--memory"), (["--jsn", "status"], "--json"), (["xyzzy"], None), (["runs", "--xyzzy"], None)])
+def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(daemon, words, meant):
+    p = daemon.cli(*words, check=2)
+    assert f"'{words[-1] if len(words) < 3 else words[1]}'" in p.stderr or meant == "--json", p.stderr
+    assert (f"did you mean {meant}?" in p.stderr) if meant else "did you mean" not in p.stderr
+
+
+def test_runs_of_a_session(daemon, api):
+    mine, other = new_session("runs"), new_session("runs")
+    for name in (mine, other):
+        api.ok("POST", "/v1/runs", {"session": name, "class": "write", "command": ["true"], "options": {}})
+    for words in ([mine], ["--session", mine]):
+        assert {r["session"] for r in json.loads(daemon.cli("runs", "--json", *words, check=0).stdout)["runs"]} == {mine}
+    daemon.cli("runs", mine, "--session", mine, check=2)
+    daemon.cli("runs", "--session", "nonsense", check=2)
+    for name in (mine, other):
+        daemon.cli("end", name, check=0)
+
+
 def test_the_api_makes_a_session_unless_told_otherwise(api):
     name = new_session("typo")
     status, answer = api.ask("POST", f"/v1/sessions/{name}/datasets", {"level": "SECRET", "create": False})

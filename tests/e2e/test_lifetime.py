@@ -141,8 +141,9 @@ def test_forget(daemon, api):
     p = daemon.cli("forget", name, check=0)
     assert "remembered is its level, SECRET (mode NONE)" in p.stdout
     assert not workspace.exists() and name not in names(api)
-    p = daemon.cli("show", name, check=1)
-    assert "it starts at SECRET" in p.stderr
+    for verb in ("show", "forget", "why"):
+        p = daemon.cli(verb, name, check=1)
+        assert "it starts at SECRET" in p.stderr and "(no_such_session)" in p.stderr
     events = api.wait_events(len, session=name, reason="session_forgotten")
     assert "SECRET is remembered" in events[-1]["text"]
     # it comes back, without its files and data, and not an inch lower
@@ -151,6 +152,7 @@ def test_forget(daemon, api):
     assert "private" not in answer["stdout"]
     shown = api.show(name)
     assert (shown["level"], shown["mode"], shown["datasets"]) == ("SECRET", "NONE", [])
+    assert "it began at this level" in (text := daemon.cli("why", name, check=0).stdout) and "raised" not in text
     daemon.cli("end", name, check=0)
     # with its level: only by that word
     p = daemon.cli("forget", name, "--level-too", check=0)

@@ -167,6 +167,10 @@ def test_rules_from_refusals(net):
             assert ", 0 failed" in net.daemon.cli("policy", "test", policy, cases, check=0).stdout
         finally:
             base.drop_tempdir(folder)
+        assert got["cases"].startswith("at CONFIDENTIAL\n")
+        net.api.escalate(box.session, "SECRET")  # what was refused before was refused at its level
+        later = json.loads(net.daemon.cli("--json", "policy", "suggest", "--from-refusals", box.session, check=0).stdout)
+        assert later["cases"] == got["cases"]
         plain = net.daemon.cli("policy", "suggest", "--from-refusals", box.session, check=0).stdout
         assert plain.startswith("rules:\n") and "#   GET http://new.test:80/c -> allow\n" in plain
         assert net.daemon.cli("policy", "suggest", "--from-refusals", "nobody/here").returncode == 1

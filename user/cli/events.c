@@ -24,7 +24,7 @@ static void events_help(FILE *to)
 	      "  --follow         go on with what happens from now on, until interrupted\n"
 	      "  --session U/S    of this session only\n"
 	      "  --reason TOKEN   with this reason only\n"
-	      "  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, or a time as events have it\n"
+	      "  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
 	      "  --limit N        the newest N (default 100; with --follow 0); with --since the oldest "
 	      "N\n" OPTIONS_COMMON "\nExample:\n"
 	      "  netpawl events --follow --session alice/demo\n\n"
@@ -256,9 +256,10 @@ int command_events(struct cli *cli, int argc, char **argv)
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	if (since && !since_read(since, time))
-		return usage_error(argv[0],
-				   "--since takes 10m, 2h, 3d or a time such as 2026-01-01T00:00:00Z, and got '%s'",
-				   since);
+		return usage_error(
+			argv[0],
+			"--since takes 10m, 2h, 3d, a date (2026-01-31) or a time (2026-01-31T00:00:00Z), and got '%s'",
+			since);
 	code = session ? session_check(argv[0], session) : CLI_OK;
 	if (code != CLI_OK)
 		return code;

@@ -54,6 +54,5 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < n_commands; i++)
 		if (!strcmp(argv[next], commands[i].name))
 			return output_finish(commands[i].run(&cli, argc - next, argv + next));
-	usage_error(NULL, "there is no command '%s'", argv[next]);
-	return CLI_USAGE;
+	return command_unknown(NULL, argv[next], commands, n_commands);
 }

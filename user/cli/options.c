@@ -8,11 +8,34 @@
 #include "base/cleanup.h"
 #include "api_client/api.h"
 #include "cli/output.h"
+#include "policy/suggest.h"
 
 #define OPTIONS_MAX 32 /* options of one subcommand, the common ones included */
 
+int command_unknown(const char *of, const char *word, const struct command *table, size_t n)
+{
+	struct suggestion near = { .text = word };
+
+	for (size_t i = 0; i < n; i++)
+		suggestion_offer(&near, table[i].name);
+	return usage_error(of, "there is no command '%s'%s%s%s", word, near.best ? "; did you mean " : "",
+			   near.best ? near.best : "", near.best ? "?" : "");
+}
+
+static int option_unknown(const char *command, const char *word, const struct option_spec *specs, size_t n)
+{
+	_free_ char *name = strndup(word + 2, strcspn(word + 2, "="));
+	struct suggestion near = { .text = name ? name : "" };
+
+	for (size_t i = 0; i < n; i++)
+		suggestion_offer(&near, specs[i].name);
+	return usage_error(command, "unknown option '%s'%s%s%s", word, near.best ? "; did you mean --" : "",
+			   near.best ? near.best : "", near.best ? "?" : "");
+}
+
 /* getopt_long() has left the loop's trace in optind and optopt. */
-static int option_wrong(const struct options *options, char **argv, bool missing)
+static int option_wrong(const struct options *options, const struct option_spec *specs, size_t n, char **argv,
+			bool missing)
 {
 	const char *word = argv[optind - 1];
 
@@ -22,7 +45,7 @@ static int option_wrong(const struct options *options, char **argv, bool missing
 		return usage_error(options->command, "unknown option '-%c'", optopt);
 	if (strncmp(word, "--", 2) == 0 && strchr(word, '=') && optopt)
 		return usage_error(options->command, "option '%s' takes no value", word);
-	return usage_error(options->command, "unknown option '%s'", word);
+	return option_unknown(options->command, word, specs, n);
 }
 
 static bool option_apply(const struct option_spec *spec, const char *value)
@@ -68,7 +91,7 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 		else if (c == 1)
 			return usage_error(options->command, "option '--%s' comes too often", specs[index].name);
 		else
-			return option_wrong(options, argv, c == ':');
+			return option_wrong(options, specs, n, argv, c == ':');
 	}
 	if (help) {
 		options->help(stdout);

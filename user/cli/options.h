@@ -48,4 +48,7 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
 		  char **argv, int *ret_next);
 
+/* Says that there is none of that name, and which one is nearly called so. of: whose command; NULL: netpawl's. The exit code. */
+int command_unknown(const char *of, const char *word, const struct command *table, size_t n);
+
 #endif

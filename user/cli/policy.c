@@ -52,7 +52,7 @@ int command_policy(struct cli *cli, int argc, char **argv)
 	for (size_t i = 0; i < n_policy_commands; i++)
 		if (!strcmp(argv[next], policy_commands[i].name))
 			return policy_commands[i].run(cli, argc - next, argv + next);
-	return usage_error(argv[0], "there is no command '%s'", argv[next]);
+	return command_unknown(argv[0], argv[next], policy_commands, n_policy_commands);
 }
 
 void problems_print(const struct problems *problems, bool warnings)

@@ -40,8 +40,9 @@ static void policy_suggest_help(FILE *to)
 
 struct suggestions {
 	struct arena *arena;
-	json_t *rules; /* by destination and method, in order: the paths; null: every path */
-	json_t *cases; /* lines */
+	json_t *rules;	   /* by destination and method, in order: the paths; null: every path */
+	json_t *cases;	   /* by the level that something was refused at: lines */
+	const char *level; /* of the session, for events that have none */
 	size_t left_out;
 };
 
@@ -135,8 +136,9 @@ static void rule_add(struct suggestions *s, const struct facts *facts, const cha
 		paths_add(paths, path);
 }
 
-static void case_add(struct suggestions *s, const struct facts *facts, const char *url, const char *path)
+static void case_add(struct suggestions *s, const struct facts *facts, const json_t *refusal, const char *path)
 {
+	const char *url = member_text(refusal, "url"), *level = member_text(refusal, "level") ?: s->level;
 	_buf_ struct buf line = BUF_INIT(4096);
 
 	if (facts->method)
@@ -145,13 +147,16 @@ static void case_add(struct suggestions *s, const struct facts *facts, const cha
 		buf_puts(&line, "connect ");
 	destination_put(facts, &line);
 	buf_printf(&line, "%s -> allow", path ? path : "");
-	if (!buf_error(&line))
-		paths_add(s->cases, line.data);
+	if (buf_error(&line))
+		return;
+	if (!json_object_get(s->cases, level))
+		json_object_set_new(s->cases, level, json_array());
+	paths_add(json_object_get(s->cases, level), line.data);
 }
 
 static void refusal_take(struct suggestions *s, const json_t *refusal)
 {
-	const char *url = member_text(refusal, "url"), *path = NULL;
+	const char *path = NULL;
 	struct facts facts = { 0 };
 	char plain[NP_GLOB_MAX + 1];
 
@@ -173,7 +178,7 @@ static void refusal_take(struct suggestions *s, const json_t *refusal)
 		rule_add(s, &facts, "GET, HEAD", NULL);
 	else
 		rule_add(s, &facts, facts.method ? facts.method : "", path);
-	case_add(s, &facts, url, path);
+	case_add(s, &facts, refusal, path);
 }
 
 static void rule_put(const char *key, const json_t *paths, struct buf *out)
@@ -201,19 +206,21 @@ static void rule_put(const char *key, const json_t *paths, struct buf *out)
 			      "know more\n");
 }
 
-static int suggestions_print(const struct cli *cli, const struct suggestions *s, const json_t *answer)
+static int suggestions_print(const struct cli *cli, const struct suggestions *s)
 {
 	_buf_ struct buf yaml = BUF_INIT(1u << 20), cases = BUF_INIT(1u << 20);
-	json_t *paths, *line;
+	json_t *paths, *lines, *line;
 	const char *key;
 	size_t i;
 
 	if (json_object_size(s->rules))
 		buf_puts(&yaml, "rules:\n");
 	json_object_foreach(s->rules, key, paths) rule_put(key, paths, &yaml);
-	if (json_array_size(s->cases))
-		buf_printf(&cases, "at %s\n", member_text(answer, "level"));
-	json_array_foreach(s->cases, i, line) buf_printf(&cases, "%s\n", json_string_value(line));
+	json_object_foreach(s->cases, key, lines)
+	{
+		buf_printf(&cases, "at %s\n", key);
+		json_array_foreach(lines, i, line) buf_printf(&cases, "%s\n", json_string_value(line));
+	}
 	if (buf_error(&yaml) || buf_error(&cases)) {
 		error_print(NULL, NP_R_FAILED, strerror(ENOMEM));
 		return CLI_REFUSED;
@@ -241,7 +248,7 @@ int command_policy_suggest(struct cli *cli, int argc, char **argv)
 	const char *session = NULL;
 	const struct option_spec specs[] = { { "from-refusals", .value = &session } };
 	const struct options options = { "policy suggest", policy_suggest_help, specs, ARRAY_SIZE(specs), false };
-	_json_ json_t *rules = json_object(), *cases = json_array();
+	_json_ json_t *rules = json_object(), *cases = json_object();
 	struct suggestions s = { .rules = rules, .cases = cases };
 	_api_answer_ struct api_answer answer = { 0 };
 	_arena_ struct arena *arena = NULL;
@@ -262,8 +269,9 @@ int command_policy_suggest(struct cli *cli, int argc, char **argv)
 	if (code != CLI_OK)
 		return code;
 	s.arena = arena;
+	s.level = member_text(answer.json, "level") ?: "";
 	json_array_foreach(json_object_get(answer.json, "refused"), i,
 			   refusal) if (!strcmp(member_text(refusal, "reason") ?: "", reason_token(NP_R_NOT_IN_POLICY)))
 		refusal_take(&s, refusal);
-	return suggestions_print(cli, &s, answer.json);
+	return suggestions_print(cli, &s);
 }

@@ -12,6 +12,7 @@ static void runs_help(FILE *to)
 	      "Lists runs on record (with --class, or asked for by the API), the newest first: what waits for\n"
 	      "approval, what runs, and what became of the others.\n\n"
 	      "Options:\n"
+	      "  --session U/S    only those of that session, as the operand\n"
 	      "  --state STATE    only pending, running, completed, rejected or failed ones\n" OPTIONS_COMMON
 	      "\nExample:\n"
 	      "  netpawl runs --state pending\n\n"
@@ -53,8 +54,9 @@ static bool is_state(const char *word)
 
 int command_runs(struct cli *cli, int argc, char **argv)
 {
-	const char *state = NULL;
-	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_STATE } };
+	const char *state = NULL, *session = NULL;
+	const struct option_spec specs[] = { { "session", .value = &session, .complete = COMPLETE_SESSION },
+					     { "state", .value = &state, .complete = COMPLETE_STATE } };
 	const struct options options = { argv[0], runs_help, specs, ARRAY_SIZE(specs), false };
 	const struct operands operands = { 0, 1, "one session at most", true };
 	_buf_ struct buf path = BUF_INIT(4096);
@@ -62,17 +64,22 @@ int command_runs(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
+	if (session && next < argc)
+		return usage_error(argv[0], "it takes one session at most");
+	if (session && session_check(argv[0], session) != CLI_OK)
+		return CLI_USAGE;
+	session = next < argc ? argv[next] : session;
 	if (state && !is_state(state))
 		return usage_error(argv[0],
 				   "there is no state '%s'; there are pending, running, completed, rejected and failed",
 				   state);
 	buf_puts(&path, "/v1/runs?");
-	if (next < argc) {
+	if (session) {
 		buf_puts(&path, "session=");
-		api_escape(&path, argv[next]);
+		api_escape(&path, session);
 	}
 	if (state) {
-		buf_puts(&path, next < argc ? "&state=" : "state=");
+		buf_puts(&path, session ? "&state=" : "state=");
 		api_escape(&path, state);
 	}
 	if (buf_error(&path))

@@ -133,7 +133,8 @@ static bool member_equal(const json_t *a, const json_t *b, const char *name)
 static bool refusal_equal(const struct refusal *a, const struct refusal *b)
 {
 	return a->reason == b->reason && strcmp(a->what, b->what) == 0 && strcmp(a->where, b->where) == 0 &&
-	       member_equal(a->event, b->event, "rule") && member_equal(a->event, b->event, "mode");
+	       member_equal(a->event, b->event, "rule") && member_equal(a->event, b->event, "mode") &&
+	       member_equal(a->event, b->event, "level");
 }
 
 static void refusals_put(struct refusals *refusals, json_t *event, unsigned reason)
@@ -205,8 +206,8 @@ const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
 json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
 	static const char *const copied[] = { "address", "port", "listener_port", "protocol", "method",
-					      "url",	 "rule", "mode",	  "comm",     "pid",
-					      "hook",	 "text", "sandbox",	  "lookup" };
+					      "url",	 "rule", "mode",	  "level",    "comm",
+					      "pid",	 "hook", "text",	  "sandbox",  "lookup" };
 	json_t *object =
 		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
 			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",

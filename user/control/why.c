@@ -26,9 +26,10 @@
 /* When and how the session came to its mode. */
 struct since {
 	enum np_mode mode;
+	uint64_t created_us;
 	bool found;
 	struct notice_row notice; /* without its text */
-	bool raised;
+	bool starts, raised;
 	enum level level; /* before the notice at hand */
 };
 
@@ -40,6 +41,7 @@ static int since_note(void *data, const struct notice_row *row)
 		since->found = true;
 		since->notice = *row;
 		since->notice.text = NULL;
+		since->starts = row->made_us <= since->created_us;
 		since->raised = row->rung.level > since->level;
 	}
 	since->level = row->rung.level;
@@ -54,6 +56,7 @@ static void since_cause(const struct since *since, const char *session, struct b
 					     .rung = notice->rung,
 					     .dataset = notice->dataset[0] ? notice->dataset : NULL,
 					     .reason = notice->reason[0] ? notice->reason : NULL,
+					     .starts = since->starts,
 					     .raised = since->raised },
 		     out);
 }
@@ -188,7 +191,7 @@ static int why_make(const struct server_config *config, const struct session_row
 
 	if (r < 0)
 		return r;
-	ret->since = (struct since){ .mode = row->rung.mode };
+	ret->since = (struct since){ .mode = row->rung.mode, .created_us = row->created_us };
 	ret->text = BUF_INIT(TEXT_MAX);
 	ret->allowed = BUF_INIT(TEXT_MAX);
 	r = store_notices_each(service_store(config->service), row->name.text, 0, since_note, &ret->since);

@@ -125,6 +125,8 @@ void notice_cause(const struct notice_facts *facts, struct buf *out)
 {
 	if (facts->dataset)
 		buf_printf(out, "the dataset \"%s\" came in", facts->dataset);
+	else if (facts->starts)
+		buf_puts(out, "it began at this level");
 	else if (facts->raised)
 		buf_puts(out, "its level was raised");
 	else

@@ -16,7 +16,8 @@ struct notice_facts {
 	struct np_rung rung; /* PROXIED or NONE: no change leads to FULL */
 	const char *dataset; /* NULL: none was named */
 	const char *reason;  /* as given; NULL: none was */
-	bool raised;	     /* the level rose; else the policy gave it a stricter mode */
+	bool starts;	     /* the session was made there, perhaps because it had been there before it was forgotten */
+	bool raised;	     /* the level rose; if neither, the policy gave it a stricter mode */
 };
 
 /* "the dataset \"customers.csv\" came in (ticket 4711)": what {cause} stands for. */

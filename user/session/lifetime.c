@@ -108,7 +108,7 @@ int service_session_forget(struct service *service, const char *name, bool level
 	_verb_ struct service *verb = verb_begin(service);
 	struct session_name parsed;
 	struct session *session;
-	struct np_rung level;
+	bool remembered = false;
 	char text[160];
 	int r = service_name_read(name, &parsed, ret_failure);
 
@@ -117,9 +117,10 @@ int service_session_forget(struct service *service, const char *name, bool level
 	if (r)
 		return r;
 	*ret = (struct forgotten){ .session = parsed };
-	if (session->status == SESSION_NEW && store_level_get(service->config.store, parsed.text, &level) == -ENOENT)
-		r = service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", parsed.text);
-	else
+	/* Of one that is not on record only a level can still be forgotten. */
+	if (session->status == SESSION_NEW)
+		r = session_missing(service, parsed.text, &remembered, ret_failure);
+	if (!r || (remembered && level_too))
 		r = session_forget(service, session, level_too, ret, ret_failure);
 	session_unpin(service, session);
 	if (r)

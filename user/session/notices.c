@@ -19,6 +19,7 @@ bool session_notice(struct service *service, const struct session *session, cons
 		.rung = *stands,
 		.dataset = request ? request->dataset : NULL,
 		.reason = request ? request->text : NULL,
+		.starts = session->status == SESSION_NEW && stands->level == session->recorded.level,
 		.raised = stands->level > before->level,
 	};
 

@@ -123,12 +123,14 @@ static int level_check(enum level level, struct failure *ret_failure)
 	return service_fail(ret_failure, NP_R_BAD_LEVEL, -EINVAL, NULL);
 }
 
-/* -ENOENT, and what is known all the same. */
-static int session_missing(struct service *service, const char *name, struct failure *ret_failure)
+int session_missing(struct service *service, const char *name, bool *ret_remembered, struct failure *ret_failure)
 {
 	struct np_rung level;
+	int r = store_level_get(service->config.store, name, &level);
 
-	if (store_level_get(service->config.store, name, &level))
+	if (ret_remembered)
+		*ret_remembered = r == 0;
+	if (r)
 		return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT, "%s", name);
 	return service_fail(ret_failure, NP_R_NO_SUCH_SESSION, -ENOENT,
 			    "%s was forgotten; should it come back, it starts at %s", name, level_name(level.level));
@@ -147,7 +149,7 @@ int service_session_show(struct service *service, const char *name, struct sessi
 		return r;
 	r = store_session_get(service->config.store, parsed.text, &row);
 	if (r == -ENOENT)
-		return session_missing(service, parsed.text, ret_failure);
+		return session_missing(service, parsed.text, NULL, ret_failure);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "the record of %s could not be read: %s", parsed.text,
 				    sql_strerror(r));
@@ -236,7 +238,7 @@ int service_escalate(struct service *service, const char *name, enum level level
 	if (r)
 		return r;
 	if (existing && session->status == SESSION_NEW)
-		r = session_missing(service, parsed.text, ret_failure);
+		r = session_missing(service, parsed.text, NULL, ret_failure);
 	else
 		r = session_raise(service, session, &request, ret, ret_failure);
 	if (!r && !ret->raised) {

@@ -251,10 +251,14 @@ void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE])
 bool time_parse(const char *text, uint64_t *ret_us)
 {
 	struct tm tm = { 0 };
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	const char *rest = strptime(text, "%Y-%m-%d", &tm);
 	uint64_t fraction = 0;
 	time_t seconds;
 
+	if (rest && !*rest)
+		rest = "Z";
+	else if (rest)
+		rest = strptime(rest, "T%H:%M:%S", &tm);
 	if (!rest)
 		return false;
 	if (*rest == '.') {

@@ -38,7 +38,7 @@ bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli);
 /* RFC 3339 in UTC with microseconds: "2026-01-01T00:00:00.000000Z". Beyond the year 9999: its last microsecond. */
 #define TIME_TEXT_SIZE 28
 void time_format(uint64_t wall_us, char text[static TIME_TEXT_SIZE]);
-/* The same back; the fraction may be left out. False, and *ret_us untouched, for anything else. */
+/* The same back; the fraction may be left out, and of a date all else. False, and *ret_us untouched, for anything else. */
 bool time_parse(const char *text, uint64_t *ret_us);
 
 #endif

@@ -74,6 +74,9 @@ static void wrong_options_name_themselves(void **state)
 	PARSE(&seen, false, "--bogus");
 	assert_int_equal(seen.code, CLI_USAGE);
 	assert_string_equal(seen.errors, "netpawl: cmd: unknown option '--bogus'; see netpawl cmd --help\n");
+	PARSE(&seen, false, "--nmae=x");
+	assert_string_equal(seen.errors,
+			    "netpawl: cmd: unknown option '--nmae=x'; did you mean --name?; see netpawl cmd --help\n");
 	PARSE(&seen, false, "--name");
 	assert_int_equal(seen.code, CLI_USAGE);
 	assert_non_null(strstr(seen.errors, "option '--name' needs a value"));

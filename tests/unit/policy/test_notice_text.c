@@ -69,7 +69,9 @@ static void causes(void **state)
 	facts.dataset = NULL;
 	assert_string_equal(written("notices: {proxied: \"{cause}|{dataset}\"}\n", &facts),
 			    "its level was raised|data that was not named");
-	facts.raised = false;
+	facts.starts = true;
+	assert_string_equal(written("notices: {proxied: \"{cause}\"}\n", &facts), "it began at this level");
+	facts.starts = facts.raised = false;
 	facts.reason = "r";
 	assert_string_equal(written("notices: {proxied: \"{cause}|{reason}\"}\n", &facts),
 			    "the platform's policy became stricter (r)|r");

@@ -58,6 +58,12 @@ static void test_forget(void **state)
 	assert_false(on_record("a/b"));
 	assert_int_equal(service_session_show(fake.service, "a/b", &row, &fake.failure), -ENOENT);
 	assert_non_null(strstr(fake.failure.text, "SECRET"));
+	/* Once more there is nothing to forget. */
+	fake_reset(0);
+	assert_int_equal(forget("a/b", false, NULL), -ENOENT);
+	assert_int_equal(fake.failure.reason, NP_R_NO_SUCH_SESSION);
+	assert_non_null(strstr(fake.failure.text, "SECRET"));
+	assert_log("");
 	/* It comes back as high as it went, whoever asks and by whichever verb. */
 	assert_int_equal(made("a/b")->rung.mode, NP_NONE);
 	assert_int_equal(stored("a/b").rung.level, LEVEL_SECRET);

@@ -282,13 +282,37 @@ static void times(void **state)
 	}
 }
 
+static void times_are_read(void **state)
+{
+	static const char *const wrong[] = { "",
+					     "2026",
+					     "2026-01",
+					     "2026-01-31T",
+					     "2026-01-31Z",
+					     "2026-01-31T10:00",
+					     "2026-13-01",
+					     "2026-01-31T10:00:00",
+					     "2026-01-31T10:00:00.5Z",
+					     "2026-01-31 10:00:00Z",
+					     "2026-01-31x" };
+	uint64_t us = 7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_false(time_parse(wrong[i], &us));
+	assert_int_equal(us, 7);
+	assert_true(time_parse("2024-02-28T23:59:59.500000Z", &us) && us == 1709164799500000);
+	assert_true(time_parse("2024-02-29T00:00:00Z", &us) && us == 1709164800000000);
+	assert_true(time_parse("2024-02-29", &us) && us == 1709164800000000); /* the day's beginning */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),	   cmocka_unit_test(durations), cmocka_unit_test(counts),
-		cmocka_unit_test(thousandths),	   cmocka_unit_test(limits),	cmocka_unit_test(reasons),
-		cmocka_unit_test(modes_and_hooks), cmocka_unit_test(protocols), cmocka_unit_test(addresses),
-		cmocka_unit_test(times),
+		cmocka_unit_test(sizes),	   cmocka_unit_test(durations),	     cmocka_unit_test(counts),
+		cmocka_unit_test(thousandths),	   cmocka_unit_test(limits),	     cmocka_unit_test(reasons),
+		cmocka_unit_test(modes_and_hooks), cmocka_unit_test(protocols),	     cmocka_unit_test(addresses),
+		cmocka_unit_test(times),	   cmocka_unit_test(times_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
