@@ -30,6 +30,7 @@ struct history {
 	sqlite3_stmt *keep[KEEP_STATEMENTS]; /* history_retention.c's */
 	uint64_t bytes[KEEP_CLASSES];	     /* in the table */
 	bool over;			     /* more is stored than may be: the next flush goes on removing */
+	bool emptied;			     /* accounts may have become empty since they were counted */
 	uint64_t now_us;		     /* wall clock, of the last flush that knew it; 0: none did */
 	uint64_t last_seq;		     /* when opened */
 	unsigned count;			     /* of waiting */

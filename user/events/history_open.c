@@ -15,8 +15,8 @@
  * session is '' for none. weight is 1, with the events that this one only counts; bytes are those of json: a row is
  * removed without reading it.
  *
- * account holds how much a session has of a class, and what was removed of it. It has at most a row for each class of each
- * session there is (NP_SESSIONS_MAX). */
+ * account holds how much a session has of a class, and what was removed of it. It has at most a row for each event, and
+ * NP_HISTORY_EMPTY more. */
 static const char schema_sql[] =
 	"CREATE TABLE event ("
 	"  seq INTEGER PRIMARY KEY,"

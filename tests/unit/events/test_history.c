@@ -314,6 +314,37 @@ static void test_bounds_in_steps(void **state)
 	assert_int_equal(stored("SELECT min(seq) FROM event"), 3001);
 }
 
+/* Names that never come again leave no row for ever, and what was not kept of all of them still adds up. */
+static void test_empty_accounts(void **state)
+{
+	const unsigned sessions = NP_HISTORY_EMPTY + NP_HISTORY_EMPTY / 4;
+	struct keep_dropped dropped;
+	char session[32];
+
+	(void)state;
+	limits.total_age_us = 1000000;
+	reopen();
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint64_t seq = 1; seq <= sessions; seq++) {
+			snprintf(session, sizeof(session), "a/%u-%u", round, (unsigned)seq);
+			put(round * sessions + seq, session, NP_R_MODE_NONE);
+		}
+		put((round + 1) * 100000, "a/here", NP_R_RAISED);
+		for (unsigned i = 0; i < 20; i++)
+			assert_int_equal(history_flush(history, 600000000ull * (round + 1)), 0);
+		assert_int_equal(stored("SELECT count(*) FROM event"), round + 1); /* the changes */
+		assert_in_range(stored("SELECT count(*) FROM account"), NP_HISTORY_EMPTY / 2, NP_HISTORY_EMPTY + 2);
+		assert_int_equal(history_dropped(history, NULL, &dropped), 0);
+		assert_int_equal(dropped.count[KEEP_REFUSED], (round + 1) * sessions);
+		assert_int_equal(dropped.since_us[KEEP_REFUSED], 1001);
+		assert_int_equal(dropped.until_seq[KEEP_REFUSED], (round + 1) * sessions);
+	}
+	assert_dropped(session, KEEP_REFUSED, 1, 2 * sessions, 2 * sessions); /* of the newest it is known */
+	assert_int_equal(history_dropped(history, "a/0-1", &dropped), 0);
+	assert_int_equal(dropped.count[KEEP_REFUSED], 0);
+	assert_int_equal(stored("SELECT count(*) FROM account WHERE session = 'a/here'"), 1);
+}
+
 /* An account that says more than there is cannot make the bounds spin or remove what is others'. */
 static void test_wrong_account(void **state)
 {
@@ -676,6 +707,7 @@ int main(void)
 		T(test_bound_of_changes),
 		T(test_age),
 		T(test_bounds_in_steps),
+		T(test_empty_accounts),
 		T(test_wrong_account),
 		T(test_sums_after_a_failure),
 		T(test_version_1_is_brought_up_to_date),
