@@ -11,7 +11,8 @@
 #include "reason.h"
 #include "vocab/limits.h"
 
-#define BATCH_BYTES (16u << 10)
+#define BATCH_BYTES \
+	(NP_LEDGER_RING / 8) /* it looks by itself every 50 ms; this is for those who are faster than that */
 
 /* One sandbox does not push the others out of the history: beyond its rate its requests are only counted. */
 static bool rate_take(struct report_rate *rate, uint64_t now_ns)

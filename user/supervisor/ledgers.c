@@ -199,7 +199,7 @@ static void report_take(struct ledgers *l, unsigned i, const char *data, size_t 
 		ledger_add(&l->ledgers[i]->slots[slot_of(l, entry)].taken, 1);
 }
 
-int ledgers_drain(struct ledgers *l, unsigned i)
+int ledgers_drain(struct ledgers *l, unsigned i, uint64_t most)
 {
 	static char data[LINK_BYTES_MAX] __attribute__((aligned(16)));
 	struct ledger *ledger = l->ledgers[i];
@@ -208,8 +208,8 @@ int ledgers_drain(struct ledgers *l, unsigned i)
 	uint64_t next;
 	ssize_t n = 0;
 
-	/* Once around at the most: a worker that floods us has to wait like everybody. */
-	while (index->read[i] - from < NP_LEDGER_RING && (n = ledger_next(ledger, index->read[i], data, &next)) > 0) {
+	/* A worker that floods us has to wait like everybody. */
+	while (index->read[i] - from < most && (n = ledger_next(ledger, index->read[i], data, &next)) > 0) {
 		index->seq[i] = l->config.last_seq(l->config.data) + 1;
 		report_take(l, i, data, (size_t)n, false);
 		__atomic_store_n(&index->read[i], next, __ATOMIC_RELEASE);
@@ -242,7 +242,7 @@ void ledgers_reset(struct ledgers *l, unsigned i)
 {
 	struct ledger *ledger = l->ledgers[i];
 
-	if (ledgers_drain(l, i) < 0)
+	if (ledgers_drain(l, i, NP_LEDGER_RING) < 0)
 		log_warning("reports of inspector %u cannot be read: they are lost", i);
 	lost_report(l, i);
 	ledger->read = ledger->written = l->index->read[i];

@@ -66,10 +66,10 @@ void ledgers_tick(struct ledgers *ledgers);
 uint64_t ledgers_cut(const struct ledgers *ledgers);
 uint64_t ledgers_unread(const struct ledgers *ledgers, unsigned index); /* bytes of reports that wait */
 
-/* Of one inspector: its file; takes the reports that are there (0, or -EPROTO); when it is dead: takes them, tells what it
+/* Of one inspector: its file; takes the reports that are there, up to `most` bytes or a little more (0, or -EPROTO); when it is dead: takes them, tells what it
  * left open, and makes the ring ready for the next. */
 int ledgers_fd(const struct ledgers *ledgers, unsigned index);
-int ledgers_drain(struct ledgers *ledgers, unsigned index);
+int ledgers_drain(struct ledgers *ledgers, unsigned index, uint64_t most);
 void ledgers_reset(struct ledgers *ledgers, unsigned index);
 
 #endif

@@ -11,6 +11,8 @@
 #include "base/log.h"
 #include "supervisor/spawn.h"
 
+#define SLICE_BYTES (16u << 10) /* some twenty reports, a tenth of a millisecond's */
+
 static void steering_update(struct supervisor *w)
 {
 	bool steering = supervisor_ready(w) > 0;
@@ -148,17 +150,41 @@ void process_read(struct process *p, unsigned most)
 	}
 }
 
-void supervisor_receive(struct supervisor *w)
+/* Takes reports of each, up to so many bytes. True: there are more. */
+static bool reports_take(struct supervisor *w, uint64_t most)
 {
+	bool more = false;
+
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 
-		if (p->pid && ledgers_drain(w->ledgers, i) < 0)
+		if (p->pid && ledgers_drain(w->ledgers, i, most) < 0)
 			process_end(p, "its ledger is nonsense");
 		if (p->unreset)
 			ledgers_reset(w->ledgers, i); /* what it left */
 		p->unreset = false;
+		more |= p->pid && ledgers_unread(w->ledgers, i);
 	}
+	return more;
+}
+
+void supervisor_receive(struct supervisor *w)
+{
+	reports_take(w, NP_LEDGER_RING);
+	briefing_leave(w);
+}
+
+void supervisor_receive_some(void *data)
+{
+	struct supervisor *w = data;
+	bool more = reports_take(w, SLICE_BYTES);
+
+	if (more)
+		loop_later(w->config.loop, &w->receive);
+	/* Once around a ring, what was in it before is handled, however fast others come. */
+	if (more && ++w->slices < NP_LEDGER_RING / SLICE_BYTES)
+		return;
+	w->slices = 0;
 	briefing_leave(w);
 }
 
@@ -168,7 +194,7 @@ static void on_link(void *data, uint32_t events)
 
 	(void)events;
 	process_read(p, 256);
-	supervisor_receive(p->supervisor);
+	supervisor_receive_some(p->supervisor);
 	finish_check(p->supervisor);
 }
 

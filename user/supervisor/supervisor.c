@@ -52,7 +52,7 @@ static void on_tick(void *data)
 
 	sockets_renew(w);
 	cas_request(w);
-	supervisor_receive(w);
+	supervisor_receive_some(w);
 	debug_tick(w);
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
@@ -211,6 +211,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	w->config = *config;
 	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
 	w->settings = w->roots = w->policy = w->cas_dir = -1;
+	w->receive = (struct loop_task){ .fn = supervisor_receive_some, .data = w };
 	TAILQ_INIT(&w->cas_wanted);
 	TAILQ_INIT(&w->cas_requested);
 	for (unsigned i = 0; i < config->count; i++)
@@ -257,6 +258,7 @@ void supervisor_free(struct supervisor *w)
 {
 	if (!w)
 		return;
+	loop_cancel(w->config.loop, &w->receive);
 	kernel_inspector_set(w->config.kernel, NULL);
 	for (unsigned i = 0; i < w->config.count; i++)
 		process_drop(&w->processes[i]);

@@ -82,12 +82,14 @@ struct supervisor {
 	struct briefed_list leaving; /* are forgotten; their ledger entries stay until their last reports are handled */
 	uint32_t sync, settle;
 	struct ledgers *ledgers;
-	uint64_t cut;	    /* of ledgers_cut(), when it was last asked for */
-	bool recovered;	    /* all sandboxes of a predecessor are known: others are new */
-	uint64_t finish_ns; /* they are to end, then at the latest; 0: they are not */
-	unsigned turn;	    /* whose turn it is to make a CA */
-	int cas_dir;	    /* where CAs are kept ... */
-	bool cas_kept;	    /* ... if it is in memory */
+	struct loop_task receive; /* of reports that wait */
+	unsigned slices;	  /* of them that were taken, one behind the other */
+	uint64_t cut;		  /* of ledgers_cut(), when it was last asked for */
+	bool recovered;		  /* all sandboxes of a predecessor are known: others are new */
+	uint64_t finish_ns;	  /* they are to end, then at the latest; 0: they are not */
+	unsigned turn;		  /* whose turn it is to make a CA */
+	int cas_dir;		  /* where CAs are kept ... */
+	bool cas_kept;		  /* ... if it is in memory */
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	bool steering;					      /* the gate steers */
 	struct debug_question debug;
@@ -106,7 +108,9 @@ void send_others(struct supervisor *w, const struct process *but, enum link_type
 		 int fd);
 void send_all(struct supervisor *w, enum link_type type, const void *data, size_t len, int fd);
 void processes_brief(struct supervisor *w); /* those that were started before all was known */
-void finish_check(struct supervisor *w);    /* says so when those that are to end have ended */
+/* Reports that nobody waits for are taken a few at a time: a call of the API does not wait for all of them. */
+void supervisor_receive_some(void *supervisor);
+void finish_check(struct supervisor *w); /* says so when those that are to end have ended */
 
 /* -- supervisor.c */
 /* Returns when every worker has done what it was sent so far; one that does not in time is killed. */
