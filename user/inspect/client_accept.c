@@ -267,7 +267,7 @@ void client_accept(struct worker *worker, int fd)
 	sandbox->n_clients++;
 	worker->n_clients++;
 	client_wait(client, NP_HEAD_MS);
-	if (channel_new(worker->loop, fd, &client_events, client, &client->leg.channel) < 0)
+	if (channel_new(worker->loop, &sandbox->session->lane, fd, &client_events, client, &client->leg.channel) < 0)
 		client_close(client);
 	else
 		client_meet(client);

@@ -74,6 +74,7 @@ static void session_free(struct worker *worker, struct session *session, enum np
 	dns_session_free(&session->dns);
 	LIST_REMOVE(session, of_worker);
 	table_remove(&worker->sessions_by_name, &session->node);
+	loop_forget(worker->loop, &session->lane);
 	free(session);
 }
 

@@ -23,6 +23,7 @@ struct session {
 	bool raised;		 /* one of them was, so all will be: what is open to origins goes when that is done */
 	struct pool pool;
 	struct memory_sum memory;
+	struct lane lane; /* what its connections have to do: sessions take turns */
 };
 
 /* A sandbox. */

@@ -45,11 +45,9 @@ static void on_settle(void *data)
 void worker_settle(struct worker *worker, uint32_t number)
 {
 	worker->stopping.settle = number;
-	worker->stopping.settle_rounds = SETTLE_ROUNDS + worker->n_clients / 16; /* a round looks at 64 descriptors */
-	worker->stopping.settling = (struct loop_task){ .fn = on_settle,
-							.data = worker,
-							.next = worker->stopping.settling.next,
-							.link = worker->stopping.settling.link };
+	worker->stopping.settle_rounds = SETTLE_ROUNDS + worker->n_clients / 16; /* a round looks at 256 descriptors */
+	worker->stopping.settling.fn = on_settle;
+	worker->stopping.settling.data = worker;
 	loop_later(worker->loop, &worker->stopping.settling);
 }
 

@@ -197,7 +197,8 @@ static bool tunnel_splice(struct tunnel *tunnel, int far, struct buf *first)
 	if (near < 0)
 		return false;
 	tunnel->first = first_len;
-	if (splice_start(client->worker->loop, near, far, on_over, tunnel, &tunnel->splice) < 0)
+	if (splice_start(client->worker->loop, &client->sandbox->session->lane, near, far, on_over, tunnel,
+			 &tunnel->splice) < 0)
 		client_close(client);
 	return true;
 }
@@ -293,7 +294,8 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		tunnel_route_refused(tunnel, &result->route, result->words);
 		return;
 	}
-	if (result->error || channel_new(client->worker->loop, result->fd, &no_events, NULL, &far) < 0) {
+	if (result->error || channel_new(client->worker->loop, &client->sandbox->session->lane, result->fd, &no_events,
+					 NULL, &far) < 0) {
 		tunnel_refuse(tunnel, NP_R_ORIGIN_UNREACHABLE, NULL, result->words);
 		return;
 	}

@@ -223,7 +223,7 @@ static int upstream_start(struct upstream *up, int fd)
 {
 	struct origins *origins;
 	SSL *ssl = NULL;
-	int r = channel_new(up->leg.worker->loop, fd, &upstream_events, up, &up->leg.channel);
+	int r = channel_new(up->leg.worker->loop, &up->session->lane, fd, &upstream_events, up, &up->leg.channel);
 
 	if (r < 0 || !up->tls)
 		return r;

@@ -13,7 +13,7 @@
 #include "net/slab.h"
 #include "vocab/limits.h"
 
-#define ACCEPT_BATCH 64
+#define ACCEPT_BATCH 8 /* then it is someone else's turn */
 #define TICK_MS	     50
 #define TRIM_TICKS   4
 
@@ -148,8 +148,6 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 		r = loop_new(&worker->loop);
 	if (r == 0)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
-	if (r == 0)
-		loop_prefer(worker->loop, worker->link); /* who waits for our word ends us if it does not come */
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
 	if (r == 0)

@@ -2,7 +2,6 @@
 #include "loop/loop.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,7 +13,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 
-#define LOOK_NS 5000000
+#define LOOK_NS 50000 /* between looks at the file descriptors: so long who comes waits for what is put off */
+#define EVENTS	256
 
 enum source_kind { SOURCE_FD, SOURCE_TIMER, SOURCE_SIGNAL };
 
@@ -35,11 +35,10 @@ struct loop {
 	bool stopped;
 	struct source **by_fd; /* NULL where nothing is watched */
 	size_t by_fd_size;
-	struct source *preferred; /* NULL: none */
-	uint64_t looked_ns;	  /* when there was a look at it */
-	struct source *gone;	  /* unwatched in this round: an event for one may already be queued */
-	struct loop_task *later, **later_end;
-	struct loop_task mark; /* where the work of this round ends */
+	struct source *gone; /* unwatched in this round: an event for one may already be queued */
+	struct lanes lanes;
+	struct lane later;     /* tasks without a lane */
+	struct loop_task mark; /* where those of this round end */
 };
 
 int loop_new(struct loop **ret)
@@ -51,7 +50,8 @@ int loop_new(struct loop **ret)
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->epoll_fd < 0)
 		return -errno; /* cppcheck-suppress memleak ; it does not see the cleanup attribute */
-	loop->later_end = &loop->later;
+	lanes_init(&loop->lanes);
+	TAILQ_INIT(&loop->later.tasks);
 	*ret = take_ptr(loop);
 	return 0;
 }
@@ -69,8 +69,10 @@ void loop_free(struct loop *loop)
 {
 	if (!loop)
 		return;
-	while (loop->later)
-		loop_cancel(loop, loop->later);
+	while (lanes_next(&loop->lanes))
+		;
+	while (!TAILQ_EMPTY(&loop->later.tasks))
+		loop_cancel(loop, TAILQ_FIRST(&loop->later.tasks));
 	for (size_t fd = 0; fd < loop->by_fd_size; fd++) {
 		struct source *s = loop->by_fd[fd];
 
@@ -135,8 +137,6 @@ void loop_unwatch(struct loop *loop, int fd)
 		return;
 	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	loop->by_fd[fd] = NULL;
-	if (loop->preferred == s)
-		loop->preferred = NULL;
 	s->fd = -1;
 	s->next = loop->gone;
 	loop->gone = s;
@@ -144,24 +144,31 @@ void loop_unwatch(struct loop *loop, int fd)
 
 void loop_later(struct loop *loop, struct loop_task *task)
 {
-	if (task->link)
+	if (task->waits_in)
 		return;
-	task->next = NULL;
-	task->link = loop->later_end;
-	*loop->later_end = task;
-	loop->later_end = &task->next;
+	if (task->lane) {
+		lanes_add(&loop->lanes, task->lane, task);
+		return;
+	}
+	task->waits_in = &loop->later;
+	TAILQ_INSERT_TAIL(&loop->later.tasks, task, of_lane);
 }
 
 void loop_cancel(struct loop *loop, struct loop_task *task)
 {
-	if (!task->link)
+	if (!task->waits_in)
 		return;
-	*task->link = task->next;
-	if (task->next)
-		task->next->link = task->link;
-	if (loop->later_end == &task->next)
-		loop->later_end = task->link;
-	task->link = NULL;
+	if (task->waits_in != &loop->later) {
+		lanes_remove(&loop->lanes, task);
+		return;
+	}
+	TAILQ_REMOVE(&loop->later.tasks, task, of_lane);
+	task->waits_in = NULL;
+}
+
+void loop_forget(struct loop *loop, struct lane *lane)
+{
+	lanes_leave(&loop->lanes, lane);
 }
 
 static void loop_dispatch(struct source *s, uint32_t events)
@@ -186,33 +193,28 @@ static void loop_dispatch(struct source *s, uint32_t events)
 	}
 }
 
-void loop_prefer(struct loop *loop, int fd)
+static void loop_run_lanes(struct loop *loop)
 {
-	loop->preferred = loop->by_fd[fd];
-}
+	uint64_t start = loop_now_ns(), before = start, now = start;
+	struct loop_task *task;
 
-static void loop_look(struct loop *loop)
-{
-	struct pollfd fd = { .events = POLLIN };
-
-	if (!loop->preferred || loop_now_ns() - loop->looked_ns < LOOK_NS)
-		return;
-	fd.fd = loop->preferred->fd;
-	if (poll(&fd, 1, 0) > 0)
-		loop_dispatch(loop->preferred, EPOLLIN);
-	loop->looked_ns = loop_now_ns();
+	while (now - start < LOOK_NS && (task = lanes_next(&loop->lanes))) {
+		task->fn(task->data);
+		now = loop_now_ns();
+		lanes_charge(&loop->lanes, now - before);
+		before = now;
+	}
 }
 
 /* What is put off meanwhile goes behind the mark and waits its turn. */
-static void loop_run_tasks(struct loop *loop)
+static void loop_run_later(struct loop *loop)
 {
 	loop_later(loop, &loop->mark);
-	while (loop->later != &loop->mark) {
-		struct loop_task *task = loop->later;
+	while (TAILQ_FIRST(&loop->later.tasks) != &loop->mark) {
+		struct loop_task *task = TAILQ_FIRST(&loop->later.tasks);
 
 		loop_cancel(loop, task);
 		task->fn(task->data);
-		loop_look(loop);
 	}
 	loop_cancel(loop, &loop->mark);
 }
@@ -262,21 +264,26 @@ int loop_signals(struct loop *loop, const int *signals, loop_signal_fn *fn, void
 	return 0;
 }
 
+static bool loop_has_work(const struct loop *loop)
+{
+	return loop->lanes.waiting || !TAILQ_EMPTY(&loop->later.tasks);
+}
+
 int loop_run(struct loop *loop)
 {
-	struct epoll_event events[64];
+	struct epoll_event events[EVENTS];
 
 	while (!loop->stopped) {
-		int n = epoll_wait(loop->epoll_fd, events, ARRAY_SIZE(events), loop->later ? 0 : -1);
+		int n = epoll_wait(loop->epoll_fd, events, EVENTS, loop_has_work(loop) ? 0 : -1);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		for (int i = 0; i < n; i++) {
+		for (int i = 0; i < n; i++)
 			loop_dispatch(events[i].data.ptr, events[i].events);
-			loop_look(loop);
-		}
-		if (loop->later)
-			loop_run_tasks(loop);
+		if (loop->lanes.waiting)
+			loop_run_lanes(loop);
+		if (lanes_lap(&loop->lanes) && !TAILQ_EMPTY(&loop->later.tasks))
+			loop_run_later(loop);
 		loop_sweep(loop);
 	}
 	return 0;

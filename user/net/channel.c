@@ -13,7 +13,7 @@
 #include "net/channel_internal.h"
 #include "vocab/limits.h"
 
-#define READ_BUDGET (256u << 10)	   /* one wake-up: then it is someone else's turn */
+#define READ_BUDGET (64u << 10)		   /* one wake-up: then it is someone else's turn */
 #define BACKLOG_MAX (16 * NP_BACKLOG_HIGH) /* the owner does not look at the backlog */
 
 /* Payload into records, and the end behind it if it was asked for. */
@@ -144,12 +144,13 @@ static void channel_on_event(void *data, uint32_t events)
 		c->writable = true;
 	if ((events & EPOLLERR) && c->paused)
 		channel_notice(c);
-	channel_pump(c);
+	loop_later(c->loop, &c->task); /* behind what its lane has to do already */
 }
 
 /* -- the owner's side ---------------------------------------------------- */
 
-int channel_new(struct loop *loop, int sock, const struct channel_events *events, void *ctx, struct channel **ret)
+int channel_new(struct loop *loop, struct lane *lane, int sock, const struct channel_events *events, void *ctx,
+		struct channel **ret)
 {
 	_free_ struct channel *c = calloc(1, sizeof(*c));
 	_close_ int fd = sock;
@@ -162,7 +163,7 @@ int channel_new(struct loop *loop, int sock, const struct channel_events *events
 		.fd = fd,
 		.events = events,
 		.ctx = ctx,
-		.task = { .fn = channel_pump, .data = c },
+		.task = { .fn = channel_pump, .data = c, .lane = lane },
 		.writable = true,
 	};
 	/* Small writes are put together here, and what is written is meant to go. Fails on a socket pair. */

@@ -36,8 +36,9 @@ struct channel_events {
 	void (*broken)(void *ctx, int error);
 };
 
-/* Takes over fd (non-blocking, connected) also on failure. */
-int channel_new(struct loop *loop, int fd, const struct channel_events *events, void *ctx, struct channel **ret);
+/* Takes over fd (non-blocking, connected) also on failure. What it does waits in the lane; NULL: the loop's own. */
+int channel_new(struct loop *loop, struct lane *lane, int fd, const struct channel_events *events, void *ctx,
+		struct channel **ret);
 void channel_free(struct channel *channel);  /* closes at once; what is unsent is lost */
 void channel_reset(struct channel *channel); /* likewise, and nothing that waits in the socket leaves */
 /* Of a socket that resets on close: in order if the peer has acknowledged everything, else with that reset. */

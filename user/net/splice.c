@@ -15,7 +15,7 @@
 #include "net/linger.h"
 
 #define PIECE  (64u << 10)  /* what a pipe holds */
-#define BUDGET (512u << 10) /* one turn of one direction: then it is someone else's */
+#define BUDGET (128u << 10) /* one turn of one direction: then it is someone else's */
 
 /* From one end to the other. */
 struct way {
@@ -122,7 +122,7 @@ static void on_event(struct splice *s, unsigned end, uint32_t events)
 		s->ways[end].readable = true;
 	if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
 		s->ways[!end].writable = true;
-	splice_pump(s);
+	loop_later(s->loop, &s->task);
 }
 
 static void on_near(void *data, uint32_t events)
@@ -162,7 +162,8 @@ void splice_free(struct splice *s)
 	free(s);
 }
 
-int splice_start(struct loop *loop, int near, int far, splice_closed_fn *closed, void *ctx, struct splice **ret)
+int splice_start(struct loop *loop, struct lane *lane, int near, int far, splice_closed_fn *closed, void *ctx,
+		 struct splice **ret)
 {
 	struct splice *s = calloc(1, sizeof(*s));
 	int r = 0;
@@ -173,7 +174,7 @@ int splice_start(struct loop *loop, int near, int far, splice_closed_fn *closed,
 		return -ENOMEM;
 	}
 	*s = (struct splice){ .loop = loop, .ends = { near, far }, .closed = closed, .ctx = ctx };
-	s->task = (struct loop_task){ .fn = splice_pump, .data = s };
+	s->task = (struct loop_task){ .fn = splice_pump, .data = s, .lane = lane };
 	for (unsigned i = 0; i < 2; i++)
 		s->ways[i] = (struct way){
 			.from = s->ends[i], .to = s->ends[!i], .pipe = { -1, -1 }, .readable = true, .writable = true

@@ -15,7 +15,8 @@ struct splice;
 typedef void splice_closed_fn(void *ctx, uint64_t sent, uint64_t received);
 
 /* Takes over both sockets (connected, non-blocking; the far one resets on close), also on failure. */
-int splice_start(struct loop *loop, int near, int far, splice_closed_fn *closed, void *ctx, struct splice **ret);
+int splice_start(struct loop *loop, struct lane *lane, int near, int far, splice_closed_fn *closed, void *ctx,
+		 struct splice **ret);
 void splice_count(const struct splice *splice, uint64_t *ret_sent, uint64_t *ret_received); /* so far */
 size_t splice_unsent(const struct splice *splice); /* bytes that it only waits for the far end to acknowledge */
 bool splice_owes(const struct splice *splice);	   /* the far end has not acknowledged all that the near one says */

@@ -213,84 +213,108 @@ static void test_cancel_keeps_order(void **state)
 	loop_cancel(loop, &third);
 	loop_cancel(loop, &first);
 	loop_later(loop, &first);
-	loop_run_tasks(loop);
+	loop_run_later(loop);
 	assert_string_equal(trace, "2 1 ");
-	assert_null(loop->later);
+	assert_false(loop_has_work(loop));
 	loop_later(loop, &third);
 	loop_cancel(loop, &third);
 	loop_cancel(loop, &third);
-	loop_run_tasks(loop);
+	loop_run_later(loop);
 	assert_string_equal(trace, "2 1 ");
 }
 
-/* -- what is preferred ------------------------------------------------------ */
+/* -- lanes ------------------------------------------------------------------ */
 
 struct busy {
-	int preferred, turns;
+	struct loop_task task;
+	int fd, turns;
 };
 
-static void work(struct busy *busy)
-{
-	for (uint64_t start = loop_now_ns(); loop_now_ns() - start < LOOK_NS;)
-		;
-	if (++busy->turns == 3) /* comes while there is much to do */
-		assert_int_equal(eventfd_write(busy->preferred, 1), 0);
-}
-
-static void on_busy(void *data, uint32_t events)
-{
-	(void)events;
-	work(data);
-}
-
-static void on_busy_task(void *data)
-{
-	work(data);
-}
-
-static void on_preferred(void *data, uint32_t events)
+static void on_busy(void *data)
 {
 	struct busy *busy = data;
-	uint64_t value;
 
-	assert_int_equal(events, EPOLLIN);
-	assert_int_equal(eventfd_read(busy->preferred, &value), 0);
-	assert_int_equal(busy->turns, 3);
-	note("preferred ");
+	for (uint64_t start = loop_now_ns(); loop_now_ns() - start < 2 * LOOK_NS;)
+		;
+	if (++busy->turns == 3) /* comes while there is much to do */
+		assert_int_equal(eventfd_write(busy->fd, 1), 0);
+	loop_later(loop, &busy->task);
+}
+
+static struct lane other;
+
+static void on_other(void *data)
+{
+	note(data);
 	loop_stop(loop);
 }
 
-/* Many have an event, or something put off, in one round: it waits for one of them, not for all. */
-static void test_preferred_does_not_wait_for_all(void **state)
+static void on_other_fd(void *data, uint32_t events)
+{
+	uint64_t value;
+
+	(void)events;
+	assert_int_equal(eventfd_read(((struct busy *)data)->fd, &value), 0);
+	loop_later(loop, &first);
+}
+
+/* Twenty in one lane have always something to do: who comes in another does not wait for all of them. */
+static void test_lanes(void **state)
 {
 	enum { MANY = 20 };
-	struct busy busy = { .preferred = eventfd(0, 0) };
-	struct loop_task tasks[MANY] = { 0 };
-	int fds[MANY];
+	struct lane lane = { 0 };
+	struct busy busy[MANY] = { 0 };
+	int turns = 0, fd = eventfd(0, 0);
 
 	(void)state;
-	assert_int_equal(loop_watch(loop, busy.preferred, EPOLLIN, on_preferred, &busy), 0);
-	loop_prefer(loop, busy.preferred);
+	first = (struct loop_task){ .fn = on_other, .data = "other ", .lane = &other };
+	assert_int_equal(loop_watch(loop, fd, EPOLLIN, on_other_fd, &busy[0]), 0);
 	for (int i = 0; i < MANY; i++) {
-		fds[i] = eventfd(1, 0);
-		assert_int_equal(loop_watch(loop, fds[i], EPOLLIN, on_busy, &busy), 0);
+		busy[i] = (struct busy){ .task = { .fn = on_busy, .data = &busy[i], .lane = &lane }, .fd = fd };
+		loop_later(loop, &busy[i].task);
 	}
 	assert_int_equal(loop_run(loop), 0);
-	assert_string_equal(trace, "preferred ");
+	assert_string_equal(trace, "other ");
 	for (int i = 0; i < MANY; i++) {
-		loop_unwatch(loop, fds[i]);
-		close(fds[i]);
-		tasks[i] = (struct loop_task){ .fn = on_busy_task, .data = &busy };
-		loop_later(loop, &tasks[i]);
+		turns += busy[i].turns;
+		loop_cancel(loop, &busy[i].task);
 	}
-	busy.turns = 0;
-	loop->stopped = false;
+	assert_true(turns <= 2 * MANY + 2); /* the third of the first one, and the one behind it */
+	loop_forget(loop, &lane);
+	loop_forget(loop, &other);
+	loop_unwatch(loop, fd);
+	close(fd);
+}
+
+static void on_again(void *data)
+{
+	note(data);
+	if (strlen(trace) < 12)
+		loop_later(loop, &second);
+	else
+		loop_stop(loop);
+}
+
+/* What has no lane waits until all that waited in lanes is done: here "-" is a round of them. */
+static void test_later_is_behind_lanes(void **state)
+{
+	struct lane lanes[2] = { 0 };
+	struct busy busy[2] = { 0 };
+
+	(void)state;
+	second = (struct loop_task){ .fn = on_again, .data = "- " };
+	loop_later(loop, &second);
+	for (int i = 0; i < 2; i++) {
+		busy[i] = (struct busy){ .task = { .fn = on_busy, .data = &busy[i], .lane = &lanes[i] }, .turns = 3 };
+		loop_later(loop, &busy[i].task);
+	}
 	assert_int_equal(loop_run(loop), 0);
-	assert_string_equal(trace, "preferred preferred ");
-	for (int i = 0; i < MANY; i++)
-		loop_cancel(loop, &tasks[i]);
-	loop_unwatch(loop, busy.preferred);
-	close(busy.preferred);
+	assert_string_equal(trace, "- - - - - - ");
+	for (int i = 0; i < 2; i++) {
+		assert_true(busy[i].turns >= 3 + 5);
+		loop_cancel(loop, &busy[i].task);
+		loop_forget(loop, &lanes[i]);
+	}
 }
 
 static void on_tick(void *data)
@@ -318,7 +342,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_thousands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cancel_keeps_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_preferred_does_not_wait_for_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_lanes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_later_is_behind_lanes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_timer, setup, teardown),
 	};
 

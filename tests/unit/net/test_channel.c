@@ -184,6 +184,14 @@ static void settle(void)
 	run_ticks(10);
 }
 
+/* Bytes are there, and it is the channel's turn. */
+static void turn(struct channel *channel)
+{
+	channel_on_event(channel, EPOLLIN);
+	loop_cancel(loop, &channel->task);
+	channel_pump(channel);
+}
+
 static void tcp_pair(int fds[2])
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -213,7 +221,7 @@ static void end_init(struct end *end, int fd, bool channel)
 	*end = (struct end){ .fd = fd, .got = BUF_INIT(256u << 20) };
 	ends[n_ends++] = end;
 	if (channel)
-		assert_int_equal(channel_new(loop, fd, &events, end, &end->channel), 0);
+		assert_int_equal(channel_new(loop, NULL, fd, &events, end, &end->channel), 0);
 }
 
 /* a is always a channel; b is one if both. */
@@ -781,9 +789,9 @@ static void test_pipelined_turns(void **state)
 	end_init(&b, fds[1], false);
 	a.use = use_line_soon;
 	assert_int_equal(send(b.fd, "1\n2\n3\n4\n5\nand half", 18, 0), 18);
-	channel_on_event(a.channel, EPOLLIN);
+	turn(a.channel);
 	assert_string_equal(a.got.data, "1\n2\n"); /* what was read, and once what was left of it */
-	assert_non_null(a.channel->task.link);
+	assert_non_null(a.channel->task.waits_in);
 	channel_pump(a.channel);
 	assert_string_equal(a.got.data, "1\n2\n3\n");
 	settle();
@@ -946,9 +954,9 @@ static void test_budget(void **state)
 	end_init(&b, fds[1], false);
 	assert_true(send(b.fd, piece, sizeof(piece), 0) > READ_BUDGET * 2);
 	a.discard = true;
-	channel_on_event(a.channel, EPOLLIN);
+	turn(a.channel);
 	assert_int_equal(a.count, READ_BUDGET);
-	assert_non_null(a.channel->task.link); /* it comes back by itself: the edge is gone */
+	assert_non_null(a.channel->task.waits_in); /* it comes back by itself: the edge is gone */
 	channel_pump(a.channel);
 	assert_int_equal(a.count, 2 * READ_BUDGET);
 	close(b.fd);
@@ -1128,7 +1136,7 @@ static void trickle(SSL *peer, int fd)
 
 		for (int i = 0; i < len; i++, still = 0) {
 			assert_int_equal(send(fd, bytes + i, 1, 0), 1);
-			channel_on_event(a.channel, EPOLLIN);
+			turn(a.channel);
 		}
 		n = recv(fd, bytes, sizeof(bytes), 0);
 		if (n > 0) {

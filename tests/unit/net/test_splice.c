@@ -40,7 +40,7 @@ static int set_up(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, far), 0);
 	ends[0] = near[0];
 	ends[1] = far[0];
-	return splice_start(loop, near[1], far[1], on_closed, &over, &splice_);
+	return splice_start(loop, NULL, near[1], far[1], on_closed, &over, &splice_);
 }
 
 static int tear_down(void **state)
