@@ -211,9 +211,12 @@ static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, struct np_
 
 	/* A listener stays: its own sandbox may still call. Two are no full sockets and carry nothing; and what is closed, or
 	 * not connected yet, leads nowhere. */
-	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV ||
-	    tcp_state == NP_TCP_CLOSE)
+	if (tcp_state == NP_TCP_TIME_WAIT || tcp_state == NP_TCP_NEW_SYN_RECV)
 		return false;
+	if (tcp_state == NP_TCP_LISTEN || tcp_state == NP_TCP_CLOSE) {
+		state->idle++;
+		return false;
+	}
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
 		return np_orphan_wants((struct sock *)skc, tcp_state, state, flow);
 	return np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, flow);
@@ -236,9 +239,12 @@ static __always_inline bool np_cut_wants_udp(struct sock *sk, struct np_cut_stat
 {
 	bool connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
 
-	/* A UDP socket ends when it is closed; one without a port leads nowhere. */
-	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED || !BPF_CORE_READ(sk, __sk_common.skc_num))
+	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
+		return false; /* a UDP socket ends when it is closed */
+	if (!BPF_CORE_READ(sk, __sk_common.skc_num)) {
+		state->idle++; /* one without a port leads nowhere */
 		return false;
+	}
 	/* An unconnected socket at a place of its own choice is a server: it stays, for its own sandbox. One where
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {

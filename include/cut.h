@@ -51,7 +51,7 @@ struct np_cut_state {
 	__u32 remembered; /* entries made in np_cut_flows */
 	__u32 all;  /* in, NP_CUT_NOTE: of every sandbox, not only of those in np_cut_targets; or NP_CUT_ALL_ANEW */
 	__u32 busy; /* slots of np_sockets that a new socket was on its way into */
-	__u32 pad;
+	__u32 idle; /* sockets that lead nowhere yet, or listen */
 	__u64 in_flight; /* bytes handed to devices and still queued there: their sockets wait for another look */
 };
 

@@ -9,6 +9,7 @@
  * sandbox, "health" asks for nothing, "sandboxes SESSION COUNT" registers sandboxes: "TOTAL-NS DAEMON-CPU-NS".
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -21,18 +22,31 @@ static int api = -1;
 static struct sockaddr_un api_address = { .sun_family = AF_UNIX };
 static struct sockaddr_in far_end = { .sin_family = AF_INET };
 static char answer[64 << 10];
-static char schedstat[64];
+static char tasks[64];
 
-/* CPU time of the daemon, which has one thread. */
+/* CPU time of all threads of the daemon. */
 static uint64_t daemon_cpu_ns(void)
 {
-	char text[64] = "";
-	int fd = open(schedstat, O_RDONLY | O_CLOEXEC);
+	DIR *dir = opendir(tasks);
+	uint64_t sum = 0;
 
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
-		err(1, "%s", schedstat);
-	close(fd);
-	return strtoull(text, NULL, 10);
+	if (!dir)
+		err(1, "%s", tasks);
+	for (struct dirent *e; (e = readdir(dir));) {
+		char path[64], text[64] = "";
+		int fd;
+
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%.16s/schedstat", e->d_name);
+		fd = openat(dirfd(dir), path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+			err(1, "%s/%s", tasks, path);
+		close(fd);
+		sum += strtoull(text, NULL, 10);
+	}
+	closedir(dir);
+	return sum;
 }
 
 /* The clock stops with the answer; the CPU is read when the daemon is at rest again. */
@@ -238,7 +252,7 @@ int main(int argc, char **argv)
 		errx(2, "usage: client SOCKET FAR-ADDR FAR-PORT DAEMON-PID");
 	snprintf(api_address.sun_path, sizeof(api_address.sun_path), "%s", argv[1]);
 	far_end.sin_port = htons((uint16_t)atoi(argv[3]));
-	snprintf(schedstat, sizeof(schedstat), "/proc/%d/schedstat", atoi(argv[4]));
+	snprintf(tasks, sizeof(tasks), "/proc/%d/task", atoi(argv[4]));
 	inet_pton(AF_INET, argv[2], &far_end.sin_addr);
 	api_connect();
 	puts("ready");

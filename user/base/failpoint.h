@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static inline void failpoint(const char *name)
 {
@@ -19,8 +20,22 @@ static inline void failpoint(const char *name)
 	if (wanted && !strcmp(wanted, name))
 		raise(SIGKILL);
 }
+
+/* Waits, when another thread dies at the place of this name: what comes here has not happened then. */
+static inline void failpoint_hold(const char *name)
+{
+	const char *wanted = getenv("NETPAWL_FAILPOINT");
+
+	while (wanted && !strcmp(wanted, name))
+		pause();
+}
 #else
 static inline void failpoint(const char *name)
+{
+	(void)name;
+}
+
+static inline void failpoint_hold(const char *name)
 {
 	(void)name;
 }

@@ -13,19 +13,10 @@
 #include "vocab/limits.h"
 
 /* A connect() that passed the socket layer just before the raise may enter the table behind the iterator's
- * back. Its packets do not pass, so another round only spares its caller the wait. */
+ * back; or, of a socket in the sandbox's list, be seen there before it leads anywhere. Its packets do not pass, so another
+ * round only spares its caller the wait. */
 #define ROUNDS_MAX    3
 #define DRAIN_STEP_US 200
-
-int cut_open(struct kernel *kernel)
-{
-	kernel->cut_tcp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_tcp), 0, BPF_TRACE_ITER, NULL);
-	kernel->cut_udp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_udp), 0, BPF_TRACE_ITER, NULL);
-	if (kernel->cut_tcp < 0 || kernel->cut_udp < 0)
-		return -errno;
-	cut_forget_flows(kernel); /* of a predecessor that was killed in the middle of a cut */
-	return lists_open(kernel);
-}
 
 /* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
  * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
@@ -120,11 +111,12 @@ static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned
 	}
 	for (int round = 0; round < ROUNDS_MAX;) {
 		bool final = now_us() >= deadline || round == ROUNDS_MAX - 1;
-		uint32_t destroyed;
+		uint32_t destroyed, idle;
 
 		r = cut_pass(kernel, job, NP_CUT_LOOK, final, &state);
 		remembered |= state.remembered > 0;
 		destroyed = state.destroyed;
+		idle = state.idle;
 		if (r == 0 && state.local) {
 			uint64_t in_flight = state.in_flight;
 
@@ -137,7 +129,7 @@ static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned
 			break;
 		if (state.in_flight && !final)
 			nanosleep(&(struct timespec){ .tv_nsec = DRAIN_STEP_US * 1000 }, NULL);
-		else if ((!destroyed && !state.busy) || final)
+		else if (final || (!state.busy && (!destroyed || (job->listed && !idle))))
 			break;
 		else
 			round++;
@@ -145,6 +137,34 @@ static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned
 	if (remembered)
 		cut_forget_flows(kernel);
 	return r;
+}
+
+/* Cgroups are gone that the next cut would never name again. */
+static void cut_forget_gone(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets);
+	struct np_rung ignored;
+	__u64 key, next;
+	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
+
+	while (more) {
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (ratchet_read(kernel, key, &ignored) == -ENOENT)
+			bpf_map_delete_elem(fd, &key);
+		key = next;
+	}
+}
+
+int cut_due(struct kernel *kernel, uint64_t id)
+{
+	return cut_name(kernel, &(struct cut_job){ .ids = &id, .n = 1 });
+}
+
+bool cut_is_due(struct kernel *kernel, uint64_t id)
+{
+	__u8 named;
+
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_cut_targets), &id, &named) == 0;
 }
 
 int cut_name(struct kernel *kernel, const struct cut_job *job)
@@ -210,4 +230,16 @@ int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool 
 	}
 	cut_unname(kernel, &job);
 	return r;
+}
+
+int cut_open(struct kernel *kernel)
+{
+	kernel->cut_tcp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_tcp), 0, BPF_TRACE_ITER, NULL);
+	kernel->cut_udp = bpf_link_create(program_fd(kernel, kernel->skel->progs.np_cut_udp), 0, BPF_TRACE_ITER, NULL);
+	if (kernel->cut_tcp < 0 || kernel->cut_udp < 0)
+		return -errno;
+	/* Of a predecessor that was killed in the middle of a cut. What it named is cut by the service. */
+	cut_forget_flows(kernel);
+	cut_forget_gone(kernel);
+	return lists_open(kernel);
 }

@@ -187,6 +187,8 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 
 /* cut.c */
 int cut_open(struct kernel *kernel);
+int cut_due(struct kernel *kernel, uint64_t id); /* names it before its cut, for the next daemon if this one dies */
+bool cut_is_due(struct kernel *kernel, uint64_t id);
 int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
 int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has);
 int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass pass, bool final,

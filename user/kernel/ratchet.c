@@ -45,6 +45,8 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_sandboxes);
 	__u64 *keys = calloc(NP_SANDBOXES_MAX, sizeof(*keys)), key = 0;
+	/* Usually nothing is. */
+	bool due = bpf_map_get_next_key(bpf_map__fd(kernel->skel->maps.np_cut_targets), NULL, &key) == 0;
 	size_t n = 0;
 	int r = 0;
 
@@ -60,6 +62,7 @@ int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_
 		if (bpf_map_lookup_elem(fd, &keys[i], &value) < 0)
 			continue;
 		sandbox.rung = value.rung;
+		sandbox.uncut = due && cut_is_due(kernel, keys[i]);
 		memcpy(sandbox.session, value.session, sizeof(sandbox.session));
 		sandbox.session[sizeof(sandbox.session) - 1] = '\0';
 		r = fn(data, &sandbox);

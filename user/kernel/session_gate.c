@@ -70,6 +70,11 @@ static int gate_detach(void *ctx, const struct gate_cgroup *cg)
 	return 0;
 }
 
+static int gate_cut_due(void *ctx, uint64_t cgroup_id)
+{
+	return cut_due(ctx, cgroup_id);
+}
+
 static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	return cut_sandboxes(ctx, ids, n, why, ret_cut);
@@ -175,6 +180,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.cgroup_find = gate_cgroup_find,
 		.raise = gate_raise,
 		.attach = gate_attach,
+		.cut_due = gate_cut_due,
 		.cut = gate_cut,
 		.orphans = gate_orphans,
 		.cgroup_remove = gate_cgroup_remove,

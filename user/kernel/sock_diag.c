@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-#define BATCH 64 /* their answers fit into a receive buffer of the usual size */
+#define BATCH 128 /* their answers fit into a receive buffer of the usual size */
 
 struct diag_request {
 	struct nlmsghdr header;
@@ -62,23 +62,29 @@ static void diag_count(int error, struct diag_result *ret)
 	}
 }
 
+struct diag_answer {
+	struct nlmsghdr header;
+	struct nlmsgerr error;
+	char rest[128]; /* of the request, which comes back with an error */
+};
+
 /* The kernel does what a datagram asks for, one message after the other, before send() returns; by then its answers are
- * there. It is asked to answer each: a socket whose answer is lost must not be taken for ended. */
+ * there: of each that failed, and of the last. One for which there was no room makes recv() fail, once: then none of them is
+ * taken for ended. */
 static void diag_destroy_batch(int fd, const struct np_cut_order *orders, size_t n, struct diag_result *ret)
 {
 	struct diag_request requests[BATCH] = { 0 };
-	size_t answered = 0;
-	struct {
-		struct nlmsghdr header;
-		struct nlmsgerr error;
-		char rest[128]; /* of the request, which comes back with an error */
-	} answer;
+	struct diag_result failed = { 0 };
+	struct diag_answer answer;
+	size_t others = n - 1; /* of which nothing bad was heard */
+	bool last = false;
 
 	for (size_t i = 0; i < n; i++) {
 		requests[i] = (struct diag_request){
 			.header = { .nlmsg_len = sizeof(requests[i]),
 				    .nlmsg_type = SOCK_DESTROY,
-				    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+				    .nlmsg_flags = NLM_F_REQUEST | (i == n - 1 ? NLM_F_ACK : 0),
+				    .nlmsg_seq = (__u32)i },
 			.body = { .sdiag_family = (__u8)orders[i].family,
 				  .sdiag_protocol = (__u8)orders[i].flow.protocol,
 				  .idiag_states = ~0u },
@@ -86,17 +92,22 @@ static void diag_destroy_batch(int fd, const struct np_cut_order *orders, size_t
 		diag_fill(&orders[i], &requests[i].body.id);
 	}
 	if (send(fd, requests, n * sizeof(*requests), 0) == (ssize_t)(n * sizeof(*requests))) {
-		while (answered < n &&
-		       recv(fd, &answer, sizeof(answer), 0) >= (ssize_t)offsetof(typeof(answer), rest) &&
+		while (!last && recv(fd, &answer, sizeof(answer), 0) >= (ssize_t)offsetof(struct diag_answer, rest) &&
 		       answer.header.nlmsg_type == NLMSG_ERROR) {
-			diag_count(answer.error.error, ret);
-			answered++;
+			diag_count(answer.error.error, &failed);
+			last = answer.header.nlmsg_seq == n - 1;
+			others -= !last && others;
 		}
 	}
-	if (answered == n)
+	if (last) {
+		ret->destroyed += failed.destroyed + (unsigned)others;
+		ret->gone += failed.gone;
+		ret->failed += failed.failed;
+		ret->unsupported |= failed.unsupported;
 		return;
-	ret->failed += (unsigned)(n - answered);
-	for (size_t i = 0; i < n && recv(fd, &answer, sizeof(answer), 0) > 0; i++)
+	}
+	ret->failed += (unsigned)n;
+	for (size_t i = 0; i <= n && (recv(fd, &answer, sizeof(answer), 0) > 0 || errno == ENOBUFS); i++)
 		; /* late answers are not those of the next batch */
 }
 

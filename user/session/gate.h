@@ -33,6 +33,7 @@ struct gate_sandbox {
 	uint64_t cgroup_id;
 	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
+	bool uncut; /* its cut was due, and nobody has done it: see cut_due() */
 };
 
 /* Why open connections are cut. */
@@ -60,6 +61,9 @@ struct gate {
 		     struct np_rung *ret);
 	/* Attaches the programs to an adopted cgroup and pins them; raise() comes first. Idempotent. */
 	int (*attach)(void *ctx, const struct gate_cgroup *cg);
+	/* Notes in the kernel that a sandbox is about to be cut, until cut() has: a daemon that dies before leaves it to the
+	 * next. 0 or -errno. May be NULL. */
+	int (*cut_due)(void *ctx, uint64_t cgroup_id);
 	/* Cuts every open connection that the mode of these sandboxes, or the policy in it, forbids, and waits until
 	 * what was queued below TCP has left. ret_cut counts sockets. */
 	int (*cut)(void *ctx, const uint64_t *cgroup_ids, size_t n, enum gate_cut why, unsigned *ret_cut);

@@ -130,17 +130,23 @@ static int file_replace(int dir, const char *file, const char *fresh, const stru
 	return renameat(dir, fresh, dir, file) < 0 ? -errno : 0;
 }
 
-int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text)
+static int file_renew(const char *dir, const struct session_name *name, bool make, const struct buf *text)
 {
 	_close_ int root = -1, user = user_enter(dir, name, make, &root);
 	_close_ int folder = user < 0 ? user : dir_enter(user, session_part(name), make);
-	_close_ int fd = folder < 0 ? -1 : openat(folder, NOTICE_FILE, NOTICE_OPEN);
+
+	return folder < 0 ? folder : file_replace(folder, NOTICE_FILE, NOTICE_FILE_NEW, text);
+}
+
+int notice_file_put(const char *dir, const struct session_name *name, bool make, const struct buf *text)
+{
+	char path[FS_PATH_SIZE];
+	int r = notice_file_path(dir, name->text, path);
+	_close_ int fd = r < 0 ? r : open(path, NOTICE_OPEN); /* nobody else can write to the directories on the way */
 	size_t have = 0;
 
-	if (folder < 0)
-		return folder;
 	if (fd < 0 || !file_is_start(fd, text, &have))
-		return file_replace(folder, NOTICE_FILE, NOTICE_FILE_NEW, text);
+		return file_renew(dir, name, make, text);
 	return have < text->len ? fs_write_all(fd, text->data + have, text->len - have) : 0;
 }
 

@@ -10,20 +10,24 @@
  *      come first, because they end exchanges with an event that names the cause and reset their
  *      origins' side; a socket that the kernel cuts under them would only look like a client that
  *      went away.
- *   4. record: on disk.
+ *   4. record: on disk. That is a wait for the disk, and neither of the last two needs the other: a
+ *      second thread cuts meanwhile (base/beside.h), when the kernel has noted which sandboxes are to
+ *      be cut, and this one does nothing but write to the store.
  * Each step leaves things tighter than the steps after it know, so a crash or a failure between two
  * of them is never a loosening:
  *   - kernel raised, inspectors not: the gate stops the sandbox's packets. Inspectors end with their
  *     daemon, and what they had open with them; the next ones start with what the kernel holds;
- *   - both tightened, not cut: what is open is stopped at the packet layer already;
+ *   - both tightened, not cut: what is open is stopped at the packet layer already. The next daemon
+ *     cuts, because the kernel is stricter than the record, or because the kernel's note says so;
  *   - cut, not recorded: a restart finds the kernel stricter and the record follows;
- *   - recorded, not acknowledged: the client asks again and is told what stands.
+ *   - all done, not acknowledged: the client asks again and is told what stands.
  * Reports on requests that arrive meanwhile wait until the verb is over: see verb_end().
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/beside.h"
 #include "base/failpoint.h"
 #include "base/sql.h"
 #include "session/service_internal.h"
@@ -216,87 +220,11 @@ static int session_whole(struct service *service, struct session *session, struc
 	return r ? service_fail(ret_failure, NP_R_NOT_WHOLE, r, "%s", problem) : 0;
 }
 
-static void dataset_fill(struct service *service, const struct raise_request *request, struct dataset_row *row)
-{
-	*row = (struct dataset_row){ .level = request->level, .added_us = service->config.wall_us() };
-	strncpy(row->name, request->dataset, sizeof(row->name) - 1);
-	if (request->text)
-		strncpy(row->reason, request->text, sizeof(row->reason) - 1);
-}
-
-/* Makes or revives it in the store, when it is not open there. */
-static int session_put_new(struct service *service, struct session *session, const struct notice_row *notice,
-			   bool *ret_created)
-{
-	struct session_row row = {
-		.name = session->name,
-		.rung = session->stands,
-		.created_us = service->config.wall_us(),
-		.temporary = session->temporary,
-	};
-	int r;
-
-	session_workspace_end(service,
-			      session); /* of the session that ended: whoever comes back finds what the policy left */
-	r = store_session_put(service->config.store, &row, notice);
-	if (r)
-		return r;
-	*ret_created = true;
-	session->status = SESSION_OPEN;
-	session->workspace_due = false;
-	session->recorded = session->stands;
-	return 0;
-}
-
-static int session_store(struct service *service, struct session *session, const struct dataset_row *dataset,
-			 const struct notice_row *notice)
-{
-	int r = store_session_raise(service->config.store, session->name.text, &session->stands, dataset, notice, NULL);
-
-	if (!r)
-		session->recorded = session->stands;
-	return r;
-}
-
-int session_record(struct service *service, struct session *session, const struct raise_request *request,
-		   bool *ret_created)
-{
-	_buf_ struct buf text = BUF_INIT(NP_NOTICE_TEXT);
-	bool has_dataset = request && request->dataset, too_many = false;
-	struct dataset_row dataset;
-	struct notice_row notice;
-	/* The first transaction that writes the new mode has the notice: neither is there without the other. */
-	const struct notice_row *due = session_notice(service, session, request, &notice, &text) ? &notice : NULL;
-	const struct notice_row *published = due;
-	int r = 0;
-
-	*ret_created = false;
-	if (has_dataset)
-		dataset_fill(service, request, &dataset);
-	if (session->status != SESSION_OPEN) {
-		r = session_put_new(service, session, due, ret_created);
-		due = NULL;
-	}
-	if (!r && has_dataset) {
-		r = session_store(service, session, &dataset, due);
-		too_many = r == -E2BIG;
-	}
-	/* Bookkeeping is no reason to lose a raise: without the dataset then. */
-	if ((!r || too_many) && !np_rung_equal(&session->stands, &session->recorded))
-		r = session_store(service, session, NULL, due);
-	else if (too_many)
-		r = 0;
-	if (!r && published)
-		session_publish(service, session);
-	/* Worth remembering only when it starts above the bottom. */
-	session->dirty = r && session->status == SESSION_NEW && session->stands.level > LEVEL_PUBLIC;
-	return !r && too_many ? -E2BIG : r;
-}
-
 /* What a raise did, for the answer and the events. */
 struct outcome {
 	struct np_rung before;
-	bool created, raised;
+	struct written written;
+	bool raised;
 	unsigned cut;
 	uint64_t applied_us;
 	int applied, recorded; /* 0 or -errno */
@@ -307,7 +235,7 @@ static void outcome_emit(struct service *service, const struct session *session,
 {
 	struct event event = { .who = request->who };
 
-	if (o->created) {
+	if (o->written.created) {
 		event.reason = NP_R_SESSION_CREATED;
 		service_emit(service, &event, session, NULL);
 	}
@@ -360,12 +288,59 @@ static int outcome_answer(const struct session *session, const struct outcome *o
 	return 0;
 }
 
+/* Step 3 of a raise, and what has to be true for its acknowledgement. */
+struct cutting {
+	struct service *service;
+	struct session *session;
+	struct outcome *o;	 /* its applied and cut */
+	struct failure *failure; /* of these */
+};
+
+static void raise_cut(void *data)
+{
+	const struct cutting *c = data;
+	struct outcome *o = c->o;
+	int r;
+
+	if (!o->applied)
+		o->applied = session_whole(c->service, c->session, c->failure);
+	if (!o->applied)
+		c->failure->reason = 0; /* an earlier round's, made good since */
+	r = session_cut(c->service, c->session, &o->cut,
+			o->applied ? NULL : c->failure); /* the wait for step 2, first */
+	failpoint("after_cut");
+	if (!o->applied)
+		o->applied = r;
+}
+
+static void raise_cut_beside(void *data)
+{
+	failpoint_hold("before_record");
+	failpoint_hold("after_record");
+	raise_cut(data);
+}
+
+/* May it be recorded before it is cut? When there is something to cut, and the kernel has noted it for the next daemon. A
+ * session that is not open has more to do for its record than to write it. */
+static bool session_is_cut_beside(struct service *service, const struct session *session)
+{
+	const struct gate *gate = &service->config.gate;
+	const struct sandbox *sandbox;
+	bool is = gate->cut_due && session->status == SESSION_OPEN && session_is_uncut(session);
+
+	for (sandbox = TAILQ_FIRST(&session->sandboxes); is && sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
+		is = !sandbox->uncut || gate->cut_due(gate->ctx, sandbox->pub.cgroup.id) == 0;
+	return is;
+}
+
 int session_raise(struct service *service, struct session *session, const struct raise_request *request,
 		  struct escalation *ret, struct failure *ret_failure)
 {
 	const bool is_new = session->status == SESSION_NEW;
 	struct outcome o = { .before = session->recorded };
 	struct failure failure = { 0 };
+	struct cutting cutting = { service, session, &o, &failure };
+	bool beside;
 	int r;
 
 	if (is_new && !session->temporary && session_name_is_temporary(&session->name))
@@ -374,22 +349,25 @@ int session_raise(struct service *service, struct session *session, const struct
 				    session->name.text);
 	session_target(service, session, request->level);
 	o.applied = session_kernel(service, session, &failure); /* step 1 */
-	session_inspectors(service, session);			/* step 2 */
+	session_inspectors(service, session);			/* step 2, without its wait */
 	session_end_loose(service, session);
 	placed_raise(service, session);
-	failpoint("after_raise");
-	if (!o.applied)
-		o.applied = session_whole(service, session, &failure);
-	if (!o.applied)
-		failure.reason = 0; /* an earlier round's, made good since */
 	o.applied_us = (service->config.now_ns() - request->start_ns) / 1000;
-	r = session_cut(service, session, &o.cut, o.applied ? NULL : &failure); /* the wait for step 2, then step 3 */
-	failpoint("after_cut");
-	if (!o.applied)
-		o.applied = r;
+	failpoint("after_raise");
+	beside = session_is_cut_beside(service, session);
+	if (beside) {
+		beside_begin(service->beside, raise_cut_beside, &cutting); /* step 3 */
+		failpoint_hold("after_cut");
+	} else {
+		raise_cut(&cutting);
+	}
 	failpoint("before_record");
-	o.recorded = session_record(service, session, request, &o.created); /* step 4 */
+	o.recorded = session_write(service, session, request, &o.written); /* step 4 */
 	failpoint("after_record");
+	if (beside)
+		beside_wait(service->beside);
+	if (o.written.notice)
+		session_publish(service, session);
 	/* Against the record, not against memory: a raise whose record failed is raised when it is
 	 * recorded. */
 	o.raised = session->stands.level > o.before.level || session->stands.mode > o.before.mode;
@@ -405,7 +383,7 @@ int session_raise(struct service *service, struct session *session, const struct
 		.session = session->name,
 		.rung = session->stands,
 		.raised = o.raised,
-		.created = o.created && is_new,
+		.created = o.written.created && is_new,
 		.cut = o.cut,
 		.applied_us = o.applied_us,
 	};

@@ -109,7 +109,8 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 	sandbox->pub.class = row->class;
 	sandbox->pub.kept = kept_is(service, row->id);
 	sandbox->recorded = sandbox->announced = sandbox->stale = sandbox->recovered = true;
-	sandbox->uncut = !held; /* it ran without the gate, as after the pins were removed */
+	/* It ran without the gate, as after the pins were removed; or the crash came before the cut. */
+	sandbox->uncut = !held || held->uncut;
 	if (held) {
 		sandbox->registered = true;
 		sandbox->pub.rung = held->rung;
@@ -180,7 +181,7 @@ static int row_forget(void *data, const struct sandbox_row *row)
 static void recover_absorb(struct service *service, struct session *session)
 {
 	struct event event = { .reason = NP_R_RECONCILED };
-	bool stricter = false, created;
+	bool stricter = false;
 	struct sandbox *sandbox;
 
 	for (sandbox = TAILQ_FIRST(&session->sandboxes); sandbox; sandbox = TAILQ_NEXT(sandbox, of_session))
@@ -194,7 +195,7 @@ static void recover_absorb(struct service *service, struct session *session)
 	/* A failure shows again below, when all that stands is settled. An ended session is not
 	 * revived. */
 	if (session->status == SESSION_OPEN)
-		session_record(service, session, NULL, &created);
+		session_record(service, session);
 	else if (!store_session_raise(service->config.store, session->name.text, &session->stands, NULL, NULL, NULL))
 		session->recorded = session->stands;
 	service_emit(service, &event, session, NULL);

@@ -85,12 +85,11 @@ static int sandbox_record(struct service *service, struct sandbox *sandbox)
  * already. */
 static int session_follow(struct service *service, struct session *session, struct failure *ret_failure)
 {
-	bool created;
 	int r;
 
 	if (np_rung_equal(&session->stands, &session->recorded))
 		return 0;
-	r = session_record(service, session, NULL, &created);
+	r = session_record(service, session);
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	return 0;

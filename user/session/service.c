@@ -10,6 +10,7 @@
 #include <sys/random.h>
 
 #include "base/sql.h"
+#include "base/beside.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
@@ -81,6 +82,7 @@ int service_new(const struct service_config *config, struct service **ret)
 		free(service);
 		return -EIO;
 	}
+	service->beside = beside_new(); /* without it things are done one after the other */
 	*ret = service;
 	return 0;
 }
@@ -91,6 +93,7 @@ void service_free(struct service *service)
 
 	if (!service)
 		return;
+	beside_free(service->beside);
 	forwards_free(service);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
@@ -284,7 +287,7 @@ static int sandboxes_end(struct service *service, struct session *session, const
 static int session_end(struct service *service, struct session *session, const char *who, struct failure *ret_failure)
 {
 	struct event event = { .reason = NP_R_SESSION_ENDED, .who = who };
-	bool created, due;
+	bool due;
 	int r;
 
 	if (session->status == SESSION_NEW)
@@ -292,7 +295,7 @@ static int session_end(struct service *service, struct session *session, const c
 	r = sandboxes_end(service, session, who, ret_failure);
 	if (r || session->status == SESSION_ENDED)
 		return r;
-	r = session_record(service, session, NULL, &created); /* a raise that is still to be recorded */
+	r = session_record(service, session); /* a raise that is still to be recorded */
 	due = service->config.lifetime.at_end != WORKSPACE_KEEP && !session->temporary;
 	if (!r)
 		r = session->temporary
@@ -377,7 +380,6 @@ static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 {
 	struct session *session = sandbox->session;
 	struct event event = { .reason = NP_R_CUT, .has_cut = 1 };
-	bool created;
 
 	if (sandbox->dying) {
 		sandbox_end(service, sandbox, false, "daemon");
@@ -390,7 +392,7 @@ static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 		service_emit(service, &event, session, NULL);
 	/* The kernel may have turned out to be stricter. */
 	if (session->status == SESSION_OPEN && !np_rung_equal(&session->stands, &session->recorded))
-		session_record(service, session, NULL, &created);
+		session_record(service, session);
 	session_unpin(service, session);
 }
 
@@ -423,6 +425,7 @@ void service_sweep(struct service *service)
 	runs_sweep(service);
 	forwards_sweep(service);
 	lifetime_sweep(service);
+	store_tend(service->config.store);
 }
 
 void service_sandbox_changed(struct service *service, uint64_t cgroup_id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), session.c
- * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), verb.c (a verb's end,
+ * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
  * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
  * runs.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
@@ -113,6 +113,7 @@ struct ended_sandbox {
 
 struct service {
 	struct service_config config;
+	struct beside *beside;			   /* cuts while a raise is recorded */
 	struct ended_sandbox ended[NP_ENDED_KEPT]; /* a ring */
 	size_t ended_next;			   /* the oldest, or one that was never used */
 	struct forward_list forwards;
@@ -202,10 +203,18 @@ int session_settle(struct service *service, struct session *session, const char 
 int session_apply(struct service *service, struct session *session, struct failure *ret_failure);
 /* Waits for the inspectors, then cuts, where something is uncut. *ret_cut counts what both have ended. */
 int session_cut(struct service *service, struct session *session, unsigned *ret_cut, struct failure *ret_failure);
+
+/* -- record.c -------------------------------------------------------------- */
+struct written {
+	bool created; /* it was not open on record */
+	bool notice;  /* there is a new one, that session_publish() has to see to */
+};
 /* Writes what stands, with a notice if the mode is a new one, and the dataset of the request (may be NULL) if it has one.
- * -E2BIG: written, but without the dataset. */
-int session_record(struct service *service, struct session *session, const struct raise_request *request,
-		   bool *ret_created);
+ * -E2BIG: written, but without the dataset. For an open session it touches nothing but the session and the store. */
+int session_write(struct service *service, struct session *session, const struct raise_request *request,
+		  struct written *ret);
+/* The same without a request, and publishes the notice. */
+int session_record(struct service *service, struct session *session);
 
 /* -- lifetime.c ------------------------------------------------------------ */
 /* Does with the workspace of an ended session what the policy says, if that is due and nobody lives there any more. */

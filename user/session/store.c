@@ -287,15 +287,14 @@ int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us)
 	return run_unsynced(store, used, delete);
 }
 
-int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
-	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
+int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
+		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
 {
-	sqlite3_stmt *statement = NULL;
-	int rc, r = sql_errno(store->db, sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL));
+	int rc, r = 0;
 
-	if (!r && name)
+	if (name)
 		sql_bind_text(statement, 1, name);
-	if (!r && sqlite3_bind_parameter_count(statement) > 1)
+	if (sqlite3_bind_parameter_count(statement) > 1)
 		sql_bind_number(statement, 2, after);
 	while (!r && (rc = sqlite3_step(statement)) != SQLITE_DONE) {
 		r = sql_errno(store->db, rc);
@@ -304,6 +303,18 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 		if (r > 0)
 			r = 0;
 	}
+	sql_done(statement);
+	return r;
+}
+
+int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
+	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
+{
+	sqlite3_stmt *statement = NULL;
+	int r = sql_errno(store->db, sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL));
+
+	if (!r)
+		r = each_row_of(store, statement, name, after, row_fn, each);
 	sqlite3_finalize(statement);
 	return r;
 }

@@ -105,6 +105,8 @@ struct sandbox_row {
  * is no database of ours. */
 int store_open(const char *path, struct store **ret);
 void store_close(struct store *store);
+/* What keeps commits short, off their path: to be called now and then. */
+void store_tend(struct store *store);
 
 /* All return 0 or -errno: -ENOENT no such row, -EEXIST, what sql_errno() says of the database (base/sql.h: -EBUSY
  * locked, -EUCLEAN corrupt, -EROFS, -ENOSPC), -EIO other failures.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared by store.c (the verbs), store_notices.c (those on notices), store_runs.c (those on runs), store_lifetime.c (what
- * is forgotten, and what is not) and store_open.c (the file, the schema, the settings). */
+ * is forgotten, and what is not), store_wal.c (the log) and store_open.c (the file, the schema, the settings). */
 #ifndef NP_SESSION_STORE_INTERNAL_H
 #define NP_SESSION_STORE_INTERNAL_H
 
@@ -41,6 +41,8 @@
 	X(NOTICE_INSERT, "INSERT INTO notices (session, number, made_us, level, mode, dataset, reason, text)"    \
 			 " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM notices WHERE session = ?1),"   \
 			 " ?2, ?3, ?4, ?5, ?6, ?7)")                                                             \
+	X(NOTICE_EACH, "SELECT number, made_us, level, mode, dataset, reason, text FROM notices"                 \
+		       " WHERE session = ?1 AND number > ?2 ORDER BY number")                                    \
 	X(NOTICE_LAST, "SELECT coalesce(max(number), 0) FROM notices WHERE session = ?1")                        \
 	X(READER_GET, "SELECT upto FROM notice_readers WHERE session = ?1 AND reader = ?2")                      \
 	X(READER_COUNT, "SELECT count(*) FROM notice_readers WHERE session = ?1 AND reader <> ?2")               \
@@ -90,6 +92,8 @@ struct store {
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
 	/* Rows, so that bounds can be kept without counting them each time. */
 	unsigned sessions, ended, levels;
+	int frames,
+		tended; /* in the write-ahead log, after the last commit; when store_tend() last had something to do */
 };
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
@@ -113,7 +117,11 @@ struct each {
 /* name (may be NULL) is parameter 1, after is 2 if the statement has it. */
 int each_row(struct store *store, const char *sql, const char *name, uint64_t after,
 	     int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
+/* The same with one that is prepared, for a callback that asks for nothing. */
+int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
+		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
 
+void wal_watch(struct store *store); /* store_wal.c */
 /* store_notices.c: inside of a transaction. */
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice);
 /* What versions of the schema add. */

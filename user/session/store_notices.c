@@ -39,10 +39,8 @@ static int each_notice(sqlite3_stmt *statement, const struct each *each)
 int store_notices_each(struct store *store, const char *name, uint32_t after,
 		       int (*fn)(void *data, const struct notice_row *row), void *data)
 {
-	return each_row(store,
-			"SELECT number, made_us, level, mode, dataset, reason, text FROM notices"
-			" WHERE session = ?1 AND number > ?2 ORDER BY number",
-			name, after, each_notice, &(struct each){ .fn = &fn, .data = data });
+	return each_row_of(store, store->statements[STORE_NOTICE_EACH], name, after, each_notice,
+			   &(struct each){ .fn = &fn, .data = data });
 }
 
 int store_reader_get(struct store *store, const char *name, const char *reader, uint32_t *ret_upto)

@@ -262,6 +262,8 @@ int store_open(const char *path, struct store **ret)
 		r = store_settle(store);
 	if (!r)
 		r = store_prepare(store);
+	if (!r)
+		wal_watch(store);
 	if (r) {
 		store_close(store);
 		return r;

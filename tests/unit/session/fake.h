@@ -9,9 +9,13 @@
 /* SQLite asks before each commit; not 0 turns it into a rollback and an error. */
 static inline int fake_commit(void *data)
 {
+	bool fails;
+
 	(void)data;
 	fake_log("commit\n");
-	return fake_fails() || fake.disk_full;
+	fails = fake_fails();
+	__atomic_store_n(&fake.committed, true, __ATOMIC_RELEASE);
+	return fails || fake.disk_full;
 }
 
 static inline void fake_emit(void *data, struct event *event)
@@ -73,7 +77,8 @@ static inline void fake_start(void)
 			.cgroup_find = fake_find,
 			.raise = fake_raise,
 			.attach = fake_attach,
-			.cut = fake_cut,
+			.cut_due = fake_cut_due,
+		.cut = fake_cut,
 			.orphans = fake_orphans,
 			.cgroup_remove = fake_remove,
 			.cgroup_populated = fake_populated,

@@ -31,6 +31,7 @@ struct fake_cgroup {
 	uint64_t id;
 	char path[256];
 	bool exists, populated, attached, held;
+	bool due;		       /* to be cut, says the kernel's note */
 	bool orphans;		       /* until they are cut, or a test says so */
 	bool let_in;		       /* who is in it came after its sandbox was removed */
 	bool brings;		       /* its processes hold what the gate cannot govern */
@@ -60,6 +61,8 @@ struct fake {
 	int fail_at;	  /* the step that fails; 0: none */
 	bool failed;	  /* it was reached */
 	bool disk_full;	  /* every commit fails */
+	bool notes_cuts;  /* so that a cut is done beside the record; here it then waits for that */
+	bool committed;	  /* since the last fake_reset() */
 	bool hold_retire; /* retire() refuses for existing cgroups */
 
 	char dir[64], db[96], notices[96], kept[96]; /* notices, kept empty: no files */
@@ -94,7 +97,7 @@ static inline void fake_reset(int fail_at)
 	fake.log[0] = '\0';
 	fake.steps = 0;
 	fake.fail_at = fail_at;
-	fake.failed = false;
+	fake.failed = fake.committed = false;
 }
 
 static inline bool fake_fails(void)
@@ -222,9 +225,21 @@ static inline int fake_attach(void *ctx, const struct gate_cgroup *g)
 	return 0;
 }
 
+static inline int fake_cut_due(void *ctx, uint64_t cgroup_id)
+{
+	(void)ctx;
+	if (!fake.notes_cuts)
+		return -EOPNOTSUPP;
+	fake_log("due %d\n", (int)cgroup_id);
+	fake_by_id(cgroup_id)->due = true;
+	return 0;
+}
+
 static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
+	for (int ms = 0; fake.notes_cuts && ms < 5000 && !__atomic_load_n(&fake.committed, __ATOMIC_ACQUIRE); ms++)
+		usleep(1000);
 	fake_log(why == GATE_CUT_RELOADED ? "recut" : why == GATE_CUT_ENDED ? "bury" : "cut");
 	for (size_t i = 0; i < n; i++)
 		fake_log(" %d", (int)ids[i]);
@@ -235,6 +250,8 @@ static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_c
 		/* What they do not know they refuse. */
 		assert_true(!cg->known || (cg->synced && np_rung_equal(&cg->inspected, &cg->rung)));
 	}
+	for (size_t i = 0; i < n; i++)
+		fake_by_id(ids[i])->due = false;
 	if (fake_fails())
 		return -EIO;
 	for (size_t i = 0; why == GATE_CUT_ENDED && i < n; i++)
@@ -323,7 +340,7 @@ static inline int fake_each(void *ctx, int (*fn)(void *data, const struct gate_s
 		return -EIO;
 	for (size_t i = fake.count; i-- > 0;) { /* unsorted, as a hash map is */
 		struct fake_cgroup *cg = &fake.cgroups[i];
-		struct gate_sandbox sandbox = { .cgroup_id = cg->id, .rung = cg->rung };
+		struct gate_sandbox sandbox = { .cgroup_id = cg->id, .rung = cg->rung, .uncut = cg->due };
 		int r;
 
 		if (!cg->held)

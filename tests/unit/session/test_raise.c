@@ -60,6 +60,43 @@ static void test_order_is_kernel_inspectors_cut_record_reports(void **state)
 	assert_int_equal(fake.reports, 0);
 }
 
+/* The disk has it while the cut is still at work; the acknowledgement waits for both, whichever fails. */
+static void test_record_beside_the_cut(void **state)
+{
+	struct escalation done;
+
+	(void)state;
+	made("alice/demo");
+	made("alice/demo");
+	fake_reset(0);
+	fake.notes_cuts = true;
+	fake.cut = 3;
+	assert_int_equal(escalate("alice/demo", LEVEL_CONFIDENTIAL, "c.csv", &done), 0);
+	assert_log("raise 101 PROXIED 2\nraise 102 PROXIED 2\n"
+		   "due 101\ndue 102\n"
+		   "commit\n"
+		   "cut 101 102\n"
+		   "event raised cut=3 dataset=c.csv\nevent cut cut=3\n");
+	assert_int_equal(done.cut, 3);
+	assert_false(fake_by_id(101)->due);
+	/* Tightened and on record, but not cut: no acknowledgement. */
+	fake_reset(4); /* two raises, the commit, then the cut */
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, NULL), -EIO);
+	assert_true(fake.failed);
+	assert_int_equal(stored("alice/demo").rung.level, LEVEL_SECRET);
+	fake_reset(0);
+	fake.committed = true; /* there is nothing to record any more */
+	assert_int_equal(escalate("alice/demo", LEVEL_SECRET, NULL, NULL), 0);
+	assert_non_null(strstr(fake.log, "cut 101 102\n"));
+	/* Cut, but not on record. */
+	made("bob/other");
+	fake_reset(0);
+	fake.disk_full = true;
+	assert_int_not_equal(escalate("bob/other", LEVEL_SECRET, NULL, NULL), 0);
+	assert_false(fake_by_id(103)->due);
+	assert_int_equal(stored("bob/other").rung.level, LEVEL_PUBLIC);
+}
+
 /* A new sandbox is known to the inspectors before anybody can use it, and nobody waits for them: nothing was open. */
 static void test_new_sandbox_is_sent_and_not_waited_for(void **state)
 {
@@ -411,6 +448,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fake_test(test_order_is_kernel_cut_record_acknowledge),
 		fake_test(test_order_is_kernel_inspectors_cut_record_reports),
+		fake_test(test_record_beside_the_cut),
 		fake_test(test_new_sandbox_is_sent_and_not_waited_for),
 		fake_test(test_inspectors_are_sent_what_the_kernel_says),
 		fake_test(test_refused_raise_and_the_inspectors),

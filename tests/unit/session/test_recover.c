@@ -122,6 +122,20 @@ static void test_record_stricter_than_the_kernel(void **state)
 	assert_int_equal(fake_by_id(102)->rung.mode, NP_NONE);
 }
 
+/* The crash came when the disk had it, and the cut was still to be done: only the kernel's note tells. */
+static void test_recorded_and_not_cut(void **state)
+{
+	(void)state;
+	made("a/b");
+	made("a/b");
+	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
+	fake_by_id(102)->due = true;
+	restart();
+	recover();
+	assert_non_null(strstr(fake.log, "cut 102\n"));
+	assert_false(fake_by_id(102)->due);
+}
+
 static void test_gone_cgroups_are_forgotten(void **state)
 {
 	(void)state;
@@ -342,6 +356,7 @@ int main(void)
 		fake_test(test_kernel_stricter_than_the_record),
 		fake_test(test_crash_anywhere_in_an_escalation),
 		fake_test(test_record_stricter_than_the_kernel),
+		fake_test(test_recorded_and_not_cut),
 		fake_test(test_gone_cgroups_are_forgotten),
 		fake_test(test_another_cgroup_has_the_path),
 		fake_test(test_a_living_entry_is_not_retired_for_a_dead_one),

@@ -18,6 +18,15 @@
 #define COLUMNS	      "(name, level, mode, generation, created_us, ended_us)"
 #define RUNG(l, m, g) (&(struct np_rung){ .level = (l), .mode = (m), .generation = (g) })
 
+static off_t wal_size(void)
+{
+	char file[128];
+	struct stat st;
+
+	snprintf(file, sizeof(file), "%s-wal", path);
+	return stat(file, &st) ? -1 : st.st_size;
+}
+
 static struct session_row row_of(const char *name, enum level level, enum np_mode mode, uint32_t generation)
 {
 	struct session_row row = { .rung = { .level = level, .mode = mode, .generation = generation },
@@ -657,6 +666,47 @@ static void test_foreign_files(void **state)
 
 #define store_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
+/* Between commits the log gets room in front of it, which is no part of it, and goes into the database. */
+static void test_tended_log(void **state)
+{
+	char copy[96], command[512];
+	struct store *other;
+	struct session_row row;
+	off_t before, after;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	before = wal_size();
+	store_tend(store);
+	after = wal_size();
+	assert_true(after > before);
+	store_tend(store);
+	assert_int_equal(wal_size(), after);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), 0);
+	assert_int_equal(wal_size(), after); /* it had its place */
+	/* A crash leaves the files as they are: the zeros are not taken for anything. */
+	snprintf(copy, sizeof(copy), "%s/copy.db", dir);
+	snprintf(command, sizeof(command), "cp %s %s && cp %s-wal %s-wal", path, copy, path, copy);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_open(copy, &other), 0);
+	assert_int_equal(store_session_get(other, "a/b", &row), 0);
+	assert_int_equal(row.rung.level, LEVEL_SECRET);
+	store_close(other);
+	assert_int_equal(unlink(copy), 0);
+	/* What would have been a checkpoint in a commit is one in between; the log then begins anew and stays as long. */
+	for (unsigned i = 3; i < 700; i++)
+		assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, i), NULL, NULL, NULL),
+				 0);
+	assert_true(store->frames > 600);
+	store_tend(store);
+	after = wal_size();
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 700), NULL, NULL, NULL), 0);
+	assert_true(store->frames < 10);
+	assert_int_equal(wal_size(), after);
+	reopen();
+	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 700);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -680,6 +730,7 @@ int main(void)
 		store_test(test_upgrade),
 		store_test(test_upgrade_keeps_runs),
 		store_test(test_foreign_files),
+		store_test(test_tended_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

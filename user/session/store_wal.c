@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store's write-ahead log, so that a commit is one fdatasync and nothing else. What SQLite would do in a commit that
+ * happens to be the one is done between commits: the log goes into the database, and so that a commit overwrites bytes instead
+ * of growing the file, which is dearer to sync, there are zeros in front of it. They are no frames: SQLite, which writes
+ * each frame at its place and reads none whose checksum is wrong, takes them for what an earlier round of the log has left.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fs.h"
+#include "session/store_internal.h"
+
+#define FRAME_BYTES (4096 + 24)
+#define AHEAD	    64	 /* frames that shall have their place: some twenty escalations */
+#define SETTLE_AT   500	 /* frames that go into the database between commits */
+#define SETTLE_MUST 4000 /* in the next commit, if nobody came by */
+
+static int on_commit(void *data, sqlite3 *db, const char *name, int frames)
+{
+	struct store *store = data;
+
+	store->frames = frames;
+	if (frames >= SETTLE_MUST)
+		sqlite3_wal_checkpoint_v2(db, name, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	return SQLITE_OK;
+}
+
+void wal_watch(struct store *store)
+{
+	store->tended = -1;
+	sqlite3_wal_hook(store->db, on_commit, store);
+}
+
+/* Nobody else writes to the log, and we are not in a commit. */
+static int wal_extend(struct store *store)
+{
+	static const char zeros[AHEAD * FRAME_BYTES];
+	char path[FS_PATH_SIZE];
+	_close_ int fd = -1;
+	struct stat st;
+	int r = fs_path(path, "%s-wal", sqlite3_db_filename(store->db, "main"));
+
+	if (r < 0)
+		return r;
+	fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size >= (store->frames + AHEAD / 2) * (off_t)FRAME_BYTES)
+		return 0;
+	if (pwrite(fd, zeros, sizeof(zeros), st.st_size) < 0 || fdatasync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+void store_tend(struct store *store)
+{
+	if (store->frames == store->tended)
+		return;
+	if (store->frames >= SETTLE_AT)
+		sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+	wal_extend(store); /* what fails here costs a commit its time, and nothing else */
+	store->tended = store->frames;
+}
