@@ -81,15 +81,37 @@ static __always_inline void np_flow_remember(struct np_cut_state *state, struct 
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
 
-/* True when the daemon asked for this socket's sandbox and the socket has to go in this pass. */
-static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool connected, struct np_cut_state *state,
-					 struct np_cut_flow *flow)
+/* Whose socket is looked at. */
+struct np_cut_owner {
+	__u64 id; /* 0: not one of those that the daemon asked for */
+	struct np_rung rung;
+};
+
+/* known: by whoever found the socket; NULL: only the socket knows. */
+static __always_inline struct np_cut_owner np_cut_owner_of(const void *sk, const struct np_cut_owner *known)
 {
-	struct np_owner owner = np_owner_of(sk);
+	struct np_cut_owner found = {};
+	struct np_owner owner;
+
+	if (known)
+		return *known;
+	owner = np_owner_of(sk);
+	if (owner.sandbox && bpf_map_lookup_elem(&np_cut_targets, &owner.id)) {
+		found.id = owner.id;
+		found.rung = owner.rung;
+	}
+	return found;
+}
+
+/* True when the socket has to go in this pass. */
+static __always_inline bool np_cut_wants(struct sock *sk, const struct np_cut_owner *known, __u16 protocol,
+					 bool connected, struct np_cut_state *state, struct np_cut_flow *flow)
+{
+	struct np_cut_owner owner = np_cut_owner_of(sk, known);
 	struct np_facts f = {};
 	__u32 in_flight;
 
-	if (!owner.sandbox || !bpf_map_lookup_elem(&np_cut_targets, &owner.id))
+	if (!owner.id)
 		return false;
 	*flow = np_flow_of(&sk->__sk_common, protocol);
 	f.mode = owner.rung.mode;
@@ -97,13 +119,14 @@ static __always_inline bool np_cut_wants(struct sock *sk, __u16 protocol, bool c
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
 	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
-	f.host_port = np_host_port_listed(f.port, owner.rung);
-	f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
-	f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
 	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
-	if (!f.local) {
+	if (f.local) {
+		f.host_port = np_host_port_listed(f.port, owner.rung);
+		f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
+		f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
+	} else {
 		np_facts_add_rule(&f, owner.rung);
-		f.withdrawn = protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
+		f.withdrawn = f.mode == NP_FULL && protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)
 		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, owner.id));
@@ -167,16 +190,16 @@ static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_stat
 }
 
 /* True when it is an orphan of a sandbox that the daemon asked for, and has to go. */
-static __always_inline bool np_orphan_wants(struct sock *sk, unsigned char tcp_state, const struct np_cut_state *state,
-					    struct np_cut_flow *flow)
+static __always_inline bool np_orphan_wants(struct sock *sk, const struct np_cut_owner *known, unsigned char tcp_state,
+					    const struct np_cut_state *state, struct np_cut_flow *flow)
 {
-	struct np_owner owner;
+	struct np_cut_owner owner;
 	__u8 *found;
 
 	if (!np_is_orphan(sk, tcp_state))
 		return false;
-	owner = np_owner_of(sk);
-	found = owner.sandbox ? bpf_map_lookup_elem(&np_cut_targets, &owner.id) : NULL;
+	owner = np_cut_owner_of(sk, known);
+	found = owner.id ? bpf_map_lookup_elem(&np_cut_targets, &owner.id) : NULL;
 	if (!found)
 		return false;
 	*found = NP_CUT_HAS_ORPHAN;
@@ -204,8 +227,8 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 }
 
 /* True when this TCP socket has to go in this pass. */
-static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, struct np_cut_state *state,
-					     struct np_cut_flow *flow)
+static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, const struct np_cut_owner *known,
+					     struct np_cut_state *state, struct np_cut_flow *flow)
 {
 	unsigned char tcp_state = BPF_CORE_READ(skc, skc_state);
 
@@ -218,16 +241,17 @@ static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, struct np_
 		return false;
 	}
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
-		return np_orphan_wants((struct sock *)skc, tcp_state, state, flow);
-	return np_cut_wants((struct sock *)skc, NP_IPPROTO_TCP, true, state, flow);
+		return np_orphan_wants((struct sock *)skc, known, tcp_state, state, flow);
+	return np_cut_wants((struct sock *)skc, known, NP_IPPROTO_TCP, true, state, flow);
 }
 
-static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk)
+static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk,
+						   const struct np_cut_owner *known)
 {
-	struct np_owner owner = np_owner_of(sk);
+	struct np_cut_owner owner = np_cut_owner_of(sk, known);
 	struct np_cut_flow flow;
 
-	if (!owner.sandbox || !bpf_map_lookup_elem(&np_cut_targets, &owner.id))
+	if (!owner.id)
 		return;
 	flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_UDP);
 	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
@@ -235,7 +259,8 @@ static __always_inline void np_cut_remember_server(struct np_cut_state *state, s
 }
 
 /* Likewise of UDP. */
-static __always_inline bool np_cut_wants_udp(struct sock *sk, struct np_cut_state *state, struct np_cut_flow *flow)
+static __always_inline bool np_cut_wants_udp(struct sock *sk, const struct np_cut_owner *known,
+					     struct np_cut_state *state, struct np_cut_flow *flow)
 {
 	bool connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
 
@@ -249,12 +274,12 @@ static __always_inline bool np_cut_wants_udp(struct sock *sk, struct np_cut_stat
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
 		if (state->pass == NP_CUT_LOOK)
-			np_cut_remember_server(state, sk);
+			np_cut_remember_server(state, sk, known);
 		return false;
 	}
 	if (!connected && state->reload)
 		return false; /* each of its datagrams is judged anew */
-	return np_cut_wants(sk, NP_IPPROTO_UDP, connected, state, flow);
+	return np_cut_wants(sk, known, NP_IPPROTO_UDP, connected, state, flow);
 }
 
 /* -- all sockets of the host ------------------------------------------------------------- */
@@ -291,7 +316,7 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 			np_cut_note(skc, state, NP_IPPROTO_TCP);
 		return 0;
 	}
-	if (np_cut_wants_tcp(skc, state, &flow) ||
+	if (np_cut_wants_tcp(skc, NULL, state, &flow) ||
 	    (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV &&
 	     np_cut_wants_caller(state, skc, &flow)))
 		np_cut_one(ctx->meta, skc, state, &flow);
@@ -309,7 +334,7 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 		return 0;
 	if (state->pass == NP_CUT_NOTE)
 		np_cut_note((struct sock_common *)udp, state, NP_IPPROTO_UDP);
-	else if (np_cut_wants_udp((struct sock *)udp, state, &flow))
+	else if (np_cut_wants_udp((struct sock *)udp, NULL, state, &flow))
 		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &flow);
 	return 0;
 }
@@ -317,16 +342,16 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 /* -- those of one sandbox -------------------------------------------------------------------- */
 
 struct np_walk_state {
-	__u64 cgroup_id;
-	__u32 from;   /* slot */
-	__u32 orders; /* that were written */
+	struct np_cut_owner owner; /* of all of them: they are noted with the one that they belong to */
+	__u32 from;		   /* slot */
+	__u32 orders;		   /* that were written */
 };
 
 /* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. */
 static long np_cut_slot(__u32 index, void *data)
 {
 	struct np_walk_state *walk = data;
-	struct np_socket_key key = { .cgroup_id = walk->cgroup_id, .slot = walk->from + index };
+	struct np_socket_key key = { .cgroup_id = walk->owner.id, .slot = walk->from + index };
 	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
 	struct np_cut_state *state = np_cut_state();
 	struct np_cut_flow flow = {};
@@ -346,9 +371,9 @@ static long np_cut_slot(__u32 index, void *data)
 	if (!np_socket_stands(sock, cookie))
 		return 0;
 	if (socket->protocol == NP_IPPROTO_TCP)
-		wants = np_cut_wants_tcp((struct sock_common *)sock, state, &flow);
+		wants = np_cut_wants_tcp((struct sock_common *)sock, &walk->owner, state, &flow);
 	else
-		wants = np_cut_wants_udp((struct sock *)sock, state, &flow);
+		wants = np_cut_wants_udp((struct sock *)sock, &walk->owner, state, &flow);
 	if (!wants)
 		return 0;
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
@@ -375,12 +400,13 @@ int np_cut_walk(struct __sk_buff *skb)
 		return -EINVAL;
 	if (call->version != NP_ABI_VERSION)
 		return -EPROTO;
-	walk.cgroup_id = call->cgroup_id;
+	walk.owner.id = call->cgroup_id;
 	walk.from = call->from;
 	call->from = 0;
-	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.cgroup_id);
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.owner.id);
 	if (!sandbox)
 		return -ENOENT;
+	walk.owner.rung = np_rung_of(sandbox);
 	slots = *(volatile __u32 *)&sandbox->slots;
 	if (slots & NP_SLOTS_LOST)
 		return -EAGAIN;

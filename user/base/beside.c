@@ -12,6 +12,7 @@ struct beside {
 	pthread_cond_t begun, done;
 	bool started, over;
 	void (*fn)(void *data); /* NULL: nothing to do */
+	bool taken;		/* somebody is at it */
 	void *data;
 };
 
@@ -27,20 +28,28 @@ struct beside *beside_new(void)
 	return beside;
 }
 
-static void *work(void *data)
+/* With the mutex, which others may have meanwhile. */
+static void task_run(struct beside *beside)
+{
+	beside->taken = true;
+	pthread_mutex_unlock(&beside->mutex);
+	beside->fn(beside->data);
+	pthread_mutex_lock(&beside->mutex);
+	beside->fn = NULL;
+	beside->taken = false;
+}
+
+static void *thread_work(void *data)
 {
 	struct beside *beside = data;
 
 	pthread_mutex_lock(&beside->mutex);
 	while (!beside->over) {
-		if (!beside->fn) {
+		if (!beside->fn || beside->taken) {
 			pthread_cond_wait(&beside->begun, &beside->mutex);
 			continue;
 		}
-		pthread_mutex_unlock(&beside->mutex);
-		beside->fn(beside->data);
-		pthread_mutex_lock(&beside->mutex);
-		beside->fn = NULL;
+		task_run(beside);
 		pthread_cond_signal(&beside->done);
 	}
 	pthread_mutex_unlock(&beside->mutex);
@@ -48,7 +57,7 @@ static void *work(void *data)
 }
 
 /* Signals are the first thread's. */
-static bool start(struct beside *beside)
+static bool thread_start(struct beside *beside)
 {
 	sigset_t all, before;
 
@@ -56,14 +65,14 @@ static bool start(struct beside *beside)
 		return true;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	beside->started = pthread_create(&beside->thread, NULL, work, beside) == 0;
+	beside->started = pthread_create(&beside->thread, NULL, thread_work, beside) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return beside->started;
 }
 
 void beside_begin(struct beside *beside, void (*fn)(void *data), void *data)
 {
-	if (!beside || !start(beside)) {
+	if (!beside || !thread_start(beside)) {
 		fn(data);
 		return;
 	}
@@ -79,8 +88,10 @@ void beside_wait(struct beside *beside)
 	if (!beside)
 		return;
 	pthread_mutex_lock(&beside->mutex);
-	while (beside->fn)
+	while (beside->fn && beside->taken)
 		pthread_cond_wait(&beside->done, &beside->mutex);
+	if (beside->fn) /* a busy host has not let the thread run yet */
+		task_run(beside);
 	pthread_mutex_unlock(&beside->mutex);
 }
 

@@ -13,6 +13,6 @@ struct beside *beside_new(void);
 void beside_free(struct beside *beside); /* may be NULL */
 /* Begins fn(data). Without a thread (beside is NULL, or none can be had) it is done when this returns. */
 void beside_begin(struct beside *beside, void (*fn)(void *data), void *data);
-void beside_wait(struct beside *beside); /* until it is done */
+void beside_wait(struct beside *beside); /* until it is done; does it, if it has not begun yet */
 
 #endif
