@@ -6,14 +6,9 @@
 #include <stdlib.h>
 
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static int read_copy(const uint8_t *data, size_t len, enum family family, struct addresses *found, uint32_t *ttl_s)
 {

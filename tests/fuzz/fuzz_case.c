@@ -4,13 +4,9 @@
 
 #include "policy/case.c"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_item(const struct case_item *item, size_t lines)
 {

@@ -5,13 +5,9 @@
 
 #include <jansson.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void page_check(const void *bytes, size_t size)
 {

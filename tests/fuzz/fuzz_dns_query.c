@@ -10,21 +10,16 @@
 #include <stdlib.h>
 
 #include "addr.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 static int read_copy(const uint8_t *data, size_t len, struct dns_query *ret)
 {
 	uint8_t *copy = malloc(len ? len : 1); /* ends where the message ends */
 	int r;
 
-	CHECK(copy);
+	check(copy);
 	memcpy(copy, data, len);
 	r = dns_query_read(copy, len, ret);
 	free(copy);
@@ -37,18 +32,18 @@ static void check_name(const uint8_t *data, size_t len, const struct dns_query *
 	char *name;
 	long used;
 
-	CHECK(ares_expand_name(data + NS_HFIXEDSZ, data, (int)len, &name, &used) == ARES_SUCCESS);
-	CHECK((size_t)used == q->question_len - NS_QFIXEDSZ);
+	check(ares_expand_name(data + NS_HFIXEDSZ, data, (int)len, &name, &used) == ARES_SUCCESS);
+	check((size_t)used == q->question_len - NS_QFIXEDSZ);
 	if (*q->name) {
 		/* The canonical form of a name is its own, and but for case it is the one that was asked for. */
-		CHECK(name_canonical(q->name, strlen(q->name), again) == 0 && strcmp(again, q->name) == 0);
-		CHECK(strcasecmp(name, q->name) == 0);
+		check(name_canonical(q->name, strlen(q->name), again) == 0 && strcmp(again, q->name) == 0);
+		check(strcasecmp(name, q->name) == 0);
 	}
 	ares_free_string(name);
 	dns_query_text(q, text);
-	CHECK(strlen(text) > 0);
+	check(strlen(text) > 0);
 	for (const char *c = text; *c; c++)
-		CHECK(*c > ' ' && *c < 0x7f);
+		check(*c > ' ' && *c < 0x7f);
 }
 
 /* The answer is no question, has the records it counts, and ends behind them. */
@@ -59,24 +54,24 @@ static void check_answer(const uint8_t *out, size_t len, const struct dns_query 
 	struct dns_query none;
 	unsigned records;
 
-	CHECK(len >= at && read_copy(out, len, &none) == -EBADMSG);
-	CHECK(dns_read16(&m, 0) == q->id && (out[3] & 0xf) == (rcode & 0xf) && !(out[2] & 0x04) && out[3] & 0x80);
-	CHECK(dns_read16(&m, 4) == (q->question_len ? 1 : 0));
-	CHECK(!memcmp(out + NS_HFIXEDSZ, q->question, q->question_len));
-	CHECK(dns_read16(&m, 10) == q->edns);
+	check(len >= at && read_copy(out, len, &none) == -EBADMSG);
+	check(dns_read16(&m, 0) == q->id && (out[3] & 0xf) == (rcode & 0xf) && !(out[2] & 0x04) && out[3] & 0x80);
+	check(dns_read16(&m, 4) == (q->question_len ? 1 : 0));
+	check(!memcmp(out + NS_HFIXEDSZ, q->question, q->question_len));
+	check(dns_read16(&m, 10) == q->edns);
 	records = dns_read16(&m, 6) + dns_read16(&m, 8) + dns_read16(&m, 10);
-	CHECK(!(out[2] & FLAG_TC) || records == q->edns);
+	check(!(out[2] & FLAG_TC) || records == q->edns);
 	while (records--) {
 		unsigned char *copy;
 		long used;
 
-		CHECK(ares_expand_name(out + at, out, (int)len, (char **)&copy, &used) == ARES_SUCCESS);
+		check(ares_expand_name(out + at, out, (int)len, (char **)&copy, &used) == ARES_SUCCESS);
 		ares_free_string(copy);
 		at += (size_t)used;
-		CHECK(at + NS_RRFIXEDSZ <= len);
+		check(at + NS_RRFIXEDSZ <= len);
 		at += NS_RRFIXEDSZ + dns_read16(&m, at + 8);
 	}
-	CHECK(at == len);
+	check(at == len);
 }
 
 static void check_answers(const struct dns_query *q, unsigned read_as, uint8_t choice)
@@ -100,9 +95,9 @@ static void check_answers(const struct dns_query *q, unsigned read_as, uint8_t c
 		size_t limit = dns_answer_limit(q, tcp), len;
 		uint8_t *out = malloc(limit);
 
-		CHECK(out && limit >= DNS_UDP_MIN);
+		check(out && limit >= DNS_UDP_MIN);
 		len = dns_answer_write(q, &answer, out, limit);
-		CHECK(len <= limit);
+		check(len <= limit);
 		check_answer(out, len, q, answer.rcode);
 		free(out);
 	}
@@ -122,20 +117,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&q, 0x5a, sizeof(q));
 	r = read_copy(data, size, &q);
 	if (r < 0) {
-		CHECK(r == -EBADMSG && (size < NS_HFIXEDSZ || data[2] & FLAG_QR));
+		check(r == -EBADMSG && (size < NS_HFIXEDSZ || data[2] & FLAG_QR));
 		for (size_t i = 0; i < sizeof(q); i++)
-			CHECK(((unsigned char *)&q)[i] == 0x5a);
+			check(((unsigned char *)&q)[i] == 0x5a);
 		return 0;
 	}
-	CHECK(r == ns_r_noerror || r == ns_r_formerr || r == ns_r_notimpl || r == ns_r_refused || r == ns_r_badvers);
-	CHECK(q.question_len <= DNS_QUESTION_SIZE && q.udp_size >= DNS_UDP_MIN);
+	check(r == ns_r_noerror || r == ns_r_formerr || r == ns_r_notimpl || r == ns_r_refused || r == ns_r_badvers);
+	check(q.question_len <= DNS_QUESTION_SIZE && q.udp_size >= DNS_UDP_MIN);
 	if (r == ns_r_noerror) {
-		CHECK(q.question_len > 0);
+		check(q.question_len > 0);
 		check_name(data, size, &q);
 		if (dns_reverse_parse(q.name, &addr) == 0)
-			CHECK(strstr(q.name, np_addr_is_v4(&addr) ? "." : ".ip6.arpa"));
+			check(strstr(q.name, np_addr_is_v4(&addr) ? "." : ".ip6.arpa"));
 		for (size_t n = 0; n < size; n++)
-			CHECK(read_copy(data, n, &cut) == (n < NS_HFIXEDSZ ? -EBADMSG : ns_r_formerr));
+			check(read_copy(data, n, &cut) == (n < NS_HFIXEDSZ ? -EBADMSG : ns_r_formerr));
 	}
 	check_answers(&q, (unsigned)r, choice);
 	return 0;

@@ -11,14 +11,9 @@
 
 #include "base/chars.h"
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 struct input {
 	const uint8_t *data;
@@ -45,7 +40,7 @@ static char *take_string(struct input *in)
 		text = NULL;
 	} else {
 		text = strndup((const char *)in->data, len);
-		CHECK(text);
+		check(text);
 	}
 	in->data += len;
 	in->size -= len;
@@ -58,14 +53,14 @@ static char *take_string(struct input *in)
 
 static void check_line(const char *line, size_t len)
 {
-	CHECK(len && len <= NP_EVENT_LINE_MAX);
-	CHECK(strlen(line) == len);
-	CHECK(strchr(line, '\n') == line + len - 1);
+	check(len && len <= NP_EVENT_LINE_MAX);
+	check(strlen(line) == len);
+	check(strchr(line, '\n') == line + len - 1);
 	for (size_t i = 0; i + 1 < len;) {
 		uint32_t c;
 		unsigned n = char_decode(line + i, len - i, &c);
 
-		CHECK(n && char_is_printable(c));
+		check(n && char_is_printable(c));
 		i += n;
 	}
 }
@@ -75,11 +70,11 @@ static void check_member(const json_t *json, const char *key, const char *text)
 {
 	json_t *value = json_object_get(json, key), *expected;
 
-	CHECK(!value == !text);
+	check(!value == !text);
 	if (!text || strlen(text) > NP_EVENT_STRING_MAX)
 		return;
 	expected = json_string(text);
-	CHECK(!expected || json_equal(value, expected));
+	check(!expected || json_equal(value, expected));
 	json_decref(expected);
 }
 
@@ -114,10 +109,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	event.who = strings[7];
 
 	event_to_json(&event, &out);
-	CHECK(!buf_error(&out));
+	check(!buf_error(&out));
 	check_line(out.data, out.len);
 	json = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
-	CHECK(json_is_object(json));
+	check(json_is_object(json));
 	for (size_t i = 0; i < 8; i++)
 		check_member(json, keys[i], strings[i]);
 	json_decref(json);

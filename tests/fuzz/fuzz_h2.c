@@ -12,14 +12,9 @@
 #include "http/h2_session.c"
 #include "frames.h"
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 enum { MODE_SERVER, MODE_CLIENT, MODE_FRAMES, MODE_COUNT };
 

@@ -8,13 +8,9 @@
 #include <openssl/ssl.h>
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int parse(const unsigned char *data, size_t len, struct hello *ret)
 {
@@ -22,10 +18,10 @@ static int parse(const unsigned char *data, size_t len, struct hello *ret)
 	size_t need;
 	int e;
 
-	CHECK(copy);
+	check(copy);
 	memcpy(copy, data, len);
 	e = hello_parse(copy, len, ret, &need);
-	CHECK(e != -EAGAIN || need > len);
+	check(e != -EAGAIN || need > len);
 	free(copy);
 	return e;
 }
@@ -38,13 +34,13 @@ static int on_hello(SSL *ssl, int *alert, void *arg)
 	size_t len;
 
 	(void)alert;
-	CHECK(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &len) ==
+	check(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_server_name, &ext, &len) ==
 	      (hello->has_name || hello->has_addr));
 	if (hello->has_name) {
-		CHECK(len > 5 && name_canonical((const char *)ext + 5, len - 5, name) == 0);
-		CHECK(strcmp(name, hello->name) == 0);
+		check(len > 5 && name_canonical((const char *)ext + 5, len - 5, name) == 0);
+		check(strcmp(name, hello->name) == 0);
 	}
-	CHECK(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext, &len) ==
+	check(SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext, &len) ==
 	      hello->has_alpn);
 	return SSL_CLIENT_HELLO_ERROR;
 }
@@ -60,7 +56,7 @@ static void check_openssl(const unsigned char *data, size_t len, struct hello *h
 	SSL_CTX_set_client_hello_cb(ctx, on_hello, hello);
 	ssl = SSL_new(ctx);
 	in = BIO_new_mem_buf(data, (int)len);
-	CHECK(ssl && in);
+	check(ssl && in);
 	SSL_set_bio(ssl, in, BIO_new(BIO_s_null()));
 	SSL_accept(ssl);
 	SSL_free(ssl);
@@ -73,7 +69,7 @@ static void check_records(const unsigned char *data, size_t len, size_t each, co
 	unsigned char *cut = malloc(len * 6);
 	size_t n = 0, in_record = 0;
 
-	CHECK(cut);
+	check(cut);
 	for (size_t i = 0; i < len;) {
 		size_t record = (size_t)data[i + 3] << 8 | data[i + 4];
 
@@ -89,7 +85,7 @@ static void check_records(const unsigned char *data, size_t len, size_t each, co
 		}
 		i += 5 + record;
 	}
-	CHECK(parse(cut, n, &again) == 0 && memcmp(&again, hello, sizeof(again)) == 0);
+	check(parse(cut, n, &again) == 0 && memcmp(&again, hello, sizeof(again)) == 0);
 	free(cut);
 }
 
@@ -101,30 +97,30 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memset(&hello, 0x5a, sizeof(hello));
 	e = parse(data, size, &hello);
-	CHECK(e == 0 || e == -EAGAIN || e == -EPROTO || e == -E2BIG);
+	check(e == 0 || e == -EAGAIN || e == -EPROTO || e == -E2BIG);
 	if (e == -EAGAIN) {
 		for (size_t i = 0; i < sizeof(hello); i++)
-			CHECK(((unsigned char *)&hello)[i] == 0x5a);
+			check(((unsigned char *)&hello)[i] == 0x5a);
 		return 0;
 	}
 	if (e < 0) {
 		/* The alert that is due, and nothing that could be taken for a name. */
 		again.alert = hello.alert;
-		CHECK(hello.alert && memcmp(&hello, &again, sizeof(hello)) == 0);
+		check(hello.alert && memcmp(&hello, &again, sizeof(hello)) == 0);
 		return 0;
 	}
-	CHECK(!hello.alert && !(hello.has_name && hello.has_addr));
-	CHECK(hello.has_alpn || (!hello.h2 && !hello.http1));
-	CHECK(!hello.has_name || hello.name[0]);
+	check(!hello.alert && !(hello.has_name && hello.has_addr));
+	check(hello.has_alpn || (!hello.h2 && !hello.http1));
+	check(!hello.has_name || hello.name[0]);
 	/* Where it ends: one byte fewer is not enough, and one more changes nothing. */
 	while (len && parse(data, len - 1, &again) == 0)
 		len--;
-	CHECK(memcmp(&again, &hello, sizeof(hello)) == 0 || len == size);
+	check(memcmp(&again, &hello, sizeof(hello)) == 0 || len == size);
 	for (size_t n = 0; n < len; n += 1 + len / 50) {
 		size_t need;
 
-		CHECK(parse(data, n, &again) == -EAGAIN);
-		CHECK(hello_parse(data, n, &again, &need) == -EAGAIN && need <= len);
+		check(parse(data, n, &again) == -EAGAIN);
+		check(hello_parse(data, n, &again, &need) == -EAGAIN && need <= len);
 	}
 	check_records(data, len, 1, &hello);
 	check_records(data, len, 200, &hello);

@@ -5,14 +5,9 @@
 #include <stdint.h>
 
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
 
 static bool is_among(const struct addresses *addresses, const struct np_addr *addr)
 {

@@ -14,14 +14,9 @@
 #include "policy/compile.h"
 #include "../unit/policy/reference.h"
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 #define RULES_MAX    16
 #define PATTERNS_MAX 64
@@ -175,8 +170,8 @@ static void take_policy(struct input *in, struct built *b)
 		take_rule(in, b, i, i, false);
 	for (uint32_t i = 0; i < n_full; i++)
 		take_rule(in, b, i, n_rules + i, true);
-	CHECK(arena_new(NP_POLICY_MEMORY, &b->policy.arena) == 0);
-	CHECK(policy_compile(&b->policy) == 0);
+	check(arena_new(NP_POLICY_MEMORY, &b->policy.arena) == 0);
+	check(policy_compile(&b->policy) == 0);
 }
 
 /* -- the property ------------------------------------------------------------------ */
@@ -212,17 +207,17 @@ static void check_metadata(const struct policy *policy, const struct facts *fact
 	abort();
 }
 
-static void check(const struct policy *policy, const struct facts *facts)
+static void decision_check(const struct policy *policy, const struct facts *facts)
 {
 	struct verdict verdict = policy_decide(policy, facts), again = policy_decide(policy, facts);
 	const struct rule *expected = first_match(policy, facts);
 	uint8_t trace[RULES_MAX] = { 0 };
 	char path[NP_PATH_MAX + 1];
 
-	CHECK(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
-	CHECK(NP_REASON_ALLOWS(verdict.reason) == (verdict.action == ACTION_ALLOW));
+	check(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
+	check(NP_REASON_ALLOWS(verdict.reason) == (verdict.action == ACTION_ALLOW));
 	if (facts->rung.mode == NP_NONE) {
-		CHECK(verdict.action == ACTION_DENY && !verdict.rule);
+		check(verdict.action == ACTION_DENY && !verdict.rule);
 		return;
 	}
 	if (!facts->query && facts->has_addr && np_addr_is_metadata(&facts->addr)) {
@@ -230,17 +225,17 @@ static void check(const struct policy *policy, const struct facts *facts)
 		return;
 	}
 	again = policy_trace(policy, facts, trace);
-	CHECK(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
-	CHECK(reference_agrees(policy, facts, &verdict, trace));
+	check(verdict.action == again.action && verdict.rule == again.rule && verdict.reason == again.reason);
+	check(reference_agrees(policy, facts, &verdict, trace));
 	if (verdict.reason == NP_R_BAD_PATH) {
-		CHECK(path_normalise(facts->path, strlen(facts->path), path) < 0);
-		CHECK(reference_misfit(policy, verdict.rule, facts) == MISFIT_PATH);
-		CHECK(!expected || verdict.rule < expected);
+		check(path_normalise(facts->path, strlen(facts->path), path) < 0);
+		check(reference_misfit(policy, verdict.rule, facts) == MISFIT_PATH);
+		check(!expected || verdict.rule < expected);
 		return;
 	}
-	CHECK(verdict.rule == expected);
+	check(verdict.rule == expected);
 	if (verdict.rule && verdict.rule->action == ACTION_DENY)
-		CHECK(verdict.reason == NP_R_RULE_DENIES);
+		check(verdict.reason == NP_R_RULE_DENIES);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -271,7 +266,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		facts.path = TAKE_WORD(&in, "/", "/a", "/a/b", "/a/../b", "//", "/%2f");
 		facts.headers = take_list(&in, headers, 2);
 		facts.session = TAKE_WORD(&in, NULL, "a/x", "b/x", "a/y");
-		check(&b.policy, &facts);
+		decision_check(&b.policy, &facts);
 	}
 	arena_free(b.policy.arena);
 	return 0;

@@ -5,26 +5,22 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_bytes(const char *name)
 {
 	size_t len = strlen(name), label = 0;
 
-	CHECK(len && len <= 253 && name[len - 1] != '.');
+	check(len && len <= 253 && name[len - 1] != '.');
 	for (size_t i = 0; i <= len; i++) {
 		if (name[i] == '.' || !name[i]) {
-			CHECK(label && label <= 63 && name[i - 1] != '-' && name[i - label] != '-');
+			check(label && label <= 63 && name[i - 1] != '-' && name[i - label] != '-');
 			label = 0;
 			continue;
 		}
-		CHECK(islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) || name[i] == '-' ||
+		check(islower((unsigned char)name[i]) || isdigit((unsigned char)name[i]) || name[i] == '-' ||
 		      name[i] == '_');
 		label++;
 	}
@@ -39,8 +35,8 @@ static void check_variants(const char *name)
 	for (size_t i = 0; i < len; i++)
 		text[i] = (char)toupper((unsigned char)name[i]);
 	text[len] = '.';
-	CHECK(name_canonical(text, len, again) == 0 && strcmp(again, name) == 0);
-	CHECK(name_canonical(text, len + 1, again) == 0 && strcmp(again, name) == 0);
+	check(name_canonical(text, len, again) == 0 && strcmp(again, name) == 0);
+	check(name_canonical(text, len + 1, again) == 0 && strcmp(again, name) == 0);
 }
 
 static void check_labels(const char *name)
@@ -49,8 +45,8 @@ static void check_labels(const char *name)
 
 	for (const char *end; *name; name = *end ? end + 1 : end) {
 		end = strchrnul(name, '.');
-		CHECK(label_canonical(name, (size_t)(end - name), label) == 0);
-		CHECK(strlen(label) == (size_t)(end - name) && memcmp(label, name, strlen(label)) == 0);
+		check(label_canonical(name, (size_t)(end - name), label) == 0);
+		check(strlen(label) == (size_t)(end - name) && memcmp(label, name, strlen(label)) == 0);
 	}
 }
 
@@ -61,22 +57,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct host host;
 	int e;
 
-	CHECK(text);
+	check(text);
 	memcpy(text, data, size);
 	e = name_canonical(text, size, name);
-	CHECK(e == 0 || (e == -EINVAL && !name[0]));
+	check(e == 0 || (e == -EINVAL && !name[0]));
 	if (e == 0) {
 		check_bytes(name);
 		check_variants(name);
 		check_labels(name);
-		CHECK(addr_parse(name, strlen(name), &addr) == -EINVAL);
-		CHECK(host_parse(text, size, &host) == 0 && !host.is_addr && strcmp(host.name, name) == 0);
+		check(addr_parse(name, strlen(name), &addr) == -EINVAL);
+		check(host_parse(text, size, &host) == 0 && !host.is_addr && strcmp(host.name, name) == 0);
 	} else {
-		CHECK(host_parse(text, size, &host) == -EINVAL || host.is_addr);
+		check(host_parse(text, size, &host) == -EINVAL || host.is_addr);
 	}
 	if (label_canonical(text, size, label) == 0) {
 		check_bytes(label);
-		CHECK(!strchr(label, '.'));
+		check(!strchr(label, '.'));
 	}
 	free(text);
 	return 0;

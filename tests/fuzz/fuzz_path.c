@@ -6,25 +6,20 @@
 #include <stdlib.h>
 
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 static void check_form(const char *path)
 {
 	size_t len = strlen(path);
 
-	CHECK(len && len <= NP_PATH_MAX && path[0] == '/');
-	CHECK(!strstr(path, "//") && !strstr(path, "/./") && !strstr(path, "/../") && !strstr(path, "/..;"));
-	CHECK(strcmp(path + len - 1, ".") != 0 ||
+	check(len && len <= NP_PATH_MAX && path[0] == '/');
+	check(!strstr(path, "//") && !strstr(path, "/./") && !strstr(path, "/../") && !strstr(path, "/..;"));
+	check(strcmp(path + len - 1, ".") != 0 ||
 	      (strcmp(strrchr(path, '/'), "/.") && strcmp(strrchr(path, '/'), "/..")));
 	for (size_t i = 0; i < len; i++)
-		CHECK(path[i] >= ' ' && path[i] < 0x7f && path[i] != '\\');
+		check(path[i] >= ' ' && path[i] < 0x7f && path[i] != '\\');
 }
 
 /* With the bytes escaped that a request cannot have in its path, it is the same path. */
@@ -36,15 +31,15 @@ static void check_again(const char *path)
 
 	for (const char *p = path; *p; p++) {
 		if (*p == '%' && escape_read(p, strlen(p)) >= 0)
-			CHECK(escape_read(p, strlen(p)) >= 0x80);
+			check(escape_read(p, strlen(p)) >= 0x80);
 		if (*p == ' ' || *p == '?' || *p == '#' || (*p == '%' && escape_read(p, strlen(p)) < 0))
 			n += (size_t)sprintf(target + n, "%%%02x", (unsigned)*p);
 		else
 			target[n++] = *p;
 	}
 	memcpy(target + n, "?x=/..", 6);
-	CHECK(path_normalise(target, n, again) == 0 && strcmp(path, again) == 0);
-	CHECK(path_normalise(target, n + 6, again) == 0 && strcmp(path, again) == 0);
+	check(path_normalise(target, n, again) == 0 && strcmp(path, again) == 0);
+	check(path_normalise(target, n + 6, again) == 0 && strcmp(path, again) == 0);
 }
 
 /* Row by row, by definition. */
@@ -81,25 +76,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t len = strnlen((const char *)data, size);
 	int e;
 
-	CHECK(text);
+	check(text);
 	memcpy(text, data, size);
 	e = path_normalise(text, len, path);
-	CHECK(e == 0 || ((e == -EINVAL || (e == -E2BIG && len > NP_PATH_MAX)) && !path[0]));
+	check(e == 0 || ((e == -EINVAL || (e == -E2BIG && len > NP_PATH_MAX)) && !path[0]));
 	if (e == 0) {
 		check_form(path);
 		check_again(path);
 		/* As a glob it is the same, unless the glob refuses what the path had resolved. */
 		if (glob_normalise(text, len, same, &problem) == 0)
-			CHECK(strcmp(same, path) == 0);
+			check(strcmp(same, path) == 0);
 		problem = NULL;
 	}
 	if (len < size) {
 		e = glob_normalise(text + len + 1, size - len - 1, glob, &problem);
-		CHECK(e == 0 ? !problem : problem && *problem && !glob[0]);
+		check(e == 0 ? !problem : problem && *problem && !glob[0]);
 	}
 	if (glob[0]) {
-		CHECK(path_matches(glob, glob));
-		CHECK(path_matches(glob, path) == slow_match(glob, path));
+		check(path_matches(glob, glob));
+		check(path_matches(glob, path) == slow_match(glob, path));
 	}
 	free(text);
 	return 0;

@@ -7,24 +7,20 @@
 
 #include <stdlib.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_sentence(const char *problem)
 {
 	size_t len = strnlen(problem, PATTERN_PROBLEM_SIZE);
 
-	CHECK(len && len < PATTERN_PROBLEM_SIZE);
+	check(len && len < PATTERN_PROBLEM_SIZE);
 	for (size_t i = 0, n; i < len; i += n) {
 		uint32_t c = 0;
 
 		n = char_decode(problem + i, len - i, &c);
-		CHECK(n && char_is_printable(c));
+		check(n && char_is_printable(c));
 	}
 }
 
@@ -59,14 +55,14 @@ static void check_settled(const struct pattern *pattern, enum pattern_use use)
 	const char *why = pattern_settle(&p, use);
 
 	if (why) {
-		CHECK(why[0] && same(&p, pattern));
-		CHECK(use == PATTERN_FULL ? p.kind == PATTERN_NAME : use == PATTERN_GRANT && p.first_port == 53);
+		check(why[0] && same(&p, pattern));
+		check(use == PATTERN_FULL ? p.kind == PATTERN_NAME : use == PATTERN_GRANT && p.first_port == 53);
 		return;
 	}
-	CHECK(p.protocols && p.inspected == !p.first_port && p.first_port <= p.last_port);
-	CHECK(!p.inspected || (use == PATTERN_GRANT && p.protocols == PATTERN_TCP));
-	CHECK(!pattern_spans_dns(&p) || (p.first_port <= 53 && p.last_port >= 53));
-	CHECK(!pattern_spans_metadata(&p) || p.kind == PATTERN_NET);
+	check(p.protocols && p.inspected == !p.first_port && p.first_port <= p.last_port);
+	check(!p.inspected || (use == PATTERN_GRANT && p.protocols == PATTERN_TCP));
+	check(!pattern_spans_dns(&p) || (p.first_port <= 53 && p.last_port >= 53));
+	check(!pattern_spans_metadata(&p) || p.kind == PATTERN_NET);
 }
 
 static void check_pattern(const struct pattern *p)
@@ -74,13 +70,13 @@ static void check_pattern(const struct pattern *p)
 	char text[512], name[NAME_SIZE], problem[PATTERN_PROBLEM_SIZE];
 	struct pattern again;
 
-	CHECK(!p->inspected && !p->first_port == !p->last_port && p->first_port <= p->last_port);
-	CHECK(p->protocols != (PATTERN_TCP | PATTERN_UDP) && (p->protocols != PATTERN_UDP || p->first_port));
+	check(!p->inspected && !p->first_port == !p->last_port && p->first_port <= p->last_port);
+	check(p->protocols != (PATTERN_TCP | PATTERN_UDP) && (p->protocols != PATTERN_UDP || p->first_port));
 	if (p->kind == PATTERN_NET && !p->v4)
-		CHECK(p->bits < 96 || !np_addr_is_v4(&p->addr));
+		check(p->bits < 96 || !np_addr_is_v4(&p->addr));
 	format(p, text);
-	CHECK(pattern_parse(text, strlen(text), name, &again, problem) == 0);
-	CHECK(same(p, &again));
+	check(pattern_parse(text, strlen(text), name, &again, problem) == 0);
+	check(same(p, &again));
 	check_settled(p, PATTERN_GRANT);
 	check_settled(p, PATTERN_REFUSE);
 	check_settled(p, PATTERN_FULL);
@@ -96,12 +92,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&pattern, 0xee, sizeof(pattern));
 	memset(problem, 0xff, sizeof(problem));
 	r = pattern_parse((const char *)data, size, name, &pattern, problem);
-	CHECK(r == 0 || r == -EINVAL);
+	check(r == 0 || r == -EINVAL);
 	if (r == 0) {
 		check_pattern(&pattern);
 	} else {
 		check_sentence(problem);
-		CHECK(!memcmp(&pattern, &untouched, sizeof(pattern)));
+		check(!memcmp(&pattern, &untouched, sizeof(pattern)));
 	}
 	return 0;
 }

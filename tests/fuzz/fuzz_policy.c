@@ -24,14 +24,9 @@
 #include "policy/yaml_text.c"
 
 #include "vocab/limits.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 static const char *const names[] = { "p.yaml", "a.yaml", "sub/b.yaml", "c.yaml" };
 
@@ -50,7 +45,7 @@ static int part_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 			continue;
 		/* Of its own size, so that ASan sees every read beyond it. */
 		*ret_text = malloc(parts[i].len ? parts[i].len : 1);
-		CHECK(*ret_text);
+		check(*ret_text);
 		memcpy(*ret_text, parts[i].text, parts[i].len);
 		*ret_len = parts[i].len;
 		return 0;
@@ -68,7 +63,7 @@ static void check_text(const char *text)
 		uint32_t c = 0;
 
 		n = char_decode(text + i, len - i, &c);
-		CHECK(n && char_is_printable(c));
+		check(n && char_is_printable(c));
 	}
 }
 
@@ -79,13 +74,13 @@ static void check_problem(const struct problem *problem, const struct part *part
 
 	problem_format(problem, line);
 	check_text(line);
-	CHECK(problem->text[0] && strlen(line) < sizeof(line) - 1);
-	CHECK(!strncmp(problem->file, "etc/", 4));
+	check(problem->text[0] && strlen(line) < sizeof(line) - 1);
+	check(!strncmp(problem->file, "etc/", 4));
 	while (i < ARRAY_SIZE(names) && strcmp(problem->file + 4, names[i]) != 0)
 		i++;
-	CHECK(i < ARRAY_SIZE(names) && parts[i].text);
-	CHECK(problem->line && problem->line <= parts[i].lines + 1 && problem->column);
-	CHECK(!problem->other_line == !problem->other_file[0]);
+	check(i < ARRAY_SIZE(names) && parts[i].text);
+	check(problem->line && problem->line <= parts[i].lines + 1 && problem->column);
+	check(!problem->other_line == !problem->other_file[0]);
 }
 
 /* -- what a policy promises ------------------------------------------------------ */
@@ -95,12 +90,12 @@ static void check_place(const struct policy *policy, const struct place *at, con
 	char text[PLACE_TEXT_SIZE];
 	size_t i = 0;
 
-	CHECK(at->file < policy->n_files && at->line && at->column);
+	check(at->file < policy->n_files && at->line && at->column);
 	while (i < ARRAY_SIZE(names) && strcmp(policy->files[at->file] + 4, names[i]) != 0)
 		i++;
-	CHECK(i < ARRAY_SIZE(names) && at->line <= parts[i].lines);
+	check(i < ARRAY_SIZE(names) && at->line <= parts[i].lines);
 	place_format(policy, at, text);
-	CHECK(strchr(text, ':'));
+	check(strchr(text, ':'));
 }
 
 static void check_pattern(const struct pattern *p, bool full, enum action action)
@@ -108,25 +103,25 @@ static void check_pattern(const struct pattern *p, bool full, enum action action
 	char canonical[NAME_SIZE], problem[PATTERN_PROBLEM_SIZE];
 	struct np_addr masked;
 
-	CHECK(p->protocols && !(p->protocols & ~(PATTERN_TCP | PATTERN_UDP)));
+	check(p->protocols && !(p->protocols & ~(PATTERN_TCP | PATTERN_UDP)));
 	if (p->inspected)
-		CHECK(!p->first_port && !p->last_port && p->protocols == PATTERN_TCP && !full && action != ACTION_DENY);
+		check(!p->first_port && !p->last_port && p->protocols == PATTERN_TCP && !full && action != ACTION_DENY);
 	else
-		CHECK(p->first_port && p->first_port <= p->last_port);
+		check(p->first_port && p->first_port <= p->last_port);
 	if (!full && action != ACTION_DENY)
-		CHECK(p->first_port != 53 || p->last_port != 53);
+		check(p->first_port != 53 || p->last_port != 53);
 	if (p->kind == PATTERN_NAME) {
-		CHECK(!full && p->name);
-		CHECK(pattern_name(p->name, strlen(p->name), canonical, problem) == 0);
-		CHECK(!strcmp(canonical, p->name));
+		check(!full && p->name);
+		check(pattern_name(p->name, strlen(p->name), canonical, problem) == 0);
+		check(!strcmp(canonical, p->name));
 		return;
 	}
-	CHECK(p->kind == PATTERN_NET && !p->name && p->bits <= 128);
+	check(p->kind == PATTERN_NET && !p->name && p->bits <= 128);
 	masked = net_mask(&p->addr, p->bits);
-	CHECK(!memcmp(&masked, &p->addr, sizeof(masked)));
-	CHECK(p->v4 == (np_addr_is_v4(&p->addr) && p->bits >= 96));
+	check(!memcmp(&masked, &p->addr, sizeof(masked)));
+	check(p->v4 == (np_addr_is_v4(&p->addr) && p->bits >= 96));
 	if (p->bits == 128)
-		CHECK(!np_addr_is_any(&p->addr) && !np_addr_is_loopback(&p->addr) && !np_addr_is_many(&p->addr));
+		check(!np_addr_is_any(&p->addr) && !np_addr_is_loopback(&p->addr) && !np_addr_is_many(&p->addr));
 }
 
 static void check_words(const char *const *words, const char *refused)
@@ -137,9 +132,9 @@ static void check_words(const char *const *words, const char *refused)
 		return;
 	for (; words[n]; n++) {
 		check_text(words[n]);
-		CHECK(words[n][0] && !strpbrk(words[n], refused));
+		check(words[n][0] && !strpbrk(words[n], refused));
 	}
-	CHECK(n && n <= NP_RULE_WORDS);
+	check(n && n <= NP_RULE_WORDS);
 }
 
 static void check_decider(const struct policy *policy, const struct rule *rule)
@@ -148,7 +143,7 @@ static void check_decider(const struct policy *policy, const struct rule *rule)
 
 	for (size_t i = 0; i < policy->n_deciders; i++)
 		found = found || policy->deciders[i].name == rule->by;
-	CHECK(rule->action == ACTION_DECIDE ? found : !rule->by);
+	check(rule->action == ACTION_DECIDE ? found : !rule->by);
 }
 
 static size_t check_rules(const struct policy *policy, const struct rule *rules, size_t n, bool full,
@@ -159,20 +154,20 @@ static size_t check_rules(const struct policy *policy, const struct rule *rules,
 	for (size_t i = 0; i < n; i++) {
 		const struct rule *rule = &rules[i];
 
-		CHECK(rule->number == i && rule->action >= ACTION_ALLOW && rule->action <= ACTION_DECIDE);
-		CHECK(!full || rule->action <= ACTION_DENY);
-		CHECK(rule->levels && rule->levels < 1 << LEVEL_COUNT);
-		CHECK(rule->text && strlen(rule->text) < 160);
+		check(rule->number == i && rule->action >= ACTION_ALLOW && rule->action <= ACTION_DECIDE);
+		check(!full || rule->action <= ACTION_DENY);
+		check(rule->levels && rule->levels < 1 << LEVEL_COUNT);
+		check(rule->text && strlen(rule->text) < 160);
 		check_text(rule->text);
 		check_place(policy, &rule->at, parts);
 		check_words(rule->methods, "abcdefghijklmnopqrstuvwxyz ,:");
 		check_words(rule->headers, "ABCDEFGHIJKLMNOPQRSTUVWXYZ ,:");
 		check_words(rule->paths, "");
-		CHECK(rule->inspect || !rule_asks_request(rule));
+		check(rule->inspect || !rule_asks_request(rule));
 		check_decider(policy, rule);
-		CHECK(rule->n_patterns && rule->pattern + (size_t)rule->n_patterns <= policy->n_patterns);
+		check(rule->n_patterns && rule->pattern + (size_t)rule->n_patterns <= policy->n_patterns);
 		for (size_t j = rule->pattern; j < rule->pattern + rule->n_patterns; j++) {
-			CHECK(policy->patterns[j].rule == i);
+			check(policy->patterns[j].rule == i);
 			check_place(policy, &policy->patterns[j].at, parts);
 			check_pattern(&policy->patterns[j], full, rule->action);
 		}
@@ -186,12 +181,12 @@ static size_t check_read_only(const struct policy *policy, const struct part *pa
 {
 	const struct rule *rule = &policy->read_only;
 
-	CHECK(rule->action == ACTION_ALLOW && !rule->inspect && !rule_asks_request(rule) && !rule->number);
-	CHECK(!rule->n_patterns || (rule->text && rule->at.line));
+	check(rule->action == ACTION_ALLOW && !rule->inspect && !rule_asks_request(rule) && !rule->number);
+	check(!rule->n_patterns || (rule->text && rule->at.line));
 	for (size_t j = rule->pattern; j < rule->pattern + rule->n_patterns; j++) {
 		const struct pattern *p = &policy->patterns[j];
 
-		CHECK(p->kind == PATTERN_NET && !p->inspected && !p->rule);
+		check(p->kind == PATTERN_NET && !p->inspected && !p->rule);
 		check_place(policy, &p->at, parts);
 		check_pattern(p, false, ACTION_ALLOW);
 	}
@@ -200,29 +195,29 @@ static size_t check_read_only(const struct policy *policy, const struct part *pa
 
 static void check_policy(const struct policy *policy, const struct part *parts)
 {
-	CHECK(policy->n_files && policy->n_files <= ARRAY_SIZE(names));
-	CHECK(strspn(policy->hash, "0123456789abcdef") == 64 && !policy->hash[64]);
+	check(policy->n_files && policy->n_files <= ARRAY_SIZE(names));
+	check(strspn(policy->hash, "0123456789abcdef") == 64 && !policy->hash[64]);
 	for (size_t i = 0; i < LEVEL_COUNT; i++)
-		CHECK(policy->modes.of[i] >= NP_FULL && policy->modes.of[i] <= NP_NONE &&
+		check(policy->modes.of[i] >= NP_FULL && policy->modes.of[i] <= NP_NONE &&
 		      (!i || policy->modes.of[i] >= policy->modes.of[i - 1]));
-	CHECK(policy->fallback == ACTION_DENY || policy->fallback == ACTION_ASK);
-	CHECK(policy->n_inspect_ports <= NP_INSPECT_PORTS_MAX && policy->n_host_loopback <= NP_HOST_PORTS_MAX);
+	check(policy->fallback == ACTION_DENY || policy->fallback == ACTION_ASK);
+	check(policy->n_inspect_ports <= NP_INSPECT_PORTS_MAX && policy->n_host_loopback <= NP_HOST_PORTS_MAX);
 	for (size_t i = 0; i < policy->n_inspect_ports; i++)
-		CHECK(policy->inspect_ports[i] && policy->inspect_ports[i] != 53);
+		check(policy->inspect_ports[i] && policy->inspect_ports[i] != 53);
 	for (size_t i = 0; i < policy->n_host_loopback; i++)
-		CHECK(policy->host_loopback[i]);
+		check(policy->host_loopback[i]);
 	for (size_t i = 0; i < policy->n_deciders; i++) {
 		const struct decider *d = &policy->deciders[i];
 
-		CHECK(!d->command != !d->socket && d->timeout_ms && d->timeout_ms <= DURATION_MAX_MS);
-		CHECK(d->command ? d->command[0] && d->command[0][0] == '/' : d->socket[0] == '/');
+		check(!d->command != !d->socket && d->timeout_ms && d->timeout_ms <= DURATION_MAX_MS);
+		check(d->command ? d->command[0] && d->command[0][0] == '/' : d->socket[0] == '/');
 	}
-	CHECK(policy->approval.timeout_ms && policy->approval.timeout_ms <= DURATION_MAX_MS);
+	check(policy->approval.timeout_ms && policy->approval.timeout_ms <= DURATION_MAX_MS);
 	/* Every pattern is some rule's. */
-	CHECK(check_rules(policy, policy->rules, policy->n_rules, false, parts) +
+	check(check_rules(policy, policy->rules, policy->n_rules, false, parts) +
 		      check_rules(policy, policy->full, policy->n_full, true, parts) + check_read_only(policy, parts) ==
 	      policy->n_patterns);
-	CHECK(policy->names && policy->nets && policy->full_nets && policy->read_nets);
+	check(policy->names && policy->nets && policy->full_nets && policy->read_nets);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -247,7 +242,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = policy_load(&source, "etc/", names[0], &policy, &problems);
 	for (size_t i = 0; i < problems.count; i++)
 		check_problem(&problems.items[i], parts);
-	CHECK(r == 0 ? policy && !problems.errors : r == -EINVAL && !policy && problems.errors);
+	check(r == 0 ? policy && !problems.errors : r == -EINVAL && !policy && problems.errors);
 	if (policy)
 		check_policy(policy, parts);
 	policy_free(policy);

@@ -4,13 +4,9 @@
 
 #include "launch/kept.c"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int report_check(const uint8_t *data, size_t size)
 {

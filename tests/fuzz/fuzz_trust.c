@@ -4,13 +4,9 @@
 #include "launch/sqlite_file.c"
 #include "launch/trust.c"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "check.h"
 
-static void check(bool holds)
-{
-	if (!holds)
-		abort();
-}
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static size_t number(const struct buf *b, size_t at, size_t width)
 {

@@ -9,14 +9,9 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define CHECK(condition)          \
-	do {                      \
-		if (!(condition)) \
-			abort();  \
-	} while (0)
 
 struct has_answered {
 	bool from_client;
@@ -29,10 +24,13 @@ static int on_frame(void *ctx, const struct websocket_frame *frame)
 	struct has_answered *has_answered = ctx;
 	unsigned char header[14] = { (unsigned char)((frame->fin ? 0x80 : 0) | (frame->compressed ? 0x40 : 0) |
 						     frame->opcode) };
-	unsigned mask = has_answered->from_client ? 0x80 : 0, n = 2, width = frame->len < 126 ? 0 : frame->len < 65536 ? 2 : 8;
+	unsigned mask = has_answered->from_client ? 0x80 : 0, n = 2,
+		 width = frame->len < 126     ? 0
+			 : frame->len < 65536 ? 2
+					      : 8;
 
-	CHECK(!has_answered->left);
-	CHECK(!(frame->opcode & 8) || (frame->fin && frame->len < 126 && !frame->compressed));
+	check(!has_answered->left);
+	check(!(frame->opcode & 8) || (frame->fin && frame->len < 126 && !frame->compressed));
 	has_answered->left = frame->len;
 	header[1] = (unsigned char)(mask | (width == 0 ? (unsigned)frame->len : width == 2 ? 126 : 127));
 	for (unsigned i = width; i--;)
@@ -48,7 +46,7 @@ static int on_payload(void *ctx, const struct websocket_frame *frame, uint64_t a
 	struct has_answered *has_answered = ctx;
 	char *plain = malloc(len);
 
-	CHECK(plain && len && len <= has_answered->left && at == frame->len - has_answered->left);
+	check(plain && len && len <= has_answered->left && at == frame->len - has_answered->left);
 	has_answered->left -= len;
 	websocket_unmask(frame, at, data, len, plain);
 	websocket_unmask(frame, at, plain, len, plain); /* masked again */
@@ -70,12 +68,12 @@ static int read_in_pieces(const uint8_t *data, size_t size, size_t each, bool fr
 		size_t n = size - at < each ? size - at : each;
 		char *copy = malloc(n); /* no byte beyond it is read */
 
-		CHECK(copy);
+		check(copy);
 		memcpy(copy, data + at, n);
 		r = websocket_read(ws, copy, n);
 		free(copy);
 	}
-	CHECK(r == 0 || (r == -EPROTO && *websocket_problem(ws)));
+	check(r == 0 || (r == -EPROTO && *websocket_problem(ws)));
 	return r;
 }
 
@@ -95,15 +93,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	data += 2;
 	size -= 2;
 	r = read_in_pieces(data, size, size ? size : 1, from_client, deflate, &whole, &a);
-	CHECK(read_in_pieces(data, size, each, from_client, deflate, &cut, &b) == r);
-	CHECK(a.problem == b.problem);
+	check(read_in_pieces(data, size, each, from_client, deflate, &cut, &b) == r);
+	check(a.problem == b.problem);
 	/* Of a frame that is refused more or less was told of, by how it was cut. */
-	CHECK(r < 0 || whole.bytes.len == cut.bytes.len);
+	check(r < 0 || whole.bytes.len == cut.bytes.len);
 	same = whole.bytes.len < cut.bytes.len ? whole.bytes.len : cut.bytes.len;
-	CHECK(!same || (!memcmp(whole.bytes.data, cut.bytes.data, same) && same <= size &&
+	check(!same || (!memcmp(whole.bytes.data, cut.bytes.data, same) && same <= size &&
 			!memcmp(whole.bytes.data, data, same)));
 	/* Only a header that is not complete is not told of. */
-	CHECK(r < 0 || size - same == (a.in_payload ? 0 : a.have));
+	check(r < 0 || size - same == (a.in_payload ? 0 : a.have));
 	buf_free(&whole.bytes);
 	buf_free(&cut.bytes);
 	return 0;

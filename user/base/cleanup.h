@@ -26,13 +26,6 @@ static inline void cleanup_close(int *fd)
 }
 #define _close_ cleanup(cleanup_close)
 
-static inline void cleanup_fclose(FILE **f)
-{
-	if (*f)
-		fclose(*f);
-}
-#define _fclose_ cleanup(cleanup_fclose)
-
 static inline void cleanup_closedir(DIR **d)
 {
 	if (*d)

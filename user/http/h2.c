@@ -19,11 +19,6 @@ _Static_assert((int)H2_PROTOCOL_ERROR == NGHTTP2_PROTOCOL_ERROR && (int)H2_INTER
 
 #define LAST_FRAMES (16u << 10) /* what a broken connection may still say */
 
-static void h2_explain_args(struct h2 *h2, const char *fmt, va_list ap)
-{
-	vsnprintf(h2->problem, sizeof(h2->problem), fmt, ap);
-}
-
 void h2_explain(struct h2 *h2, const char *fmt, ...)
 {
 	va_list ap;
@@ -31,7 +26,7 @@ void h2_explain(struct h2 *h2, const char *fmt, ...)
 	if (h2->error)
 		return;
 	va_start(ap, fmt);
-	h2_explain_args(h2, fmt, ap);
+	vsnprintf(h2->problem, sizeof(h2->problem), fmt, ap);
 	va_end(ap);
 }
 
@@ -42,7 +37,7 @@ void h2_break(struct h2 *h2, int error, const char *fmt, ...)
 	if (h2->error)
 		return;
 	va_start(ap, fmt);
-	h2_explain_args(h2, fmt, ap);
+	vsnprintf(h2->problem, sizeof(h2->problem), fmt, ap);
 	va_end(ap);
 	h2->vague = false;
 	h2->error = error;

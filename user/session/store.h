@@ -36,7 +36,6 @@ enum run_state {
 	RUN_REJECTED,
 	RUN_FAILED,
 };
-#define RUN_STATES (RUN_FAILED + 1)
 const char *run_state_name(enum run_state state);
 int run_state_parse(const char *name, enum run_state *ret); /* 0 or -EINVAL */
 

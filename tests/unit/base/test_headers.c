@@ -91,7 +91,6 @@ static void scopes(void **state)
 		_close_ int a = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		_close_ int none = -1;
 		_free_ char *nothing = NULL;
-		_fclose_ FILE *no_file = NULL;
 		_closedir_ DIR *no_folder = NULL;
 		_free_ char *p = strdup("x");
 
@@ -99,7 +98,7 @@ static void scopes(void **state)
 		assert_true(is_open(inner));
 		text = take_ptr(p);
 		assert_null(p);
-		(void)none, (void)nothing, (void)no_file, (void)no_folder;
+		(void)none, (void)nothing, (void)no_folder;
 	}
 	assert_false(is_open(inner));
 	assert_string_equal(text, "x");
