@@ -160,15 +160,24 @@ int fs_mkdir_all(const char *path, mode_t mode)
 	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
-int fs_open_apart(const char *path)
+int fs_mount_apart(const char *path)
 {
 	_close_ int tree = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	struct mount_attr readonly = { .attr_set = MOUNT_ATTR_RDONLY };
-	char reopen[32];
-	int fd;
 
 	if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &readonly, sizeof(readonly)) < 0)
 		return -errno;
+	return take_fd(tree);
+}
+
+int fs_open_apart(const char *path)
+{
+	_close_ int tree = fs_mount_apart(path);
+	char reopen[32];
+	int fd;
+
+	if (tree < 0)
+		return tree;
 	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", tree);
 	fd = open(reopen, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;

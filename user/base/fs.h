@@ -26,6 +26,8 @@ int fs_beside(char path[static FS_PATH_SIZE], const char *program);
 /* A descriptor for reading, through a mount of its own that is read-only and nowhere: who gets hold of it cannot open the
  * file for writing by the descriptor's name in /proc, even as its owner. Needs to be root. */
 int fs_open_apart(const char *path);
+/* The mount alone, as an O_PATH descriptor: to execute. Its last close waits for the kernel's readers (RCU). */
+int fs_mount_apart(const char *path);
 /* Opens path below dir; -EXDEV or -ELOOP when dots or links lead out of it, whoever changes them meanwhile. */
 int fs_open_beneath(int dir, const char *path, int flags);
 /* The same, and no link is followed at all: -ELOOP. dir may be AT_FDCWD; then path may lead anywhere. */

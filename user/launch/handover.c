@@ -41,7 +41,7 @@ static int program_open(struct handover *h, char *problem)
 		return fail(problem, r, "/proc/self/exe");
 	/* Whoever gets hold of the program from inside (a script whose interpreter is /proc/self/exe is enough) and is root
 	 * must not write it, for every other sandbox runs it. */
-	h->program = fs_open_apart(path);
+	h->program = fs_mount_apart(path);
 	return h->program < 0 ? fail(problem, h->program, "%s", path) : 0;
 }
 

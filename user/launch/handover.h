@@ -18,6 +18,7 @@ struct handover {
 /* Everything that can fail outside. 0, or -errno with the reason in words. handover_free() in any case. */
 int handover_prepare(const struct plan *plan, const sigset_t *mask, struct handover *ret,
 		     char problem[static HANDOVER_PROBLEM_SIZE]);
+/* Best while nobody waits for us: the last one who closes the program waits for the kernel. */
 void handover_free(struct handover *handover);
 
 /* In the process that is to become the sandbox, and in its root: puts report, control and the rest at their numbers, closes all

@@ -376,9 +376,12 @@ void launch_run(const struct launch_order *order, struct launch_result *ret)
 	static struct launch l; /* too large for a stack */
 
 	if (launch_prepare(&l, order, ret) && launch_start(&l)) {
+		bool settled;
+
 		stdio_leave(&l.stdio);
-		handover_free(&l.handover);
-		if (launch_settle(&l))
+		settled = launch_settle(&l);
+		handover_free(&l.handover); /* while the command starts */
+		if (settled)
 			launch_serve(&l);
 		launch_reap(&l);
 		terminal_take_back(&l);

@@ -30,7 +30,6 @@ bool launch_keep(const struct launch_order *order, int listener, struct groups *
 		l.stdio.inside[fd] = l.stdio.relays[fd].from = l.stdio.relays[fd].to = -1;
 	signal(SIGCHLD, SIG_DFL);
 	if (launch_start(&l)) {
-		handover_free(&l.handover);
 		l.ends_ms = now_ms() + MAKE_MS;
 		made = launch_settle(&l) && l.ready && !ret->timed_out;
 		if (!made)
