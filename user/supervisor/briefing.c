@@ -145,7 +145,8 @@ static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 	if (!briefed)
 		return;
 	send_all(w, LINK_GONE, &briefed->sandbox, sizeof(briefed->sandbox), -1);
-	supervisor_sync(w); /* what they have to report of it is in their ledgers now */
+	if (briefed->sandbox.rung.mode != NP_FULL) /* what was never PROXIED has nothing there */
+		supervisor_sync(w);		   /* what they have to report of it is in their ledgers now */
 	known_remove(w, briefed, true);
 	LIST_INSERT_HEAD(&w->leaving, briefed, of_leaving);
 }
