@@ -253,6 +253,21 @@ static void recover_sessions(struct recovery *recovery)
 	}
 }
 
+/* One look at the gate, when the last of them has its rung: nobody is told of any before. */
+static void recover_whole(struct recovery *recovery)
+{
+	const struct gate *gate = &recovery->service->config.gate;
+	char problem[512] = "";
+	int r;
+
+	recovery->service->whole = true;
+	recover_sessions(recovery);
+	recovery->service->whole = false;
+	r = gate->whole ? gate->whole(gate->ctx, problem) : 0;
+	if (r)
+		RECOVERY_FAIL(recovery, NP_R_NOT_WHOLE, r, "%s", problem);
+}
+
 /* A sandbox of the kernel that no record knows, as when the store was lost. Closed; forgotten when
  * it is gone. */
 static void recover_unknown(struct recovery *recovery, const struct gate_sandbox *held)
@@ -338,7 +353,7 @@ int service_recover(struct service *service, struct failure *ret_failure)
 	if (r)
 		RECOVERY_FAIL(&recovery, NP_R_FAILED, r, "the recorded sandboxes could not be read: %s",
 			      sql_strerror(r));
-	recover_sessions(&recovery);
+	recover_whole(&recovery);
 	/* With half of the records read, an unknown sandbox may be a known one: it is closed all
 	 * the same. */
 	for (size_t i = 0; i < recovery.held.count; i++)

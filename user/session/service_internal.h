@@ -130,6 +130,7 @@ struct service {
 	unsigned verbs;		 /* at work, one in the other */
 	unsigned reserve;	 /* sessions that there can be, but not for the present caller */
 	bool reports;		 /* inspectors were spoken to meanwhile, so there may be reports */
+	bool whole;		 /* nobody need look whether the gate is: recover_whole() does, for all */
 	int64_t clock_offset;	 /* of the wall's clock to the monotonic one, in us, ... */
 	uint64_t clock_since_us; /* ... and since when, by the latter; 0: nobody has looked yet */
 };
