@@ -291,10 +291,9 @@ static int any_step(struct history *history)
  * An account without events says what was not kept of its session. Names of sessions come and never come again, so of many such
  * accounts the oldest become one, of nobody's name: all together still add up. An eighth at once, so that they are seldom sorted.
  */
-#define EMPTY "class IN (0, 1, 2) AND bytes = 0 AND session <> '*'"
-#define BEFORE                                                                                                     \
-	EMPTY " AND until_seq < (SELECT until_seq FROM account WHERE " EMPTY " ORDER BY until_seq LIMIT 1 OFFSET " \
-									     "%llu)"
+#define EMPTY  "class IN (0, 1, 2) AND bytes = 0 AND session <> '*'"
+#define OLDEST "(SELECT until_seq FROM account WHERE " EMPTY " ORDER BY until_seq LIMIT 1 OFFSET %llu)"
+#define BEFORE EMPTY " AND until_seq < " OLDEST
 _Static_assert(KEEP_CLASSES == 3, "EMPTY names them, for the sake of the index");
 
 static int accounts_fold(struct history *history)
