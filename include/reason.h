@@ -67,6 +67,10 @@
 	  "the host did not prove who it is: its certificate was not accepted")                    \
 	X(ORIGIN_TLS, 111, "origin_tls",                                                           \
 	  "the host and the inspector found no TLS that both speak; its certificate is not the reason") \
+	X(PROXY_FAILED, 115, "proxy_failed",                                                       \
+	  "the upstream proxy could not be reached, or did not lead to the host; the policy is not the reason") \
+	X(PROXY_TIMED_OUT, 116, "proxy_timed_out",                                                 \
+	  "the upstream proxy did not answer in time; the policy is not the reason")               \
 	X(CA_UNTRUSTED, 113, "ca_untrusted",                                                       \
 	  "the program ended TLS at the inspector's certificate, as programs do that do not trust the session's CA") \
 	X(CLIENT_TLS, 114, "client_tls",                                                           \

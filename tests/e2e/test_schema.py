@@ -38,6 +38,8 @@ WHOLE = {
     "host_loopback": [11434],
     "inbound": [8080],
     "approval": {"timeout": "5m", "remember": "session"},
+    "upstream_proxy": [{"url": "direct", "hosts": [".corp.example"]},
+                       {"url": "http://proxy.example:3128", "except": "a.example:22", "credentials": {"file": "/etc/netpawl/proxy"}}],
     "dns": {"refused": "synthetic"},
     "access": {"operator": ["group:a"], "platform": [{"callers": ["user:a"], "sessions": ["alice/*"]}], "approver": ["user:1"], "reader": ["user:b"]},
     "notices": {"proxied": "{cause}.", "none": "over"},

@@ -11,7 +11,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const struct {
 	const char *method, *upgrade;
-} requests[] = { { "GET", NULL }, { "HEAD", NULL }, { "GET", "websocket" }, { "POST", NULL } };
+	bool tunnel;
+} requests[] = {
+	{ "GET", NULL, false },	 { "HEAD", NULL, false },    { "GET", "websocket", false },
+	{ "POST", NULL, false }, { "CONNECT", NULL, false }, { "CONNECT", NULL, true },
+};
 
 static void query(struct h1 *h1, unsigned which, struct buf *out)
 {
@@ -19,11 +23,13 @@ static void query(struct h1 *h1, unsigned which, struct buf *out)
 
 	head_init(&head);
 	head.method = requests[which].method;
-	head.authority = "a.example";
+	head.authority = "a.example:443";
 	head.target = "/";
 	head.upgrade = requests[which].upgrade;
 	check(h1_write_head(h1, &head, false, out) == 0);
 	check(h1_write_end(h1, NULL, out) == 0);
+	if (requests[which].tunnel)
+		h1_expect_tunnel(h1);
 }
 
 /* A server that was asked the same. */

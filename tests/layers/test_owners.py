@@ -17,6 +17,7 @@ OWNERS = {
 # What one file keeps in another's struct: lists of its own things, and small structs of its own.
 LODGERS = {
     "worker": {"policy": "daemon_link", "system": "daemon_link", "roots": "daemon_link", "dialer": "daemon_link",
+               "credentials": "daemon_link", "next_credentials": "daemon_link", "origin_dials": "origin_dial", "proxy_urls": "origin_dial",
                "sandboxes": "sandboxes", "sessions": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
                "holds": "hold", "reporter": "report", "stopping": "stop", "memory": "memory"},
     "session": {"pool": "pool upstream", "memory": "memory"},
@@ -60,7 +61,7 @@ def test_a_foreign_write_is_seen():
 
 # -- and only one of its files asks the policy ---------------------------------------------------------------------------------
 
-ASKS = re.compile(r'\b(policy_(?:decide|inspects|may_name|outcome)|dns_judge|facts_mode)\s*\(|#include "(policy/(?:decide|name_reachable|outcome)\.h)"')
+ASKS = re.compile(r'\b(policy_(?:decide|inspects|may_name|outcome|proxy)|dns_judge|facts_mode)\s*\(|#include "(policy/(?:decide|name_reachable|outcome)\.h)"')
 
 
 def test_only_judge_asks_the_policy():

@@ -236,6 +236,7 @@ static void page_print(const struct policy *policy, const struct question *q, co
 {
 	cleanup(passed_free) struct passed p = passed_over(policy, facts, verdict);
 	_table_ struct table table = { .columns = 3 };
+	const char *proxy = outcome_proxy(policy, facts, verdict);
 	char place[PLACE_TEXT_SIZE];
 	size_t listed = 0;
 
@@ -246,6 +247,8 @@ static void page_print(const struct policy *policy, const struct question *q, co
 			  verdict->rule ? verdict->rule->text : "");
 	output_clean_line(stdout, "  reason  %s", reason_token(verdict->reason));
 	output_clean_line(stdout, "  why     %s", message);
+	if (proxy)
+		output_clean_line(stdout, "  way     by way of %s, which resolves names", proxy);
 	for (size_t i = 0; i < p.n; i++) {
 		const char *why = passed_why(&p, &p.rules[i], q->all);
 
@@ -280,11 +283,12 @@ static json_t *page_json(const struct policy *policy, const struct question *q, 
 		json_object_set_new(one, "why", text_json(why));
 		json_array_append_new(list, one);
 	}
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "action", text_json(action_name(verdict->action)),
-			 "reason", text_json(reason_token(verdict->reason)), "message", text_json(message), "rule",
-			 rule_json(policy, verdict->rule), "mode", text_json(mode_name(facts->rung.mode)), "level",
-			 text_json(level_name(facts->rung.level)), "passed_over", list, "passed_over_count", (int)p.n,
-			 "near_misses", near_json(policy, facts));
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:i,s:o,s:s*}", "action",
+			 text_json(action_name(verdict->action)), "reason", text_json(reason_token(verdict->reason)),
+			 "message", text_json(message), "rule", rule_json(policy, verdict->rule), "mode",
+			 text_json(mode_name(facts->rung.mode)), "level", text_json(level_name(facts->rung.level)),
+			 "passed_over", list, "passed_over_count", (int)p.n, "near_misses", near_json(policy, facts),
+			 "proxy", outcome_proxy(policy, facts, verdict));
 }
 
 static int policy_explain_explain(const struct cli *cli, const char *file, const struct question *q,

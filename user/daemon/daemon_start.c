@@ -136,7 +136,7 @@ static int supervisor_open(struct daemon *d)
 	if (r == 0)
 		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
 	if (r == 0)
-		r = supervisor_new(&config, &d->policy.record, &d->supervisor);
+		r = supervisor_new(&config, &d->policy.record, &d->policy.credentials, &d->supervisor);
 	if (r < 0)
 		log_error("cannot start the inspector: %s", strerror(-r));
 	return r;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
+#include "daemon/credentials.h"
 #include "supervisor/supervisor.h"
 #include "loop/loop.h"
 #include "policy/tables.h"
@@ -58,6 +60,8 @@ int loaded_policy_open(struct loaded_policy *steering, const char *file, struct 
 
 	steering->record = BUF_INIT(RECORD_MAX);
 	r = policy_read(file, &steering->policy, &steering->record, &steering->problems, ret_failure);
+	if (r == 0)
+		r = credentials_load(steering->policy, &steering->credentials, ret_failure);
 	if (r < 0)
 		return r;
 	steering->file = file;
@@ -72,7 +76,7 @@ void loaded_policy_close(struct loaded_policy *steering)
 	policy_free(steering->before);
 	problems_clear(&steering->problems);
 	buf_free(&steering->record);
-	*steering = (struct loaded_policy){ 0 };
+	explicit_bzero(steering, sizeof(*steering));
 }
 
 int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure)
@@ -82,10 +86,12 @@ int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel,
 
 /* From here on the new one is the live one: nothing below can fail. */
 static void loaded_policy_replace(struct loaded_policy *steering, struct policy *policy, struct buf *record,
-				  struct problems *problems, uint32_t epoch, const char *who)
+				  const struct link_credentials *credentials, struct problems *problems, uint32_t epoch,
+				  const char *who)
 {
 	buf_free(&steering->record);
 	steering->record = *record;
+	steering->credentials = *credentials;
 	policy_free(steering->before);
 	steering->before = steering->policy;
 	steering->epoch_before = steering->epoch;
@@ -108,7 +114,7 @@ int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, st
 	service_idle_set(service, steering->policy->sandbox.idle_ms * 1000);
 	service_lifetime_set(service, &steering->policy->lifetime);
 	kernel_policy_commit(kernel);
-	if (supervisor && supervisor_policy(supervisor, &steering->record) < 0)
+	if (supervisor && supervisor_policy(supervisor, &steering->record, &steering->credentials) < 0)
 		supervisor_stop(supervisor); /* better none than one with the old policy */
 	cut = service_policy_cut(service, ret, &of_cut);
 	if (!r && cut)
@@ -120,6 +126,7 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 			 struct service *service, const char *who, struct policy_reloaded *ret,
 			 struct failure *ret_failure)
 {
+	cleanup(credentials_wipe) struct link_credentials credentials = { 0 };
 	struct problems problems = { 0 };
 	struct buf record = BUF_INIT(RECORD_MAX);
 	struct policy *policy = NULL;
@@ -131,6 +138,8 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 		return policy_fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
 	r = policy_read(steering->file, &policy, &record, &problems, ret_failure);
 	if (r == 0)
+		r = credentials_load(policy, &credentials, ret_failure);
+	if (r == 0)
 		r = policy_prepare(policy, kernel, &epoch, ret_failure);
 	if (r < 0) {
 		policy_free(policy);
@@ -138,7 +147,7 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 		buf_free(&record);
 		return r;
 	}
-	loaded_policy_replace(steering, policy, &record, &problems, epoch, who);
+	loaded_policy_replace(steering, policy, &record, &credentials, &problems, epoch, who);
 	r = loaded_policy_turn(steering, kernel, supervisor, service, who, &effect, ret_failure);
 	memcpy(ret->previous, steering->before->hash, sizeof(ret->previous));
 	ret->raised = effect.raised;

@@ -6,6 +6,7 @@
 #include "control/server.h"
 #include "events/event.h"
 #include "kernel/kernel.h"
+#include "link/link.h"
 #include "policy/snapshot.h"
 #include "session/service.h"
 
@@ -14,9 +15,10 @@ struct supervisor; /* supervisor/supervisor.h */
 struct loaded_policy {
 	const char *file; /* NULL: what holds without one */
 	struct policy *policy;
-	struct buf record;	  /* what it was read from, for the inspector */
-	struct problems problems; /* its warnings */
-	uint32_t epoch;		  /* in the gate; 0: not there yet */
+	struct buf record;		     /* what it was read from, for the inspector */
+	struct link_credentials credentials; /* of its upstream proxies, likewise; wiped */
+	struct problems problems;	     /* its warnings */
+	uint32_t epoch;			     /* in the gate; 0: not there yet */
 	uint64_t loaded_us;
 	char who[64];
 	/* The one before: events of the gate that are still on their way speak of it. */

@@ -40,6 +40,7 @@ struct event {
 
 	/* a request that the inspector judged */
 	const char *method, *url;
+	const char *proxy;	 /* URL of the upstream proxy that it went by */
 	unsigned status;	 /* what the client was answered */
 	uint64_t sent, received; /* bytes of its body, and of the response's */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;

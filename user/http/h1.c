@@ -325,7 +325,7 @@ void h1_next(struct h1 *h1)
 	h1->interims = 0;
 	h1->asked = false;
 	h1->is_head = false;
-	h1->is_connect = false;
+	h1->is_connect = h1->tunnels = false;
 	h1->upgrade[0] = '\0';
 	h1->out = H1_BODY_NONE;
 	if (h1->trailers)
@@ -335,6 +335,11 @@ void h1_next(struct h1 *h1)
 bool h1_persists(const struct h1 *h1)
 {
 	return !h1->error && !h1->read_closes && !h1->write_closes && h1->state != H1_READ_SWITCHED;
+}
+
+void h1_expect_tunnel(struct h1 *h1)
+{
+	h1->tunnels = true;
 }
 
 /* llhttp's part comes with ours: one connection, one allocation. */

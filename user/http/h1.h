@@ -46,6 +46,9 @@ const char *h1_problem(const struct h1 *h1);	   /* a sentence: "both content-len
 void h1_next(struct h1 *h1);
 /* The connection may carry another exchange: both sides said so, or did not say otherwise. */
 bool h1_persists(const struct h1 *h1);
+/* CLIENT: the request was a CONNECT, and a tunnel is what is wanted: a 2xx is a whole message, whatever it says of a body
+ * (RFC 9110, 9.3.6), and what is behind it is not read. Without this such an answer is refused. */
+void h1_expect_tunnel(struct h1 *h1);
 
 /*
  * Writing: appends to out. The head is written from its parts alone. Framing is chosen here: content-length when

@@ -347,8 +347,11 @@ static int response_finish(struct h1 *h1)
 		head->length = BODY_UNKNOWN;
 		return head->status == 101 ? switch_finish(h1) : 0;
 	}
-	if (h1->is_connect && head->status < 300)
-		return h1_refuse(h1, "a tunnel, which is not asked for");
+	if (h1->is_connect && head->status < 300) {
+		head->has_length = false;
+		head->length = BODY_UNKNOWN;
+		return h1->tunnels ? 0 : h1_refuse(h1, "a tunnel, which is not asked for");
+	}
 	if (h1->is_head || head->status == 304)
 		return 0;
 	if (chunked)

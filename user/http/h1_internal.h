@@ -93,6 +93,7 @@ struct h1 {
 	/* What one direction has to know of the other. */
 	bool asked;			  /* CLIENT: a request was written */
 	bool is_head, is_connect;	  /* the request's method */
+	bool tunnels;			  /* h1_expect_tunnel() */
 	bool peer_old;			  /* SERVER: the client speaks HTTP/1.0 */
 	char upgrade[H1_UPGRADE_MAX + 1]; /* what the request asked for, or "" */
 	bool read_closes, write_closes;	  /* who said that it is the last exchange */

@@ -93,6 +93,36 @@ static bool roots_differ(const struct policy *a, const struct policy *b)
 	return a->extra_roots_len != b->extra_roots_len || memcmp(a->extra_roots, b->extra_roots, a->extra_roots_len);
 }
 
+static void credentials_drop(struct link_credentials **credentials)
+{
+	if (*credentials)
+		explicit_bzero(*credentials, sizeof(**credentials));
+	free(*credentials);
+	*credentials = NULL;
+}
+
+/* They count when their policy comes: of another one they would be told to the wrong proxy. */
+static int credentials_learn(struct worker *worker, struct link_credentials *message)
+{
+	bool whole = true;
+
+	for (size_t i = 0; i < NP_PROXIES_MAX; i++)
+		whole = whole && !message->of[i][NP_CREDENTIALS_SIZE - 1];
+	credentials_drop(&worker->next_credentials);
+	worker->next_credentials = whole ? malloc(sizeof(*message)) : NULL;
+	if (worker->next_credentials)
+		memcpy(worker->next_credentials, message, sizeof(*message));
+	explicit_bzero(message, sizeof(*message));
+	return !whole ? -EPROTO : worker->next_credentials ? 0 : -ENOMEM;
+}
+
+const char *worker_credentials(const struct worker *worker, const struct upstream_proxy *proxy)
+{
+	const char *text = worker->credentials ? worker->credentials->of[proxy - worker->policy->proxies] : "";
+
+	return *text ? text : NULL;
+}
+
 static int policy_learn(struct worker *worker, const char *data, size_t len)
 {
 	_problems_ struct problems problems = { 0 };
@@ -104,6 +134,9 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
+	credentials_drop(&worker->credentials);
+	worker->credentials = worker->next_credentials;
+	worker->next_credentials = NULL;
 	dns_server_policy(worker->dns, policy);
 	reporter_forget_rules(&worker->reporter);
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
@@ -219,6 +252,10 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
 	case LINK_CA:
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
+	case LINK_CREDENTIALS:
+		return len == sizeof(struct link_credentials)
+			       ? credentials_learn(worker, (struct link_credentials *)(void *)data)
+			       : -EPROTO;
 	case LINK_MAKE_CA:
 		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_NAME:
@@ -289,6 +326,8 @@ void worker_forget(struct worker *worker)
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);
+	credentials_drop(&worker->credentials);
+	credentials_drop(&worker->next_credentials);
 	worker->dialer = NULL;
 	worker->roots = worker->system = NULL;
 	worker->policy = NULL;

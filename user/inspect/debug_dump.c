@@ -7,7 +7,7 @@
 #include "base/table.h"
 #include "inspect/tunnel.h"
 #include "inspect/upstream.h"
-#include "net/dial.h"
+#include "inspect/origin_dial.h"
 
 _Static_assert((int)DEBUG_CLIENT_DNS == (int)CLIENT_DNS && (int)DEBUG_CLIENT_TUNNEL == (int)CLIENT_TUNNEL,
 	       "states of a client");
@@ -104,7 +104,8 @@ static enum debug_exchange exchange_state(const struct exchange *ex)
 	if (exchange_is_held(ex))
 		return DEBUG_EXCHANGE_HELD;
 	if (ex->at_origin.dial)
-		return dial_is_resolving(ex->at_origin.dial) ? DEBUG_EXCHANGE_RESOLVING : DEBUG_EXCHANGE_CONNECTING;
+		return origin_dial_is_resolving(ex->at_origin.dial) ? DEBUG_EXCHANGE_RESOLVING
+								    : DEBUG_EXCHANGE_CONNECTING;
 	if (ex->at_origin.handshake)
 		return DEBUG_EXCHANGE_HANDSHAKE;
 	if (!ex->at_origin.upstream && !ex->responded)

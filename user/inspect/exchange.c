@@ -10,6 +10,7 @@
 #include "inspect/capture.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
+#include "inspect/origin_dial.h"
 #include "inspect/refuse.h"
 #include "inspect/stage.h"
 #include "vocab/limits.h"
@@ -26,10 +27,16 @@ void exchange_discard(struct exchange *ex)
 	ledger_add(&ex->client->sandbox->counts->bytes_out, -unsent);
 }
 
-void exchange_note_dial(struct exchange *ex, uint64_t dns_us, uint64_t connect_us)
+void exchange_note_dial(struct exchange *ex, const struct origin_dial_result *result)
 {
-	report_us(&ex->report.dns_us, dns_us);
-	report_us(&ex->report.connect_us, connect_us);
+	report_us(&ex->report.dns_us, result->dns_us);
+	report_us(&ex->report.connect_us, result->connect_us);
+	exchange_note_proxy(ex, result->proxy);
+}
+
+void exchange_note_proxy(struct exchange *ex, const char *url)
+{
+	ex->proxy = url;
 }
 
 void exchange_note_tls(struct exchange *ex, uint64_t us)
@@ -42,13 +49,14 @@ void exchange_note(struct exchange *ex, const char *words)
 	snprintf(ex->report.text, sizeof(ex->report.text), "%s", words);
 }
 
-void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
-		     const struct capture *capture)
+void exchange_report(struct worker *worker, const struct link_request *report, const struct exchange_texts *of)
 {
+	const struct head *head = of->head;
 	struct report_texts texts = {
 		.method = head->method,
-		.url = { tls ? "https://" : "http://", head->authority, head->target },
-		.capture = capture,
+		.url = { of->tls ? "https://" : "http://", head->authority, head->target },
+		.proxy = of->proxy,
+		.capture = of->capture,
 	};
 
 	if (!strcmp(head->method, "CONNECT"))
@@ -217,7 +225,8 @@ void exchange_route_refused(struct exchange *ex, const struct route *route, cons
 	struct verdict verdict = route_refusal(client, &ex->host, ex->port, route, &ex->head);
 
 	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
-	addr_format(&route->addr, ex->report.address);
+	if (route)
+		addr_format(&route->addr, ex->report.address);
 	exchange_refuse(ex, NP_R_ADDRESS_REFUSED, &verdict, words);
 }
 

@@ -11,6 +11,7 @@
 #include "inspect/stage.h"
 
 struct capture;
+struct origin_dial_result;
 struct withheld;
 
 #define STAGES_MAX 16
@@ -55,6 +56,7 @@ struct exchange {
 	uint64_t active_ns;	  /* when a byte moved last */
 	size_t waiting;		  /* bytes on their way to either side, when that was looked at last */
 	struct link_request report;
+	const char *proxy;	 /* that it went by last */
 	struct capture *capture; /* NULL: its rule wants none */
 	uint64_t sent_ns, head_ns;
 };
@@ -73,12 +75,17 @@ void exchange_tick(struct exchange *exchange, uint64_t now_ns); /* is over when 
 void exchange_rejudge(struct exchange *exchange, enum np_reason by);
 /* It became a tunnel, which has its report and its head. */
 void exchange_free(struct exchange *exchange);
-void exchange_report(struct worker *worker, const struct link_request *report, const struct head *head, bool tls,
-		     const struct capture *capture);
+struct exchange_texts {
+	const struct head *head;
+	bool tls;
+	const char *proxy; /* URL of the upstream proxy, or NULL */
+	const struct capture *capture;
+};
+void exchange_report(struct worker *worker, const struct link_request *report, const struct exchange_texts *texts);
 size_t exchange_kept(const struct exchange *exchange); /* bytes of its body that wait, or may have to be sent again */
 
 /* -- for the origin's side */
-/* The name leads to where the client may not go: the rule that says so is named. */
+/* The name leads to where the client may not go, or, without a route, is none for a proxy: the rule that says so is named. */
 void exchange_route_refused(struct exchange *exchange, const struct route *route, const char *words);
 void exchange_upstream_ready(struct exchange *exchange);
 void exchange_upstream_failed(struct exchange *exchange, enum np_reason reason, const char *words);
@@ -96,8 +103,9 @@ bool exchange_upstream_drained(struct exchange *exchange); /* false: likewise */
 void exchange_discard(struct exchange *exchange);	   /* what its upstream has not sent by now never leaves */
 /* It has waited for ms, which is all that its rule gives it: name is the key of timeouts. */
 void exchange_timed_out(struct exchange *exchange, const char *name, uint32_t ms);
-/* How long the way to the origin took, for the report. */
-void exchange_note_dial(struct exchange *exchange, uint64_t dns_us, uint64_t connect_us);
+/* The way to the origin and how long it took, for the report. */
+void exchange_note_dial(struct exchange *exchange, const struct origin_dial_result *result);
+void exchange_note_proxy(struct exchange *exchange, const char *url); /* NULL: it goes directly */
 void exchange_note_tls(struct exchange *exchange, uint64_t us);
 void exchange_note(struct exchange *exchange, const char *words); /* for who reads the event */
 

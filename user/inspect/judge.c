@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inspect/judge.h"
 
+#include <string.h>
+
 #include "inspect/client.h"
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
@@ -53,6 +55,18 @@ struct verdict judge_connection(const struct client *client, const struct host *
 				const struct route *route)
 {
 	return judge_request(client, host, port, route, NULL);
+}
+
+const struct upstream_proxy *judge_proxy(const struct worker *worker, const struct host *host, uint16_t port)
+{
+	return policy_proxy(worker->policy, host, port);
+}
+
+bool judge_same_way(const struct worker *worker, const struct host *host, uint16_t port, const char *proxy)
+{
+	const struct upstream_proxy *now = policy_proxy(worker->policy, host, port);
+
+	return now && proxy ? !strcmp(now->url, proxy) : !now && !proxy;
 }
 
 bool judge_inspects(const struct worker *worker, uint16_t port)

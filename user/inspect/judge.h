@@ -26,7 +26,13 @@ bool judge_inspects(const struct worker *worker, uint16_t port);
 /* Could some request to this host be allowed? */
 bool judge_knows_host(const struct client *client, const struct host *host);
 
-/* May an inspector go this way for the client? head is NULL for a tunnel. */
+/* By which upstream proxy connections to this host go, as the policy in hand has it; NULL: directly. */
+const struct upstream_proxy *judge_proxy(const struct worker *worker, const struct host *host, uint16_t port);
+/* Is that still the one of this URL (NULL: none)? */
+bool judge_same_way(const struct worker *worker, const struct host *host, uint16_t port, const char *proxy);
+
+/* May an inspector go this way for the client? route NULL: an upstream proxy is asked for the name, and nobody else knows
+ * where that leads. head is NULL for a tunnel. */
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
 	       const struct head *head);
 /* What refuses it: a verdict with the rule, or without one where no rule is the reason. */

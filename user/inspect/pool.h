@@ -13,8 +13,8 @@
 #include "inspect/worker.h"
 #include "reason.h"
 
-struct dial;
 struct exchange;
+struct origin_dial;
 struct route;
 
 TAILQ_HEAD(upstream_queue, upstream);
@@ -29,7 +29,7 @@ struct pool {
 /* An exchange's place at its origin. Likewise. */
 struct at_origin {
 	struct upstream *upstream;
-	struct dial *dial;	    /* on the way to one */
+	struct origin_dial *dial;   /* on the way to one */
 	struct upstream *handshake; /* further on */
 	struct turn turn;	    /* on it */
 };
@@ -45,8 +45,10 @@ void upstream_done(struct exchange *exchange); /* request and response are compl
 struct channel *upstream_take(struct exchange *exchange);
 /* Closes the connection under an exchange, with a reset: nothing that waits in it leaves. */
 void upstream_reset(struct exchange *exchange);
-/* Where the exchange's leads, or will once TLS is up; NULL: that is not known. */
+/* Where the exchange's leads, or will once TLS is up; NULL: that is not known, or only to the upstream proxy. */
 const struct route *upstream_route(const struct exchange *exchange);
+/* It goes, or has begun to go, by the upstream proxy that the policy in hand names for its host, or by none if that names none. */
+bool upstream_way_stands(const struct exchange *exchange);
 /* It may turn a request away unread. */
 bool upstream_may_decline(const struct exchange *exchange);
 

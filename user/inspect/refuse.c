@@ -29,9 +29,11 @@ static unsigned refusal_status(enum np_reason reason)
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_ORIGIN_UNTRUSTED:
 	case NP_R_ORIGIN_TLS:
+	case NP_R_PROXY_FAILED:
 	case NP_R_WEBSOCKET_BROKEN:
 		return 502;
 	case NP_R_TIMED_OUT:
+	case NP_R_PROXY_TIMED_OUT:
 		return 504;
 	default:
 		return 403;

@@ -187,6 +187,7 @@ static int report_write(struct worker *worker, const struct link_request *reques
 	tail_add(worker, &message, LINK_METHOD, (const char *const[]){ texts->method, NULL });
 	tail_add(worker, &message, LINK_URL, texts->url);
 	tail_add(worker, &message, LINK_QUERY, (const char *const[]){ texts->query, NULL });
+	tail_add(worker, &message, LINK_PROXY, (const char *const[]){ texts->proxy, NULL });
 	for (enum link_tail i = LINK_REQUEST_HEADERS; i < LINK_TAILS; i++)
 		tail_add(worker, &message, i, (const char *const[]){ capture_part(texts->capture, i), NULL });
 	if (buf_error(out))

@@ -41,6 +41,7 @@ struct report_texts {
 	const char *method; /* NULL: none; so are the others */
 	const char *url[4]; /* in parts */
 	const char *query;
+	const char *proxy; /* URL of the upstream proxy */
 	const struct capture *capture;
 };
 /* A verdict on something of this sandbox falls now: what the report says about the rung and the policy is as of now. */

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/sockaddr.h"
+#include "inspect/client.h"
 #include "inspect/judge.h"
 #include "synth.h"
 
@@ -27,12 +28,25 @@ static bool addr_is_own(const struct np_addr *addr)
 	return !memcmp(&own, addr, sizeof(own));
 }
 
+/* Who speaks to the upstream proxy himself reaches whatever that reaches, and nobody judges it. */
+static bool is_proxy(const struct worker *worker, const struct host *host, uint16_t port, const struct route *route)
+{
+	const struct host there = { .is_addr = true, .addr = route ? np_addr_carried(&route->addr) : host->addr };
+
+	return policy_is_proxy(worker->policy, host, port) || (route && policy_is_proxy(worker->policy, &there, port));
+}
+
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
 	       const struct head *head)
 {
-	const struct np_addr *addr = &route->addr;
-	struct np_addr carried = np_addr_carried(addr);
+	const struct np_addr *addr = route ? &route->addr : NULL;
+	struct np_addr carried;
 
+	if (is_proxy(client->worker, host, port, route) || (!route && name_is_proxys_own(host->name)))
+		return false;
+	if (!route)
+		return judge_request(client, host, port, NULL, head).action == ACTION_ALLOW;
+	carried = np_addr_carried(addr);
 	if (np_addr_is_loopback(&carried) || np_addr_is_any(&carried) || np_addr_is_many(&carried) ||
 	    (np_addr_is_v4(&carried) && !carried.b[12]))
 		return false;

@@ -56,7 +56,7 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 	struct worker *worker = ex->client->worker;
 	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head);
 
-	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body) {
+	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body && upstream_way_stands(ex)) {
 		judge_apply(ex, &verdict);
 		if (exchange_is_held(ex))
 			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);

@@ -14,7 +14,9 @@ static void on_over(struct exchange *ex)
 
 	report_us(&ex->report.wait_us, us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now));
 	report_us(&ex->report.receive_us, us_between(ex->head_ns, now));
-	exchange_report(ex->client->worker, &ex->report, &ex->head, ex->tls, ex->capture);
+	exchange_report(ex->client->worker, &ex->report,
+			&(struct exchange_texts){
+				.head = &ex->head, .tls = ex->tls, .proxy = ex->proxy, .capture = ex->capture });
 }
 
 const struct stage stage_report = { .name = "report", .role = STAGE_OBSERVES, .over = on_over };

@@ -13,9 +13,9 @@
 #include "net/splice.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
+#include "inspect/origin_dial.h"
 #include "inspect/tunnel.h"
 #include "net/channel.h"
-#include "net/dial.h"
 #include "net/relay.h"
 #include "http/websocket.h"
 #include "vocab/limits.h"
@@ -24,13 +24,15 @@ struct tunnel {
 	struct client *client;
 	unsigned stage;		    /* of stages[] that is next */
 	struct hold hold;	    /* it waits for an answer, */
-	struct dial *dial;	    /* is on the way, */
+	struct origin_dial *dial;   /* is on the way, */
 	struct relay *relay;	    /* goes through our hands, or */
 	struct splice *splice;	    /* the kernel's */
 	uint64_t first;		    /* bytes that went before it */
 	uint64_t sent, received;    /* bytes that were counted */
 	bool message;		    /* its end, whatever that was, is one event */
-	struct route route;	    /* where it leads */
+	struct route route;	    /* where it leads, */
+	bool routed;		    /* if that is known here */
+	const char *proxy;	    /* the upstream proxy that it goes by: its URL, or NULL */
 	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
 	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
@@ -81,11 +83,14 @@ static void tunnel_report(struct tunnel *tunnel)
 	else if ((tunnel->dial || hold_is_on(&tunnel->hold)) && NP_REASON_ALLOWS(report->reason))
 		snprintf(report->text, sizeof(report->text), "it ended before the origin was reached");
 	if (head->method) {
-		exchange_report(client->worker, report, head, !strcmp(head->scheme, "https"), NULL);
+		exchange_report(client->worker, report,
+				&(struct exchange_texts){
+					.head = head, .tls = !strcmp(head->scheme, "https"), .proxy = tunnel->proxy });
 		return;
 	}
 	host_port_text(&client->host, client->port, where);
-	report_send(client->worker, report, &(struct report_texts){ .method = "CONNECT", .url = { where } });
+	report_send(client->worker, report,
+		    &(struct report_texts){ .method = "CONNECT", .url = { where }, .proxy = tunnel->proxy });
 }
 
 /* Also of one that is cut, or that nobody waited for: its name was asked for, and bytes may have gone. */
@@ -96,8 +101,7 @@ void tunnel_free(struct tunnel *tunnel)
 	if (!tunnel->message)
 		tunnel_report(tunnel);
 	hold_end(&tunnel->hold);
-	if (tunnel->dial)
-		dial_cancel(tunnel->dial);
+	origin_dial_cancel(tunnel->dial);
 	relay_free(tunnel->relay);
 	splice_free(tunnel->splice);
 	head_free(&tunnel->head);
@@ -253,12 +257,20 @@ static void tunnel_route_refused(struct tunnel *tunnel, const struct route *rout
 	const struct client *client = tunnel->client;
 	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL);
 
-	tunnel_end(tunnel,
-		   &(struct client_refusal){
-			   .reason = NP_R_ADDRESS_REFUSED, .text = words, .verdict = &verdict, .addr = &route->addr });
+	tunnel_end(tunnel, &(struct client_refusal){ .reason = NP_R_ADDRESS_REFUSED,
+						     .text = words,
+						     .verdict = &verdict,
+						     .addr = route ? &route->addr : NULL });
 }
 
-static void on_dialled(void *ctx, const struct dial_result *result)
+static void tunnel_set_route(struct tunnel *tunnel, const struct route *route)
+{
+	tunnel->routed = route != NULL;
+	if (route)
+		route_set(&tunnel->route, route);
+}
+
+static void on_dialled(void *ctx, const struct origin_dial_result *result)
 {
 	struct tunnel *tunnel = ctx;
 	struct client *client = tunnel->client;
@@ -266,17 +278,19 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 	struct channel *far;
 
 	tunnel->dial = NULL;
+	tunnel->proxy = result->proxy;
 	tunnel->report.dns_us = (uint32_t)result->dns_us;
 	tunnel->report.connect_us = (uint32_t)result->connect_us;
 	/* What may be dialled may have changed since it was. */
-	if (!result->error && !may_pass(tunnel, &result->route)) {
+	if (!result->error && !may_pass(tunnel, result->route)) {
 		close(result->fd);
-		tunnel_route_refused(tunnel, &result->route, "the address may not be reached");
+		tunnel_route_refused(tunnel, result->route, "the address may not be reached");
 		return;
 	}
 	if (!result->error) {
-		route_set(&tunnel->route, &result->route);
-		addr_format(&result->route.addr, tunnel->report.address);
+		tunnel_set_route(tunnel, result->route);
+		if (tunnel->routed)
+			addr_format(&tunnel->route.addr, tunnel->report.address);
 		keep_alive(result->fd);
 		keep_alive(channel_fd(client->leg.channel));
 		first = client_take_first(client);
@@ -291,12 +305,12 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		return;
 	}
 	if (result->error && result->refused) {
-		tunnel_route_refused(tunnel, &result->route, result->words);
+		tunnel_route_refused(tunnel, result->route, result->words);
 		return;
 	}
 	if (result->error || channel_new(client->worker->loop, &client->sandbox->session->lane, result->fd, &no_events,
 					 NULL, &far) < 0) {
-		tunnel_refuse(tunnel, NP_R_ORIGIN_UNREACHABLE, NULL, result->words);
+		tunnel_refuse(tunnel, result->error ? result->reason : NP_R_ORIGIN_UNREACHABLE, NULL, result->words);
 		return;
 	}
 	tunnel_relay(tunnel, client_release(client), far, &first, &unseen_events);
@@ -306,12 +320,14 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 static void tunnel_go_on(struct tunnel *tunnel)
 {
 	struct client *client = tunnel->client;
-	struct dialer *dialer = client->worker->dialer;
+	const struct origin_dial_terms terms = {
+		.host = &client->host, .port = client->port, .may = may_pass, .done = on_dialled, .ctx = tunnel
+	};
 
 	if (stages_connect(tunnel, &tunnel->stage) != STAGE_NEXT)
 		return;
-	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS);
-	if (dial_start(dialer, &client->host, client->port, may_pass, on_dialled, tunnel, &tunnel->dial) < 0) {
+	client_wait(client, NP_CONNECT_MS + NP_RESOLVE_MS + NP_PROXY_MS);
+	if (origin_dial_start(client->worker, &terms, &tunnel->dial) < 0) {
 		tunnel_withdraw(tunnel); /* there is nothing to tell */
 		client_reset(client);
 	}
@@ -377,7 +393,8 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 		return;
 	}
-	route_set(&tunnel->route, upstream_route(ex));
+	tunnel_set_route(tunnel, upstream_route(ex));
+	tunnel->proxy = ex->proxy;
 	tunnel->report = ex->report;
 	tunnel->sent = ex->report.sent;
 	tunnel->received = ex->report.received;
@@ -394,11 +411,14 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 {
 	struct tunnel *tunnel = client->tunnel;
 	const struct head *head = tunnel->head.method ? &tunnel->head : NULL;
-	const struct route *route = tunnel->relay || tunnel->splice ? &tunnel->route : NULL;
+	const struct route *route = tunnel->routed ? &tunnel->route : NULL;
+	const bool began = tunnel->dial || tunnel->relay || tunnel->splice;
+	const char *proxy = tunnel->dial ? origin_dial_proxy(tunnel->dial) : tunnel->proxy;
 	struct verdict verdict = judge_request(client, &client->host, client->port, route, head);
 
 	/* Without a request it passed unseen, so that must still be granted. */
-	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect)) {
+	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect) &&
+	    (!began || judge_same_way(client->worker, &client->host, client->port, proxy))) {
 		if (hold_is_on(&tunnel->hold)) /* what is said now is what it goes by */
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;

@@ -9,9 +9,10 @@
 #include "base/table.h"
 #include "http/h1.h"
 #include "http/h2.h"
+#include "inspect/judge.h"
+#include "inspect/origin_dial.h"
 #include "inspect/upstream.h"
 #include "net/channel.h"
-#include "net/dial.h"
 #include "net/socket_progress.h"
 #include "vocab/limits.h"
 
@@ -40,7 +41,17 @@ const struct route *upstream_route(const struct exchange *ex)
 {
 	const struct upstream *up = ex->at_origin.upstream ? ex->at_origin.upstream : ex->at_origin.handshake;
 
-	return up ? &up->route : NULL;
+	return up && up->routed ? &up->route : NULL;
+}
+
+bool upstream_way_stands(const struct exchange *ex)
+{
+	const struct upstream *up = ex->at_origin.upstream ? ex->at_origin.upstream : ex->at_origin.handshake;
+	const struct worker *worker = ex->client->worker;
+
+	if (!up && !ex->at_origin.dial)
+		return true;
+	return judge_same_way(worker, &ex->host, ex->port, up ? up->proxy : origin_dial_proxy(ex->at_origin.dial));
 }
 
 bool upstream_may_decline(const struct exchange *ex)
@@ -144,8 +155,7 @@ void upstream_cancel(struct exchange *ex)
 {
 	struct upstream *up = ex->at_origin.upstream;
 
-	if (ex->at_origin.dial)
-		dial_cancel(ex->at_origin.dial);
+	origin_dial_cancel(ex->at_origin.dial);
 	ex->at_origin.dial = NULL;
 	if (ex->at_origin.handshake) {
 		ex->at_origin.handshake->awaited = NULL;
@@ -234,6 +244,7 @@ void upstream_attach(struct upstream *up, struct exchange *ex)
 	up->spoke = false;
 	socket_progress(channel_fd(up->leg.channel), &up->acked);
 	ex->at_origin.upstream = up;
+	exchange_note_proxy(ex, up->proxy);
 	leg_attach(&ex->at_origin.turn, &up->leg, &exchange_origin_events);
 	exchange_upstream_ready(ex);
 }

@@ -19,7 +19,9 @@ struct upstream {
 	bool tls;
 	struct exchange *awaited; /* whom the handshake is for */
 	unsigned n_exchanges;
-	struct route route; /* where it leads */
+	struct route route; /* where it leads, */
+	bool routed;	    /* if that is known here */
+	const char *proxy;  /* by which it goes: its URL; NULL: directly */
 	uint64_t acked;	    /* bytes that the origin's kernel had taken when the last request began */
 	bool handshaking, used, idle;
 	bool h1_only;

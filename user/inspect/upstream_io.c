@@ -10,9 +10,9 @@
 #include "http/h1.h"
 #include "http/h2.h"
 #include "inspect/judge.h"
+#include "inspect/origin_dial.h"
 #include "inspect/upstream.h"
 #include "net/channel.h"
-#include "net/dial.h"
 #include "tls/origin.h"
 #include "vocab/limits.h"
 
@@ -236,31 +236,31 @@ static int upstream_start(struct upstream *up, int fd)
 	return channel_tls(up->leg.channel, ssl, NULL, 0);
 }
 
-static void on_dialled(void *ctx, const struct dial_result *result)
+static void on_dialled(void *ctx, const struct origin_dial_result *result)
 {
 	struct exchange *ex = ctx;
 	struct worker *worker = ex->client->worker;
 	struct upstream *up;
 
 	ex->at_origin.dial = NULL;
-	exchange_note_dial(ex, result->dns_us, result->connect_us);
-	if (result->error == -ETIMEDOUT && result->connect_us && ex->timeouts.connect) {
+	exchange_note_dial(ex, result);
+	if (result->error == -ETIMEDOUT && !result->proxy && result->connect_us && ex->timeouts.connect) {
 		exchange_timed_out(ex, "connect", ex->timeouts.connect);
 		worker_flush(worker);
 		return;
 	}
 	if (result->error) {
 		if (result->refused)
-			exchange_route_refused(ex, &result->route, result->words);
+			exchange_route_refused(ex, result->route, result->words);
 		else
-			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, result->words);
+			exchange_upstream_failed(ex, result->reason, result->words);
 		worker_flush(worker);
 		return;
 	}
 	/* What may be dialled may have changed since it was. */
-	if (!dial_may(ex, &result->route)) {
+	if (!dial_may(ex, result->route)) {
 		close(result->fd);
-		exchange_route_refused(ex, &result->route, "the address may not be reached");
+		exchange_route_refused(ex, result->route, "the address may not be reached");
 		worker_flush(worker);
 		return;
 	}
@@ -280,7 +280,10 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 		leg_advance(&up->leg, LEG_LAST);
 	up->h1_only = ex->head.upgrade || ex->h1_only;
 	up->handshaking = true;
-	route_set(&up->route, &result->route);
+	up->routed = result->route != NULL;
+	if (up->routed)
+		route_set(&up->route, result->route);
+	up->proxy = result->proxy;
 	up->start_ns = loop_now_ns();
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->awaited = ex;
@@ -295,10 +298,14 @@ static void on_dialled(void *ctx, const struct dial_result *result)
 
 void upstream_dial(struct exchange *ex)
 {
-	struct dialer *dialer = ex->client->worker->dialer;
+	const struct origin_dial_terms terms = { .host = &ex->host,
+						 .port = ex->port,
+						 .quiet = true,
+						 .connect_ms = ex->timeouts.connect,
+						 .may = dial_may,
+						 .done = on_dialled,
+						 .ctx = ex };
 
-	if (dial_start(dialer, &ex->host, ex->port, dial_may, on_dialled, ex, &ex->at_origin.dial) < 0)
+	if (origin_dial_start(ex->client->worker, &terms, &ex->at_origin.dial) < 0)
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
-	else if (ex->timeouts.connect)
-		dial_set_connect(ex->at_origin.dial, ex->timeouts.connect);
 }

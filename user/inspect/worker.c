@@ -9,6 +9,7 @@
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
+#include "inspect/origin_dial.h"
 #include "net/dial.h"
 #include "net/slab.h"
 #include "vocab/limits.h"
@@ -104,6 +105,7 @@ static void on_tick(void *data)
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
 		dialer_tick(worker->dialer);
+	origin_dials_tick(worker, worker->now_ns);
 	dns_server_tick(worker->dns, worker->now_ns);
 	holds_tick(worker, worker->now_ns);
 	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
@@ -173,6 +175,7 @@ void worker_free(struct worker *worker)
 		sandbox_free(worker, sandbox, NP_R_ENDED_BY_STOP);
 	table_clear(&worker->sandboxes);
 	table_clear(&worker->sessions_by_name);
+	origin_dials_clear(worker);
 	worker_forget(worker);
 	report_flush(worker);
 	reporter_close(&worker->reporter);

@@ -23,6 +23,8 @@ LIST_HEAD(session_list, session);
 LIST_HEAD(client_list, client);
 LIST_HEAD(upstream_list, upstream);
 LIST_HEAD(leg_list, leg);
+LIST_HEAD(origin_dial_list, origin_dial);
+LIST_HEAD(proxy_url_list, proxy_url);
 
 struct worker {
 	struct loop *loop;
@@ -42,6 +44,8 @@ struct worker {
 	struct roots *system; /* roots that netpawld gave */
 	struct roots *roots;  /* and the policy's beside them */
 	struct dialer *dialer;
+	struct link_credentials *credentials,
+		*next_credentials; /* of the policy's upstream proxies, of the next policy's */
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
@@ -49,7 +53,9 @@ struct worker {
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
 	unsigned n_clients;
-	struct holds holds; /* what waits for an answer: hold.c's */
+	struct origin_dial_list origin_dials;
+	struct proxy_url_list proxy_urls; /* origin_dial.c's */
+	struct holds holds;		  /* what waits for an answer: hold.c's */
 };
 
 static inline struct roots *worker_roots(const struct worker *worker)

@@ -46,6 +46,8 @@ enum link_type {
 	LINK_REQUESTS, /* there are new reports in the ledger */
 	/* struct link_sandbox: its programs are gone; have they left anything that is not delivered? To the daemon: they have. */
 	LINK_LEFT,
+	/* struct link_credentials: of the upstream proxies of the policy that comes next. Without it they have none. */
+	LINK_CREDENTIALS,
 	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 
@@ -71,6 +73,11 @@ struct link_ca {
 	char data[LINK_CA_BYTES]; /* ca_export(), then the certificate as PEM */
 };
 
+/* user:password for each entry of upstream_proxy:, "" for none. Whoever had it wipes it. */
+struct link_credentials {
+	char of[NP_PROXIES_MAX][NP_CREDENTIALS_SIZE];
+};
+
 struct link_name {
 	char session[NP_LABEL_SIZE];
 	uint32_t index;	  /* of its synthetic addresses */
@@ -83,6 +90,7 @@ enum link_tail {
 	LINK_METHOD,
 	LINK_URL,   /* without user, password and fragment */
 	LINK_QUERY, /* the name, of a DNS query */
+	LINK_PROXY, /* the upstream proxy's URL */
 	/* What the rule wants captured. */
 	LINK_REQUEST_HEADERS,
 	LINK_RESPONSE_HEADERS,

@@ -118,6 +118,21 @@ static const struct key workspaces_keys[WORKSPACES_KEYS] = {
 };
 const struct key_set keys_workspaces = KEY_SET("workspaces", workspaces_keys, 0);
 
+static const struct key credentials_keys[CREDENTIALS_KEYS] = {
+	[CREDENTIALS_FILE] =
+		KEY("file", KEY_TEXT, "the whole path of a file with user:password, which only root may read"),
+};
+const struct key_set keys_credentials = KEY_SET("credentials", credentials_keys, CREDENTIALS_FILE + 1);
+
+static const struct key proxy_keys[PROXY_KEYS] = {
+	[PROXY_URL] = KEY("url", KEY_TEXT, "http://HOST:PORT, or direct"),
+	[PROXY_HOSTS] = KEY("hosts", KEY_TEXTS, "destinations that go by it: all unless written"),
+	[PROXY_EXCEPT] = KEY("except", KEY_TEXTS, "destinations that do not: further entries are for them"),
+	[PROXY_CREDENTIALS] =
+		KEY("credentials", KEY_MAP, "who the inspector is to the proxy", .below = &keys_credentials),
+};
+const struct key_set keys_proxy = KEY_SET("an upstream proxy", proxy_keys, PROXY_URL + 1);
+
 static const struct key platform_keys[PLATFORM_KEYS] = {
 	[PLATFORM_CALLERS] = KEY("callers", KEY_TEXTS, "who: user:NAME or group:NAME"),
 	[PLATFORM_SESSIONS] = KEY("sessions", KEY_TEXTS, "for which sessions: USER/SESSION, * for any part"),
@@ -153,6 +168,10 @@ static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_APPROVAL] = KEY("approval", KEY_MAP, "how people answer", .below = &keys_approval),
 	[SECTION_EXTRA_ROOTS] =
 		KEY("extra_roots", KEY_TEXTS, "files with certificates that origins are trusted by, too"),
+	[SECTION_UPSTREAM_PROXY] =
+		KEY("upstream_proxy", KEY_TEXT_OR_MAPS,
+		    "the HTTP proxy that connections to origins go by; the first entry for a host counts",
+		    .below = &keys_proxy),
 	[SECTION_NOTICES] =
 		KEY("notices", KEY_MAP, "what agents are told when their mode changes", .below = &keys_notices),
 	[SECTION_SANDBOX] = KEY("sandbox", KEY_MAP, "what netpawl run may give to a command", .below = &keys_sandbox),

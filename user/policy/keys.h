@@ -13,24 +13,25 @@
 #include "vocab/run_options.h"
 
 enum key_shape {
-	KEY_VERSION,	 /* 1 */
-	KEY_TEXT,	 /* one scalar */
-	KEY_TEXTS,	 /* one scalar or a list of them, not empty */
-	KEY_TEXT_LIST,	 /* a list of scalars, not empty */
-	KEY_WORD,	 /* one of words */
-	KEY_WORDS,	 /* one of words or a list of them, not empty */
-	KEY_MODE,	 /* one of words; case does not matter */
-	KEY_FLAG,	 /* true or false */
-	KEY_SIZE,	 /* a number of bytes, perhaps with a unit */
-	KEY_TIME,	 /* a number with ms, s, m or h */
-	KEY_AGE,	 /* a number with s, m, h or d, or forever */
-	KEY_COUNT,	 /* a number from 1 on */
-	KEY_CPUS,	 /* a number, perhaps with up to three decimals */
-	KEY_PORTS,	 /* a list of ports, perhaps empty */
-	KEY_MAP,	 /* a mapping with the keys of below */
-	KEY_MAP_LIST,	 /* a list of such mappings, perhaps empty */
-	KEY_NAMED_MAPS,	 /* a mapping of names that the author chooses to such mappings */
-	KEY_NAMED_LISTS, /* the same to lists of scalars */
+	KEY_VERSION,	  /* 1 */
+	KEY_TEXT,	  /* one scalar */
+	KEY_TEXTS,	  /* one scalar or a list of them, not empty */
+	KEY_TEXT_LIST,	  /* a list of scalars, not empty */
+	KEY_WORD,	  /* one of words */
+	KEY_WORDS,	  /* one of words or a list of them, not empty */
+	KEY_MODE,	  /* one of words; case does not matter */
+	KEY_FLAG,	  /* true or false */
+	KEY_SIZE,	  /* a number of bytes, perhaps with a unit */
+	KEY_TIME,	  /* a number with ms, s, m or h */
+	KEY_AGE,	  /* a number with s, m, h or d, or forever */
+	KEY_COUNT,	  /* a number from 1 on */
+	KEY_CPUS,	  /* a number, perhaps with up to three decimals */
+	KEY_PORTS,	  /* a list of ports, perhaps empty */
+	KEY_MAP,	  /* a mapping with the keys of below */
+	KEY_MAP_LIST,	  /* a list of such mappings, perhaps empty */
+	KEY_TEXT_OR_MAPS, /* one scalar, such a mapping, or a list of either, not empty */
+	KEY_NAMED_MAPS,	  /* a mapping of names that the author chooses to such mappings */
+	KEY_NAMED_LISTS,  /* the same to lists of scalars */
 };
 
 struct key {
@@ -65,6 +66,7 @@ enum section {
 	SECTION_INBOUND,
 	SECTION_APPROVAL,
 	SECTION_EXTRA_ROOTS,
+	SECTION_UPSTREAM_PROXY,
 	SECTION_NOTICES,
 	SECTION_SANDBOX,
 	SECTION_DNS,
@@ -110,11 +112,14 @@ enum sandbox_key {
 	SANDBOX_KEYS,
 };
 
+enum proxy_key { PROXY_URL, PROXY_HOSTS, PROXY_EXCEPT, PROXY_CREDENTIALS, PROXY_KEYS };
+enum credentials_key { CREDENTIALS_FILE, CREDENTIALS_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_rule, keys_timeouts, keys_decider,
-	keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces;
+	keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces, keys_proxy,
+	keys_credentials;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

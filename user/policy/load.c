@@ -108,6 +108,8 @@ static int read_all(struct loading *l, unsigned errors)
 	}
 	if (e == 0)
 		e = read_read_only(reader);
+	if (e == 0 && reader->n_files)
+		e = read_proxies(reader, &reader->files[0]);
 	/* After an error a list may seem unused because the rule that uses it was not understood. */
 	if (e == 0 && reader->problems->errors == errors)
 		lists_warn(reader);

@@ -11,6 +11,29 @@
 
 #define DNS_PORT 53
 
+/* -- by which way ------------------------------------------------------------------- */
+
+/* Of attempts that come to the inspector: the others pass the gate, and go as they are addressed. */
+static const struct upstream_proxy *facts_proxy(const struct policy *policy, const struct facts *facts)
+{
+	struct host host = { .is_addr = !facts->name, .addr = facts->addr };
+
+	if (facts->query || facts->protocol != PATTERN_TCP ||
+	    (facts->rung.mode == NP_FULL && !(facts->rung.flags & NP_READ_ONLY)) ||
+	    (!facts->name && !policy_inspects(policy, facts->port)))
+		return NULL;
+	if (facts->name)
+		snprintf(host.name, sizeof(host.name), "%s", facts->name);
+	return policy_proxy(policy, &host, facts->port);
+}
+
+const char *outcome_proxy(const struct policy *policy, const struct facts *facts, const struct verdict *verdict)
+{
+	const struct upstream_proxy *proxy = verdict->action == ACTION_ALLOW ? facts_proxy(policy, facts) : NULL;
+
+	return proxy ? proxy->url : NULL;
+}
+
 /* -- what is decided beside the rules --------------------------------------------- */
 
 static struct verdict outcome_refuse(enum np_reason reason, const struct rule *rule)
@@ -43,7 +66,8 @@ static bool leads_nowhere(const struct facts *facts, const struct np_addr *addr)
 	       (np_addr_is_v4(addr) && !addr->b[12]);
 }
 
-static struct verdict outcome_proxied(const struct facts *facts, const struct np_addr *addr, struct verdict verdict)
+static struct verdict outcome_proxied(const struct policy *policy, const struct facts *facts,
+				      const struct np_addr *addr, struct verdict verdict)
 {
 	if (verdict.action == ACTION_DENY)
 		return verdict;
@@ -54,11 +78,26 @@ static struct verdict outcome_proxied(const struct facts *facts, const struct np
 									     : verdict;
 	if (facts->protocol == PATTERN_UDP)
 		return outcome_refuse(NP_R_NOT_IN_POLICY, verdict.rule);
+	if (name_is_proxys_own(facts->name) && facts_proxy(policy, facts))
+		return outcome_refuse(NP_R_ADDRESS_REFUSED, NULL);
 	return facts->has_addr && leads_nowhere(facts, addr) ? outcome_refuse(NP_R_ADDRESS_REFUSED, NULL) : verdict;
 }
 
-struct verdict policy_outcome(const struct policy *policy, const struct facts *facts)
+/* Where a name leads is known to the proxy alone, and so does not count. */
+static struct facts facts_met(const struct policy *policy, const struct facts *facts)
 {
+	struct facts met = *facts;
+
+	if (facts->name && facts_proxy(policy, facts)) {
+		met.has_addr = met.local = false;
+		met.aliases = NULL;
+	}
+	return met;
+}
+
+struct verdict policy_outcome(const struct policy *policy, const struct facts *known)
+{
+	const struct facts here = facts_met(policy, known), *facts = &here;
 	struct verdict verdict = policy_decide(policy, facts);
 	struct np_addr addr = np_addr_carried(&facts->addr);
 	/* An address is met as such. So is what a name leads to, where the sandbox itself resolves it. */
@@ -70,7 +109,7 @@ struct verdict policy_outcome(const struct policy *policy, const struct facts *f
 		return outcome_refuse(NP_R_MULTICAST, NULL);
 	if (facts->name ? name_is_localhost(facts->name) || (met && goes_here(facts, &addr)) : goes_here(facts, &addr))
 		return outcome_here(policy, facts);
-	return facts->rung.mode == NP_PROXIED ? outcome_proxied(facts, &addr, verdict) : verdict;
+	return facts->rung.mode == NP_PROXIED ? outcome_proxied(policy, facts, &addr, verdict) : verdict;
 }
 
 /* Does anybody see requests there? */

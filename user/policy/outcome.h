@@ -17,6 +17,9 @@
 
 struct verdict policy_outcome(const struct policy *policy, const struct facts *facts);
 
+/* The URL of the upstream proxy that it goes by; NULL: none, or it goes nowhere. */
+const char *outcome_proxy(const struct policy *policy, const struct facts *facts, const struct verdict *verdict);
+
 /* Has no rule a say in such an outcome? */
 static inline bool outcome_is_beside_rules(enum np_reason reason)
 {

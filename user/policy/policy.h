@@ -17,6 +17,7 @@
 #include "vocab/level.h"
 #include "policy/lifetime.h"
 #include "policy/problem.h"
+#include "policy/proxy.h"
 #include "policy/rule.h"
 #include "vocab/limits.h"
 #include "vocab/run_options.h"
@@ -85,6 +86,9 @@ struct policy {
 
 	const char *extra_roots; /* PEM: certificates that origins are trusted by beside the system's; "" */
 	size_t extra_roots_len;
+
+	struct upstream_proxy proxies[NP_PROXIES_MAX]; /* the first that is for a host is its way */
+	size_t n_proxies;
 
 	const struct decider *deciders;
 	size_t n_deciders;

@@ -106,7 +106,8 @@ bool file_open(struct reader *reader, struct file *file, const struct node *root
 int read_settings(struct reader *reader, const struct file *file); /* of the first file */
 void read_sandbox(struct reader *reader, const struct node *key);
 void read_lifetime(struct reader *reader, const struct node *sessions,
-		   const struct node *workspaces); /* NULL: not there */
+		   const struct node *workspaces);		  /* NULL: not there */
+int read_proxies(struct reader *reader, const struct file *file); /* of the first file; needs the lists */
 int read_access(struct reader *reader, const struct node *key);
 /* Globs of USER/SESSION below key, as a NULL-terminated array. */
 int read_session_globs(struct reader *reader, const struct node *key, const char *const **ret);

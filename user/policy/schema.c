@@ -56,6 +56,14 @@ static void put_below(struct buf *out, const char *before, const struct key_set 
 	buf_puts(out, after);
 }
 
+static void put_text_or_maps(struct buf *out, const struct key_set *set)
+{
+	_buf_ struct buf item = BUF_INIT(8192);
+
+	put_below(&item, "{\"anyOf\":[" TEXT ",", set, "]}");
+	put_one_or_more(out, item.data ? item.data : "{}");
+}
+
 static void put_shape(struct buf *out, const struct key *key)
 {
 	switch (key->shape) {
@@ -113,6 +121,9 @@ static void put_shape(struct buf *out, const struct key *key)
 		break;
 	case KEY_MAP_LIST:
 		put_below(out, "\"type\":\"array\",\"items\":", key->below, "");
+		break;
+	case KEY_TEXT_OR_MAPS:
+		put_text_or_maps(out, key->below);
 		break;
 	case KEY_NAMED_MAPS:
 		put_below(out,

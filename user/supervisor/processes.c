@@ -259,6 +259,7 @@ int process_start(struct process *p)
 	process_send(p, LINK_LEDGER, NULL, 0, ledgers_fd(w->ledgers, index_of(p)));
 	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
+	process_send(p, LINK_CREDENTIALS, &w->credentials, sizeof(w->credentials), -1);
 	process_send(p, LINK_POLICY, NULL, 0, w->policy);
 	if (w->recovered)
 		process_brief(p);

@@ -186,7 +186,7 @@ void supervisor_stop(struct supervisor *w)
 		process_end(&w->processes[i], "stopped");
 }
 
-int supervisor_policy(struct supervisor *w, const struct buf *policy)
+int supervisor_policy(struct supervisor *w, const struct buf *policy, const struct link_credentials *credentials)
 {
 	int fd, r = link_blob(policy->data, policy->len, &fd);
 
@@ -194,6 +194,8 @@ int supervisor_policy(struct supervisor *w, const struct buf *policy)
 		return r;
 	close(w->policy);
 	w->policy = fd;
+	w->credentials = *credentials;
+	send_all(w, LINK_CREDENTIALS, &w->credentials, sizeof(w->credentials), -1);
 	send_all(w, LINK_POLICY, NULL, 0, w->policy);
 	sync_within(w, POLICY_MS);
 	return 0;
@@ -201,7 +203,8 @@ int supervisor_policy(struct supervisor *w, const struct buf *policy)
 
 /* -- start --------------------------------------------------------------------------------- */
 
-int supervisor_new(const struct supervisor_config *config, const struct buf *policy, struct supervisor **ret)
+int supervisor_new(const struct supervisor_config *config, const struct buf *policy,
+		   const struct link_credentials *credentials, struct supervisor **ret)
 {
 	struct supervisor *w = calloc(1, sizeof(*w));
 	int r;
@@ -209,6 +212,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	if (!w)
 		return -ENOMEM;
 	w->config = *config;
+	w->credentials = *credentials;
 	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
 	w->settings = w->roots = w->policy = w->cas_dir = -1;
 	w->receive = (struct loop_task){ .fn = supervisor_receive_some, .data = w };
@@ -270,5 +274,6 @@ void supervisor_free(struct supervisor *w)
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);
 	cleanup_close(&w->policy);
+	explicit_bzero(&w->credentials, sizeof(w->credentials));
 	free(w);
 }

@@ -33,7 +33,9 @@ struct supervisor_config {
 	void *data;
 };
 
-int supervisor_new(const struct supervisor_config *config, const struct buf *policy, struct supervisor **ret);
+/* credentials: of the upstream proxies of the policy. It keeps a copy, for inspectors that start, and wipes it. */
+int supervisor_new(const struct supervisor_config *config, const struct buf *policy,
+		   const struct link_credentials *credentials, struct supervisor **ret);
 /* After a start, when all sandboxes are known: forgets the names and CAs of sessions that have none any more, and what was
  * counted of sandboxes that are gone. Then the inspectors are told of all, in one piece, and take connections. */
 void supervisor_recovered(struct supervisor *supervisor, bool (*is_used)(void *data, const char *session),
@@ -45,7 +47,8 @@ unsigned supervisor_ready(const struct supervisor *supervisor);
 void supervisor_await(struct supervisor *supervisor, unsigned ms);
 
 /* A snapshot of the policy that holds from now on. */
-int supervisor_policy(struct supervisor *supervisor, const struct buf *policy);
+int supervisor_policy(struct supervisor *supervisor, const struct buf *policy,
+		      const struct link_credentials *credentials);
 /* They take no more connections, finish what is open and end, which takes NP_DRAIN_MS at the most: then on_finished() is
  * called. None comes again. */
 void supervisor_finish(struct supervisor *supervisor);

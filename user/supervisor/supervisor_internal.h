@@ -74,8 +74,9 @@ struct debug_question {
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
-	uint64_t sockets_of;	     /* the cgroup that they were made in */
-	int settings, roots, policy; /* blobs */
+	uint64_t sockets_of;		     /* the cgroup that they were made in */
+	int settings, roots, policy;	     /* blobs */
+	struct link_credentials credentials; /* for the policy */
 	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
 	struct hash_key key;
 	struct table sandboxes, sessions;

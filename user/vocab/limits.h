@@ -146,6 +146,9 @@
 #define NP_POLICY_PROBLEMS 64	      /* errors, and warnings, that are told; more are only counted */
 #define NP_ACCESS_CALLERS 64	      /* users and groups of access: */
 #define NP_POLICY_DECIDERS 64	      /* programs that answer decide rules */
+#define NP_PROXIES_MAX 16	      /* entries of upstream_proxy: */
+#define NP_PROXY_PATTERNS 1024	      /* their destinations, lists unfolded: a connection is held against one by one */
+#define NP_CREDENTIALS_SIZE 512	      /* user:password of an upstream proxy, and a NUL */
 #define NP_RULE_WORDS 256	      /* methods, paths or headers of one rule */
 #define NP_INSPECT_PORTS_MAX 16	      /* inspect_ports */
 #define NP_PATH_MAX 4096	      /* normalised path that rules with paths still look at */
@@ -178,6 +181,8 @@
 #define NP_ALIASES_BYTES 1024	   /* text of these names: four of the longest, a dozen of those that there are */
 #define NP_RESOLVE_MS 4000	   /* an answer from the resolvers */
 #define NP_CONNECT_MS 5000	   /* a connection to an origin, all its addresses together */
+#define NP_PROXY_MS 15000	   /* an upstream proxy's answer to CONNECT: it looks the name up and connects, too */
+#define NP_PROXY_ANSWER_BYTES (16u << 10) /* of that answer, informational ones included: real ones have some hundred */
 #define NP_EYEBALL_MS 200	   /* head start of one address over the next (RFC 8305) */
 #define NP_EYEBALLS_MAX 4	   /* addresses of one host that are tried at once */
 #define NP_LAGGARD_MS 50	   /* wait for IPv6 addresses when IPv4 ones are there (RFC 8305, resolution delay) */

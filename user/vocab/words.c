@@ -114,6 +114,10 @@ const char *reason_hint(unsigned reason)
 		return "The policy allows this host, but it did not answer in time. You may try again; if it always "
 		       "takes "
 		       "so long, the user can let the rule wait longer.";
+	case NP_R_PROXY_FAILED:
+	case NP_R_PROXY_TIMED_OUT:
+		return "The policy allows this host, but the proxy that leads out of this network did not lead there. "
+		       "You may try again later; if it stays so, tell the user.";
 	case NP_R_ORIGIN_UNTRUSTED:
 		return "The policy allows this host, but its certificate was not accepted. Do not work around "
 		       "certificate checks; tell the user.";
