@@ -29,7 +29,7 @@ enum key_shape {
 	KEY_PORTS,	  /* a list of ports, perhaps empty */
 	KEY_MAP,	  /* a mapping with the keys of below */
 	KEY_MAP_LIST,	  /* a list of such mappings, perhaps empty */
-	KEY_TEXT_OR_MAPS, /* one scalar, such a mapping, or a list of either, not empty */
+	KEY_TEXT_OR_MAPS, /* one scalar, such a mapping, or a list of these, not empty */
 	KEY_NAMED_MAPS,	  /* a mapping of names that the author chooses to such mappings */
 	KEY_NAMED_LISTS,  /* the same to lists of scalars */
 };

@@ -16,9 +16,8 @@
 /* What is wrong with it is said without its text where that may hold a password. */
 static int url_read(struct reader *reader, const struct node *value, struct upstream_proxy *proxy)
 {
-	struct authority authority;
-	char addr[ADDR_TEXT_SIZE] = "", url[PROXY_URL_SIZE];
-	size_t len;
+	char addr[ADDR_TEXT_SIZE] = "", text[PROXY_URL_SIZE];
+	struct url url;
 
 	if (!strcmp(value->text, "direct"))
 		return 0;
@@ -34,22 +33,19 @@ static int url_read(struct reader *reader, const struct node *value, struct upst
 			 QUOTE(value->text, value->len));
 		return 0;
 	}
-	len = value->len;
-	if (len > 7 && value->text[len - 1] == '/')
-		len--;
-	if (strncasecmp(value->text, "http://", 7) != 0 || strlen(value->text) != value->len ||
-	    authority_parse(value->text + 7, len - 7, false, &authority) < 0 || !authority.has_port) {
+	if (strlen(value->text) != value->len || url_parse(value->text, &url) < 0 || !url.has_port ||
+	    strcmp(url.target, "/") != 0) {
 		error_at(reader, value, "%s is no upstream proxy; write \"http://HOST:PORT\", or \"direct\"",
 			 QUOTE(value->text, value->len));
 		return 0;
 	}
-	proxy->host = authority.host;
-	proxy->port = authority.port;
-	if (proxy->host.is_addr)
-		addr_format(&proxy->host.addr, addr);
-	snprintf(url, sizeof(url), strchr(addr, ':') ? "http://[%s]:%u" : "http://%s:%u",
-		 *addr ? addr : proxy->host.name, proxy->port);
-	proxy->url = arena_text(reader->policy->arena, url, strlen(url));
+	proxy->host = url.host;
+	proxy->port = url.port;
+	if (url.host.is_addr)
+		addr_format(&url.host.addr, addr);
+	snprintf(text, sizeof(text), strchr(addr, ':') ? "http://[%s]:%u" : "http://%s:%u",
+		 *addr ? addr : url.host.name, url.port);
+	proxy->url = arena_text(reader->policy->arena, text, strlen(text));
 	return proxy->url ? 0 : -ENOMEM;
 }
 
@@ -127,29 +123,32 @@ static int proxy_add(struct reader *reader, const struct node *entry)
 		warn_at(reader, entry, "nothing comes here: the entry before it is for every host");
 	policy->n_proxies++;
 	*proxy = (struct upstream_proxy){ .at = node_place(entry), .all = true };
-	if (entry->kind == NODE_SCALAR)
-		return url_read(reader, entry, proxy);
-	if (entry->kind == NODE_MAP)
-		return entry_read(reader, entry, proxy);
-	error_at(reader, entry, "an upstream proxy is a URL, or a mapping with \"url\"");
-	return 0;
+	return entry->kind == NODE_MAP ? entry_read(reader, entry, proxy) : url_read(reader, entry, proxy);
+}
+
+static int list_read(struct reader *reader, const struct node *list)
+{
+	int e = 0;
+
+	if (!list->first)
+		error_at(reader, list, "the list of \"upstream_proxy\" is empty");
+	for (const struct node *entry = list->first; entry && e == 0; entry = entry->next)
+		if (entry->kind == NODE_MAP)
+			e = proxy_add(reader, entry);
+		else
+			error_at(reader, entry, "an entry of \"upstream_proxy\" is a mapping with \"url\"");
+	return e;
 }
 
 int read_proxies(struct reader *reader, const struct file *file)
 {
-	const struct node *key = file->sections[SECTION_UPSTREAM_PROXY], *value = key ? key->next : NULL;
+	const struct node *key = file->sections[SECTION_UPSTREAM_PROXY];
 	size_t before = reader->n_patterns;
-	int e = 0;
+	int e;
 
 	if (!key)
 		return 0;
-	if (value->kind != NODE_LIST)
-		e = proxy_add(reader, value);
-	for (const struct node *entry = value->kind == NODE_LIST ? value->first : NULL; entry && e == 0;
-	     entry = entry->next)
-		e = proxy_add(reader, entry);
-	if (value->kind == NODE_LIST && !value->first)
-		error_at(reader, value, "the list of \"upstream_proxy\" is empty");
+	e = key->next->kind == NODE_LIST ? list_read(reader, key->next) : proxy_add(reader, key->next);
 	/* They are looked through one by one for each connection. */
 	if (reader->n_patterns - before > NP_PROXY_PATTERNS)
 		error_at(reader, key, "more than %d destinations in \"upstream_proxy\", lists unfolded",

@@ -58,10 +58,8 @@ static void put_below(struct buf *out, const char *before, const struct key_set 
 
 static void put_text_or_maps(struct buf *out, const struct key_set *set)
 {
-	_buf_ struct buf item = BUF_INIT(8192);
-
-	put_below(&item, "{\"anyOf\":[" TEXT ",", set, "]}");
-	put_one_or_more(out, item.data ? item.data : "{}");
+	put_below(out, "\"anyOf\":[" TEXT ",", set, ",");
+	put_below(out, "{\"type\":\"array\",\"minItems\":1,\"items\":", set, "}]");
 }
 
 static void put_shape(struct buf *out, const struct key *key)

@@ -78,6 +78,7 @@ int url_parse(const char *text, struct url *ret)
 		return e;
 	url.host = authority.host;
 	url.port = authority.port;
+	url.has_port = authority.has_port;
 	*ret = url;
 	return 0;
 }

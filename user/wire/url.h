@@ -19,7 +19,8 @@ int authority_parse(const char *text, size_t len, bool tls, struct authority *re
 struct url {
 	bool tls;
 	struct host host;
-	uint16_t port;	    /* 80 or 443 when none is written */
+	uint16_t port; /* 80 or 443 when none is written */
+	bool has_port;
 	const char *target; /* in the text that was parsed, from its first slash; "/" when there is none */
 };
 

@@ -172,7 +172,8 @@ static void test_bounds(void **state)
 static void test_warnings(void **state)
 {
 	_problems_ struct problems problems = { 0 };
-	_policy_ struct policy *policy = policy_warned("upstream_proxy: [direct, \"http://p:1\"]\n", &problems);
+	_policy_ struct policy *policy =
+		policy_warned("upstream_proxy: [{url: direct}, {url: \"http://p:1\"}]\n", &problems);
 
 	(void)state;
 	assert_non_null(policy);
