@@ -77,7 +77,7 @@ objs = $(filter-out $(BUILD)/obj/base/sql.o,$(patsubst user/%.c,$(BUILD)/obj/%.o
 
 # Which folders a program is made of. tests/layers checks it against the table of who may use whom.
 SHARED_DIRS = base vocab wire policy
-DAEMON_DIRS = $(SHARED_DIRS) loop link session events kernel control supervisor daemon
+DAEMON_DIRS = $(SHARED_DIRS) loop link netns session events kernel control supervisor daemon
 CLI_DIRS = $(SHARED_DIRS) api_client launch cli
 RUN_DIRS = base vocab api_client launch launcher
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect

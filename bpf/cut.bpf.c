@@ -24,7 +24,7 @@ int bpf_sock_destroy(struct sock_common *sk) __ksym __weak;
 
 static __always_inline struct np_cut_flow np_flow_of(struct sock_common *skc, __u16 protocol)
 {
-	struct np_cut_flow flow = { .protocol = protocol };
+	struct np_cut_flow flow = { .protocol = protocol, .netns = (__u16)np_netns_of(np_sock_address(skc)) };
 
 	flow.near_port = BPF_CORE_READ(skc, skc_num);
 	flow.far_port = bpf_ntohs(BPF_CORE_READ(skc, skc_dport));
@@ -55,6 +55,7 @@ static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64
 		.near_port = flow->far_port,
 		.far_port = flow->near_port,
 		.protocol = flow->protocol,
+		.netns = flow->netns,
 	};
 
 	if (np_flow_owner_is(&back, id))
@@ -109,6 +110,7 @@ static __always_inline bool np_cut_wants(struct sock *sk, const struct np_cut_ow
 {
 	struct np_cut_owner owner = np_cut_owner_of(sk, known);
 	struct np_facts f = {};
+	__u64 netns;
 	__u32 in_flight;
 
 	if (!owner.id)
@@ -122,8 +124,9 @@ static __always_inline bool np_cut_wants(struct sock *sk, const struct np_cut_ow
 	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
 	if (f.local) {
 		f.host_port = np_host_port_listed(f.port, owner.rung);
-		f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(&f.addr, f.port);
-		f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(&f.addr, f.port);
+		netns = np_netns_of(np_sock_address(sk));
+		f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
+		f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
 	} else {
 		np_facts_add_rule(&f, owner.rung);
 		f.withdrawn = f.mode == NP_FULL && protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);

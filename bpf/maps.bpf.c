@@ -9,6 +9,7 @@ struct np_ports_map np_ports SEC(".maps");
 struct np_nets_map np_nets SEC(".maps");
 struct np_net_ports_map np_net_ports SEC(".maps");
 struct np_inspector_map np_inspector SEC(".maps");
+struct np_namespaces_map np_namespaces SEC(".maps");
 struct np_steered_map np_steered SEC(".maps");
 struct np_dns_server_map np_dns_server SEC(".maps");
 struct np_dns_origins_map np_dns_origins SEC(".maps");
@@ -35,6 +36,7 @@ struct np_forwards_map np_forwards SEC(".maps");
 
 const volatile __u64 np_slice_id = 0;
 const volatile __u32 np_slice_depth = 0;
+const volatile __u64 np_host_netns = 0;
 const volatile __u32 np_sockets_all = 0;
 const volatile bool np_casts = false;
 const volatile bool np_sees_cgroups = false;

@@ -103,7 +103,7 @@ struct np_net_ports_map {
 };
 extern struct np_net_ports_map np_net_ports SEC(".maps");
 
-/* Where the inspector and the DNS gate are, written by the daemon. */
+/* Where the inspector and the DNS gate are in the host's network namespace, written by the daemon. */
 struct np_inspector_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -111,6 +111,16 @@ struct np_inspector_map {
 	__type(value, struct np_inspector);
 };
 extern struct np_inspector_map np_inspector SEC(".maps");
+
+/* The same in namespaces of sandboxes' own. Whoever is in neither is led nowhere. */
+struct np_namespaces_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_NAMESPACES_MAX);
+	__type(key, __u64);
+	__type(value, struct np_namespace);
+};
+extern struct np_namespaces_map np_namespaces SEC(".maps");
 
 /* Where a steered socket was meant to go, kept with the sandbox's socket. */
 struct np_steered_map {
@@ -326,6 +336,7 @@ extern struct np_forwards_map np_forwards SEC(".maps");
 /* Set between open and load. */
 extern const volatile __u64 np_slice_id;    /* cgroup id of netpawl's slice */
 extern const volatile __u32 np_slice_depth; /* its level below the v2 root */
+extern const volatile __u64 np_host_netns;  /* cookie of the host's network namespace: the daemon's */
 extern const volatile __u32 np_sockets_all; /* that all sandboxes may have together */
 extern const volatile bool np_casts;	    /* the kernel has bpf_rdonly_cast: 6.2 */
 extern const volatile bool np_sees_cgroups; /* the kernel lets np_retire ask whether a cgroup lives */

@@ -18,6 +18,16 @@ __noinline __u64 np_sandbox_guess(__u64 sk)
 	return cg->kn->id;
 }
 
+__noinline __u64 np_netns_of(__u64 sk)
+{
+	struct sock_common *skc;
+
+	if (!np_casts)
+		return BPF_CORE_READ((struct sock_common *)sk, skc_net.net, net_cookie);
+	skc = bpf_rdonly_cast((void *)sk, bpf_core_type_id_kernel(struct sock_common));
+	return skc->skc_net.net->net_cookie;
+}
+
 __noinline __u64 np_sandbox_of(__u64 sk, struct np_place_of *place)
 {
 	__u64 mask = np_depths_in_use(), found = 0;

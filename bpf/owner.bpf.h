@@ -44,6 +44,9 @@ __u64 np_sandbox_of(__u64 sk, struct np_place_of *place);
  * sandbox is for the caller to look up, who needs what is found: one look-up for both. */
 __u64 np_sandbox_guess(__u64 sk);
 
+/* owner.bpf.c. The cookie of the network namespace that a socket lives in, of whatever kind it is. */
+__u64 np_netns_of(__u64 sk);
+
 /* Id of the cgroup that lies `depth` levels below the root, on the way to cg. cg must be that deep. */
 static __always_inline __u64 np_ancestor_id(struct cgroup *cg, int depth)
 {

@@ -91,8 +91,8 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, struct np_tuple *flow, __u64 id,
 				    __u32 flags)
 {
-	struct np_inspector *inspector = np_inspector_now();
 	struct np_rung rung = { .flags = (__u8)flags };
+	struct np_inspector *inspector;
 	__u64 cookie = 0, *forward;
 	struct bpf_sock *sk;
 
@@ -107,7 +107,9 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 		return 0;
 	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	f->forward = forward && *forward == id;
-	f->inspector = np_is_inspector(&f->addr, f->port);
+	sk = skb->sk;
+	inspector = sk ? np_inspector_in(np_netns_of(np_sock_address(sk))) : NULL;
+	f->inspector = inspector && np_is_listener(inspector->tcp, &f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_listener(inspector->dns, &f->addr, f->port))
 		return 0;
 	/* For every datagram: that of a connected socket did not meet the socket layer, which looked there at first. */
@@ -189,12 +191,16 @@ static __always_inline __u32 np_dns_origin_claim(struct np_dns_origin *origin, c
 static __always_inline bool np_query_sign(struct __sk_buff *skb, const struct np_owner *owner,
 					  const struct np_packet *p)
 {
-	__u32 at = NP_DNS_ORIGIN_INDEX(!np_addr_is_v4(&p->src), bpf_ntohs(p->sport)), number;
-	struct np_dns_origin *origin = bpf_map_lookup_elem(&np_dns_origins, &at);
 	struct bpf_sock *sk = skb->sk;
 	struct np_dns_server *server = sk ? bpf_sk_storage_get(&np_dns_server, sk, NULL, 0) : NULL;
+	struct np_dns_origin *origin;
+	__u32 at, number;
 
-	if (!origin || !server)
+	if (!server)
+		return false;
+	at = NP_DNS_ORIGIN_INDEX(!np_addr_is_v4(&p->src), bpf_ntohs(p->sport), np_netns_of(np_sock_address(sk)));
+	origin = bpf_map_lookup_elem(&np_dns_origins, &at);
+	if (!origin)
 		return false;
 	number = np_dns_origin_claim(origin, owner, &p->src);
 	if (!number)

@@ -7,6 +7,7 @@
 #include <asm/errno.h>
 
 #include "ports.bpf.h"
+#include "sockets.bpf.h"
 
 #define NP_LOOPBACK_IFINDEX 1 /* lo is device 1 of every network namespace */
 
@@ -312,25 +313,52 @@ int np_inbound(struct bpf_sk_lookup *ctx)
 
 /* -- for the daemon ----------------------------------------------------------------- */
 
-/* Does this sandbox listen there? */
+struct np_listener_search {
+	__u64 cgroup_id;
+	struct np_hold found; /* as np_holds would have it */
+	__u16 port;
+	__u16 done;
+	__u32 pad;
+};
+
+static long np_listener_look(__u32 slot, void *data)
+{
+	struct np_listener_search *search = data;
+	struct np_socket_key key = { .cgroup_id = search->cgroup_id, .slot = slot };
+	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
+	struct np_hold *found = &search->found;
+
+	if (!socket || socket->protocol != NP_IPPROTO_TCP)
+		return 0;
+	found->sock = *(volatile __u64 *)&socket->sock;
+	found->cookie = *(volatile __u64 *)&socket->cookie;
+	if (!np_hold_stands(found, search->port) || !np_hold_takes_calls(found, NP_IPPROTO_TCP, 0))
+		return 0;
+	np_hold_read_address(found);
+	search->done = 1;
+	return 1;
+}
+
+/* Does this sandbox listen there, in whichever namespace it is? */
 SEC("syscall")
 int np_listens(struct np_listens *ctx)
 {
-	struct np_hold_key key = { .port = ctx->port, .protocol = NP_IPPROTO_TCP };
-	__u64 id = ctx->cgroup_id;
+	struct np_listener_search search = { .cgroup_id = ctx->cgroup_id, .port = ctx->port };
+	struct np_sandbox *sandbox;
+	__u32 slots;
 
 	if (ctx->version != NP_ABI_VERSION)
 		return -EPROTO;
-	for (int i = 0; i < NP_PORT_SLOTS; i++) {
-		struct np_hold *hold;
-
-		key.slot = i;
-		hold = bpf_map_lookup_elem(&np_holds, &key);
-		if (hold && hold->cgroup_id == id && np_hold_stands(hold, key.port) &&
-		    np_hold_takes_calls(hold, NP_IPPROTO_TCP, 0))
-			return i;
-	}
-	return -ENOENT;
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &search.cgroup_id);
+	if (!sandbox)
+		return -ENOENT;
+	slots = *(volatile __u32 *)&sandbox->slots & ~NP_SLOTS_LOST;
+	bpf_loop(slots, np_listener_look, &search, 0);
+	if (!search.done)
+		return -ENOENT;
+	ctx->addr = search.found.addr;
+	ctx->v6only = (__u16)search.found.v6only;
+	return 0;
 }
 
 struct bpf_map;

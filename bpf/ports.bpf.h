@@ -45,7 +45,8 @@ struct np_hold_query {
 };
 int np_hold_put(struct np_hold_query *query);
 
-/* Does this socket have its entry? Puts it there when it has none or changed its port. storage is its np_holder. */
+/* Does this socket have its entry? Puts it there when it has none or changed its port. storage is its np_holder. One in a
+ * namespace of a sandbox's own needs none. */
 static __always_inline bool np_hold_ensure(struct np_holder *holder, const void *sk, __u64 cookie, __u64 cgroup_id,
 					   __u16 protocol, __u16 port)
 {
@@ -64,6 +65,8 @@ static __always_inline bool np_hold_ensure(struct np_holder *holder, const void 
 		np_hold_delete(&old, cookie); /* it is no longer there */
 		holder->held = 0;
 	}
+	if (np_netns_of(query.sock) != np_host_netns)
+		return true;
 	if (np_hold_put(&query))
 		return false;
 	__builtin_memcpy(&holder->key, &query.key, sizeof(query.key));

@@ -105,7 +105,7 @@ static __always_inline struct np_listener *np_listener_for(struct np_inspector *
 /* Is somebody there to be led to? */
 static __always_inline bool np_listener_is_there(struct bpf_sock_addr *ctx, const struct np_facts *f)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(bpf_get_netns_cookie(ctx));
 	bool v4 = np_addr_is_v4(&f->addr);
 	struct np_tuple flow = { .near_addr = np_loopback_for(&f->addr), .protocol = f->protocol };
 	struct np_listener *listener;
@@ -157,7 +157,7 @@ static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_o
 static __always_inline bool np_steer(struct bpf_sock_addr *ctx, const struct np_owner *owner, const struct np_facts *f,
 				     enum np_hook hook, bool six)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(bpf_get_netns_cookie(ctx));
 	bool v4 = np_addr_is_v4(&f->addr);
 	__u16 port;
 
@@ -208,7 +208,8 @@ static __always_inline void np_facts_add_peer(struct bpf_sock_addr *ctx, struct 
 	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
 		return; /* the rest is about the host */
 	f->host_port = np_host_port_listed(f->port, owner->rung);
-	f->dns_gate = f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(&flow.near_addr, f->port);
+	f->dns_gate =
+		f->protocol == NP_IPPROTO_UDP && np_is_dns_gate(bpf_get_netns_cookie(ctx), &flow.near_addr, f->port);
 }
 
 /* The note on a UDP socket that is about to lead somewhere; NULL: there is no room for it. */
@@ -238,6 +239,8 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 		return true;
 	cookie = bpf_get_socket_cookie(ctx);
 	holder = np_sender_holder(ctx, sk, owner, cookie);
+	if (holder && bpf_get_netns_cookie(ctx) != np_host_netns)
+		return true; /* nothing comes from beyond it */
 	if (!holder || !np_hold_ensure(holder, sk, cookie, owner->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
 		return false;
 	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));

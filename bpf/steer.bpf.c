@@ -32,7 +32,7 @@ static __always_inline bool np_flow_take(const struct np_flow_key *key, __u64 cg
 
 static __always_inline struct np_flow_key np_flow_key_of(struct bpf_sock_ops *ctx, __u32 isn)
 {
-	struct np_flow_key key = { .isn = isn };
+	struct np_flow_key key = { .netns = bpf_get_netns_cookie(ctx), .isn = isn };
 
 	if (ctx->family == AF_INET) {
 		key.addr = np_addr_v4(ctx->local_ip4);
@@ -121,7 +121,7 @@ int np_sockops(struct bpf_sock_ops *ctx)
 		struct np_addr far = np_remote_addr(ctx);
 
 		/* An old note on a socket that was connected anew, somewhere else, is not for the inspector. */
-		if (np_is_inspector(&far, (__u16)bpf_ntohl(ctx->remote_port)))
+		if (np_is_inspector(bpf_get_netns_cookie(ctx), &far, (__u16)bpf_ntohl(ctx->remote_port)))
 			np_flow_remember(ctx, sk, flow);
 		return 1;
 	}
@@ -138,7 +138,7 @@ static __always_inline bool np_flow_restore(struct bpf_sock_addr *ctx, struct np
 	struct bpf_sock *sk = ctx->sk;
 	struct np_flow *flow;
 
-	if (!sk || !np_is_inspector(addr, bpf_ntohs((__be16)ctx->user_port)))
+	if (!sk || !np_is_inspector(bpf_get_netns_cookie(ctx), addr, bpf_ntohs((__be16)ctx->user_port)))
 		return false;
 	flow = bpf_sk_storage_get(&np_steered, sk, NULL, 0);
 	if (!flow)
@@ -247,7 +247,7 @@ SEC("sockops")
 int np_worker_child(struct bpf_sock_ops *ctx)
 {
 	struct bpf_sock *sk = ctx->sk;
-	struct np_flow_key key = {};
+	struct np_flow_key key = { .netns = bpf_get_netns_cookie(ctx) };
 	struct np_flow *found, flow;
 
 	if (ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB || !sk)
@@ -294,7 +294,7 @@ static __always_inline int np_worker_refuse(void)
 /* The DNS gate's own sockets answer sandboxes in PROXIED, and do nothing else. */
 static __always_inline bool np_is_dns_socket(struct bpf_sock_addr *ctx)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(bpf_get_netns_cookie(ctx));
 	__u64 cookie;
 
 	if (!inspector || ctx->protocol != NP_IPPROTO_UDP)
@@ -321,7 +321,7 @@ static __always_inline __u64 np_answer_for(struct bpf_sock_addr *ctx, bool v4)
 /* An answer goes to the sandbox that asked, or nowhere: another one may have the port by now. */
 static __always_inline int np_worker_answer(struct bpf_sock_addr *ctx, const struct np_addr *addr)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(bpf_get_netns_cookie(ctx));
 	struct np_tuple flow = {
 		.near_addr = *addr,
 		.near_port = ctx->user_port,

@@ -5,11 +5,16 @@
 
 #include "owner.bpf.h"
 
-static __always_inline struct np_inspector *np_inspector_now(void)
+/* In the namespace with this cookie. */
+static __always_inline struct np_inspector *np_inspector_in(__u64 netns)
 {
+	struct np_namespace *own;
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&np_inspector, &zero);
+	if (netns == np_host_netns)
+		return bpf_map_lookup_elem(&np_inspector, &zero);
+	own = bpf_map_lookup_elem(&np_namespaces, &netns);
+	return own ? &own->inspector : NULL;
 }
 
 /* 127.0.0.1 or ::1, in the family of addr. */
@@ -37,17 +42,17 @@ static __always_inline bool np_is_listener(const struct np_listener listeners[2]
 	return port && port == listeners[!np_addr_is_v4(addr)].port && np_addr_equal(addr, &loopback);
 }
 
-static __always_inline bool np_is_inspector(const struct np_addr *addr, __u16 port)
+static __always_inline bool np_is_inspector(__u64 netns, const struct np_addr *addr, __u16 port)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(netns);
 
 	return inspector && np_is_listener(inspector->tcp, addr, port);
 }
 
 /* Whether its own socket is behind it is another question: np_listener_is_kept(). */
-static __always_inline bool np_is_dns_gate(const struct np_addr *addr, __u16 port)
+static __always_inline bool np_is_dns_gate(__u64 netns, const struct np_addr *addr, __u16 port)
 {
-	struct np_inspector *inspector = np_inspector_now();
+	struct np_inspector *inspector = np_inspector_in(netns);
 
 	return inspector && np_is_listener(inspector->dns, addr, port);
 }

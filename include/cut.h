@@ -60,7 +60,7 @@ struct np_cut_flow {
 	struct np_addr near_addr, far_addr;
 	__u16 near_port, far_port; /* host order */
 	__u16 protocol;
-	__u16 pad;
+	__u16 netns; /* the last digits of its cookie: two that share them may be cut where one need not be */
 };
 _Static_assert(sizeof(struct np_cut_flow) == 40, "np_cut_flow layout");
 

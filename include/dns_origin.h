@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Whose DNS query is it? The gate writes it down before the datagram leaves, under the
- * port that it comes from, and marks the datagram with the number of what it wrote
+ * port that it comes from (and the namespace that this port is in), and marks the datagram with the number of what it wrote
  * (SO_RCVMARK gives it to the receiver). Who finds that number in the entry has the
  * entry of just this datagram, whoever uses the port by now.
  */
@@ -20,8 +20,11 @@ struct np_dns_origin {
 };
 _Static_assert(sizeof(struct np_dns_origin) == 48, "np_dns_origin layout: also the distance of two entries");
 
-#define NP_DNS_ORIGINS			 131072
-#define NP_DNS_ORIGIN_INDEX(is_v6, port) ((__u32)(is_v6) << 16 | (port))
+#define NP_DNS_ORIGINS 131072
+/* Ports are the same in every network namespace: the place of one differs by the namespace, so that sandboxes that use the same
+ * ones seldom meet. Where they do, the number tells whose entry it is, and the other query is asked again. */
+#define NP_DNS_ORIGIN_INDEX(is_v6, port, netns) \
+	((__u32)(is_v6) << 16 | (((__u32)(port) ^ (__u32)((netns)*0x9e3779b97f4a7c15ull >> 48)) & 0xffff))
 
 /* Value of np_dns_server, kept with a socket whose datagrams are led to the DNS gate. */
 struct np_dns_server {

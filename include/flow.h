@@ -8,9 +8,10 @@
  * which works once, in the inspector's cgroup only. A connection without one is nobody's, and reset.
  *
  * The identity is bound to the connection, not to the client's port, which another sandbox may have by the time the
- * inspector accepts. Before the SYN leaves, the sandbox's side puts the flow into np_flows, under the address, the port
+ * inspector accepts; nor to an address and a port alone, which sandboxes have at the same time, each in a network namespace of
+ * its own. Before the SYN leaves, the sandbox's side puts the flow into np_flows, under the namespace, the address, the port
  * and the sequence number that the SYN carries. When the handshake ends, the inspector's side takes it out again, by
- * the same three as the accepted socket knows them, and keeps it with that socket (np_met). If the sandbox's socket is
+ * the same four as the accepted socket knows them, and keeps it with that socket (np_met). If the sandbox's socket is
  * gone by then, its entry is, too, and the connection stays without an identity.
  */
 #ifndef NP_FLOW_H
@@ -23,12 +24,13 @@
 
 /* The client's end, as the inspector's socket names its peer, and the very connection from there. */
 struct np_flow_key {
+	__u64 netns; /* the kernel's cookie of the network namespace, which is never given twice */
 	struct np_addr addr;
 	__u16 port; /* host order */
 	__u16 pad;
 	__u32 isn; /* initial sequence number of the client */
 };
-_Static_assert(sizeof(struct np_flow_key) == 24, "np_flow_key layout");
+_Static_assert(sizeof(struct np_flow_key) == 32, "np_flow_key layout");
 
 struct np_flow {
 	__u64 cgroup_id;     /* of the sandbox */
@@ -50,11 +52,18 @@ struct np_listener {
 };
 _Static_assert(sizeof(struct np_listener) == 16, "np_listener layout");
 
-/* The one entry of np_inspector. IPv4 first, then IPv6. */
+/* The one entry of np_inspector, for the host's network namespace. IPv4 first, then IPv6. */
 struct np_inspector {
 	struct np_listener tcp[2]; /* the inspector's listeners */
 	struct np_listener dns[2]; /* the DNS gate's UDP sockets */
 };
 _Static_assert(sizeof(struct np_inspector) == 64, "np_inspector layout");
+
+/* Value of np_namespaces, a sandbox's own network namespace; the key is the kernel's cookie of it. */
+struct np_namespace {
+	struct np_inspector inspector; /* its listeners in there */
+	__u64 cgroup_id;	       /* of the sandbox */
+};
+_Static_assert(sizeof(struct np_namespace) == 72, "np_namespace layout");
 
 #endif

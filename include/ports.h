@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The host's ports that sandboxes hold. All sandboxes share the host's network namespace, so a port that one of
- * them takes is taken from everybody.
+ * The host's ports that sandboxes hold. Sandboxes without a network namespace of their own share the host's, so a port that one
+ * of them takes is taken from everybody. One that has its own takes nobody's port, nobody beyond the host can call it, and its
+ * sockets are in none of these.
  *
  *   np_holds      (protocol, port, slot) -> which socket of which sandbox. Sockets share a port by SO_REUSEPORT, and
  *                 by different addresses: each has a slot.
@@ -56,13 +57,14 @@ struct np_share {
 	__s64 sockets;
 };
 
-/* Context of np_listens: does this sandbox listen on this TCP port? Returns the slot of np_holds; -ENOENT: it does not. */
+/* Context of np_listens: does this sandbox listen on this TCP port? 0, or -ENOENT: it does not. */
 struct np_listens {
 	__u32 version; /* NP_ABI_VERSION, else -EPROTO */
 	__u16 port;
-	__u16 pad;
+	__u16 v6only; /* out */
 	__u64 cgroup_id;
+	struct np_addr addr; /* out: at which it listens */
 };
-_Static_assert(sizeof(struct np_listens) == 16, "np_listens layout");
+_Static_assert(sizeof(struct np_listens) == 32, "np_listens layout");
 
 #endif

@@ -54,6 +54,7 @@ struct netns_unix {
 };
 
 struct net {
+	__u64 net_cookie;
 	struct netns_unix unx;
 };
 

@@ -362,7 +362,9 @@ def test_a_turned_worker_does_nothing_else_with_the_gates_socket(net, family):
 
 def entry(net, v6, port):
     """The cgroup id of an entry of np_dns_origins."""
-    key = ((v6 << 16) | port).to_bytes(4, "little")
+    cookie = base.setns_call(net.world.host, lambda: base.netns_cookie())
+    salt = (cookie * 0x9e3779b97f4a7c15 & (1 << 64) - 1) >> 48  # NP_DNS_ORIGIN_INDEX
+    key = ((v6 << 16) | (port ^ salt)).to_bytes(4, "little")
     out = base.sh("bpftool", "-j", "map", "lookup", "pinned", net.daemon.pins / "maps/np_dns_origins", "key", "hex", *["%02x" % b for b in key]).stdout
     raw = bytes(int(b, 16) for b in json.loads(out)["value"])
     return struct.unpack_from("<Q", raw, 8)[0]

@@ -244,7 +244,7 @@ def test_uninstall_while_it_runs_is_refused(daemon, boxes):
     assert daemon.api.health()["status"] == "ok" and can(box) == "ECONNREFUSED"
 
 
-@pytest.mark.parametrize("name,words", [("v6", "newer netpawld"), ("v3", "too old to take over from"),
+@pytest.mark.parametrize("name,words", [("v7", "newer netpawld"), ("v3", "too old to take over from"),
                                         ("v5x", "does not know"), ("stranger", "does not know")])
 def test_pins_of_a_version_that_cannot_be_taken_over_from(world, daemon, boxes, name, words):
     """It is said what to do, and the gate goes on."""

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,6 +99,22 @@ static void on_end(void *data, uint64_t cookie)
 	forward_speak(data, "gone", cookie, NULL);
 }
 
+/* Connections into a sandbox with a network of its own are made there; what listens is open already, and stays here. */
+static int forward_enter(struct forward *f, const json_t *netns)
+{
+	const char *path = member_text(netns, "path"), *inode = member_text(netns, "inode");
+	_close_ int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	struct stat st;
+
+	if (!netns)
+		return CLI_OK;
+	if (fd >= 0 && inode && fstat(fd, &st) == 0 && st.st_ino == strtoull(inode, NULL, 10) &&
+	    setns(fd, CLONE_NEWNET) == 0)
+		return CLI_OK;
+	error_print(f->session, NP_R_FAILED, fd < 0 ? "the sandbox's network is gone" : strerror(errno));
+	return CLI_REFUSED;
+}
+
 static int forward_open(struct forward *f)
 {
 	_api_answer_ struct api_answer answer = { 0 };
@@ -112,6 +130,9 @@ static int forward_open(struct forward *f)
 	if (code != CLI_OK)
 		return code;
 	f->id = json_integer_value(json_object_get(answer.json, "forward"));
+	code = forward_enter(f, json_object_get(answer.json, "netns"));
+	if (code != CLI_OK)
+		return code;
 	sandbox = member_text(answer.json, "sandbox");
 	if (f->cli->json) {
 		json_object_set_new(answer.json, "local", json_integer(carrier_port(f->carrier)));

@@ -12,10 +12,10 @@
 
 json_t *forward_object(const struct forward_row *forward)
 {
-	return json_pack("{s:I,s:o,s:o,s:I,s:o,s:o}", "forward", (json_int_t)forward->id, "session",
+	return json_pack("{s:I,s:o,s:o,s:I,s:o,s:o,s:o*}", "forward", (json_int_t)forward->id, "session",
 			 json_text(forward->session.text), "sandbox", json_text(forward->sandbox), "port",
 			 (json_int_t)forward->port, "address", json_text(forward->address), "who",
-			 json_text(forward->who));
+			 json_text(forward->who), "netns", netns_object(&forward->netns));
 }
 
 static int forward_add(void *data, const struct forward_row *forward)

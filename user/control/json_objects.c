@@ -48,6 +48,7 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 	json_put_number(out, "generation", sandbox->rung.generation);
 	json_put_bool(out, "adopted", sandbox->adopted);
 	json_put_bool(out, "kept", sandbox->kept);
+	json_put_text(out, "network", sandbox->own_network ? "private" : "shared", SIZE_MAX);
 	time_put(out, "created", sandbox->created_us);
 	time_put(out, "active", sandbox->active_us);
 	json_put_number(out, "requests", sandbox->counts.requests);
@@ -66,6 +67,14 @@ json_t *sandbox_object(const struct sandbox_info *sandbox)
 
 	sandbox_put(sandbox, &text);
 	return buf_error(&text) ? NULL : json_loadb(text.data, text.len, 0, NULL);
+}
+
+json_t *netns_object(const struct sandbox_netns *netns)
+{
+	char inode[24]; /* as text, like all numbers of the kernel */
+
+	snprintf(inode, sizeof(inode), "%" PRIu64, netns->inode);
+	return netns->path[0] ? json_pack("{s:s,s:s}", "path", netns->path, "inode", inode) : NULL;
 }
 
 static json_t *time_or_null(uint64_t us)

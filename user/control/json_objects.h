@@ -12,6 +12,8 @@ json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out); /* the one form of it; */
 json_t *sandbox_object(const struct sandbox_info *sandbox);
+/* NULL: it is the host's, or out of memory. */
+json_t *netns_object(const struct sandbox_netns *netns);
 json_t *run_object(const struct run_row *row);
 json_t *escalation_object(const struct escalation *escalation);
 

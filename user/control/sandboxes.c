@@ -52,10 +52,26 @@ static int launch_describe(const struct request *rq, const struct sandbox_info *
 		       : 0;
 }
 
+/* What whoever starts its first process has to enter. */
+static int network_describe(const struct request *rq, const struct sandbox_info *sandbox, bool fresh, json_t *object,
+			    struct failure *ret_failure)
+{
+	struct sandbox_netns netns = { 0 };
+	int r = service_sandbox_netns(rq->config->service, sandbox, fresh, &netns, ret_failure);
+
+	if (r < 0 || !sandbox->own_network)
+		return r;
+	return json_object_set_new(object, "network", json_string("private")) < 0 ||
+			       json_object_set_new(object, "netns", netns_object(&netns)) < 0
+		       ? failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory")
+		       : 0;
+}
+
 /* run NULL: for none, so the session's mode is all that holds. clean: whoever asks starts processes that bring nothing
- * along, as the launcher does; so do those of runs and of kept sandboxes. */
+ * along, as the launcher does; so do those of runs and of kept sandboxes. enters: and start them in the sandbox's own network
+ * namespace, if it has one. */
 static int sandboxes_make(struct request *rq, const char *session, const char *run, bool alone, bool keep, bool clean,
-			  json_t **ret, struct failure *ret_failure)
+			  bool enters, json_t **ret, struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
 	const struct sandbox_info *sandbox;
@@ -85,6 +101,13 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	if (!run && !keep && !clean)
 		service_sandbox_place(service, sandbox);
 	object = sandbox_object(sandbox);
+	r = object && enters ? network_describe(rq, sandbox, made && !(run && keep), object, ret_failure) : 0;
+	if (r < 0) {
+		json_decref(object);
+		if (made && !(run && keep))
+			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
+		return r;
+	}
 	if ((keep || clean) && launch_describe(rq, sandbox, keep, object) < 0) {
 		json_decref(object);
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
@@ -118,12 +141,12 @@ static int sandboxes_adopt(struct request *rq, const char *session, const char *
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
-	bool keep = false, clean = false, temporary = false;
+	bool keep = false, clean = false, temporary = false, enters = false;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },	{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace }, { "run", false, .ret_text = &run },
 		{ "keep", false, .ret_flag = &keep },		{ "clean", false, .ret_flag = &clean },
-		{ "temporary", false, .ret_flag = &temporary },
+		{ "temporary", false, .ret_flag = &temporary }, { "enters_network", false, .ret_flag = &enters },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -146,6 +169,9 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox has no \"run\"");
 	if (keep && (cgroup || workspace))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a kept sandbox is made, with a workspace");
+	if (enters && cgroup)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "an adopted sandbox has the network that it has");
 	if (clean && cgroup)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "an adopted sandbox is looked at in any case");
 	if (temporary && (cgroup || keep))
@@ -157,7 +183,7 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	if (r < 0)
 		return r;
 	r = cgroup ? sandboxes_adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : sandboxes_make(rq, name.text, run, workspace, keep, clean, &object, ret_failure);
+		   : sandboxes_make(rq, name.text, run, workspace, keep, clean, enters, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&

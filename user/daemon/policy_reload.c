@@ -38,7 +38,7 @@ static int policy_read(const char *file, struct policy **ret, struct buf *record
 	return policy_fail(ret_failure, r, NP_R_BAD_POLICY, line[0] ? line : strerror(-r));
 }
 
-static int policy_prepare(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch,
+static int policy_prepare(const struct policy *policy, struct kernel *kernel, uint32_t *ret_epoch, bool *ret_direct,
 			  struct failure *ret_failure)
 {
 	struct gate_tables tables;
@@ -49,6 +49,7 @@ static int policy_prepare(const struct policy *policy, struct kernel *kernel, ui
 				   "its address rules make more entries than the gate's tables hold");
 	if (r < 0)
 		return policy_fail(ret_failure, r, NP_R_FAILED, strerror(-r));
+	*ret_direct = tables.direct;
 	r = kernel_policy_prepare(kernel, &tables, ret_epoch);
 	gate_tables_free(&tables);
 	return r < 0 ? policy_fail(ret_failure, r, NP_R_NOT_APPLIED, strerror(-r)) : 0;
@@ -81,7 +82,14 @@ void loaded_policy_close(struct loaded_policy *steering)
 
 int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure)
 {
-	return policy_prepare(steering->policy, kernel, &steering->epoch, ret_failure);
+	return policy_prepare(steering->policy, kernel, &steering->epoch, &steering->direct, ret_failure);
+}
+
+unsigned loaded_policy_own_network(const struct loaded_policy *steering)
+{
+	if (!steering->policy->sandbox.own_network)
+		return 0;
+	return 1u << NP_NONE | (steering->direct ? 0 : 1u << NP_PROXIED);
 }
 
 /* From here on the new one is the live one: nothing below can fail. */
@@ -113,6 +121,7 @@ int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, st
 	r = service_policy_raise(service, &steering->policy->modes, who, ret, ret_failure);
 	service_idle_set(service, steering->policy->sandbox.idle_ms * 1000);
 	service_lifetime_set(service, &steering->policy->lifetime);
+	service_own_network_set(service, loaded_policy_own_network(steering));
 	kernel_policy_commit(kernel);
 	if (supervisor && supervisor_policy(supervisor, &steering->record, &steering->credentials) < 0)
 		supervisor_stop(supervisor); /* better none than one with the old policy */
@@ -132,6 +141,7 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 	struct policy *policy = NULL;
 	struct policy_effect effect;
 	uint32_t epoch = 0;
+	bool direct = false;
 	int r;
 
 	if (!steering->file)
@@ -140,7 +150,7 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 	if (r == 0)
 		r = credentials_load(policy, &credentials, ret_failure);
 	if (r == 0)
-		r = policy_prepare(policy, kernel, &epoch, ret_failure);
+		r = policy_prepare(policy, kernel, &epoch, &direct, ret_failure);
 	if (r < 0) {
 		policy_free(policy);
 		problems_clear(&problems);
@@ -148,6 +158,7 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 		return r;
 	}
 	loaded_policy_replace(steering, policy, &record, &credentials, &problems, epoch, who);
+	steering->direct = direct;
 	r = loaded_policy_turn(steering, kernel, supervisor, service, who, &effect, ret_failure);
 	memcpy(ret->previous, steering->before->hash, sizeof(ret->previous));
 	ret->raised = effect.raised;

@@ -19,6 +19,7 @@ struct loaded_policy {
 	struct link_credentials credentials; /* of its upstream proxies, likewise; wiped */
 	struct problems problems;	     /* its warnings */
 	uint32_t epoch;			     /* in the gate; 0: not there yet */
+	bool direct;			     /* of its tables: see struct gate_tables */
 	uint64_t loaded_us;
 	char who[64];
 	/* The one before: events of the gate that are still on their way speak of it. */
@@ -32,6 +33,9 @@ void loaded_policy_close(struct loaded_policy *steering);
 
 /* Writes the policy that was opened down beside the one that holds; loaded_policy_turn() makes it hold. */
 int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure);
+/* The modes in which sandboxes start with a network of their own: see struct service_config. What reaches out past the inspector
+ * has no way out of such a one, so where rules grant that, sandboxes in PROXIED share the host's. */
+unsigned loaded_policy_own_network(const struct loaded_policy *steering);
 /* Modes rise first, then the rules change, then what they forbid is cut: at no time holds more than one of the two
  * policies grants. */
 int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,

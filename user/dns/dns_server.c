@@ -363,3 +363,13 @@ int dns_server_open(struct dns_server *server)
 {
 	return server->policy && server->records ? dns_socket_open(server->socket) : -EPROTO;
 }
+
+int dns_server_listen(struct dns_server *server, uint64_t netns, bool v6, int fd)
+{
+	return dns_socket_listen(server->socket, netns, v6, fd);
+}
+
+void dns_server_unlisten(struct dns_server *server, uint64_t netns)
+{
+	dns_socket_unlisten(server->socket, netns);
+}

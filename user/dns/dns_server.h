@@ -58,7 +58,10 @@ void dns_server_free(struct dns_server *server); /* NULL is fine. No query waits
 int dns_server_resolvers(struct dns_server *server, const char *resolvers);
 void dns_server_policy(struct dns_server *server, const struct policy *policy); /* from now on; borrowed */
 int dns_server_open(struct dns_server *server);					/* with all of that: queries may come */
-void dns_server_tick(struct dns_server *server, uint64_t now_ns);		/* every 50 ms or so */
+/* See dns_socket_listen(), dns_socket_unlisten(). */
+int dns_server_listen(struct dns_server *server, uint64_t netns, bool v6, int fd);
+void dns_server_unlisten(struct dns_server *server, uint64_t netns);
+void dns_server_tick(struct dns_server *server, uint64_t now_ns); /* every 50 ms or so */
 
 int dns_session_init(struct dns_session *session, const struct hash_key *key);
 void dns_session_free(struct dns_session *session);

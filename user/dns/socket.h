@@ -23,6 +23,7 @@ struct dns_client {
 	struct np_addr addr; /* that it asked from */
 	uint16_t port;	     /* host order */
 	bool v6;
+	uint64_t netns;	       /* where it is: the kernel's cookie of its network namespace */
 	struct np_addr server; /* the server that the program meant: a hint for people */
 };
 
@@ -40,6 +41,9 @@ struct dns_socket_config {
 int dns_socket_new(const struct dns_socket_config *config, struct dns_socket **ret);
 void dns_socket_free(struct dns_socket *port);
 int dns_socket_open(struct dns_socket *port); /* queries may come */
+/* Likewise at a socket in another network namespace, which is taken over, also when it fails; and no more from there. */
+int dns_socket_listen(struct dns_socket *port, uint64_t netns, bool v6, int fd);
+void dns_socket_unlisten(struct dns_socket *port, uint64_t netns);
 
 /* 0; -ESTALE when the port that the query came from is no longer the sandbox's that asked, -errno when the answer did not
  * go: it is lost, as datagrams are. */

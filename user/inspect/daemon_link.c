@@ -225,6 +225,15 @@ static int blob_learn(struct worker *worker, enum link_type type, int fd)
 	return r;
 }
 
+/* Takes fd. */
+static int listen_learn(struct worker *worker, const struct link_listen *message, int fd)
+{
+	if (fd < 0 || message->v6 > 1)
+		return -EPROTO;
+	return message->dns ? dns_server_listen(worker->dns, message->netns, message->v6, fd)
+			    : listener_add(worker, message->netns, fd);
+}
+
 static int message_take(struct worker *worker, enum link_type type, char *data, size_t len, int fd)
 {
 	struct link_sandbox *message = (struct link_sandbox *)(void *)data;
@@ -250,6 +259,11 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		if (!sandbox || !sandbox_has_unsent(sandbox))
 			return 0;
 		return link_send_patiently(worker->link, LINK_LEFT, data, len, -1, PATIENCE_MS);
+	case LINK_UNLISTEN:
+		if (len != sizeof(struct link_listen))
+			return -EPROTO;
+		listeners_remove(worker, ((const struct link_listen *)(const void *)data)->netns);
+		return 0;
 	case LINK_CA:
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_CREDENTIALS:
@@ -299,7 +313,13 @@ void worker_drain(struct worker *worker)
 		r = link_receive(worker->link, &type, data, &len, &received);
 		if (r < 0)
 			break;
-		r = message_take(worker, type, data, len, received);
+		if (type == LINK_LISTEN)
+			r = len == sizeof(struct link_listen)
+				    ? listen_learn(worker, (const struct link_listen *)(const void *)data,
+						   take_fd(received))
+				    : -EPROTO;
+		else
+			r = message_take(worker, type, data, len, received);
 		cleanup_close(&received);
 		if (r < 0)
 			break;

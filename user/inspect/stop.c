@@ -64,10 +64,7 @@ void worker_stop(struct worker *worker)
 	if (worker->stopping.stop_ns)
 		return;
 	worker->stopping.stop_ns = loop_now_ns() + NP_DRAIN_MS * 1000000ull;
-	if (worker->ready) {
-		loop_unwatch(worker->loop, worker->listeners[0]);
-		loop_unwatch(worker->loop, worker->listeners[1]);
-	}
+	listeners_shut(worker);
 	clients_each(worker, client_close_after);
 	worker_flush(worker);
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
@@ -14,21 +13,15 @@
 #include "net/slab.h"
 #include "vocab/limits.h"
 
-#define ACCEPT_BATCH 8 /* then it is someone else's turn */
-#define TICK_MS	     50
-#define TRIM_TICKS   4
-
-static void on_listen4(void *data, uint32_t events);
-static void on_listen6(void *data, uint32_t events);
+#define TICK_MS	   50
+#define TRIM_TICKS 4
 
 int worker_open(struct worker *worker)
 {
 	int r = worker->policy && worker->system && worker->dialer ? 0 : -EPROTO;
 
 	if (r == 0)
-		r = loop_watch(worker->loop, worker->listeners[0], EPOLLIN | EPOLLEXCLUSIVE, on_listen4, worker);
-	if (r == 0)
-		r = loop_watch(worker->loop, worker->listeners[1], EPOLLIN | EPOLLEXCLUSIVE, on_listen6, worker);
+		r = listeners_open(worker);
 	if (r == 0)
 		r = dns_server_open(worker->dns);
 	if (r < 0)
@@ -68,34 +61,6 @@ static void on_link(void *data, uint32_t events)
 	worker_flush(worker);
 }
 
-static void on_listen(struct worker *worker, int listener)
-{
-	for (int i = 0; i < ACCEPT_BATCH; i++) {
-		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-		if (fd < 0)
-			break;
-		client_accept(worker, fd);
-	}
-	worker_flush(worker);
-}
-
-static void on_listen4(void *data, uint32_t events)
-{
-	struct worker *worker = data;
-
-	(void)events;
-	on_listen(worker, worker->listeners[0]);
-}
-
-static void on_listen6(void *data, uint32_t events)
-{
-	struct worker *worker = data;
-
-	(void)events;
-	on_listen(worker, worker->listeners[1]);
-}
-
 static void on_tick(void *data)
 {
 	struct worker *worker = data;
@@ -108,6 +73,7 @@ static void on_tick(void *data)
 	origin_dials_tick(worker, worker->now_ns);
 	dns_server_tick(worker->dns, worker->now_ns);
 	holds_tick(worker, worker->now_ns);
+	listeners_tick(worker);
 	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
 		next = LIST_NEXT(session, of_worker);
 		upstream_tick(session, worker->now_ns);
@@ -139,8 +105,6 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 	if (!worker)
 		return -ENOMEM;
 	worker->link = fds->link;
-	worker->listeners[0] = fds->listeners[0];
-	worker->listeners[1] = fds->listeners[1];
 	worker->now_ns = loop_now_ns();
 	holds_init(&worker->holds);
 	r = reporter_init(&worker->reporter);
@@ -152,6 +116,8 @@ int worker_new(const struct worker_fds *fds, struct worker **ret)
 		r = loop_watch(worker->loop, worker->link, EPOLLIN, on_link, worker);
 	if (r == 0)
 		r = loop_every(worker->loop, TICK_MS, on_tick, worker);
+	for (int i = 0; r == 0 && i < 2; i++)
+		r = listener_add(worker, 0, fds->listeners[i]);
 	if (r == 0)
 		r = queries_new(worker, fds, &worker->dns);
 	if (r < 0) {
@@ -181,6 +147,7 @@ void worker_free(struct worker *worker)
 	reporter_close(&worker->reporter);
 	buf_free(&worker->spare);
 	dns_server_free(worker->dns);
+	listeners_free(worker);
 	loop_free(worker->loop);
 	free(worker);
 }

@@ -13,6 +13,7 @@
 #include "base/table.h"
 #include "inspect/hold.h"
 #include "inspect/leg.h"
+#include "inspect/listeners.h"
 #include "inspect/memory.h"
 #include "inspect/queries.h"
 #include "inspect/report.h"
@@ -29,7 +30,7 @@ LIST_HEAD(proxy_url_list, proxy_url);
 struct worker {
 	struct loop *loop;
 	int link;
-	int listeners[2];
+	LIST_HEAD(, listener) listeners; /* where connections come: listeners.c's */
 	struct dns_server *dns;
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */

@@ -20,14 +20,15 @@
 
 /* Runs an iterator to its end. What it writes, on kernels where it cannot destroy sockets by itself, are orders for
  * us: a read gives whole ones, because its size is a multiple of theirs. Adds those not carried out to *failed. */
-static int cut_iterate_it(struct kernel *kernel, int link, uint32_t *failed)
+static int cut_iterate_it(struct kernel *kernel, const struct kernel_netns *netns, int link, uint32_t *failed)
 {
-	_close_ int fd = bpf_iter_create(link);
+	_close_ int fd = namespace_iterate(netns, link);
+	int diag = netns ? namespace_diag(kernel, netns->cgroup_id) : kernel->lists.diag_fd;
 	struct np_cut_order orders[64];
 	struct diag_result done;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (;;) {
 		ssize_t n = read(fd, orders, sizeof(orders));
 
@@ -36,9 +37,36 @@ static int cut_iterate_it(struct kernel *kernel, int link, uint32_t *failed)
 		if (n <= 0)
 			return n < 0 ? -errno : 0;
 		done = (struct diag_result){ 0 };
-		diag_destroy(kernel->lists.diag_fd, orders, (size_t)n / sizeof(*orders), &done);
+		diag_destroy(diag, orders, (size_t)n / sizeof(*orders), &done);
 		*failed += done.failed + done.gone;
 	}
+}
+
+static int cut_namespace(struct kernel *kernel, const struct kernel_netns *netns, enum np_cut_pass pass,
+			 uint32_t *failed)
+{
+	int r = cut_iterate_it(kernel, netns, kernel->cut_tcp, failed);
+
+	/* a UDP socket ends when it is closed */
+	if (r == 0 && pass != NP_CUT_ORPHANS && pass != NP_CUT_ENDED)
+		r = cut_iterate_it(kernel, netns, kernel->cut_udp, failed);
+	return r;
+}
+
+/* The host's sockets, and those in the job's sandboxes' own namespaces. */
+static int cut_namespaces(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass pass, uint32_t *failed)
+{
+	const struct kernel_netns *netns;
+	int r = cut_namespace(kernel, NULL, pass, failed);
+
+	if (job->all)
+		for (netns = kernel_netns_next(kernel, NULL); r == 0 && netns; netns = kernel_netns_next(kernel, netns))
+			r = cut_namespace(kernel, netns, pass, failed);
+	for (size_t i = 0; !job->all && r == 0 && i < job->n; i++) {
+		netns = kernel_netns_find(kernel, job->ids[i]);
+		r = netns ? cut_namespace(kernel, netns, pass, failed) : 0;
+	}
+	return r;
 }
 
 /* All sockets of the host; or, listed, those of the job's sandboxes. Afterwards *state is what the pass has counted. */
@@ -57,10 +85,7 @@ int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass 
 	if (job->listed) {
 		r = lists_pass(kernel, job, &destroyed, &failed, &gone);
 	} else {
-		r = cut_iterate_it(kernel, kernel->cut_tcp, &failed);
-		/* a UDP socket ends when it is closed */
-		if (r == 0 && pass != NP_CUT_ORPHANS && pass != NP_CUT_ENDED)
-			r = cut_iterate_it(kernel, kernel->cut_udp, &failed);
+		r = cut_namespaces(kernel, job, pass, &failed);
 	}
 	if (r == 0 && bpf_map_lookup_elem(fd, &zero, state) < 0)
 		r = -errno;

@@ -22,7 +22,7 @@ int inspector_open(struct kernel *kernel)
 		return r;
 	r = links_attach(kernel, &kernel->inspector, "inspector", true);
 	/* Whoever listened there for a predecessor is gone. */
-	return r < 0 ? r : kernel_inspector_set(kernel, NULL);
+	return r < 0 ? r : kernel_inspector_set(kernel, NULL, NULL);
 }
 
 /* Sockets that were made in one that is gone are none of this one's: whoever has them asks for its number. */
@@ -74,11 +74,13 @@ static int listener_describe(int fd, struct np_listener *ret)
 	return 0;
 }
 
-int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets)
+int kernel_inspector_set(struct kernel *kernel, const struct kernel_netns *netns,
+			 const struct inspector_sockets *sockets)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_inspector), r = 0;
+	struct np_namespace own = { .cgroup_id = netns ? netns->cgroup_id : 0 };
 	struct np_inspector inspector = { 0 };
 	const __u32 zero = 0;
+	int r = 0;
 
 	for (int i = 0; sockets && r == 0 && i < 2; i++) {
 		r = listener_describe(sockets->tcp[i], &inspector.tcp[i]);
@@ -87,7 +89,10 @@ int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *
 	}
 	if (r < 0)
 		return r;
-	return bpf_map_update_elem(fd, &zero, &inspector, BPF_ANY) < 0 ? -errno : 0;
+	own.inspector = inspector;
+	r = netns ? bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &netns->cookie, &own, BPF_EXIST)
+		  : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_inspector), &zero, &inspector, BPF_ANY);
+	return r < 0 ? -errno : 0;
 }
 
 int kernel_dns_origins_fd(const struct kernel *kernel)

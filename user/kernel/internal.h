@@ -108,6 +108,8 @@ struct kernel {
 	struct np_in_force next; /* prepared */
 	struct table places;	 /* by name */
 	bool sweep_due;		 /* of np_holds: sandboxes went */
+	struct table namespaces; /* by cgroup */
+	uint64_t netns;		 /* cookie of our own: the host's */
 	bool started;		 /* what is missing from here on was taken away */
 	bool broken;		 /* ... and could not be put back */
 	unsigned mended;	 /* things that were put back since somebody asked ... */
@@ -208,6 +210,12 @@ bool lists_serve(struct kernel *kernel, const struct cut_job *job); /* have they
 int lists_pass(struct kernel *kernel, const struct cut_job *job, uint32_t *destroyed, uint32_t *failed, uint32_t *gone);
 void lists_recheck_later(struct kernel *kernel, const struct cut_job *job);
 void lists_recheck(struct kernel *kernel);
+
+/* namespaces.c */
+int namespaces_open(struct kernel *kernel); /* finds those that a predecessor knew */
+void namespaces_close(struct kernel *kernel);
+int namespace_diag(const struct kernel *kernel, uint64_t cgroup_id); /* for the sockets of a sandbox: see sock_diag.h */
+int namespace_iterate(const struct kernel_netns *netns, int link);   /* a descriptor, or -errno. NULL: the host's */
 
 /* tables.c */
 int tables_open(struct kernel *kernel);

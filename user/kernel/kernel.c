@@ -89,6 +89,7 @@ static int kernel_start(struct kernel *kernel, char problem[static 512])
 		{ inspector_open, "make the inspector's cgroup" },
 		{ object_pin, "pin the programs" },
 		{ watch_start, "watch cgroups" },
+		{ namespaces_open, "find the network namespaces of sandboxes" },
 		{ cut_open, "open the iterators" },
 		{ ring_start, "read the event ring" },
 		{ devices_start, "attach to the network devices" },
@@ -139,7 +140,9 @@ int kernel_open(const struct kernel_config *config, struct kernel **ret, char pr
 	kernel->config = *config;
 	kernel->lists.diag_fd = kernel->lists.timer_fd = -1;
 	kernel->lock_fd = kernel->netlink_fd = kernel->inotify_fd = kernel->cut_tcp = kernel->cut_udp = -1;
-	r = kernel_start(kernel, problem);
+	r = netns_cookie(&kernel->netns);
+	if (r == 0)
+		r = kernel_start(kernel, problem);
 	if (r < 0) {
 		if (!problem[0])
 			snprintf(problem, 512, "%s", strerror(-r));
@@ -160,6 +163,7 @@ void kernel_close(struct kernel *kernel)
 	ring_buffer__free(kernel->ring);
 	tables_close(kernel);
 	lists_close(kernel);
+	namespaces_close(kernel);
 	cleanup_close(&kernel->cut_tcp);
 	cleanup_close(&kernel->cut_udp);
 	watch_free(kernel);

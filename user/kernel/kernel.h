@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "event.h"
 #include "loop/loop.h"
+#include "netns/netns.h"
 #include "policy/tables.h"
 #include "session/gate.h"
 
@@ -50,14 +51,24 @@ void kernel_policy_commit(struct kernel *kernel);
  * it has. */
 const char *kernel_inspector_cgroup(const struct kernel *kernel);
 uint64_t kernel_inspector_cgroup_id(const struct kernel *kernel); /* another one: it was removed, and made again */
-/* On 127.0.0.1 and ::1; -1: there is none. */
-struct inspector_sockets {
-	int tcp[2]; /* listeners */
-	int dns[2]; /* UDP: the DNS gate's */
+/* Steers there from now on, in the host's network namespace or (netns) in that of a sandbox. NULL: there is no inspector, and
+ * what it should see is refused. The gate also notices when they are closed. */
+struct kernel_netns;
+int kernel_inspector_set(struct kernel *kernel, const struct kernel_netns *netns,
+			 const struct inspector_sockets *sockets);
+
+/* A network namespace of a sandbox's own (namespaces.c). Those of a predecessor that live on are there from the start. */
+struct kernel_netns {
+	uint64_t cgroup_id; /* of the sandbox */
+	uint64_t cookie;    /* the kernel's number of it */
+	ino_t inode;
+	int fd;
 };
-/* Steers there from now on. NULL: there is no inspector, and what it should see is refused. The gate also notices when
- * they are closed. */
-int kernel_inspector_set(struct kernel *kernel, const struct inspector_sockets *sockets);
+/* Takes fd, also when it fails. -ENOSPC: there are NP_NAMESPACES_MAX. */
+int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, const struct kernel_netns **ret);
+void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id); /* an unknown one is fine */
+const struct kernel_netns *kernel_netns_find(const struct kernel *kernel, uint64_t cgroup_id);
+const struct kernel_netns *kernel_netns_next(const struct kernel *kernel, const struct kernel_netns *after);
 /* The map that tells whose queries come from which port (dns_origin.h), to be mapped for reading; nobody can write it. It
  * stays the kernel's. */
 int kernel_dns_origins_fd(const struct kernel *kernel);

@@ -97,6 +97,7 @@ int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct fe
 
 	skel->rodata->np_slice_id = kernel->slice.id;
 	skel->rodata->np_slice_depth = kernel->slice.depth;
+	skel->rodata->np_host_netns = kernel->netns;
 	skel->rodata->np_sockets_all = ports_share();
 	skel->rodata->np_casts = features->casts;
 	skel->rodata->np_sees_cgroups = features->sees_cgroups;

@@ -39,10 +39,41 @@ static bool abi4_rung_read(const void *value, struct np_rung *ret)
 	return true;
 }
 
+/* -- ABI 5 ---------------------------------------------------------------------------- */
+
+struct abi5_sandbox {
+	struct np_rung rung;
+	__u64 raised_ns;
+	__u32 flows;
+	__u32 slots;
+	struct np_meter meter;
+	struct np_bucket queries;
+	struct np_bucket callers;
+	__s32 sockets;
+	__u32 released;
+	char session[136];
+};
+_Static_assert(sizeof(struct abi5_sandbox) == 232, "the layout of ABI 5 does not change any more");
+_Static_assert(offsetof(struct abi5_sandbox, session) == 96, "the layout of ABI 5 does not change any more");
+_Static_assert(NP_LABEL_SIZE == 136, "a label of ABI 5 fits");
+
+static bool abi5_rung_read(const void *value, struct np_rung *ret)
+{
+	struct abi5_sandbox old;
+
+	memcpy(&old, value, sizeof(old));
+	*ret = (struct np_rung){ .mode = NP_NONE, .level = NP_LEVELS - 1, .generation = old.rung.generation };
+	if (!np_rung_is_valid(&old.rung))
+		return false;
+	*ret = old.rung;
+	return true;
+}
+
 /* -- the table --------------------------------------------------------------------------- */
 
 static const struct old_gate old_gates[] = {
 	{ 4, "np_boxes", sizeof(struct abi4_sandbox), offsetof(struct abi4_sandbox, session), abi4_rung_read },
+	{ 5, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read },
 };
 
 const struct old_gate *old_gate_at(size_t i)

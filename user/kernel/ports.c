@@ -89,24 +89,20 @@ static bool addr_is_own(struct kernel *kernel, const struct np_addr *addr)
 
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
 {
-	struct np_hold_key key = { .port = port, .protocol = IPPROTO_TCP };
-	struct np_hold hold;
-	struct np_listens ctx = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &ctx, .ctx_size_in = sizeof(ctx));
+	struct np_listens found = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &found, .ctx_size_in = sizeof(found)); /* and out */
+	int r = lists_note(kernel);
 
+	if (r < 0)
+		return r;
 	if (bpf_prog_test_run_opts(program_fd(kernel, kernel->skel->progs.np_listens), &opts) < 0)
 		return -errno;
 	if ((int)opts.retval < 0)
 		return (int)opts.retval;
-	key.slot = (__u8)opts.retval;
-	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_holds), &key, &hold) < 0)
-		return -errno;
-	if (hold.cgroup_id != cgroup_id) /* it was closed, and the slot is another sandbox's now */
+	if (!addr_is_own(kernel, &found.addr)) /* we would carry what the forward's clients say to beyond the host */
 		return -ENOENT;
-	if (!addr_is_own(kernel, &hold.addr)) /* we would carry what the forward's clients say to beyond the host */
-		return -ENOENT;
-	*ret = hold.addr;
-	if (!hold.addr.d[0] && !hold.addr.d[1] && !hold.v6only) /* [::] takes callers of both families */
+	*ret = found.addr;
+	if (!found.addr.d[0] && !found.addr.d[1] && !found.v6only) /* [::] takes callers of both families */
 		ret->w[2] = htonl(0xffff);
 	return 0;
 }

@@ -17,6 +17,8 @@
 struct launch_order {
 	const struct plan *plan;
 	const char *cgroup;   /* absolute path of the sandbox's cgroup v2 directory */
+	const char *netns;    /* a file that leads to its own network namespace; NULL: it shares the caller's */
+	uint64_t netns_inode; /* that it must be */
 	const sigset_t *mask; /* the command's signal mask: what launch_hold_signals() gave back */
 	bool keep_output;     /* keep it in the result instead of passing it on */
 	bool lasting;	      /* the sandbox outlives the command */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -66,7 +67,7 @@ static bool pipe_make(int flags, int *ret_read, int *ret_write)
 }
 
 /* A raw clone3, like fork(): the child gets a copy of our memory and goes on here. */
-static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int *ret_pidfd)
+static pid_t sandbox_clone_here(int cgroup, uint64_t namespaces, int *ret_pidfd)
 {
 	struct clone_args args = {
 		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | namespaces,
@@ -76,6 +77,43 @@ static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int *ret_pidfd)
 	};
 
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+/*
+ * netns: where the child is to be born; -1: here. It cannot go there by itself: the namespace belongs to the host's users, so
+ * that nobody in the sandbox can change anything of it, and the child is in a user namespace of its own. So we go, and come back.
+ */
+static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int netns, int *ret_pidfd)
+{
+	_close_ int home = netns < 0 ? -1 : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	pid_t pid;
+	int error;
+
+	if (netns >= 0 && (home < 0 || setns(netns, CLONE_NEWNET) < 0))
+		return -1;
+	pid = sandbox_clone_here(cgroup, namespaces, ret_pidfd);
+	error = errno;
+	/* Whoever cannot come back does no harm: what we still have to say goes to a unix socket with a path. */
+	if (pid && home >= 0 && setns(home, CLONE_NEWNET) < 0)
+		return pid;
+	errno = error;
+	return pid;
+}
+
+/* The sandbox's own network namespace, if it has one: the file is the daemon's, and may be another's by now. */
+static bool netns_open(const struct launch_order *order, struct launch_result *result, int *ret_fd)
+{
+	_close_ int fd = order->netns ? open(order->netns, O_RDONLY | O_CLOEXEC) : -1;
+	struct stat st;
+
+	*ret_fd = -1;
+	if (!order->netns)
+		return true;
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != order->netns_inode)
+		return launch_problem(result, fd < 0 ? errno : 0,
+				      "the sandbox's network is gone: was netpawld started anew meanwhile?");
+	*ret_fd = take_fd(fd);
+	return true;
 }
 
 /* A sandbox that outlives us has nothing of our terminal, and holds nobody's output. */
@@ -227,14 +265,14 @@ static bool disk_limit(struct launch *l)
 
 bool launch_start(struct launch *l)
 {
-	_close_ int cgroup = -1, report = -1, control = -1, ready = -1, go = -1;
+	_close_ int cgroup = -1, netns = -1, report = -1, control = -1, ready = -1, go = -1;
 	const uint64_t namespaces = l->order->plan->isolation == ISOLATION_FULL ? NAMESPACES : 0;
 	char problem[HANDOVER_PROBLEM_SIZE];
 	pid_t pid;
 	int err;
 
 	_Static_assert(HANDOVER_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
-	if (!cgroup_open(l->order->cgroup, l->result, &cgroup))
+	if (!cgroup_open(l->order->cgroup, l->result, &cgroup) || !netns_open(l->order, l->result, &netns))
 		return false;
 	if (groups_make(l->order->cgroup, &l->order->plan->limits, &l->groups, problem) < 0 ||
 	    handover_prepare(l->order->plan, l->order->mask, &l->handover, problem) < 0)
@@ -247,7 +285,7 @@ bool launch_start(struct launch *l)
 	if (!pipe_make(O_NONBLOCK, &l->report, &report) ||
 	    (control < 0 && !pipe_make(O_NONBLOCK, &control, &l->control)) || !pipe_make(0, &ready, &go))
 		return launch_problem(l->result, errno, "cannot make a pipe");
-	pid = sandbox_clone(cgroup, namespaces, &l->child);
+	pid = sandbox_clone(cgroup, namespaces, netns, &l->child);
 	if (pid < 0)
 		return launch_problem(l->result, errno, "cannot start a process in %s%s", l->order->cgroup,
 				      namespaces && errno == ENOSPC ? " (is user.max_user_namespaces 0?)" : "");

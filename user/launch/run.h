@@ -30,8 +30,10 @@ struct run {
 	char *sandbox, *cgroup, *workspace; /* NULL: there is none */
 	char *notices;			    /* directory of the session's notices; likewise */
 	char *ca;			    /* the session's, as PEM; likewise */
-	char *hidden[5];		    /* the daemon's directories, ends with NULL; owned */
-	char *data_dir;			    /* one of them */
+	char *netns;			    /* a file that leads to its own network namespace; likewise */
+	uint64_t netns_inode;
+	char *hidden[5]; /* the daemon's directories, ends with NULL; owned */
+	char *data_dir;	 /* one of them */
 
 	/* What the plan is made of. */
 	struct identity identity;

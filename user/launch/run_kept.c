@@ -56,8 +56,10 @@ static int keep_request(struct keep *k, const char *id)
 	_api_answer_ struct api_answer answer = { 0 };
 	struct run *run = k->run;
 	json_t *body;
-	int code = api_body(run->session, json_pack("{s:s,s:b,s:s*}", "session", run->session, "keep", 1, "run", id),
-			    &body);
+	int code = api_body(
+		run->session,
+		json_pack("{s:s,s:b,s:b,s:s*}", "session", run->session, "keep", 1, "enters_network", 1, "run", id),
+		&body);
 
 	if (code == CLI_OK)
 		code = api_call(run->socket, run->session, "POST", "/v1/sandboxes", body, &answer);
@@ -130,7 +132,11 @@ static enum entered make_failed(struct keep *k)
 static enum entered keep_make(struct keep *k)
 {
 	struct run *run = k->run;
-	struct launch_order order = { .plan = &run->plan, .cgroup = run->cgroup, .mask = k->mask };
+	struct launch_order order = { .plan = &run->plan,
+				      .cgroup = run->cgroup,
+				      .netns = run->netns,
+				      .netns_inode = run->netns_inode,
+				      .mask = k->mask };
 	_close_ int listener = -1;
 	struct groups groups = { 0 };
 	int r;

@@ -59,6 +59,8 @@ struct launch_order run_order(struct run *run)
 {
 	return (struct launch_order){ .plan = &run->plan,
 				      .cgroup = run->cgroup,
+				      .netns = run->netns,
+				      .netns_inode = run->netns_inode,
 				      .keep_output = run->json,
 				      .outlive_reader = run->launched,
 				      .on_ended = run_on_ended,
@@ -81,12 +83,11 @@ static void isolation_warn(const struct run *run)
 static int run_sandboxed(struct run *run)
 {
 	struct launch_result *result = &run->result;
-	struct launch_order order = run_order(run);
+	struct launch_order order;
 	sigset_t mask;
 	int code;
 
 	launch_hold_signals(&mask);
-	order.mask = &mask;
 	result->exit_code = LAUNCH_FAILED;
 	code = session_make(run);
 	if (code == CLI_OK)
@@ -95,12 +96,14 @@ static int run_sandboxed(struct run *run)
 		return run_kept(run, &mask);
 	if (code == CLI_OK && sandbox_make(run) == CLI_OK && run_plan(run) == CLI_OK) {
 		isolation_warn(run);
-		order.cgroup = run->cgroup;
+		order = run_order(run);
+		order.mask = &mask;
 		run->started_us = wall_us();
 		launch_run(&order, result);
 		for (unsigned i = 1; i < MAKE_TRIES && result->unmade && sandbox_renew(run); i++) {
 			launch_result_free(result);
-			order.cgroup = run->cgroup;
+			order = run_order(run);
+			order.mask = &mask;
 			launch_run(&order, result);
 		}
 		run_ended(run);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl run: what is asked of the daemon around a sandbox, from its facts to the end of what was made. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,9 +100,9 @@ int sandbox_make(struct run *run)
 	const char *workspace = run->session_ours || !run->isolated ? "none" : NULL;
 	_api_answer_ struct api_answer answer;
 	int code = run_sandbox_post(run, "/v1/sandboxes",
-				    json_pack("{s:s,s:s*,s:s*,s:b,s:b}", "session", run->session, "workspace",
+				    json_pack("{s:s,s:s*,s:s*,s:b,s:b,s:b}", "session", run->session, "workspace",
 					      workspace, "run", run->id[0] ? run->id : NULL, "clean", 1, "temporary",
-					      (int)run->session_ours),
+					      (int)run->session_ours, "enters_network", (int)run->isolated),
 				    &answer);
 
 	if (code == CLI_OK)
@@ -119,7 +120,8 @@ int sandbox_take(struct run *run, const json_t *answer)
 	const char *id = member_text(answer, "sandbox"), *cgroup = member_text(answer, "cgroup");
 	const char *workspace = member_text(answer, "workspace"), *notices = member_text(answer, "notices");
 	const char *ca = member_text(answer, "ca");
-	const json_t *uid = json_object_get(answer, "uid");
+	const json_t *uid = json_object_get(answer, "uid"), *own = json_object_get(answer, "netns");
+	const char *netns = member_text(own, "path"), *inode = member_text(own, "inode");
 
 	if (!id || !cgroup || !json_is_integer(uid)) {
 		error_print(run->session, NP_R_FAILED, "the daemon's answer names no sandbox");
@@ -129,6 +131,8 @@ int sandbox_take(struct run *run, const json_t *answer)
 	run->cgroup = strdup(cgroup);
 	run->workspace = workspace ? strdup(workspace) : NULL;
 	run->ca = ca ? strdup(ca) : NULL;
+	run->netns = netns && inode ? strdup(netns) : NULL;
+	run->netns_inode = inode ? strtoull(inode, NULL, 10) : 0;
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)
 		run->notices = strndup(notices, (size_t)(strrchr(notices, '/') - notices));
@@ -138,12 +142,13 @@ int sandbox_take(struct run *run, const json_t *answer)
 		run->identity.uid = run->identity.gid = run->identity.groups[0] = (uid_t)json_integer_value(uid);
 		run->identity.ngroups = 1;
 	}
-	return run->sandbox && run->cgroup && !workspace == !run->workspace ? CLI_OK : CLI_REFUSED;
+	return run->sandbox && run->cgroup && !workspace == !run->workspace && !own == !run->netns ? CLI_OK
+												   : CLI_REFUSED;
 }
 
 void sandbox_forget(struct run *run)
 {
-	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->ca };
+	char **words[] = { &run->sandbox, &run->cgroup, &run->workspace, &run->notices, &run->ca, &run->netns };
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		free(*words[i]);

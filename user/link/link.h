@@ -38,7 +38,9 @@ enum link_type {
 	LINK_SYNC,  /* a number: answer it when all before is done */
 	LINK_SETTLE, /* a number: answer it when what sandboxes have sent by now is counted, too */
 	LINK_LEDGER, /* fd: where to count and to report (link/ledger.h). The first message. */
-	LINK_STOP,   /* take no more connections, finish what is open within NP_DRAIN_MS, end */
+	LINK_LISTEN, /* struct link_listen, fd: a socket in a sandbox's network namespace: connections or queries come there */
+	LINK_UNLISTEN, /* struct link_listen: no more of that namespace */
+	LINK_STOP,     /* take no more connections, finish what is open within NP_DRAIN_MS, end */
 	LINK_NAME, /* struct link_name: a name of the session has this index; 0: it gets none. To the daemon, without one: it
 		    * was looked up or used, and wants one. */
 	/* to the daemon */
@@ -64,6 +66,12 @@ struct link_sandbox {
 	uint32_t slot;	 /* in the ledger, from 1; 0: it has none, and is not counted */
 	uint32_t ending; /* 1: its processes are being killed, and its connections end with them */
 	char session[NP_LABEL_SIZE];
+};
+
+struct link_listen {
+	uint64_t netns; /* the kernel's cookie of it */
+	uint32_t dns;	/* 1: the DNS gate's */
+	uint32_t v6;	/* 1: of IPv6 */
 };
 
 #define LINK_CA_BYTES 4096

@@ -19,6 +19,7 @@ static const char *const words_default[] = { "deny", "ask", NULL };
 static const char *const words_remember[] = { "once", "session", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
+static const char *const words_network[] = { "private", "shared", NULL };
 static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
 
 static const struct key level_keys[] = {
@@ -90,6 +91,11 @@ static const struct key sandbox_keys[SANDBOX_KEYS] = {
 		[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
 	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
 	[SANDBOX_DEVICES] = KEY("devices", KEY_TEXTS, "graphics cards and the like that sandboxes have: /dev/nvidia*"),
+	[SANDBOX_NETWORK] =
+		KEY("network", KEY_WORD,
+		    "what sandboxes that start in PROXIED or NONE have: private, a network of their own with nothing "
+		    "but loopback; or shared, the host's, as FULL has: shared unless written",
+		    .words = words_network),
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);
 

@@ -37,6 +37,7 @@ struct sandbox_policy {
 	size_t n_devices;
 	struct limits limits;
 	uint64_t idle_ms; /* after which a kept one goes; never 0 */
+	bool own_network; /* those that start in PROXIED or NONE have a network namespace of their own */
 };
 
 /* What a caller of the control API may be; bits. Root is an operator, and nobody else is anything unless access: says so. */

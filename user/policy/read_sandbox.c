@@ -80,6 +80,22 @@ static void read_device(struct reader *reader, const struct node *entry)
 		sandbox->devices[sandbox->n_devices++] = path;
 }
 
+static void read_network(struct reader *reader, const struct node *key)
+{
+	const struct node *value = field_scalar(reader, key);
+
+	if (!value)
+		return;
+	reader->policy->sandbox.own_network = !strcmp(value->text, "private");
+	if (!reader->policy->sandbox.own_network && strcmp(value->text, "shared") != 0)
+		error_at(
+			reader, value,
+			"%s is no network; there are private and shared, for sandboxes that start in PROXIED or NONE: "
+			"from a "
+			"private one no way leads out past the inspector, so those that start in FULL share the host's",
+			QUOTE(value->text, value->len));
+}
+
 void read_sandbox(struct reader *reader, const struct node *key)
 {
 	const struct node *map = section_map(reader, key, "what sandboxes may have"), *fields[SANDBOX_KEYS], *entry;
@@ -101,6 +117,8 @@ void read_sandbox(struct reader *reader, const struct node *key)
 	for (size_t i = 0; i < RUN_N_LIMITS; i++)
 		if (fields[SANDBOX_LIMITS + i])
 			read_limit(reader, fields[SANDBOX_LIMITS + i], &run_limits[i]);
+	if (fields[SANDBOX_NETWORK])
+		read_network(reader, fields[SANDBOX_NETWORK]);
 	if (fields[SANDBOX_IDLE])
 		field_duration(reader, fields[SANDBOX_IDLE], &sandbox->idle_ms);
 }

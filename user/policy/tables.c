@@ -276,6 +276,8 @@ static int node_make(struct making *m, const struct net_node *node, struct port_
 		r = classes_find(&m->classes, port_rules, &class, &is_new);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; m->set < LEVEL_COUNT && i < port_rules->n; i++)
+		m->tables->direct |= port_rules->items[i].action == ACTION_ALLOW;
 	m->class_of[index] = class;
 	if (is_new)
 		class_write(m, class, port_rules);
@@ -357,6 +359,7 @@ static struct np_listed *listed_at(struct gate_tables *tables, uint16_t port)
 
 static void listed_make(const struct policy *policy, struct gate_tables *tables)
 {
+	tables->direct |= policy->n_host_loopback > 0;
 	for (size_t i = 0; i < policy->n_host_loopback; i++)
 		listed_at(tables, policy->host_loopback[i])->host_modes = 1 << NP_FULL | 1 << NP_PROXIED;
 	/* FULL without a resolver would be FULL in name only, and many hosts have theirs on loopback. */

@@ -34,6 +34,7 @@ struct gate_tables {
 	size_t n_listed;
 	__u16 sets; /* as np_in_force has them */
 	bool full_rules;
+	bool direct; /* a rule of PROXIED, or host_loopback, lets traffic pass that no inspector carries */
 };
 
 /* 0; -E2BIG when it is more than the gate's maps hold; -ENOMEM. */

@@ -192,6 +192,7 @@ int service_forward_open(struct service *service, const char *session, const cha
 	forward->pub.id = ++service->forward_last;
 	forward->pub.session = name;
 	memcpy(forward->pub.sandbox, sandbox->id, sizeof(forward->pub.sandbox));
+	own_network_is(service, sandbox->cgroup.id, &forward->pub.netns);
 	forward->pub.port = port;
 	if (forward_address(service, sandbox->cgroup.id, port, forward->pub.address) < 0) /* with --sandbox: not yet */
 		snprintf(forward->pub.address, sizeof(forward->pub.address), "127.0.0.1");

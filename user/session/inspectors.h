@@ -4,7 +4,7 @@
  * supervisor/ provides it, daemon/ joins the two, a unit test puts a recording one in its place.
  *
  * Inspectors can only lose reach: an inspector that cannot be reached, or does not answer in time, is ended, and the gate
- * refuses what it should have seen. So none of these functions fails.
+ * refuses what it should have seen. So none of these functions fails, but for one that gives.
  *
  * Reports on requests may arrive while a verb of the service is at work. They wait where they are, in the ledgers' rings,
  * which are bounded: no function but receive() may call back into the service.
@@ -19,8 +19,21 @@
 #include "base/buf.h"
 #include "sandbox.h"
 
+/* A sandbox's own network namespace, for who starts its first process: a file that leads there, as long as this daemon runs and
+ * the sandbox is there, and the number that tells that it is the right one. */
+struct sandbox_netns {
+	char path[64];
+	uint64_t inode;
+};
+
 struct inspectors {
 	void *ctx;
+
+	/* Makes one for a new sandbox, with nothing but loopback in it; steered: and with the inspectors' listeners. It goes when
+	 * the sandbox is forgotten. 0 or -errno. */
+	int (*netns_make)(void *ctx, uint64_t cgroup_id, bool steered);
+	/* That of a sandbox; -ENOENT: it has none, but shares the host's. */
+	int (*netns_find)(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 
 	/* Sends them a sandbox's rung, after the kernel has it: a new sandbox, or one that was raised. They end what the rung
 	 * forbids; sync() waits for that. sandbox: its id, empty when no record knows it. */

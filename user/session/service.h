@@ -44,6 +44,7 @@ struct sandbox_info {
 	struct gate_cgroup cgroup;
 	enum run_class class; /* of the run it was made for */
 	bool adopted;
+	bool own_network;    /* it has a network namespace of its own */
 	bool kept;	     /* for many runs, one after the other or at once */
 	bool temporary;	     /* its session is: it has no workspace */
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
@@ -77,6 +78,7 @@ struct service_config {
 	void *retire_data;
 	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
 	struct lifetime lifetime;
+	unsigned own_network; /* bits (1 << mode): sandboxes that start in it have a network namespace of their own */
 	/* No sandbox of the session is left: 0, -ENOENT when there is none, -errno. NULL: there are no workspaces. */
 	int (*workspace_end)(void *data, const char *session, enum workspace_fate fate);
 	bool (*workspace_is)(void *data, const char *session);
@@ -150,6 +152,11 @@ int service_sandbox_keep(struct service *service, const char *session, const cha
 int service_kept_path(const struct service *service, const struct sandbox_info *sandbox,
 		      char path[static FS_PATH_SIZE]);
 void service_idle_set(struct service *service, uint64_t idle_us);
+void service_own_network_set(struct service *service, unsigned modes); /* from the next sandbox on */
+/* The network namespace of a sandbox, for who starts its first process. fresh: nobody is in it yet, and it gets one of its own
+ * if its mode is one that has. sandbox->own_network tells whether *ret is set. */
+int service_sandbox_netns(struct service *service, const struct sandbox_info *sandbox, bool fresh,
+			  struct sandbox_netns *ret, struct failure *ret_failure);
 int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
 			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
@@ -233,6 +240,7 @@ struct forward_row {
 	char sandbox[NP_SANDBOX_ID_MAX + 1];
 	unsigned port;
 	char address[ADDR_TEXT_SIZE]; /* at which to call the listener */
+	struct sandbox_netns netns;   /* from where; an empty path: from the host */
 	char who[48];
 };
 /* sandbox NULL: the one that listens there. */

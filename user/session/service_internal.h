@@ -239,6 +239,9 @@ void session_unpublish(struct service *service, const struct session *session);
 void notices_recover(struct service *service); /* removes those of sessions that have ended */
 
 /* -- sandboxes.c ----------------------------------------------------------- */
+/* own_network.c */
+bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret);
+
 int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
 		 const struct sandbox_info **ret, struct failure *ret_failure);
 

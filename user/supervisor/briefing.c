@@ -142,6 +142,7 @@ static void sandbox_forget(void *ctx, uint64_t cgroup_id)
 	struct supervisor *w = ctx;
 	struct briefed *briefed = known_find(w, cgroup_id);
 
+	namespace_drop(w, cgroup_id);
 	if (!briefed)
 		return;
 	send_all(w, LINK_GONE, &briefed->sandbox, sizeof(briefed->sandbox), -1);
@@ -279,6 +280,8 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 		.ending = sandbox_ending,
 		.left = sandboxes_left,
 		.forget = sandbox_forget,
+		.netns_make = namespace_make,
+		.netns_find = namespace_find,
 		.receive = all_receive,
 	};
 }

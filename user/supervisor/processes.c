@@ -20,8 +20,9 @@ static void steering_update(struct supervisor *w)
 	if (steering == w->steering)
 		return;
 	w->steering = steering;
-	if (kernel_inspector_set(w->config.kernel, steering ? &w->sockets : NULL) < 0)
+	if (kernel_inspector_set(w->config.kernel, NULL, steering ? &w->sockets : NULL) < 0)
 		log_error("the gate does not take the inspector");
+	namespaces_steer(w);
 }
 
 static unsigned index_of(const struct process *p)
@@ -261,6 +262,7 @@ int process_start(struct process *p)
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
 	process_send(p, LINK_CREDENTIALS, &w->credentials, sizeof(w->credentials), -1);
 	process_send(p, LINK_POLICY, NULL, 0, w->policy);
+	namespaces_send(p);
 	if (w->recovered)
 		process_brief(p);
 	return 0;

@@ -6,17 +6,11 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "kernel/kernel.h"
-
 int spawn_pair(int ret[2]); /* of SOCK_SEQPACKET sockets, close-on-exec */
 
 /* Runs argv in the cgroup; fds become its descriptors from 3 on, and it has no others but stderr (stdin and stdout are
  * /dev/null). It dies with us. */
 int spawn_into(const char *cgroup, const char *const *argv, const int *fds, size_t n, pid_t *ret);
 void spawn_end(pid_t pid); /* kills and reaps */
-
-/* The inspector's sockets, at ports that the kernel chose. They belong to the cgroup. Those of IPv6 are -1 on a host
- * without it. */
-int spawn_sockets(const char *cgroup, struct inspector_sockets *ret);
 
 #endif

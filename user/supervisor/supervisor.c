@@ -22,16 +22,7 @@
 static int sockets_make(struct supervisor *w)
 {
 	w->sockets_of = kernel_inspector_cgroup_id(w->config.kernel);
-	return spawn_sockets(kernel_inspector_cgroup(w->config.kernel), &w->sockets);
-}
-
-static void sockets_close(struct supervisor *w)
-{
-	for (size_t i = 0; i < 2; i++) {
-		cleanup_close(&w->sockets.tcp[i]);
-		cleanup_close(&w->sockets.dns[i]);
-	}
-	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
+	return netns_listen_here(kernel_inspector_cgroup(w->config.kernel), &w->sockets);
 }
 
 /* Their cgroup was removed and made again: the gate takes only sockets of the new one. */
@@ -40,7 +31,9 @@ static void sockets_renew(struct supervisor *w)
 	if (w->sockets_of == kernel_inspector_cgroup_id(w->config.kernel))
 		return;
 	supervisor_stop(w);
-	sockets_close(w);
+	inspector_sockets_close(&w->sockets);
+	namespaces_unlisten(w);
+	namespaces_listen(w);
 	if (sockets_make(w) < 0)
 		w->sockets_of = 0; /* the next tick tries again */
 }
@@ -213,7 +206,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 		return -ENOMEM;
 	w->config = *config;
 	w->credentials = *credentials;
-	w->sockets = (struct inspector_sockets){ .tcp = { -1, -1 }, .dns = { -1, -1 } };
+	w->sockets = NO_INSPECTOR_SOCKETS;
 	w->settings = w->roots = w->policy = w->cas_dir = -1;
 	w->receive = (struct loop_task){ .fn = supervisor_receive_some, .data = w };
 	TAILQ_INIT(&w->cas_wanted);
@@ -242,6 +235,8 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	if (r == 0)
 		r = sockets_make(w);
 	if (r == 0)
+		namespaces_listen(w);
+	if (r == 0)
 		r = blob_settings(config->resolvers, &w->settings);
 	if (r == 0)
 		r = blob_roots(config->roots, &w->roots);
@@ -263,13 +258,14 @@ void supervisor_free(struct supervisor *w)
 	if (!w)
 		return;
 	loop_cancel(w->config.loop, &w->receive);
-	kernel_inspector_set(w->config.kernel, NULL);
+	kernel_inspector_set(w->config.kernel, NULL, NULL);
 	for (unsigned i = 0; i < w->config.count; i++)
 		process_drop(&w->processes[i]);
 	briefing_clear(w);
 	debug_clear(w);
 	ledgers_free(w->ledgers);
-	sockets_close(w);
+	inspector_sockets_close(&w->sockets);
+	namespaces_unlisten(w);
 	cleanup_close(&w->cas_dir);
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);

@@ -4,7 +4,7 @@
  * for), processes.c (each: started, sent to, received from, ended), briefing.c (what every one of them has to know, and the interface of
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
  * synthetic address stands for which name), ledgers.c and ledger_files.c (what they counted and reported), debug_ask.c (what they show of
- * themselves), spawn.c, config_blobs.c.
+ * themselves), listening.c (where they listen for sandboxes with a network of their own), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -74,6 +74,7 @@ struct debug_question {
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
+	LIST_HEAD(, listening) namespaces;   /* sockets in those of sandboxes: listening.c's */
 	uint64_t sockets_of;		     /* the cgroup that they were made in */
 	int settings, roots, policy;	     /* blobs */
 	struct link_credentials credentials; /* for the policy */
@@ -154,6 +155,15 @@ void names_send(struct supervisor *w, const struct session_brief *session);
 int debug_learn(struct process *from, const char *data, size_t len); /* 0 or -EPROTO */
 void debug_tick(struct supervisor *w);				     /* every 50 ms or so */
 void debug_clear(struct supervisor *w);
+
+/* -- listening.c: listeners in the namespaces of sandboxes */
+void namespaces_listen(struct supervisor *w);	/* in those that there are */
+void namespaces_unlisten(struct supervisor *w); /* nowhere any more */
+void namespaces_send(struct process *p);	/* to a worker that starts */
+void namespaces_steer(struct supervisor *w);	/* as w->steering says */
+int namespace_make(void *ctx, uint64_t cgroup_id, bool steered);
+int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
+void namespace_drop(struct supervisor *w, uint64_t cgroup_id); /* the sandbox is gone. An unknown one is fine */
 
 /* -- briefing.c */
 struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id);

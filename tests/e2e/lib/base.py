@@ -7,7 +7,9 @@ import pathlib
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -25,7 +27,16 @@ NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 # Tests of the gate and of what `netpawl run` takes away look for the host's files: they are shown to the sandbox, where
 # they are on the host, as the policy of the daemons under test permits. tests/e2e/test_run.py is about what is not shown.
 SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{ROOT}:ro"])
-PERMITS = f"sandbox:\n  binds: [{', '.join(SHOWN)}]\n"
+# private, shared: the suites as they are, with sandboxes in PROXIED and NONE of the one kind and of the other.
+NETWORK = os.environ.get("NETPAWL_TEST_NETWORK")
+
+
+def permits(network=NETWORK):
+    """The policy's sandbox: section."""
+    return f"sandbox:\n  binds: [{', '.join(SHOWN)}]\n" + (f"  network: {network}\n" if network else "")
+
+
+PERMITS = permits()
 
 
 def shown():
@@ -104,6 +115,12 @@ def drop_tempdir(path):
     eventually(lambda: shutil.rmtree(path, ignore_errors=True) or not os.path.lexists(path), 5)
     if path in _temps:
         _temps.remove(path)
+
+
+def netns_cookie():
+    """The kernel's number of the network namespace that the calling thread is in."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        return int.from_bytes(s.getsockopt(socket.SOL_SOCKET, 71, 8), sys.byteorder)  # SO_NETNS_COOKIE
 
 
 def setns_call(netns, f):

@@ -39,13 +39,13 @@ class Inspected:
 
     USER = []  # options of netpawl run that say who the commands run as
 
-    def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False):
+    def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False, network=base.NETWORK):
         self.world = World(tcp_ports=(53, 8080, 9000))
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)
         self.policy = self.origins.dir / "policy.yaml"
-        self.policy.write_text(policy + base.PERMITS)
+        self.policy.write_text(policy + base.permits(network))
         self.daemon = Daemon(self.world, policy=self.policy, inspectors=inspectors, in_memory=in_memory,
                              more=["--resolvers", self.origins.resolvers, "--roots", self.origins.authority.pem, *more])
         stack.callback(self.daemon.close)

@@ -125,7 +125,7 @@ static int setup(void **state)
 					    .takes = owner_takes,
 					    .answered = owner_answered };
 	struct sockaddr_in name;
-	socklen_t len = sizeof(name);
+	socklen_t len = sizeof(name), netns_len = sizeof(t.origin.netns);
 
 	(void)state;
 	memset(&t, 0, sizeof(t));
@@ -149,7 +149,8 @@ static int setup(void **state)
 	t.origin = (struct dns_client){
 		.cgroup_id = 77, .number = 8, .addr = np_addr_v4(htonl(INADDR_LOOPBACK)), .port = ntohs(name.sin_port)
 	};
-	t.table[NP_DNS_ORIGIN_INDEX(false, t.origin.port)].number = 8;
+	assert_int_equal(getsockopt(t.client, SOL_SOCKET, SO_NETNS_COOKIE, &t.origin.netns, &netns_len), 0);
+	t.table[NP_DNS_ORIGIN_INDEX(false, t.origin.port, t.origin.netns)].number = 8;
 
 	/* Without a policy and somebody to ask it does not open. */
 	assert_int_equal(dns_server_open(t.server), -EPROTO);

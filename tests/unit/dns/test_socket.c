@@ -103,7 +103,7 @@ static struct np_addr loopback(bool v6)
 
 static struct np_dns_origin *entry(int fd, bool v6, uint32_t number)
 {
-	struct np_dns_origin *query = &table[NP_DNS_ORIGIN_INDEX(v6, port_of(fd))];
+	struct np_dns_origin *query = &table[NP_DNS_ORIGIN_INDEX(v6, port_of(fd), port->host.netns)];
 
 	*query = (struct np_dns_origin){ .number = number, .generation = 3, .cgroup_id = 77, .source = loopback(v6) };
 	return query;
@@ -117,7 +117,7 @@ static void query(int fd, bool v6, uint32_t mark, const char *data, size_t len)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof(mark)), 0);
 	assert_int_equal(getsockname(sockets[v6], &name.sa, &size), 0);
 	assert_int_equal(sendto(fd, data, len, 0, &name.sa, size), (ssize_t)len);
-	batches_receive(port, sockets[v6]);
+	batches_receive(&port->host, v6);
 }
 
 static void a_query_is_the_senders(void **state)
@@ -217,9 +217,9 @@ static void batches_are_bounded_and_nothing_is_left_behind(void **state)
 	assert_int_equal(getsockname(sockets[0], &name.sa, &size), 0);
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(sendto(fd, "q", 1, 0, &name.sa, size), 1);
-	batches_receive(port, sockets[0]);
+	batches_receive(&port->host, false);
 	assert_int_equal(got.count, NP_DNS_BATCH * BATCHES_MAX);
-	batches_receive(port, sockets[0]);
+	batches_receive(&port->host, false);
 	assert_int_equal(got.count, n);
 	close(fd);
 }
@@ -245,7 +245,7 @@ static void *writer(void *data)
 
 static void torn_reads_are_noticed(void **state)
 {
-	struct np_dns_origin *query = &table[NP_DNS_ORIGIN_INDEX(false, 5)];
+	struct np_dns_origin *query = &table[NP_DNS_ORIGIN_INDEX(false, 5, 0)];
 	unsigned whole = 0;
 	pthread_t thread;
 

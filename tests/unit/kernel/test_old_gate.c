@@ -49,6 +49,23 @@ static void test_what_abi4_never_wrote_is_closed(void **state)
 	}
 }
 
+static void test_rungs_of_abi5_are_as_they_are(void **state)
+{
+	__u64 value[232 / 8] = { 0 };
+	struct np_rung rung = { .mode = NP_PROXIED, .level = 2, .flags = NP_READ_ONLY, .generation = 9 }, ret;
+
+	(void)state;
+	memcpy(value, &rung, sizeof(rung));
+	assert_true(old_gate_find(5)->rung_read(value, &ret));
+	assert_true(np_rung_equal(&rung, &ret));
+	rung.mode = 4;
+	memcpy(value, &rung, sizeof(rung));
+	assert_false(old_gate_find(5)->rung_read(value, &ret));
+	assert_int_equal(ret.mode, NP_NONE);
+	assert_int_equal(ret.level, NP_LEVELS - 1);
+	assert_int_equal(ret.generation, 9);
+}
+
 static void test_only_older_versions_are_in_the_table(void **state)
 {
 	(void)state;
@@ -66,6 +83,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_rung_of_abi4),
 		cmocka_unit_test(test_what_abi4_never_wrote_is_closed),
+		cmocka_unit_test(test_rungs_of_abi5_are_as_they_are),
 		cmocka_unit_test(test_only_older_versions_are_in_the_table),
 	};
 

@@ -52,6 +52,31 @@ static void everything(void **state)
 	assert_int_equal(s->limits.disk, 1 << 30);
 }
 
+static void networks(void **state)
+{
+	static const struct {
+		const char *section;
+		bool own;
+		const char *wrong;
+	} cases[] = {
+		{ "  network: private\n", true, "" },
+		{ "  network: shared\n", false, "" },
+		{ "  network: own\n", false, "p:3:12: error: \"own\" is no network; there are private and shared" },
+		{ "  network: {full: private}\n", false, "p:3:12: error: " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		char text[256];
+		_policy_ struct policy *policy = load(cases[i].section, text);
+
+		assert_int_equal(strncmp(text, cases[i].wrong, strlen(cases[i].wrong)), 0);
+		assert_int_equal(!policy, cases[i].wrong[0] != '\0');
+		if (policy)
+			assert_int_equal(policy->sandbox.own_network, cases[i].own);
+	}
+}
+
 /* One name everywhere: what it was called once is not known, and the error has the right one. */
 static void the_spelling_of_the_option(void **state)
 {
@@ -173,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
+		cmocka_unit_test(networks),
 		cmocka_unit_test(the_spelling_of_the_option),
 		cmocka_unit_test(one_bind),
 		cmocka_unit_test(without_it_nothing_is_permitted),

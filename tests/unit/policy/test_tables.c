@@ -296,6 +296,40 @@ static void levels_with_the_same_rules_share_a_set(void **state)
 	policy_free(policy);
 }
 
+/* What PROXIED reaches without the inspector. */
+static void what_is_direct(void **state)
+{
+	static const struct {
+		const char *text;
+		bool direct;
+	} cases[] = {
+		{ "rules:\n  - allow: [a.test, 'b.test:5432']\n", false },
+		{ "rules:\n  - allow: 192.0.2.1\n", false }, /* inspected ports */
+		{ "rules:\n  - deny: '192.0.2.1:*'\n", false },
+		{ "full:\n  - deny: 192.0.2.1\n", false },
+		{ "rules:\n  - allow: '192.0.2.1:5432'\n", true },
+		{ "rules:\n  - allow: '192.0.2.1:53000/udp'\n", true },
+		{ "rules:\n  - allow: 192.0.2.1\n    inspect: false\n", true },
+		{ "rules:\n  - allow: '192.0.2.1:5432'\n    for: CONFIDENTIAL\n", true },
+		{ "host_loopback: [5432]\n", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct gate_tables tables;
+		struct policy *policy;
+		char text[512];
+
+		snprintf(text, sizeof(text), "version: 1\n%s", cases[i].text);
+		policy = load(text);
+		assert_int_equal(gate_tables_make(policy, &tables), 0);
+		if (tables.direct != cases[i].direct)
+			fail_msg("%s", text);
+		gate_tables_free(&tables);
+		policy_free(policy);
+	}
+}
+
 static bool says(const struct gate_tables *tables, struct np_facts f, enum np_reason reason)
 {
 	return gate_judge(tables, &f, (struct np_rung){ .level = LEVEL_CONFIDENTIAL }) == reason;
@@ -379,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gate_and_policy_agree),
 		cmocka_unit_test(levels_with_the_same_rules_share_a_set),
+		cmocka_unit_test(what_is_direct),
 		cmocka_unit_test(what_has_no_port),
 		cmocka_unit_test(bounds),
 	};

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* Who gets a network namespace of its own. */
+#include "fake.h"
+
+#include "session/own_network.c"
+
+static struct {
+	uint64_t of; /* cgroup that has one */
+	bool steered;
+	int error;
+} own;
+
+static int on_make(void *ctx, uint64_t cgroup_id, bool steered)
+{
+	(void)ctx;
+	own.of = own.error ? 0 : cgroup_id;
+	own.steered = steered;
+	return own.error;
+}
+
+static int on_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret)
+{
+	(void)ctx;
+	strcpy(ret->path, "/proc/1/fd/9");
+	return cgroup_id == own.of ? 0 : -ENOENT;
+}
+
+static const struct sandbox_info *sandbox_at(enum level level)
+{
+	const struct sandbox_info *sandbox = NULL;
+	struct session_row row;
+
+	memset(&own, 0, sizeof(own));
+	fake.service->config.inspectors.netns_make = on_make;
+	fake.service->config.inspectors.netns_find = on_find;
+	assert_int_equal(service_session_create(fake.service, "alice/demo", level, false, "test", &row, &fake.failure),
+			 0);
+	assert_int_equal(service_sandbox_make(fake.service, "alice/demo", "test", &sandbox, &fake.failure), 0);
+	return sandbox;
+}
+
+static int ask(const struct sandbox_info *sandbox, bool fresh)
+{
+	struct sandbox_netns netns = { 0 };
+
+	return service_sandbox_netns(fake.service, sandbox, fresh, &netns, &fake.failure);
+}
+
+static void test_modes_that_have_one(void **state)
+{
+	static const enum level levels[] = { LEVEL_PUBLIC, LEVEL_CONFIDENTIAL, LEVEL_SECRET };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		const struct sandbox_info *sandbox = sandbox_at(levels[i]);
+		enum np_mode mode = sandbox->rung.mode;
+
+		service_own_network_set(fake.service, 0);
+		assert_int_equal(ask(sandbox, true), 0);
+		assert_false(sandbox->own_network);
+		service_own_network_set(fake.service, 1u << NP_PROXIED | 1u << NP_NONE);
+		assert_int_equal(ask(sandbox, false), 0); /* somebody is in there already */
+		assert_false(sandbox->own_network);
+		assert_int_equal(ask(sandbox, true), 0);
+		assert_int_equal(sandbox->own_network, mode != NP_FULL);
+		assert_int_equal(own.steered, mode == NP_PROXIED);
+		own.error = -EIO; /* it has one, and keeps it */
+		assert_int_equal(ask(sandbox, true), 0);
+	}
+}
+
+static void test_where_none_can_be_made(void **state)
+{
+	const struct sandbox_info *sandbox = sandbox_at(LEVEL_SECRET);
+
+	(void)state;
+	service_own_network_set(fake.service, 1u << NP_NONE);
+	own.error = -ENOSPC;
+	assert_int_equal(ask(sandbox, true), -ENOSPC);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+	own.error = -EPERM;
+	assert_int_equal(ask(sandbox, true), -EPERM);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_false(sandbox->own_network);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_modes_that_have_one, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_where_none_can_be_made, fake_setup, fake_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

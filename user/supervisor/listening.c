@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where inspectors listen for sandboxes with a network namespace of their own. The kernel side knows the namespaces (and finds
+ * those of a predecessor); here are the sockets in them: made, given to every worker, and named to the gate while one is ready.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "supervisor/supervisor_internal.h"
+
+struct listening {
+	LIST_ENTRY(listening) next;
+	const struct kernel_netns *netns;
+	struct inspector_sockets sockets;
+};
+
+static void listening_free(struct listening *l)
+{
+	LIST_REMOVE(l, next);
+	inspector_sockets_close(&l->sockets);
+	free(l);
+}
+
+static void listening_steer(const struct supervisor *w, const struct listening *l)
+{
+	if (kernel_inspector_set(w->config.kernel, l->netns, w->steering ? &l->sockets : NULL) < 0)
+		log_error("the gate does not take the inspector of a sandbox's own network namespace");
+}
+
+/* A worker that does not take them all is ended. */
+static void listening_send(struct process *p, const struct listening *l)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct link_listen message = { .netns = l->netns->cookie, .dns = i & 1, .v6 = i >> 1 };
+		int fd = message.dns ? l->sockets.dns[message.v6] : l->sockets.tcp[message.v6];
+
+		if (fd >= 0)
+			process_send(p, LINK_LISTEN, &message, sizeof(message), fd);
+	}
+}
+
+void namespaces_send(struct process *p)
+{
+	const struct listening *l;
+
+	LIST_FOREACH(l, &p->supervisor->namespaces, next)
+		listening_send(p, l);
+}
+
+void namespaces_steer(struct supervisor *w)
+{
+	const struct listening *l;
+
+	LIST_FOREACH(l, &w->namespaces, next)
+		listening_steer(w, l);
+}
+
+/* Takes the sockets, also when it fails. */
+static int listening_add(struct supervisor *w, const struct kernel_netns *netns, struct inspector_sockets *sockets)
+{
+	struct listening *l = malloc(sizeof(*l));
+
+	if (!l) {
+		inspector_sockets_close(sockets);
+		return -ENOMEM;
+	}
+	*l = (struct listening){ .netns = netns, .sockets = *sockets };
+	LIST_INSERT_HEAD(&w->namespaces, l, next);
+	for (unsigned i = 0; i < w->config.count; i++)
+		if (w->processes[i].pid)
+			listening_send(&w->processes[i], l);
+	if (w->steering)
+		listening_steer(w, l);
+	return 0;
+}
+
+/* Also where nobody is led to any more, since the sandbox was raised: how far that one is, is not known here yet. */
+void namespaces_listen(struct supervisor *w)
+{
+	const char *cgroup = kernel_inspector_cgroup(w->config.kernel);
+	const struct kernel_netns *netns;
+
+	for (netns = kernel_netns_next(w->config.kernel, NULL); netns;
+	     netns = kernel_netns_next(w->config.kernel, netns)) {
+		struct inspector_sockets sockets;
+		int r = netns_listen_in(cgroup, netns->fd, &sockets);
+
+		if (r == 0)
+			r = listening_add(w, netns, &sockets);
+		if (r < 0) /* what it should see is refused */
+			log_error("the inspector cannot listen in a sandbox's own network namespace: %s", strerror(-r));
+	}
+}
+
+void namespaces_unlisten(struct supervisor *w)
+{
+	struct listening *l;
+
+	while ((l = LIST_FIRST(&w->namespaces)))
+		listening_free(l);
+}
+
+int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
+{
+	struct supervisor *w = ctx;
+	struct inspector_sockets sockets;
+	const struct kernel_netns *netns;
+	int fd, r = netns_new(kernel_inspector_cgroup(w->config.kernel), steered, &fd, &sockets);
+
+	if (r < 0)
+		return r;
+	r = kernel_netns_add(w->config.kernel, cgroup_id, fd, &netns);
+	if (r < 0) {
+		inspector_sockets_close(&sockets);
+		return r;
+	}
+	r = steered ? listening_add(w, netns, &sockets) : 0;
+	if (r < 0)
+		kernel_netns_remove(w->config.kernel, cgroup_id);
+	return r;
+}
+
+int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret)
+{
+	const struct supervisor *w = ctx;
+	const struct kernel_netns *netns = kernel_netns_find(w->config.kernel, cgroup_id);
+
+	if (!netns)
+		return -ENOENT;
+	snprintf(ret->path, sizeof(ret->path), "/proc/%d/fd/%d", (int)getpid(), netns->fd);
+	ret->inode = netns->inode;
+	return 0;
+}
+
+void namespace_drop(struct supervisor *w, uint64_t cgroup_id)
+{
+	const struct kernel_netns *netns = kernel_netns_find(w->config.kernel, cgroup_id);
+	struct link_listen message = { .netns = netns ? netns->cookie : 0 };
+	struct listening *l, *next;
+
+	if (!netns)
+		return;
+	for (l = LIST_FIRST(&w->namespaces); l; l = next) {
+		next = LIST_NEXT(l, next);
+		if (l->netns != netns)
+			continue;
+		for (unsigned i = 0; i < w->config.count; i++)
+			process_send(&w->processes[i], LINK_UNLISTEN, &message, sizeof(message), -1);
+		listening_free(l);
+	}
+	kernel_netns_remove(w->config.kernel, cgroup_id);
+}
