@@ -269,6 +269,14 @@ def test_special_hosts_are_not_asked_of_the_proxy(net, host):
 
 # -- what people see -----------------------------------------------------------------------------------
 
+def test_why_names_the_proxy(net):
+    net.fetch("https://p403.why.test/")
+    event(net, "https://p403.why.test/", 0)
+    got = net.api.ask("GET", f"/v1/sessions/{net.session}/why")[1]
+    assert f"https://p403.why.test/ by way of http://proxy.test:{PORT}, at " in got["text"], got["text"]
+    assert [r["proxy"] for r in got["refused"] if "p403.why" in r["where"]] == [f"http://proxy.test:{PORT}"]
+
+
 def explain(net, *words):
     return base.sh(base.NETPAWL, "policy", "explain", net.policy, *words).stdout
 

@@ -205,9 +205,9 @@ const char *refusal_hint(const struct refusal *refusal, enum np_mode mode)
 
 json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
-	static const char *const copied[] = { "address", "port", "listener_port", "protocol", "method",
-					      "url",	 "rule", "mode",	  "level",    "comm",
-					      "pid",	 "hook", "text",	  "sandbox",  "lookup" };
+	static const char *const copied[] = { "address", "port",    "listener_port", "protocol", "method", "url",
+					      "rule",	 "mode",    "level",	     "comm",	 "pid",	   "hook",
+					      "text",	 "sandbox", "lookup",	     "proxy" };
 	json_t *object =
 		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
 			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",
@@ -261,6 +261,9 @@ static void refusal_line(const struct refusal *refusal, size_t number, struct bu
 		buf_puts(out, " by ");
 		words_put(clean, true, out);
 	}
+	text_clean(clean, sizeof(clean), text_of(refusal->event, "proxy"), strlen(text_of(refusal->event, "proxy")));
+	if (*clean)
+		buf_printf(out, " by way of %s", clean);
 	time_shorten(text_of(refusal->event, "time"), time);
 	if (refusal->count > 1)
 		buf_printf(out, ", %u times, last at %s", refusal->count, time);
