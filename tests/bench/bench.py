@@ -5,7 +5,7 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json, run.json, restart.json, inspect.json and dns.json. run.py, restart.py,
+the end. Writes BUILD/bench/gate.json, policy.json, run.json, restart.json, inspect.json and dns.json. raise.py, run.py, restart.py,
 inspection.py and lookups.py do their part alone.
 """
 import argparse
@@ -52,7 +52,7 @@ class Bench:
             if word != "nft" or with_nft:
                 self.nets[word] = Net(word)
                 stack.callback(self.nets[word].close)
-        self.daemon = Daemon(self.nets["gate"])
+        self.daemon = Daemon(self.nets["gate"], in_memory=True)
         stack.callback(self.daemon.close)
         self.daemon.start()
         self.pid = self.daemon.api.health()["pid"]
@@ -150,16 +150,23 @@ class Bench:
             raise RuntimeError(f"{self.have} sandboxes were registered, only {alive} are there")
 
 
-def measure(bench, size, out):
-    few = size["escalations"] // 4
-    out["escalation"] = {"quiet": escalation.run(bench.client, bench.peers, "a quiet host", size["escalations"])}
+def measure_escalations(bench, rounds, ways):
+    """What an acknowledgement takes: on a quiet host, and on one with many sockets of others."""
+    few = rounds // 4
+    out = {"quiet": escalation.run(bench.client, bench.peers, "a quiet host", rounds, ways)}
     bench.crowd(CROWD)
     title = f"{bench.closed():,} connections in TIME_WAIT"
-    out["escalation"]["crowded"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
+    out["crowded"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
     with contextlib.ExitStack() as stack:
         bench.elsewhere(stack, ELSEWHERE)
         title = f"{bench.closed():,} connections in TIME_WAIT and {ELSEWHERE:,} open sockets outside"
-        out["escalation"]["elsewhere"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
+        out["elsewhere"] = escalation.run(bench.client, bench.peers, title, few, escalation.FEW)
+    return out
+
+
+def measure(bench, size, out):
+    few = size["escalations"] // 4
+    out["escalation"] = measure_escalations(bench, size["escalations"], escalation.ALL)
     out["start"] = scale.start(bench.client, bench.peers, size["starts"])
     floor = out["empty_program_ns"] = cost.empty_cost(bench.places, bench.empty, size["turns"])
     prints, programs = {}, {}

@@ -17,7 +17,7 @@
 #include "session/store_internal.h"
 
 #define FRAME_BYTES (4096 + 24)
-#define AHEAD	    64	 /* frames that shall have their place: some twenty escalations */
+#define AHEAD	    256	 /* frames that shall have their place, a megabyte: some eighty escalations */
 #define SETTLE_AT   500	 /* frames that go into the database between commits */
 #define SETTLE_MUST 4000 /* in the next commit, if nobody came by */
 
