@@ -47,6 +47,10 @@ class Net(Inspected):
         self.local += 1
         return self.local
 
+    def connections(self, name, *words):
+        """What ss says where this sandbox is."""
+        return base.sh("nsenter", "-t", self.boxes[name].pids()[0], "-n", "ss", *words).stdout
+
     @contextlib.contextmanager
     def stopped(self):
         """What happens meanwhile waits in the inspector's queues."""
@@ -144,7 +148,7 @@ def test_control_the_same_request_from_who_may_send_it(net):
     with net.stopped():
         thread = threading.Thread(target=lambda: got.append(net.boxes["victim"].payload("identity", "ask", size=18000, **args)))
         thread.start()
-        assert base.eventually(lambda: f":{local} " in base.sh(*net.world.enter(), "ss", "-Htn").stdout, 10)
+        assert base.eventually(lambda: f":{local} " in net.connections("victim", "-Htn"), 10)
     thread.join()
     assert got == [(0, {"got": ["HTTP/1.1 200 OK"]})]
     assert "POST" in net.seen(mark)[0]
@@ -161,7 +165,7 @@ def test_a_client_that_has_said_all_is_still_there(net):
     with net.stopped():
         thread = threading.Thread(target=lambda: got.append(net.boxes["victim"].payload("identity", "ask", **args)))
         thread.start()
-        assert base.eventually(lambda: "CLOSE-WAIT" in base.sh(*net.world.enter(), "ss", "-Htna", f"dport = :{local}").stdout, 10)
+        assert base.eventually(lambda: "CLOSE-WAIT" in net.connections("victim", "-Htna", f"dport = :{local}"), 10)
     thread.join()
     assert got == [(0, {"got": ["HTTP/1.1 200 OK"]})]
 

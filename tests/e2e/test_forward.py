@@ -68,7 +68,7 @@ def test_a_listener_is_reached(world, daemon, boxes, forward, mode, kind):
     port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
     assert call(world, port, timeout=0.4) != "ok", "not by accident"
     f = forward(box.session, port)
-    assert f.info["sandbox"] == box.id and f.local != port
+    assert f.info["sandbox"] == box.id and (f.local != port) == (box.info["network"] == "shared")
     for i in range(3):
         assert call(world, f.local, f"hello {i}") == "ok"
     assert len(box.call("records", keep="web", mark="hello")["records"]) == 3
@@ -176,7 +176,7 @@ def test_a_raise_to_none_ends_it(world, daemon, api, boxes, forward, what):
 
 def test_the_kernel_holds_it_alone(world, daemon, api, boxes):
     """A socket that was let in by the API, in the hands of somebody who does not care: the mode is enough."""
-    box = boxes("PROXIED")
+    box = boxes("PROXIED", kind=Adopted)  # it shares the network of who calls
     port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
     s = world.outside.call("hold_cookie", keep="fwd")
     status, made = api.ask("POST", "/v1/forwards", {"session": box.session, "port": port})
