@@ -156,9 +156,8 @@ bool upstreams_owe(const struct session *session)
 static struct upstream *pool_take(const struct exchange *ex)
 {
 	struct upstream *up;
-	uint64_t acked;
 
-	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->leg.channel), &acked)) {
+	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->leg.channel), &up->acked)) {
 		leg_advance(&up->leg, LEG_LAST); /* what is on it is told when that is read */
 		if (!up->n_exchanges)
 			upstream_close(up);

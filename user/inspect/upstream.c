@@ -242,7 +242,6 @@ void upstream_attach(struct upstream *up, struct exchange *ex)
 	up->deadline_ns = 0;
 	up->n_exchanges++;
 	up->spoke = false;
-	socket_progress(channel_fd(up->leg.channel), &up->acked);
 	ex->at_origin.upstream = up;
 	exchange_note_proxy(ex, up->proxy);
 	leg_attach(&ex->at_origin.turn, &up->leg, &exchange_origin_events);
