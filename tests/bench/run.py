@@ -3,6 +3,7 @@
 
     NETPAWL_BUILD=build tests/bench/run.py [--quick]     this part alone
 """
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -17,8 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 from table import show  # noqa: E402
 
-FULL = {"rounds": 100, "row": 200, "crowds": 10}
-QUICK = {"rounds": 20, "row": 40, "crowds": 3}
+FULL = {"rounds": 100, "row": 200, "crowds": 10, "callers": (1, 2, 4, 8), "rate_s": 3}
+QUICK = {"rounds": 20, "row": 40, "crowds": 3, "callers": (1, 4), "rate_s": 1}
 CROWD = 50
 PLAIN, BWRAP = "netpawl run -- true", "bwrap --unshare-all true"
 KEPT, CALL = "netpawl run --keep -- true", "one API call, then true"
@@ -53,6 +54,33 @@ def crowds(net, ways, rounds, **kw):
     return {way: statistics.median(t) for way, t in times.items()}
 
 
+def rate(argv, callers, seconds, **kw):
+    """How many a second, of so many callers who each start the next when the last has ended."""
+    began = time.monotonic()
+
+    def call(_):
+        n = 0
+        while time.monotonic() - began < seconds:
+            subprocess.run(argv, check=True, **kw)
+            n += 1
+        return n
+
+    with concurrent.futures.ThreadPoolExecutor(callers) as pool:
+        done = sum(pool.map(call, range(callers)))
+    return done / (time.monotonic() - began)
+
+
+def rates(net, ways, size, **kw):
+    """{way: [a second, for each number of callers]}"""
+    out = {way: [] for way in ways}
+    for callers in size["callers"]:
+        for way, argv in ways.items():
+            out[way].append(rate([*net.enter(), *argv], callers, size["rate_s"], **kw))
+    show("Commands a second, by the number of callers", ["", *map(str, size["callers"])], [[way, *r] for way, r in out.items()],
+         [f"each for {size['rate_s']} s, in turns."])
+    return out
+
+
 def measure(daemon, net, size):
     env = base.env(NETPAWL_SOCKET=str(daemon.socket))
     daemon.api.create("bench/run", "PUBLIC")
@@ -79,11 +107,14 @@ def measure(daemon, net, size):
     rows = [[way, m, min(times[way]), m / bwrap, m / spawn] for way, m in median.items()]
     crowd = crowds(net, {way: ways[way] for way in (PLAIN, BWRAP)}, size["crowds"], env=env, stdin=subprocess.DEVNULL, **quiet)
     rows += [[f"{CROWD} at once: {way}", m, None, m / crowd[BWRAP], None] for way, m in crowd.items()]
+    anonymous = [str(base.NETPAWL), "run", "--", "true"]
+    by_rate = rates(net, {"netpawl run -- true, anonymous": anonymous, **{way: ways[way] for way in (PLAIN, KEPT, BWRAP)}}, size, env=env,
+                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **quiet)
     for box in daemon.api.sandboxes():
         daemon.api.remove(box["sandbox"])  # the kept one
     began = time.perf_counter()
     for _ in range(size["row"]):
-        subprocess.run([*net.enter(), str(base.NETPAWL), "run", "--", "true"], check=True, env=env, stdin=subprocess.DEVNULL)
+        subprocess.run([*net.enter(), *anonymous], check=True, env=env, stdin=subprocess.DEVNULL)
     seconds = time.perf_counter() - began
     base.eventually(lambda: not any(left_behind(daemon).values()), 10)
     left = left_behind(daemon)
@@ -96,7 +127,7 @@ def measure(daemon, net, size):
         raise RuntimeError(f"sandboxes left something behind: {left}")
     return {"median_ms": median, "least_ms": {w: min(t) for w, t in times.items()}, "to_bwrap": median[PLAIN] / bwrap,
             "crowd": {"count": CROWD, "median_ms": crowd, "to_bwrap": crowd[PLAIN] / crowd[BWRAP]},
-            "kept_to_call": median[KEPT] / median[CALL],
+            "kept_to_call": median[KEPT] / median[CALL], "callers": size["callers"], "a_second": by_rate,
             "row": {"sandboxes": size["row"], "seconds": seconds, "left": left}}
 
 
@@ -108,7 +139,7 @@ def run(quick):
     with contextlib.ExitStack() as stack:
         net = Net("run")
         stack.callback(net.close)
-        daemon = Daemon(net)
+        daemon = Daemon(net, in_memory=True)  # as /run is
         stack.callback(daemon.close)
         daemon.start()
         out = measure(daemon, net, QUICK if quick else FULL)
