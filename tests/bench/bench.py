@@ -40,6 +40,7 @@ FULL = {"boxes": (1, 100, 10000), "escalations": 250, "batches": 4, "rounds": 30
         "seconds": 480}
 QUICK = {"boxes": (1, 100), "escalations": 40, "batches": 2, "rounds": 8, "turns": 3, "starts": 30, "seconds": 120}
 CROWD, ELSEWHERE = 10000, 100000  # closed connections; open sockets of others
+PARTS = (starting, restart, inspection, lookups)  # each with QUICK and FULL, which have the seconds that it may take
 REGISTER_SECONDS, REGISTER_STEP = 60, 500  # what registering may take; beyond it there are fewer sandboxes
 
 
@@ -194,7 +195,7 @@ def main():
     size = QUICK if args.quick else FULL
     for number in (signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, lambda n, _: sys.exit(f"bench: stopped by {signal.Signals(n).name}"))
-    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in (restart, inspection, lookups)))
+    signal.alarm(size["seconds"] + sum((part.QUICK if args.quick else part.FULL)["seconds"] for part in PARTS))
     if os.geteuid() != 0:
         sys.exit("bench: needs root")
     missing = install(["nftables", "libnftables-dev", "bubblewrap"])
@@ -211,10 +212,12 @@ def main():
     out["seconds"] = time.monotonic() - started
     (BENCH / "gate.json").write_text(json.dumps(out, indent=1) + "\n")
     print(f"{out['seconds']:.0f} s; {BENCH / 'gate.json'}")
-    starting.run(args.quick)
-    restart.run(args.quick)
-    inspection.run(args.quick)
-    lookups.run(args.quick)
+    took = {"gate and policy": out["seconds"]}
+    for part in PARTS:
+        began = time.monotonic()
+        part.run(args.quick)
+        took[part.__name__] = time.monotonic() - began
+    print("seconds: " + ", ".join(f"{name} {seconds:.0f}" for name, seconds in took.items()) + f"; {sum(took.values()):.0f} in all")
     left = base.leftovers()
     if left:
         sys.exit(f"bench: left behind: {left}")

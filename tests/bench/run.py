@@ -18,8 +18,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from lib import base  # noqa: E402
 from table import show  # noqa: E402
 
-FULL = {"rounds": 100, "row": 200, "crowds": 10, "callers": (1, 2, 4, 8), "rate_s": 3}
-QUICK = {"rounds": 20, "row": 40, "crowds": 3, "callers": (1, 4), "rate_s": 1}
+FULL = {"rounds": 100, "row": 200, "crowds": 10, "callers": (1, 2, 4, 8), "rate_s": 3, "seconds": 150}
+QUICK = {"rounds": 20, "row": 40, "crowds": 3, "callers": (1, 4), "rate_s": 1, "seconds": 60}
 CROWD = 50
 PLAIN, BWRAP = "netpawl run -- true", "bwrap --unshare-all true"
 KEPT, CALL = "netpawl run --keep -- true", "one API call, then true"

@@ -2,6 +2,7 @@
 """Many sessions with a sandbox each."""
 import pathlib
 import subprocess
+import time
 
 
 class Crowd:
@@ -10,8 +11,10 @@ class Crowd:
         long as the daemon lives that made them."""
         self.daemon, self.word, self.alive, self.made, self.processes = daemon, word, alive, 0, []
 
-    def grow(self, want, level="CONFIDENTIAL"):
-        while self.made < want:
+    def grow(self, want, level="CONFIDENTIAL", seconds=None):
+        """seconds: when they are over there are fewer."""
+        began = time.monotonic()
+        while self.made < want and (seconds is None or time.monotonic() - began < seconds):
             session = f"{self.word}/s{self.made}"
             self.daemon.api.create(session, level)
             cgroup = pathlib.Path(self.daemon.api.make(session)["cgroup"])
