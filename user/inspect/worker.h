@@ -26,11 +26,12 @@ LIST_HEAD(upstream_list, upstream);
 LIST_HEAD(leg_list, leg);
 LIST_HEAD(origin_dial_list, origin_dial);
 LIST_HEAD(proxy_url_list, proxy_url);
+LIST_HEAD(listener_list, listener);
 
 struct worker {
 	struct loop *loop;
 	int link;
-	LIST_HEAD(, listener) listeners; /* where connections come: listeners.c's */
+	struct listener_list listeners; /* where connections come: listeners.c's */
 	struct dns_server *dns;
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */

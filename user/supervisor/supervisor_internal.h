@@ -43,6 +43,7 @@ struct briefed {
 };
 
 LIST_HEAD(briefed_list, briefed);
+LIST_HEAD(listening_list, listening);
 
 /* A session that has sandboxes. */
 struct session_brief {
@@ -74,7 +75,7 @@ struct debug_question {
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
-	LIST_HEAD(, listening) namespaces;   /* sockets in those of sandboxes: listening.c's */
+	struct listening_list namespaces;    /* sockets in those of sandboxes: listening.c's */
 	uint64_t sockets_of;		     /* the cgroup that they were made in */
 	int settings, roots, policy;	     /* blobs */
 	struct link_credentials credentials; /* for the policy */
