@@ -27,6 +27,7 @@
 	X(NOTHING_SENT, 8, "nothing_sent", "connect() of a UDP socket sends nothing; what it sends is judged") \
 	X(INBOUND_PORT, 12, "inbound_port", "the policy lets callers from beyond the host reach this port (inbound)") \
 	X(FORWARDED, 13, "forwarded", "an operator reaches the sandbox's listener by netpawl forward") \
+	X(APPROVED, 20, "approved", "a person was asked and approved it")                          \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -51,7 +52,7 @@
 	X(INTERNAL, 46, "internal", "the gate could not decide, so it refused")                    \
 	X(RULE_DENIES, 48, "rule_denies", "a rule of the policy denies it")                        \
 	X(NEEDS_APPROVAL, 49, "needs_approval",                                                    \
-	  "a rule wants a person to approve this, and nobody can be asked yet")                    \
+	  "a rule wants a person to approve this, and nobody has")                                 \
 	X(NEEDS_DECIDER, 50, "needs_decider",                                                      \
 	  "a rule wants a program to decide this, and none can be asked yet")                      \
 	X(BAD_PATH, 51, "bad_path",                                                                \
@@ -98,6 +99,10 @@
 	  "the connection is of before the network tightened, and is cut")                         \
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
 	X(CLIENT_GONE, 71, "client_gone", "the client reset the connection before its request was looked at; nothing of it was sent on") \
+	X(ANSWER_DENIES, 75, "answer_denies", "a person was asked and denied it")                  \
+	X(TOO_MANY_QUESTIONS, 76, "too_many_questions",                                            \
+	  "a rule wants a person to approve this, and as many questions wait for people as may")   \
+	X(ENDED_BY_EXPIRY, 77, "ended_by_expiry", "the approval that it was opened by is over")    \
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
 	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \
@@ -142,6 +147,9 @@
 	X(RUN_REJECTED, 152, "run_rejected", "a run was rejected")                                 \
 	X(RUN_STARTED, 153, "run_started", "a run was started")                                    \
 	X(RUN_ENDED, 154, "run_ended", "a run ended")                                              \
+	X(QUESTION_ASKED, 184, "question_asked", "a request or a connection waits for a person's answer") \
+	X(QUESTION_ANSWERED, 185, "question_answered", "a question was answered")                  \
+	X(QUESTION_ENDED, 186, "question_ended", "a question, or an answer that held, is over")    \
 	X(PLACED_SOCKETS, 155, "placed_sockets",                                                   \
 	  "a process that was placed in the sandbox holds what the gate cannot govern; unless the mode is FULL, the sandbox ends") \
 	X(NOT_KEPT, 170, "not_kept", "older events were not kept: they are over a bound on size or age")     \
@@ -185,6 +193,10 @@
 	X(NO_FORWARD, 227, "no_forward", "the sandbox's listener cannot be forwarded to")          \
 	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
 	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it") \
+	X(NO_SUCH_QUESTION, 250, "no_such_question", "there is no question of that id")            \
+	X(QUESTION_OVER, 251, "question_over", "the question has been answered already, or is void") \
+	X(QUESTION_CHANGED, 252, "question_changed",                                               \
+	  "the level or the policy has changed since the question was shown; look at it again")    \
 	X(SESSION_OPEN, 230, "session_open", "the session has not ended")                                     \
 	X(NO_ROLE, 245, "no_role", "the caller has no role that may do this: see access: in the policy")
 

@@ -157,6 +157,37 @@ class Client:
         """Kills all that the run has started, and nothing else; one that waits is rejected. What is on record of it then."""
         return self.call("POST", f"/v1/runs/{int(ident)}/cancel", {"reason": reason} if reason else {})
 
+    def questions(self, session=None, state="pending", follow=False):
+        """What people are asked, the oldest first, each a Question. follow: goes on with those that come, without an end."""
+        last = 0
+        while True:
+            got = self.call("GET", "/v1/questions", session=session, state=state, **({"after": last, "wait": 1} if follow else {}))
+            for record in reversed(got["questions"]):
+                last = max(last, record["question"])
+                yield Question(self, record)
+            if not follow:
+                return
+
+    def answer(self, ident, answer, reason=None, policy=None, generation=None, **more):
+        """deny, once or host. for_="30m": how long it holds. policy, generation: as the question showed them; it is refused
+        (question_changed) when either is another by now."""
+        body = {"answer": answer, "reason": reason, "for": more.pop("for_", None), "policy": policy, "generation": generation}
+        if more:
+            raise TypeError(f"answer() takes no {', '.join(more)}")
+        return self.call("POST", f"/v1/questions/{int(ident)}/answer", {k: v for k, v in body.items() if v is not None})
+
+
+class Question(dict):
+    """What a person is asked, as it was shown: see GET /v1/questions."""
+
+    def __init__(self, client, record):
+        super().__init__(record)
+        self.client = client
+
+    def answer(self, answer, reason=None, for_=None):
+        """deny, once or host; refused when the level or the policy has changed since it was shown."""
+        return self.client.answer(self["question"], answer, reason, self["policy"], self["generation"], for_=for_)
+
 
 def _words(command):
     if isinstance(command, (str, bytes)):

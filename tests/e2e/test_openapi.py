@@ -146,6 +146,7 @@ def life(daemon):
     daemon.cli("run", "--session", name, "--", "python3", "-c",
                "import socket\ntry: socket.create_connection(('198.51.100.10', 9000), 2)\nexcept OSError: pass", check=0)
     assert call("GET", s + "/why", *at, query="?last=3")["refused"]
+    questions(call, daemon, name)
     assert call("GET", s + "/notices", *at, query="?reader=agent")["notices"]
     call("POST", s + "/notices/ack", *at, body={"reader": "agent", "upto": 1})
     assert call("GET", s, *at)["datasets"]
@@ -154,6 +155,20 @@ def life(daemon):
     call("POST", s + "/forget", *at, body={"level_too": False})
     call("GET", "/v1/events", query="?reason=nonsense", status=400)
     return call
+
+
+def questions(call, daemon, name):
+    daemon.policy.write_text(daemon.policy.read_text().replace("version: 1\n", "version: 1\ndefault: ask\napproval: {hold: 100ms}\n"))
+    call("POST", "/v1/policy/reload", body={})
+    daemon.cli("run", "--session", name, "--", "curl", "-s", "-m", "5", "http://198.51.100.10/", check=0)
+    waits = call("GET", "/v1/questions", query=f"?session={name}&state=pending&wait=1&after=0")["questions"][0]
+    call("GET", "/v1/questions/*", waits["question"])
+    call("POST", "/v1/questions/*/answer", waits["question"], body={"answer": "once", "for": "1m", "reason": "a test",
+                                                                   "policy": "another"}, status=409)
+    call("POST", "/v1/questions/*/answer", waits["question"], body={"answer": "once", "for": "1m", "policy": waits["policy"],
+                                                                   "generation": waits["generation"]})
+    call("POST", "/v1/questions/*/answer", waits["question"], body={"answer": "deny"}, status=409)
+    call("GET", "/v1/questions/*", 4711, status=404)
 
 
 def forward(call, daemon, name):

@@ -31,8 +31,9 @@ int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
 ssize_t __real_recv(int fd, void *data, size_t len, int flags);
 int __real_close(int fd);
 int __real_epoll_wait(int epoll, struct epoll_event *events, int max, int timeout);
+struct ask; /* inspect/ask.h */
 bool __real_route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
-		      const struct head *head);
+		      const struct head *head, const struct ask *ask);
 
 /* One of the worker's sockets. */
 static struct near {
@@ -244,11 +245,11 @@ static uint64_t may_sandbox;
 static bool may_tunnel;
 
 bool __wrap_route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
-		      const struct head *head)
+		      const struct head *head, const struct ask *ask)
 {
 	may_sandbox = client->sandbox->cgroup_id;
 	may_tunnel = !head;
-	return __real_route_may(client, host, port, route, head);
+	return __real_route_may(client, host, port, route, head, ask);
 }
 
 static struct np_addr dial_addr(const struct host *host)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/chars.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 
 unsigned char_decode(const char *text, size_t len, uint32_t *ret_char)
@@ -61,4 +63,30 @@ bool char_is_printable(uint32_t c)
 		if (c <= hidden[i].last)
 			return false;
 	return true;
+}
+
+static bool char_is_graphic(char c)
+{
+	return c > 0x20 && c < 0x7f;
+}
+
+void text_ascii(char *out, size_t size, const char *text)
+{
+	size_t len = strlen(text), room = size - 1;
+
+	for (size_t i = 0; i < len && i < room; i++)
+		out[i] = char_is_graphic(text[i]) ? text[i] : '?';
+	out[len < room ? len : room] = '\0';
+	if (len > room)
+		memcpy(out + room - 3, "...", 3);
+}
+
+bool text_is_ascii(const char *text, size_t size)
+{
+	size_t len = strnlen(text, size);
+
+	for (size_t i = 0; i < len; i++)
+		if (!char_is_graphic(text[i]))
+			return false;
+	return len < size;
 }

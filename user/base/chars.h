@@ -13,4 +13,9 @@ unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);
 /* False for controls, for what ends a line, has no width or turns text around. */
 bool char_is_printable(uint32_t c);
 
+/* Copies text: what is not a letter, a digit or a sign of ASCII becomes a question mark, and what does not fit is cut and ends
+ * in three dots. size is at least 4. */
+void text_ascii(char *out, size_t size, const char *text);
+bool text_is_ascii(const char *text, size_t size); /* such a copy: it ends within size */
+
 #endif

@@ -32,6 +32,8 @@ enum complete {
 	COMPLETE_SHELL = 16,
 	COMPLETE_COMMAND = 32, /* behind "--": a command line */
 	COMPLETE_NOTHING = 64,
+	COMPLETE_QUESTION = 128, /* the state of one */
+	COMPLETE_ANSWER = 256,
 };
 
 struct command {
@@ -48,6 +50,6 @@ extern const size_t n_commands, n_policy_commands;
 cli_fn command_run, command_escalate, command_sessions, command_show, command_attach, command_end, command_events,
 	command_why, command_notices, command_status, command_policy, command_doctor, command_path, command_env,
 	command_approve, command_reject, command_cancel, command_runs, command_remove, command_cp, command_forward,
-	command_completion, command_debug, command_forget;
+	command_completion, command_debug, command_forget, command_questions, command_answer;
 
 #endif

@@ -18,6 +18,8 @@ const struct command commands[] = {
 	{ "approve", command_approve, "let a run that waits go on", COMPLETE_NOTHING },
 	{ "reject", command_reject, "end a run that waits", COMPLETE_NOTHING },
 	{ "cancel", command_cancel, "end a run that waits or goes on", COMPLETE_NOTHING },
+	{ "questions", command_questions, "list requests that wait for a person", COMPLETE_NOTHING },
+	{ "answer", command_answer, "answer a question: deny, once or host", COMPLETE_ANSWER },
 	{ "cp", command_cp, "copy files into a session's workspace, or out of it", 0 },
 	{ "path", command_path, "translate a path of a workspace", COMPLETE_SESSION },
 	{ "env", command_env, "what programs in an adopted cgroup have to trust", COMPLETE_SESSION },

@@ -14,6 +14,8 @@
 #define CLASSES	    "none read_only write"
 #define STATES	    "pending running completed failed rejected"
 #define SHELLS	    "bash zsh fish"
+#define QUESTIONS   "pending allowed denied expired void all"
+#define ANSWERS	    "deny once host"
 
 static void completion_help(FILE *to)
 {
@@ -89,10 +91,8 @@ static void words_print(unsigned complete)
 		unsigned bit;
 		const char *words;
 	} kinds[] = {
-		{ COMPLETE_LEVEL, LEVELS },
-		{ COMPLETE_CLASS, CLASSES },
-		{ COMPLETE_STATE, STATES },
-		{ COMPLETE_SHELL, SHELLS },
+		{ COMPLETE_LEVEL, LEVELS }, { COMPLETE_CLASS, CLASSES },      { COMPLETE_STATE, STATES },
+		{ COMPLETE_SHELL, SHELLS }, { COMPLETE_QUESTION, QUESTIONS }, { COMPLETE_ANSWER, ANSWERS },
 	};
 	bool first = true;
 

@@ -38,6 +38,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_NO_SUCH_PATH:
 	case NP_R_NO_SUCH_RUN:
 	case NP_R_NO_OUTPUT:
+	case NP_R_NO_SUCH_QUESTION:
 		return 404;
 	case NP_R_BAD_METHOD:
 		return 405;
@@ -46,6 +47,8 @@ unsigned failure_status(unsigned reason)
 	case NP_R_HELD_SOCKETS:
 	case NP_R_FOREIGN_NETNS:
 	case NP_R_RUN_OVER:
+	case NP_R_QUESTION_OVER:
+	case NP_R_QUESTION_CHANGED:
 	case NP_R_SESSION_OPEN:
 	case NP_R_NO_FORWARD:
 		return 409;

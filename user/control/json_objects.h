@@ -15,6 +15,7 @@ json_t *sandbox_object(const struct sandbox_info *sandbox);
 /* NULL: it is the host's, or out of memory. */
 json_t *netns_object(const struct sandbox_netns *netns);
 json_t *run_object(const struct run_row *row);
+json_t *question_object(const struct question_row *row);
 json_t *escalation_object(const struct escalation *escalation);
 
 /* Array of the sandboxes of a session, NULL for all of them; at most NP_LIST_MAX. */

@@ -40,6 +40,9 @@ void event_emit(void *data, struct event *event)
 	event_log_put(d->events, event);
 	if (d->server && event->session && !NP_REASON_ALLOWS(event->reason))
 		server_refused(d->server, event->session);
+	if (d->server && (event->reason == NP_R_QUESTION_ASKED || event->reason == NP_R_QUESTION_ANSWERED ||
+			  event->reason == NP_R_QUESTION_ENDED))
+		server_changed(d->server);
 	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
 		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);
 }
@@ -170,6 +173,13 @@ void policy_loaded(void *data, struct policy_loaded *ret)
 		.epoch = d->policy.epoch,
 		.who = d->policy.who,
 	};
+}
+
+const struct policy *policy_in_force(void *data)
+{
+	const struct daemon *d = data;
+
+	return d->policy.policy;
 }
 
 void policy_warn(const struct daemon *d)

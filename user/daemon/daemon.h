@@ -85,6 +85,7 @@ pid_t run_launcher(void *data, uint64_t id);
 int run_output(void *data, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);
 void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
+const struct policy *policy_in_force(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
 
 /* parts.c */
@@ -97,6 +98,8 @@ int flood_start(void *data, const struct gate_sandbox *sandbox);
 void before_retire(void *data, uint64_t cgroup_id);
 bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
 	       const char *const tails[LINK_TAILS]);
+void on_ask(void *data, const struct question_waiter *from, const struct link_ask *message);
+void on_asks_lost(void *data, unsigned inspector);
 void on_lost(void *data, const struct ledger_entry *of, uint64_t count);
 void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);
 uint64_t last_seq(void *data);

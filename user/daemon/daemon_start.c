@@ -125,6 +125,8 @@ static int supervisor_open(struct daemon *d)
 			     .last_seq = last_seq },
 		.on_finished = on_finished,
 		.on_debug = on_debug,
+		.on_ask = on_ask,
+		.on_asks_lost = on_asks_lost,
 		.data = d,
 	};
 	int r = fs_path(root, "%s/empty", d->options.run_dir);
@@ -188,6 +190,8 @@ static int service_start(struct daemon *d)
 		.notice_data = d,
 		.notices_dir = d->notices_dir,
 		.kept_dir = d->kept_dir,
+		.policy = policy_in_force,
+		.policy_data = d,
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
 		.lifetime = d->policy.policy->lifetime,
 		.workspace_end = workspace_end,
@@ -211,6 +215,8 @@ static int service_start(struct daemon *d)
 		r = service_recover(d->service, &failure);
 	if (r == 0)
 		service_runs_recover(d->service);
+	if (r == 0)
+		r = service_questions_recover(d->service, &failure);
 	if (r == 0)
 		r = service_sandboxes_each(d->service, NULL, on_recovered, d);
 	if (r < 0)

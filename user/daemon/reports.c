@@ -177,6 +177,40 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 	return true;
 }
 
+void on_ask(void *data, const struct question_waiter *from, const struct link_ask *message)
+{
+	struct daemon *d = data;
+	struct question_ask ask = {
+		.cgroup_id = message->cgroup_id,
+		.rung = message->rung,
+		.policy = message->policy,
+		.place = message->place,
+		.host = message->host,
+		.port = message->port,
+		.write = message->write,
+		.method = message->method,
+		.url = message->url,
+		.body = message->body,
+	};
+
+	if (!d->service)
+		return;
+	if (message->gone) {
+		service_question_leave(d->service, from);
+		return;
+	}
+	service_question_ask(d->service, &ask, from);
+	service_sandbox_active(d->service, message->cgroup_id);
+}
+
+void on_asks_lost(void *data, unsigned inspector)
+{
+	struct daemon *d = data;
+
+	if (d->service)
+		service_question_lost(d->service, inspector);
+}
+
 static void entry_event(struct daemon *d, const struct ledger_entry *of, unsigned reason, uint64_t count,
 			const char *text)
 {

@@ -90,10 +90,10 @@ static void client_hello(struct client *client, const struct hello *hello)
 	client->host = host;
 	client->named = true;
 	verdict = judge_connection(client, &host, client->port, NULL);
-	if (host.is_addr && verdict.action != ACTION_ALLOW) {
+	if (host.is_addr && !judge_goes_on(&verdict)) {
 		client_report(client, hello->has_addr ? verdict.reason : NP_R_NO_SERVER_NAME, 0, NULL);
 		client_reset(client);
-	} else if (verdict.action == ACTION_ALLOW && !verdict.inspect) {
+	} else if (judge_goes_on(&verdict) && !verdict.inspect) {
 		tunnel_start(client, &verdict);
 	} else {
 		client_look(client);
@@ -209,7 +209,7 @@ static void client_pass(struct client *client)
 	struct verdict verdict = judge_connection(client, &client->host, client->port, NULL);
 
 	client->named = true;
-	if (verdict.action == ACTION_ALLOW) {
+	if (judge_goes_on(&verdict)) {
 		tunnel_start(client, &verdict);
 		return;
 	}

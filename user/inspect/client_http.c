@@ -29,7 +29,7 @@ static int h1_connect(struct client *client, const struct turn *turn, struct hea
 	if (!client->tls && !client->by_connect &&
 	    authority_parse(head->authority, strlen(head->authority), true, &to) == 0)
 		verdict = judge_connection(client, &to.host, to.port, NULL);
-	if (verdict.action != ACTION_ALLOW) {
+	if (!judge_goes_on(&verdict)) {
 		request_refuse(client, turn, head, &verdict);
 		return 0;
 	}
@@ -61,7 +61,7 @@ static void h1_malformed(struct client *client, const char *data, size_t len)
 	head_init(&head);
 	leg_advance(&client->leg, LEG_CLOSING);
 	h1_next(client->leg.h1);
-	if (refusal_make(client, NP_R_BAD_HTTP, NULL, client->named ? &client->host : NULL, NULL, problem, &head,
+	if (refusal_make(client, NP_R_BAD_HTTP, NULL, client->named ? &client->host : NULL, NULL, 0, problem, &head,
 			 &body) < 0 ||
 	    h1_write_head(client->leg.h1, &head, true, &client->leg.out) < 0 ||
 	    h1_write_body(client->leg.h1, body.data, body.len, &client->leg.out) < 0 ||
@@ -89,7 +89,7 @@ static void h1_into_tunnel(struct client *client)
 	}
 	buf_clear(&client->leg.out);
 	verdict = judge_connection(client, &client->host, client->port, NULL);
-	if (verdict.action != ACTION_ALLOW) { /* any more, since it was granted */
+	if (!judge_goes_on(&verdict)) { /* any more, since it was granted */
 		client_report_refusal(client,
 				      &(struct client_refusal){ .reason = verdict.reason, .verdict = &verdict });
 		client_reset(client);

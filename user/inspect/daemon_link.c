@@ -7,9 +7,11 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "inspect/ask.h"
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
 #include "inspect/debug_dump.h"
+#include "link/ask_message.h"
 #include "net/dial.h"
 #include "policy/snapshot.h"
 #include "tls/ca.h"
@@ -276,6 +278,11 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		if (len != sizeof(struct link_name))
 			return -EPROTO;
 		name_learn(worker, (const struct link_name *)(const void *)data);
+		return 0;
+	case LINK_ANSWER:
+		if (len != sizeof(struct link_answer))
+			return -EPROTO;
+		asks_answer(worker, (const struct link_answer *)(const void *)data);
 		return 0;
 	case LINK_DEBUG:
 		if (len != sizeof(struct debug_ask))

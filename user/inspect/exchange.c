@@ -128,7 +128,7 @@ void exchange_refuse(struct exchange *ex, enum np_reason reason, const struct ve
 	if (detail)
 		exchange_note(ex, detail);
 	head_init(&head);
-	r = refusal_make(ex->client, reason, &ex->head, &ex->host, verdict, detail, &head, &body);
+	r = refusal_make(ex->client, reason, &ex->head, &ex->host, verdict, ex->ask.question, detail, &head, &body);
 	ex->report.status = head.status;
 	if (r == 0 && ex->head.method && !strcmp(ex->head.method, "HEAD"))
 		r = leg_head(&ex->at_client.turn, &head, true);
@@ -222,7 +222,7 @@ void exchange_client_gone(struct exchange *ex)
 void exchange_route_refused(struct exchange *ex, const struct route *route, const char *words)
 {
 	struct client *client = ex->client;
-	struct verdict verdict = route_refusal(client, &ex->host, ex->port, route, &ex->head);
+	struct verdict verdict = route_refusal(client, &ex->host, ex->port, route, &ex->head, &ex->ask);
 
 	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
 	if (route)

@@ -5,6 +5,7 @@
 #ifndef NP_INSPECT_EXCHANGE_H
 #define NP_INSPECT_EXCHANGE_H
 
+#include "inspect/ask.h"
 #include "inspect/client.h"
 #include "inspect/hold.h"
 #include "inspect/pool.h"
@@ -30,6 +31,7 @@ struct exchange {
 	unsigned stage;			  /* of stages[] that is next */
 	struct stage_bodies bodies[WAYS]; /* for who looks at them */
 	struct hold hold;		  /* it waits for an answer */
+	struct ask ask;			  /* of a person */
 	unsigned tries;			  /* it was lost before anything was done, and went again */
 	bool canonical;			  /* head has the name and the scheme that the origin gets */
 	bool h1_only;			  /* the origin wants no other version */

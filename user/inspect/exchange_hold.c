@@ -8,7 +8,14 @@
 static void on_resume(struct hold *hold)
 {
 	struct exchange *ex = container_of(hold, struct exchange, hold);
+	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head, &ex->ask);
 
+	/* What holds now is what it goes by, and what is reported. */
+	report_verdict(&ex->report, ex->client->worker, ex->client->sandbox, &verdict);
+	if (verdict.action != ACTION_ALLOW) {
+		exchange_refuse(ex, verdict.reason, &verdict, NULL);
+		return;
+	}
 	ex->active_ns = ex->client->worker->now_ns;
 	leg_consume(&ex->at_client.turn, 0); /* it is read on */
 	stages_go_on(ex);
@@ -17,7 +24,8 @@ static void on_resume(struct hold *hold)
 static void on_refuse(struct hold *hold, enum np_reason reason, const char *words)
 {
 	struct exchange *ex = container_of(hold, struct exchange, hold);
-	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
+	struct verdict verdict =
+		judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head, NULL); /* to name the rule */
 
 	exchange_refuse(ex, reason, &verdict, words);
 }

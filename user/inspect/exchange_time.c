@@ -21,7 +21,7 @@ void exchange_timed_out(struct exchange *ex, const char *name, uint32_t ms)
 	char words[64];
 
 	snprintf(words, sizeof(words), "nothing for %g s (%s)", ms / 1000.0, name);
-	verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head); /* to name the rule */
+	verdict = judge_request(ex->client, &ex->host, ex->port, NULL, &ex->head, &ex->ask); /* to name the rule */
 	exchange_stop(ex, NP_R_TIMED_OUT, &verdict, words);
 }
 

@@ -34,6 +34,8 @@ void hold_end(struct hold *hold)
 {
 	if (!hold_is_on(hold))
 		return;
+	if (hold->terms.over)
+		hold->terms.over(hold);
 	TAILQ_REMOVE(&hold->worker->holds.list, hold, of_worker);
 	hold->worker->holds.n--;
 	hold->sandbox->n_held--;

@@ -22,6 +22,8 @@ struct hold_terms {
 	enum np_reason late; /* ... for this, */
 	const char *words;   /* with these, which last as long as the program. NULL: none */
 	size_t body;	     /* bytes of a request's body that are read meanwhile, beside what came with its head */
+	void (*over)(struct hold *hold); /* it is about to be held no longer, whatever the cause; NULL: nobody cares */
+	void *ctx;			 /* for over() */
 };
 
 /* For its owner. It is held no longer when one of them is called. */

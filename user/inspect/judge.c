@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "inspect/ask.h"
 #include "inspect/client.h"
 #include "policy/decide.h"
 #include "policy/name_reachable.h"
@@ -18,10 +19,33 @@ static struct np_rung client_rung(const struct client *client)
 	return rung;
 }
 
-struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
-			     const struct route *route, const struct head *head)
+/* What a request says. names has to last as long as facts. */
+static void head_facts(const struct head *head, const char *names[static NP_HEAD_FIELDS + 1], struct facts *facts)
+{
+	for (size_t i = 0; i < head->fields.n; i++)
+		names[i] = head->fields.items[i].name;
+	names[head->fields.n] = NULL;
+	facts->method = head->method;
+	facts->path = head->target;
+	facts->headers = names;
+	facts->body = head->has_length ? head->length : 0;
+	facts->websocket = head->upgrade != NULL;
+}
+
+bool judge_reads(const struct head *head)
 {
 	const char *names[NP_HEAD_FIELDS + 1];
+	struct facts facts = { 0 };
+
+	head_facts(head, names, &facts);
+	return facts_read(&facts);
+}
+
+struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
+			     const struct route *route, const struct head *head, const struct ask *ask)
+{
+	const char *names[NP_HEAD_FIELDS + 1];
+	struct verdict verdict;
 	struct facts facts = {
 		.rung = client_rung(client),
 		.session = client->sandbox->session->name,
@@ -38,23 +62,20 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 		facts.addr = route->addr;
 		facts.aliases = route->aliases ? route->aliases->names : NULL;
 	}
-	if (head) {
-		for (size_t i = 0; i < head->fields.n; i++)
-			names[i] = head->fields.items[i].name;
-		names[head->fields.n] = NULL;
-		facts.method = head->method;
-		facts.path = head->target;
-		facts.headers = names;
-		facts.body = head->has_length ? head->length : 0;
-		facts.websocket = head->upgrade != NULL;
+	if (head)
+		head_facts(head, names, &facts);
+	verdict = policy_decide(client->worker->policy, &facts);
+	if (verdict.action == ACTION_ASK && ask_covers(ask, client, &verdict)) {
+		verdict.action = ACTION_ALLOW;
+		verdict.reason = NP_R_APPROVED;
 	}
-	return policy_decide(client->worker->policy, &facts);
+	return verdict;
 }
 
 struct verdict judge_connection(const struct client *client, const struct host *host, uint16_t port,
 				const struct route *route)
 {
-	return judge_request(client, host, port, route, NULL);
+	return judge_request(client, host, port, route, NULL, NULL);
 }
 
 const struct upstream_proxy *judge_proxy(const struct worker *worker, const struct host *host, uint16_t port)

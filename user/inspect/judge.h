@@ -11,6 +11,7 @@
 #include "resolver/aliases.h"
 #include "wire/url.h"
 
+struct ask;
 struct client;
 struct exchange;
 struct worker;
@@ -18,9 +19,15 @@ struct worker;
 /* May the client connect there? route NULL: it is not known yet where the host leads. */
 struct verdict judge_connection(const struct client *client, const struct host *host, uint16_t port,
 				const struct route *route);
-/* May it make this request? head NULL: as judge_connection(). */
+/* May it make this request? head NULL: as judge_connection(). ask: what a person has allowed of it; may be NULL. */
 struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
-			     const struct route *route, const struct head *head);
+			     const struct route *route, const struct head *head, const struct ask *ask);
+/* It is allowed, or a person is asked as soon as it is known about what. */
+static inline bool judge_goes_on(const struct verdict *verdict)
+{
+	return verdict->action == ACTION_ALLOW || verdict->action == ACTION_ASK;
+}
+bool judge_reads(const struct head *head); /* of a request: it writes nothing */
 /* Are requests to this port looked at? */
 bool judge_inspects(const struct worker *worker, uint16_t port);
 /* Could some request to this host be allowed? */
@@ -34,9 +41,9 @@ bool judge_same_way(const struct worker *worker, const struct host *host, uint16
 /* May an inspector go this way for the client? route NULL: an upstream proxy is asked for the name, and nobody else knows
  * where that leads. head is NULL for a tunnel. */
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
-	       const struct head *head);
+	       const struct head *head, const struct ask *ask);
 /* What refuses it: a verdict with the rule, or without one where no rule is the reason. */
 struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
-			     const struct route *route, const struct head *head);
+			     const struct route *route, const struct head *head, const struct ask *ask);
 
 #endif

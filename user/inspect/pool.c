@@ -30,8 +30,8 @@ static bool upstream_serves(const struct upstream *up, const struct exchange *ex
 	    up->tls != ex->tls || !host_equal(&up->host, &ex->host) || (up->leg.h2 && !h2_room(up->leg.h2)))
 		return false;
 	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
-	return judge_request(ex->client, &ex->host, ex->port, up->routed ? &up->route : NULL, &ex->head).action ==
-	       ACTION_ALLOW;
+	return judge_request(ex->client, &ex->host, ex->port, up->routed ? &up->route : NULL, &ex->head, &ex->ask)
+		       .action == ACTION_ALLOW;
 }
 
 /* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */

@@ -90,12 +90,13 @@ static int field_put(struct head *head, const char *name, const char *value)
 }
 
 int refusal_make(const struct client *client, enum np_reason reason, const struct head *request,
-		 const struct host *host, const struct verdict *verdict, const char *detail, struct head *ret_head,
-		 struct buf *ret_body)
+		 const struct host *host, const struct verdict *verdict, uint64_t question, const char *detail,
+		 struct head *ret_head, struct buf *ret_body)
 {
 	const struct policy *policy = client->worker->policy;
 	char name[NAME_SIZE] = "", place[PLACE_TEXT_SIZE] = "", message[768];
 	bool text = wants_text(request);
+	const bool later = reason == NP_R_NEEDS_APPROVAL && question;
 	int r;
 
 	if (host)
@@ -111,6 +112,8 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 			 name, reason_sentence(reason), detail && *detail ? ": " : "", detail ? detail : "");
 	if (text) {
 		buf_printf(ret_body, "%s\n%s\n", message, reason_hint(reason));
+		if (question)
+			buf_printf(ret_body, "Question %llu.\n", (unsigned long long)question);
 	} else {
 		json_open_object(ret_body, NULL);
 		put_member(ret_body, "error", refusal_is_origins(reason) ? "origin_failed" : "blocked");
@@ -121,6 +124,10 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		put_member(ret_body, "level", level_name(client->sandbox->rung.level));
 		put_member(ret_body, "message", message);
 		put_member(ret_body, "hint", reason_hint(reason));
+		if (question)
+			json_put_number(ret_body, "question", question);
+		if (later)
+			json_put_number(ret_body, "retry_after", NP_RETRY_AFTER_S);
 		json_close_object(ret_body);
 		buf_puts(ret_body, "\n");
 	}
@@ -132,5 +139,9 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		r = field_put(ret_head, "x-netpawl-reason", reason_token(reason));
 	if (r == 0)
 		r = field_put(ret_head, "cache-control", "no-store");
+	if (r == 0 && later) {
+		snprintf(message, sizeof(message), "%u", NP_RETRY_AFTER_S);
+		r = field_put(ret_head, "retry-after", message);
+	}
 	return r ? r : buf_error(ret_body);
 }

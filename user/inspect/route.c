@@ -37,7 +37,7 @@ static bool is_proxy(const struct worker *worker, const struct host *host, uint1
 }
 
 bool route_may(const struct client *client, const struct host *host, uint16_t port, const struct route *route,
-	       const struct head *head)
+	       const struct head *head, const struct ask *ask)
 {
 	const struct np_addr *addr = route ? &route->addr : NULL;
 	struct np_addr carried;
@@ -45,7 +45,7 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 	if (is_proxy(client->worker, host, port, route) || (!route && name_is_proxys_own(host->name)))
 		return false;
 	if (!route)
-		return judge_request(client, host, port, NULL, head).action == ACTION_ALLOW;
+		return judge_request(client, host, port, NULL, head, ask).action == ACTION_ALLOW;
 	carried = np_addr_carried(addr);
 	if (np_addr_is_loopback(&carried) || np_addr_is_any(&carried) || np_addr_is_many(&carried) ||
 	    (np_addr_is_v4(&carried) && !carried.b[12]))
@@ -54,13 +54,13 @@ bool route_may(const struct client *client, const struct host *host, uint16_t po
 		return false;
 	if (addr_is_own(addr) || (memcmp(addr, &carried, sizeof(carried)) && addr_is_own(&carried)))
 		return false;
-	return judge_request(client, host, port, route, head).action == ACTION_ALLOW;
+	return judge_request(client, host, port, route, head, ask).action == ACTION_ALLOW;
 }
 
 struct verdict route_refusal(const struct client *client, const struct host *host, uint16_t port,
-			     const struct route *route, const struct head *head)
+			     const struct route *route, const struct head *head, const struct ask *ask)
 {
-	struct verdict verdict = judge_request(client, host, port, route, head);
+	struct verdict verdict = judge_request(client, host, port, route, head, ask);
 
 	/* No rule denies it: it is this host's, or leads nowhere. The rule that allows the name is not to blame. */
 	if (verdict.action == ACTION_ALLOW)

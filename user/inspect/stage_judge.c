@@ -25,9 +25,9 @@ static enum stage_result on_start(struct exchange *ex)
 
 	if (ex->head.upgrade && !strcmp(ex->head.upgrade, "h2c"))
 		ex->head.upgrade = NULL; /* an offer that a server may pass over, and every client can do without */
-	verdict = judge_request(client, &ex->host, ex->port, NULL, &ex->head);
+	verdict = judge_request(client, &ex->host, ex->port, NULL, &ex->head, NULL);
 	report_verdict(&ex->report, client->worker, client->sandbox, &verdict);
-	if (verdict.action != ACTION_ALLOW) {
+	if (!judge_goes_on(&verdict)) {
 		exchange_refuse(ex, verdict.reason, &verdict, NULL);
 		return STAGE_OVER;
 	}
@@ -37,6 +37,8 @@ static enum stage_result on_start(struct exchange *ex)
 		return STAGE_OVER;
 	}
 	judge_apply(ex, &verdict);
+	if (verdict.action == ACTION_ASK)
+		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }
@@ -54,7 +56,8 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 {
 	struct worker *worker = ex->client->worker;
-	struct verdict verdict = judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head);
+	struct verdict verdict =
+		judge_request(ex->client, &ex->host, ex->port, upstream_route(ex), &ex->head, &ex->ask);
 
 	if (verdict.action == ACTION_ALLOW && ex->body <= verdict.max_body && upstream_way_stands(ex)) {
 		judge_apply(ex, &verdict);
@@ -62,6 +65,9 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);
 		return STAGE_NEXT;
 	}
+	/* It waits for a person, and the rules still want that: if by another question, the daemon says so. */
+	if (verdict.action == ACTION_ASK && ex->ask.open && ex->body <= verdict.max_body)
+		return STAGE_NEXT;
 	reporter_count_cut(&worker->reporter);
 	report_end(&ex->report, worker, ex->client->sandbox, by, verdict.rule);
 	upstream_reset(ex);

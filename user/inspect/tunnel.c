@@ -24,6 +24,7 @@ struct tunnel {
 	struct client *client;
 	unsigned stage;		    /* of stages[] that is next */
 	struct hold hold;	    /* it waits for an answer, */
+	struct ask ask;		    /* of a person, */
 	struct origin_dial *dial;   /* is on the way, */
 	struct relay *relay;	    /* goes through our hands, or */
 	struct splice *splice;	    /* the kernel's */
@@ -112,6 +113,11 @@ void tunnel_free(struct tunnel *tunnel)
 const struct client *tunnel_client(const struct tunnel *tunnel)
 {
 	return tunnel->client;
+}
+
+struct ask *tunnel_ask(struct tunnel *tunnel)
+{
+	return &tunnel->ask;
 }
 
 uint64_t tunnel_hold_number(const struct tunnel *tunnel)
@@ -212,7 +218,7 @@ static bool may_pass(void *ctx, const struct route *route)
 	struct tunnel *tunnel = ctx;
 	const struct client *client = tunnel->client;
 
-	if (!route_may(client, &client->host, client->port, route, NULL))
+	if (!route_may(client, &client->host, client->port, route, NULL, &tunnel->ask))
 		return false;
 	/* Once it is known where the name leads, a deny may have to see what the name alone let pass. */
 	if (!judge_connection(client, &client->host, client->port, route).inspect)
@@ -255,7 +261,7 @@ void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct ve
 static void tunnel_route_refused(struct tunnel *tunnel, const struct route *route, const char *words)
 {
 	const struct client *client = tunnel->client;
-	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL);
+	struct verdict verdict = route_refusal(client, &client->host, client->port, route, NULL, &tunnel->ask);
 
 	tunnel_end(tunnel, &(struct client_refusal){ .reason = NP_R_ADDRESS_REFUSED,
 						     .text = words,
@@ -335,7 +341,16 @@ static void tunnel_go_on(struct tunnel *tunnel)
 
 static void on_resume(struct hold *hold)
 {
-	tunnel_go_on(container_of(hold, struct tunnel, hold));
+	struct tunnel *tunnel = container_of(hold, struct tunnel, hold);
+	const struct client *client = tunnel->client;
+	struct verdict verdict =
+		judge_request(client, &client->host, client->port, NULL, NULL, &tunnel->ask); /* what holds now */
+
+	report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
+	if (verdict.action == ACTION_ALLOW && !verdict.inspect)
+		tunnel_go_on(tunnel);
+	else
+		tunnel_refuse(tunnel, verdict.reason, &verdict, NULL);
 }
 
 static void on_refuse(struct hold *hold, enum np_reason reason, const char *words)
@@ -378,6 +393,8 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	tunnel->report.port = client->port;
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
+	if (verdict->action == ACTION_ASK)
+		ask_want(&tunnel->ask, client, &client->host, client->port, NULL);
 	channel_pause(client->leg.channel);
 	tunnel_go_on(tunnel);
 }
@@ -403,6 +420,7 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	head_move(&tunnel->head, &ex->head); /* for when the policy changes */
 	far = upstream_take(ex);
 	near = client_take(ex);
+	ask_move(&tunnel->ask, &ex->ask, &client->host, &tunnel->head);
 	exchange_free(ex);
 	tunnel_relay(tunnel, near, far, &none, &websocket_events);
 }
@@ -414,7 +432,7 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 	const struct route *route = tunnel->routed ? &tunnel->route : NULL;
 	const bool began = tunnel->dial || tunnel->relay || tunnel->splice;
 	const char *proxy = tunnel->dial ? origin_dial_proxy(tunnel->dial) : tunnel->proxy;
-	struct verdict verdict = judge_request(client, &client->host, client->port, route, head);
+	struct verdict verdict = judge_request(client, &client->host, client->port, route, head, &tunnel->ask);
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect) &&
@@ -423,6 +441,8 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;
 	}
+	if (verdict.action == ACTION_ASK && tunnel->ask.open && !verdict.inspect)
+		return; /* a person is asked: if by another question, the daemon says so */
 	reporter_count_cut(&client->worker->reporter);
 	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);
 	client_end_by(client, by);

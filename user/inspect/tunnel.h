@@ -10,6 +10,7 @@
 #include "inspect/stage.h"
 #include "policy/verdict.h"
 
+struct ask;
 struct client;
 struct hold_terms;
 struct exchange;
@@ -32,6 +33,7 @@ const struct client *tunnel_client(const struct tunnel *tunnel); /* which has th
 void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct verdict *verdict, const char *words);
 /* connect() returns what this returns: the tunnel waits, for hold_resume() or hold_refuse() of its hold. */
 enum stage_result tunnel_hold(struct tunnel *tunnel, const struct hold_terms *terms);
+struct ask *tunnel_ask(struct tunnel *tunnel);		  /* what a person is asked about it */
 uint64_t tunnel_hold_number(const struct tunnel *tunnel); /* for hold_find(); 0: it is not held */
 
 #endif

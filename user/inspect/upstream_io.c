@@ -216,7 +216,7 @@ static bool dial_may(void *ctx, const struct route *route)
 {
 	const struct exchange *ex = ctx;
 
-	return route_may(ex->client, &ex->host, ex->port, route, &ex->head);
+	return route_may(ex->client, &ex->host, ex->port, route, &ex->head, &ex->ask);
 }
 
 static int upstream_start(struct upstream *up, int fd)

@@ -50,7 +50,9 @@ enum link_type {
 	LINK_LEFT,
 	/* struct link_credentials: of the upstream proxies of the policy that comes next. Without it they have none. */
 	LINK_CREDENTIALS,
-	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
+	LINK_ASK,    /* struct link_ask (link/ask_message.h): a person is to be asked. To the daemon */
+	LINK_ANSWER, /* struct link_answer: what came of it. To the inspector */
+	LINK_DEBUG,  /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 
 struct link_message {

@@ -368,7 +368,7 @@ static bool header_is(const char *header, const char *name)
 }
 
 /* Servers that let a header name the method would write for a GET. */
-static bool request_reads(const struct facts *facts)
+bool facts_read(const struct facts *facts)
 {
 	static const char *const safe[] = { "GET", "HEAD", "OPTIONS", NULL };
 	static const char *const other[] = { "x-http-method", "x-http-method-override", "x-method-override", NULL };
@@ -400,7 +400,7 @@ static void verdict_narrow(const struct search *s, struct verdict *verdict)
 	if (verdict->action == ACTION_DENY || facts->query || (!verdict->inspect && read_only_lists(s->policy, facts)))
 		return;
 	verdict->inspect = true;
-	if (facts->method ? !request_reads(facts) : !s->inspected)
+	if (facts->method ? !facts_read(facts) : !s->inspected)
 		*verdict = verdict_deny(NP_R_READ_ONLY, verdict->rule);
 }
 

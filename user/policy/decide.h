@@ -64,6 +64,8 @@ bool list_has(const char *const *list, const char *word);
 /* Is the rule for this session? NULL: see facts.session. */
 bool rule_is_for(const struct rule *rule, const char *session);
 
+/* Of a request: does it only read? */
+bool facts_read(const struct facts *facts);
 /* What the policy means by the level, for a run of this kind. */
 enum np_mode facts_mode(const struct policy *policy, const struct facts *facts);
 

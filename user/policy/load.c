@@ -75,6 +75,7 @@ static int policy_new(struct policy **ret)
 	policy->inspect_ports[policy->n_inspect_ports++] = 80;
 	policy->inspect_ports[policy->n_inspect_ports++] = 443;
 	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;
+	policy->approval.hold_ms = NP_APPROVAL_HOLD_MS;
 	policy->sandbox.idle_ms = NP_KEPT_IDLE_MS;
 	policy->lifetime = (struct lifetime){ .keep_s = NP_SESSIONS_KEEP_S,
 					      .keep_count = NP_SESSIONS_KEPT,

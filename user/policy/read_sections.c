@@ -177,8 +177,8 @@ static void read_ports(struct reader *reader, enum section section, const struct
 
 static void read_approval(struct reader *reader, const struct node *key)
 {
-	const struct node *map = section_map(reader, key, "\"timeout\" and \"remember\""), *fields[APPROVAL_KEYS],
-			  *value;
+	const struct node *map = section_map(reader, key, "\"timeout\", \"hold\" and \"remember\""),
+			  *fields[APPROVAL_KEYS], *value;
 	struct approval *approval = &reader->policy->approval;
 
 	if (!map)
@@ -187,12 +187,16 @@ static void read_approval(struct reader *reader, const struct node *key)
 	approval->at = node_place(key);
 	if (fields[APPROVAL_TIMEOUT])
 		field_duration(reader, fields[APPROVAL_TIMEOUT], &approval->timeout_ms);
+	if (fields[APPROVAL_HOLD])
+		field_duration(reader, fields[APPROVAL_HOLD], &approval->hold_ms);
+	if (approval->hold_ms > NP_HOLD_MAX_MS)
+		error_at(reader, fields[APPROVAL_HOLD], "no client waits for longer than %u minutes",
+			 NP_HOLD_MAX_MS / 60000);
 	value = fields[APPROVAL_REMEMBER] ? field_scalar(reader, fields[APPROVAL_REMEMBER]) : NULL;
 	if (!value)
 		return;
-	if (!strcmp(value->text, "session"))
-		approval->remember = true;
-	else if (strcmp(value->text, "once") != 0)
+	approval->once = !strcmp(value->text, "once");
+	if (!approval->once && strcmp(value->text, "session") != 0)
 		error_at(reader, value, "%s cannot be remembered; there are once and session",
 			 QUOTE(value->text, value->len));
 }

@@ -107,8 +107,9 @@ struct decider {
 /* How a person answers ask rules. */
 struct approval {
 	uint64_t timeout_ms;
-	bool remember;	 /* for the session; else each request is asked anew */
-	struct place at; /* line 0: not written */
+	uint64_t hold_ms; /* that a client waits for the answer */
+	bool once;	  /* remember: once. An answer is for one request: nothing is granted for longer */
+	struct place at;  /* line 0: not written */
 };
 
 #endif

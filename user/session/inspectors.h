@@ -18,6 +18,21 @@
 
 #include "base/buf.h"
 #include "sandbox.h"
+#include "vocab/question_reply.h"
+
+/* Something that an inspector holds until a person has answered. */
+struct question_waiter {
+	unsigned inspector;
+	int pid;	 /* of its process: another one knows nothing of it */
+	uint64_t number; /* of what it holds */
+};
+
+struct question_news {
+	enum question_reply reply;
+	uint64_t question; /* id */
+	unsigned reason;   /* enum np_reason of a refusal */
+	const char *words; /* or NULL */
+};
 
 /* A sandbox's own network namespace, for who starts its first process: a file that leads there, as long as this daemon runs and
  * the sandbox is there, and the number that tells that it is the right one. */
@@ -52,8 +67,11 @@ struct inspectors {
 	 * An unknown one is fine. */
 	void (*forget)(void *ctx, uint64_t cgroup_id);
 
+	/* Tells one that asked what came of it; to NULL: tells all of them. One that is gone is fine. */
+	void (*reply)(void *ctx, const struct question_waiter *to, const struct question_news *news);
+
 	/* Handles the reports that have arrived: called when a verb is over. It may look things up in the service and call
-	 * service_sandbox_active(). */
+	 * service_sandbox_active() and what questions have. */
 	void (*receive)(void *ctx);
 };
 

@@ -368,6 +368,7 @@ int session_raise(struct service *service, struct session *session, const struct
 		beside_wait(service->beside);
 	if (o.written.notice)
 		session_publish(service, session);
+	questions_raised(service, session);
 	/* Against the record, not against memory: a raise whose record failed is raised when it is
 	 * recorded. */
 	o.raised = session->stands.level > o.before.level || session->stands.mode > o.before.mode;

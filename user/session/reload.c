@@ -114,5 +114,6 @@ int service_policy_cut(struct service *service, struct policy_effect *effect, st
 {
 	_verb_ struct service *verb = verb_begin(service);
 
+	questions_reload(service);
 	return sandboxes_reload(service, effect, ret_failure);
 }

@@ -77,6 +77,7 @@ int service_new(const struct service_config *config, struct service **ret)
 		return -ENOMEM;
 	service->config = *config;
 	TAILQ_INIT(&service->all);
+	TAILQ_INIT(&service->questions);
 	TAILQ_INIT(&service->care);
 	if (hash_key_make(&service->key) < 0) {
 		free(service);
@@ -95,6 +96,7 @@ void service_free(struct service *service)
 		return;
 	beside_free(service->beside);
 	forwards_free(service);
+	questions_free(service);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
 	for (struct table_node *n = table_walk(&service->sessions, NULL), *next; n; n = next) {
@@ -309,6 +311,7 @@ static int session_end(struct service *service, struct session *session, const c
 	session_unpublish(service, session);
 	service_emit(service, &event, session, NULL);
 	runs_session_ended(service, session->name.text);
+	questions_session_ended(service, session->name.text);
 	session_workspace_end(service, session);
 	return 0;
 }
@@ -423,6 +426,7 @@ void service_sweep(struct service *service)
 			break; /* once around is enough */
 	}
 	runs_sweep(service);
+	questions_sweep(service);
 	forwards_sweep(service);
 	lifetime_sweep(service);
 	store_tend(service->config.store);

@@ -24,7 +24,8 @@
 #include "vocab/limits.h"
 
 struct service;
-struct event; /* events/event.h */
+struct event;  /* events/event.h */
+struct policy; /* policy/policy.h */
 
 /* What became of a sandbox's network since it was made, whoever was restarted. Bytes are those of tunnels and of bodies
  * that the inspector saw: given to origins' connections, and come from there. */
@@ -76,6 +77,8 @@ struct service_config {
 	void (*before_retire)(void *data, uint64_t cgroup_id);
 	void (*on_retired)(void *data, uint64_t cgroup_id);
 	void *retire_data;
+	const struct policy *(*policy)(void *data); /* the live one; NULL: nobody is ever asked */
+	void *policy_data;
 	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
 	struct lifetime lifetime;
 	unsigned own_network; /* bits (1 << mode): sandboxes that start in it have a network namespace of their own */
@@ -231,6 +234,42 @@ int service_run_cancel(struct service *service, uint64_t id, const char *result,
 
 /* At the start: what waited for a launcher of the daemon before this one is rejected. */
 void service_runs_recover(struct service *service);
+
+/*
+ * Questions (questions.c): an inspector holds something that a rule asks about, and asks. The answer is recorded before
+ * anything goes on, and what it lets pass is what the record says: nothing passes unanswered, whoever is killed.
+ */
+struct question_ask {
+	uint64_t cgroup_id;
+	struct np_rung rung;	    /* the sandbox's and the policy's, by which it is asked */
+	const char *policy, *place; /* hash; of the rule */
+	const char *host;
+	uint16_t port;
+	bool write;
+	const char *method, *url; /* see struct question_row */
+	uint64_t body;
+};
+/* Shares the question that waits, meets an answer that holds, or makes a question. The inspector is told. */
+void service_question_ask(struct service *service, const struct question_ask *ask,
+			  const struct question_waiter *waiter);
+void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
+void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
+
+struct question_given {
+	enum question_answer answer;
+	uint64_t for_ms;    /* how long it holds; 0: as long as the session is at its level, or until it is used */
+	const char *reason; /* or "" */
+	const char *policy; /* what the person was shown; NULL: that does not matter */
+	bool has_generation;
+	uint64_t generation;
+};
+int service_question_answer(struct service *service, uint64_t id, const struct question_given *given, const char *who,
+			    struct question_row *ret, struct failure *ret_failure);
+int service_question_show(struct service *service, uint64_t id, struct question_row *ret, struct failure *ret_failure);
+unsigned service_question_waiting(struct service *service,
+				  const struct question_row *row); /* how many wait for it now */
+/* At the start, when the sessions are known: those that wait, and answers that hold, come back. */
+int service_questions_recover(struct service *service, struct failure *ret_failure);
 
 /* Forwards (forwards.c): a host's socket, named by its cookie, may call a listener of a sandbox. Borrowed rows live until
  * the next verb. */

@@ -4,7 +4,7 @@
  * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
  * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
- * runs.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
+ * runs.c, questions.c, questions_end.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -111,9 +111,28 @@ struct ended_sandbox {
 	struct sandbox_counts counts;
 };
 
+/* A question in memory: it waits, or its answer holds. */
+struct question_held {
+	TAILQ_ENTRY(question_held) next;
+	struct question_waiter waiter;
+};
+TAILQ_HEAD(question_held_list, question_held);
+
+struct question {
+	struct table_node node; /* by its key */
+	TAILQ_ENTRY(question) of_all;
+	struct question_row row;
+	struct question_held_list held; /* by inspectors; the one that has waited longest is first */
+	unsigned n_held;
+};
+TAILQ_HEAD(question_list, question);
+
 struct service {
 	struct service_config config;
 	struct beside *beside;			   /* cuts while a raise is recorded */
+	struct table questions_by_key;
+	struct question_list questions;		   /* in the order they came */
+	unsigned n_held[NP_WORKERS_MAX];	   /* by each inspector */
 	struct ended_sandbox ended[NP_ENDED_KEPT]; /* a ring */
 	size_t ended_next;			   /* the oldest, or one that was never used */
 	struct forward_list forwards;
@@ -260,6 +279,24 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
+
+/* -- questions.c ------------------------------------------------------------ */
+void question_drop(struct service *service, struct question *question); /* from memory; nobody is told */
+void questions_free(struct service *service);
+void question_event(struct service *service, unsigned reason, const struct question_row *row, const char *who,
+		    const char *words);
+int question_keep(struct service *service, const struct question_row *row, struct question **ret); /* in memory */
+bool question_is_due(const struct question *question, uint64_t now_us); /* time has ended it, or its answer */
+/* To all that wait for it; then nobody does. */
+void question_reply(struct service *service, struct question *question, enum question_reply reply, unsigned reason,
+		    const char *words);
+
+/* -- questions_end.c ---------------------------------------------------------- */
+void questions_raised(struct service *service,
+		      const struct session *session); /* what was asked or granted before is void */
+void questions_reload(struct service *service);	      /* what the live policy does not ask about any more, likewise */
+void questions_session_ended(struct service *service, const char *session);
+void questions_sweep(struct service *service); /* what time does to them */
 
 /* -- forwards.c ------------------------------------------------------------ */
 void forwards_sweep(struct service *service); /* ends those whose owner or sandbox is gone */

@@ -14,6 +14,7 @@
 
 #include "vocab/limits.h"
 #include "vocab/level.h"
+#include "session/question.h"
 #include "session/session_name.h"
 
 struct store;
@@ -203,5 +204,23 @@ int store_runs_each(struct store *store, const char *session, int (*fn)(void *da
 		    void *data);
 /* Those that are pending or running, the oldest first. */
 int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data);
+
+/*
+ * Questions. That one is answered once, in time, and that what is over stays so, is kept by triggers in the file.
+ */
+/* Of *row: all but its id and what became of it. -EPERM: one with that key waits already. */
+int store_question_put(struct store *store, const struct question_row *row, uint64_t *ret_id);
+int store_question_get(struct store *store, uint64_t id, struct question_row *ret);
+/* state, answer, who, reason, answered_us, until_us. -EALREADY: it does not wait any more. */
+int store_question_answer(struct store *store, const struct question_row *row);
+/* Without an answer: expired or void. -EALREADY likewise. */
+int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us);
+int store_answer_end(struct store *store, uint64_t id, uint64_t now_us); /* it is used, or holds no more */
+/* The newest first; of one session, or (NULL) all; open: those that are not over. */
+int store_questions_each(struct store *store, const char *session, bool open,
+			 int (*fn)(void *data, const struct question_row *row), void *data);
+/* Earlier answers in this session about this host. */
+int store_questions_before(struct store *store, const struct question_row *row, unsigned *ret_allowed,
+			   unsigned *ret_denied);
 
 #endif

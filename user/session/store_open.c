@@ -11,7 +11,7 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-#define STORE_VERSION 4
+#define STORE_VERSION 5
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -195,6 +195,8 @@ static int store_upgrade_from(struct store *store, int version)
 		r = store_upgrade_runs(store);
 	if (!r && version < 4)
 		r = store_upgrade_lifetime(store);
+	if (!r && version < 5)
+		r = sql_exec(store->db, store_questions_schema);
 	return sql_end(store->db, r);
 }
 

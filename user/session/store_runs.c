@@ -114,7 +114,7 @@ _Static_assert(NP_RUN_COMMAND == 16384 && NP_RUN_RESULT == 8192 && NP_RUN_OPTION
 static const char *const classes[] = { "", "none", "read_only", "write" };
 static const char *const states[] = { "pending", "running", "completed", "rejected", "failed" };
 
-static int word_find(const char *const *words, size_t n, const char *word)
+int word_find(const char *const *words, size_t n, const char *word)
 {
 	for (size_t i = 0; word && i < n; i++)
 		if (!strcmp(words[i], word))

@@ -125,6 +125,8 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		return 0;
 	case LINK_DEBUG:
 		return debug_learn(p, data, len);
+	case LINK_ASK:
+		return asks_learn(p, data, len);
 	case LINK_REQUESTS:
 		return 0; /* it has woken us: supervisor_receive() comes when whoever reads this is done */
 	default:
@@ -151,7 +153,7 @@ void process_read(struct process *p, unsigned most)
 	}
 }
 
-/* Takes reports of each, up to so many bytes. True: there are more. */
+/* Takes reports of each, up to so many bytes, and what they ask. True: there are more reports. */
 static bool reports_take(struct supervisor *w, uint64_t most)
 {
 	bool more = false;
@@ -161,11 +163,14 @@ static bool reports_take(struct supervisor *w, uint64_t most)
 
 		if (p->pid && ledgers_drain(w->ledgers, i, most) < 0)
 			process_end(p, "its ledger is nonsense");
-		if (p->unreset)
+		if (p->unreset) {
 			ledgers_reset(w->ledgers, i); /* what it left */
+			asks_lose(p);
+		}
 		p->unreset = false;
 		more |= p->pid && ledgers_unread(w->ledgers, i);
 	}
+	asks_receive(w);
 	return more;
 }
 

@@ -211,6 +211,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	w->receive = (struct loop_task){ .fn = supervisor_receive_some, .data = w };
 	TAILQ_INIT(&w->cas_wanted);
 	TAILQ_INIT(&w->cas_requested);
+	TAILQ_INIT(&w->asks);
 	for (unsigned i = 0; i < config->count; i++)
 		w->processes[i] = (struct process){ .supervisor = w, .link = -1 };
 	w->config.ledgers.count = config->count;
@@ -263,6 +264,7 @@ void supervisor_free(struct supervisor *w)
 		process_drop(&w->processes[i]);
 	briefing_clear(w);
 	debug_clear(w);
+	asks_clear(w);
 	ledgers_free(w->ledgers);
 	inspector_sockets_close(&w->sockets);
 	namespaces_unlisten(w);

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "supervisor/ledgers.h"
+#include "link/ask_message.h"
 #include "link/link.h"
 #include "kernel/kernel.h"
 #include "loop/loop.h"
@@ -29,7 +30,10 @@ struct supervisor_config {
 	const char *resolvers;		 /* for c-ares; NULL: those of /etc/resolv.conf */
 	struct ledgers_config ledgers;	 /* but for count and data */
 	void (*on_finished)(void *data); /* after supervisor_finish() */
-	void (*on_debug)(void *data);	 /* an inspector has shown itself, or has had the time to */
+	/* One asks a person, or waits no longer; one that held things for answers is gone. Called as reports are. */
+	void (*on_ask)(void *data, const struct question_waiter *from, const struct link_ask *ask);
+	void (*on_asks_lost)(void *data, unsigned inspector);
+	void (*on_debug)(void *data); /* an inspector has shown itself, or has had the time to */
 	void *data;
 };
 

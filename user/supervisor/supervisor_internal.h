@@ -4,7 +4,8 @@
  * for), processes.c (each: started, sent to, received from, ended), briefing.c (what every one of them has to know, and the interface of
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
  * synthetic address stands for which name), ledgers.c and ledger_files.c (what they counted and reported), debug_ask.c (what they show of
- * themselves), listening.c (where they listen for sandboxes with a network of their own), spawn.c, config_blobs.c.
+ * themselves), listening.c (where they listen for sandboxes with a network of their own), asks.c (what they ask people about),
+ * spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -27,6 +28,7 @@ struct process {
 	uint32_t synced, settled; /* the last numbers it answered */
 	unsigned cas;		  /* that it is to make */
 	bool cas_behind;	  /* it was not told of a CA, because it did not keep up */
+	unsigned asks;		  /* that wait to be handled: asks.c's */
 	unsigned failures;
 	uint64_t start_ns; /* when it was started, or may be again */
 };
@@ -72,6 +74,8 @@ struct debug_question {
 	struct debug_shown of[NP_WORKERS_MAX];
 };
 
+TAILQ_HEAD(ask_queue, ask);
+
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
@@ -96,6 +100,7 @@ struct supervisor {
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	bool steering;					      /* the gate steers */
 	struct debug_question debug;
+	struct ask_queue asks;
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -165,6 +170,13 @@ void namespaces_steer(struct supervisor *w);	/* as w->steering says */
 int namespace_make(void *ctx, uint64_t cgroup_id, bool steered);
 int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 void namespace_drop(struct supervisor *w, uint64_t cgroup_id); /* the sandbox is gone. An unknown one is fine */
+
+/* -- asks.c */
+int asks_learn(struct process *from, const char *data, size_t len); /* 0, -ENOMEM, or -EPROTO */
+void asks_receive(struct supervisor *w);			    /* hands on what has come */
+void asks_lose(struct process *p);				    /* it is gone, and what it held */
+void asks_clear(struct supervisor *w);
+void asks_reply(void *ctx, const struct question_waiter *to, const struct question_news *news);
 
 /* -- briefing.c */
 struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id);

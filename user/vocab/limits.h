@@ -113,6 +113,19 @@
 #define NP_ENDED_KEPT 1024	   /* removed sandboxes whose counts are still known, about 200 bytes each: whoever ran a command there asks at once */
 #define NP_RUN_LOST_S 10	   /* from the end of its sandbox until a run counts as failed: who runs it tells more */
 
+/* -- questions ------------------------------------------------------------ */
+#define NP_QUESTIONS_PER_SESSION 32 /* that wait: more are not read by anybody, and none of them keeps out another session's */
+#define NP_QUESTIONS_PENDING 1024   /* of all sessions */
+#define NP_ANSWERS_PER_SESSION 256  /* that hold: a person gave each of them */
+#define NP_QUESTIONS_KEPT 10000	    /* that are over and still on record; the oldest go first */
+#define NP_QUESTION_URL 2048	    /* bytes of a URL that are shown; what is cut ends in three dots */
+#define NP_QUESTION_METHOD 32	    /* likewise */
+#define NP_APPROVAL_HOLD_MS 25000   /* that a client waits by default: below the 30 s of many clients */
+#define NP_GRANT_MAX_MS (30u * 24 * 3600 * 1000) /* the longest that an answer may be given for: milliseconds of 30 days in 32 bits */
+#define NP_ASKS_AGAIN 8		    /* times that one request is asked about anew, because the level or the policy changed meanwhile */
+#define NP_WARNING_PATTERNS 4096    /* destinations of a policy that a name is compared with, for people: a millisecond */
+#define NP_RETRY_AFTER_S 10	    /* what a refused client is told to wait before it tries again */
+
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_RUN_TEXTS 256	/* words of one option that may come more than once: variables of a run (--env) */
 #define NP_BINDS_MAX 32		/* --bind options of one run, and entries of binds: in the policy */

@@ -145,9 +145,17 @@ const char *reason_hint(unsigned reason)
 	case NP_R_BAD_PATH:
 		return "Write the path without double slashes, dot segments and escaped slashes.";
 	case NP_R_NEEDS_APPROVAL:
+		return "A person has to answer first. Go on with something else, and try the same request again later: "
+		       "it meets the answer, or waits for it again.";
+	case NP_R_ANSWER_DENIES:
+		return "Trying again will not help: a person has seen it and said no. Go on without it.";
+	case NP_R_TOO_MANY_QUESTIONS:
+		return "People have to answer earlier questions of this session first. Go on without it, and ask for "
+		       "less at a time.";
+	case NP_R_ENDED_BY_EXPIRY:
+		return "It was approved for a time that is over. Try again: a person may be asked once more.";
 	case NP_R_NEEDS_DECIDER:
-		return "Trying again will not help. Go on without it, or tell the user: this version asks nobody "
-		       "for approval of a request.";
+		return "Trying again will not help. Go on without it, or tell the user: this version asks no program.";
 	case NP_R_READ_ONLY:
 		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
 		       "of class write, which somebody has to approve.";

@@ -31,8 +31,8 @@ static void any_detail_is_valid_json(void **state)
 		json_t *json;
 
 		head_init(&head);
-		assert_int_equal(refusal_make(&client, NP_R_BAD_HTTP, NULL, NULL, NULL, cases[i].detail, &head, &body),
-				 0);
+		assert_int_equal(
+			refusal_make(&client, NP_R_BAD_HTTP, NULL, NULL, NULL, 0, cases[i].detail, &head, &body), 0);
 		json = json_loadb(body.data, body.len, 0, NULL);
 		assert_non_null(json);
 		message = json_string_value(json_object_get(json, "message"));

@@ -25,7 +25,8 @@ static void the_shortest(void **state)
 	assert_int_equal(policy->n_host_loopback, 0);
 	assert_int_equal(policy->n_deciders, 0);
 	assert_int_equal(policy->approval.timeout_ms, 10 * 60 * 1000);
-	assert_false(policy->approval.remember);
+	assert_int_equal(policy->approval.hold_ms, 25000);
+	assert_false(policy->approval.once);
 	assert_int_equal(policy->approval.at.line, 0);
 	assert_non_null(policy->names);
 	assert_non_null(policy->nets);
@@ -69,7 +70,7 @@ static void the_file_as_a_whole(void **state)
 		"3:10: error: \"default\" takes one value, not a list\n" P
 		"4:16: error: \"inspect_ports\" takes a list of ports\n" P
 		"5:16: error: \"host_loopback\" takes a list of ports\n" P
-		"7:11: error: \"approval\" takes a mapping of \"timeout\" and \"remember\"\n" P
+		"7:11: error: \"approval\" takes a mapping of \"timeout\", \"hold\" and \"remember\"\n" P
 		"6:11: error: \"deciders\" takes a mapping of names to deciders\n");
 	tells("version: 1\ninclude: more.yaml\n", P
 	      "2:10: error: cannot read \"more.yaml\": this policy was not read from a file, so it can include none\n");
@@ -187,7 +188,7 @@ static void approval(void **state)
 		snprintf(text, sizeof(text), "version: 1\napproval: {timeout: %s, remember: session}\n", good[i].text);
 		loads(text);
 		assert_int_equal(policy->approval.timeout_ms, good[i].ms);
-		assert_true(policy->approval.remember);
+		assert_false(policy->approval.once);
 		assert_int_equal(policy->approval.at.line, 2);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -198,8 +199,10 @@ static void approval(void **state)
 			 bad[i]);
 		tells(text, line);
 	}
-	loads("version: 1\napproval: {remember: once}\n");
-	assert_false(policy->approval.remember);
+	loads("version: 1\napproval: {remember: once, hold: 90s}\n");
+	assert_true(policy->approval.once);
+	assert_int_equal(policy->approval.hold_ms, 90000);
+	tells("version: 1\napproval: {hold: 1h}\n", P "2:12: error: no client waits for longer than 10 minutes\n");
 	tells("version: 1\napproval: {remember: always, timout: 5s, timeout: [1s]}\n",
 	      P "2:30: error: unknown key \"timout\" in approval; did you mean \"timeout\"?\n" P
 		"2:51: error: \"timeout\" takes one value, not a list\n" P

@@ -66,6 +66,12 @@ static inline bool fake_workspace_is(void *data, const char *session)
 	return !strcmp(session, fake.workspace);
 }
 
+static inline const struct policy *fake_policy(void *data)
+{
+	(void)data;
+	return fake.policy;
+}
+
 /* A daemon starts: the kernel and the disk are as they were left. */
 static inline void fake_start(void)
 {
@@ -100,6 +106,7 @@ static inline void fake_start(void)
 		.lifetime = fake.lifetime,
 		.workspace_end = fake_workspace_end,
 		.workspace_is = fake_workspace_is,
+		.policy = fake.policy ? fake_policy : NULL,
 	};
 
 	assert_int_equal(store_open(fake.db, &fake.store), 0);

@@ -66,6 +66,19 @@ static inline void fake_forget(void *ctx, uint64_t id)
 	fake.reports += fake.ended;
 }
 
+/* The replies to whoever asked, one line each. */
+static char fake_replies[4096];
+
+static inline void fake_reply(void *ctx, const struct question_waiter *to, const struct question_news *news)
+{
+	static const char *const names[] = { "pending", "allowed", "denied", "again", "refused", "over" };
+	size_t len = strlen(fake_replies);
+
+	(void)ctx;
+	snprintf(fake_replies + len, sizeof(fake_replies) - len, "%d %s %d\n", to ? (int)to->number : 0,
+		 names[news->reply], (int)news->question);
+}
+
 static inline void fake_receive(void *ctx)
 {
 	(void)ctx;
@@ -88,6 +101,7 @@ static inline struct inspectors fake_inspectors(void)
 		.ending = fake_ending,
 		.left = fake_left,
 		.forget = fake_forget,
+		.reply = fake_reply,
 		.receive = fake_receive,
 	};
 }

@@ -72,6 +72,7 @@ struct fake {
 	struct store *store;
 	struct service *service;
 	struct level_modes modes;
+	const struct policy *policy; /* NULL: nobody is ever asked */
 	uint64_t wall, later_ns;
 	struct failure failure;
 };

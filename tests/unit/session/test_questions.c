@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions: who waits for which, what an answer lets pass, and what ends either. */
+#include "fake.h"
+#include "policy/policy.h"
+#include "vocab/limits.h"
+
+#include "session/questions.c"
+
+#define HEAD "version: 1\nlevels: {PUBLIC: proxied, INTERNAL: proxied}\napproval: {timeout: 1m}\n"
+#define ASKS HEAD "rules:\n  - ask: ['**.example']\n"
+
+static struct policy *loaded;
+
+static void policy_use(const char *text)
+{
+	_problems_ struct problems problems = { 0 };
+	struct policy *policy = NULL;
+
+	assert_int_equal(policy_load_text("p.yaml", text, strlen(text), &policy, &problems), 0);
+	policy_free(loaded);
+	fake.policy = loaded = policy;
+}
+
+static int setup(void **state)
+{
+	if (fake_setup(state))
+		return -1;
+	policy_use(ASKS);
+	fake.modes = loaded->modes;
+	fake_stop();
+	fake_start();
+	fake_replies[0] = '\0';
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	policy_free(loaded);
+	loaded = NULL;
+	return fake_teardown(state);
+}
+
+#define question_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+static const char *held_policy; /* that an inspector judged by; NULL: the one in force */
+
+/* An inspector holds something of the sandbox. */
+static void asks_at(const struct sandbox_info *sandbox, const char *host, bool write, uint64_t number,
+		    unsigned inspector)
+{
+	char url[300];
+	const struct question_ask ask = { .cgroup_id = sandbox->cgroup.id,
+					  .rung = sandbox->rung,
+					  .policy = held_policy ? held_policy : loaded->hash,
+					  .place = "p.yaml:5",
+					  .host = host,
+					  .port = 443,
+					  .write = write,
+					  .method = write ? "POST" : "GET",
+					  .url = url };
+	const struct question_waiter waiter = { .inspector = inspector, .pid = 10, .number = number };
+
+	snprintf(url, sizeof(url), "https://%s/", host);
+	service_question_ask(fake.service, &ask, &waiter);
+}
+
+static void asks(const struct sandbox_info *sandbox, const char *host, uint64_t number)
+{
+	asks_at(sandbox, host, false, number, 0);
+}
+
+static int answers(uint64_t id, enum question_answer answer, uint64_t for_ms)
+{
+	const struct question_given given = { .answer = answer, .for_ms = for_ms, .reason = "" };
+	struct question_row row;
+
+	return service_question_answer(fake.service, id, &given, "boss", &row, &fake.failure);
+}
+
+static struct question_row shown(uint64_t id)
+{
+	struct question_row row;
+
+	assert_int_equal(service_question_show(fake.service, id, &row, &fake.failure), 0);
+	return row;
+}
+
+/* What the inspectors were sent since this was asked last. */
+static void assert_replies(const char *want)
+{
+	assert_string_equal(fake_replies, want);
+	fake_replies[0] = '\0';
+}
+
+static void test_what_waits_for_the_same_shares_a_question(void **state)
+{
+	const struct sandbox_info *one = made("a/b"), *two = made("a/b"), *other = made("c/d");
+	struct question_row row;
+
+	(void)state;
+	asks(one, "h.example", 1);
+	asks(two, "h.example", 2);
+	asks_at(one, "h.example", true, 3, 0);
+	asks(one, "i.example", 4);
+	asks(other, "h.example", 5);
+	assert_replies("1 pending 1\n2 pending 1\n3 pending 2\n4 pending 3\n5 pending 4\n");
+	row = shown(1);
+	assert_int_equal(service_question_waiting(fake.service, &row), 2);
+	service_question_leave(fake.service, &(struct question_waiter){ .number = 2 });
+	assert_int_equal(service_question_waiting(fake.service, &row), 1);
+	assert_int_equal(answers(1, ANSWER_HOST, 0), 0);
+	assert_replies("1 allowed 1\n");
+	asks(two, "h.example", 6);
+	assert_replies("6 allowed 1\n");
+	asks_at(two, "h.example", true, 7, 0); /* another kind waits on */
+	assert_replies("7 pending 2\n");
+	assert_int_equal(answers(1, ANSWER_DENY, 0), -EALREADY);
+	assert_int_equal(fake.failure.reason, NP_R_QUESTION_OVER);
+	assert_int_equal(answers(77, ANSWER_DENY, 0), -ENOENT);
+	assert_int_equal(fake.failure.reason, NP_R_NO_SUCH_QUESTION);
+}
+
+static void test_once_goes_to_who_has_waited_longest(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "h.example", 2);
+	assert_replies("1 pending 1\n2 pending 1\n");
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	assert_replies("2 again 1\n1 allowed 1\n");
+	assert_true(shown(1).over_us > 0);
+	asks(sandbox, "h.example", 2);
+	assert_replies("2 pending 2\n");
+	/* Nobody waits: the next that comes has it, and nobody else. */
+	service_question_leave(fake.service, &(struct question_waiter){ .number = 2 });
+	assert_int_equal(answers(2, ANSWER_ONCE, 0), 0);
+	assert_replies("");
+	assert_true(shown(2).over_us == 0 && shown(2).until_us > fake.wall);
+	asks(sandbox, "h.example", 3);
+	asks(sandbox, "h.example", 4);
+	assert_replies("3 allowed 2\n4 pending 3\n");
+}
+
+/* The record comes first: what it does not take does not pass. */
+static void test_what_cannot_be_recorded_does_not_pass(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	fake.disk_full = true;
+	asks(sandbox, "h.example", 1);
+	assert_replies("1 refused 0\n");
+	fake.disk_full = false;
+	asks(sandbox, "h.example", 1);
+	assert_replies("1 pending 1\n");
+	fake.disk_full = true;
+	assert_true(answers(1, ANSWER_HOST, 0) < 0);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
+	assert_replies("");
+	fake.disk_full = false;
+	service_question_leave(fake.service, &(struct question_waiter){ .number = 1 });
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	fake.disk_full = true;
+	asks(sandbox, "h.example", 2);
+	assert_replies("2 refused 1\n");
+	fake.disk_full = false;
+	asks(sandbox, "h.example", 3);
+	assert_replies("3 allowed 1\n");
+}
+
+static void test_a_rise_voids_questions_and_answers(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b"), *other = made("c/d");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	asks(other, "h.example", 3);
+	assert_int_equal(answers(1, ANSWER_HOST, 0), 0);
+	assert_replies("1 pending 1\n2 pending 2\n3 pending 3\n1 allowed 1\n");
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, NULL), 0);
+	assert_replies("0 over 1\n2 again 2\n");
+	assert_int_equal(shown(2).state, QUESTION_VOID);
+	assert_true(shown(1).over_us > 0);
+	assert_int_equal(shown(3).state, QUESTION_PENDING);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), -EALREADY);
+	asks(sandbox, "h.example", 4);
+	assert_replies("4 pending 4\n");
+	assert_int_equal(shown(4).rung.level, LEVEL_INTERNAL);
+	/* The same level once more is no rise. */
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, "data", NULL), 0);
+	assert_replies("");
+}
+
+static void test_what_was_judged_by_another_rung_or_policy_is_judged_again(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct sandbox_info before = *sandbox;
+	const struct question_given stale = { .answer = ANSWER_HOST, .reason = "", .policy = "another" };
+	const struct question_given older = {
+		.answer = ANSWER_HOST, .reason = "", .has_generation = true, .generation = 0
+	};
+	struct question_row row;
+
+	(void)state;
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, NULL), 0);
+	asks(&before, "h.example", 1);
+	assert_replies("1 again 0\n");
+	asks(sandbox, "h.example", 1);
+	assert_replies("1 pending 1\n");
+	held_policy = "another";
+	asks(sandbox, "h.example", 2);
+	held_policy = NULL;
+	assert_replies("2 again 0\n");
+	assert_int_equal(service_question_answer(fake.service, 1, &stale, "boss", &row, &fake.failure), -ESTALE);
+	assert_int_equal(fake.failure.reason, NP_R_QUESTION_CHANGED);
+	assert_int_equal(service_question_answer(fake.service, 1, &older, "boss", &row, &fake.failure), -ESTALE);
+	assert_int_equal(shown(1).state, QUESTION_PENDING);
+}
+
+static void test_a_policy_that_does_not_ask_any_more(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct policy_effect effect = { 0 };
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	assert_replies("1 pending 1\n2 pending 2\n2 allowed 2\n");
+	policy_use(ASKS "# the same rules\n");
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	assert_replies("");
+	policy_use(HEAD "rules:\n  - allow: ['**.example']\n");
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	assert_replies("1 again 1\n0 over 2\n");
+	assert_int_equal(shown(1).state, QUESTION_VOID);
+}
+
+static void test_time_ends_questions_and_answers(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(2, ANSWER_HOST, 30000), 0);
+	assert_replies("1 pending 1\n2 pending 2\n2 allowed 2\n");
+	fake.wall += 30000000;
+	asks(sandbox, "i.example", 3); /* before the sweep has seen it */
+	assert_replies("0 over 2\n3 pending 3\n");
+	fake.wall += 30000000;
+	assert_int_equal(answers(1, ANSWER_HOST, 0), -EALREADY);
+	service_sweep(fake.service);
+	assert_replies("1 refused 1\n");
+	assert_int_equal(shown(1).state, QUESTION_EXPIRED);
+	asks(sandbox, "h.example", 4);
+	assert_replies("4 pending 4\n");
+}
+
+static void test_the_end_of_a_session(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	assert_int_equal(service_session_end(fake.service, "a/b", "test", &fake.failure), 0);
+	assert_int_equal(shown(1).state, QUESTION_VOID);
+	assert_true(shown(2).over_us > 0);
+	fake_replies[0] = '\0';
+	asks(made("a/b"), "i.example", 3); /* it comes back at the same generation, and the answer does not */
+	assert_replies("3 pending 3\n");
+}
+
+static void test_a_restart(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b"), *risen = made("c/d");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	asks(risen, "h.example", 3);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	fake_stop();
+	fake_start();
+	fake_replies[0] = '\0';
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(escalate("c/d", LEVEL_INTERNAL, NULL, NULL), 0); /* before the questions are back */
+	assert_int_equal(service_questions_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(shown(1).state, QUESTION_PENDING);
+	assert_int_equal(shown(3).state, QUESTION_VOID);
+	sandbox = service_sandbox_by_cgroup(fake.service, fake.cgroups[0].id);
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_replies("1 pending 1\n2 allowed 2\n");
+}
+
+static void test_bounds(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b"), *other = made("c/d");
+	char host[32];
+
+	(void)state;
+	for (uint64_t i = 1; i <= NP_QUESTIONS_PER_SESSION; i++) {
+		snprintf(host, sizeof(host), "h%d.example", (int)i);
+		asks(sandbox, host, i);
+	}
+	fake_replies[0] = '\0';
+	asks(sandbox, "more.example", 100);
+	assert_replies("100 refused 0\n");
+	asks(sandbox, "h1.example", 101); /* one that is there is shared */
+	asks(other, "h1.example", 102);	  /* another session has its own */
+	assert_replies("101 pending 1\n102 pending 33\n");
+	assert_int_equal(answers(5, ANSWER_DENY, 0), 0);
+	asks(sandbox, "more.example", 103);
+	assert_replies("5 denied 5\n103 pending 34\n");
+	/* What an inspector says it holds is bounded, too. */
+	fake.service->n_held[1] = NP_HELD_MAX;
+	asks_at(sandbox, "h2.example", false, 104, 1);
+	assert_replies("104 refused 2\n");
+	fake.service->n_held[1] = 0;
+	asks_at(sandbox, "h2.example", false, 105, 1);
+	service_question_lost(fake.service, 1);
+	assert_int_equal(fake.service->n_held[1], 0);
+	fake_replies[0] = '\0';
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	assert_replies("2 allowed 2\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		question_test(test_what_waits_for_the_same_shares_a_question),
+		question_test(test_once_goes_to_who_has_waited_longest),
+		question_test(test_what_cannot_be_recorded_does_not_pass),
+		question_test(test_a_rise_voids_questions_and_answers),
+		question_test(test_what_was_judged_by_another_rung_or_policy_is_judged_again),
+		question_test(test_a_policy_that_does_not_ask_any_more),
+		question_test(test_time_ends_questions_and_answers),
+		question_test(test_the_end_of_a_session),
+		question_test(test_a_restart),
+		question_test(test_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

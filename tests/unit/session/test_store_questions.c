@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions on record. What the store promises is asked of the file itself, by another connection without our settings. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "session/store_questions.c"
+
+static char dir[64], path[96];
+static struct store *store;
+static sqlite3 *stranger;
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
+	if (!mkdtemp(dir))
+		return -1;
+	snprintf(path, sizeof(path), "%s/sessions.db", dir);
+	return store_open(path, &store) || sqlite3_open(path, &stranger);
+}
+
+static int teardown(void **state)
+{
+	static const char *const suffixes[] = { "", "-wal", "-shm" };
+	char file[128];
+
+	(void)state;
+	sqlite3_close(stranger);
+	store_close(store);
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
+		unlink(file);
+	}
+	return rmdir(dir);
+}
+
+#define store_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+
+static struct question_row row_of(const char *host)
+{
+	struct question_row row = { .place = "p.yaml:3",
+				    .port = 443,
+				    .write = true,
+				    .sandbox = "a.b.1",
+				    .method = "POST",
+				    .url = "https://h.example/x",
+				    .body = UINT64_MAX,
+				    .rung = { .level = LEVEL_INTERNAL, .mode = NP_PROXIED, .generation = 7 },
+				    .policy = "hash",
+				    .created_us = 10,
+				    .expires_us = 1000 };
+	const char *problem;
+
+	assert_int_equal(session_name_parse("a/b", &row.session, &problem), 0);
+	snprintf(row.host, sizeof(row.host), "%s", host);
+	return row;
+}
+
+static uint64_t asked(const char *host)
+{
+	struct question_row row = row_of(host);
+	uint64_t id = 0;
+
+	assert_int_equal(store_question_put(store, &row, &id), 0);
+	return id;
+}
+
+static struct question_row got(uint64_t id)
+{
+	struct question_row row;
+
+	assert_int_equal(store_question_get(store, id, &row), 0);
+	return row;
+}
+
+static int answered(uint64_t id, enum question_answer answer, uint64_t now_us)
+{
+	struct question_row row = { .id = id,
+				    .state = answer == ANSWER_DENY ? QUESTION_DENIED : QUESTION_ALLOWED,
+				    .answer = answer,
+				    .who = "boss",
+				    .reason = "because",
+				    .answered_us = now_us };
+
+	return store_question_answer(store, &row);
+}
+
+static int sql(const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	return sqlite3_exec(stranger, text, NULL, NULL, NULL);
+}
+
+#define REFUSED(...) assert_int_equal(sql(__VA_ARGS__), SQLITE_CONSTRAINT)
+
+static void test_what_is_put_comes_back(void **state)
+{
+	struct question_row row = got(asked("h.example"));
+	const struct question_row want = row_of("h.example");
+
+	(void)state;
+	assert_string_equal(row.session.text, "a/b");
+	assert_string_equal(row.place, want.place);
+	assert_string_equal(row.host, want.host);
+	assert_string_equal(row.method, want.method);
+	assert_string_equal(row.url, want.url);
+	assert_true(row.write && row.port == 443 && row.body == UINT64_MAX);
+	assert_true(np_rung_equal(&row.rung, &want.rung));
+	assert_int_equal(row.state, QUESTION_PENDING);
+	assert_int_equal(store_question_get(store, 99, &row), -ENOENT);
+}
+
+static void test_an_answer_is_given_once(void **state)
+{
+	uint64_t id = asked("h.example");
+
+	(void)state;
+	assert_int_equal(answered(id, ANSWER_HOST, 20), 0);
+	assert_int_equal(answered(id, ANSWER_DENY, 30), -EALREADY);
+	assert_int_equal(store_question_end(store, id, QUESTION_VOID, 30), -EALREADY);
+	assert_int_equal(got(id).state, QUESTION_ALLOWED);
+	assert_string_equal(got(id).who, "boss");
+	REFUSED("UPDATE questions SET state = 'denied', answer = 'deny' WHERE id = %d", (int)id);
+	REFUSED("UPDATE questions SET answer = 'once' WHERE id = %d", (int)id);
+	REFUSED("UPDATE questions SET who = 'me' WHERE id = %d", (int)id);
+	REFUSED("UPDATE questions SET until_us = 99 WHERE id = %d", (int)id);
+	REFUSED("UPDATE questions SET state = 'pending', answer = '' WHERE id = %d", (int)id);
+}
+
+static void test_an_answer_has_a_name_and_comes_in_time(void **state)
+{
+	uint64_t id = asked("h.example");
+
+	(void)state;
+	assert_int_equal(answered(id, ANSWER_HOST, 1000), -EPERM);
+	assert_int_equal(got(id).state, QUESTION_PENDING);
+	REFUSED("UPDATE questions SET state = 'allowed', answer = 'host', answered_us = 20 WHERE id = %d", (int)id);
+	REFUSED("UPDATE questions SET state = 'allowed', answer = 'deny', who = 'x', answered_us = 20 WHERE id = %d",
+		(int)id);
+	REFUSED("UPDATE questions SET state = 'allowed', who = 'x', answered_us = 20 WHERE id = %d", (int)id);
+	/* The control: with all of it. */
+	assert_int_equal(sql("UPDATE questions SET state = 'allowed', answer = 'host', who = 'x', answered_us = 20"
+			     " WHERE id = %d",
+			     (int)id),
+			 SQLITE_OK);
+}
+
+static void test_what_was_asked_does_not_change(void **state)
+{
+	static const char *const changes[] = { "host = 'other.example'", "port = 80",	   "url = 'https://x/'",
+					       "session = 'c/d'",	 "generation = 8", "level = 0",
+					       "expires_us = 99999",	 "writes = 0",	   "place = 'p.yaml:4'" };
+	uint64_t id = asked("h.example");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		REFUSED("UPDATE OR REPLACE questions SET %s WHERE id = %d", changes[i], (int)id);
+}
+
+#define INSERT                                                                                                   \
+	"INSERT OR REPLACE INTO questions (id, session, place, host, port, writes, sandbox, method, url, body, " \
+	"level, mode, generation, policy, created_us, expires_us, state, answer, who) VALUES "
+
+static void test_a_question_enters_as_pending_and_is_not_replaced(void **state)
+{
+	uint64_t id = asked("h.example");
+	struct question_row row = row_of("h.example");
+
+	(void)state;
+	assert_int_equal(store_question_put(store, &row, &id), -EPERM); /* one with that key waits */
+	REFUSED(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'allowed', 'host', 'me')");
+	REFUSED(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', 'host', 'me')");
+	REFUSED(INSERT "(%d, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')", (int)id);
+	REFUSED(INSERT
+		"(51, 'a/b', 'p.yaml:3', 'h.example', 443, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')");
+	assert_int_equal(
+		sql(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')"),
+		SQLITE_OK);
+}
+
+static void test_what_is_over_stays_over(void **state)
+{
+	uint64_t once = asked("h.example"), other = asked("o.example");
+
+	(void)state;
+	assert_int_equal(store_answer_end(store, once, 15), -EALREADY); /* there is none */
+	assert_int_equal(answered(once, ANSWER_ONCE, 20), 0);
+	assert_int_equal(store_answer_end(store, once, 30), 0);
+	assert_int_equal(store_answer_end(store, once, 40), -EALREADY);
+	assert_int_equal(got(once).over_us, 30);
+	REFUSED("UPDATE questions SET over_us = 0 WHERE id = %d", (int)once);
+	REFUSED("DELETE FROM questions WHERE id = %d", (int)other);
+	REFUSED("UPDATE questions SET over_us = 5 WHERE id = %d", (int)other);
+	assert_int_equal(store_question_end(store, other, QUESTION_EXPIRED, 50), 0);
+	assert_int_equal(got(other).state, QUESTION_EXPIRED);
+	REFUSED("UPDATE questions SET state = 'allowed', answer = 'host', who = 'x', answered_us = 20 WHERE id = %d",
+		(int)other);
+	assert_int_equal(sql("DELETE FROM questions WHERE id = %d", (int)other), SQLITE_OK);
+	/* The key is free again, the id is not. */
+	assert_true(asked("o.example") > other);
+}
+
+static int count_one(void *data, const struct question_row *row)
+{
+	(void)row;
+	++*(int *)data;
+	return 0;
+}
+
+static void test_the_oldest_that_are_over_go_first(void **state)
+{
+	unsigned allowed, denied;
+	int n = 0;
+
+	(void)state;
+	assert_int_equal(
+		sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+		    " INSERT INTO questions (session, place, host, port, writes, sandbox, method, url, body, level,"
+		    " mode, generation, policy, created_us, expires_us, state)"
+		    " SELECT 'a/b', 'p', 'h' || i, 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 99, 'pending' FROM n;"
+		    "UPDATE questions SET state = 'void', over_us = 5 WHERE id > 1",
+		    NP_QUESTIONS_KEPT + 10),
+		SQLITE_OK);
+	asked("h.example");
+	store_questions_each(store, NULL, false, count_one, &n);
+	assert_int_equal(n, NP_QUESTIONS_KEPT + 1); /* the first still waits */
+	n = 0;
+	store_questions_each(store, "a/b", true, count_one, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(store_questions_before(store, &(struct question_row){ .id = 99999 }, &allowed, &denied), 0);
+	assert_true(!allowed && !denied);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		store_test(test_what_is_put_comes_back),
+		store_test(test_an_answer_is_given_once),
+		store_test(test_an_answer_has_a_name_and_comes_in_time),
+		store_test(test_what_was_asked_does_not_change),
+		store_test(test_a_question_enters_as_pending_and_is_not_replaced),
+		store_test(test_what_is_over_stays_over),
+		store_test(test_the_oldest_that_are_over_go_first),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* /v1/questions */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/sql.h"
+#include "control/access.h"
+#include "control/args.h"
+#include "control/body.h"
+#include "control/json_objects.h"
+#include "control/reply.h"
+#include "control/url_text.h"
+#include "policy/warnings.h"
+#include "vocab/limits.h"
+#include "vocab/words.h"
+
+static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
+{
+	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
+	return 0;
+}
+
+static int dataset_name_add(void *data, const struct dataset_row *row)
+{
+	return json_array_append_new(data, json_text(row->name)) < 0 ? -ENOMEM : 0;
+}
+
+static json_t *warnings_array(const struct policy *policy, const struct question_row *row, bool asked_before)
+{
+	const struct warning_facts facts = { .host = row->host,
+					     .method = row->method,
+					     .url = row->url,
+					     .write = row->write,
+					     .body = row->body,
+					     .asked_before = asked_before };
+	json_t *array = json_array();
+	struct warnings warnings;
+
+	warnings_find(policy, &facts, &warnings);
+	for (size_t i = 0; i < warnings.n; i++)
+		json_array_append_new(array, json_text(warnings.text[i]));
+	return array;
+}
+
+/* What a person needs to know to answer: with what the session holds, and what was said about this host before. */
+static json_t *question_shown(const struct request *rq, const struct question_row *row)
+{
+	struct service *service = rq->config->service;
+	struct store *store = service_store(service);
+	_json_ json_t *object = question_object(row);
+	json_t *datasets = json_array();
+	unsigned allowed = 0, denied = 0;
+	struct policy_loaded loaded;
+
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	store_questions_before(store, row, &allowed, &denied);
+	store_datasets_each(store, row->session.text, dataset_name_add, datasets);
+	if (json_object_set_new(object, "datasets", datasets) < 0 ||
+	    json_object_set_new(object, "before",
+				json_pack("{s:i,s:i}", "allowed", (int)allowed, "denied", (int)denied)) < 0 ||
+	    json_object_set_new(object, "warnings", warnings_array(loaded.policy, row, allowed + denied > 0)) < 0 ||
+	    json_object_set_new(object, "waiting", json_integer(service_question_waiting(service, row))) < 0 ||
+	    (row->state == QUESTION_PENDING &&
+	     json_object_set_new(object, "policy", json_string(loaded.policy->hash)) < 0))
+		return NULL;
+	return take_ptr(object);
+}
+
+struct question_list {
+	const struct request *rq;
+	json_t *array;
+	bool any; /* state is not asked for */
+	enum question_state state;
+	uint64_t after;
+};
+
+static int question_add(void *data, const struct question_row *row)
+{
+	struct question_list *list = data;
+
+	if (row->id <= list->after || (!list->any && row->state != list->state) ||
+	    !access_sees(list->rq, ROLE_APPROVER | ROLE_READER, row->session.text))
+		return 0;
+	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG
+							      : array_add(list->array, question_shown(list->rq, row));
+}
+
+/* wait=1: as soon as there is one. */
+int questions_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	_json_ json_t *array = json_array();
+	struct question_list list = { .rq = rq, .array = array, .any = !rq->query[1] };
+	struct session_name name;
+	bool wait = false;
+	int r = rq->query[0] ? name_read(rq->query[0], &name, ret_failure) : 0;
+
+	if (r < 0)
+		return r;
+	if (rq->query[1] && question_state_parse(rq->query[1], &list.state) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no state \"%.32s\"", rq->query[1]);
+	if (rq->query[2] && url_number(rq->query[2], INT64_MAX, &list.after) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the id of a question");
+	if (url_flag(rq->query[3], &wait) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "wait must be 0 or 1");
+	r = store_questions_each(service_store(rq->config->service), rq->query[0] ? name.text : NULL,
+				 !list.any && list.state == QUESTION_PENDING, question_add, &list);
+	if (r < 0 && r != -E2BIG)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the questions could not be read: %s", sql_strerror(r));
+	if (wait && !rq->head && rq->may_wait && !json_array_size(array)) {
+		ret->wait = true;
+		return 0;
+	}
+	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "questions", array, "truncated", r ? json_true() : NULL),
+			   ret_failure);
+}
+
+int question_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	struct question_row row;
+	uint64_t id;
+	int r = id_read(rq, &id, ret_failure);
+
+	if (r == 0)
+		r = service_question_show(rq->config->service, id, &row, ret_failure);
+	if (r == 0 && !access_sees(rq, ROLE_APPROVER | ROLE_READER, row.session.text))
+		r = failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
+	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
+}
+
+/* What was answered, in words that the service takes. */
+static int given_read(const char *answer, const char *duration, struct question_given *given,
+		      struct failure *ret_failure)
+{
+	if (!strcmp(answer, "domain") || !strcmp(answer, "always"))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"%s\" is not offered: write a rule into the policy, or answer host", answer);
+	if (question_answer_parse(answer, &given->answer) < 0 || given->answer == ANSWER_NONE)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"answer\" can be deny, once or host");
+	if (duration && (!duration_parse(duration, &given->for_ms) || given->for_ms > NP_GRANT_MAX_MS))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"for\" is written as in \"30m\" or \"8h\", and is 720h at most");
+	return 0;
+}
+
+int question_answer(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const char *answer = NULL, *duration = NULL, *reason = NULL, *policy = NULL, *problem;
+	uint64_t generation = 0;
+	const struct body_field fields[] = {
+		{ "answer", true, .ret_text = &answer },
+		{ "for", false, .ret_text = &duration },
+		{ "reason", false, .ret_text = &reason },
+		{ "policy", false, .ret_text = &policy },
+		{ "generation", false, .ret_number = &generation },
+	};
+	_json_ json_t *body = NULL;
+	struct question_given given = { 0 };
+	struct question_row row;
+	uint64_t id;
+	int r = id_read(rq, &id, ret_failure);
+
+	if (r == 0)
+		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r == 0)
+		r = given_read(answer, duration, &given, ret_failure);
+	if (r < 0)
+		return r;
+	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
+	given.reason = reason ? reason : "";
+	given.policy = policy;
+	given.generation = generation;
+	given.has_generation = json_object_get(body, "generation");
+	r = service_question_answer(rq->config->service, id, &given, rq->peer.who, &row, ret_failure);
+	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
+}

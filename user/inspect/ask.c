@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/ask.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/chars.h"
+#include "inspect/exchange.h"
+#include "inspect/judge.h"
+#include "inspect/tunnel.h"
+#include "link/ask_message.h"
+#include "policy/asked.h"
+#include "vocab/limits.h"
+#include "vocab/words.h"
+
+#define ASK_MS 100 /* a daemon that does not take a question for so long is not asked */
+
+static uint64_t rule_hash(const struct worker *worker, const struct verdict *verdict)
+{
+	char place[PLACE_TEXT_SIZE];
+
+	asked_place(worker->policy, verdict, place);
+	return hash_text(&worker->key, place);
+}
+
+bool ask_covers(const struct ask *ask, const struct client *client, const struct verdict *verdict)
+{
+	const struct np_rung *rung = &client->sandbox->rung;
+
+	return ask && ask->granted && ask->rung.level == rung->level && ask->rung.mode == rung->mode &&
+	       ask->rung.flags == rung->flags && ask->rule == rule_hash(client->worker, verdict);
+}
+
+void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
+	      const struct head *head)
+{
+	*ask = (struct ask){ .wanted = true, .client = client, .host = host, .port = port, .head = head };
+}
+
+void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head)
+{
+	*to = *from;
+	to->host = host;
+	to->head = head;
+	from->granted = false;
+}
+
+/* -- asking ------------------------------------------------------------------------------ */
+
+/* Its time is over, or nobody is there for it any more: the question stays. */
+static void ask_over(struct hold *hold)
+{
+	struct ask *ask = hold->terms.ctx;
+	struct link_ask message = { .number = hold->number, .gone = 1 };
+
+	if (ask->open)
+		link_send(hold->worker->link, LINK_ASK, &message, sizeof(message), -1);
+	ask->open = false;
+}
+
+struct hold_terms ask_terms(struct ask *ask)
+{
+	return (struct hold_terms){ .ms = (uint32_t)ask->client->worker->policy->approval.hold_ms,
+				    .late = NP_R_NEEDS_APPROVAL,
+				    .words = "nobody has answered yet",
+				    .over = ask_over,
+				    .ctx = ask };
+}
+
+static void url_write(const struct ask *ask, char to[static NP_QUESTION_URL])
+{
+	const struct head *head = ask->head;
+	_buf_ struct buf url = BUF_INIT(NP_QUESTION_URL + 8);
+	char where[HOST_PORT_SIZE];
+
+	if (!head) {
+		host_port_text(ask->host, ask->port, where);
+		text_ascii(to, NP_QUESTION_URL, where);
+		return;
+	}
+	buf_printf(&url, "%s://%s", head->scheme ? head->scheme : ask->client->tls ? "https" : "http", head->authority);
+	/* What is too long is cut by text_ascii(), not left out. */
+	buf_append(&url, head->target, strnlen(head->target, NP_QUESTION_URL + 7 - url.len));
+	text_ascii(to, NP_QUESTION_URL, buf_error(&url) || !url.data ? "?" : url.data);
+}
+
+static void message_fill(const struct ask *ask, const struct hold *hold, const struct verdict *verdict,
+			 struct link_ask *message)
+{
+	const struct worker *worker = hold->worker;
+	const struct head *head = ask->head;
+	char place[PLACE_TEXT_SIZE], host[ADDR_TEXT_SIZE];
+
+	*message = (struct link_ask){ .number = hold->number,
+				      .cgroup_id = hold->sandbox->cgroup_id,
+				      .rung = hold->sandbox->rung,
+				      .port = ask->port,
+				      .write = !head || !judge_reads(head) };
+	if (head && head->has_body)
+		message->body = head->has_length ? head->length : UINT64_MAX;
+	if (ask->host->is_addr)
+		addr_format(&ask->host->addr, host);
+	asked_place(worker->policy, verdict, place);
+	text_ascii(message->policy, sizeof(message->policy), worker->policy->hash);
+	text_ascii(message->place, sizeof(message->place), place);
+	text_ascii(message->host, sizeof(message->host), ask->host->is_addr ? host : ask->host->name);
+	text_ascii(message->method, sizeof(message->method), head ? head->method : "");
+	url_write(ask, message->url);
+}
+
+bool ask_send(struct ask *ask, struct hold *hold)
+{
+	struct verdict verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
+	struct link_ask message;
+
+	message_fill(ask, hold, &verdict, &message);
+	ask->rule = rule_hash(hold->worker, &verdict);
+	ask->open = true;
+	if (link_send_patiently(hold->worker->link, LINK_ASK, &message, sizeof(message), -1, ASK_MS) == 0)
+		return true;
+	ask->open = false;
+	hold_refuse(hold, NP_R_NEEDS_APPROVAL, "nobody could be asked");
+	return false;
+}
+
+/* -- the answer ----------------------------------------------------------------------------- */
+
+/* The question is void, or was judged by what does not hold any more. */
+static void ask_again(struct ask *ask, struct hold *hold)
+{
+	struct verdict verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, ask);
+
+	ask->question = 0;
+	if (verdict.action == ACTION_ALLOW)
+		hold_resume(hold);
+	else if (verdict.action != ACTION_ASK)
+		hold_refuse(hold, verdict.reason, NULL);
+	else if (ask->again++ < NP_ASKS_AGAIN)
+		ask_send(ask, hold);
+	else
+		hold_refuse(hold, NP_R_NEEDS_APPROVAL, "the level or the policy does not stay the same");
+}
+
+/* Takes back what the question has granted. */
+static bool ask_end(struct ask *ask, uint64_t question)
+{
+	if (!ask->granted || ask->question != question)
+		return false;
+	ask->granted = false;
+	return true;
+}
+
+static void question_over(struct worker *worker, uint64_t question)
+{
+	struct sandbox *sandbox;
+	struct client *client;
+	struct exchange *ex;
+
+	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox)) {
+		bool found = false;
+
+		LIST_FOREACH(client, &sandbox->clients, of_sandbox) {
+			if (client->tunnel)
+				found |= ask_end(tunnel_ask(client->tunnel), question);
+			LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
+				found |= ask_end(&ex->ask, question);
+		}
+		if (found)
+			sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_EXPIRY);
+	}
+}
+
+void asks_answer(struct worker *worker, const struct link_answer *answer)
+{
+	struct hold *hold = answer->number ? hold_find(worker, answer->number) : NULL;
+	struct ask *ask = hold && hold->terms.over == ask_over ? hold->terms.ctx : NULL;
+	const char *words = answer->words[0] ? answer->words : NULL;
+
+	if (answer->reply == REPLY_OVER)
+		question_over(worker, answer->question);
+	if (!ask) /* it is gone, and the daemon was told */
+		return;
+	ask->question = answer->question;
+	if (answer->reply == REPLY_PENDING)
+		return;
+	ask->open = false;
+	if (answer->reply == REPLY_AGAIN) {
+		ask_again(ask, hold);
+	} else if (answer->reply == REPLY_ALLOWED) {
+		ask->granted = true;
+		ask->rung = hold->sandbox->rung;
+		hold_resume(hold);
+	} else {
+		hold_refuse(hold, answer->reply == REPLY_DENIED ? NP_R_ANSWER_DENIES : answer->reason, words);
+	}
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#include "link/ask_message.h"
+
+#include "base/chars.h"
+
+const struct link_ask *link_ask_read(const void *data, size_t len)
+{
+	const struct link_ask *ask = data;
+
+	if (len != sizeof(*ask) || !ask->number || ask->gone > 1 || ask->write > 1)
+		return NULL;
+	if (ask->gone)
+		return ask;
+	if (!text_is_ascii(ask->policy, sizeof(ask->policy)) || !text_is_ascii(ask->place, sizeof(ask->place)) ||
+	    !text_is_ascii(ask->host, sizeof(ask->host)) || !text_is_ascii(ask->method, sizeof(ask->method)) ||
+	    !text_is_ascii(ask->url, sizeof(ask->url)))
+		return NULL;
+	return ask->host[0] && ask->url[0] && ask->port && np_rung_is_valid(&ask->rung) ? ask : NULL;
+}

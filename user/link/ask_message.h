@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What waits for a person: LINK_ASK, from an inspector, and LINK_ANSWER, to it. An inspector asks about each request and each
+ * connection that a rule asks about, holds it meanwhile, and keeps no answer: what one is good for is the daemon's to know.
+ */
+#ifndef NP_LINK_ASK_MESSAGE_H
+#define NP_LINK_ASK_MESSAGE_H
+
+#include "link/link.h"
+#include "vocab/question_reply.h"
+
+/* Texts are those of text_ascii(). */
+struct link_ask {
+	uint64_t number; /* of what is held, in this inspector */
+	uint64_t cgroup_id;
+	struct np_rung rung; /* the sandbox's and the policy's, when the verdict fell */
+	char policy[65];
+	uint8_t gone;  /* 1: it waits no longer; nothing below counts */
+	uint8_t write; /* 1: it may write. 0: a request that reads */
+	uint8_t reserved[5];
+	uint16_t port;
+	uint64_t body;	 /* its length, as far as announced; UINT64_MAX: there is one, and it is not known */
+	char place[320]; /* of the rule */
+	char host[256];	 /* canonical, or an address */
+	char method[NP_QUESTION_METHOD]; /* empty: a connection of which nothing is seen */
+	char url[NP_QUESTION_URL];	 /* without user, password and fragment; of a connection "host:port" */
+};
+
+struct link_answer {
+	uint64_t number;
+	uint64_t question; /* id */
+	uint32_t reply;	   /* enum question_reply */
+	uint32_t reason;   /* enum np_reason of a refusal */
+	char words[256];   /* for whoever asked */
+};
+
+/* The message, or NULL for nonsense. Each text of what it returns is one of text_ascii(): it ends, and can be shown. */
+const struct link_ask *link_ask_read(const void *data, size_t len);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/asked.h"
+
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/chars.h"
+#include "policy/decide.h"
+#include "policy/parse_attempt.h"
+#include "vocab/limits.h"
+
+void asked_place(const struct policy *policy, const struct verdict *verdict, char text[static PLACE_TEXT_SIZE])
+{
+	char place[PLACE_TEXT_SIZE];
+
+	place_format(policy, verdict->rule ? &verdict->rule->at : &policy->fallback_at, place);
+	text_ascii(text, PLACE_TEXT_SIZE, place);
+}
+
+bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
+		 const char *url, const char *place)
+{
+	struct facts facts = { .rung = *rung, .session = session };
+	_arena_ struct arena *arena = NULL;
+	char now[PLACE_TEXT_SIZE];
+	struct verdict verdict;
+	const char *problem;
+
+	if (arena_new(NP_CASE_MEMORY, &arena) < 0 || (method[0] ? attempt_request(arena, method, url, &facts, &problem)
+								: attempt_connect(arena, url, &facts, &problem)) < 0)
+		return false;
+	verdict = policy_decide(policy, &facts);
+	asked_place(policy, &verdict, now);
+	return verdict.action == ACTION_ASK && !strcmp(now, place);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A question: what a person is asked before a request or a connection may go on. All that wait for the same session, rule,
+ * host, port and kind (reads or may write) share one. It is answered once. What the answer is worth ends by itself: when it
+ * is used (once), when its time is over, when the session rises or ends, when the policy does not ask for it any more.
+ */
+#ifndef NP_SESSION_QUESTION_H
+#define NP_SESSION_QUESTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "session/session_name.h"
+#include "vocab/level.h"
+#include "vocab/limits.h"
+
+enum question_state {
+	QUESTION_PENDING,
+	QUESTION_ALLOWED,
+	QUESTION_DENIED,
+	QUESTION_EXPIRED, /* nobody answered in time */
+	QUESTION_VOID,	  /* the level rose, the session ended, or the policy does not ask any more */
+};
+const char *question_state_name(enum question_state state);
+int question_state_parse(const char *name, enum question_state *ret); /* 0 or -EINVAL */
+
+enum question_answer {
+	ANSWER_NONE,
+	ANSWER_DENY, /* what waits, and what comes, as long as it holds */
+	ANSWER_ONCE, /* one request or connection: the one that has waited longest, or the next that comes */
+	ANSWER_HOST, /* all of this session, rule, host, port and kind, as long as it holds */
+};
+const char *question_answer_name(enum question_answer answer);		/* "" for none */
+int question_answer_parse(const char *name, enum question_answer *ret); /* 0 or -EINVAL */
+
+#define QUESTION_PLACE_SIZE  320
+#define QUESTION_HOST_SIZE   256
+#define QUESTION_POLICY_SIZE 65
+#define QUESTION_WHO_SIZE    64
+
+/* Times are 0 for what has not happened. */
+struct question_row {
+	uint64_t id; /* never used again */
+	/* The key. */
+	struct session_name session;
+	char place[QUESTION_PLACE_SIZE]; /* of the rule: "policy.yaml:14" */
+	char host[QUESTION_HOST_SIZE];	 /* a canonical name, or an address */
+	uint16_t port;
+	bool write; /* it may write; else it is a request that reads */
+	/* What was asked for first. */
+	char sandbox[NP_SANDBOX_ID_MAX + 1];
+	char method[NP_QUESTION_METHOD]; /* empty: a connection of which nothing is seen */
+	char url[NP_QUESTION_URL];
+	uint64_t body;			   /* length as far as announced; UINT64_MAX: there is one */
+	struct np_rung rung;		   /* of the session */
+	char policy[QUESTION_POLICY_SIZE]; /* hash, when it was asked */
+	uint64_t created_us, expires_us;
+	/* What became of it. */
+	enum question_state state;
+	enum question_answer answer;
+	char who[QUESTION_WHO_SIZE];
+	char reason[NP_REASON_TEXT_MAX + 1];
+	uint64_t answered_us;
+	uint64_t until_us; /* the answer holds no longer than that; 0: no time bounds it */
+	uint64_t over_us;  /* it expired or became void; the answer is used or holds no more */
+};
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* How questions end without an answer, and answers without being used: by a rise, a reload, the session's end, time. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/sql.h"
+#include "policy/asked.h"
+#include "session/service_internal.h"
+#include "vocab/limits.h"
+
+/*
+ * What a failure to record it leaves: memory has forgotten it, so nothing goes on by it; after a restart the same is found out
+ * again, for the generation, the time and the policy say so.
+ */
+static void question_end(struct service *service, struct question *question, enum question_state state, const char *why)
+{
+	const struct question_news over = { .reply = REPLY_OVER, .question = question->row.id };
+	const struct inspectors *inspectors = &service->config.inspectors;
+	uint64_t now = service->config.wall_us();
+
+	if (question->row.state == QUESTION_PENDING) {
+		store_question_end(service->config.store, question->row.id, state, now);
+		question_event(service, NP_R_QUESTION_ENDED, &question->row, "daemon", why);
+		if (state == QUESTION_EXPIRED)
+			question_reply(service, question, REPLY_REFUSED, NP_R_NEEDS_APPROVAL, why);
+		else
+			question_reply(service, question, REPLY_AGAIN, 0, NULL);
+	} else {
+		store_answer_end(service->config.store, question->row.id, now);
+		question_event(service, NP_R_QUESTION_ENDED, &question->row, "daemon", why);
+		if (question->row.answer == ANSWER_HOST)
+			inspectors->reply(inspectors->ctx, NULL, &over);
+	}
+	question_drop(service, question);
+}
+
+void questions_raised(struct service *service, const struct session *session)
+{
+	struct question *question, *next;
+
+	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
+		next = TAILQ_NEXT(question, of_all);
+		if (question->row.rung.generation != session->stands.generation &&
+		    !strcmp(question->row.session.text, session->name.text))
+			question_end(service, question, QUESTION_VOID, "the session's level rose");
+	}
+}
+
+void questions_session_ended(struct service *service, const char *session)
+{
+	struct question *question, *next;
+
+	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
+		next = TAILQ_NEXT(question, of_all);
+		if (!strcmp(question->row.session.text, session))
+			question_end(service, question, QUESTION_VOID, "the session was ended");
+	}
+}
+
+static bool still_asked(const struct service *service, const struct question_row *row)
+{
+	const struct policy *policy =
+		service->config.policy ? service->config.policy(service->config.policy_data) : NULL;
+
+	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->place);
+}
+
+void questions_reload(struct service *service)
+{
+	struct question *question, *next;
+
+	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
+		next = TAILQ_NEXT(question, of_all);
+		if (!still_asked(service, &question->row))
+			question_end(service, question, QUESTION_VOID, "the policy does not ask about it any more");
+	}
+}
+
+void questions_sweep(struct service *service)
+{
+	uint64_t now = service->config.wall_us();
+	struct question *question, *next;
+
+	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
+		next = TAILQ_NEXT(question, of_all);
+		if (question_is_due(question, now))
+			question_end(service, question, QUESTION_EXPIRED,
+				     question->row.state == QUESTION_PENDING ? "nobody answered in time"
+									     : "the time of the answer is over");
+	}
+}
+
+/* -- after a start ----------------------------------------------------------------------------- */
+
+/* What stands of its session, recorded or not. */
+static int session_stands(struct service *service, const struct question_row *row, uint32_t *ret_generation)
+{
+	const struct session *session = session_find(service, row->session.text);
+	struct session_row recorded;
+	int r = session ? 0 : store_session_get(service->config.store, row->session.text, &recorded);
+
+	if (r || (!session && recorded.ended))
+		return r ? r : -ENOENT;
+	*ret_generation = session ? session->stands.generation : recorded.rung.generation;
+	return 0;
+}
+
+static int question_recover(void *data, const struct question_row *row)
+{
+	struct service *service = data;
+	struct question *question;
+	uint32_t generation = 0;
+	int r = session_stands(service, row, &generation);
+
+	if (r && r != -ENOENT)
+		return r;
+	if (question_keep(service, row, &question))
+		return -ENOMEM;
+	if (r || generation != row->rung.generation)
+		question_end(service, question, QUESTION_VOID, "the session's level rose, or it was ended");
+	return 0;
+}
+
+int service_questions_recover(struct service *service, struct failure *ret_failure)
+{
+	int r = store_questions_each(service->config.store, NULL, true, question_recover, service);
+
+	if (r)
+		return service_fail(ret_failure, NP_R_FAILED, r, "the questions could not be read: %s",
+				    sql_strerror(r));
+	questions_reload(service);
+	questions_sweep(service);
+	return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Questions on record, and who answered them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "session/store_internal.h"
+#include "vocab/limits.h"
+
+/*
+ * Whoever writes to this file meets the triggers: a question enters as pending; what was asked for does not change, so that an
+ * answer is for that very question; it is given once, in time, and stays; and what is over is not brought back.
+ */
+/* clang-format off: one line a piece */
+const char *const store_questions_schema =
+	"CREATE TABLE questions ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" session TEXT NOT NULL,"
+	" place TEXT NOT NULL,"
+	" host TEXT NOT NULL CHECK (length(host) > 0),"
+	" port INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),"
+	" writes INTEGER NOT NULL CHECK (writes IN (0, 1)),"
+	" sandbox TEXT NOT NULL,"
+	" method TEXT NOT NULL,"
+	" url TEXT NOT NULL CHECK (length(url) < 2048),"
+	" body INTEGER NOT NULL,"
+	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"
+	" mode INTEGER NOT NULL CHECK (mode BETWEEN 1 AND 3),"
+	" generation INTEGER NOT NULL CHECK (generation BETWEEN 0 AND 4294967295),"
+	" policy TEXT NOT NULL,"
+	" created_us INTEGER NOT NULL,"
+	" expires_us INTEGER NOT NULL,"
+	" state TEXT NOT NULL CHECK (state IN ('pending', 'allowed', 'denied', 'expired', 'void')),"
+	" answer TEXT NOT NULL DEFAULT '' CHECK (answer IN ('', 'deny', 'once', 'host')),"
+	" who TEXT NOT NULL DEFAULT '',"
+	" reason TEXT NOT NULL DEFAULT '',"
+	" answered_us INTEGER NOT NULL DEFAULT 0,"
+	" until_us INTEGER NOT NULL DEFAULT 0,"
+	" over_us INTEGER NOT NULL DEFAULT 0"
+	") STRICT;"
+	"CREATE INDEX questions_open ON questions (session) WHERE over_us = 0;"
+	"CREATE UNIQUE INDEX questions_are_shared ON questions (session, place, host, port, writes) WHERE state = "
+	"'pending';"
+	"CREATE TRIGGER questions_enter_pending BEFORE INSERT ON questions"
+	" WHEN NEW.state <> 'pending' OR NEW.answer <> '' OR NEW.over_us <> 0"
+	" OR EXISTS (SELECT 1 FROM questions WHERE id = NEW.id)"
+	" OR EXISTS (SELECT 1 FROM questions WHERE state = 'pending' AND session = NEW.session AND place = NEW.place"
+	" AND host = NEW.host AND port = NEW.port AND writes = NEW.writes)"
+	" BEGIN SELECT RAISE(ABORT, 'a question enters as pending, under a new id'); END;"
+	"CREATE TRIGGER questions_stay_what_they_are BEFORE UPDATE ON questions"
+	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.place IS NOT OLD.place"
+	" OR NEW.host IS NOT OLD.host OR NEW.port IS NOT OLD.port OR NEW.writes IS NOT OLD.writes"
+	" OR NEW.sandbox IS NOT OLD.sandbox OR NEW.method IS NOT OLD.method OR NEW.url IS NOT OLD.url"
+	" OR NEW.body IS NOT OLD.body OR NEW.level IS NOT OLD.level OR NEW.mode IS NOT OLD.mode"
+	" OR NEW.generation IS NOT OLD.generation OR NEW.policy IS NOT OLD.policy"
+	" OR NEW.created_us IS NOT OLD.created_us OR NEW.expires_us IS NOT OLD.expires_us"
+	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"
+	"CREATE TRIGGER questions_are_answered_once BEFORE UPDATE ON questions"
+	" WHEN OLD.state <> 'pending' AND (NEW.state <> OLD.state OR NEW.answer <> OLD.answer OR NEW.who <> OLD.who"
+	" OR NEW.reason <> OLD.reason OR NEW.answered_us <> OLD.answered_us OR NEW.until_us <> OLD.until_us)"
+	" BEGIN SELECT RAISE(ABORT, 'an answer is never changed'); END;"
+	"CREATE TRIGGER questions_are_answered_in_time BEFORE UPDATE ON questions"
+	" WHEN OLD.state = 'pending' AND NEW.state IN ('allowed', 'denied') AND (NEW.who = '' OR NEW.answer = ''"
+	" OR (NEW.state = 'denied') <> (NEW.answer = 'deny') OR NEW.answered_us = 0 OR NEW.answered_us >= "
+	"OLD.expires_us)"
+	" BEGIN SELECT RAISE(ABORT, 'an answer has a name, and comes in time'); END;"
+	"CREATE TRIGGER questions_without_an_answer BEFORE UPDATE ON questions"
+	" WHEN NEW.state IN ('pending', 'expired', 'void') AND (NEW.answer <> '' OR (NEW.state = 'pending') <> "
+	"(NEW.over_us = 0))"
+	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;"
+	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"
+	" WHEN OLD.over_us <> 0 AND NEW.over_us <> OLD.over_us"
+	" BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"
+	"CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN OLD.over_us = 0"
+	" BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;"
+	"UPDATE meta SET value = 5 WHERE key = 'schema';";
+/* clang-format on */
+_Static_assert(NP_QUESTION_URL == 2048,
+	       "the CHECK constraints are on disk: another bound needs another schema version");
+
+/* -- words ----------------------------------------------------------------------------- */
+
+static const char *const states[] = { "pending", "allowed", "denied", "expired", "void" };
+static const char *const answers[] = { "", "deny", "once", "host" };
+
+const char *question_state_name(enum question_state state)
+{
+	return states[state];
+}
+
+int question_state_parse(const char *name, enum question_state *ret)
+{
+	int i = word_find(states, ARRAY_SIZE(states), name);
+
+	if (i >= 0)
+		*ret = (enum question_state)i;
+	return i < 0 ? i : 0;
+}
+
+const char *question_answer_name(enum question_answer answer)
+{
+	return answers[answer];
+}
+
+int question_answer_parse(const char *name, enum question_answer *ret)
+{
+	int i = word_find(answers, ARRAY_SIZE(answers), name);
+
+	if (i >= 0)
+		*ret = (enum question_answer)i;
+	return i < 0 ? i : 0;
+}
+
+/* -- reading --------------------------------------------------------------------------- */
+
+static int question_read(sqlite3_stmt *statement, struct question_row *row)
+{
+	const char *session = (const char *)sqlite3_column_text(statement, 1), *problem;
+
+	*row = (struct question_row){
+		.id = sql_column_number(statement, 0),
+		.port = (uint16_t)sqlite3_column_int(statement, 4),
+		.write = sqlite3_column_int(statement, 5) == 1,
+		.body = sql_column_number(statement, 9),
+		.created_us = sql_column_number(statement, 14),
+		.expires_us = sql_column_number(statement, 15),
+		.answered_us = sql_column_number(statement, 20),
+		.until_us = sql_column_number(statement, 21),
+		.over_us = sql_column_number(statement, 22),
+	};
+	if (!session || session_name_parse(session, &row->session, &problem) ||
+	    sql_column_copy(statement, 2, row->place, sizeof(row->place)) ||
+	    sql_column_copy(statement, 3, row->host, sizeof(row->host)) ||
+	    sql_column_copy(statement, 6, row->sandbox, sizeof(row->sandbox)) ||
+	    sql_column_copy(statement, 7, row->method, sizeof(row->method)) ||
+	    sql_column_copy(statement, 8, row->url, sizeof(row->url)) || rung_read(statement, 10, &row->rung) ||
+	    sql_column_copy(statement, 13, row->policy, sizeof(row->policy)) ||
+	    question_state_parse((const char *)sqlite3_column_text(statement, 16), &row->state) ||
+	    question_answer_parse((const char *)sqlite3_column_text(statement, 17), &row->answer) ||
+	    sql_column_copy(statement, 18, row->who, sizeof(row->who)) ||
+	    sql_column_copy(statement, 19, row->reason, sizeof(row->reason)))
+		return -EUCLEAN;
+	row->rung.generation = (uint32_t)sql_column_number(statement, 12);
+	return 0;
+}
+
+int store_question_get(struct store *store, uint64_t id, struct question_row *ret)
+{
+	sqlite3_stmt *statement = store->statements[STORE_QUESTION_GET];
+	int r;
+
+	sql_bind_number(statement, 1, id);
+	r = sql_row(statement);
+	if (!r)
+		r = question_read(statement, ret);
+	sql_done(statement);
+	return r;
+}
+
+typedef int question_fn(void *data, const struct question_row *row);
+
+static int each_question(sqlite3_stmt *statement, const struct each *each)
+{
+	struct question_row row;
+	int r = question_read(statement, &row);
+
+	return r ? r : (*(question_fn **)each->fn)(each->data, &row);
+}
+
+int store_questions_each(struct store *store, const char *session, bool open,
+			 int (*fn)(void *data, const struct question_row *row), void *data)
+{
+	const char *sql = open ? (session ? STORE_QUESTION_SELECT " WHERE session = ?1 AND over_us = 0 ORDER BY id DESC"
+					  : STORE_QUESTION_SELECT " WHERE over_us = 0 ORDER BY id DESC")
+			       : (session ? STORE_QUESTION_SELECT " WHERE session = ?1 ORDER BY id DESC"
+					  : STORE_QUESTION_SELECT " ORDER BY id DESC");
+
+	return each_row(store, sql, session, 0, each_question, &(struct each){ .fn = &fn, .data = data });
+}
+
+int store_questions_before(struct store *store, const struct question_row *row, unsigned *ret_allowed,
+			   unsigned *ret_denied)
+{
+	sqlite3_stmt *statement = store->statements[STORE_QUESTION_BEFORE];
+	int r;
+
+	sql_bind_text(statement, 1, row->session.text);
+	sql_bind_text(statement, 2, row->host);
+	sql_bind_number(statement, 3, row->id);
+	r = sql_row(statement);
+	*ret_allowed = r ? 0 : (unsigned)sqlite3_column_int(statement, 0);
+	*ret_denied = r ? 0 : (unsigned)sqlite3_column_int(statement, 1);
+	sql_done(statement);
+	return r;
+}
+
+/* -- writing --------------------------------------------------------------------------- */
+
+static int question_insert(struct store *store, const struct question_row *row, uint64_t *ret_id)
+{
+	sqlite3_stmt *insert = store->statements[STORE_QUESTION_INSERT],
+		     *forget = store->statements[STORE_QUESTION_FORGET];
+	int r;
+
+	sql_bind_text(insert, 1, row->session.text);
+	sql_bind_text(insert, 2, row->place);
+	sql_bind_text(insert, 3, row->host);
+	sql_bind_number(insert, 4, row->port);
+	sql_bind_number(insert, 5, row->write);
+	sql_bind_text(insert, 6, row->sandbox);
+	sql_bind_text(insert, 7, row->method);
+	sql_bind_text(insert, 8, row->url);
+	sql_bind_number(insert, 9, row->body);
+	sql_bind_number(insert, 10, row->rung.level);
+	sql_bind_number(insert, 11, row->rung.mode);
+	sql_bind_number(insert, 12, row->rung.generation);
+	sql_bind_text(insert, 13, row->policy);
+	sql_bind_number(insert, 14, row->created_us);
+	sql_bind_number(insert, 15, row->expires_us);
+	r = sql_run(insert, NULL);
+	if (r)
+		return r;
+	*ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
+	sql_bind_number(forget, 1, NP_QUESTIONS_KEPT);
+	return sql_run(forget, NULL);
+}
+
+int store_question_put(struct store *store, const struct question_row *row, uint64_t *ret_id)
+{
+	uint64_t id = 0;
+	int r = sql_begin(store->db);
+
+	if (r)
+		return r;
+	r = sql_end(store->db, question_insert(store, row, &id));
+	if (!r)
+		*ret_id = id;
+	return r;
+}
+
+static int question_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
+{
+	struct question_row row;
+	int changes = 0;
+	int r;
+
+	sql_bind_number(statement, 1, id);
+	r = sql_run(statement, &changes);
+	if (r || changes)
+		return r;
+	r = store_question_get(store, id, &row);
+	return r ? r : -EALREADY;
+}
+
+int store_question_answer(struct store *store, const struct question_row *row)
+{
+	sqlite3_stmt *statement = store->statements[STORE_QUESTION_ANSWER];
+
+	sql_bind_text(statement, 2, question_state_name(row->state));
+	sql_bind_text(statement, 3, question_answer_name(row->answer));
+	sql_bind_text(statement, 4, row->who);
+	sql_bind_text(statement, 5, row->reason);
+	sql_bind_number(statement, 6, row->answered_us);
+	sql_bind_number(statement, 7, row->until_us);
+	return question_update(store, row->id, statement);
+}
+
+int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_QUESTION_END];
+
+	sql_bind_text(statement, 2, question_state_name(state));
+	sql_bind_number(statement, 3, now_us);
+	return question_update(store, id, statement);
+}
+
+int store_answer_end(struct store *store, uint64_t id, uint64_t now_us)
+{
+	sqlite3_stmt *statement = store->statements[STORE_ANSWER_END];
+
+	sql_bind_number(statement, 2, now_us);
+	return question_update(store, id, statement);
+}
