@@ -34,60 +34,85 @@ static void question_end(struct service *service, struct question *question, enu
 	question_drop(service, question);
 }
 
-void questions_raised(struct service *service, const struct session *session)
+typedef const char *end_fn(const struct service *service, const struct question *question, const void *data);
+
+/*
+ * Ends those for which why() has words. In one transaction: a raise waits for the disk once, however many a sandbox has asked
+ * for. One that fails leaves what question_end() says.
+ */
+static void questions_end(struct service *service, end_fn *why, enum question_state state, const void *data)
 {
 	struct question *question, *next;
+	bool begun = false;
 
 	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
+		const char *words = why(service, question, data);
+
 		next = TAILQ_NEXT(question, of_all);
-		if (question->row.rung.generation != session->stands.generation &&
-		    !strcmp(question->row.session.text, session->name.text))
-			question_end(service, question, QUESTION_VOID, "the session's level rose");
+		if (!words)
+			continue;
+		begun = begun || store_questions_begin(service->config.store) == 0;
+		question_end(service, question, state, words);
 	}
+	if (begun)
+		store_questions_commit(service->config.store);
+}
+
+static const char *raised_why(const struct service *service, const struct question *question, const void *data)
+{
+	const struct session *session = data;
+
+	(void)service;
+	return question->row.rung.generation != session->stands.generation &&
+			       !strcmp(question->row.session.text, session->name.text)
+		       ? "the session's level rose"
+		       : NULL;
+}
+
+void questions_raised(struct service *service, const struct session *session)
+{
+	questions_end(service, raised_why, QUESTION_VOID, session);
+}
+
+static const char *ended_why(const struct service *service, const struct question *question, const void *data)
+{
+	(void)service;
+	return !strcmp(question->row.session.text, data) ? "the session was ended" : NULL;
 }
 
 void questions_session_ended(struct service *service, const char *session)
 {
-	struct question *question, *next;
-
-	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
-		next = TAILQ_NEXT(question, of_all);
-		if (!strcmp(question->row.session.text, session))
-			question_end(service, question, QUESTION_VOID, "the session was ended");
-	}
+	questions_end(service, ended_why, QUESTION_VOID, session);
 }
 
-static bool still_asked(const struct service *service, const struct question_row *row)
+static const char *reload_why(const struct service *service, const struct question *question, const void *data)
 {
 	const struct policy *policy =
 		service->config.policy ? service->config.policy(service->config.policy_data) : NULL;
+	const struct question_row *row = &question->row;
 
-	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->place);
+	(void)data;
+	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->place)
+		       ? NULL
+		       : "the policy does not ask about it any more";
 }
 
 void questions_reload(struct service *service)
 {
-	struct question *question, *next;
+	questions_end(service, reload_why, QUESTION_VOID, NULL);
+}
 
-	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
-		next = TAILQ_NEXT(question, of_all);
-		if (!still_asked(service, &question->row))
-			question_end(service, question, QUESTION_VOID, "the policy does not ask about it any more");
-	}
+static const char *sweep_why(const struct service *service, const struct question *question, const void *data)
+{
+	(void)data;
+	if (!question_is_due(question, service->config.wall_us()))
+		return NULL;
+	return question->row.state == QUESTION_PENDING ? "nobody answered in time" : "the time of the answer is over";
 }
 
 void questions_sweep(struct service *service)
 {
-	uint64_t now = service->config.wall_us();
-	struct question *question, *next;
-
-	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
-		next = TAILQ_NEXT(question, of_all);
-		if (question_is_due(question, now))
-			question_end(service, question, QUESTION_EXPIRED,
-				     question->row.state == QUESTION_PENDING ? "nobody answered in time"
-									     : "the time of the answer is over");
-	}
+	questions_end(service, sweep_why, QUESTION_EXPIRED, NULL);
 }
 
 /* -- after a start ----------------------------------------------------------------------------- */

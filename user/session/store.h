@@ -216,6 +216,9 @@ int store_question_answer(struct store *store, const struct question_row *row);
 /* Without an answer: expired or void. -EALREADY likewise. */
 int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us);
 int store_answer_end(struct store *store, uint64_t id, uint64_t now_us); /* it is used, or holds no more */
+/* What is ended in between is one transaction: on the disk when commit() returns 0, or none of it is. */
+int store_questions_begin(struct store *store);
+int store_questions_commit(struct store *store);
 /* The newest first; of one session, or (NULL) all; open: those that are not over. */
 int store_questions_each(struct store *store, const char *session, bool open,
 			 int (*fn)(void *data, const struct question_row *row), void *data);

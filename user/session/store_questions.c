@@ -281,3 +281,13 @@ int store_answer_end(struct store *store, uint64_t id, uint64_t now_us)
 	sql_bind_number(statement, 2, now_us);
 	return question_update(store, id, statement);
 }
+
+int store_questions_begin(struct store *store)
+{
+	return sql_begin(store->db);
+}
+
+int store_questions_commit(struct store *store)
+{
+	return sql_end(store->db, 0);
+}
