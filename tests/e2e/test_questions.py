@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -450,3 +451,15 @@ def test_questions_outlive_the_daemon_and_nothing_passes_meanwhile(net, how):
     assert done(net.get(session, "https://granted.origin.test/"))[1] == 200, "what was granted holds"
     net.answer(back, "once")
     assert done(net.get(session, "https://outlives.origin.test/"))[1] == 200
+
+
+def test_the_python_client_lists_and_answers(net):
+    sys.path.insert(0, str(base.TESTS.parent / "clients/python"))
+    import netpawl
+
+    session, client = net.fresh(), netpawl.Client(str(net.daemon.socket))
+    p = net.get(session, "https://python.origin.test/")
+    net.asked(session)
+    for q in client.questions(session):
+        assert q["host"] == "python.origin.test" and q.answer("host", reason="a test", for_="1h")["state"] == "allowed"
+    assert done(p)[1] == 200 and not list(client.questions(session))
