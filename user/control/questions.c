@@ -146,7 +146,7 @@ static int given_read(const char *answer, const char *duration, struct question_
 
 int question_answer(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *answer = NULL, *duration = NULL, *reason = NULL, *policy = NULL, *problem;
+	const char *answer = "", *duration = NULL, *reason = NULL, *policy = NULL, *problem;
 	uint64_t generation = 0;
 	const struct body_field fields[] = {
 		{ "answer", true, .ret_text = &answer },
