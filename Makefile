@@ -4,7 +4,7 @@
 # make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
 # make check      in under a minute: unit tests, layers, policy cases, a smoke test of the gate
 # make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
-# make test-unit  the unit tests alone; make test-e2e: the layers, e2e and attack tests alone, with T= as above
+# make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
@@ -253,7 +253,7 @@ RUN_TESTS = NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/run.py
 test-unit: $(UNIT_TESTS)
 	$(Q)$(RUN_TESTS) -- $(UNIT_TESTS)
 test-e2e: all $(BUILD)/test/netpawld
-	$(Q)$(RUN_TESTS) $(T) -- tests/layers tests/e2e tests/attack
+	$(Q)$(RUN_TESTS) $(filter-out tests/%,$(T)) -- $(or $(filter tests/%,$(T)),tests/layers tests/e2e tests/attack)
 
 test: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) test-build
