@@ -3,12 +3,10 @@
 #include "session/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
@@ -245,18 +243,22 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 	return r;
 }
 
+/* By SQLite's own descriptor: a close() of another one would release the process's locks on the file, and whoever reads it
+ * next from outside would take itself for the last one and remove the log that we go on writing to. */
 int store_check(struct store *store)
 {
 	static const char magic[] = "SQLite format 3";
 	char head[sizeof(magic)] = "";
-	_close_ int fd = -1;
-	int r = sql_moved(store->db);
+	sqlite3_file *file = NULL;
+	int rc, r = sql_moved(store->db);
 
 	if (r)
 		return r;
-	fd = open(sqlite3_db_filename(store->db, "main"), O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, head, sizeof(head)) < 0)
-		return -errno;
+	rc = sqlite3_file_control(store->db, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+	if (rc == SQLITE_OK)
+		rc = file->pMethods->xRead(file, head, sizeof(head), 0);
+	if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ)
+		return sql_errno(store->db, rc);
 	return memcmp(head, magic, sizeof(magic)) ? -EPROTO : 0;
 }
 

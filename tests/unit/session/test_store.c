@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "base/buf.h"
 #include "vocab/words.h"
@@ -707,6 +708,37 @@ static void test_tended_log(void **state)
 	assert_stands("a/b", LEVEL_SECRET, NP_NONE, 700);
 }
 
+/* Another process that reads the file does not take itself for the last one that has it open: it would remove the log, and
+ * what is written there afterwards would be nowhere. */
+static void test_readers_leave_the_log(void **state)
+{
+	struct store *other;
+	struct session_row row;
+	pid_t child;
+	int status;
+
+	(void)state;
+	put("a/b", LEVEL_PUBLIC, NP_FULL, 1);
+	assert_int_equal(store_check(store), 0);
+	store_tend(store);
+	child = fork();
+	if (child == 0)
+		execlp("python3", "python3", "-c",
+		       "import sqlite3, sys\n"
+		       "db = sqlite3.connect(sys.argv[1])\n"
+		       "db.execute('SELECT count(*) FROM sessions').fetchall()\n"
+		       "db.close()",
+		       path, NULL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(wal_size() > 0);
+	assert_int_equal(store_session_raise(store, "a/b", RUNG(LEVEL_SECRET, NP_NONE, 2), NULL, NULL, NULL), 0);
+	assert_int_equal(store_open(path, &other), 0);
+	assert_int_equal(store_session_get(other, "a/b", &row), 0);
+	assert_int_equal(row.rung.level, LEVEL_SECRET);
+	store_close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -731,6 +763,7 @@ int main(void)
 		store_test(test_upgrade_keeps_runs),
 		store_test(test_foreign_files),
 		store_test(test_tended_log),
+		store_test(test_readers_leave_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
