@@ -77,6 +77,25 @@ def test_a_thread_with_descriptors_of_its_own(world, daemon):
         base.cgroup_destroy(folder)
 
 
+def test_a_threaded_cgroup(world, daemon):
+    """It does not tell whose threads are in it, and others of the same processes, with the same descriptors, may be elsewhere."""
+    with moved(world) as (folder, agent):
+        attach_pid(folder, agent.process.pid)
+        part = folder / "part"
+        part.mkdir()
+        try:
+            (part / "cgroup.type").write_text("threaded")
+            (part / "cgroup.threads").write_text(str(agent.process.pid))
+            status, answer = adopt(daemon, new_session("threaded"), part)
+            assert (status, answer["error"]) == (500, "failed"), answer
+            # control: what is above it tells of all of them
+            status, answer = adopt(daemon, new_session("threaded"), folder)
+            assert status == 201, answer
+        finally:
+            (folder / "cgroup.threads").write_text(str(agent.process.pid))
+            part.rmdir()
+
+
 class Holder:
     """A process that holds something (payload/held.py or ring.c), in a cgroup that is about to be adopted."""
 

@@ -186,6 +186,7 @@ int cgroup_each_child(const char *mount, const struct gate_cgroup *cg,
 }
 
 struct processes {
+	const char *top;
 	int (*fn)(void *data, pid_t pid);
 	void *data;
 };
@@ -202,8 +203,8 @@ static int each_process_of(void *data, const char *path, uint64_t id)
 	if (fs_path(procs, "%s/cgroup.procs", path) < 0)
 		return -ENAMETOOLONG;
 	r = fs_read_at(AT_FDCWD, procs, PROCS_MAX, &text);
-	/* A threaded one does not tell: its domain does, which is above it. */
-	if (r == -ENOENT || r == -ENODEV || r == -EOPNOTSUPP)
+	/* A threaded one does not tell: its domain does, which is above it. Above the top nobody has looked. */
+	if (r == -ENOENT || r == -ENODEV || (r == -EOPNOTSUPP && strcmp(path, processes->top) != 0))
 		return 0;
 	if (r < 0)
 		return r;
@@ -217,7 +218,7 @@ static int each_process_of(void *data, const char *path, uint64_t id)
 
 int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_t pid), void *data)
 {
-	struct processes processes = { fn, data };
+	struct processes processes = { cg->path, fn, data };
 
 	return cgroup_each_below(cg, each_process_of, &processes);
 }
