@@ -241,11 +241,12 @@ def test_after_a_restart(make_daemon, how):
 
 
 @pytest.mark.parametrize("level", ["CONFIDENTIAL", "SECRET"])
-@pytest.mark.parametrize("same", [False, True], ids=["control", "twins"])
-def test_sockets_with_the_same_addresses(daemon, boxes, same, level):
+@pytest.mark.parametrize("same,local", [(False, False), (True, False), (True, True)], ids=["control", "twins", "local"])
+def test_sockets_with_the_same_addresses(daemon, boxes, same, local, level):
     """Destroyed by its addresses, one of them is found and the others are not."""
     box, before = boxes(), late(daemon)
-    _, got = box.payload("cuts", "twins", far4=FAR[4], sink=SINK, near=HOST4, port=34567, count=300, same=same)
+    _, got = box.payload("cuts", "twins", far4=FAR[4], sink=SINK, near=HOST4, port=34567, count=300, same=same,
+                         local=local)
     assert got["said"] == "300", got
     assert daemon.api.escalate(box.session, level)["cut"] >= 300
     assert open_sockets(box) == []

@@ -143,11 +143,12 @@ static int cut_rounds(struct kernel *kernel, const struct cut_job *job, unsigned
 		destroyed = state.destroyed;
 		idle = state.idle;
 		if (r == 0 && state.local) {
-			uint64_t in_flight = state.in_flight;
+			const struct np_cut_state look = state;
 
 			r = cut_pass(kernel, job, NP_CUT_LOCAL, final, &state);
 			destroyed += state.destroyed;
-			state.in_flight = in_flight;
+			state.in_flight = look.in_flight;
+			state.busy += look.busy;
 		}
 		*ret_cut += destroyed;
 		if (r < 0)

@@ -195,10 +195,16 @@ def churn(far4, sink, processes=4):
     return apart(work)
 
 
-def twins(far4, sink, near, port, count, same):
-    """Connected UDP sockets, thirty with one and the same pair of addresses."""
+def twins(far4, sink, near, port, count, same, local):
+    """Connected UDP sockets, thirty with one and the same pair of addresses; and with local, two that stay on the host."""
     def work(say):
         held = []
+        if local:
+            pair = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
+            for s in pair:
+                s.bind(("127.0.0.1", 0))
+            for s, other in (pair, pair[::-1]):
+                s.connect(other.getsockname())
         for i in range(count):
             s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
