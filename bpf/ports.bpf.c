@@ -113,24 +113,6 @@ int np_post_bind6(struct bpf_sock *ctx)
 	return np_post_bind(ctx);
 }
 
-/* listen() of a socket that was not bound: the kernel has just chosen its port. */
-SEC("sockops")
-int np_listening(struct bpf_sock_ops *ctx)
-{
-	struct bpf_sock *sk = ctx->sk;
-	struct np_holder *holder;
-	struct np_owner owner;
-
-	if (ctx->op != BPF_SOCK_OPS_TCP_LISTEN_CB || !sk)
-		return 1;
-	holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!holder)
-		return 1; /* the packet layer holds all the same, silently */
-	owner = np_owner_of(sk);
-	np_hold_ensure(holder, sk, bpf_get_socket_cookie(ctx), owner.id, NP_IPPROTO_TCP, (__u16)ctx->local_port);
-	return 1;
-}
-
 /* close(), before the kernel takes the port away. So the entry stays until the next socket of the sandbox is closed;
  * in between it says what is true by itself. */
 SEC("cgroup/sock_release")

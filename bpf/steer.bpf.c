@@ -7,6 +7,7 @@
  */
 #include <asm/errno.h>
 
+#include "ports.bpf.h"
 #include "sockets.bpf.h"
 #include "steer.bpf.h"
 
@@ -92,19 +93,38 @@ static __always_inline void np_connection_note(struct bpf_sock_ops *ctx, struct 
 		np_socket_add(owner.id, np_sock_address(sk), bpf_get_socket_cookie(ctx), NP_IPPROTO_TCP);
 }
 
+/* listen() of a socket that was not bound: the kernel has just chosen its port. */
+static __always_inline void np_listener_note(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+{
+	struct np_holder *holder = bpf_sk_storage_get(&np_holder, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct np_owner owner;
+
+	if (!holder)
+		return; /* the packet layer holds all the same, silently */
+	owner = np_owner_of(sk);
+	np_hold_ensure(holder, sk, bpf_get_socket_cookie(ctx), owner.id, NP_IPPROTO_TCP, (__u16)ctx->local_port);
+}
+
+/* The only program of its kind: the kernel asks each of them nine times for one connection, mostly for nothing. */
 SEC("sockops")
 int np_sockops(struct bpf_sock_ops *ctx)
 {
-	struct bpf_sock *sk = ctx->sk;
+	const __u32 wanted = 1u << BPF_SOCK_OPS_TCP_CONNECT_CB | 1u << BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB |
+			     1u << BPF_SOCK_OPS_TCP_LISTEN_CB | 1u << BPF_SOCK_OPS_STATE_CB;
 	struct np_holder *holder;
 	struct np_flow *flow;
 	struct np_flow_key key;
+	struct bpf_sock *sk;
 
-	if (ctx->op != BPF_SOCK_OPS_TCP_CONNECT_CB && ctx->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB &&
-	    !(ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] == NP_TCP_CLOSE))
+	if (ctx->op > 31 || !(wanted >> ctx->op & 1))
 		return 1;
-	if (!sk)
+	sk = ctx->sk;
+	if (!sk || (ctx->op == BPF_SOCK_OPS_STATE_CB && ctx->args[1] != NP_TCP_CLOSE))
 		return 1;
+	if (ctx->op == BPF_SOCK_OPS_TCP_LISTEN_CB) {
+		np_listener_note(ctx, sk);
+		return 1;
+	}
 	if (ctx->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
 		np_connection_note(ctx, sk);
 		return 1;
