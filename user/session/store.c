@@ -15,13 +15,24 @@
  * starts anew on a kernel that goes on, and such a daemon finds them: they were written. What an fsync guards against, the end
  * of the kernel, is the end of every cgroup, too: a sandbox whose cgroup is gone is forgotten at the next start, and a temporary
  * session without a sandbox soon after. Nothing that is synced later can be on the disk without what was written before it.
- * If FULL cannot be had again, the next commit must not pass for one: the store says so now.
  */
 int begin_unsynced(struct store *store)
 {
 	int r = sql_exec(store->db, "PRAGMA synchronous = NORMAL");
 
+	store->unsynced = true;
 	return r ? r : sql_begin(store->db);
+}
+
+/* Every other transaction: nothing is committed as if it were synced while FULL could not be had again. */
+int begin_synced(struct store *store)
+{
+	int r = store->unsynced ? sql_exec(store->db, "PRAGMA synchronous = FULL") : 0;
+
+	if (r)
+		return r;
+	store->unsynced = false;
+	return sql_begin(store->db);
 }
 
 int end_unsynced(struct store *store, int r)
@@ -30,6 +41,7 @@ int end_unsynced(struct store *store, int r)
 
 	r = sql_end(store->db, r);
 	back = sql_exec(store->db, "PRAGMA synchronous = FULL");
+	store->unsynced = back != 0;
 	return r ? r : back;
 }
 
@@ -80,7 +92,7 @@ int store_session_put(struct store *store, const struct session_row *row, const 
 {
 	sqlite3_stmt *revive = store->statements[STORE_SESSION_REVIVE];
 	int revived = 0;
-	int r = row->temporary ? begin_unsynced(store) : sql_begin(store->db);
+	int r = row->temporary ? begin_unsynced(store) : begin_synced(store);
 
 	if (!r) {
 		bind_session(revive, row->name.text, &row->rung);
@@ -225,7 +237,7 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 	sqlite3_stmt *raise = store->statements[STORE_SESSION_RAISE];
 	bool dataset_new = false;
 	int changes = 0;
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;

@@ -111,8 +111,9 @@ struct store {
 	sqlite3_stmt *statements[STORE_STATEMENT_COUNT];
 	/* Rows, so that bounds can be kept without counting them each time. */
 	unsigned sessions, ended, levels;
-	int frames,
-		tended; /* in the write-ahead log, after the last commit; when store_tend() last had something to do */
+	int frames;    /* in the write-ahead log, after the last commit */
+	int tended;    /* the same, when store_tend() last had something to do */
+	bool unsynced; /* commits may not wait for the disk: see begin_synced() */
 };
 
 /* -- store.c: what its verbs and those of store_notices.c and store_runs.c are made of -- */
@@ -120,6 +121,7 @@ struct store {
 /* A transaction that is in the file when it ends, and not yet on the disk; store.c says for what. The end belongs to the begin,
  * one that failed too. */
 int begin_unsynced(struct store *store);
+int begin_synced(struct store *store);
 int end_unsynced(struct store *store, int r);
 int session_exists(struct store *store, const char *name);		 /* 0, or -ENOENT, or what went wrong */
 int rung_read(sqlite3_stmt *statement, int column, struct np_rung *ret); /* a level and behind it a mode, or -EUCLEAN */
@@ -140,7 +142,7 @@ int each_row(struct store *store, const char *sql, const char *name, uint64_t af
 int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
 		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each);
 
-void wal_watch(struct store *store); /* store_wal.c */
+void wal_watch(struct store *store);				     /* store_wal.c */
 int word_find(const char *const *words, size_t n, const char *word); /* its index, or -EINVAL */
 
 /* store_notices.c: inside of a transaction. */

@@ -187,7 +187,7 @@ static int sessions_forget(struct store *store, const struct session_name *names
 			   bool synced)
 {
 	unsigned levels = 0;
-	int r = synced ? sql_begin(store->db) : begin_unsynced(store);
+	int r = synced ? begin_synced(store) : begin_unsynced(store);
 
 	for (size_t i = 0; i < n && !r; i++)
 		r = session_forget(store, names[i].text, now_us, &levels);
@@ -234,7 +234,7 @@ int store_level_release(struct store *store, const char *name)
 {
 	sqlite3_stmt *release = store->statements[STORE_LEVEL_RELEASE], *delete = store->statements[STORE_LEVEL_DELETE];
 	int changes = 0;
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;

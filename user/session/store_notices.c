@@ -80,7 +80,7 @@ static int reader_check(struct store *store, const char *name, const char *reade
 int store_reader_put(struct store *store, const char *name, const char *reader, uint32_t upto)
 {
 	sqlite3_stmt *statement = store->statements[STORE_READER_PUT];
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;

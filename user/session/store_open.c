@@ -185,7 +185,7 @@ static int store_upgrade_lifetime(struct store *store)
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
 static int store_upgrade_from(struct store *store, int version)
 {
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (!r && version < 1)
 		r = sql_exec(store->db, store_schema);

@@ -228,7 +228,7 @@ static int question_insert(struct store *store, const struct question_row *row, 
 int store_question_put(struct store *store, const struct question_row *row, uint64_t *ret_id)
 {
 	uint64_t id = 0;
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;
@@ -284,7 +284,7 @@ int store_answer_end(struct store *store, uint64_t id, uint64_t now_us)
 
 int store_questions_begin(struct store *store)
 {
-	return sql_begin(store->db);
+	return begin_synced(store);
 }
 
 int store_questions_commit(struct store *store)

@@ -258,7 +258,7 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id)
 {
 	uint64_t id = 0;
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;
@@ -307,7 +307,7 @@ static int run_then(struct store *store, uint64_t id, enum store_statement which
 int store_run_decide(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,
 		     uint64_t now_us)
 {
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;
@@ -320,7 +320,7 @@ int store_run_decide(struct store *store, uint64_t id, bool approved, const char
 
 int store_run_expire(struct store *store, uint64_t id, const char *reason, uint64_t now_us)
 {
-	int r = sql_begin(store->db);
+	int r = begin_synced(store);
 
 	if (r)
 		return r;
