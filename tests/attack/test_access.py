@@ -106,6 +106,8 @@ def things(daemon):
     yield got
     for thing in got.values():
         daemon.api.ask("DELETE", f"/v1/sessions/{thing['session']}")
+    for thing in got.values():  # whoever reports how it ended would try for hours if there were no daemon any more
+        base.eventually(lambda: daemon.api.ask("GET", f"/v1/runs/{thing['run']}")[1].get("state") != "running")
 
 
 def sample(route, thing):
