@@ -303,6 +303,19 @@ struct np_listener_search {
 	__u32 pad;
 };
 
+/* Where whoever forwards is: in the sandbox's own network namespace, or in the host's. What it listens on in one that it made by
+ * itself is not what a caller would meet at that address and port. */
+static __always_inline bool np_listener_is_met(__u64 sock, __u64 cgroup_id)
+{
+	__u64 netns = np_netns_of(sock);
+	struct np_namespace *own;
+
+	if (netns == np_host_netns)
+		return true;
+	own = bpf_map_lookup_elem(&np_namespaces, &netns);
+	return own && own->cgroup_id == cgroup_id;
+}
+
 static long np_listener_look(__u32 slot, void *data)
 {
 	struct np_listener_search *search = data;
@@ -314,14 +327,15 @@ static long np_listener_look(__u32 slot, void *data)
 		return 0;
 	found->sock = *(volatile __u64 *)&socket->sock;
 	found->cookie = *(volatile __u64 *)&socket->cookie;
-	if (!np_hold_stands(found, search->port) || !np_hold_takes_calls(found, NP_IPPROTO_TCP, 0))
+	if (!np_hold_stands(found, search->port) || !np_hold_takes_calls(found, NP_IPPROTO_TCP, 0) ||
+	    !np_listener_is_met(found->sock, search->cgroup_id))
 		return 0;
 	np_hold_read_address(found);
 	search->done = 1;
 	return 1;
 }
 
-/* Does this sandbox listen there, in whichever namespace it is? */
+/* Does this sandbox listen there, for who calls from where it lives? */
 SEC("syscall")
 int np_listens(struct np_listens *ctx)
 {

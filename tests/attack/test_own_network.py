@@ -275,6 +275,41 @@ def test_a_forward_is_cut_by_a_raise(private):
             forward.end()
 
 
+NESTED = r"""
+import ctypes, fcntl, socket, struct, sys
+if sys.argv[2] == "nested" and ctypes.CDLL(None).unshare(0x50000000):  # CLONE_NEWUSER | CLONE_NEWNET
+    sys.exit("no namespaces")
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    if sys.argv[2] == "nested":
+        fcntl.ioctl(s, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS: IFF_UP
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listens", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("where", ["nested", "here"])
+def test_a_forward_is_not_led_to_the_host(shared, where):
+    """Who may make namespaces (--isolation none, adopted cgroups) listens in one of its own at the port of a service of the host's:
+    whoever forwards would meet that service. The control listens where it lives, and is forwarded to."""
+    port, session = shared.port(), new_session("nested")
+    shared.api.create(session, "CONFIDENTIAL")
+    if where == "nested":
+        shared.world.outside.call("listen", keep=f"{port}", family=4, addr="127.0.0.1", port=port)
+    p = subprocess.Popen([*shared.world.enter(), str(base.NETPAWL), "run", "--isolation", "none", "--session", session, "--",
+                          base.PYTHON, "-c", NESTED, str(port), where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                         env=shared.env())
+    try:
+        assert p.stdout.readline() == "listens\n"
+        forward = Forward(shared.daemon, session, port)
+        assert (forward.info is not None) == (where == "here")
+        forward.end()
+    finally:
+        base.reap(p)
+        if where == "nested":
+            shared.world.outside.call("close", keep=f"{port}")
+
+
 def namespaces(net):
     out = base.sh("bpftool", "-j", "map", "dump", "pinned", net.daemon.pins / "maps/np_namespaces").stdout
     return {e["formatted"]["value"]["cgroup_id"] for e in json.loads(out)}

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "reason.h"
 
 bool launch_ended(const struct launch *launch)
@@ -102,8 +103,10 @@ static int launcher_spawn(const char *const *argv, const int fds[3], const int h
 		r = posix_spawn_file_actions_addclosefrom_np(&actions, next);
 	if (!r)
 		r = posix_spawn_file_actions_addchdir_np(&actions, "/");
+	descriptors_lower(); /* commands get what netpawld was started with */
 	if (!r)
 		r = posix_spawn(ret, argv[0], &actions, &attr, (char *const *)argv, (char *const *)environment);
+	descriptors_raise_again();
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attr);
 	return -r;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -13,13 +14,16 @@
 #include "daemon/daemon.h"
 #include "daemon/run_directory.h"
 #include "kernel/cgroup.h"
+#include "vocab/limits.h"
 
 static int daemon_run(struct daemon *d)
 {
 	struct event ready = { .reason = NP_R_DAEMON_READY, .who = "daemon" };
 	struct event stopped = { .reason = NP_R_DAEMON_STOPPED, .who = "daemon" };
-	int r = daemon_start(d);
+	int r;
 
+	descriptors_raise(NP_DESCRIPTORS);
+	r = daemon_start(d);
 	if (r < 0)
 		return r;
 	d->fresh = false;

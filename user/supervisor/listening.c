@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "supervisor/supervisor_internal.h"
 
@@ -113,6 +114,11 @@ int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
 
 	if (r < 0)
 		return r;
+	if (!descriptors_left(fd, NP_DESCRIPTORS_RESERVE)) {
+		close(fd);
+		inspector_sockets_close(&sockets);
+		return -EMFILE;
+	}
 	r = kernel_netns_add(w->config.kernel, cgroup_id, fd, &netns);
 	if (r < 0) {
 		inspector_sockets_close(&sockets);

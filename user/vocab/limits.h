@@ -56,6 +56,8 @@
 #define NP_CLIENTS_RESERVE 64	/* of them, those that only root gets: other users never hold the rest and these */
 #define NP_CLIENTS_PER_PROCESS 128 /* of one process: a platform that waits for a hundred runs, and no hog */
 #define NP_CLIENTS_PER_USER 96	/* of one user who is not root: half of what such users have */
+#define NP_DESCRIPTORS 32768	/* of the daemon, where the hard limit grants them: six for each of NP_NAMESPACES_MAX, and the rest */
+#define NP_DESCRIPTORS_RESERVE 512 /* of them, those that no sandbox's own network takes: for every control connection, raises, launched runs */
 #define NP_BACKLOG 4096		/* connections that wait to be accepted: what Linux allows, for without a place connect() fails */
 #define NP_ACCEPT_BATCH 64	/* accepted before those who are connected get their turn */
 #define NP_ROUND_MS 5		/* of answers that only read, before newcomers and requests that change something go first */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* How many descriptors this process may have open. */
+#ifndef NP_BASE_DESCRIPTORS_H
+#define NP_BASE_DESCRIPTORS_H
+
+#include <stdbool.h>
+
+/* So many, as far as the hard limit lets us. A program is usually started with room for 1,024, for the sake of select(). */
+void descriptors_raise(unsigned wanted);
+/* What starts between these two has the limit that we were started with. */
+void descriptors_lower(void);
+void descriptors_raise_again(void);
+/* Is there room for so many more? fd was opened just now: all numbers below it are taken. */
+bool descriptors_left(int fd, unsigned more);
+
+#endif
