@@ -55,75 +55,75 @@ static int policy_prepare(const struct policy *policy, struct kernel *kernel, ui
 	return r < 0 ? policy_fail(ret_failure, r, NP_R_NOT_APPLIED, strerror(-r)) : 0;
 }
 
-int loaded_policy_open(struct loaded_policy *steering, const char *file, struct failure *ret_failure)
+int loaded_policy_open(struct loaded_policy *loaded, const char *file, struct failure *ret_failure)
 {
 	int r;
 
-	steering->record = BUF_INIT(RECORD_MAX);
-	r = policy_read(file, &steering->policy, &steering->record, &steering->problems, ret_failure);
+	loaded->record = BUF_INIT(RECORD_MAX);
+	r = policy_read(file, &loaded->policy, &loaded->record, &loaded->problems, ret_failure);
 	if (r == 0)
-		r = credentials_load(steering->policy, &steering->credentials, ret_failure);
+		r = credentials_load(loaded->policy, &loaded->credentials, ret_failure);
 	if (r < 0)
 		return r;
-	steering->file = file;
-	steering->loaded_us = loop_wall_us();
-	snprintf(steering->who, sizeof(steering->who), "daemon");
+	loaded->file = file;
+	loaded->loaded_us = loop_wall_us();
+	snprintf(loaded->who, sizeof(loaded->who), "daemon");
 	return 0;
 }
 
-void loaded_policy_close(struct loaded_policy *steering)
+void loaded_policy_close(struct loaded_policy *loaded)
 {
-	policy_free(steering->policy);
-	policy_free(steering->before);
-	problems_clear(&steering->problems);
-	buf_free(&steering->record);
-	explicit_bzero(steering, sizeof(*steering));
+	policy_free(loaded->policy);
+	policy_free(loaded->before);
+	problems_clear(&loaded->problems);
+	buf_free(&loaded->record);
+	explicit_bzero(loaded, sizeof(*loaded));
 }
 
-int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure)
+int loaded_policy_prepare(struct loaded_policy *loaded, struct kernel *kernel, struct failure *ret_failure)
 {
-	return policy_prepare(steering->policy, kernel, &steering->epoch, &steering->direct, ret_failure);
+	return policy_prepare(loaded->policy, kernel, &loaded->epoch, &loaded->direct, ret_failure);
 }
 
-unsigned loaded_policy_own_network(const struct loaded_policy *steering)
+unsigned loaded_policy_own_network(const struct loaded_policy *loaded)
 {
-	if (!steering->policy->sandbox.own_network)
+	if (!loaded->policy->sandbox.own_network)
 		return 0;
-	return 1u << NP_NONE | (steering->direct ? 0 : 1u << NP_PROXIED);
+	return 1u << NP_NONE | (loaded->direct ? 0 : 1u << NP_PROXIED);
 }
 
 /* From here on the new one is the live one: nothing below can fail. */
-static void loaded_policy_replace(struct loaded_policy *steering, struct policy *policy, struct buf *record,
+static void loaded_policy_replace(struct loaded_policy *loaded, struct policy *policy, struct buf *record,
 				  const struct link_credentials *credentials, struct problems *problems, uint32_t epoch,
 				  const char *who)
 {
-	buf_free(&steering->record);
-	steering->record = *record;
-	steering->credentials = *credentials;
-	policy_free(steering->before);
-	steering->before = steering->policy;
-	steering->epoch_before = steering->epoch;
-	steering->policy = policy;
-	steering->epoch = epoch;
-	problems_clear(&steering->problems);
-	steering->problems = *problems;
-	steering->loaded_us = loop_wall_us();
-	snprintf(steering->who, sizeof(steering->who), "%s", who);
+	buf_free(&loaded->record);
+	loaded->record = *record;
+	loaded->credentials = *credentials;
+	policy_free(loaded->before);
+	loaded->before = loaded->policy;
+	loaded->epoch_before = loaded->epoch;
+	loaded->policy = policy;
+	loaded->epoch = epoch;
+	problems_clear(&loaded->problems);
+	loaded->problems = *problems;
+	loaded->loaded_us = loop_wall_us();
+	snprintf(loaded->who, sizeof(loaded->who), "%s", who);
 }
 
-int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+int loaded_policy_turn(struct loaded_policy *loaded, struct kernel *kernel, struct supervisor *supervisor,
 		       struct service *service, const char *who, struct policy_effect *ret, struct failure *ret_failure)
 {
 	struct failure of_cut = { 0 };
 	int r, cut;
 
 	*ret = (struct policy_effect){ 0 };
-	r = service_policy_raise(service, &steering->policy->modes, who, ret, ret_failure);
-	service_idle_set(service, steering->policy->sandbox.idle_ms * 1000);
-	service_lifetime_set(service, &steering->policy->lifetime);
-	service_own_network_set(service, loaded_policy_own_network(steering));
+	r = service_policy_raise(service, &loaded->policy->modes, who, ret, ret_failure);
+	service_idle_set(service, loaded->policy->sandbox.idle_ms * 1000);
+	service_lifetime_set(service, &loaded->policy->lifetime);
+	service_own_network_set(service, loaded_policy_own_network(loaded));
 	kernel_policy_commit(kernel);
-	if (supervisor && supervisor_policy(supervisor, &steering->record, &steering->credentials) < 0)
+	if (supervisor && supervisor_policy(supervisor, &loaded->record, &loaded->credentials) < 0)
 		supervisor_stop(supervisor); /* better none than one with the old policy */
 	cut = service_policy_cut(service, ret, &of_cut);
 	if (!r && cut)
@@ -131,7 +131,7 @@ int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, st
 	return r ? r : cut;
 }
 
-int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, struct supervisor *supervisor,
 			 struct service *service, const char *who, struct policy_reloaded *ret,
 			 struct failure *ret_failure)
 {
@@ -144,9 +144,9 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 	bool direct = false;
 	int r;
 
-	if (!steering->file)
+	if (!loaded->file)
 		return policy_fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
-	r = policy_read(steering->file, &policy, &record, &problems, ret_failure);
+	r = policy_read(loaded->file, &policy, &record, &problems, ret_failure);
 	if (r == 0)
 		r = credentials_load(policy, &credentials, ret_failure);
 	if (r == 0)
@@ -157,21 +157,21 @@ int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, 
 		buf_free(&record);
 		return r;
 	}
-	loaded_policy_replace(steering, policy, &record, &credentials, &problems, epoch, who);
-	steering->direct = direct;
-	r = loaded_policy_turn(steering, kernel, supervisor, service, who, &effect, ret_failure);
-	memcpy(ret->previous, steering->before->hash, sizeof(ret->previous));
+	loaded_policy_replace(loaded, policy, &record, &credentials, &problems, epoch, who);
+	loaded->direct = direct;
+	r = loaded_policy_turn(loaded, kernel, supervisor, service, who, &effect, ret_failure);
+	memcpy(ret->previous, loaded->before->hash, sizeof(ret->previous));
 	ret->raised = effect.raised;
 	ret->cut = effect.cut;
 	return r;
 }
 
-bool loaded_policy_place(const struct loaded_policy *steering, const struct np_event *event,
+bool loaded_policy_place(const struct loaded_policy *loaded, const struct np_event *event,
 			 char text[static PLACE_TEXT_SIZE])
 {
-	const struct policy *policy = event->epoch == steering->epoch	       ? steering->policy
-				      : event->epoch == steering->epoch_before ? steering->before
-									       : NULL;
+	const struct policy *policy = event->epoch == loaded->epoch	     ? loaded->policy
+				      : event->epoch == loaded->epoch_before ? loaded->before
+									     : NULL;
 	const struct rule *rule = policy && event->epoch ? gate_rule_find(policy, event->rule) : NULL;
 
 	if (rule)

@@ -28,28 +28,28 @@ struct loaded_policy {
 };
 
 /* Reads the file. On failure nothing is changed and failure->text names the place. */
-int loaded_policy_open(struct loaded_policy *steering, const char *file, struct failure *ret_failure);
-void loaded_policy_close(struct loaded_policy *steering);
+int loaded_policy_open(struct loaded_policy *loaded, const char *file, struct failure *ret_failure);
+void loaded_policy_close(struct loaded_policy *loaded);
 
 /* Writes the policy that was opened down beside the one that holds; loaded_policy_turn() makes it hold. */
-int loaded_policy_prepare(struct loaded_policy *steering, struct kernel *kernel, struct failure *ret_failure);
+int loaded_policy_prepare(struct loaded_policy *loaded, struct kernel *kernel, struct failure *ret_failure);
 /* The modes in which sandboxes start with a network of their own: see struct service_config. What reaches out past the inspector
  * has no way out of such a one, so where rules grant that, sandboxes in PROXIED share the host's. */
-unsigned loaded_policy_own_network(const struct loaded_policy *steering);
+unsigned loaded_policy_own_network(const struct loaded_policy *loaded);
 /* Modes rise first, then the rules change, then what they forbid is cut: at no time holds more than one of the two
  * policies grants. */
-int loaded_policy_turn(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+int loaded_policy_turn(struct loaded_policy *loaded, struct kernel *kernel, struct supervisor *supervisor,
 		       struct service *service, const char *who, struct policy_effect *ret,
 		       struct failure *ret_failure);
 
 /* Reads the file again and makes it the live policy, in the gate and for all sessions; or changes nothing and says why.
  * NOT_APPLIED or NOT_RECORDED: it is live, but a session could not be raised or a connection not be cut (yet). */
-int loaded_policy_reload(struct loaded_policy *steering, struct kernel *kernel, struct supervisor *supervisor,
+int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, struct supervisor *supervisor,
 			 struct service *service, const char *who, struct policy_reloaded *ret,
 			 struct failure *ret_failure);
 
 /* Where the rule stands that an event of the gate names; false when that is not known (any more). */
-bool loaded_policy_place(const struct loaded_policy *steering, const struct np_event *event,
+bool loaded_policy_place(const struct loaded_policy *loaded, const struct np_event *event,
 			 char text[static PLACE_TEXT_SIZE]);
 
 #endif

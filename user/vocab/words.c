@@ -297,17 +297,17 @@ bool size_parse(const char *text, uint64_t *ret)
 		{ "", 1 },	    { "k", 1000 },	{ "M", 1000000 },   { "G", 1000000000 },
 		{ "Ki", 1u << 10 }, { "Mi", 1u << 20 }, { "Gi", 1u << 30 },
 	};
-	size_t digits_put = strspn(text, "0123456789"), len = strlen(text);
+	size_t digits = strspn(text, "0123456789"), len = strlen(text);
 	uint64_t value = 0, bytes;
 
-	if (!digits_put)
+	if (!digits)
 		return false;
-	for (size_t i = 0; i < digits_put; i++)
+	for (size_t i = 0; i < digits; i++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
 		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
 			return false;
-	text += digits_put;
-	len -= digits_put;
+	text += digits;
+	len -= digits;
 	if (len && text[len - 1] == 'B')
 		len--;
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
@@ -327,15 +327,15 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
 		const char *unit;
 		uint64_t ms;
 	} units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60 * 1000 }, { "h", 60 * 60 * 1000 } };
-	size_t digits_put = strspn(text, "0123456789");
+	size_t digits = strspn(text, "0123456789");
 	uint64_t value = 0;
 
-	if (!digits_put || digits_put > 9)
+	if (!digits || digits > 9)
 		return false;
-	for (size_t i = 0; i < digits_put; i++)
+	for (size_t i = 0; i < digits; i++)
 		value = value * 10 + (uint64_t)(text[i] - '0');
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(text + digits_put, units[i].unit) != 0)
+		if (strcmp(text + digits, units[i].unit) != 0)
 			continue;
 		*ret_ms = value * units[i].ms;
 		return value;
@@ -355,14 +355,14 @@ bool count_parse(const char *text, uint64_t max, uint64_t *ret)
 
 bool milli_parse(const char *text, uint64_t max, uint64_t *ret_milli)
 {
-	size_t digits_put = strspn(text, "0123456789");
-	const char *rest = text + digits_put + (text[digits_put] == '.');
-	size_t places = rest == text + digits_put ? 0 : strspn(rest, "0123456789");
+	size_t digits = strspn(text, "0123456789");
+	const char *rest = text + digits + (text[digits] == '.');
+	size_t places = rest == text + digits ? 0 : strspn(rest, "0123456789");
 	uint64_t milli = 0;
 
-	if (!digits_put || digits_put > 9 || places > 3 || rest[places] || (text[digits_put] && !places))
+	if (!digits || digits > 9 || places > 3 || rest[places] || (text[digits] && !places))
 		return false;
-	for (size_t i = 0; i < digits_put; i++)
+	for (size_t i = 0; i < digits; i++)
 		milli = milli * 10 + (uint64_t)(text[i] - '0');
 	for (size_t i = 0; i < 3; i++)
 		milli = milli * 10 + (i < places ? (uint64_t)(rest[i] - '0') : 0);
