@@ -49,7 +49,7 @@ class Policy:
 
     def yaml(self, permits):
         """A rule a line, so that a line tells the rule."""
-        lines = ["version: 1", "deciders: {guard: {command: [/bin/true]}}", f"levels: {json.dumps(LEVELS)}",
+        lines = ["version: 1", "approval: {hold: 20ms}", "deciders: {guard: {command: [/bin/true]}}", f"levels: {json.dumps(LEVELS)}",
                  f"default: {self.default}", f"inspect_ports: {self.inspect_ports}", f"host_loopback: {self.host_loopback}"]
         for key, rules in (("rules", self.rules), ("full", self.full)):
             lines += [f"{key}:"] * bool(rules) + [f"  - {json.dumps(r)}" for r in rules]
