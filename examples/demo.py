@@ -256,8 +256,12 @@ def three_modes(demo, daemon):
 
 def own_command(demo, argv):
     print(f"Running in a sandbox (session demo/agent, FULL): {shlex.join(argv)}")
-    print(f"From another terminal:  {BUILD}/netpawl --socket {demo.socket} escalate demo/agent SECRET", flush=True)
-    inside = demo.inside("host", [f"{BUILD}/netpawl", "--socket", demo.socket, "run", "--session", "demo/agent", "--bind",
+    print("It reaches http://api.example.org and db.corp.example:5432. From another terminal, CONFIDENTIAL (PROXIED) or SECRET (NONE):")
+    print(f"    {BUILD}/netpawl --socket {demo.socket} escalate demo/agent SECRET", flush=True)
+    # In FULL a sandbox asks the name server of its resolv.conf: here that of the little internet.
+    (demo.dir / "resolv.conf").write_text("nameserver 192.0.2.1\n")
+    named = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"', f"{demo.dir}/resolv.conf"]
+    inside = demo.inside("host", [*named, f"{BUILD}/netpawl", "--socket", demo.socket, "run", "--session", "demo/agent", "--bind",
                                   f"{os.getcwd()}:{os.getcwd()}", "--", *argv])
     return subprocess.run(inside).returncode
 

@@ -39,3 +39,10 @@ def test_the_demo():
     assert len(p.stdout.splitlines()) < 80
     left = {p.name for p in base.cgroup_mount().iterdir() if p.name.startswith("npdemo")} - before
     assert not left and not [n for n in pathlib.Path("/run/netns").glob("npdemo*") if n.name in left]
+
+
+def test_a_command_of_ones_own_reaches_the_little_internet_by_name():
+    code = "import urllib.request as u; print(u.urlopen('http://api.example.org/', timeout=10).read().decode())"
+    p = subprocess.run([base.PYTHON, str(base.ROOT / "examples/demo.py"), base.PYTHON, "-c", code], capture_output=True, text=True,
+                       timeout=120, env=base.env(NETPAWL_BUILD=str(base.BUILD)), cwd=base.ROOT, stdin=subprocess.DEVNULL)
+    assert p.returncode == 0 and "hello from the internet" in p.stdout, p.stdout + p.stderr

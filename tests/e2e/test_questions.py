@@ -397,6 +397,7 @@ def test_of_two_who_answer_at_once_one_is_heard(net):
 
 def test_the_command_line_lists_and_answers(net):
     session = net.fresh()
+    net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"dataset": "plan.csv", "level": "INTERNAL"})
     follow = base.popen([*net.world.enter(), str(base.NETPAWL), "questions", "--follow", session],
                         env=base.env(NETPAWL_SOCKET=str(net.daemon.socket)), stdout=subprocess.PIPE, text=True)
     try:
@@ -406,13 +407,15 @@ def test_the_command_line_lists_and_answers(net):
     finally:
         base.reap(follow)
     listed = net.daemon.cli("questions", session, check=0).stdout
-    assert "cli.origin.test" in listed and "\x1b" not in listed
+    assert "cli.origin.test" in listed and "\x1b" not in listed and "the session holds plan.csv" in listed
     for never in ("domain", "always"):
         got = net.daemon.cli("answer", q["question"], never)
         assert got.returncode == 1 and "not offered" in got.stderr, got
     got = net.daemon.cli("answer", q["question"], "once", "--for", "5m", "--reason", "why not", check=0)
     assert "answered once by uid 0" in got.stdout
     assert done(p)[1] == 200
+    used = net.daemon.cli("questions", "--state", "all", session, check=0).stdout
+    assert ": why not\n" in used and "holds until" not in used
     assert net.daemon.cli("answer", q["question"], "deny").returncode == 1
     assert json.loads(net.daemon.cli("questions", "--json", "--state", "allowed", session, check=0).stdout)["questions"]
     assert net.daemon.cli("questions", "--state", "nonsense").returncode == 2

@@ -12,7 +12,7 @@ static void forget_help(FILE *to)
 	      "What\n"
 	      "stays: its level, as one small row, so that a session of that name starts there; its events, as long "
 	      "as\n"
-	      "events are kept; runs on record; archives of its workspace.\n\n"
+	      "events are kept; runs and questions on record; archives of its workspace.\n\n"
 	      "Options:\n"
 	      "  --level-too      forget the level as well: a session of that name starts at PUBLIC. Only for whoever\n"
 	      "                   knows that nothing of what it had seen comes back under that name, such as an\n"

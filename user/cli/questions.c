@@ -24,7 +24,9 @@ static void answer_help(FILE *to)
 	      "Answers a question (`netpawl questions`), once. deny: what waits is refused, and so is what comes.\n"
 	      "once: one request goes on, the one that has waited longest or the next that comes. host: all of this\n"
 	      "session to this host and port go on, by the same rule and of the same kind (reading, writing,\n"
-	      "connections). deny and host hold until the session rises or ends; then what they opened is cut.\n\n"
+	      "connections). deny and host hold until the session rises or ends, or a reload removes or moves the "
+	      "rule;\n"
+	      "then what they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
 	      "Options:\n"
 	      "  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
 	      "  --reason TEXT    why, for the record; of a deny the program is told\n" OPTIONS_COMMON "\nExample:\n"
@@ -38,6 +40,19 @@ static long long question_id(const json_t *question)
 	return (long long)json_integer_value(json_object_get(question, "question"));
 }
 
+/* What the session has seen is what an answer may let out. --json has all of them. */
+static void datasets_print(const json_t *datasets)
+{
+	enum { SHOWN = 8 };
+	size_t count = json_array_size(datasets);
+
+	for (size_t i = 0; i < count && i < SHOWN; i++)
+		output_clean_line(stdout, "    the session holds %s",
+				  json_string_value(json_array_get(datasets, i)) ?: "?");
+	if (count > SHOWN)
+		output_clean_line(stdout, "    the session holds %zu more (--json)", count - SHOWN);
+}
+
 /* Everything that a stranger may have written goes through output_clean_line(). */
 static void question_print(const json_t *question)
 {
@@ -45,6 +60,8 @@ static void question_print(const json_t *question)
 	_free_ char *waiting = scalar_text(json_object_get(question, "waiting"));
 	_free_ char *body = scalar_text(json_object_get(question, "body"));
 	const char *method = member_text(question, "method"), *answer = member_text(question, "answer");
+	const char *until = member_text(question, "over") ? NULL : member_text(question, "until");
+	const char *reason = member_text(question, "reason");
 	size_t i;
 
 	output_clean_line(stdout, "%lld  %s  %s  %s %s", question_id(question), member_text(question, "state") ?: "?",
@@ -58,14 +75,15 @@ static void question_print(const json_t *question)
 		output_clean_line(stdout, "    this host before: %lld allowed, %lld denied",
 				  (long long)json_integer_value(json_object_get(before, "allowed")),
 				  (long long)json_integer_value(json_object_get(before, "denied")));
+	datasets_print(json_object_get(question, "datasets"));
 	json_array_foreach(json_object_get(question, "warnings"), i, warning)
 	{
 		output_clean_line(stdout, "    ! %s", json_string_value(warning) ?: "?");
 	}
 	if (answer)
-		output_clean_line(
-			stdout, "    answered %s by %s%s%s", answer, member_text(question, "answered_by") ?: "?",
-			member_text(question, "until") ? ", holds until " : "", member_text(question, "until") ?: "");
+		output_clean_line(stdout, "    answered %s by %s%s%s%s%s", answer,
+				  member_text(question, "answered_by") ?: "?", until ? ", holds until " : "",
+				  until ?: "", reason ? ": " : "", reason ?: "");
 }
 
 static bool is_state(const char *word)

@@ -99,7 +99,10 @@ int questions_list(struct request *rq, struct answer *ret, struct failure *ret_f
 	if (r < 0)
 		return r;
 	if (rq->query[1] && question_state_parse(rq->query[1], &list.state) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "there is no state \"%.32s\"", rq->query[1]);
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
+				   "there is no state \"%.32s\"; there are pending, allowed, denied, expired and void, "
+				   "and without it all are listed",
+				   rq->query[1]);
 	if (rq->query[2] && url_number(rq->query[2], INT64_MAX, &list.after) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the id of a question");
 	if (url_flag(rq->query[3], &wait) < 0)

@@ -62,7 +62,7 @@ struct hold_terms ask_terms(struct ask *ask)
 {
 	return (struct hold_terms){ .ms = (uint32_t)ask->client->worker->policy->approval.hold_ms,
 				    .late = NP_R_NEEDS_APPROVAL,
-				    .words = "nobody has answered yet",
+				    .words = "the question is still open",
 				    .over = ask_over,
 				    .ctx = ask };
 }

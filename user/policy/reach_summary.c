@@ -143,11 +143,15 @@ void policy_reach(const struct policy *policy, const struct np_rung *rung, const
 	memset(ret, 0, sizeof(*ret));
 	if (rung->mode != NP_PROXIED)
 		return;
+	ret->asks = policy->fallback == ACTION_ASK;
 	for (size_t i = 0; i < policy->n_rules; i++) {
 		const struct rule *rule = &policy->rules[i];
 
-		if (rule->action == ACTION_ALLOW && rule->levels & (1u << rung->level) && rule_is_for(rule, session))
+		if (!(rule->levels & (1u << rung->level)) || !rule_is_for(rule, session))
+			continue;
+		if (rule->action == ACTION_ALLOW)
 			reach_rule(policy, rule, rung, session, ret);
+		ret->asks |= rule->action == ACTION_ASK;
 	}
 	for (size_t i = 0; i < policy->n_host_loopback; i++) {
 		char text[32];
@@ -169,6 +173,12 @@ static void put_ports(const struct policy *policy, struct buf *out)
 	buf_puts(out, ")");
 }
 
+static void put_asks(const struct reach *reach, struct buf *out)
+{
+	if (reach->asks)
+		buf_puts(out, "; about some others a person is asked first, and what is tried waits for the answer");
+}
+
 void reach_text(const struct policy *policy, enum np_mode mode, const struct reach *reach, struct buf *out)
 {
 	if (mode == NP_FULL) {
@@ -177,6 +187,7 @@ void reach_text(const struct policy *policy, enum np_mode mode, const struct rea
 	}
 	if (!reach->count) {
 		buf_puts(out, "nothing but itself (its own loopback and unix sockets)");
+		put_asks(reach, out);
 		return;
 	}
 	buf_puts(out, "only ");
@@ -187,4 +198,5 @@ void reach_text(const struct policy *policy, enum np_mode mode, const struct rea
 	if (reach->inspected)
 		put_ports(policy, out);
 	buf_puts(out, ", and itself");
+	put_asks(reach, out);
 }

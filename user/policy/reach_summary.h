@@ -16,6 +16,7 @@ struct reach {
 	size_t count;
 	size_t more;	/* destinations that are not in items */
 	bool inspected; /* one of items goes by inspect_ports */
+	bool asks;	/* about others a person is asked */
 };
 
 /* Of PROXIED; in the other modes no rule opens anything, and it is empty. A single host that an earlier rule denies is

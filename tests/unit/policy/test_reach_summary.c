@@ -132,6 +132,16 @@ static void words(void **state)
 		"only a.example (those without a port: HTTP and HTTPS on port 80, 443 or 8443), and itself");
 	assert_string_equal(text_of_reach("rules:\n  - allow: b.example:22\n", NP_PROXIED),
 			    "only b.example:22/tcp, and itself");
+	assert_string_equal(text_of_reach("rules:\n  - allow: b.example:22\n  - ask: .c.example\n", NP_PROXIED),
+			    "only b.example:22/tcp, and itself; about some others a person is asked first, and what is "
+			    "tried waits for the answer");
+	assert_string_equal(text_of_reach("default: ask\n", NP_PROXIED),
+			    "nothing but itself (its own loopback and unix sockets); about some others a person is "
+			    "asked first, and what is tried waits for the answer");
+	assert_string_equal(text_of_reach("rules:\n  - {ask: c.example, for: PUBLIC}\n", NP_PROXIED),
+			    "nothing but itself (its own loopback and unix sockets)");
+	assert_string_equal(text_of_reach("default: ask\n", NP_NONE),
+			    "nothing but itself (its own loopback and unix sockets)");
 }
 
 static void lookups(void **state)
