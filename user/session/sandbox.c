@@ -382,9 +382,10 @@ static bool sandbox_was_used(struct service *service, const struct sandbox *sand
 {
 	const uint64_t age = service->config.wall_us() - sandbox->pub.created_us;
 
-	/* Whoever made a temporary one and was killed before a process was there does not come back to it. */
+	/* Whoever made a temporary one, or one whose network it enters, and was killed before a process was there does not come
+	 * back to it. */
 	return sandbox->pub.ever_populated || (sandbox->recovered && age > ENTER_US) ||
-	       (sandbox->pub.temporary && age > NP_RUN_START_S * 1000000ull);
+	       ((sandbox->pub.temporary || sandbox->pub.own_network) && age > NP_RUN_START_S * 1000000ull);
 }
 
 void sandbox_check(struct service *service, struct sandbox *sandbox)

@@ -84,11 +84,33 @@ static void test_where_none_can_be_made(void **state)
 	assert_false(sandbox->own_network);
 }
 
+/* Whoever made it was killed before a process was there: its network and the descriptors are not kept for ever. A shared one
+ * holds nothing, and stays for whoever places processes in it. */
+static void test_one_that_nobody_enters(void **state)
+{
+	(void)state;
+	for (int has = 0; has < 2; has++) {
+		const struct sandbox_info *sandbox = sandbox_at(LEVEL_SECRET);
+		char id[sizeof(sandbox->id)];
+
+		memcpy(id, sandbox->id, sizeof(id));
+		service_own_network_set(fake.service, has ? 1u << NP_NONE : 0);
+		assert_int_equal(ask(sandbox, true), 0);
+		fake.wall += NP_RUN_START_S * 1000000ull;
+		service_sweep(fake.service);
+		assert_non_null(sandbox_by_id(fake.service, id));
+		fake.wall += 1;
+		service_sweep(fake.service);
+		assert_int_equal(!sandbox_by_id(fake.service, id), has);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_modes_that_have_one, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_where_none_can_be_made, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_one_that_nobody_enters, fake_setup, fake_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
