@@ -24,7 +24,9 @@ int api_unreachable(const char *socket, const char *subject, int error)
 	char detail[512];
 
 	if (error == -EACCES || error == -EPERM) {
-		snprintf(detail, sizeof(detail), "%s: %s", socket, strerror(-error));
+		snprintf(detail, sizeof(detail),
+			 "%s: %s; or a role (access: in the policy), and a directory that lets others in", socket,
+			 strerror(-error));
 		error_print(subject, NP_R_NOT_PERMITTED, detail);
 		return CLI_REFUSED;
 	}

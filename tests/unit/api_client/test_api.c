@@ -79,7 +79,10 @@ static void no_daemon(void **state)
 	assert_int_equal(code, CLI_NO_DAEMON);
 	capture_begin(&err, stderr);
 	code = api_unreachable(cli.socket, "x", -EACCES);
-	assert_non_null(strstr(capture_end(&err), "netpawl: x: that needs root (not_permitted)"));
+	const char *refused = capture_end(&err);
+
+	assert_non_null(strstr(refused, "netpawl: x: that needs root (not_permitted)"));
+	assert_non_null(strstr(refused, "or a role (access: in the policy)"));
 	assert_int_equal(code, CLI_REFUSED);
 }
 
