@@ -310,6 +310,28 @@ def test_a_forward_is_not_led_to_the_host(shared, where):
             shared.world.outside.call("close", keep=f"{port}")
 
 
+@pytest.mark.parametrize("uid", [0, 61001])
+def test_only_root_forwards_into_it(make_daemon, uid):
+    """An operator who is not root is told so, and leaves no forward behind."""
+    d = make_daemon()
+    d.policy.write_text("version: 1\naccess: {operator: ['user:61001']}\nrules:\n  - allow: origin.test\n" + base.permits("private"))
+    d.start()
+    for path in d.socket.parents:
+        if str(path).startswith("/tmp/"):
+            path.chmod(path.stat().st_mode | 0o011)
+    with Box(d, "PROXIED") as box:
+        port = box.call("listen", keep="web", family=4, addr="127.0.0.1")["port"]
+        p = base.popen([*d.world.enter(), "setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", str(base.NETPAWL), "forward",
+                        box.session, str(port)], env=base.env(NETPAWL_SOCKET=str(d.socket)), stdout=-1, stderr=-1, text=True)
+        if not uid:  # the control
+            assert f"port {port}" in p.stdout.readline() and len(d.api.show(box.session)["forwards"]) == 1
+            base.reap(p, signal.SIGTERM)
+        else:
+            out, err = p.communicate(timeout=20)
+            assert p.returncode == 1 and "only root enters" in err, (out, err)
+        assert base.eventually(lambda: not d.api.show(box.session)["forwards"], 5)
+
+
 def namespaces(net):
     out = base.sh("bpftool", "-j", "map", "dump", "pinned", net.daemon.pins / "maps/np_namespaces").stdout
     return {e["formatted"]["value"]["cgroup_id"] for e in json.loads(out)}

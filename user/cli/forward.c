@@ -108,10 +108,13 @@ static int forward_enter(struct forward *f, const json_t *netns)
 
 	if (!netns)
 		return CLI_OK;
-	if (fd >= 0 && inode && fstat(fd, &st) == 0 && st.st_ino == strtoull(inode, NULL, 10) &&
-	    setns(fd, CLONE_NEWNET) == 0)
+	if (fd >= 0 && (!inode || fstat(fd, &st) < 0 || st.st_ino != strtoull(inode, NULL, 10)))
+		errno = ENOENT; /* the number is another's by now */
+	else if (fd >= 0 && setns(fd, CLONE_NEWNET) == 0)
 		return CLI_OK;
-	error_print(f->session, NP_R_FAILED, fd < 0 ? "the sandbox's network is gone" : strerror(errno));
+	error_print(f->session, NP_R_FAILED,
+		    errno == EACCES || errno == EPERM ? "the sandbox has a network of its own, which only root enters"
+						      : "the sandbox's network is gone");
 	return CLI_REFUSED;
 }
 
@@ -217,10 +220,10 @@ int command_forward(struct cli *cli, int argc, char **argv)
 		return CLI_REFUSED;
 	}
 	code = forward_open(&f);
-	if (code == CLI_OK) {
+	if (code == CLI_OK)
 		code = forward_serve(&f);
+	if (f.id)
 		forward_close(&f);
-	}
 	carrier_free(f.carrier);
 	return code;
 }
