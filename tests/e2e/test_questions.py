@@ -395,6 +395,16 @@ def test_of_two_who_answer_at_once_one_is_heard(net):
         assert net.api.ok("GET", f"/v1/questions/{q['question']}")["answer"] == heard
 
 
+def test_why_tells_when_the_level_rose_within_the_mode(net):
+    session = net.fresh()
+    began = net.api.ok("GET", f"/v1/sessions/{session}/why")["text"]
+    assert "at level INTERNAL, network mode PROXIED, since " in began and "it began at this level" in began
+    net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"dataset": "later.csv", "level": "CONFIDENTIAL"})
+    told = net.api.ok("GET", f"/v1/sessions/{session}/why")["text"]
+    assert "at level CONFIDENTIAL, network mode PROXIED, in that mode since " in told
+    assert ", then at level INTERNAL: it began at this level." in told
+
+
 def test_the_command_line_lists_and_answers(net):
     session = net.fresh()
     net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"dataset": "plan.csv", "level": "INTERNAL"})

@@ -70,7 +70,12 @@ static void head_text(const struct session_row *row, const struct since *since, 
 	buf_printf(out, "Session %s is at level %s, network mode %s", row->name.text, level_name(row->rung.level),
 		   mode_name(row->rung.mode));
 	if (since->found) {
-		buf_printf(out, ", since %s: ", shorter);
+		/* A level that rose later, within the mode, is not what the cause speaks of. */
+		if (since->notice.rung.level != row->rung.level)
+			buf_printf(out, ", in that mode since %s, then at level %s: ", shorter,
+				   level_name(since->notice.rung.level));
+		else
+			buf_printf(out, ", since %s: ", shorter);
 		since_cause(since, row->name.text, out);
 	} else if (row->rung.mode == NP_FULL) {
 		buf_printf(out, ", since it was made at %s", shorter);
