@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""netpawl from Python: sessions, private data, sandboxes, approvals. One file, no dependencies, Python 3.9 or later.
+"""netpawl from Python: sessions, private data, sandboxes, approvals, questions. One file, no dependencies, Python 3.9 or later.
 
-    from netpawl import Session
+    from netpawl import Client, Session
 
     session = Session("alice", "demo")
     sandbox = session.sandbox(memory="2GiB", timeout="10m")
@@ -9,6 +9,9 @@
     for stream, text in session.launch(["make", "test"], timeout="10m").output():
         print(stream, text)
     session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")      # from here on nothing leaves
+
+    for question in Client().questions(follow=True):                           # requests that a rule asks a person about
+        question.answer("deny", reason=f"not {question['url']}")               # or once, host
 
 Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
 start the command. Sandbox.run() starts the program `netpawl` instead, which passes input on and can do all that its options
