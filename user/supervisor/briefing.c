@@ -96,6 +96,8 @@ static void leaving_forget(struct supervisor *w, uint64_t cgroup_id)
 	}
 }
 
+static void sandbox_forget(void *ctx, uint64_t cgroup_id);
+
 static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, const char *session,
 			    const struct np_rung *rung)
 {
@@ -103,6 +105,11 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 	struct briefed *briefed = known_find(w, cgroup_id);
 	bool fresh = !session_brief_find(w, session);
 
+	/* A cgroup that lives on after its sandbox, adopted once more: whose it was is not whose it is. */
+	if (briefed && strcmp(briefed->sandbox.session, session) != 0) {
+		sandbox_forget(w, cgroup_id);
+		briefed = NULL;
+	}
 	leaving_forget(w, cgroup_id);
 	if (!briefed)
 		briefed = known_new(w, cgroup_id, session);
