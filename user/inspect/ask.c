@@ -32,9 +32,9 @@ bool ask_covers(const struct ask *ask, const struct client *client, const struct
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head)
+	      const struct head *head, bool tls)
 {
-	*ask = (struct ask){ .wanted = true, .client = client, .host = host, .port = port, .head = head };
+	*ask = (struct ask){ .wanted = true, .client = client, .host = host, .port = port, .tls = tls, .head = head };
 }
 
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head)
@@ -67,18 +67,21 @@ struct hold_terms ask_terms(struct ask *ask)
 				    .ctx = ask };
 }
 
+/* Where it goes, and not what it calls that: a person reads this, and the port that is meant need not be written in a request. */
 static void url_write(const struct ask *ask, char to[static NP_QUESTION_URL])
 {
 	const struct head *head = ask->head;
 	_buf_ struct buf url = BUF_INIT(NP_QUESTION_URL + 8);
 	char where[HOST_PORT_SIZE];
 
+	host_port_text(ask->host, ask->port, where);
 	if (!head) {
-		host_port_text(ask->host, ask->port, where);
 		text_ascii(to, NP_QUESTION_URL, where);
 		return;
 	}
-	buf_printf(&url, "%s://%s", head->scheme ? head->scheme : ask->client->tls ? "https" : "http", head->authority);
+	if (ask->port == (ask->tls ? 443 : 80))
+		*strrchr(where, ':') = '\0';
+	buf_printf(&url, "%s://%s", ask->tls ? "https" : "http", where);
 	/* What is too long is cut by text_ascii(), not left out. */
 	buf_append(&url, head->target, strnlen(head->target, NP_QUESTION_URL + 7 - url.len));
 	text_ascii(to, NP_QUESTION_URL, buf_error(&url) || !url.data ? "?" : url.data);

@@ -33,12 +33,13 @@ struct ask {
 	const struct client *client;
 	const struct host *host;
 	uint16_t port;
+	bool tls;		 /* to the origin */
 	const struct head *head; /* NULL: nothing of it is seen */
 };
 
-/* The verdict asks: what is it about? */
+/* The verdict asks: what is it about? tls: of a request, whether its origin is spoken to in TLS, whatever it says of itself. */
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head);
+	      const struct head *head, bool tls);
 /* How long it is held, and what becomes of it then. */
 struct hold_terms ask_terms(struct ask *ask);
 /* Asks the daemon about what is held. It is refused where that is not possible: false. */

@@ -38,7 +38,7 @@ static enum stage_result on_start(struct exchange *ex)
 	}
 	judge_apply(ex, &verdict);
 	if (verdict.action == ACTION_ASK)
-		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head);
+		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, ex->tls);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }

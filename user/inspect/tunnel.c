@@ -394,7 +394,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
 	if (verdict->action == ACTION_ASK)
-		ask_want(&tunnel->ask, client, &client->host, client->port, NULL);
+		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, false);
 	channel_pause(client->leg.channel);
 	tunnel_go_on(tunnel);
 }

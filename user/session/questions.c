@@ -29,7 +29,7 @@ static struct question *question_find(const struct service *service, const struc
 		struct question *question = container_of(n, struct question, node);
 		const struct question_row *row = &question->row;
 
-		if (row->port == key->port && row->write == key->write &&
+		if (row->port == key->port && row->write == key->write && !row->method[0] == !key->method[0] &&
 		    !strcmp(row->session.text, key->session.text) && !strcmp(row->host, key->host) &&
 		    !strcmp(row->place, key->place))
 			return question;
@@ -45,6 +45,7 @@ int question_keep(struct service *service, const struct question_row *row, struc
 	if (!question)
 		return -ENOMEM;
 	question->row = *row;
+	question->timed = row->state != QUESTION_PENDING;
 	TAILQ_INIT(&question->held);
 	TAILQ_INSERT_TAIL(&service->questions, question, of_all);
 	table_add(&service->questions_by_key, &question->node, key_hash(service, row));
@@ -66,7 +67,8 @@ void question_drop(struct service *service, struct question *question)
 	while (!TAILQ_EMPTY(&question->held))
 		held_drop(service, question, TAILQ_FIRST(&question->held));
 	TAILQ_REMOVE(&service->questions, question, of_all);
-	table_remove(&service->questions_by_key, &question->node);
+	if (!question->used)
+		table_remove(&service->questions_by_key, &question->node);
 	free(question);
 }
 
@@ -159,8 +161,12 @@ static void question_use(struct service *service, struct question *question, con
 		once = false;
 	}
 	waiter_reply(service, waiter, &news);
-	if (once)
+	if (once && question->timed) {
+		table_remove(&service->questions_by_key, &question->node);
+		question->used = true;
+	} else if (once) {
 		question_drop(service, question);
+	}
 }
 
 static bool questions_have_room(const struct service *service, const char *session)
@@ -391,6 +397,7 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	if (r)
 		return question_fail(ret_failure, r, id);
 	question->row = row;
+	question->timed = given->for_ms;
 	question_event(service, NP_R_QUESTION_ANSWERED, &row, who, row.reason);
 	answer_apply(service, question);
 	return store_question_get(store, id, ret)

@@ -28,7 +28,7 @@ static void question_end(struct service *service, struct question *question, enu
 	} else {
 		store_answer_end(service->config.store, question->row.id, now);
 		question_event(service, NP_R_QUESTION_ENDED, &question->row, "daemon", why);
-		if (question->row.answer == ANSWER_HOST)
+		if (question->row.answer == ANSWER_HOST || question->used)
 			inspectors->reply(inspectors->ctx, NULL, &over);
 	}
 	question_drop(service, question);
@@ -58,13 +58,20 @@ static void questions_end(struct service *service, end_fn *why, enum question_st
 		store_questions_commit(service->config.store);
 }
 
+/* Generations of two sessions may be equal, and one may have its rung by a cgroup that was the other's. */
+static bool question_stands(const struct question *question, const struct np_rung *rung)
+{
+	const struct np_rung *of = &question->row.rung;
+
+	return of->generation == rung->generation && of->level == rung->level && of->mode == rung->mode;
+}
+
 static const char *raised_why(const struct service *service, const struct question *question, const void *data)
 {
 	const struct session *session = data;
 
 	(void)service;
-	return question->row.rung.generation != session->stands.generation &&
-			       !strcmp(question->row.session.text, session->name.text)
+	return !strcmp(question->row.session.text, session->name.text) && !question_stands(question, &session->stands)
 		       ? "the session's level rose"
 		       : NULL;
 }
@@ -118,7 +125,7 @@ void questions_sweep(struct service *service)
 /* -- after a start ----------------------------------------------------------------------------- */
 
 /* What stands of its session, recorded or not. */
-static int session_stands(struct service *service, const struct question_row *row, uint32_t *ret_generation)
+static int session_stands(struct service *service, const struct question_row *row, struct np_rung *ret)
 {
 	const struct session *session = session_find(service, row->session.text);
 	struct session_row recorded;
@@ -126,7 +133,7 @@ static int session_stands(struct service *service, const struct question_row *ro
 
 	if (r || (!session && recorded.ended))
 		return r ? r : -ENOENT;
-	*ret_generation = session ? session->stands.generation : recorded.rung.generation;
+	*ret = session ? session->stands : recorded.rung;
 	return 0;
 }
 
@@ -134,14 +141,14 @@ static int question_recover(void *data, const struct question_row *row)
 {
 	struct service *service = data;
 	struct question *question;
-	uint32_t generation = 0;
-	int r = session_stands(service, row, &generation);
+	struct np_rung rung = { 0 };
+	int r = session_stands(service, row, &rung);
 
 	if (r && r != -ENOENT)
 		return r;
 	if (question_keep(service, row, &question))
 		return -ENOMEM;
-	if (r || generation != row->rung.generation)
+	if (r || !question_stands(question, &rung))
 		question_end(service, question, QUESTION_VOID, "the session's level rose, or it was ended");
 	return 0;
 }

@@ -90,6 +90,7 @@ static int session_follow(struct service *service, struct session *session, stru
 	if (np_rung_equal(&session->stands, &session->recorded))
 		return 0;
 	r = session_record(service, session);
+	questions_raised(service, session);
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", session->name.text, sql_strerror(r));
 	return 0;

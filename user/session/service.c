@@ -394,8 +394,10 @@ static void sandbox_attend(struct service *service, struct sandbox *sandbox)
 	if (event.cut)
 		service_emit(service, &event, session, NULL);
 	/* The kernel may have turned out to be stricter. */
-	if (session->status == SESSION_OPEN && !np_rung_equal(&session->stands, &session->recorded))
+	if (session->status == SESSION_OPEN && !np_rung_equal(&session->stands, &session->recorded)) {
 		session_record(service, session);
+		questions_raised(service, session);
+	}
 	session_unpin(service, session);
 }
 

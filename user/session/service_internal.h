@@ -124,12 +124,14 @@ struct question {
 	struct question_row row;
 	struct question_held_list held; /* by inspectors; the one that has waited longest is first */
 	unsigned n_held;
+	bool timed; /* the person has said for how long; after a restart that is taken for granted */
+	bool used;  /* nobody meets it any more: it is here until its time is over, for what it opened */
 };
 TAILQ_HEAD(question_list, question);
 
 struct service {
 	struct service_config config;
-	struct beside *beside;			   /* cuts while a raise is recorded */
+	struct beside *beside; /* cuts while a raise is recorded */
 	struct table questions_by_key;
 	struct question_list questions;		   /* in the order they came */
 	unsigned n_held[NP_WORKERS_MAX];	   /* by each inspector */

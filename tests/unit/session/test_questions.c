@@ -44,8 +44,8 @@ static int teardown(void **state)
 
 static const char *held_policy; /* that an inspector judged by; NULL: the one in force */
 
-/* An inspector holds something of the sandbox. */
-static void asks_at(const struct sandbox_info *sandbox, const char *host, bool write, uint64_t number,
+/* An inspector holds something of the sandbox. method empty: nothing of it is seen. */
+static void asks_by(const struct sandbox_info *sandbox, const char *host, const char *method, uint64_t number,
 		    unsigned inspector)
 {
 	char url[300];
@@ -55,13 +55,19 @@ static void asks_at(const struct sandbox_info *sandbox, const char *host, bool w
 					  .place = "p.yaml:5",
 					  .host = host,
 					  .port = 443,
-					  .write = write,
-					  .method = write ? "POST" : "GET",
+					  .write = strcmp(method, "GET") != 0,
+					  .method = method,
 					  .url = url };
 	const struct question_waiter waiter = { .inspector = inspector, .pid = 10, .number = number };
 
-	snprintf(url, sizeof(url), "https://%s/", host);
+	snprintf(url, sizeof(url), *method ? "https://%s/" : "%s:443", host);
 	service_question_ask(fake.service, &ask, &waiter);
+}
+
+static void asks_at(const struct sandbox_info *sandbox, const char *host, bool write, uint64_t number,
+		    unsigned inspector)
+{
+	asks_by(sandbox, host, write ? "POST" : "GET", number, inspector);
 }
 
 static void asks(const struct sandbox_info *sandbox, const char *host, uint64_t number)
@@ -260,6 +266,61 @@ static void test_time_ends_questions_and_answers(void **state)
 	assert_replies("4 pending 4\n");
 }
 
+/* A request that may write is seen, a connection is not: who allowed the one was not asked about the other. */
+static void test_a_connection_is_of_another_kind(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks_by(sandbox, "h.example", "POST", 1, 0);
+	asks_by(sandbox, "h.example", "", 2, 0);
+	assert_replies("1 pending 1\n2 pending 2\n");
+	assert_int_equal(answers(1, ANSWER_HOST, 0), 0);
+	asks_by(sandbox, "h.example", "", 3, 0);
+	asks_by(sandbox, "h.example", "PUT", 4, 0);
+	assert_replies("1 allowed 1\n3 pending 2\n4 allowed 1\n");
+}
+
+/* What was allowed once, for a time, ends with it; the next is asked about meanwhile. Without a time it ends by itself. */
+static void test_time_ends_what_once_has_opened(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(1, ANSWER_ONCE, 30000), 0);
+	assert_int_equal(answers(2, ANSWER_ONCE, 0), 0);
+	asks(sandbox, "h.example", 3);
+	assert_replies("1 pending 1\n2 pending 2\n1 allowed 1\n2 allowed 2\n3 pending 3\n");
+	fake.wall += 30000000;
+	service_sweep(fake.service);
+	assert_replies("0 over 1\n");
+	fake.wall += 30000000;
+	service_sweep(fake.service);
+	assert_replies("3 refused 3\n");
+}
+
+/* The rung of a session may come from a cgroup that another had: at the generation that it has itself. */
+static void test_a_level_of_the_same_generation(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct session *session;
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(answers(1, ANSWER_HOST, 0), 0);
+	assert_replies("1 pending 1\n1 allowed 1\n");
+	session = session_find(fake.service, "a/b");
+	questions_raised(fake.service, session);
+	assert_replies("");
+	session->stands.level++;
+	questions_raised(fake.service, session);
+	session->stands.level--;
+	assert_replies("0 over 1\n");
+	assert_true(shown(1).over_us > 0);
+}
+
 static void test_the_end_of_a_session(void **state)
 {
 	const struct sandbox_info *sandbox = made("a/b");
@@ -341,6 +402,9 @@ int main(void)
 		question_test(test_what_was_judged_by_another_rung_or_policy_is_judged_again),
 		question_test(test_a_policy_that_does_not_ask_any_more),
 		question_test(test_time_ends_questions_and_answers),
+		question_test(test_a_connection_is_of_another_kind),
+		question_test(test_time_ends_what_once_has_opened),
+		question_test(test_a_level_of_the_same_generation),
 		question_test(test_the_end_of_a_session),
 		question_test(test_a_restart),
 		question_test(test_bounds),

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: MIT
+"""What a person allowed, against a sandbox that wants more of it: another level, another kind, another port, more time."""
+import contextlib
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.box import new_session
+from lib.inspected import Inspected
+
+POLICY = """version: 1
+levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
+approval: {hold: 15s, timeout: 5m}
+rules:
+  - ask: pinned.origin.test
+    inspect: false
+  - ask: tcp.origin.test:9000
+  - ask: "**.origin.test"
+"""
+
+# What is said in the clear, whatever the port is for.
+RAW = """import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 15)
+s.settimeout(20)
+for part in sys.argv[3:]:
+    s.sendall(part.encode().decode('unicode_escape').encode())
+    try:
+        print(s.recv(4096).split(b'\\r\\n')[0].decode(), flush=True)
+    except OSError as e:
+        print(e, flush=True)
+"""
+
+STAYS = """import socket
+s = socket.create_connection(('tcp.origin.test', 9000), 15)
+s.sendall(b'word')
+assert s.recv(9)
+print('open', flush=True)
+s.settimeout(12)
+try:
+    print(s.recv(9))
+except OSError as e:
+    print(e)
+"""
+
+
+class Asked(Inspected):
+    def fresh(self, level="INTERNAL"):
+        session = new_session("answers")
+        self.api.create(session, level)
+        return session
+
+    def get(self, session, *words):
+        return self.spawn("curl", "-sS", "-k", "-m", "18", "-o", "/dev/null", "-w", "%{http_code}", *words, session=session,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def raw(self, session, *words):
+        return self.spawn(base.PYTHON, "-c", RAW, *words, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def asked(self, session, **is_):
+        """The question that waits and is so."""
+        def look():
+            got = self.api.ok("GET", f"/v1/questions?state=pending&session={session}")["questions"]
+            return next((q for q in got if all(q[k] == v for k, v in is_.items())), None)
+
+        got = base.eventually(look, 10)
+        assert got, self.api.ok("GET", f"/v1/questions?session={session}")
+        return got
+
+    def answer(self, question, answer, **more):
+        return self.api.ok("POST", f"/v1/questions/{question['question']}/answer", {"answer": answer, **more})
+
+
+def code(p):
+    return p.communicate(timeout=25)[0]
+
+
+@pytest.fixture(scope="module")
+def net():
+    with contextlib.ExitStack() as stack:
+        n = Asked(stack, policy=POLICY)
+        yield n
+        assert n.daemon.running() and n.api.health()["inspectors"] == 2
+
+
+@pytest.mark.parametrize("start", ["PUBLIC", "INTERNAL"])
+def test_a_level_that_comes_with_an_adopted_cgroup_voids_answers(net, start):
+    """The kernel knows the cgroup at a higher level than the session that adopts it, at a generation of its own."""
+    higher, session = net.fresh("PUBLIC"), net.fresh(start)
+    if start == "PUBLIC":
+        net.api.escalate(session, "INTERNAL")
+    p = net.get(session, "https://rises.origin.test/")
+    net.answer(net.asked(session, host="rises.origin.test"), "host")
+    assert code(p) == "200"
+    assert code(net.get(session, "https://rises.origin.test/")) == "200", "the control: at its level the answer holds"
+    cgroup = base.cgroup_make("answers")
+    try:
+        net.api.adopt(higher, str(cgroup))
+        net.api.escalate(higher, "CONFIDENTIAL")
+        net.api.end(higher)
+        net.api.adopt(session, str(cgroup))
+        assert net.api.show(session)["level"] == "CONFIDENTIAL"
+        p = net.get(session, "https://rises.origin.test/")
+        anew = net.asked(session, host="rises.origin.test")
+        assert anew["level"] == "CONFIDENTIAL"
+        net.answer(anew, "deny")
+        assert code(p) == "403"
+    finally:
+        base.cgroup_destroy(cgroup)
+
+
+def test_a_request_that_was_seen_does_not_open_a_connection_that_is_not(net):
+    session = net.fresh()
+    seen = net.raw(session, "pinned.origin.test", "443", r"POST / HTTP/1.1\r\nHost: pinned.origin.test:443\r\nContent-Length: 0\r\n\r\n")
+    q = net.asked(session)
+    assert (q["kind"], q["method"]) == ("write", "POST")
+    net.answer(q, "host")
+    assert seen.communicate(timeout=25)[0]
+    p = net.get(session, "https://pinned.origin.test/")
+    net.answer(net.asked(session, kind="connect"), "deny")
+    assert code(p) == "000"
+    p = net.get(session, "https://pinned.origin.test/")
+    assert code(p) == "000", "the deny is the connection's"
+
+
+def test_the_url_that_is_shown_says_what_is_dialled(net):
+    """Its port and whether it is in the clear, whatever the request says of itself."""
+    session = net.fresh()
+    plain = net.raw(session, "shown.origin.test", "443", r"GET /a HTTP/1.1\r\nHost: shown.origin.test\r\n\r\n")
+    q = net.asked(session)
+    assert (q["url"], q["port"]) == ("http://shown.origin.test:443/a", 443)
+    net.answer(q, "deny")
+    plain.communicate(timeout=25)
+    lies = net.raw(session, "lies.origin.test", "80", r"CONNECT lies.origin.test:80 HTTP/1.1\r\nHost: lies.origin.test:80\r\n\r\n",
+                   r"GET https://lies.origin.test:80/a HTTP/1.1\r\nHost: lies.origin.test:80\r\n\r\n")
+    q = net.asked(session, host="lies.origin.test")
+    assert (q["url"], q["port"]) == ("http://lies.origin.test/a", 80)
+    net.answer(q, "deny")
+    assert "403" in lies.communicate(timeout=25)[0]
+
+
+def test_once_for_a_time_is_cut_when_that_is_over(net):
+    session = net.fresh()
+    p = net.spawn(base.PYTHON, "-c", STAYS, session=session, stdout=subprocess.PIPE, text=True)
+    net.answer(net.asked(session), "once", **{"for": "2s"})
+    assert p.stdout.readline() == "open\n"
+    assert "reset" in p.communicate(timeout=20)[0]
