@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a person allowed, against a sandbox that wants more of it: another level, another kind, another port, more time."""
+"""What a person allowed, against a sandbox that wants more of it: another level or session, another kind, another port, more time."""
 import contextlib
 import subprocess
 
@@ -13,6 +13,8 @@ POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
 approval: {hold: 15s, timeout: 5m}
 rules:
+  - allow: team.origin.test
+    sessions: ["*/team-*"]
   - ask: pinned.origin.test
     inspect: false
   - ask: tcp.origin.test:9000
@@ -106,6 +108,30 @@ def test_a_level_that_comes_with_an_adopted_cgroup_voids_answers(net, start):
         net.answer(anew, "deny")
         assert code(p) == "403"
     finally:
+        base.cgroup_destroy(cgroup)
+
+
+def test_an_adopted_cgroup_is_its_sessions_at_the_inspector(net):
+    """It was another's, whose rules allow more; the session that has it now has a sandbox already, which stays."""
+    team, session = new_session("team"), net.fresh()
+    net.api.create(team, "INTERNAL")
+    assert code(net.get(team, "https://team.origin.test/")) == "200", "the control: what the other session may"
+    cgroup, stays = base.cgroup_make("answers"), net.spawn("sleep", "60", session=session)
+    inside = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup), base.PYTHON, "-c", RAW, "198.51.100.10", "80",
+              r"GET / HTTP/1.1\r\nHost: team.origin.test\r\n\r\n"]
+    run = lambda: base.popen([*net.world.enter(), *inside], env=base.env(), stdout=subprocess.PIPE, text=True)
+    try:
+        net.api.adopt(team, str(cgroup))
+        assert "200" in run().communicate(timeout=25)[0], "the control: by the cgroup, too"
+        base.eventually(lambda: not base.cgroup_pids(cgroup), 3)
+        net.api.end(team)
+        net.api.adopt(session, str(cgroup))
+        p = run()
+        net.answer(net.asked(session, host="team.origin.test"), "deny")
+        assert "403" in p.communicate(timeout=25)[0]
+    finally:
+        base.reap(stays)
+        base.eventually(lambda: not base.cgroup_pids(cgroup), 3)
         base.cgroup_destroy(cgroup)
 
 
