@@ -227,8 +227,7 @@ int session_ca_get(struct request *rq, struct answer *ret, struct failure *ret_f
 		return r;
 	r = rq->config->session_ca(rq->config->data, name.text, &pem);
 	if (r == -ENOENT)
-		return failure_put(ret_failure, r, NP_R_NO_SUCH_SANDBOX, "%s has none, so it has no CA",
-				   name.text);
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_SANDBOX, "%s has none, so it has no CA", name.text);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_NO_INSPECTOR, "no inspector is ready; try again");
 	*ret = (struct answer){ .status = 200, .type = "application/x-pem-file", .len = pem.len };
