@@ -140,7 +140,7 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 	if (r == 0)
 		r = field_put(ret_head, "cache-control", "no-store");
 	if (r == 0 && later) {
-		snprintf(message, sizeof(message), "%u", NP_RETRY_AFTER_S);
+		snprintf(message, sizeof(message), "%d", NP_RETRY_AFTER_S);
 		r = field_put(ret_head, "retry-after", message);
 	}
 	return r ? r : buf_error(ret_body);
