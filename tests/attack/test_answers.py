@@ -165,6 +165,17 @@ def test_the_url_that_is_shown_says_what_is_dialled(net):
     assert "403" in lies.communicate(timeout=25)[0]
 
 
+def test_what_was_allowed_in_tls_does_not_go_in_the_clear(net):
+    session = net.fresh()
+    p = net.get(session, "https://clear.origin.test/")
+    net.answer(net.asked(session), "host")
+    assert code(p) == "200"
+    plain = net.raw(session, "clear.origin.test", "443", r"GET / HTTP/1.1\r\nHost: clear.origin.test:443\r\n\r\n")
+    net.answer(net.asked(session, url="http://clear.origin.test:443/"), "deny")
+    assert "403" in plain.communicate(timeout=25)[0]
+    assert code(net.get(session, "https://clear.origin.test/")) == "200"
+
+
 def test_once_for_a_time_is_cut_when_that_is_over(net):
     session = net.fresh()
     p = net.spawn(base.PYTHON, "-c", STAYS, session=session, stdout=subprocess.PIPE, text=True)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A question: what a person is asked before a request or a connection may go on. All that wait for the same session, rule,
- * host, port and kind (reads, may write, a connection) share one. It is answered once. What the answer is worth ends by itself: when it
- * is used (once), when its time is over, when the session rises or ends, when the policy does not ask for it any more.
+ * host, port and kind (reads, may write, a connection; in TLS or in the clear) share one. It is answered once. What the answer is
+ * worth ends by itself: when it is used (once), when its time is over, when the session rises or ends, when the policy does not
+ * ask for it any more.
  */
 #ifndef NP_SESSION_QUESTION_H
 #define NP_SESSION_QUESTION_H

@@ -22,6 +22,13 @@ static uint64_t key_hash(const struct service *service, const struct question_ro
 	       hash_text(&service->key, row->place) * 5 ^ hash_number(&service->key, row->port * 2u + row->write);
 }
 
+/* What is seen is not what is not, and what goes in the clear is not what goes in TLS. */
+static bool same_kind(const struct question_row *a, const struct question_row *b)
+{
+	return a->write == b->write && !a->method[0] == !b->method[0] &&
+	       !strncmp(a->url, "https:", 6) == !strncmp(b->url, "https:", 6);
+}
+
 static struct question *question_find(const struct service *service, const struct question_row *key)
 {
 	for (struct table_node *n = table_first(&service->questions_by_key, key_hash(service, key)); n;
@@ -29,9 +36,8 @@ static struct question *question_find(const struct service *service, const struc
 		struct question *question = container_of(n, struct question, node);
 		const struct question_row *row = &question->row;
 
-		if (row->port == key->port && row->write == key->write && !row->method[0] == !key->method[0] &&
-		    !strcmp(row->session.text, key->session.text) && !strcmp(row->host, key->host) &&
-		    !strcmp(row->place, key->place))
+		if (row->port == key->port && same_kind(row, key) && !strcmp(row->session.text, key->session.text) &&
+		    !strcmp(row->host, key->host) && !strcmp(row->place, key->place))
 			return question;
 	}
 	return NULL;
