@@ -183,8 +183,8 @@ static void test_a_question_enters_as_pending_and_is_not_replaced(void **state)
 	REFUSED(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'allowed', 'host', 'me')");
 	REFUSED(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', 'host', 'me')");
 	REFUSED(INSERT "(%d, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')", (int)id);
-	REFUSED(INSERT
-		"(51, 'a/b', 'p.yaml:3', 'h.example', 443, 1, '', 'PUT', 'https:u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')");
+	REFUSED(INSERT "(51, 'a/b', 'p.yaml:3', 'h.example', 443, 1, '', 'PUT', 'https:u', 0, 0, 1, 1, '', 1, 9, "
+		       "'pending', '', '')");
 	assert_int_equal(
 		sql(INSERT "(50, 'a/b', 'p', 'h', 1, 1, '', '', 'u', 0, 0, 1, 1, '', 1, 9, 'pending', '', '')"),
 		SQLITE_OK);
