@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
@@ -20,8 +21,10 @@ int lock_take(const char *dir, mode_t mode, int *ret_fd)
 	char path[FS_PATH_SIZE], pid[32];
 	_close_ int fd = -1;
 	_free_ char *holder = NULL;
+	const mode_t mask = umask(0777 & ~mode); /* the process's own is for files that are nobody else's */
 	int r = fs_mkdir_all(dir, mode);
 
+	umask(mask);
 	if (r == 0)
 		r = fs_path(path, "%s/lock", dir);
 	if (r < 0) {
