@@ -56,6 +56,21 @@ static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *tw
 	return end_unsynced(store, r);
 }
 
+int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
+{
+	int changes = 0;
+	int r;
+
+	sql_bind_number(statement, 1, id);
+	r = sql_run(statement, &changes);
+	if (r || changes)
+		return r;
+	sql_bind_number(get, 1, id);
+	r = sql_row(get);
+	sql_done(get);
+	return r ? r : -EALREADY;
+}
+
 int session_exists(struct store *store, const char *name)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_EXISTS];

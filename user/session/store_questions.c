@@ -242,16 +242,7 @@ int store_question_put(struct store *store, const struct question_row *row, uint
 
 static int question_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
 {
-	struct question_row row;
-	int changes = 0;
-	int r;
-
-	sql_bind_number(statement, 1, id);
-	r = sql_run(statement, &changes);
-	if (r || changes)
-		return r;
-	r = store_question_get(store, id, &row);
-	return r ? r : -EALREADY;
+	return row_update(statement, store->statements[STORE_QUESTION_GET], id);
 }
 
 int store_question_answer(struct store *store, const struct question_row *row)

@@ -268,19 +268,9 @@ int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_
 	return r;
 }
 
-/* Runs an update of one run. -ENOENT: no such run; -EALREADY: it is past that. */
 static int run_update(struct store *store, uint64_t id, sqlite3_stmt *statement)
 {
-	struct run_row row;
-	int changes = 0;
-	int r;
-
-	sql_bind_number(statement, 1, id);
-	r = sql_run(statement, &changes);
-	if (r || changes)
-		return r;
-	r = store_run_get(store, id, &row);
-	return r ? r : -EALREADY;
+	return row_update(statement, store->statements[STORE_RUN_GET], id);
 }
 
 static int decision_insert(struct store *store, uint64_t id, bool approved, const char *who, const char *reason,

@@ -39,7 +39,7 @@ static int teardown(void **state)
 	return rmdir(dir);
 }
 
-static void reopen(void)
+__attribute__((unused)) static void reopen(void)
 {
 	store_close(store);
 	store = NULL;

@@ -6,42 +6,12 @@
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "session/store_questions.c"
 
-static char dir[64], path[96];
-static struct store *store;
-static sqlite3 *stranger;
+#include "stranger_fixture.h"
 
-static int setup(void **state)
-{
-	(void)state;
-	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/sessions.db", dir);
-	return store_open(path, &store) || sqlite3_open(path, &stranger);
-}
-
-static int teardown(void **state)
-{
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char file[128];
-
-	(void)state;
-	sqlite3_close(stranger);
-	store_close(store);
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
-		unlink(file);
-	}
-	return rmdir(dir);
-}
-
-#define store_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define store_test(fn) cmocka_unit_test_setup_teardown(fn, stranger_setup, stranger_teardown)
 
 static struct question_row row_of(const char *host)
 {
@@ -91,19 +61,6 @@ static int answered(uint64_t id, enum question_answer answer, uint64_t now_us)
 
 	return store_question_answer(store, &row);
 }
-
-static int sql(const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return sqlite3_exec(stranger, text, NULL, NULL, NULL);
-}
-
-#define REFUSED(...) assert_int_equal(sql(__VA_ARGS__), SQLITE_CONSTRAINT)
 
 static void test_what_is_put_comes_back(void **state)
 {

@@ -7,49 +7,22 @@
 #include <stdint.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "session/store_runs.c"
 
 #include "vocab/limits.h"
+#include "stranger_fixture.h"
 
-static char dir[64], path[96];
-static struct store *store;
-static sqlite3 *stranger;
-
-static int setup(void **state)
+static int runs_setup(void **state)
 {
 	struct session_row row = { .rung = { .level = LEVEL_PUBLIC, .mode = NP_FULL, .generation = 1 } };
 	const char *problem;
 
-	(void)state;
-	strcpy(dir, "/tmp/netpawl-test-XXXXXX");
-	if (!mkdtemp(dir))
-		return -1;
-	snprintf(path, sizeof(path), "%s/sessions.db", dir);
 	session_name_parse("a/b", &row.name, &problem);
-	return store_open(path, &store) || store_session_put(store, &row, NULL) || sqlite3_open(path, &stranger);
+	return stranger_setup(state) || store_session_put(store, &row, NULL);
 }
 
-static int teardown(void **state)
-{
-	static const char *const suffixes[] = { "", "-wal", "-shm" };
-	char file[128];
-
-	(void)state;
-	sqlite3_close(stranger);
-	store_close(store);
-	store = NULL;
-	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(file, sizeof(file), "%s%s", path, suffixes[i]);
-		unlink(file);
-	}
-	return rmdir(dir);
-}
-
-#define store_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define store_test(fn) cmocka_unit_test_setup_teardown(fn, runs_setup, stranger_teardown)
 
 static uint64_t asked(enum run_class class)
 {
@@ -74,20 +47,6 @@ static struct run_row got(uint64_t id)
 	assert_int_equal(store_run_get(store, id, &row), 0);
 	return row;
 }
-
-/* As a stranger: foreign keys and recursive triggers are off, as they are by default. */
-static int sql(const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return sqlite3_exec(stranger, text, NULL, NULL, NULL);
-}
-
-#define REFUSED(...) assert_int_equal(sql(__VA_ARGS__), SQLITE_CONSTRAINT)
 
 static void test_write_needs_its_own_approval(void **state)
 {
