@@ -6,8 +6,8 @@ import subprocess
 import pytest
 
 from lib import base
+from lib.asked import Asked
 from lib.box import new_session
-from lib.inspected import Inspected
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -46,12 +46,7 @@ except OSError as e:
 """
 
 
-class Asked(Inspected):
-    def fresh(self, level="INTERNAL"):
-        session = new_session("answers")
-        self.api.create(session, level)
-        return session
-
+class Net(Asked):
     def get(self, session, *words):
         return self.spawn("curl", "-sS", "-k", "-m", "18", "-o", "/dev/null", "-w", "%{http_code}", *words, session=session,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -62,15 +57,11 @@ class Asked(Inspected):
     def asked(self, session, **is_):
         """The question that waits and is so."""
         def look():
-            got = self.api.ok("GET", f"/v1/questions?state=pending&session={session}")["questions"]
-            return next((q for q in got if all(q[k] == v for k, v in is_.items())), None)
+            return next((q for q in self.questions(session) if all(q[k] == v for k, v in is_.items())), None)
 
         got = base.eventually(look, 10)
         assert got, self.api.ok("GET", f"/v1/questions?session={session}")
         return got
-
-    def answer(self, question, answer, **more):
-        return self.api.ok("POST", f"/v1/questions/{question['question']}/answer", {"answer": answer, **more})
 
 
 def code(p):
@@ -80,7 +71,7 @@ def code(p):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        n = Asked(stack, policy=POLICY)
+        n = Net(stack, policy=POLICY)
         yield n
         assert n.daemon.running() and n.api.health()["inspectors"] == 2
 

@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from lib import base
-from lib.box import new_session
-from lib.inspected import Inspected
+from lib.asked import Asked
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -49,18 +48,10 @@ except OSError as e:
 """
 
 
-class Asked(Inspected):
-    def fresh(self):
-        session = new_session("asked")
-        self.api.create(session, "INTERNAL")
-        return session
-
+class Net(Asked):
     def python(self, session, text, *words):
         return subprocess.run(self.argv(base.PYTHON, "-c", text, *words, session=session), capture_output=True, text=True,
                               timeout=60, env=self.env(), stdin=subprocess.DEVNULL)
-
-    def questions(self, session, state="pending"):
-        return self.api.ok("GET", f"/v1/questions?state={state}&session={session}")["questions"]
 
     def get(self, session, url):
         got = subprocess.run(self.argv("curl", "-sS", "-m", "15", "-w", "\n%{http_code}", url, session=session),
@@ -72,7 +63,7 @@ class Asked(Inspected):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        n = Asked(stack, policy=POLICY)
+        n = Net(stack, policy=POLICY)
         yield n
         assert n.daemon.running() and n.api.health()["inspectors"] == 2
 

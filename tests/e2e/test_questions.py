@@ -11,8 +11,7 @@ import pytest
 
 from lib import base
 from lib.api import Failure
-from lib.box import new_session
-from lib.inspected import Inspected
+from lib.asked import Asked
 
 LEVELS = "levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}\n"
 RULES = """rules:
@@ -35,20 +34,10 @@ def policy(head=HELD, rules=RULES):
     return "version: 1\n" + LEVELS + head + rules
 
 
-class Asked(Inspected):
-    """One daemon, and sessions of INTERNAL that are asked about."""
-
-    def fresh(self, level="INTERNAL"):
-        session = new_session("asked")
-        self.api.create(session, level)
-        return session
-
+class Net(Asked):
     def get(self, session, *words, seconds=18, **kw):
         return self.spawn("curl", "-sS", "-m", str(seconds), "-w", "\n%{http_code}", *words, session=session,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
-
-    def questions(self, session=None, state="pending"):
-        return self.api.ok("GET", f"/v1/questions?state={state}" + (f"&session={session}" if session else ""))["questions"]
 
     def asked(self, session, count=1, waiting=None):
         """When so many wait for a person, and (waiting) as many clients for the first of them."""
@@ -60,9 +49,6 @@ class Asked(Inspected):
         assert got, self.questions(session, "void") or self.daemon.text()[-2000:]
         return got
 
-    def answer(self, question, answer, **more):
-        return self.api.ok("POST", f"/v1/questions/{question['question']}/answer", {"answer": answer, **more})
-
     def rewrite(self, text):
         new = self.policy.with_suffix(".new")
         new.write_text(text + base.PERMITS)
@@ -73,7 +59,7 @@ class Asked(Inspected):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        yield Asked(stack, policy=policy())
+        yield Net(stack, policy=policy())
 
 
 def done(p, timeout=20):

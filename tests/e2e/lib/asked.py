@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+"""One daemon, and sessions of INTERNAL whose requests a person is asked about."""
+from lib.box import new_session
+from lib.inspected import Inspected
+
+
+class Asked(Inspected):
+    def fresh(self, level="INTERNAL"):
+        session = new_session("asked")
+        self.api.create(session, level)
+        return session
+
+    def questions(self, session=None, state="pending"):
+        return self.api.ok("GET", f"/v1/questions?state={state}" + (f"&session={session}" if session else ""))["questions"]
+
+    def answer(self, question, answer, **more):
+        return self.api.ok("POST", f"/v1/questions/{question['question']}/answer", {"answer": answer, **more})
