@@ -106,6 +106,14 @@ void api_escape(struct buf *out, const char *text)
 	}
 }
 
+void api_query(struct buf *path, const char *name, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(path, "%c%s=", path->data && strchr(path->data, '?') ? '&' : '?', name);
+	api_escape(path, value);
+}
+
 int api_body(const char *subject, json_t *body, json_t **ret)
 {
 	if (!body) {

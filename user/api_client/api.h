@@ -39,5 +39,7 @@ int level_check(const char *command, const char *level);
 char *api_session_path(const char *session, const char *suffix);
 /* Appends text escaped for a path or a query; slashes stay. */
 void api_escape(struct buf *out, const char *text);
+/* Adds a parameter to a path, escaped; none where the value is NULL. */
+void api_query(struct buf *path, const char *name, const char *value);
 
 #endif

@@ -6,40 +6,31 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void approve_help(FILE *to)
-{
-	fputs("Usage: netpawl approve ID [OPTIONS]\n\n"
-	      "Lets a run that waits (`netpawl runs`) go on. The approval is for that run, its command and its\n"
-	      "options; it is given once, and void when the run does not start within a minute.\n\n"
-	      "Options:\n"
-	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl approve 7\n\n"
-	      "Exit codes: 0 approved; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char approve_help[] =
+	"Usage: netpawl approve ID [OPTIONS]\n\n"
+	"Lets a run that waits (`netpawl runs`) go on. The approval is for that run, its command and its\n"
+	"options; it is given once, and void when the run does not start within a minute.\n\n"
+	"Options:\n"
+	"  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl approve 7\n\n"
+	"Exit codes: 0 approved; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static void reject_help(FILE *to)
-{
-	fputs("Usage: netpawl reject ID --reason TEXT [OPTIONS]\n\n"
-	      "Ends a run that waits (`netpawl runs`); it is never started.\n\n"
-	      "Options:\n"
-	      "  --reason TEXT    why; whoever asked for the run is told\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl reject 7 --reason 'the release is frozen'\n\n"
-	      "Exit codes: 0 rejected; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char reject_help[] =
+	"Usage: netpawl reject ID --reason TEXT [OPTIONS]\n\n"
+	"Ends a run that waits (`netpawl runs`); it is never started.\n\n"
+	"Options:\n"
+	"  --reason TEXT    why; whoever asked for the run is told\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl reject 7 --reason 'the release is frozen'\n\n"
+	"Exit codes: 0 rejected; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static void cancel_help(FILE *to)
-{
-	fputs("Usage: netpawl cancel ID [OPTIONS]\n\n"
-	      "Ends a run on record (`netpawl runs`): all that it has started is killed, and nothing else, in a kept\n"
-	      "sandbox, too. One that waits is never started.\n\n"
-	      "Options:\n"
-	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl cancel 7\n\n"
-	      "Exit codes: 0 it is over; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char cancel_help[] =
+	"Usage: netpawl cancel ID [OPTIONS]\n\n"
+	"Ends a run on record (`netpawl runs`): all that it has started is killed, and nothing else, in a kept\n"
+	"sandbox, too. One that waits is never started.\n\n"
+	"Options:\n"
+	"  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl cancel 7\n\n"
+	"Exit codes: 0 it is over; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static void cancel_print(const json_t *answer)
 {
@@ -60,19 +51,20 @@ static void approve_print(const json_t *answer)
 			  options ?: "?");
 }
 
-static int approve_decide(struct cli *cli, int argc, char **argv, void (*help)(FILE *to),
-			  void (*print)(const json_t *answer), bool needs_reason)
+static int approve_decide(struct cli *cli, int argc, char **argv, const char *help, void (*print)(const json_t *answer),
+			  bool needs_reason)
 {
 	const char *reason = NULL;
 	const struct option_spec specs[] = { { "reason", .value = &reason } };
-	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], help, specs, ARRAY_SIZE(specs),
+					 .operands = { 1, 1, "the id of a run, a number", false } };
 	_buf_ struct buf path = BUF_INIT(1024);
 	json_t *body;
-	int next, code = options_parse(&options, cli, argc, argv, &next);
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 1 || !*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
+	if (!*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
 		return usage_error(argv[0], "it takes the id of a run, a number");
 	if (needs_reason && !reason)
 		return usage_error(argv[0], "it takes --reason");

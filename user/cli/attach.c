@@ -8,19 +8,16 @@
 #include "cli/output.h"
 #include "reason.h"
 
-static void attach_help(FILE *to)
-{
-	fputs("Usage: netpawl attach USER/SESSION --cgroup PATH [OPTIONS]\n\n"
-	      "Makes a sandbox of a cgroup v2 directory that exists, with all that runs in it and below. What its\n"
-	      "processes hold open counts: connections that the session's mode forbids are cut, and sockets that\n"
-	      "cannot be governed are a reason to refuse. What `netpawl run` shuts beyond that stays open here;\n"
-	      "`netpawl doctor` tells what it means.\n\n"
-	      "Options:\n"
-	      "  --cgroup PATH    the cgroup's directory\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl attach alice/demo --cgroup /sys/fs/cgroup/machine.slice/agent-7\n\n"
-	      "Exit codes: 0 adopted; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char attach_help[] =
+	"Usage: netpawl attach USER/SESSION --cgroup PATH [OPTIONS]\n\n"
+	"Makes a sandbox of a cgroup v2 directory that exists, with all that runs in it and below. What its\n"
+	"processes hold open counts: connections that the session's mode forbids are cut, and sockets that\n"
+	"cannot be governed are a reason to refuse. What `netpawl run` shuts beyond that stays open here;\n"
+	"`netpawl doctor` tells what it means.\n\n"
+	"Options:\n"
+	"  --cgroup PATH    the cgroup's directory\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl attach alice/demo --cgroup /sys/fs/cgroup/machine.slice/agent-7\n\n"
+	"Exit codes: 0 adopted; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static void attach_print(const json_t *answer)
 {
@@ -34,13 +31,12 @@ int command_attach(struct cli *cli, int argc, char **argv)
 {
 	const char *cgroup = NULL;
 	const struct option_spec specs[] = { { "cgroup", .value = &cgroup } };
-	const struct options options = { argv[0], attach_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 1, 1, "one session, and --cgroup", true };
+	const struct options options = { argv[0], attach_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 1, 1, "one session, and --cgroup", true } };
 	_free_ char *absolute = NULL;
 	json_t *body;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (!cgroup)

@@ -17,17 +17,14 @@
 #define QUESTIONS   "pending allowed denied expired void all"
 #define ANSWERS	    "deny once host"
 
-static void completion_help(FILE *to)
-{
-	fputs("Usage: netpawl completion bash|zsh|fish [OPTIONS]\n\n"
-	      "Prints a script with which that shell completes commands, options, levels and names of sessions.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
-	      "  . <(netpawl completion bash)\n"
-	      "  netpawl completion zsh > /usr/local/share/zsh/site-functions/_netpawl\n"
-	      "  netpawl completion fish > ~/.config/fish/completions/netpawl.fish\n\n"
-	      "Exit codes: 0 done; 2 wrong usage.\n",
-	      to);
-}
+static const char completion_help[] =
+	"Usage: netpawl completion bash|zsh|fish [OPTIONS]\n\n"
+	"Prints a script with which that shell completes commands, options, levels and names of sessions.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExamples:\n"
+	"  . <(netpawl completion bash)\n"
+	"  netpawl completion zsh > /usr/local/share/zsh/site-functions/_netpawl\n"
+	"  netpawl completion fish > ~/.config/fish/completions/netpawl.fish\n\n"
+	"Exit codes: 0 done; 2 wrong usage.\n";
 
 /* A command as its tables describe it. Names live as long as the program. */
 struct described {
@@ -344,13 +341,13 @@ int command_completion(struct cli *cli, int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} shells[] = { { "bash", bash_print }, { "zsh", zsh_print }, { "fish", fish_print } };
-	const struct options options = { argv[0], completion_help, NULL, 0, false };
-	int next, code;
+	const struct options options = { argv[0], completion_help, NULL, 0,
+					 .operands = { 1, 1, "one of bash, zsh and fish", false } };
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	for (size_t i = 0; next + 1 == argc && i < ARRAY_SIZE(shells); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(shells); i++)
 		if (!strcmp(argv[next], shells[i].name)) {
 			shells[i].print();
 			return CLI_OK;

@@ -14,24 +14,20 @@
 #include "reason.h"
 #include "launch/plan.h"
 
-static void cp_help(FILE *to)
-{
-	fputs("Usage: netpawl cp PATH USER/SESSION:PATH [OPTIONS]\n"
-	      "       netpawl cp USER/SESSION:PATH PATH [OPTIONS]\n\n"
-	      "Copies a file or a directory into a session's workspace, or out of it. PATH of a session is as its\n"
-	      "sandboxes see it (/workspace/x), or relative to /workspace. In the workspace it acts as the session's\n"
-	      "user, so a program there finds its own files, and no link that a running sandbox puts in the way leads\n"
-	      "out. Links, sockets, devices and the like are not copied. A host path of - is standard input or "
-	      "output;\n"
-	      "one that looks like a session's is written ./PATH. Needs root.\n\n"
-	      "Options:\n"
-	      "  --max-bytes N    out of a workspace: at most so much in all, holes of sparse files counted (1GiB)\n"
-	      "  --max-files N    likewise files and directories (100000)\n" OPTIONS_COMMON "\nExamples:\n"
-	      "  netpawl cp agent.py alice/demo:\n"
-	      "  netpawl cp alice/demo:/workspace/report.csv .\n\n"
-	      "Exit codes: 0 done; 1 refused or failed, or something was left out; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char cp_help[] =
+	"Usage: netpawl cp PATH USER/SESSION:PATH [OPTIONS]\n"
+	"       netpawl cp USER/SESSION:PATH PATH [OPTIONS]\n\n"
+	"Copies a file or a directory into a session's workspace, or out of it. PATH of a session is as its\n"
+	"sandboxes see it (/workspace/x), or relative to /workspace. In the workspace it acts as the session's\n"
+	"user, so a program there finds its own files, and no link that a running sandbox puts in the way leads\n"
+	"out. Links, sockets, devices and the like are not copied. A host path of - is standard input or output;\n"
+	"one that looks like a session's is written ./PATH. Needs root.\n\n"
+	"Options:\n"
+	"  --max-bytes N    out of a workspace: at most so much in all, holes of sparse files counted (1GiB)\n"
+	"  --max-files N    likewise files and directories (100000)\n" OPTIONS_COMMON "\nExamples:\n"
+	"  netpawl cp agent.py alice/demo:\n"
+	"  netpawl cp alice/demo:/workspace/report.csv .\n\n"
+	"Exit codes: 0 done; 1 refused or failed, or something was left out; 2 wrong usage; 3 no daemon.\n";
 
 /* USER/SESSION:PATH. Cuts it in two and returns the path; NULL when it is a path of the host. */
 static char *session_path(char *word)
@@ -139,15 +135,14 @@ int command_cp(struct cli *cli, int argc, char **argv)
 	const char *max_bytes = NULL, *max_files = NULL;
 	const struct option_spec specs[] = { { "max-bytes", .value = &max_bytes },
 					     { "max-files", .value = &max_files } };
-	const struct options options = { argv[0], cp_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { argv[0], cp_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 2, 2, "two paths", false } };
 	struct bounds bounds = { NP_COPY_BYTES, NP_COPY_FILES };
 	char *from, *to;
-	int next, code = options_parse(&options, cli, argc, argv, &next);
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 2)
-		return usage_error(argv[0], "it takes two paths");
 	if (max_bytes && (!size_parse(max_bytes, &bounds.bytes) || !bounds.bytes))
 		return usage_error(argv[0], "--max-bytes takes a size like 10MiB, and got '%s'", max_bytes);
 	if (max_files && !count_parse(max_files, INT64_MAX, &bounds.files))

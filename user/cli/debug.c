@@ -8,25 +8,18 @@
 #include "cli/session_command.h"
 #include "vocab/words.h"
 
-static void debug_help(FILE *to)
-{
-	fputs("Usage: netpawl debug [USER/SESSION] [OPTIONS]\n\n"
-	      "Shows what the daemon and its inspectors hold, of one session or of all: sandboxes with the mode, level "
-	      "and\n"
-	      "generation that the session service, the kernel and each inspector take them to have (a disagreement "
-	      "is\n"
-	      "marked); connections with their states, requests, connections to origins, DNS queries that wait; "
-	      "memory,\n"
-	      "forwards and open runs. It shows no path, no header, no body and no key. An inspector that does not "
-	      "answer\n"
-	      "within a second is shown as such, and shows one page of entries.\n\n"
-	      "Options:\n"
-	      "  --after N        leave out the first N entries of each inspector: the next page\n" OPTIONS_COMMON
-	      "\nExample:\n"
-	      "  netpawl debug alice/demo\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char debug_help[] =
+	"Usage: netpawl debug [USER/SESSION] [OPTIONS]\n\n"
+	"Shows what the daemon and its inspectors hold, of one session or of all: sandboxes with the mode, level and\n"
+	"generation that the session service, the kernel and each inspector take them to have (a disagreement is\n"
+	"marked); connections with their states, requests, connections to origins, DNS queries that wait; memory,\n"
+	"forwards and open runs. It shows no path, no header, no body and no key. An inspector that does not answer\n"
+	"within a second is shown as such, and shows one page of entries.\n\n"
+	"Options:\n"
+	"  --after N        leave out the first N entries of each inspector: the next page\n" OPTIONS_COMMON
+	"\nExample:\n"
+	"  netpawl debug alice/demo\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n";
 
 static long long number_of(const json_t *object, const char *name)
 {
@@ -154,25 +147,20 @@ int command_debug(struct cli *cli, int argc, char **argv)
 {
 	const char *after = NULL;
 	const struct option_spec specs[] = { { "after", .value = &after } };
-	const struct options options = { argv[0], debug_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 0, 1, "at most one session", true };
+	const struct options options = { argv[0], debug_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 0, 1, "at most one session", true } };
 	cleanup(buf_free) struct buf path = BUF_INIT(1024);
 	const char *session;
 	uint64_t ignored;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (after && !count_parse(after, UINT32_MAX, &ignored))
 		return usage_error(argv[0], "--after takes a number of entries, and got '%s'", after);
 	session = next < argc ? argv[next] : NULL;
 	buf_puts(&path, "/v1/debug");
-	if (session)
-		buf_puts(&path, "?session=");
-	if (session)
-		api_escape(&path, session);
-	if (after)
-		buf_printf(&path, "%cafter=%s", session ? '&' : '?', after);
+	api_query(&path, "session", session);
+	api_query(&path, "after", after);
 	return session_show(cli, session, "GET", path.data, NULL, debug_print);
 }

@@ -13,17 +13,14 @@
 #include "vocab/limits.h"
 #include "reason.h"
 
-static void doctor_help(FILE *to)
-{
-	fputs("Usage: netpawl doctor [OPTIONS]\n\n"
-	      "Tells what this kernel has of what netpawl uses, and what it means for the promise when something\n"
-	      "is missing. Asks the daemon; when none runs, tries the kernel with `netpawld --probe`.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl doctor\n\n"
-	      "Exit codes: 0 nothing is missing; 1 refused or failed; 2 wrong usage; 3 neither a daemon nor\n"
-	      "netpawld; 4 something is missing.\n",
-	      to);
-}
+static const char doctor_help[] =
+	"Usage: netpawl doctor [OPTIONS]\n\n"
+	"Tells what this kernel has of what netpawl uses, and what it means for the promise when something\n"
+	"is missing. Asks the daemon; when none runs, tries the kernel with `netpawld --probe`.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl doctor\n\n"
+	"Exit codes: 0 nothing is missing; 1 refused or failed; 2 wrong usage; 3 neither a daemon nor\n"
+	"netpawld; 4 something is missing.\n";
 
 /* The netpawld that was installed with us, else whichever PATH finds. */
 static _Noreturn void probe_exec(void)
@@ -133,12 +130,10 @@ static int doctor_without_daemon(const struct cli *cli, int error)
 
 int command_doctor(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], doctor_help, NULL, 0, false };
-	const struct operands operands = { 0, 0, NULL, false };
+	const struct options options = { .command = argv[0], .help = doctor_help };
 	cleanup(client_answer_free) struct client_answer answer = { 0 };
-	int next, code, err;
+	int next, err, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	err = client_call(cli->socket, "GET", "/v1/health", NULL, &answer);

@@ -4,16 +4,13 @@
 #include "cli/output.h"
 #include "cli/session_command.h"
 
-static void end_help(FILE *to)
-{
-	fputs("Usage: netpawl end USER/SESSION [OPTIONS]\n\n"
-	      "Ends a session: kills what runs in the sandboxes that `netpawl run` made, and removes them. The\n"
-	      "session's level is kept; used again, it starts at that level.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl end alice/demo\n\n"
-	      "Exit codes: 0 ended; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char end_help[] =
+	"Usage: netpawl end USER/SESSION [OPTIONS]\n\n"
+	"Ends a session: kills what runs in the sandboxes that `netpawl run` made, and removes them. The\n"
+	"session's level is kept; used again, it starts at that level.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl end alice/demo\n\n"
+	"Exit codes: 0 ended; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static void end_print(const json_t *answer)
 {

@@ -12,20 +12,17 @@
 #include "launch/run.h"
 #include "reason.h"
 
-static void env_help(FILE *to)
-{
-	fputs("Usage: netpawl env USER/SESSION --dir DIR [OPTIONS]\n\n"
-	      "For cgroups that were adopted: writes what programs have to trust for TLS through the inspector into\n"
-	      "DIR, and prints the variables that lead them there, for a shell to read. netpawl run does the same by\n"
-	      "itself. The session needs a sandbox: its CA lives as long.\n\n"
-	      "Options:\n"
-	      "  --dir DIR        an existing directory for authority.pem, bundle.pem and bundle.jks\n"
-	      "  --at PATH        where programs see DIR, when it is mounted elsewhere for them\n" OPTIONS_COMMON
-	      "\nExample:\n"
-	      "  eval \"$(netpawl env alice/demo --dir /srv/trust)\"\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no inspector); 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char env_help[] =
+	"Usage: netpawl env USER/SESSION --dir DIR [OPTIONS]\n\n"
+	"For cgroups that were adopted: writes what programs have to trust for TLS through the inspector into\n"
+	"DIR, and prints the variables that lead them there, for a shell to read. netpawl run does the same by\n"
+	"itself. The session needs a sandbox: its CA lives as long.\n\n"
+	"Options:\n"
+	"  --dir DIR        an existing directory for authority.pem, bundle.pem and bundle.jks\n"
+	"  --at PATH        where programs see DIR, when it is mounted elsewhere for them\n" OPTIONS_COMMON
+	"\nExample:\n"
+	"  eval \"$(netpawl env alice/demo --dir /srv/trust)\"\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no inspector); 2 wrong usage; 3 no daemon.\n";
 
 /* Never through a link that somebody put there. */
 static int file_write(int dir, const char *name, const struct buf *data)
@@ -87,24 +84,18 @@ static int variables_print(const struct cli *cli, const char *dir)
 		else
 			variable_print(name, value.data);
 	}
-	if (cli->json) {
-		json_dumpf(json, stdout, JSON_COMPACT);
-		fputc('\n', stdout);
-	}
-	return output_finish(CLI_OK);
+	return cli->json ? json_print(take_ptr(json), CLI_OK) : CLI_OK;
 }
 
 int command_env(struct cli *cli, int argc, char **argv)
 {
 	const char *dir = NULL, *at = NULL;
 	const struct option_spec specs[] = { { "dir", .value = &dir }, { "at", .value = &at } };
-	const struct options options = { argv[0], env_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 1, 1, "one session", true };
+	const struct options options = { argv[0], env_help, specs, ARRAY_SIZE(specs), .operands = ONE_SESSION };
 	cleanup(host_free) struct host host = { 0 };
 	cleanup(trust_free) struct trust trust = { 0 };
-	int next, code, r;
+	int next, r, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (!dir || dir[0] != '/' || (at && at[0] != '/'))

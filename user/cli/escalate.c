@@ -5,21 +5,18 @@
 #include "cli/output.h"
 #include "cli/session_command.h"
 
-static void escalate_help(FILE *to)
-{
-	fputs("Usage: netpawl escalate USER/SESSION LEVEL [OPTIONS]\n\n"
-	      "Raises a session to LEVEL: PUBLIC, INTERNAL, CONFIDENTIAL or SECRET. All its sandboxes tighten at\n"
-	      "once and connections that are now forbidden are cut; when this returns, it is done and recorded.\n"
-	      "A lower level changes nothing.\n\n"
-	      "Options:\n"
-	      "  --create         make the session if there is none of that name\n"
-	      "  --existing       refuse then; this is the default\n"
-	      "  --dataset NAME   the data that makes it necessary\n"
-	      "  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl escalate alice/demo CONFIDENTIAL --dataset customers.csv --reason 'ticket 4711'\n\n"
-	      "Exit codes: 0 the level stands; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char escalate_help[] =
+	"Usage: netpawl escalate USER/SESSION LEVEL [OPTIONS]\n\n"
+	"Raises a session to LEVEL: PUBLIC, INTERNAL, CONFIDENTIAL or SECRET. All its sandboxes tighten at\n"
+	"once and connections that are now forbidden are cut; when this returns, it is done and recorded.\n"
+	"A lower level changes nothing.\n\n"
+	"Options:\n"
+	"  --create         make the session if there is none of that name\n"
+	"  --existing       refuse then; this is the default\n"
+	"  --dataset NAME   the data that makes it necessary\n"
+	"  --reason TEXT    why, for the record\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl escalate alice/demo CONFIDENTIAL --dataset customers.csv --reason 'ticket 4711'\n\n"
+	"Exit codes: 0 the level stands; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static void escalate_print(const json_t *answer)
 {
@@ -45,13 +42,12 @@ int command_escalate(struct cli *cli, int argc, char **argv)
 		{ "dataset", .value = &dataset },
 		{ "reason", .value = &reason },
 	};
-	const struct options options = { argv[0], escalate_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 2, 2, "a session and a level", true };
+	const struct options options = { argv[0], escalate_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 2, 2, "a session and a level", true } };
 	_free_ char *path = NULL;
 	json_t *body;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	code = level_check(argv[0], argv[next + 1]);

@@ -13,25 +13,19 @@
 
 #define PAGE "1000" /* NP_EVENTS_PAGE */
 
-static void events_help(FILE *to)
-{
-	fputs("Usage: netpawl events [OPTIONS]\n\n"
-	      "Prints what was refused and what was changed, one line each: time, kind, reason, session, the request "
-	      "and\n"
-	      "the address and port that it was about, process[pid], the rule that decided, the sandbox, and a "
-	      "sentence.\n\n"
-	      "Options:\n"
-	      "  --follow         go on with what happens from now on, until interrupted\n"
-	      "  --session U/S    of this session only\n"
-	      "  --reason TOKEN   with this reason only\n"
-	      "  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
-	      "  --limit N        the newest N (default 100; with --follow 0); with --since the oldest "
-	      "N\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl events --follow --session alice/demo\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went "
-	      "away.\n",
-	      to);
-}
+static const char events_help[] =
+	"Usage: netpawl events [OPTIONS]\n\n"
+	"Prints what was refused and what was changed, one line each: time, kind, reason, session, the request and\n"
+	"the address and port that it was about, process[pid], the rule that decided, the sandbox, and a sentence.\n\n"
+	"Options:\n"
+	"  --follow         go on with what happens from now on, until interrupted\n"
+	"  --session U/S    of this session only\n"
+	"  --reason TOKEN   with this reason only\n"
+	"  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
+	"  --limit N        the newest N (default 100; with --follow 0); with --since the oldest N\n" OPTIONS_COMMON
+	"\nExample:\n"
+	"  netpawl events --follow --session alice/demo\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went away.\n";
 
 /* "POST https://api.example/v1 403", "dns MX corp.example", or nothing. */
 static void request_append(struct buf *out, const json_t *event)
@@ -163,23 +157,15 @@ static bool since_read(const char *text, char ret[static TIME_TEXT_SIZE])
 static char *query_build(const char *session, const char *reason, const char *limit, bool follow, const char *since,
 			 const char *after)
 {
-	struct buf path = BUF_INIT(8192);
-	char separator = '?';
-	const struct {
-		const char *name, *value;
-	} parameters[] = {
-		{ "session", session }, { "reason", reason }, { "limit", limit }, { "follow", follow ? "1" : NULL },
-		{ "since", since },	{ "after", after },
-	};
+	_buf_ struct buf path = BUF_INIT(8192);
 
 	buf_puts(&path, "/v1/events");
-	for (size_t i = 0; i < ARRAY_SIZE(parameters); i++) {
-		if (!parameters[i].value)
-			continue;
-		buf_printf(&path, "%c%s=", separator, parameters[i].name);
-		api_escape(&path, parameters[i].value);
-		separator = '&';
-	}
+	api_query(&path, "session", session);
+	api_query(&path, "reason", reason);
+	api_query(&path, "limit", limit);
+	api_query(&path, "follow", follow ? "1" : NULL);
+	api_query(&path, "since", since);
+	api_query(&path, "after", after);
 	return buf_take(&path);
 }
 
@@ -245,12 +231,12 @@ int command_events(struct cli *cli, int argc, char **argv)
 		{ "reason", .value = &reason }, { "limit", .value = &limit },
 		{ "since", .value = &since },
 	};
-	const struct options options = { argv[0], events_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 0, 0, NULL, false };
+	const struct options options = {
+		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	char time[TIME_TEXT_SIZE];
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (limit && limit_check(limit) < 0)

@@ -22,24 +22,20 @@
 
 #define SPEAK_MS 10000 /* between two words to the daemon; see NP_FORWARD_SILENT_S */
 
-static void forward_help(FILE *to)
-{
-	fputs("Usage: netpawl forward USER/SESSION PORT [LOCAL] [OPTIONS]\n\n"
-	      "Listens on 127.0.0.1 and carries connections to PORT of a sandbox of the session, at the address (IPv4\n"
-	      "or IPv6) at which it listens, to look at a server that an agent runs. Nobody else on this host reaches\n"
-	      "it, but whoever can reach LOCAL here. It works until interrupted, in every mode but NONE: when the\n"
-	      "session is raised to that, the kernel cuts it off, and netpawl says so and ends. What\n"
-	      "netpawl had in its hands before (at most 64 kB of a connection) may still be read.\n\n"
-	      "LOCAL is PORT where that is free; a sandbox's listener takes it from this host as well, so mostly it "
-	      "is\n"
-	      "another one, and printed.\n\n"
-	      "Options:\n"
-	      "  --sandbox ID     of several sandboxes that listen there\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl forward alice/demo 8000 18000\n\n"
-	      "Exit codes: 0 interrupted; 1 refused or failed (nobody listens, the mode is NONE); 2 wrong usage; 3 no\n"
-	      "daemon, or it went away.\n",
-	      to);
-}
+static const char forward_help[] =
+	"Usage: netpawl forward USER/SESSION PORT [LOCAL] [OPTIONS]\n\n"
+	"Listens on 127.0.0.1 and carries connections to PORT of a sandbox of the session, at the address (IPv4\n"
+	"or IPv6) at which it listens, to look at a server that an agent runs. Nobody else on this host reaches\n"
+	"it, but whoever can reach LOCAL here. It works until interrupted, in every mode but NONE: when the\n"
+	"session is raised to that, the kernel cuts it off, and netpawl says so and ends. What\n"
+	"netpawl had in its hands before (at most 64 kB of a connection) may still be read.\n\n"
+	"LOCAL is PORT where that is free; a sandbox's listener takes it from this host as well, so mostly it is\n"
+	"another one, and printed.\n\n"
+	"Options:\n"
+	"  --sandbox ID     of several sandboxes that listen there\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl forward alice/demo 8000 18000\n\n"
+	"Exit codes: 0 interrupted; 1 refused or failed (nobody listens, the mode is NONE); 2 wrong usage; 3 no\n"
+	"daemon, or it went away.\n";
 
 struct forward {
 	struct cli *cli;
@@ -197,11 +193,11 @@ int command_forward(struct cli *cli, int argc, char **argv)
 {
 	struct forward f = { .cli = cli };
 	const struct option_spec specs[] = { { "sandbox", .value = &f.sandbox } };
-	const struct options options = { argv[0], forward_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 2, 3, "a session, a port, and perhaps a local port", true };
+	const struct options options = { argv[0], forward_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 2, 3, "a session, a port, and perhaps a local port", true } };
 	struct sigaction action = { .sa_handler = on_interrupt };
 	uint16_t local = 0;
-	int next, r, code = command_parse(&options, &operands, cli, argc, argv, &next);
+	int next, r, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;

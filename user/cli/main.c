@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -10,17 +9,18 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void usage_print(FILE *to)
+static const char main_help[] = "Usage: netpawl [--socket PATH] [--json] COMMAND [OPTIONS]\n\n"
+				"Takes network reach away from a running sandbox, and never gives it back.\n\n"
+				"Commands:\n";
+
+static void main_help_more(FILE *to)
 {
-	fprintf(to, "Usage: netpawl [--socket PATH] [--json] COMMAND [OPTIONS]\n\n"
-		    "Takes network reach away from a running sandbox, and never gives it back.\n\n"
-		    "Commands:\n");
-	for (size_t i = 0; i < n_commands; i++)
-		fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].about);
-	fprintf(to, "\nOptions:\n" OPTIONS_COMMON "  --version        print the version\n\n"
-		    "netpawl COMMAND --help tells more about each of them.\n\n"
-		    "Exit codes: 0 done; 1 the daemon refused, or the operation failed; 2 wrong usage;\n"
-		    "3 the daemon is not reachable. run and doctor have more.\n");
+	commands_print(commands, n_commands, to);
+	fputs("\nOptions:\n" OPTIONS_COMMON "  --version        print the version\n\n"
+	      "netpawl COMMAND --help tells more about each of them.\n\n"
+	      "Exit codes: 0 done; 1 the daemon refused, or the operation failed; 2 wrong usage;\n"
+	      "3 the daemon is not reachable. run and doctor have more.\n",
+	      to);
 }
 
 static const char *socket_default(void)
@@ -35,7 +35,9 @@ int main(int argc, char **argv)
 	struct cli cli = { .socket = socket_default() };
 	bool version = false;
 	const struct option_spec specs[] = { { "version", .flag = &version } };
-	const struct options options = { NULL, usage_print, specs, ARRAY_SIZE(specs), .until_operand = true };
+	const struct options options = {
+		NULL, main_help, specs, ARRAY_SIZE(specs), .until_operand = true, .help_more = main_help_more,
+	};
 	int next, code;
 
 	if (fs_stdio_fill() < 0)
@@ -47,12 +49,5 @@ int main(int argc, char **argv)
 		printf("netpawl %s\n", NETPAWL_VERSION);
 		return output_finish(CLI_OK);
 	}
-	if (next == argc) {
-		usage_print(stderr);
-		return CLI_USAGE;
-	}
-	for (size_t i = 0; i < n_commands; i++)
-		if (!strcmp(argv[next], commands[i].name))
-			return output_finish(commands[i].run(&cli, argc - next, argv + next));
-	return command_unknown(NULL, argv[next], commands, n_commands);
+	return output_finish(command_dispatch(&options, commands, n_commands, &cli, argc - next, argv + next));
 }

@@ -7,23 +7,19 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void notices_help(FILE *to)
-{
-	fputs("Usage: netpawl notices USER/SESSION [OPTIONS]\n\n"
-	      "Prints what the agent in a session is told when its network tightens: which data came in, which level\n"
-	      "and mode it means, what can still be reached and what cannot. Each reader gets each notice once: its\n"
-	      "place is kept by the daemon, and moved on when the notice was printed. If netpawl dies in between, the\n"
-	      "notice comes again; none is lost. Inside of a sandbox that netpawl run made, the file that\n"
-	      "$NETPAWL_NOTICES names has all of them.\n\n"
-	      "Options:\n"
-	      "  --reader NAME    whose place counts (default cli)\n"
-	      "  --all            all of them, and no place is moved\n"
-	      "  --follow         go on with those that come, until interrupted\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl notices alice/demo --reader my-agent --follow --json\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went "
-	      "away.\n",
-	      to);
-}
+static const char notices_help[] =
+	"Usage: netpawl notices USER/SESSION [OPTIONS]\n\n"
+	"Prints what the agent in a session is told when its network tightens: which data came in, which level\n"
+	"and mode it means, what can still be reached and what cannot. Each reader gets each notice once: its\n"
+	"place is kept by the daemon, and moved on when the notice was printed. If netpawl dies in between, the\n"
+	"notice comes again; none is lost. Inside of a sandbox that netpawl run made, the file that\n"
+	"$NETPAWL_NOTICES names has all of them.\n\n"
+	"Options:\n"
+	"  --reader NAME    whose place counts (default cli)\n"
+	"  --all            all of them, and no place is moved\n"
+	"  --follow         go on with those that come, until interrupted\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl notices alice/demo --reader my-agent --follow --json\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon, or it went away.\n";
 
 struct notices {
 	struct cli *cli;
@@ -111,15 +107,10 @@ static char *path_build(const struct notices *n)
 {
 	cleanup(buf_free) struct buf suffix = BUF_INIT(4096);
 
-	buf_puts(&suffix, "/notices?");
-	if (n->all) {
-		buf_puts(&suffix, "after=0");
-	} else {
-		buf_puts(&suffix, "reader=");
-		api_escape(&suffix, n->reader);
-	}
-	if (n->follow)
-		buf_puts(&suffix, "&follow=1");
+	buf_puts(&suffix, "/notices");
+	api_query(&suffix, "after", n->all ? "0" : NULL);
+	api_query(&suffix, "reader", n->all ? NULL : n->reader);
+	api_query(&suffix, "follow", n->follow ? "1" : NULL);
 	if (buf_error(&suffix)) {
 		usage_error("notices", "the reader's name is too long");
 		return NULL;
@@ -135,12 +126,10 @@ int command_notices(struct cli *cli, int argc, char **argv)
 		{ "all", .flag = &n.all },
 		{ "follow", .flag = &n.follow },
 	};
-	const struct options options = { argv[0], notices_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 1, 1, "one session", true };
+	const struct options options = { argv[0], notices_help, specs, ARRAY_SIZE(specs), .operands = ONE_SESSION };
 	_free_ char *path = NULL;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (n.all && n.reader)

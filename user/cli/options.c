@@ -12,14 +12,35 @@
 
 #define OPTIONS_MAX 32 /* options of one subcommand, the common ones included */
 
-int command_unknown(const char *of, const char *word, const struct command *table, size_t n)
+static void help_print(const struct options *options, FILE *to)
 {
-	struct suggestion near = { .text = word };
+	fputs(options->help, to);
+	if (options->help_more)
+		options->help_more(to);
+}
 
+void commands_print(const struct command *table, size_t n, FILE *to)
+{
 	for (size_t i = 0; i < n; i++)
+		fprintf(to, "  %-10s %s\n", table[i].name, table[i].about);
+}
+
+int command_dispatch(const struct options *options, const struct command *table, size_t n, struct cli *cli, int argc,
+		     char **argv)
+{
+	struct suggestion near = { .text = argc ? argv[0] : "" };
+
+	if (!argc) {
+		help_print(options, stderr);
+		return CLI_USAGE;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(argv[0], table[i].name))
+			return table[i].run(cli, argc, argv);
 		suggestion_offer(&near, table[i].name);
-	return usage_error(of, "there is no command '%s'%s%s%s", word, near.best ? "; did you mean " : "",
-			   near.best ? near.best : "", near.best ? "?" : "");
+	}
+	return usage_error(options->command, "there is no command '%s'%s%s%s", argv[0],
+			   near.best ? "; did you mean " : "", near.best ? near.best : "", near.best ? "?" : "");
 }
 
 static int option_unknown(const char *command, const char *word, const struct option_spec *specs, size_t n)
@@ -94,16 +115,16 @@ int options_parse(const struct options *options, struct cli *cli, int argc, char
 			return option_wrong(options, specs, n, argv, c == ':');
 	}
 	if (help) {
-		options->help(stdout);
+		help_print(options, stdout);
 		return output_finish(CLI_OK);
 	}
 	*ret_next = optind;
 	return OPTIONS_GO_ON;
 }
 
-int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
-		  char **argv, int *ret_next)
+int command_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next)
 {
+	const struct operands *operands = &options->operands;
 	int code = options_parse(options, cli, argc, argv, ret_next), n;
 
 	if (code != OPTIONS_GO_ON)

@@ -23,19 +23,26 @@ struct option_spec {
 	unsigned complete;	/* enum complete: what a shell offers for its value */
 };
 
-struct options {
-	const char *command; /* NULL for netpawl itself */
-	void (*help)(FILE *to);
-	const struct option_spec *specs;
-	size_t count;
-	bool until_operand; /* stop at the first word that is no option: the rest is a command line */
-};
-
 /* What stands beside the options. */
 struct operands {
 	int least, most;
 	const char *what; /* "a session and a level"; NULL where there are none */
 	bool session;	  /* the first is one, where it is given */
+};
+#define ONE_SESSION                       \
+	{                                 \
+		1, 1, "one session", true \
+	}
+
+struct options {
+	const char *command; /* NULL for netpawl itself */
+	const char *help;
+	const struct option_spec *specs;
+	size_t count;
+	struct operands operands;
+	bool until_operand; /* stop at the first word that is no option: the rest is a command line */
+	/* What follows help, where that depends on a table. */
+	void (*help_more)(FILE *to);
 };
 
 #define OPTIONS_GO_ON (-1)
@@ -45,10 +52,13 @@ struct operands {
 int options_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next);
 
 /* The same, and looks at the operands: how many there are, and whether the session is written as one. */
-int command_parse(const struct options *options, const struct operands *operands, struct cli *cli, int argc,
-		  char **argv, int *ret_next);
+int command_parse(const struct options *options, struct cli *cli, int argc, char **argv, int *ret_next);
 
-/* Says that there is none of that name, and which one is nearly called so. of: whose command; NULL: netpawl's. The exit code. */
-int command_unknown(const char *of, const char *word, const struct command *table, size_t n);
+/* Runs the command of the table that argv[0] names, and says which one may be meant where there is none of that name. options:
+ * of whose commands these are. Returns the exit code. */
+int command_dispatch(const struct options *options, const struct command *table, size_t n, struct cli *cli, int argc,
+		     char **argv);
+/* The table, as --help shows it. */
+void commands_print(const struct command *table, size_t n, FILE *to);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/output.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api_client/api.h"
+#include "reason.h"
 
 void table_free(struct table *table)
 {
@@ -81,6 +83,35 @@ void table_print(const struct table *table, FILE *to)
 	}
 }
 
+void rows_print(const json_t *list, const char *const (*columns)[2], size_t n, bool heading)
+{
+	_table_ struct table table = { .columns = n, .heading = heading };
+	const char *cells[TABLE_COLUMNS_MAX];
+	const json_t *object;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		cells[i] = columns[i][0];
+	if (heading)
+		table_row(&table, cells);
+	json_array_foreach(list, i, object)
+	{
+		char *texts[TABLE_COLUMNS_MAX] = { NULL };
+
+		for (size_t c = 0; c < n; c++) {
+			const json_t *value = json_object_get(object, columns[c][1]);
+
+			if (value && !json_is_null(value))
+				texts[c] = scalar_text(value) ?: json_dumps(value, JSON_COMPACT);
+			cells[c] = texts[c];
+		}
+		table_row(&table, cells);
+		for (size_t c = 0; c < n; c++)
+			free(texts[c]);
+	}
+	table_print(&table, stdout);
+}
+
 char *scalar_text(const json_t *value)
 {
 	switch (json_typeof(value)) {
@@ -98,6 +129,19 @@ char *scalar_text(const json_t *value)
 	default:
 		return NULL;
 	}
+}
+
+int json_print(json_t *json, int code)
+{
+	_json_ json_t *owned = json;
+	_free_ char *text = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
+
+	if (!text) {
+		error_print(NULL, NP_R_FAILED, strerror(ENOMEM));
+		return CLI_REFUSED;
+	}
+	puts(text);
+	return code;
 }
 
 void json_text_print(const char *text)

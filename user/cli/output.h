@@ -20,9 +20,15 @@ void table_row(struct table *table, const char *const *cells);
 #define table_add(table, ...) table_row((table), (const char *const[]){ __VA_ARGS__ })
 void table_print(const struct table *table, FILE *to);
 
+/* Prints a list of objects as a table: of each column the heading, and the name of the member that stands there. What is neither
+ * text nor number is shown as JSON. */
+void rows_print(const json_t *list, const char *const (*columns)[2], size_t n, bool heading);
+
 /* Any scalar in words, in memory that is the caller's; NULL for objects and arrays. */
 char *scalar_text(const json_t *value);
 
+/* Prints json, which it takes over; NULL: memory ran out. The exit code as given, or CLI_REFUSED. */
+int json_print(json_t *json, int code);
 /* As it came; a newline at the end is ours when it has none. */
 void json_text_print(const char *text);
 

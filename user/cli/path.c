@@ -12,17 +12,14 @@
 #include "reason.h"
 #include "launch/plan.h"
 
-static void path_help(FILE *to)
-{
-	fputs("Usage: netpawl path USER/SESSION PATH [OPTIONS]\n\n"
-	      "Translates a path of a session's workspace: /workspace/x, as a sandbox sees it, to where it is on the\n"
-	      "host, and back. What lies outside of the workspace is refused, also when a link leads there; the last\n"
-	      "part of PATH need not exist yet. A sandbox that runs can change what a path leads to at any time.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl path alice/demo /workspace/report.csv\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char path_help[] =
+	"Usage: netpawl path USER/SESSION PATH [OPTIONS]\n\n"
+	"Translates a path of a session's workspace: /workspace/x, as a sandbox sees it, to where it is on the\n"
+	"host, and back. What lies outside of the workspace is refused, also when a link leads there; the last\n"
+	"part of PATH need not exist yet. A sandbox that runs can change what a path leads to at any time.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl path alice/demo /workspace/report.csv\n\n"
+	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static int open_beneath(int dir, const char *path)
 {
@@ -94,15 +91,14 @@ static int path_translate(const char *workspace, const char *path, char result[s
 
 int command_path(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], path_help, NULL, 0, false };
-	const struct operands operands = { 2, 2, "a session and a path", true };
+	const struct options options = { argv[0], path_help, NULL, 0,
+					 .operands = { 2, 2, "a session and a path", true } };
 	_api_answer_ struct api_answer answer = { 0 };
 	char result[FS_PATH_SIZE];
 	const char *workspace;
 	_free_ char *call = NULL;
-	int next, code, r;
+	int next, r, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (argv[next + 1][0] != '/')
@@ -121,14 +117,8 @@ int command_path(struct cli *cli, int argc, char **argv)
 		complain_text(argv[next + 1], "it cannot be looked up", reason_token(NP_R_FAILED), strerror(-r));
 	if (r < 0)
 		return CLI_REFUSED;
-	if (cli->json) {
-		_json_ json_t *json = json_pack("{s:s}", "path", result);
-
-		if (json)
-			json_dumpf(json, stdout, JSON_COMPACT);
-		fputc('\n', stdout);
-	} else {
-		puts(result); /* for a program, so as it is */
-	}
-	return output_finish(CLI_OK);
+	if (cli->json)
+		return json_print(json_pack("{s:s}", "path", result), CLI_OK);
+	puts(result); /* for a program, so as it is */
+	return CLI_OK;
 }

@@ -20,14 +20,13 @@ const struct command policy_commands[] = {
 };
 const size_t n_policy_commands = ARRAY_SIZE(policy_commands);
 
-static void policy_help(FILE *to)
+static const char policy_help[] = "Usage: netpawl policy COMMAND [OPTIONS]\n\n"
+				  "Policies say what a sandbox may reach; netpawl-policy(5) describes them.\n\n"
+				  "Commands:\n";
+
+static void policy_help_more(FILE *to)
 {
-	fputs("Usage: netpawl policy COMMAND [OPTIONS]\n\n"
-	      "Policies say what a sandbox may reach; netpawl-policy(5) describes them.\n\n"
-	      "Commands:\n",
-	      to);
-	for (size_t i = 0; i < n_policy_commands; i++)
-		fprintf(to, "  %-10s %s\n", policy_commands[i].name, policy_commands[i].about);
+	commands_print(policy_commands, n_policy_commands, to);
 	fputs("\ncheck, test, explain and schema need no daemon.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
@@ -39,20 +38,17 @@ static void policy_help(FILE *to)
 
 int command_policy(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], policy_help, NULL, 0, .until_operand = true };
-	int next, code;
+	const struct options options = {
+		argv[0],
+		policy_help,
+		.until_operand = true,
+		.help_more = policy_help_more,
+	};
+	int next, code = options_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
-	if (code != OPTIONS_GO_ON)
-		return code;
-	if (next == argc) {
-		policy_help(stderr);
-		return CLI_USAGE;
-	}
-	for (size_t i = 0; i < n_policy_commands; i++)
-		if (!strcmp(argv[next], policy_commands[i].name))
-			return policy_commands[i].run(cli, argc - next, argv + next);
-	return command_unknown(argv[0], argv[next], policy_commands, n_policy_commands);
+	return code != OPTIONS_GO_ON
+		       ? code
+		       : command_dispatch(&options, policy_commands, n_policy_commands, cli, argc - next, argv + next);
 }
 
 void problems_print(const struct problems *problems, bool warnings)
@@ -113,19 +109,6 @@ json_t *rule_json(const struct policy *policy, const struct rule *rule)
 		return json_null();
 	return json_pack("{s:o,s:i,s:o}", "file", text_json(policy->files[rule->at.file]), "line", (int)rule->at.line,
 			 "text", text_json(rule->text));
-}
-
-int json_print(json_t *json, int code)
-{
-	_json_ json_t *owned = json;
-	_free_ char *text = owned ? json_dumps(owned, JSON_COMPACT) : NULL;
-
-	if (!text) {
-		error_print(NULL, NP_R_FAILED, strerror(ENOMEM));
-		return CLI_REFUSED;
-	}
-	puts(text);
-	return code;
 }
 
 int policy_broken(const struct cli *cli, const struct problems *problems)

@@ -28,7 +28,5 @@ int policy_broken(const struct cli *cli, const struct problems *problems);
 json_t *text_json(const char *text);
 /* {"file", "line", "text"}: a rule and where it stands. NULL gives null. */
 json_t *rule_json(const struct policy *policy, const struct rule *rule);
-/* Prints json and lets go of it. Returns code, or CLI_REFUSED when it could not be made. */
-int json_print(json_t *json, int code);
 
 #endif

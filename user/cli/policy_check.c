@@ -7,17 +7,14 @@
 #include "cli/policy.h"
 #include "policy/tables.h"
 
-static void policy_check_help(FILE *to)
-{
-	fputs("Usage: netpawl policy check FILE [OPTIONS]\n\n"
-	      "Reads a policy and all that it includes, and names everything that is wrong with it by file, line\n"
-	      "and column. Needs no daemon.\n\n"
-	      "Options:\n"
-	      "  --strict         warnings fail too\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy check --strict /etc/netpawl/policy.yaml\n\n"
-	      "Exit codes: 0 the policy can be used; 1 it has errors; 2 wrong usage.\n",
-	      to);
-}
+static const char policy_check_help[] =
+	"Usage: netpawl policy check FILE [OPTIONS]\n\n"
+	"Reads a policy and all that it includes, and names everything that is wrong with it by file, line\n"
+	"and column. Needs no daemon.\n\n"
+	"Options:\n"
+	"  --strict         warnings fail too\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy check --strict /etc/netpawl/policy.yaml\n\n"
+	"Exit codes: 0 the policy can be used; 1 it has errors; 2 wrong usage.\n";
 
 /* What the daemon would say of it later. */
 static bool policy_fits(const struct policy *policy, const char *file, struct problems *problems)
@@ -38,16 +35,14 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 {
 	bool strict = false;
 	const struct option_spec specs[] = { { "strict", .flag = &strict } };
-	const struct options options = { "policy check", policy_check_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = { "policy check", policy_check_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 1, 1, "one file", false } };
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 1)
-		return usage_error(options.command, "it takes one file");
 	code = policy_load_file(argv[next], &policy, &problems) < 0 || !policy_fits(policy, argv[next], &problems)
 		       ? CLI_REFUSED
 		       : CLI_OK;

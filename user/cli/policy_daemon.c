@@ -7,28 +7,22 @@
 #include "cli/output.h"
 #include "cli/policy.h"
 
-static void show_help(FILE *to)
-{
-	fputs("Usage: netpawl policy show [OPTIONS]\n\n"
-	      "Shows the policy that the daemon enforces: where it came from, what levels mean, its rules with their\n"
-	      "conditions.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy show\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char show_help[] =
+	"Usage: netpawl policy show [OPTIONS]\n\n"
+	"Shows the policy that the daemon enforces: where it came from, what levels mean, its rules with their\n"
+	"conditions.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy show\n\n"
+	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static void reload_help(FILE *to)
-{
-	fputs("Usage: netpawl policy reload [OPTIONS]\n\n"
-	      "Has the daemon read its policy again. It takes effect whole or not at all; connections that it\n"
-	      "forbids are cut, and sessions whose level now means a stricter mode are raised. With errors the\n"
-	      "policy before stays live.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy check /etc/netpawl/policy.yaml && netpawl policy reload\n\n"
-	      "Exit codes: 0 it is live; 1 refused (the policy has errors) or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char reload_help[] =
+	"Usage: netpawl policy reload [OPTIONS]\n\n"
+	"Has the daemon read its policy again. It takes effect whole or not at all; connections that it\n"
+	"forbids are cut, and sessions whose level now means a stricter mode are raised. With errors the\n"
+	"policy before stays live.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy check /etc/netpawl/policy.yaml && netpawl policy reload\n\n"
+	"Exit codes: 0 it is live; 1 refused (the policy has errors) or failed; 2 wrong usage; 3 no daemon.\n";
 
 static long long member_number(const json_t *object, const char *name)
 {
@@ -143,27 +137,23 @@ static void reload_print(const json_t *answer)
 static int daemon_command(struct cli *cli, int argc, char **argv, const struct options *options, const char *method,
 			  const char *path, void (*print)(const json_t *answer))
 {
-	int next, code = options_parse(options, cli, argc, argv, &next);
-	json_t *body;
+	int next, code = command_parse(options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error(options->command, "it takes no operand, and got '%s'", argv[next]);
-	body = strcmp(method, "GET") ? json_object() : NULL;
-	return api_show(cli, NULL, method, path, body, print);
+	return api_show(cli, NULL, method, path, strcmp(method, "GET") ? json_object() : NULL, print);
 }
 
 int command_policy_show(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { "policy show", show_help, NULL, 0, false };
+	const struct options options = { .command = "policy show", .help = show_help };
 
 	return daemon_command(cli, argc, argv, &options, "GET", "/v1/policy", show_print);
 }
 
 int command_policy_reload(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { "policy reload", reload_help, NULL, 0, false };
+	const struct options options = { .command = "policy reload", .help = reload_help };
 
 	return daemon_command(cli, argc, argv, &options, "POST", "/v1/policy/reload", reload_print);
 }

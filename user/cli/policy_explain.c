@@ -18,37 +18,33 @@
 #include "policy/outcome.h"
 #include "vocab/limits.h"
 
-static void policy_explain_help(FILE *to)
-{
-	fputs("Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
-	      "       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
-	      "       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n"
-	      "       netpawl policy explain --live U/S --url URL [OPTIONS]\n\n"
-	      "Says what a sandbox meets, by which rule and why, and why the rules before it were passed over. "
-	      "Addresses of\n"
-	      "this host count as such. With --live it is the policy that the daemon runs, for a session as it\n"
-	      "stands; else it needs no daemon.\n\n"
-	      "Options:\n"
-	      "  --url URL        the request's URL\n"
-	      "  --method NAME    its method (GET)\n"
-	      "  --header NAMES   headers it has, by name: x-api-key,content-type\n"
-	      "  --body SIZE      length of its body: 1234, 500kB, 20MiB\n"
-	      "  --websocket      it asks for a websocket\n"
-	      "  --connect DEST   a connection of which no request is known: HOST:PORT or HOST:PORT/udp\n"
-	      "  --lookup NAME    a lookup of records of this name\n"
-	      "  --type TYPE      their type: MX, SRV or TXT\n"
-	      "  --resolving ADDR the address that the name resolves to\n"
-	      "  --alias NAMES    names that it is an alias of on the way there (CNAME)\n"
-	      "  --level LEVEL    the session's level (CONFIDENTIAL)\n"
-	      "  --class read_only\n"
-	      "                   for a run that may only read\n"
-	      "  --live U/S       for this session as it stands, by the policy that the daemon runs; no FILE then\n"
-	      "  --session U/S    the session, for rules that are for some sessions only\n"
-	      "  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
-	      "Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char policy_explain_help[] =
+	"Usage: netpawl policy explain FILE --url URL [OPTIONS]\n"
+	"       netpawl policy explain FILE --connect HOST:PORT[/udp] [OPTIONS]\n"
+	"       netpawl policy explain FILE --lookup NAME --type TYPE [OPTIONS]\n"
+	"       netpawl policy explain --live U/S --url URL [OPTIONS]\n\n"
+	"Says what a sandbox meets, by which rule and why, and why the rules before it were passed over. Addresses of\n"
+	"this host count as such. With --live it is the policy that the daemon runs, for a session as it\n"
+	"stands; else it needs no daemon.\n\n"
+	"Options:\n"
+	"  --url URL        the request's URL\n"
+	"  --method NAME    its method (GET)\n"
+	"  --header NAMES   headers it has, by name: x-api-key,content-type\n"
+	"  --body SIZE      length of its body: 1234, 500kB, 20MiB\n"
+	"  --websocket      it asks for a websocket\n"
+	"  --connect DEST   a connection of which no request is known: HOST:PORT or HOST:PORT/udp\n"
+	"  --lookup NAME    a lookup of records of this name\n"
+	"  --type TYPE      their type: MX, SRV or TXT\n"
+	"  --resolving ADDR the address that the name resolves to\n"
+	"  --alias NAMES    names that it is an alias of on the way there (CNAME)\n"
+	"  --level LEVEL    the session's level (CONFIDENTIAL)\n"
+	"  --class read_only\n"
+	"                   for a run that may only read\n"
+	"  --live U/S       for this session as it stands, by the policy that the daemon runs; no FILE then\n"
+	"  --session U/S    the session, for rules that are for some sessions only\n"
+	"  --all            list rules for other destinations too\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy explain policy.yaml --method POST --url https://api.github.com/repos/a/b\n\n"
+	"Exit codes: 0 explained, whatever the verdict; 1 the policy has errors; 2 wrong usage; 3 no daemon.\n";
 
 struct question {
 	const char *url, *method, *headers, *body, *connect, *query, *type, *resolving, *aliases, *level, *class,
@@ -341,13 +337,14 @@ int command_policy_explain(struct cli *cli, int argc, char **argv)
 		{ "session", .value = &q.session },
 		{ "live", .value = &q.running },
 	};
-	const struct options options = { "policy explain", policy_explain_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = {
+		.command = "policy explain", .help = policy_explain_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	bool twice = given_twice(argc, argv, "--header");
 	_arena_ struct arena *arena = NULL;
 	struct facts facts = { 0 };
-	int next, code;
+	int next, code = options_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (argc - next != !q.running)

@@ -10,31 +10,25 @@
 
 #define SCHEMA_MAX (256u << 10) /* twenty times what it is */
 
-static void policy_schema_help(FILE *to)
-{
-	fputs("Usage: netpawl policy schema [OPTIONS]\n\n"
-	      "Prints a JSON Schema of policy files, with which editors complete and check them: their keys and the\n"
-	      "shapes of their values. What the values mean is left to `netpawl policy check`. Editors that use the\n"
-	      "YAML language server take it from a comment in the policy's first line:\n"
-	      "  # yaml-language-server: $schema=/usr/local/share/netpawl/policy.schema.json\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy schema > policy.schema.json\n\n"
-	      "Exit codes: 0 done; 1 failed; 2 wrong usage.\n",
-	      to);
-}
+static const char policy_schema_help[] =
+	"Usage: netpawl policy schema [OPTIONS]\n\n"
+	"Prints a JSON Schema of policy files, with which editors complete and check them: their keys and the\n"
+	"shapes of their values. What the values mean is left to `netpawl policy check`. Editors that use the\n"
+	"YAML language server take it from a comment in the policy's first line:\n"
+	"  # yaml-language-server: $schema=/usr/local/share/netpawl/policy.schema.json\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy schema > policy.schema.json\n\n"
+	"Exit codes: 0 done; 1 failed; 2 wrong usage.\n";
 
 int command_policy_schema(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { "policy schema", policy_schema_help, NULL, 0, false };
+	const struct options options = { .command = "policy schema", .help = policy_schema_help };
 	_buf_ struct buf text = BUF_INIT(SCHEMA_MAX);
 	_json_ json_t *schema = NULL;
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (next != argc)
-		return usage_error("policy schema", "it takes no operand, and got '%s'", argv[next]);
 	policy_schema(&text);
 	if (!buf_error(&text))
 		schema = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL);

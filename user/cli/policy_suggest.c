@@ -21,22 +21,17 @@
 #define STRING_(x) #x
 #define STRING(x)  STRING_(x)
 
-static void policy_suggest_help(FILE *to)
-{
-	fputs("Usage: netpawl policy suggest --from-refusals U/S [OPTIONS]\n\n"
-	      "Prints rules that allow what a session was refused for want of a rule, and the lines of a .case file "
-	      "that\n"
-	      "go with them: to be read, narrowed and put into a policy by a person. Names, ports, methods and paths "
-	      "are\n"
-	      "those that were refused, never a wildcard. Of a name that was only looked up it suggests to read from\n"
-	      "port 443. Warns of hosts that take uploads from anybody.\n\n"
-	      "Options:\n"
-	      "  --from-refusals U/S\n"
-	      "                   the session whose refusals are on record\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl policy suggest --from-refusals alice/demo\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char policy_suggest_help[] =
+	"Usage: netpawl policy suggest --from-refusals U/S [OPTIONS]\n\n"
+	"Prints rules that allow what a session was refused for want of a rule, and the lines of a .case file that\n"
+	"go with them: to be read, narrowed and put into a policy by a person. Names, ports, methods and paths are\n"
+	"those that were refused, never a wildcard. Of a name that was only looked up it suggests to read from\n"
+	"port 443. Warns of hosts that take uploads from anybody.\n\n"
+	"Options:\n"
+	"  --from-refusals U/S\n"
+	"                   the session whose refusals are on record\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl policy suggest --from-refusals alice/demo\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n";
 
 struct suggestions {
 	struct arena *arena;
@@ -247,7 +242,9 @@ int command_policy_suggest(struct cli *cli, int argc, char **argv)
 {
 	const char *session = NULL;
 	const struct option_spec specs[] = { { "from-refusals", .value = &session } };
-	const struct options options = { "policy suggest", policy_suggest_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = {
+		.command = "policy suggest", .help = policy_suggest_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	_json_ json_t *rules = json_object(), *cases = json_object();
 	struct suggestions s = { .rules = rules, .cases = cases };
 	_api_answer_ struct api_answer answer = { 0 };

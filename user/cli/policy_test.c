@@ -21,18 +21,15 @@ struct run {
 	size_t cases, failed, broken;
 };
 
-static void policy_test_help(FILE *to)
-{
-	fputs("Usage: netpawl policy test [FILE] CASES... [OPTIONS]\n\n"
-	      "Compares what a policy says with what .case files expect of it. Without FILE, which may not end in\n"
-	      ".case, each case file names its own policy. Needs no daemon.\n\n"
-	      "Options:\n"
-	      "  --verbose        print the cases that hold too\n" OPTIONS_COMMON "\nExamples:\n"
-	      "  netpawl policy test coding-agent.case\n"
-	      "  netpawl policy test my-policy.yaml must-hold.case\n\n"
-	      "Exit codes: 0 all cases hold; 1 one does not, or a file has errors; 2 wrong usage.\n",
-	      to);
-}
+static const char policy_test_help[] =
+	"Usage: netpawl policy test [FILE] CASES... [OPTIONS]\n\n"
+	"Compares what a policy says with what .case files expect of it. Without FILE, which may not end in\n"
+	".case, each case file names its own policy. Needs no daemon.\n\n"
+	"Options:\n"
+	"  --verbose        print the cases that hold too\n" OPTIONS_COMMON "\nExamples:\n"
+	"  netpawl policy test coding-agent.case\n"
+	"  netpawl policy test my-policy.yaml must-hold.case\n\n"
+	"Exit codes: 0 all cases hold; 1 one does not, or a file has errors; 2 wrong usage.\n";
 
 static int cases_load(const char *path, struct case_file **ret, struct problems *problems)
 {
@@ -158,12 +155,13 @@ int command_policy_test(struct cli *cli, int argc, char **argv)
 {
 	struct run run = { .cli = cli };
 	const struct option_spec specs[] = { { "verbose", .flag = &run.verbose } };
-	const struct options options = { "policy test", policy_test_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = {
+		.command = "policy test", .help = policy_test_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	_problems_ struct problems problems = { 0 };
 	_policy_ struct policy *policy = NULL;
-	int next, code;
+	int next, code = options_parse(&options, cli, argc, argv, &next);
 
-	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (next == argc || (next + 1 == argc && !is_case_file(argv[next])))

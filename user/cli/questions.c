@@ -6,34 +6,27 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void questions_help(FILE *to)
-{
-	fputs("Usage: netpawl questions [USER/SESSION] [OPTIONS]\n\n"
-	      "Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask).\n\n"
-	      "Options:\n"
-	      "  --state STATE    pending (unless given), allowed, denied, expired, void or all\n"
-	      "  --follow         go on with those that come\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl questions --follow\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char questions_help[] =
+	"Usage: netpawl questions [USER/SESSION] [OPTIONS]\n\n"
+	"Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask).\n\n"
+	"Options:\n"
+	"  --state STATE    pending (unless given), allowed, denied, expired, void or all\n"
+	"  --follow         go on with those that come\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl questions --follow\n\n"
+	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static void answer_help(FILE *to)
-{
-	fputs("Usage: netpawl answer ID deny|once|host [OPTIONS]\n\n"
-	      "Answers a question (`netpawl questions`), once. deny: what waits is refused, and so is what comes.\n"
-	      "once: one request goes on, the one that has waited longest or the next that comes. host: all of this\n"
-	      "session to this host and port go on, by the same rule and of the same kind (reading, writing,\n"
-	      "connections). deny and host hold until the session rises or ends, or a reload removes or moves the "
-	      "rule;\n"
-	      "then what they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
-	      "Options:\n"
-	      "  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
-	      "  --reason TEXT    why, for the record; of a deny the program is told\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl answer 7 host --for 30m\n\n"
-	      "Exit codes: 0 answered; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char answer_help[] =
+	"Usage: netpawl answer ID deny|once|host [OPTIONS]\n\n"
+	"Answers a question (`netpawl questions`), once. deny: what waits is refused, and so is what comes.\n"
+	"once: one request goes on, the one that has waited longest or the next that comes. host: all of this\n"
+	"session to this host and port go on, by the same rule and of the same kind (reading, writing,\n"
+	"connections). deny and host hold until the session rises or ends, or a reload removes or moves the rule;\n"
+	"then what they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
+	"Options:\n"
+	"  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
+	"  --reason TEXT    why, for the record; of a deny the program is told\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl answer 7 host --for 30m\n\n"
+	"Exit codes: 0 answered; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static long long question_id(const json_t *question)
 {
@@ -151,10 +144,10 @@ int command_questions(struct cli *cli, int argc, char **argv)
 	bool follow = false;
 	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_QUESTION },
 					     { "follow", .flag = &follow } };
-	const struct options options = { argv[0], questions_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 0, 1, "one session at most", true };
+	const struct options options = { argv[0], questions_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 0, 1, "one session at most", true } };
 	_buf_ struct buf path = BUF_INIT(4096);
-	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
@@ -204,7 +197,9 @@ int command_answer(struct cli *cli, int argc, char **argv)
 {
 	const char *duration = NULL, *reason = NULL;
 	const struct option_spec specs[] = { { "for", .value = &duration }, { "reason", .value = &reason } };
-	const struct options options = { argv[0], answer_help, specs, ARRAY_SIZE(specs), false };
+	const struct options options = {
+		.command = argv[0], .help = answer_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	int next, code = options_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)

@@ -4,17 +4,14 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void remove_help(FILE *to)
-{
-	fputs("Usage: netpawl remove SANDBOX [OPTIONS]\n\n"
-	      "Removes a sandbox, with all that runs in it: a kept one (`netpawl run --keep`), or any other. `netpawl\n"
-	      "show` names those of a session. Of an adopted cgroup nothing may run any more. The session and its\n"
-	      "workspace stay.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl remove alice.demo.5f3a9c01\n\n"
-	      "Exit codes: 0 done; 1 refused or failed (no such sandbox); 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char remove_help[] =
+	"Usage: netpawl remove SANDBOX [OPTIONS]\n\n"
+	"Removes a sandbox, with all that runs in it: a kept one (`netpawl run --keep`), or any other. `netpawl\n"
+	"show` names those of a session. Of an adopted cgroup nothing may run any more. The session and its\n"
+	"workspace stay.\n\n"
+	"Options:\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl remove alice.demo.5f3a9c01\n\n"
+	"Exit codes: 0 done; 1 refused or failed (no such sandbox); 2 wrong usage; 3 no daemon.\n";
 
 static void remove_print(const json_t *answer)
 {
@@ -23,10 +20,9 @@ static void remove_print(const json_t *answer)
 
 int command_remove(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], remove_help, NULL, 0, false };
-	const struct operands operands = { 1, 1, "one sandbox", false };
+	const struct options options = { argv[0], remove_help, NULL, 0, .operands = { 1, 1, "one sandbox", false } };
 	_buf_ struct buf path = BUF_INIT(4096);
-	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;

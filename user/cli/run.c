@@ -20,21 +20,21 @@ static void option_help(FILE *to, const struct run_option *option)
 		fprintf(to, "%*s%.*s\n", HELP_COLUMN + 2 - n, "", (int)strcspn(line, "\n"), line);
 }
 
-static void run_help(FILE *to)
+static const char run_help[] =
+	"Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
+	"Runs a command in a new sandbox of a session. Needs root, user namespaces, and the daemon's network\n"
+	"namespace; or a role of platform (access: in the policy): then the daemon runs it, with this terminal.\n\n"
+	"The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
+	"/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
+	"capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"
+	"Where an inspector runs, programs trust the session's CA. Of the caller's environment the command gets\n"
+	"PATH, LANG, TERM, TZ and what --env names; NETPAWL_SESSION, HOME=/workspace and what leads programs to\n"
+	"certificates are added. NETPAWL_NOTICES names a read-only file with the session's notices. When the\n"
+	"command ends, whatever it started is killed.\n\n"
+	"Options:\n";
+
+static void run_help_more(FILE *to)
 {
-	fputs("Usage: netpawl run [OPTIONS] -- COMMAND [ARGUMENT...]\n\n"
-	      "Runs a command in a new sandbox of a session. Needs root, user namespaces, and the daemon's network\n"
-	      "namespace; or a role of platform (access: in the policy): then the daemon runs it, with this "
-	      "terminal.\n\n"
-	      "The command sees the system (/usr, /etc, ...) read-only, the session's files in /workspace, a private\n"
-	      "/tmp, /dev, /proc and /run, and nothing else of the host. It runs as a user of its own, has no\n"
-	      "capability, cannot gain any, and may not make the system calls that would lead around the gate.\n"
-	      "Where an inspector runs, programs trust the session's CA. Of the caller's environment the command gets\n"
-	      "PATH, LANG, TERM, TZ and what --env names; NETPAWL_SESSION, HOME=/workspace and what leads programs to\n"
-	      "certificates are added. NETPAWL_NOTICES names a read-only file with the session's notices. When the\n"
-	      "command ends, whatever it started is killed.\n\n"
-	      "Options:\n",
-	      to);
 	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
 		if (run_options[i].places & RUN_CLI)
 			option_help(to, &run_options[i]);
@@ -48,14 +48,6 @@ static void run_help(FILE *to)
 	      "failed before the command started (no daemon, too); 126 the command is not executable; 127 not found;\n"
 	      "2 wrong usage.\n",
 	      to);
-}
-
-static void json_print(json_t *owned)
-{
-	_json_ json_t *json = owned;
-
-	if (json && json_dumpf(json, stdout, JSON_COMPACT) == 0)
-		fputc('\n', stdout);
 }
 
 static struct option_spec option_spec_of(const struct run_option *option, struct run_options *o,
@@ -84,7 +76,9 @@ int command_run(struct cli *cli, int argc, char **argv)
 	struct run_options *o = &run.options;
 	static char names[RUN_N_OPTIONS][RUN_DASHED_SIZE]; /* completion has them after we returned */
 	struct option_spec specs[RUN_N_OPTIONS];
-	struct options options = { argv[0], run_help, specs, 0, .until_operand = true };
+	struct options options = {
+		argv[0], run_help, specs, 0, .until_operand = true, .help_more = run_help_more,
+	};
 	int next, code;
 
 	for (size_t i = 0; i < RUN_N_OPTIONS; i++)
@@ -107,9 +101,9 @@ int command_run(struct cli *cli, int argc, char **argv)
 	if (run.has_ended)
 		run_result_print(&run);
 	if (run.has_ended && run.json)
-		json_print(run_result_json(&run));
+		json_print(run_result_json(&run), code);
 	else if (o->dry_run && code == CLI_OK)
-		json_print(run_plan_json(&run));
+		json_print(run_plan_json(&run), code);
 	run_free(&run);
 	return code;
 }

@@ -6,38 +6,27 @@
 #include "cli/options.h"
 #include "cli/output.h"
 
-static void runs_help(FILE *to)
-{
-	fputs("Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
-	      "Lists runs on record (with --class, or asked for by the API), the newest first: what waits for\n"
-	      "approval, what runs, and what became of the others.\n\n"
-	      "Options:\n"
-	      "  --session U/S    only those of that session, as the operand\n"
-	      "  --state STATE    only pending, running, completed, rejected or failed ones\n" OPTIONS_COMMON
-	      "\nExample:\n"
-	      "  netpawl runs --state pending\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char runs_help[] =
+	"Usage: netpawl runs [USER/SESSION] [OPTIONS]\n\n"
+	"Lists runs on record (with --class, or asked for by the API), the newest first: what waits for\n"
+	"approval, what runs, and what became of the others.\n\n"
+	"Options:\n"
+	"  --session U/S    only those of that session, as the operand\n"
+	"  --state STATE    only pending, running, completed, rejected or failed ones\n" OPTIONS_COMMON "\nExample:\n"
+	"  netpawl runs --state pending\n\n"
+	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static void runs_print(const json_t *answer)
 {
-	_table_ struct table table = { .columns = 8, .heading = true };
-	const json_t *run;
-	size_t i;
+	static const char *const columns[][2] = {
+		{ "RUN", "run" },	  { "SESSION", "session" }, { "CLASS", "class" },
+		{ "STATE", "state" },	  { "CREATED", "created" }, { "DECIDED BY", "decided_by" },
+		{ "OPTIONS", "options" }, { "COMMAND", "command" },
+	};
+	const json_t *runs = json_object_get(answer, "runs");
 
-	table_add(&table, "RUN", "SESSION", "CLASS", "STATE", "CREATED", "DECIDED BY", "OPTIONS", "COMMAND");
-	json_array_foreach(json_object_get(answer, "runs"), i, run)
-	{
-		_free_ char *id = scalar_text(json_object_get(run, "run"));
-		_free_ char *command = json_dumps(json_object_get(run, "command"), JSON_COMPACT | JSON_ENCODE_ANY);
-		_free_ char *options = json_dumps(json_object_get(run, "options"), JSON_COMPACT | JSON_ENCODE_ANY);
-
-		table_add(&table, id, member_text(run, "session"), member_text(run, "class"), member_text(run, "state"),
-			  member_text(run, "created"), member_text(run, "decided_by"), options, command);
-	}
-	if (i)
-		table_print(&table, stdout);
+	if (json_array_size(runs))
+		rows_print(runs, columns, ARRAY_SIZE(columns), true);
 	else
 		puts("no runs");
 }
@@ -57,10 +46,10 @@ int command_runs(struct cli *cli, int argc, char **argv)
 	const char *state = NULL, *session = NULL;
 	const struct option_spec specs[] = { { "session", .value = &session, .complete = COMPLETE_SESSION },
 					     { "state", .value = &state, .complete = COMPLETE_STATE } };
-	const struct options options = { argv[0], runs_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 0, 1, "one session at most", true };
+	const struct options options = { argv[0], runs_help, specs, ARRAY_SIZE(specs),
+					 .operands = { 0, 1, "one session at most", true } };
 	_buf_ struct buf path = BUF_INIT(4096);
-	int next, code = command_parse(&options, &operands, cli, argc, argv, &next);
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
@@ -73,15 +62,9 @@ int command_runs(struct cli *cli, int argc, char **argv)
 		return usage_error(argv[0],
 				   "there is no state '%s'; there are pending, running, completed, rejected and failed",
 				   state);
-	buf_puts(&path, "/v1/runs?");
-	if (session) {
-		buf_puts(&path, "session=");
-		api_escape(&path, session);
-	}
-	if (state) {
-		buf_puts(&path, session ? "&state=" : "state=");
-		api_escape(&path, state);
-	}
+	buf_puts(&path, "/v1/runs");
+	api_query(&path, "session", session);
+	api_query(&path, "state", state);
 	if (buf_error(&path))
 		return usage_error(argv[0], "the name is too long");
 	return api_show(cli, NULL, "GET", path.data, NULL, runs_print);

@@ -26,8 +26,8 @@ int session_pages(const struct cli *cli, bool ended, unsigned max, int (*fn)(voi
 		_api_answer_ struct api_answer answer = { 0 };
 		const char *next;
 
-		buf_printf(&path, "/v1/sessions?limit=" PAGE "&ended=%d%s", ended, *after ? "&after=" : "");
-		api_escape(&path, after);
+		buf_printf(&path, "/v1/sessions?limit=" PAGE "&ended=%d", ended);
+		api_query(&path, "after", *after ? after : NULL);
 		code = api_call(cli->socket, NULL, "GET", path.data, NULL, &answer);
 		if (code != CLI_OK || fn(data, json_object_get(answer.json, "sessions")))
 			break;
@@ -93,18 +93,17 @@ int session_show(const struct cli *cli, const char *session, const char *method,
 int session_operand(const struct options *options, struct cli *cli, int argc, char **argv, const char *suffix,
 		    int *ret_next, char **ret_path)
 {
-	const struct operands operands = { 1, 1, "one session", true };
-	int code = command_parse(options, &operands, cli, argc, argv, ret_next);
+	int code = command_parse(options, cli, argc, argv, ret_next);
 
 	if (code == OPTIONS_GO_ON)
 		*ret_path = api_session_path(argv[*ret_next], suffix);
 	return code == OPTIONS_GO_ON && !*ret_path ? CLI_REFUSED : code;
 }
 
-int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), const char *method,
+int session_command(struct cli *cli, int argc, char **argv, const char *help, const char *method,
 		    void (*print)(const json_t *answer))
 {
-	const struct options options = { argv[0], help, NULL, 0, false };
+	const struct options options = { argv[0], help, NULL, 0, .operands = ONE_SESSION };
 	_free_ char *path = NULL;
 	int next, code = session_operand(&options, cli, argc, argv, "", &next, &path);
 

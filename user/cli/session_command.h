@@ -16,7 +16,7 @@ int session_operand(const struct options *options, struct cli *cli, int argc, ch
 
 /* A subcommand that is one call about one session: netpawl COMMAND USER/SESSION. Reads the command line, asks the daemon,
  * prints. Returns the exit code. */
-int session_command(struct cli *cli, int argc, char **argv, void (*help)(FILE *to), const char *method,
+int session_command(struct cli *cli, int argc, char **argv, const char *help, const char *method,
 		    void (*print)(const json_t *answer));
 
 /* The list of sessions by pages, at most so many; fn stops it by an answer that is not 0. Returns the exit code. */

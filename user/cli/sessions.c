@@ -7,16 +7,12 @@
 #include "cli/output.h"
 #include "cli/session_command.h"
 
-static void sessions_help(FILE *to)
-{
-	fputs("Usage: netpawl sessions [OPTIONS]\n\n"
-	      "Lists sessions with their level and mode.\n\n"
-	      "Options:\n"
-	      "  --all            ended ones too\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl sessions --all --json\n\n"
-	      "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char sessions_help[] = "Usage: netpawl sessions [OPTIONS]\n\n"
+				    "Lists sessions with their level and mode.\n\n"
+				    "Options:\n"
+				    "  --all            ended ones too\n" OPTIONS_COMMON "\nExample:\n"
+				    "  netpawl sessions --all --json\n\n"
+				    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 /* Page by page, so that a million of them take no more memory than a thousand. */
 struct listing {
@@ -24,25 +20,10 @@ struct listing {
 	size_t shown;
 };
 
-static void rows_print(const json_t *sessions, bool heading)
-{
-	_table_ struct table table = { .columns = 6, .heading = heading };
-	const json_t *session;
-	size_t i;
-
-	if (heading)
-		table_add(&table, "SESSION", "LEVEL", "MODE", "DATASETS", "CREATED", "ENDED");
-	json_array_foreach(sessions, i, session)
-	{
-		const json_t *count = json_object_get(session, "datasets");
-		_free_ char *datasets = count ? scalar_text(count) : NULL;
-
-		table_add(&table, member_text(session, "session"), member_text(session, "level"),
-			  member_text(session, "mode"), datasets, member_text(session, "created"),
-			  member_text(session, "ended"));
-	}
-	table_print(&table, stdout);
-}
+static const char *const columns[][2] = {
+	{ "SESSION", "session" },   { "LEVEL", "level" },     { "MODE", "mode" },
+	{ "DATASETS", "datasets" }, { "CREATED", "created" }, { "ENDED", "ended" },
+};
 
 static int page_print(void *data, const json_t *sessions)
 {
@@ -51,7 +32,7 @@ static int page_print(void *data, const json_t *sessions)
 	size_t i;
 
 	if (!listing->json && json_array_size(sessions))
-		rows_print(sessions, !listing->shown);
+		rows_print(sessions, columns, ARRAY_SIZE(columns), !listing->shown);
 	json_array_foreach(sessions, i, session)
 	{
 		if (listing->json) {
@@ -67,12 +48,12 @@ int command_sessions(struct cli *cli, int argc, char **argv)
 {
 	bool all = false;
 	const struct option_spec specs[] = { { "all", .flag = &all } };
-	const struct options options = { argv[0], sessions_help, specs, ARRAY_SIZE(specs), false };
-	const struct operands operands = { 0, 0, NULL, false };
+	const struct options options = {
+		.command = argv[0], .help = sessions_help, .specs = specs, .count = ARRAY_SIZE(specs)
+	};
 	struct listing listing = { 0 };
-	int next, code;
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	listing.json = cli->json;

@@ -9,15 +9,11 @@
 
 #define STATUS_DEPTH 4 /* members of members of ... that are shown */
 
-static void status_help(FILE *to)
-{
-	fputs("Usage: netpawl status [OPTIONS]\n\n"
-	      "Shows the daemon, what it holds and what it counted.\n\n"
-	      "Options:\n" OPTIONS_COMMON "\nExample:\n"
-	      "  netpawl status\n\n"
-	      "Exit codes: 0 it runs; 1 refused or failed; 2 wrong usage; 3 no daemon.\n",
-	      to);
-}
+static const char status_help[] = "Usage: netpawl status [OPTIONS]\n\n"
+				  "Shows the daemon, what it holds and what it counted.\n\n"
+				  "Options:\n" OPTIONS_COMMON "\nExample:\n"
+				  "  netpawl status\n\n"
+				  "Exit codes: 0 it runs; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 /* Every scalar below an object under its dotted name, whatever the daemon chooses to tell. */
 static void members_add(struct table *table, const json_t *object, const char *prefix, unsigned depth)
@@ -82,11 +78,9 @@ static void status_print(const json_t *answer)
 
 int command_status(struct cli *cli, int argc, char **argv)
 {
-	const struct options options = { argv[0], status_help, NULL, 0, false };
-	const struct operands operands = { 0, 0, NULL, false };
-	int next, code;
+	const struct options options = { .command = argv[0], .help = status_help };
+	int next, code = command_parse(&options, cli, argc, argv, &next);
 
-	code = command_parse(&options, &operands, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
 	return api_show(cli, NULL, "GET", "/v1/health", NULL, status_print);

@@ -6,10 +6,7 @@
 
 #include "../api_client/capture.h"
 
-static void help(FILE *to)
-{
-	fputs("help text\n", to);
-}
+static const char help[] = "help text\n";
 
 struct seen {
 	struct cli cli;
@@ -23,7 +20,7 @@ struct seen {
 static void parse(struct seen *seen, bool until_operand, const char *const *words)
 {
 	const struct option_spec specs[] = { { "name", .value = &seen->name }, { "flag", .flag = &seen->flag } };
-	const struct options options = { "cmd", help, specs, ARRAY_SIZE(specs), until_operand };
+	const struct options options = { "cmd", help, specs, ARRAY_SIZE(specs), .until_operand = until_operand };
 	struct capture capture;
 
 	*seen = (struct seen){ .cli.socket = "default", .next = -1 };
