@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "vocab/words.h"
 #include "vocab/level.h"
 
 #define PATH_BYTES 4096 /* of a request: the longest names, every byte escaped */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl forget USER/SESSION */
-#include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/session_command.h"

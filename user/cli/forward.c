@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +16,6 @@
 #include "cli/forward.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "vocab/limits.h"
 #include "reason.h"
 
 #define SPEAK_MS 10000 /* between two words to the daemon; see NP_FORWARD_SILENT_S */

@@ -2,7 +2,6 @@
 /* netpawl policy check|test|explain|suggest|schema|show|reload */
 #include "cli/policy.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "cli/options.h"

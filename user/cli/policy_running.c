@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The policy that the daemon enforces, read here once more from the same bytes; and where a session stands. */
-#include <errno.h>
 #include <string.h>
 
 #include "api_client/api.h"

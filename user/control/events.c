@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/events */
 #include <errno.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/sql.h"

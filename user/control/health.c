@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "base/sql.h"
 #include "control/reply.h"
 #include "vocab/limits.h"
 

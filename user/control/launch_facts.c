@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/launch: what `netpawl run` has to know of the daemon, in one answer and without a look at the disk. */
-#include <errno.h>
 
 #include "control/reply.h"
 

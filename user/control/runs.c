@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/runs */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

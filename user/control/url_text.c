@@ -2,7 +2,6 @@
 #include "control/url_text.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 static int hex_digit(char c)

@@ -10,7 +10,6 @@
 #include "base/json.h"
 #include "daemon/launches_internal.h"
 #include "reason.h"
-#include "vocab/words.h"
 
 #define READ_BYTES 16384
 

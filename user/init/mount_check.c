@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "init/mount_check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The life of an exchange, and its end. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "vocab/words.h"
-#include "base/table.h"
 #include "inspect/capture.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"

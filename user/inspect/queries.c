@@ -2,7 +2,6 @@
 #include "inspect/queries.h"
 
 #include <arpa/nameser.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

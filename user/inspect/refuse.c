@@ -3,7 +3,6 @@
  * What a refusal says. It is read by people and by language models that act on it:
  * what happened, that trying again will not help, and what they may do instead.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -9,7 +9,6 @@
 #include "inspect/tunnel.h"
 #include "tls/ca.h"
 #include "tls/origin.h"
-#include "vocab/limits.h"
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a connection to an origin is made, and its bytes on their way to exchanges and back. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -4,14 +4,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "inspect/client.h"
 #include "inspect/daemon_link.h"
 #include "inspect/origin_dial.h"
 #include "net/dial.h"
 #include "net/slab.h"
-#include "vocab/limits.h"
 
 #define TICK_MS	   50
 #define TRIM_TICKS 4

@@ -5,7 +5,6 @@
  * bpf_sock_destroy where the kernel has that.
  */
 #include <errno.h>
-#include <string.h>
 #include <time.h>
 
 #include "kernel/sock_diag.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The inspector as the gate knows it: a cgroup of its own, two listening sockets, and two for DNS queries. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/sockaddr.h"

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/hash.h"

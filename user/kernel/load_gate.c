@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/fs.h"
 #include "base/log.h"

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <linux/landlock.h>
 #include <net/if.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tells when a sandbox's cgroup becomes populated or empty: one inotify for all of them. */
 #include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/inotify.h>
 
 #include "base/fs.h"

@@ -13,7 +13,6 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "vocab/limits.h"
 
 #define TABLE_BYTES (1u << 20) /* of a file in /proc with a line for each driver */
 #define MISC_MAJOR  10

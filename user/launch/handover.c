@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

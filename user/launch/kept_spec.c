@@ -2,7 +2,6 @@
 #include "launch/kept_spec.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 /* Sandboxes that outlive the command that they were made for. */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "launch/kept.h"

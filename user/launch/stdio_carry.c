@@ -2,7 +2,6 @@
 /* The bytes between the caller's descriptors and the command's, while it runs. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <nettle/base64.h>
 #include <nettle/sha1.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

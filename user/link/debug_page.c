@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "link/debug_page.h"
 
-#include <string.h>
-
 #include "base/cleanup.h"
 
 static const char *const clients[] = { "dns", "new", "waits for the CA", "handshake", "http/1.1", "http/2", "tunnel" };

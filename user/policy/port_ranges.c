@@ -2,7 +2,6 @@
 #include "policy/port_ranges.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define NOBODY UINT32_MAX
 

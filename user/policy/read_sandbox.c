@@ -6,7 +6,6 @@
 
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "vocab/words.h"
 #include "policy/quote.h"
 #include "vocab/limits.h"
 

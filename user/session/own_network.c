@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "session/service_internal.h"
-#include "vocab/limits.h"
 
 void service_own_network_set(struct service *service, unsigned modes)
 {

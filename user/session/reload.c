@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A new policy: the ratchets that it turns, and the connections that it forbids. */
-#include <errno.h>
 #include <string.h>
 
 #include "session/service_internal.h"

@@ -3,9 +3,7 @@
 #include "session/store.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "session/store_internal.h"
 #include "vocab/limits.h"

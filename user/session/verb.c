@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A verb of the service, from its begin to its end, and how verbs speak to the inspectors. */
-#include <errno.h>
 
 #include "session/service_internal.h"
 

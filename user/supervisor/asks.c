@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "link/ask_message.h"
 #include "supervisor/supervisor_internal.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What every inspector has to know: sandboxes, and their sessions. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

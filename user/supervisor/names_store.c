@@ -16,7 +16,6 @@
 #include "supervisor/supervisor_internal.h"
 #include "loop/loop.h"
 #include "wire/hostname.h"
-#include "vocab/limits.h"
 
 #define FILE_MAX (16u << 20) /* each name once is 2 MiB at the most; an index changes hands once an hour */
 

@@ -10,7 +10,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "supervisor/config_blobs.h"
-#include "supervisor/spawn.h"
 #include "vocab/limits.h"
 
 #define SETTLE_MS      500   /* who waits for counts waits no longer */

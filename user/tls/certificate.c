@@ -11,7 +11,6 @@
 
 #include "addr.h"
 #include "base/cleanup.h"
-#include "vocab/limits.h"
 
 #define DAY_S	      86400L
 #define NAME_TEXT_MAX 64 /* of a common name, by X.520 */

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "vocab/limits.h"
 
 static const char *const reason_tokens[NP_REASON_COUNT] = {
 #define X(name, code, token, sentence) [code] = token,

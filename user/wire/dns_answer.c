@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/dns_answer.h"
 
-#include <arpa/inet.h>
 #include <arpa/nameser.h>
 #include <errno.h>
 #include <stdbool.h>
