@@ -28,6 +28,7 @@
 	X(INBOUND_PORT, 12, "inbound_port", "the policy lets callers from beyond the host reach this port (inbound)") \
 	X(FORWARDED, 13, "forwarded", "an operator reaches the sandbox's listener by netpawl forward") \
 	X(APPROVED, 20, "approved", "a person was asked and approved it")                          \
+	X(DEFAULT_ALLOWS, 21, "default_allows", "no rule of the policy speaks of it, and the default allows it") \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \

@@ -153,7 +153,7 @@ class Net:
                   for port in (80, 443, 8080, 9000))
         if can and not real["reached"]:
             return "it can be reached, and has no address"
-        spoken = policy.default == "ask" or any(
+        spoken = policy.default != "deny" or any(
             label_match(split_dest(dest)[0], a["name"])
             for rule in policy.rules if "deny" not in rule for dest in rule[action_of(rule)])
         if not spoken and real["reached"]:

@@ -164,8 +164,9 @@ static void take_policy(struct input *in, struct built *b)
 					 .n_full = n_full,
 					 .patterns = b->patterns,
 					 .inspect_ports = { 80, 105 },
-					 .n_inspect_ports = 2,
-					 .fallback = take(in, 2) ? ACTION_ASK : ACTION_DENY } };
+					 .n_inspect_ports = 2 } };
+	for (unsigned level = 0; level < LEVEL_COUNT; level++)
+		b->policy.fallback[level].action = ACTION_ALLOW + take(in, 3);
 	for (uint32_t i = 0; i < n_rules; i++)
 		take_rule(in, b, i, i, false);
 	for (uint32_t i = 0; i < n_full; i++)

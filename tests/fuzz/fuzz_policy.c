@@ -200,7 +200,12 @@ static void check_policy(const struct policy *policy, const struct part *parts)
 	for (size_t i = 0; i < LEVEL_COUNT; i++)
 		check(policy->modes.of[i] >= NP_FULL && policy->modes.of[i] <= NP_NONE &&
 		      (!i || policy->modes.of[i] >= policy->modes.of[i - 1]));
-	check(policy->fallback == ACTION_DENY || policy->fallback == ACTION_ASK);
+	for (size_t i = 0; i < LEVEL_COUNT; i++) {
+		enum action is = policy->fallback[i].action, below = policy->fallback[i ? i - 1 : 0].action;
+
+		check(is == ACTION_DENY || is == ACTION_ASK || is == ACTION_ALLOW);
+		check(is == ACTION_DENY || is == below || below == ACTION_ALLOW);
+	}
 	check(policy->n_inspect_ports <= NP_INSPECT_PORTS_MAX && policy->n_host_loopback <= NP_HOST_PORTS_MAX);
 	for (size_t i = 0; i < policy->n_inspect_ports; i++)
 		check(policy->inspect_ports[i] && policy->inspect_ports[i] != 53);

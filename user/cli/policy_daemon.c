@@ -61,9 +61,14 @@ static void facts_print(const json_t *answer)
 	}
 	json_object_foreach(json_object_get(answer, "levels"), level, mode)
 	{
-		_free_ char *text = scalar_text(mode);
+		const char *action = member_text(json_object_get(answer, "defaults"), level);
+		_buf_ struct buf text = BUF_INIT(OUTPUT_TEXT_MAX);
+		_free_ char *name = scalar_text(mode);
 
-		table_add(&table, level, text);
+		buf_printf(&text, "%s", name ? name : "?");
+		if (action && name && !strcmp(name, mode_name(NP_PROXIED)))
+			buf_printf(&text, ", default: %s", action);
+		table_add(&table, level, text.data ? text.data : "?");
 	}
 	ports_add(&table, answer, "inspect_ports");
 	ports_add(&table, answer, "host_loopback");

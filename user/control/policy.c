@@ -32,6 +32,24 @@ static json_t *levels_object(const struct level_modes *modes)
 	return object;
 }
 
+static json_t *defaults_object(const struct policy *policy)
+{
+	json_t *object = json_object();
+
+	for (unsigned level = 0; object && level < LEVEL_COUNT; level++)
+		json_object_set_new(object, level_name(level),
+				    json_string(action_name(policy->fallback[level].action)));
+	return object;
+}
+
+static const char *default_word(const struct policy *policy)
+{
+	for (unsigned level = 1; level < LEVEL_COUNT; level++)
+		if (policy->fallback[level].action != policy->fallback[0].action)
+			return "by_level";
+	return action_name(policy->fallback[0].action);
+}
+
 static json_t *warnings_array(const struct problems *problems)
 {
 	json_t *array = json_array();
@@ -86,11 +104,11 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 
 	config->policy_loaded(config->data, &loaded);
 	policy = loaded.policy;
-	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
+	object = json_pack("{s:o,s:s,s:o,s:o,s:I,s:o,s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
 			   loaded.file ? json_text(loaded.file) : json_null(), "hash", policy->hash, "loaded",
 			   json_time(loaded.loaded_us), "who", json_text(loaded.who), "rules",
 			   (json_int_t)policy->n_rules, "levels", levels_object(&policy->modes), "default",
-			   action_name(policy->fallback), "inspect_ports",
+			   default_word(policy), "defaults", defaults_object(policy), "inspect_ports",
 			   ports_array(policy->inspect_ports, policy->n_inspect_ports), "host_loopback",
 			   ports_array(policy->host_loopback, policy->n_host_loopback), "inbound",
 			   ports_array(policy->inbound, policy->n_inbound), "warnings", warnings_array(loaded.problems),

@@ -65,25 +65,9 @@ static bool may_query(const struct dns_facts *facts, struct dns_judged *j)
 /* A search list makes names that nobody meant: "api.example.cluster.local" of "api.example". A resolver goes on to the one
  * that was meant only after NXDOMAIN, so a name that begins with one that may be reached has no address. Nor has one without
  * a dot, which is the beginning of such a list, nor what no resolver of the internet knows. */
-#define SEARCH_LABELS 6 /* of a domain in a search list */
 static bool is_explained(const struct dns_facts *facts, const char *name)
 {
-	static const char *const nowhere[] = { "arpa", "invalid", "local", "onion" };
-	const char *last = strrchr(name, '.');
-	char prefix[NAME_SIZE];
-
-	if (!last)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(nowhere); i++)
-		if (!strcmp(last + 1, nowhere[i]))
-			return false;
-	memcpy(prefix, name, strlen(name) + 1);
-	for (unsigned i = 0; i < SEARCH_LABELS && strrchr(prefix, '.'); i++) {
-		*strrchr(prefix, '.') = '\0';
-		if (policy_may_name(facts->policy, &facts->rung, facts->session, prefix))
-			return false;
-	}
-	return true;
+	return policy_default_knows(facts->policy, &facts->rung, facts->session, name);
 }
 
 static void answer_index(struct dns_judged *j, uint32_t index)

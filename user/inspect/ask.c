@@ -15,11 +15,12 @@
 
 #define ASK_MS 100 /* a daemon that does not take a question for so long is not asked */
 
-static uint64_t rule_hash(const struct worker *worker, const struct verdict *verdict)
+static uint64_t rule_hash(const struct client *client, const struct verdict *verdict)
 {
+	const struct worker *worker = client->worker;
 	char place[PLACE_TEXT_SIZE];
 
-	asked_place(worker->policy, verdict, place);
+	asked_place(worker->policy, client->sandbox->rung.level, verdict, place);
 	return hash_text(&worker->key, place);
 }
 
@@ -28,7 +29,7 @@ bool ask_covers(const struct ask *ask, const struct client *client, const struct
 	const struct np_rung *rung = &client->sandbox->rung;
 
 	return ask && ask->granted && ask->rung.level == rung->level && ask->rung.mode == rung->mode &&
-	       ask->rung.flags == rung->flags && ask->rule == rule_hash(client->worker, verdict);
+	       ask->rung.flags == rung->flags && ask->rule == rule_hash(client, verdict);
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
@@ -103,7 +104,7 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 		message->body = head->has_length ? head->length : UINT64_MAX;
 	if (ask->host->is_addr)
 		addr_format(&ask->host->addr, host);
-	asked_place(worker->policy, verdict, place);
+	asked_place(worker->policy, hold->sandbox->rung.level, verdict, place);
 	text_ascii(message->policy, sizeof(message->policy), worker->policy->hash);
 	text_ascii(message->place, sizeof(message->place), place);
 	text_ascii(message->host, sizeof(message->host), ask->host->is_addr ? host : ask->host->name);
@@ -117,7 +118,7 @@ bool ask_send(struct ask *ask, struct hold *hold)
 	struct link_ask message;
 
 	message_fill(ask, hold, &verdict, &message);
-	ask->rule = rule_hash(hold->worker, &verdict);
+	ask->rule = rule_hash(ask->client, &verdict);
 	ask->open = true;
 	if (link_send_patiently(hold->worker->link, LINK_ASK, &message, sizeof(message), -1, ASK_MS) == 0)
 		return true;

@@ -9,11 +9,12 @@
 #include "policy/parse_attempt.h"
 #include "vocab/limits.h"
 
-void asked_place(const struct policy *policy, const struct verdict *verdict, char text[static PLACE_TEXT_SIZE])
+void asked_place(const struct policy *policy, enum level level, const struct verdict *verdict,
+		 char text[static PLACE_TEXT_SIZE])
 {
 	char place[PLACE_TEXT_SIZE];
 
-	place_format(policy, verdict->rule ? &verdict->rule->at : &policy->fallback_at, place);
+	place_format(policy, verdict->rule ? &verdict->rule->at : &policy->fallback[level].at, place);
 	text_ascii(text, PLACE_TEXT_SIZE, place);
 }
 
@@ -30,6 +31,6 @@ bool asked_still(const struct policy *policy, const struct np_rung *rung, const 
 								: attempt_connect(arena, url, &facts, &problem)) < 0)
 		return false;
 	verdict = policy_decide(policy, &facts);
-	asked_place(policy, &verdict, now);
+	asked_place(policy, rung->level, &verdict, now);
 	return verdict.action == ACTION_ASK && !strcmp(now, place);
 }

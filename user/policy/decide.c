@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "addr.h"
+#include "policy/name_reachable.h"
 #include "policy/name_table.h"
 #include "policy/nets.h"
 #include "wire/dns.h"
@@ -191,13 +192,18 @@ static struct verdict verdict_deny(enum np_reason reason, const struct rule *rul
 
 static struct verdict verdict_default(const struct search *s)
 {
-	if (s->policy->fallback != ACTION_ASK)
+	enum action action = s->policy->fallback[s->facts->rung.level].action;
+	bool by_name = s->facts->name && s->facts->protocol == PATTERN_TCP && !s->dns;
+
+	/* Past the inspector the kernel decides, by rules alone. */
+	if (action == ACTION_DENY || !(s->inspected || by_name) ||
+	    (s->facts->name && !policy_default_knows(s->policy, &s->facts->rung, s->facts->session, s->facts->name)))
 		return verdict_deny(NP_R_NOT_IN_POLICY, NULL);
 	return (struct verdict){
-		.action = ACTION_ASK,
-		.reason = NP_R_NEEDS_APPROVAL,
+		.action = action,
+		.reason = action == ACTION_ASK ? NP_R_NEEDS_APPROVAL : NP_R_DEFAULT_ALLOWS,
 		.inspect = s->inspected,
-		.websocket = !s->inspected,
+		.websocket = true,
 		.max_body = UINT64_MAX,
 	};
 }

@@ -8,7 +8,8 @@
  *     of such a name (facts.aliases), so that a name is no way around it;
  *   - a rule with paths meets a path that cannot be normalised safely: deny (bad_path), by that rule;
  *   - the rule allows but not a body so long, or not a websocket: deny, by that rule;
- *   - no rule: default.
+ *   - no rule: default, of the level. It grants what comes to the inspector, and nothing that passes by it: addresses at
+ *     ports that are not inspected, and UDP, need a rule.
  * Metadata addresses (metadata.h) are denied unless an allow lies inside of such a range: 0.0.0.0/0 does not.
  * A name that leads to one needs both, that allow and its own.
  * Port 53 is the DNS gate's: in PROXIED only denies match it.

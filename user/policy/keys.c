@@ -15,7 +15,7 @@
 
 static const char *const words_level[] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET", NULL };
 static const char *const words_mode[] = { "full", "proxied", "none", NULL };
-static const char *const words_default[] = { "deny", "ask", NULL };
+static const char *const words_default[] = { "deny", "ask", "allow", NULL };
 static const char *const words_remember[] = { "once", "session", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
@@ -30,6 +30,17 @@ static const struct key level_keys[] = {
 };
 _Static_assert(ARRAY_SIZE(level_keys) == LEVEL_COUNT, "every level, in order");
 const struct key_set keys_levels = KEY_SET("levels", level_keys, 0);
+
+#define DEFAULT_OF(level) \
+	KEY(level, KEY_WORD, "what happens at that level when no rule matches", .words = words_default)
+static const struct key default_keys[] = {
+	DEFAULT_OF("PUBLIC"),
+	DEFAULT_OF("INTERNAL"),
+	DEFAULT_OF("CONFIDENTIAL"),
+	DEFAULT_OF("SECRET"),
+};
+_Static_assert(ARRAY_SIZE(default_keys) == LEVEL_COUNT, "every level, in order");
+const struct key_set keys_defaults = KEY_SET("default", default_keys, 0);
 
 static const struct key timeout_keys[TIMEOUT_KEYS] = {
 	[TIMEOUT_IDLE] = KEY("idle", KEY_TIME, "no byte moves either way: 1s to 24h, 300s unless written"),
@@ -168,8 +179,9 @@ static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_DECIDERS] =
 		KEY("deciders", KEY_NAMED_MAPS, "programs that answer decide rules", .below = &keys_decider),
 	[SECTION_LEVELS] = KEY("levels", KEY_MAP, "the mode of each level", .below = &keys_levels),
-	[SECTION_DEFAULT] = KEY("default", KEY_WORD, "what happens when no rule matches: deny unless written",
-				.words = words_default),
+	[SECTION_DEFAULT] = KEY("default", KEY_WORD_OR_MAP,
+				"what happens when no rule matches, perhaps by level: deny unless written",
+				.words = words_default, .below = &keys_defaults),
 	[SECTION_INSPECT_PORTS] = KEY("inspect_ports", KEY_PORTS, "TCP ports with HTTP: 80 and 443 unless written"),
 	[SECTION_HOST_LOOPBACK] = KEY("host_loopback", KEY_PORTS, "ports of the host that sandboxes may use"),
 	[SECTION_INBOUND] =

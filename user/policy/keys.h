@@ -18,6 +18,7 @@ enum key_shape {
 	KEY_TEXTS,	  /* one scalar or a list of them, not empty */
 	KEY_TEXT_LIST,	  /* a list of scalars, not empty */
 	KEY_WORD,	  /* one of words */
+	KEY_WORD_OR_MAP,  /* one of words, or a mapping with the keys of below */
 	KEY_WORDS,	  /* one of words or a list of them, not empty */
 	KEY_MODE,	  /* one of words; case does not matter */
 	KEY_FLAG,	  /* true or false */
@@ -118,8 +119,8 @@ enum credentials_key { CREDENTIALS_FILE, CREDENTIALS_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
-extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_rule, keys_timeouts, keys_decider,
-	keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces, keys_proxy,
+extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_timeouts,
+	keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces, keys_proxy,
 	keys_credentials;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */

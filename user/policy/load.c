@@ -71,7 +71,8 @@ static int policy_new(struct policy **ret)
 		return e;
 	}
 	policy->modes = level_modes_default;
-	policy->fallback = ACTION_DENY;
+	for (unsigned level = 0; level < LEVEL_COUNT; level++)
+		policy->fallback[level].action = ACTION_DENY;
 	policy->inspect_ports[policy->n_inspect_ports++] = 80;
 	policy->inspect_ports[policy->n_inspect_ports++] = 443;
 	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;

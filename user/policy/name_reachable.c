@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/name_reachable.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
 #include "policy/decide.h"
 #include "policy/name_table.h"
+#include "wire/hostname.h"
 
 #define DNS_PORT 53 /* no rule opens it: see decide.h */
 
@@ -117,6 +122,56 @@ static void may_init(struct may *m, const struct policy *policy, const struct np
 	}
 }
 
+/* What rules grant; m has the denies afterwards. */
+static unsigned rules_may(struct may *m, const char *name)
+{
+	name_table_visit(m->policy->names, name, denies_visit, m);
+	for (int way = 0; way < WAY_COUNT; way++)
+		m->all_denied = m->denied[way] > m->all_denied ? m->denied[way] : m->all_denied;
+	name_table_visit(m->policy->names, name, grants_visit, m);
+	return m->ways;
+}
+
+static bool rules_know(const struct policy *policy, const struct np_rung *rung, const char *session, const char *name)
+{
+	struct may m;
+
+	may_init(&m, policy, rung, session);
+	return rules_may(&m, name) != 0;
+}
+
+/* A single label, or what no resolver of the internet knows. */
+static bool is_nowhere(const char *name)
+{
+	static const char *const nowhere[] = { "arpa", "invalid", "local", "onion" };
+	const char *last = strrchr(name, '.');
+
+	for (size_t i = 0; last && i < ARRAY_SIZE(nowhere); i++)
+		if (!strcmp(last + 1, nowhere[i]))
+			return true;
+	return !last;
+}
+
+#define SEARCH_LABELS 6 /* of a domain in a search list */
+bool policy_default_knows(const struct policy *policy, const struct np_rung *rung, const char *session,
+			  const char *name)
+{
+	char prefix[NAME_SIZE];
+	char *dot;
+
+	if (rules_know(policy, rung, session, name))
+		return true;
+	if (is_nowhere(name))
+		return false;
+	snprintf(prefix, sizeof(prefix), "%s", name);
+	for (unsigned i = 0; i < SEARCH_LABELS && (dot = strrchr(prefix, '.')); i++) {
+		*dot = '\0';
+		if (rules_know(policy, rung, session, prefix))
+			return false;
+	}
+	return true;
+}
+
 unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung, const char *session, const char *name)
 {
 	struct may m;
@@ -126,13 +181,10 @@ unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung
 	if (rung->mode != NP_PROXIED || !*name)
 		return 0;
 	may_init(&m, policy, rung, session);
-	name_table_visit(policy->names, name, denies_visit, &m);
-	for (int way = 0; way < WAY_COUNT; way++) {
-		if (policy->fallback != ACTION_DENY && m.denied[way] == UINT32_MAX)
-			m.ways |= 1u << way;
-		m.all_denied = m.denied[way] > m.all_denied ? m.denied[way] : m.all_denied;
-	}
-	name_table_visit(policy->names, name, grants_visit, &m);
+	rules_may(&m, name);
+	if (policy->fallback[rung->level].action != ACTION_DENY && policy_default_knows(policy, rung, session, name))
+		for (int way = 0; way < WAY_UDP; way++)
+			m.ways |= m.denied[way] == UINT32_MAX ? 1u << way : 0;
 	return m.ways;
 }
 

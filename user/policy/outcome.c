@@ -135,15 +135,17 @@ static void by_format(const struct policy *policy, const struct rule *rule, char
 	snprintf(text, BY_SIZE, "by %s (%.*s%s)", place, (int)max, rule->text, max < len ? "..." : "");
 }
 
-static void default_text(const struct policy *policy, const struct verdict *verdict, char *text)
+static void default_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
+			 char *text)
 {
-	const char *what =
-		verdict->action == ACTION_ASK ? "a person is asked: no rule decides it" : "denied: no rule allows it";
+	const char *what = verdict->action == ACTION_ASK     ? "a person is asked: no rule decides it"
+			   : verdict->action == ACTION_ALLOW ? "allowed: no rule speaks of it"
+							     : "denied: no rule allows it";
+	const struct place *at = &policy->fallback[facts->rung.level].at;
 	char place[PLACE_TEXT_SIZE];
 
-	place_format(policy, &policy->fallback_at, place);
-	snprintf(text, VERDICT_TEXT_SIZE, "%s (%s%s)", what, policy->fallback_at.line ? "default: " : "",
-		 policy->fallback_at.line ? place : "default");
+	place_format(policy, at, place);
+	snprintf(text, VERDICT_TEXT_SIZE, "%s (%s%s)", what, at->line ? "default: " : "", at->line ? place : "default");
 }
 
 static void allowed_text(const struct policy *policy, const struct facts *facts, const struct verdict *verdict,
@@ -205,8 +207,13 @@ void verdict_text(const struct policy *policy, const struct facts *facts, const 
 			 facts->rung.flags & NP_READ_ONLY ? "" : " and ports that host_loopback lists");
 	else if (verdict->reason == NP_R_NOT_IN_POLICY && facts->port == DNS_PORT && !facts->query)
 		snprintf(text, VERDICT_TEXT_SIZE, "denied: port 53 is the DNS gate's, whatever server is named");
-	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL)
-		default_text(policy, verdict, text);
+	else if (verdict->reason == NP_R_NOT_IN_POLICY && !facts->query && !facts->name &&
+		 policy->fallback[facts->rung.level].action != ACTION_DENY)
+		snprintf(text, VERDICT_TEXT_SIZE,
+			 "denied: no rule allows it, and the default is for names and inspected ports");
+	else if (verdict->reason == NP_R_NOT_IN_POLICY || verdict->reason == NP_R_NEEDS_APPROVAL ||
+		 verdict->reason == NP_R_DEFAULT_ALLOWS)
+		default_text(policy, facts, verdict, text);
 	else
 		snprintf(text, VERDICT_TEXT_SIZE, "%s: %s", verdict->action == ACTION_ALLOW ? "allowed" : "denied",
 			 reason_sentence(verdict->reason));

@@ -56,6 +56,12 @@ struct access_caller {
 	const char *const *sessions; /* of ROLE_PLATFORM: globs of USER/SESSION, NULL-terminated */
 };
 
+/* What happens when no rule matches. */
+struct fallback {
+	enum action action; /* ACTION_DENY, ACTION_ASK or ACTION_ALLOW */
+	struct place at;    /* line 0: not written in any file */
+};
+
 #define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */
 
 struct policy {
@@ -66,8 +72,7 @@ struct policy {
 	size_t n_files;
 
 	struct level_modes modes;
-	enum action fallback;	  /* default: ACTION_DENY or ACTION_ASK */
-	struct place fallback_at; /* line 0: not written in any file */
+	struct fallback fallback[LEVEL_COUNT]; /* default:, by level; a higher one is never looser */
 
 	const struct rule *rules; /* for PROXIED, top to bottom */
 	size_t n_rules;

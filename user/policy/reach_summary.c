@@ -143,7 +143,8 @@ void policy_reach(const struct policy *policy, const struct np_rung *rung, const
 	memset(ret, 0, sizeof(*ret));
 	if (rung->mode != NP_PROXIED)
 		return;
-	ret->asks = policy->fallback == ACTION_ASK;
+	ret->asks = policy->fallback[rung->level].action == ACTION_ASK;
+	ret->others = policy->fallback[rung->level].action == ACTION_ALLOW;
 	for (size_t i = 0; i < policy->n_rules; i++) {
 		const struct rule *rule = &policy->rules[i];
 
@@ -183,6 +184,11 @@ void reach_text(const struct policy *policy, enum np_mode mode, const struct rea
 {
 	if (mode == NP_FULL) {
 		buf_puts(out, "everything but cloud metadata, the host's own listeners and other sandboxes");
+		return;
+	}
+	if (reach->others) {
+		buf_puts(out, "what no rule of the policy denies, by name or at its HTTP ports, and itself");
+		put_asks(reach, out);
 		return;
 	}
 	if (!reach->count) {

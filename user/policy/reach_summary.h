@@ -17,6 +17,7 @@ struct reach {
 	size_t more;	/* destinations that are not in items */
 	bool inspected; /* one of items goes by inspect_ports */
 	bool asks;	/* about others a person is asked */
+	bool others;	/* what no rule speaks of is allowed, by name or at inspect_ports */
 };
 
 /* Of PROXIED; in the other modes no rule opens anything, and it is empty. A single host that an earlier rule denies is

@@ -108,21 +108,60 @@ static void read_levels(struct reader *reader, const struct node *key)
 
 /* -- default, ports, approval ------------------------------------------------- */
 
-static void read_default(struct reader *reader, const struct node *key)
+static bool default_read(struct reader *reader, const struct node *key, struct fallback *ret)
 {
+	static const enum action actions[] = { ACTION_DENY, ACTION_ASK, ACTION_ALLOW };
 	const struct node *value = field_scalar(reader, key);
 
-	if (!value)
+	for (size_t i = 0; value && i < ARRAY_SIZE(actions); i++)
+		if (!strcmp(value->text, action_name(actions[i]))) {
+			*ret = (struct fallback){ actions[i], node_place(key) };
+			return true;
+		}
+	if (value)
+		error_at(reader, value, "%s is no default; there are deny, ask and allow",
+			 QUOTE(value->text, value->len));
+	return false;
+}
+
+/* From the strictest to the loosest. */
+static unsigned action_looseness(enum action action)
+{
+	return action == ACTION_ALLOW ? 2 : action == ACTION_ASK;
+}
+
+/* A level that is left out is as strict as the next one above it that is written. */
+static void read_defaults(struct reader *reader, const struct node *map)
+{
+	struct fallback *of = reader->policy->fallback, above = { .action = ACTION_DENY };
+	const struct node *fields[LEVEL_COUNT];
+
+	map_fields(reader, map, &keys_defaults, fields);
+	for (unsigned level = LEVEL_COUNT; level--;) {
+		of[level] = above;
+		if (!fields[level] || !default_read(reader, fields[level], &of[level]))
+			continue;
+		if (action_looseness(of[level].action) < action_looseness(above.action))
+			error_at(reader, fields[level]->next,
+				 "level %s may not have a stricter default (%s) than a level above it (%s)",
+				 level_name(level), action_name(of[level].action), action_name(above.action));
+		if (reader->policy->modes.of[level] == NP_NONE && of[level].action != ACTION_DENY)
+			warn_at(reader, fields[level], "never used: the mode of level %s is none", level_name(level));
+		above = of[level];
+	}
+}
+
+static void read_default(struct reader *reader, const struct node *key)
+{
+	struct fallback fallback;
+
+	if (key->next->kind == NODE_MAP) {
+		read_defaults(reader, key->next);
 		return;
-	if (!strcmp(value->text, "deny"))
-		reader->policy->fallback = ACTION_DENY;
-	else if (!strcmp(value->text, "ask"))
-		reader->policy->fallback = ACTION_ASK;
-	else if (!strcmp(value->text, "allow"))
-		error_at(reader, value, "the default cannot be \"allow\"; write a rule: allow: \"**\"");
-	else
-		error_at(reader, value, "%s is no default; there are deny and ask", QUOTE(value->text, value->len));
-	reader->policy->fallback_at = node_place(key);
+	}
+	if (default_read(reader, key, &fallback))
+		for (unsigned level = 0; level < LEVEL_COUNT; level++)
+			reader->policy->fallback[level] = fallback;
 }
 
 static uint16_t port_parse(const char *text)

@@ -82,6 +82,11 @@ static void put_shape(struct buf *out, const struct key *key)
 		put_words(out, key->words);
 		buf_puts(out, "]");
 		break;
+	case KEY_WORD_OR_MAP:
+		buf_puts(out, "\"anyOf\":[");
+		put_words(out, key->words);
+		put_below(out, ",", key->below, "]");
+		break;
 	case KEY_WORDS:
 		put_words_or_more(out, key->words);
 		break;

@@ -115,7 +115,7 @@ def random_policy(r):
         rules.append({"allow": ["**", "**:*", "0.0.0.0/0", "0.0.0.0/0:*", "0.0.0.0/0:*/udp"]})
     full = [{r.choice(("allow", "deny")): [random_dest(r, ["", ":80", ":9000", ":8080/udp"], 1)]}
             for _ in range(r.randint(0, 3))]
-    return Policy(rules, inspect_ports, r.sample(HOST_PORTS, r.choice((0, 1, 1))), "ask" if r.random() < 0.15 else "deny",
+    return Policy(rules, inspect_ports, r.sample(HOST_PORTS, r.choice((0, 1, 1))), r.choices(("deny", "ask", "allow"), (70, 15, 15))[0],
                   full, r.sample(["198.51.100.0/24", A2, f"{A1}:9000/tcp", "0.0.0.0/0:443"], r.choice((0, 1, 2))))
 
 
@@ -300,6 +300,10 @@ class Reading:
                 if self.a["body"] > rule.get("max_body", self.a["body"]):
                     return None
             return rule
+        # "names, at any TCP port, and addresses at inspect_ports"
+        by_name = not self.by_address and not self.udp and self.a["port"] != 53
+        if self.policy.default == "allow" and (self.seen or by_name) and not (self.by_address and in_metadata(self.addr)):
+            return {"allow": []}
         return None
 
     def inspected(self):

@@ -40,6 +40,7 @@ struct attempt {
 	char name[40];
 	const char *normal_path; /* NULL: it has none */
 	const char *headers[3];
+	bool unmeant; /* default: does not speak of its name: test_name_reachable.c checks that */
 };
 
 /* -- chance ----------------------------------------------------------------------- */

@@ -334,7 +334,12 @@ static void test_defaults(void **state)
 	(void)state;
 	DENIED(to_name("a.example", 443), 0);
 	ASSERT_VERDICT(to_name("b.example", 443), ASK, NEEDS_APPROVAL, NO_RULE);
-	ASSERT_VERDICT(to_addr("192.0.2.1", 9), ASK, NEEDS_APPROVAL, NO_RULE);
+	ASSERT_VERDICT(to_name("b.example", 5432), ASK, NEEDS_APPROVAL, NO_RULE);
+	ASSERT_VERDICT(to_addr("192.0.2.1", 80), ASK, NEEDS_APPROVAL, NO_RULE);
+	/* The kernel decides these, and nobody could hold them. */
+	ASSERT_VERDICT(to_addr("192.0.2.1", 9), DENY, NOT_IN_POLICY, NO_RULE);
+	ASSERT_VERDICT(to_name("b.example", 53), DENY, NOT_IN_POLICY, NO_RULE);
+	ASSERT_VERDICT(to_name("printer.local", 80), DENY, NOT_IN_POLICY, NO_RULE);
 	ASSERT_VERDICT(to_addr("169.254.169.254", 80), DENY, METADATA, NO_RULE);
 	/* Neither a name nor an address: nothing to judge by. */
 	ASSERT_VERDICT(to_name(NULL, 443), ASK, NEEDS_APPROVAL, NO_RULE);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "drafts.h"
+#include "policy/name_reachable.h"
 
 #define POLICIES 500
 #define ATTEMPTS 60
@@ -153,7 +154,10 @@ static struct outcome judge_rules(const struct drafts *d, const struct attempt *
 	real_addr(a, addr);
 	if (!name && a->facts.has_addr && in_metadata(addr, 128))
 		return (struct outcome){ ACTION_DENY, -1 };
-	return (struct outcome){ d->default_ask ? ACTION_ASK : ACTION_DENY, -1 };
+	if (!d->default_ask || !(is_web(a) || (name && a->facts.protocol == PATTERN_TCP && a->facts.port != 53)) ||
+	    (name && a->unmeant))
+		return (struct outcome){ ACTION_DENY, -1 };
+	return (struct outcome){ ACTION_ASK, -1 };
 }
 
 static struct outcome judge(const struct drafts *d, const struct attempt *a)
@@ -197,6 +201,7 @@ static void compare(const struct policy *policy, const struct drafts *drafts, co
 	int rule;
 
 	random_attempt(&a);
+	a.unmeant = a.facts.name && !policy_default_knows(policy, &a.facts.rung, a.facts.session, a.facts.name);
 	expected = judge(drafts, &a);
 	verdict = policy_decide(policy, &a.facts);
 	rules = a.facts.rung.mode == NP_FULL ? policy->full : policy->rules;

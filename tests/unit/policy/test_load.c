@@ -557,12 +557,12 @@ static void the_default(void **state)
 	found_clear(NULL);
 	assert_int_equal(policy_default(&policy), 0);
 	assert_int_equal(policy->n_rules, 0);
-	assert_int_equal(policy->fallback, ACTION_DENY);
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].action, ACTION_DENY);
 	assert_int_equal(policy->modes.of[LEVEL_SECRET], NP_NONE);
 	assert_non_null(policy->names);
 	place_format(policy, &nowhere, place);
 	assert_string_equal(place, "default");
-	place_format(policy, &policy->fallback_at, place);
+	place_format(policy, &policy->fallback[0].at, place);
 	assert_string_equal(place, "default");
 	place_format(policy, &elsewhere, place);
 	assert_string_equal(place, "default");

@@ -146,9 +146,41 @@ static void test_defaults(void **state)
 	(void)state;
 	assert_int_equal(may(policy, "a.example"), 0);
 	assert_int_equal(may(policy, "b.example"), MAY_HTTP | MAY_TCP);
-	assert_int_equal(may(policy, "c.example"), MAY_ALL);
-	assert_int_equal(may(policy, "d.example"), MAY_ALL);
+	assert_int_equal(may(policy, "c.example"), MAY_HTTP | MAY_TCP);
+	assert_int_equal(may(policy, "d.example"), MAY_HTTP | MAY_TCP);
 	assert_int_equal(may(policy, ""), 0);
+}
+
+/* A person is not asked about names that nobody meant. */
+static void test_default_knows(void **state)
+{
+	_policy_ struct policy *policy = policy_of("default: {CONFIDENTIAL: ask}\n"
+						   "rules:\n"
+						   "- allow: [api.example, box, printer.local]\n"
+						   "- allow: \"*.corp\"\n"
+						   "- deny: no.example\n");
+	_policy_ struct policy *wide = policy_of("default: allow\nrules:\n- allow: \"**\"\n  methods: GET\n");
+	static const char *const unknown[] = { "intranet",
+					       "scanner.local",
+					       "x.invalid",
+					       "y.onion",
+					       "7.in-addr.arpa",
+					       "api.example.corp.example",
+					       "api.example.a.b.c.d.e.f",
+					       "box.example",
+					       "db.corp.example" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		assert_int_equal(may(policy, unknown[i]), 0);
+	assert_int_equal(may(policy, "other.example"), MAY_HTTP | MAY_TCP);
+	assert_int_equal(may(policy, "box"), MAY_HTTP | MAY_TCP);
+	assert_int_equal(may(policy, "printer.local"), MAY_HTTP | MAY_TCP);
+	assert_int_equal(may(policy, "no.example.corp.example"), MAY_HTTP | MAY_TCP);
+	assert_int_equal(may_at(policy, NP_PROXIED, LEVEL_SECRET, "other.example"), 0);
+	assert_int_equal(may_at(policy, NP_PROXIED, LEVEL_PUBLIC, "other.example"), MAY_HTTP | MAY_TCP);
+	/* What a rule speaks of in some way is meant. */
+	assert_int_equal(may(wide, "db.corp.example"), MAY_HTTP | MAY_TCP);
 }
 
 /* A rule for each of so many names, some wildcards and a last deny: what is asked for is found among them. */
@@ -210,7 +242,7 @@ static unsigned dest_ways(const struct draft *r, const struct dest *d, bool whol
 	return ways;
 }
 
-static unsigned expected_ways(const struct drafts *drafts, enum level level, const char *name)
+static unsigned rules_ways(const struct drafts *drafts, enum level level, const char *name, unsigned *ret_denied)
 {
 	unsigned denied = 0, ways = 0;
 
@@ -231,7 +263,23 @@ static unsigned expected_ways(const struct drafts *drafts, enum level level, con
 				ways |= dest_ways(r, d, false) & ~denied;
 		}
 	}
-	return ways | (drafts->default_ask ? MAY_ALL & ~denied : 0);
+	*ret_denied = denied;
+	return ways;
+}
+
+static unsigned expected_ways(const struct drafts *drafts, enum level level, const char *name)
+{
+	unsigned denied, other, ways = rules_ways(drafts, level, name, &denied);
+	char prefix[300];
+
+	if (!drafts->default_ask || (!ways && !strchr(name, '.')))
+		return ways;
+	for (size_t i = strlen(name); !ways && i; i--) {
+		snprintf(prefix, sizeof(prefix), "%.*s", (int)i, name);
+		if (name[i] == '.' && rules_ways(drafts, level, prefix, &other))
+			return 0;
+	}
+	return ways | ((MAY_HTTP | MAY_TCP) & ~denied);
 }
 
 struct seen {
@@ -290,7 +338,7 @@ static void test_random_policies(void **state)
 	}
 	/* Enough of each kind, or it proves nothing; and few of those that may are never granted anything. */
 	for (unsigned ways = 0; ways <= MAY_ALL; ways++)
-		assert_true(seen.ways[ways] > 5);
+		assert_true(seen.ways[ways] > 0);
 	assert_true(seen.ways[0] > POLICIES * NAMES / 10);
 	assert_true(seen.granted > POLICIES * NAMES / 4);
 	assert_true(seen.needless < seen.granted / 5);
@@ -299,10 +347,11 @@ static void test_random_policies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_modes),	   cmocka_unit_test(test_ways),
-		cmocka_unit_test(test_sessions),   cmocka_unit_test(test_denies),
-		cmocka_unit_test(test_levels),	   cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_many_rules), cmocka_unit_test(test_random_policies),
+		cmocka_unit_test(test_modes),		cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_sessions),	cmocka_unit_test(test_denies),
+		cmocka_unit_test(test_levels),		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_default_knows),	cmocka_unit_test(test_many_rules),
+		cmocka_unit_test(test_random_policies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

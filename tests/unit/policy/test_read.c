@@ -14,8 +14,8 @@ static void the_shortest(void **state)
 	assert_int_equal(policy->n_files, 1);
 	assert_string_equal(policy->files[0], "p.yaml");
 	assert_memory_equal(&policy->modes, &level_modes_default, sizeof(policy->modes));
-	assert_int_equal(policy->fallback, ACTION_DENY);
-	assert_int_equal(policy->fallback_at.line, 0);
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].action, ACTION_DENY);
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].at.line, 0);
 	assert_int_equal(policy->n_rules, 0);
 	assert_int_equal(policy->n_full, 0);
 	assert_int_equal(policy->n_patterns, 0);
@@ -106,14 +106,39 @@ static void fallback(void **state)
 {
 	(void)state;
 	loads("version: 1\ndefault: deny\n");
-	assert_int_equal(policy->fallback, ACTION_DENY);
-	assert_int_equal(policy->fallback_at.line, 2);
-	assert_int_equal(policy->fallback_at.column, 1);
+	assert_int_equal(policy->fallback[LEVEL_SECRET].action, ACTION_DENY);
+	assert_int_equal(policy->fallback[LEVEL_SECRET].at.line, 2);
+	assert_int_equal(policy->fallback[LEVEL_SECRET].at.column, 1);
 	loads("version: 1\ndefault: ask\n");
-	assert_int_equal(policy->fallback, ACTION_ASK);
-	tells("version: 1\ndefault: allow\n",
-	      P "2:10: error: the default cannot be \"allow\"; write a rule: allow: \"**\"\n");
-	tells("version: 1\ndefault: decide\n", P "2:10: error: \"decide\" is no default; there are deny and ask\n");
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].action, ACTION_ASK);
+	loads("version: 1\ndefault: allow\n");
+	assert_int_equal(policy->fallback[LEVEL_CONFIDENTIAL].action, ACTION_ALLOW);
+	tells("version: 1\ndefault: decide\n",
+	      P "2:10: error: \"decide\" is no default; there are deny, ask and allow\n");
+}
+
+static void fallback_by_level(void **state)
+{
+	static const enum action two[] = { ACTION_ALLOW, ACTION_ASK, ACTION_ASK, ACTION_DENY };
+
+	(void)state;
+	loads("version: 1\ndefault:\n  CONFIDENTIAL: ask\n  PUBLIC: allow\n");
+	for (unsigned level = 0; level < LEVEL_COUNT; level++)
+		assert_int_equal(policy->fallback[level].action, two[level]);
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].at.line, 4);
+	assert_int_equal(policy->fallback[LEVEL_INTERNAL].at.line, 3);
+	assert_int_equal(policy->fallback[LEVEL_SECRET].at.line, 0);
+	loads("version: 1\ndefault: {}\n");
+	assert_int_equal(policy->fallback[LEVEL_PUBLIC].action, ACTION_DENY);
+	tells("version: 1\ndefault: {PUBLIC: ask, CONFIDENTIAL: allow}\n",
+	      P "2:19: error: level PUBLIC may not have a stricter default (ask) than a level above it (allow)\n");
+	tells("version: 1\ndefault: {CONFIDENTAL: ask}\n",
+	      P "2:11: error: unknown key \"CONFIDENTAL\" in default; did you mean \"CONFIDENTIAL\"?\n");
+	tells("version: 1\ndefault: {SECRET: maybe}\n",
+	      P "2:19: error: \"maybe\" is no default; there are deny, ask and allow\n");
+	tells("version: 1\ndefault: {SECRET: [ask]}\n", P "2:19: error: \"SECRET\" takes one value, not a list\n");
+	tells("version: 1\ndefault: {SECRET: ask}\n",
+	      P "2:11: warning: never used: the mode of level SECRET is none\n");
 }
 
 static void port_lists(void **state)
@@ -390,6 +415,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_file_as_a_whole, found_clear),
 		cmocka_unit_test_teardown(levels, found_clear),
 		cmocka_unit_test_teardown(fallback, found_clear),
+		cmocka_unit_test_teardown(fallback_by_level, found_clear),
 		cmocka_unit_test_teardown(port_lists, found_clear),
 		cmocka_unit_test_teardown(approval, found_clear),
 		cmocka_unit_test_teardown(notices, found_clear),
