@@ -168,6 +168,8 @@ def questions(call, daemon, name):
     call("POST", "/v1/questions/*/answer", waits["question"], body={"answer": "once", "for": "1m", "policy": waits["policy"],
                                                                    "generation": waits["generation"]})
     call("POST", "/v1/questions/*/answer", waits["question"], body={"answer": "deny"}, status=409)
+    call("POST", "/v1/questions/*/revoke", waits["question"], body={"reason": "a test"})
+    call("POST", "/v1/questions/*/revoke", waits["question"], status=409)
     call("GET", "/v1/questions/*", 4711, status=404)
 
 

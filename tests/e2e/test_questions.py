@@ -331,6 +331,56 @@ def test_the_end_of_a_session_ends_its_questions(net):
     assert not net.questions(session) and net.questions(session, "void")
 
 
+def test_a_rule_on_another_line_keeps_its_questions_and_answers(net):
+    session = net.fresh()
+    held, other = net.get(session, "https://moved.origin.test/"), net.get(session, "https://stays.origin.test/")
+    q = next(q for q in net.asked(session, 2) if q["host"] == "stays.origin.test")
+    net.answer(q, "host")
+    assert done(other)[1] == 200
+    net.rewrite("# a line more\n\n" + policy())
+    try:
+        assert done(net.get(session, "https://stays.origin.test/"))[1] == 200, "the answer holds"
+        same = net.asked(session, waiting=1)[0]
+        assert same["host"] == "moved.origin.test" and not net.questions(session, "void")
+        net.answer(same, "once")
+        assert done(held)[1] == 200
+    finally:
+        net.rewrite(policy())
+
+
+def test_two_rules_on_one_line_share_no_answer(net):
+    session = net.fresh()
+    net.rewrite(policy(rules="rules: [{ask: line.origin.test, paths: ['/a']}, {ask: line.origin.test}]\n"))
+    try:
+        p = net.get(session, "https://line.origin.test/a")
+        net.answer(net.asked(session, waiting=1)[0], "host")
+        assert done(p)[1] == 200
+        p = net.get(session, "https://line.origin.test/b")
+        net.answer(net.asked(session, waiting=1)[0], "deny")
+        assert done(p)[1] == 403
+        assert done(net.get(session, "https://line.origin.test/a"))[1] == 200
+    finally:
+        net.rewrite(policy())
+
+
+def test_an_answer_is_taken_back_and_what_it_opened_is_cut(net):
+    session = net.fresh()
+    tcp, http = opened(net, session)
+    for q in net.questions(session, "allowed"):
+        got = net.daemon.cli("answer", q["question"], "--revoke", "--reason", "enough", check=0)
+        assert "taken back by uid 0 pid " in got.stdout
+    body, code, _ = done(http)
+    assert code == 403 and json.loads(body)["reason"] == "ended_by_expiry"
+    assert "reset" in tcp.communicate(timeout=10)[0]
+    with pytest.raises(Failure) as e:
+        net.api.ok("POST", f"/v1/questions/{q['question']}/revoke", {})
+    assert e.value.body["error"] == "question_over"
+    p = net.get(session, "https://open-end.origin.test/")
+    net.answer(net.asked(session)[0], "deny")
+    assert done(p)[1] == 403, "it is asked about anew"
+    assert any(e["reason"] == "question_ended" and "taken back: enough" in e["text"] for e in net.api.events(session=session))
+
+
 # -- connections of which nothing is seen ----------------------------------------------------------------
 
 TALK = "import socket; s = socket.create_connection(('tcp.origin.test', 9000), 15); s.sendall(b'word'); print(s.recv(9))"
@@ -404,9 +454,10 @@ def test_the_command_line_lists_and_answers(net):
         base.reap(follow)
     listed = net.daemon.cli("questions", session, check=0).stdout
     assert "cli.origin.test" in listed and "\x1b" not in listed and "the session holds plan.csv" in listed
-    for never in ("domain", "always"):
-        got = net.daemon.cli("answer", q["question"], never)
-        assert got.returncode == 1 and "not offered" in got.stderr, got
+    got = net.daemon.cli("answer", q["question"], "always")
+    assert got.returncode == 1 and "not offered" in got.stderr, got
+    got = net.daemon.cli("answer", q["question"], "domain")
+    assert got.returncode == 1 and "no domain" in got.stderr, got  # .test is in no list
     got = net.daemon.cli("answer", q["question"], "once", "--for", "5m", "--reason", "why not", check=0)
     assert "answered once by uid 0" in got.stdout
     assert done(p)[1] == 200

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	/* One of the right size, which the fuzzer would hardly hit. */
 	memcpy(ask, data, size < sizeof(*ask) ? size : sizeof(*ask));
-	ask->gone = ask->write = 0;
+	ask->gone = ask->write = ask->tls = 0;
 	ask->rung = (struct np_rung){ .mode = NP_PROXIED };
 	ask_check(ask, sizeof(*ask));
 	free(ask);

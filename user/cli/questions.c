@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl questions [USER/SESSION], netpawl answer ID deny|once|host */
+/* netpawl questions [USER/SESSION], netpawl answer ID deny|once|host|domain */
 #include <string.h>
 
 #include "api_client/api.h"
@@ -16,13 +16,16 @@ static const char questions_help[] =
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static const char answer_help[] =
-	"Usage: netpawl answer ID deny|once|host [OPTIONS]\n\n"
+	"Usage: netpawl answer ID deny|once|host|domain [OPTIONS]\n"
+	"       netpawl answer ID --revoke [OPTIONS]\n\n"
 	"Answers a question (`netpawl questions`), once. deny: what waits is refused, and so is what comes.\n"
 	"once: one request goes on, the one that has waited longest or the next that comes. host: all of this\n"
 	"session to this host and port go on, by the same rule and of the same kind (reading, writing,\n"
-	"connections). deny and host hold until the session rises or ends, or a reload removes or moves the rule;\n"
-	"then what they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
+	"connections). domain: likewise, all hosts of its registrable domain, by the public suffix list. deny,\n"
+	"host and domain hold until the session rises or ends, or a reload removes or changes the rule; then what\n"
+	"they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
 	"Options:\n"
+	"  --revoke         take back an answer that holds; what it opened is cut, and asked about anew\n"
 	"  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
 	"  --reason TEXT    why, for the record; of a deny the program is told\n" OPTIONS_COMMON "\nExample:\n"
 	"  netpawl answer 7 host --for 30m\n\n"
@@ -74,9 +77,13 @@ static void question_print(const json_t *question)
 		output_clean_line(stdout, "    ! %s", json_string_value(warning) ?: "?");
 	}
 	if (answer)
-		output_clean_line(stdout, "    answered %s by %s%s%s%s%s", answer,
+		output_clean_line(stdout, "    answered %s%s%s by %s%s%s%s%s", answer,
+				  !strcmp(answer, "domain") ? " " : "",
+				  !strcmp(answer, "domain") ? member_text(question, "domain") ?: "?" : "",
 				  member_text(question, "answered_by") ?: "?", until ? ", holds until " : "",
 				  until ?: "", reason ? ": " : "", reason ?: "");
+	if (member_text(question, "revoked_by"))
+		output_clean_line(stdout, "    taken back by %s", member_text(question, "revoked_by"));
 }
 
 static bool is_state(const char *word)
@@ -193,10 +200,26 @@ static int answer_send(const struct cli *cli, const char *id, const char *answer
 	return code == CLI_OK ? api_show(cli, id, "POST", path.data, body, question_print) : code;
 }
 
+static int answer_revoke(const struct cli *cli, const char *id, const char *reason)
+{
+	_buf_ struct buf path = BUF_INIT(256);
+	json_t *body;
+	int code;
+
+	buf_printf(&path, "/v1/questions/%s/revoke", id);
+	if (buf_error(&path))
+		return usage_error("answer", "there is no such id");
+	code = api_body(id, json_pack("{s:s*}", "reason", reason), &body);
+	return code == CLI_OK ? api_show(cli, id, "POST", path.data, body, question_print) : code;
+}
+
 int command_answer(struct cli *cli, int argc, char **argv)
 {
 	const char *duration = NULL, *reason = NULL;
-	const struct option_spec specs[] = { { "for", .value = &duration }, { "reason", .value = &reason } };
+	bool revoke = false;
+	const struct option_spec specs[] = { { "revoke", .flag = &revoke },
+					     { "for", .value = &duration },
+					     { "reason", .value = &reason } };
 	const struct options options = {
 		.command = argv[0], .help = answer_help, .specs = specs, .count = ARRAY_SIZE(specs)
 	};
@@ -204,7 +227,9 @@ int command_answer(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 2 || !*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
-		return usage_error(argv[0], "it takes the id of a question, a number, and deny, once or host");
+	if (argc - next != 2 - revoke || !*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
+		return usage_error(argv[0], "it takes the id of a question, a number, and deny, once, host or domain");
+	if (revoke)
+		return answer_revoke(cli, argv[next], reason);
 	return answer_send(cli, argv[next], argv[next + 1], duration, reason);
 }

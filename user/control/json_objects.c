@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "control/json_objects.h"
 
+#include "session/registrable.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -107,24 +109,33 @@ static json_t *text_or_null(const char *text)
 	return text[0] ? json_text(text) : json_null();
 }
 
+/* What an answer for the domain would be for, or is. */
+static json_t *domain_or_null(const struct question_row *row)
+{
+	char domain[QUESTION_HOST_SIZE];
+
+	return registrable_domain(row->host, domain) == 0 ? json_text(domain) : json_null();
+}
+
 json_t *question_object(const struct question_row *row)
 {
-	return json_pack(
-		"{s:I,s:o,s:s,s:o,s:o,s:i,s:s,s:o,s:o,s:o,s:o,s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}",
-		"question", (json_int_t)row->id, "session", json_text(row->session.text), "state",
-		question_state_name(row->state), "sandbox", text_or_null(row->sandbox), "host", json_text(row->host),
-		"port", (int)row->port, "kind",
-		!row->method[0] ? "connect"
-		: row->write	? "write"
-				: "read",
-		"method", text_or_null(row->method), "url", json_text(row->url), "body",
-		row->body == UINT64_MAX ? json_null() : json_integer((json_int_t)row->body), "rule",
-		json_text(row->place), "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode),
-		"generation", (json_int_t)row->rung.generation, "policy", json_text(row->policy), "answer",
-		text_or_null(question_answer_name(row->answer)), "answered_by", text_or_null(row->who), "reason",
-		text_or_null(row->reason), "created", json_time(row->created_us), "expires", json_time(row->expires_us),
-		"answered", time_or_null(row->answered_us), "until", time_or_null(row->until_us), "over",
-		time_or_null(row->over_us));
+	return json_pack("{s:I,s:o,s:s,s:o,s:o,s:i,s:s,s:b,s:o,s:o,s:o,s:o,s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
+			 "s:o,s:o,s:o}",
+			 "question", (json_int_t)row->id, "session", json_text(row->session.text), "state",
+			 question_state_name(row->state), "sandbox", text_or_null(row->sandbox), "host",
+			 json_text(row->host), "port", (int)row->port, "kind",
+			 !row->method[0] ? "connect"
+			 : row->write	 ? "write"
+					 : "read",
+			 "tls", row->tls, "method", text_or_null(row->method), "url", json_text(row->url), "body",
+			 row->body == UINT64_MAX ? json_null() : json_integer((json_int_t)row->body), "rule",
+			 json_text(row->place), "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode),
+			 "generation", (json_int_t)row->rung.generation, "policy", json_text(row->policy), "answer",
+			 text_or_null(question_answer_name(row->answer)), "answered_by", text_or_null(row->who),
+			 "reason", text_or_null(row->reason), "created", json_time(row->created_us), "expires",
+			 json_time(row->expires_us), "answered", time_or_null(row->answered_us), "until",
+			 time_or_null(row->until_us), "over", time_or_null(row->over_us), "revoked_by",
+			 text_or_null(row->ended_by), "domain", domain_or_null(row));
 }
 
 json_t *escalation_object(const struct escalation *escalation)

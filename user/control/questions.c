@@ -136,15 +136,36 @@ int question_get(struct request *rq, struct answer *ret, struct failure *ret_fai
 static int given_read(const char *answer, const char *duration, struct question_given *given,
 		      struct failure *ret_failure)
 {
-	if (!strcmp(answer, "domain") || !strcmp(answer, "always"))
+	if (!strcmp(answer, "always"))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-				   "\"%s\" is not offered: write a rule into the policy, or answer host", answer);
+				   "\"always\" is not offered: write a rule into the policy, or answer host");
 	if (question_answer_parse(answer, &given->answer) < 0 || given->answer == ANSWER_NONE)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"answer\" can be deny, once or host");
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"answer\" can be deny, once, host or domain");
 	if (duration && (!duration_parse(duration, &given->for_ms) || given->for_ms > NP_GRANT_MAX_MS))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   "\"for\" is written as in \"30m\" or \"8h\", and is 720h at most");
 	return 0;
+}
+
+/* Takes it back. */
+int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const char *reason = NULL, *problem;
+	const struct body_field fields[] = { { "reason", false, .ret_text = &reason } };
+	_json_ json_t *body = NULL;
+	struct question_row row;
+	uint64_t id;
+	int r = id_read(rq, &id, ret_failure);
+
+	if (r == 0 && rq->body_len)
+		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+	if (r < 0)
+		return r;
+	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
+	r = service_question_revoke(rq->config->service, id, reason ? reason : "", rq->peer.who, &row, ret_failure);
+	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
 }
 
 int question_answer(struct request *rq, struct answer *ret, struct failure *ret_failure)

@@ -56,7 +56,7 @@ request_fn sandboxes_create, sandboxes_list, sandbox_get, sandbox_remove;
 request_fn session_why, notices_get, notices_ack;
 request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, run_output_get, run_input_post,
 	run_cancel;
-request_fn questions_list, question_get, question_answer;
+request_fn questions_list, question_get, question_answer, question_revoke;
 request_fn forwards_create, forward_socket, forward_remove;
 request_fn events_get;
 request_fn policy_get, policy_source_get, policy_reload;

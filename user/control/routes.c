@@ -46,6 +46,7 @@ static const struct route routes[] = {
 	  { "session", "state", "after", "wait" } },
 	{ "GET", "/v1/questions/*", question_get, ROLE_APPROVER | ROLE_READER, SCOPE_LIST, { NULL } },
 	{ "POST", "/v1/questions/*/answer", question_answer, ROLE_APPROVER, SCOPE_NONE, { NULL } },
+	{ "POST", "/v1/questions/*/revoke", question_revoke, ROLE_APPROVER, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/policy", policy_get, ROLE_APPROVER | ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/policy/source", policy_source_get, ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, 0, SCOPE_NONE, { NULL } },

@@ -184,6 +184,7 @@ static int service_start(struct daemon *d)
 		.inspectors = supervisor_inspectors(d->supervisor),
 		.wall_us = loop_wall_us,
 		.now_ns = loop_now_ns,
+		.boot_us = loop_boot_us,
 		.emit = event_emit,
 		.emit_data = d,
 		.notice_write = notice_words,

@@ -15,21 +15,12 @@
 
 #define ASK_MS 100 /* a daemon that does not take a question for so long is not asked */
 
-static uint64_t rule_hash(const struct client *client, const struct verdict *verdict)
-{
-	const struct worker *worker = client->worker;
-	char place[PLACE_TEXT_SIZE];
-
-	asked_place(worker->policy, client->sandbox->rung.level, verdict, place);
-	return hash_text(&worker->key, place);
-}
-
 bool ask_covers(const struct ask *ask, const struct client *client, const struct verdict *verdict)
 {
 	const struct np_rung *rung = &client->sandbox->rung;
 
 	return ask && ask->granted && ask->rung.level == rung->level && ask->rung.mode == rung->mode &&
-	       ask->rung.flags == rung->flags && ask->rule == rule_hash(client, verdict);
+	       ask->rung.flags == rung->flags && ask->rule == asked_rule(verdict);
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
@@ -99,6 +90,8 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 				      .cgroup_id = hold->sandbox->cgroup_id,
 				      .rung = hold->sandbox->rung,
 				      .port = ask->port,
+				      .tls = ask->tls,
+				      .rule = asked_rule(verdict),
 				      .write = !head || !judge_reads(head) };
 	if (head && head->has_body)
 		message->body = head->has_length ? head->length : UINT64_MAX;
@@ -118,7 +111,7 @@ bool ask_send(struct ask *ask, struct hold *hold)
 	struct link_ask message;
 
 	message_fill(ask, hold, &verdict, &message);
-	ask->rule = rule_hash(ask->client, &verdict);
+	ask->rule = message.rule;
 	ask->open = true;
 	if (link_send_patiently(hold->worker->link, LINK_ASK, &message, sizeof(message), -1, ASK_MS) == 0)
 		return true;

@@ -26,7 +26,7 @@ struct ask {
 	bool open;	     /* the daemon was asked, and has not said the last of it, or */
 	bool granted;	     /* has allowed it, */
 	uint64_t question;   /* by this one; 0: it has named none yet */
-	uint64_t rule;	     /* which is about the rule at this place (a hash), */
+	uint64_t rule;	     /* which is about this rule: asked_rule(), */
 	struct np_rung rung; /* and at this rung */
 	unsigned again;
 	/* What is asked about. */

@@ -7,7 +7,7 @@ const struct link_ask *link_ask_read(const void *data, size_t len)
 {
 	const struct link_ask *ask = data;
 
-	if (len != sizeof(*ask) || !ask->number || ask->gone > 1 || ask->write > 1)
+	if (len != sizeof(*ask) || !ask->number || ask->gone > 1 || ask->write > 1 || ask->tls > 1)
 		return NULL;
 	if (ask->gone)
 		return ask;

@@ -17,10 +17,12 @@ struct link_ask {
 	char policy[65];
 	uint8_t gone;  /* 1: it waits no longer; nothing below counts */
 	uint8_t write; /* 1: it may write. 0: a request that reads */
-	uint8_t reserved[5];
+	uint8_t tls;   /* 1: a request whose origin is spoken to in TLS */
+	uint8_t reserved[4];
 	uint16_t port;
 	uint64_t body;	 /* its length, as far as announced; UINT64_MAX: there is one, and it is not known */
-	char place[320]; /* of the rule */
+	uint64_t rule;	 /* that asks: asked_rule() */
+	char place[320]; /* where that stands */
 	char host[256];	 /* canonical, or an address */
 	char method[NP_QUESTION_METHOD]; /* empty: a connection of which nothing is seen */
 	char url[NP_QUESTION_URL];	 /* without user, password and fragment; of a connection "host:port" */

@@ -307,6 +307,11 @@ uint64_t loop_now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t loop_boot_us(void)
+{
+	return clock_ns(CLOCK_BOOTTIME) / 1000;
+}
+
 uint64_t loop_wall_us(void)
 {
 	return clock_ns(CLOCK_REALTIME) / 1000;

@@ -54,6 +54,7 @@ int loop_run(struct loop *loop); /* until loop_stop(); 0 or -errno */
 void loop_stop(struct loop *loop);
 
 uint64_t loop_now_ns(void);  /* CLOCK_MONOTONIC: durations */
+uint64_t loop_boot_us(void); /* CLOCK_BOOTTIME: nobody sets it, and it goes on while the host sleeps */
 uint64_t loop_wall_us(void); /* CLOCK_REALTIME: what people read */
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy/asked.h"
 
-#include <string.h>
-
 #include "base/arena.h"
 #include "base/chars.h"
 #include "policy/decide.h"
@@ -18,12 +16,16 @@ void asked_place(const struct policy *policy, enum level level, const struct ver
 	text_ascii(text, PLACE_TEXT_SIZE, place);
 }
 
+uint64_t asked_rule(const struct verdict *verdict)
+{
+	return verdict->rule ? verdict->rule->mark : RULE_MARK_DEFAULT;
+}
+
 bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
-		 const char *url, const char *place)
+		 const char *url, uint64_t rule)
 {
 	struct facts facts = { .rung = *rung, .session = session };
 	_arena_ struct arena *arena = NULL;
-	char now[PLACE_TEXT_SIZE];
 	struct verdict verdict;
 	const char *problem;
 
@@ -31,6 +33,5 @@ bool asked_still(const struct policy *policy, const struct np_rung *rung, const 
 								: attempt_connect(arena, url, &facts, &problem)) < 0)
 		return false;
 	verdict = policy_decide(policy, &facts);
-	asked_place(policy, rung->level, &verdict, now);
-	return verdict.action == ACTION_ASK && !strcmp(now, place);
+	return verdict.action == ACTION_ASK && asked_rule(&verdict) == rule;
 }

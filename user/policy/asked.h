@@ -8,8 +8,10 @@
 /* Where it is written that somebody is asked: a rule, or default:. Printable ASCII: anything else is a question mark. */
 void asked_place(const struct policy *policy, enum level level, const struct verdict *verdict,
 		 char text[static PLACE_TEXT_SIZE]);
-/* Does the policy ask about this, at that place? method: empty for a connection, then url is "host:port". */
+/* The rule that asks, by what it says: a reload may move it to another line. */
+uint64_t asked_rule(const struct verdict *verdict);
+/* Does the policy ask about this, by that rule? method: empty for a connection, then url is "host:port". */
 bool asked_still(const struct policy *policy, const struct np_rung *rung, const char *session, const char *method,
-		 const char *url, const char *place);
+		 const char *url, uint64_t rule);
 
 #endif

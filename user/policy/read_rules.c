@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/hash.h"
 #include "policy/quote.h"
 #include "vocab/limits.h"
 
@@ -152,6 +153,19 @@ int read_read_only(struct reader *reader)
 	return rule->text ? 0 : -ENOMEM;
 }
 
+/* Of a tree: what it says, without its place. */
+static uint64_t node_mark(const struct node *node, uint64_t before)
+{
+	uint64_t mark[3] = { before, node->kind, node->len };
+
+	if (node->kind == NODE_SCALAR)
+		return hash_mark(mark, sizeof(mark)) ^ hash_mark(node->text, node->len);
+	before = hash_mark(mark, sizeof(mark));
+	for (const struct node *child = node->first; child; child = child->next)
+		before = node_mark(child, before);
+	return before;
+}
+
 typedef int (*rule_read)(struct reader *reader, const struct node *map, struct rule *rule);
 
 static int read_section(struct reader *reader, const struct node *key, rule_read read, struct rule **rules, size_t *max,
@@ -171,6 +185,7 @@ static int read_section(struct reader *reader, const struct node *key, rule_read
 			.inspect = true,
 			.max_body = UINT64_MAX,
 			.at = node_place(map),
+			.mark = node_mark(map, RULE_MARK_DEFAULT),
 		};
 
 		if (map->kind != NODE_MAP) {

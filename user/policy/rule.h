@@ -61,6 +61,8 @@ struct timeouts {
 	uint32_t connect;    /* a connection to the origin */
 };
 
+#define RULE_MARK_DEFAULT 1 /* in the place of a rule's mark: default: */
+
 struct rule {
 	enum action action;
 	uint32_t number;	      /* index in its list, from 0 */
@@ -80,6 +82,7 @@ struct rule {
 	uint8_t dns;	/* dns_record_bit() of the types of records that may be looked up */
 	const char *by; /* decide: name of its decider */
 	struct place at;
+	uint64_t mark;	  /* of what is written, wherever that stands: two rules that say the same have the same */
 	const char *text; /* its head as a person wrote it: "allow: @llm" */
 };
 

@@ -27,9 +27,11 @@ int question_state_parse(const char *name, enum question_state *ret); /* 0 or -E
 
 enum question_answer {
 	ANSWER_NONE,
-	ANSWER_DENY, /* what waits, and what comes, as long as it holds */
-	ANSWER_ONCE, /* one request or connection: the one that has waited longest, or the next that comes */
-	ANSWER_HOST, /* all of this session, rule, host, port and kind, as long as it holds */
+	ANSWER_DENY,   /* what waits, and what comes, as long as it holds */
+	ANSWER_ONCE,   /* one request or connection: the one that has waited longest, or the next that comes */
+	ANSWER_HOST,   /* all of this session, rule, host, port and kind, as long as it holds */
+	ANSWER_DOMAIN, /* likewise, and of all hosts of its registrable domain */
+	ANSWER_ALWAYS, /* a rule is written into the policy's grants; until it holds, as host */
 };
 const char *question_answer_name(enum question_answer answer);		/* "" for none */
 int question_answer_parse(const char *name, enum question_answer *ret); /* 0 or -EINVAL */
@@ -44,14 +46,17 @@ struct question_row {
 	uint64_t id; /* never used again */
 	/* The key. */
 	struct session_name session;
-	char place[QUESTION_PLACE_SIZE]; /* of the rule: "policy.yaml:14" */
-	char host[QUESTION_HOST_SIZE];	 /* a canonical name, or an address */
+	uint64_t rule;		       /* what it says, as a mark: policy/asked.h */
+	char host[QUESTION_HOST_SIZE]; /* a canonical name, or an address */
 	uint16_t port;
 	bool write; /* it may write; else it is a request that reads */
+	bool tls;   /* of a request: its origin is spoken to in TLS */
 	/* What was asked for first. */
+	char place[QUESTION_PLACE_SIZE]; /* of the rule then: "policy.yaml:14" */
 	char sandbox[NP_SANDBOX_ID_MAX + 1];
 	char method[NP_QUESTION_METHOD]; /* empty: a connection of which nothing is seen */
 	char url[NP_QUESTION_URL];
+	char headers[NP_QUESTION_HEADERS]; /* "name: value" lines, without what may be secret */
 	uint64_t body;			   /* length as far as announced; UINT64_MAX: there is one */
 	struct np_rung rung;		   /* of the session */
 	char policy[QUESTION_POLICY_SIZE]; /* hash, when it was asked */
@@ -59,11 +64,13 @@ struct question_row {
 	/* What became of it. */
 	enum question_state state;
 	enum question_answer answer;
+	char domain[QUESTION_HOST_SIZE]; /* of an answer for one; empty */
 	char who[QUESTION_WHO_SIZE];
 	char reason[NP_REASON_TEXT_MAX + 1];
 	uint64_t answered_us;
-	uint64_t until_us; /* the answer holds no longer than that; 0: no time bounds it */
-	uint64_t over_us;  /* it expired or became void; the answer is used or holds no more */
+	uint64_t until_us;		  /* the answer holds no longer than that; 0: no time bounds it */
+	uint64_t over_us;		  /* it expired or became void; the answer is used or holds no more */
+	char ended_by[QUESTION_WHO_SIZE]; /* who took the answer back; empty: nobody did */
 };
 
 #endif

@@ -9,38 +9,85 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sql.h"
-#include "policy/asked.h"
+#include "session/registrable.h"
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
 /* -- in memory ----------------------------------------------------------------------------- */
 
-static uint64_t key_hash(const struct service *service, const struct question_row *row)
+/* host: row->host, or the domain that its answer is for. */
+static uint64_t key_hash(const struct service *service, const struct question_row *row, const char *host)
 {
-	return hash_text(&service->key, row->session.text) ^ hash_text(&service->key, row->host) * 3 ^
-	       hash_text(&service->key, row->place) * 5 ^ hash_number(&service->key, row->port * 2u + row->write);
+	return hash_text(&service->key, row->session.text) ^ hash_text(&service->key, host) * 3 ^
+	       hash_number(&service->key, row->rule ^ (row->port * 2u + row->write));
 }
 
-/* What is seen is not what is not, and what goes in the clear is not what goes in TLS. */
+/* All of the key but the host. What is seen is not what is not, and what goes in the clear is not what goes in TLS. */
 static bool same_kind(const struct question_row *a, const struct question_row *b)
 {
-	return a->write == b->write && !a->method[0] == !b->method[0] &&
-	       !strncmp(a->url, "https:", 6) == !strncmp(b->url, "https:", 6);
+	return a->port == b->port && a->write == b->write && !a->method[0] == !b->method[0] && a->tls == b->tls &&
+	       a->rule == b->rule && !strcmp(a->session.text, b->session.text);
 }
 
-static struct question *question_find(const struct service *service, const struct question_row *key)
+bool question_covers(const struct question_row *answered, const struct question_row *asked)
 {
-	for (struct table_node *n = table_first(&service->questions_by_key, key_hash(service, key)); n;
-	     n = table_next(n)) {
+	char domain[QUESTION_HOST_SIZE];
+
+	return answered->answer == ANSWER_DOMAIN && same_kind(answered, asked) &&
+	       registrable_domain(asked->host, domain) == 0 && !strcmp(answered->domain, domain);
+}
+
+/* The question about this very host, or an answer for its domain. */
+struct question *question_find(const struct service *service, const struct question_row *key)
+{
+	char domain[QUESTION_HOST_SIZE];
+	struct table_node *n;
+
+	for (n = table_first(&service->questions_by_key, key_hash(service, key, key->host)); n; n = table_next(n)) {
 		struct question *question = container_of(n, struct question, node);
 		const struct question_row *row = &question->row;
 
-		if (row->port == key->port && same_kind(row, key) && !strcmp(row->session.text, key->session.text) &&
-		    !strcmp(row->host, key->host) && !strcmp(row->place, key->place))
+		if (row->answer != ANSWER_DOMAIN && same_kind(row, key) && !strcmp(row->host, key->host))
+			return question;
+	}
+	if (registrable_domain(key->host, domain) < 0)
+		return NULL;
+	for (n = table_first(&service->questions_by_key, key_hash(service, key, domain)); n; n = table_next(n)) {
+		struct question *question = container_of(n, struct question, node);
+
+		if (question_covers(&question->row, key))
 			return question;
 	}
 	return NULL;
+}
+
+void question_index(struct service *service, struct question *question)
+{
+	const struct question_row *row = &question->row;
+
+	table_add(&service->questions_by_key, &question->node,
+		  key_hash(service, row, row->answer == ANSWER_DOMAIN ? row->domain : row->host));
+}
+
+/*
+ * When its time is over, by a clock that nobody sets. After a restart the wall's clock is all there is: one that was set back
+ * behind the beginning ends it, and none makes it longer than it was meant to be.
+ */
+uint64_t question_due(const struct service *service, const struct question_row *row)
+{
+	const bool waits = row->state == QUESTION_PENDING;
+	const uint64_t from = waits ? row->created_us : row->answered_us,
+		       until = waits ? row->expires_us : row->until_us, wall = service->config.wall_us(),
+		       now = service->config.boot_us();
+
+	if (!until)
+		return 0;
+	return wall < from || wall >= until ? now : now + (until - wall);
+}
+
+bool question_is_due(const struct service *service, const struct question *question)
+{
+	return question->due_us && question->due_us <= service->config.boot_us();
 }
 
 int question_keep(struct service *service, const struct question_row *row, struct question **ret)
@@ -51,16 +98,17 @@ int question_keep(struct service *service, const struct question_row *row, struc
 	if (!question)
 		return -ENOMEM;
 	question->row = *row;
+	question->due_us = question_due(service, row);
 	question->timed = row->state != QUESTION_PENDING;
 	TAILQ_INIT(&question->held);
 	TAILQ_INSERT_TAIL(&service->questions, question, of_all);
-	table_add(&service->questions_by_key, &question->node, key_hash(service, row));
+	question_index(service, question);
 	if (ret)
 		*ret = question;
 	return 0;
 }
 
-static void held_drop(struct service *service, struct question *question, struct question_held *held)
+void held_drop(struct service *service, struct question *question, struct question_held *held)
 {
 	TAILQ_REMOVE(&question->held, held, next);
 	question->n_held--;
@@ -68,20 +116,31 @@ static void held_drop(struct service *service, struct question *question, struct
 	free(held);
 }
 
-void question_drop(struct service *service, struct question *question)
+void question_forget(struct service *service, struct question *question)
 {
 	while (!TAILQ_EMPTY(&question->held))
 		held_drop(service, question, TAILQ_FIRST(&question->held));
 	TAILQ_REMOVE(&service->questions, question, of_all);
 	if (!question->used)
 		table_remove(&service->questions_by_key, &question->node);
+}
+
+static void question_drop(struct service *service, struct question *question)
+{
+	question_forget(service, question);
 	free(question);
 }
 
 void questions_free(struct service *service)
 {
+	struct question *question;
+
 	while (!TAILQ_EMPTY(&service->questions))
 		question_drop(service, TAILQ_FIRST(&service->questions));
+	while ((question = TAILQ_FIRST(&service->unrecorded))) {
+		TAILQ_REMOVE(&service->unrecorded, question, of_all);
+		free(question);
+	}
 	table_clear(&service->questions_by_key);
 }
 
@@ -151,8 +210,7 @@ static void question_hold(struct service *service, struct question *question, co
 	waiter_reply(service, waiter, &news);
 }
 
-/* An answer that holds: it is used. */
-static void question_use(struct service *service, struct question *question, const struct question_waiter *waiter)
+void question_use(struct service *service, struct question *question, const struct question_waiter *waiter)
 {
 	struct question_news news = { .reply = question->row.answer == ANSWER_DENY ? REPLY_DENIED : REPLY_ALLOWED,
 				      .question = question->row.id,
@@ -160,7 +218,7 @@ static void question_use(struct service *service, struct question *question, con
 				      .words = question->row.reason };
 	bool once = question->row.answer == ANSWER_ONCE;
 
-	if (once && store_answer_end(service->config.store, question->row.id, service->config.wall_us())) {
+	if (once && store_answer_end(service->config.store, question->row.id, "", service->config.wall_us())) {
 		news.reply = REPLY_REFUSED;
 		news.reason = NP_R_NEEDS_APPROVAL;
 		news.words = "that the answer is used could not be recorded";
@@ -209,7 +267,9 @@ static bool row_fill(const struct service *service, const struct question_ask *a
 	*row = (struct question_row){
 		.session = sandbox->session->name,
 		.port = ask->port,
+		.rule = ask->rule,
 		.write = ask->write,
+		.tls = ask->tls,
 		.body = ask->body,
 		.rung = sandbox->session->stands,
 		.created_us = service->config.wall_us(),
@@ -221,13 +281,6 @@ static bool row_fill(const struct service *service, const struct question_ask *a
 	       (size_t)snprintf(row->method, sizeof(row->method), "%s", ask->method) < sizeof(row->method) &&
 	       (size_t)snprintf(row->url, sizeof(row->url), "%s", ask->url) < sizeof(row->url) &&
 	       (size_t)snprintf(row->policy, sizeof(row->policy), "%s", policy->hash) < sizeof(row->policy);
-}
-
-bool question_is_due(const struct question *question, uint64_t now_us)
-{
-	uint64_t until = question->row.state == QUESTION_PENDING ? question->row.expires_us : question->row.until_us;
-
-	return until && until <= now_us;
 }
 
 void service_question_ask(struct service *service, const struct question_ask *ask, const struct question_waiter *waiter)
@@ -251,7 +304,7 @@ void service_question_ask(struct service *service, const struct question_ask *as
 		return;
 	}
 	question = question_find(service, &row);
-	if (question && question_is_due(question, row.created_us)) { /* the sweep would see to it within a second */
+	if (question && question_is_due(service, question)) { /* the sweep would see to it within a second */
 		questions_sweep(service);
 		question = question_find(service, &row);
 	}
@@ -295,118 +348,4 @@ void service_question_lost(struct service *service, unsigned inspector)
 				held_drop(service, question, held);
 		}
 	}
-}
-
-/* -- a person answers --------------------------------------------------------------------------- */
-
-static int question_fail(struct failure *ret_failure, int r, uint64_t id)
-{
-	unsigned long long n = id;
-
-	if (r == -ENOENT)
-		return service_fail(ret_failure, NP_R_NO_SUCH_QUESTION, r, "%llu", n);
-	if (r == -EALREADY)
-		return service_fail(ret_failure, NP_R_QUESTION_OVER, r, "question %llu", n);
-	return service_fail(ret_failure, NP_R_NOT_RECORDED, r, "question %llu: %s", n, sql_strerror(r));
-}
-
-int service_question_show(struct service *service, uint64_t id, struct question_row *ret, struct failure *ret_failure)
-{
-	int r = store_question_get(service->config.store, id, ret);
-
-	return r ? question_fail(ret_failure, r, id) : 0;
-}
-
-unsigned service_question_waiting(struct service *service, const struct question_row *row)
-{
-	const struct question *question = question_find(service, row);
-
-	return question && question->row.id == row->id ? question->n_held : 0;
-}
-
-static unsigned answers_count(const struct service *service, const char *session)
-{
-	const struct question *question;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(question, &service->questions, of_all)
-		n += question->row.state != QUESTION_PENDING && !strcmp(question->row.session.text, session);
-	return n;
-}
-
-/* May it be given? The question waits. */
-static int answer_check(const struct service *service, const struct question_row *row,
-			const struct question_given *given, struct failure *ret_failure)
-{
-	const struct policy *policy = service->config.policy(service->config.policy_data);
-	unsigned long long n = row->id;
-
-	if ((given->policy && strcmp(given->policy, policy->hash) != 0) ||
-	    (given->has_generation && given->generation != row->rung.generation))
-		return service_fail(ret_failure, NP_R_QUESTION_CHANGED, -ESTALE, "question %llu", n);
-	if (policy->approval.once && given->answer == ANSWER_HOST)
-		return service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL,
-				    "the policy has an answer be for one request (approval: remember: once)");
-	if (answers_count(service, row->session.text) >= NP_ANSWERS_PER_SESSION)
-		return service_fail(ret_failure, NP_R_TOO_MANY, -E2BIG, "%s has %d answers that hold",
-				    row->session.text, NP_ANSWERS_PER_SESSION);
-	return 0;
-}
-
-/* The record has the answer. One that was given once goes to who has waited longest, the others ask anew. */
-static void answer_apply(struct service *service, struct question *question)
-{
-	const struct question_held *first = TAILQ_FIRST(&question->held);
-	struct question_waiter waiter;
-
-	if (question->row.answer == ANSWER_DENY) {
-		question_reply(service, question, REPLY_DENIED, NP_R_ANSWER_DENIES, question->row.reason);
-	} else if (question->row.answer == ANSWER_HOST) {
-		question_reply(service, question, REPLY_ALLOWED, 0, NULL);
-	} else if (first) {
-		waiter = first->waiter;
-		held_drop(service, question, TAILQ_FIRST(&question->held));
-		question_reply(service, question, REPLY_AGAIN, 0, NULL);
-		question_use(service, question, &waiter);
-	}
-}
-
-int service_question_answer(struct service *service, uint64_t id, const struct question_given *given, const char *who,
-			    struct question_row *ret, struct failure *ret_failure)
-{
-	struct store *store = service->config.store;
-	uint64_t now = service->config.wall_us();
-	struct question *question;
-	struct question_row row;
-	int r = store_question_get(store, id, &row);
-
-	if (!r && (row.state != QUESTION_PENDING || row.expires_us <= now))
-		r = -EALREADY;
-	if (r)
-		return question_fail(ret_failure, r, id);
-	question = question_find(service, &row);
-	if (!question || question->row.id != id) /* void, and that could not be recorded */
-		return question_fail(ret_failure, -EALREADY, id);
-	r = answer_check(service, &row, given, ret_failure);
-	if (r)
-		return r;
-	row.state = given->answer == ANSWER_DENY ? QUESTION_DENIED : QUESTION_ALLOWED;
-	row.answer = given->answer;
-	row.answered_us = now;
-	row.until_us = given->for_ms ? now + given->for_ms * 1000 : 0;
-	if (row.answer == ANSWER_ONCE &&
-	    !row.until_us) /* for who tries again: as long as he would have waited for it */
-		row.until_us = now + (row.expires_us - row.created_us);
-	snprintf(row.who, sizeof(row.who), "%s", who);
-	snprintf(row.reason, sizeof(row.reason), "%s", given->reason);
-	r = store_question_answer(store, &row);
-	if (r)
-		return question_fail(ret_failure, r, id);
-	question->row = row;
-	question->timed = given->for_ms;
-	question_event(service, NP_R_QUESTION_ANSWERED, &row, who, row.reason);
-	answer_apply(service, question);
-	return store_question_get(store, id, ret)
-		       ? service_fail(ret_failure, NP_R_FAILED, -EIO, "question %llu", (unsigned long long)id)
-		       : 0;
 }

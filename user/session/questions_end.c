@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How questions end without an answer, and answers without being used: by a rise, a reload, the session's end, time. */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/sql.h"
@@ -8,54 +10,89 @@
 #include "session/service_internal.h"
 #include "vocab/limits.h"
 
-/*
- * What a failure to record it leaves: memory has forgotten it, so nothing goes on by it; after a restart the same is found out
- * again, for the generation, the time and the policy say so.
- */
-static void question_end(struct service *service, struct question *question, enum question_state state, const char *why)
+#define DAEMON "daemon" /* who ends what nobody has taken back */
+
+/* Who waits, or goes by it, is told. What is told tightens, so it does not wait for the disk. */
+static void question_report_end(struct service *service, struct question *question, enum question_state state,
+				const char *who, const char *why)
 {
 	const struct question_news over = { .reply = REPLY_OVER, .question = question->row.id };
 	const struct inspectors *inspectors = &service->config.inspectors;
-	uint64_t now = service->config.wall_us();
 
-	if (question->row.state == QUESTION_PENDING) {
-		store_question_end(service->config.store, question->row.id, state, now);
-		question_event(service, NP_R_QUESTION_ENDED, &question->row, "daemon", why);
-		if (state == QUESTION_EXPIRED)
-			question_reply(service, question, REPLY_REFUSED, NP_R_NEEDS_APPROVAL, why);
-		else
-			question_reply(service, question, REPLY_AGAIN, 0, NULL);
-	} else {
-		store_answer_end(service->config.store, question->row.id, now);
-		question_event(service, NP_R_QUESTION_ENDED, &question->row, "daemon", why);
-		if (question->row.answer == ANSWER_HOST || question->used)
+	question_event(service, NP_R_QUESTION_ENDED, &question->row, who, why);
+	if (question->row.state != QUESTION_PENDING) {
+		if (question->row.answer != ANSWER_DENY && (question->row.answer != ANSWER_ONCE || question->used))
 			inspectors->reply(inspectors->ctx, NULL, &over);
+	} else if (state == QUESTION_EXPIRED) {
+		question_reply(service, question, REPLY_REFUSED, NP_R_NEEDS_APPROVAL, why);
+	} else {
+		question_reply(service, question, REPLY_AGAIN, 0, NULL);
 	}
-	question_drop(service, question);
+}
+
+/* From here on nothing goes on by it; the record follows. */
+void question_end(struct service *service, struct question *question, enum question_state state, const char *who,
+		  const char *why)
+{
+	question_report_end(service, question, state, who, why);
+	question->end = (struct question_end){ .state = state, .us = service->config.wall_us() };
+	if (strcmp(who, DAEMON) != 0)
+		snprintf(question->end.who, sizeof(question->end.who), "%s", who);
+	question_forget(service, question);
+	TAILQ_INSERT_TAIL(&service->unrecorded, question, of_all);
+}
+
+static int end_record(struct store *store, const struct question *question)
+{
+	const struct question_end *end = &question->end;
+	int r = question->row.state == QUESTION_PENDING
+			? store_question_end(store, question->row.id, end->state, end->us)
+			: store_answer_end(store, question->row.id, end->who, end->us);
+
+	return r == -EALREADY || r == -ENOENT ? 0 : r;
+}
+
+/*
+ * In one transaction: a raise waits for the disk once, however many a sandbox has asked for. What could not be recorded is
+ * tried again by each sweep, and is what it was only for a daemon that starts before that: it finds out the same again, by the
+ * generation, the time and the policy, but for an answer that was taken back, of which the caller was told that it failed.
+ */
+int questions_record(struct service *service)
+{
+	struct store *store = service->config.store;
+	struct question *question;
+	int r = TAILQ_EMPTY(&service->unrecorded) ? 0 : store_questions_begin(store);
+
+	if (r || TAILQ_EMPTY(&service->unrecorded))
+		return r;
+	TAILQ_FOREACH(question, &service->unrecorded, of_all) {
+		r = end_record(store, question);
+		if (r)
+			break;
+	}
+	r = store_questions_commit(store, r);
+	while (!r && (question = TAILQ_FIRST(&service->unrecorded))) {
+		TAILQ_REMOVE(&service->unrecorded, question, of_all);
+		free(question);
+	}
+	return r;
 }
 
 typedef const char *end_fn(const struct service *service, const struct question *question, const void *data);
 
-/*
- * Ends those for which why() has words. In one transaction: a raise waits for the disk once, however many a sandbox has asked
- * for. One that fails leaves what question_end() says.
- */
+/* Ends those for which why() has words. */
 static void questions_end(struct service *service, end_fn *why, enum question_state state, const void *data)
 {
 	struct question *question, *next;
-	bool begun = false;
 
 	for (question = TAILQ_FIRST(&service->questions); question; question = next) {
 		const char *words = why(service, question, data);
 
 		next = TAILQ_NEXT(question, of_all);
-		if (!words)
-			continue;
-		begun = begun || store_questions_begin(service->config.store) == 0;
-		question_end(service, question, state, words);
+		if (words)
+			question_end(service, question, state, DAEMON, words);
 	}
-	if (begun)
-		store_questions_commit(service->config.store);
+	questions_record(service);
 }
 
 /* Generations of two sessions may be equal, and one may have its rung by a cgroup that was the other's. */
@@ -99,7 +136,7 @@ static const char *reload_why(const struct service *service, const struct questi
 	const struct question_row *row = &question->row;
 
 	(void)data;
-	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->place)
+	return policy && asked_still(policy, &row->rung, row->session.text, row->method, row->url, row->rule)
 		       ? NULL
 		       : "the policy does not ask about it any more";
 }
@@ -112,7 +149,7 @@ void questions_reload(struct service *service)
 static const char *sweep_why(const struct service *service, const struct question *question, const void *data)
 {
 	(void)data;
-	if (!question_is_due(question, service->config.wall_us()))
+	if (!question_is_due(service, question))
 		return NULL;
 	return question->row.state == QUESTION_PENDING ? "nobody answered in time" : "the time of the answer is over";
 }
@@ -120,6 +157,21 @@ static const char *sweep_why(const struct service *service, const struct questio
 void questions_sweep(struct service *service)
 {
 	questions_end(service, sweep_why, QUESTION_EXPIRED, NULL);
+}
+
+static const char *covered_why(const struct service *service, const struct question *question, const void *data)
+{
+	const struct question *by = data;
+
+	(void)service;
+	return question != by && question->row.state == QUESTION_PENDING && question_covers(&by->row, &question->row)
+		       ? "an answer for its domain covers it"
+		       : NULL;
+}
+
+void questions_covered(struct service *service, const struct question *by)
+{
+	questions_end(service, covered_why, QUESTION_VOID, by);
 }
 
 /* -- after a start ----------------------------------------------------------------------------- */
@@ -149,7 +201,7 @@ static int question_recover(void *data, const struct question_row *row)
 	if (question_keep(service, row, &question))
 		return -ENOMEM;
 	if (r || !question_stands(question, &rung))
-		question_end(service, question, QUESTION_VOID, "the session's level rose, or it was ended");
+		question_end(service, question, QUESTION_VOID, DAEMON, "the session's level rose, or it was ended");
 	return 0;
 }
 

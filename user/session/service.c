@@ -77,6 +77,7 @@ int service_new(const struct service_config *config, struct service **ret)
 	service->config = *config;
 	TAILQ_INIT(&service->all);
 	TAILQ_INIT(&service->questions);
+	TAILQ_INIT(&service->unrecorded);
 	TAILQ_INIT(&service->care);
 	if (hash_key_make(&service->key) < 0) {
 		free(service);

@@ -62,6 +62,7 @@ struct service_config {
 	struct level_modes modes;
 	uint64_t (*wall_us)(void); /* CLOCK_REALTIME in microseconds */
 	uint64_t (*now_ns)(void);  /* CLOCK_MONOTONIC */
+	uint64_t (*boot_us)(void); /* CLOCK_BOOTTIME: nobody sets it, and it goes on while the host sleeps */
 	/* May look things up here (a sandbox that is being removed is still found), but must not call a verb. */
 	void (*emit)(void *data, struct event *event);
 	void *emit_data;
@@ -241,11 +242,13 @@ void service_runs_recover(struct service *service);
  */
 struct question_ask {
 	uint64_t cgroup_id;
-	struct np_rung rung;	    /* the sandbox's and the policy's, by which it is asked */
-	const char *policy, *place; /* hash; of the rule */
+	struct np_rung rung; /* the sandbox's and the policy's, by which it is asked */
+	const char *policy;  /* hash */
+	uint64_t rule;	     /* asked_rule() */
+	const char *place;   /* of that */
 	const char *host;
 	uint16_t port;
-	bool write;
+	bool write, tls;
 	const char *method, *url; /* see struct question_row */
 	uint64_t body;
 };
@@ -264,6 +267,9 @@ struct question_given {
 	uint64_t generation;
 };
 int service_question_answer(struct service *service, uint64_t id, const struct question_given *given, const char *who,
+			    struct question_row *ret, struct failure *ret_failure);
+/* Takes back an answer that holds, and cuts what it opened. NOT_RECORDED: done, but another daemon may not know it. */
+int service_question_revoke(struct service *service, uint64_t id, const char *reason, const char *who,
 			    struct question_row *ret, struct failure *ret_failure);
 int service_question_show(struct service *service, uint64_t id, struct question_row *ret, struct failure *ret_failure);
 unsigned service_question_waiting(struct service *service,

@@ -4,7 +4,7 @@
  * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
  * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
- * runs.c, questions.c, questions_end.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
+ * runs.c, questions.c, questions_answer.c, questions_end.c, forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -118,14 +118,22 @@ struct question_held {
 };
 TAILQ_HEAD(question_held_list, question_held);
 
+struct question_end {
+	enum question_state state; /* of one that was pending */
+	uint64_t us;
+	char who[QUESTION_WHO_SIZE];
+};
+
 struct question {
 	struct table_node node; /* by its key */
 	TAILQ_ENTRY(question) of_all;
 	struct question_row row;
 	struct question_held_list held; /* by inspectors; the one that has waited longest is first */
 	unsigned n_held;
-	bool timed; /* the person has said for how long; after a restart that is taken for granted */
-	bool used;  /* nobody meets it any more: it is here until its time is over, for what it opened */
+	uint64_t due_us;	 /* when its time, or its answer's, is over, by boot_us(); 0: never */
+	struct question_end end; /* of one that is over, and is only here because the record does not know it yet */
+	bool timed;		 /* the person has said for how long; after a restart that is taken for granted */
+	bool used;		 /* nobody meets it any more: it is here until its time is over, for what it opened */
 };
 TAILQ_HEAD(question_list, question);
 
@@ -134,6 +142,7 @@ struct service {
 	struct beside *beside; /* cuts while a raise is recorded */
 	struct table questions_by_key;
 	struct question_list questions;		   /* in the order they came */
+	struct question_list unrecorded;	   /* that are over, and the record does not know it yet */
 	unsigned n_held[NP_WORKERS_MAX];	   /* by each inspector */
 	struct ended_sandbox ended[NP_ENDED_KEPT]; /* a ring */
 	size_t ended_next;			   /* the oldest, or one that was never used */
@@ -283,12 +292,21 @@ void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
 
 /* -- questions.c ------------------------------------------------------------ */
-void question_drop(struct service *service, struct question *question); /* from memory; nobody is told */
+void question_forget(struct service *service, struct question *question); /* who holds it has it; nobody is told */
+/* Is it answered for the domain of what is asked, of the same session, rule and kind? */
+bool question_covers(const struct question_row *answered, const struct question_row *asked);
+struct question *question_find(const struct service *service, const struct question_row *key); /* or NULL */
+void question_index(struct service *service, struct question *question); /* under its key, or its answer's */
+uint64_t question_due(const struct service *service, const struct question_row *row); /* see struct question */
+void held_drop(struct service *service, struct question *question, struct question_held *held);
+/* An answer that holds: it is used. A question that was answered once is freed. */
+void question_use(struct service *service, struct question *question, const struct question_waiter *waiter);
 void questions_free(struct service *service);
 void question_event(struct service *service, unsigned reason, const struct question_row *row, const char *who,
 		    const char *words);
 int question_keep(struct service *service, const struct question_row *row, struct question **ret); /* in memory */
-bool question_is_due(const struct question *question, uint64_t now_us); /* time has ended it, or its answer */
+bool question_is_due(const struct service *service,
+		     const struct question *question); /* time has ended it, or its answer */
 /* To all that wait for it; then nobody does. */
 void question_reply(struct service *service, struct question *question, enum question_reply reply, unsigned reason,
 		    const char *words);
@@ -298,6 +316,11 @@ void questions_raised(struct service *service,
 		      const struct session *session); /* what was asked or granted before is void */
 void questions_reload(struct service *service);	      /* what the live policy does not ask about any more, likewise */
 void questions_session_ended(struct service *service, const char *session);
+void questions_covered(struct service *service, const struct question *by); /* what waits, and the answer is for */
+/* From here on nothing goes on by it. The record follows with questions_record(), which frees it. who: "daemon", or who did it. */
+void question_end(struct service *service, struct question *question, enum question_state state, const char *who,
+		  const char *why);
+int questions_record(struct service *service); /* what is over; also tried by each sweep */
 void questions_sweep(struct service *service); /* what time does to them */
 
 /* -- forwards.c ------------------------------------------------------------ */

@@ -206,19 +206,20 @@ int store_runs_each(struct store *store, const char *session, int (*fn)(void *da
 int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data);
 
 /*
- * Questions. That one is answered once, in time, and that what is over stays so, is kept by triggers in the file.
+ * Questions. That one is answered once, by somebody, and that what is over stays so, is kept by triggers in the file.
  */
 /* Of *row: all but its id and what became of it. -EPERM: one with that key waits already. */
 int store_question_put(struct store *store, const struct question_row *row, uint64_t *ret_id);
 int store_question_get(struct store *store, uint64_t id, struct question_row *ret);
-/* state, answer, who, reason, answered_us, until_us. -EALREADY: it does not wait any more. */
+/* state, answer, domain, who, reason, answered_us, until_us. -EALREADY: it does not wait any more. */
 int store_question_answer(struct store *store, const struct question_row *row);
 /* Without an answer: expired or void. -EALREADY likewise. */
 int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us);
-int store_answer_end(struct store *store, uint64_t id, uint64_t now_us); /* it is used, or holds no more */
+/* It is used, or holds no more; who took it back, or "". */
+int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t now_us);
 /* What is ended in between is one transaction: on the disk when commit() returns 0, or none of it is. */
 int store_questions_begin(struct store *store);
-int store_questions_commit(struct store *store);
+int store_questions_commit(struct store *store, int r); /* r: not 0 undoes it, and is returned */
 /* The newest first; of one session, or (NULL) all; open: those that are not over. */
 int store_questions_each(struct store *store, const char *session, bool open,
 			 int (*fn)(void *data, const struct question_row *row), void *data);

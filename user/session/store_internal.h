@@ -68,19 +68,19 @@
 	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")   \
 	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                          \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'") \
-	X(QUESTION_INSERT, "INSERT INTO questions (session, place, host, port, writes, sandbox, method, url,"    \
-			   " body, level, mode, generation, policy, created_us, expires_us, state)"              \
-			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"          \
-			   " 'pending')")                                                                        \
+	X(QUESTION_INSERT, "INSERT INTO questions (session, rule, host, port, writes, tls, place, sandbox,"      \
+			   " method, url, headers, body, level, mode, generation, policy, created_us,"           \
+			   " expires_us, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13," \
+			   " ?14, ?15, ?16, ?17, ?18, 'pending')")                                               \
 	X(QUESTION_FORGET, "DELETE FROM questions WHERE over_us <> 0 AND id <= ("                                \
 			   "SELECT id FROM questions ORDER BY id DESC LIMIT 1 OFFSET ?1)")                       \
 	X(QUESTION_GET, STORE_QUESTION_SELECT " WHERE id = ?1")                                                  \
 	X(QUESTION_BEFORE, "SELECT coalesce(sum(state = 'allowed'), 0), coalesce(sum(state = 'denied'), 0)"      \
 			   " FROM questions WHERE session = ?1 AND host = ?2 AND id < ?3")                       \
 	X(QUESTION_ANSWER, "UPDATE questions SET state = ?2, answer = ?3, who = ?4, reason = ?5,"                \
-			   " answered_us = ?6, until_us = ?7 WHERE id = ?1 AND state = 'pending'")               \
+			   " answered_us = ?6, until_us = ?7, domain = ?8 WHERE id = ?1 AND state = 'pending'")  \
 	X(QUESTION_END, "UPDATE questions SET state = ?2, over_us = ?3 WHERE id = ?1 AND state = 'pending'")     \
-	X(ANSWER_END, "UPDATE questions SET over_us = ?2 WHERE id = ?1 AND over_us = 0"                          \
+	X(ANSWER_END, "UPDATE questions SET over_us = ?2, ended_by = ?3 WHERE id = ?1 AND over_us = 0"           \
 		      " AND state IN ('allowed', 'denied')")
 
 #define STORE_SESSION_SELECT                                                                                      \
@@ -94,10 +94,10 @@
 	" coalesce(approvals.reason, ''), decided_us, options, launched"                            \
 	" FROM runs LEFT JOIN approvals ON run = id"
 
-#define STORE_QUESTION_SELECT                                                               \
-	"SELECT id, session, place, host, port, writes, sandbox, method, url, body, level," \
-	" mode, generation, policy, created_us, expires_us, state, answer, who, reason,"    \
-	" answered_us, until_us, over_us FROM questions"
+#define STORE_QUESTION_SELECT                                                                            \
+	"SELECT id, session, rule, host, port, writes, tls, place, sandbox, method, url, headers, body," \
+	" level, mode, generation, policy, created_us, expires_us, state, answer, domain, who, reason,"  \
+	" answered_us, until_us, over_us, ended_by FROM questions"
 
 enum store_statement {
 #define X(name, sql) STORE_##name,
@@ -152,6 +152,7 @@ int notice_insert(struct store *store, const char *session, const struct notice_
 /* What versions of the schema add. */
 extern const char *const store_runs_schema, *const store_runs_apart; /* store_runs.c: of version 3, of 4 */
 extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */
-extern const char *const store_questions_schema;		     /* store_questions.c: of version 5 */
+/* store_questions.c: of version 6, where there is none; from 5, to be followed by the triggers */
+extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers;
 
 #endif

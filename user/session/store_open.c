@@ -11,7 +11,7 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-#define STORE_VERSION 5
+#define STORE_VERSION 6
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -182,6 +182,22 @@ static int store_upgrade_lifetime(struct store *store)
 	return r ? r : broken ? -EUCLEAN : 0;
 }
 
+/* Questions came with version 5, and are what they are with 6; with that, too, who has started something in a session. */
+static int store_upgrade_questions(struct store *store, int version)
+{
+	int r = sql_exec(store->db, version < 5 ? store_questions_schema : store_questions_again);
+
+	if (!r && version == 5)
+		r = sql_exec(store->db, store_questions_triggers);
+	if (!r)
+		r = sql_exec(store->db, "CREATE TABLE starters ("
+					" session TEXT NOT NULL REFERENCES sessions (name) ON DELETE CASCADE,"
+					" who TEXT NOT NULL,"
+					" PRIMARY KEY (session, who)"
+					") STRICT, WITHOUT ROWID;");
+	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 6 WHERE key = 'schema'");
+}
+
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
 static int store_upgrade_from(struct store *store, int version)
 {
@@ -195,8 +211,8 @@ static int store_upgrade_from(struct store *store, int version)
 		r = store_upgrade_runs(store);
 	if (!r && version < 4)
 		r = store_upgrade_lifetime(store);
-	if (!r && version < 5)
-		r = sql_exec(store->db, store_questions_schema);
+	if (!r)
+		r = store_upgrade_questions(store, version);
 	return sql_end(store->db, r);
 }
 

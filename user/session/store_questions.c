@@ -9,81 +9,108 @@
 
 /*
  * Whoever writes to this file meets the triggers: a question enters as pending; what was asked for does not change, so that an
- * answer is for that very question; it is given once, in time, and stays; and what is over is not brought back.
+ * answer is for that very question; it is given once, by somebody, and stays; and what is over is not brought back.
  */
 /* clang-format off: one line a piece */
-const char *const store_questions_schema =
-	"CREATE TABLE questions ("
-	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	" session TEXT NOT NULL,"
-	" place TEXT NOT NULL,"
-	" host TEXT NOT NULL CHECK (length(host) > 0),"
-	" port INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),"
-	" writes INTEGER NOT NULL CHECK (writes IN (0, 1)),"
-	" sandbox TEXT NOT NULL,"
-	" method TEXT NOT NULL,"
-	" url TEXT NOT NULL CHECK (length(url) < 2048),"
-	" body INTEGER NOT NULL,"
-	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"
-	" mode INTEGER NOT NULL CHECK (mode BETWEEN 1 AND 3),"
-	" generation INTEGER NOT NULL CHECK (generation BETWEEN 0 AND 4294967295),"
-	" policy TEXT NOT NULL,"
-	" created_us INTEGER NOT NULL,"
-	" expires_us INTEGER NOT NULL,"
-	" state TEXT NOT NULL CHECK (state IN ('pending', 'allowed', 'denied', 'expired', 'void')),"
-	" answer TEXT NOT NULL DEFAULT '' CHECK (answer IN ('', 'deny', 'once', 'host')),"
-	" who TEXT NOT NULL DEFAULT '',"
-	" reason TEXT NOT NULL DEFAULT '',"
-	" answered_us INTEGER NOT NULL DEFAULT 0,"
-	" until_us INTEGER NOT NULL DEFAULT 0,"
-	" over_us INTEGER NOT NULL DEFAULT 0"
+#define QUESTIONS_TABLE                                                                                        \
+	"CREATE TABLE questions ("                                                                             \
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"                                                               \
+	" session TEXT NOT NULL,"                                                                              \
+	" rule INTEGER NOT NULL," /* 64 bits, kept as a signed number */                                       \
+	" host TEXT NOT NULL CHECK (length(host) > 0),"                                                        \
+	" port INTEGER NOT NULL CHECK (port BETWEEN 1 AND 65535),"                                             \
+	" writes INTEGER NOT NULL CHECK (writes IN (0, 1)),"                                                   \
+	" tls INTEGER NOT NULL CHECK (tls IN (0, 1)),"                                                         \
+	" place TEXT NOT NULL,"                                                                                \
+	" sandbox TEXT NOT NULL,"                                                                              \
+	" method TEXT NOT NULL,"                                                                               \
+	" url TEXT NOT NULL CHECK (length(url) < 2048),"                                                       \
+	" headers TEXT NOT NULL DEFAULT '' CHECK (length(headers) < 1024),"                                    \
+	" body INTEGER NOT NULL,"                                                                              \
+	" level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3),"                                               \
+	" mode INTEGER NOT NULL CHECK (mode BETWEEN 1 AND 3),"                                                 \
+	" generation INTEGER NOT NULL CHECK (generation BETWEEN 0 AND 4294967295),"                            \
+	" policy TEXT NOT NULL,"                                                                               \
+	" created_us INTEGER NOT NULL,"                                                                        \
+	" expires_us INTEGER NOT NULL,"                                                                        \
+	" state TEXT NOT NULL CHECK (state IN ('pending', 'allowed', 'denied', 'expired', 'void')),"           \
+	" answer TEXT NOT NULL DEFAULT '' CHECK (answer IN ('', 'deny', 'once', 'host', 'domain', 'always'))," \
+	" domain TEXT NOT NULL DEFAULT '' CHECK ((domain = '') = (answer <> 'domain')),"                       \
+	" who TEXT NOT NULL DEFAULT '',"                                                                       \
+	" reason TEXT NOT NULL DEFAULT '',"                                                                    \
+	" answered_us INTEGER NOT NULL DEFAULT 0,"                                                             \
+	" until_us INTEGER NOT NULL DEFAULT 0,"                                                                \
+	" over_us INTEGER NOT NULL DEFAULT 0,"                                                                 \
+	" ended_by TEXT NOT NULL DEFAULT ''"                                                                   \
 	") STRICT;"
-	"CREATE INDEX questions_open ON questions (session) WHERE over_us = 0;"
-	"CREATE UNIQUE INDEX questions_are_shared ON questions (session, place, host, port, writes, method = '',"
-	" substr(url, 1, 6) = 'https:')"
-	" WHERE state = 'pending';"
-	"CREATE TRIGGER questions_enter_pending BEFORE INSERT ON questions"
-	" WHEN NEW.state <> 'pending' OR NEW.answer <> '' OR NEW.over_us <> 0"
-	" OR EXISTS (SELECT 1 FROM questions WHERE id = NEW.id)"
-	" OR EXISTS (SELECT 1 FROM questions WHERE state = 'pending' AND session = NEW.session AND place = NEW.place"
-	" AND host = NEW.host AND port = NEW.port AND writes = NEW.writes AND (method = '') = (NEW.method = '')"
-	" AND (substr(url, 1, 6) = 'https:') = (substr(NEW.url, 1, 6) = 'https:'))"
-	" BEGIN SELECT RAISE(ABORT, 'a question enters as pending, under a new id'); END;"
-	"CREATE TRIGGER questions_stay_what_they_are BEFORE UPDATE ON questions"
-	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.place IS NOT OLD.place"
-	" OR NEW.host IS NOT OLD.host OR NEW.port IS NOT OLD.port OR NEW.writes IS NOT OLD.writes"
-	" OR NEW.sandbox IS NOT OLD.sandbox OR NEW.method IS NOT OLD.method OR NEW.url IS NOT OLD.url"
-	" OR NEW.body IS NOT OLD.body OR NEW.level IS NOT OLD.level OR NEW.mode IS NOT OLD.mode"
-	" OR NEW.generation IS NOT OLD.generation OR NEW.policy IS NOT OLD.policy"
-	" OR NEW.created_us IS NOT OLD.created_us OR NEW.expires_us IS NOT OLD.expires_us"
-	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"
-	"CREATE TRIGGER questions_are_answered_once BEFORE UPDATE ON questions"
-	" WHEN OLD.state <> 'pending' AND (NEW.state <> OLD.state OR NEW.answer <> OLD.answer OR NEW.who <> OLD.who"
-	" OR NEW.reason <> OLD.reason OR NEW.answered_us <> OLD.answered_us OR NEW.until_us <> OLD.until_us)"
-	" BEGIN SELECT RAISE(ABORT, 'an answer is never changed'); END;"
-	"CREATE TRIGGER questions_are_answered_in_time BEFORE UPDATE ON questions"
-	" WHEN OLD.state = 'pending' AND NEW.state IN ('allowed', 'denied') AND (NEW.who = '' OR NEW.answer = ''"
-	" OR (NEW.state = 'denied') <> (NEW.answer = 'deny') OR NEW.answered_us = 0 OR NEW.answered_us >= "
-	"OLD.expires_us)"
-	" BEGIN SELECT RAISE(ABORT, 'an answer has a name, and comes in time'); END;"
-	"CREATE TRIGGER questions_without_an_answer BEFORE UPDATE ON questions"
-	" WHEN NEW.state IN ('pending', 'expired', 'void') AND (NEW.answer <> '' OR (NEW.state = 'pending') <> "
-	"(NEW.over_us = 0))"
-	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;"
-	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"
-	" WHEN OLD.over_us <> 0 AND NEW.over_us <> OLD.over_us"
-	" BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"
-	"CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN OLD.over_us = 0"
+#define QUESTIONS_TRIGGERS                                                                                            \
+	"CREATE INDEX questions_open ON questions (session) WHERE over_us = 0;"                                       \
+	"CREATE UNIQUE INDEX questions_are_shared ON questions (session, rule, host, port, writes, method = '', tls)" \
+	" WHERE state = 'pending';"                                                                                   \
+	"CREATE TRIGGER questions_enter_pending BEFORE INSERT ON questions"                                           \
+	" WHEN NEW.state <> 'pending' OR NEW.answer <> '' OR NEW.over_us <> 0"                                        \
+	" OR EXISTS (SELECT 1 FROM questions WHERE id = NEW.id)"                                                      \
+	" OR EXISTS (SELECT 1 FROM questions WHERE state = 'pending' AND session = NEW.session AND rule = NEW.rule"   \
+	" AND host = NEW.host AND port = NEW.port AND writes = NEW.writes AND (method = '') = (NEW.method = '')"      \
+	" AND tls = NEW.tls)"                                                                                         \
+	" BEGIN SELECT RAISE(ABORT, 'a question enters as pending, under a new id'); END;"                            \
+	"CREATE TRIGGER questions_stay_what_they_are BEFORE UPDATE ON questions"                                      \
+	" WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.rule IS NOT OLD.rule"                    \
+	" OR NEW.host IS NOT OLD.host OR NEW.port IS NOT OLD.port OR NEW.writes IS NOT OLD.writes"                    \
+	" OR NEW.tls IS NOT OLD.tls OR NEW.place IS NOT OLD.place OR NEW.headers IS NOT OLD.headers"                  \
+	" OR NEW.sandbox IS NOT OLD.sandbox OR NEW.method IS NOT OLD.method OR NEW.url IS NOT OLD.url"                \
+	" OR NEW.body IS NOT OLD.body OR NEW.level IS NOT OLD.level OR NEW.mode IS NOT OLD.mode"                      \
+	" OR NEW.generation IS NOT OLD.generation OR NEW.policy IS NOT OLD.policy"                                    \
+	" OR NEW.created_us IS NOT OLD.created_us OR NEW.expires_us IS NOT OLD.expires_us"                            \
+	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"                                      \
+	"CREATE TRIGGER questions_are_answered_once BEFORE UPDATE ON questions"                                       \
+	" WHEN OLD.state <> 'pending' AND (NEW.state <> OLD.state OR NEW.answer <> OLD.answer OR NEW.who <> OLD.who"  \
+	" OR NEW.reason <> OLD.reason OR NEW.answered_us <> OLD.answered_us OR NEW.until_us <> OLD.until_us"          \
+	" OR NEW.domain <> OLD.domain)"                                                                               \
+	" BEGIN SELECT RAISE(ABORT, 'an answer is never changed'); END;"                                              \
+	"CREATE TRIGGER questions_are_answered_by_name BEFORE UPDATE ON questions"                                    \
+	" WHEN OLD.state = 'pending' AND NEW.state IN ('allowed', 'denied') AND (NEW.who = '' OR NEW.answer = ''"     \
+	" OR (NEW.state = 'denied') <> (NEW.answer = 'deny') OR NEW.answered_us = 0)"                                 \
+	" BEGIN SELECT RAISE(ABORT, 'an answer has a name'); END;"                                                    \
+	"CREATE TRIGGER questions_without_an_answer BEFORE UPDATE ON questions"                                       \
+	" WHEN NEW.state IN ('pending', 'expired', 'void') AND (NEW.answer <> '' OR (NEW.state = 'pending') <> "      \
+	"(NEW.over_us = 0))"                                                                                          \
+	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;"                                                     \
+	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"                                               \
+	" WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR NEW.ended_by <> OLD.ended_by)"                     \
+	" BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"                                                 \
+	"CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN OLD.over_us = 0"           \
 	" BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;"
-	"UPDATE meta SET value = 5 WHERE key = 'schema';";
+
+const char *const store_questions_schema = QUESTIONS_TABLE QUESTIONS_TRIGGERS;
+
+/*
+ * From version 5, which knew a rule by its place and TLS by the URL. Which rule was meant is not known: these
+ * numbers are no rule's, so that what was open ends at the first look and is asked about anew.
+ */
+const char *const store_questions_again =
+	"CREATE TABLE questions_5 AS SELECT * FROM questions;"
+	"CREATE TABLE questions_seq AS SELECT seq FROM sqlite_sequence WHERE name = 'questions';"
+	"DROP TABLE questions;" QUESTIONS_TABLE "INSERT INTO questions (id, session, rule, host, port, writes, tls, "
+						"place, sandbox, method, url, body, level, mode,"
+	" generation, policy, created_us, expires_us, state, answer, who, reason, answered_us, until_us, over_us)"
+	" SELECT id, session, -id, host, port, writes, substr(url, 1, 6) = 'https:', place, sandbox, method, url, "
+	"body, level,"
+	" mode, generation, policy, created_us, expires_us, state, answer, who, reason, answered_us, until_us, over_us"
+	" FROM questions_5;"
+	"DELETE FROM sqlite_sequence WHERE name = 'questions';"
+	"INSERT INTO sqlite_sequence (name, seq) SELECT 'questions', seq FROM questions_seq;"
+	"DROP TABLE questions_5;"
+	"DROP TABLE questions_seq;";
+const char *const store_questions_triggers = QUESTIONS_TRIGGERS;
 /* clang-format on */
-_Static_assert(NP_QUESTION_URL == 2048,
+_Static_assert(NP_QUESTION_URL == 2048 && NP_QUESTION_HEADERS == 1024,
 	       "the CHECK constraints are on disk: another bound needs another schema version");
 
 /* -- words ----------------------------------------------------------------------------- */
 
 static const char *const states[] = { "pending", "allowed", "denied", "expired", "void" };
-static const char *const answers[] = { "", "deny", "once", "host" };
+static const char *const answers[] = { "", "deny", "once", "host", "domain", "always" };
 
 const char *question_state_name(enum question_state state)
 {
@@ -121,28 +148,33 @@ static int question_read(sqlite3_stmt *statement, struct question_row *row)
 
 	*row = (struct question_row){
 		.id = sql_column_number(statement, 0),
+		.rule = sql_column_number(statement, 2),
 		.port = (uint16_t)sqlite3_column_int(statement, 4),
 		.write = sqlite3_column_int(statement, 5) == 1,
-		.body = sql_column_number(statement, 9),
-		.created_us = sql_column_number(statement, 14),
-		.expires_us = sql_column_number(statement, 15),
-		.answered_us = sql_column_number(statement, 20),
-		.until_us = sql_column_number(statement, 21),
-		.over_us = sql_column_number(statement, 22),
+		.tls = sqlite3_column_int(statement, 6) == 1,
+		.body = sql_column_number(statement, 12),
+		.created_us = sql_column_number(statement, 17),
+		.expires_us = sql_column_number(statement, 18),
+		.answered_us = sql_column_number(statement, 24),
+		.until_us = sql_column_number(statement, 25),
+		.over_us = sql_column_number(statement, 26),
 	};
 	if (!session || session_name_parse(session, &row->session, &problem) ||
-	    sql_column_copy(statement, 2, row->place, sizeof(row->place)) ||
 	    sql_column_copy(statement, 3, row->host, sizeof(row->host)) ||
-	    sql_column_copy(statement, 6, row->sandbox, sizeof(row->sandbox)) ||
-	    sql_column_copy(statement, 7, row->method, sizeof(row->method)) ||
-	    sql_column_copy(statement, 8, row->url, sizeof(row->url)) || rung_read(statement, 10, &row->rung) ||
-	    sql_column_copy(statement, 13, row->policy, sizeof(row->policy)) ||
-	    question_state_parse((const char *)sqlite3_column_text(statement, 16), &row->state) ||
-	    question_answer_parse((const char *)sqlite3_column_text(statement, 17), &row->answer) ||
-	    sql_column_copy(statement, 18, row->who, sizeof(row->who)) ||
-	    sql_column_copy(statement, 19, row->reason, sizeof(row->reason)))
+	    sql_column_copy(statement, 7, row->place, sizeof(row->place)) ||
+	    sql_column_copy(statement, 8, row->sandbox, sizeof(row->sandbox)) ||
+	    sql_column_copy(statement, 9, row->method, sizeof(row->method)) ||
+	    sql_column_copy(statement, 10, row->url, sizeof(row->url)) ||
+	    sql_column_copy(statement, 11, row->headers, sizeof(row->headers)) ||
+	    rung_read(statement, 13, &row->rung) || sql_column_copy(statement, 16, row->policy, sizeof(row->policy)) ||
+	    question_state_parse((const char *)sqlite3_column_text(statement, 19), &row->state) ||
+	    question_answer_parse((const char *)sqlite3_column_text(statement, 20), &row->answer) ||
+	    sql_column_copy(statement, 21, row->domain, sizeof(row->domain)) ||
+	    sql_column_copy(statement, 22, row->who, sizeof(row->who)) ||
+	    sql_column_copy(statement, 23, row->reason, sizeof(row->reason)) ||
+	    sql_column_copy(statement, 27, row->ended_by, sizeof(row->ended_by)))
 		return -EUCLEAN;
-	row->rung.generation = (uint32_t)sql_column_number(statement, 12);
+	row->rung.generation = (uint32_t)sql_column_number(statement, 15);
 	return 0;
 }
 
@@ -205,20 +237,23 @@ static int question_insert(struct store *store, const struct question_row *row, 
 	int r;
 
 	sql_bind_text(insert, 1, row->session.text);
-	sql_bind_text(insert, 2, row->place);
+	sql_bind_number(insert, 2, row->rule);
 	sql_bind_text(insert, 3, row->host);
 	sql_bind_number(insert, 4, row->port);
 	sql_bind_number(insert, 5, row->write);
-	sql_bind_text(insert, 6, row->sandbox);
-	sql_bind_text(insert, 7, row->method);
-	sql_bind_text(insert, 8, row->url);
-	sql_bind_number(insert, 9, row->body);
-	sql_bind_number(insert, 10, row->rung.level);
-	sql_bind_number(insert, 11, row->rung.mode);
-	sql_bind_number(insert, 12, row->rung.generation);
-	sql_bind_text(insert, 13, row->policy);
-	sql_bind_number(insert, 14, row->created_us);
-	sql_bind_number(insert, 15, row->expires_us);
+	sql_bind_number(insert, 6, row->tls);
+	sql_bind_text(insert, 7, row->place);
+	sql_bind_text(insert, 8, row->sandbox);
+	sql_bind_text(insert, 9, row->method);
+	sql_bind_text(insert, 10, row->url);
+	sql_bind_text(insert, 11, row->headers);
+	sql_bind_number(insert, 12, row->body);
+	sql_bind_number(insert, 13, row->rung.level);
+	sql_bind_number(insert, 14, row->rung.mode);
+	sql_bind_number(insert, 15, row->rung.generation);
+	sql_bind_text(insert, 16, row->policy);
+	sql_bind_number(insert, 17, row->created_us);
+	sql_bind_number(insert, 18, row->expires_us);
 	r = sql_run(insert, NULL);
 	if (r)
 		return r;
@@ -255,6 +290,7 @@ int store_question_answer(struct store *store, const struct question_row *row)
 	sql_bind_text(statement, 5, row->reason);
 	sql_bind_number(statement, 6, row->answered_us);
 	sql_bind_number(statement, 7, row->until_us);
+	sql_bind_text(statement, 8, row->domain);
 	return question_update(store, row->id, statement);
 }
 
@@ -267,11 +303,12 @@ int store_question_end(struct store *store, uint64_t id, enum question_state sta
 	return question_update(store, id, statement);
 }
 
-int store_answer_end(struct store *store, uint64_t id, uint64_t now_us)
+int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t now_us)
 {
 	sqlite3_stmt *statement = store->statements[STORE_ANSWER_END];
 
 	sql_bind_number(statement, 2, now_us);
+	sql_bind_text(statement, 3, who);
 	return question_update(store, id, statement);
 }
 
@@ -280,7 +317,7 @@ int store_questions_begin(struct store *store)
 	return begin_synced(store);
 }
 
-int store_questions_commit(struct store *store)
+int store_questions_commit(struct store *store, int r)
 {
-	return sql_end(store->db, 0);
+	return sql_end(store->db, r);
 }

@@ -48,6 +48,7 @@ static void finds_every_route(void **state)
 		{ "GET", "/v1/questions", questions_list },
 		{ "GET", "/v1/questions/7", question_get },
 		{ "POST", "/v1/questions/7/answer", question_answer },
+		{ "POST", "/v1/questions/7/revoke", question_revoke },
 		{ "GET", "/v1/debug", debug_get },
 		{ "GET", "/v1/policy", policy_get },
 		{ "GET", "/v1/policy/source", policy_source_get },

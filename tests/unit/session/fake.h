@@ -44,6 +44,12 @@ static inline uint64_t fake_wall(void)
 	return fake.wall;
 }
 
+/* The wall's clock may be set, this one goes on. */
+static inline uint64_t fake_boot(void)
+{
+	return fake.wall - fake.set_us;
+}
+
 static inline uint64_t fake_now(void)
 {
 	static uint64_t now;
@@ -98,6 +104,7 @@ static inline void fake_start(void)
 		.modes = fake.modes,
 		.wall_us = fake_wall,
 		.now_ns = fake_now,
+		.boot_us = fake_boot,
 		.emit = fake_emit,
 		.notice_write = fake_notice,
 		.notices_dir = fake.notices[0] ? fake.notices : NULL,

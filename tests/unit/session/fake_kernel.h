@@ -74,6 +74,7 @@ struct fake {
 	struct level_modes modes;
 	const struct policy *policy; /* NULL: nobody is ever asked */
 	uint64_t wall, later_ns;
+	uint64_t set_us; /* by which somebody has set the wall's clock, in wall */
 	struct failure failure;
 };
 

@@ -52,7 +52,9 @@ static void asks_by(const struct sandbox_info *sandbox, const char *host, const 
 	const struct question_ask ask = { .cgroup_id = sandbox->cgroup.id,
 					  .rung = sandbox->rung,
 					  .policy = held_policy ? held_policy : loaded->hash,
+					  .rule = loaded->n_rules ? loaded->rules[0].mark : 0,
 					  .place = "p.yaml:5",
+					  .tls = *method,
 					  .host = host,
 					  .port = 443,
 					  .write = strcmp(method, "GET") != 0,
@@ -392,6 +394,196 @@ static void test_bounds(void **state)
 	assert_replies("2 allowed 2\n");
 }
 
+/* A rule is what it says: on another line it is the same, beside another on its line it is not that one. */
+static void test_a_rule_that_moves(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct policy_effect effect = { 0 };
+	uint64_t mark = loaded->rules[0].mark;
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	assert_replies("1 pending 1\n2 pending 2\n2 allowed 2\n");
+	policy_use(HEAD "# a line more\nrules:\n  - deny: no.example\n  - {ask: '**.example'}\n");
+	assert_true(loaded->rules[1].mark != mark); /* a list is not a word */
+	policy_use(HEAD "# a line more\nrules:\n  - deny: no.example\n  - {ask: ['**.example']}\n");
+	assert_true(loaded->rules[1].mark == mark);
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	assert_replies("");
+	policy_use(HEAD "rules: [{ask: ['h.example']}, {ask: ['**.example']}, {ask: ['**.example'], methods: GET}]\n");
+	assert_true(loaded->rules[0].mark != mark && loaded->rules[1].mark == mark && loaded->rules[2].mark != mark);
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	assert_replies("1 again 1\n"); /* another rule asks about it now */
+}
+
+static void test_an_answer_for_the_domain(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b"), *other = made("c/d");
+
+	(void)state;
+	policy_use(HEAD "rules:\n  - ask: ['**']\n");
+	asks(sandbox, "a.example.org", 1);
+	asks(sandbox, "b.example.org", 2);
+	asks(sandbox, "no.example.org", 3);
+	asks(sandbox, "other.org", 4);
+	asks(other, "a.example.org", 5);
+	asks_at(sandbox, "c.example.org", true, 6, 0);
+	fake_replies[0] = '\0';
+	assert_int_equal(answers(3, ANSWER_DENY, 0), 0);
+	assert_replies("3 denied 3\n");
+	assert_int_equal(answers(1, ANSWER_DOMAIN, 0), 0);
+	assert_replies("2 again 2\n1 allowed 1\n");
+	assert_string_equal(shown(1).domain, "example.org");
+	assert_int_equal(shown(2).state, QUESTION_VOID);
+	asks(sandbox, "b.example.org", 7);
+	asks(sandbox, "example.org", 8);
+	asks(sandbox, "x.y.example.org", 9);
+	asks(sandbox, "no.example.org", 10); /* what was said of the host itself stands */
+	asks(sandbox, "notexample.org", 11);
+	asks_at(sandbox, "d.example.org", true, 12, 0);
+	asks(other, "b.example.org", 13);
+	assert_replies(
+		"7 allowed 1\n8 allowed 1\n9 allowed 1\n10 denied 3\n11 pending 7\n12 pending 8\n13 pending 9\n");
+	/* It comes back with a restart, and goes with a rise. */
+	fake_stop();
+	fake_start();
+	fake_replies[0] = '\0';
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(service_questions_recover(fake.service, &fake.failure), 0);
+	asks(service_sandbox_by_cgroup(fake.service, fake.cgroups[0].id), "e.example.org", 14);
+	assert_replies("14 allowed 1\n");
+	assert_int_equal(escalate("a/b", LEVEL_INTERNAL, NULL, NULL), 0);
+	assert_non_null(strstr(fake_replies, "0 over 1\n"));
+	fake_replies[0] = '\0';
+	asks(service_sandbox_by_cgroup(fake.service, fake.cgroups[0].id), "e.example.org", 15);
+	assert_replies("15 pending 10\n");
+}
+
+/* Nobody else's host: of what several owners share there is no domain. */
+static void test_a_domain_that_is_shared(void **state)
+{
+	static const char *const hosts[] = { "github.io", "co.uk", "org", "h.unlisted", "192.0.2.1", "2001:db8::1" };
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	policy_use(HEAD "rules:\n  - ask: ['**', '0.0.0.0/0', '::/0']\n");
+	for (size_t i = 0; i < ARRAY_SIZE(hosts); i++) {
+		asks(sandbox, hosts[i], i + 1);
+		assert_int_equal(answers(i + 1, ANSWER_DOMAIN, 0), -EINVAL);
+		assert_int_equal(fake.failure.reason, NP_R_BAD_FIELD);
+		assert_int_equal(shown(i + 1).state, QUESTION_PENDING);
+	}
+	fake_replies[0] = '\0';
+	asks(sandbox, "x.alice.github.io", 20);
+	assert_int_equal(answers(7, ANSWER_DOMAIN, 0), 0);
+	assert_string_equal(shown(7).domain, "alice.github.io");
+	asks(sandbox, "y.alice.github.io", 21);
+	asks(sandbox, "bob.github.io", 22);
+	assert_replies("20 pending 7\n20 allowed 7\n21 allowed 7\n22 pending 8\n");
+}
+
+static void test_an_answer_is_taken_back(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct question_row row;
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(service_question_revoke(fake.service, 1, "", "boss", &row, &fake.failure), -EINVAL);
+	assert_int_equal(answers(1, ANSWER_HOST, 0), 0);
+	assert_replies("1 pending 1\n1 allowed 1\n");
+	assert_int_equal(service_question_revoke(fake.service, 1, "why", "uid 7 pid 8", &row, &fake.failure), 0);
+	assert_replies("0 over 1\n");
+	assert_string_equal(row.ended_by, "uid 7 pid 8");
+	assert_true(row.over_us && row.state == QUESTION_ALLOWED);
+	assert_int_equal(service_question_revoke(fake.service, 1, "", "boss", &row, &fake.failure), -EALREADY);
+	assert_int_equal(service_question_revoke(fake.service, 9, "", "boss", &row, &fake.failure), -ENOENT);
+	asks(sandbox, "h.example", 2);
+	assert_replies("2 pending 2\n");
+	/* What the disk does not take holds no more all the same, and the sweep goes on trying. */
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	fake.disk_full = true;
+	assert_true(service_question_revoke(fake.service, 2, "", "boss", &row, &fake.failure) < 0);
+	assert_int_equal(fake.failure.reason, NP_R_NOT_RECORDED);
+	assert_replies("2 allowed 2\n0 over 2\n");
+	fake.disk_full = false;
+	asks(sandbox, "h.example", 3);
+	assert_replies("3 pending 3\n");
+	assert_true(shown(2).over_us == 0);
+	service_sweep(fake.service);
+	assert_true(shown(2).over_us > 0);
+	assert_string_equal(shown(2).ended_by, "boss");
+}
+
+/* What ended and could not be recorded is, as soon as that can be done; a daemon that starts then does not know it otherwise. */
+static void test_an_end_that_the_disk_does_not_take(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	struct policy_effect effect = { 0 };
+
+	(void)state;
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers(2, ANSWER_HOST, 0), 0);
+	fake_replies[0] = '\0';
+	fake.disk_full = true;
+	policy_use(HEAD "rules:\n  - allow: ['**.example']\n");
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	assert_replies("1 again 1\n0 over 2\n");
+	assert_int_equal(answers(1, ANSWER_HOST, 0), -EALREADY);
+	policy_use(ASKS);
+	assert_int_equal(service_policy_cut(fake.service, &effect, &fake.failure), 0);
+	fake.disk_full = false;
+	service_sweep(fake.service);
+	assert_int_equal(shown(1).state, QUESTION_VOID);
+	assert_true(shown(2).over_us > 0);
+	fake_stop();
+	fake_start();
+	fake_replies[0] = '\0';
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(service_questions_recover(fake.service, &fake.failure), 0);
+	asks(service_sandbox_by_cgroup(fake.service, fake.cgroups[0].id), "i.example", 3);
+	assert_replies("3 pending 3\n");
+}
+
+static void clock_set(int64_t seconds)
+{
+	fake.wall += (uint64_t)(seconds * 1000000);
+	fake.set_us += (uint64_t)(seconds * 1000000);
+}
+
+/* The wall's clock is set: an answer holds as long as it was given for. */
+static void test_a_clock_that_jumps(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+
+	(void)state;
+	clock_set(1000000);
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	asks(sandbox, "j.example", 3);
+	assert_int_equal(answers(1, ANSWER_HOST, 30000), 0);
+	clock_set(86400); /* tomorrow */
+	service_sweep(fake.service);
+	assert_int_equal(answers(2, ANSWER_HOST, 30000), 0); /* it still waits */
+	clock_set(-2 * 86400);				     /* yesterday */
+	fake_replies[0] = '\0';
+	asks(sandbox, "h.example", 4);
+	assert_replies("4 allowed 1\n");
+	fake.wall += 30000000;
+	service_sweep(fake.service);
+	assert_replies("0 over 1\n0 over 2\n");
+	/* A daemon that starts has the wall's clock alone: one that was set back ends it. */
+	fake_stop();
+	fake_start();
+	fake_replies[0] = '\0';
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(service_questions_recover(fake.service, &fake.failure), 0);
+	assert_int_equal(shown(3).state, QUESTION_EXPIRED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +600,12 @@ int main(void)
 		question_test(test_the_end_of_a_session),
 		question_test(test_a_restart),
 		question_test(test_bounds),
+		question_test(test_a_rule_that_moves),
+		question_test(test_an_answer_for_the_domain),
+		question_test(test_a_domain_that_is_shared),
+		question_test(test_an_answer_is_taken_back),
+		question_test(test_an_end_that_the_disk_does_not_take),
+		question_test(test_a_clock_that_jumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
