@@ -7,6 +7,8 @@
 
 #include "policy/port_ranges.c"
 
+#include <string.h>
+
 static uint32_t seed = 7;
 static uint32_t roll(uint32_t below)
 {
