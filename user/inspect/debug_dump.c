@@ -136,10 +136,10 @@ static void dump_origin(struct dump *dump, const struct upstream *up)
 	if (!entry)
 		return;
 	entry->state = up->handshaking ? DEBUG_ORIGIN_HANDSHAKE : up->idle ? DEBUG_ORIGIN_IDLE : DEBUG_ORIGIN_BUSY;
-	entry->tls = up->tls;
+	entry->tls = up->to->tls;
 	entry->n_exchanges = up->n_exchanges;
 	entry_leg(entry, &up->leg);
-	entry_host(entry, &up->host, up->port);
+	entry_host(entry, &up->to->host, up->to->port);
 }
 
 static void dump_query(void *ctx, const struct dns_sandbox *dns, const struct dns_waiting *query)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections to origins that are kept for the next exchange of the same session, never for another's; and all of a session
  * at once. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/h2.h"
@@ -15,19 +17,86 @@ void pool_init(struct pool *pool)
 	TAILQ_INIT(&pool->idle);
 }
 
+void pool_free(struct pool *pool)
+{
+	table_clear(&pool->hosts);
+}
+
+static uint64_t host_hash(const struct exchange *ex)
+{
+	const struct hash_key *key = &ex->client->worker->key;
+	uint64_t hash = ex->host.is_addr ? hash_bytes(key, (const char *)&ex->host.addr, sizeof(ex->host.addr))
+					 : hash_text(key, ex->host.name);
+
+	return hash ^ hash_number(key, ex->port * 2u + ex->tls);
+}
+
+static struct pool_host *host_find(const struct pool *pool, const struct exchange *ex, uint64_t hash)
+{
+	for (struct table_node *n = table_first(&pool->hosts, hash); n; n = table_next(n)) {
+		struct pool_host *to = container_of(n, struct pool_host, node);
+
+		if (to->port == ex->port && to->tls == ex->tls && host_equal(&to->host, &ex->host))
+			return to;
+	}
+	return NULL;
+}
+
+int pool_add(struct upstream *up, const struct exchange *ex)
+{
+	struct pool *pool = &up->session->pool;
+	uint64_t hash = host_hash(ex);
+	struct pool_host *to = host_find(pool, ex, hash);
+
+	if (!to) {
+		to = table_reserve(&pool->hosts) < 0 ? NULL : calloc(1, sizeof(*to));
+		if (!to)
+			return -ENOMEM;
+		to->host = ex->host;
+		to->port = ex->port;
+		to->tls = ex->tls;
+		TAILQ_INIT(&to->idle);
+		table_add(&pool->hosts, &to->node, hash);
+	}
+	to->n_upstreams++;
+	up->to = to;
+	LIST_INSERT_HEAD(&pool->upstreams, up, of_session);
+	return 0;
+}
+
+void pool_share(struct upstream *up)
+{
+	LIST_INSERT_HEAD(&up->to->h2, up, of_h2);
+}
+
+void pool_forget(struct upstream *up)
+{
+	struct pool_host *to = up->to;
+
+	pool_remove(up);
+	LIST_REMOVE(up, of_session);
+	if (up->leg.h2)
+		LIST_REMOVE(up, of_h2);
+	if (--to->n_upstreams)
+		return;
+	table_remove(&up->session->pool.hosts, &to->node);
+	free(to);
+}
+
 void pool_remove(struct upstream *up)
 {
 	if (!up->idle)
 		return;
 	up->idle = false;
 	up->session->pool.n_idle--;
+	up->to->n_idle--;
 	TAILQ_REMOVE(&up->session->pool.idle, up, of_idle);
+	TAILQ_REMOVE(&up->to->idle, up, of_host);
 }
 
 static bool upstream_serves(const struct upstream *up, const struct exchange *ex)
 {
-	if (leg_is_dead(&up->leg) || up->handshaking || up->leg.life >= LEG_LAST || up->port != ex->port ||
-	    up->tls != ex->tls || !host_equal(&up->host, &ex->host) || (up->leg.h2 && !h2_room(up->leg.h2)))
+	if (leg_is_dead(&up->leg) || up->leg.life >= LEG_LAST || (up->leg.h2 && !h2_room(up->leg.h2)))
 		return false;
 	/* Another request may not go where the first one did. That it is nobody's of this host was seen then. */
 	return judge_request(ex->client, &ex->host, ex->port, up->routed ? &up->route : NULL, &ex->head, &ex->ask)
@@ -37,34 +106,25 @@ static bool upstream_serves(const struct upstream *up, const struct exchange *ex
 /* One of HTTP/1.1 that nobody uses, the last used first, or one of HTTP/2, which is never idle. */
 static struct upstream *pool_find(const struct exchange *ex)
 {
-	struct session *session = ex->client->sandbox->session;
+	struct pool_host *to = host_find(&ex->client->sandbox->session->pool, ex, host_hash(ex));
 	struct upstream *up;
 
-	TAILQ_FOREACH_REVERSE(up, &session->pool.idle, upstream_queue, of_idle)
+	if (!to)
+		return NULL;
+	TAILQ_FOREACH_REVERSE(up, &to->idle, upstream_queue, of_host)
 	if (upstream_serves(up, ex))
 		return up;
-	LIST_FOREACH(up, &session->pool.upstreams, of_session)
-		if (up->leg.h2 && upstream_serves(up, ex))
+	LIST_FOREACH(up, &to->h2, of_h2)
+		if (upstream_serves(up, ex))
 			return up;
 	return NULL;
-}
-
-static unsigned pool_count(const struct upstream *like)
-{
-	struct upstream *up;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(up, &like->session->pool.idle, of_idle)
-		n += up->port == like->port && up->host.is_addr == like->host.is_addr &&
-		     !memcmp(&up->host, &like->host, sizeof(up->host));
-	return n;
 }
 
 void pool_keep(struct upstream *up)
 {
 	struct session *session = up->session;
 
-	if (session->pool.n_idle >= NP_POOL_PER_HOST && pool_count(up) >= NP_POOL_PER_HOST) {
+	if (up->to->n_idle >= NP_POOL_PER_HOST) {
 		upstream_part(up);
 		return;
 	}
@@ -77,7 +137,9 @@ void pool_keep(struct upstream *up)
 	up->idle = true;
 	up->deadline_ns = loop_now_ns() + NP_IDLE_MS * 1000000ull;
 	session->pool.n_idle++;
+	up->to->n_idle++;
 	TAILQ_INSERT_TAIL(&session->pool.idle, up, of_idle);
+	TAILQ_INSERT_TAIL(&up->to->idle, up, of_host);
 }
 
 void upstream_tick(struct session *session, uint64_t now_ns)
@@ -157,11 +219,9 @@ static struct upstream *pool_take(const struct exchange *ex)
 {
 	struct upstream *up;
 
-	while ((up = pool_find(ex)) && !socket_progress(channel_fd(up->leg.channel), &up->acked)) {
-		leg_advance(&up->leg, LEG_LAST); /* what is on it is told when that is read */
-		if (!up->n_exchanges)
-			upstream_close(up);
-	}
+	/* With exchanges on it a death shows by itself, and `acked` stays: what was acknowledged since may be any one's. */
+	while ((up = pool_find(ex)) && !up->n_exchanges && !socket_progress(channel_fd(up->leg.channel), &up->acked))
+		upstream_close(up);
 	return up;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/table.h"
 #include "http/head.h"
 #include "inspect/worker.h"
 #include "reason.h"
@@ -24,6 +25,7 @@ struct pool {
 	struct upstream_list upstreams;
 	struct upstream_queue idle; /* least recently used first */
 	unsigned n_idle;
+	struct table hosts; /* pool_host: who looks for one host does not walk past the others' */
 };
 
 /* An exchange's place at its origin. Likewise. */
@@ -35,6 +37,7 @@ struct at_origin {
 };
 
 void pool_init(struct pool *pool);
+void pool_free(struct pool *pool); /* after upstream_close_all() */
 /* Finds or makes a connection to the exchange's host; exchange_upstream_ready() or _failed() follows, perhaps at once.
  * upgrade: HTTP/1.1, and for this exchange alone. */
 void upstream_get(struct exchange *exchange, bool upgrade);

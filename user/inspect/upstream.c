@@ -21,8 +21,7 @@
 static void upstream_free(struct upstream *up)
 {
 	memory_count_upstream(up);
-	pool_remove(up);
-	LIST_REMOVE(up, of_session);
+	pool_forget(up);
 	leg_free(&up->leg);
 	if (up->broken_off)
 		channel_reset(up->leg.channel);

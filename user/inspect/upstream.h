@@ -9,20 +9,29 @@
 #include "inspect/exchange.h"
 #include "resolver/aliases.h"
 
-struct upstream {
-	LIST_ENTRY(upstream) of_session;
-	TAILQ_ENTRY(upstream) of_idle;
-	struct leg leg;
-	struct session *session;
+/* What a session has open to one host, port and scheme. Gone with the last connection. */
+struct pool_host {
+	struct table_node node;
 	struct host host;
 	uint16_t port;
 	bool tls;
+	struct upstream_queue idle; /* of HTTP/1.1; least recently used first */
+	struct upstream_list h2;
+	unsigned n_idle, n_upstreams;
+};
+
+struct upstream {
+	LIST_ENTRY(upstream) of_session, of_h2;
+	TAILQ_ENTRY(upstream) of_idle, of_host;
+	struct leg leg;
+	struct session *session;
+	struct pool_host *to;
 	struct exchange *awaited; /* whom the handshake is for */
 	unsigned n_exchanges;
 	struct route route; /* where it leads, */
 	bool routed;	    /* if that is known here */
 	const char *proxy;  /* by which it goes: its URL; NULL: directly */
-	uint64_t acked;	    /* bytes that the origin's kernel had taken when the last request began */
+	uint64_t acked;	    /* bytes that the origin's kernel had taken when a request last began with no other on it */
 	bool handshaking, used, idle;
 	bool h1_only;
 	bool broken_off; /* an exchange on it ended before its time: that must show, with a reset */
@@ -33,6 +42,9 @@ struct upstream {
 };
 
 /* -- pool.c */
+int pool_add(struct upstream *up, const struct exchange *exchange); /* a new one, to the exchange's host; -ENOMEM */
+void pool_forget(struct upstream *up);
+void pool_share(struct upstream *up);  /* it speaks HTTP/2: any exchange may have a stream of it */
 void pool_keep(struct upstream *up);   /* it is idle; it may be gone then */
 void pool_remove(struct upstream *up); /* it is idle no longer */
 

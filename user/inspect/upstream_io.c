@@ -167,12 +167,14 @@ static void on_ready(void *ctx)
 	up->handshaking = false;
 	up->awaited = NULL;
 	r = leg_speak(&up->leg, channel_speaks_h2(up->leg.channel));
+	if (up->leg.h2)
+		pool_share(up);
 	if (!ex || r < 0) {
 		upstream_close(up);
 		if (ex)
 			exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 	} else {
-		exchange_note_tls(ex, up->tls ? (loop_now_ns() - up->start_ns) / 1000 : 0);
+		exchange_note_tls(ex, up->to->tls ? (loop_now_ns() - up->start_ns) / 1000 : 0);
 		ex->at_origin.handshake = NULL;
 		upstream_attach(up, ex);
 	}
@@ -224,10 +226,10 @@ static int upstream_start(struct upstream *up, int fd)
 	SSL *ssl = NULL;
 	int r = channel_new(up->leg.worker->loop, &up->session->lane, fd, &upstream_events, up, &up->leg.channel);
 
-	if (r < 0 || !up->tls)
+	if (r < 0 || !up->to->tls)
 		return r;
 	origins = session_origins(up->leg.worker, up->session);
-	r = origins ? origin_ssl(origins, &up->host, up->port, &ssl) : -ENOMEM;
+	r = origins ? origin_ssl(origins, &up->to->host, up->to->port, &ssl) : -ENOMEM;
 	if (r < 0)
 		return r;
 	if (up->h1_only)
@@ -264,17 +266,16 @@ static void on_dialled(void *ctx, const struct origin_dial_result *result)
 		return;
 	}
 	up = calloc(1, sizeof(*up));
-	if (!up) {
+	if (up)
+		up->session = ex->client->sandbox->session;
+	if (!up || pool_add(up, ex) < 0) {
+		free(up);
 		close(result->fd);
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 		worker_flush(worker);
 		return;
 	}
 	leg_init(&up->leg, LEG_ORIGIN, worker, &leg_events);
-	up->session = ex->client->sandbox->session;
-	up->host = ex->host;
-	up->port = ex->port;
-	up->tls = ex->tls;
 	if (ex->head.upgrade)
 		leg_advance(&up->leg, LEG_LAST);
 	up->h1_only = ex->head.upgrade || ex->h1_only;
@@ -287,10 +288,9 @@ static void on_dialled(void *ctx, const struct origin_dial_result *result)
 	up->deadline_ns = up->start_ns + NP_HANDSHAKE_MS * 1000000ull;
 	up->awaited = ex;
 	ex->at_origin.handshake = up;
-	LIST_INSERT_HEAD(&up->session->pool.upstreams, up, of_session);
 	if (upstream_start(up, result->fd) < 0)
 		upstream_fail(up, NP_R_ORIGIN_UNREACHABLE, "TLS could not be started");
-	else if (!up->tls)
+	else if (!up->to->tls)
 		on_ready(up);
 	worker_flush(worker);
 }
