@@ -68,8 +68,8 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-decl
 POLICY_LIBS = -lyaml -lidn2 -lnettle
 INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl $(POLICY_LIBS)
-CLI_LIBS = -ljansson -lseccomp $(POLICY_LIBS)
-RUN_LIBS = -ljansson -lseccomp -lnettle
+CLI_LIBS = -ljansson $(POLICY_LIBS)
+RUN_LIBS = -ljansson -lnettle
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 # base/sql.c is the daemon's alone: no other program links SQLite.
@@ -113,6 +113,15 @@ INIT_SRCS = $(call srcs,init)
 $(BUILD)/netpawl-init: $(INIT_SRCS) user/init/caps.h user/init/init.h user/init/landlock.h user/init/mount_check.h user/launch/orders.h user/launch/hidden_mounts.h user/base/fs.h include/gate_limits.h user/vocab/limits.h
 	$(say) LINK $@
 	$(Q)$(CC) $(CPPFLAGS) $(filter-out -fPIE $(SANFLAGS),$(CFLAGS)) -static -o $@ $(INIT_SRCS)
+
+# The system call filter of sandboxes, made once.
+$(BUILD)/sandbox_filter.h: user/filter/main.c
+	$(say) FILTER $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $(BUILD)/sandbox_filter $< -lseccomp
+	$(Q)$(BUILD)/sandbox_filter > $@
+
+$(call objs,launch): | $(BUILD)/sandbox_filter.h
 
 $(BUILD)/obj/llhttp/%.o: $(LLHTTP)/%.c
 	$(say) CC $<

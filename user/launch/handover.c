@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "launch/seccomp.h"
 
 __attribute__((format(printf, 3, 4))) static int fail(char *problem, int error, const char *fmt, ...)
 {
@@ -84,16 +85,15 @@ int handover_prepare(const struct plan *plan, const sigset_t *mask, struct hando
 {
 	int r;
 
-	*ret = (struct handover){ .environ = plan->environ, .program = -1 };
+	*ret = (struct handover){ .environ = plan->environ,
+				  .program = -1,
+				  .filtered = plan->isolation == ISOLATION_FULL };
 	ret->orders = orders_write(plan, mask);
 	if (ret->orders < 0)
 		return fail(problem, ret->orders, "cannot write down the orders");
 	r = program_open(ret, problem);
 	if (r < 0)
 		return r;
-	r = plan->isolation == ISOLATION_FULL ? filter_new(&ret->filter) : 0;
-	if (r < 0)
-		return fail(problem, r, "cannot build the system call filter");
 	r = argv_make(plan, ret);
 	return r < 0 ? fail(problem, r, "cannot make the command line") : 0;
 }
@@ -102,7 +102,6 @@ void handover_free(struct handover *h)
 {
 	cleanup_close(&h->orders);
 	cleanup_close(&h->program);
-	filter_free(h->filter);
 	free(h->argv);
 	*h = (struct handover){ .orders = -1, .program = -1 };
 }
@@ -147,9 +146,9 @@ int handover_execute(const struct handover *h, int report, int control)
 	for (int fd = 0; fd < 3; fd++)
 		if (fcntl(fd, F_SETFD, 0) < 0)
 			return -errno;
-	r = h->filter ? caps_pass() : 0;
-	if (r == 0 && h->filter)
-		r = filter_load(h->filter);
+	r = h->filtered ? caps_pass() : 0;
+	if (r == 0 && h->filtered)
+		r = filter_load();
 	if (r < 0)
 		return r;
 	execveat(ORDERS_INIT, "", h->argv, h->environ, AT_EMPTY_PATH);

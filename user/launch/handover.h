@@ -3,15 +3,16 @@
 #ifndef NP_LAUNCH_HANDOVER_H
 #define NP_LAUNCH_HANDOVER_H
 
+#include <stdbool.h>
+
 #include "launch/orders.h"
 #include "launch/plan.h"
-#include "launch/seccomp.h"
 
 struct handover {
-	int orders, program;   /* descriptors: struct orders, netpawl-init */
-	struct filter *filter; /* NULL: there is none */
-	char **argv;	       /* ends with NULL; the command's own words are borrowed */
-	char *const *environ;  /* the command's; borrowed */
+	int orders, program; /* descriptors: struct orders, netpawl-init */
+	bool filtered;
+	char **argv;	      /* ends with NULL; the command's own words are borrowed */
+	char *const *environ; /* the command's; borrowed */
 };
 
 #define HANDOVER_PROBLEM_SIZE 512

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "launch/seccomp.c"
 
+#define main filter_main
+#include "filter/main.c"
+#undef main
+
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -22,21 +26,18 @@
 
 /* -- the filter as bytes: what it answers for any architecture, whether or not this kernel has it ----------- */
 
-static struct sock_filter program[4096];
-static size_t program_len;
-
-static void program_read(void)
+static void is_what_the_rules_make(void **state)
 {
-	cleanup(filter_freep) struct filter *filter = NULL;
-	int fd = memfd_create("filter", MFD_CLOEXEC);
-	ssize_t n;
+	static char made[sizeof(sandbox_filter) + 1];
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
+	_close_ int fd = memfd_create("filter", MFD_CLOEXEC);
 
-	assert_int_equal(filter_new(&filter), 0);
-	assert_int_equal(seccomp_export_bpf(filter_ctx(filter), fd), 0);
-	n = pread(fd, program, sizeof(program), 0);
-	close(fd);
-	assert_true(n > 0 && (size_t)n < sizeof(program));
-	program_len = (size_t)n / sizeof(program[0]);
+	(void)state;
+	assert_int_equal(filter_add_all(ctx), 0);
+	assert_int_equal(seccomp_export_bpf(ctx, fd), 0);
+	seccomp_release(ctx);
+	assert_int_equal(pread(fd, made, sizeof(made), 0), sizeof(sandbox_filter));
+	assert_memory_equal(made, sandbox_filter, sizeof(sandbox_filter));
 }
 
 /* The part of classic BPF that libseccomp writes. */
@@ -44,8 +45,8 @@ static uint32_t program_run(const struct seccomp_data *data)
 {
 	uint32_t a = 0;
 
-	for (size_t pc = 0; pc < program_len; pc++) {
-		const struct sock_filter *i = &program[pc];
+	for (size_t pc = 0; pc < ARRAY_SIZE(sandbox_filter); pc++) {
+		const struct sock_filter *i = &sandbox_filter[pc];
 		bool hit = false;
 
 		switch (i->code) {
@@ -103,7 +104,6 @@ static int verdict(uint32_t arch, int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 static void families(void **state)
 {
 	(void)state;
-	program_read();
 	for (uint64_t family = 0; family < 256; family++) {
 		bool allowed = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
 
@@ -127,7 +127,6 @@ static void other_architectures(void **state)
 	static const uint32_t archs[] = { AUDIT_ARCH_I386, AUDIT_ARCH_ARM, AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, 0 };
 
 	(void)state;
-	program_read();
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
 		for (int nr = 0; archs[i] != NATIVE && nr < 500; nr++)
 			assert_int_equal(verdict(archs[i], nr, AF_INET, 0, 0), ENOSYS);
@@ -143,7 +142,6 @@ static void namespaces_and_calls(void **state)
 					  CLONE_NEWPID,	 CLONE_NEWIPC, CLONE_NEWUTS };
 
 	(void)state;
-	program_read();
 	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
 		assert_int_equal(NATIVE_VERDICT(SYS_unshare, flags[i], 0, 0), EPERM);
 		assert_int_equal(NATIVE_VERDICT(SYS_unshare, flags[i] | CLONE_FILES, 0, 0), EPERM);
@@ -172,15 +170,6 @@ static void namespaces_and_calls(void **state)
 
 /* -- the filter in the kernel -------------------------------------------------------------------------------- */
 
-static int filter_enter(void)
-{
-	cleanup(filter_freep) struct filter *filter = NULL;
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || filter_new(&filter) < 0)
-		return -1;
-	return seccomp_load(filter_ctx(filter));
-}
-
 static int nothing(void)
 {
 	return 0;
@@ -196,7 +185,7 @@ static int loaded(void)
 	pthread_t thread;
 	int pair[2];
 
-	CHECK(filter_enter() == 0);
+	CHECK(filter_load() == 0);
 	CHECK(socket(AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == EAFNOSUPPORT);
 	CHECK(socket(AF_PACKET, SOCK_RAW, 0) < 0 && errno == EAFNOSUPPORT);
 	CHECK(socket(AF_ALG, SOCK_SEQPACKET, 0) < 0 && errno == EAFNOSUPPORT);
@@ -252,7 +241,7 @@ static int old_doors(void)
 	/* The control: without the filter both open a socket. */
 	CHECK(int80(I386_SOCKETCALL, 1, (long)args, 0) >= 0);
 	CHECK(int80(I386_SOCKET, AF_INET, SOCK_DGRAM, 0) >= 0);
-	CHECK(filter_enter() == 0);
+	CHECK(filter_load() == 0);
 	CHECK(int80(I386_SOCKETCALL, 1, (long)args, 0) == -ENOSYS);
 	CHECK(int80(I386_SOCKET, AF_INET, SOCK_DGRAM, 0) == -ENOSYS);
 	CHECK(syscall(0x40000000 | SYS_socket, AF_VSOCK, SOCK_STREAM, 0) < 0 && errno == ENOSYS);
@@ -276,11 +265,9 @@ static void through_old_doors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(families),
-		cmocka_unit_test(other_architectures),
-		cmocka_unit_test(namespaces_and_calls),
-		cmocka_unit_test(in_the_kernel),
-		cmocka_unit_test(through_old_doors),
+		cmocka_unit_test(is_what_the_rules_make), cmocka_unit_test(families),
+		cmocka_unit_test(other_architectures),	  cmocka_unit_test(namespaces_and_calls),
+		cmocka_unit_test(in_the_kernel),	  cmocka_unit_test(through_old_doors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
