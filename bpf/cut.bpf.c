@@ -116,19 +116,20 @@ static __always_inline bool np_cut_wants(struct sock *sk, const struct np_cut_ow
 	if (!owner.id)
 		return false;
 	*flow = np_flow_of(&sk->__sk_common, protocol);
+	netns = np_netns_of(np_sock_address(sk));
 	f.mode = owner.rung.mode;
 	f.protocol = protocol;
 	f.addr = flow->far_addr;
 	f.port = flow->far_port;
-	f.local = np_addr_is_loopback(&f.addr) || bpf_map_lookup_elem(&np_host_addrs, &f.addr);
+	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
 	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
 	if (f.local) {
 		f.host_port = np_host_port_listed(f.port, owner.rung);
-		netns = np_netns_of(np_sock_address(sk));
 		f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
 		f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
 	} else {
 		np_facts_add_rule(&f, owner.rung);
+		np_facts_add_host(&f, netns, owner.rung);
 		f.withdrawn = f.mode == NP_FULL && protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)

@@ -41,6 +41,7 @@ struct np_facts {
 	struct np_addr addr; /* the far end's */
 	bool local;	     /* it stays on this host */
 	enum np_peer peer;   /* for local attempts */
+	bool host;	     /* it does not, but leads to the host: from a container */
 	bool host_port;	     /* the policy lists the port of the host in this mode */
 	bool opening;	     /* TCP: opens a connection (connect(), SYN without ACK, or what a listener gets) */
 	bool connecting;     /* it is connect() that asks */
@@ -157,6 +158,16 @@ np_pure enum np_reason np_judge_local(const struct np_facts *f)
 	return NP_R_HOST_LOOPBACK;
 }
 
+/* The host's listeners are as far for a container, to which they lie beyond a device, as for a sandbox to which they are local. */
+np_pure enum np_reason np_judge_host(const struct np_facts *f)
+{
+	if (f->host_port)
+		return NP_R_HOST_PORT;
+	if (f->mode == NP_FULL && (!np_is_ported(f->protocol) || (f->protocol == NP_IPPROTO_TCP && !f->opening)))
+		return NP_R_OPEN_MODE; /* as in np_judge_local() */
+	return f->mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK;
+}
+
 /* The server that is named does not matter, for nothing goes there. */
 np_pure enum np_reason np_judge_dns(const struct np_facts *f)
 {
@@ -212,6 +223,8 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 		return NP_R_MULTICAST;
 	if (f->local)
 		return np_judge_local(f);
+	if (f->host)
+		return np_judge_host(f);
 	switch (f->mode) {
 	case NP_FULL:
 		return f->action == NP_DENY ? NP_R_RULE_DENIES : NP_R_OPEN_MODE;
@@ -235,6 +248,8 @@ np_pure enum np_reason np_judge_from_outside(const struct np_facts *f)
 		return NP_R_INBOUND_PORT;
 	if (f->mode == NP_FULL && answer)
 		return NP_R_OPEN_MODE;
+	if (f->host && f->host_port && answer)
+		return NP_R_HOST_PORT;
 	return f->mode == NP_PROXIED && f->action == NP_ALLOW && answer ? NP_R_RULE_ALLOWS : NP_R_INBOUND;
 }
 
@@ -345,6 +360,8 @@ np_pure bool np_judge_cut(const struct np_facts *f, bool own)
 		return false; /* each of its packets is judged anew */
 	if (own)
 		return false;
+	if (f->host)
+		return !f->host_port;
 	if (f->local)
 		return !f->host_port && !((f->inspector || f->dns_gate) && f->mode == NP_PROXIED);
 	return f->mode != NP_PROXIED || f->action != NP_ALLOW || np_addr_is_synthetic(&f->addr);

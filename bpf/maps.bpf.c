@@ -10,6 +10,7 @@ struct np_nets_map np_nets SEC(".maps");
 struct np_net_ports_map np_net_ports SEC(".maps");
 struct np_inspector_map np_inspector SEC(".maps");
 struct np_namespaces_map np_namespaces SEC(".maps");
+struct np_homes_map np_homes SEC(".maps");
 struct np_steered_map np_steered SEC(".maps");
 struct np_dns_server_map np_dns_server SEC(".maps");
 struct np_dns_origins_map np_dns_origins SEC(".maps");

@@ -52,14 +52,14 @@ struct np_depths_map {
 };
 extern struct np_depths_map np_depths SEC(".maps");
 
-/* Addresses of the host's own devices (NP_ADDR_OWN) and the broadcast addresses of its networks
- * (NP_ADDR_BROADCAST), kept by the daemon from netlink. The own ones are only for the right errno at connect():
- * the packet layer knows a local packet by its device. */
+/* Addresses of the host's own devices (NP_ADDR_OWN) and the broadcast addresses of its networks (NP_ADDR_BROADCAST), and the same
+ * of containers, kept by the daemon from netlink. In its own namespace a sandbox's are only for the right errno at connect(): the
+ * packet layer knows a local packet by its device. The host's are also for containers, from where they lie beyond a device. */
 struct np_host_addrs_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, NP_HOST_ADDRS_MAX);
-	__type(key, struct np_addr);
+	__type(key, struct np_own_addr);
 	__type(value, __u8);
 };
 extern struct np_host_addrs_map np_host_addrs SEC(".maps");
@@ -112,15 +112,25 @@ struct np_inspector_map {
 };
 extern struct np_inspector_map np_inspector SEC(".maps");
 
-/* The same in namespaces of sandboxes' own. Whoever is in neither is led nowhere. */
+/* The same in other namespaces that sandboxes live in. Whoever is in neither is led nowhere. */
 struct np_namespaces_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, NP_NAMESPACES_MAX);
 	__type(key, __u64);
-	__type(value, struct np_namespace);
+	__type(value, struct np_inspector);
 };
 extern struct np_namespaces_map np_namespaces SEC(".maps");
+
+/* Which sandbox lives in which of them. */
+struct np_homes_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, NP_HOMES_MAX);
+	__type(key, __u64);
+	__type(value, struct np_home);
+};
+extern struct np_homes_map np_homes SEC(".maps");
 
 /* Where a steered socket was meant to go, kept with the sandbox's socket. */
 struct np_steered_map {

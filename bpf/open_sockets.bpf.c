@@ -98,7 +98,9 @@ int np_open_sockets(struct bpf_iter__task_file *ctx)
 	open.inside = np_is_at_or_below(BPF_CORE_READ(sk, sk_cgrp_data.cgroup), query->cgroup_id, query->depth);
 	if (open.family == AF_UNIX)
 		np_open_socket_add_unix(&open, sk, query);
-	else if ((open.family == AF_INET || open.family == AF_INET6) && open.protocol == NP_IPPROTO_TCP)
+	if (open.family == AF_INET || open.family == AF_INET6)
+		open.elsewhere = query->netns && np_netns_of((__u64)sk) != query->netns;
+	if ((open.family == AF_INET || open.family == AF_INET6) && open.protocol == NP_IPPROTO_TCP)
 		open.repaired = BPF_CORE_READ_BITFIELD_PROBED((struct tcp_sock *)sk, repair);
 	bpf_seq_write(ctx->meta->seq, &open, sizeof(open));
 	return 0;

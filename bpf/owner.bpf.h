@@ -233,18 +233,35 @@ static __always_inline enum np_peer np_peer_find(void *ctx, const struct np_tupl
 	return owner.sandbox && owner.id == self ? NP_PEER_SELF : NP_PEER_OTHER;
 }
 
-/* NP_ADDR_*, or 0 for an address that is not the host's. */
-static __always_inline __u8 np_host_addr_kind(const struct np_addr *addr)
+/* NP_ADDR_*, or 0 for an address that no device of this network namespace has. */
+static __always_inline __u8 np_addr_kind(__u64 netns, const struct np_addr *addr)
 {
-	__u8 *kind = bpf_map_lookup_elem(&np_host_addrs, addr);
+	struct np_own_addr key = { .netns = netns, .addr = *addr };
+	__u8 *kind = bpf_map_lookup_elem(&np_host_addrs, &key);
 
 	return kind ? *kind : 0;
 }
 
-/* Loopback, or an address of one of the host's devices: what a socket may have as its own. */
-static __always_inline bool np_is_own_addr(const struct np_addr *addr)
+/* Loopback, or an address of one of its devices: what a socket there may have as its own. */
+static __always_inline bool np_is_own_addr(__u64 netns, const struct np_addr *addr)
 {
-	return np_addr_is_loopback(addr) || np_host_addr_kind(addr) == NP_ADDR_OWN;
+	return np_addr_is_loopback(addr) || np_addr_kind(netns, addr) == NP_ADDR_OWN;
+}
+
+static __always_inline __u64 np_netns_of_packet(struct __sk_buff *skb)
+{
+	return np_netns_of(np_sock_address(skb->sk));
+}
+
+/* Is it the host, which a container sees beyond a device of its own? */
+static __always_inline void np_facts_add_host(struct np_facts *f, __u64 netns, struct np_rung rung)
+{
+	if (f->mode == NP_FULL && f->protocol == NP_IPPROTO_TCP && !f->opening)
+		return; /* it passes in any case */
+	if (netns == np_host_netns || np_addr_kind(np_host_netns, &f->addr) != NP_ADDR_OWN)
+		return;
+	f->host = true;
+	f->host_port = np_host_port_listed(f->port, rung);
 }
 
 #endif

@@ -66,7 +66,7 @@ static __always_inline enum np_reason np_packet_reported(struct bpf_sock *sk, co
 }
 
 /* The facts of an outgoing packet, without the peer. */
-static __always_inline struct np_facts np_facts_out(const struct np_packet *p, enum np_mode mode)
+static __always_inline struct np_facts np_facts_out(const struct np_packet *p, enum np_mode mode, __u64 netns)
 {
 	struct np_facts f = {
 		.mode = mode,
@@ -81,7 +81,7 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 		.many = np_addr_is_many(&p->dst),
 	};
 
-	if (p->protocol != NP_IPPROTO_TCP && np_host_addr_kind(&p->dst) == NP_ADDR_BROADCAST)
+	if (p->protocol != NP_IPPROTO_TCP && np_addr_kind(netns, &p->dst) == NP_ADDR_BROADCAST)
 		f.many = true;
 	return f;
 }
@@ -250,21 +250,23 @@ int np_egress(struct __sk_buff *skb)
 	struct np_facts f;
 	enum np_reason reason;
 	long r = np_packet_read(skb, &p);
+	__u64 netns = np_netns_of_packet(skb);
 
-	f = np_facts_out(&p, owner.rung.mode);
+	f = np_facts_out(&p, owner.rung.mode, netns);
 	if (r < 0) {
 		np_error_count(NP_AT_PACKET_LOAD, r);
 		reason = NP_R_MALFORMED;
 		goto refuse;
 	}
 	f.local = skb->ifindex == NP_LOOPBACK_IFINDEX;
-	if (f.local && !np_is_own_addr(&p.src)) { /* whoever answers it would send to beyond the host */
+	if (f.local && !np_is_own_addr(netns, &p.src)) { /* whoever answers it would send to beyond the host */
 		reason = NP_R_FOREIGN_SOURCE;
 		goto refuse;
 	}
-	if (!f.local)
+	if (!f.local) {
 		np_facts_add_rule(&f, owner.rung);
-	else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
+		np_facts_add_host(&f, netns, owner.rung);
+	} else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
 			.near_port = p.dport,
@@ -368,6 +370,7 @@ int np_ingress(struct __sk_buff *skb)
 	}
 	if (!f.local) {
 		np_facts_add_rule(&f, owner.rung);
+		np_facts_add_host(&f, np_netns_of_packet(skb), owner.rung);
 		if (sk)
 			np_facts_add_receiver(skb, sk, &f, &owner, &p);
 	} else if (np_is_ported(p.protocol)) {
@@ -411,7 +414,7 @@ int np_device(struct __sk_buff *skb)
 	if (!owner.inside)
 		return NP_TC_NEXT;
 	r = np_packet_read(skb, &p);
-	f = np_facts_out(&p, owner.rung.mode);
+	f = np_facts_out(&p, owner.rung.mode, np_netns_of_packet(skb));
 	if (loopback) {
 		reason = NP_R_PROTOCOL;
 	} else if (r < 0) {
@@ -421,6 +424,7 @@ int np_device(struct __sk_buff *skb)
 		reason = NP_R_PROTOCOL;
 	} else {
 		np_facts_add_rule(&f, owner.rung);
+		np_facts_add_host(&f, np_netns_of_packet(skb), owner.rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;

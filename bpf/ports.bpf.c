@@ -139,8 +139,12 @@ int np_release(struct bpf_sock *ctx)
 		if (share)
 			__sync_fetch_and_add(&share->sockets, -1);
 	}
-	if (!holder->held)
+	if (!holder->held) { /* in another network namespace, where no port is kept */
+		id = bpf_get_socket_cookie(ctx);
+		if (ctx->protocol == NP_IPPROTO_UDP)
+			bpf_map_delete_elem(&np_peers, &id);
 		return np_allow();
+	}
 	key = __sync_lock_test_and_set(&sandbox->released, holder->key);
 	if (!key || key == holder->key)
 		return np_allow();
@@ -231,7 +235,7 @@ static __always_inline bool np_is_from_here(struct bpf_sk_lookup *ctx)
 	struct np_addr far = np_lookup_far(ctx);
 
 	return ctx->ingress_ifindex <= NP_LOOPBACK_IFINDEX || np_addr_is_loopback(&far) ||
-	       np_host_addr_kind(&far) == NP_ADDR_OWN;
+	       np_addr_kind(np_host_netns, &far) == NP_ADDR_OWN;
 }
 
 /* An event for the operator, that somebody called; the caller learns nothing by it. It is bounded for each listener, apart
@@ -297,24 +301,12 @@ int np_inbound(struct bpf_sk_lookup *ctx)
 
 struct np_listener_search {
 	__u64 cgroup_id;
+	__u64 netns;
 	struct np_hold found; /* as np_holds would have it */
 	__u16 port;
 	__u16 done;
 	__u32 pad;
 };
-
-/* Where whoever forwards is: in the sandbox's own network namespace, or in the host's. What it listens on in one that it made by
- * itself is not what a caller would meet at that address and port. */
-static __always_inline bool np_listener_is_met(__u64 sock, __u64 cgroup_id)
-{
-	__u64 netns = np_netns_of(sock);
-	struct np_namespace *own;
-
-	if (netns == np_host_netns)
-		return true;
-	own = bpf_map_lookup_elem(&np_namespaces, &netns);
-	return own && own->cgroup_id == cgroup_id;
-}
 
 static long np_listener_look(__u32 slot, void *data)
 {
@@ -327,8 +319,9 @@ static long np_listener_look(__u32 slot, void *data)
 		return 0;
 	found->sock = *(volatile __u64 *)&socket->sock;
 	found->cookie = *(volatile __u64 *)&socket->cookie;
+	/* What it listens on in a namespace that it made by itself is not what a caller would meet at that address and port. */
 	if (!np_hold_stands(found, search->port) || !np_hold_takes_calls(found, NP_IPPROTO_TCP, 0) ||
-	    !np_listener_is_met(found->sock, search->cgroup_id))
+	    np_netns_of(found->sock) != search->netns)
 		return 0;
 	np_hold_read_address(found);
 	search->done = 1;
@@ -339,7 +332,7 @@ static long np_listener_look(__u32 slot, void *data)
 SEC("syscall")
 int np_listens(struct np_listens *ctx)
 {
-	struct np_listener_search search = { .cgroup_id = ctx->cgroup_id, .port = ctx->port };
+	struct np_listener_search search = { .cgroup_id = ctx->cgroup_id, .netns = ctx->netns, .port = ctx->port };
 	struct np_sandbox *sandbox;
 	__u32 slots;
 

@@ -46,7 +46,7 @@ struct np_hold_query {
 int np_hold_put(struct np_hold_query *query);
 
 /* Does this socket have its entry? Puts it there when it has none or changed its port. storage is its np_holder. One in a
- * namespace of a sandbox's own needs none. */
+ * other network namespace than the host's needs none. */
 static __always_inline bool np_hold_ensure(struct np_holder *holder, const void *sk, __u64 cookie, __u64 cgroup_id,
 					   __u16 protocol, __u16 port)
 {

@@ -74,6 +74,19 @@ static __always_inline enum np_reason np_count_socket(struct bpf_sock *ctx, cons
 	return NP_R_OPEN_MODE;
 }
 
+/* Would it be in another network namespace than its sandbox, a container, lives in? There is nobody who listens for it, looks for
+ * its sockets or guards the devices there: so nobody gets any by unshare() or setns(). */
+static __always_inline bool np_has_left(struct bpf_sock *ctx, const struct np_owner *owner)
+{
+	__u64 id = owner->id;
+	struct np_home *home;
+
+	if (np_depths_in_use() == 2ull << np_slice_depth)
+		return false; /* nothing is adopted */
+	home = bpf_map_lookup_elem(&np_homes, &id);
+	return home && home->bound && home->netns != bpf_get_netns_cookie(ctx);
+}
+
 SEC("cgroup/sock_create")
 int np_create(struct bpf_sock *ctx)
 {
@@ -83,8 +96,10 @@ int np_create(struct bpf_sock *ctx)
 	struct np_owner owner = np_owner_of(ctx);
 	enum np_reason reason = np_judge_create(owner.rung.mode, type, protocol);
 	struct np_facts f = { .protocol = protocol };
-	bool good = NP_REASON_ALLOWS(reason);
+	bool left = np_has_left(ctx, &owner), good = !left && NP_REASON_ALLOWS(reason);
 
+	if (left)
+		reason = NP_R_LEFT_NETNS;
 	if (good)
 		reason = np_count_socket(ctx, &owner, protocol);
 	if (NP_REASON_ALLOWS(reason))
@@ -93,7 +108,7 @@ int np_create(struct bpf_sock *ctx)
 	if (good) /* what a process with too many open files gets: programs know it, and close some or wait */
 		return np_refuse(EMFILE);
 	/* What a kernel without the protocol answers: programs that probe for MPTCP or SCTP then fall back. */
-	return np_refuse(type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
+	return np_refuse(left || type == 3 /* SOCK_RAW */ ? EPERM : EPROTONOSUPPORT);
 }
 
 /* Where a connection or a datagram is led: the inspector's listener, or the DNS gate's socket. */
@@ -239,8 +254,6 @@ static __always_inline bool np_sender_note(struct bpf_sock_addr *ctx, const stru
 		return true;
 	cookie = bpf_get_socket_cookie(ctx);
 	holder = np_sender_holder(ctx, sk, owner, cookie);
-	if (holder && bpf_get_netns_cookie(ctx) != np_host_netns)
-		return true; /* nothing comes from beyond it */
 	if (!holder || !np_hold_ensure(holder, sk, cookie, owner->id, NP_IPPROTO_UDP, (__u16)sk->src_port))
 		return false;
 	return !to || np_peer_add(cookie, np_sock_address(sk), to, bpf_ntohs((__be16)ctx->user_port));
@@ -258,7 +271,8 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		.opening = true,
 		.connecting = hook == NP_HOOK_CONNECT,
 	};
-	__u8 kind = np_host_addr_kind(&addr);
+	__u64 netns = bpf_get_netns_cookie(ctx);
+	__u8 kind = np_addr_kind(netns, &addr);
 	enum np_reason reason;
 
 	f.many = kind == NP_ADDR_BROADCAST || np_addr_is_many(&addr);
@@ -269,6 +283,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 			f.steered = np_is_led_there(ctx);
 	} else {
 		np_facts_add_rule(&f, owner.rung);
+		np_facts_add_host(&f, netns, owner.rung);
 	}
 	if (np_wants_inspector(&f))
 		f.inspector = hook == NP_HOOK_CONNECT && np_listener_is_there(ctx, &f);
@@ -328,7 +343,8 @@ static __always_inline int np_bind(struct bpf_sock_addr *ctx, struct np_addr add
 		flow.far_addr = np_addr_v4(0);
 	if (ctx->user_port && (f.protocol == NP_IPPROTO_TCP || f.protocol == NP_IPPROTO_UDP))
 		holder = np_peer_find(ctx, &flow, owner.id, NULL);
-	reason = np_judge_bind(owner.rung.mode, &addr, np_addr_is_any(&addr) || np_is_own_addr(&addr), holder);
+	reason = np_judge_bind(owner.rung.mode, &addr,
+			       np_addr_is_any(&addr) || np_is_own_addr(bpf_get_netns_cookie(ctx), &addr), holder);
 	if (NP_REASON_ALLOWS(reason))
 		return np_allow();
 	np_report_sock(&owner, &f, NP_HOOK_BIND, reason, ctx->family);

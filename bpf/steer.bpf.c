@@ -375,7 +375,7 @@ static __always_inline int np_worker_reach(struct bpf_sock_addr *ctx, struct np_
 	if (ctx->user_port == bpf_htons(NP_DNS_PORT))
 		return np_allow();
 	if (!np_addr_is_loopback(&carried) && !np_addr_is_any(&carried) && !np_addr_is_many(&carried) &&
-	    !np_host_addr_kind(&carried) && !np_host_addr_kind(&addr))
+	    !np_addr_kind(np_host_netns, &carried) && !np_addr_kind(np_host_netns, &addr))
 		return np_allow();
 	return np_worker_refuse();
 }

@@ -8,13 +8,11 @@
 /* In the namespace with this cookie. */
 static __always_inline struct np_inspector *np_inspector_in(__u64 netns)
 {
-	struct np_namespace *own;
 	__u32 zero = 0;
 
 	if (netns == np_host_netns)
 		return bpf_map_lookup_elem(&np_inspector, &zero);
-	own = bpf_map_lookup_elem(&np_namespaces, &netns);
-	return own ? &own->inspector : NULL;
+	return bpf_map_lookup_elem(&np_namespaces, &netns);
 }
 
 /* 127.0.0.1 or ::1, in the family of addr. */

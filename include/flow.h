@@ -52,18 +52,12 @@ struct np_listener {
 };
 _Static_assert(sizeof(struct np_listener) == 16, "np_listener layout");
 
-/* The one entry of np_inspector, for the host's network namespace. IPv4 first, then IPv6. */
+/* The one entry of np_inspector, for the host's network namespace, and a value of np_namespaces, for another one that sandboxes
+ * live in, under the kernel's cookie of it. IPv4 first, then IPv6. */
 struct np_inspector {
 	struct np_listener tcp[2]; /* the inspector's listeners */
 	struct np_listener dns[2]; /* the DNS gate's UDP sockets */
 };
 _Static_assert(sizeof(struct np_inspector) == 64, "np_inspector layout");
-
-/* Value of np_namespaces, a sandbox's own network namespace; the key is the kernel's cookie of it. */
-struct np_namespace {
-	struct np_inspector inspector; /* its listeners in there */
-	__u64 cgroup_id;	       /* of the sandbox */
-};
-_Static_assert(sizeof(struct np_namespace) == 72, "np_namespace layout");
 
 #endif

@@ -12,11 +12,13 @@
 /* -- the gate ------------------------------------------------------------- */
 #define NP_SANDBOXES_MAX 65536	/* sandboxes alive at once: entries of np_sandboxes, about 300 bytes each when used */
 #define NP_DEPTH_MAX 32		/* cgroup depth of a sandbox: the walk in the kernel is bounded by it */
-#define NP_HOST_ADDRS_MAX 4096	/* addresses of the host's own devices */
+#define NP_HOST_ADDRS_MAX 32768	/* addresses of the host's own devices, and of containers' ... */
+#define NP_NETNS_ADDRS_MAX 32	/* ... of which each has so many: what it adds beyond them is nobody's loss but its own */
 #define NP_LISTED_PORTS_MAX 1024 /* host_loopback, inspect_ports and inbound in the gate, of two policies during a reload */
 #define NP_ERR_PLACES_MAX 512	/* distinct (place, errno) pairs counted by np_errors */
 #define NP_CUT_FLOWS_MAX 65536	/* own-loopback flows remembered during one cut; beyond it they are cut too */
-#define NP_NAMESPACES_MAX 4096	/* sandboxes with a network namespace of their own: each takes some 100 kB of the kernel and six descriptors */
+#define NP_NAMESPACES_MAX 4096	/* network namespaces that sandboxes have of their own: each takes some 100 kB of the kernel and six descriptors */
+#define NP_HOMES_MAX 16384	/* sandboxes in them: containers of one pod share one */
 #define NP_FLOWS_MAX 65536	/* connections that were steered to the inspector and not met by it yet */
 #define NP_FLOWS_PER_SANDBOX 1024	/* of one sandbox: a flood of them takes no place from others */
 #define NP_QUERY_BURST 1000	/* DNS queries that one sandbox may send at once: a share of the gate's NP_DNS_ROOM ... */

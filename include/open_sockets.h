@@ -8,6 +8,7 @@
 /* The one entry of np_open_query: a cgroup that is to be adopted. */
 struct np_open_query {
 	__u64 cgroup_id;
+	__u64 netns; /* cookie of the network namespace that its IP sockets must be in; 0: any */
 	__u32 depth;
 	__u32 pad;
 };
@@ -23,7 +24,8 @@ struct np_open_socket {
 	__u8 connected;	   /* AF_UNIX: it has a peer */
 	__u8 peer_outside; /* AF_UNIX: and that was not made there */
 	__u8 repaired;	   /* TCP: it is in TCP_REPAIR mode, so its sequence numbers may be of somebody's choice */
-	__u16 pad;
+	__u8 elsewhere;	   /* AF_INET, AF_INET6: in another network namespace */
+	__u8 pad;
 	__u32 in_flight;    /* AF_UNIX: descriptors in messages that it has not received yet (SCM_RIGHTS) */
 	__u32 not_accepted; /* AF_UNIX: connections that wait in its queue */
 };

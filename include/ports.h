@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * The host's ports that sandboxes hold. Sandboxes without a network namespace of their own share the host's, so a port that one
- * of them takes is taken from everybody. One that has its own takes nobody's port, nobody beyond the host can call it, and its
- * sockets are in none of these.
+ * of them takes is taken from everybody. One in another namespace takes none of the host's: of its sockets, only where UDP ones
+ * sent to is here, for a container has a way out of its own.
  *
  *   np_holds      (protocol, port, slot) -> which socket of which sandbox. Sockets share a port by SO_REUSEPORT, and
  *                 by different addresses: each has a slot.
@@ -63,8 +63,9 @@ struct np_listens {
 	__u16 port;
 	__u16 v6only; /* out */
 	__u64 cgroup_id;
+	__u64 netns;	     /* in which network namespace: the kernel's cookie of it */
 	struct np_addr addr; /* out: at which it listens */
 };
-_Static_assert(sizeof(struct np_listens) == 32, "np_listens layout");
+_Static_assert(sizeof(struct np_listens) == 40, "np_listens layout");
 
 #endif

@@ -51,6 +51,8 @@
 	X(PORT_TAKEN, 45, "port_taken", "the port is in use by the host or by another sandbox")    \
 	X(SOCKET_OPTION, 47, "socket_option", "this socket option would get around the gate")      \
 	X(INTERNAL, 46, "internal", "the gate could not decide, so it refused")                    \
+	X(LEFT_NETNS, 119, "left_netns",                                                           \
+	  "the socket would be in another network namespace than the container's")                 \
 	X(RULE_DENIES, 48, "rule_denies", "a rule of the policy denies it")                        \
 	X(NEEDS_APPROVAL, 49, "needs_approval",                                                    \
 	  "a rule wants a person to approve this, and nobody has")                                 \
@@ -181,7 +183,7 @@
 	X(HELD_SOCKETS, 209, "held_sockets",                                                       \
 	  "a process in the cgroup holds a socket that the gate cannot govern")                    \
 	X(FOREIGN_NETNS, 210, "foreign_netns",                                                     \
-	  "a process in the cgroup lives in another network namespace than the daemon")            \
+	  "the processes in the cgroup live in different network namespaces")            \
 	X(UNSUPPORTED, 211, "unsupported", "this kernel cannot keep that promise")                 \
 	X(NO_DAEMON, 212, "no_daemon", "netpawld does not answer on its control socket")           \
 	X(FAILED, 213, "failed", "an internal error")                                              \

@@ -15,7 +15,7 @@
  * name of the directory below --pin-dir. A daemon takes over from the older
  * versions that user/kernel/old_gate.c can read; whoever changes this adds the
  * layout of the one before there. Beside any other it does not start. */
-#define NP_ABI_VERSION 6
+#define NP_ABI_VERSION 7
 
 /* A token bucket. CPUs share it without a lock. */
 struct np_bucket {
@@ -97,5 +97,20 @@ struct np_addr {
 		__u64 d[2];
 	};
 };
+
+/* Key of np_host_addrs: an address of a device, and in which network namespace that is (the kernel's cookie of it). */
+struct np_own_addr {
+	__u64 netns;
+	struct np_addr addr;
+};
+_Static_assert(sizeof(struct np_own_addr) == 24, "np_own_addr layout");
+
+/* Value of np_homes, for a sandbox that lives in another network namespace than the host's; the key is its cgroup id. */
+struct np_home {
+	__u64 netns; /* the kernel's cookie of it */
+	__u32 bound; /* its sockets are made there, or not at all: a container, which has a way out of its own */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct np_home) == 16, "np_home layout");
 
 #endif

@@ -46,7 +46,7 @@ def daemon(world):
 def open_sockets(box):
     """Those of the sandbox that lead off the host, by the kernel's tables: TIME_WAIT is nobody's any more."""
     inode = box.cgroup.stat().st_ino
-    text = base.sh(*box.world.enter(), "ss", "-H", "-t", "-u", "-a", "-n", "--cgroup").stdout
+    text = base.sh(*box.enter(), "ss", "-H", "-t", "-u", "-a", "-n", "--cgroup").stdout
     rows = []
     for line in text.splitlines():
         words = line.split()
@@ -125,7 +125,7 @@ def test_connections_that_nobody_has_accepted(world, daemon, boxes, kind):
     box, before = boxes("FULL", kind=kind), late(daemon)
     assert box.payload("cuts", "not_accepted", port=CALLED, count=20)[1]["said"] == "listens"
     for i in range(20):
-        world.world.call("dial", family=4, addr=HOST4, port=CALLED, keep=f"caller{i}")
+        world.world.call("dial", family=4, addr=box.addr[4], port=CALLED, keep=f"caller{i}")
     try:
         assert base.eventually(lambda: len(open_sockets(box)) == 20), "the control"
         answer = daemon.api.escalate(box.session, "SECRET")

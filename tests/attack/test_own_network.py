@@ -333,8 +333,8 @@ def test_only_root_forwards_into_it(make_daemon, uid):
 
 
 def namespaces(net):
-    out = base.sh("bpftool", "-j", "map", "dump", "pinned", net.daemon.pins / "maps/np_namespaces").stdout
-    return {e["formatted"]["value"]["cgroup_id"] for e in json.loads(out)}
+    out = base.sh("bpftool", "-j", "map", "dump", "pinned", net.daemon.pins / "maps/np_homes").stdout
+    return {e["formatted"]["key"] for e in json.loads(out)}
 
 
 def test_nothing_is_left_of_one(private):

@@ -199,17 +199,3 @@ def test_an_adopted_cgroup_with_processes_is_not_let_go(api, adopted):
     assert (status, answer["error"]) == (409, "sandbox_busy")
     from lib.world import FAR
     assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
-
-
-def test_foreign_network_namespace(world, api):
-    from lib import base
-    folder = base.cgroup_make("netns")
-    agent = world.agent(world.far, cgroup=folder)
-    name = new_session()
-    try:
-        status, answer = api.ask("POST", "/v1/sandboxes", {"session": name, "cgroup": str(folder)})
-        assert (status, answer["error"]) == (409, "foreign_netns"), answer
-    finally:
-        world.drop(agent)
-        base.cgroup_destroy(folder)
-        api.ask("DELETE", f"/v1/sessions/{name}")

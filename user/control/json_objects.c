@@ -50,7 +50,11 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 	json_put_number(out, "generation", sandbox->rung.generation);
 	json_put_bool(out, "adopted", sandbox->adopted);
 	json_put_bool(out, "kept", sandbox->kept);
-	json_put_text(out, "network", sandbox->own_network ? "private" : "shared", SIZE_MAX);
+	json_put_text(out, "network",
+		      !sandbox->own_network ? "shared"
+		      : sandbox->adopted    ? "container"
+					    : "private",
+		      SIZE_MAX);
 	time_put(out, "created", sandbox->created_us);
 	time_put(out, "active", sandbox->active_us);
 	json_put_number(out, "requests", sandbox->counts.requests);

@@ -29,6 +29,13 @@ static int adopt_refuse(struct gate_problem *problem, unsigned reason, const cha
 	return -EINVAL;
 }
 
+struct look {
+	ino_t netns;	 /* where processes must live; 0: anywhere */
+	uint64_t cookie; /* where their IP sockets must be, likewise */
+	struct gate_problem *problem;
+	const char *path;
+};
+
 /* -- sockets ------------------------------------------------------------------------ */
 
 /* The gate sees what a unix socket is connected to, and when it sends, only if it was made inside. One that is connected
@@ -58,6 +65,8 @@ static const char *held_objection(const struct np_open_socket *open)
 	case AF_INET6:
 		if (!open->inside)
 			return "an IP socket that was made outside the cgroup";
+		if (open->elsewhere)
+			return "an IP socket in another network namespace";
 		if (open->repaired)
 			return "a TCP socket whose sequence numbers somebody may have chosen (TCP_REPAIR)";
 		if ((open->type == SOCK_STREAM && open->protocol == IPPROTO_TCP) ||
@@ -89,9 +98,10 @@ static int held_refuse(const struct gate_cgroup *cg, const struct np_open_socket
 
 /* Runs one of the two iterators: 0, or -EINVAL with the first objection. */
 static int held_check(struct kernel *kernel, const struct bpf_program *prog, const struct gate_cgroup *cg,
-		      struct gate_problem *problem)
+		      const struct look *look)
 {
-	struct np_open_query query = { .cgroup_id = cg->id, .depth = cg->depth };
+	struct np_open_query query = { .cgroup_id = cg->id, .depth = cg->depth, .netns = look->cookie };
+	struct gate_problem *problem = look->problem;
 	const __u32 zero = 0;
 	_close_ int link = -1, fd = -1;
 	struct np_open_socket open[64];
@@ -164,12 +174,6 @@ static int process_maps_ring(pid_t pid)
 	return r;
 }
 
-struct look {
-	ino_t netns; /* 0: any */
-	struct gate_problem *problem;
-	const char *path;
-};
-
 static int process_check(void *data, pid_t pid)
 {
 	const struct look *look = data;
@@ -182,7 +186,8 @@ static int process_check(void *data, pid_t pid)
 	if (stat(path, &netns) < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
 	if (look->netns && netns.st_ino != look->netns)
-		return adopt_refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d", look->path, (int)pid);
+		return adopt_refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d and others", look->path,
+				    (int)pid);
 	r = process_maps_ring(pid);
 	if (r < 0)
 		return r;
@@ -284,24 +289,54 @@ static int own_check(struct kernel *kernel, const struct gate_cgroup *cg, struct
 	return r ? adopt_refuse(problem, NP_R_BAD_CGROUP, "%s: netpawld itself runs in it", cg->path) : 0;
 }
 
-int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns, struct gate_problem *ret_problem)
+static int look_fail(const struct look *look, int r)
 {
-	struct look look = { .netns = netns, .problem = ret_problem, .path = cg->path };
-	int r = cgroup_each_process(cg, process_check, &look);
+	return look->problem->reason ? r
+				     : adopt_refuse(look->problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
+						    look->path, strerror(-r));
+}
+
+static int look_at(struct kernel *kernel, const struct gate_cgroup *cg, struct look *look)
+{
+	int r = cgroup_each_process(cg, process_check, look);
 
 	if (r < 0)
-		return ret_problem->reason
-			       ? r
-			       : adopt_refuse(ret_problem, NP_R_FAILED, "%s: cannot look at its processes: %s",
-					      cg->path, strerror(-r));
-	r = held_check(kernel, kernel->skel->progs.np_open_sockets, cg, ret_problem);
-	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_open_rings, cg, ret_problem);
+		return look_fail(look, r);
+	r = held_check(kernel, kernel->skel->progs.np_open_sockets, cg, look);
+	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_open_rings, cg, look);
+}
+
+int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
+{
+	return look_at(kernel, cg, &(struct look){ .problem = ret_problem, .path = cg->path });
+}
+
+/* One network namespace for all of them: its home, once that is known; else where the first process lives. In the host's, sockets
+ * may be in others that its processes have made: nothing leads out of those. */
+static int netns_choose(struct kernel *kernel, const struct gate_cgroup *cg, struct look *look)
+{
+	const struct kernel_netns *home = kernel_netns_find(kernel, cg->id);
+	_close_ int fd = -1;
+	struct stat st;
+	int r = home ? 0 : kernel_netns_look(kernel, cg, &look->cookie, &fd);
+
+	if (r < 0)
+		return r;
+	if (home || fd >= 0) {
+		r = fstat(home ? home->fd : fd, &st);
+		look->cookie = home ? home->cookie : look->cookie;
+	} else {
+		r = stat("/proc/self/ns/net", &st);
+		look->cookie = 0;
+	}
+	look->netns = st.st_ino;
+	return r < 0 ? -errno : 0;
 }
 
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
 {
+	struct look look = { .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
-	struct stat ours;
 	int r = cgroup_look(kernel->mount, path, &cg);
 
 	if (r < 0)
@@ -320,9 +355,8 @@ int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *r
 	r = overlap_check(kernel, &cg, ret_problem);
 	if (r < 0)
 		return r;
-	if (stat("/proc/self/ns/net", &ours) < 0)
-		return -errno;
-	r = adopt_look(kernel, &cg, ours.st_ino, ret_problem);
+	r = netns_choose(kernel, &cg, &look);
+	r = r < 0 ? look_fail(&look, r) : look_at(kernel, &cg, &look);
 	if (r < 0)
 		return r;
 	*ret = cg;

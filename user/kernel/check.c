@@ -66,6 +66,25 @@ static int adopted_check(struct kernel *kernel)
 	return result;
 }
 
+static int containers_check(struct kernel *kernel)
+{
+	unsigned looked = 0, n = 0;
+	int result = 0;
+
+	for (struct namespace *ns = namespace_next(kernel, NULL); ns; ns = namespace_next(kernel, ns)) {
+		int r;
+
+		if (!ns->wired || n++ < kernel->namespaces_turn)
+			continue;
+		if (looked++ == ADOPTED_AT_ONCE)
+			break;
+		r = devices_follow(ns);
+		result = result ? result : r;
+	}
+	kernel->namespaces_turn = looked > ADOPTED_AT_ONCE ? kernel->namespaces_turn + ADOPTED_AT_ONCE : 0;
+	return result;
+}
+
 int kernel_check(struct kernel *kernel, char problem[static 512])
 {
 	const struct {
@@ -78,6 +97,7 @@ int kernel_check(struct kernel *kernel, char problem[static 512])
 		{ ports_check, "the program on the network namespace" },
 		{ devices_attach, "the programs on the network devices" },
 		{ adopted_check, "the programs on an adopted cgroup" },
+		{ containers_check, "the programs on a container's network devices" },
 		{ object_repin, "the pins of maps and programs" },
 	};
 	int result = 0;

@@ -22,7 +22,7 @@
 static int cut_iterate_it(struct kernel *kernel, const struct kernel_netns *netns, int link, uint32_t *failed)
 {
 	_close_ int fd = namespace_iterate(netns, link);
-	int diag = netns ? namespace_diag(kernel, netns->cgroup_id) : kernel->lists.diag_fd;
+	int diag = namespace_diag(kernel, netns);
 	struct np_cut_order orders[64];
 	struct diag_result done;
 

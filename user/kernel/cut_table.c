@@ -170,7 +170,8 @@ static int lists_walk(struct kernel *kernel, uint64_t cgroup_id, struct diag_res
 		if (n < 0)
 			return n;
 		if (n > 0 && n <= NP_CUT_ORDERS)
-			diag_destroy(namespace_diag(kernel, cgroup_id), kernel->lists.orders, (size_t)n, done);
+			diag_destroy(namespace_diag(kernel, kernel_netns_find(kernel, cgroup_id)), kernel->lists.orders,
+				     (size_t)n, done);
 		call.from = next.from;
 	} while (call.from);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * np_device on every network device, those that appear later too, and the table
- * of the host's own addresses. Netlink only says "look again": what is true is
- * read from the kernel anew each time, so a lost message costs nothing.
+ * np_device on every network device, those that appear later too, and the table of the host's own addresses; and the same in the
+ * network namespaces of containers. Netlink only says "look again": what is true is read from the kernel anew each time, so a
+ * lost message costs nothing. Devices are numbered, listed and attached to where the calling thread is: for a container's it
+ * goes there.
  */
 #include <errno.h>
 #include <ifaddrs.h>
@@ -23,13 +24,38 @@
 #define CLSACT_HANDLE		 0x6e70
 #define CLSACT_PRIORITY(version) (0x6e70 - 4 + (version))
 
-static int device_attach_tcx(struct kernel *kernel, unsigned ifindex)
-{
-	char path[FS_PATH_SIZE], name[32];
-	const struct link_want want = { path, LINK_DEVICE, ifindex, (int)ifindex, NP_ATTACH_TCX_EGRESS };
-	int r = fs_path(path, "%s/devices/if%u", kernel->pins, ifindex);
+/* Of a device's link and its pin: "if2" is the host's, "n4711-if2" that of the container's namespace with this cookie. */
+#define NAME_SIZE 40
 
-	snprintf(name, sizeof(name), "if%u", ifindex);
+static void device_name(const struct namespace *ns, unsigned ifindex, char name[static NAME_SIZE])
+{
+	if (ns)
+		snprintf(name, NAME_SIZE, "n%llu-if%u", (unsigned long long)ns->pub.cookie, ifindex);
+	else
+		snprintf(name, NAME_SIZE, "if%u", ifindex);
+}
+
+/* The namespace that a name tells, 0 for the host's. False: it is none of ours. */
+static bool device_name_read(const char *name, uint64_t *ret_cookie, unsigned *ret_ifindex)
+{
+	unsigned long long cookie = 0;
+	char rest;
+
+	if (sscanf(name, "if%u%c", ret_ifindex, &rest) != 1 &&
+	    sscanf(name, "n%llu-if%u%c", &cookie, ret_ifindex, &rest) != 2)
+		return false;
+	*ret_cookie = cookie;
+	return true;
+}
+
+static int device_attach_tcx(struct kernel *kernel, const struct namespace *ns, unsigned ifindex)
+{
+	char path[FS_PATH_SIZE], name[NAME_SIZE];
+	const struct link_want want = { path, LINK_DEVICE, ifindex, (int)ifindex, NP_ATTACH_TCX_EGRESS };
+	int r;
+
+	device_name(ns, ifindex, name);
+	r = fs_path(path, "%s/devices/%s", kernel->pins, name);
 	return r < 0 ? r : link_hold(kernel, name, kernel->skel->progs.np_device, &want);
 }
 
@@ -66,8 +92,9 @@ void devices_detach_clsact(unsigned version)
 	if_freenameindex(names);
 }
 
-/* Pins of devices that are gone hold empty links. Hosts that make and drop veth pairs would collect them. */
-static void devices_forget(struct kernel *kernel, const struct if_nameindex *names)
+/* Forgets pins of devices that are gone, whose links are empty: hosts that make and drop veth pairs would collect them. names:
+ * those that there are, in the namespace with this cookie; NULL: none is. all: of every namespace that nobody lives in. */
+static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct if_nameindex *names, bool all)
 {
 	char path[FS_PATH_SIZE];
 	_closedir_ DIR *dir = NULL;
@@ -75,33 +102,35 @@ static void devices_forget(struct kernel *kernel, const struct if_nameindex *nam
 	fs_path(path, "%s/devices", kernel->pins);
 	dir = opendir(path);
 	for (struct dirent *e; dir && (e = readdir(dir));) {
-		unsigned index;
 		const struct if_nameindex *n = names;
+		unsigned index;
+		uint64_t of;
 
-		if (sscanf(e->d_name, "if%u", &index) != 1)
+		if (!device_name_read(e->d_name, &of, &index) || (all ? !of || namespace_at(kernel, of) : of != cookie))
 			continue;
-		while (n->if_index && n->if_index != index)
+		while (n && n->if_index && n->if_index != index)
 			n++;
-		if (n->if_index)
+		if (n && n->if_index)
 			continue;
 		unlinkat(dirfd(dir), e->d_name, 0);
 		place_forget(kernel, e->d_name);
 	}
 }
 
-int devices_attach(struct kernel *kernel)
+/* ns NULL: the host's. The caller is there. */
+static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, unsigned *ret_count)
 {
 	struct if_nameindex *names = if_nameindex();
 	int result = 0;
 
 	if (!names)
 		return -errno;
-	kernel->devices = 0;
+	*ret_count = 0;
 	for (struct if_nameindex *n = names; n->if_index; n++) {
 		int r = -EINVAL;
 
 		if (kernel->features.tcx)
-			r = device_attach_tcx(kernel, n->if_index);
+			r = device_attach_tcx(kernel, ns, n->if_index);
 		if (r == -EINVAL) {
 			kernel->features.tcx = false;
 			r = device_attach_clsact(kernel, n->if_index);
@@ -113,12 +142,19 @@ int devices_attach(struct kernel *kernel)
 			result = r;
 			continue;
 		}
-		kernel->devices++;
+		(*ret_count)++;
 	}
-	devices_forget(kernel, names);
+	devices_forget(kernel, ns ? ns->pub.cookie : 0, names, false);
 	if_freenameindex(names);
 	return result;
 }
+
+int devices_attach(struct kernel *kernel)
+{
+	return devices_attach_in(kernel, NULL, &kernel->devices);
+}
+
+/* -- addresses ---------------------------------------------------------------------------------- */
 
 static bool address_of(const struct sockaddr *sa, struct np_addr *ret)
 {
@@ -153,62 +189,161 @@ static bool is_listed(const struct ifaddrs *list, const struct np_addr *addr)
 	return false;
 }
 
-static int addresses_update(struct kernel *kernel)
+/* Removes those of a namespace that are not in the list. */
+static void addresses_forget(struct kernel *kernel, uint64_t netns, const struct ifaddrs *list)
 {
-	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs), r = 0;
-	struct ifaddrs *list = NULL;
-	struct np_addr key, next;
-	const __u8 own = NP_ADDR_OWN, broadcast = NP_ADDR_BROADCAST;
-	bool more;
+	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs);
+	struct np_own_addr key, next;
+	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
 
-	if (getifaddrs(&list) < 0)
-		return -errno;
-	for (struct ifaddrs *a = list; a; a = a->ifa_next) {
-		if (address_of(broadcast_of(a), &key) && bpf_map_update_elem(fd, &key, &broadcast, BPF_ANY) < 0)
-			r = -errno;
-		if (address_of(a->ifa_addr, &key) && bpf_map_update_elem(fd, &key, &own, BPF_ANY) < 0)
-			r = -errno; /* full: the packet layer still holds, only the errno is less kind */
-	}
-	more = bpf_map_get_next_key(fd, NULL, &key) == 0;
 	while (more) {
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (!is_listed(list, &key))
+		if (key.netns == netns && !is_listed(list, &key.addr))
 			bpf_map_delete_elem(fd, &key);
 		key = next;
 	}
+}
+
+/* A container may give itself addresses: most of it are nobody's but its own. What has no room is no more than an address that
+ * its sockets cannot be bound to. */
+static int addresses_update(struct kernel *kernel, const struct namespace *ns)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs), r = 0;
+	struct np_own_addr key = { .netns = ns ? ns->pub.cookie : kernel->netns };
+	const __u8 own = NP_ADDR_OWN, broadcast = NP_ADDR_BROADCAST;
+	unsigned left = ns ? NP_NETNS_ADDRS_MAX : UINT_MAX;
+	struct ifaddrs *list = NULL;
+
+	if (getifaddrs(&list) < 0)
+		return -errno;
+	for (struct ifaddrs *a = list; a && left > 1; a = a->ifa_next) {
+		if (address_of(broadcast_of(a), &key.addr) && left--)
+			r = bpf_map_update_elem(fd, &key, &broadcast, BPF_ANY) < 0 ? -errno : r;
+		if (address_of(a->ifa_addr, &key.addr) && left--)
+			r = bpf_map_update_elem(fd, &key, &own, BPF_ANY) < 0 ? -errno : r;
+	}
+	addresses_forget(kernel, key.netns, list);
 	freeifaddrs(list);
 	return r;
 }
 
-static void on_netlink(void *data, uint32_t events)
-{
-	struct kernel *kernel = data;
-	char scratch[16384];
+/* -- watching them -------------------------------------------------------------------------------- */
 
-	(void)events;
-	while (recv(kernel->netlink_fd, scratch, sizeof(scratch), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
-		errno = 0;
-	devices_attach(kernel);
-	if (addresses_update(kernel) < 0)
-		log_warning("the table of the host's addresses is incomplete");
-}
-
-int devices_start(struct kernel *kernel)
+static int netlink_open(void)
 {
 	struct sockaddr_nl address = {
 		.nl_family = AF_NETLINK,
 		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
 	};
+	_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return take_fd(fd);
+}
+
+static void netlink_drain(int fd)
+{
+	char scratch[16384];
+
+	while (recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT) > 0 || errno == ENOBUFS)
+		errno = 0;
+}
+
+static void on_netlink(void *data, uint32_t events)
+{
+	struct kernel *kernel = data;
+
+	(void)events;
+	netlink_drain(kernel->netlink_fd);
+	devices_attach(kernel);
+	if (addresses_update(kernel, NULL) < 0)
+		log_warning("the table of the host's addresses is incomplete");
+}
+
+int devices_start(struct kernel *kernel)
+{
 	int r;
 
 	/* Listen before the first look, so that nothing falls between. */
-	kernel->netlink_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
-	if (kernel->netlink_fd < 0 || bind(kernel->netlink_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
+	kernel->netlink_fd = netlink_open();
+	if (kernel->netlink_fd < 0)
+		return kernel->netlink_fd;
 	r = devices_attach(kernel);
 	if (r == 0)
-		r = addresses_update(kernel);
+		r = addresses_update(kernel, NULL);
 	if (r == 0)
 		r = loop_watch(kernel->config.loop, kernel->netlink_fd, EPOLLIN, on_netlink, kernel);
 	return r;
+}
+
+/* -- containers' ----------------------------------------------------------------------------------- */
+
+static int container_look(void *data)
+{
+	struct namespace *ns = data;
+	unsigned count;
+	int r = devices_attach_in(ns->kernel, ns, &count);
+
+	addresses_update(ns->kernel, ns);
+	return r;
+}
+
+static int container_open(void *data)
+{
+	struct namespace *ns = data;
+
+	ns->netlink_fd = netlink_open();
+	return ns->netlink_fd < 0 ? ns->netlink_fd : container_look(ns);
+}
+
+static void on_container(void *data, uint32_t events)
+{
+	struct namespace *ns = data;
+
+	(void)events;
+	netlink_drain(ns->netlink_fd);
+	devices_follow(ns);
+}
+
+int devices_follow(struct namespace *ns)
+{
+	return netns_call(ns->pub.fd, container_look, ns);
+}
+
+int devices_watch(struct namespace *ns)
+{
+	int r = netns_call(ns->pub.fd, container_open, ns);
+
+	return r < 0 ? r : loop_watch(ns->kernel->config.loop, ns->netlink_fd, EPOLLIN, on_container, ns);
+}
+
+static int container_detach_clsact(void *data)
+{
+	(void)data;
+	devices_detach_clsact(NP_ABI_VERSION);
+	return 0;
+}
+
+void devices_leave(struct namespace *ns)
+{
+	if (!ns->kernel->features.tcx)
+		netns_call(ns->pub.fd, container_detach_clsact, NULL);
+	devices_forget(ns->kernel, ns->pub.cookie, NULL, false);
+	addresses_forget(ns->kernel, ns->pub.cookie, NULL);
+}
+
+void devices_forget_gone(struct kernel *kernel)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs);
+	struct np_own_addr key, next;
+	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
+
+	devices_forget(kernel, 0, NULL, true);
+	while (more) {
+		more = bpf_map_get_next_key(fd, &key, &next) == 0;
+		if (key.netns != kernel->netns && !namespace_at(kernel, key.netns))
+			bpf_map_delete_elem(fd, &key);
+		key = next;
+	}
 }

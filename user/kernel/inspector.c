@@ -75,7 +75,6 @@ static int listener_describe(int fd, struct np_listener *ret)
 int kernel_inspector_set(struct kernel *kernel, const struct kernel_netns *netns,
 			 const struct inspector_sockets *sockets)
 {
-	struct np_namespace own = { .cgroup_id = netns ? netns->cgroup_id : 0 };
 	struct np_inspector inspector = { 0 };
 	const __u32 zero = 0;
 	int r = 0;
@@ -87,8 +86,8 @@ int kernel_inspector_set(struct kernel *kernel, const struct kernel_netns *netns
 	}
 	if (r < 0)
 		return r;
-	own.inspector = inspector;
-	r = netns ? bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &netns->cookie, &own, BPF_EXIST)
+	r = netns ? bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &netns->cookie, &inspector,
+					BPF_EXIST)
 		  : bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_inspector), &zero, &inspector, BPF_ANY);
 	return r < 0 ? -errno : 0;
 }

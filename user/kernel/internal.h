@@ -52,10 +52,11 @@ struct held_link {
 	uint64_t target;
 };
 
-/* Where links are held: "slice", "inspector", "lsm", "net", "c1234" (an adopted cgroup), "if2" (a device). */
+/* Where links are held: "slice", "inspector", "lsm", "net", "c1234" (an adopted cgroup), "if2" (a device),
+ * "n4711-if2" (a device in a container's network namespace). */
 struct place {
 	struct table_node node;
-	char name[32];
+	char name[40];
 	struct held_link links[PROGRAMS_MAX]; /* as in struct kernel */
 };
 
@@ -103,18 +104,20 @@ struct kernel {
 	int inotify_fd;
 	struct table watches; /* by inotify descriptor */
 	struct ring_buffer *ring;
-	int cut_tcp, cut_udp;	 /* iterators */
-	uint64_t *in_force;	 /* np_in_force, mapped */
-	struct np_in_force next; /* prepared */
-	struct table places;	 /* by name */
-	bool sweep_due;		 /* of np_holds: sandboxes went */
-	struct table namespaces; /* by cgroup */
-	uint64_t netns;		 /* cookie of our own: the host's */
-	bool started;		 /* what is missing from here on was taken away */
-	bool broken;		 /* ... and could not be put back */
-	unsigned mended;	 /* things that were put back since somebody asked ... */
-	char mended_what[4096];	 /* ... the first of them */
-	unsigned adopted_turn;	 /* adopted cgroups that were looked at */
+	int cut_tcp, cut_udp;	  /* iterators */
+	uint64_t *in_force;	  /* np_in_force, mapped */
+	struct np_in_force next;  /* prepared */
+	struct table places;	  /* by name */
+	bool sweep_due;		  /* of np_holds: sandboxes went */
+	struct table namespaces;  /* by cookie */
+	struct table homes;	  /* of sandboxes in them, by cgroup */
+	unsigned namespaces_turn; /* of namespaces_check() */
+	uint64_t netns;		  /* cookie of our own: the host's */
+	bool started;		  /* what is missing from here on was taken away */
+	bool broken;		  /* ... and could not be put back */
+	unsigned mended;	  /* things that were put back since somebody asked ... */
+	char mended_what[4096];	  /* ... the first of them */
+	unsigned adopted_turn;	  /* adopted cgroups that were looked at */
 	struct cut_lists lists;
 	bool took_over;
 	bool same_build;	/* its programs are those of our build, and were not loaded anew */
@@ -178,7 +181,12 @@ int gate_whole(void *ctx, char problem[static 512]);
 /* devices.c */
 int devices_attach(struct kernel *kernel);    /* to all that are there; idempotent */
 int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
-void devices_detach_clsact(unsigned version); /* of the gate with that ABI version */
+void devices_detach_clsact(unsigned version); /* of the gate with that ABI version, where the calling thread is */
+struct namespace;
+int devices_watch(struct namespace *ns);	 /* the same as devices_start() in a container's */
+int devices_follow(struct namespace *ns);	 /* attaches to all that are there; idempotent */
+void devices_leave(struct namespace *ns);	 /* nothing is left of them */
+void devices_forget_gone(struct kernel *kernel); /* of namespaces that nobody lives in any more */
 
 /* ratchet.c */
 int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
@@ -212,10 +220,22 @@ void lists_recheck_later(struct kernel *kernel, const struct cut_job *job);
 void lists_recheck(struct kernel *kernel);
 
 /* namespaces.c */
+struct namespace
+{
+	struct table_node node; /* by cookie */
+	struct kernel_netns pub;
+	struct kernel *kernel;
+	int diag_fd, netlink_fd;
+	bool wired; /* it is a container's, with devices of its own */
+};
 int namespaces_open(struct kernel *kernel); /* finds those that a predecessor knew */
 void namespaces_close(struct kernel *kernel);
-int namespace_diag(const struct kernel *kernel, uint64_t cgroup_id); /* for the sockets of a sandbox: see sock_diag.h */
-int namespace_iterate(const struct kernel_netns *netns, int link);   /* a descriptor, or -errno. NULL: the host's */
+struct namespace *namespace_at(const struct kernel *kernel, uint64_t cookie);
+struct namespace *namespace_next(const struct kernel *kernel, const struct namespace *after);
+uint64_t namespace_cookie(const struct kernel *kernel, uint64_t cgroup_id); /* where a sandbox lives */
+int namespace_diag(const struct kernel *kernel,
+		   const struct kernel_netns *netns);		   /* see sock_diag.h. NULL: the host's */
+int namespace_iterate(const struct kernel_netns *netns, int link); /* a descriptor, or -errno; likewise */
 
 /* tables.c */
 int tables_open(struct kernel *kernel);
@@ -236,8 +256,8 @@ int inspector_open(struct kernel *kernel);
 int inspector_check(struct kernel *kernel); /* makes it again when it is gone */
 
 /* adopt.c */
-/* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. netns: where they must live; 0: anywhere. */
-int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, ino_t netns, struct gate_problem *ret_problem);
+/* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. */
+int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
 int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
 
 /* watch.c */

@@ -51,22 +51,28 @@ void kernel_policy_commit(struct kernel *kernel);
  * it has. */
 const char *kernel_inspector_cgroup(const struct kernel *kernel);
 uint64_t kernel_inspector_cgroup_id(const struct kernel *kernel); /* another one: it was removed, and made again */
-/* Steers there from now on, in the host's network namespace or (netns) in that of a sandbox. NULL: there is no inspector, and
+/* Steers there from now on, in the host's network namespace or (netns) in another. NULL: there is no inspector, and
  * what it should see is refused. The gate also notices when they are closed. */
 struct kernel_netns;
 int kernel_inspector_set(struct kernel *kernel, const struct kernel_netns *netns,
 			 const struct inspector_sockets *sockets);
 
-/* A network namespace of a sandbox's own (namespaces.c). Those of a predecessor that live on are there from the start. */
+/* A network namespace other than the host's that sandboxes live in (namespaces.c). Those of a predecessor that live on are there
+ * from the start. */
 struct kernel_netns {
-	uint64_t cgroup_id; /* of the sandbox */
 	uint64_t cookie;    /* the kernel's number of it */
+	unsigned sandboxes; /* that live there */
 	ino_t inode;
 	int fd;
 };
-/* Takes fd, also when it fails. -ENOSPC: there are NP_NAMESPACES_MAX. */
-int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, const struct kernel_netns **ret);
-void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id); /* an unknown one is fine */
+/* Where the processes of a cgroup live, by the first of them. *ret_fd -1: in the host's, or there is none. */
+int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd);
+/* Makes it the home of a sandbox. container: it has devices of its own, and the sandbox is not to leave it. Takes fd, also when it
+ * fails. -ENOSPC: there are NP_NAMESPACES_MAX. */
+int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool container,
+		     const struct kernel_netns **ret);
+/* It goes with the last of its sandboxes. An unknown one is fine. */
+void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id);
 const struct kernel_netns *kernel_netns_find(const struct kernel *kernel, uint64_t cgroup_id);
 const struct kernel_netns *kernel_netns_next(const struct kernel *kernel, const struct kernel_netns *after);
 /* The map that tells whose queries come from which port (dns_origin.h), to be mapped for reading; nobody can write it. It

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sandboxes with a network namespace of their own: how the kernel's sockets are looked at there. Diagnostics and iterators see
- * the namespace that they are opened in, so each has a descriptor for the one, and the daemon goes there for a moment to open
- * the other. Such a namespace has loopback and no other device: nothing of it leaves this host, nobody beyond the host calls
- * there, and what is sent past the IP stack reaches nobody but the sandbox and the inspector, which knows it by its flow. So
- * neither np_device nor np_inbound has anything to do there, and of "this host" it has no address but loopback's.
+ * Network namespaces other than the host's that sandboxes live in, and which of them lives where: its home. Diagnostics and
+ * iterators see the namespace that they are opened in, so each has a descriptor for the one, and the daemon goes there for a
+ * moment to open the other. There are two kinds:
  *
- * np_namespaces says which namespaces there are, and outlives the daemon. The namespace itself lives by its processes, and by our
- * descriptor: the next daemon finds it again by a process of the sandbox. One that nobody is in is gone by then.
+ *   - what `netpawl run` has made: loopback and no other device. Nothing of it leaves this host, nobody beyond the host calls there,
+ *     and what is sent past the IP stack reaches nobody but the sandbox and the inspector, which knows it by its flow. So np_device
+ *     has nothing to do there, and of "this host" it has no address but loopback's;
+ *   - a container's, which has a way out of its own: np_device is on its devices, np_host_addrs has its addresses (devices.c), and
+ *     its sandboxes are bound to it, so that nobody leaves it for one where nothing of that is. Containers of one pod share it.
+ *
+ * np_inbound is on the host's namespace alone, since the kernel does not tell it where it is asked: a caller at a container's
+ * listener is dropped by np_ingress, and meets silence where the host would say that nobody is there.
+ *
+ * np_homes and np_namespaces outlive the daemon. The namespace itself lives by its processes, and by our descriptor: the next daemon
+ * finds it again by a process of the sandbox. One that nobody is in is gone by then, or of no use to the sandbox.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,49 +27,108 @@
 #include "kernel/internal.h"
 #include "kernel/sock_diag.h"
 
-struct namespace
-{
-	struct table_node node;
-	struct kernel_netns pub;
-	int diag_fd;
+struct home {
+	struct table_node node; /* by the sandbox's cgroup */
+	uint64_t cgroup_id;
+	struct namespace *ns;
 };
 
-static uint64_t hash_of(uint64_t cgroup_id)
+static uint64_t hash_of(uint64_t number)
 {
-	return hash_mark(&cgroup_id, sizeof(cgroup_id));
+	return hash_mark(&number, sizeof(number));
 }
 
-static struct namespace *namespace_find(const struct kernel *kernel, uint64_t cgroup_id)
+static struct home *home_find(const struct kernel *kernel, uint64_t cgroup_id)
 {
-	for (struct table_node *n = table_first(&kernel->namespaces, hash_of(cgroup_id)); n; n = table_next(n)) {
-		struct namespace *ns = container_of(n, struct namespace, node);
-
-		if (ns->pub.cgroup_id == cgroup_id)
-			return ns;
-	}
+	for (struct table_node *n = table_first(&kernel->homes, hash_of(cgroup_id)); n; n = table_next(n))
+		if (container_of(n, struct home, node)->cgroup_id == cgroup_id)
+			return container_of(n, struct home, node);
 	return NULL;
+}
+
+struct namespace *namespace_at(const struct kernel *kernel, uint64_t cookie)
+{
+	for (struct table_node *n = table_first(&kernel->namespaces, hash_of(cookie)); n; n = table_next(n))
+		if (container_of(n, struct namespace, node)->pub.cookie == cookie)
+			return container_of(n, struct namespace, node);
+	return NULL;
+}
+
+struct namespace *namespace_next(const struct kernel *kernel, const struct namespace *after)
+{
+	struct table_node *n = table_walk(&kernel->namespaces, after ? (struct table_node *)&after->node : NULL);
+
+	return n ? container_of(n, struct namespace, node) : NULL;
 }
 
 const struct kernel_netns *kernel_netns_find(const struct kernel *kernel, uint64_t cgroup_id)
 {
-	const struct namespace *ns = namespace_find(kernel, cgroup_id);
+	const struct home *home = home_find(kernel, cgroup_id);
 
-	return ns ? &ns->pub : NULL;
+	return home ? &home->ns->pub : NULL;
 }
 
 const struct kernel_netns *kernel_netns_next(const struct kernel *kernel, const struct kernel_netns *after)
 {
-	struct table_node *n =
-		table_walk(&kernel->namespaces, after ? &container_of(after, struct namespace, pub)->node : NULL);
+	const struct namespace *ns =
+		namespace_next(kernel, after ? container_of(after, const struct namespace, pub) : NULL);
 
-	return n ? &container_of(n, struct namespace, node)->pub : NULL;
+	return ns ? &ns->pub : NULL;
 }
 
-int namespace_diag(const struct kernel *kernel, uint64_t cgroup_id)
+int namespace_diag(const struct kernel *kernel, const struct kernel_netns *netns)
 {
-	const struct namespace *ns = namespace_find(kernel, cgroup_id);
+	return netns ? container_of(netns, const struct namespace, pub)->diag_fd : kernel->lists.diag_fd;
+}
 
-	return ns ? ns->diag_fd : kernel->lists.diag_fd;
+uint64_t namespace_cookie(const struct kernel *kernel, uint64_t cgroup_id)
+{
+	const struct home *home = home_find(kernel, cgroup_id);
+
+	return home ? home->ns->pub.cookie : kernel->netns;
+}
+
+/* -- where processes are -------------------------------------------------------------------- */
+
+static int cookie_read(void *data)
+{
+	return netns_cookie(data);
+}
+
+struct search {
+	uint64_t wanted; /* cookie; 0: whatever the first process has */
+	uint64_t cookie;
+	int fd; /* of the namespace */
+};
+
+static int process_look(void *data, pid_t pid)
+{
+	struct search *search = data;
+	char path[FS_PATH_SIZE];
+	_close_ int fd = -1;
+
+	if (fs_path(path, "/proc/%d/ns/net", (int)pid) < 0)
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || netns_call(fd, cookie_read, &search->cookie) < 0)
+		return 0; /* gone */
+	if (search->wanted && search->cookie != search->wanted)
+		return 0; /* somewhere else */
+	search->fd = take_fd(fd);
+	return 1;
+}
+
+int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd)
+{
+	struct search search = { .fd = -1 };
+	int r = cgroup_each_process(cg, process_look, &search);
+	_close_ int fd = search.fd;
+
+	if (r < 0)
+		return r;
+	*ret_cookie = r == 0 ? kernel->netns : search.cookie;
+	*ret_fd = *ret_cookie == kernel->netns ? -1 : take_fd(fd);
+	return 0;
 }
 
 /* -- what there is -------------------------------------------------------------------------- */
@@ -80,15 +146,27 @@ static int namespace_look(void *data)
 
 static void namespace_free(struct namespace *ns)
 {
+	if (ns->netlink_fd >= 0)
+		loop_unwatch(ns->kernel->config.loop, ns->netlink_fd);
+	cleanup_close(&ns->netlink_fd);
 	cleanup_close(&ns->pub.fd);
 	cleanup_close(&ns->diag_fd);
 	free(ns);
 }
 
-int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, const struct kernel_netns **ret)
+static void namespace_leave(struct namespace *ns)
 {
-	const struct np_namespace empty = { .cgroup_id = cgroup_id };
-	struct namespace *ns = calloc(1, sizeof(*ns));
+	bpf_map_delete_elem(bpf_map__fd(ns->kernel->skel->maps.np_namespaces), &ns->pub.cookie);
+	if (ns->wired)
+		devices_leave(ns);
+	namespace_free(ns);
+}
+
+/* Its maps' entries are there, and (wired) its devices have np_device; or nothing is. Takes fd, also when it fails. */
+static int namespace_new(struct kernel *kernel, int fd, bool wired, struct namespace **ret)
+{
+	const struct np_inspector nobody = { 0 };
+	struct namespace *ns = calloc(1, sizeof(*ns)), *known;
 	struct stat st;
 	int r;
 
@@ -96,100 +174,147 @@ int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, const st
 		close(fd);
 		return -ENOMEM;
 	}
-	*ns = (struct namespace){ .pub = { .cgroup_id = cgroup_id, .fd = fd }, .diag_fd = -1 };
+	*ns = (struct namespace){ .pub.fd = fd, .kernel = kernel, .diag_fd = -1, .netlink_fd = -1, .wired = wired };
 	r = fstat(fd, &st) < 0 ? -errno : 0;
 	ns->pub.inode = st.st_ino;
 	if (r == 0)
 		r = table_reserve(&kernel->namespaces);
-	if (r == 0 && namespace_find(kernel, cgroup_id))
-		r = -EEXIST;
 	if (r == 0)
 		r = netns_call(fd, namespace_look, ns);
+	known = r == 0 ? namespace_at(kernel, ns->pub.cookie) : NULL;
+	if (known) {
+		namespace_free(ns);
+		*ret = known;
+		return 0;
+	}
 	/* Whoever listened there for a predecessor is gone. */
 	if (r == 0 &&
-	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &ns->pub.cookie, &empty, BPF_ANY) < 0)
+	    bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &ns->pub.cookie, &nobody, BPF_ANY) < 0)
 		r = errno == E2BIG ? -ENOSPC : -errno;
+	if (r == 0 && wired)
+		r = devices_watch(ns);
 	if (r < 0) {
-		namespace_free(ns);
+		namespace_leave(ns);
 		return r;
 	}
-	table_add(&kernel->namespaces, &ns->node, hash_of(cgroup_id));
+	table_add(&kernel->namespaces, &ns->node, hash_of(ns->pub.cookie));
+	*ret = ns;
+	return 0;
+}
+
+static void namespace_drop(struct kernel *kernel, struct namespace *ns)
+{
+	table_remove(&kernel->namespaces, &ns->node);
+	namespace_leave(ns);
+}
+
+int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool container, const struct kernel_netns **ret)
+{
+	struct home *home = NULL;
+	struct namespace *ns = NULL;
+	struct np_home value = { .bound = container };
+	int r = namespace_new(kernel, fd, container, &ns);
+
+	if (r < 0)
+		return r;
+	home = table_reserve(&kernel->homes) == 0 ? calloc(1, sizeof(*home)) : NULL;
+	value.netns = ns->pub.cookie;
+	if (!home)
+		r = -ENOMEM;
+	else if (home_find(kernel, cgroup_id))
+		r = -EEXIST;
+	else if (bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cgroup_id, &value, BPF_ANY) < 0)
+		r = errno == E2BIG ? -ENOSPC : -errno;
+	if (r < 0) {
+		free(home);
+		if (!ns->pub.sandboxes)
+			namespace_drop(kernel, ns);
+		return r;
+	}
+	*home = (struct home){ .cgroup_id = cgroup_id, .ns = ns };
+	table_add(&kernel->homes, &home->node, hash_of(cgroup_id));
+	ns->pub.sandboxes++;
 	*ret = &ns->pub;
 	return 0;
 }
 
 void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id)
 {
-	struct namespace *ns = namespace_find(kernel, cgroup_id);
+	struct home *home = home_find(kernel, cgroup_id);
 
-	if (!ns)
+	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cgroup_id);
+	if (!home)
 		return;
-	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_namespaces), &ns->pub.cookie);
-	table_remove(&kernel->namespaces, &ns->node);
-	namespace_free(ns);
+	if (--home->ns->pub.sandboxes == 0)
+		namespace_drop(kernel, home->ns);
+	table_remove(&kernel->homes, &home->node);
+	free(home);
 }
 
 /* -- after a start --------------------------------------------------------------------------- */
 
-struct search {
-	uint64_t wanted;
-	int fd; /* of the namespace */
-};
-
-static int is_wanted(void *data)
+/* Of a sandbox that a predecessor knew. Where nobody is in its namespace any more, its home stays what it was, in the kernel alone:
+ * nothing is steered there, and a bound one gets no sockets anywhere else. */
+static void home_recover(struct kernel *kernel, uint64_t cgroup_id, const struct np_home *value)
 {
-	const struct search *search = data;
-	uint64_t cookie;
-	int r = netns_cookie(&cookie);
-
-	return r < 0 ? r : cookie == search->wanted;
-}
-
-static int process_look(void *data, pid_t pid)
-{
-	struct search *search = data;
-	char path[FS_PATH_SIZE];
-	_close_ int fd = -1;
-
-	if (fs_path(path, "/proc/%d/ns/net", (int)pid) < 0)
-		return 0;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || netns_call(fd, is_wanted, search) != 1)
-		return 0; /* gone, or somewhere else */
-	search->fd = take_fd(fd);
-	return 1;
-}
-
-/* -ENOENT: nobody is in it any more. */
-static int namespace_recover(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id)
-{
-	struct search search = { .wanted = cookie, .fd = -1 };
+	struct search search = { .wanted = value->netns, .fd = -1 };
+	struct namespace *ns = namespace_at(kernel, value->netns);
 	const struct kernel_netns *ignored;
 	struct gate_cgroup cg;
 	int r = cgroup_by_id(kernel->mount, cgroup_id, &cg);
 
+	if (home_find(kernel, cgroup_id))
+		return;
+	if (r == -ENOENT)
+		bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cgroup_id);
 	if (r < 0)
-		return r;
-	r = cgroup_each_process(&cg, process_look, &search);
-	return r == 1 ? kernel_netns_add(kernel, cgroup_id, search.fd, &ignored) : -ENOENT;
+		return;
+	if (ns)
+		search.fd = fcntl(ns->pub.fd, F_DUPFD_CLOEXEC, 0);
+	else
+		cgroup_each_process(&cg, process_look, &search);
+	if (search.fd >= 0)
+		kernel_netns_add(kernel, cgroup_id, search.fd, value->bound, &ignored);
+}
+
+/* All keys of a map first: entries go on the way. NULL with *ret_n 0: there is none, or no memory. */
+static void *map_keys(int map, size_t size, size_t most, size_t *ret_n)
+{
+	char *keys = calloc(most, size);
+	size_t n = 0;
+
+	while (keys && n < most && bpf_map_get_next_key(map, n ? keys + (n - 1) * size : NULL, keys + n * size) == 0)
+		n++;
+	*ret_n = n;
+	return keys;
+}
+
+static void namespaces_forget(struct kernel *kernel)
+{
+	int map = bpf_map__fd(kernel->skel->maps.np_namespaces);
+	size_t n;
+	_free_ __u64 *cookies = map_keys(map, sizeof(*cookies), NP_NAMESPACES_MAX, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!namespace_at(kernel, cookies[i]))
+			bpf_map_delete_elem(map, &cookies[i]);
 }
 
 int namespaces_open(struct kernel *kernel)
 {
-	int map = bpf_map__fd(kernel->skel->maps.np_namespaces);
-	_free_ __u64 *cookies = calloc(NP_NAMESPACES_MAX, sizeof(*cookies));
-	struct np_namespace value;
-	__u64 *last = NULL;
-	size_t n = 0;
+	int map = bpf_map__fd(kernel->skel->maps.np_homes);
+	size_t n;
+	_free_ __u64 *ids = map_keys(map, sizeof(*ids), NP_HOMES_MAX, &n);
+	struct np_home value;
 
-	if (!cookies)
+	if (!ids)
 		return -ENOMEM;
-	while (n < NP_NAMESPACES_MAX && bpf_map_get_next_key(map, last, &cookies[n]) == 0)
-		last = &cookies[n++];
-	for (size_t i = 0; i < n; i++)
-		if (bpf_map_lookup_elem(map, &cookies[i], &value) == 0 &&
-		    namespace_recover(kernel, cookies[i], value.cgroup_id) < 0)
-			bpf_map_delete_elem(map, &cookies[i]);
+	/* Twice: nobody may be left in one container of a pod, but in another. */
+	for (size_t i = 0; i < 2 * n; i++)
+		if (bpf_map_lookup_elem(map, &ids[i % n], &value) == 0)
+			home_recover(kernel, ids[i % n], &value);
+	namespaces_forget(kernel);
+	devices_forget_gone(kernel);
 	return 0;
 }
 
@@ -197,6 +322,11 @@ void namespaces_close(struct kernel *kernel)
 {
 	struct table_node *n;
 
+	while ((n = table_walk(&kernel->homes, NULL))) {
+		table_remove(&kernel->homes, n);
+		free(container_of(n, struct home, node));
+	}
+	table_clear(&kernel->homes);
 	while ((n = table_walk(&kernel->namespaces, NULL))) {
 		table_remove(&kernel->namespaces, n);
 		namespace_free(container_of(n, struct namespace, node));

@@ -69,11 +69,34 @@ static bool abi5_rung_read(const void *value, struct np_rung *ret)
 	return true;
 }
 
+/* -- ABI 6 ---------------------------------------------------------------------------- */
+
+/* By the cookie of a network namespace that `netpawl run` made. */
+struct abi6_namespace {
+	char inspector[64];
+	__u64 cgroup_id;
+};
+_Static_assert(sizeof(struct abi6_namespace) == 72, "the layout of ABI 6 does not change any more");
+
+static void abi6_home_read(__u64 key, const void *value, __u64 *ret_cgroup_id, struct np_home *ret)
+{
+	struct abi6_namespace old;
+
+	memcpy(&old, value, sizeof(old));
+	*ret_cgroup_id = old.cgroup_id;
+	*ret = (struct np_home){ .netns = key };
+}
+
 /* -- the table --------------------------------------------------------------------------- */
 
 static const struct old_gate old_gates[] = {
-	{ 4, "np_boxes", sizeof(struct abi4_sandbox), offsetof(struct abi4_sandbox, session), abi4_rung_read },
-	{ 5, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read },
+	{ 4, "np_boxes", sizeof(struct abi4_sandbox), offsetof(struct abi4_sandbox, session), abi4_rung_read, NULL, 0,
+	  NULL },
+	{ 5, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read, NULL,
+	  0, NULL },
+	/* likewise, and np_namespaces */
+	{ 6, "np_sandboxes", sizeof(struct abi5_sandbox), offsetof(struct abi5_sandbox, session), abi5_rung_read,
+	  "np_namespaces", sizeof(struct abi6_namespace), abi6_home_read },
 };
 
 const struct old_gate *old_gate_at(size_t i)

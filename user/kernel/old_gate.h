@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What gates of older ABI versions left in their maps, as far as an upgrade has to read it: which sandboxes there are and
- * how far each ratchet has turned. No BPF and no I/O here.
+ * how far each ratchet has turned, and in which network namespace each is. No BPF and no I/O here.
  */
 #ifndef NP_KERNEL_OLD_GATE_H
 #define NP_KERNEL_OLD_GATE_H
@@ -18,6 +18,10 @@ struct old_gate {
 	size_t session_at; /* where the label is, of NP_LABEL_SIZE bytes */
 	/* False: no gate of that version has written this. *ret then is the strictest rung there is. */
 	bool (*rung_read)(const void *value, struct np_rung *ret);
+	/* Which of them live in another network namespace than the host's; NULL: none did. */
+	const char *homes;
+	size_t home_size; /* of a value; keys have 64 bits */
+	void (*home_read)(__u64 key, const void *value, __u64 *ret_cgroup_id, struct np_home *ret);
 };
 
 /* By number, from 0; NULL after the last. */

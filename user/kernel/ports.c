@@ -76,20 +76,24 @@ int ports_check(struct kernel *kernel)
 	return ports_attach(kernel);
 }
 
-/* Any, loopback, or an address of one of the host's devices. */
-static bool addr_is_own(struct kernel *kernel, const struct np_addr *addr)
+/* Any, loopback, or an address of one of the devices there. */
+static bool addr_is_own(struct kernel *kernel, uint64_t netns, const struct np_addr *addr)
 {
+	const struct np_own_addr key = { .netns = netns, .addr = *addr };
 	__u8 kind = 0;
 
 	if (np_addr_is_any(addr) || np_addr_is_loopback(addr))
 		return true;
-	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_host_addrs), addr, &kind) == 0 &&
+	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_host_addrs), &key, &kind) == 0 &&
 	       kind == NP_ADDR_OWN;
 }
 
 int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
 {
-	struct np_listens found = { .version = NP_ABI_VERSION, .port = port, .cgroup_id = cgroup_id };
+	struct np_listens found = { .version = NP_ABI_VERSION,
+				    .port = port,
+				    .cgroup_id = cgroup_id,
+				    .netns = namespace_cookie(kernel, cgroup_id) };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &found, .ctx_size_in = sizeof(found)); /* and out */
 	int r = lists_note(kernel);
 
@@ -99,7 +103,8 @@ int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, stru
 		return -errno;
 	if ((int)opts.retval < 0)
 		return (int)opts.retval;
-	if (!addr_is_own(kernel, &found.addr)) /* we would carry what the forward's clients say to beyond the host */
+	if (!addr_is_own(kernel, found.netns,
+			 &found.addr)) /* we would carry what the forward's clients say to beyond the host */
 		return -ENOENT;
 	*ret = found.addr;
 	if (!found.addr.d[0] && !found.addr.d[1] && !found.v6only) /* [::] takes callers of both families */

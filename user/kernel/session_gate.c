@@ -27,7 +27,7 @@ static int gate_cgroup_inspect(void *ctx, const char *path, struct gate_cgroup *
 
 static int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
 {
-	return adopt_look(ctx, cg, 0, ret_problem);
+	return adopt_look(ctx, cg, ret_problem);
 }
 
 static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret)

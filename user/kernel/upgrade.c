@@ -108,14 +108,14 @@ static bool old_is_attached(const char *pin_dir, const struct old_gate *old)
 	return false;
 }
 
-/* The old map of sandboxes. -ENOENT: it is gone, and so is all that asked it. */
-static int old_map_open(const char *pin_dir, const struct old_gate *old)
+/* One of the old maps. -ENOENT: it is gone, and so is all that asked it. */
+static int old_map_open(const char *pin_dir, const struct old_gate *old, const char *name, size_t value_size)
 {
 	struct bpf_map_info info = { 0 };
 	__u32 len = sizeof(info);
 	char path[FS_PATH_SIZE];
 	_close_ int fd = -1;
-	int r = fs_path(path, "%s/v%u/maps/%s", pin_dir, old->version, old->map);
+	int r = fs_path(path, "%s/v%u/maps/%s", pin_dir, old->version, name);
 
 	if (r < 0)
 		return r;
@@ -124,7 +124,7 @@ static int old_map_open(const char *pin_dir, const struct old_gate *old)
 		return errno != ENOENT ? -errno : old_is_attached(pin_dir, old) ? -EPROTO : -ENOENT;
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) < 0)
 		return -errno;
-	if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(__u64) || info.value_size != old->value_size)
+	if (info.type != BPF_MAP_TYPE_HASH || info.key_size != sizeof(__u64) || info.value_size != value_size)
 		return -EPROTO;
 	return take_fd(fd);
 }
@@ -161,7 +161,7 @@ static int sandbox_copy(struct kernel *kernel, const struct old_gate *old, int m
 
 static int sandboxes_copy(struct kernel *kernel, const struct old_gate *old)
 {
-	_close_ int map = old_map_open(kernel->config.pin_dir, old);
+	_close_ int map = old_map_open(kernel->config.pin_dir, old, old->map, old->value_size);
 	__u64 key = 0, *previous = NULL;
 
 	if (map == -ENOENT)
@@ -177,6 +177,23 @@ static int sandboxes_copy(struct kernel *kernel, const struct old_gate *old)
 		previous = &key;
 	}
 	return errno == ENOENT ? 0 : -errno;
+}
+
+/* What cannot be copied is steered nowhere, and refused what the inspector must see. */
+static void homes_copy(struct kernel *kernel, const struct old_gate *old)
+{
+	_close_ int map = old->homes ? old_map_open(kernel->config.pin_dir, old, old->homes, old->home_size) : -ENOENT;
+	_free_ char *value = calloc(1, old->home_size + 1);
+	__u64 key = 0, id, *previous = NULL;
+	struct np_home home;
+
+	while (map >= 0 && value && bpf_map_get_next_key(map, previous, &key) == 0) {
+		previous = &key;
+		if (bpf_map_lookup_elem(map, &key, value) < 0)
+			continue;
+		old->home_read(key, value, &id, &home);
+		bpf_map_update_elem(bpf_map__fd(kernel->skel->maps.np_homes), &id, &home, BPF_ANY);
+	}
 }
 
 int upgrade_copy(struct kernel *kernel, char problem[static 512])
@@ -197,6 +214,7 @@ int upgrade_copy(struct kernel *kernel, char problem[static 512])
 				 r == -EPROTO ? "its maps are not those of that version" : strerror(-r));
 			return r;
 		}
+		homes_copy(kernel, old);
 		failpoint("upgrade_copied");
 	}
 	return 0;

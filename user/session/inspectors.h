@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "sandbox.h"
+#include "session/gate.h"
 #include "vocab/question_reply.h"
 
 /* Something that an inspector holds until a person has answered. */
@@ -34,7 +35,7 @@ struct question_news {
 	const char *words; /* or NULL */
 };
 
-/* A sandbox's own network namespace, for who starts its first process: a file that leads there, as long as this daemon runs and
+/* The network namespace of a sandbox that is not in the host's, for who starts its first process: a file that leads there, as long as this daemon runs and
  * the sandbox is there, and the number that tells that it is the right one. */
 struct sandbox_netns {
 	char path[64];
@@ -47,6 +48,9 @@ struct inspectors {
 	/* Makes one for a new sandbox, with nothing but loopback in it; steered: and with the inspectors' listeners. It goes when
 	 * the sandbox is forgotten. 0 or -errno. */
 	int (*netns_make)(void *ctx, uint64_t cgroup_id, bool steered);
+	/* Has the inspectors listen in the one that the processes of an adopted cgroup live in, unless it is the host's; and they
+	 * make no sockets in any other from then on. It is left when the sandbox is forgotten. 0 or -errno. */
+	int (*netns_join)(void *ctx, const struct gate_cgroup *cgroup);
 	/* That of a sandbox; -ENOENT: it has none, but shares the host's. */
 	int (*netns_find)(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which sandboxes have a network namespace of their own: made ones whose mode, when they are made, lets nothing out that the
- * inspector does not carry. A sandbox keeps what it began with: a raise tightens both kinds alike.
+ * inspector does not carry; and adopted ones that live in one, which are containers. A sandbox keeps what it began with: a raise
+ * tightens all kinds alike.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,6 +21,58 @@ bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_
 	return inspectors->netns_find && inspectors->netns_find(inspectors->ctx, cgroup_id, ret) == 0;
 }
 
+void own_network_note(struct service *service, struct sandbox *sandbox)
+{
+	struct sandbox_netns ignored;
+
+	service->own_networks -= sandbox->pub.own_network;
+	sandbox->pub.own_network = own_network_is(service, sandbox->pub.cgroup.id, &ignored);
+	service->own_networks += sandbox->pub.own_network;
+}
+
+static bool same_user(const struct session_name *a, const struct session_name *b)
+{
+	return a->user_len == b->user_len && !memcmp(a->text, b->text, a->user_len);
+}
+
+/* No user takes them all from the others. more: that he is about to have. */
+static int share_check(struct service *service, const struct session_name *session, unsigned more,
+		       struct failure *ret_failure)
+{
+	unsigned n = more;
+
+	if (service->own_networks + more <= NP_NAMESPACES_PER_USER)
+		return 0;
+	for (const struct sandbox *s = TAILQ_FIRST(&service->all); s; s = TAILQ_NEXT(s, of_all))
+		n += s->pub.own_network && same_user(&s->pub.session, session);
+	if (n <= NP_NAMESPACES_PER_USER)
+		return 0;
+	return service_fail(ret_failure, NP_R_TOO_MANY, -ENOSPC,
+			    "%.*s has %d sandboxes with a network of their own already", (int)session->user_len,
+			    session->text, NP_NAMESPACES_PER_USER);
+}
+
+static int network_fail(const char *id, int r, struct failure *ret_failure)
+{
+	if (r == -ENOSPC)
+		return service_fail(ret_failure, NP_R_TOO_MANY, r, "there are %d networks of sandboxes' own already",
+				    NP_NAMESPACES_MAX);
+	return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "a network of its own for %s: %s", id, strerror(-r));
+}
+
+int own_network_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure)
+{
+	const struct inspectors *inspectors = &service->config.inspectors;
+	int r = inspectors->netns_join ? inspectors->netns_join(inspectors->ctx, &sandbox->pub.cgroup) : 0;
+
+	if (r < 0)
+		return network_fail(sandbox->pub.id, r, ret_failure);
+	if (sandbox->pub.own_network)
+		return 0;
+	own_network_note(service, sandbox);
+	return sandbox->pub.own_network ? share_check(service, &sandbox->pub.session, 0, ret_failure) : 0;
+}
+
 int service_sandbox_netns(struct service *service, const struct sandbox_info *sandbox, bool fresh,
 			  struct sandbox_netns *ret, struct failure *ret_failure)
 {
@@ -29,14 +82,15 @@ int service_sandbox_netns(struct service *service, const struct sandbox_info *sa
 
 	if (!own || own->pub.adopted)
 		return 0;
-	if (fresh && !own->pub.own_network && service->config.own_network >> sandbox->rung.mode & 1)
+	if (fresh && !own->pub.own_network && service->config.own_network >> sandbox->rung.mode & 1) {
+		r = share_check(service, &sandbox->session, 1, ret_failure);
+		if (r < 0)
+			return r;
 		r = inspectors->netns_make(inspectors->ctx, sandbox->cgroup.id, sandbox->rung.mode == NP_PROXIED);
-	if (r == -ENOSPC)
-		return service_fail(ret_failure, NP_R_TOO_MANY, r,
-				    "there are %d sandboxes with a network of their own already", NP_NAMESPACES_MAX);
+	}
 	if (r < 0)
-		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "a network of its own for %s: %s", sandbox->id,
-				    strerror(-r));
-	own->pub.own_network = own_network_is(service, sandbox->cgroup.id, ret);
+		return network_fail(sandbox->id, r, ret_failure);
+	own_network_note(service, own);
+	own_network_is(service, sandbox->cgroup.id, ret);
 	return 0;
 }

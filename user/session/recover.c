@@ -89,7 +89,6 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 {
 	struct service *service = recovery->service;
 	const struct gate_sandbox *held = held_find(&recovery->held, row->cgroup_id);
-	struct sandbox_netns ignored;
 	struct failure failure;
 	struct session *session;
 	struct sandbox *sandbox;
@@ -109,7 +108,7 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 	sandbox_touch(service, sandbox);
 	sandbox->pub.class = row->class;
 	sandbox->pub.kept = kept_is(service, row->id);
-	sandbox->pub.own_network = own_network_is(service, row->cgroup_id, &ignored);
+	own_network_note(service, sandbox);
 	sandbox->recorded = sandbox->announced = sandbox->stale = sandbox->recovered = true;
 	/* It ran without the gate, as after the pins were removed; or the crash came before the cut. */
 	sandbox->uncut = !held || held->uncut;

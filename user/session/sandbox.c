@@ -81,6 +81,7 @@ void sandbox_drop(struct service *service, struct sandbox *sandbox)
 	}
 	if (sandbox->dying)
 		service->hidden--;
+	service->own_networks -= sandbox->pub.own_network;
 	TAILQ_REMOVE(&service->all, sandbox, of_all);
 	TAILQ_REMOVE(&session->sandboxes, sandbox, of_session);
 	session->sandbox_count--;

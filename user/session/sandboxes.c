@@ -263,7 +263,8 @@ static int adopt_look_again(struct service *service, const struct sandbox *sandb
 }
 
 /*
- * Raise, attach, look again, record, cut: none of them alone opens anything, and each makes the next one safe.
+ * Join its network namespace, raise, attach, look again, record, cut: none of them alone opens anything, and each makes the next
+ * one safe.
  *
  * The caller has looked once already, so that a cgroup that is plainly unfit is left as it was. But until the gate is
  * attached its processes open, connect and receive what they like. From then on they cannot make or connect a socket that
@@ -277,9 +278,10 @@ static int adopt_steps(struct service *service, struct sandbox *sandbox, unsigne
 {
 	const struct gate *gate = &service->config.gate;
 	struct session *session = sandbox->session;
-	int r;
+	int r = own_network_join(service, sandbox, ret_failure);
 
-	r = session_apply(service, session, ret_failure);
+	if (!r)
+		r = session_apply(service, session, ret_failure);
 	if (!r)
 		r = session_follow(service, session, ret_failure);
 	if (r)
@@ -308,10 +310,11 @@ static void adopt_undo(struct service *service, struct sandbox *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
 
-	if (!sandbox->registered)
+	if (!sandbox->registered) {
+		service->config.inspectors.forget(service->config.inspectors.ctx, sandbox->pub.cgroup.id);
 		sandbox_drop(service, sandbox);
-	else if (gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup) ||
-		 sandbox_end(service, sandbox, false, "daemon"))
+	} else if (gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup) ||
+		   sandbox_end(service, sandbox, false, "daemon"))
 		sandbox->unfinished = true;
 }
 

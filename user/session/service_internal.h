@@ -157,6 +157,7 @@ struct service {
 	size_t care_count;
 	struct sandbox *cursor;	 /* the next that the sweep looks at; NULL: from the start */
 	size_t hidden;		 /* how many are dying */
+	size_t own_networks;	 /* how many have one */
 	unsigned verbs;		 /* at work, one in the other */
 	unsigned reserve;	 /* sessions that there can be, but not for the present caller */
 	bool reports;		 /* inspectors were spoken to meanwhile, so there may be reports */
@@ -271,6 +272,9 @@ void notices_recover(struct service *service); /* removes those of sessions that
 /* -- sandboxes.c ----------------------------------------------------------- */
 /* own_network.c */
 bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret);
+void own_network_note(struct service *service, struct sandbox *sandbox); /* sets pub.own_network */
+/* Of one that is adopted, if it lives in one. */
+int own_network_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure);
 
 int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
 		 const struct sandbox_info **ret, struct failure *ret_failure);

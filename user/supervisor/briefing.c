@@ -287,6 +287,7 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 		.left = sandboxes_left,
 		.forget = sandbox_forget,
 		.netns_make = namespace_make,
+		.netns_join = namespace_join,
 		.netns_find = namespace_find,
 		.reply = asks_reply,
 		.receive = all_receive,

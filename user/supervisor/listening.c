@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where inspectors listen for sandboxes with a network namespace of their own. The kernel side knows the namespaces (and finds
+ * Where inspectors listen for sandboxes in other network namespaces than the host's. The kernel side knows the namespaces (and finds
  * those of a predecessor); here are the sockets in them: made, given to every worker, and named to the gate while one is ready.
  */
 #include <errno.h>
@@ -119,7 +119,7 @@ int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
 		inspector_sockets_close(&sockets);
 		return -EMFILE;
 	}
-	r = kernel_netns_add(w->config.kernel, cgroup_id, fd, &netns);
+	r = kernel_netns_add(w->config.kernel, cgroup_id, fd, false, &netns);
 	if (r < 0) {
 		inspector_sockets_close(&sockets);
 		return r;
@@ -127,6 +127,33 @@ int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
 	r = steered ? listening_add(w, netns, &sockets) : 0;
 	if (r < 0)
 		kernel_netns_remove(w->config.kernel, cgroup_id);
+	return r;
+}
+
+/* Whatever its mode is: a raise to PROXIED does not wait for listeners. */
+int namespace_join(void *ctx, const struct gate_cgroup *cgroup)
+{
+	struct supervisor *w = ctx;
+	struct kernel *kernel = w->config.kernel;
+	const struct kernel_netns *netns = kernel_netns_find(kernel, cgroup->id);
+	struct inspector_sockets sockets;
+	uint64_t cookie;
+	int fd = -1, r = netns ? 0 : kernel_netns_look(kernel, cgroup, &cookie, &fd);
+
+	if (r < 0 || fd < 0)
+		return r;
+	if (!descriptors_left(fd, NP_DESCRIPTORS_RESERVE)) {
+		close(fd);
+		return -EMFILE;
+	}
+	r = kernel_netns_add(kernel, cgroup->id, fd, true, &netns);
+	if (r < 0 || netns->sandboxes > 1) /* others of the pod live there already */
+		return r;
+	r = netns_listen_in(kernel_inspector_cgroup(kernel), netns->fd, &sockets);
+	if (r == 0)
+		r = listening_add(w, netns, &sockets);
+	if (r < 0)
+		kernel_netns_remove(kernel, cgroup->id);
 	return r;
 }
 
@@ -148,9 +175,7 @@ void namespace_drop(struct supervisor *w, uint64_t cgroup_id)
 	struct link_listen message = { .netns = netns ? netns->cookie : 0 };
 	struct listening *l, *next;
 
-	if (!netns)
-		return;
-	for (l = LIST_FIRST(&w->namespaces); l; l = next) {
+	for (l = netns && netns->sandboxes == 1 ? LIST_FIRST(&w->namespaces) : NULL; l; l = next) {
 		next = LIST_NEXT(l, next);
 		if (l->netns != netns)
 			continue;

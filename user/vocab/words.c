@@ -83,6 +83,8 @@ const char *reason_hint(unsigned reason)
 		       "cannot; "
 		       "but an operator can lead a port of the host there with netpawl forward, in every mode but "
 		       "NONE.";
+	case NP_R_LEFT_NETNS:
+		return "Trying again will not help. Sockets are made in the container's own network namespace.";
 	case NP_R_PORT_TAKEN:
 		return "Choose another port.";
 	case NP_R_PROTOCOL:

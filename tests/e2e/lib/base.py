@@ -29,6 +29,8 @@ NETPAWLD_FAIL = BUILD / "test" / "netpawld"  # the build with fail points
 SHOWN = ["/tmp", "/var/lib:ro"] + ([] if ROOT.is_relative_to("/tmp") else [f"{ROOT}:ro"])
 # private, shared: the suites as they are, with sandboxes in PROXIED and NONE of the one kind and of the other.
 NETWORK = os.environ.get("NETPAWL_TEST_NETWORK")
+# container: the suites as they are, with each adopted cgroup in a network namespace of its own, on a bridge of the host's.
+ADOPTED = os.environ.get("NETPAWL_TEST_ADOPTED")
 
 
 def permits(network=NETWORK):

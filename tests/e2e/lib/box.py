@@ -4,7 +4,7 @@ import os
 import secrets
 
 from lib import base
-from lib.world import Agent
+from lib.world import Agent, HOST4, HOST6
 
 LEVEL = {"FULL": "PUBLIC", "PROXIED": "CONFIDENTIAL", "NONE": "SECRET"}
 
@@ -15,6 +15,8 @@ def new_session(word="s"):
 
 class Box:
     """`netpawl run` with an agent as its command."""
+
+    wired, addr = None, {4: HOST4, 6: HOST6}  # where it lives, and its own addresses beside loopback's
 
     def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, more=()):
         """more: further options of netpawl run"""
@@ -41,6 +43,9 @@ class Box:
         if name in ("call", "try_", "payload"):
             return getattr(self.agent, name)
         raise AttributeError(name)
+
+    def enter(self):
+        return self.world.enter(self.wired.name if self.wired else None)
 
     def pids(self):
         """Processes of the sandbox, by the numbers of the host."""
@@ -71,19 +76,39 @@ class Box:
         self.close()
 
 
-class Adopted(Box):
-    """A cgroup that the test made, with an agent in it, attached to a session."""
+class Wired:
+    """A network namespace with a device on the bridge of a world."""
 
-    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, below=None, before=None):
+    def __init__(self, world):
+        self.name = base.unique("c")
+        base.sh("ip", "netns", "add", self.name)
+        world.sysctl(self.name, {"net.ipv6.conf.default.accept_dad": 0, "net.ipv6.conf.default.router_solicitations": 0,
+                                 "net.ipv4.tcp_fastopen": 0x207, "net.ipv4.ping_group_range": "0 2147483647"})
+        self.addr = world.wire(f"/run/netns/{self.name}")
+
+    def close(self):
+        base.sh("ip", "netns", "del", self.name, check=False)
+
+
+class Adopted(Box):
+    """A cgroup that the test made, with an agent in it, attached to a session. wired: in a network namespace of its own, or (a
+    Wired) in that one; the default is the host's, unless NETPAWL_TEST_ADOPTED says otherwise."""
+
+    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, below=None, before=None,
+                 wired=base.ADOPTED == "container"):
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("adopt")
+        self.wired = Wired(self.world) if wired is True else wired
+        self.drops = [self.wired.close] if wired is True else []
+        self.addr = self.wired.addr if self.wired else self.addr
         self.cgroup = base.cgroup_make("adopt")
         where, self.agent = self.cgroup, None
         try:
             if below:
                 where = self.cgroup / below
                 where.mkdir(parents=True)
-            self.agent = self.world.agent(self.world.host, user=None if user == "root" else user, cgroup=where)
+            ns = self.wired.name if self.wired else self.world.host
+            self.agent = self.world.agent(ns, user=None if user == "root" else user, cgroup=where)
             if before:
                 before(self.agent)
             daemon.api.create(self.session, level or LEVEL[mode])
@@ -92,6 +117,8 @@ class Adopted(Box):
             if self.agent:
                 self.world.drop(self.agent)
             base.cgroup_destroy(self.cgroup)
+            for drop in self.drops:
+                drop()
             raise
         self.id = self.info["sandbox"]
         daemon.boxes.append(self)
@@ -102,6 +129,8 @@ class Adopted(Box):
         base.eventually(lambda: not base.cgroup_pids(self.cgroup), 3)
         status, _ = self.daemon.api.ask("DELETE", f"/v1/sandboxes/{self.id}") if self.daemon.running() else (0, None)
         base.cgroup_destroy(self.cgroup)
+        for drop in self.drops:
+            drop()
         return status
 
 

@@ -39,8 +39,9 @@ class Inspected:
 
     USER = []  # options of netpawl run that say who the commands run as
 
-    def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False, network=base.NETWORK):
-        self.world = World(tcp_ports=(53, 8080, 9000))
+    def __init__(self, stack, policy=POLICY, inspectors=2, more=(), in_memory=False, network=base.NETWORK,
+                 bridged=bool(base.ADOPTED)):
+        self.world = World(tcp_ports=(53, 8080, 9000), bridged=bridged)
         stack.callback(self.world.close)
         self.origins = Origins(self.world)
         stack.callback(self.origins.close)

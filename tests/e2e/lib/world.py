@@ -23,6 +23,7 @@ META = {4: "169.254.169.254", 6: "fd00:ec2::254"}
 META_ALL = [(4, "169.254.169.254"), (4, "100.100.100.200"), (4, "168.63.129.16"), (6, "fd00:ec2::254")]
 GATE_LINK = "fe80::1"  # link-local address of WORLD
 DEV, FAR_DEV = "npv0", "npv1"
+PORT = "npvp"  # of the bridge that DEV is in a bridged world
 MAC_HOST, MAC_FAR = "02:00:00:00:02:02", "02:00:00:00:02:01"
 
 TCP_PORTS = (53, 80, 443, 8080, 9000)  # echo
@@ -106,9 +107,11 @@ class Agent:
 
 
 class World:
-    def __init__(self, tcp_ports=TCP_PORTS):
-        """tcp_ports: where the far side echoes; a test that has servers of its own on 80 and 443 leaves them out."""
-        self.tcp_ports = tcp_ports
+    def __init__(self, tcp_ports=TCP_PORTS, bridged=bool(base.ADOPTED)):
+        """tcp_ports: where the far side echoes; a test that has servers of its own on 80 and 443 leaves them out.
+        bridged: the host's device is a bridge, as container engines make one, for containers to be on."""
+        self.tcp_ports, self.bridged = tcp_ports, bridged
+        self.wires = 0
         self.dir = base.tempdir("world")
         self.host, self.far = base.unique("h"), base.unique("w")
         shutil.copy(base.TESTS / "e2e/lib/agent.py", self.dir)
@@ -143,7 +146,11 @@ class World:
             })
         self.sysctl(self.host, {"net.ipv4.ping_group_range": "0 2147483647"})
         # the far end answers pings to its own broadcast address, and strays get no ICMP errors back
-        self._ip(self.host, f"link add {DEV} type veth peer name {FAR_DEV} netns {self.far}")
+        if self.bridged:
+            self._ip(self.host, f"link add {DEV} type bridge forward_delay 0 mcast_snooping 0",
+                     f"link add {PORT} type veth peer name {FAR_DEV} netns {self.far}", f"link set {PORT} master {DEV} up")
+        else:
+            self._ip(self.host, f"link add {DEV} type veth peer name {FAR_DEV} netns {self.far}")
         self._ip(self.host, "link set lo up", f"link set {DEV} address {MAC_HOST} up",
                  f"addr add {HOST4}/24 brd + dev {DEV}", f"addr add {HOST6}/64 dev {DEV} nodad")
         self._ip(self.far, "link set lo up", f"link set {FAR_DEV} address {MAC_FAR} up",
@@ -158,6 +165,24 @@ class World:
                  f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
                  f"neigh replace {GATE_LINK} lladdr {MAC_FAR} nud permanent dev {DEV}",
                  f"route add default via {GATE4}", f"route add default via inet6 {GATE6} dev {DEV}")
+
+    def wire(self, ns):
+        """Gives a namespace, by the file that names it, a device on the bridge: as a container engine does. Its addresses."""
+        self.wires += 1
+        name, own = f"{PORT}{self.wires}", {4: f"192.0.2.{9 + self.wires}", 6: f"2001:db8:1::{9 + self.wires:x}"}
+        self._ip(self.host, f"link add {name} type veth peer name {name}c", f"link set {name} master {DEV} up")
+        with open(ns) as f:
+            base.sh("ip", "-n", self.host, "link", "set", f"{name}c", "netns", f"/proc/{os.getpid()}/fd/{f.fileno()}")
+            lines = ["link set lo up", f"link set {name}c name {DEV}", f"link set {DEV} up", f"addr add {own[4]}/24 brd + dev {DEV}",
+                     f"addr add {own[6]}/64 dev {DEV} nodad",
+                     f"neigh replace {GATE4} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                     f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                     f"route add default via {GATE4}", f"route add default via inet6 {GATE6} dev {DEV}"]
+            p = subprocess.run(["nsenter", f"--net=/proc/{os.getpid()}/fd/{f.fileno()}", "ip", "-batch", "-"],
+                               input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=20)
+            if p.returncode:
+                raise RuntimeError(f"ip: {p.stderr}")
+        return own
 
     def _ip(self, ns, *lines):
         p = subprocess.run(["ip", "-n", ns, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True,

@@ -596,9 +596,40 @@ static void reasons_are_in_their_ranges(void **state)
 	assert_false(NP_REASON_ALLOWS(NP_R_INTERNAL));
 }
 
+/* From a container the host lies beyond a device: it is as closed as where it is local. */
+static void the_host_is_closed_from_afar(void **state)
+{
+	(void)state;
+	for (unsigned mode = NP_FULL; mode <= NP_NONE; mode++) {
+		struct np_facts f = to((enum np_mode)mode, IPPROTO_TCP, "192.0.2.1", 8080), in;
+
+		f.host = true;
+		f.action = NP_ALLOW; /* a rule does not open it */
+		assert_int_equal(np_judge_out(&f), mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK);
+		assert_int_equal(np_judge_cut(&f, false), mode != NP_FULL);
+		f.protocol = IPPROTO_UDP;
+		assert_false(NP_REASON_ALLOWS(np_judge_out(&f)));
+		f.host_port = mode != NP_NONE;
+		assert_int_equal(np_judge_out(&f), mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_PORT);
+		assert_int_equal(np_judge_cut(&f, false), mode == NP_NONE);
+		in = f;
+		in.action = 0;
+		in.answer = true;
+		assert_int_equal(NP_REASON_ALLOWS(np_judge_in(&in)), mode != NP_NONE);
+		in.answer = false;
+		assert_int_equal(np_judge_in(&in), NP_R_INBOUND);
+		/* answers to callers from there, who came by a port that the policy names */
+		f = to((enum np_mode)mode, IPPROTO_TCP, "192.0.2.1", 50000);
+		f.host = true;
+		f.opening = false;
+		assert_int_equal(NP_REASON_ALLOWS(np_judge_out(&f)), mode == NP_FULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_host_is_closed_from_afar),
 		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
 		cmocka_unit_test(modes_decide_what_leaves),
 		cmocka_unit_test(rules_decide_in_proxied),

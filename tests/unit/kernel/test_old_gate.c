@@ -66,6 +66,20 @@ static void test_rungs_of_abi5_are_as_they_are(void **state)
 	assert_int_equal(ret.generation, 9);
 }
 
+static void test_homes_of_abi6(void **state)
+{
+	__u64 value[72 / 8] = { [8] = 4711 }, id = 0;
+	struct np_home home = { .bound = 1 };
+
+	(void)state;
+	assert_int_equal(old_gate_find(6)->home_size, sizeof(value));
+	old_gate_find(6)->home_read(99, value, &id, &home);
+	assert_int_equal(id, 4711);
+	assert_int_equal(home.netns, 99);
+	assert_int_equal(home.bound, 0);
+	assert_null(old_gate_find(5)->homes);
+}
+
 static void test_only_older_versions_are_in_the_table(void **state)
 {
 	(void)state;
@@ -84,6 +98,7 @@ int main(void)
 		cmocka_unit_test(test_every_rung_of_abi4),
 		cmocka_unit_test(test_what_abi4_never_wrote_is_closed),
 		cmocka_unit_test(test_rungs_of_abi5_are_as_they_are),
+		cmocka_unit_test(test_homes_of_abi6),
 		cmocka_unit_test(test_only_older_versions_are_in_the_table),
 	};
 

@@ -84,6 +84,55 @@ static void test_where_none_can_be_made(void **state)
 	assert_false(sandbox->own_network);
 }
 
+static int on_join(void *ctx, const struct gate_cgroup *cgroup)
+{
+	(void)ctx;
+	own.of = own.error ? 0 : cgroup->id;
+	return own.error;
+}
+
+static const struct sandbox_info *adopt(const char *session, int error)
+{
+	const struct sandbox_info *sandbox = NULL;
+	unsigned cut;
+
+	memset(&own, 0, sizeof(own));
+	own.error = error;
+	fake.service->config.inspectors.netns_join = on_join;
+	fake.service->config.inspectors.netns_find = on_find;
+	if (!fake_by_path("/cg/agent"))
+		fake_add("/cg/agent");
+	return service_sandbox_adopt(fake.service, session, "/cg/agent", "test", &sandbox, &cut, &fake.failure)
+		       ? NULL
+		       : sandbox;
+}
+
+static void test_a_container_has_its_own(void **state)
+{
+	(void)state;
+	assert_null(adopt("alice/demo", -EIO));
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_null(sandbox_by_cgroup(fake.service, fake_by_path("/cg/agent")->id)); /* nothing happened */
+	assert_false(fake_by_path("/cg/agent")->held);
+	assert_true(adopt("alice/demo", 0)->own_network);
+	assert_int_equal(fake.service->own_networks, 1);
+}
+
+static void test_a_user_has_a_share(void **state)
+{
+	const struct sandbox_info *sandbox = sandbox_at(LEVEL_SECRET);
+
+	(void)state;
+	service_own_network_set(fake.service, 1u << NP_NONE);
+	assert_int_equal(ask(sandbox, true), 0);
+	fake.service->own_networks = NP_NAMESPACES_PER_USER; /* of all users: this one has one of them */
+	assert_non_null(adopt("alice/other", 0));
+	assert_int_equal(share_check(fake.service, &sandbox->session, NP_NAMESPACES_PER_USER - 2, &fake.failure), 0);
+	assert_int_equal(share_check(fake.service, &sandbox->session, NP_NAMESPACES_PER_USER - 1, &fake.failure),
+			 -ENOSPC);
+	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
+}
+
 /* Whoever made it was killed before a process was there: its network and the descriptors are not kept for ever. A shared one
  * holds nothing, and stays for whoever places processes in it. */
 static void test_one_that_nobody_enters(void **state)
@@ -110,6 +159,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_modes_that_have_one, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_where_none_can_be_made, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_a_container_has_its_own, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_a_user_has_a_share, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_nobody_enters, fake_setup, fake_teardown),
 	};
 
