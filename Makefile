@@ -415,16 +415,18 @@ man: $(MAN_PAGES)
 # What the command writes about itself, from its own tables.
 $(BUILD)/policy.schema.json: $(BUILD)/netpawl
 	$(Q)$< policy schema > $@
+$(BUILD)/lists.yaml: $(BUILD)/netpawl
+	$(Q)$< policy lists > $@
 $(BUILD)/completion/%: $(BUILD)/netpawl
 	$(Q)mkdir -p $(@D) && $< completion $* > $@
 
-install: all man $(BUILD)/policy.schema.json $(addprefix $(BUILD)/completion/,bash zsh fish)
+install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
-	install -m 0644 $(BUILD)/policy.schema.json $(DESTDIR)$(PREFIX)/share/netpawl
+	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
 	install -D -m 0644 $(BUILD)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/netpawl
 	install -D -m 0644 $(BUILD)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_netpawl
 	install -D -m 0644 $(BUILD)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/netpawl.fish
@@ -436,7 +438,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
-		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json bash-completion/completions/netpawl \
+		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \
 		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 	$(Q)rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null || true
 

@@ -18,12 +18,13 @@ VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 # Every key of the language, each with a value of its right shape.
 WHOLE = {
     "version": 1,
-    "lists": {"models": ["api.example", "b.example"]},
+    "lists": {"models": ["api.example", "b.example"], "noise": {"hosts": ["noise.example"], "quiet": True}},
     "rules": [
         {"allow": ["@models"], "methods": ["GET"], "paths": ["/v1/**"], "headers": ["x-key"], "max_body": "10MiB", "capture": 64,
          "timeouts": {"idle": "2m", "first_byte": "5m", "connect": "5s"}, "websocket": True, "for": ["INTERNAL", "CONFIDENTIAL"],
          "sessions": ["alice/*"]},
         {"deny": "10.0.0.0/8"},
+        {"deny": ["@noise"], "quiet": True},
         {"allow": "pinned.example", "inspect": False},
         {"allow": "mail.example", "dns": ["MX"]},
         {"allow": "10.20.0.0/16:5432/tcp"},
@@ -172,6 +173,9 @@ def test_structures_that_are_wrong(tmp_path):
         {"version": 1, "default": {"CONFIDENTIAL": "maybe"}},
         {"version": 1, "default": {"HIGH": "ask"}},
         {"version": 1, "default": ["ask"]},
+        {"version": 1, "lists": {"a": {"quiet": True}}},
+        {"version": 1, "lists": {"a": {"hosts": ["a.example"], "loud": True}}},
+        {"version": 1, "rules": [{"deny": "a.example", "quiet": "very"}]},
         {"version": 1, "inspect_ports": 80},
         {"version": 1, "inspect_ports": [0]},
         {"version": 1, "inspect_ports": [65536]},

@@ -22,6 +22,7 @@ static const char events_help[] =
 	"  --session U/S    of this session only\n"
 	"  --reason TOKEN   with this reason only\n"
 	"  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
+	"  --quiet          what rules and lists with quiet: true refuse, too; --json has it in any case\n"
 	"  --limit N        the newest N (default 100; with --follow 0); with --since the oldest N\n" OPTIONS_COMMON
 	"\nExample:\n"
 	"  netpawl events --follow --session alice/demo\n\n"
@@ -83,6 +84,7 @@ static void event_format(struct buf *out, const json_t *event)
 	if (comm || pid)
 		buf_printf(out, " %s[%lld]", comm ? comm : "?", (long long)json_integer_value(pid));
 	named_append(out, event, "rule");
+	named_append(out, event, "list");
 	named_append(out, event, "sandbox");
 	if (!json_object_get(event, "hook")) { /* a change: the level and what came with it */
 		named_append(out, event, "level");
@@ -102,6 +104,7 @@ static void event_format(struct buf *out, const json_t *event)
 
 struct stream {
 	const struct cli *cli;
+	bool quiet; /* what the policy calls quiet, too */
 	size_t lines;
 	unsigned long long last; /* seq of the last event that had one */
 };
@@ -121,6 +124,8 @@ static int line_print(void *data, char *line)
 		event = json_loads(line, 0, NULL);
 		if (!json_is_object(event))
 			return -EPROTO;
+		if (!stream->quiet && json_is_true(json_object_get(event, "quiet")))
+			return 0;
 		event_format(&out, event);
 		output_clean_line(stdout, "%s", out.data ? out.data : "");
 	}
@@ -198,10 +203,10 @@ static int events_stream(const char *path, bool follow, struct stream *stream)
 
 /* since without a limit: page by page, until none is left. */
 static int events_print(const struct cli *cli, const char *session, const char *reason, const char *limit, bool follow,
-			const char *since)
+			const char *since, bool quiet)
 {
 	const bool all = since && !limit && !follow;
-	struct stream stream = { .cli = cli };
+	struct stream stream = { .cli = cli, .quiet = quiet };
 	char after[24] = "";
 	int code;
 
@@ -225,11 +230,11 @@ static int events_print(const struct cli *cli, const char *session, const char *
 int command_events(struct cli *cli, int argc, char **argv)
 {
 	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL;
-	bool follow = false;
+	bool follow = false, quiet = false;
 	const struct option_spec specs[] = {
 		{ "follow", .flag = &follow },	{ "session", .value = &session, .complete = COMPLETE_SESSION },
 		{ "reason", .value = &reason }, { "limit", .value = &limit },
-		{ "since", .value = &since },
+		{ "since", .value = &since },	{ "quiet", .flag = &quiet },
 	};
 	const struct options options = {
 		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
@@ -251,5 +256,5 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return code;
 	if (reason && reason_parse(reason) < 0)
 		return usage_error(argv[0], "there is no reason '%s'", reason);
-	return events_print(cli, session, reason, limit, follow, since ? time : NULL);
+	return events_print(cli, session, reason, limit, follow, since ? time : NULL, quiet);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl policy check|test|explain|suggest|schema|show|reload */
+/* netpawl policy check|test|explain|suggest|lists|schema|show|reload */
 #include "cli/policy.h"
 
 #include <string.h>
@@ -13,6 +13,7 @@ const struct command policy_commands[] = {
 	{ "test", command_policy_test, "compare a policy with what .case files expect of it", 0 },
 	{ "explain", command_policy_explain, "what a policy says to one request, and why", 0 },
 	{ "suggest", command_policy_suggest, "rules for what a session was refused", COMPLETE_NOTHING },
+	{ "lists", command_policy_lists, "the lists that come with netpawl, or those of a policy", 0 },
 	{ "schema", command_policy_schema, "a JSON Schema of policy files, for editors", COMPLETE_NOTHING },
 	{ "show", command_policy_show, "the policy that the daemon enforces", COMPLETE_NOTHING },
 	{ "reload", command_policy_reload, "have the daemon read its policy again", COMPLETE_NOTHING },
@@ -26,7 +27,7 @@ static const char policy_help[] = "Usage: netpawl policy COMMAND [OPTIONS]\n\n"
 static void policy_help_more(FILE *to)
 {
 	commands_print(policy_commands, n_policy_commands, to);
-	fputs("\ncheck, test, explain and schema need no daemon.\n\n"
+	fputs("\ncheck, test, explain, lists and schema need no daemon.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
 	      "  netpawl policy explain policy.yaml --method GET --url https://api.github.com/repos/a/b\n\n"

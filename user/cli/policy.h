@@ -9,7 +9,7 @@
 #include "policy/policy.h"
 
 cli_fn command_policy_check, command_policy_test, command_policy_explain, command_policy_suggest, command_policy_schema,
-	command_policy_show, command_policy_reload;
+	command_policy_lists, command_policy_show, command_policy_reload;
 
 #define POLICY_HASH_SHOWN 12 /* digits of a hash that people get to see; --json has them all */
 

@@ -181,6 +181,10 @@ void refusals_read(const char *lines, size_t len, size_t max, struct refusals *r
 		if (reason < 0)
 			continue;
 		ret->seen++;
+		if (json_is_true(json_object_get(event, "quiet"))) {
+			ret->quiet++;
+			continue;
+		}
 		ret->suppressed += (uint64_t)json_integer_value(json_object_get(event, "suppressed"));
 		if (reason != NP_R_SUPPRESSED)
 			refusals_put(ret, event, (unsigned)reason);
@@ -207,7 +211,7 @@ json_t *refusal_object(const struct refusal *refusal, enum np_mode mode)
 {
 	static const char *const copied[] = { "address", "port",    "listener_port", "protocol", "method", "url",
 					      "rule",	 "mode",    "level",	     "comm",	 "pid",	   "hook",
-					      "text",	 "sandbox", "lookup",	     "proxy" };
+					      "text",	 "sandbox", "lookup",	     "proxy",	 "list" };
 	json_t *object =
 		json_pack("{s:s,s:o,s:s,s:s,s:s,s:i,s:s,s:s}", "what", refusal->what, "where",
 			  json_text(refusal->where), "reason", reason_token(refusal->reason), "message",
@@ -328,11 +332,19 @@ static void not_kept_text(const struct refusals *refusals, struct buf *out)
 		   since, until);
 }
 
+static void quiet_text(const struct refusals *refusals, struct buf *out)
+{
+	if (refusals->quiet)
+		buf_printf(out, "%u more %s refused by rules that are quiet.\n", refusals->quiet,
+			   refusals->quiet == 1 ? "was" : "were");
+}
+
 void refusals_text(const struct refusals *refusals, enum np_mode mode, struct buf *out)
 {
 	if (!refusals->count) {
-		if (!refusals->not_kept)
+		if (!refusals->not_kept && !refusals->quiet)
 			buf_puts(out, "Nothing was refused.\n");
+		quiet_text(refusals, out);
 		not_kept_text(refusals, out);
 		return;
 	}
@@ -344,6 +356,7 @@ void refusals_text(const struct refusals *refusals, enum np_mode mode, struct bu
 	if (refusals->suppressed)
 		buf_printf(out, "And %llu came too fast to be told one by one.\n",
 			   (unsigned long long)refusals->suppressed);
+	quiet_text(refusals, out);
 	not_kept_text(refusals, out);
 	hints_text(refusals, mode, out);
 }

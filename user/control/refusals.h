@@ -32,6 +32,7 @@ struct refusals {
 	size_t count, max;
 	unsigned seen;		     /* events that were looked at */
 	unsigned others;	     /* of them, refusals of what is not in items */
+	unsigned quiet;		     /* of them, those that the policy calls quiet: not in items */
 	uint64_t suppressed;	     /* refusals that were only counted: of what is not known */
 	uint64_t not_kept;	     /* older refusals that are no longer stored, ... */
 	uint64_t since_us, until_us; /* ... and when the first and the last of them happened */

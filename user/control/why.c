@@ -221,12 +221,12 @@ static int why_answer(const struct session_row *row, const struct why *why, stru
 	const struct refusals *refusals = &why->refusals;
 
 	return answer_json(ret, 200,
-			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:I,s:b,s:o,s:o}", "session",
+			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:i,s:I,s:b,s:o,s:o}", "session",
 				     json_text(row->name.text), "level", level_name(row->rung.level), "mode",
 				     mode_name(row->rung.mode), "since", since_object(&why->since), "allowed",
 				     allowed_object(&why->reach, why->allowed.data), "refused",
-				     refused_array(refusals, row->rung.mode), "others", (int)refusals->others,
-				     "suppressed", (json_int_t)refusals->suppressed, "truncated",
+				     refused_array(refusals, row->rung.mode), "others", (int)refusals->others, "quiet",
+				     (int)refusals->quiet, "suppressed", (json_int_t)refusals->suppressed, "truncated",
 				     (int)(refusals->seen >= NP_WHY_EVENTS), "not_kept", not_kept_object(refusals),
 				     "text", json_text(why->text.data)),
 			   ret_failure);

@@ -166,15 +166,13 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 	return r;
 }
 
-bool loaded_policy_place(const struct loaded_policy *loaded, const struct np_event *event,
-			 char text[static PLACE_TEXT_SIZE])
+const struct rule *loaded_policy_rule(const struct loaded_policy *loaded, const struct np_event *event,
+				      const struct policy **ret_policy)
 {
 	const struct policy *policy = event->epoch == loaded->epoch	     ? loaded->policy
 				      : event->epoch == loaded->epoch_before ? loaded->before
 									     : NULL;
-	const struct rule *rule = policy && event->epoch ? gate_rule_find(policy, event->rule) : NULL;
 
-	if (rule)
-		place_format(policy, &rule->at, text);
-	return rule;
+	*ret_policy = policy;
+	return policy && event->epoch ? gate_rule_find(policy, event->rule) : NULL;
 }

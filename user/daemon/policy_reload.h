@@ -48,8 +48,8 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 			 struct service *service, const char *who, struct policy_reloaded *ret,
 			 struct failure *ret_failure);
 
-/* Where the rule stands that an event of the gate names; false when that is not known (any more). */
-bool loaded_policy_place(const struct loaded_policy *loaded, const struct np_event *event,
-			 char text[static PLACE_TEXT_SIZE]);
+/* The rule that a decision of the gate names, and its policy; NULL: none, or one of a policy that is gone. */
+const struct rule *loaded_policy_rule(const struct loaded_policy *loaded, const struct np_event *event,
+				      const struct policy **ret_policy);
 
 #endif

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "policy/tables.h"
+#include "policy/verdict.h"
+
 static void translate_unix(const struct np_event *raw, char *text, size_t size)
 {
 	size_t len = raw->unix_len < sizeof(raw->unix_path) ? raw->unix_len : sizeof(raw->unix_path);
@@ -21,8 +24,13 @@ void translate_event(const struct np_event *raw, const struct sandbox_info *sand
 		     const struct loaded_policy *policies, uint64_t now_ns, uint64_t wall_us, struct translated *ret)
 {
 	static const struct np_addr none;
+	const struct policy *policy = NULL;
+	const struct rule *rule = policies ? loaded_policy_rule(policies, raw, &policy) : NULL;
+	const struct pattern *pattern = rule ? gate_pattern_find(policy, rule, raw) : NULL;
 
 	*ret = (struct translated){ 0 };
+	if (rule)
+		place_format(policy, &rule->at, ret->rule);
 	memcpy(ret->comm, raw->comm, sizeof(raw->comm));
 	if (raw->family == AF_UNIX)
 		translate_unix(raw, ret->address, sizeof(ret->address));
@@ -42,7 +50,9 @@ void translate_event(const struct np_event *raw, const struct sandbox_info *sand
 		.pid = raw->pid,
 		.uid = raw->uid,
 		.comm = ret->comm[0] ? ret->comm : NULL,
-		.rule = policies && loaded_policy_place(policies, raw, ret->rule) ? ret->rule : NULL,
+		.rule = rule ? ret->rule : NULL,
+		.list = pattern ? pattern->list : NULL,
+		.quiet = NP_REASON_REFUSES(raw->reason) && denied_quietly(rule, pattern),
 	};
 }
 
@@ -100,6 +110,8 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.request_base64 = r->request_base64,
 		.response_base64 = r->response_base64,
 		.rule = text_or_null(r->place, sizeof(r->place)),
+		.list = text_or_null(r->list, sizeof(r->list)),
+		.quiet = r->quiet && NP_REASON_REFUSES(r->reason),
 		.policy = text_or_null(r->policy, sizeof(r->policy)),
 		.text = text_or_null(r->text, sizeof(r->text)),
 	};

@@ -59,6 +59,7 @@ static bool may_query(const struct dns_facts *facts, struct dns_judged *j)
 	if (verdict.action != ACTION_ALLOW)
 		return false;
 	j->rule = verdict.rule;
+	j->pattern = verdict.pattern;
 	return true;
 }
 
@@ -84,7 +85,8 @@ static int refuse_name(const struct dns_facts *facts, struct dns_judged *j, enum
 	uint32_t index;
 
 	judge_refuse(j, reason, ns_r_nxdomain, words);
-	if (!facts->policy->refused_synthetic || facts->rung.mode != NP_PROXIED || !is_explained(facts, j->query.name))
+	if (!facts->policy->refused_synthetic || denied_quietly(j->rule, j->pattern) ||
+	    facts->rung.mode != NP_PROXIED || !is_explained(facts, j->query.name))
 		return 0;
 	j->answer.rcode = ns_r_noerror;
 	if (j->query.type != ns_t_a && j->query.type != ns_t_aaaa)
@@ -108,7 +110,9 @@ static int answer_name(const struct dns_facts *facts, struct dns_judged *j)
 	if (may_query(facts, j))
 		return -EINPROGRESS;
 	if (!may && facts->rung.mode == NP_PROXIED)
-		j->rule = policy_denies_name(facts->policy, &facts->rung, facts->session, j->query.name);
+		j->pattern = policy_denies_name(facts->policy, &facts->rung, facts->session, j->query.name);
+	if (j->pattern)
+		j->rule = &facts->policy->rules[j->pattern->rule];
 	if (j->rule)
 		return refuse_name(facts, j, NP_R_RULE_DENIES,
 				   "a rule of the policy denies this name; asking again will not help");
@@ -136,6 +140,7 @@ int dns_judge(const struct dns_facts *facts, const void *data, size_t len, struc
 		return r;
 	j->reason = NP_R_RULE_ALLOWS;
 	j->rule = NULL;
+	j->pattern = NULL;
 	j->refused = false;
 	j->answer = (struct dns_answer){ .addrs = j->addrs, .ttl_s = NP_DNS_TTL_S, .ede = DNS_EDE_NONE };
 	if (r > 0) {

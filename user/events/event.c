@@ -102,6 +102,9 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_number_if(out, "receive_us", event->receive_us);
 	put_capture(out, event);
 	put_string(out, "rule", event->rule);
+	put_string(out, "list", event->list);
+	if (event->quiet)
+		json_put_bool(out, "quiet", true);
 	put_number_if(out, "suppressed", event->suppressed);
 	put_number_if(out, "dropped", event->dropped);
 	put_time(out, "since", event->since_us);

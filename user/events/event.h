@@ -31,6 +31,8 @@ struct event {
 	uint32_t uid; /* root is 0, so it is written whenever pid is */
 	const char *comm;
 	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
+	const char *list;    /* the list that the rule has it from: "@llm" */
+	int quiet;	     /* refused by what the policy calls quiet */
 	uint32_t suppressed; /* events of the same sandbox that were only counted before this one */
 
 	/* What was not kept (not_kept): how many, from when, and the newest one's seq. */

@@ -161,7 +161,7 @@ void client_report_refusal(struct client *client, const struct client_refusal *r
 
 	report_decide(&report, client->worker, client->sandbox);
 	if (refusal->verdict)
-		report_rule(&report, client->worker, refusal->verdict->rule);
+		report_rule(&report, client->worker, refusal->verdict->rule, refusal->verdict->pattern);
 	if (addr)
 		addr_format(addr, report.address);
 	snprintf(report.text, sizeof(report.text), "%s", refusal->text ? refusal->text : "");

@@ -188,7 +188,7 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 	ex->report.port = ex->port;
 	if (ex->host.is_addr)
 		addr_format(&ex->host.addr, ex->report.address);
-	report_rule(&ex->report, client->worker, verdict->rule);
+	report_rule(&ex->report, client->worker, verdict->rule, verdict->pattern);
 	exchange_refuse(ex, verdict->reason, verdict, NULL);
 }
 

@@ -56,8 +56,7 @@ static void query_report(void *ctx, struct dns_sandbox *dns, const struct dns_ju
 		return; /* nothing has left; what is done with the address is reported */
 	dns_query_text(&judged->query, name);
 	report_decide(&report, worker, sandbox_of(dns));
-	if (judged->rule)
-		place_format(worker->policy, &judged->rule->at, report.place);
+	report_rule(&report, worker, judged->rule, judged->pattern);
 	dns_type_text(judged->query.type, type);
 	snprintf(report.text, sizeof(report.text), "%s", type);
 	report_send(worker, &report, &(struct report_texts){ .query = *name ? name : "?" });

@@ -92,9 +92,14 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 	memcpy(report->policy, worker->policy->hash, sizeof(report->policy));
 }
 
-void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule)
+void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule,
+		 const struct pattern *pattern)
 {
+	const char *list = pattern && pattern->list ? pattern->list : "";
+
 	report->place[0] = '\0'; /* of an earlier verdict */
+	memcpy(report->list, list, strlen(list) + 1);
+	report->quiet = denied_quietly(rule, pattern);
 	if (!rule)
 		return;
 	if (worker->reporter.placed != rule)
@@ -108,7 +113,7 @@ void report_verdict(struct link_request *report, struct worker *worker, const st
 {
 	report_decide(report, worker, sandbox);
 	report->reason = verdict->reason;
-	report_rule(report, worker, verdict->rule);
+	report_rule(report, worker, verdict->rule, verdict->pattern);
 }
 
 void report_end(struct link_request *report, struct worker *worker, const struct sandbox *sandbox, enum np_reason by,
@@ -120,7 +125,7 @@ void report_end(struct link_request *report, struct worker *worker, const struct
 		memcpy(granted, report->place, sizeof(granted));
 	report_decide(report, worker, sandbox);
 	report->reason = by;
-	report_rule(report, worker, rule);
+	report_rule(report, worker, rule, NULL);
 	snprintf(report->text, sizeof(report->text), "%s%.200s", *granted ? "allowed until then by " : "", granted);
 }
 

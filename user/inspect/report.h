@@ -50,8 +50,9 @@ void report_decide(struct link_request *report, const struct worker *worker, con
 void report_begin(struct link_request *report, const struct worker *worker, struct sandbox *sandbox);
 /* It is reported in another way. */
 void report_withdraw(struct link_request *report, struct sandbox *sandbox);
-/* The place of the rule, of the policy in hand; NULL: none. */
-void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule);
+/* The place of the rule, of the policy in hand; NULL: none. pattern: its destination, for the list; may be NULL. */
+void report_rule(struct link_request *report, struct worker *worker, const struct rule *rule,
+		 const struct pattern *pattern);
 /* A verdict that falls now, at the sandbox's rung. */
 void report_verdict(struct link_request *report, struct worker *worker, const struct sandbox *sandbox,
 		    const struct verdict *verdict);

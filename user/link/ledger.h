@@ -17,7 +17,7 @@
 #include "link/link.h"
 #include "vocab/limits.h"
 
-#define LEDGER_VERSION 2u
+#define LEDGER_VERSION 3u
 
 /* Of one sandbox. netpawld says which slot is whose (struct link_sandbox). */
 struct ledger_slot {

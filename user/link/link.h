@@ -118,6 +118,7 @@ struct link_request {
 	uint32_t status;			 /* what the client was answered; 0: nothing */
 	uint8_t request_base64, response_base64; /* the body is no text */
 	uint8_t begun;				 /* the inspector's: it was counted when it began */
+	uint8_t quiet;				 /* refused by what the policy calls quiet */
 	uint16_t port;
 	uint64_t time_ns;	 /* CLOCK_MONOTONIC when it ended */
 	uint64_t sent, received; /* bytes of bodies: given to the origin's connection, come from there */
@@ -125,6 +126,7 @@ struct link_request {
 	uint32_t tails[LINK_TAILS]; /* lengths of what follows; 0: there is none */
 	char policy[65];	    /* hash */
 	char place[320];	    /* "coding-agent.yaml:14" */
+	char list[NP_NAME_MAX + 2]; /* "@llm": the list that the rule has the destination from */
 	char address[48];
 	char text[256]; /* details of a failure */
 };

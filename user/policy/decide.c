@@ -437,10 +437,12 @@ struct verdict policy_trace(const struct policy *policy, const struct facts *fac
 	}
 	search_restart(&s);
 	if (facts->rung.mode == NP_FULL && !(facts->rung.flags & NP_READ_ONLY))
-		return decide_full(&s);
-	if (facts->rung.mode == NP_FULL || facts->rung.mode == NP_PROXIED)
+		verdict = decide_full(&s);
+	else if (facts->rung.mode == NP_FULL || facts->rung.mode == NP_PROXIED)
 		verdict = decide_proxied(&s);
 	if (facts->rung.flags & NP_READ_ONLY)
 		verdict_narrow(&s, &verdict);
+	if (verdict.rule && verdict.rule->number == s.best.rule)
+		verdict.pattern = &policy->patterns[s.best.pattern];
 	return verdict;
 }

@@ -68,6 +68,8 @@ void rule_describe(const struct rule *rule, struct buf *out)
 	words_put(out, "sessions", rule->sessions);
 	if (rule->by)
 		words_put(out, "by", (const char *const[]){ rule->by, NULL });
+	if (rule->quiet)
+		words_put(out, "quiet", (const char *const[]){ "true", NULL });
 	if (rule->action == ACTION_DENY)
 		return;
 	if (!rule->inspect)

@@ -46,8 +46,7 @@ static int read_failed(struct loading *l, const char *name, const struct node *a
 	return e;
 }
 
-/* Counts the bytes, and puts name, length and bytes into the hash: no other set of files gives the same sequence. */
-static int file_count(struct loading *l, const char *name, const struct node *at, const char *text, size_t len)
+int file_count(struct loading *l, const char *name, const struct node *at, const char *text, size_t len)
 {
 	char number[24];
 

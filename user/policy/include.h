@@ -32,6 +32,9 @@ int path_resolve(struct reader *reader, const struct file *file, const struct no
  * told at the entry; at is NULL for the first file, whose failure is returned. */
 int text_load(struct loading *loading, const char *name, const struct node *at, char **ret_text, size_t *ret_len);
 
+/* Counts the bytes, and puts name, length and bytes into the hash: no other set of files gives the same sequence. */
+int file_count(struct loading *l, const char *name, const struct node *at, const char *text, size_t len);
+
 /* extra_roots.c: the certificates that extra_roots: names. */
 int roots_load(struct loading *loading, const struct file *first);
 

@@ -70,10 +70,17 @@ static const struct key rule_keys[RULE_KEYS] = {
 	[RULE_FOR] =
 		KEY("for", KEY_WORDS, "levels at which the rule is there; all unless written", .words = words_level),
 	[RULE_SESSIONS] = KEY("sessions", KEY_TEXTS, "sessions that the rule is for: USER/SESSION, * for any part"),
+	[RULE_QUIET] = KEY("quiet", KEY_FLAG, "true: refusals of this deny are on record, and nobody is told of them"),
 };
 const struct key_set keys_rule = KEY_SET("a rule", rule_keys, RULE_DECIDE + 1);
 /* The reader knows a rule's other keys here, too, and says why they cannot be in full:. */
 static const struct key_set keys_full = { "a rule of full", rule_keys, RULE_DENY + 1, RULE_DENY + 1 };
+
+static const struct key list_keys[LIST_KEYS] = {
+	[LIST_HOSTS] = KEY("hosts", KEY_TEXT_LIST, "its destinations"),
+	[LIST_QUIET] = KEY("quiet", KEY_FLAG, "true: for deny; nobody is told of what is refused by it"),
+};
+const struct key_set keys_list = KEY_SET("a list", list_keys, LIST_HOSTS + 1);
 
 static const struct key decider_keys[DECIDER_KEYS] = {
 	[DECIDER_COMMAND] = KEY("command", KEY_TEXT_LIST, "a program, with its whole path, and its arguments"),
@@ -171,7 +178,8 @@ const struct key_set keys_access = KEY_SET("access", access_keys, 0);
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
 	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
-	[SECTION_LISTS] = KEY("lists", KEY_NAMED_LISTS, "named lists of destinations, used as \"@name\""),
+	[SECTION_LISTS] =
+		KEY("lists", KEY_NAMED_LISTS, "named lists of destinations, used as \"@name\"", .below = &keys_list),
 	[SECTION_RULES] =
 		KEY("rules", KEY_MAP_LIST, "rules for PROXIED; the first that matches decides", .below = &keys_rule),
 	[SECTION_FULL] =

@@ -32,7 +32,7 @@ enum key_shape {
 	KEY_MAP_LIST,	  /* a list of such mappings, perhaps empty */
 	KEY_TEXT_OR_MAPS, /* one scalar, such a mapping, or a list of these, not empty */
 	KEY_NAMED_MAPS,	  /* a mapping of names that the author chooses to such mappings */
-	KEY_NAMED_LISTS,  /* the same to lists of scalars */
+	KEY_NAMED_LISTS,  /* the same to lists of scalars, or mappings with the keys of below */
 };
 
 struct key {
@@ -94,9 +94,11 @@ enum rule_key {
 	RULE_BY,
 	RULE_FOR,
 	RULE_SESSIONS,
+	RULE_QUIET,
 	RULE_KEYS,
 };
 
+enum list_key { LIST_HOSTS, LIST_QUIET, LIST_KEYS };
 enum timeout_key { TIMEOUT_IDLE, TIMEOUT_FIRST_BYTE, TIMEOUT_CONNECT, TIMEOUT_KEYS };
 enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_KEYS };
 enum approval_key { APPROVAL_TIMEOUT, APPROVAL_HOLD, APPROVAL_REMEMBER, APPROVAL_KEYS };
@@ -119,9 +121,9 @@ enum credentials_key { CREDENTIALS_FILE, CREDENTIALS_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
-extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_timeouts,
-	keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions, keys_workspaces, keys_proxy,
-	keys_credentials;
+extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
+	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
+	keys_workspaces, keys_proxy, keys_credentials;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

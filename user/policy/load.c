@@ -11,6 +11,7 @@
 #include "policy/compile.h"
 #include "policy/include.h"
 #include "policy/quote.h"
+#include "policy/shipped.h"
 #include "vocab/limits.h"
 
 #define APPROVAL_TIMEOUT_MS (10 * 60 * 1000)
@@ -101,6 +102,8 @@ static int read_all(struct loading *l, unsigned errors)
 		if (e == 0)
 			e = read_lists(reader, &reader->files[l->order[i]]);
 	}
+	if (e == 0)
+		e = shipped_read(l);
 	if (e == 0)
 		e = lists_link(reader);
 	for (unsigned i = 0; i < l->n_order && e == 0; i++) {

@@ -188,15 +188,31 @@ unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung
 	return m.ways;
 }
 
-const struct rule *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
-				      const char *name)
+struct denying {
+	uint32_t rule, pattern;
+};
+
+static bool denying_visit(void *ctx, const struct target *targets, size_t n)
 {
-	uint32_t first = UINT32_MAX;
+	struct denying *d = ctx;
+
+	for (size_t i = 0; i < n; i++)
+		if (targets[i].rule == d->rule)
+			d->pattern = targets[i].pattern;
+	return d->pattern == UINT32_MAX;
+}
+
+const struct pattern *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
+					 const char *name)
+{
+	struct denying d = { UINT32_MAX, UINT32_MAX };
 	struct may m;
 
 	may_init(&m, policy, rung, session);
 	name_table_visit(policy->names, name, denies_visit, &m);
 	for (int way = 0; way < WAY_COUNT; way++)
-		first = m.denied[way] < first ? m.denied[way] : first;
-	return first < policy->n_rules ? &policy->rules[first] : NULL;
+		d.rule = m.denied[way] < d.rule ? m.denied[way] : d.rule;
+	if (d.rule < policy->n_rules)
+		name_table_visit(policy->names, name, denying_visit, &d);
+	return d.pattern != UINT32_MAX ? &policy->patterns[d.pattern] : NULL;
 }

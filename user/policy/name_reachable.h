@@ -27,8 +27,9 @@ unsigned policy_may_name(const struct policy *policy, const struct np_rung *rung
 bool policy_default_knows(const struct policy *policy, const struct np_rung *rung, const char *session,
 			  const char *name);
 
-/* Of a name for which policy_may_name() has nothing: the rule that denies it, or NULL: none does, and none allows it. */
-const struct rule *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
-				      const char *name);
+/* Of a name for which policy_may_name() has nothing: the destination, of a rule, that denies it; or NULL: none does, and none
+ * allows it. */
+const struct pattern *policy_denies_name(const struct policy *policy, const struct np_rung *rung, const char *session,
+					 const char *name);
 
 #endif

@@ -50,7 +50,7 @@ static void put_queries(struct buf *out, unsigned types)
 	buf_puts(out, " records)");
 }
 
-static void put_item(struct buf *out, const struct rule *rule, const struct pattern *pattern)
+void pattern_put(struct buf *out, const struct pattern *pattern)
 {
 	put_host(out, pattern, !pattern->inspected);
 	if (!pattern->inspected) {
@@ -64,6 +64,11 @@ static void put_item(struct buf *out, const struct rule *rule, const struct patt
 			      : pattern->protocols == PATTERN_UDP		? "/udp"
 										: "/tcp");
 	}
+}
+
+static void put_item(struct buf *out, const struct rule *rule, const struct pattern *pattern)
+{
+	pattern_put(out, pattern);
 	if (rule_asks_request(rule)) {
 		buf_puts(out, " (only");
 		put_words(out, rule->methods, " ");

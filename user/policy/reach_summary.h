@@ -20,6 +20,9 @@ struct reach {
 	bool others;	/* what no rule speaks of is allowed, by name or at inspect_ports */
 };
 
+/* A destination as rules have it: "db.corp.example:5432/tcp". */
+void pattern_put(struct buf *out, const struct pattern *pattern);
+
 /* Of PROXIED; in the other modes no rule opens anything, and it is empty. A single host that an earlier rule denies is
  * left out; whether a pattern is denied in part is not told. */
 void policy_reach(const struct policy *policy, const struct np_rung *rung, const char *session, struct reach *ret);

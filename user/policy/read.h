@@ -17,6 +17,7 @@
 struct file {
 	const char *name;			    /* relative to the directory of the first file */
 	const struct node *at;			    /* the entry of include: that names it; NULL: the first file */
+	bool shipped;				    /* no file of the author's: shipped.h */
 	const struct node *sections[SECTION_COUNT]; /* their keys; the value is ->next */
 };
 
@@ -34,7 +35,10 @@ struct list {
 	const struct node *key;
 	struct list_item *items;
 	size_t n_items;
-	bool used; /* by a rule, perhaps by way of other lists */
+	const char *name; /* "@llm", in policy->arena */
+	bool quiet;
+	bool shipped; /* it came with netpawl */
+	bool used;    /* by a rule, perhaps by way of other lists */
 	/* For the walk that looks for cycles. */
 	struct list *above;
 	size_t turn;
@@ -94,6 +98,7 @@ bool entry_is_text(struct reader *reader, const struct node *key, const struct n
 
 /* [a-z0-9_-]{1,64} */
 bool word_is_name(const char *text);
+void field_flag(struct reader *reader, const struct node *key, bool *ret); /* untouched when it is neither */
 /* "5s" in ms. False when it is none, and that is told. */
 bool field_duration(struct reader *reader, const struct node *key, uint64_t *ret_ms);
 

@@ -118,7 +118,7 @@ int read_session_globs(struct reader *reader, const struct node *key, const char
 	return read_words(reader, key, read_session, ret);
 }
 
-static void read_bool(struct reader *reader, const struct node *key, bool *ret)
+void field_flag(struct reader *reader, const struct node *key, bool *ret)
 {
 	const struct node *value = field_scalar(reader, key);
 
@@ -291,6 +291,8 @@ static void check_keys(struct reader *reader, const struct node *const *fields, 
 	}
 	if (fields[RULE_DNS] && rule->action != ACTION_ALLOW)
 		error_at(reader, fields[RULE_DNS], "\"dns\" is for allow: nobody is asked about a lookup");
+	if (fields[RULE_QUIET] && rule->action != ACTION_DENY)
+		error_at(reader, fields[RULE_QUIET], "\"quiet\" is for deny");
 	if (fields[RULE_BY] && rule->action != ACTION_DECIDE)
 		error_at(reader, fields[RULE_BY], "\"by\" is for decide");
 	else if (complete && !fields[RULE_BY] && rule->action == ACTION_DECIDE)
@@ -312,9 +314,9 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 	if (e == 0 && fields[RULE_HEADERS])
 		e = read_words(reader, fields[RULE_HEADERS], read_header, &rule->headers);
 	if (fields[RULE_INSPECT])
-		read_bool(reader, fields[RULE_INSPECT], &rule->inspect);
+		field_flag(reader, fields[RULE_INSPECT], &rule->inspect);
 	if (fields[RULE_WEBSOCKET])
-		read_bool(reader, fields[RULE_WEBSOCKET], &rule->websocket);
+		field_flag(reader, fields[RULE_WEBSOCKET], &rule->websocket);
 	if (fields[RULE_MAX_BODY])
 		read_max_body(reader, fields[RULE_MAX_BODY], rule);
 	if (fields[RULE_TIMEOUTS])
@@ -325,6 +327,8 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 		read_dns(reader, fields[RULE_DNS], rule);
 	if (fields[RULE_BY])
 		read_by(reader, fields[RULE_BY], rule);
+	if (fields[RULE_QUIET])
+		field_flag(reader, fields[RULE_QUIET], &rule->quiet);
 	check_keys(reader, fields, complete, rule);
 	return e;
 }

@@ -17,6 +17,7 @@ struct adding {
 	const struct node *key; /* "allow", ... */
 	enum pattern_use use;
 	struct rule *rule;
+	const struct list *list; /* that is unfolded; NULL: the entries are the rule's own */
 	const struct node *not_http;
 };
 
@@ -121,6 +122,8 @@ static int pattern_add(struct adding *a, const struct node *node, struct pattern
 	if (ARRAY_RESERVE(reader->patterns, reader->max_patterns, reader->n_patterns + 1) < 0)
 		return -ENOMEM;
 	pattern.rule = a->rule->number;
+	pattern.list = a->list ? a->list->name : NULL;
+	pattern.quiet = a->list && a->list->quiet;
 	reader->patterns[reader->n_patterns++] = pattern;
 	a->rule->n_patterns++;
 	return 0;
@@ -130,21 +133,28 @@ static int pattern_add(struct adding *a, const struct node *node, struct pattern
  * are, or two dozen lists that name each other twice would take an hour to yield nothing. */
 static int list_unfold(struct adding *a, struct list *list)
 {
+	const struct list *outer = a->list;
 	int e = 0;
 
 	if (a->reader->n_unfolded++ == NP_POLICY_PATTERNS) {
 		error_at(a->reader, a->key, "more than %u lists to unfold in all rules", NP_POLICY_PATTERNS);
 		a->reader->patterns_full = true;
 	}
+	if (list->quiet && a->rule->action != ACTION_DENY)
+		error_at(a->reader, a->key, "list %s is quiet, and so it is for deny",
+			 QUOTE(list->key->text, list->key->len));
 	list->used = true;
 	for (size_t i = 0; i < list->n_items && e == 0 && !a->reader->patterns_full; i++) {
 		struct list_item *item = &list->items[i];
+
+		a->list = list;
 
 		if (!item->is_list)
 			e = pattern_add(a, item->node, item->pattern, item);
 		else if (item->list)
 			e = list_unfold(a, item->list);
 	}
+	a->list = outer;
 	return e;
 }
 

@@ -3,6 +3,7 @@
 #include "policy/read.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,22 +41,42 @@ static int read_item(struct reader *reader, const struct node *key, const struct
 	return 0;
 }
 
-static int read_list(struct reader *reader, const struct node *key, struct list *list)
+/* The destinations of a list, which may be written below hosts: with other keys beside it. */
+static const struct node *list_hosts(struct reader *reader, const struct node *key, struct list *list)
 {
-	const struct node *value = key->next;
+	const struct node *value = key->next, *fields[LIST_KEYS];
 
 	if (node_is_null(value)) {
 		error_at(reader, key, "list %s has no value", QUOTE(key->text, key->len));
-		return 0;
+		return NULL;
 	}
-	if (value->kind != NODE_LIST) {
-		error_at(reader, value, "list %s takes a list of destinations", QUOTE(key->text, key->len));
-		return 0;
+	if (value->kind == NODE_MAP) {
+		bool complete = map_fields(reader, value, &keys_list, fields);
+
+		if (fields[LIST_QUIET])
+			field_flag(reader, fields[LIST_QUIET], &list->quiet);
+		if (!fields[LIST_HOSTS] && complete)
+			error_at(reader, value, "list %s needs \"hosts\"", QUOTE(key->text, key->len));
+		value = fields[LIST_HOSTS] ? fields[LIST_HOSTS]->next : NULL;
 	}
-	if (!value->len) {
-		error_at(reader, value, "list %s is empty", QUOTE(key->text, key->len));
+	if (!value || (value->kind == NODE_LIST && value->len))
+		return value;
+	error_at(reader, value, value->kind == NODE_LIST ? "list %s is empty" : "list %s takes a list of destinations",
+		 QUOTE(key->text, key->len));
+	return NULL;
+}
+
+static int read_list(struct reader *reader, const struct node *key, struct list *list)
+{
+	const struct node *value = list_hosts(reader, key, list);
+	char name[NP_NAME_MAX + 2];
+
+	snprintf(name, sizeof(name), "@%s", key->text);
+	list->name = arena_text(reader->policy->arena, name, strlen(name));
+	if (!list->name)
+		return -ENOMEM;
+	if (!value)
 		return 0;
-	}
 	list->items = arena_alloc(reader->trees, value->len, sizeof(*list->items));
 	if (!list->items)
 		return -ENOMEM;
@@ -88,7 +109,7 @@ int read_lists(struct reader *reader, const struct file *file)
 		if (e < 0)
 			break;
 		list = &reader->lists[reader->n_lists++];
-		*list = (struct list){ .key = key };
+		*list = (struct list){ .key = key, .shipped = file->shipped };
 		e = read_list(reader, key, list);
 	}
 	return e;
@@ -225,7 +246,7 @@ void lists_warn(struct reader *reader)
 	for (size_t i = 0; i < reader->n_lists; i++) {
 		const struct node *key = reader->lists[i].key;
 
-		if (!reader->lists[i].used)
+		if (!reader->lists[i].used && !reader->lists[i].shipped)
 			warn_at(reader, key, "list %s is never used", QUOTE(key->text, key->len));
 	}
 }

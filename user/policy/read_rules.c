@@ -107,6 +107,8 @@ static void check_full_keys(struct reader *reader, const struct node *const *fie
 		else if (i == RULE_SESSIONS)
 			error_at(reader, fields[i],
 				 "\"sessions\" cannot be in \"full\": the kernel decides there, and knows no sessions");
+		else if (i == RULE_QUIET)
+			error_at(reader, fields[i], "\"quiet\" cannot be in \"full\"; a list of its own can be quiet");
 		else
 			error_at(reader, fields[i], "\"%s\" cannot be in \"full\": nothing looks at %s there",
 				 fields[i]->text, i == RULE_DNS ? "names" : "requests");

@@ -50,8 +50,10 @@ struct pattern {
 	struct np_addr addr;
 	uint8_t bits;
 	bool v4;
-	struct place at; /* where it is written: for a list, the line in the list */
-	uint32_t rule;	 /* index of the rule that uses it */
+	const char *list; /* that it is from, as in "@llm"; NULL: the rule itself has it */
+	bool quiet;	  /* that list is: see struct rule */
+	struct place at;  /* where it is written: for a list, the line in the list */
+	uint32_t rule;	  /* index of the rule that uses it */
 };
 
 /* In ms; 0: the default, which for first_byte is idle. */
@@ -81,6 +83,7 @@ struct rule {
 	struct timeouts timeouts;
 	uint8_t dns;	/* dns_record_bit() of the types of records that may be looked up */
 	const char *by; /* decide: name of its decider */
+	bool quiet;	/* of a deny: nobody wants to read of what it refuses */
 	struct place at;
 	uint64_t mark;	  /* of what is written, wherever that stands: two rules that say the same have the same */
 	const char *text; /* its head as a person wrote it: "allow: @llm" */

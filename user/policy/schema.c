@@ -134,8 +134,10 @@ static void put_shape(struct buf *out, const struct key *key)
 			  key->below, "}");
 		break;
 	case KEY_NAMED_LISTS:
-		buf_puts(out, "\"type\":\"object\",\"additionalProperties\":false,\"patternProperties\":{\"" NAME
-			      "\":{\"type\":\"array\",\"minItems\":1,\"items\":" TEXT "}}");
+		put_below(out,
+			  "\"type\":\"object\",\"additionalProperties\":false,\"patternProperties\":{\"" NAME
+			  "\":{\"anyOf\":[{\"type\":\"array\",\"minItems\":1,\"items\":" TEXT "},",
+			  key->below, "]}}");
 		break;
 	}
 }

@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addr.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "event.h"
 #include "policy/port_classes.h"
 #include "policy/decide.h"
 #include "policy/metadata.h"
+#include "policy/net.h"
 #include "policy/nets.h"
 #include "policy/port_ranges.h"
 #include "vocab/limits.h"
@@ -411,4 +414,21 @@ const struct rule *gate_rule_find(const struct policy *policy, uint32_t number)
 		return &policy->rules[number - 1];
 	number -= (uint32_t)policy->n_rules;
 	return number <= policy->n_full ? &policy->full[number - 1] : NULL;
+}
+
+const struct pattern *gate_pattern_find(const struct policy *policy, const struct rule *rule,
+					const struct np_event *event)
+{
+	const uint8_t protocol = event->protocol == IPPROTO_TCP ? PATTERN_TCP : PATTERN_UDP;
+	const struct np_addr addr = np_addr_carried(&event->addr);
+
+	for (uint32_t i = 0; i < rule->n_patterns; i++) {
+		const struct pattern *p = &policy->patterns[rule->pattern + i];
+
+		if (p->kind == PATTERN_NET && p->v4 == np_addr_is_v4(&addr) && net_holds(&p->addr, p->bits, &addr) &&
+		    p->protocols & protocol && p->first_port <= event->port &&
+		    (p->inspected || p->last_port >= event->port))
+			return p;
+	}
+	return NULL;
 }

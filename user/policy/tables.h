@@ -8,6 +8,8 @@
 
 #include "rules.h"
 
+struct np_event;
+struct pattern;
 struct policy;
 struct rule;
 
@@ -43,5 +45,8 @@ void gate_tables_free(struct gate_tables *tables);
 
 /* The rule that np_port_rule.rule speaks of, or NULL. */
 const struct rule *gate_rule_find(const struct policy *policy, __u32 number);
+/* The destination of the rule that a decision of the gate was about, or NULL. */
+const struct pattern *gate_pattern_find(const struct policy *policy, const struct rule *rule,
+					const struct np_event *event);
 
 #endif

@@ -329,7 +329,7 @@ static void bad_lists(void **state)
 	      P "3:3: error: \"Bad\" is no name for a list: 1 to 64 of a-z, 0-9, \"_\" and \"-\"\n" P
 		"4:3: error: \"b c\" is no name for a list: 1 to 64 of a-z, 0-9, \"_\" and \"-\"\n" P
 		"5:3: error: list \"d\" has no value\n" P "6:6: error: list \"e\" takes a list of destinations\n" P
-		"7:6: error: list \"f\" is empty\n" P "8:6: error: list \"g\" takes a list of destinations\n" P
+		"7:6: error: list \"f\" is empty\n" P "8:6: error: list \"g\" needs \"hosts\"\n" P
 		"9:18: error: an entry of \"h\" is one value, not a list\n" P
 		"9:23: error: an entry of \"h\" is empty\n" P "9:26: error: \"a b\" is no host name\n" P
 		"9:31: error: unknown list \"@nope\"\n" P
@@ -408,12 +408,70 @@ static void notices(void **state)
 	      P "3:9: error: \"a\\u000ab\\u000a\" holds a character that does not show (U+000A)\n");
 }
 
+static void quiet(void **state)
+{
+	(void)state;
+	loads("version: 1\n"
+	      "lists:\n"
+	      "  a: {hosts: [a.example, 192.0.2.0/24], quiet: true}\n"
+	      "  b: {hosts: [b.example]}\n"
+	      "  c: [c.example, \"@a\"]\n"
+	      "rules:\n"
+	      "- deny: [\"@b\", d.example]\n"
+	      "  quiet: true\n"
+	      "- deny: \"@c\"\n");
+	assert_true(policy->rules[0].quiet && !policy->rules[1].quiet);
+	assert_string_equal(policy->patterns[0].list, "@b");
+	assert_false(policy->patterns[0].quiet);
+	assert_null(policy->patterns[1].list);
+	assert_string_equal(policy->patterns[2].list, "@c");
+	assert_false(policy->patterns[2].quiet);
+	assert_string_equal(policy->patterns[3].list, "@a");
+	assert_true(policy->patterns[3].quiet && policy->patterns[4].quiet);
+	tells("version: 1\nrules:\n- allow: a.example\n  quiet: true\n", P "4:3: error: \"quiet\" is for deny\n");
+	tells("version: 1\nrules:\n- deny: a.example\n  quiet: maybe\n",
+	      P "4:10: error: \"quiet\" is true or false, not \"maybe\"\n");
+	tells("version: 1\nfull:\n- deny: 192.0.2.1\n  quiet: true\n",
+	      P "4:3: error: \"quiet\" cannot be in \"full\"; a list of its own can be quiet\n");
+	tells("version: 1\nlists: {a: {hosts: [a.example], quiet: true}}\nrules:\n- ask: \"@a\"\n",
+	      P "4:3: error: list \"a\" is quiet, and so it is for deny\n");
+	tells("version: 1\nlists: {a: {quiet: true}}\n", P "2:12: error: list \"a\" needs \"hosts\"\n");
+	tells("version: 1\nlists: {a: {hosts: []}}\n", P "2:20: error: list \"a\" is empty\n");
+	tells("version: 1\nlists: {a: {hosts: a.example}}\n",
+	      P "2:20: error: list \"a\" takes a list of destinations\n");
+	tells("version: 1\nlists: {a: {hosts: [a.example], quite: true}}\n",
+	      P "2:33: error: unknown key \"quite\" in a list; did you mean \"quiet\"?\n");
+}
+
+static void shipped(void **state)
+{
+	char hash[POLICY_HASH_SIZE];
+
+	(void)state;
+	loads("version: 1\nrules:\n- allow: \"@llm\"\n");
+	assert_int_equal(policy->n_files, 2);
+	assert_string_equal(policy->patterns[0].list, "@llm");
+	assert_string_equal(policy->files[policy->patterns[0].at.file], "shipped/lists.yaml");
+	assert_true(policy->n_patterns > 5);
+	memcpy(hash, policy->hash, sizeof(hash));
+	/* By way of another list; a list of the author's own takes its place, and nothing of it is in the policy then. */
+	loads("version: 1\nlists: {mine: [\"@llm\"]}\nrules:\n- allow: \"@mine\"\n");
+	assert_string_equal(policy->patterns[0].list, "@llm");
+	loads("version: 1\nlists: {llm: [own.example]}\nrules:\n- allow: \"@llm\"\n");
+	assert_int_equal(policy->n_patterns, 1);
+	assert_int_equal(policy->n_files, 1);
+	assert_string_not_equal(policy->hash, hash);
+	tells("version: 1\nrules:\n- allow: \"@lllm\"\n", P "3:10: error: unknown list \"@lllm\"\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(the_shortest, found_clear),
 		cmocka_unit_test_teardown(the_file_as_a_whole, found_clear),
 		cmocka_unit_test_teardown(levels, found_clear),
+		cmocka_unit_test_teardown(quiet, found_clear),
+		cmocka_unit_test_teardown(shipped, found_clear),
 		cmocka_unit_test_teardown(fallback, found_clear),
 		cmocka_unit_test_teardown(fallback_by_level, found_clear),
 		cmocka_unit_test_teardown(port_lists, found_clear),
