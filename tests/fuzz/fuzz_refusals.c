@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort();
 		lines += out.data[i] == '\n';
 	}
-	most = 1 + refusals.count + 2 + refusals.count; /* heading, list, two counts, hints */
+	most = 1 + refusals.count + 3 + refusals.count; /* heading, list, three counts, hints */
 	if (lines > most)
 		abort();
 	for (size_t i = 0; i < refusals.count; i++)
