@@ -59,7 +59,7 @@ static void test_sessions(void **state)
 	assert_int_equal(policy_may_name(policy, &rung, "b/x", "b.example"), MAY_HTTP);
 	assert_int_equal(policy_may_name(policy, &rung, NULL, "b.example"), 0);
 	assert_null(policy_denies_name(policy, &rung, "a/x", "a.example"));
-	assert_ptr_equal(policy_denies_name(policy, &rung, "b/x", "a.example"), &policy->rules[0]);
+	assert_ptr_equal(policy_denies_name(policy, &rung, "b/x", "a.example"), &policy->patterns[0]);
 }
 
 static void test_ways(void **state)
