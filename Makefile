@@ -70,6 +70,7 @@ INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl $(POLICY_LIBS)
 CLI_LIBS = -ljansson $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lnettle
+DECIDE_LIBS = -ljansson -lseccomp
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 # base/sql.c is the daemon's alone: no other program links SQLite.
@@ -81,6 +82,7 @@ DAEMON_DIRS = $(SHARED_DIRS) loop link netns session events kernel control super
 CLI_DIRS = $(SHARED_DIRS) api_client launch cli
 RUN_DIRS = base vocab api_client launch launcher
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
+DECIDE_DIRS = base vocab link decider
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o
 CLI_OBJS = $(call objs,$(CLI_DIRS))
 RUN_OBJS = $(call objs,$(RUN_DIRS))
@@ -89,7 +91,7 @@ LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-init
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -107,6 +109,10 @@ $(BUILD)/netpawl-run: $(RUN_OBJS)
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(INSPECT_LIBS)
+
+$(BUILD)/netpawl-decide: $(call objs,$(DECIDE_DIRS))
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DECIDE_LIBS)
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
@@ -423,7 +429,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
-	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(DESTDIR)$(PREFIX)/sbin
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
@@ -435,7 +441,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \

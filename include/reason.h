@@ -29,6 +29,7 @@
 	X(FORWARDED, 13, "forwarded", "an operator reaches the sandbox's listener by netpawl forward") \
 	X(APPROVED, 20, "approved", "a person was asked and approved it")                          \
 	X(DEFAULT_ALLOWS, 21, "default_allows", "no rule of the policy speaks of it, and the default allows it") \
+	X(DECIDER_ALLOWS, 22, "decider_allows", "the rule's decider was asked and allowed it")     \
                                                                                                    \
 	X(MODE_NONE, 32, "mode_none", "the sandbox's mode is NONE: its network is closed")         \
 	X(NOT_IN_POLICY, 33, "not_in_policy",                                                      \
@@ -57,7 +58,7 @@
 	X(NEEDS_APPROVAL, 49, "needs_approval",                                                    \
 	  "a rule wants a person to approve this, and nobody has")                                 \
 	X(NEEDS_DECIDER, 50, "needs_decider",                                                      \
-	  "a rule wants a program to decide this, and none can be asked yet")                      \
+	  "a rule wants a program to decide this, and it did not: it was not there, not in time, or not clear")                      \
 	X(BAD_PATH, 51, "bad_path",                                                                \
 	  "the path can be read in two ways, so no rule with paths can be trusted to judge it")    \
 	X(BODY_TOO_LARGE, 52, "body_too_large", "the rule that allows this request bounds its body (max_body)") \
@@ -103,6 +104,7 @@
 	X(READ_ONLY, 70, "read_only", "the run may only read: GET, HEAD and OPTIONS through the inspector, and listed addresses") \
 	X(CLIENT_GONE, 71, "client_gone", "the client reset the connection before its request was looked at; nothing of it was sent on") \
 	X(ANSWER_DENIES, 75, "answer_denies", "a person was asked and denied it")                  \
+	X(DECIDER_DENIES, 78, "decider_denies", "the rule's decider was asked and denied it")      \
 	X(TOO_MANY_QUESTIONS, 76, "too_many_questions",                                            \
 	  "a rule wants a person to approve this, and as many questions wait for people as may")   \
 	X(ENDED_BY_EXPIRY, 77, "ended_by_expiry", "the approval that it was opened by is over")    \

@@ -101,7 +101,7 @@ def make_initramfs(tree, release, root):
     copy_program("/bin/busybox", root, "/bin/busybox")
     for name, path in TOOLS.items():
         copy_program(shutil.which(name, path=os.defpath + ":/sbin:/usr/sbin"), root, path)
-    for name in ("netpawld", "netpawl", "netpawl-run", "netpawl-inspect", "netpawl-init"):
+    for name in ("netpawld", "netpawl", "netpawl-run", "netpawl-inspect", "netpawl-decide", "netpawl-init"):
         copy_program(BUILD / name, root, f"/usr/sbin/{name}")
         if (OLD / name).exists():
             copy_program(OLD / name, root, f"/old/{name}")

@@ -90,3 +90,41 @@ bool text_is_ascii(const char *text, size_t size)
 			return false;
 	return len < size;
 }
+
+void text_printable(char *out, size_t size, const char *text)
+{
+	size_t len = strlen(text), used = 0, whole = 0;
+
+	for (size_t at = 0; at < len;) {
+		uint32_t c = 0;
+		unsigned n = char_decode(text + at, len - at, &c);
+		bool shown = n && char_is_printable(c);
+		size_t need = shown ? n : 1;
+
+		if (used + need > size - 1) {
+			memcpy(out + whole, "...", 4);
+			return;
+		}
+		memcpy(out + used, shown ? text + at : "?", need);
+		used += need;
+		if (used <= size - 4)
+			whole = used;
+		at += n ? n : 1;
+	}
+	out[used] = '\0';
+}
+
+bool text_is_printable(const char *text, size_t size)
+{
+	size_t len = strnlen(text, size);
+
+	for (size_t at = 0; at < len;) {
+		uint32_t c = 0;
+		unsigned n = char_decode(text + at, len - at, &c);
+
+		if (!n || !char_is_printable(c))
+			return false;
+		at += n;
+	}
+	return len < size;
+}

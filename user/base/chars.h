@@ -17,5 +17,9 @@ bool char_is_printable(uint32_t c);
  * in three dots. size is at least 4. */
 void text_ascii(char *out, size_t size, const char *text);
 bool text_is_ascii(const char *text, size_t size); /* such a copy: it ends within size */
+/* Copies UTF-8: what char_is_printable() does not let pass, and each byte that is no UTF-8, becomes a question mark; what does not
+ * fit is cut between characters and ends in three dots. size is at least 8. */
+void text_printable(char *out, size_t size, const char *text);
+bool text_is_printable(const char *text, size_t size); /* such a copy: it ends within size */
 
 #endif

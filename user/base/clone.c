@@ -12,14 +12,16 @@
 
 int clone_into(const char *cgroup, uint64_t flags, pid_t *ret)
 {
-	_close_ int dir = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP | flags,
-				   .exit_signal = SIGCHLD,
-				   .cgroup = (uint64_t)dir };
+	_close_ int dir = cgroup ? open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct clone_args args = { .flags = flags, .exit_signal = SIGCHLD };
 	long pid;
 
-	if (dir < 0)
+	if (cgroup && dir < 0)
 		return -errno;
+	if (cgroup) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (uint64_t)dir;
+	}
 	pid = syscall(SYS_clone3, &args, sizeof(args));
 	if (pid < 0)
 		return -errno;

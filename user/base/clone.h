@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Like fork(), but the child is born in the cgroup: so are the sockets that it makes. flags: CLONE_NEW*, for namespaces that it
+/* Like fork(), but the child is born in the cgroup (NULL: in ours): so are the sockets that it makes. flags: CLONE_NEW*, for namespaces that it
  * has from the start. 0, and in the child *ret is 0; or -errno. */
 int clone_into(const char *cgroup, uint64_t flags, pid_t *ret);
 

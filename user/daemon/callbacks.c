@@ -150,6 +150,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 	if (d->policy.policy != before) {
 		policy_send(d, who, ret->cut);
 		server_policy(d->server);
+		deciders_policy(d->deciders, d->policy.policy);
 	}
 	if (r < 0)
 		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason

@@ -9,6 +9,7 @@
 #include "daemon/launches.h"
 #include "daemon/settings.h"
 #include "daemon/policy_reload.h"
+#include "supervisor/deciders.h"
 #include "supervisor/supervisor.h"
 #include "events/flood.h"
 #include "events/event_log.h"
@@ -30,6 +31,7 @@ struct daemon {
 	struct store *store;
 	struct kernel *kernel;
 	struct supervisor *supervisor;
+	struct deciders *deciders;
 	struct service *service;
 	struct workspaces *workspaces;
 	char data_dir[FS_PATH_SIZE];
@@ -99,6 +101,7 @@ void before_retire(void *data, uint64_t cgroup_id);
 bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
 	       const char *const tails[LINK_TAILS]);
 void on_ask(void *data, const struct question_waiter *from, const struct link_ask *message);
+void on_decision(void *data, const struct decision *decision);
 void on_asks_lost(void *data, unsigned inspector);
 void on_lost(void *data, const struct ledger_entry *of, uint64_t count);
 void on_suppressed(void *data, const struct ledger_entry *of, uint64_t count);

@@ -54,6 +54,7 @@ void daemon_describe(void *data, struct buf *out)
 	json_put_number(out, "journal_errors", stats.journal_errors);
 	json_put_number(out, "history_errors", stats.history_errors);
 	requests_describe(d, out);
+	deciders_describe(d->deciders, out);
 	kernel_describe(d->kernel, out);
 	feature_describe(out, "run directory in memory", supervisor_keeps_cas(d->supervisor),
 			 "the CAs of sessions outlive the daemon",

@@ -144,6 +144,27 @@ static int supervisor_open(struct daemon *d)
 	return r;
 }
 
+static int deciders_open(struct daemon *d)
+{
+	char root[FS_PATH_SIZE];
+	struct deciders_config config = {
+		.loop = d->loop,
+		.kernel = d->kernel,
+		.uid = d->options.inspector_uid,
+		.command_uid = d->options.decider_uid,
+		.root = root,
+		.on_decision = on_decision,
+		.data = d,
+	};
+	int r = fs_path(root, "%s/empty", d->options.run_dir);
+
+	if (r == 0)
+		r = deciders_new(&config, &d->deciders);
+	if (r < 0)
+		log_error("cannot start deciders: %s", strerror(-r));
+	return r;
+}
+
 static int sandbox_found(void *data, const struct sandbox_info *sandbox)
 {
 	(void)data;
@@ -193,6 +214,7 @@ static int service_start(struct daemon *d)
 		.kept_dir = d->kept_dir,
 		.policy = policy_in_force,
 		.policy_data = d,
+		.deciders = deciders_calls(d->deciders),
 		.idle_us = d->policy.policy->sandbox.idle_ms * 1000,
 		.lifetime = d->policy.policy->lifetime,
 		.workspace_end = workspace_end,
@@ -341,6 +363,8 @@ int daemon_start(struct daemon *d)
 	if (r == 0)
 		r = supervisor_open(d);
 	if (r == 0)
+		r = deciders_open(d);
+	if (r == 0)
 		r = service_start(d);
 	if (r == 0)
 		r = policy_start(d);
@@ -352,5 +376,7 @@ int daemon_start(struct daemon *d)
 		r = loop_every(d->loop, 1000, on_second, d);
 	if (r == 0)
 		r = server_start(d);
+	if (r == 0)
+		deciders_policy(d->deciders, d->policy.policy);
 	return r;
 }

@@ -193,6 +193,9 @@ void on_ask(void *data, const struct question_waiter *from, const struct link_as
 		.method = message->method,
 		.url = message->url,
 		.body = message->body,
+		.decider = message->decider,
+		.headers = link_ask_headers(message),
+		.headers_len = message->headers,
 	};
 
 	if (!d->service)
@@ -203,6 +206,14 @@ void on_ask(void *data, const struct question_waiter *from, const struct link_as
 	}
 	service_question_ask(d->service, &ask, from);
 	service_sandbox_active(d->service, message->cgroup_id);
+}
+
+void on_decision(void *data, const struct decision *decision)
+{
+	struct daemon *d = data;
+
+	if (d->service)
+		service_decision(d->service, decision);
 }
 
 void on_asks_lost(void *data, unsigned inspector)

@@ -24,6 +24,7 @@ static const char help[] =
 	"  --inspectors N    processes that inspect requests (default: one for each CPU; 0: none,\n"
 	"                    and what they should see is refused)\n"
 	"  --inspector-uid N user that they run as (default: 65533); nothing else should\n"
+	"  --decider-uid N   user that commands of the policy's deciders run as (default: 65532); likewise\n"
 	"  --roots FILE      certificates that origins are trusted by\n"
 	"                    (default: /etc/ssl/certs/ca-certificates.crt)\n"
 	"  --resolvers LIST  name servers that the inspector asks, as ADDRESS[:PORT],...\n"
@@ -141,6 +142,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		CGROUP,
 		INSPECTORS,
 		INSPECTOR_UID,
+		DECIDER_UID,
 		ROOTS,
 		RESOLVERS,
 		UNINSTALL,
@@ -159,6 +161,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		{ "cgroup", required_argument, NULL, CGROUP },
 		{ "inspectors", required_argument, NULL, INSPECTORS },
 		{ "inspector-uid", required_argument, NULL, INSPECTOR_UID },
+		{ "decider-uid", required_argument, NULL, DECIDER_UID },
 		{ "roots", required_argument, NULL, ROOTS },
 		{ "resolvers", required_argument, NULL, RESOLVERS },
 		{ "events-session", required_argument, NULL, EVENTS_SESSION },
@@ -183,6 +186,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.roots = "/etc/ssl/certs/ca-certificates.crt",
 		.inspectors = -1,
 		.inspector_uid = 65533,
+		.decider_uid = 65532,
 		.events = KEEP_DEFAULTS,
 	};
 
@@ -216,11 +220,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 			o.inspectors = (int)number;
 			break;
 		case INSPECTOR_UID:
+		case DECIDER_UID:
 			if (!number_parse(optarg, 4294967294u, &number) || !number) {
-				fprintf(stderr, "netpawld: --inspector-uid takes a user's number, not root's\n");
+				fprintf(stderr, "netpawld: --%s takes a user's number, not root's\n", table[at].name);
 				return 3;
 			}
-			o.inspector_uid = (unsigned)number;
+			*(c == DECIDER_UID ? &o.decider_uid : &o.inspector_uid) = (unsigned)number;
 			break;
 		case ROOTS:
 			o.roots = optarg;

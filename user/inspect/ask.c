@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/chars.h"
+#include "inspect/capture.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
 #include "inspect/tunnel.h"
@@ -13,7 +14,8 @@
 #include "vocab/limits.h"
 #include "vocab/words.h"
 
-#define ASK_MS 100 /* a daemon that does not take a question for so long is not asked */
+#define DECIDER_SLACK_MS 5000 /* beyond a decider's own time: for the way to it and back, on a busy machine */
+#define ASK_MS		 100  /* a daemon that does not take a question for so long is not asked */
 
 bool ask_covers(const struct ask *ask, const struct client *client, const struct verdict *verdict)
 {
@@ -50,13 +52,38 @@ static void ask_over(struct hold *hold)
 	ask->open = false;
 }
 
+/* How long it is held from now on, for a person or (NULL: none) a decider. That one's time is the daemon's to keep: it is over before ours. */
+static void terms_set(const struct worker *worker, const struct decider *decider, struct hold_terms *terms)
+{
+	terms->ms = (uint32_t)(decider ? decider->timeout_ms + DECIDER_SLACK_MS : worker->policy->approval.hold_ms);
+	terms->late = decider ? NP_R_NEEDS_DECIDER : NP_R_NEEDS_APPROVAL;
+	terms->words = decider ? "there was no answer in time" : "the question is still open";
+}
+
+static void terms_renew(const struct decider *decider, struct hold *hold)
+{
+	const uint64_t held_ms = (loop_now_ns() - hold->since_ns) / 1000000;
+
+	terms_set(hold->worker, decider, &hold->terms);
+	hold->terms.ms =
+		held_ms + hold->terms.ms < NP_HOLD_MAX_MS ? (uint32_t)held_ms + hold->terms.ms : NP_HOLD_MAX_MS;
+}
+
+/* The decider that a verdict asks; NULL: a person. */
+static const struct decider *verdict_decider(const struct worker *worker, const struct verdict *verdict)
+{
+	for (size_t i = 0; verdict->action == ACTION_DECIDE && i < worker->policy->n_deciders; i++)
+		if (worker->policy->deciders[i].name == verdict->rule->by)
+			return &worker->policy->deciders[i];
+	return NULL;
+}
+
 struct hold_terms ask_terms(struct ask *ask)
 {
-	return (struct hold_terms){ .ms = (uint32_t)ask->client->worker->policy->approval.hold_ms,
-				    .late = NP_R_NEEDS_APPROVAL,
-				    .words = "the question is still open",
-				    .over = ask_over,
-				    .ctx = ask };
+	struct hold_terms terms = { .over = ask_over, .ctx = ask };
+
+	terms_set(ask->client->worker, NULL, &terms); /* ask_send() knows better */
+	return terms;
 }
 
 /* Where it goes, and not what it calls that: a person reads this, and the port that is meant need not be written in a request. */
@@ -80,7 +107,7 @@ static void url_write(const struct ask *ask, char to[static NP_QUESTION_URL])
 }
 
 static void message_fill(const struct ask *ask, const struct hold *hold, const struct verdict *verdict,
-			 struct link_ask *message)
+			 const struct decider *decider, struct link_ask *message)
 {
 	const struct worker *worker = hold->worker;
 	const struct head *head = ask->head;
@@ -97,6 +124,8 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 		message->body = head->has_length ? head->length : UINT64_MAX;
 	if (ask->host->is_addr)
 		addr_format(&ask->host->addr, host);
+	if (decider)
+		message->decider = (uint8_t)(decider - worker->policy->deciders + 1);
 	asked_place(worker->policy, hold->sandbox->rung.level, verdict, place);
 	text_ascii(message->policy, sizeof(message->policy), worker->policy->hash);
 	text_ascii(message->place, sizeof(message->place), place);
@@ -108,15 +137,25 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 bool ask_send(struct ask *ask, struct hold *hold)
 {
 	struct verdict verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
-	struct link_ask message;
+	const struct decider *decider = verdict_decider(hold->worker, &verdict);
+	_buf_ struct buf message = BUF_INIT(sizeof(struct link_ask) + NP_DECIDE_HEADERS);
+	_buf_ struct buf headers = BUF_INIT(NP_DECIDE_HEADERS);
+	struct link_ask fixed;
 
-	message_fill(ask, hold, &verdict, &message);
-	ask->rule = message.rule;
+	message_fill(ask, hold, &verdict, decider, &fixed);
+	if (decider && ask->head)
+		fields_shown(&ask->head->fields, NP_DECIDE_HEADERS, &headers);
+	fixed.headers = (uint16_t)headers.len;
+	buf_append(&message, &fixed, sizeof(fixed));
+	buf_append(&message, headers.data, headers.len);
+	terms_renew(decider, hold);
+	ask->rule = fixed.rule;
 	ask->open = true;
-	if (link_send_patiently(hold->worker->link, LINK_ASK, &message, sizeof(message), -1, ASK_MS) == 0)
+	if (!buf_error(&message) &&
+	    link_send_patiently(hold->worker->link, LINK_ASK, message.data, message.len, -1, ASK_MS) == 0)
 		return true;
 	ask->open = false;
-	hold_refuse(hold, NP_R_NEEDS_APPROVAL, "nobody could be asked");
+	hold_refuse(hold, hold->terms.late, "nobody could be asked");
 	return false;
 }
 
@@ -130,12 +169,12 @@ static void ask_again(struct ask *ask, struct hold *hold)
 	ask->question = 0;
 	if (verdict.action == ACTION_ALLOW)
 		hold_resume(hold);
-	else if (verdict.action != ACTION_ASK)
+	else if (!judge_asks(&verdict))
 		hold_refuse(hold, verdict.reason, NULL);
 	else if (ask->again++ < NP_ASKS_AGAIN)
 		ask_send(ask, hold);
 	else
-		hold_refuse(hold, NP_R_NEEDS_APPROVAL, "the level or the policy does not stay the same");
+		hold_refuse(hold, hold->terms.late, "the level or the policy does not stay the same");
 }
 
 /* Takes back what the question has granted. */
@@ -178,16 +217,22 @@ void asks_answer(struct worker *worker, const struct link_answer *answer)
 	if (!ask) /* it is gone, and the daemon was told */
 		return;
 	ask->question = answer->question;
-	if (answer->reply == REPLY_PENDING)
+	if (answer->reply == REPLY_PENDING) { /* a person is asked, whoever was before */
+		if (hold->terms.late != NP_R_NEEDS_APPROVAL)
+			terms_renew(NULL, hold);
 		return;
+	}
 	ask->open = false;
 	if (answer->reply == REPLY_AGAIN) {
 		ask_again(ask, hold);
 	} else if (answer->reply == REPLY_ALLOWED) {
 		ask->granted = true;
+		ask->allowed = ask->question ? NP_R_APPROVED : NP_R_DECIDER_ALLOWS;
 		ask->rung = hold->sandbox->rung;
 		hold_resume(hold);
+	} else if (answer->reply == REPLY_DENIED) {
+		hold_refuse(hold, ask->question ? NP_R_ANSWER_DENIES : NP_R_DECIDER_DENIES, words);
 	} else {
-		hold_refuse(hold, answer->reply == REPLY_DENIED ? NP_R_ANSWER_DENIES : answer->reason, words);
+		hold_refuse(hold, answer->reason, words);
 	}
 }

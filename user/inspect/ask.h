@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a rule asks a person about: an exchange, or a tunnel before its dial. It is held, the daemon is asked, and its answer
+ * What a rule asks a person or a decider about: an exchange, or a tunnel before its dial. It is held, the daemon is asked, and its answer
  * becomes part of the verdict (judge.h) for this one exchange or tunnel: at the rung and for the rule that it was given at.
  */
 #ifndef NP_INSPECT_ASK_H
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "reason.h"
 #include "rung.h"
 
 struct client;
@@ -22,12 +23,13 @@ struct worker;
 
 /* Of an exchange or a tunnel. Only ask.c writes it. Zeroed: nobody is asked. */
 struct ask {
-	bool wanted;	     /* the rule wants it, */
-	bool open;	     /* the daemon was asked, and has not said the last of it, or */
-	bool granted;	     /* has allowed it, */
-	uint64_t question;   /* by this one; 0: it has named none yet */
-	uint64_t rule;	     /* which is about this rule: asked_rule(), */
-	struct np_rung rung; /* and at this rung */
+	bool wanted;		/* the rule wants it, */
+	bool open;		/* the daemon was asked, and has not said the last of it, or */
+	bool granted;		/* has allowed it, */
+	enum np_reason allowed; /* for this, */
+	uint64_t question;	/* by this one; 0: it has named none yet, or no person was asked */
+	uint64_t rule;		/* which is about this rule: asked_rule(), */
+	struct np_rung rung;	/* and at this rung */
 	unsigned again;
 	/* What is asked about. */
 	const struct client *client;
@@ -46,7 +48,7 @@ struct hold_terms ask_terms(struct ask *ask);
 bool ask_send(struct ask *ask, struct hold *hold);
 /* The exchange becomes a tunnel: what was allowed stays so. */
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head);
-/* Has a person allowed what this verdict asks for? ask may be NULL. */
+/* Was allowed what this verdict asks for? ask may be NULL. */
 bool ask_covers(const struct ask *ask, const struct client *client, const struct verdict *verdict);
 void asks_answer(struct worker *worker, const struct link_answer *answer); /* the daemon says */
 

@@ -51,19 +51,23 @@ static void capture_append(struct buf *to, const char *data, size_t len, size_t 
 	buf_append(to, data, len < room ? len : room);
 }
 
-void capture_head(struct capture *capture, enum link_tail tail, const struct fields *fields)
+void fields_shown(const struct fields *fields, size_t max, struct buf *to)
 {
-	struct buf *to = capture ? &capture->parts[tail] : NULL;
-
-	for (size_t i = 0; capture && i < fields->n; i++) {
+	for (size_t i = 0; i < fields->n; i++) {
 		const struct field *f = &fields->items[i];
 		const char *value = is_secret(f->name) ? "(redacted)" : f->value;
 
-		capture_append(to, f->name, f->name_len, NP_CAPTURE_MAX);
-		capture_append(to, ": ", 2, NP_CAPTURE_MAX);
-		capture_append(to, value, value == f->value ? f->value_len : strlen(value), NP_CAPTURE_MAX);
-		capture_append(to, "\n", 1, NP_CAPTURE_MAX);
+		capture_append(to, f->name, f->name_len, max);
+		capture_append(to, ": ", 2, max);
+		capture_append(to, value, value == f->value ? f->value_len : strlen(value), max);
+		capture_append(to, "\n", 1, max);
 	}
+}
+
+void capture_head(struct capture *capture, enum link_tail tail, const struct fields *fields)
+{
+	if (capture)
+		fields_shown(fields, NP_CAPTURE_MAX, &capture->parts[tail]);
 }
 
 void capture_body(struct capture *capture, enum link_tail tail, const char *data, size_t len)

@@ -3,8 +3,12 @@
 #ifndef NP_INSPECT_CAPTURE_H
 #define NP_INSPECT_CAPTURE_H
 
+#include "base/buf.h"
 #include "http/head.h"
 #include "link/link.h"
+
+/* Appends headers, "name: value" a line; values of those that may be secrets are "(redacted)". No more than max bytes in all. */
+void fields_shown(const struct fields *fields, size_t max, struct buf *to);
 
 /* All take NULL: then nothing is wanted. */
 struct capture;

@@ -65,9 +65,9 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 	if (head)
 		head_facts(head, names, &facts);
 	verdict = policy_decide(client->worker->policy, &facts);
-	if (verdict.action == ACTION_ASK && ask_covers(ask, client, &verdict)) {
+	if (judge_asks(&verdict) && ask_covers(ask, client, &verdict)) {
 		verdict.action = ACTION_ALLOW;
-		verdict.reason = NP_R_APPROVED;
+		verdict.reason = ask->allowed;
 	}
 	return verdict;
 }

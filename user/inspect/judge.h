@@ -19,13 +19,18 @@ struct worker;
 /* May the client connect there? route NULL: it is not known yet where the host leads. */
 struct verdict judge_connection(const struct client *client, const struct host *host, uint16_t port,
 				const struct route *route);
-/* May it make this request? head NULL: as judge_connection(). ask: what a person has allowed of it; may be NULL. */
+/* May it make this request? head NULL: as judge_connection(). ask: what was asked about it and allowed; may be NULL. */
 struct verdict judge_request(const struct client *client, const struct host *host, uint16_t port,
 			     const struct route *route, const struct head *head, const struct ask *ask);
-/* It is allowed, or a person is asked as soon as it is known about what. */
+/* Somebody is asked: a person, or a decider. */
+static inline bool judge_asks(const struct verdict *verdict)
+{
+	return verdict->action == ACTION_ASK || verdict->action == ACTION_DECIDE;
+}
+/* It is allowed, or somebody is asked as soon as it is known about what. */
 static inline bool judge_goes_on(const struct verdict *verdict)
 {
-	return verdict->action == ACTION_ALLOW || verdict->action == ACTION_ASK;
+	return verdict->action == ACTION_ALLOW || judge_asks(verdict);
 }
 bool judge_reads(const struct head *head); /* of a request: it writes nothing */
 /* Are requests to this port looked at? */

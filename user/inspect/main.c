@@ -5,7 +5,6 @@
  * that move bytes. Started by netpawld, with its descriptors in place.
  */
 #include <errno.h>
-#include <grp.h>
 #include <malloc.h>
 #include <linux/seccomp.h>
 #include <linux/sockios.h>
@@ -17,13 +16,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/privileges.h"
 #include "net/slab.h"
 #include "inspect/worker.h"
 
@@ -131,24 +129,6 @@ static int filter_load(void)
 	return r;
 }
 
-static int give_up_privileges(uid_t uid, const char *root)
-{
-	struct rlimit none = { 0, 0 }, files = { 65536, 65536 };
-
-	setrlimit(RLIMIT_NOFILE, &files); /* while root; what is not granted shows as refused connections */
-	setrlimit(RLIMIT_CORE, &none);	  /* it holds keys */
-	if (chroot(root) < 0 || chdir("/") < 0)
-		return -errno;
-	if (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0)
-		return -errno;
-	setrlimit(RLIMIT_NPROC, &none);
-	/* After the change of user, which clears them. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct worker *worker = NULL;
@@ -175,7 +155,7 @@ int main(int argc, char **argv)
 		log_error("OpenSSL does not start");
 		return 1;
 	}
-	r = give_up_privileges((uid_t)uid, argv[2]);
+	r = privileges_give_up((uid_t)uid, argv[2], 65536);
 	if (r == 0 && recv(LINK_FD, seed, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		return 0; /* the daemon died before PR_SET_PDEATHSIG */
 	if (r == 0)

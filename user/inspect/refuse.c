@@ -95,7 +95,8 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 	const struct policy *policy = client->worker->policy;
 	char name[NAME_SIZE] = "", place[PLACE_TEXT_SIZE] = "", message[768];
 	bool text = wants_text(request);
-	const bool later = reason == NP_R_NEEDS_APPROVAL && question;
+	const bool later = (reason == NP_R_NEEDS_APPROVAL && question) || reason == NP_R_NEEDS_DECIDER;
+	const char *decider = verdict && verdict->rule ? verdict->rule->by : NULL;
 	int r;
 
 	if (host)
@@ -123,6 +124,8 @@ int refusal_make(const struct client *client, enum np_reason reason, const struc
 		put_member(ret_body, "level", level_name(client->sandbox->rung.level));
 		put_member(ret_body, "message", message);
 		put_member(ret_body, "hint", reason_hint(reason));
+		if (decider)
+			put_member(ret_body, "decider", decider);
 		if (question)
 			json_put_number(ret_body, "question", question);
 		if (later)

@@ -37,7 +37,7 @@ static enum stage_result on_start(struct exchange *ex)
 		return STAGE_OVER;
 	}
 	judge_apply(ex, &verdict);
-	if (verdict.action == ACTION_ASK)
+	if (judge_asks(&verdict))
 		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, ex->tls);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
@@ -65,8 +65,8 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);
 		return STAGE_NEXT;
 	}
-	/* It waits for a person, and the rules still want that: if by another question, the daemon says so. */
-	if (verdict.action == ACTION_ASK && ex->ask.open && ex->body <= verdict.max_body)
+	/* It waits for an answer, and the rules still want one: if another, the daemon says so. */
+	if (judge_asks(&verdict) && ex->ask.open && ex->body <= verdict.max_body)
 		return STAGE_NEXT;
 	reporter_count_cut(&worker->reporter);
 	report_end(&ex->report, worker, ex->client->sandbox, by, verdict.rule);

@@ -393,7 +393,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	tunnel->report.port = client->port;
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
-	if (verdict->action == ACTION_ASK)
+	if (judge_asks(verdict))
 		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, false);
 	channel_pause(client->leg.channel);
 	tunnel_go_on(tunnel);
@@ -441,8 +441,8 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
 		return;
 	}
-	if (verdict.action == ACTION_ASK && tunnel->ask.open && !verdict.inspect)
-		return; /* a person is asked: if by another question, the daemon says so */
+	if (judge_asks(&verdict) && tunnel->ask.open && !verdict.inspect)
+		return; /* somebody is asked: if somebody else now, the daemon says so */
 	reporter_count_cut(&client->worker->reporter);
 	report_end(&tunnel->report, client->worker, client->sandbox, by, verdict.looks ? verdict.looks : verdict.rule);
 	client_end_by(client, by);

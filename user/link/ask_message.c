@@ -7,7 +7,8 @@ const struct link_ask *link_ask_read(const void *data, size_t len)
 {
 	const struct link_ask *ask = data;
 
-	if (len != sizeof(*ask) || !ask->number || ask->gone > 1 || ask->write > 1 || ask->tls > 1)
+	if (len < sizeof(*ask) || len != sizeof(*ask) + ask->headers || ask->headers > NP_DECIDE_HEADERS ||
+	    !ask->number || ask->gone > 1 || ask->write > 1 || ask->tls > 1 || (!ask->decider && ask->headers))
 		return NULL;
 	if (ask->gone)
 		return ask;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What waits for a person: LINK_ASK, from an inspector, and LINK_ANSWER, to it. An inspector asks about each request and each
+ * What waits for a person or a decider: LINK_ASK, from an inspector, and LINK_ANSWER, to it. An inspector asks about each request and each
  * connection that a rule asks about, holds it meanwhile, and keeps no answer: what one is good for is the daemon's to know.
  */
 #ifndef NP_LINK_ASK_MESSAGE_H
@@ -15,10 +15,12 @@ struct link_ask {
 	uint64_t cgroup_id;
 	struct np_rung rung; /* the sandbox's and the policy's, when the verdict fell */
 	char policy[65];
-	uint8_t gone;  /* 1: it waits no longer; nothing below counts */
-	uint8_t write; /* 1: it may write. 0: a request that reads */
-	uint8_t tls;   /* 1: a request whose origin is spoken to in TLS */
-	uint8_t reserved[4];
+	uint8_t gone;	 /* 1: it waits no longer; nothing below counts */
+	uint8_t write;	 /* 1: it may write. 0: a request that reads */
+	uint8_t tls;	 /* 1: a request whose origin is spoken to in TLS */
+	uint8_t decider; /* 1 and up: the decider of the policy that is asked; 0: a person is */
+	uint8_t reserved;
+	uint16_t headers; /* bytes behind the message: of what a decider is asked about */
 	uint16_t port;
 	uint64_t body;	 /* its length, as far as announced; UINT64_MAX: there is one, and it is not known */
 	uint64_t rule;	 /* that asks: asked_rule() */
@@ -35,6 +37,12 @@ struct link_answer {
 	uint32_t reason;   /* enum np_reason of a refusal */
 	char words[256];   /* for whoever asked */
 };
+
+/* What waits for a decider comes with the request's headers, "name: value" a line, without their secrets. */
+static inline const char *link_ask_headers(const struct link_ask *ask)
+{
+	return (const char *)(ask + 1);
+}
 
 /* The message, or NULL for nonsense. Each text of what it returns is one of text_ascii(): it ends, and can be shown. */
 const struct link_ask *link_ask_read(const void *data, size_t len);

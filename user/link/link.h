@@ -52,7 +52,11 @@ enum link_type {
 	LINK_CREDENTIALS,
 	LINK_ASK,    /* struct link_ask (link/ask_message.h): a person is to be asked. To the daemon */
 	LINK_ANSWER, /* struct link_answer: what came of it. To the inspector */
-	LINK_DEBUG,  /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
+	/* Between the daemon and a netpawl-decide: link/decide_message.h */
+	LINK_DECIDE,
+	LINK_WITHDRAW,
+	LINK_DECIDED,
+	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 
 struct link_message {

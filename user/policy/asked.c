@@ -33,5 +33,5 @@ bool asked_still(const struct policy *policy, const struct np_rung *rung, const 
 								: attempt_connect(arena, url, &facts, &problem)) < 0)
 		return false;
 	verdict = policy_decide(policy, &facts);
-	return verdict.action == ACTION_ASK && asked_rule(&verdict) == rule;
+	return (verdict.action == ACTION_ASK || verdict.action == ACTION_DECIDE) && asked_rule(&verdict) == rule;
 }

@@ -210,6 +210,13 @@ static int expected_read(struct reading *r, struct case_item *item, const char *
 		return -EINVAL;
 	}
 	word = word_take(r);
+	if (word && item->action == ACTION_DECIDE && !strchr(word, ':') && strcmp(word, "line") != 0 &&
+	    reason_find(word) < 0) {
+		item->by = arena_text(r->file->arena, word, strlen(word));
+		if (!item->by)
+			return -ENOMEM;
+		word = word_take(r);
+	}
 	item->reason = word ? reason_find(word) : -1;
 	if (item->reason >= 0)
 		word = word_take(r);

@@ -24,6 +24,7 @@ struct case_item {
 	/* What is expected. */
 	enum action action;
 	int reason;	  /* enum np_reason; -1: any */
+	const char *by;	  /* of decide: the decider; NULL: any */
 	const char *file; /* of the rule; NULL: the policy's first */
 	uint32_t at;	  /* line of the rule; 0: any rule, or none */
 };

@@ -30,9 +30,10 @@ struct case_outcome case_run(const struct policy *policy, const struct case_item
 
 	out.facts.rung.mode = facts_mode(policy, &item->facts);
 	out.verdict = policy_outcome(policy, &out.facts);
-	out.holds = out.verdict.action == item->action &&
-		    (item->reason < 0 || (int)out.verdict.reason == item->reason) &&
-		    place_holds(policy, item, out.verdict.rule);
+	out.holds =
+		out.verdict.action == item->action && (item->reason < 0 || (int)out.verdict.reason == item->reason) &&
+		(!item->by || (out.verdict.rule && out.verdict.rule->by && !strcmp(out.verdict.rule->by, item->by))) &&
+		place_holds(policy, item, out.verdict.rule);
 	return out;
 }
 
@@ -43,7 +44,8 @@ void case_expected_format(const struct case_item *item, char text[static CASE_TE
 	if (item->at)
 		snprintf(place, sizeof(place), item->file ? " %.256s:%u" : " %sline %u", item->file ? item->file : "",
 			 item->at);
-	snprintf(text, CASE_TEXT_SIZE, "%s%s%s%s", action_name(item->action), item->reason >= 0 ? " " : "",
+	snprintf(text, CASE_TEXT_SIZE, "%s%s%s%s%s%s", action_name(item->action), item->by ? " " : "",
+		 item->by ? item->by : "", item->reason >= 0 ? " " : "",
 		 item->reason >= 0 ? reason_token((unsigned)item->reason) : "", place);
 }
 
@@ -53,5 +55,7 @@ void case_actual_format(const struct policy *policy, const struct verdict *verdi
 
 	if (verdict->rule)
 		place_format(policy, &verdict->rule->at, place);
-	snprintf(text, CASE_TEXT_SIZE, "%s %s, %s", action_name(verdict->action), reason_token(verdict->reason), place);
+	snprintf(text, CASE_TEXT_SIZE, "%s%s%s %s, %s", action_name(verdict->action),
+		 verdict->action == ACTION_DECIDE ? " " : "", verdict->action == ACTION_DECIDE ? verdict->rule->by : "",
+		 reason_token(verdict->reason), place);
 }

@@ -85,7 +85,9 @@ const struct key_set keys_list = KEY_SET("a list", list_keys, LIST_HOSTS + 1);
 static const struct key decider_keys[DECIDER_KEYS] = {
 	[DECIDER_COMMAND] = KEY("command", KEY_TEXT_LIST, "a program, with its whole path, and its arguments"),
 	[DECIDER_SOCKET] = KEY("socket", KEY_TEXT, "the whole path of a unix socket"),
-	[DECIDER_TIMEOUT] = KEY("timeout", KEY_TIME, "how long it has: 5s unless written"),
+	[DECIDER_TIMEOUT] = KEY("timeout", KEY_TIME, "how long it has for an answer: 5s unless written, 5m at most"),
+	[DECIDER_NETWORK] = KEY("network", KEY_FLAG,
+				"a command has the network of the host: false unless written, then it has none"),
 };
 const struct key_set keys_decider = KEY_SET("a decider", decider_keys, DECIDER_SOCKET + 1);
 

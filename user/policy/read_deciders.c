@@ -10,7 +10,8 @@
 #include "policy/quote.h"
 #include "vocab/limits.h"
 
-#define DECIDER_TIMEOUT_MS 5000
+#define DECIDER_TIMEOUT_MS     5000
+#define DECIDER_TIMEOUT_MAX_MS (NP_HOLD_MAX_MS / 2) /* what is held waits for longer than it */
 
 static int read_command(struct reader *reader, const struct node *key, struct decider *decider)
 {
@@ -83,6 +84,14 @@ static int read_decider(struct reader *reader, const struct node *key, struct de
 		e = read_socket(reader, fields[DECIDER_SOCKET], decider);
 	if (e == 0 && fields[DECIDER_TIMEOUT])
 		field_duration(reader, fields[DECIDER_TIMEOUT], &decider->timeout_ms);
+	if (decider->timeout_ms > DECIDER_TIMEOUT_MAX_MS)
+		error_at(reader, fields[DECIDER_TIMEOUT],
+			 "a decider has 5m at most: hardly a client waits for so long");
+	if (fields[DECIDER_NETWORK])
+		field_flag(reader, fields[DECIDER_NETWORK], &decider->network);
+	if (fields[DECIDER_NETWORK] && fields[DECIDER_SOCKET])
+		error_at(reader, fields[DECIDER_NETWORK],
+			 "\"network\" is for a command: who listens at a socket has what it has");
 	return e;
 }
 

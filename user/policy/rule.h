@@ -106,6 +106,7 @@ struct decider {
 	const char *name;
 	const char *const *command; /* NULL-terminated; the first is an absolute path */
 	const char *socket;	    /* absolute path of a unix socket */
+	bool network;		    /* of a command: it has the host's */
 	uint64_t timeout_ms;
 	struct place at;
 };

@@ -168,7 +168,7 @@ void question_event(struct service *service, unsigned reason, const struct quest
 	service_emit(service, &event, NULL, NULL);
 }
 
-static void waiter_reply(struct service *service, const struct question_waiter *to, const struct question_news *news)
+void waiter_reply(struct service *service, const struct question_waiter *to, const struct question_news *news)
 {
 	const struct inspectors *inspectors = &service->config.inspectors;
 
@@ -283,17 +283,47 @@ static bool row_fill(const struct service *service, const struct question_ask *a
 	       (size_t)snprintf(row->policy, sizeof(row->policy), "%s", policy->hash) < sizeof(row->policy);
 }
 
+bool question_meet(struct service *service, const struct question_row *row, const struct question_waiter *waiter)
+{
+	struct question *question = question_find(service, row);
+
+	if (question && question_is_due(service, question)) { /* the sweep would see to it within a second */
+		questions_sweep(service);
+		question = question_find(service, row);
+	}
+	if (question && question->row.state == QUESTION_PENDING)
+		question_hold(service, question, waiter);
+	else if (question)
+		question_use(service, question, waiter);
+	return question;
+}
+
+void question_put(struct service *service, const struct question_row *row, const struct question_waiter *waiter)
+{
+	struct question_news news = { .reply = REPLY_REFUSED };
+	struct question *question;
+	int r = question_make(service, row, &question);
+
+	if (r == 0) {
+		question_hold(service, question, waiter);
+		return;
+	}
+	news.reason = r == -E2BIG ? NP_R_TOO_MANY_QUESTIONS : NP_R_NEEDS_APPROVAL;
+	news.words = r == -E2BIG ? NULL : "the question could not be recorded";
+	waiter_reply(service, waiter, &news);
+}
+
 void service_question_ask(struct service *service, const struct question_ask *ask, const struct question_waiter *waiter)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, ask->cgroup_id);
 	const struct policy *policy =
 		service->config.policy ? service->config.policy(service->config.policy_data) : NULL;
-	struct question_news news = { .reply = REPLY_REFUSED, .reason = NP_R_NEEDS_APPROVAL };
-	struct question *question;
+	struct question_news news = { .reply = REPLY_REFUSED,
+				      .reason = ask->decider ? NP_R_NEEDS_DECIDER : NP_R_NEEDS_APPROVAL };
 	struct question_row row;
-	int r;
 
-	if (!sandbox || !policy || !row_fill(service, ask, sandbox, policy, &row)) {
+	if (!sandbox || !policy || ask->decider > policy->n_deciders ||
+	    !row_fill(service, ask, sandbox, policy, &row)) {
 		waiter_reply(service, waiter, &news);
 		return;
 	}
@@ -303,22 +333,13 @@ void service_question_ask(struct service *service, const struct question_ask *as
 		waiter_reply(service, waiter, &news);
 		return;
 	}
-	question = question_find(service, &row);
-	if (question && question_is_due(service, question)) { /* the sweep would see to it within a second */
-		questions_sweep(service);
-		question = question_find(service, &row);
-	}
-	if (question && question->row.state == QUESTION_PENDING) {
-		question_hold(service, question, waiter);
-	} else if (question) {
-		question_use(service, question, waiter);
-	} else if ((r = question_make(service, &row, &question)) == 0) {
-		question_hold(service, question, waiter);
-	} else {
-		news.reason = r == -E2BIG ? NP_R_TOO_MANY_QUESTIONS : NP_R_NEEDS_APPROVAL;
-		news.words = r == -E2BIG ? NULL : "the question could not be recorded";
-		waiter_reply(service, waiter, &news);
-	}
+	/* A person may have been asked about it, if that is what a decider wanted. */
+	if (question_meet(service, &row, waiter))
+		return;
+	if (ask->decider)
+		decision_ask(service, ask, policy->deciders[ask->decider - 1].name, &row, waiter);
+	else
+		question_put(service, &row, waiter);
 }
 
 void service_question_leave(struct service *service, const struct question_waiter *waiter)
@@ -326,6 +347,7 @@ void service_question_leave(struct service *service, const struct question_waite
 	struct question *question;
 	struct question_held *held;
 
+	decisions_leave(service, waiter);
 	TAILQ_FOREACH(question, &service->questions, of_all) {
 		TAILQ_FOREACH(held, &question->held, next) {
 			if (held->waiter.number != waiter->number || held->waiter.inspector != waiter->inspector)
@@ -341,6 +363,7 @@ void service_question_lost(struct service *service, unsigned inspector)
 	struct question *question;
 	struct question_held *held, *next;
 
+	decisions_lost(service, inspector);
 	TAILQ_FOREACH(question, &service->questions, of_all) {
 		for (held = TAILQ_FIRST(&question->held); held; held = next) {
 			next = TAILQ_NEXT(held, next);

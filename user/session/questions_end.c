@@ -115,6 +115,7 @@ static const char *raised_why(const struct service *service, const struct questi
 
 void questions_raised(struct service *service, const struct session *session)
 {
+	decisions_over(service, session->name.text, &session->stands);
 	questions_end(service, raised_why, QUESTION_VOID, session);
 }
 
@@ -126,6 +127,7 @@ static const char *ended_why(const struct service *service, const struct questio
 
 void questions_session_ended(struct service *service, const char *session)
 {
+	decisions_over(service, session, NULL);
 	questions_end(service, ended_why, QUESTION_VOID, session);
 }
 
@@ -143,6 +145,7 @@ static const char *reload_why(const struct service *service, const struct questi
 
 void questions_reload(struct service *service)
 {
+	decisions_over(service, NULL, NULL);
 	questions_end(service, reload_why, QUESTION_VOID, NULL);
 }
 

@@ -78,6 +78,7 @@ int service_new(const struct service_config *config, struct service **ret)
 	TAILQ_INIT(&service->all);
 	TAILQ_INIT(&service->questions);
 	TAILQ_INIT(&service->unrecorded);
+	decisions_init(service);
 	TAILQ_INIT(&service->care);
 	if (hash_key_make(&service->key) < 0) {
 		free(service);
@@ -97,6 +98,7 @@ void service_free(struct service *service)
 	beside_free(service->beside);
 	forwards_free(service);
 	questions_free(service);
+	decisions_free(service);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
 	for (struct table_node *n = table_walk(&service->sessions, NULL), *next; n; n = next) {

@@ -14,6 +14,7 @@
 
 #include "base/fs.h"
 #include "vocab/words.h"
+#include "session/deciders.h"
 #include "session/gate.h"
 #include "session/inspectors.h"
 #include "vocab/level.h"
@@ -24,8 +25,9 @@
 #include "vocab/limits.h"
 
 struct service;
-struct event;  /* events/event.h */
-struct policy; /* policy/policy.h */
+struct decision; /* vocab/decision.h */
+struct event;	 /* events/event.h */
+struct policy;	 /* policy/policy.h */
 
 /* What became of a sandbox's network since it was made, whoever was restarted. Bytes are those of tunnels and of bodies
  * that the inspector saw: given to origins' connections, and come from there. */
@@ -80,7 +82,8 @@ struct service_config {
 	void *retire_data;
 	const struct policy *(*policy)(void *data); /* the live one; NULL: nobody is ever asked */
 	void *policy_data;
-	uint64_t idle_us; /* after which a kept sandbox goes; 0: never */
+	struct decider_calls deciders; /* ask NULL: there are none */
+	uint64_t idle_us;	       /* after which a kept sandbox goes; 0: never */
 	struct lifetime lifetime;
 	unsigned own_network; /* bits (1 << mode): sandboxes that start in it have a network namespace of their own */
 	/* No sandbox of the session is left: 0, -ENOENT when there is none, -errno. NULL: there are no workspaces. */
@@ -251,12 +254,18 @@ struct question_ask {
 	bool write, tls;
 	const char *method, *url; /* see struct question_row */
 	uint64_t body;
+	unsigned decider;    /* 1 and up: that decider of the policy is asked; 0: a person is */
+	const char *headers; /* for a decider: "name: value" a line */
+	size_t headers_len;
 };
 /* Shares the question that waits, meets an answer that holds, or makes a question. The inspector is told. */
 void service_question_ask(struct service *service, const struct question_ask *ask,
 			  const struct question_waiter *waiter);
 void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
+
+/* A decider has answered, or will not. Not to be called inside of a verb. */
+void service_decision(struct service *service, const struct decision *decision);
 
 struct question_given {
 	enum question_answer answer;

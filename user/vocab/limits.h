@@ -156,6 +156,21 @@
 #define NP_WARNING_PATTERNS 4096 /* destinations of a policy that a name is compared with, for people: a millisecond */
 #define NP_RETRY_AFTER_S    10	 /* what a refused client is told to wait before it tries again */
 
+/* -- deciders ------------------------------------------------------------- */
+#define NP_DECIDER_FRAME (64u << 10) /* bytes of a line that a decider sends: an answer has a few hundred */
+#define NP_DECIDER_UNREAD (1u << 20) /* bytes that it has not read: then it is taken to be dead */
+#define NP_DECIDER_HELLO_MS 10000    /* from its start to its hello: an interpreter starts on a busy machine */
+#define NP_DECIDER_OPEN 512	     /* requests that wait for one decider; more are refused at once */
+#define NP_DECIDER_UNANSWERED 4096   /* those that nobody waits for any more included: then it is taken to be dead */
+#define NP_DECIDER_FAILURES 5	     /* in a row: then it is left alone ... */
+#define NP_DECIDER_PAUSE_MS 10000    /* ... for so long */
+#define NP_DECIDER_LOG_LINES 20	     /* of its stderr, a second */
+#define NP_DECISION_WORDS 240	     /* bytes of its words to an agent, with the NUL: they fit a refusal */
+#define NP_DECISION_TTL_S 300	     /* that an answer is remembered, if it does not say */
+#define NP_DECISION_TTL_MAX_S 86400
+#define NP_DECISIONS_REMEMBERED 4096 /* of all sessions; the oldest go first, and are asked for again */
+#define NP_DECIDE_HEADERS (8u << 10) /* bytes of a request's headers that a decider sees */
+
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_RUN_TEXTS 256 /* words of one option that may come more than once: variables of a run (--env) */
 #define NP_BINDS_MAX 32	 /* --bind options of one run, and entries of binds: in the policy */

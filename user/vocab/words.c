@@ -156,7 +156,11 @@ const char *reason_hint(unsigned reason)
 	case NP_R_ENDED_BY_EXPIRY:
 		return "It was approved for a time that is over. Try again: a person may be asked once more.";
 	case NP_R_NEEDS_DECIDER:
-		return "Trying again will not help. Go on without it, or tell the user: this version asks no program.";
+		return "The program that decides about it gave no answer. Go on with something else, and try the same "
+		       "request again later.";
+	case NP_R_DECIDER_DENIES:
+		return "Trying again will not help: the program that decides about it has seen it and said no. Go on "
+		       "without it.";
 	case NP_R_READ_ONLY:
 		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
 		       "of class write, which somebody has to approve.";

@@ -79,6 +79,32 @@ static inline void fake_reply(void *ctx, const struct question_waiter *to, const
 		 names[news->reply], (int)news->question);
 }
 
+/* What deciders were asked, one line each; they are never there by themselves. */
+static char fake_asked[4096];
+static bool fake_deaf;
+
+static inline int fake_decider_ask(void *ctx, const char *decider, uint64_t id, const char *line, size_t len,
+				   const char **ret_why)
+{
+	size_t used = strlen(fake_asked);
+
+	(void)ctx;
+	assert_int_equal(strlen(line), len);
+	*ret_why = "deaf";
+	if (fake_deaf)
+		return -EAGAIN;
+	snprintf(fake_asked + used, sizeof(fake_asked) - used, "%s %d\n", decider, (int)id);
+	return 0;
+}
+
+static inline void fake_decider_withdraw(void *ctx, uint64_t id)
+{
+	size_t used = strlen(fake_asked);
+
+	(void)ctx;
+	snprintf(fake_asked + used, sizeof(fake_asked) - used, "withdraw %d\n", (int)id);
+}
+
 static inline void fake_receive(void *ctx)
 {
 	(void)ctx;

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""Deciders that lie, hang, flood or die, and sandboxes that would like to be their own. The control is a decider that keeps to the
+protocol: in each test a request that it allows gets through, by the same channel or by the next."""
+import contextlib
+import json
+import os
+import socket
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.decided import Decided, done
+
+RULES = """rules:
+  - deny: bad.origin.test
+  - decide: "**.origin.test"
+    by: guard
+"""
+
+
+@pytest.fixture(scope="module", params=["command", "socket"])
+def net(request):
+    with contextlib.ExitStack() as stack:
+        n = Decided(stack, RULES, by=request.param)
+        yield n
+        assert n.daemon.running() and n.api.health()["inspectors"] == 2
+
+
+SOCKET = pytest.mark.parametrize("net", ["socket"], indirect=True)
+COMMAND = pytest.mark.parametrize("net", ["command"], indirect=True)
+
+
+def refused(p):
+    body, code = done(p)
+    assert code == 403, (code, body)
+    assert body["reason"] == "needs_decider" and body["decider"] == "guard" and body["retry_after"], body
+    return body
+
+
+SURPRISES = ["wrong", "unknown", "null", "garbage", "bytes", "duplicate", "huge", "long", "half", "die", "hello"]
+
+
+@pytest.mark.parametrize("what", SURPRISES)
+def test_a_surprise_ends_the_channel_and_refuses_all_that_wait_on_it(net, what):
+    session = net.fresh()
+    net.settled()
+    starts = net.decider()["starts"]
+    held = net.get(session, "https://held.origin.test/hang")
+    net.wait_frames(session=session)
+    bad = net.get(session, f"https://bad-one.origin.test/{what}")
+    refused(bad)
+    assert "not answered" in refused(held)["message"]
+    assert base.eventually(lambda: net.decider()["starts"] > starts and net.decider()["ready"], 20), net.daemon.text()[-2000:]
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200, "the control: the next channel"
+    allowed = [e for e in net.api.events(session=session, reason="decider_allows") if "held" in e["url"] and "hang" in e["url"]]
+    assert not allowed
+
+
+@pytest.mark.parametrize("what", ["twice", "flood", "other"])
+def test_what_it_says_twice_ends_the_channel(net, what):
+    session = net.fresh()
+    net.settled()
+    starts = net.decider()["starts"]
+    if what == "other":  # a client that went, whose answer comes once: no surprise. Then once more.
+        p = net.get(session, "https://first.origin.test/hang")
+        net.wait_frames(session=session)
+        base.reap(p)
+        assert base.eventually(lambda: net.decider()["waiting"] == 0, 15)
+        assert net.fetch(session, "https://second.origin.test/other")[1] == 200
+        assert net.decider()["starts"] == starts
+        net.get(session, "https://third.origin.test/other").communicate(timeout=60)
+    else:
+        net.get(session, f"https://twice.origin.test/{what}").communicate(timeout=60)
+    assert base.eventually(lambda: net.decider()["starts"] > starts and net.decider()["ready"], 20), net.daemon.text()[-2000:]
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200
+
+
+def test_its_words_cannot_turn_a_terminal_around(net):
+    session = net.fresh()
+    p = net.get(session, "-H", "Accept: text/plain", "https://words.origin.test/words")
+    out, _ = p.communicate(timeout=60)
+    assert out.endswith("\n403") and "evil" in out
+    body, code = net.fetch(session, "https://words.origin.test/words")
+    assert code == 403 and body["reason"] == "decider_denies" and len(body["message"]) < 768
+    told = json.dumps(net.api.events(session=session), ensure_ascii=False) + net.daemon.text()
+    for text in (out.rpartition("\n")[0].replace("\n", ""), body["message"], told):
+        assert not [c for c in text if c in "\x1b\u202e\u200b\r\x9b"], text
+    assert "www" in body["message"] and "..." in body["message"]
+    assert net.fetch(session, "https://words.origin.test/allow")[1] == 200
+
+
+@SOCKET
+def test_a_sandbox_cannot_speak_to_it(net):
+    session = net.fresh()
+    talk = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.settimeout(9); s.connect(sys.argv[1]); print('in')"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(net.decider_socket))  # the control: outside of sandboxes
+    for level in ("PUBLIC", "INTERNAL"):
+        p = net.spawn(base.PYTHON, "-c", talk, str(net.decider_socket), session=net.fresh(level), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        out, err = p.communicate(timeout=60)
+        assert "in" not in out and "Error" in err, (out, err)
+    net.settled()
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200
+
+
+@SOCKET
+def test_a_sandbox_cannot_be_it(net):
+    """It listens where the policy says that a decider does: then nobody decides."""
+    session = net.fresh()
+    net.stop_server()
+    refused(net.get(session, "https://held.origin.test/allow"))
+    net.decider_socket.unlink()
+    argv = [base.PYTHON, str(net.program), str(net.frames_file), str(net.decider_socket)]
+    inside = net.spawn(*argv, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert inside.stdout.readline() == "listening\n"
+        assert base.eventually(lambda: "served by a process in a sandbox" in net.daemon.text(), 20)
+        assert not net.decider()["ready"]
+        refused(net.get(session, "https://held.origin.test/allow"))
+    finally:
+        base.reap(inside)
+        inside.stdout.close()
+        inside.stderr.close()
+    net.start_server()  # the control: the same program, outside
+    net.settled()
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200
+
+
+def processes(net):
+    """Those of the command, by the host's numbers."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if str(net.program).encode() in f.read():
+                    found.append(int(pid))
+    return found
+
+
+@COMMAND
+def test_a_command_has_a_user_of_its_own_and_no_network(net):
+    pid, = processes(net)
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+    assert status["Uid"].split() == ["65532"] * 4 and status["Groups"].strip() == "" and status["NoNewPrivs"] == "1"
+    assert int(status["CapEff"], 16) == 0
+    assert os.stat(f"/proc/{pid}/ns/net").st_ino != os.stat(f"/proc/{net.daemon.process.pid}/ns/net").st_ino
+    assert sorted(os.listdir(f"/proc/{pid}/fd"))[:3] == ["0", "1", "2"]
+    assert "decider?[31m starts" in net.daemon.text(), "its stderr is in the log, harmless"
+
+
+def test_the_daemon_is_killed_while_it_thinks(net):
+    session = net.fresh()
+    p = net.get(session, "https://held.origin.test/hang")
+    net.wait_frames(session=session)
+    net.daemon.kill()
+    body, code = done(p)
+    assert code != 200, "nothing passes unanswered"
+    if not net.server:
+        assert base.eventually(lambda: not processes(net), 10), "it dies with the daemon"
+    net.daemon.start()
+    net.settled()
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200
+
+
+def test_its_reader_is_killed_and_another_comes(net):
+    session = net.fresh()
+    p = net.get(session, "https://held.origin.test/hang")
+    net.wait_frames(session=session)
+    readers = [pid for pid in net.daemon.workers() if b"netpawl-decide" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    assert len(readers) == 1
+    os.kill(readers[0], 9)
+    refused(p)
+    net.settled()
+    assert net.fetch(session, "https://held.origin.test/allow")[1] == 200
+
+
+@pytest.fixture(scope="module")
+def hasty():
+    with contextlib.ExitStack() as stack:
+        yield Decided(stack, RULES, by="socket", timeout="2s")
+
+
+def test_late_answers_change_nothing_and_failures_are_not_remembered(hasty):
+    session = hasty.fresh()
+    body = refused(hasty.get(session, "https://late.origin.test/hang"))
+    assert "in time" in body["message"]
+    starts = hasty.decider()["starts"]
+    got = base.eventually(lambda: hasty.fetch(session, "https://late.origin.test/release")[1] == 200, 30)
+    assert got, "asked again, though it had failed; the late answer is dropped"
+    assert hasty.decider()["starts"] == starts and hasty.decider()["late"] >= 1
+
+
+def test_one_that_fails_again_and_again_is_left_alone_for_a_while(hasty):
+    session = hasty.fresh()
+    held = [hasty.get(session, f"https://h{i}.origin.test/hang") for i in range(5)]
+    for p in held:
+        refused(p)
+    if hasty.decider()["paused"]:  # ten seconds, on a machine that may be slower than that
+        asked = len(hasty.frames())
+        body, code = hasty.fetch(session, "https://x.origin.test/allow")
+        assert code == 200 or ("left alone" in body["message"] and len(hasty.frames()) == asked), body
+    assert hasty.decider()["pauses"] >= 1
+    assert base.eventually(lambda: not hasty.decider()["paused"], 30)
+    assert base.eventually(lambda: hasty.fetch(session, "https://x.origin.test/release")[1] == 200, 60)

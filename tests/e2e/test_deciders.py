@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: MIT
+"""Rules that a program decides about: what it is asked, what its answers do, and what happens when there is none."""
+import contextlib
+import os
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.decided import Decided, done
+
+RULES = """rules:
+  - deny: bad.origin.test
+  - allow: open.origin.test
+  - decide: tcp.origin.test:9000
+    by: guard
+  - decide: ["**.origin.test", origin.test]
+    by: guard
+"""
+HELD = "approval: {hold: 20s, timeout: 5m}\n"
+
+
+@pytest.fixture(scope="module", params=["command", "socket"])
+def net(request):
+    with contextlib.ExitStack() as stack:
+        n = Decided(stack, RULES, by=request.param, head=HELD)
+        yield n
+        assert n.daemon.running() and n.api.health()["inspectors"] == 2
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_it_is_asked_and_its_answer_counts(net, version):
+    session = net.fresh()
+    body, code = net.fetch(session, version, "https://a.origin.test/allow?", "-d", "hello", "-H", "X-Word: w", "-H", "Authorization: Bearer s3")
+    assert code == 200 and body["text"] == "hello", body
+    frame = net.wait_frames(session=session)[0]
+    assert (frame["type"], frame["host"], frame["port"], frame["kind"], frame["method"]) == ("decide", "a.origin.test", 443, "write", "POST")
+    assert frame["url"] == "https://a.origin.test/allow?" and frame["body"] == 5 and frame["level"] == "INTERNAL" and frame["mode"] == "PROXIED"
+    assert frame["rule"].endswith("/policy.yaml:11") and frame["sandbox"]
+    assert ["x-word", "w"] in frame["headers"] and ["authorization", "(redacted)"] in frame["headers"]
+    assert "s3" not in net.frames_file.read_text()
+    body, code = net.fetch(session, version, "https://a.origin.test/deny?reason=not+this")
+    assert code == 403 and body["reason"] == "decider_denies" and body["decider"] == "guard" and "not this" in body["message"]
+    assert "retry_after" not in body and "Trying again will not help" in body["hint"]
+    reasons = {e["reason"] for e in net.api.events(session=session) if e.get("url")}
+    assert {"decider_allows", "decider_denies"} <= reasons, reasons
+    why = net.api.ok("GET", f"/v1/sessions/{session}/why")
+    assert "decider_denies" in str(why)
+
+
+def test_rules_above_it_are_not_its_to_change(net):
+    session = net.fresh()
+    body, code = net.fetch(session, "https://bad.origin.test/allow")
+    assert code != 200 and "decider" not in str(body)
+    assert net.fetch(session, "https://open.origin.test/deny")[1] == 200
+    assert not net.frames(session=session)
+
+
+def test_a_connection_that_nobody_sees_into_is_decided_about_before_the_dial(net):
+    session = net.fresh()
+    talk = "import socket; s = socket.create_connection(('tcp.origin.test', 9000), 30); s.sendall(b'word'); s.settimeout(30); print(s.recv(9))"
+    p = net.spawn(base.PYTHON, "-c", talk, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = p.communicate(timeout=60)
+    assert out.strip(), err
+    frame = net.wait_frames(session=session)[0]
+    assert (frame["method"], frame["url"], frame["kind"], frame["headers"]) == (None, "tcp.origin.test:9000", "write", [])
+
+
+def test_many_are_asked_at_once_and_answered_in_any_order(net):
+    session = net.fresh()
+    held = [net.get(session, f"https://h{i}.origin.test/hang") for i in range(8)]
+    net.wait_frames(8, session=session)
+    assert net.decider()["waiting"] == 8 and all(p.poll() is None for p in held)
+    assert net.fetch(session, "https://b.origin.test/allow")[1] == 200, "it does not stand in a line"
+    assert net.fetch(session, "https://b.origin.test/release")[1] == 200
+    assert [done(p)[1] for p in held] == [200] * 8
+
+
+def test_a_client_that_hangs_up_takes_it_back(net):
+    session = net.fresh()
+    p = net.get(session, "https://c.origin.test/hang")
+    net.wait_frames(session=session)
+    base.reap(p)
+    assert base.eventually(lambda: net.decider()["waiting"] == 0, 15)
+    id_ = net.frames(session=session)[0]["id"]
+    net.wait_frames(type="withdrawn", id=id_)
+    assert net.fetch(session, "https://c.origin.test/release")[1] == 200, "an answer that comes late is no surprise"
+    net.settled()
+
+
+def test_it_hands_a_question_on_to_a_person(net):
+    session = net.fresh()
+    p = net.get(session, "https://d.origin.test/ask")
+    q = base.eventually(lambda: net.questions(session), 15)[0]
+    assert q["host"] == "d.origin.test" and q["rule"].endswith("/policy.yaml:11")
+    net.answer(q, "host")
+    assert done(p)[1] == 200
+    asked = len(net.frames(session=session))
+    assert net.fetch(session, "https://d.origin.test/deny")[1] == 200, "a person has answered for the host"
+    assert len(net.frames(session=session)) == asked
+    body, code = net.fetch(session, "https://e.origin.test/deny")
+    assert code == 403 and body["reason"] == "decider_denies"
+
+
+def test_it_raises_and_the_request_is_refused(net):
+    session = net.fresh()
+    body, code = net.fetch(session, "https://f.origin.test/raise?level=CONFIDENTIAL&reason=looks+like+customers")
+    assert code in (403, 0) and code != 200, body
+    row = net.api.ok("GET", f"/v1/sessions/{session}")
+    assert row["level"] == "CONFIDENTIAL"
+    raised = net.api.events(session=session, reason="raised")
+    assert any(e.get("who") == "decider guard" and "customers" in str(e) for e in raised), raised
+    # it cannot lower
+    net.fetch(session, "https://f.origin.test/raise?level=PUBLIC")
+    assert net.api.ok("GET", f"/v1/sessions/{session}")["level"] == "CONFIDENTIAL"
+
+
+def test_answers_are_remembered_as_it_says(net):
+    session = net.fresh()
+    assert net.fetch(session, "https://g.origin.test/allow?remember=host")[1] == 200
+    assert net.fetch(session, "https://g.origin.test/deny")[1] == 200, "it is not asked"
+    assert net.fetch(session, "https://g.origin.test/deny", "-d", "x")[1] == 403, "writing is another thing"
+    assert net.fetch(session, "https://h.origin.test/deny?remember=host&ttl=600")[1] == 403
+    body, code = net.fetch(session, "https://h.origin.test/allow")
+    assert code == 403 and body["reason"] == "decider_denies"
+    assert net.fetch(net.fresh(), "https://h.origin.test/allow")[1] == 200, "it is for the session"
+    assert net.fetch(session, "https://i.origin.test/deny?remember=session")[1] == 403
+    assert net.fetch(session, "https://j.origin.test/allow")[1] == 403
+    assert net.fetch(session, "https://g.origin.test/deny")[1] == 200, "of two, the one for the host"
+    # a raise empties it
+    net.api.escalate(session, "CONFIDENTIAL")
+    assert net.fetch(session, "https://j.origin.test/allow")[1] == 200
+    assert net.fetch(session, "https://g.origin.test/deny")[1] == 403
+
+
+def test_a_raise_while_it_thinks_asks_anew(net):
+    session = net.fresh()
+    p = net.get(session, "https://k.origin.test/hang")
+    net.wait_frames(session=session, level="INTERNAL")
+    net.api.escalate(session, "CONFIDENTIAL")
+    net.wait_frames(session=session, level="CONFIDENTIAL")
+    assert net.fetch(session, "https://k.origin.test/release")[1] == 200
+    assert done(p)[1] == 200
+    p = net.get(session, "https://k.origin.test/hang")
+    net.wait_frames(2, session=session, level="CONFIDENTIAL", url="https://k.origin.test/hang")
+    net.api.escalate(session, "SECRET")
+    assert done(p)[1] != 200
+    net.fetch(net.fresh(), "https://k.origin.test/release")
+    net.settled()
+
+
+def test_health_counts(net):
+    before = net.decider()
+    session = net.fresh()
+    net.fetch(session, "https://l.origin.test/allow")
+    net.fetch(session, "https://l.origin.test/deny")
+    after = net.decider()
+    assert after["allowed"] == before["allowed"] + 1 and after["denied"] == before["denied"] + 1
+    assert after["mean_us"] > 0 and after["max_us"] >= after["mean_us"] and after["ready"] and not after["paused"]
+
+
+def test_a_reload_starts_and_ends_deciders(net):
+    session = net.fresh()
+    assert net.fetch(session, "https://m.origin.test/allow?remember=host")[1] == 200
+    starts = net.decider()["starts"]
+
+    def reload(text):
+        new = net.policy.with_suffix(".new")
+        new.write_text(text + base.PERMITS)
+        os.replace(new, net.policy)
+        net.api.ok("POST", "/v1/policy/reload", {})
+
+    p = net.get(session, "https://m2.origin.test/hang")
+    net.wait_frames(session=session, url="https://m2.origin.test/hang")
+    reload(net.text + "# another\n")
+    net.wait_frames(2, session=session, url="https://m2.origin.test/hang")
+    assert net.decider()["starts"] == starts, "it is the same"
+    assert net.fetch(session, "https://m.origin.test/deny")[1] == 403, "what was remembered is not"
+    assert net.fetch(session, "https://m.origin.test/release")[1] == 200
+    assert done(p)[1] == 200
+    reload("version: 1\nrules: []\n")
+    assert net.api.health()["deciders"] == []
+    reload(net.text)
+    net.settled()
+    assert net.fetch(session, "https://m.origin.test/allow")[1] == 200

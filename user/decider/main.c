@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * netpawl-decide: stands between netpawld and one decider, so that what a decider sends is read by a process that has nothing: no
+ * user of note, no capability, no file, no socket but the two that it was started with. It lives as long as the channel.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <poll.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/privileges.h"
+#include "decider/channel.h"
+#include "link/decide_message.h"
+
+#ifdef __SANITIZE_ADDRESS__
+/* The search for leaks at the end needs ptrace(), which the filter does not give. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+	return 1;
+}
+#endif
+
+static int filter_load(void)
+{
+	static const int calls[] = {
+		SCMP_SYS(read),
+		SCMP_SYS(write),
+		SCMP_SYS(recvfrom),
+		SCMP_SYS(sendto),
+		SCMP_SYS(recvmsg),
+		SCMP_SYS(sendmsg),
+		SCMP_SYS(close),
+		SCMP_SYS(poll),
+		SCMP_SYS(ppoll),
+		SCMP_SYS(clock_gettime),
+		SCMP_SYS(futex),
+		SCMP_SYS(brk),
+		SCMP_SYS(munmap),
+		SCMP_SYS(mremap),
+		SCMP_SYS(madvise),
+		SCMP_SYS(exit),
+		SCMP_SYS(exit_group),
+		SCMP_SYS(rt_sigreturn),
+		SCMP_SYS(rt_sigprocmask),
+		SCMP_SYS(rt_sigaction),
+		SCMP_SYS(sigaltstack),
+		SCMP_SYS(getpid),
+		SCMP_SYS(gettid),
+		SCMP_SYS(tgkill),
+		SCMP_SYS(restart_syscall),
+		SCMP_SYS(sched_yield),
+	};
+	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
+	int r = ctx ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
+	if (r == 0) /* memory that is not executable */
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	if (r == 0)
+		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	if (r == 0)
+		r = seccomp_load(ctx);
+	if (ctx)
+		seccomp_release(ctx);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long uid;
+	char *end, byte;
+	int r;
+
+	log_setup("netpawl-decide", LOG_LEVEL_INFO);
+	if (argc != 4 || (uid = strtoul(argv[1], &end, 10)) == 0 || *end) {
+		fprintf(stderr, "netpawl-decide is started by netpawld\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	json_object_seed(0); /* while there are files: its random numbers */
+	r = privileges_give_up((uid_t)uid, argv[2], 16);
+	if (r == 0 && recv(LINK_FD, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		return 0; /* the daemon died before PR_SET_PDEATHSIG */
+	if (r == 0)
+		r = filter_load();
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		return 1;
+	}
+	log_warning("the channel to the decider %s is closed: %s", argv[3], channel_serve(argv[3]));
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "vocab/decision.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/chars.h"
+#include "vocab/level.h"
+
+static int word_find(const char *const *words, uint32_t n, const char *word, uint32_t *ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (words[i] && !strcmp(words[i], word)) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int decision_kind_parse(const char *word, uint32_t *ret)
+{
+	static const char *const words[DECISION_KINDS] = { NULL, "allow", "deny", "ask", "raise" };
+
+	return word_find(words, DECISION_KINDS, word, ret);
+}
+
+int decision_scope_parse(const char *word, uint32_t *ret)
+{
+	static const char *const words[REMEMBER_SCOPES] = { "none", "host", "session" };
+
+	return word_find(words, REMEMBER_SCOPES, word, ret);
+}
+
+bool decision_is_valid(const struct decision *decision)
+{
+	return decision->id && decision->kind < DECISION_KINDS && decision->remember < REMEMBER_SCOPES &&
+	       decision->level < LEVEL_COUNT && decision->ttl_s <= NP_DECISION_TTL_MAX_S &&
+	       text_is_printable(decision->words, sizeof(decision->words));
+}
