@@ -20,7 +20,7 @@ FLOOD, AHEAD = 8, 20
 
 def limit(name):
     text = (base.ROOT / "user/vocab/limits.h").read_text()
-    value = re.search(rf"#define {name} (.*?)\s*/\*", text)[1]
+    value = re.search(rf"#define {name}\s+(.*?)\s*/\*", text)[1]
     return eval(value.replace("u", ""))  # a number, or one shifted
 
 
