@@ -21,7 +21,8 @@ static void client_free(struct client *client)
 {
 	LIST_REMOVE(client, of_sandbox);
 	memory_count_client(client);
-	client->sandbox->n_clients--;
+	if (--client->sandbox->n_clients == 0)
+		LIST_REMOVE(client->sandbox, of_talking);
 	client->worker->n_clients--;
 	if (client->state == CLIENT_DNS)
 		dns_server_forget(client->worker->dns, NULL, client);

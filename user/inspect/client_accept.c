@@ -264,7 +264,8 @@ void client_accept(struct worker *worker, int fd)
 	client->first = BUF_INIT(NP_HELLO_BYTES);
 	leg_init(&client->leg, LEG_CLIENT, worker, &client_leg_events);
 	LIST_INSERT_HEAD(&sandbox->clients, client, of_sandbox);
-	sandbox->n_clients++;
+	if (sandbox->n_clients++ == 0)
+		LIST_INSERT_HEAD(&worker->talking, sandbox, of_talking);
 	worker->n_clients++;
 	client_wait(client, NP_HEAD_MS);
 	if (channel_new(worker->loop, &sandbox->session->lane, fd, &client_events, client, &client->leg.channel) < 0)

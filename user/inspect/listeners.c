@@ -77,14 +77,19 @@ void listeners_remove(struct worker *worker, uint64_t netns)
 {
 	struct listener *listener;
 
-	LIST_FOREACH(listener, &worker->listeners, of_worker)
+	LIST_FOREACH(listener, &worker->listeners, of_worker) {
 		listener->dead |= netns && listener->netns == netns;
+		worker->has_dead_listeners |= listener->dead;
+	}
 }
 
 void listeners_tick(struct worker *worker)
 {
 	struct listener *listener, *next;
 
+	if (!worker->has_dead_listeners)
+		return;
+	worker->has_dead_listeners = false;
 	for (listener = LIST_FIRST(&worker->listeners); listener; listener = next) {
 		next = LIST_NEXT(listener, of_worker);
 		if (!listener->dead)

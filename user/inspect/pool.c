@@ -60,6 +60,8 @@ int pool_add(struct upstream *up, const struct exchange *ex)
 	}
 	to->n_upstreams++;
 	up->to = to;
+	if (LIST_EMPTY(&pool->upstreams))
+		LIST_INSERT_HEAD(&ex->client->worker->pooling, up->session, of_pooling);
 	LIST_INSERT_HEAD(&pool->upstreams, up, of_session);
 	return 0;
 }
@@ -75,6 +77,8 @@ void pool_forget(struct upstream *up)
 
 	pool_remove(up);
 	LIST_REMOVE(up, of_session);
+	if (LIST_EMPTY(&up->session->pool.upstreams))
+		LIST_REMOVE(up->session, of_pooling);
 	if (up->leg.h2)
 		LIST_REMOVE(up, of_h2);
 	if (--to->n_upstreams)

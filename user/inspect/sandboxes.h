@@ -9,7 +9,7 @@
 
 /* A session: its CA, what its origins remember, its kept connections. Nothing of it is shared. */
 struct session {
-	LIST_ENTRY(session) of_worker;
+	LIST_ENTRY(session) of_worker, of_pooling;
 	struct table_node node; /* by name */
 	char name[NP_LABEL_SIZE];
 	unsigned sandboxes; /* it goes with the last one */
@@ -36,7 +36,8 @@ struct sandbox {
 	struct ledger_slot *counts;
 	struct report_rate rate;
 	struct memory_sum memory;
-	struct client_list clients; /* client*.c's, as are the two below */
+	LIST_ENTRY(sandbox) of_talking; /* client*.c's, as are the three below */
+	struct client_list clients;
 	unsigned n_clients, n_exchanges;
 	struct dns_sandbox dns;
 	unsigned n_held; /* exchanges and tunnels that wait for an answer: hold.c's */

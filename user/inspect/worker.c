@@ -63,7 +63,7 @@ static void on_tick(void *data)
 {
 	struct worker *worker = data;
 	struct session *session, *next;
-	struct sandbox *sandbox;
+	struct sandbox *sandbox, *following;
 
 	worker->now_ns = loop_now_ns();
 	if (worker->dialer)
@@ -72,14 +72,15 @@ static void on_tick(void *data)
 	dns_server_tick(worker->dns, worker->now_ns);
 	holds_tick(worker, worker->now_ns);
 	listeners_tick(worker);
-	for (session = LIST_FIRST(&worker->sessions); session; session = next) {
-		next = LIST_NEXT(session, of_worker);
+	for (session = LIST_FIRST(&worker->pooling); session; session = next) {
+		next = LIST_NEXT(session, of_pooling);
 		upstream_tick(session, worker->now_ns);
 		memory_tick_upstreams(session);
 	}
-	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox)) {
+	for (sandbox = LIST_FIRST(&worker->talking); sandbox; sandbox = following) {
 		struct client *client, *after;
 
+		following = LIST_NEXT(sandbox, of_talking);
 		for (client = LIST_FIRST(&sandbox->clients); client; client = after) {
 			after = LIST_NEXT(client, of_sandbox);
 			client_tick(client, worker->now_ns);

@@ -21,6 +21,7 @@
 #include "loop/loop.h"
 
 LIST_HEAD(session_list, session);
+LIST_HEAD(sandbox_list, sandbox);
 LIST_HEAD(client_list, client);
 LIST_HEAD(upstream_list, upstream);
 LIST_HEAD(leg_list, leg);
@@ -32,6 +33,7 @@ struct worker {
 	struct loop *loop;
 	int link;
 	struct listener_list listeners; /* where connections come: listeners.c's */
+	bool has_dead_listeners;	/* likewise */
 	struct dns_server *dns;
 	struct hash_key key;
 	uint64_t now_ns; /* of the last tick: deadlines need no better */
@@ -51,6 +53,9 @@ struct worker {
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;
+	/* Those that a tick looks at, of thousands that are idle: with connections to origins, and of clients. */
+	struct session_list pooling;
+	struct sandbox_list talking;
 	struct table sessions_by_name;
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */
