@@ -48,21 +48,22 @@ static int socket_dial(struct decider_line *line, int *ret)
 static int command_start(struct decider_line *line, int *ret, int *ret_stderr)
 {
 	const struct spawn_user user = { .uid = line->deciders->config.command_uid, .network = line->is.network };
+	_close_ int near = -1, far = -1, read_end = -1, write_end = -1;
 	int pair[2], pipe[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	r = pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0)
-		r = spawn_apart(&user, (const char *const *)line->words, pair[1], pipe[1], &line->command);
-	close(pair[1]);
-	if (r < 0) {
-		close(pair[0]);
+	near = pair[0];
+	far = pair[1];
+	if (pipe2(pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	read_end = pipe[0];
+	write_end = pipe[1];
+	r = spawn_apart(&user, (const char *const *)line->words, far, write_end, &line->command);
+	if (r < 0)
 		return r;
-	}
-	close(pipe[1]);
-	*ret = pair[0];
-	*ret_stderr = pipe[0];
+	*ret = take_fd(near);
+	*ret_stderr = take_fd(read_end);
 	return 0;
 }
 
