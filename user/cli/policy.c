@@ -12,7 +12,7 @@ const struct command policy_commands[] = {
 	{ "check", command_policy_check, "read a policy and say what is wrong with it", 0 },
 	{ "test", command_policy_test, "compare a policy with what .case files expect of it", 0 },
 	{ "explain", command_policy_explain, "what a policy says to one request, and why", 0 },
-	{ "suggest", command_policy_suggest, "rules for what a session was refused", COMPLETE_NOTHING },
+	{ "suggest", command_policy_suggest, "rules for what a session was refused, or a project names", 0 },
 	{ "lists", command_policy_lists, "the lists that come with netpawl, or those of a policy", 0 },
 	{ "schema", command_policy_schema, "a JSON Schema of policy files, for editors", COMPLETE_NOTHING },
 	{ "show", command_policy_show, "the policy that the daemon enforces", COMPLETE_NOTHING },

@@ -16,6 +16,11 @@ cli_fn command_policy_check, command_policy_test, command_policy_explain, comman
 /* The policy that the daemon runs, and the rung of a session. CLI_OK; else the exit code, after a message. */
 int policy_running(const struct cli *cli, const char *session, struct policy **ret, struct np_rung *ret_rung);
 
+/* Anybody who has an account there can put things, and have them fetched from elsewhere. */
+bool host_takes_uploads(const char *name);
+/* netpawl policy suggest DIR */
+int policy_suggest_dir(const struct cli *cli, const char *path);
+
 /* On stderr, a line each, as compilers do. */
 void problems_print(const struct problems *problems, bool warnings);
 /* The errors, or the warnings, as an array. */

@@ -22,15 +22,21 @@
 #define STRING(x)  STRING_(x)
 
 static const char policy_suggest_help[] =
-	"Usage: netpawl policy suggest --from-refusals U/S [OPTIONS]\n\n"
+	"Usage: netpawl policy suggest --from-refusals U/S [OPTIONS]\n"
+	"       netpawl policy suggest DIR [OPTIONS]\n\n"
 	"Prints rules that allow what a session was refused for want of a rule, and the lines of a .case file that\n"
 	"go with them: to be read, narrowed and put into a policy by a person. Names, ports, methods and paths are\n"
 	"those that were refused, never a wildcard. Of a name that was only looked up it suggests to read from\n"
-	"port 443. Warns of hosts that take uploads from anybody.\n\n"
+	"port 443. Warns of hosts that take uploads from anybody.\n"
+	"Of a directory, rules for the hosts that a project's files there name: MCP servers (.mcp.json and those of\n"
+	"common clients), base URLs of models (LiteLLM, .env), .npmrc, pip.conf, git remotes, docker-compose. Each "
+	"has\n"
+	"a comment where it is from. No link is followed, and nothing of a URL but host and port is shown.\n\n"
 	"Options:\n"
 	"  --from-refusals U/S\n"
 	"                   the session whose refusals are on record\n" OPTIONS_COMMON "\nExample:\n"
-	"  netpawl policy suggest --from-refusals alice/demo\n\n"
+	"  netpawl policy suggest --from-refusals alice/demo\n"
+	"  netpawl policy suggest ~/project\n\n"
 	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n";
 
 struct suggestions {
@@ -41,8 +47,7 @@ struct suggestions {
 	size_t left_out;
 };
 
-/* Anybody who has an account there can put things, and have them fetched from elsewhere. */
-static bool host_takes_uploads(const char *name)
+bool host_takes_uploads(const char *name)
 {
 	static const char *const domains[] = { "github.com",
 					       "gist.github.com",
@@ -257,8 +262,10 @@ int command_policy_suggest(struct cli *cli, int argc, char **argv)
 	code = options_parse(&options, cli, argc, argv, &next);
 	if (code != OPTIONS_GO_ON)
 		return code;
+	if (next + 1 == argc && !session)
+		return policy_suggest_dir(cli, argv[next]);
 	if (next != argc || !session)
-		return usage_error(options.command, "it takes --from-refusals USER/SESSION");
+		return usage_error(options.command, "it takes --from-refusals USER/SESSION, or a directory");
 	path = api_session_path(session, "/why?last=" STRING(NP_WHY_MAX));
 	if (!path || arena_new(NP_CASE_MEMORY, &arena) < 0)
 		return CLI_REFUSED;

@@ -222,6 +222,9 @@
 #define NP_CASE_BYTES	     (1u << 20) /* one .case file: 20,000 lines of 50 bytes */
 #define NP_CASE_LINES	     20000	/* lines of it, and so cases */
 #define NP_CASE_LINE	     16384	/* bytes of one line: a path of NP_PATH_MAX, every byte escaped, and the rest */
+#define NP_PROJECT_FILE	     (1u << 20)	 /* a file of a project that policy suggest reads */
+#define NP_PROJECT_MEMORY    (64u << 20) /* what such a file may take once it is read */
+#define NP_PROJECT_HOSTS     256	 /* hosts that are suggested: more is read by nobody */
 #define NP_CASE_MEMORY	     (64u << 20) /* what such a file may take once it is read */
 
 /* -- inspector ------------------------------------------------------------ */
