@@ -89,7 +89,8 @@ static bool is_behind(const struct process *p)
 	return p->pid && p->ready && p->synced != p->supervisor->sync;
 }
 
-/* Reads what they say for as long as they wait, and no longer than that. */
+/* Reads what they say for as long as they wait, and no longer than that. What is there when the time is over is read all the
+ * same: the time may have gone by with another of them, or it was this process that had to wait for a CPU. */
 static void receive_all(struct supervisor *w, bool (*waits)(const struct process *p), unsigned ms, const char *else_end)
 {
 	uint64_t deadline = loop_now_ns() + ms * 1000000ull;
@@ -97,17 +98,16 @@ static void receive_all(struct supervisor *w, bool (*waits)(const struct process
 	for (unsigned i = 0; i < w->config.count; i++) {
 		struct process *p = &w->processes[i];
 
-		while (waits(p)) {
+		for (bool over = false; waits(p) && !over;) {
 			struct pollfd fd = { .fd = p->link, .events = POLLIN };
 			uint64_t now = loop_now_ns();
 
-			if (now < deadline && poll(&fd, 1, (int)((deadline - now) / 1000000) + 1) >= 0)
+			over = now >= deadline;
+			if (poll(&fd, 1, over ? 0 : (int)((deadline - now) / 1000000) + 1) > 0)
 				process_read(p, 64);
-			else if (else_end)
-				process_end(p, else_end);
-			else
-				break;
 		}
+		if (else_end && waits(p))
+			process_end(p, else_end);
 	}
 }
 
