@@ -99,7 +99,7 @@ def sh(line):
 class Demo:
     def __init__(self):
         self.name = f"npdemo{os.getpid()}"
-        self.dir = Path(tempfile.mkdtemp(prefix="netpawl-demo-"))
+        self.dir = Path(tempfile.mkdtemp(prefix="netpawl-demo-", dir="/run"))  # not where sandboxes of others may be shown it
         self.children = []
         self.world = None
         self.directories = (
@@ -155,7 +155,7 @@ class Demo:
 
     def seen(self):
         """Names that the world's name server was asked for so far. Ends the world."""
-        out = self.world.communicate(timeout=10)[0]
+        out = self.world.communicate(timeout=60)[0]
         return sorted({line.split()[1] for line in out.splitlines()})
 
     def daemon(self):
@@ -182,7 +182,7 @@ class Demo:
             if child.poll() is None:
                 child.send_signal(signal.SIGTERM)
                 try:
-                    child.wait(5)
+                    child.wait(30)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     child.wait()

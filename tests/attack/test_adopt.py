@@ -109,13 +109,13 @@ class Holder:
             self.listeners[kind] = s = socket.socket(socket.AF_UNIX, number)
             stack.callback(s.close)
             s.bind(str(self.dir / kind))
-            s.settimeout(5)
+            s.settimeout(60)
         self.listeners["stream"].listen()
         ring = what in ("registered", "sqpoll")
         argv = [str(world.dir / "payload/ring")] if ring else [base.PYTHON, "-I", str(world.dir / "payload/held.py")]
         # standard input is a socket, as it is where a service manager or a launcher wants to be heard
         self.near, far = socket.socketpair()
-        self.near.settimeout(20)
+        self.near.settimeout(120)
         self.process = base.popen([*world.enter(), *argv, what, FAR[4], "9000", *([] if ring else [str(self.dir)])],
                                   stdin=far, stdout=subprocess.PIPE)
         far.close()
@@ -135,7 +135,7 @@ class Holder:
 
     def knock(self):
         """A connection of an outsider that brings a socket."""
-        tcp = base.setns_call(self.world.host, lambda: socket.create_connection((FAR[4], 9000), timeout=5))
+        tcp = base.setns_call(self.world.host, lambda: socket.create_connection((FAR[4], 9000), timeout=60))
         self.knocking = socket.socket(socket.AF_UNIX)
         self.knocking.connect(str(self.dir / "inside"))
         self.knocking.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [tcp.fileno()]))])

@@ -128,13 +128,17 @@ class Late:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         s.bind((FAR[4], port))
         s.listen(8)
-        s.settimeout(20)
+        s.settimeout(120)
         return s
 
     def accept(self):
         self.conn, _ = self.listener.accept()
-        self.conn.settimeout(20)
+        self.conn.settimeout(60)
         return self.conn
+
+    def has(self):
+        """Something is there to be read: what was handed over has begun to arrive."""
+        assert select.select([self.conn], [], [], 60)[0]
 
     def head(self):
         """The head of a request, and not a byte more."""
@@ -230,7 +234,8 @@ def answered_early(box, origin, close):
     origin.conn.sendall(EARLY.format("Connection: close\r\n" if close else "").encode())
     got = ""
     while not got.endswith("ok"):
-        got += box.call("recv", keep="c", timeout=20)["data"]
+        got += box.call("recv", keep="c", timeout=60)["data"]
+    origin.has()
     return mark, len(head) + len(body)
 
 
@@ -273,7 +278,7 @@ def test_control_request_that_was_answered_before_it_was_read(boxes, late, close
 
 TUNNELLED = """
 import fcntl, socket, struct, sys, time
-s = socket.create_connection(("tunnel.test", 7000), timeout=20)
+s = socket.create_connection(("tunnel.test", 7000), timeout=120)
 s.sendall(sys.argv[1].encode() * int(sys.argv[2]))
 s.shutdown(socket.SHUT_WR)
 while s.recv(4096): pass
@@ -286,13 +291,14 @@ def finished_tunnel(box, origin):
     count = 12000 // len(mark)
     done = []
     thread = threading.Thread(target=lambda: done.append(box.call(
-        "execute", argv=[base.PYTHON, "-c", TUNNELLED, mark, str(count)], timeout=30)))
+        "execute", argv=[base.PYTHON, "-c", TUNNELLED, mark, str(count)])))
     thread.start()
     origin.accept()
     origin.conn.sendall(b"bye")
     origin.conn.shutdown(socket.SHUT_WR)
     thread.join()
     assert done and done[0]["code"] == 0, done
+    origin.has()
     return mark, len(mark) * count
 
 
@@ -357,14 +363,15 @@ def finished_websocket(box, origin):
     head = origin.head()
     origin.conn.sendall(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                         f"Sec-WebSocket-Accept: {ACCEPT}\r\n\r\n".encode())
-    assert "101" in box.call("recv", keep="c", timeout=20)["data"]
+    assert "101" in box.call("recv", keep="c", timeout=60)["data"]
     message = frame(2, text.encode(), True) + frame(8, struct.pack("!H", 1000), True)
     send_all(box, message.decode("latin-1"))
     origin.conn.sendall(frame(8, struct.pack("!H", 1000), False))
     origin.conn.shutdown(socket.SHUT_WR)
-    while box.call("recv", keep="c", timeout=20)["len"]:
+    while box.call("recv", keep="c", timeout=60)["len"]:
         pass
     box.call("close", keep="c")
+    origin.has()
     return mark, len(head) + len(message)
 
 
@@ -434,7 +441,9 @@ def unanswered(box, origin):
     box.call("dial", family=4, addr=FAR[4], port=80, keep="c")
     send_all(box, post(len(body)) + body)
     origin.accept()
-    return mark, len(origin.head()) + len(body)
+    head = origin.head()
+    origin.has()
+    return mark, len(head) + len(body)
 
 
 def test_worker_that_does_not_answer(net, boxes, late):
@@ -464,6 +473,7 @@ def over(net, box, origin, end=False):
     box.call("dial", family=4, addr=FAR[4], port=DIRECT, keep="c")
     send_all(box, data)
     origin.accept()
+    origin.has()
     box.call("close", keep="c")
     if isinstance(box, Adopted):
         net.world.drop(box.agent)

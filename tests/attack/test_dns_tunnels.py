@@ -54,7 +54,7 @@ def look_up(tunnels, mode, names):
     tunnels.world.settle()
     with tunnels.world.watch() as watch:
         for name in names:
-            box.call("execute", argv=tunnels.resolving("getent", "ahosts", name), timeout=20)
+            box.call("execute", argv=tunnels.resolving("getent", "ahosts", name))
     return tunnels.received(since), watch
 
 
@@ -76,9 +76,9 @@ def iodine(tunnels, mode, zone, wait):
     with tunnels.iodined(zone), tunnels.world.watch() as watch:
         client = tunnels.start_in(box, "iodine", "-f", "-r", "-P", PASSWORD, "-m", "200", IODINE, zone, log=log)
         try:
-            base.eventually(lambda: b"transmitting data" in log.read_bytes() or client.poll() is not None, wait)
+            base.for_a_while(lambda: b"transmitting data" in log.read_bytes() or client.poll() is not None, wait)
             box.try_("sendto", family=4, addr=TUNNEL, port=TUNNEL_PORT, data=mark)
-            out = base.eventually(lambda: tunnels.world.records(0, mark), 5 if mode == "FULL" else 1)
+            out = base.for_a_while(lambda: tunnels.world.records(0, mark), 30 if mode == "FULL" else 1)
         finally:
             base.reap(client)
     return log.read_text(errors="replace"), out, watch
@@ -87,7 +87,7 @@ def iodine(tunnels, mode, zone, wait):
 @pytest.mark.skipif(not os.path.exists("/dev/net/tun"), reason="this machine has no /dev/net/tun")
 @pytest.mark.parametrize("zone", ZONES)
 def test_iodine(tunnels, zone):
-    said, out, watch = iodine(tunnels, "FULL", "t." + zone, 30)
+    said, out, watch = iodine(tunnels, "FULL", "t." + zone, 180)
     assert out and watch.something(), f"the control failed: {said}"
     said, out, watch = iodine(tunnels, "PROXIED", "t." + zone, 10)
     assert not out and "Sending DNS queries" in said and "Version ok" not in said, said
@@ -101,14 +101,17 @@ def dns2tcp(tunnels, mode, zone, seconds):
     box = tunnels.box(mode)
     tunnels.world.settle()
     with tunnels.dns2tcpd(zone), tunnels.world.watch() as watch:
-        said = box.call("execute", argv=["sh", "-c", feed], timeout=20)
+        said = box.call("execute", argv=["sh", "-c", feed])
         out = tunnels.world.records(0, mark)
     return said, out, watch
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_dns2tcp(tunnels, zone):
-    said, out, watch = dns2tcp(tunnels, "FULL", "d." + zone, 4)
+    for seconds in (4, 20, 80):  # as a busy machine may need
+        said, out, watch = dns2tcp(tunnels, "FULL", "d." + zone, seconds)
+        if out:
+            break
     assert out and watch.something(), f"the control failed: {said}"
     said, out, watch = dns2tcp(tunnels, "PROXIED", "d." + zone, 6)
     assert not out and watch.nothing(), said
@@ -146,7 +149,7 @@ def check_one_name(tunnels, since, host):
 def test_a_request_asks_for_its_own_name(tunnels):
     """The inspector looks up what it may dial, once."""
     host, since = f"{secrets.token_hex(8)}.{ALLOWED}", tunnels.mark()
-    got = tunnels.box("PROXIED").call("execute", argv=["curl", "-sS", "-m", "15", "--connect-to", f"::{ROGUE}:",
+    got = tunnels.box("PROXIED").call("execute", argv=["curl", "-sS", "-m", "90", "--connect-to", f"::{ROGUE}:",
                                                        f"http://{host}/"])
     assert got["out"] == "reached", got
     check_one_name(tunnels, since, host)
@@ -162,7 +165,7 @@ def test_lookups_are_answered_and_only_a_request_asks(tunnels):
             assert got["code"] == 0 and got["out"], got
     assert watch.nothing()
     assert tunnels.received(since) == []
-    got = box.call("execute", argv=["curl", "-sS", "-m", "15", f"http://{hosts[3]}/"])
+    got = box.call("execute", argv=["curl", "-sS", "-m", "90", f"http://{hosts[3]}/"])
     assert got["out"] == "reached", got
     check_one_name(tunnels, since, hosts[3])
 
@@ -182,5 +185,5 @@ def test_a_connection_without_a_request_asks_nobody(tunnels):
     assert watch.nothing()
     assert tunnels.received(since) == []
     # the control: with a request it is asked for
-    assert box.call("execute", argv=["curl", "-sS", "-m", "15", f"http://{host}/"])["out"] == "reached"
+    assert box.call("execute", argv=["curl", "-sS", "-m", "90", f"http://{host}/"])["out"] == "reached"
     check_one_name(tunnels, since, host)

@@ -106,7 +106,7 @@ def test_what_a_dead_client_sent_is_not_its_successors(net, sender, family):
         victim.call("dial", family=family, addr=FAR[family], port=80, bind=[LOOP[family], local], keep="v",
                     data=f"GET /{honest} HTTP/1.1\r\nHost: origin.test\r\nConnection: close\r\n\r\n")
     try:
-        got = victim.call("recv", keep="v", timeout=15)["data"]
+        got = victim.call("recv", keep="v", timeout=60)["data"]
     except Refused as e:
         got = e.error
     finally:

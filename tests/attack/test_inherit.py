@@ -85,7 +85,7 @@ THINGS = [tcp4, tcp6, udp, unconnected, listener, packet, netns, cgroupfs]
 def run(daemon, words, mode, user, **kw):
     argv = [*daemon.world.enter(), str(base.NETPAWL), "run", "--session", new_session("inherit"), "--level", LEVEL[mode]]
     argv += ["--user", user, *base.shown()]
-    return subprocess.run([*argv, "--", *words], timeout=30, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), **kw)
+    return subprocess.run([*argv, "--", *words], timeout=180, env=base.env(NETPAWL_SOCKET=str(daemon.socket)), **kw)
 
 
 def fds_argv(world, mark):
@@ -111,10 +111,10 @@ def test_control_inherited_things_are_useful(world, thing):
     try:
         with world.watch(mark) as watch:
             p = subprocess.run([*world.enter(), *fds_argv(world, mark)], stdin=subprocess.DEVNULL, capture_output=True,
-                               timeout=30, pass_fds=[5], preexec_fn=lambda: at_fd_5(t), env=base.env())
+                               timeout=180, pass_fds=[5], preexec_fn=lambda: at_fd_5(t), env=base.env())
         found = {f["fd"]: f for f in answer_of(p)["fds"]}
         assert 5 in found, found
-        assert watch.marked or watch.records
+        assert base.eventually(lambda: watch.look().marked or watch.records)
     finally:
         t.close()
 

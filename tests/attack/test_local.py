@@ -39,9 +39,9 @@ def listening(agent, **kw):
         agent.call("close", keep="hidden")
 
 
-def reach(agent, kind, family, addr, port, mark):
-    """'ok' when there is an answer, or the errno of each form."""
-    what = dict(family=family, addr=addr, port=port, data=mark, recv=100, timeout=0.15)
+def reach(agent, kind, family, addr, port, mark, answers=False):
+    """'ok' when there is an answer (answers: there is to be one), or the errno of each form."""
+    what = dict(family=family, addr=addr, port=port, data=mark, recv=100, timeout=30 if answers else 0.15)
     if kind == "stream":
         return agent.try_("dial", **what)
     first = agent.try_("sendto", **what)
@@ -58,7 +58,7 @@ def seen(agent, mark):
 def test_a_listener_of_the_host_that_is_bound_to_a_device(world, pool, kind, family):
     mark = base.token()
     with listening(world.outside, family=family, addr=HOST[family], kind=kind, device=DEV) as port:
-        assert reach(world.outside_user, kind, family, HOST[family], port, "control") == "ok"
+        assert reach(world.outside_user, kind, family, HOST[family], port, "control", True) == "ok"
         before = len(seen(world.outside, "<connect>"))
         for mode in MODES:
             for addr in (HOST[family], *(["::ffff:" + HOST4] if family == 4 else [])):
@@ -73,7 +73,7 @@ def test_a_listener_of_the_host_that_is_bound_to_a_device(world, pool, kind, fam
 def test_one_that_the_policy_lists_is_reached(world, pool, kind):
     with listening(world.outside, family=4, addr=HOST4, kind=kind, device=DEV, port=LISTED):
         for mode, expected in (("FULL", True), ("PROXIED", True), ("NONE", False)):
-            assert (reach(pool(mode).agent, kind, 4, HOST4, LISTED, "x") == "ok") == expected, mode
+            assert (reach(pool(mode).agent, kind, 4, HOST4, LISTED, "x", expected) == "ok") == expected, mode
 
 
 @pytest.mark.parametrize("kind", ["stream", "dgram"])
@@ -81,12 +81,12 @@ def test_a_failed_bind_leaves_no_device(world, pool, kind):
     """bind() to a link-local address that is not there fails, and binds the socket to the device all the same."""
     target, mark = other(pool, "FULL"), base.token()
     with listening(world.outside, family=6, addr=HOST6, kind=kind, scope=AWAY) as port:
-        assert reach(world.outside_user, kind, 6, HOST6, port, "control") == "ok"
+        assert reach(world.outside_user, kind, 6, HOST6, port, "control", True) == "ok"
     with listening(target, family=6, addr=HOST6, kind=kind, scope=AWAY) as port:
         for mode in MODES:
             assert reach(pool(mode).agent, kind, 6, HOST6, port, mark) != "ok", mode
         assert seen(target, mark) == []
-        assert reach(target.agent, kind, 6, HOST6, port, "own") == "ok", "a sandbox reaches itself"
+        assert reach(target.agent, kind, 6, HOST6, port, "own", True) == "ok", "a sandbox reaches itself"
     assert target.refusals("metadata")[-1]["hook"] == "bind"
 
 
@@ -105,7 +105,7 @@ def test_the_receivers_gate_alone(world, make_daemon):
                 connected = lambda: receiver.try_("connect", keep="r", family=6, addr=HOST6, port=24191) == "ok"
                 assert base.eventually(connected), "the kernel takes a program away a little after its link"
                 sender.call("send", keep="s", data=mark, family=6, addr=HOST6, port=port)
-                got = base.eventually(lambda: receiver.call("records", keep="r", mark=mark)["records"], 3 if control else 0.2)
+                got = base.for_a_while(lambda: receiver.call("records", keep="r", mark=mark)["records"], 60 if control else 0.2)
                 assert bool(got) == control
                 receiver.call("close", keep="r")
                 sender.call("close", keep="s")
@@ -147,7 +147,7 @@ def datagram(world, sender, receiver, connects, data):
         queue.release()
         world.outside.call("sendto", family=4, addr="127.0.0.1", port=24192, data="after", bind=["127.0.0.1", 24193])
         own = sender is receiver or sender is world.outside
-        got = base.eventually(lambda: receiver.call("records", keep="r", mark=data)["records"], 1 if own else 0.2)
+        got = base.for_a_while(lambda: receiver.call("records", keep="r", mark=data)["records"], 60 if own else 0.2)
         receiver.call("close", keep="r")
     return bool(got)
 
@@ -174,7 +174,7 @@ def opened(world, caller, called, listens, data):
             called.call("bound", keep="o", family=4, addr="127.0.0.1", port=far)
             called.try_("connect", keep="o", family=4, addr="127.0.0.1", port=near, timeout=0.05)
         queue.release()
-        sent = base.eventually(lambda: caller.try_("send", keep="c", data=data) == "ok", 1 if caller is world.outside else 0.3)
+        sent = base.for_a_while(lambda: caller.try_("send", keep="c", data=data) == "ok", 60 if caller is world.outside else 0.3)
         for agent, keep in ((caller, "c"), (called, "o")):
             agent.call("close", keep=keep)
     return bool(sent)

@@ -20,10 +20,10 @@ MODES = ["FULL", "PROXIED", "NONE"]
 WILD = {4: "0.0.0.0", 6: "::"}
 
 
-def reach(agent, transport, family, addr, port, mark, timeout=0.4):
+def reach(agent, transport, family, addr, port, mark, timeout=30):
     """Both datagram forms count; the answer is 'ok' when any of them got an echo."""
     if transport == "stream":
-        return agent.try_("dial", family=family, addr=addr, port=port, data=mark, recv=100, timeout=1)
+        return agent.try_("dial", family=family, addr=addr, port=port, data=mark, recv=100, timeout=max(timeout, 1))
     first = agent.try_("sendto", family=family, addr=addr, port=port, data=mark, recv=100, timeout=timeout)
     if first == "ok":
         return first
@@ -132,7 +132,7 @@ def test_own_listeners_are_open(pool, mode, user, kind):
     try:
         for transport in ("stream", "dgram"):
             for family, addr in names(box):
-                assert reach(box.agent, transport, family, addr, target.ports[family, transport], "x", 2) == "ok", \
+                assert reach(box.agent, transport, family, addr, target.ports[family, transport], "x") == "ok", \
                     (transport, addr)
     finally:
         target.close()
@@ -141,7 +141,7 @@ def test_own_listeners_are_open(pool, mode, user, kind):
             if addr in ("0.0.0.0", "::"):
                 continue
             port = box.call("listen", keep="bound", family=family, addr=addr, kind=transport)["port"]
-            assert reach(box.agent, transport, family, addr, port, "x", 2) == "ok", (transport, addr)
+            assert reach(box.agent, transport, family, addr, port, "x") == "ok", (transport, addr)
             box.call("close", keep="bound")
 
 
@@ -151,7 +151,7 @@ def test_dual_stack_listener(pool, mode):
     for transport in ("stream", "dgram"):
         port = box.call("listen", keep="dual", family=6, addr="::", kind=transport, v6only=False)["port"]
         for family, addr in ((4, "127.0.0.1"), (6, "::1"), (6, "::ffff:127.0.0.1")):
-            assert reach(box.agent, transport, family, addr, port, "x", 2) == "ok", (transport, addr)
+            assert reach(box.agent, transport, family, addr, port, "x") == "ok", (transport, addr)
         box.call("close", keep="dual")
 
 
@@ -191,7 +191,7 @@ def test_dns_on_the_hosts_loopback_works_in_full_only(world, pool, transport):
     """The resolver on 127.0.0.1:53 is the one port of the host that FULL may use by default."""
     world.outside.call("listen", keep="dns", family=4, addr="127.0.0.1", port=53, kind=transport)
     try:
-        assert reach(pool("FULL").agent, transport, 4, "127.0.0.1", 53, "query", 2) == "ok"
+        assert reach(pool("FULL").agent, transport, 4, "127.0.0.1", 53, "query") == "ok"
         for mode in ("PROXIED", "NONE"):
             mark = base.token()
             assert reach(pool(mode).agent, transport, 4, "127.0.0.1", 53, mark, 0.3) != "ok"

@@ -17,7 +17,7 @@ ROUTED_ONLY = {"64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1"}  # nobody answer
 @pytest.mark.parametrize("family,addr", SPELLINGS)
 def test_control(world, family, addr):
     with world.watch() as watch:
-        got = world.outside.try_("dial", family=family, addr=addr, port=80, timeout=0.3)
+        got = world.outside.try_("dial", family=family, addr=addr, port=80, timeout=0.3 if addr in ROUTED_ONLY else 30)
         world.outside.try_("sendto", family=family, addr=addr, port=9000, data="x")
     assert watch.something()
     assert got == "ok" or addr in ROUTED_ONLY
@@ -29,7 +29,7 @@ def test_control(world, family, addr):
 def test_metadata_is_out_of_reach(world, pool, family, addr, mode, kind):
     box = pool(mode, kind=kind)
     with world.watch() as watch:
-        tcp = box.try_("dial", family=family, addr=addr, port=80, timeout=1)
+        tcp = box.try_("dial", family=family, addr=addr, port=80)
         udp = box.try_("sendto", family=family, addr=addr, port=9000, data="x")
         connected = box.try_("dial", family=family, addr=addr, port=9000, kind="dgram", data="x")
     assert watch.nothing()

@@ -61,7 +61,7 @@ cat "$3/out"
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_the_host_mounts_is_neither_written_nor_a_window(daemon, tmp_path, when):
     p = subprocess.run([*daemon.world.enter(), "unshare", "-m", "--propagation", "private", "bash", "-c", LATE, "x", when,
-                        new_session("late"), tmp_path], capture_output=True, text=True, timeout=60,
+                        new_session("late"), tmp_path], capture_output=True, text=True, timeout=180,
                        env=base.env(NETPAWL_SOCKET=str(daemon.socket), NP=str(base.NETPAWL)))
     lines = p.stdout.splitlines()
     assert "up" in lines and "end" in lines, (p.stdout, p.stderr)

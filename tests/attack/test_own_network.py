@@ -269,7 +269,7 @@ def test_a_forward_is_cut_by_a_raise(private):
         try:
             private.world.outside.call("dial", family=4, addr="127.0.0.1", port=forward.local, data="x", recv=10, keep="f")
             private.api.escalate(box.session, "SECRET")
-            assert private.world.outside.try_("recv", keep="f", timeout=5) != "TIMEOUT"
+            assert private.world.outside.try_("recv", keep="f") != "TIMEOUT"
             assert call(private.world, forward.local) != "ok"
         finally:
             forward.end()
@@ -327,7 +327,7 @@ def test_only_root_forwards_into_it(make_daemon, uid):
             assert f"port {port}" in p.stdout.readline() and len(d.api.show(box.session)["forwards"]) == 1
             base.reap(p, signal.SIGTERM)
         else:
-            out, err = p.communicate(timeout=20)
+            out, err = p.communicate(timeout=120)
             assert p.returncode == 1 and "only root enters" in err, (out, err)
         assert base.eventually(lambda: not d.api.show(box.session)["forwards"], 5)
 
@@ -362,7 +362,7 @@ def test_a_new_daemon_finds_them(how):
         kept = new_session("kept")
         net.api.create(kept, "CONFIDENTIAL")
         run = lambda *cmd: subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--keep", "--session", kept, "--", *cmd],
-                                          capture_output=True, text=True, timeout=60, env=net.env())
+                                          capture_output=True, text=True, timeout=180, env=net.env())
         inode = run("stat", "-Lc", "%i", "/proc/self/ns/net").stdout
         args = dict(addr=FAR[4], port=80, local=net.port(), host="origin.test", paths=["/open/x"])
         assert boxes["PROXIED"].payload("channels", "ask", **args) == (0, {"statuses": [200]})

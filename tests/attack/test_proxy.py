@@ -33,7 +33,7 @@ rules:
 SPEAK = r"""
 import socket, sys
 try:
-    s = socket.create_connection((%r, %d), 5)
+    s = socket.create_connection((%r, %d), 30)
     s.sendall(b"CONNECT forbidden.test:80 HTTP/1.1\r\nHost: forbidden.test:80\r\n\r\n")
     got = s.recv(4096)
     if b" 200 " in got:
@@ -69,7 +69,7 @@ def test_a_sandbox_does_not_speak_to_the_proxy(net, host, port):
     out = net.bare(base.PYTHON, "-c", SPEAK % (FAR_OTHER, port))
     assert b"the forbidden" in out, out
     before = len(net.seen)
-    out, _ = net.python(code).communicate(timeout=30)
+    out, _ = net.python(code).communicate(timeout=180)
     assert b"the forbidden" not in out, out
     assert [s for s in net.seen[before:] if s[1] == "forbidden.test:80"] == []
 
@@ -98,23 +98,22 @@ def test_a_raise_cuts_what_goes_by_the_proxy(net, raised):
     name = f"far{int(raised)}.test"
     net.origin(name, handler, 7000, rcvbuf=4096)
     session = net.new_session("INTERNAL")
-    p = net.python("import socket, sys\ns = socket.create_connection((%r, 7000), 10)\ns.settimeout(2)\nprint('open', flush=True)\n"
+    p = net.python("import socket, sys\ns = socket.create_connection((%r, 7000), 60)\ns.settimeout(2)\nprint('open', flush=True)\n"
                    "try:\n  while True: s.sendall(%r * 3000)\nexcept OSError as e: print(type(e).__name__, flush=True)\n"
                    "sys.stdin.read()" % (name, MARK), session=session)
     assert p.stdout.readline() == b"open\n" and base.eventually(lambda: stuck, 10)
-    base.eventually(lambda: p.stdout.readline() in (b"TimeoutError\n", b"timeout\n"), 20)  # everything on the way is full
+    assert p.stdout.readline() in (b"TimeoutError\n", b"timeout\n")  # everything on the way is full
     (authority,) = {s[1] for s in net.connects(f"{name}:7000")}
     tunnel = net.tunnels[-1]
     if raised:
         net.raise_to(session, "SECRET")
     since = time.time_ns()
     go.append(1)
-    time.sleep(0.5)
-    sent = [f for f in net.world.frames(since, MARK.decode())["frames"]]
-    marked = net.world.frames(since, MARK.decode())["marked"]
+    look = lambda: net.world.frames(since, MARK.decode())
     if raised:
-        assert not marked, sent[:3]
+        time.sleep(0.5)
+        assert not look()["marked"], look()["frames"][:3]
         assert net.events(lambda e: name in e["url"] and e["reason"] == "ended_by_raise") if session == net.session else True
     else:
-        assert marked, "the control got nothing through: this test proves nothing"
+        assert base.eventually(lambda: look()["marked"]), "the control got nothing through: this test proves nothing"
     base.reap(p)

@@ -323,7 +323,7 @@ def test_datasets_are_bounded(api):
 
 def test_usage_errors_of_the_daemon(world):
     for words in (["--nonsense"], ["stray"], ["--cgroup", "../up"], ["--cgroup", ""]):
-        p = subprocess.run([*world.enter(), str(base.NETPAWLD), *words], capture_output=True, text=True, timeout=20)
+        p = subprocess.run([*world.enter(), str(base.NETPAWLD), *words], capture_output=True, text=True, timeout=180)
         assert p.returncode == 2 and p.stderr, (words, p)
     assert base.sh(base.NETPAWLD, "--help").stdout.startswith("Usage")
     assert base.sh(base.NETPAWLD, "--version").stdout.startswith("netpawld")

@@ -59,7 +59,7 @@ def test_floods_take_only_from_themselves(net):
         api.create(session, "CONFIDENTIAL")
     running = [flood(net, s) for s in loud]
     try:
-        assert [p.wait(60) for p in running] == [0, 0, 0]
+        assert [p.wait(600) for p in running] == [0, 0, 0]
     finally:
         for p in running:
             base.reap(p)
@@ -146,7 +146,7 @@ def test_a_full_history_of_an_older_version(make_daemon):
     with Box(d, "NONE", session=loud) as box:
         for _ in range(20):
             assert box.try_("dial", family=4, addr=FAR[4], port=443) == "ECONNREFUSED"
-        base.eventually(lambda: len([e for e in box.events(after=ROWS) if e["kind"] == "refuse"]) == 20)
+        assert base.eventually(lambda: len([e for e in box.events(after=ROWS) if e["kind"] == "refuse"]) == 20)
         d.api.create(quiet, "SECRET")
         assert [e["reason"] for e in d.api.events(session=quiet, limit=1000)][:2] == ["raised", "mode_none"]
         assert len(d.api.events(session=quiet, reason="mode_none")) == 1
@@ -165,7 +165,7 @@ def test_a_full_history_of_an_older_version(make_daemon):
     (["--changes-days", "40000"], "--changes-days takes a number of days"),
 ])
 def test_bad_settings_are_refused(words, text):
-    p = subprocess.run([str(base.NETPAWLD), *words], capture_output=True, text=True, timeout=20)
+    p = subprocess.run([str(base.NETPAWLD), *words], capture_output=True, text=True, timeout=180)
     assert p.returncode == 2 and text in p.stderr
 
 

@@ -242,7 +242,7 @@ def test_a_broken_answer_is_no_success(net, answers, version):
     for word in ILLEGAL:
         after = net.last()
         url = f"http://answers.test/{word.replace(' ', '%20')}"
-        got = net.run("curl", "-sS", "-m", "9", version, "--connect-to", f"::{FAR[4]}:", url)
+        got = net.run("curl", "-sS", "-m", "90", version, "--connect-to", f"::{FAR[4]}:", url)
         assert got.returncode in (18, 52, 56, 92), (word, got)
         [event] = net.events(lambda e: e["url"] == url, after)  # of another one an event may come late
         assert (event["kind"], event["reason"], event["status"]) == ("refuse", "response_broken", 200) and event["text"], event
@@ -297,7 +297,7 @@ BIG_HELLO = """
 import socket, ssl, sys
 c = ssl.create_default_context()
 c.set_alpn_protocols([f"{n:0250}" for n in range(int(sys.argv[1]))] + ["http/1.1"])
-s = c.wrap_socket(socket.create_connection(("secure.test", 443), 5), server_hostname="secure.test")
+s = c.wrap_socket(socket.create_connection(("secure.test", 443), 60), server_hostname="secure.test")
 s.sendall(b"GET / HTTP/1.1\\r\\nHost: secure.test\\r\\nConnection: close\\r\\n\\r\\n")
 got = b""
 while d := s.recv(9999):
@@ -411,7 +411,7 @@ def test_what_may_not_go_again_does_not(net, name, turn_away, times, most):
 KEPT = r"""
 import socket, sys
 host = sys.argv[3]
-s = socket.create_connection((host, 80), 9)
+s = socket.create_connection((host, 80), 120)
 def ask(method, body):
     s.sendall(f"{method} / HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
 def answer():
@@ -451,7 +451,7 @@ class Kept:
             self.requests.append(head.split()[0].decode())
             c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
             if mine:
-                self.go.wait(9)
+                self.go.wait(120)
                 return self.then(c)
 
 
@@ -475,7 +475,7 @@ def test_a_kept_connection_that_was_closed_is_not_used(single, method):
             p.stdin.flush()
             assert p.stdout.readline() == b"sent\n"
             origin.go.set()
-            assert base.eventually(lambda: origin.first.fileno() < 0, 5)
+            assert base.eventually(lambda: origin.first.fileno() < 0)
         finally:
             os.kill(worker, signal.SIGCONT)
         assert p.stdout.readline() == b"200\n"
@@ -515,7 +515,7 @@ def test_a_post_that_crossed_the_end_of_its_connection_goes_again(single):
         way("add")
         try:
             origin.go.set()
-            assert base.eventually(lambda: origin.first.fileno() < 0, 5)
+            assert base.eventually(lambda: origin.first.fileno() < 0)
             p.stdin.write(b"\n")
             p.stdin.flush()
             assert p.stdout.readline() == b"sent\n"

@@ -38,14 +38,14 @@ def in_bash(scripts, *words):
     """What bash offers for the last word."""
     program = ('. "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _netpawl; printf "%s\\n" "${COMPREPLY[@]}"')
     p = subprocess.run(["bash", "--norc", "-c", program, "bash", str(scripts / "bash"), "netpawl", *words], capture_output=True,
-                       text=True, env=environment(), timeout=20, cwd=base.ROOT)
+                       text=True, env=environment(), timeout=180, cwd=base.ROOT)
     assert p.returncode == 0 and not p.stderr, p
     return set(p.stdout.split())
 
 
 def in_fish(scripts, line):
     p = subprocess.run(["fish", "-N", "-c", f"source {scripts / 'fish'}; complete -C '{line}'"], capture_output=True, text=True,
-                       env=environment(), timeout=20, cwd=base.ROOT)
+                       env=environment(), timeout=180, cwd=base.ROOT)
     assert p.returncode == 0 and not p.stderr, p
     return {line.split("\t")[0] for line in p.stdout.splitlines()}
 
@@ -89,7 +89,7 @@ def test_names_of_sessions(scripts, daemon):
     daemon.api.create("tester/completion", "PUBLIC")
     env = {**environment(), "NETPAWL_SOCKET": str(daemon.socket)}
     p = subprocess.run(["bash", "--norc", "-c", f'. {scripts / "bash"}; COMP_WORDS=(netpawl escalate te); COMP_CWORD=2; _netpawl; echo "${{COMPREPLY[@]}}"'],
-                       capture_output=True, text=True, env=env, timeout=20)
+                       capture_output=True, text=True, env=env, timeout=180)
     assert p.stdout.strip() == "tester/completion", p
 
 
@@ -127,7 +127,7 @@ def test_a_tab_in_zsh(scripts):
 
 def test_zsh_takes_it(scripts):
     p = subprocess.run(["zsh", "-f", "-c", f"autoload -U compinit && compinit -D -u && . {scripts / 'zsh'} && print $_comps[netpawl]"],
-                       capture_output=True, text=True, env=environment(), timeout=20)
+                       capture_output=True, text=True, env=environment(), timeout=180)
     assert p.returncode == 0 and p.stdout.strip() == "_netpawl" and not p.stderr, p
 
 

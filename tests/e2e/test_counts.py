@@ -27,7 +27,7 @@ def counts_of(answer):
     return {k: answer[k] for k in ("requests", "denied", "bytes_out", "bytes_in")}
 
 
-def result(net, *words, timeout=40):
+def result(net, *words, timeout=240):
     """netpawl run --json."""
     argv = net.argv(*words)
     argv.insert(argv.index("run") + 1, "--json")
@@ -90,7 +90,7 @@ def ask(kind, name):
     labels = b"".join(bytes([len(l)]) + l.encode() for l in name.split("."))
     wire = struct.pack("!6H", 7, 0x100, 1, 0, 0, 0) + labels + bytes(1) + struct.pack("!HH", 1, 1)
     with socket.socket(socket.AF_INET, kind) as s:
-        s.settimeout(10)
+        s.settimeout(60)
         s.connect(("192.0.2.53", 53))
         s.sendall(wire if kind == socket.SOCK_DGRAM else struct.pack("!H", len(wire)) + wire)
         assert s.recv(512)
@@ -154,7 +154,7 @@ def test_a_run_that_was_ended_has_its_counts(net, how, keep, open_request):
             net.api.ok("DELETE", f"/v1/sandboxes/{box['sandbox']}")
         else:
             pathlib.Path(box["cgroup"], "cgroup.kill").write_text("1")
-        got = json.loads(p.communicate(timeout=40)[0])
+        got = json.loads(p.communicate(timeout=240)[0])
         assert got["killed_by"] == "SIGKILL" and got["exit_code"] == 137, got
         assert (got["requests"], got["denied"], got["bytes_out"]) == (requests, 2, 15) and got["bytes_in"] > 0, got
         ended = net.api.ok("GET", f"/v1/sandboxes/{box['sandbox']}?ended=1")
@@ -171,17 +171,19 @@ context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 t = context.wrap_socket(s, server_hostname="pinned.origin.test")
 t.sendall(b"POST /hold HTTP/1.1\\r\\nhost: pinned.origin.test\\r\\ncontent-length: 30000\\r\\n\\r\\n" + b"x" * 20000)
 print("sent", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
 def test_a_tunnel_that_is_open_at_the_timeout_is_counted(net):
-    argv = ["--timeout", "2s"]
     words = net.argv(base.PYTHON, "-c", TUNNEL)
     at = words.index("run") + 1
-    got = subprocess.run([*words[:at], "--json", *argv, *words[at:]], capture_output=True, text=True, timeout=40,
-                         env=net.env())
-    got = json.loads(got.stdout)
+    for seconds in (2, 10, 50):  # as a busy machine may need to get there
+        got = subprocess.run([*words[:at], "--json", "--timeout", f"{seconds}s", *words[at:]], capture_output=True, text=True, timeout=240,
+                             env=net.env())
+        got = json.loads(got.stdout)
+        if got["stdout"]:
+            break
     assert got["timed_out"] and got["stdout"] == "sent\n", got
     assert got["requests"] == 1 and 20000 < got["bytes_out"] < 23000, got
 
@@ -207,7 +209,7 @@ def test_a_reload_counts_tunnels_and_requests_among_what_it_cut(net):
 
 def test_the_daemon_counts_what_inspectors_refused(net):
     """By reason, in the status; what they allow is not among it."""
-    count = lambda: sum(net.api.health()["requests_refused"].values())
+    count = lambda: net.api.health()["requests_refused"].get("rule_denies", 0)
     before = count()
     for _ in range(3):
         assert net.curl("-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x", "http://get-only.origin.test/").stdout == "403"

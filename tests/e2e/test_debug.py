@@ -20,7 +20,7 @@ RECORDS = "  - allow: slow.records.test\n    dns: TXT\n"
 HOLDER = r"""
 import socket, ssl, struct, sys, threading, time
 def connect(host, port):
-    return socket.create_connection((host, port), 10)
+    return socket.create_connection((host, port), 60)
 def tls(host, trust=True):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = trust, ssl.CERT_REQUIRED if trust else ssl.CERT_NONE
@@ -61,17 +61,17 @@ class Holder:
 
     def close(self):
         self.p.stdin.close()
-        self.p.wait(20)
+        self.p.wait(120)
 
 
 @pytest.fixture
 def holder(net):
     h = Holder(net)
-    base.eventually(lambda: settled(debug(net)), 20)
+    assert base.eventually(lambda: settled(debug(net))), debug(net)
     yield h
     h.close()
     # What is next in this file begins with a worker that holds nothing of it.
-    base.eventually(lambda: not entries(debug(net), "connections"), 10)
+    assert base.eventually(lambda: not any(entries(debug(net), kind) for kind in ("connections", "exchanges", "queries")))
 
 
 def debug(net, session=True, **query):
@@ -92,7 +92,7 @@ def settled(answer):
 
 def test_connections_and_their_states(net, holder):
     # A query that waits is there most of the time.
-    answer = base.eventually(lambda: (lambda a: a if entries(a, "queries") else None)(debug(net)), 20)
+    answer = base.eventually(lambda: (lambda a: a if entries(a, "queries") and settled(a) else None)(debug(net)))
     clients = sorted((e["host"], e["port"], e["state"], e["tls"]) for e in entries(answer, "connections"))
     assert clients == [("h.origin.test", 443, "http/1.1", True), ("idle.origin.test", 80, "http/1.1", False),
                        ("origin.test", 80, "http/1.1", False), ("origin.test", 80, "new", False),
@@ -172,7 +172,8 @@ sys.stdin.read()
 def test_more_connections_than_a_page_has(net):
     h = Holder(net, MANY)
     try:
-        full = base.eventually(lambda: (lambda a: a if sum(i["counts"]["connections"] for i in a["inspectors"]) == 400 else None)(debug(net)), 20)
+        full = base.eventually(lambda: (lambda a: a if sum(i["counts"]["connections"] for i in a["inspectors"]) == 400 else None)(debug(net)))
+        assert full, debug(net)
         for inspector in full["inspectors"]:
             assert inspector["shown"] + inspector["left_out"] == sum(inspector["counts"][k] for k in ("sandboxes", "connections", "exchanges", "origins", "queries"))
         big = max(full["inspectors"], key=lambda i: i["left_out"])
@@ -184,11 +185,16 @@ def test_more_connections_than_a_page_has(net):
             if not page["left_out"]:
                 break
         assert seen == big["counts"]["connections"]
-        text = net.daemon.cli("debug", net.session, check=0).stdout
-        assert re.search(rf"{big['left_out']} more entries: --after {big['shown']}", text), text[-500:]
+        text = lambda: net.daemon.cli("debug", net.session, check=0).stdout
+
+        def told():  # a connection to an origin, kept from before, may go between two looks
+            (now,) = [i for i in debug(net)["inspectors"] if i["pid"] == big["pid"]]
+            return now["left_out"] and re.search(rf"{now['left_out']} more entries: --after {now['shown']}", text())
+
+        assert base.eventually(told), text()[-500:]
     finally:
         h.close()
-    base.eventually(lambda: not entries(debug(net), "connections"), 10)
+    assert base.eventually(lambda: not entries(debug(net), "connections"))
 
 
 def test_an_inspector_that_does_not_answer_blocks_nobody(net):
@@ -196,17 +202,18 @@ def test_an_inspector_that_does_not_answer_blocks_nobody(net):
     stopped = min(pids)
     os.kill(stopped, signal.SIGSTOP)
     try:
-        got = {}
-        asker = threading.Thread(target=lambda: got.update(debug(net)))
-        asker.start()
-        health = 0
-        while asker.is_alive():  # the daemon goes on with everything else
-            assert net.api.health()["status"] == "ok"
-            health += 1
-        asker.join()
-        assert health > 3
-        answered = {i["pid"]: i["answered"] for i in got["inspectors"]}
-        assert answered == {pid: pid != stopped for pid in pids}
+        got, answered = {}, 0
+        for _ in range(20):  # within a second, which a busy machine may take for itself
+            asker = threading.Thread(target=lambda: got.update(debug(net)))
+            asker.start()
+            while asker.is_alive():  # the daemon goes on with everything else
+                assert net.api.health()["status"] == "ok"
+                answered += asker.is_alive()
+            asker.join()
+            if answered and sum(i["answered"] for i in got["inspectors"]) == len(pids) - 1:
+                break
+        assert answered
+        assert {i["pid"]: i["answered"] for i in got["inspectors"]} == {pid: pid != stopped for pid in pids}
         assert got["disagree"] == 0, "who says nothing does not disagree"
         text = net.daemon.cli("debug", check=0).stdout
         assert f"inspector {stopped}: did not answer" in text
@@ -222,7 +229,8 @@ def test_many_ask_at_once_and_each_gets_its_own_session(net):
 
     def ask(i):
         name = net.session if i % 2 else "tester/quiet"
-        answer = net.api.ok("GET", f"/v1/debug?session={name}")
+        # an inspector has a second to answer, which a busy machine may take for itself
+        answer = base.eventually(lambda: (a := net.api.ok("GET", f"/v1/debug?session={name}")) and all(i["answered"] for i in a["inspectors"]) and a)
         got.append((name, answer["session"]["session"], {s["session"] for s in entries(answer, "sandboxes")}, [x["answered"] for x in answer["inspectors"]]))
 
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(n)]
@@ -239,9 +247,9 @@ def test_during_raises_nobody_disagrees(net):
     holders = []
     for name in sessions:
         net.api.create(name, "CONFIDENTIAL")
-        holders.append(net.spawn("sleep", "60", session=name))
+        holders.append(net.spawn("sleep", "600", session=name))
     try:
-        base.eventually(lambda: all(net.api.sandboxes(name) for name in sessions), 20)
+        assert base.eventually(lambda: all(net.api.sandboxes(name) for name in sessions))
         over = threading.Event()
 
         def raise_all():
@@ -256,7 +264,7 @@ def test_during_raises_nobody_disagrees(net):
             last = debug(net, session=False)
             assert last["disagree"] == 0, [s for s in last["sandboxes"] if not s["agree"]]
         raiser.join()
-        last = debug(net, session=False)
+        last = base.eventually(lambda: (a := debug(net, session=False)) and all(i["answered"] for i in a["inspectors"]) and a)
         assert {s["kernel"]["mode"] for s in last["sandboxes"] if s["session"] in sessions} == {"NONE"} and last["disagree"] == 0
         assert {e["rung"]["mode"] for e in entries(last, "sandboxes") if e["session"] in sessions} == {"NONE"}
     finally:

@@ -28,7 +28,7 @@ SEEN = [
 
 def test_the_demo():
     before = {p.name for p in base.cgroup_mount().iterdir()}
-    p = subprocess.run([base.PYTHON, str(base.ROOT / "examples/demo.py")], capture_output=True, text=True, timeout=120,
+    p = subprocess.run([base.PYTHON, str(base.ROOT / "examples/demo.py")], capture_output=True, text=True, timeout=600,
                        env=base.env(NETPAWL_BUILD=str(base.BUILD)), cwd=base.ROOT, stdin=subprocess.DEVNULL)
     assert p.returncode == 0 and not p.stderr, p.stderr + p.stdout
     at = 0
@@ -44,5 +44,5 @@ def test_the_demo():
 def test_a_command_of_ones_own_reaches_the_little_internet_by_name():
     code = "import urllib.request as u; print(u.urlopen('http://api.example.org/', timeout=10).read().decode())"
     p = subprocess.run([base.PYTHON, str(base.ROOT / "examples/demo.py"), base.PYTHON, "-c", code], capture_output=True, text=True,
-                       timeout=120, env=base.env(NETPAWL_BUILD=str(base.BUILD)), cwd=base.ROOT, stdin=subprocess.DEVNULL)
+                       timeout=600, env=base.env(NETPAWL_BUILD=str(base.BUILD)), cwd=base.ROOT, stdin=subprocess.DEVNULL)
     assert p.returncode == 0 and "hello from the internet" in p.stdout, p.stdout + p.stderr

@@ -66,7 +66,7 @@ class Net:
                              more=["--resolvers", f"{GATE4}:{DNS_PORT}", "--roots", authority.pem])
         stack.callback(self.daemon.close)
         self.daemon.start()
-        base.eventually(lambda: self.daemon.api.health()["inspectors"] == 1, 10)
+        assert base.eventually(lambda: self.daemon.api.health()["inspectors"] == 1)
         self.boxes = {}
         stack.callback(lambda: [b.close() for b in self.boxes.values()])
 

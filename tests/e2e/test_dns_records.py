@@ -37,14 +37,14 @@ def box(net):
 
 def dig(box, name, kind, *words, ends=("NOERROR", "NXDOMAIN"), says=""):
     """(status, records, the whole text); again while it is not what it should be: a busy machine may be late"""
-    argv = ["dig", "+tries=1", "+timeout=10", f"@{FAR[4]}", *words, name, kind]
+    argv = ["dig", "+tries=1", "+timeout=20", f"@{FAR[4]}", *words, name, kind]
     got = {}
 
     def once():
-        got.update(box.call("execute", argv=argv, timeout=20))
+        got.update(box.call("execute", argv=argv))
         return any(f"status: {end}," in got["out"] for end in ends) and says in got["out"]
 
-    base.eventually(once, 20, 0.5)
+    base.eventually(once, 20, 0.5)  # the caller looks at it
     assert got["code"] == 0, got
     lines = [line for line in got["out"].splitlines() if line and not line.startswith(";")]
     status = got["out"].partition("status: ")[2].partition(",")[0]

@@ -69,8 +69,8 @@ class Net(Inspected):
             self.boxes[mode, word] = Box(self.daemon, mode)
         return self.boxes[mode, word]
 
-    def dig(self, box, *words):
-        return box.call("execute", argv=["dig", "+tries=1", "+timeout=3", *words])["out"]
+    def dig(self, box, *words, seconds=60):
+        return box.call("execute", argv=["dig", "+tries=1", f"+timeout={seconds}", *words])["out"]
 
     def gate_ports(self):
         """{4: port, 6: port} of the DNS gate's UDP sockets."""
@@ -157,7 +157,7 @@ def test_dig(net):
     for words in ((f"@{SERVER4}",), (f"@{SERVER6}",), ("@127.0.0.53",), (f"@{SERVER4}", "-b", HOST4), (f"@{SERVER4}", "+noedns")):
         out = net.dig(box, *words, "www.example")
         assert "status: NXDOMAIN" in out and f"SERVER: {words[0][1:]}#53" in out, out
-    assert "no servers could be reached" in net.dig(box, "@198.51.100.10", "-p", "5353", "www.example")
+    assert "no servers could be reached" in net.dig(box, "@198.51.100.10", "-p", "5353", "www.example", seconds=3)
 
 
 def test_full_is_untouched_and_none_has_nothing(net):
@@ -175,7 +175,7 @@ def test_full_is_untouched_and_none_has_nothing(net):
         for how in HOWS:
             for family, addr in ((4, SERVER4), (6, SERVER6), (6, "::ffff:" + SERVER4)):
                 assert ask(box, how, family, addr) == {"error": "ECONNREFUSED"}
-        assert "no servers could be reached" in net.dig(box, f"@{SERVER4}", "www.example")
+        assert "no servers could be reached" in net.dig(box, f"@{SERVER4}", "www.example", seconds=3)
     watch.nothing()
     assert box.refusals("mode_none")
 
@@ -278,7 +278,7 @@ def test_the_gates_port_is_not_for_dialling(net, mode):
             assert box.payload("queries", "deliver", **what) == (0, {"error": "ECONNREFUSED"}), what
             assert control.payload("queries", "deliver", **what) == (0, {}), what
     # nobody's query has no answer
-    assert control.payload("queries", "ask", how="sendto", family=4, addr="127.0.0.1", port=ports[4], timeout=0.5)[1]["error"] == "TIMEOUT"
+    assert control.payload("queries", "ask", how="sendto", family=4, addr="127.0.0.1", port=ports[4], seconds=0.5)[1]["error"] == "TIMEOUT"
     assert box.refusals("host_loopback")
 
 
@@ -311,7 +311,7 @@ def test_a_query_does_not_leave_by_a_device(own):
         for how in HOWS:
             for family, addr in ((4, SERVER4), (6, SERVER6), (6, "::ffff:" + SERVER4)):
                 with own.world.watch() as watch:
-                    got = [ask(b, how, family, addr, device=DEV, timeout=0.2) for b in (box, full)]
+                    got = [ask(b, how, family, addr, device=DEV, seconds=0.2) for b in (box, full)]
                 assert got == [{"error": "EPERM"}] * 2, got
                 watch.nothing()
                 assert ask(own.world.outside, how, family, addr, device=DEV).get("rcode") == 0  # the control
@@ -350,7 +350,7 @@ def test_a_turned_worker_does_nothing_else_with_the_gates_socket(net, family):
         assert net.world.outside.call("records", keep="host")["records"] == []
         free = base.setns_call(net.world.host, lambda: socket.socket(s.family, socket.SOCK_DGRAM))
         free.sendto(b"control", (addr, host))  # a socket of the host gets there
-        assert base.eventually(lambda: net.world.outside.call("records", keep="host", mark="control")["records"], 3)
+        assert base.eventually(lambda: net.world.outside.call("records", keep="host", mark="control")["records"])
         free.close()
     finally:
         s.close()
@@ -372,7 +372,7 @@ def entry(net, v6, port):
 
 def test_two_sandboxes_are_not_taken_for_each_other(net):
     a, b, port = Box(net.daemon, "PROXIED"), Box(net.daemon, "PROXIED"), 20053
-    spoof = lambda who, bind, source, to: who.payload("queries", "from_source", bind=[bind, port], source=source, to=to)
+    spoof = lambda who, bind, source, to, **how: who.payload("queries", "from_source", bind=[bind, port], source=source, to=to, **how)
     try:
         a.call("sendto", family=4, addr=SERVER4, port=53, data=QUERY, recv=100, bind=["127.0.0.1", port], keep="mine")
         assert entry(net, 0, port) == int(a.info["cgroup_id"])
@@ -386,7 +386,7 @@ def test_two_sandboxes_are_not_taken_for_each_other(net):
         assert spoof(b, "127.0.0.1", "127.0.0.1", [SERVER4, 53]) == (0, {"error": "EADDRINUSE"})
         # A goes on, and has had no answer but its own.
         a.call("send", keep="mine", data=QUERY, addr=SERVER4, port=53)
-        assert a.call("recv", keep="mine", timeout=3)["data"][:2] == QUERY[:2]
+        assert a.call("recv", keep="mine")["data"][:2] == QUERY[:2]
         assert a.try_("recv", keep="mine", timeout=0.3) == "TIMEOUT"
         assert entry(net, 0, port) == int(a.info["cgroup_id"])
     finally:
@@ -397,8 +397,8 @@ def test_two_sandboxes_are_not_taken_for_each_other(net):
     host.call("listen", keep="victim", family=4, addr="127.0.0.1", port=port, kind="dgram", role="sink")
     server = host.call("listen", keep="server", family=4, addr="127.0.0.1", kind="dgram")["port"]
     try:
-        assert spoof(host, "127.0.0.2", "127.0.0.1", ["127.0.0.1", server]) == (0, {"from": None})
-        assert len(host.call("records", keep="victim")["records"]) == 1
+        assert spoof(host, "127.0.0.2", "127.0.0.1", ["127.0.0.1", server], wait=0.5) == (0, {"from": None})
+        assert base.eventually(lambda: len(host.call("records", keep="victim")["records"]) == 1)
     finally:
         host.call("close", keep="victim")
         host.call("close", keep="server")
@@ -435,10 +435,10 @@ def hold(box, keep, family, addr):
     box.call("connect", keep=keep, family=family, addr=addr, port=53)
 
 
-def says(box, keep, **to):
+def says(box, keep, seconds=30, **to):
     """What becomes of a query on a held socket."""
     got = box.try_("send", keep=keep, data=QUERY, **to)
-    return box.try_("recv", keep=keep, timeout=1) if got == "ok" else got
+    return box.try_("recv", keep=keep, timeout=seconds) if got == "ok" else got
 
 
 @pytest.mark.parametrize("family,addr", [(4, SERVER4), (6, SERVER6), (6, "::ffff:" + SERVER4)])
@@ -450,7 +450,7 @@ def test_escalation_leaves_nothing_usable(net, family, addr):
         net.api.escalate(box.session, "CONFIDENTIAL")
         before = len(net.asked)
         with net.world.watch() as watch:
-            assert says(box, "old") != "ok" and says(box, "old") != "ok"
+            assert says(box, "old", 1) != "ok" and says(box, "old", 1) != "ok"
             hold(box, "new", family, addr)
             assert says(box, "new") == "ok"
             box.call("hold", keep="loose", family=family, kind="dgram")
@@ -461,7 +461,7 @@ def test_escalation_leaves_nothing_usable(net, family, addr):
             assert says(box, "new") == "ok"
             net.api.escalate(box.session, "SECRET")
             for keep in ("old", "new", "loose", "bound"):
-                assert says(box, keep) != "ok" and says(box, keep) != "ok", keep
+                assert says(box, keep, 1) != "ok" and says(box, keep, 1) != "ok", keep
                 assert says(box, keep, addr=addr, family=family, port=53) == "ECONNREFUSED", keep
         watch.nothing()
         assert len(net.asked) == before
@@ -478,7 +478,7 @@ def test_daemon_restart(own):
             assert says(box, keep) == "ok"
         ports = own.gate_ports()
         own.daemon.kill()
-        base.eventually(lambda: not own.workers(), 5)
+        assert base.eventually(lambda: not own.workers())
         assert ask(box, "sendto", 4, SERVER4) == {"error": "ECONNREFUSED"}
         assert ask(box, "connect", 6, SERVER6) == {"error": "ECONNREFUSED"}
         for family, addr in ((4, "127.0.0.1"), (6, "::1")):
@@ -486,7 +486,7 @@ def test_daemon_restart(own):
             got = own.world.outside.try_("dial", family=family, addr=addr, port=ports[family], kind="dgram", data="control", recv=10)
             assert got == "ok"
         for keep in ("four", "six", "mapped"):
-            assert says(box, keep) != "ok"
+            assert says(box, keep, 1) != "ok"
         for how in HOWS:
             assert ask(box, how, 4, SERVER4) == {"error": "ECONNREFUSED"}
         for family in (4, 6):
@@ -509,9 +509,9 @@ def test_dead_workers_come_back_and_nothing_passes_meanwhile(own):
             for _ in range(3):
                 for pid in own.workers():
                     os.kill(pid, signal.SIGKILL)
-                got = [ask(box, "sendto", 4, SERVER4, timeout=0.3) for _ in range(5)]
+                got = [ask(box, "sendto", 4, SERVER4, seconds=0.3) for _ in range(5)]
                 assert all(g.get("error") in ("ECONNREFUSED", "TIMEOUT") or g.get("rcode") == NXDOMAIN for g in got), got
-            assert base.eventually(lambda: ask(box, "connect", 4, SERVER4, timeout=1).get("rcode") == NXDOMAIN, 15)
+            assert base.eventually(lambda: ask(box, "connect", 4, SERVER4, seconds=1).get("rcode") == NXDOMAIN, 15)
         watch.nothing()
         assert len(own.asked) == before
     finally:

@@ -23,8 +23,23 @@ def after(world, acknowledged, **kw):
     """Frames of the sandbox on the far side after the acknowledgement; the capture must not have lost any."""
     time.sleep(0.4)
     got = world.frames(acknowledged, **kw)
-    assert got["drops"] == 0, "the capture lost frames: no judgement"
+    if got["drops"]:
+        raise NoJudgement("the capture lost frames")
     return got
+
+
+class NoJudgement(Exception):
+    pass
+
+
+def judged(attempt):
+    """attempt() until the capture kept up with it: where many others want the CPUs, too, a stream at full rate may outrun it."""
+    for _ in range(9):
+        try:
+            return attempt()
+        except NoJudgement:
+            pass
+    return attempt()
 
 
 @pytest.mark.smoke
@@ -47,41 +62,48 @@ def test_answer_of_an_escalation(api, boxes, mode, kind):
 @TIGHT
 @KINDS
 def test_stream_at_full_rate_ends_at_the_acknowledgement(world, api, boxes, family, transport, mode, kind):
-    box = boxes("FULL", kind=kind)
-    start = time.time_ns()
-    world.world.call("frames", since=start)  # forget what the capture counted before
-    box.call("dial", family=family, addr=FAR[family], port=SINK, kind=transport, keep="c")
-    box.call("stream", keep="c", size=65536 if transport == "stream" else 1200)
-    assert base.eventually(lambda: world.frames(start, limit=1)["count"] > 10), "it did stream before"
-    answer, acknowledged = escalate(api, box.session, mode)
-    assert answer["cut"] >= 1
-    sender = box.call("wait", keep="c", timeout=10)
-    assert sender["ended"], "the sender hangs"
-    assert sender["error"] not in (None, "TIMEOUT"), sender
-    assert sender["total"] > 0
-    got = after(world, acknowledged)
-    assert got["count"] == 0, got["frames"][:3]
+    def attempt():
+        box = boxes("FULL", kind=kind)
+        start = time.time_ns()
+        world.world.call("frames", since=start)  # forget what the capture counted before
+        box.call("dial", family=family, addr=FAR[family], port=SINK, kind=transport, keep="c")
+        box.call("stream", keep="c", size=65536 if transport == "stream" else 1200)
+        assert base.eventually(lambda: world.frames(start, limit=1)["count"] > 10), "it did stream before"
+        answer, acknowledged = escalate(api, box.session, mode)
+        assert answer["cut"] >= 1
+        sender = box.call("wait", keep="c")
+        assert sender["ended"], "the sender hangs"
+        assert sender["error"] not in (None, "TIMEOUT"), sender
+        assert sender["total"] > 0
+        got = after(world, acknowledged)
+        assert got["count"] == 0, got["frames"][:3]
+
+    judged(attempt)
 
 
 @TIGHT
 @KINDS
 def test_four_streams_at_once(world, api, boxes, mode, kind):
-    box = boxes("FULL", kind=kind)
-    world.world.call("frames", since=time.time_ns())
-    names = []
-    for family in (4, 6):
-        for transport in ("stream", "dgram"):
-            names.append(f"{transport}{family}")
-            box.call("dial", family=family, addr=FAR[family], port=SINK, kind=transport, keep=names[-1])
-            box.call("stream", keep=names[-1], size=32768 if transport == "stream" else 1200)
-    time.sleep(0.2)
-    answer, acknowledged = escalate(api, box.session, mode)
-    assert answer["cut"] >= 4
-    for name in names:
-        got = box.call("wait", keep=name, timeout=10)
-        assert got["ended"] and got["error"] not in (None, "TIMEOUT"), (name, got)
-    got = after(world, acknowledged)
-    assert got["count"] == 0, got["frames"][:3]
+    def attempt():
+        box = boxes("FULL", kind=kind)
+        world.world.call("frames", since=time.time_ns())
+        names = []
+        for family in (4, 6):
+            for transport in ("stream", "dgram"):
+                names.append(f"{transport}{family}")
+                box.call("dial", family=family, addr=FAR[family], port=SINK, kind=transport, keep=names[-1])
+                box.call("stream", keep=names[-1], size=32768 if transport == "stream" else 1200)
+        assert base.eventually(lambda: all(box.call("total", keep=name)["total"] for name in names)), "all of them do"
+        world.world.call("frames", since=time.time_ns())
+        answer, acknowledged = escalate(api, box.session, mode)
+        assert answer["cut"] >= 4
+        for name in names:
+            got = box.call("wait", keep=name)
+            assert got["ended"] and got["error"] not in (None, "TIMEOUT"), (name, got)
+        got = after(world, acknowledged)
+        assert got["count"] == 0, got["frames"][:3]
+
+    judged(attempt)
 
 
 @TIGHT
@@ -96,7 +118,7 @@ def test_blocked_reader_gets_an_error(world, api, boxes, family, mode, kind):
     time.sleep(0.1)
     assert api.escalate(box.session, LEVEL[mode])["cut"] >= 2
     for transport in ("stream", "dgram"):
-        got = box.call("wait", keep=transport, timeout=10)
+        got = box.call("wait", keep=transport)
         assert got["ended"] and got["error"] not in (None, "EOF"), (transport, got)
 
 
@@ -110,7 +132,7 @@ def test_download_ends_too(world, api, boxes, mode):
     time.sleep(0.1)
     answer, acknowledged = escalate(api, box.session, mode)
     assert answer["cut"] >= 1
-    got = box.call("wait", keep="c", timeout=10)
+    got = box.call("wait", keep="c")
     assert got["ended"] and got["error"] not in (None, "EOF")
     got = after(world, acknowledged)
     assert got["count"] == 0, got["frames"][:3]
@@ -175,7 +197,7 @@ def test_own_udp_sockets_live_on(api, boxes, mode, kind, chosen):
         box.call("dial", family=family, addr=addr, port=ports[family], kind="dgram", keep=f"u{family}", data="one", recv=10)
     cut = api.escalate(box.session, LEVEL[mode])["cut"]
     for family, addr in OWN:
-        assert box.try_("sendto", family=family, addr=addr, port=ports[family], data="new", recv=10, timeout=2) == "ok", \
+        assert box.try_("sendto", family=family, addr=addr, port=ports[family], data="new", recv=10) == "ok", \
             f"the server on {addr} is gone"
     for family, addr in OWN:
         assert box.try_("send", keep=f"u{family}", data="two") == "ok", f"the client of {addr} is gone"
@@ -230,13 +252,16 @@ def test_every_sandbox_of_the_session_is_cut(api, boxes, mode):
 @TIGHT
 @KINDS
 def test_fork_storm(world, api, boxes, mode, kind):
-    """Two hundred short children, each with a connection of its own, while the level rises."""
+    """Some hundred short children, each with a connection of its own, while the level rises."""
     box = boxes("FULL", kind=kind)
-    box.call("storm", keep="s", family=4, addr=FAR[4], port=9000, children=200, pause=0.003)
-    time.sleep(0.25)
+    box.call("storm", keep="s", family=4, addr=FAR[4], port=9000)
+    started = lambda: box.call("total", keep="s")["total"]
+    assert base.eventually(lambda: started() >= 60)
     _, acknowledged = escalate(api, box.session, mode)
-    got = box.call("storm_wait", keep="s", timeout=30)
-    assert got["ended"] and got["started"] == 200 == sum(got["outcomes"].values())
+    so_far = started()
+    assert base.eventually(lambda: started() >= so_far + 60)
+    got = box.call("storm_end", keep="s")
+    assert got["ended"] and got["started"] == sum(got["outcomes"].values()) >= 120
     assert got["outcomes"].get("ok", 0) > 0, "some were before"
     assert got["outcomes"].get("ECONNREFUSED", 0) > 0, "some were after"
     assert got["outcomes"].get("TIMEOUT", 0) + got["outcomes"].get("ETIMEDOUT", 0) == 0, got
@@ -270,7 +295,7 @@ def test_escalations_from_many_clients(api, boxes):
     for t in threads:
         t.start()
     for t in threads:
-        t.join(20)
+        t.join(240)
     rank = ["PUBLIC", "INTERNAL", "CONFIDENTIAL", "SECRET"]
     for asked, answer in zip(levels, answers):
         assert rank.index(answer["level"]) >= rank.index(asked)

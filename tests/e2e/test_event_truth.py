@@ -50,8 +50,8 @@ def session(net):
 
 
 def curl(net, session, *words):
-    argv = net.argv("curl", "-sS", "-m", "20", *words, session=session)
-    return subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=60)
+    argv = net.argv("curl", "-sS", "-m", "90", *words, session=session)
+    return subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=240)
 
 
 def told(net, session, want, count=1):
@@ -196,7 +196,7 @@ def test_other_ends_of_a_handshake_are_not_about_the_ca(net, session):
 @contextlib.contextmanager
 def in_flight(net, session, path, *words):
     """A request that is open: it has no answer yet (/hold), or is taking its time (/bytes)."""
-    p = net.spawn("curl", "-sS", "-m", "60", "-o", "/dev/null", *words, f"http://origin.test{path}", session=session,
+    p = net.spawn("curl", "-sS", "-m", "600", "-o", "/dev/null", *words, f"http://origin.test{path}", session=session,
                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         assert base.eventually(lambda: port_is_used(net, 80))
@@ -241,7 +241,7 @@ def test_a_request_that_a_raise_cut(net, path, words):
 
 def tunnel(net, session):
     """A connection that passes unseen, and stays."""
-    code = "import socket,time\ns=socket.create_connection(('open.test',9000))\ns.send(b'x')\ntime.sleep(60)"
+    code = "import socket,time\ns=socket.create_connection(('open.test',9000))\ns.send(b'x')\ntime.sleep(600)"
     return net.spawn(base.PYTHON, "-c", code, session=session, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
@@ -291,7 +291,7 @@ def test_what_a_client_ends_is_its_own(net, session):
     """The control: nobody but the client ended it, and it stays allowed."""
     code = (f"import socket;s=socket.create_connection(('{FAR[4]}',80));"
             "s.send(b'POST /own HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 10\\r\\n\\r\\nhalf')")
-    p = net.spawn("sh", "-c", f'{base.PYTHON} -c "{code}"; sleep 60', session=session)
+    p = net.spawn("sh", "-c", f'{base.PYTHON} -c "{code}"; sleep 600', session=session)
     try:
         e = told(net, session, lambda e: "/own" in e.get("url", ""))
         assert (e["reason"], e["text"]) == ("rule_allows", "the client went away"), e

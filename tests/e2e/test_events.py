@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Every refusal and every change is one event, with the same words everywhere; a flood is counted, never lost."""
+import concurrent.futures
 import json
 import re
 import subprocess
@@ -23,7 +24,7 @@ def box_counters(daemon, box):
     raise AssertionError("the kernel does not hold the sandbox")
 
 
-def refusals(box, timeout=5, n=1, **params):
+def refusals(box, timeout=10, n=1, **params):
     pick = lambda got: [e for e in got if e["kind"] == "refuse"]
     return pick(box.daemon.api.wait_events(lambda got: len(pick(got)) >= n, timeout, session=box.session, **params))
 
@@ -193,26 +194,28 @@ def test_follow(api, boxes):
 
 
 def test_flood_is_counted_and_does_not_drown_a_neighbour(daemon, api, boxes):
-    """Twenty thousand refusals in one sandbox; one in another, in the middle of it."""
+    """Twenty thousand refusals in one sandbox, or more; one in another, in the middle of it."""
     loud, quiet = boxes("NONE"), boxes("NONE")
-    result = {}
+    total, enough = [0], threading.Event()
 
     def flood():
-        result.update(loud.call("flood", family=4, addr=FAR[4], port=80, count=20000, _timeout=90))
+        while total[0] < 20000 or not enough.is_set():
+            assert loud.call("flood", family=4, addr=FAR[4], port=80, count=1000)["outcomes"] == {"ECONNREFUSED": 1000}
+            total[0] += 1000
 
-    t = threading.Thread(target=flood)
-    t.start()
-    while t.is_alive() and box_counters(daemon, loud)["refused"] < 5000:
-        pass
-    in_the_middle = t.is_alive()
-    assert quiet.try_("dial", family=6, addr=FAR[6], port=443) == "ECONNREFUSED"
-    t.join(90)
-    assert in_the_middle, "the flood was over too early to prove anything"
-    assert result["outcomes"] == {"ECONNREFUSED": 20000}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        flooding = pool.submit(flood)
+        try:
+            assert base.eventually(lambda: box_counters(daemon, loud)["refused"] >= 5000)
+            assert quiet.try_("dial", family=6, addr=FAR[6], port=443) == "ECONNREFUSED"
+            assert not flooding.done()
+        finally:
+            enough.set()
+        flooding.result()
     assert len(refusals(quiet)) == 1, "the neighbour's one refusal is told"
 
     meter = box_counters(daemon, loud)
-    assert meter["refused"] == 20000 and 0 < meter["suppressed"] < 20000
+    assert meter["refused"] == total[0] and 0 < meter["suppressed"] < total[0]
 
     def told():
         every, after = [], 0
@@ -225,10 +228,9 @@ def test_flood_is_counted_and_does_not_drown_a_neighbour(daemon, api, boxes):
         counted = sum(e.get("suppressed", 0) for e in every)
         return sent, counted
 
-    base.eventually(lambda: sum(told()) == 20000, 10)
+    assert base.eventually(lambda: sum(told()) == total[0]), f"{told()}: events, and counted ones, of {total[0]}"
     sent, counted = told()
-    assert sent + counted == 20000, f"{sent} events + {counted} counted"
-    assert sent < 5000, "it is limited"
+    assert sent < total[0] // 2, "it is limited"
     assert counted == meter["suppressed"]
 
 
@@ -243,7 +245,7 @@ def test_journal_on_disk(daemon, api, boxes):
             for text in path.read_text().splitlines():
                 if json.loads(text)["seq"] == e["seq"]:
                     return json.loads(text)
-    got = base.eventually(line, 5)
+    got = base.eventually(line)
     assert got == e
 
 
@@ -280,7 +282,7 @@ def test_cli_follows(world, daemon, api, boxes):
         assert base.eventually(seen, 10, 0.2)
     finally:
         p.terminate()
-        p.wait(5)
+        p.wait(60)
         p.stdout.close()
 
 

@@ -89,9 +89,8 @@ def test_connections_readers_and_handshakes(net):
     with greedy(net) as g:
         g.ask("bounds", SLOW, 500, 200, CONNS)  # of each: together beyond the bound
         reached = lambda s: s["open"] >= CONNS and s.get("ended", 0) > 50
-        base.eventually(lambda: reached(g.ask("count")), 40, 0.2)
-        state = g.ask("count")
-        assert reached(state), state
+        state = base.eventually(lambda: (s := g.ask("count")) and reached(s) and s, 40, 0.2)
+        assert state, g.ask("count")
         after = net.last()
         assert Quiet(net).wrong() == []
         later = g.ask("count")

@@ -97,7 +97,7 @@ def test_what_is_gone_is_put_back(daemon, box, harm):
     assert any(e["reason"] == "mended" for e in mended)
     assert base.eventually(lambda: pins(daemon) == before, 10), set(before) ^ set(pins(daemon))
     assert base.eventually(lambda: "was gone, and is there again" in daemon.text(), 10)
-    assert daemon.api.health()["status"] == "ok"
+    assert base.eventually(lambda: daemon.api.health()["status"] == "ok"), daemon.api.health()
     assert can(box) == "ECONNREFUSED"
     # and all of it is there for the next daemon
     daemon.restart("kill")

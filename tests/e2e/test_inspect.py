@@ -46,12 +46,12 @@ def test_a_refusal_explains_itself_and_the_connection_lives_on(net, version):
     assert codes == ["200 1", "403 0", "200 0"], got
     refusal = json.loads(next(l for l in lines if "blocked" in l))
     assert refusal["reason"] == "rule_denies" and refusal["host"] == "get-only.origin.test"
-    line = next(l for l in net.daemon.cli("events", "--session", net.session).stdout.splitlines() if "rule_denies" in l)
-    assert "POST https://get-only.origin.test/x 403" in line
     assert refusal["mode"] == "PROXIED" and refusal["level"] == "CONFIDENTIAL" and refusal["message"] and refusal["hint"]
     events = net.events(lambda e: "get-only" in e["url"], after, count=3)
     assert [(e["method"], e["status"], e["reason"]) for e in events] == [
         ("GET", 200, "rule_allows"), ("POST", 403, "rule_denies"), ("GET", 200, "rule_allows")]
+    line = next(l for l in net.daemon.cli("events", "--session", net.session).stdout.splitlines() if "rule_denies" in l)
+    assert "POST https://get-only.origin.test/x 403" in line
 
 
 def test_a_refusal_of_the_request_does_not_blame_the_host(net):

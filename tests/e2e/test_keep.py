@@ -76,7 +76,7 @@ def first_process(box):
 def test_files_and_processes_stay(daemon, session):
     sh(daemon, session, "echo one > /tmp/file; sleep 1000 </dev/null >/dev/null 2>&1 & echo $! > /tmp/pid")
     box = kept(daemon, session)
-    assert box and len(pids(box)) == OWN + 1
+    assert box and base.eventually(lambda: len(pids(box)) == OWN + 1)
     assert sh(daemon, session, "cat /tmp/file; kill -0 $(cat /tmp/pid) && echo alive") == "one\nalive\n"
     assert kept(daemon, session)["sandbox"] == box["sandbox"]
     sh(daemon, session, "kill $(cat /tmp/pid)")
@@ -164,7 +164,7 @@ def test_the_first_ones_run_side_by_side(daemon, session):
         time.sleep(0.5)  # each of them has found that, and wants to make it
         os.close(ours)
         ours = -1
-        assert [(p.wait(40), p.stderr.read()) for p in runs] == [(0, b"")] * 3
+        assert [(p.wait(120), p.stderr.read()) for p in runs] == [(0, b"")] * 3
     finally:
         if ours >= 0:
             os.close(ours)
@@ -179,7 +179,7 @@ def test_ignored_signals_are_the_callers(daemon, session):
         p = start(daemon, session, "--", "grep", "SigIgn", "/proc/self/status", stdout=subprocess.PIPE,
                   preexec_fn=(lambda: signal.signal(made, signal.SIG_IGN)) if made else None)
         try:
-            word = int(p.communicate(timeout=20)[0].split()[1], 16)
+            word = int(p.communicate(timeout=120)[0].split()[1], 16)
         finally:
             base.reap(p)
         assert [s for s in (signal.SIGINT, signal.SIGHUP) if word & 1 << s - 1] == ([made] if made else [])
@@ -202,7 +202,7 @@ def test_signals_reach_the_command(daemon, session):
         try:
             assert p.stdout.readline() == b"ready\n"
             p.send_signal(signo)
-            assert p.wait(10) == code
+            assert p.wait(120) == code
         finally:
             base.reap(p)
     assert base.eventually(lambda: len(pids(kept(daemon, session))) == OWN)  # a sleep that was not signalled ends by itself
@@ -223,7 +223,7 @@ class Terminal:
                 os._exit(99)
         self.got = ""
 
-    def expect(self, text, timeout=15):
+    def expect(self, text, timeout=90):
         end = time.monotonic() + timeout
         while text not in self.got and time.monotonic() < end:
             if select.select([self.master], [], [], 0.1)[0]:
@@ -276,9 +276,8 @@ def test_terminal(daemon, session):
     try:
         t.expect("> ")
         assert "job control" not in t.got
-        t.type("sleep 1000\n")
-        t.expect("sleep 1000")
-        time.sleep(0.5)
+        t.type("sh -c 'echo run''ning; exec sleep 1000'\n")
+        t.expect("running")
         t.type("\x1a")
         t.expect("Stopped")
         t.type("kill -9 %1; while jobs %1 >/dev/null 2>&1; do sleep 0.05; done; echo do''ne\n")
@@ -336,13 +335,13 @@ def test_time_kills_the_run_and_nothing_else(daemon, session):
         assert "time was over" in told and "the sandbox was killed" not in told
         left = sh(daemon, session, "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
         assert "sleep 1001" in left and not any(f"sleep 100{i}" in left for i in (2, 3, 4)), left
-        assert sibling.communicate("still here\n", timeout=20)[0] == "still here\n" and sibling.returncode == 0
+        assert sibling.communicate("still here\n", timeout=120)[0] == "still here\n" and sibling.returncode == 0
     finally:
         base.reap(sibling)
     assert sh(daemon, session, "ls /tmp") == "x\n" and kept(daemon, session)["sandbox"] == before["sandbox"]
     # groups of runs that left nothing are gone; that of the sleeper stays, with it
     sh(daemon, session, "true")
-    assert len(list((daemon.slice / before["sandbox"]).glob("run-*"))) == 1
+    assert base.eventually(lambda: len(list((daemon.slice / before["sandbox"]).glob("run-*"))) == 1)
 
 
 def test_one_too_many_is_refused(daemon, session):
@@ -356,9 +355,9 @@ def test_one_too_many_is_refused(daemon, session):
         for _ in range(8):  # the order may come before or after the refusal
             p = keep(daemon, session, "true", check=125)
             assert "as many commands run in the kept sandbox as may" in p.stderr, p.stderr
-        assert runs[0].communicate("a\n", timeout=20)[0] == "a\n"
+        assert runs[0].communicate("a\n", timeout=120)[0] == "a\n"
         assert base.eventually(lambda: daemon.cli("run", "--keep", "--session", session, "--", "true").returncode == 0)
-        assert [p.communicate("b\n", timeout=20)[0] for p in runs[1:]] == ["b\n"] * 63
+        assert [p.communicate("b\n", timeout=120)[0] for p in runs[1:]] == ["b\n"] * 63
     finally:
         for p in runs:
             base.reap(p)
@@ -441,7 +440,7 @@ def test_killed_in_the_middle_of_a_run(daemon, session):
     try:
         assert p.stdout.readline() == b"ready\n"
         os.kill(first_process(kept(daemon, session)), signal.SIGKILL)
-        assert p.wait(10) == 137
+        assert p.wait(120) == 137
     finally:
         base.reap(p)
     assert sh(daemon, session, "echo ran") == "ran\n"
@@ -468,7 +467,7 @@ def test_stopped_process_1_with_a_run_in_progress(daemon, session):
         os.kill(first, signal.SIGCONT)
         p.stdin.write(b"7\n")
         p.stdin.close()
-        assert p.wait(20) == 7
+        assert p.wait(120) == 7
     finally:
         base.reap(p)
     assert sh(daemon, session, "echo ran") == "ran\n" and kept(daemon, session)["sandbox"] == box["sandbox"]
@@ -488,6 +487,12 @@ def idle_policy(folder, idle):
     return path
 
 
+def shorten(d, folder):
+    """From here on: what comes before may take its time."""
+    idle_policy(folder, "2s")
+    d.cli("policy", "reload", check=0)
+
+
 def removed(d, session):
     return [e["reason"] for e in d.api.events(session=session) if e["reason"] in ("sandbox_idle", "sandbox_removed")]
 
@@ -495,14 +500,15 @@ def removed(d, session):
 def test_idle_ones_are_removed(make_daemon):
     folder = base.tempdir("idle")
     try:
-        d = make_daemon(policy=idle_policy(folder, "2s")).start()
-        assert d.api.ok("GET", "/v1/launch")["sandbox"]["idle"] == "2s"
+        d = make_daemon(policy=idle_policy(folder, "1h")).start()
         one, two = new_session("idle"), new_session("idle")
         p = start(d, two, "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             assert p.stdout.readline() == b"ready\n"
             sh(d, one, "sleep 1000 </dev/null >/dev/null 2>&1 &")  # lives, but nobody uses it
             box, busy = kept(d, one), kept(d, two)
+            shorten(d, folder)
+            assert d.api.ok("GET", "/v1/launch")["sandbox"]["idle"] == "2s"
             assert base.eventually(lambda: not kept(d, one), 15)
             assert not pids(box) and not os.path.exists(box["cgroup"])
             assert base.eventually(lambda: removed(d, one) == ["sandbox_idle", "sandbox_removed"])
@@ -518,7 +524,8 @@ def test_idle_ones_are_removed(make_daemon):
         base.drop_tempdir(folder)
 
 
-SERVER = "exec setsid python3 -m http.server 24321 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 &"
+SERVER = "setsid python3 -m http.server 24321 --bind 127.0.0.1 </dev/null >/dev/null 2>&1 & " \
+         "while ! python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 24321))' 2>/dev/null; do sleep 0.05; done"
 
 
 @pytest.mark.parametrize("level", ["PUBLIC", "CONFIDENTIAL"])
@@ -526,18 +533,20 @@ def test_callers_are_no_use(make_daemon, level):
     """A process of the host knocks at a listener of the sandbox, is refused, and does not keep it alive."""
     folder = base.tempdir("idle")
     try:
-        d = make_daemon(policy=idle_policy(folder, "2s")).start()
+        d = make_daemon(policy=idle_policy(folder, "1h")).start()
         s = new_session("idle")
-        sh(d, s, SERVER + " sleep 0.2", "--level", level)
+        sh(d, s, SERVER, "--level", level)
         knock = [*d.world.enter(), "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/24321"]
 
         def gone():
             assert subprocess.run(["timeout", "0.3", *knock], stderr=subprocess.DEVNULL).returncode != 0
             return not kept(d, s)
 
+        assert not gone()
+        assert d.api.wait_events(len, session=s, reason="inbound")
+        shorten(d, folder)
         assert base.eventually(gone, 15)
-        refused = d.api.events(session=s, reason="inbound")
-        assert refused and removed(d, s) == ["sandbox_idle", "sandbox_removed"], refused
+        assert base.eventually(lambda: removed(d, s) == ["sandbox_idle", "sandbox_removed"]), removed(d, s)
     finally:
         base.drop_tempdir(folder)
 
@@ -545,16 +554,17 @@ def test_callers_are_no_use(make_daemon, level):
 def test_one_that_cannot_be_cleaned_up(make_daemon):
     """Something is in the way of one: it is tried again, and the others do not wait for it."""
     folder = base.tempdir("idle")
-    d = make_daemon(policy=idle_policy(folder, "2s"))
+    d = make_daemon(policy=idle_policy(folder, "1h"))
     mount = None
     try:
         d.start()
         sessions = [new_session("idle") for _ in range(4)]
         for s in sessions:
             sh(d, s, "true")
-        stuck = kept(d, sessions[0]) or pytest.fail("it is gone already")
+        stuck = kept(d, sessions[0])
         mount = d.run_dir / "kept" / stuck["sandbox"]
         base.sh("mount", "-t", "tmpfs", "none", mount)
+        shorten(d, folder)
         assert base.eventually(lambda: not any(kept(d, s) for s in sessions), 20)
         assert base.eventually(lambda: [p.name for p in (d.run_dir / "kept").iterdir()] == [stuck["sandbox"]])
         assert not os.path.exists(stuck["cgroup"])
@@ -642,11 +652,9 @@ def test_a_launcher_that_dies(daemon, api, session):
     ident = api.ok("POST", "/v1/runs", {"session": session, "command": ["sleep", "1000"], "launch": {"keep": True}})["run"]
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "running", 15)
     box = base.eventually(lambda: (b := kept(daemon, session)) and len(pids(b)) > OWN and b)
-    found = [int(p) for p in os.listdir("/proc") if p.isdigit() and f"/netpawl-run\0{daemon.socket}\0{ident}\0".encode() in
-             (pathlib.Path("/proc", p, "cmdline").read_bytes() if os.path.exists(f"/proc/{p}/cmdline") else b"")
-             and str(daemon.socket).encode() in pathlib.Path("/proc", p, "cmdline").read_bytes()]
+    found = [p for p in filter(str.isdigit, os.listdir("/proc")) if f"/netpawl-run\0{daemon.socket}\0{ident}\0" in base.command_line(p)]
     assert len(found) == 1
-    os.kill(found[0], signal.SIGKILL)
+    os.kill(int(found[0]), signal.SIGKILL)
     assert base.eventually(lambda: len(pids(box)) == OWN)
     assert base.eventually(lambda: api.ok("GET", f"/v1/runs/{ident}")["state"] == "failed", 30)
 

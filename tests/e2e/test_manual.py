@@ -73,5 +73,5 @@ def test_the_daemon():
 @pytest.mark.parametrize("page", sorted(MAN.glob("*.scd")), ids=lambda p: p.name)
 def test_they_are_pages(page, tmp_path):
     roff = tmp_path / page.stem
-    roff.write_text(subprocess.run(["scdoc"], stdin=page.open(), capture_output=True, text=True, check=True, timeout=20).stdout)
+    roff.write_text(subprocess.run(["scdoc"], stdin=page.open(), capture_output=True, text=True, check=True, timeout=180).stdout)
     assert "SH NAME" in roff.read_text()

@@ -74,7 +74,7 @@ silence, waiting = threading.Event(), []
 def hold(c):
     read_head(c)
     waiting.append(c)
-    silence.wait(60)
+    silence.wait(600)
     c.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
 
@@ -108,7 +108,7 @@ class Unread:
 
     def close(self):
         self.process.stdin.close()
-        self.process.wait(30)
+        self.process.wait(180)
 
 
 def settled(net):
@@ -119,7 +119,7 @@ def settled(net):
         last[:] = last[1], resident(net)
         return abs(last[1] - last[0]) < MB // 4
 
-    base.eventually(still, 20, 0.7)
+    base.eventually(still, 20, 0.7)  # one that never rests is measured as it is
     return last[1]
 
 
@@ -166,7 +166,7 @@ def test_many_open_requests(net):
     session = net.new_session()
     after = net.last()
     hogs = [Unread(net, 0, 20, 50, session, "hold.test")]
-    assert base.eventually(lambda: len(waiting) == 1000, 20), len(waiting)
+    assert base.eventually(lambda: len(waiting) == 1000), len(waiting)
     assert net.get("http://small.test/", session=session) == b"small"
     hogs.append(Unread(net, 0, 18, 100, session, "hold.test"))
     refused = lambda got: [e for e in got if e["reason"] == "too_many_requests"]

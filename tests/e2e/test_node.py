@@ -67,7 +67,7 @@ def test_install(tmp_path):
     base.sh("make", "-s", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/np", f"BUILD={build}", timeout=120)
     root = tmp_path / "opt" / "np"
     for program in ("sbin/netpawld", "bin/netpawl"):
-        got = subprocess.run([root / program, "--version"], capture_output=True, text=True, timeout=20)
+        got = subprocess.run([root / program, "--version"], capture_output=True, text=True, timeout=180)
         assert got.returncode == 0 and got.stdout.startswith("netpawl"), got
     assert (root / "share/netpawl/policies/default.yaml").exists()
     assert "/opt/np/sbin/netpawld" in (root / "lib/systemd/system/netpawld.service").read_text()

@@ -304,7 +304,7 @@ def test_printed_to_nobody_is_not_delivered(d):
     d.api.escalate(session, "SECRET", "s.csv")
     with open("/dev/full", "w") as full:
         p = subprocess.run([*d.world.enter(), str(base.NETPAWL), "notices", session], stdout=full, stderr=subprocess.PIPE,
-                           env=base.env(NETPAWL_SOCKET=str(d.socket)), timeout=20)
+                           env=base.env(NETPAWL_SOCKET=str(d.socket)), timeout=180)
     assert p.returncode == 1
     assert numbers(notices(d.api, session, reader="cli")) == [1]
 

@@ -20,10 +20,10 @@ def write():
     base.drop_tempdir(folder)
 
 
-def reach(box, transport, port, **kw):
+def reach(box, transport, port, seconds=30):
     if transport == "stream":
-        return box.try_("dial", family=4, addr="127.0.0.1", port=port, data="x", recv=1, timeout=1)
-    return box.try_("sendto", family=4, addr="127.0.0.1", port=port, data="x", recv=1, timeout=1)
+        return box.try_("dial", family=4, addr="127.0.0.1", port=port, data="x", recv=1, timeout=seconds)
+    return box.try_("sendto", family=4, addr="127.0.0.1", port=port, data="x", recv=1, timeout=seconds)
 
 
 def test_host_loopback(world, make_daemon, write):
@@ -36,8 +36,8 @@ def test_host_loopback(world, make_daemon, write):
     try:
         for mode, box in made.items():
             for transport in ("stream", "dgram"):
-                assert (reach(box, transport, 23001) == "ok") == (mode != "NONE"), (mode, transport)
-                assert reach(box, transport, 23002) != "ok", (mode, transport)
+                assert (reach(box, transport, 23001, 1 if mode == "NONE" else 30) == "ok") == (mode != "NONE"), (mode, transport)
+                assert reach(box, transport, 23002, 1) != "ok", (mode, transport)
         # an open connection to it lives through FULL -> PROXIED and not through -> NONE
         box = made["FULL"]
         box.call("dial", family=4, addr="127.0.0.1", port=23001, keep="c", data="x", recv=1)

@@ -17,7 +17,7 @@ PAGE = base.ROOT / "man" / "netpawl-policy.5.scd"
 
 def policy(*words, code=0, cwd=None):
     """netpawl policy WORDS, without a daemon."""
-    p = subprocess.run([str(base.NETPAWL), "policy", *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=60,
+    p = subprocess.run([str(base.NETPAWL), "policy", *map(str, words)], capture_output=True, text=True, cwd=cwd, timeout=180,
                        env=base.env(NETPAWL_SOCKET="/nonexistent/control.sock"))
     assert p.returncode == code, p
     return p
@@ -480,5 +480,5 @@ def test_page_builds(folder):
     if not shutil.which("scdoc"):
         pytest.skip("scdoc is not installed")
     with open(PAGE) as source:
-        p = subprocess.run(["scdoc"], stdin=source, capture_output=True, text=True, timeout=20)
+        p = subprocess.run(["scdoc"], stdin=source, capture_output=True, text=True, timeout=180)
     assert p.returncode == 0 and ".SH NAME" in p.stdout, p.stderr

@@ -15,7 +15,7 @@ from lib.box import new_session
 from lib.world import FAR
 
 ROOT = base.ROOT
-REACH = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5); print('through')"
+REACH = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 60); print('through')"
 PRELUDE = "import json, sys, threading, time\nimport netpawl\nfrom netpawl import Client, Error, Rejected, Session\n" \
           "user, name = sys.argv[1].split('/')\nsession = Session(user, name)\n"
 
@@ -28,7 +28,7 @@ def env(daemon):
 def client(daemon, code, session=None, prelude=PRELUDE):
     """Runs the code; what it printed as JSON."""
     got = subprocess.run([*daemon.world.enter(), sys.executable, "-c", prelude + code, session or new_session("py")],
-                         capture_output=True, text=True, timeout=90, env=env(daemon), cwd="/")
+                         capture_output=True, text=True, timeout=600, env=env(daemon), cwd="/")
     assert got.returncode == 0, got.stderr
     return json.loads(got.stdout)
 
@@ -216,7 +216,7 @@ def test_output_outlives_the_daemon(make_daemon):
     d.start()
     name = new_session("py")
     ident = d.api.ok("POST", "/v1/runs", {"session": name, "command": ["sh", "-c", "echo kept; exit 4"], "launch": {}})["run"]
-    base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed", 20)
+    assert base.eventually(lambda: d.api.ok("GET", f"/v1/runs/{ident}")["state"] == "completed")
     d.restart("kill")
     got = client(d, f"""
 r = netpawl.Run(session.client, {{"run": {ident}}}).wait()
@@ -265,7 +265,7 @@ def test_a_daemon_that_dies_in_a_word(tmp_path, answer):
     for call in (one.sessions, lambda: list(one.lines("/v1/runs/1/output", follow=True))):
         with pytest.raises((netpawl.Error, OSError)):
             call()
-    thread.join(10)
+    thread.join(120)
     server.close()
 
 

@@ -27,7 +27,7 @@ RULES = """rules:
   - allow: write.origin.test
   - ask: ["**.origin.test", origin.test]
 """
-HELD = "approval: {hold: 20s, timeout: 5m}\n"
+HELD = "approval: {hold: 2m, timeout: 15m}\n"
 
 
 def policy(head=HELD, rules=RULES):
@@ -35,7 +35,7 @@ def policy(head=HELD, rules=RULES):
 
 
 class Net(Asked):
-    def get(self, session, *words, seconds=18, **kw):
+    def get(self, session, *words, seconds=110, **kw):
         return self.spawn("curl", "-sS", "-m", str(seconds), "-w", "\n%{http_code}", *words, session=session,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **kw)
 
@@ -62,7 +62,7 @@ def net():
         yield Net(stack, policy=policy())
 
 
-def done(p, timeout=20):
+def done(p, timeout=180):
     """(body, status) of a curl."""
     out, err = p.communicate(timeout=timeout)
     body, _, code = out.rpartition("\n")
@@ -162,7 +162,7 @@ def test_a_stream_waits_and_its_connection_goes_on(net):
         e.get("url", "").endswith("/free") and e["reason"] == "rule_allows" for e in net.api.events(session=session)), 10)
     assert p.poll() is None
     net.answer(q, "once")
-    out, err = p.communicate(timeout=20)
+    out, err = p.communicate(timeout=180)
     assert "200 free" in out and out.count("200") == 2, (out, err)
 
 
@@ -195,8 +195,9 @@ def test_who_is_refused_after_a_while_tries_again_and_meets_the_answer(short, ve
 
 def test_a_client_that_hangs_up_leaves_the_question(net):
     session = net.fresh()
-    p = net.get(session, "https://hangs.origin.test/", seconds=1)
-    q = net.asked(session)[0]
+    p = net.get(session, "https://hangs.origin.test/")
+    q = net.asked(session, waiting=1)[0]
+    p.terminate()
     assert done(p)[1] == 0
     assert net.asked(session, waiting=0)[0]["question"] == q["question"]
     net.answer(q, "once")
@@ -205,7 +206,7 @@ def test_a_client_that_hangs_up_leaves_the_question(net):
 
 def test_what_nobody_answers_expires(net):
     session = net.fresh()
-    net.rewrite(policy("approval: {hold: 20s, timeout: 1s}\n"))
+    net.rewrite(policy("approval: {hold: 2m, timeout: 1s}\n"))
     try:
         body, code, _ = done(net.get(session, "https://expires.origin.test/"))
         assert code == 403 and "nobody answered in time" in json.loads(body)["message"]
@@ -218,7 +219,8 @@ def test_what_nobody_answers_expires(net):
 
 
 OPEN = """import socket
-s = socket.create_connection(('tcp.origin.test', 9000), 15)
+s = socket.create_connection(('tcp.origin.test', 9000), 110)
+s.settimeout(None)
 s.sendall(b'word')
 assert s.recv(9)
 print('open', flush=True)
@@ -232,9 +234,9 @@ except OSError as e:
 def opened(net, session):
     """(a connection that stays open, a request whose response does not come), each under an answer for the host."""
     tcp = net.spawn(base.PYTHON, "-c", OPEN, session=session, stdout=subprocess.PIPE, text=True)
-    http = net.get(session, "https://open-end.origin.test/hold", seconds=30)
+    http = net.get(session, "https://open-end.origin.test/hold")
     for q in net.asked(session, 2):
-        net.answer(q, "host", **({"for": "2s"} if session.endswith("brief") else {}))
+        net.answer(q, "host", **({"for": "8s"} if session.endswith("brief") else {}))
     assert tcp.stdout.readline() == "open\n"
     return tcp, http
 
@@ -245,7 +247,7 @@ def test_the_end_of_an_answer_cuts_what_it_opened(net):
     tcp, http = opened(net, session)
     body, code, _ = done(http)
     assert code == 403 and json.loads(body)["reason"] == "ended_by_expiry"
-    assert "reset" in tcp.communicate(timeout=10)[0]
+    assert "reset" in tcp.communicate(timeout=120)[0]
     p = net.get(session, "https://open-end.origin.test/")
     net.answer(net.asked(session)[0], "deny")
     assert done(p)[1] == 403, "it is asked about anew"
@@ -260,7 +262,7 @@ def test_a_rise_voids_an_answer_and_cuts_what_it_opened(net):
     assert net.api.escalate(session, "CONFIDENTIAL")["cut"] >= 2
     body, code, _ = done(http)
     assert code == 403 and json.loads(body)["reason"] == "ended_by_raise"
-    assert "reset" in tcp.communicate(timeout=10)[0]
+    assert "reset" in tcp.communicate(timeout=120)[0]
     assert all(q["over"] for q in net.questions(session, "allowed"))
     p = net.get(session, "https://open-end.origin.test/")
     anew = net.asked(session)[0]
@@ -383,7 +385,7 @@ def test_an_answer_is_taken_back_and_what_it_opened_is_cut(net):
 
 # -- connections of which nothing is seen ----------------------------------------------------------------
 
-TALK = "import socket; s = socket.create_connection(('tcp.origin.test', 9000), 15); s.sendall(b'word'); print(s.recv(9))"
+TALK = "import socket; s = socket.create_connection(('tcp.origin.test', 9000), 110); s.sendall(b'word'); print(s.recv(9))"
 
 
 def test_tcp_by_name_waits_before_the_dial(net):
@@ -393,12 +395,12 @@ def test_tcp_by_name_waits_before_the_dial(net):
     q = net.asked(session, waiting=1)[0]
     assert (q["kind"], q["port"], q["url"], q["method"]) == ("connect", 9000, "tcp.origin.test:9000", None)
     net.answer(q, "host")
-    assert "word" in p.communicate(timeout=15)[0]
-    assert "word" in talk().communicate(timeout=15)[0], "the answer holds"
+    assert "word" in p.communicate(timeout=180)[0]
+    assert "word" in talk().communicate(timeout=180)[0], "the answer holds"
     other = net.fresh()
     p = net.spawn(base.PYTHON, "-c", TALK, session=other, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     net.answer(net.asked(other, waiting=1)[0], "deny")
-    out, err = p.communicate(timeout=15)
+    out, err = p.communicate(timeout=180)
     assert "word" not in out and "reset" in err.lower(), err
 
 
@@ -470,7 +472,7 @@ def test_the_command_line_lists_and_answers(net):
 
 def test_remember_once_grants_nothing_for_longer(net):
     session = net.fresh()
-    net.rewrite(policy("approval: {hold: 20s, remember: once}\n"))
+    net.rewrite(policy("approval: {hold: 2m, remember: once}\n"))
     try:
         p = net.get(session, "https://strict.origin.test/")
         q = net.asked(session)[0]
@@ -494,7 +496,7 @@ def test_questions_outlive_the_daemon_and_nothing_passes_meanwhile(net, how):
     net.answer(next(g for g in net.asked(session, 2) if g["host"] == "granted.origin.test"), "host")
     assert done(granted)[1] == 200
     net.daemon.restart(how)
-    base.eventually(lambda: net.api.health()["inspectors"] == 2, 10)
+    assert base.eventually(lambda: net.api.health()["inspectors"] == 2)
     assert done(p)[1] in (0, 403)
     back = net.asked(session, waiting=0)[0]
     assert (back["question"], back["url"]) == (q["question"], q["url"])

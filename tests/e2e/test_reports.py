@@ -42,11 +42,12 @@ def test_an_event_has_the_rung_of_its_verdict(net):
 
 def check_all_told(load, seen, kept=True):
     """Every answer that a client had is an event, and every request that was judged is one or is in a number."""
+    counts = load.counts()  # when all that has ended is told of
     got, counted = load.events()
     told = len([e for e in got if e.get("status") == 200])
     assert seen["answered"]["200"] <= told <= seen["answered"]["200"] + seen["broken"], (seen, told)
     if kept:
-        assert load.counts()["requests"] == len(got) + sum(counted.values()), (len(got), counted)
+        assert counts["requests"] == len(got) + sum(counted.values()), (len(got), counted)
     return counted
 
 
@@ -81,7 +82,7 @@ class inspected_hold:
     def __enter__(self):
         net = self.net
         net.api.create(self.session, "CONFIDENTIAL")
-        self.process = net.spawn("sh", "-c", f"curl -s {self.words} http://origin.test/hold/{self.mark}; sleep 60", session=self.session)
+        self.process = net.spawn("sh", "-c", f"curl -s {self.words} http://origin.test/hold/{self.mark}; sleep 600", session=self.session)
         assert base.eventually(lambda: [s for s in net.api.sandboxes(self.session) if s["requests"]], 10)
         return self.session, net.api.sandboxes(self.session)[0]["sandbox"]
 

@@ -17,10 +17,10 @@ from lib.inspected import Inspected
 CLIENT = """
 import http.client, socket, ssl, sys, time
 context = ssl.create_default_context()
-end = time.monotonic() + 120
+end = time.monotonic() + 1200
 while time.monotonic() < end:
     try:
-        c = http.client.HTTPSConnection("origin.test", timeout=3, context=context)
+        c = http.client.HTTPSConnection("origin.test", timeout=20, context=context)
         c.request("GET", "/x")
         said = str(c.getresponse().status)
         c.close()

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import threading
-import time
 
 import pytest
 
@@ -71,8 +70,8 @@ def reach(box, addr, port, kind="stream"):
     family = 6 if ":" in addr else 4
     mark = base.token()
     if kind == "sendto":
-        return box.try_("sendto", family=family, addr=addr, port=port, data=mark, recv=100, timeout=1)
-    return box.try_("dial", family=family, addr=addr, port=port, kind=kind, data=mark, recv=100, timeout=1)
+        return box.try_("sendto", family=family, addr=addr, port=port, data=mark, recv=100)
+    return box.try_("dial", family=family, addr=addr, port=port, kind=kind, data=mark, recv=100)
 
 
 def reload(d):
@@ -158,7 +157,7 @@ def test_large_datagrams_pass_whole(under, policy):
     try:
         data = "f" * 20000
         assert box.call("sendto", family=4, addr=FAR[4], port=9000, data=data, recv=65536)["len"] == len(data)
-        assert box.try_("sendto", family=4, addr=FAR[4], port=8080, data=data, recv=65536, timeout=1) == "ECONNREFUSED"
+        assert box.try_("sendto", family=4, addr=FAR[4], port=8080, data=data, recv=65536) == "ECONNREFUSED"
     finally:
         box.close()
 
@@ -170,7 +169,7 @@ def test_an_allowed_host_may_answer_and_not_call(world, under, policy):
     try:
         for b, port, want in ((open_box, 23110, "ECONNREFUSED"), (box, 23111, "ECONNREFUSED")):
             b.call("listen", keep="l", family=4, addr="0.0.0.0", port=port)
-            assert world.world.try_("dial", family=4, addr="192.0.2.2", port=port, timeout=1) == want
+            assert world.world.try_("dial", family=4, addr="192.0.2.2", port=port) == want
         assert reach(box, "192.0.2.1", 9000) == "ok"
     finally:
         box.close()
@@ -213,7 +212,7 @@ def test_full_refuses_what_its_list_denies(world, under, policy):
         assert not watch.marked
         with world.watch(mark) as watch:
             box.payload("egress", "ping", family=4, addr=FAR_OTHER, port=0, mark=mark)
-        assert watch.marked
+        assert watch.carried()
         assert {e["reason"] for e in box.refusals()} == {"rule_denies"}
     finally:
         box.close()
@@ -441,15 +440,14 @@ def test_reloads_never_show_half_a_policy(make_daemon, policy):
     two = ["deny: 198.51.100.10:8080", "allow: 198.51.100.10:*/tcp"]
     d = make_daemon(policy=policy.write(*one)).start()
     box = Box(d, "PROXIED")
-    stop, errors = threading.Event(), []
+    stop, errors, swaps = threading.Event(), [], [0]
 
     def swap():
         try:
-            for i in range(60):
-                policy.write(*(two if i % 2 == 0 else one))
+            while not stop.is_set():
+                policy.write(*(two if swaps[0] % 2 == 0 else one))
                 reload(d)
-                if stop.is_set():
-                    break
+                swaps[0] += 1
         except Exception as e:  # noqa: BLE001
             errors.append(e)
         finally:
@@ -457,14 +455,14 @@ def test_reloads_never_show_half_a_policy(make_daemon, policy):
 
     thread = threading.Thread(target=swap)
     thread.start()
-    end, tried = time.monotonic() + 20, 0
+    tried = 0
     try:
-        while not stop.is_set() and time.monotonic() < end:
+        while not stop.is_set() and (tried < 20 or swaps[0] < 60):
             assert reach(box, FAR[4], 9000) == "ok"
             assert reach(box, FAR[4], 8080) == "ECONNREFUSED"
             tried += 1
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(180)
         box.close()
-    assert not errors and tried > 5, (errors, tried)
+    assert not errors and tried >= 20, (errors, tried)

@@ -18,7 +18,7 @@ from lib.inspected import inspected
 from lib.world import FAR
 
 POLICY = """version: 1
-approval: {timeout: 20s}
+approval: {timeout: 10m}
 host_loopback: [7070]
 rules:
   - allow: ws.origin.test
@@ -29,7 +29,7 @@ rules:
   - allow: [origin.test, "**.origin.test"]
 """
 LISTED = POLICY + base.PERMITS + '  read_only: ["198.51.100.0/24:9000/tcp", 203.0.113.0/24]\n'
-CONNECT = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 5).close(); print('through')"
+CONNECT = f"import socket; socket.create_connection(('{FAR[4]}', 9000), 60).close(); print('through')"
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +51,13 @@ def argv(net, session, *words):
     return [*net.world.enter(), str(base.NETPAWL), "run", *base.shown(), "--session", session, *map(str, words)]
 
 
-def run(net, session, *words, timeout=60):
+def run(net, session, *words, timeout=300):
     return subprocess.run(argv(net, session, *words), capture_output=True, text=True, timeout=timeout, env=net.env(),
                           stdin=subprocess.DEVNULL)
 
 
 def curl(net, session, options, *words):
-    got = run(net, session, *options, "--", "curl", "-sS", "-m", "15", "--connect-to", f"::{FAR[4]}:", "-w",
+    got = run(net, session, *options, "--", "curl", "-sS", "-m", "90", "--connect-to", f"::{FAR[4]}:", "-w",
               "\n%{http_code}", *words)
     return got.stdout.rpartition("\n")[2], got
 
@@ -67,11 +67,11 @@ def waiting(net):
     """start(session, *command) -> (process, run) of a `netpawl run --class write` that waits."""
     started = []
 
-    def start(session, *command, options=()):
+    def start(session, *command, options=(), state="pending"):
         p = base.popen(argv(net, session, *options, "--class", "write", "--", *command), env=net.env(),
                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(p)
-        rows = base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}&state=pending")["runs"], 10)
+        rows = base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}&state={state}")["runs"])
         return p, rows[0]["run"]
 
     yield start
@@ -165,7 +165,7 @@ def test_read_only_has_no_way_around_the_inspector(net, session):
     assert any(e["reason"] == "read_only" and e["port"] == 9000 for e in events), events
     # tunnels by name
     tunnel = f"""import socket
-s = socket.create_connection(('{FAR[4]}', 80), 5)
+s = socket.create_connection(('{FAR[4]}', 80), 60)
 s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n')
 print(s.recv(100).split()[1].decode())"""
     assert run(net, session, "--", "python3", "-c", tunnel).stdout == "200\n"
@@ -174,31 +174,31 @@ print(s.recv(100).split()[1].decode())"""
 
 WAYS = {
     "kept": """
-c = http.client.HTTPSConnection('origin.test', timeout=10)
+c = http.client.HTTPSConnection('origin.test', timeout=60)
 c.request('GET', '/a'); r = c.getresponse(); r.read(); assert r.status == 200
 c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
     "pipelined": """
-s = socket.create_connection(('origin.test', 80), 10)
+s = socket.create_connection(('origin.test', 80), 60)
 s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\n\\r\\n'
           b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx')
 got = b''
 while (b := s.recv(4096)): got += b
 print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
     "body_of_a_get": """
-s = socket.create_connection(('origin.test', 80), 10)
+s = socket.create_connection(('origin.test', 80), 60)
 inner = b'POST /a HTTP/1.1\\r\\nHost: origin.test\\r\\nContent-Length: 1\\r\\nConnection: close\\r\\n\\r\\nx'
 s.sendall(b'GET /a HTTP/1.1\\r\\nHost: origin.test\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n\\r\\n' + inner)
 got = b''
 while (b := s.recv(4096)): got += b
 print(got.split(b'HTTP/1.1 ')[2][:3].decode())""",
     "absolute": """
-c = http.client.HTTPConnection('origin.test', timeout=10)
+c = http.client.HTTPConnection('origin.test', timeout=60)
 c.request('POST', 'http://origin.test/a', b'x'); print(c.getresponse().status)""",
     "connect": """
-c = http.client.HTTPSConnection('origin.test', 80, timeout=10)
+c = http.client.HTTPSConnection('origin.test', 80, timeout=60)
 c.set_tunnel('origin.test', 443); c.request('POST', '/a', b'x'); print(c.getresponse().status)""",
     "connect_plain": """
-c = http.client.HTTPConnection('origin.test', 80, timeout=10)
+c = http.client.HTTPConnection('origin.test', 80, timeout=60)
 c.set_tunnel('origin.test', 80); c.request('DELETE', '/a'); print(c.getresponse().status)""",
     "tcp_by_name": """
 s = socket.create_connection(('tcp.origin.test', 9000), 10); s.sendall(b'x'); s.settimeout(2)
@@ -244,7 +244,7 @@ def test_read_only_reaches_listed_addresses(net, session):
     net.api.escalate(session, "CONFIDENTIAL")
     read = ["--class", "read_only", "--", "python3", "-c"]
     tunnel = f"""import socket
-s = socket.create_connection(('{FAR[4]}', 80), 5)
+s = socket.create_connection(('{FAR[4]}', 80), 60)
 s.sendall(b'CONNECT {FAR[4]}:9000 HTTP/1.1\\r\\nHost: {FAR[4]}:9000\\r\\n\\r\\n')
 print(s.recv(100).split()[1].decode())"""
     assert "through" not in run(net, session, *read, CONNECT).stdout  # not listed yet
@@ -281,7 +281,7 @@ def test_the_list_opens_nothing_by_itself(net, session):
 def test_a_list_that_shrinks_cuts(net, session):
     net.api.escalate(session, "CONFIDENTIAL")
     hold = f"""import socket
-s = socket.create_connection(('{FAR[4]}', 9000), 5)
+s = socket.create_connection(('{FAR[4]}', 9000), 60)
 print('open', flush=True)
 try:
     print('end', s.recv(1))
@@ -294,7 +294,7 @@ except OSError as e:
             assert p.stdout.readline() == "open\n"
             net.daemon.policy.write_text(POLICY + base.PERMITS)
             net.daemon.cli("policy", "reload", check=0)
-            out, _ = p.communicate(timeout=20)
+            out, _ = p.communicate(timeout=120)
             assert "cut" in out or "end" in out, out
         finally:
             if p.poll() is None:
@@ -307,7 +307,7 @@ def test_read_only_and_the_hosts_own_ports(net, session):
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     probe = "import socket; socket.create_connection(('127.0.0.1', 7070), 5); print('through')"
     try:
-        base.eventually(lambda: run(net, session, "--", "python3", "-c", probe).stdout == "through\n", 20)
+        assert base.eventually(lambda: run(net, session, "--", "python3", "-c", probe).stdout == "through\n"), "the control"
         got = run(net, session, "--class", "read_only", "--", "python3", "-c", probe)
         assert "through" not in got.stdout, got
     finally:
@@ -322,13 +322,13 @@ def test_class_survives_a_restart(net, session):
         box = base.eventually(lambda: net.api.sandboxes(session), 10)[0]
         assert box["mode"] == "PROXIED"
         net.daemon.restart("kill")
-        base.eventually(lambda: net.api.health()["inspectors"] == 1, 10)
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 1)
         assert net.api.sandbox(box["sandbox"])["mode"] == "PROXIED"
         assert net.api.show(session)["mode"] == "FULL"
         assert show(net, net.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["run"])["state"] == "running"
     finally:
         base.reap(p, signal.SIGTERM)
-    base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["state"] == "completed", 15)
+    assert base.eventually(lambda: net.api.ok("GET", f"/v1/runs?session={session}")["runs"][0]["state"] == "completed")
 
 
 # -- write ------------------------------------------------------------------------------------------------------------
@@ -339,7 +339,7 @@ def test_write_waits_for_its_approval(net, session, waiting):
     listed = net.daemon.cli("runs", session, check=0).stdout
     assert str(ident) in listed and "pending" in listed and "socket" in listed
     assert "approved" in net.daemon.cli("approve", ident, check=0).stdout
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=120)
     assert out == "through\n" and p.returncode == 0 and f"run {ident} waits" in err, err
     kept = show(net, ident)
     assert kept["state"] == "completed" and kept["approved"] is True and kept["decided_by"].startswith("uid 0")
@@ -350,7 +350,7 @@ def test_reject(net, session, waiting):
     p, ident = waiting(session, "echo", "ran")
     assert net.daemon.cli("reject", ident).returncode == 2  # why?
     net.daemon.cli("reject", ident, "--reason", "not today", check=0)
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=120)
     assert p.returncode == 125 and "ran" not in out and "not today" in err
     kept = show(net, ident)
     assert kept["state"] == "rejected" and kept["reason"] == "not today" and kept["started"] is None
@@ -360,8 +360,9 @@ def test_reject(net, session, waiting):
 
 
 def test_nobody_decides(net, session, waiting):
-    p, ident = waiting(session, "echo", "ran")
-    out, err = p.communicate(timeout=60)
+    with policy(net, POLICY.replace("10m", "3s") + base.PERMITS):
+        p, ident = waiting(session, "echo", "ran", state="rejected")
+        out, err = p.communicate(timeout=240)
     assert p.returncode == 125 and "ran" not in out and "nobody decided in time" in err
     assert show(net, ident)["state"] == "rejected" and show(net, ident)["decided_by"] == "daemon"
 
@@ -369,7 +370,7 @@ def test_nobody_decides(net, session, waiting):
 def test_whoever_asked_goes_away(net, session, waiting):
     p, ident = waiting(session, "echo", "ran")
     p.send_signal(signal.SIGINT)
-    p.communicate(timeout=30)
+    p.communicate(timeout=120)
     assert show(net, ident)["state"] == "rejected"
     assert net.daemon.cli("approve", ident).returncode == 1
 
@@ -442,12 +443,12 @@ def test_restart_starts_nothing(net, session, waiting):
     approved = ask(net, session)
     net.api.ok("POST", f"/v1/runs/{approved}/approve", {"reason": "fine"})
     net.daemon.restart("kill")
-    base.eventually(lambda: net.api.health()["inspectors"] == 1, 10)
+    assert base.eventually(lambda: net.api.health()["inspectors"] == 1)
     assert show(net, ident)["state"] == "pending" and not net.api.sandboxes(session)
     assert start(net, session, ident)[0] == 403
     assert show(net, approved)["approved"] is True and show(net, approved)["started"] is None
     net.api.ok("POST", f"/v1/runs/{ident}/approve")  # whoever waits has waited through it
-    out, err = p.communicate(timeout=30)
+    out, err = p.communicate(timeout=120)
     assert out == "ran\n", err
 
 
@@ -510,7 +511,7 @@ def test_what_was_asked_for_stays(net, session):
 
 def test_an_approval_is_good_for_a_minute(net, session):
     """However long there was to decide."""
-    with policy(net, POLICY.replace("20s", "12h") + base.PERMITS):
+    with policy(net, POLICY.replace("10m", "12h") + base.PERMITS):
         ident = ask(net, session)
         when = lambda text: datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
         row = show(net, ident)
@@ -532,7 +533,7 @@ def test_who_approves_sees_the_options(net, session, waiting):
                   ["--chdir", "/"], ["--level", "SECRET"]):
         assert net.daemon.launcher(ident, *words).returncode == 2, words
     net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
-    p.communicate(timeout=30)
+    p.communicate(timeout=120)
     recorded = net.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["id", "-u"],
                                                "options": {"user": "nobody"}})["run"]
     net.api.ok("POST", f"/v1/runs/{recorded}/approve")
@@ -572,7 +573,7 @@ def test_long_poll(net, session):
         waits = [pool.submit(net.api.ok, "GET", f"/v1/runs/{ident}?wait=1") for _ in range(2)]
         assert not concurrent.futures.wait(waits, 2.5).done  # over two ticks of the server
         net.api.ok("POST", f"/v1/runs/{ident}/reject", {"reason": "no"})
-        assert [w.result(10)["state"] for w in waits] == ["rejected"] * 2
+        assert [w.result(120)["state"] for w in waits] == ["rejected"] * 2
     assert net.api.ok("GET", f"/v1/runs/{ident}?wait=1")["state"] == "rejected"  # nothing will change: at once
     with pytest.raises(Failure):
         net.api.ok("GET", f"/v1/runs/{ident}?wait=2")

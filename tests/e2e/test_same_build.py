@@ -162,7 +162,7 @@ def test_a_crash_while_loading_leaves_no_note(daemon, made, point):
     daemon.kill()
     another_hash(daemon)
     p = subprocess.run(daemon.argv(binary=base.NETPAWLD_FAIL), env=base.env(NETPAWL_FAILPOINT=point), stdin=subprocess.DEVNULL,
-                       capture_output=True, timeout=60)
+                       capture_output=True, timeout=180)
     assert p.returncode == -signal.SIGKILL, p
     assert not os.path.lexists(daemon.pins / "build")
     before = programs(daemon)

@@ -31,7 +31,7 @@ def net():
 
 def in_session(net, session, *cmd):
     """A command in a sandbox of that session, which is gone afterwards."""
-    p = subprocess.run(net.argv(*cmd, session=session), capture_output=True, text=True, timeout=120,
+    p = subprocess.run(net.argv(*cmd, session=session), capture_output=True, text=True, timeout=600,
                        env={**net.env(), "SSL_CERT_FILE": str(net.ca), "CURL_CA_BUNDLE": str(net.ca)})
     assert p.returncode == 0, p.stderr[-2000:]
     return p.stdout

@@ -62,7 +62,7 @@ def silent(net, name, first=b""):
         read_head(c)
         c.sendall(first)
         asked.set()
-        net.ended.wait(60)
+        net.ended.wait(600)
         c.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlate")
 
     net.origin(name, handler)
@@ -79,7 +79,7 @@ def test_silence_is_refused_as_the_rule_says(net):
         try:
             # these may wait, and do so for longer than the others
             patient = [pool.submit(net.get, f"http://{name}/") for name in ("patient.test", "default.test")]
-            assert all(net.asked[name].wait(20) for name in ("patient.test", "default.test"))
+            assert all(net.asked[name].wait(120) for name in ("patient.test", "default.test"))
             refused = {name: pool.submit(net.get, f"http://{name}/", "-w", "\n%{http_code}") for name in LINES}
             got = {name: f.result() for name, f in refused.items()}
             assert not any(f.done() for f in patient)

@@ -28,8 +28,8 @@ def fetch(net, *argv, **env):
     return net.run(*argv, env={"HTTPS_PROXY": PROXY, "https_proxy": PROXY, **env})
 
 
-URLLIB = f"import urllib.request as u; print(u.urlopen('{URL}', timeout=10).status)"
-REQUESTS = f"import requests; print(requests.get('{URL}', timeout=10).status_code)"
+URLLIB = f"import urllib.request as u; print(u.urlopen('{URL}', timeout=60).status)"
+REQUESTS = f"import requests; print(requests.get('{URL}', timeout=60).status_code)"
 SSL = (f"import socket, ssl\ns = ssl.create_default_context().wrap_socket(socket.create_connection(('{FAR[4]}', 443), 10), "
        "server_hostname='origin.test')\nprint('200' if s.getpeercert() else '')")
 NODE = ("const tls = require('tls'); const s = tls.connect({host: '%s', port: 443, servername: 'origin.test'}, "
@@ -78,7 +78,7 @@ def test_control_without_trust(net, name):
     hosts = net.run("sh", "-c", "cat /run/netpawl/bundle.pem").stdout
     assert "BEGIN CERTIFICATE" in hosts
     p = subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--isolation", "none", "--session", net.session, "--",
-                        "env", *unset, *RUNTIMES[name]], capture_output=True, text=True, timeout=60,
+                        "env", *unset, *RUNTIMES[name]], capture_output=True, text=True, timeout=180,
                        env=net.env(HTTPS_PROXY=PROXY, https_proxy=PROXY))
     assert p.stdout.strip() != "200", p
 
@@ -200,7 +200,7 @@ def test_a_database_for_browsers(net):
     net.api.create(session, "CONFIDENTIAL")
 
     def run(script):
-        got = subprocess.run(net.argv("sh", "-c", script, session=session), capture_output=True, text=True, timeout=30, env=net.env())
+        got = subprocess.run(net.argv("sh", "-c", script, session=session), capture_output=True, text=True, timeout=180, env=net.env())
         assert got.returncode == 0, got
         return got.stdout.splitlines()
 

@@ -103,10 +103,10 @@ def test_tcp_by_name_to_a_host_that_speaks_first(net, name):
         c.sendall(b"you said " + c.recv(100))
 
     net.origin(name, handler, 2222)
-    code = ("import socket; s = socket.create_connection(('%s', 2222), 10); a = s.recv(100); s.sendall(b'hello')\n"
+    code = ("import socket; s = socket.create_connection(('%s', 2222), 60); a = s.recv(100); s.sendall(b'hello')\n"
             "while d := s.recv(100): a += d\nprint(a)" % name)
     after = net.last()
-    out, _ = net.python(code).communicate(timeout=30)
+    out, _ = net.python(code).communicate(timeout=120)
     assert out.decode().strip() == repr(b"220 welcome\r\nyou said hello")
     got = event(net, name, after)
     assert got["proxy"] == f"http://proxy.test:{PORT}" and got["method"] == "CONNECT" and got["reason"] == "rule_allows"
@@ -206,14 +206,14 @@ def test_a_reload_that_changes_the_proxy(net, restored):
         ends.append(c.recv(100))
 
     net.origin("cut.test", handler, 2222)
-    p = net.python("import socket; s = socket.create_connection(('cut.test', 2222), 10); print(s.recv(9), flush=True)\n"
+    p = net.python("import socket; s = socket.create_connection(('cut.test', 2222), 60); print(s.recv(9), flush=True)\n"
                    "try: print(s.recv(9))\nexcept OSError as e: print(type(e).__name__)")
     assert p.stdout.readline() == b"b'ready'\n"
     assert b"from origin.test" in net.fetch("https://origin.test/")
     status, got = net.reload(policy(f"  - url: http://proxy.test:{OTHER_PORT}\n"))
     assert status == 200, got
     # Its tunnel went the old way: it is cut. Kept connections serve nobody any more.
-    assert p.communicate(timeout=10)[0] in (b"ConnectionResetError\n", b"b''\n")
+    assert p.communicate(timeout=120)[0] in (b"ConnectionResetError\n", b"b''\n")
     assert [e for e in net.events(lambda e: "cut.test" in e["url"] and e["reason"] == "ended_by_reload")]
     before = len(net.seen)
     assert b"from origin.test" in net.fetch("https://origin.test/")
@@ -251,7 +251,7 @@ def test_credentials_are_nowhere(net):
     assert b"from origin.test" in net.fetch("https://origin.test/")
     shown = [json.dumps(net.api.ask("GET", path)[1]) for path in ("/v1/policy", "/v1/health", "/v1/debug", f"/v1/sessions/{net.session}/why")]
     shown += [json.dumps(net.api.events()), net.daemon.text()]
-    written = [f.read_bytes() for f in net.daemon.dir.rglob("*") if f.is_file() and net.daemon.dir / "bpf" not in f.parents]
+    written = [f.read_bytes() for f in net.daemon.dir.rglob("*") if f.is_file()]
     assert [1 for w in written if b"https://origin.test/" in w]  # it is where such things would be
     for secret in ("sesame", basic().split()[1].decode()):
         assert not [s[:200] for s in shown if secret in s] and not [1 for w in written if secret.encode() in w]

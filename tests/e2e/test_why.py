@@ -108,7 +108,7 @@ def test_requests(net):
         argv = net.argv("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "-d", "x",
                         "http://get-only.origin.test/open/a?token=hush1", "http://get-only.origin.test/open/a?token=hush2",
                         "http://bad.origin.test/", session=box.session)
-        p = subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=30)
+        p = subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=180)
         bodies = [json.loads(line) for line in p.stdout.splitlines()]
         assert [b["reason"] for b in bodies] == ["not_in_policy", "not_in_policy", "rule_denies"], p
         twice = refused(net, box.session, "HTTP request", "POST http://get-only.origin.test/open/a", 2)
@@ -128,7 +128,7 @@ def test_a_near_miss(net):
     try:
         argv = net.argv("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://other.test/", "http://unknown.test/",
                         session=box.session)
-        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=30)
+        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=180)
         got = refused(net, box.session, "HTTP request", "GET http://other.test/")
         assert got["reason"] == "not_in_policy" and \
             got["near_miss"] == '"**.other.test" does not cover "other.test" itself; ".other.test" does'
@@ -144,9 +144,9 @@ def test_rules_from_refusals(net):
     try:
         argv = net.argv("curl", "-sS", "-m", "10", "--connect-to", f"::{FAR[4]}:", "http://new.test/a/b?q=1", "http://new.test/c",
                         "http://github.com/x", "http://star.test/a*b", "http://bad.origin.test/", session=box.session)
-        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=30)
+        subprocess.run(argv, env=net.env(), capture_output=True, text=True, timeout=180)
         subprocess.run(net.argv("curl", "-sS", "-m", "10", "-X", "PUT", "--connect-to", f"::{FAR[4]}:", "http://new.test/d",
-                                session=box.session), env=net.env(), capture_output=True, text=True, timeout=30)
+                                session=box.session), env=net.env(), capture_output=True, text=True, timeout=180)
         box.try_("dial", family=4, addr=FAR_OTHER, port=9999)
         refused(net, box.session, "HTTP request", "PUT http://new.test/d")
         refused(net, box.session, "TCP connection", f"{FAR_OTHER}:9999")

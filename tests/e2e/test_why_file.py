@@ -37,12 +37,14 @@ def without_moment(text):
 
 
 def test_it_is_what_why_says(net, box):
-    box.call("execute", argv=["curl", "-sS", "-m", "10", "http://paste.example/x"])
+    box.call("execute", argv=["curl", "-sS", "-m", "60", "http://paste.example/x"])
     assert box.try_("dial", family=4, addr=FAR[4], port=9000) != "ok"
     text = says(box, "DNS lookup of paste.example", "9000")
+    told = lambda: net.api.ok("GET", f"/v1/sessions/{box.session}/why")["text"]
     assert text.startswith(f"Session {box.session} is at level CONFIDENTIAL, network mode PROXIED") and "It may reach" in text
-    told = net.api.ok("GET", f"/v1/sessions/{box.session}/why")["text"]
-    assert without_moment(text) == told.splitlines() and "As of 20" in text
+    # A name is asked for twice, A and AAAA: the second refusal may come later.
+    assert base.eventually(lambda: without_moment(cat(box)) == told().splitlines()), (cat(box), told())
+    assert "As of 20" in text
 
 
 def test_it_is_there_in_none(net, box):
@@ -53,7 +55,7 @@ def test_it_is_there_in_none(net, box):
 
 
 def test_a_reload_says_what_may_be_reached_now(net, box):
-    box.call("execute", argv=["curl", "-sS", "-m", "10", "http://paste.example/x"])
+    box.call("execute", argv=["curl", "-sS", "-m", "60", "http://paste.example/x"])
     assert "late.test" not in says(box, "paste.example")
     text = net.policy.read_text()
     try:
@@ -67,20 +69,20 @@ def test_a_reload_says_what_may_be_reached_now(net, box):
 
 def test_others_do_not_see_it_and_nobody_inside_writes_it(net, box):
     with Box(net.daemon, "PROXIED") as other:
-        box.call("execute", argv=["curl", "-sS", "-m", "10", "http://mine.example/x"])
+        box.call("execute", argv=["curl", "-sS", "-m", "60", "http://mine.example/x"])
         says(box, "mine.example")
-        other.call("execute", argv=["curl", "-sS", "-m", "10", "http://theirs.example/x"])
+        other.call("execute", argv=["curl", "-sS", "-m", "60", "http://theirs.example/x"])
         assert "mine.example" not in says(other, "theirs.example")
         for what in ('echo x >> "$NETPAWL_WHY"', 'rm -f "$NETPAWL_WHY"', 'ln -sf /etc/passwd "$NETPAWL_WHY"', ': > "$NETPAWL_WHY"'):
             assert box.call("execute", argv=["sh", "-c", what])["code"] != 0, what
     # control: the daemon's end of it is a file that it can write
-    assert (net.daemon.run_dir / "notices" / box.session / "why.txt").read_text() == cat(box)
+    assert base.eventually(lambda: (net.daemon.run_dir / "notices" / box.session / "why.txt").read_text() == cat(box))
 
 
 def test_it_goes_with_the_session(net):
     session = new_session("why")
     with Box(net.daemon, "PROXIED", session=session) as b:
-        b.call("execute", argv=["curl", "-sS", "-m", "10", "http://paste.example/x"])
+        b.call("execute", argv=["curl", "-sS", "-m", "60", "http://paste.example/x"])
         says(b, "paste.example")
     folder = net.daemon.run_dir / "notices" / session
     assert (folder / "why.txt").exists()
@@ -88,7 +90,7 @@ def test_it_goes_with_the_session(net):
     assert not folder.exists()
     # The event of its end does not bring it back.
     with Box(net.daemon, "PROXIED") as b:
-        b.call("execute", argv=["curl", "-sS", "-m", "10", "http://paste.example/x"])
+        b.call("execute", argv=["curl", "-sS", "-m", "60", "http://paste.example/x"])
         says(b, "paste.example")
     assert not folder.exists()
 
@@ -96,7 +98,7 @@ def test_it_goes_with_the_session(net):
 def test_a_flood_of_refusals_leaves_the_file_whole(net, box):
     """It is replaced in one step: whoever reads it meanwhile reads one or the other."""
     loop = "import socket\nfor i in range(3000):\n  try: socket.getaddrinfo(f'flood{i}.example', 80)\n  except OSError: pass"
-    box.call("execute", argv=["sh", "-c", f'python3 -c "{loop}" & for i in $(seq 100); do tail -n 1 "$NETPAWL_WHY" 2>/dev/null; done > /tmp/seen; wait'], timeout=90)
+    box.call("execute", argv=["sh", "-c", f'python3 -c "{loop}" & for i in $(seq 100); do tail -n 1 "$NETPAWL_WHY" 2>/dev/null; done > /tmp/seen; wait'], timeout=600, _timeout=660)
     seen = box.call("execute", argv=["cat", "/tmp/seen"])["out"].splitlines()
     assert seen and all(line.startswith("As of 20") and line.endswith("Z.") for line in seen), seen[:3]
     says(box, "flood")

@@ -9,7 +9,7 @@ import struct
 SERVER = ("198.51.100.53", 53)  # nobody is there: the DNS gate answers
 TYPES = {"A": 1, "MX": 15}
 PROXY = ("203.0.113.7", 443)  # an inspected port of anybody: what is no TLS there is for a proxy
-TIMEOUT = 20
+TIMEOUT = 120
 
 
 def _name_end(data, at):
@@ -104,8 +104,8 @@ def _tcp(a):
 def _udp(a):
     addr = _address(a)
     with socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.settimeout(0.4)
-        for _ in range(3):  # what is allowed comes back at once, but the machine may be busy
+        s.settimeout(0.5)
+        for _ in range(20):  # what is allowed comes back at once, but the machine may be busy
             s.sendto(a["mark"].encode(), (addr, a["port"]))
             try:
                 return {"reached": a["mark"].encode() in s.recv(4096)}

@@ -37,7 +37,7 @@ def ask(addr, port, local, host, paths):
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # the port is free at once
-            s.settimeout(20)
+            s.settimeout(120)
             s.bind(("127.0.0.1", local))
             s.connect((addr, port))
             s.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())

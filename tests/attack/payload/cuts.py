@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Sockets that a list of a sandbox's sockets could miss, held by processes that stay when the payload is over; and processes
-that open and close them as fast as they can. All of them end after two minutes at the latest."""
+that open and close them as fast as they can. All of them end after some minutes at the latest."""
 import array
 import os
 import random
@@ -18,7 +18,7 @@ def apart(work):
         os.closerange(3, w)  # whoever waits for the payload's end waits for its pipe
         os.closerange(w + 1, 256)
         os.setsid()
-        signal.alarm(120)
+        signal.alarm(900)
         try:
             work(lambda text: os.write(w, text.encode()))
         except OSError as e:
@@ -33,7 +33,7 @@ def apart(work):
 
 def tcp(addr, port, family=socket.AF_INET):
     s = socket.socket(family)
-    s.settimeout(5)
+    s.settimeout(60)
     s.connect((addr, port))
     s.settimeout(None)
     return s
@@ -56,7 +56,7 @@ def of_a_child(addr, port):
     """Made here, held by another process alone."""
     s = tcp(addr, port)
     if os.fork() == 0:
-        signal.alarm(120)
+        signal.alarm(900)
         signal.pause()
         os._exit(0)
     s.close()
@@ -187,7 +187,7 @@ def churn(far4, sink, processes=4):
     def work(say):
         for seed in range(processes):
             if os.fork() == 0:
-                signal.alarm(60)
+                signal.alarm(600)
                 storm(seed)
         time.sleep(0.5)
         say("churns")

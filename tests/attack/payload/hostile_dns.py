@@ -25,7 +25,7 @@ def deaf(addr, sockets, each, hold=0.0):
     for _ in range(sockets):
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        s.settimeout(5)
+        s.settimeout(60)
         s.connect((addr, 53))
         s.setblocking(False)
         sent[s] = 0
@@ -56,7 +56,7 @@ def knock(addrs, port=443, hold=2.0):
     kept = []
     for addr in addrs:
         s = socket.socket(socket.AF_INET6 if ":" in addr else socket.AF_INET)
-        s.settimeout(3)
+        s.settimeout(60)
         try:
             s.connect((addr, port))
         except OSError as e:
@@ -68,13 +68,13 @@ def knock(addrs, port=443, hold=2.0):
 
 def resolve(name, server="198.51.100.53"):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(3)
+    s.settimeout(60)
     s.sendto(_query(name.encode(), edns=False)[2:], (server, 53))
     answer = s.recv(4096)
     return socket.inet_ntoa(answer[-4:]) if answer[3] & 15 == 0 else None
 
 
-def say(name, port, text, wait=6.0):
+def say(name, port, text, wait=60.0):
     """Connects to what the name stands for, says it, and waits for an answer."""
     s = socket.socket()
     s.settimeout(wait)
@@ -83,7 +83,7 @@ def say(name, port, text, wait=6.0):
     return {"got": s.recv(100).decode()}
 
 
-def lease(path, hold=12.0, write=False):
+def lease(path, hold=20.0, write=False):
     """A lease on a file that this user owns: who opens it for writing (write: at all) waits until we let go, or for
     lease-break-time."""
     import fcntl
@@ -104,7 +104,7 @@ def flood(addr, sockets, seconds):
     poll, open_, at = select.epoll(), {}, {}
     for _ in range(sockets):
         s = socket.socket()
-        s.settimeout(5)
+        s.settimeout(60)
         s.connect((addr, 53))
         s.setblocking(False)
         open_[s.fileno()] = s
@@ -136,7 +136,7 @@ def flood(addr, sockets, seconds):
 def pour(name, port, kib, hold=0.0):
     """Sends so much, and leaves it open until the end."""
     s = socket.socket()
-    s.settimeout(6)
+    s.settimeout(60)
     s.connect((resolve(name), port))
     s.sendall(bytes(1024) * kib)
     time.sleep(hold)
@@ -197,7 +197,7 @@ def forms(name, hosts):
                      f"GET http://{host}/ HTTP/1.1\r\nHost: {name}\r\n\r\n", f"CONNECT {host}{'' if host.endswith('9300') else ':443'} HTTP/1.1\r\n\r\n",
                      f"CONNECT {host}{'' if host.endswith('9300') else ':80'} HTTP/1.1\r\n\r\n"):
             s = socket.socket()
-            s.settimeout(8)
+            s.settimeout(60)
             try:
                 s.connect((addr, 80))
                 s.sendall(form.encode())
@@ -216,7 +216,7 @@ def forms(name, hosts):
 def fill(addr, count, suffix):
     """Looks up so many names over TCP; how many got an address."""
     s = socket.socket()
-    s.settimeout(10)
+    s.settimeout(60)
     s.connect((addr, 53))
     good, at = 0, 0
     while at < count:

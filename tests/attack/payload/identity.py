@@ -10,10 +10,10 @@ FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 def _connected(family, addr, port, local):
     """From a port of our choice; waits for it while somebody else has it."""
-    end = time.monotonic() + 15
+    end = time.monotonic() + 120
     while True:
         s = socket.socket(FAMILY[family])
-        s.settimeout(10)
+        s.settimeout(60)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind(("127.0.0.1" if family == 4 else "::1", local))

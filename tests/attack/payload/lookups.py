@@ -6,7 +6,7 @@ import ssl
 import struct
 
 PIECE = 30  # bytes, of which a label holds 31 in hexadecimal
-WAIT = 2
+WAIT = 30
 KINDS = (1, 28, 16, 10, 15, 33, 65, 255)  # A, AAAA, TXT, NULL, MX, SRV, HTTPS and ANY, in turn
 
 

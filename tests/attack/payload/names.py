@@ -27,7 +27,7 @@ def _told(answer):
 
 def ask(name, kind="A", tcp=False, edns=True, size=1232, server=SERVER):
     q = dns.message.make_query(name, kind, use_edns=0 if edns else False, payload=size)
-    answer = (dns.query.tcp if tcp else dns.query.udp)(q, server, timeout=5)
+    answer = (dns.query.tcp if tcp else dns.query.udp)(q, server, timeout=30)
     return {**_told(answer), "bytes": len(answer.to_wire())}
 
 
@@ -35,7 +35,7 @@ def ask_all(names, **how):
     return [ask(name, **how) for name in names]
 
 
-def raw(packets, server=SERVER, wait=1):
+def raw(packets, server=SERVER, wait=30):
     """The RCODE of what comes for each packet (latin-1 text), or None."""
     s, out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), []
     s.connect((server, 53))
@@ -45,8 +45,16 @@ def raw(packets, server=SERVER, wait=1):
     return out
 
 
-def stream(chunks, server=SERVER, wait=3):
-    """What a TCP server says to these bytes (latin-1 text), until it closes or is silent: how many answers, and the end."""
+def _answers(got):
+    n = 0
+    while len(got) >= 2 and len(got) >= 2 + struct.unpack("!H", got[:2])[0]:
+        got, n = got[2 + struct.unpack("!H", got[:2])[0]:], n + 1
+    return n
+
+
+def stream(chunks, server=SERVER, wait=30, want=None):
+    """What a TCP server says to these bytes (latin-1 text), until it closes, is silent or has answered as often as is wanted: how
+    many answers, and the end."""
     with socket.create_connection((server, 53), timeout=wait) as s:
         got, end = b"", None
         try:
@@ -54,19 +62,19 @@ def stream(chunks, server=SERVER, wait=3):
                 s.sendall(chunk.encode("latin-1"))
             while piece := s.recv(65536):
                 got += piece
-            end = "closed"
+                if want and _answers(got) >= want:
+                    break
+            else:
+                end = "closed"
         except OSError as e:
             end = errno.errorcode.get(e.errno, "TIMEOUT")
-    n = 0
-    while len(got) >= 2 and len(got) >= 2 + struct.unpack("!H", got[:2])[0]:
-        got, n = got[2 + struct.unpack("!H", got[:2])[0]:], n + 1
-    return {"answers": n, "end": end}
+    return {"answers": _answers(got), "end": end}
 
 
 def pipeline(name, kind, sockets, each, server=SERVER):
     """All queries at once, over TCP, before anything is read: {rcode: count}"""
     wire, out = dns.message.make_query(name, kind).to_wire(), {}
-    opened = [socket.create_connection((server, 53), timeout=15) for _ in range(sockets)]
+    opened = [socket.create_connection((server, 53), timeout=120) for _ in range(sockets)]
     for s in opened:
         s.sendall((struct.pack("!H", len(wire)) + wire) * each)
     time.sleep(2.5)  # the answers come meanwhile
@@ -79,7 +87,7 @@ def pipeline(name, kind, sockets, each, server=SERVER):
     return out
 
 
-def many(pattern, first, last, window=100, limit_s=40, server=SERVER):
+def many(pattern, first, last, window=100, limit_s=240, server=SERVER):
     """A lookup of pattern % number for each, some at a time, again when one got lost: {rcode: count}, and the addresses that
     were told to more than one name."""
     s, out, seen, twice = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), {}, {}, 0

@@ -15,7 +15,7 @@ def query(number=7, name=b"www.example", size=0):
     return (struct.pack("!6H", number, 0x100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1").ljust(size, b"\0")
 
 
-def _socket(family, bind=None, timeout=3):
+def _socket(family, bind=None, timeout=30):
     s = socket.socket(socket.AF_INET6 if family == 6 else socket.AF_INET, socket.SOCK_DGRAM)
     s.settimeout(timeout)
     if bind:
@@ -59,9 +59,9 @@ def _sendmmsg(s, packets, to=None):
     return n
 
 
-def ask(how, family, addr, port=53, bind=None, timeout=3, device=None):
+def ask(how, family, addr, port=53, bind=None, seconds=30, device=None):
     """Two queries on one socket, and the answers to both."""
-    s = _socket(family, bind, timeout)
+    s = _socket(family, bind, seconds)
     if device:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, device.encode())
     to, peer = (addr, port), None
@@ -100,7 +100,7 @@ def both_families(addr4, addr6):
 
 def stream(family, addr, port=53):
     s = socket.socket(socket.AF_INET6 if family == 6 else socket.AF_INET)
-    s.settimeout(3)
+    s.settimeout(30)
     s.connect((addr, port))
     peer = list(s.getpeername()[:2])
     q = query()
@@ -112,9 +112,9 @@ def stream(family, addr, port=53):
     return {"peer": peer, "got": got.decode("latin-1")}
 
 
-def from_source(bind, source, to, dev=0):
+def from_source(bind, source, to, dev=0, wait=30):
     """A datagram from an address of one's choice: IP_PKTINFO."""
-    s = _socket(6 if ":" in to[0] else 4, bind)
+    s = _socket(6 if ":" in to[0] else 4, bind, wait)
     if ":" in to[0]:
         info = (socket.IPPROTO_IPV6, IPV6_PKTINFO, socket.inet_pton(socket.AF_INET6, source) + struct.pack("=I", dev))
     else:
@@ -141,11 +141,11 @@ def flood(addr, count, size=0, segment=0):
 
 def in_a_row(addr, count):
     """Queries one after the other, each waiting for its answer; how many had one."""
-    s, got = _socket(4, timeout=2), 0
+    s, got = _socket(4), 0
     for n in range(count):
         try:
             s.sendto(query(n), (addr, 53))
-            got += bool(select.select([s], [], [], 2)[0]) and _answer(s)["number"] == n
+            got += bool(select.select([s], [], [], 30)[0]) and _answer(s)["number"] == n
         except OSError:
             pass
     return {"answered": got}
@@ -155,7 +155,7 @@ def crowd(addr, sockets, threads=4):
     """Several threads that send on one new socket at once; how many queries had an answer, and what went wrong."""
     answered, errors = 0, []
     for _ in range(sockets):
-        s, start = _socket(4, timeout=2), threading.Barrier(threads)
+        s, start = _socket(4), threading.Barrier(threads)
 
         def one(n, s=s, start=start):
             start.wait()

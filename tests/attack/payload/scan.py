@@ -57,7 +57,7 @@ def icmp_answer(family, packet, dport):
     return ["icmp", *ip, packet[0], packet[1], len(quoted)]
 
 
-def probe(family, src, dst, dport, kind, sport=None, wait=0.3):
+def probe(family, src, dst, dport, kind, sport=None, wait=5):
     """One probe, and every answer that comes to it."""
     sport = sport or 40000 + dport % 20000
     tcp, icmp = opened(family, socket.IPPROTO_TCP), opened(family, socket.IPPROTO_ICMP if family == 4 else socket.IPPROTO_ICMPV6)
@@ -88,8 +88,8 @@ def probe(family, src, dst, dport, kind, sport=None, wait=0.3):
                 got = tcp_answer(family, packet, sport, dport) if s is tcp else icmp_answer(family, packet, dport)
                 if got:
                     answers.append(got)
-            if answers and kind != "udp":
-                end = min(end, time.monotonic() + 0.03)
+            if answers:
+                end = min(end, time.monotonic() + (0.3 if kind == "udp" else 0.03))
         return answers
     finally:
         for s in (tcp, icmp, udp):
@@ -97,7 +97,7 @@ def probe(family, src, dst, dport, kind, sport=None, wait=0.3):
                 s.close()
 
 
-def scan(family, src, dst, ports, kinds, wait=0.3):
+def scan(family, src, dst, ports, kinds, wait=5):
     return {str(port): {kind: probe(family, src, dst, port, kind, wait=wait) for kind in kinds} for port in ports}
 
 
@@ -107,7 +107,7 @@ def storm(family, src, dst, dport, count):
     answered = {}
 
     def drain(wait):
-        while select.select([s], [], [], wait)[0]:
+        while len(answered) < count and select.select([s], [], [], wait)[0]:
             packet, peer = s.recvfrom(4096)
             if family == 4:
                 packet = packet[(packet[0] & 15) * 4:]
@@ -120,7 +120,7 @@ def storm(family, src, dst, dport, count):
         for i in range(count):
             s.sendto(segment(family, src, dst, 20000 + i, dport, "syn"), (dst, 0))
             drain(0)
-        drain(0.5)
+        drain(5)
     finally:
         s.close()
     return {"answered": len(answered), "flags": sorted(set(answered.values()))}

@@ -92,7 +92,7 @@ def hello():
 # -- clients -------------------------------------------------------------------
 
 @op
-def dial(family, addr, port=0, kind="stream", data=None, recv=0, timeout=5, keep=None, bind=None, protocol=0):
+def dial(family, addr, port=0, kind="stream", data=None, recv=0, timeout=30, keep=None, bind=None, protocol=0):
     """connect(), then perhaps send and receive. For datagrams this is the connected form."""
     s = socket.socket(FAMILY[family], KIND[kind], protocol)
     try:
@@ -115,7 +115,7 @@ def dial(family, addr, port=0, kind="stream", data=None, recv=0, timeout=5, keep
 
 
 @op
-def sendto(family, addr, port=0, data="x", recv=0, timeout=5, count=1, bind=None, keep=None):
+def sendto(family, addr, port=0, data="x", recv=0, timeout=30, count=1, bind=None, keep=None):
     """The unconnected datagram form."""
     s = socket.socket(FAMILY[family], socket.SOCK_DGRAM)
     try:
@@ -196,7 +196,7 @@ def send(keep, data, addr=None, family=4, port=0):
 
 
 @op
-def recv(keep, size=65536, timeout=5):
+def recv(keep, size=65536, timeout=30):
     s = held[keep].sock
     s.settimeout(timeout)
     data = s.recv(size)
@@ -204,7 +204,7 @@ def recv(keep, size=65536, timeout=5):
 
 
 @op
-def connect(keep, family, addr, port=0, timeout=5):
+def connect(keep, family, addr, port=0, timeout=30):
     s = held[keep].sock
     s.settimeout(timeout)
     s.connect(resolve(family, addr, port))
@@ -227,7 +227,7 @@ def close(keep):
 # -- things that go on in the background ----------------------------------------
 
 @op
-def stream(keep, size=65536, mark="", limit_s=20, pause=0):
+def stream(keep, size=65536, mark="", limit_s=120, pause=0):
     """Sends as fast as it goes, or with pauses, until an error, close() or limit_s."""
     def body(h):
         h.sock.settimeout(None)
@@ -259,7 +259,7 @@ def block_recv(keep):
 
 
 @op
-def wait(keep, timeout=10):
+def wait(keep, timeout=60):
     """Waits for a background thread to end. 'ended': False is a hang."""
     h = held[keep]
     ended = h.done.wait(timeout)
@@ -296,7 +296,7 @@ def hammer(keep, family, addr, port, pause=0.002, limit_s=30, kind="stream", mar
 def hammer_stop(keep):
     h = held.pop(keep)
     h.stop = True
-    h.done.wait(5)
+    h.done.wait(60)
     return {"outcomes": dict(h.outcomes)}
 
 
@@ -327,8 +327,8 @@ def flood(family, addr, port, count, kind="stream", limit_s=60):
 
 
 @op
-def storm(keep, family, addr, port, children=200, pause=0.005, mark="storm", limit_s=20):
-    """Short children one after the other, each with one connect: a thread starts them, storm_wait counts them."""
+def storm(keep, family, addr, port, children=5000, pause=0.003, mark="storm", limit_s=120):
+    """Short children one after the other, each with one connect: a thread starts them until storm_end, which counts them."""
     h = Held(None)
     h.outcomes = collections.Counter()
     held[keep] = h
@@ -336,7 +336,7 @@ def storm(keep, family, addr, port, children=200, pause=0.005, mark="storm", lim
     def child():
         try:
             s = socket.socket(FAMILY[family])
-            s.settimeout(2)
+            s.settimeout(60)
             s.connect(resolve(family, addr, port))
             s.send(data_of(mark))
             os._exit(0)
@@ -347,7 +347,7 @@ def storm(keep, family, addr, port, children=200, pause=0.005, mark="storm", lim
         end = time.monotonic() + limit_s
         live = []
         for _ in range(children):
-            if time.monotonic() > end:
+            if h.stop or time.monotonic() > end:
                 break
             pid = os.fork()
             if pid == 0:
@@ -364,8 +364,9 @@ def storm(keep, family, addr, port, children=200, pause=0.005, mark="storm", lim
 
 
 @op
-def storm_wait(keep, timeout=30):
+def storm_end(keep, timeout=180):
     h = held[keep]
+    h.stop = True
     ended = h.done.wait(timeout)
     return {"ended": ended, "started": h.total, "outcomes": dict(h.outcomes)}
 
@@ -378,7 +379,7 @@ def serve_stream(h, role):
         try:
             if role == "source":
                 while not h.stop:
-                    conn.send(b"d" * 4096)
+                    conn.send(b"d" * 1024)
                     time.sleep(0.01)
             while not h.stop:
                 data = conn.recv(1 << 20)
@@ -666,7 +667,7 @@ def payload(module, function, args=None, timeout=20):
 
 
 @op
-def execute(argv, timeout=30, stdin=None):
+def execute(argv, timeout=180, stdin=None):
     # never this process's own stdin: the requests come in there
     where = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, **where)
@@ -680,7 +681,7 @@ def spawn_sleeper(seconds=60):
 
 
 @op
-def raw_request(path, text, timeout=5):
+def raw_request(path, text, timeout=30):
     """Bytes to a unix stream socket, and what comes back (base64)."""
     s = socket.socket(socket.AF_UNIX)
     s.settimeout(timeout)

@@ -8,6 +8,8 @@ import threading
 import time
 import urllib.parse
 
+from lib.base import PATIENCE
+
 
 class Connection(http.client.HTTPConnection):
     def __init__(self, path, timeout):
@@ -28,7 +30,7 @@ class Failure(Exception):
 
 
 class Api:
-    def __init__(self, path, timeout=20):
+    def __init__(self, path, timeout=20 * PATIENCE):
         self.path, self.timeout = path, timeout
 
     def raw(self, method, path, body=None, headers=None):
@@ -105,7 +107,7 @@ class Api:
 
     def wait_events(self, want, timeout=10, **params):
         """Events until want(list) is true; the last list. Events are asynchronous: the caller asserts."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PATIENCE
         while True:
             got = self.events(**params)
             if want(got) or time.monotonic() > end:
@@ -120,7 +122,7 @@ class Feed:
     """An open event feed; next() gives one event, or None when none came in time."""
 
     def __init__(self, path, params):
-        self.c = Connection(path, 60)
+        self.c = Connection(path, 600)
         self.c.request("GET", "/v1/events?" + urllib.parse.urlencode(dict(params, follow=1), safe="/"))
         self.r = self.c.getresponse()
         self.status = self.r.status
@@ -143,7 +145,7 @@ class Feed:
 
     def until(self, want, timeout=10):
         """The first event for which want() is true; None when it does not come."""
-        end = time.monotonic() + timeout
+        end = time.monotonic() + timeout * PATIENCE
         while (left := end - time.monotonic()) > 0:
             event = self.next(left)
             if event is not None and want(event):

@@ -83,7 +83,11 @@ def env(**more):
     return base
 
 
-def sh(*argv, check=True, timeout=20, **kw):
+# Bounds of waits are said as for a machine that has nothing else to do; on one that is loaded everything takes so many times as long.
+PATIENCE = 6
+
+
+def sh(*argv, check=True, timeout=20 * PATIENCE, **kw):
     argv = [str(a) for a in argv]
     p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, **kw)
     if check and p.returncode:
@@ -92,8 +96,13 @@ def sh(*argv, check=True, timeout=20, **kw):
 
 
 def eventually(probe, timeout=10, pause=0.02):
-    """probe() until it is true; its last answer. A bound against hangs, not a measurement."""
-    end = time.monotonic() + timeout
+    """probe() until it is true; its last answer. A bound against hangs, not a measurement: what must not come is for_a_while()'s."""
+    return for_a_while(probe, timeout * PATIENCE, pause)
+
+
+def for_a_while(probe, seconds, pause=0.02):
+    """probe() until it is true, or until the time is over: a look for what must not come."""
+    end = time.monotonic() + seconds
     while True:
         answer = probe()
         if answer or time.monotonic() > end:
@@ -104,9 +113,9 @@ def eventually(probe, timeout=10, pause=0.02):
 _temps = []
 
 
-def tempdir(word):
+def tempdir(word, where="/tmp"):
     """World-readable: ordinary users inside sandboxes run what is in it."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{word}-", dir="/tmp"))
+    path = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}-{word}-", dir=where))
     path.chmod(0o755)
     _temps.append(path)
     return path
@@ -159,7 +168,7 @@ def popen(argv, **kw):
     return p
 
 
-def reap(p, sig=signal.SIGTERM, timeout=5):
+def reap(p, sig=signal.SIGTERM, timeout=20):
     """Ends a process of ours, if it still runs, and takes its exit code."""
     if p.poll() is None:
         p.send_signal(sig)
@@ -167,7 +176,7 @@ def reap(p, sig=signal.SIGTERM, timeout=5):
             p.wait(timeout)
         except subprocess.TimeoutExpired:
             p.kill()
-            p.wait(5)
+            p.wait(60)
     for f in (p.stdin, p.stdout, p.stderr):
         if f:
             try:
@@ -198,7 +207,12 @@ def cgroup_pids(path):
     return pids
 
 
-def cgroup_destroy(path, timeout=5):
+def cgroups_below(path, prefix):
+    """Cgroups below it whose names begin so; it does not mind what is removed meanwhile."""
+    return [pathlib.Path(top, d) for top, dirs, _ in os.walk(path) for d in dirs if d.startswith(prefix)]
+
+
+def cgroup_destroy(path, timeout=30):
     """Kills what is in it and removes it with all that is nested."""
     end = time.monotonic() + timeout
     while path.exists() and time.monotonic() < end:
@@ -217,13 +231,18 @@ def cgroup_destroy(path, timeout=5):
 
 # -- what is left over ---------------------------------------------------------------
 
+def command_line(pid):
+    """Words that end with a zero each; nothing of a process that is gone."""
+    try:
+        return pathlib.Path("/proc", str(pid), "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def _our_processes():
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            line = pathlib.Path("/proc", pid, "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
+        line = command_line(pid).replace("\0", " ")
         if PREFIX in line and int(pid) != os.getpid():
             found.append((int(pid), line))
     return found
@@ -238,10 +257,14 @@ def v1_groups(prefix=PREFIX):
     return [pathlib.Path(top) / d for top, dirs, _ in os.walk("/sys/fs/cgroup") for d in dirs if d.startswith(name)]
 
 
+def _left_folders():
+    return [path for top in ("/tmp", "/run") for path in pathlib.Path(top).glob(PREFIX + "*")]
+
+
 def leftovers():
     """Names of everything with our prefix that still exists."""
     eventually(lambda: not _our_processes(), 20)  # netpawl run gives a daemon ten seconds to come back, and then ends
-    for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
+    for path in _left_folders():
         if path not in _temps:
             drop_tempdir(path)  # it was dropped, and something that was on its way out has made a file there since
     out = [f"process {pid}: {line}" for pid, line in _our_processes()]
@@ -251,7 +274,7 @@ def leftovers():
     out += [f"netns {p.name}" for p in netns.glob(PREFIX + "*")] if netns.exists() else []
     with open("/proc/self/mounts") as f:
         out += [f"mount {line.split()[1]}" for line in f if PREFIX in line and "/run/netns" not in line]
-    out += [f"directory {p}: {sorted(str(f) for f in p.rglob('*'))[:5]}" for p in pathlib.Path("/tmp").glob(PREFIX + "*")]
+    out += [f"directory {p}: {sorted(str(f) for f in p.rglob('*'))[:5]}" for p in _left_folders()]
     return out
 
 
@@ -275,7 +298,7 @@ def sweep():
     netns = pathlib.Path("/run/netns")
     for path in netns.glob(PREFIX + "*") if netns.exists() else []:
         subprocess.run(["ip", "netns", "del", path.name], capture_output=True)
-    for path in pathlib.Path("/tmp").glob(PREFIX + "*"):
+    for path in _left_folders():
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -24,7 +24,10 @@ class Daemon:
         in_memory: the run directory is a tmpfs, as /run is."""
         self.world, self.inspectors, self.more = world, inspectors, list(more)
         self.dir = base.tempdir("daemon")
-        self.run_dir, self.pin_mount = self.dir / "run", self.dir / "bpf"
+        self.run_dir = self.dir / "run"
+        # Not in /tmp, which sandboxes of the tests that run side by side are shown: netpawl run refuses what is mounted there on the way.
+        self.pin_home = base.tempdir("pins", "/run")
+        self.pin_mount = self.pin_home / "bpf"
         self.state_dir = pathlib.Path(state_dir) if state_dir else self.dir / "state"
         self.cgroup = base.unique("slice")
         self.policy = policy
@@ -67,7 +70,7 @@ class Daemon:
             argv += ["--policy", self.policy]
         return [str(a) for a in argv]
 
-    def start(self, failpoint=None, timeout=90, **more_env):
+    def start(self, failpoint=None, timeout=240, **more_env):
         """Returns when the ready line came; raises NotReady with what was said otherwise. failpoint: the test build,
         which dies there once arm() was called."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
@@ -116,15 +119,15 @@ class Daemon:
     def kill(self):
         """SIGKILL: no good bye, no clean-up."""
         code = base.reap(self.process, signal.SIGKILL)
-        self.reader.join(5)
+        self.reader.join(60)
         return code
 
     def stop(self):
-        code = base.reap(self.process, signal.SIGTERM, timeout=15)
-        self.reader.join(5)
+        code = base.reap(self.process, signal.SIGTERM, timeout=120)
+        self.reader.join(60)
         return code
 
-    def wait_death(self, timeout=10):
+    def wait_death(self, timeout=60):
         self.process.wait(timeout)
         return base.reap(self.process)
 
@@ -144,7 +147,7 @@ class Daemon:
             self.process.send_signal(signal.SIGCONT)
 
     def uninstall(self, *more, check=True):
-        return base.sh(*self.argv("--uninstall", *more), check=check, env=base.env(), timeout=30)
+        return base.sh(*self.argv("--uninstall", *more), check=check, env=base.env(), timeout=180)
 
     def running(self):
         return self.process is not None and self.process.poll() is None
@@ -157,7 +160,7 @@ class Daemon:
         return [line for line in self.text().splitlines()
                 if "Sanitizer" in line or "runtime error:" in line]
 
-    def cli(self, *words, timeout=30, check=None, input=None, env=None):
+    def cli(self, *words, timeout=180, check=None, input=None, env=None):
         """netpawl WORDS in HOST, with our socket in the environment."""
         e = base.env(**{"NETPAWL_SOCKET": str(self.socket), **(env or {})})
         p = subprocess.run([*self.world.enter(), str(base.NETPAWL), *map(str, words)], capture_output=True, text=True,
@@ -169,7 +172,7 @@ class Daemon:
     def launcher(self, run, *words, check=None):
         """netpawl-run in HOST, as the daemon would start it for a run on record."""
         p = subprocess.run([*self.world.enter(), str(base.NETPAWL_RUN), str(self.socket), str(run), *map(str, words)],
-                           capture_output=True, text=True, timeout=30, env=base.env(), stdin=subprocess.DEVNULL)
+                           capture_output=True, text=True, timeout=180, env=base.env(), stdin=subprocess.DEVNULL)
         assert check is None or p.returncode == check, p
         return p
 
@@ -179,12 +182,13 @@ class Daemon:
         if self.process is not None and self.process.poll() is None:
             self.stop()
         if base.NETPAWLD.exists():
-            subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=30, env=base.env())
+            subprocess.run(self.argv("--uninstall"), capture_output=True, timeout=180, env=base.env())
         for path in (self.slice, self.inspector_cgroup):
             base.cgroup_destroy(path)
         for path in (self.pin_mount, self.run_dir):
             subprocess.run(["umount", "-l", str(path)], capture_output=True)
         reports = self.sanitizer_reports()
+        base.drop_tempdir(self.pin_home)
         base.drop_tempdir(self.dir)
         assert not reports, f"the daemon's sanitizer spoke: {reports}"
 

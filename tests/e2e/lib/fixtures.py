@@ -129,7 +129,7 @@ def _timeout(signum, frame):
 def pytest_runtest_protocol(item):
     """A bound for every test, fixtures included."""
     old = signal.signal(signal.SIGALRM, _timeout)
-    signal.alarm(int(os.environ.get("NETPAWL_TEST_TIMEOUT", "300")))
+    signal.alarm(int(os.environ.get("NETPAWL_TEST_TIMEOUT", "1200")))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, old)

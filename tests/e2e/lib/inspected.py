@@ -52,15 +52,15 @@ class Inspected:
         stack.callback(self.daemon.close)
         self.daemon.start()
         self.api = self.daemon.api
-        base.eventually(lambda: self.api.health()["inspectors"] == inspectors, 10)
+        assert base.eventually(lambda: self.api.health()["inspectors"] == inspectors), self.daemon.text()[-2000:]
         self.session = new_session("inspected")
         self.api.create(self.session, "CONFIDENTIAL")
         # a sandbox that stays keeps the session's authority
         self.keeper = self.spawn("sleep", "infinity")
         stack.callback(base.reap, self.keeper)
-        base.eventually(lambda: self.api.sandboxes(self.session), 10)
+        assert base.eventually(lambda: self.api.sandboxes(self.session))
         self.ca = self.world.dir / "session-ca.pem"
-        base.eventually(lambda: self.fetch_ca(), 10)
+        assert base.eventually(self.fetch_ca)
 
     def fetch_ca(self):
         status, _, pem = self.api.raw("GET", f"/v1/sessions/{self.session}/ca")
@@ -83,13 +83,13 @@ class Inspected:
         return base.popen(self.argv(*cmd, session=session), env=base.env(NETPAWL_SOCKET=str(self.daemon.socket)),
                           stdin=subprocess.DEVNULL, **kw)
 
-    def run(self, *cmd, timeout=30, input=None, env=None):
+    def run(self, *cmd, timeout=180, input=None, env=None):
         """A command in a sandbox of the session: (exit code, stdout, stderr)."""
         return subprocess.run(self.argv(*cmd), capture_output=True, text=True, timeout=timeout, input=input,
                               env=self.env(**(env or {})))
 
-    def curl(self, *words, timeout=30):
-        return self.run("curl", "-sS", "-m", "15", *words, timeout=timeout)
+    def curl(self, *words, timeout=180):
+        return self.run("curl", "-sS", "-m", "90", *words, timeout=timeout)
 
     def binary(self):
         """A file that is no text, where a sandbox can read it."""
@@ -98,7 +98,7 @@ class Inspected:
         path.chmod(0o644)
         return path
 
-    def control(self, *cmd, timeout=30):
+    def control(self, *cmd, timeout=180):
         """The same on the host, in no sandbox: without the gate."""
         return subprocess.run([*self.world.enter(), *map(str, cmd)], capture_output=True, text=True, timeout=timeout,
                               env={**self.env(), "SSL_CERT_FILE": str(self.origins.authority.pem),

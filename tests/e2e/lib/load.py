@@ -40,7 +40,7 @@ def work():
     request = (head + (f"content-length: {len(body)}\r\n" if body else "") + "\r\n").encode() + body
     n, ahead = 0, task.get("ahead", 1)
     try:
-        s = socket.create_connection((url.hostname, url.port or 80), timeout=20)
+        s = socket.create_connection((url.hostname, url.port or 80), timeout=120)
         while not task["count"] or n < task["count"]:
             s.sendall(request * ahead)
             reader = Shared(s)
@@ -48,12 +48,12 @@ def work():
                 answer_read(reader)
             n += ahead
             if n == ahead:
-                begun.wait(20)
+                begun.wait(120)
     except (OSError, http.client.HTTPException):
         with lock:
             result["broken"] += 1
         if n < ahead:
-            begun.wait(20)
+            begun.wait(120)
 
 
 class Shared:
@@ -78,10 +78,10 @@ class Shared:
 threads = [threading.Thread(target=work) for _ in range(task["threads"])]
 for t in threads:
     t.start()
-begun.wait(20)
+begun.wait(120)
 print("begun", flush=True)
 for t in threads:
     t.join()
 print(json.dumps(result), flush=True)
 if task.get("stay"):
-    time.sleep(120)
+    time.sleep(1200)

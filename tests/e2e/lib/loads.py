@@ -19,7 +19,7 @@ class Load:
         self.process = net.spawn(base.PYTHON, LOAD, task, session=self.session, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
-        assert line == "begun\n", self.process.communicate(timeout=30)[1]
+        assert line == "begun\n", self.process.communicate(timeout=180)[1]
         self.sandbox = net.api.sandboxes(self.session)[0]["sandbox"]
 
     def seen(self):
@@ -31,8 +31,9 @@ class Load:
 
     def events(self):
         """Requests, and how many were only counted, by reason."""
-        every, counted = self.net.api.events(session=self.session, limit=1000), {}
-        assert len(every) < 1000, "there may be more"
+        every, counted, after = [], {}, 0
+        while page := self.net.api.events(session=self.session, after=after, limit=1000):
+            every, after = every + page, page[-1]["seq"]
         for e in every:
             if e.get("suppressed"):
                 reason = e["reason"] if not e.get("url") else "suppressed"

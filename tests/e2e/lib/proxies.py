@@ -78,7 +78,7 @@ class Proxied(Rogues):
             c.sendall(ANSWERS[how])
             time.sleep(0.05)
             return
-        far = base.setns_call(self.world.far, lambda: socket.create_connection((self.behind.get(host, host), int(to)), 5))
+        far = base.setns_call(self.world.far, lambda: socket.create_connection((self.behind.get(host, host), int(to)), 30))
         with far:
             self.tunnels.append(c)
             if how == "banner":  # in one piece with what the origin says first
@@ -98,8 +98,8 @@ class Proxied(Rogues):
 
     def fetch(self, url, *words, session=None):
         """curl in a sandbox, by name: what it got, head and body."""
-        p = self.spawn("curl", "-sS", "-m", "20", "-D", "-", *words, url, session=session, stdout=-1, stderr=-1)
-        out, err = p.communicate(timeout=40)
+        p = self.spawn("curl", "-sS", "-m", "90", "-D", "-", *words, url, session=session, stdout=-1, stderr=-1)
+        out, err = p.communicate(timeout=240)
         print(url, p.returncode, err)
         return out
 

@@ -38,8 +38,9 @@ s = socket.create_connection((a["to"], a["port"]), timeout=a["wait"])
 got = b""
 def read(until=None):
     global got
+    until = [until] if until else [u.encode() for u in a.get("until", [])]
     try:
-        while until is None or until not in got:
+        while not any(u in got for u in until):
             d = s.recv(65536)
             if not d:
                 break
@@ -159,17 +160,18 @@ class Rogues(Inspected):
         self.listen(self.world.far, addr, port, handler, tls, **kw)
         return addr
 
-    def raw(self, *parts, port=80, session=None, wait=3, control=None, **more):
-        """Bytes to an inspected port, and what came back. control: an address, dialled from the host without a gate."""
+    def raw(self, *parts, port=80, session=None, wait=30, control=None, **more):
+        """Bytes to an inspected port, and what came back until it was closed, or silent for so long; until: or until one of these words
+        was in it. control: an address, dialled from the host without a gate."""
         ask = json.dumps(dict(to=control or FAR[4], port=port, parts=parts, wait=wait, **more))
         argv = [*self.world.enter()] if control else self.argv(session=session)
-        p = subprocess.run([*argv, base.PYTHON, "-c", RAW], input=ask.encode(), capture_output=True, timeout=60, env=self.env())
+        p = subprocess.run([*argv, base.PYTHON, "-c", RAW], input=ask.encode(), capture_output=True, timeout=300, env=self.env())
         assert p.returncode == 0, p.stderr.decode()
         return p.stdout
 
     def get(self, url, *words, session=None):
-        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "20", "--connect-to", f"::{FAR[4]}:", *words, url],
-                           capture_output=True, timeout=60, env=self.env())
+        p = subprocess.run([*self.argv(session=session), "curl", "-sSk", "-m", "90", "--connect-to", f"::{FAR[4]}:", *words, url],
+                           capture_output=True, timeout=300, env=self.env())
         print(url, p.returncode, p.stderr)  # shown when the test fails
         return p.stdout
 
@@ -177,11 +179,11 @@ class Rogues(Inspected):
         """The control: curl on the host, in no sandbox."""
         host = url.split("/")[2]
         addr = self.names[host][0]
-        return self.bare("curl", "-sSk", "-m", "5", "--connect-to", f"::[{addr}]:" if ":" in addr else f"::{addr}:", url)
+        return self.bare("curl", "-sSk", "-m", "30", "--connect-to", f"::[{addr}]:" if ":" in addr else f"::{addr}:", url)
 
     def bare(self, *argv, input=None):
         """On the host, in no sandbox: the gate is not asked."""
-        return subprocess.run([*self.world.enter(), *map(str, argv)], input=input, capture_output=True, timeout=60, env=base.env()).stdout
+        return subprocess.run([*self.world.enter(), *map(str, argv)], input=input, capture_output=True, timeout=300, env=base.env()).stdout
 
     def python(self, code, session=None, **kw):
         return self.spawn(base.PYTHON, "-c", code, session=session, stdout=subprocess.PIPE, **kw)

@@ -47,7 +47,7 @@ class Tunnels:
                              more=["--resolvers", ROGUE, "--roots", self.authority.pem])
         stack.callback(self.daemon.close)
         self.daemon.start()
-        base.eventually(lambda: self.daemon.api.health()["inspectors"] == 1, 10)
+        assert base.eventually(lambda: self.daemon.api.health()["inspectors"] == 1)
         self.resolv = self.dir / "resolv.conf"
         self.resolv.write_text(f"nameserver {ROGUE}\noptions timeout:1 attempts:1\n")
 

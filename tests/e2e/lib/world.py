@@ -67,7 +67,7 @@ class Agent:
             raise RuntimeError(f"the agent ended at {op}: {self.tail()}")
         return json.loads(line)
 
-    def call(self, op, _timeout=45, **args):
+    def call(self, op, _timeout=240, **args):
         answer = self.answer(op, args, _timeout)
         if answer["ok"]:
             return answer
@@ -75,7 +75,7 @@ class Agent:
             raise Refused(f"{op} {args}", answer["error"])
         raise RuntimeError(f"{op} {args}: {answer['exception']}")
 
-    def try_(self, op, _timeout=45, **args):
+    def try_(self, op, _timeout=240, **args):
         """'ok', or the name of the errno."""
         try:
             self.call(op, _timeout, **args)
@@ -85,7 +85,8 @@ class Agent:
 
     def payload(self, module, function, timeout=20, **args):
         """(exit status of the child, its answer)"""
-        got = self.call("payload", timeout + 10, module=module, function=function, args=args, timeout=timeout)
+        timeout *= base.PATIENCE
+        got = self.call("payload", timeout + 60, module=module, function=function, args=args, timeout=timeout)
         return got["status"], got["answer"]
 
     def tail(self):
@@ -98,7 +99,7 @@ class Agent:
         except OSError:
             pass
         try:
-            self.process.wait(3)
+            self.process.wait(20)
         except subprocess.TimeoutExpired:
             pass
         code = base.reap(self.process)
@@ -186,7 +187,7 @@ class World:
 
     def _ip(self, ns, *lines):
         p = subprocess.run(["ip", "-n", ns, "-batch", "-"], input="\n".join(lines) + "\n", capture_output=True,
-                           text=True, timeout=20)
+                           text=True, timeout=120)
         if p.returncode:
             raise RuntimeError(f"ip -n {ns}: {p.stderr}")
 
@@ -291,9 +292,13 @@ class Watch:
 
     def __exit__(self, *exc):
         time.sleep(self.SETTLE)
+        self.look()
+
+    def look(self):
         got = self.world.frames(self.since, self.mark)
         self.count, self.marked, self.frames = got["count"], got["marked"], got["frames"]
         self.records = self.world.records(self.since, self.mark)
+        return self
 
     def nothing(self):
         assert self.count == 0, f"{self.count} frames reached the far side: {self.frames[:5]}"
@@ -301,5 +306,9 @@ class Watch:
         return True
 
     def something(self):
-        assert self.count > 0, "the control did not get a frame to the far side: this test proves nothing"
+        assert base.eventually(lambda: self.look().count), "the control did not get a frame to the far side: this test proves nothing"
         return True
+
+    def carried(self):
+        """Did the mark get there? Waited for: for controls."""
+        return base.eventually(lambda: self.look().marked)
