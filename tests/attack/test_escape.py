@@ -253,7 +253,7 @@ def test_control_socket_from_inside(daemon, pool, mode, user):
     text = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
     control = daemon.world.outside.call("raw_request", path=str(daemon.socket), text=text)
     assert " 200 " in control["data"]
-    answer = box.agent.answer("raw_request", dict(path=str(daemon.socket), text=text), 20)
+    answer = box.agent.answer("raw_request", dict(path=str(daemon.socket), text=text), 120)
     assert not answer["ok"] or ("403" in answer["data"] and "from_sandbox" in answer["data"])
 
 

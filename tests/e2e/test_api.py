@@ -58,7 +58,7 @@ def test_socket_mode(daemon):
 
 def test_ordinary_users_do_not_get_in(world, daemon):
     text = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-    got = world.outside_user.answer("raw_request", dict(path=str(daemon.socket), text=text), 20)
+    got = world.outside_user.answer("raw_request", dict(path=str(daemon.socket), text=text), 120)
     assert not got["ok"] and got["error"] == "EACCES", got
 
 

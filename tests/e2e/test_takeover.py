@@ -294,7 +294,7 @@ def test_two_daemons_side_by_side(world, daemon, make_daemon):
         box.close()
         # the control socket of one is not open to sandboxes of the other
         text = "GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-        got = theirs.agent.answer("raw_request", dict(path=str(daemon.socket), text=text), 20)
+        got = theirs.agent.answer("raw_request", dict(path=str(daemon.socket), text=text), 120)
         assert not got["ok"] or "from_sandbox" in got["data"], got
         other.api.escalate(theirs.session, "SECRET")
         assert can(theirs) == "ECONNREFUSED"

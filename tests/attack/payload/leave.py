@@ -34,6 +34,6 @@ def leave(how, addr=None, port=0):
     out["socket"] = "ok"
     if addr:
         with socket.socket() as s:
-            s.settimeout(5)
+            s.settimeout(60)
             out["connect"] = errno.errorcode.get(s.connect_ex((addr, port)), "ok")
     return out

@@ -38,7 +38,7 @@ static void test_beside_and_waited_for(void **state)
 	for (unsigned i = 1; i <= 100; i++) {
 		task.begun = false;
 		beside_begin(beside, run, &task);
-		for (int ms = 0; i % 2 && ms < 5000 && !__atomic_load_n(&task.begun, __ATOMIC_ACQUIRE); ms++)
+		for (int ms = 0; i % 2 && ms < 60000 && !__atomic_load_n(&task.begun, __ATOMIC_ACQUIRE); ms++)
 			usleep(1000);
 		/* We are here although it is not done: only this lets it end. */
 		assert_int_equal(write(task.gate[1], "x", 1), 1);

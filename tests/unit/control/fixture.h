@@ -345,7 +345,7 @@ static int world_free(void **state)
 
 static int dial(void)
 {
-	const struct timeval patience = { .tv_sec = 20 };
+	const struct timeval patience = { .tv_sec = 120 };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 

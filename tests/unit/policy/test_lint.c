@@ -183,12 +183,12 @@ static void test_many_rules(void **state)
 	sprintf(at, "- allow: h79999.example.com\n");
 	policy = policy_of(text);
 	free(text);
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	policy_check_cover(policy, &problems);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	assert_int_equal(problems.warnings, 1);
 	assert_int_equal(problems.items[0].other_line, 3 + 79999);
-	assert_true(end.tv_sec - start.tv_sec < 3);
+	assert_true(end.tv_sec - start.tv_sec < 30); /* of CPU: what is quadratic takes minutes */
 }
 
 static void test_a_list_for_reading(void **state)

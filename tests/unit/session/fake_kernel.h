@@ -240,7 +240,7 @@ static inline int fake_cut_due(void *ctx, uint64_t cgroup_id)
 static inline int fake_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
 	(void)ctx;
-	for (int ms = 0; fake.notes_cuts && ms < 5000 && !__atomic_load_n(&fake.committed, __ATOMIC_ACQUIRE); ms++)
+	for (int ms = 0; fake.notes_cuts && ms < 60000 && !__atomic_load_n(&fake.committed, __ATOMIC_ACQUIRE); ms++)
 		usleep(1000);
 	fake_log(why == GATE_CUT_RELOADED ? "recut" : why == GATE_CUT_ENDED ? "bury" : "cut");
 	for (size_t i = 0; i < n; i++)

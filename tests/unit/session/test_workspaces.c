@@ -131,7 +131,7 @@ static void users_run_out_and_come_back(void **state)
 /* The sweep until nothing is left to do. */
 static void sweep(uint64_t archive_max)
 {
-	for (int i = 0; i < 2000 && (workspaces->pending || workspaces->job.pid); i++) {
+	for (int i = 0; i < 40000 && (workspaces->pending || workspaces->job.pid); i++) {
 		workspaces_sweep(workspaces, archive_max);
 		usleep(5000);
 	}

@@ -264,12 +264,12 @@ static void test_no_glob_takes_long(void **state)
 	glob[0] = '/';
 	glob[NP_GLOB_MAX - 1] = 'b';
 	glob[NP_GLOB_MAX] = '\0';
-	clock_gettime(CLOCK_MONOTONIC, &start);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	assert_false(path_matches(glob, path));
 	glob[NP_GLOB_MAX - 1] = '*';
 	assert_true(path_matches(glob, path));
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	assert_true(end.tv_sec - start.tv_sec < 2);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	assert_true(end.tv_sec - start.tv_sec < 20); /* of CPU */
 	/* One that no policy can hold. */
 	memset(path, '*', sizeof(path) - 1);
 	for (size_t i = 0; i < NP_PATH_MAX; i += 2)
