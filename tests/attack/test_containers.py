@@ -385,6 +385,8 @@ def test_nothing_is_left_of_one(net, contained):
     quiet = lambda: (n := time.sleep(0.3) or count()) == (time.sleep(0.3) or count()) and n
     maps = lambda: {m: len(bpf.dump(net.daemon, m)) for m in ("np_namespaces", "np_homes", "np_host_addrs", "np_peers")}
     net.box("PROXIED"), net.box("FULL")
+    live = lambda: len([s for s in net.api.sandboxes() if s["network"] == "container"])
+    assert base.eventually(lambda: maps()["np_homes"] == live()), "those of earlier tests are gone"
     there, before = base.eventually(quiet, 15), maps()
     devices = len(list((net.daemon.pins / "devices").iterdir()))
     box = contained("FULL")
@@ -397,7 +399,8 @@ def test_nothing_is_left_of_one(net, contained):
     box.close()
     assert not cgroup.exists()
     assert base.eventually(lambda: maps() == before, 15), (before, maps())
-    assert base.eventually(lambda: count() == there, 15), (there, count())
+    # Not equal: idle connections of before may have ended meanwhile.
+    assert base.eventually(lambda: all(n <= m for n, m in zip(count(), there)), 15), (there, count())
     # the host's own pins come and go with the bridge's ports
     assert base.eventually(lambda: len(list((net.daemon.pins / "devices").iterdir())) <= devices, 10)
 

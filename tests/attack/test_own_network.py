@@ -350,7 +350,8 @@ def test_nothing_is_left_of_one(private):
         with Box(private.daemon, mode) as box:
             assert int(box.info["cgroup_id"]) in namespaces(private) and count()[0] > there[0]
     assert base.eventually(lambda: namespaces(private) == before, 15)
-    assert base.eventually(lambda: count() == there, 15), (there, count())
+    # Not equal: idle connections of before may have ended meanwhile.
+    assert base.eventually(lambda: all(n <= m for n, m in zip(count(), there)), 15), (there, count())
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])

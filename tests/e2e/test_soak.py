@@ -101,7 +101,9 @@ def test_nothing_grows(net):
     assert base.eventually(fewer, 10), (before, State(net))
     after = State(net)
     assert after.pids == before.pids, "the very same processes"
-    assert after.entries == before.entries
+    # What the gate forgets a moment later is none of it.
+    less = lambda: all(n <= before.entries[name] for name, n in entries(net).items())
+    assert base.eventually(less), (before.entries, entries(net))
     for word, kib in after.kib.items():
         grown = kib - before.kib[word]
         most = (GROWTH + GROWTH_EACH * requests) // 1024

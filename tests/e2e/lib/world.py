@@ -302,7 +302,9 @@ class Watch:
 
     def nothing(self):
         assert self.count == 0, f"{self.count} frames reached the far side: {self.frames[:5]}"
-        assert not self.records, f"the far side received {self.records[:5]}"
+        # A connection is recorded when it is accepted: of one from before that may be late, and a new one has frames.
+        records = [r for r in self.records if r["data"] != "<connect>"]
+        assert not records, f"the far side received {records[:5]}"
         return True
 
     def something(self):
