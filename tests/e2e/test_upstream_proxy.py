@@ -17,7 +17,7 @@ rules:
     timeouts: {connect: 1s}
   - allow: pinned.test
     inspect: false
-  - allow: [banner.test:2222, late.test:2222, cut.test:2222]
+  - allow: [banner.test:2222, late.test:2222, cut.test:2222, dead.test:2222]
   - allow: ws.test
     websocket: true
   - allow: ["**", 198.51.100.0/24]
@@ -286,3 +286,26 @@ def test_explain_names_the_proxy(net):
     assert "by way of" not in explain(net, "--url", "https://direct.test/")
     assert "by way of" not in explain(net, "--url", "https://origin.test/", "--level", "PUBLIC")
     assert json.loads(explain(net, "--url", "https://origin.test/", "--json"))["proxy"] == f"http://proxy.test:{PORT}"
+
+
+def test_tcp_by_name_that_the_proxy_fails_names_proxy_and_rule(net):
+    after = net.last()
+    code = "import socket\ntry: print(socket.create_connection(('dead.test', 2222), 10).recv(10))\nexcept OSError as e: print(type(e).__name__)"
+    out, _ = net.python(code).communicate(timeout=30)
+    assert b"ConnectionResetError" in out, out
+    got = event(net, "dead.test", after)
+    assert (got["reason"], got["proxy"]) == ("proxy_failed", f"http://{FAR_OTHER}:9") and "/policy.yaml:" in got["rule"], got
+    line = int(got["rule"].rsplit(":", 1)[1])
+    assert "dead.test:2222" in net.policy.read_text().splitlines()[line - 1]
+
+
+def test_what_is_shown_of_proxies(net):
+    """URLs and hosts; of credentials that there are some."""
+    shown = net.api.ok("GET", "/v1/policy")["upstream_proxies"]
+    assert [p["url"] for p in shown] == ["direct", f"http://{FAR_OTHER}:9", "http://nowhere.test:3128", f"http://proxy.test:{PORT}"]
+    assert [p["credentials"] for p in shown] == [False, False, False, True] and "hosts" not in shown[3]
+    assert shown[0]["hosts"] == ["direct.test:*", ".corp.test:*", "198.51.100.10:*"], shown
+    assert net.api.health()["upstream_proxies"] == [p["url"] for p in shown]
+    told = [net.daemon.cli("policy", "show", check=0).stdout, net.daemon.cli("doctor").stdout, json.dumps(shown)]
+    assert f"http://proxy.test:{PORT}, with credentials" in told[0] and f"upstream proxy: http://proxy.test:{PORT}" in told[1], told
+    assert not any(s in t for t in told for s in ("sesame-4711", str(net.secret)))

@@ -85,6 +85,16 @@ static int probe_run(struct buf *out)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
 }
 
+/* Of a daemon that runs: by which ways its inspectors reach hosts. */
+static void proxies_print(const json_t *health)
+{
+	const json_t *urls = json_object_get(health, "upstream_proxies"), *url;
+	size_t i;
+
+	json_array_foreach(urls, i, url)
+		output_clean_line(stdout, "%supstream proxy: %s", i ? "" : "\n", json_string_value(url) ?: "?");
+}
+
 static int features_show(const struct cli *cli, const char *text)
 {
 	_json_ json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
@@ -104,6 +114,7 @@ static int features_show(const struct cli *cli, const char *text)
 	for (size_t i = 0; feature_get(object, i, &feature); i++)
 		table_add(&table, feature.name, feature.present ? "yes" : "no", feature.means);
 	table_print(&table, stdout);
+	proxies_print(object);
 	if (missing)
 		printf("\n%zu missing.\n", missing);
 	return missing ? CLI_MISSING : CLI_OK;

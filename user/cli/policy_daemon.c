@@ -45,6 +45,27 @@ static void ports_add(struct table *table, const json_t *answer, const char *nam
 	table_add(table, name, text.len ? text.data : "none");
 }
 
+/* "http://proxy.corp.example:3128 for .corp.example but a.corp.example, with credentials" */
+static void proxies_add(struct table *table, const json_t *answer)
+{
+	static const char *const names[][2] = { { "hosts", " for " }, { "except", " but not for " } };
+	const json_t *proxy, *host;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(answer, "upstream_proxies"), i, proxy)
+	{
+		_buf_ struct buf text = BUF_INIT(OUTPUT_TEXT_MAX);
+
+		buf_puts(&text, member_text(proxy, "url") ?: "?");
+		for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+			json_array_foreach(json_object_get(proxy, names[n][0]), k, host)
+				buf_printf(&text, "%s%s", k ? ", " : names[n][1], json_string_value(host) ?: "?");
+		if (json_is_true(json_object_get(proxy, "credentials")))
+			buf_puts(&text, ", with credentials");
+		table_add(table, "upstream_proxy", text.data ? text.data : "?");
+	}
+}
+
 static void facts_print(const json_t *answer)
 {
 	static const char *const names[] = { "file", "hash", "loaded", "who", "rules", "default" };
@@ -73,6 +94,7 @@ static void facts_print(const json_t *answer)
 	ports_add(&table, answer, "inspect_ports");
 	ports_add(&table, answer, "host_loopback");
 	ports_add(&table, answer, "inbound");
+	proxies_add(&table, answer);
 	table_print(&table, stdout);
 }
 

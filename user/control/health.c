@@ -7,6 +7,21 @@
 #include "control/reply.h"
 #include "vocab/limits.h"
 
+/* By which ways the inspector goes: without credentials. */
+static void proxies_put(const struct server_config *config, struct buf *out)
+{
+	struct policy_loaded loaded;
+
+	if (!config->policy_loaded)
+		return;
+	config->policy_loaded(config->data, &loaded);
+	json_open_array(out, "upstream_proxies");
+	for (size_t i = 0; i < loaded.policy->n_proxies; i++)
+		json_put_text(out, NULL, loaded.policy->proxies[i].url ? loaded.policy->proxies[i].url : "direct",
+			      PROXY_URL_SIZE);
+	json_close_array(out);
+}
+
 int health_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
@@ -25,6 +40,7 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	json_put_number(&out, "sandboxes", service_sandboxes_count(config->service));
 	if (config->health)
 		config->health(config->data, &out);
+	proxies_put(config, &out);
 	json_close_object(&out);
 	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
 	ret->body = buf_take(&out);

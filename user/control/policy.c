@@ -9,8 +9,10 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "policy/describe.h"
+#include "policy/reach_summary.h"
 #include "policy/snapshot.h"
 
+#define PROXY_HOSTS_MAX 20 /* of one upstream proxy in the listing */
 #define CONDITIONS_MAX \
 	600 /* bytes of a rule's conditions in the listing, so that the whole of it fits into an answer */
 
@@ -94,6 +96,41 @@ static json_t *listing_array(const struct policy *policy, const struct rule *rul
 	return array;
 }
 
+static json_t *patterns_array(const struct policy *policy, const struct pattern_run *run)
+{
+	json_t *array = json_array();
+
+	for (uint32_t i = 0; array && i < run->n && i < PROXY_HOSTS_MAX; i++) {
+		_buf_ struct buf text = BUF_INIT(NP_WHY_WHERE * 4);
+
+		pattern_put(&text, &policy->patterns[run->first + i]);
+		json_array_append_new(array, json_text(text.data ? text.data : "?"));
+	}
+	if (array && run->n > PROXY_HOSTS_MAX)
+		json_array_append_new(array, json_string("..."));
+	return array;
+}
+
+/* Of credentials that there are some, and no more. */
+static json_t *proxies_array(const struct policy *policy)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < policy->n_proxies; i++) {
+		const struct upstream_proxy *proxy = &policy->proxies[i];
+		char place[PLACE_TEXT_SIZE];
+
+		place_format(policy, &proxy->at, place);
+		json_array_append_new(array,
+				      json_pack("{s:s,s:o,s:o*,s:o,s:b}", "url", proxy->url ? proxy->url : "direct",
+						"at", json_text(place), "hosts",
+						proxy->all ? NULL : patterns_array(policy, &proxy->hosts), "except",
+						patterns_array(policy, &proxy->except), "credentials",
+						proxy->credentials != NULL));
+	}
+	return array;
+}
+
 int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const struct server_config *config = rq->config;
@@ -115,6 +152,8 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 			   "listing", listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
 			   listing_array(policy, policy->full, policy->n_full, &truncated), "read_only",
 			   listing_array(policy, &policy->read_only, policy->read_only.n_patterns > 0, &truncated));
+	if (object)
+		json_object_set_new(object, "upstream_proxies", proxies_array(policy));
 	if (object && truncated)
 		json_object_set_new(object, "truncated", json_true());
 	return answer_json(ret, 200, object, ret_failure);

@@ -167,7 +167,7 @@ void client_report_refusal(struct client *client, const struct client_refusal *r
 		addr_format(addr, report.address);
 	snprintf(report.text, sizeof(report.text), "%s", refusal->text ? refusal->text : "");
 	host_port_text(client->named || host->is_addr ? host : &flow, client->port, where);
-	report_send(client->worker, &report, &(struct report_texts){ .url = { where } });
+	report_send(client->worker, &report, &(struct report_texts){ .url = { where }, .proxy = refusal->proxy });
 }
 
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text)

@@ -107,6 +107,7 @@ struct client_refusal {
 	const char *text;
 	const struct verdict *verdict;
 	const struct np_addr *addr;
+	const char *proxy; /* URL of the upstream proxy that it went by; may be NULL */
 };
 void client_report_refusal(struct client *client, const struct client_refusal *refusal);
 void client_report(struct client *client, enum np_reason reason, unsigned status, const char *text);

@@ -234,8 +234,6 @@ static void keep_alive(int fd)
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){ NP_IDLE_MS / 1000 }, sizeof(int));
 }
 
-static const struct channel_events no_events;
-
 /* It is no tunnel's end, but a refusal. */
 static void tunnel_withdraw(struct tunnel *tunnel)
 {
@@ -254,7 +252,8 @@ static void tunnel_end(struct tunnel *tunnel, const struct client_refusal *refus
 
 void tunnel_refuse(struct tunnel *tunnel, enum np_reason reason, const struct verdict *verdict, const char *words)
 {
-	tunnel_end(tunnel, &(struct client_refusal){ .reason = reason, .text = words, .verdict = verdict });
+	tunnel_end(tunnel,
+		   &(struct client_refusal){ reason, .text = words, .verdict = verdict, .proxy = tunnel->proxy });
 }
 
 /* The name leads to where the client may not go: the rule that says so is named. */
@@ -280,7 +279,9 @@ static void on_dialled(void *ctx, const struct origin_dial_result *result)
 {
 	struct tunnel *tunnel = ctx;
 	struct client *client = tunnel->client;
+	static const struct channel_events no_events;
 	_buf_ struct buf first = BUF_INIT(0);
+	struct verdict verdict;
 	struct channel *far;
 
 	tunnel->dial = NULL;
@@ -316,7 +317,8 @@ static void on_dialled(void *ctx, const struct origin_dial_result *result)
 	}
 	if (result->error || channel_new(client->worker->loop, &client->sandbox->session->lane, result->fd, &no_events,
 					 NULL, &far) < 0) {
-		tunnel_refuse(tunnel, result->error ? result->reason : NP_R_ORIGIN_UNREACHABLE, NULL, result->words);
+		verdict = judge_request(client, &client->host, client->port, NULL, NULL, &tunnel->ask);
+		tunnel_refuse(tunnel, result->reason ?: NP_R_ORIGIN_UNREACHABLE, &verdict, result->words);
 		return;
 	}
 	tunnel_relay(tunnel, client_release(client), far, &first, &unseen_events);
