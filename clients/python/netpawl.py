@@ -230,6 +230,11 @@ class Session:
         body = {"dataset": name, "level": level, **({"reason": reason} if reason else {})}
         return self._call("POST", "/datasets", body)
 
+    def context(self, purpose=None, context=None):
+        """Says what the session is for, in words and as an object or list of yours: deciders are told. What is left out stays."""
+        body = {k: v for k, v in (("purpose", purpose), ("context", context)) if v is not None}
+        return self._call("PUT", "/context", body) if body else self._call("GET", "/context")
+
     def notices(self, reader=None, after=None):
         """What the session's agent is told when its network tightens. With a reader: what that has not acknowledged."""
         return self._call("GET", "/notices", reader=reader, after=after)["notices"]
@@ -251,7 +256,7 @@ class Session:
     def launch(self, command, egress=None, env=None, input=None, **options):
         """Has the daemon start a list of words; returns a Run at once. egress: as in Sandbox.run().
 
-        memory, cpus, pids, timeout, output_limit, disk, chdir, keep=True, bind=[...]: as the options of netpawl run. env={"NAME": "value"}
+        memory, cpus, pids, timeout, output_limit, disk, chdir, purpose, keep=True, bind=[...]: as the options of netpawl run. env={"NAME": "value"}
         adds variables to the few that a command gets; they are on record. input: a str that it reads; or True, and Run.write()
         sends it; without one it has none. terminal="80x24": a terminal is its input and output. attach=True: its output is for
         one reader, whole and as bytes, waits for him, and ends with him."""
@@ -378,11 +383,11 @@ class Sandbox:
     keep=True they run in the session's kept sandbox, with one /tmp and the processes that earlier ones left; remove() ends it.
 
     memory="2GiB", cpus=2, pids=256, timeout="10m", output_limit="1MiB", disk="1GiB", best_effort=True, chdir="/workspace",
-    user="nobody", bind=["/srv/models:/models:ro"], env_file="/etc/agent.env": as the options of netpawl run.
+    purpose="fix the build", user="nobody", bind=["/srv/models:/models:ro"], env_file="/etc/agent.env": as the options of netpawl run.
     env={"NAME": "value"} adds variables to the few that a command gets; env_all=True hands it your whole environment.
     """
 
-    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "user", "bind", "keep",
+    OPTIONS = ("memory", "cpus", "pids", "timeout", "output_limit", "disk", "best_effort", "chdir", "purpose", "user", "bind", "keep",
                "env", "env_file", "env_all")
 
     def __init__(self, session, **options):

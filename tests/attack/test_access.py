@@ -127,7 +127,7 @@ def sample(route, thing):
             "/v1/runs/*/reject": {"reason": "a test"}, "/v1/runs/*/input": {"data": ""},
             "/v1/runs/*/end": {"state": "failed", "result": {}}}.get(route[1], {})
     query = f"?session={thing['session']}" if route == ("GET", "/v1/events") else ""
-    return [method, path + query, body if method == "POST" else None]
+    return [method, path + query, body if method in ("POST", "PUT") else None]
 
 
 LAST = [("POST", "/v1/runs/*/cancel"), ("DELETE", "/v1/sandboxes/*"), ("DELETE", "/v1/sessions/*/*")]  # so that the others find something

@@ -149,6 +149,33 @@ def test_a_raise_while_it_thinks_asks_anew(net):
     net.settled()
 
 
+def test_it_is_told_what_the_session_holds_and_is_for(net):
+    session = net.fresh("PUBLIC")
+    net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "INTERNAL", "dataset": "wiki", "reason": "ticket 4711"})
+    got = net.api.ok("PUT", f"/v1/sessions/{session}/context", {"purpose": "fix the build", "context": {"messages": ["a\nb", "\u202e"]}})
+    assert got == {"session": session, "purpose": "fix the build", "context": {"messages": ["a\nb", "\u202e"]}}
+    assert net.api.ok("PUT", f"/v1/sessions/{session}/context", {"purpose": "fix it"})["context"], "what is left out stays"
+    net.daemon.kill()
+    net.daemon.start()
+    net.settled()
+    assert net.fetch(session, "https://n.origin.test/allow")[1] == 200
+    frame = net.wait_frames(session=session)[-1]
+    assert frame["datasets"] == [{"dataset": "wiki", "level": "INTERNAL", "reason": "ticket 4711"}] and frame["datasets_in_all"] == 1
+    assert frame["raised"] == {"level": "INTERNAL", "dataset": "wiki", "reason": "ticket 4711"}
+    assert frame["purpose"] == "fix it" and frame["context"] == {"messages": ["a\nb", "\u202e"]}
+    bare = net.fresh()
+    net.fetch(bare, "https://n.origin.test/allow")
+    frame = net.wait_frames(session=bare)[-1]
+    assert frame["purpose"] is None and frame["context"] is None and frame["datasets"] == []
+    path = f"/v1/sessions/{bare}/context"
+    for body in ({"purpose": "x" * 1025}, {"purpose": "a\x1bb"}, {"context": {"a": "x" * 17000}}, {"context": "text"}, {"other": 1}):
+        assert net.api.ask("PUT", path, body)[0] == 400, body
+    assert net.api.ask("PUT", "/v1/sessions/nobody/none/context", {"purpose": "x"})[0] == 404
+    argv = [*net.world.enter(), str(base.NETPAWL), "run", "--session", bare, "--purpose", "look around", "--", "true"]
+    assert subprocess.run(argv, env=net.env(), capture_output=True, timeout=60).returncode == 0
+    assert net.api.ok("GET", path)["purpose"] == "look around"
+
+
 def test_health_counts(net):
     before = net.decider()
     session = net.fresh()

@@ -149,6 +149,8 @@ def life(daemon):
     questions(call, daemon, name)
     assert call("GET", s + "/notices", *at, query="?reader=agent")["notices"]
     call("POST", s + "/notices/ack", *at, body={"reader": "agent", "upto": 1})
+    call("PUT", s + "/context", *at, body={"purpose": "a test", "context": {"a": [1]}})
+    assert call("GET", s + "/context", *at)["purpose"] == "a test"
     assert call("GET", s, *at)["datasets"]
     assert call("GET", "/v1/events", query=f"?session={name}&limit=1000")
     call("DELETE", s, *at)

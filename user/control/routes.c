@@ -17,6 +17,8 @@ static const struct route routes[] = {
 	{ "DELETE", "/v1/sessions/*/*", session_end, 0, SCOPE_PATH, { NULL } },
 	{ "POST", "/v1/sessions/*/*/forget", session_forget, 0, SCOPE_NONE, { NULL } },
 	{ "POST", "/v1/sessions/*/*/datasets", session_escalate, 0, SCOPE_PATH, { NULL } },
+	{ "GET", "/v1/sessions/*/*/context", context_get, ROLE_READER, SCOPE_PATH, { NULL } },
+	{ "PUT", "/v1/sessions/*/*/context", context_put, 0, SCOPE_PATH, { NULL } },
 	{ "GET", "/v1/sessions/*/*/ca", session_ca_get, 0, SCOPE_PATH, { NULL } },
 	{ "GET", "/v1/sessions/*/*/why", session_why, ROLE_READER, SCOPE_PATH, { "last" } },
 	{ "GET", "/v1/sessions/*/*/notices", notices_get, ROLE_READER, SCOPE_PATH, { "reader", "after", "follow" } },
@@ -129,5 +131,5 @@ int route_find(const char *method, char *path, struct route_match *ret)
 
 bool route_takes_body(const struct route *route)
 {
-	return strcmp(route->method, "POST") == 0;
+	return strcmp(route->method, "POST") == 0 || strcmp(route->method, "PUT") == 0;
 }

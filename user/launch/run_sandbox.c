@@ -75,6 +75,17 @@ static int run_sandbox_post(const struct run *run, const char *path, json_t *pac
 	return code == CLI_OK ? api_call(run->socket, run->session, "POST", path, body, ret) : code;
 }
 
+static int purpose_put(const struct run *run)
+{
+	_api_answer_ struct api_answer answer = { 0 };
+	_free_ char *path = api_session_path(run->session, "/context");
+	json_t *body;
+	int code =
+		path ? api_body(run->session, json_pack("{s:s}", "purpose", run->options.purpose), &body) : CLI_REFUSED;
+
+	return code == CLI_OK ? api_call(run->socket, run->session, "PUT", path, body, &answer) : code;
+}
+
 int session_make(struct run *run)
 {
 	_api_answer_ struct api_answer made = { 0 }, raised = { 0 };
@@ -84,11 +95,13 @@ int session_make(struct run *run)
 	if (!path)
 		return CLI_REFUSED;
 	run->session_ours = run->session == run->own_session;
-	if (!run->options.level && !run->options.class)
+	if (!run->options.level && !run->options.class && !run->options.purpose)
 		return CLI_OK;
 	code = run_sandbox_post(run, "/v1/sessions",
 				json_pack("{s:s,s:b}", "session", run->session, "temporary", (int)run->session_ours),
 				&made);
+	if (code == CLI_OK && run->options.purpose)
+		code = purpose_put(run);
 	if (code != CLI_OK || !run->options.level)
 		return code;
 	return run_sandbox_post(run, path, json_pack("{s:s}", "level", run->options.level), &raised);

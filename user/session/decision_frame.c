@@ -25,12 +25,69 @@ static void headers_put(const char *text, size_t len, struct buf *out)
 	json_close_array(out);
 }
 
+struct datasets {
+	struct buf *out;
+	unsigned n;
+};
+
+static int dataset_put(void *data, const struct dataset_row *row)
+{
+	struct datasets *datasets = data;
+
+	if (datasets->n++ >= NP_DECIDE_DATASETS)
+		return 0;
+	json_open_object(datasets->out, NULL);
+	json_put_text(datasets->out, "dataset", row->name, SIZE_MAX);
+	json_put_text(datasets->out, "level", level_name(row->level), SIZE_MAX);
+	json_put_text(datasets->out, "reason", row->reason, SIZE_MAX);
+	json_close_object(datasets->out);
+	return 0;
+}
+
+static int notice_take(void *data, const struct notice_row *row)
+{
+	struct notice_row *last = data;
+
+	*last = *row;
+	last->text = NULL; /* it was lent */
+	return 0;
+}
+
+/* What the session holds, why it stands where it stands, and what its platform says that it is for. */
+static void session_put(struct service *service, const char *session, struct buf *out)
+{
+	struct store *store = service->config.store;
+	struct datasets datasets = { .out = out };
+	struct notice_row last = { 0 };
+	struct context_row context = { "", "" };
+
+	json_open_array(out, "datasets");
+	store_datasets_each(store, session, dataset_put, &datasets);
+	json_close_array(out);
+	json_put_number(out, "datasets_in_all", datasets.n);
+	store_notices_each(store, session, 0, notice_take, &last);
+	if (last.number) {
+		json_open_object(out, "raised");
+		json_put_text(out, "level", level_name(last.rung.level), SIZE_MAX);
+		json_put_text(out, "dataset", last.dataset, SIZE_MAX);
+		json_put_text(out, "reason", last.reason, SIZE_MAX);
+		json_close_object(out);
+	} else {
+		json_put_text(out, "raised", NULL, 0);
+	}
+	store_context_get(store, session, &context);
+	json_put_text(out, "purpose", context.purpose[0] ? context.purpose : NULL, SIZE_MAX);
+	if (context.context[0]) /* it is JSON already, on one line: see control/context.c */
+		buf_printf(out, ",\"context\":%s", context.context);
+	else
+		json_put_text(out, "context", NULL, 0);
+}
+
 void decision_frame(struct service *service, const struct decision_open *open, const struct question_ask *ask,
 		    struct buf *out)
 {
 	const struct question_row *row = &open->row;
 
-	(void)service;
 	json_open_object(out, NULL);
 	json_put_text(out, "type", "decide", SIZE_MAX);
 	json_put_number(out, "id", open->id);
@@ -50,5 +107,6 @@ void decision_frame(struct service *service, const struct decision_open *open, c
 		json_put_text(out, "body", NULL, 0); /* there is one, and nobody knows how long it is */
 	else
 		json_put_number(out, "body", row->body);
+	session_put(service, row->session.text, out);
 	json_close_object(out);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sql.h"
 #include "policy/policy.h"
 #include "session/service_internal.h"
 #include "vocab/words.h"
@@ -288,4 +289,16 @@ void decisions_free(struct service *service)
 		known_drop(service, TAILQ_FIRST(&service->decisions.known));
 	table_clear(&service->decisions.by_id);
 	table_clear(&service->decisions.known_by_key);
+}
+
+int service_context_put(struct service *service, const char *name, const char *purpose, const char *context,
+			struct failure *ret_failure)
+{
+	struct session_row row;
+	int r = service_session_show(service, name, &row, ret_failure);
+
+	if (r)
+		return r;
+	r = store_context_put(service->config.store, name, purpose, context);
+	return r ? service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", name, sql_strerror(r)) : 0;
 }

@@ -264,6 +264,9 @@ void service_question_ask(struct service *service, const struct question_ask *as
 void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
 
+/* What the session is for; NULL stays as it is. context: JSON. */
+int service_context_put(struct service *service, const char *name, const char *purpose, const char *context,
+			struct failure *ret_failure);
 /* A decider has answered, or will not. Not to be called inside of a verb. */
 void service_decision(struct service *service, const struct decision *decision);
 

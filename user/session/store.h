@@ -129,6 +129,15 @@ int store_session_raise(struct store *store, const char *name, const struct np_r
 int store_datasets_each(struct store *store, const char *name, int (*fn)(void *data, const struct dataset_row *row),
 			void *data);
 
+/* What a session is for, as its platform says; empty: nothing. */
+struct context_row {
+	char purpose[NP_PURPOSE_MAX + 1];
+	char context[NP_CONTEXT_MAX + 1]; /* JSON */
+};
+/* NULL stays as it is. On disk when it returns. -ENOENT: no such session. */
+int store_context_put(struct store *store, const char *name, const char *purpose, const char *context);
+int store_context_get(struct store *store, const char *name, struct context_row *ret); /* -ENOENT: there is none */
+
 /* Notices after that number, in order. */
 int store_notices_each(struct store *store, const char *name, uint32_t after,
 		       int (*fn)(void *data, const struct notice_row *row), void *data);

@@ -35,6 +35,11 @@
 	X(SESSION_RAISE, "UPDATE sessions SET level = max(level, ?2), mode = max(mode, ?3),"                     \
 			 " generation = max(generation, ?4) WHERE name = ?1")                                    \
 	X(DATASET_RAISE, "UPDATE datasets SET level = max(level, ?3) WHERE session = ?1 AND name = ?2")          \
+	X(CONTEXT_PUT,                                                                                           \
+	  "INSERT INTO contexts (session, purpose, context) VALUES (?1, coalesce(?2, ''), coalesce(?3, ''))"     \
+	  " ON CONFLICT (session) DO UPDATE SET purpose = coalesce(?2, purpose),"                                \
+	  " context = coalesce(?3, context)")                                                                    \
+	X(CONTEXT_GET, "SELECT purpose, context FROM contexts WHERE session = ?1")                               \
 	X(DATASET_COUNT, "SELECT count(*) FROM datasets WHERE session = ?1")                                     \
 	X(DATASET_INSERT, "INSERT INTO datasets (session, name, level, reason, added_us)"                        \
 			  " VALUES (?1, ?2, ?3, ?4, ?5)")                                                        \
@@ -153,6 +158,7 @@ int notice_insert(struct store *store, const char *session, const struct notice_
 extern const char *const store_runs_schema, *const store_runs_apart; /* store_runs.c: of version 3, of 4 */
 extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */
 /* store_questions.c: of version 6, where there is none; from 5, to be followed by the triggers */
+extern const char store_context_schema[];
 extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers;
 
 #endif

@@ -195,6 +195,8 @@ static int store_upgrade_questions(struct store *store, int version)
 					" who TEXT NOT NULL,"
 					" PRIMARY KEY (session, who)"
 					") STRICT, WITHOUT ROWID;");
+	if (!r)
+		r = sql_exec(store->db, store_context_schema);
 	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 6 WHERE key = 'schema'");
 }
 

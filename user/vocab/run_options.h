@@ -38,6 +38,8 @@ enum run_place {
 	  "the session; made when missing, and it stays, as does its workspace. Without it a\n"                            \
 	  "new one is made and forgotten afterwards, with a workspace in memory")                                              \
 	X(level, TEXT, RUN_CLI | RUN_RECORD, "LEVEL", "raise the session to this level before the start")                  \
+	X(purpose, TEXT, RUN_CLI | RUN_RECORD | RUN_LAUNCH, "TEXT",                                                        \
+	  "what the session is for from now on: deciders are told")                                                       \
 	X(class, TEXT, RUN_CLI, "CLASS",                                                                                   \
 	  "what it may do on the network, whatever the session may: none; read_only (GET, HEAD and\n"                      \
 	  "OPTIONS through the inspector); write (what the session may, once `netpawl approve`\n"                          \

@@ -234,7 +234,9 @@ static void old_file(const char *questions, int version)
 	store = NULL;
 	snprintf(text, sizeof(text), "UPDATE meta SET value = %d", version);
 	assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(old, "DROP TABLE questions; DROP TABLE starters", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(old, "DROP TABLE questions; DROP TABLE starters; DROP TABLE contexts", NULL, NULL, NULL),
+		SQLITE_OK);
 	assert_int_equal(sqlite3_exec(old, questions, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(old, text, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(old);

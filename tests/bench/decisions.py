@@ -1,0 +1,94 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a decider adds to a request: one that answers at once, by a command and by a socket, beside the same client where a rule allows.
+
+    NETPAWL_BUILD=build tests/bench/decisions.py [--quick]     this part alone
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+
+from lib import base  # noqa: E402
+from lib.inspected import Inspected  # noqa: E402
+from alone import alone  # noqa: E402
+from nets import BENCH  # noqa: E402
+from table import show, summary  # noqa: E402
+
+FULL = {"requests": 2000, "seconds": 60}
+QUICK = {"requests": 300, "seconds": 30}
+WAYS = {"allow": "open.origin.test", "decider by command": "command.origin.test", "decider by socket": "socket.origin.test"}
+PROGRAM = pathlib.Path(base.__file__).with_name("decider_program.py")
+# Requests in turns, each way on a connection that stays open: microseconds of each.
+CLIENT = """
+import http.client, json, sys, time
+ways = {h: http.client.HTTPConnection(h, timeout=30) for h in sys.argv[2:]}
+took = {h: [] for h in ways}
+for i in range(int(sys.argv[1]) + 20):
+    for h, c in ways.items():
+        began = time.perf_counter_ns()
+        c.request("GET", "/allow")
+        r = c.getresponse()
+        r.read()
+        if r.status != 200:
+            sys.exit(f"{h}: {r.status}")
+        if i >= 20:
+            took[h].append((time.perf_counter_ns() - began) / 1000)
+print(json.dumps(took))
+"""
+
+
+def policy(program, socket):
+    run = f"{base.PYTHON}, {program}, /dev/null"
+    return f"""version: 1
+deciders:
+  command: {{command: [{run}]}}
+  socket: {{socket: {socket}}}
+rules:
+  - decide: {WAYS["decider by command"]}
+    by: command
+  - decide: {WAYS["decider by socket"]}
+    by: socket
+  - allow: "**.origin.test"
+"""
+
+
+def measure(sizes):
+    with contextlib.ExitStack() as stack:
+        folder = base.tempdir("decisions")
+        stack.callback(base.drop_tempdir, folder)
+        program, socket = folder / "decider.py", folder / "sock"
+        shutil.copy(PROGRAM, program)
+        server = subprocess.Popen([base.PYTHON, str(program), "/dev/null", str(socket)], stdout=subprocess.PIPE, text=True)
+        stack.callback(base.reap, server)
+        server.stdout.readline()
+        net = Inspected(stack, policy=policy(program, socket))
+        if not base.eventually(lambda: all(d["ready"] for d in net.api.health()["deciders"]), 20):
+            raise RuntimeError(net.daemon.text())
+        code, out, err = net.run(base.PYTHON, "-c", CLIENT, str(sizes["requests"]), *WAYS.values(), timeout=sizes["seconds"] * 3)
+        if code:
+            raise RuntimeError(err)
+        took = json.loads(out)
+        return {way: summary(took[host]) for way, host in WAYS.items()}, net.api.health()["deciders"]
+
+
+def run(quick):
+    found, deciders = measure(QUICK if quick else FULL)
+    plain = found["allow"]["p50"]
+    show("A decider that answers at once: microseconds of a request, HTTP/1.1, connection open", ["", "p50", "p99", "added p50"],
+         [[way, f["p50"], f["p99"], f["p50"] - plain] for way, f in found.items()],
+         [f"{d['decider']}: {d['mean_us']} us in the mean from netpawld to the decider and back" for d in deciders])
+    BENCH.mkdir(parents=True, exist_ok=True)
+    out = {"quick": quick, "load": os.getloadavg()[0], "requests": found, "deciders": deciders}
+    (BENCH / "decisions.json").write_text(json.dumps(out, indent=1) + "\n")
+    return out
+
+
+if __name__ == "__main__":
+    alone(__doc__, run)
