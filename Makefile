@@ -6,6 +6,7 @@
 # make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
 # make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
+# make test-containers  containers of Podman and Docker, adopted while they run
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
@@ -78,8 +79,8 @@ objs = $(filter-out $(BUILD)/obj/base/sql.o,$(patsubst user/%.c,$(BUILD)/obj/%.o
 
 # Which folders a program is made of. tests/layers checks it against the table of who may use whom.
 SHARED_DIRS = base vocab wire policy
-DAEMON_DIRS = $(SHARED_DIRS) loop link netns session events kernel control supervisor daemon
-CLI_DIRS = $(SHARED_DIRS) api_client launch cli
+DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel control supervisor daemon
+CLI_DIRS = $(SHARED_DIRS) api_client containers launch cli
 RUN_DIRS = base vocab api_client launch launcher
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
 DECIDE_DIRS = base vocab link decider
@@ -303,6 +304,13 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
+# Containers of real engines, adopted while they run.
+CONTAINER_DEPS = podman runc docker.io busybox-static
+test-containers:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CONTAINER_DEPS)"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/containers
+
 # The last commit of the ABI version before this one. Built once; without the history there is nothing to upgrade from.
 OLD_COMMIT = 3d5402fa96d6ebfa64a8988a5942a0352c27e2ec
 OLD_BUILD = build/abi4
@@ -451,7 +459,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

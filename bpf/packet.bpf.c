@@ -86,6 +86,13 @@ static __always_inline struct np_facts np_facts_out(const struct np_packet *p, e
 	return f;
 }
 
+/* Docker's own resolver, in containers on networks that somebody has named: an address on their loopback, whose port 53 netfilter
+ * has led to another one by now. */
+static __always_inline bool np_is_engine_resolver(__u64 netns, const struct np_addr *addr)
+{
+	return netns != np_host_netns && np_addr_is_v4(addr) && addr->w[3] == np_net32(0x7f00000b);
+}
+
 /* Who is at the other end of a packet that stays on this host. flow: as that end sees it. A function of its own, so that the
  * verifier walks it once. */
 __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, struct np_tuple *flow, __u64 id,
@@ -93,7 +100,7 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 {
 	struct np_rung rung = { .flags = (__u8)flags };
 	struct np_inspector *inspector;
-	__u64 cookie = 0, *forward;
+	__u64 cookie = 0, *forward, netns;
 	struct bpf_sock *sk;
 
 	if (!f || !flow)
@@ -102,13 +109,14 @@ __noinline int np_facts_add_far_end(struct __sk_buff *skb, struct np_facts *f, s
 	f->peer = np_peer_find(skb, flow, id, &cookie);
 	if (f->peer == NP_PEER_SELF || f->peer == NP_PEER_OTHER)
 		return 0;
-	f->host_port = np_host_port_listed(f->port, rung);
+	sk = skb->sk;
+	netns = np_netns_of(np_sock_address(sk));
+	f->host_port = np_host_port_listed(np_is_engine_resolver(netns, &f->addr) ? NP_DNS_PORT : f->port, rung);
 	if (f->peer != NP_PEER_HOST)
 		return 0;
 	forward = cookie ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	f->forward = forward && *forward == id;
-	sk = skb->sk;
-	inspector = sk ? np_inspector_in(np_netns_of(np_sock_address(sk))) : NULL;
+	inspector = sk ? np_inspector_in(netns) : NULL;
 	f->inspector = inspector && np_is_listener(inspector->tcp, &f->addr, f->port);
 	if (!inspector || f->protocol != NP_IPPROTO_UDP || !np_is_listener(inspector->dns, &f->addr, f->port))
 		return 0;

@@ -81,8 +81,6 @@ static __always_inline bool np_has_left(struct bpf_sock *ctx, const struct np_ow
 	__u64 id = owner->id;
 	struct np_home *home;
 
-	if (np_depths_in_use() == 2ull << np_slice_depth)
-		return false; /* nothing is adopted */
 	home = bpf_map_lookup_elem(&np_homes, &id);
 	return home && home->bound && home->netns != bpf_get_netns_cookie(ctx);
 }

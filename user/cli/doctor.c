@@ -16,7 +16,8 @@
 static const char doctor_help[] =
 	"Usage: netpawl doctor [OPTIONS]\n\n"
 	"Tells what this kernel has of what netpawl uses, and what it means for the promise when something\n"
-	"is missing. Asks the daemon; when none runs, tries the kernel with `netpawld --probe`.\n\n"
+	"is missing. Asks the daemon; when none runs, tries the kernel with `netpawld --probe`. Of containers\n"
+	"that run here it says what they have that would get around the gate once they are adopted.\n\n"
 	"Options:\n" OPTIONS_COMMON "\nExample:\n"
 	"  netpawl doctor\n\n"
 	"Exit codes: 0 nothing is missing; 1 refused or failed; 2 wrong usage; 3 neither a daemon nor\n"
@@ -117,6 +118,7 @@ static int features_show(const struct cli *cli, const char *text)
 	proxies_print(object);
 	if (missing)
 		printf("\n%zu missing.\n", missing);
+	doctor_containers();
 	return missing ? CLI_MISSING : CLI_OK;
 }
 

@@ -17,4 +17,6 @@ bool feature_get(const json_t *object, size_t i, struct feature *ret);
 /* How many are not present. */
 size_t features_missing(const json_t *object);
 
+void doctor_containers(void); /* prints those that run here, and what they have */
+
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl show USER/SESSION */
+#include <string.h>
+
+#include "cli/engine.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/session_command.h"
@@ -35,6 +38,24 @@ static void part_print(const json_t *list, const char *const (*columns)[2], size
 	rows_print(list, columns, n, true);
 }
 
+/* Its name and its image, where its engine can be asked. */
+static void container_add(json_t *containers, const json_t *sandbox)
+{
+	json_t *row = json_copy(json_object_get(sandbox, "container"));
+	const char *engine = member_text(row, "engine"), *id = member_text(row, "id");
+	struct engine_container known;
+
+	if (!row)
+		return;
+	json_object_set(row, "sandbox", json_object_get(sandbox, "sandbox"));
+	if (engine && id && (!strcmp(engine, "docker") || !strcmp(engine, "podman")) &&
+	    engine_inspect(engine, id, &known) == 0) {
+		json_object_set_new(row, "name", json_string(known.name));
+		json_object_set_new(row, "image", json_string(known.image));
+	}
+	json_array_append_new(containers, row);
+}
+
 static void show_print(const json_t *answer)
 {
 	static const char *const of_dataset[][2] = {
@@ -46,6 +67,12 @@ static void show_print(const json_t *answer)
 		{ "BYTES IN", "bytes_in" }, { "CREATED", "created" }, { "LAST ACTIVE", "active" },
 		{ "CGROUP", "cgroup" },
 	};
+	static const char *const of_container[][2] = { { "CONTAINER", "id" },
+						       { "ENGINE", "engine" },
+						       { "NAME", "name" },
+						       { "IMAGE", "image" },
+						       { "SANDBOX", "sandbox" } };
+	_json_ json_t *containers = json_array();
 	static const char *const of_forward[][2] = { { "FORWARD TO", "port" },
 						     { "SANDBOX", "sandbox" },
 						     { "BY", "who" } };
@@ -61,8 +88,10 @@ static void show_print(const json_t *answer)
 		bool kept = json_is_true(json_object_get(sandbox, "kept"));
 
 		json_object_set_new(sandbox, "kind", json_string(adopted ? "adopted" : kept ? "kept" : "made"));
+		container_add(containers, sandbox);
 	}
 	part_print(sandboxes, of_sandbox, ARRAY_SIZE(of_sandbox));
+	part_print(containers, of_container, ARRAY_SIZE(of_container));
 	part_print(json_object_get(answer, "forwards"), of_forward, ARRAY_SIZE(of_forward));
 }
 

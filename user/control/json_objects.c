@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "containers/container_path.h"
 #include "vocab/words.h"
 #include "control/body.h"
 #include "control/reply.h"
@@ -38,6 +39,7 @@ static void time_put(struct buf *out, const char *key, uint64_t us)
 
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 {
+	struct container container;
 	char cgroup_id[24]; /* 64 bits are more than a JavaScript number holds */
 
 	snprintf(cgroup_id, sizeof(cgroup_id), "%" PRIu64, sandbox->cgroup.id);
@@ -55,6 +57,13 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 		      : sandbox->adopted    ? "container"
 					    : "private",
 		      SIZE_MAX);
+	if (sandbox->adopted && container_of_path(sandbox->cgroup.path, &container)) {
+		json_open_object(out, "container");
+		json_put_text(out, "id", container.id, sizeof(container.id));
+		if (container.engine)
+			json_put_text(out, "engine", container.engine, SIZE_MAX);
+		json_close_object(out);
+	}
 	time_put(out, "created", sandbox->created_us);
 	time_put(out, "active", sandbox->active_us);
 	json_put_number(out, "requests", sandbox->counts.requests);

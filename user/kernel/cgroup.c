@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <mntent.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -16,24 +15,6 @@
 
 #define FILEID_KERNFS 0xfe	 /* the kernel's file handle type for cgroups: the 64-bit id */
 #define PROCS_MAX     (8u << 20) /* bytes of one cgroup.procs: a million processes */
-
-int cgroup_mount_find(char path[static 4096])
-{
-	FILE *mounts = setmntent("/proc/self/mounts", "re");
-	struct mntent entry;
-	char text[8192];
-	int r = -ENOENT;
-
-	if (!mounts)
-		return -errno;
-	while (r == -ENOENT && getmntent_r(mounts, &entry, text, sizeof(text)))
-		if (!strcmp(entry.mnt_type, "cgroup2") && strlen(entry.mnt_dir) < 4096) {
-			strcpy(path, entry.mnt_dir);
-			r = 0;
-		}
-	endmntent(mounts);
-	return r;
-}
 
 /* On 64-bit kernels the inode number of a cgroup directory is the cgroup's id. */
 static int cgroup_id_of(const char *path, uint64_t *ret)

@@ -7,10 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/cgroup_mount.h"
 #include "session/gate.h"
-
-/* The first cgroup2 mount in the mount table: hybrid hosts keep it in a subfolder. */
-int cgroup_mount_find(char path[static 4096]);
 
 /* Fills in id and depth of an existing directory below mount. -EXDEV when it is elsewhere. */
 int cgroup_look(const char *mount, const char *path, struct gate_cgroup *ret);

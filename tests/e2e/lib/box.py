@@ -94,14 +94,17 @@ class Adopted(Box):
     """A cgroup that the test made, with an agent in it, attached to a session. wired: in a network namespace of its own, or (a
     Wired) in that one; the default is the host's, unless NETPAWL_TEST_ADOPTED says otherwise."""
 
-    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, below=None, before=None,
+    def __init__(self, daemon, mode="FULL", user=None, session=None, level=None, below=None, before=None, above=None,
                  wired=base.ADOPTED == "container"):
         self.daemon, self.world, self.user = daemon, daemon.world, user
         self.session = session or new_session("adopt")
         self.wired = Wired(self.world) if wired is True else wired
         self.drops = [self.wired.close] if wired is True else []
         self.addr = self.wired.addr if self.wired else self.addr
-        self.cgroup = base.cgroup_make("adopt")
+        self.top = self.cgroup = base.cgroup_make("adopt")
+        if above:
+            self.cgroup = self.top / above
+            self.cgroup.mkdir()
         where, self.agent = self.cgroup, None
         try:
             if below:
@@ -116,7 +119,7 @@ class Adopted(Box):
         except BaseException:
             if self.agent:
                 self.world.drop(self.agent)
-            base.cgroup_destroy(self.cgroup)
+            base.cgroup_destroy(self.top)
             for drop in self.drops:
                 drop()
             raise
@@ -128,7 +131,7 @@ class Adopted(Box):
         self.world.drop(self.agent)
         base.eventually(lambda: not base.cgroup_pids(self.cgroup), 3)
         status, _ = self.daemon.api.ask("DELETE", f"/v1/sandboxes/{self.id}") if self.daemon.running() else (0, None)
-        base.cgroup_destroy(self.cgroup)
+        base.cgroup_destroy(self.top)
         for drop in self.drops:
             drop()
         return status

@@ -174,15 +174,15 @@ class World:
         self._ip(self.host, f"link add {name} type veth peer name {name}c", f"link set {name} master {DEV} up")
         with open(ns) as f:
             base.sh("ip", "-n", self.host, "link", "set", f"{name}c", "netns", f"/proc/{os.getpid()}/fd/{f.fileno()}")
-            lines = ["link set lo up", f"link set {name}c name {DEV}", f"link set {DEV} up", f"addr add {own[4]}/24 brd + dev {DEV}",
-                     f"addr add {own[6]}/64 dev {DEV} nodad",
-                     f"neigh replace {GATE4} lladdr {MAC_FAR} nud permanent dev {DEV}",
-                     f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
-                     f"route add default via {GATE4}", f"route add default via inet6 {GATE6} dev {DEV}"]
-            p = subprocess.run(["nsenter", f"--net=/proc/{os.getpid()}/fd/{f.fileno()}", "ip", "-batch", "-"],
-                               input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=20)
-            if p.returncode:
-                raise RuntimeError(f"ip: {p.stderr}")
+            lines = {4: ["link set lo up", f"link set {name}c name {DEV}", f"link set {DEV} up", f"addr add {own[4]}/24 brd + dev {DEV}",
+                         f"neigh replace {GATE4} lladdr {MAC_FAR} nud permanent dev {DEV}", f"route replace default via {GATE4}"],
+                     6: [f"addr add {own[6]}/64 dev {DEV} nodad", f"neigh replace {GATE6} lladdr {MAC_FAR} nud permanent dev {DEV}",
+                         f"route add default via inet6 {GATE6} dev {DEV}"]}
+            for family in (4, 6):
+                p = subprocess.run(["nsenter", f"--net=/proc/{os.getpid()}/fd/{f.fileno()}", "ip", "-batch", "-"],
+                                   input="\n".join(lines[family]) + "\n", capture_output=True, text=True, timeout=20)
+                if p.returncode and "IPv6 is disabled" not in p.stderr:  # some engines do that
+                    raise RuntimeError(f"ip: {p.stderr}")
         return own
 
     def _ip(self, ns, *lines):
@@ -248,9 +248,9 @@ class World:
         return agent
 
     def drop(self, agent):
-        agent.close()
         if agent in self.agents:
             self.agents.remove(agent)
+        agent.close()
 
     def near(self, user="root"):
         """The control: an agent on the host, in no sandbox."""

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* What the containers that run here have, and what that means for them once they are adopted. */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fs.h"
+#include "cli/features.h"
+#include "cli/output.h"
+#include "containers/container_find.h"
+
+static const struct {
+	unsigned cap;
+	const char *means;
+} risky[] = {
+	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN: on the host (privileged) it can remove the gate" },
+	{ CAP_BPF, "CAP_BPF: on the host (privileged) it can remove the gate" },
+	{ CAP_NET_RAW,
+	  "CAP_NET_RAW: it can send frames past the gate (PACKET_QDISC_BYPASS); start it with --cap-drop NET_RAW" },
+};
+
+/* What its first process could have. */
+static bool caps_read(const char *path, unsigned long long *ret)
+{
+	_free_ char *procs = NULL, *status = NULL;
+	char file[FS_PATH_SIZE];
+	const char *line;
+	long pid;
+
+	if (fs_path(file, "%s/cgroup.procs", path) < 0 || fs_read_at(AT_FDCWD, file, 1u << 20, &procs) < 0)
+		return false;
+	pid = strtol(procs, NULL, 10);
+	if (pid <= 0 || fs_path(file, "/proc/%ld/status", pid) < 0 || fs_read_at(AT_FDCWD, file, 65536, &status) < 0)
+		return false;
+	line = strstr(status, "\nCapBnd:");
+	if (!line)
+		return false;
+	*ret = strtoull(line + strlen("\nCapBnd:"), NULL, 16);
+	return true;
+}
+
+static int container_add(void *data, const char *path, const struct container *container)
+{
+	struct table *table = data;
+	unsigned long long caps;
+	bool fine = true;
+
+	if (!caps_read(path, &caps))
+		return 0; /* nobody is in it, or in cgroups below it alone */
+	for (size_t i = 0; i < ARRAY_SIZE(risky); i++) {
+		if (!(caps >> risky[i].cap & 1))
+			continue;
+		table_add(table, container->id, container->engine ?: "-", risky[i].means);
+		fine = false;
+	}
+	if (fine)
+		table_add(table, container->id, container->engine ?: "-", "nothing is in the way of its adoption");
+	return 0;
+}
+
+void doctor_containers(void)
+{
+	_table_ struct table table = { .columns = 3, .heading = true };
+
+	table_add(&table, "CONTAINER", "ENGINE", "WHAT IT MEANS");
+	containers_each(container_add, &table);
+	if (table.used <= 3)
+		return;
+	fputc('\n', stdout);
+	table_print(&table, stdout);
+}
