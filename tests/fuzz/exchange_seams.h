@@ -221,6 +221,7 @@ static bool tls_bring_up(void)
 
 enum dial_fate { DIAL_WORKS, DIAL_FAILS, DIAL_HANGS, DIAL_FATES };
 static enum dial_fate dial_fate; /* of those that come */
+static unsigned n_dials;	 /* that there ever were */
 
 struct dial {
 	LIST_ENTRY(dial) link;
@@ -313,6 +314,7 @@ int dial_start(struct dialer *dialer, const struct host *host, uint16_t port, di
 			    .connect_ms = NP_CONNECT_MS,
 			    .task = { .fn = dial_run, .data = d } };
 	LIST_INSERT_HEAD(&dialer->dials, d, link);
+	n_dials++;
 	loop_later(dialer->loop, &d->task);
 	*ret = d;
 	return 0;

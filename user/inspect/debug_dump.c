@@ -108,6 +108,8 @@ static enum debug_exchange exchange_state(const struct exchange *ex)
 								    : DEBUG_EXCHANGE_CONNECTING;
 	if (ex->at_origin.handshake)
 		return DEBUG_EXCHANGE_HANDSHAKE;
+	if (ex->at_origin.awaits)
+		return DEBUG_EXCHANGE_CONNECTING;
 	if (!ex->at_origin.upstream && !ex->responded)
 		return DEBUG_EXCHANGE_JUDGING;
 	if (ex->responded || ex->has_answered)

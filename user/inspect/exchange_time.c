@@ -32,7 +32,7 @@ void exchange_tick(struct exchange *ex, uint64_t now_ns)
 
 	if (!ms)
 		ms = NP_STALL_MS;
-	if (exchange_is_held(ex) || ex->at_origin.dial || ex->at_origin.handshake ||
+	if (exchange_is_held(ex) || ex->at_origin.awaits || ex->at_origin.dial || ex->at_origin.handshake ||
 	    now_ns <= ex->active_ns + ms * 1000000ull)
 		return; /* what leads to an answer, or to a connection, has bounds of its own */
 	if (exchange_moves(ex))

@@ -17,8 +17,15 @@ void pool_init(struct pool *pool)
 	TAILQ_INIT(&pool->idle);
 }
 
-void pool_free(struct pool *pool)
+void pool_free(struct pool *pool, struct loop *loop)
 {
+	struct table_node *n;
+
+	while ((n = table_walk(&pool->hosts, NULL))) {
+		table_remove(&pool->hosts, n);
+		loop_cancel(loop, &container_of(n, struct pool_host, node)->resume);
+		free(container_of(n, struct pool_host, node));
+	}
 	table_clear(&pool->hosts);
 }
 
@@ -42,23 +49,50 @@ static struct pool_host *host_find(const struct pool *pool, const struct exchang
 	return NULL;
 }
 
-int pool_add(struct upstream *up, const struct exchange *ex)
+static void host_resume(void *data);
+
+/* One user more, until host_drop(). NULL: out of memory. */
+static struct pool_host *host_use(const struct exchange *ex)
 {
-	struct pool *pool = &up->session->pool;
+	struct session *session = ex->client->sandbox->session;
 	uint64_t hash = host_hash(ex);
-	struct pool_host *to = host_find(pool, ex, hash);
+	struct pool_host *to = host_find(&session->pool, ex, hash);
 
 	if (!to) {
-		to = table_reserve(&pool->hosts) < 0 ? NULL : calloc(1, sizeof(*to));
+		to = table_reserve(&session->pool.hosts) < 0 ? NULL : calloc(1, sizeof(*to));
 		if (!to)
-			return -ENOMEM;
+			return NULL;
+		to->worker = ex->client->worker;
+		to->session = session;
 		to->host = ex->host;
 		to->port = ex->port;
 		to->tls = ex->tls;
 		TAILQ_INIT(&to->idle);
-		table_add(&pool->hosts, &to->node, hash);
+		TAILQ_INIT(&to->waiting);
+		to->resume = (struct loop_task){ .fn = host_resume, .data = to, .lane = &session->lane };
+		table_add(&session->pool.hosts, &to->node, hash);
 	}
-	to->n_upstreams++;
+	to->n_users++;
+	return to;
+}
+
+static void host_drop(struct pool_host *to)
+{
+	struct table *hosts = &to->session->pool.hosts;
+
+	if (--to->n_users || (to->speaks_h1 && hosts->count <= NP_POOL_HOSTS))
+		return;
+	table_remove(hosts, &to->node);
+	free(to);
+}
+
+int pool_add(struct upstream *up, const struct exchange *ex)
+{
+	struct pool *pool = &up->session->pool;
+	struct pool_host *to = host_use(ex);
+
+	if (!to)
+		return -ENOMEM;
 	up->to = to;
 	if (LIST_EMPTY(&pool->upstreams))
 		LIST_INSERT_HEAD(&ex->client->worker->pooling, up->session, of_pooling);
@@ -66,25 +100,15 @@ int pool_add(struct upstream *up, const struct exchange *ex)
 	return 0;
 }
 
-void pool_share(struct upstream *up)
-{
-	LIST_INSERT_HEAD(&up->to->h2, up, of_h2);
-}
-
 void pool_forget(struct upstream *up)
 {
-	struct pool_host *to = up->to;
-
 	pool_remove(up);
 	LIST_REMOVE(up, of_session);
 	if (LIST_EMPTY(&up->session->pool.upstreams))
 		LIST_REMOVE(up->session, of_pooling);
 	if (up->leg.h2)
 		LIST_REMOVE(up, of_h2);
-	if (--to->n_upstreams)
-		return;
-	table_remove(&up->session->pool.hosts, &to->node);
-	free(to);
+	host_drop(up->to);
 }
 
 void pool_remove(struct upstream *up)
@@ -229,6 +253,88 @@ static struct upstream *pool_take(const struct exchange *ex)
 	return up;
 }
 
+/* True: it waits. One whose rule bounds the time of a connect has that time for itself. */
+static bool host_await(struct exchange *ex)
+{
+	struct pool_host *to = ex->tls && !ex->timeouts.connect ? host_use(ex) : NULL;
+
+	if (!to)
+		return false;
+	if (to->speaks_h1) {
+		host_drop(to);
+		return false;
+	}
+	ex->at_origin.awaits = to;
+	if (!to->leader) {
+		to->leader = ex;
+		return false;
+	}
+	TAILQ_INSERT_TAIL(&to->waiting, ex, at_origin.of_waiting);
+	return true;
+}
+
+/* Those that wait go on from the loop, not at once: whoever calls may be at work on one of them. */
+static void leader_ends(struct pool_host *to, bool failed)
+{
+	to->leader = NULL;
+	to->failed = failed;
+	if (TAILQ_EMPTY(&to->waiting) || to->resume.waits_in)
+		return;
+	to->n_users++;
+	loop_later(to->worker->loop, &to->resume);
+}
+
+void pool_learn(struct upstream *up, struct exchange *ex)
+{
+	struct pool_host *to = up->to;
+
+	if (up->leg.h2)
+		LIST_INSERT_HEAD(&to->h2, up, of_h2);
+	if (!up->h1_only)
+		to->speaks_h1 = up->leg.h1 != NULL;
+	if (!ex || !ex->at_origin.awaits)
+		return;
+	ex->at_origin.awaits = NULL;
+	leader_ends(to, false);
+	host_drop(to);
+}
+
+void pool_leave(struct exchange *ex)
+{
+	struct pool_host *to = ex->at_origin.awaits;
+
+	if (!to)
+		return;
+	ex->at_origin.awaits = NULL;
+	if (to->leader == ex)
+		leader_ends(to, true);
+	else
+		TAILQ_REMOVE(&to->waiting, ex, at_origin.of_waiting);
+	host_drop(to);
+}
+
+static void host_resume(void *data)
+{
+	struct pool_host *to = data;
+	struct worker *worker = to->worker;
+	const bool failed = to->failed;
+	struct exchange *ex;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(ex, &to->waiting, at_origin.of_waiting)
+		n++;
+	/* Some may come to wait again, for the next connection: a stream for each was more than this one has. */
+	while (n-- && (ex = TAILQ_FIRST(&to->waiting))) {
+		pool_leave(ex);
+		if (failed)
+			upstream_dial(ex);
+		else
+			upstream_get(ex, false);
+	}
+	host_drop(to);
+	worker_flush(worker);
+}
+
 void upstream_get(struct exchange *ex, bool upgrade)
 {
 	struct upstream *up = upgrade || ex->tries ? NULL : pool_take(ex);
@@ -238,5 +344,6 @@ void upstream_get(struct exchange *ex, bool upgrade)
 		upstream_attach(up, ex);
 		return;
 	}
-	upstream_dial(ex);
+	if (upgrade || ex->tries || !host_await(ex))
+		upstream_dial(ex);
 }

@@ -15,6 +15,7 @@
 #include "reason.h"
 
 struct exchange;
+struct loop;
 struct origin_dial;
 struct route;
 
@@ -33,11 +34,14 @@ struct at_origin {
 	struct upstream *upstream;
 	struct origin_dial *dial;   /* on the way to one */
 	struct upstream *handshake; /* further on */
-	struct turn turn;	    /* on it */
+	/* It is the first that is on the way to its host, or waits for that one, which may be for all of them. */
+	struct pool_host *awaits;
+	TAILQ_ENTRY(exchange) of_waiting;
+	struct turn turn; /* on it */
 };
 
 void pool_init(struct pool *pool);
-void pool_free(struct pool *pool); /* after upstream_close_all() */
+void pool_free(struct pool *pool, struct loop *loop); /* after upstream_close_all() */
 /* Finds or makes a connection to the exchange's host; exchange_upstream_ready() or _failed() follows, perhaps at once.
  * upgrade: HTTP/1.1, and for this exchange alone. */
 void upstream_get(struct exchange *exchange, bool upgrade);

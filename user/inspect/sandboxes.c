@@ -67,7 +67,7 @@ static void session_drop_kept_ca(struct session *session)
 static void session_free(struct worker *worker, struct session *session, enum np_reason by)
 {
 	upstream_close_all(session, by, "the sandbox was removed");
-	pool_free(&session->pool);
+	pool_free(&session->pool, worker->loop);
 	origins_free(session->origins);
 	ca_free(session->ca);
 	session_drop_kept_ca(session);

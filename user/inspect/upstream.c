@@ -154,6 +154,7 @@ void upstream_cancel(struct exchange *ex)
 {
 	struct upstream *up = ex->at_origin.upstream;
 
+	pool_leave(ex);
 	origin_dial_cancel(ex->at_origin.dial);
 	ex->at_origin.dial = NULL;
 	if (ex->at_origin.handshake) {

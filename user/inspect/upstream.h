@@ -9,15 +9,29 @@
 #include "inspect/exchange.h"
 #include "resolver/aliases.h"
 
-/* What a session has open to one host, port and scheme. Gone with the last connection. */
+TAILQ_HEAD(exchange_queue, exchange);
+
+/*
+ * What a session has open to one host, port and scheme.
+ *
+ * Of requests to a host of which it is not known that it speaks HTTP/1.1, only the first dials, and the others wait for what
+ * comes of that: if it speaks HTTP/2, one connection serves them all. If not, or when that fails, each of them dials.
+ */
 struct pool_host {
 	struct table_node node;
+	struct worker *worker;
+	struct session *session;
 	struct host host;
 	uint16_t port;
 	bool tls;
+	bool speaks_h1;		    /* the last that was asked did; remembered beyond its connections */
+	bool failed;		    /* the leader came to nothing */
 	struct upstream_queue idle; /* of HTTP/1.1; least recently used first */
 	struct upstream_list h2;
-	unsigned n_idle, n_upstreams;
+	unsigned n_idle, n_users; /* users: connections, leader, those that wait, the task */
+	struct exchange *leader;
+	struct exchange_queue waiting;
+	struct loop_task resume;
 };
 
 struct upstream {
@@ -44,9 +58,11 @@ struct upstream {
 /* -- pool.c */
 int pool_add(struct upstream *up, const struct exchange *exchange); /* a new one, to the exchange's host; -ENOMEM */
 void pool_forget(struct upstream *up);
-void pool_share(struct upstream *up);  /* it speaks HTTP/2: any exchange may have a stream of it */
-void pool_keep(struct upstream *up);   /* it is idle; it may be gone then */
-void pool_remove(struct upstream *up); /* it is idle no longer */
+/* The handshake is over, and was for the exchange (or NULL): those that waited for it go on. */
+void pool_learn(struct upstream *up, struct exchange *exchange);
+void pool_leave(struct exchange *exchange); /* it waits no more, nor does anybody wait for it */
+void pool_keep(struct upstream *up);	    /* it is idle; it may be gone then */
+void pool_remove(struct upstream *up);	    /* it is idle no longer */
 
 /* -- upstream.c */
 struct exchange *upstream_at_hand(const struct upstream *up); /* HTTP/1.1; NULL: none */

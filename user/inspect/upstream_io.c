@@ -167,8 +167,7 @@ static void on_ready(void *ctx)
 	up->handshaking = false;
 	up->awaited = NULL;
 	r = leg_speak(&up->leg, channel_speaks_h2(up->leg.channel));
-	if (up->leg.h2)
-		pool_share(up);
+	pool_learn(up, r < 0 ? NULL : ex);
 	if (!ex || r < 0) {
 		upstream_close(up);
 		if (ex)

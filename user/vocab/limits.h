@@ -281,6 +281,7 @@
 #define NP_RESEND_BYTES	    (64u << 10) /* of its body that are kept for that, until something of the response comes */
 #define NP_POOL_PER_HOST    128		/* kept upstream connections to one host, of one session */
 #define NP_POOL_PER_SESSION 512		/* kept upstream connections of one session */
+#define NP_POOL_HOSTS	    64		/* of which a session remembers that they speak HTTP/1.1 */
 #define NP_CAPTURE_MAX	    4096	/* bytes of a body that a rule may want in an event; of all headers likewise */
 #define NP_REQUEST_BURST    5000	/* requests of one sandbox that one worker tells of at once ... */
 #define NP_REQUEST_RATE	    500		/* ... and per second after that; the rest is counted, not told */

@@ -282,13 +282,127 @@ static void test_origin_goes(void **state)
 	}
 }
 
+/* -- many at once to a host that nobody knows yet ---------------------------------------------------------- */
+
+static void ask_both(struct peer *client, struct talk *asked[2])
+{
+	asked[0] = ask(client, "GET", "/a", NO_BODY);
+	asked[1] = ask(client, "GET", "/b", NO_BODY);
+}
+
+/* One of them dials: then each has a stream, or, of HTTP/1.1, a connection; once that is known, nobody waits. */
+static void test_first_dials_for_all(void **state)
+{
+	struct talk *asked[2];
+
+	(void)state;
+	ask_both(client_tls("h2.test", true), asked);
+	settle();
+	assert_int_equal(n_fars, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(fars[0].peer.talks[i].words, i ? "GET /b end " : "GET /a end ");
+		answer(&fars[0].peer, &fars[0].peer.talks[i], 204, NO_BODY);
+	}
+	settle();
+	assert_string_equal(asked[0]->words, "204 end ");
+	assert_string_equal(asked[1]->words, "204 end ");
+	ask_both(client_tls("origin.test", true), asked);
+	settle();
+	assert_int_equal(n_fars, 3);
+	assert_string_equal(fars[1].peer.talks[0].words, "GET /a end ");
+	assert_string_equal(fars[2].peer.talks[0].words, "GET /b end ");
+	dial_fate = DIAL_HANGS;
+	ask_both(client_tls("origin.test", true), asked);
+	settle();
+	assert_int_equal(n_dials, 5);
+}
+
+/* Whose client leaves is not waited for, and does not wait. */
+static void test_first_goes(void **state)
+{
+	struct peer *client = client_tls("h2.test", true);
+	struct talk *asked[2];
+
+	(void)state;
+	dial_fate = DIAL_HANGS;
+	ask_both(client, asked);
+	settle();
+	assert_int_equal(n_dials, 1);
+	dial_fate = DIAL_WORKS;
+	h2_reset(asked[0]->stream, H2_CANCEL);
+	settle();
+	assert_int_equal(n_fars, 1);
+	assert_string_equal(fars[0].peer.talks[0].words, "GET /b end ");
+	answer(&fars[0].peer, &fars[0].peer.talks[0], 204, NO_BODY);
+	settle();
+	assert_string_equal(asked[1]->words, "204 end ");
+}
+
+static void test_second_goes(void **state)
+{
+	struct peer *client = client_tls("h2.test", true);
+	struct talk *asked[2];
+
+	(void)state;
+	dial_fate = DIAL_HANGS;
+	ask_both(client, asked);
+	settle();
+	h2_reset(asked[1]->stream, H2_CANCEL);
+	settle();
+	assert_int_equal(n_dials, 1);
+	client->end.deaf = true;
+	end_close(&client->end); /* both: nobody is left to wait for */
+	settle();
+	assert_int_equal(n_dials, 1);
+	assert_int_equal(n_fars, 0);
+}
+
+/* What came to nothing for one may come to something for another: each dials for itself. */
+static void test_first_fails(void **state)
+{
+	struct talk *asked[2];
+
+	(void)state;
+	dial_fate = DIAL_FAILS;
+	ask_both(client_tls("h2.test", true), asked);
+	settle();
+	assert_memory_equal(asked[0]->words, "502 ", 4);
+	assert_memory_equal(asked[1]->words, "502 ", 4);
+	assert_int_equal(n_dials, 2);
+}
+
+/* A sandbox that goes takes those that wait with it. */
+static void test_all_go(void **state)
+{
+	struct talk *asked[2];
+
+	(void)state;
+	dial_fate = DIAL_HANGS;
+	ask_both(client_tls("h2.test", true), asked);
+	settle();
+	remove_sandbox();
+	settle();
+	assert_int_equal(n_dials, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		world_test(test_both_ways),	 world_test(test_continue),	  world_test(test_trailers),
-		world_test(test_trailers_early), world_test(test_no_body),	  world_test(test_until_close),
-		world_test(test_origin_is_slow), world_test(test_client_is_slow), world_test(test_client_goes),
+		world_test(test_both_ways),
+		world_test(test_continue),
+		world_test(test_trailers),
+		world_test(test_trailers_early),
+		world_test(test_no_body),
+		world_test(test_until_close),
+		world_test(test_origin_is_slow),
+		world_test(test_client_is_slow),
+		world_test(test_client_goes),
 		world_test(test_origin_goes),
+		world_test(test_first_dials_for_all),
+		world_test(test_first_goes),
+		world_test(test_second_goes),
+		world_test(test_first_fails),
+		world_test(test_all_go),
 	};
 
 	return cmocka_run_group_tests_name("worker_exchange", tests, NULL, NULL);

@@ -254,6 +254,7 @@ static int world_start(void **state)
 	now_ns = 1000000000000;
 	generation = n_clients = n_fars = n_reports = rounds = 0;
 	dial_fate = DIAL_WORKS;
+	n_dials = 0;
 	ends_small = false;
 	given = (struct worker_fds){ .link = fds[1], .dns_origins = memfd_create("asks", MFD_CLOEXEC) };
 	assert_int_equal(ftruncate(given.dns_origins, NP_DNS_ORIGINS * sizeof(struct np_dns_origin)), 0);
