@@ -71,10 +71,10 @@ def measure(sizes):
         net = Inspected(stack, policy=policy(program, socket))
         if not base.eventually(lambda: all(d["ready"] for d in net.api.health()["deciders"]), 20):
             raise RuntimeError(net.daemon.text())
-        code, out, err = net.run(base.PYTHON, "-c", CLIENT, str(sizes["requests"]), *WAYS.values(), timeout=sizes["seconds"] * 3)
-        if code:
-            raise RuntimeError(err)
-        took = json.loads(out)
+        done = net.run(base.PYTHON, "-c", CLIENT, str(sizes["requests"]), *WAYS.values(), timeout=sizes["seconds"] * 3)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+        took = json.loads(done.stdout)
         return {way: summary(took[host]) for way, host in WAYS.items()}, net.api.health()["deciders"]
 
 

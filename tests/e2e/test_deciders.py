@@ -163,6 +163,17 @@ def test_it_is_told_what_the_session_holds_and_is_for(net):
     assert frame["datasets"] == [{"dataset": "wiki", "level": "INTERNAL", "reason": "ticket 4711"}] and frame["datasets_in_all"] == 1
     assert frame["raised"] == {"level": "INTERNAL", "dataset": "wiki", "reason": "ticket 4711"}
     assert frame["purpose"] == "fix it" and frame["context"] == {"messages": ["a\nb", "\u202e"]}
+    assert frame["sent_to_host"] == 0 and frame["recent"] == []
+
+    def told():
+        net.fetch(session, "https://n.origin.test/allow", "-d", "12345")
+        last = net.frames(session=session)[-1]
+        return last if last["sent_to_host"] else None
+
+    frame = base.eventually(told, 30)  # reports come when they come
+    assert frame and frame["sent_to_host"] % 5 == 0, net.frames(session=session)[-1]
+    assert {"method": "POST", "url": "https://n.origin.test/allow", "reason": "decider_allows", "status": 200} in frame["recent"]
+    assert len(frame["recent"]) <= 8
     bare = net.fresh()
     net.fetch(bare, "https://n.origin.test/allow")
     frame = net.wait_frames(session=bare)[-1]

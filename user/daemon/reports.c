@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "daemon/daemon.h"
+#include "session/trail.h"
 #include "daemon/translate.h"
 
 #define LATE_NS 60000000000ull /* a report of a running inspector is not older than this, whatever it says */
@@ -172,6 +173,13 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 	if (NP_REASON_REFUSES(r.event.reason))
 		d->requests_refused[r.event.reason]++;
 	event_emit(d, &r.event);
+	if (d->service && r.event.url && r.event.session)
+		service_request_note(d->service, &(struct trail_request){ .session = r.event.session,
+									  .method = r.event.method,
+									  .url = r.event.url,
+									  .reason = r.event.reason,
+									  .status = report->status,
+									  .sent = report->sent });
 	if (d->service)
 		service_sandbox_active(d->service, of->cgroup_id);
 	return true;

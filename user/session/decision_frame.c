@@ -108,5 +108,6 @@ void decision_frame(struct service *service, const struct decision_open *open, c
 	else
 		json_put_number(out, "body", row->body);
 	session_put(service, row->session.text, out);
+	trails_put(&service->decisions.trails, &service->key, row->session.text, row->host, out);
 	json_close_object(out);
 }

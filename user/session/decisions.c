@@ -279,6 +279,7 @@ void decisions_init(struct service *service)
 {
 	TAILQ_INIT(&service->decisions.open);
 	TAILQ_INIT(&service->decisions.known);
+	trails_init(&service->decisions.trails);
 }
 
 void decisions_free(struct service *service)
@@ -289,6 +290,7 @@ void decisions_free(struct service *service)
 		known_drop(service, TAILQ_FIRST(&service->decisions.known));
 	table_clear(&service->decisions.by_id);
 	table_clear(&service->decisions.known_by_key);
+	trails_free(&service->decisions.trails);
 }
 
 int service_context_put(struct service *service, const char *name, const char *purpose, const char *context,
@@ -301,4 +303,13 @@ int service_context_put(struct service *service, const char *name, const char *p
 		return r;
 	r = store_context_put(service->config.store, name, purpose, context);
 	return r ? service_fail(ret_failure, NP_R_NOT_RECORDED, r, "%s: %s", name, sql_strerror(r)) : 0;
+}
+
+void service_request_note(struct service *service, const struct trail_request *request)
+{
+	const struct policy *policy =
+		service->config.policy ? service->config.policy(service->config.policy_data) : NULL;
+
+	if (policy && policy->n_deciders)
+		trails_note(&service->decisions.trails, &service->key, request);
 }

@@ -128,6 +128,7 @@ static const char *ended_why(const struct service *service, const struct questio
 void questions_session_ended(struct service *service, const char *session)
 {
 	decisions_over(service, session, NULL);
+	trails_forget(&service->decisions.trails, &service->key, session);
 	questions_end(service, ended_why, QUESTION_VOID, session);
 }
 

@@ -25,9 +25,10 @@
 #include "vocab/limits.h"
 
 struct service;
-struct decision; /* vocab/decision.h */
-struct event;	 /* events/event.h */
-struct policy;	 /* policy/policy.h */
+struct decision;      /* vocab/decision.h */
+struct trail_request; /* trail.h */
+struct event;	      /* events/event.h */
+struct policy;	      /* policy/policy.h */
 
 /* What became of a sandbox's network since it was made, whoever was restarted. Bytes are those of tunnels and of bodies
  * that the inspector saw: given to origins' connections, and come from there. */
@@ -264,6 +265,8 @@ void service_question_ask(struct service *service, const struct question_ask *as
 void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
 
+/* A request of it is over: deciders are told of the last ones. */
+void service_request_note(struct service *service, const struct trail_request *request);
 /* What the session is for; NULL stays as it is. context: JSON. */
 int service_context_put(struct service *service, const char *name, const char *purpose, const char *context,
 			struct failure *ret_failure);

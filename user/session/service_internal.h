@@ -16,6 +16,7 @@
 #include "session/service.h"
 #include "base/hash.h"
 #include "base/table.h"
+#include "session/trail.h"
 #include "vocab/decision.h"
 #include "vocab/limits.h"
 
@@ -172,6 +173,7 @@ struct decisions {
 	struct decision_known_list known; /* the oldest is first */
 	size_t n_known;
 	uint64_t used; /* times that one of these was */
+	struct trails trails;
 };
 
 struct service {

@@ -170,6 +170,9 @@
 #define NP_DECISION_TTL_S 300	     /* that an answer is remembered, if it does not say */
 #define NP_DECISION_TTL_MAX_S 86400
 #define NP_DECISIONS_REMEMBERED 4096 /* of all sessions; the oldest go first, and are asked for again */
+#define NP_TRAILS 1024		     /* sessions whose last requests are known to deciders: the busy ones, 20 KiB each */
+#define NP_TRAIL_REQUESTS 8	     /* of each */
+#define NP_TRAIL_HOSTS 64	     /* of each that bytes are counted for */
 #define NP_DECIDE_DATASETS 32	     /* of a session that a decider is told by name; the rest are counted */
 #define NP_PURPOSE_MAX 1024	     /* bytes of what a session is for: a sentence or a few */
 #define NP_CONTEXT_MAX (16u << 10)   /* of what its platform adds as JSON: the last messages; it is in each line that a decider gets */
