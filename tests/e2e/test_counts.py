@@ -4,6 +4,7 @@ only counted, and whatever is still open."""
 import json
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -21,6 +22,9 @@ def net():
         yield i
         assert i.daemon.running()
         assert i.api.health()["inspectors"] == 2, i.daemon.text()[-2000:]
+
+
+MANY, BURST, RATE = 40000, 5000, 500  # requests of one connection; NP_REQUEST_BURST, NP_REQUEST_RATE of a worker
 
 
 def counts_of(answer):
@@ -50,22 +54,24 @@ def test_allowed_requests_and_their_bodies(net):
 
 def test_refused_requests_beyond_the_rate_of_events(net):
     """More than are told one by one: the rest is in a number, and counted as well."""
-    with Load(net, url="http://get-only.origin.test/x", threads=4, count=4000, ahead=100, body=10, stay=True) as load:
+    began = time.monotonic()
+    with Load(net, url="http://get-only.origin.test/x", threads=1, count=MANY, ahead=1000, body=10, stay=True) as load:
         seen = load.seen()
+        rate = BURST + RATE * (time.monotonic() - began)
         counts = load.counts()
-        assert seen["answered"] == {"403": 16000}, seen
+        assert seen["answered"] == {"403": MANY}, seen
         # No origin had any of the bodies, and the answers are ours.
-        assert counts_of(counts) == {"requests": 16000, "denied": 16000, "bytes_out": 0, "bytes_in": 0}
-        told = base.eventually(lambda: told_of(net, load.session) == 16000 and 16000, 20)
-        assert told == 16000, told_of(net, load.session)
+        assert counts_of(counts) == {"requests": MANY, "denied": MANY, "bytes_out": 0, "bytes_in": 0}
+        assert base.eventually(lambda: sum(told_of(net, load.session)) == MANY), told_of(net, load.session)
+        # On a machine that took more than a minute for it no more of them came than are told.
+        assert told_of(net, load.session)[1] or MANY < rate, "nothing was suppressed: this shows nothing"
 
 
 def told_of(net, session):
-    """Refusals in the journal: events, and those that events only count."""
+    """Refusals in the journal: how many are events, and how many events only count."""
     text = (net.daemon.state_dir / "events/events.ndjson").read_text()
     events = [e for e in map(json.loads, text.splitlines()) if e.get("session") == session]
-    assert any(e.get("suppressed") for e in events), "nothing was suppressed: this shows nothing"
-    return sum(e["kind"] == "refuse" for e in events) + sum(e.get("suppressed", 0) for e in events)
+    return sum(e["kind"] == "refuse" for e in events), sum(e.get("suppressed", 0) for e in events)
 
 
 def test_refusals_of_the_gate_beyond_the_rate_of_events(net):

@@ -373,7 +373,7 @@ def test_an_answer_is_taken_back_and_what_it_opened_is_cut(net):
         assert "taken back by uid 0 pid " in got.stdout
     body, code, _ = done(http)
     assert code == 403 and json.loads(body)["reason"] == "ended_by_expiry"
-    assert "reset" in tcp.communicate(timeout=10)[0]
+    assert "reset" in tcp.communicate(timeout=120)[0]
     with pytest.raises(Failure) as e:
         net.api.ok("POST", f"/v1/questions/{q['question']}/revoke", {})
     assert e.value.body["error"] == "question_over"
