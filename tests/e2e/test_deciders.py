@@ -46,7 +46,7 @@ def test_it_is_asked_and_its_answer_counts(net, version):
     told = net.api.wait_events(lambda got: {"decider_allows", "decider_denies"} <= reasons(got), session=session)
     assert {"decider_allows", "decider_denies"} <= reasons(told), told
     why = net.api.ok("GET", f"/v1/sessions/{session}/why")
-    assert "decider_denies" in str(why)
+    assert "decider_denies" in str(why) and "a program decides when they are tried" in why["text"]
 
 
 def test_rules_above_it_are_not_its_to_change(net):
@@ -195,6 +195,8 @@ def test_health_counts(net):
     net.fetch(session, "https://l.origin.test/deny")
     after = net.decider()
     assert after["allowed"] == before["allowed"] + 1 and after["denied"] == before["denied"] + 1
+    shown = net.daemon.cli("status", check=0).stdout
+    assert "decider.guard" in shown and f"ready: {after['allowed']} allowed" in shown, shown
     assert after["mean_us"] > 0 and after["max_us"] >= after["mean_us"] and after["ready"] and not after["paused"]
 
 

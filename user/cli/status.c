@@ -62,6 +62,33 @@ static void degraded_add(struct table *table, const json_t *answer)
 		table_add(table, "degraded", json_string_value(json_array_get(list, i)) ?: "?");
 }
 
+static long long count_of(const json_t *decider, const char *name)
+{
+	return json_integer_value(json_object_get(decider, name));
+}
+
+static void deciders_add(struct table *table, const json_t *answer)
+{
+	const json_t *list = json_object_get(answer, "deciders");
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *d = json_array_get(list, i);
+		const char *name = member_text(d, "decider");
+		char key[128], text[256];
+
+		snprintf(key, sizeof(key), "decider.%.100s", name ? name : "?");
+		snprintf(text, sizeof(text),
+			 "%s: %lld allowed, %lld denied, %lld asked, %lld raised, %lld without an answer; %lld us",
+			 json_is_true(json_object_get(d, "paused"))  ? "left alone for a moment"
+			 : json_is_true(json_object_get(d, "ready")) ? "ready"
+								     : "not there",
+			 count_of(d, "allowed"), count_of(d, "denied"), count_of(d, "asked"), count_of(d, "raised"),
+			 count_of(d, "late") + count_of(d, "lost") + count_of(d, "turned_away"),
+			 count_of(d, "mean_us"));
+		table_add(table, key, text);
+	}
+}
+
 static void status_print(const json_t *answer)
 {
 	_table_ struct table table = { .columns = 2 };
@@ -72,6 +99,7 @@ static void status_print(const json_t *answer)
 	table_add(&table, "daemon", daemon);
 	degraded_add(&table, answer);
 	members_add(&table, answer, "", 0);
+	deciders_add(&table, answer);
 	missing_add(&table, answer);
 	table_print(&table, stdout);
 }

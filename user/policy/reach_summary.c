@@ -158,6 +158,7 @@ void policy_reach(const struct policy *policy, const struct np_rung *rung, const
 		if (rule->action == ACTION_ALLOW)
 			reach_rule(policy, rule, rung, session, ret);
 		ret->asks |= rule->action == ACTION_ASK;
+		ret->decides |= rule->action == ACTION_DECIDE;
 	}
 	for (size_t i = 0; i < policy->n_host_loopback; i++) {
 		char text[32];
@@ -183,6 +184,8 @@ static void put_asks(const struct reach *reach, struct buf *out)
 {
 	if (reach->asks)
 		buf_puts(out, "; about some others a person is asked first, and what is tried waits for the answer");
+	if (reach->decides)
+		buf_puts(out, "; about some others a program decides when they are tried");
 }
 
 void reach_text(const struct policy *policy, enum np_mode mode, const struct reach *reach, struct buf *out)

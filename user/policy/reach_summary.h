@@ -17,6 +17,7 @@ struct reach {
 	size_t more;	/* destinations that are not in items */
 	bool inspected; /* one of items goes by inspect_ports */
 	bool asks;	/* about others a person is asked */
+	bool decides;	/* about others a program decides */
 	bool others;	/* what no rule speaks of is allowed, by name or at inspect_ports */
 };
 
