@@ -6,7 +6,7 @@
 # make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
 # make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
-# make test-containers  containers of Podman and Docker, adopted while they run
+# make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
@@ -82,17 +82,20 @@ SHARED_DIRS = base vocab wire policy
 DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel control supervisor daemon
 CLI_DIRS = $(SHARED_DIRS) api_client containers launch cli
 RUN_DIRS = base vocab api_client launch launcher
+HOOK_DIRS = base vocab containers api_client hook
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
 DECIDE_DIRS = base vocab link decider
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o
 CLI_OBJS = $(call objs,$(CLI_DIRS))
 RUN_OBJS = $(call objs,$(RUN_DIRS))
+HOOK_OBJS = $(call objs,$(HOOK_DIRS))
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
-all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init
+all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init \
+     $(BUILD)/netpawl-oci-hook
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -106,6 +109,10 @@ $(BUILD)/netpawl: $(CLI_OBJS)
 $(BUILD)/netpawl-run: $(RUN_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(RUN_LIBS)
+
+$(BUILD)/netpawl-oci-hook: $(HOOK_OBJS)
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ljansson
 
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
@@ -196,6 +203,8 @@ endef
 $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/api_client/%: tests/unit/api_client/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/hook/%: tests/unit/hook/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 # Found beside the program that starts a sandbox.
 $(BUILD)/tests/unit/launch/netpawl-init: $(BUILD)/netpawl-init
@@ -304,8 +313,8 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
-# Containers of real engines, adopted while they run.
-CONTAINER_DEPS = podman runc docker.io busybox-static
+# Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
+CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap
 test-containers:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CONTAINER_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
@@ -437,7 +446,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
-	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(DESTDIR)$(PREFIX)/sbin
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-oci-hook $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
@@ -445,15 +454,17 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 	install -D -m 0644 $(BUILD)/completion/zsh $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_netpawl
 	install -D -m 0644 $(BUILD)/completion/fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/netpawl.fish
 	for s in 1 5 8; do install -m 0644 $(BUILD)/man/*.$$s $(DESTDIR)$(PREFIX)/share/man/man$$s || exit 1; done
+	install -d $(DESTDIR)$(PREFIX)/share/containers/oci/hooks.d
+	sed 's|@PREFIX@|$(PREFIX)|' netpawl-hook.json.in > $(DESTDIR)$(PREFIX)/share/containers/oci/hooks.d/netpawl.json
 	sed 's|@PREFIX@|$(PREFIX)|' netpawld.service.in > $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \
-		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
+		zsh/site-functions/_netpawl fish/vendor_completions.d/netpawl.fish containers/oci/hooks.d/netpawl.json) $(DESTDIR)$(PREFIX)/lib/systemd/system/netpawld.service
 	$(Q)rmdir $(DESTDIR)$(PREFIX)/share/netpawl/policies $(DESTDIR)$(PREFIX)/share/netpawl 2>/dev/null || true
 
 clean:
@@ -461,5 +472,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e check help coverage test-clients test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -42,6 +42,7 @@ WHOLE = {
     "upstream_proxy": [{"url": "direct", "hosts": [".corp.example"]},
                        {"url": "http://proxy.example:3128", "except": "a.example:22", "credentials": {"file": "/etc/netpawl/proxy"}}],
     "dns": {"refused": "synthetic"},
+    "containers": {"unknown": "pods/default"},
     "access": {"operator": ["group:a"], "platform": [{"callers": ["user:a"], "sessions": ["alice/*"]}], "approver": ["user:1"], "reader": ["user:b"]},
     "notices": {"proxied": "{cause}.", "none": "over"},
     "sessions": {"keep": "90d", "count": 1000, "remember": "forever"},

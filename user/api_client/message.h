@@ -13,6 +13,8 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 
+#define CLI_SOCKET "/run/netpawl/control.sock"
+
 enum cli_exit {
 	CLI_OK = 0,
 	CLI_REFUSED = 1,   /* the daemon refused, or the operation failed */

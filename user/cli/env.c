@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl env USER/SESSION */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "vocab/words.h"
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/trust_files.h"
 #include "launch/run.h"
 #include "reason.h"
 
@@ -24,35 +21,6 @@ static const char env_help[] =
 	"  eval \"$(netpawl env alice/demo --dir /srv/trust)\"\n\n"
 	"Exit codes: 0 done; 1 refused or failed (no inspector); 2 wrong usage; 3 no daemon.\n";
 
-/* Never through a link that somebody put there. */
-static int file_write(int dir, const char *name, const struct buf *data)
-{
-	_close_ int fd = -1;
-	int r;
-
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	r = fs_write_all(fd, data->data, data->len);
-	return r < 0 ? r : fchmod(fd, 0644) < 0 ? -errno : 0;
-}
-
-static int files_write(const char *path, const struct trust *trust)
-{
-	_close_ int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : file_write(dir, TRUST_CA, &trust->ca);
-
-	if (r == 0)
-		r = file_write(dir, TRUST_BUNDLE, &trust->bundle);
-	if (r == 0)
-		r = file_write(dir, TRUST_STORE, &trust->store);
-	if (r < 0)
-		complain_text(path, "it cannot be written", reason_token(NP_R_FAILED), strerror(-r));
-	return r;
-}
-
 /* Quoted for a shell. */
 static void variable_print(const char *name, const char *value)
 {
@@ -65,25 +33,21 @@ static void variable_print(const char *name, const char *value)
 	fputs("'\n", stdout);
 }
 
+static int variable_add(void *data, const char *name, const char *value)
+{
+	if (data)
+		json_object_set_new(data, name, json_string(value));
+	else
+		variable_print(name, value);
+	return 0;
+}
+
 static int variables_print(const struct cli *cli, const char *dir)
 {
-	_json_ json_t *json = json_object();
+	_json_ json_t *json = cli->json ? json_object() : NULL;
 
-	for (size_t i = 0; i <= trust_variables(); i++) {
-		_buf_ struct buf value = BUF_INIT(3 * FS_PATH_SIZE);
-		const char *name = "JAVA_TOOL_OPTIONS";
-
-		if (i < trust_variables())
-			trust_variable(i, dir, &name, &value);
-		else
-			trust_java(dir, &value);
-		if (buf_error(&value))
-			return CLI_REFUSED;
-		if (cli->json)
-			json_object_set_new(json, name, json_string(value.data));
-		else
-			variable_print(name, value.data);
-	}
+	if (trust_variables_each(dir, variable_add, json) < 0)
+		return CLI_REFUSED;
 	return cli->json ? json_print(take_ptr(json), CLI_OK) : CLI_OK;
 }
 
@@ -108,7 +72,7 @@ int command_env(struct cli *cli, int argc, char **argv)
 	r = session_trust(cli->socket, argv[next], &host, true, &trust);
 	if (r == 0)
 		error_print(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
-	if (r <= 0 || files_write(dir, &trust) < 0)
+	if (r <= 0 || trust_files_write(dir, &trust) < 0)
 		return CLI_REFUSED;
 	return variables_print(cli, at ? at : dir);
 }

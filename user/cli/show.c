@@ -84,10 +84,13 @@ static void show_print(const json_t *answer)
 	part_print(json_object_get(answer, "datasets"), of_dataset, ARRAY_SIZE(of_dataset));
 	json_array_foreach(sandboxes, i, sandbox)
 	{
-		bool adopted = json_is_true(json_object_get(sandbox, "adopted"));
-		bool kept = json_is_true(json_object_get(sandbox, "kept"));
+		static const char *const kinds[] = { "adopted", "kept", "parent", "born" };
+		const char *kind = "made";
 
-		json_object_set_new(sandbox, "kind", json_string(adopted ? "adopted" : kept ? "kept" : "made"));
+		for (size_t k = 0; k < ARRAY_SIZE(kinds); k++)
+			if (json_is_true(json_object_get(sandbox, kinds[k])))
+				kind = kinds[k];
+		json_object_set_new(sandbox, "kind", json_string(kind));
 		container_add(containers, sandbox);
 	}
 	part_print(sandboxes, of_sandbox, ARRAY_SIZE(of_sandbox));

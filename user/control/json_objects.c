@@ -52,12 +52,14 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 	json_put_number(out, "generation", sandbox->rung.generation);
 	json_put_bool(out, "adopted", sandbox->adopted);
 	json_put_bool(out, "kept", sandbox->kept);
+	json_put_bool(out, "parent", sandbox->parent);
+	json_put_bool(out, "born", sandbox->born);
 	json_put_text(out, "network",
-		      !sandbox->own_network ? "shared"
-		      : sandbox->adopted    ? "container"
-					    : "private",
+		      !sandbox->own_network		  ? "shared"
+		      : sandbox->adopted || sandbox->born ? "container"
+							  : "private",
 		      SIZE_MAX);
-	if (sandbox->adopted && container_of_path(sandbox->cgroup.path, &container)) {
+	if ((sandbox->adopted || sandbox->born) && container_of_path(sandbox->cgroup.path, &container)) {
 		json_open_object(out, "container");
 		json_put_text(out, "id", container.id, sizeof(container.id));
 		if (container.engine)

@@ -122,12 +122,13 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	return 0;
 }
 
-static int sandboxes_adopt(struct request *rq, const char *session, const char *cgroup, json_t **ret,
+static int sandboxes_adopt(struct request *rq, const char *session, const char *cgroup, uint64_t starting, json_t **ret,
 			   struct failure *ret_failure)
 {
 	const struct sandbox_info *sandbox;
 	unsigned cut;
-	int r = service_sandbox_adopt(rq->config->service, session, cgroup, rq->peer.who, &sandbox, &cut, ret_failure);
+	int r = service_sandbox_adopt(rq->config->service, session, cgroup, (pid_t)starting, rq->peer.who, &sandbox,
+				      &cut, ret_failure);
 
 	if (r < 0)
 		return r;
@@ -137,16 +138,44 @@ static int sandboxes_adopt(struct request *rq, const char *session, const char *
 	return 0;
 }
 
+/* As engines want it: from the root of the cgroups. */
+static const char *cgroup_parent(const struct gate_cgroup *cgroup)
+{
+	const char *at = cgroup->path + strlen(cgroup->path);
+
+	for (uint32_t i = 0; i < cgroup->depth && at > cgroup->path; i++)
+		while (--at > cgroup->path && *at != '/')
+			;
+	return at;
+}
+
+static int sandboxes_parent(struct request *rq, const char *session, bool systemd, json_t **ret,
+			    struct failure *ret_failure)
+{
+	const struct sandbox_info *sandbox;
+	int r = service_sandbox_parent(rq->config->service, session, systemd, rq->peer.who, &sandbox, ret_failure);
+
+	if (r < 0)
+		return r;
+	*ret = sandbox_object(sandbox);
+	return json_object_set_new(*ret, "cgroup_parent", json_text(cgroup_parent(&sandbox->cgroup))) == 0
+		       ? 0
+		       : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+}
+
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
-	bool keep = false, clean = false, temporary = false, enters = false;
+	bool keep = false, clean = false, temporary = false, enters = false, parent = false, systemd = false;
+	uint64_t starting = 0;
 	const struct body_field fields[] = {
 		{ "session", true, .ret_text = &session },	{ "cgroup", false, .ret_text = &cgroup },
 		{ "workspace", false, .ret_text = &workspace }, { "run", false, .ret_text = &run },
 		{ "keep", false, .ret_flag = &keep },		{ "clean", false, .ret_flag = &clean },
 		{ "temporary", false, .ret_flag = &temporary }, { "enters_network", false, .ret_flag = &enters },
+		{ "starting", false, .ret_number = &starting }, { "parent", false, .ret_flag = &parent },
+		{ "systemd", false, .ret_flag = &systemd },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -161,6 +190,12 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	r = name_read(session, &name, ret_failure);
 	if (r < 0)
 		return r;
+	if (starting && (!cgroup || starting > INT32_MAX))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"starting\" is a process of a \"cgroup\"");
+	if (systemd && !parent)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"systemd\" is for a parent");
+	if (parent && (cgroup || workspace || run || keep || clean || temporary || enters))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "a parent is the session's, and nothing else");
 	if (workspace && (cgroup || strcmp(workspace, "none") != 0))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   cgroup ? "an adopted sandbox has no \"workspace\""
@@ -182,8 +217,9 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		      : 0;
 	if (r < 0)
 		return r;
-	r = cgroup ? sandboxes_adopt(rq, name.text, cgroup, &object, ret_failure)
-		   : sandboxes_make(rq, name.text, run, workspace, keep, clean, enters, &object, ret_failure);
+	r = cgroup   ? sandboxes_adopt(rq, name.text, cgroup, starting, &object, ret_failure)
+	    : parent ? sandboxes_parent(rq, name.text, systemd, &object, ret_failure)
+		     : sandboxes_make(rq, name.text, run, workspace, keep, clean, enters, &object, ret_failure);
 	if (r < 0)
 		return r;
 	if (service_notices_path(service, name.text, notices) == 0 &&

@@ -50,8 +50,10 @@ void on_cgroup(void *data, uint64_t cgroup_id)
 {
 	struct daemon *d = data;
 
-	if (d->service)
-		service_sandbox_changed(d->service, cgroup_id);
+	if (!d->service)
+		return;
+	service_sandbox_changed(d->service, cgroup_id);
+	newborns_look(d);
 }
 
 void on_retired(void *data, uint64_t cgroup_id)

@@ -39,8 +39,9 @@ struct daemon {
 	struct flood *flood;
 	struct launches *launches;
 	struct server *server;
-	char notices_dir[FS_PATH_SIZE], kept_dir[FS_PATH_SIZE];
+	char notices_dir[FS_PATH_SIZE], kept_dir[FS_PATH_SIZE], containers_dir[FS_PATH_SIZE];
 	char slice[FS_PATH_SIZE];
+	int newborns_fd;     /* a timer */
 	bool retired;	     /* a sandbox is gone since orphans were looked for, ... */
 	uint64_t orphans_ns; /* ... and when they are again, at the earliest */
 	uint32_t
@@ -89,6 +90,10 @@ void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
 const struct policy *policy_in_force(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
+
+/* newborns.c */
+int newborns_start(struct daemon *d);
+void newborns_look(struct daemon *d);
 
 /* parts.c */
 void parts_check(struct daemon *d);

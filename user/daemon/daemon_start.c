@@ -212,6 +212,7 @@ static int service_start(struct daemon *d)
 		.notice_data = d,
 		.notices_dir = d->notices_dir,
 		.kept_dir = d->kept_dir,
+		.containers_dir = d->containers_dir,
 		.policy = policy_in_force,
 		.policy_data = d,
 		.deciders = deciders_calls(d->deciders),
@@ -232,6 +233,8 @@ static int service_start(struct daemon *d)
 	config.modes = d->policy.policy->modes;
 	if (r == 0)
 		r = fs_path(d->kept_dir, "%s/kept", d->options.run_dir);
+	if (r == 0)
+		r = fs_path(d->containers_dir, "%s/" NP_CONTAINERS_DIR, d->options.run_dir);
 	if (r == 0)
 		r = service_new(&config, &d->service);
 	if (r == 0)
@@ -372,6 +375,8 @@ int daemon_start(struct daemon *d)
 		r = upgrade_finish(d);
 	if (r == 0)
 		r = loop_signals(d->loop, signals, on_signal, d);
+	if (r == 0)
+		r = newborns_start(d);
 	if (r == 0)
 		r = loop_every(d->loop, 1000, on_second, d);
 	if (r == 0)

@@ -57,6 +57,7 @@ static void daemon_free(struct daemon *d)
 	event_log_close(d->events);
 	store_close(d->store);
 	loaded_policy_close(&d->policy);
+	cleanup_close(&d->newborns_fd);
 	cleanup_close(&d->run_lock);
 	cleanup_close(&d->state_lock);
 }
@@ -97,7 +98,7 @@ static int daemon_probe(void)
 
 int main(int argc, char **argv)
 {
-	struct daemon d = { .run_lock = -1, .state_lock = -1 };
+	struct daemon d = { .run_lock = -1, .state_lock = -1, .newborns_fd = -1 };
 	int r = options_parse(argc, argv, &d.options);
 
 	if (r)

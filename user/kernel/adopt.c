@@ -32,6 +32,7 @@ static int adopt_refuse(struct gate_problem *problem, unsigned reason, const cha
 struct look {
 	ino_t netns;	 /* where processes must live; 0: anywhere */
 	uint64_t cookie; /* where their IP sockets must be, likewise */
+	pid_t starting;	 /* this one has yet to become what it will be: what it holds is its runtime's; 0: none */
 	struct gate_problem *problem;
 	const char *path;
 };
@@ -125,7 +126,8 @@ static int held_check(struct kernel *kernel, const struct bpf_program *prog, con
 		if (n < 0 || n % (ssize_t)sizeof(*open))
 			r = adopt_refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
 		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*open); i++)
-			r = held_refuse(cg, &open[i], problem);
+			if (!look->starting || open[i].pid != (uint32_t)look->starting)
+				r = held_refuse(cg, &open[i], problem);
 	}
 	return r;
 }
@@ -333,9 +335,10 @@ static int netns_choose(struct kernel *kernel, const struct gate_cgroup *cg, str
 	return r < 0 ? -errno : 0;
 }
 
-int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
+int adopt_inspect(struct kernel *kernel, const char *path, pid_t starting, struct gate_cgroup *ret,
+		  struct gate_problem *ret_problem)
 {
-	struct look look = { .problem = ret_problem, .path = path };
+	struct look look = { .starting = starting, .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
 	int r = cgroup_look(kernel->mount, path, &cg);
 

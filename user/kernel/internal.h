@@ -258,11 +258,13 @@ int inspector_check(struct kernel *kernel); /* makes it again when it is gone */
 /* adopt.c */
 /* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. */
 int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
-int adopt_inspect(struct kernel *kernel, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
+int adopt_inspect(struct kernel *kernel, const char *path, pid_t starting, struct gate_cgroup *ret,
+		  struct gate_problem *ret_problem);
 
 /* watch.c */
 int watch_start(struct kernel *kernel);
 void watch_add(struct kernel *kernel, const struct gate_cgroup *cg);
+void watch_children(struct kernel *kernel, const struct gate_cgroup *cg); /* and when one is made right below it */
 void watch_free(struct kernel *kernel);
 
 /* probe.c */

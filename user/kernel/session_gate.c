@@ -20,9 +20,10 @@ static int gate_cgroup_make(void *ctx, const char *id, struct gate_cgroup *ret)
 	return r;
 }
 
-static int gate_cgroup_inspect(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
+static int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
+			       struct gate_problem *ret_problem)
 {
-	return adopt_inspect(ctx, path, ret, ret_problem);
+	return adopt_inspect(ctx, path, starting, ret, ret_problem);
 }
 
 static int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
@@ -155,6 +156,15 @@ static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cg
 	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
 }
 
+static int gate_children_each(void *ctx, const struct gate_cgroup *parent,
+			      int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
+{
+	struct kernel *kernel = ctx;
+
+	watch_children(kernel, parent); /* first: what is made after that is told, what was made before is found */
+	return cgroup_each_child(kernel->mount, parent, fn, data);
+}
+
 static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret)
 {
 	return ports_listens(ctx, cgroup_id, (uint16_t)port, ret);
@@ -195,6 +205,7 @@ struct gate kernel_gate(struct kernel *kernel)
 		.unforward = gate_unforward,
 		.cgroup_by_id = gate_cgroup_by_id,
 		.slice_each = gate_slice_each,
+		.children_each = gate_children_each,
 		.whole = gate_whole,
 	};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells when a sandbox's cgroup becomes populated or empty: one inotify for all of them. */
+/* Tells when a sandbox's cgroup becomes populated or empty, or a container's is made in it: one inotify for all of them. */
 #include <errno.h>
 #include <sys/inotify.h>
 
@@ -62,15 +62,11 @@ int watch_start(struct kernel *kernel)
 }
 
 /* Best effort: without a watch the daemon's periodic sweep finds the same, later. */
-void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
+static void watch_file(struct kernel *kernel, const struct gate_cgroup *cg, const char *path, uint32_t what)
 {
-	char path[FS_PATH_SIZE];
 	struct watch *w;
-	int wd;
+	int wd = inotify_add_watch(kernel->inotify_fd, path, what);
 
-	if (fs_path(path, "%s/cgroup.events", cg->path) < 0)
-		return;
-	wd = inotify_add_watch(kernel->inotify_fd, path, IN_MODIFY);
 	if (wd < 0)
 		return;
 	w = watch_find(kernel, wd); /* inotify gives the same descriptor for the same file */
@@ -82,6 +78,19 @@ void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
 		table_add(&kernel->watches, &w->node, watch_hash(wd));
 	}
 	w->cgroup_id = cg->id;
+}
+
+void watch_add(struct kernel *kernel, const struct gate_cgroup *cg)
+{
+	char path[FS_PATH_SIZE];
+
+	if (fs_path(path, "%s/cgroup.events", cg->path) == 0)
+		watch_file(kernel, cg, path, IN_MODIFY);
+}
+
+void watch_children(struct kernel *kernel, const struct gate_cgroup *cg)
+{
+	watch_file(kernel, cg, cg->path, IN_CREATE | IN_ONLYDIR);
 }
 
 void watch_free(struct kernel *kernel)

@@ -177,6 +177,13 @@ static const struct key access_keys[ACCESS_KEYS] = {
 };
 const struct key_set keys_access = KEY_SET("access", access_keys, 0);
 
+static const struct key containers_keys[CONTAINERS_KEYS] = {
+	[CONTAINERS_UNKNOWN] =
+		KEY("unknown", KEY_TEXT,
+		    "a container that names no session: ignore unless written, refuse, or the USER/SESSION it is given"),
+};
+const struct key_set keys_containers = KEY_SET("containers", containers_keys, 0);
+
 static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_VERSION] = KEY("version", KEY_VERSION, "the version of the language"),
 	[SECTION_INCLUDE] = KEY("include", KEY_TEXTS, "files whose rules come first, relative to this one"),
@@ -210,6 +217,8 @@ static const struct key file_keys[SECTION_COUNT] = {
 	[SECTION_SESSIONS] = KEY("sessions", KEY_MAP, "how long sessions last", .below = &keys_sessions),
 	[SECTION_WORKSPACES] =
 		KEY("workspaces", KEY_MAP, "what becomes of the files of sessions", .below = &keys_workspaces),
+	[SECTION_CONTAINERS] =
+		KEY("containers", KEY_MAP, "containers that the OCI hook meets", .below = &keys_containers),
 	[SECTION_ACCESS] = KEY("access", KEY_MAP, "who may call the control API, beside root", .below = &keys_access),
 };
 const struct key_set keys_file = KEY_SET("a policy file", file_keys, SECTION_VERSION + 1);

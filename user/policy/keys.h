@@ -74,6 +74,7 @@ enum section {
 	SECTION_SESSIONS,
 	SECTION_WORKSPACES,
 	SECTION_ACCESS,
+	SECTION_CONTAINERS,
 	SECTION_COUNT,
 };
 
@@ -119,11 +120,12 @@ enum sandbox_key {
 enum proxy_key { PROXY_URL, PROXY_HOSTS, PROXY_EXCEPT, PROXY_CREDENTIALS, PROXY_KEYS };
 enum credentials_key { CREDENTIALS_FILE, CREDENTIALS_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
+enum containers_key { CONTAINERS_UNKNOWN, CONTAINERS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
-	keys_workspaces, keys_proxy, keys_credentials;
+	keys_workspaces, keys_proxy, keys_credentials, keys_containers;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

@@ -79,6 +79,7 @@ static int policy_new(struct policy **ret)
 	policy->approval.timeout_ms = APPROVAL_TIMEOUT_MS;
 	policy->approval.hold_ms = NP_APPROVAL_HOLD_MS;
 	policy->sandbox.idle_ms = NP_KEPT_IDLE_MS;
+	policy->unknown_containers = UNKNOWN_IGNORE;
 	policy->lifetime = (struct lifetime){ .keep_s = NP_SESSIONS_KEEP_S,
 					      .keep_count = NP_SESSIONS_KEPT,
 					      .archive_max = NP_ARCHIVE_BYTES };

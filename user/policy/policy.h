@@ -62,6 +62,10 @@ struct fallback {
 	struct place at;    /* line 0: not written in any file */
 };
 
+/* What becomes of a container that the OCI hook meets and that names no session. */
+#define UNKNOWN_IGNORE "ignore"
+#define UNKNOWN_REFUSE "refuse"
+
 #define POLICY_HASH_SIZE 65 /* SHA-256 in hexadecimal, and its NUL */
 
 struct policy {
@@ -99,6 +103,7 @@ struct policy {
 	const struct decider *deciders;
 	size_t n_deciders;
 	struct approval approval;
+	const char *unknown_containers;	  /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
 	bool refused_synthetic;		  /* dns: refused: a name that no rule allows has an address all the same */
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 	struct sandbox_policy sandbox;

@@ -12,6 +12,7 @@
 #include "policy/quote.h"
 #include "policy/suggest.h"
 #include "vocab/limits.h"
+#include "vocab/session_name.h"
 
 static bool version_is_ours(struct reader *reader, const struct node *root)
 {
@@ -256,6 +257,29 @@ static void read_dns_section(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 }
 
+/* -- containers ------------------------------------------------------------------ */
+
+static int read_containers(struct reader *reader, const struct node *key)
+{
+	const struct node *map = section_map(reader, key, "\"unknown\""), *fields[CONTAINERS_KEYS], *value;
+	struct policy *policy = reader->policy;
+	struct session_name name;
+	const char *problem;
+
+	if (!map)
+		return 0;
+	map_fields(reader, map, &keys_containers, fields);
+	value = fields[CONTAINERS_UNKNOWN] ? field_scalar(reader, fields[CONTAINERS_UNKNOWN]) : NULL;
+	if (!value)
+		return 0;
+	if (strcmp(value->text, UNKNOWN_IGNORE) != 0 && strcmp(value->text, UNKNOWN_REFUSE) != 0 &&
+	    (strlen(value->text) != value->len || session_name_parse(value->text, &name, &problem)))
+		error_at(reader, value, "%s for \"unknown\": there are ignore, refuse, and a session as USER/SESSION",
+			 QUOTE(value->text, value->len));
+	policy->unknown_containers = arena_text(policy->arena, value->text, value->len);
+	return policy->unknown_containers ? 0 : -ENOMEM;
+}
+
 /* -- notices ------------------------------------------------------------------- */
 
 static int read_notices(struct reader *reader, const struct node *key)
@@ -309,6 +333,12 @@ int read_settings(struct reader *reader, const struct file *file)
 	read_lifetime(reader, sections[SECTION_SESSIONS], sections[SECTION_WORKSPACES]);
 	if (sections[SECTION_ACCESS]) {
 		int e = read_access(reader, sections[SECTION_ACCESS]);
+
+		if (e)
+			return e;
+	}
+	if (sections[SECTION_CONTAINERS]) {
+		int e = read_containers(reader, sections[SECTION_CONTAINERS]);
 
 		if (e)
 			return e;

@@ -48,8 +48,10 @@ struct gate {
 
 	/* Makes slice/ID. The cgroup is NONE until it is raised. */
 	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
-	/* Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
-	int (*cgroup_inspect)(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem);
+	/* starting: a process whose sockets do not count, for a runtime is about to make a container's first of it; 0: none.
+	 * Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
+	int (*cgroup_inspect)(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
+			      struct gate_problem *ret_problem);
 	/* Looks at what the processes of a made sandbox hold, as cgroup_inspect() does. 0: the gate governs it all. */
 	int (*cgroup_look)(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
 	/* Finds slice/ID again after a restart; -ENOENT when it is gone. */
@@ -106,6 +108,10 @@ struct gate {
 	int (*cgroup_by_id)(void *ctx, uint64_t id, struct gate_cgroup *ret);
 	/* Calls fn for every cgroup directly below the slice, whoever made it; stops as each() does. */
 	int (*slice_each)(void *ctx, int (*fn)(void *data, const struct gate_cgroup *cg), void *data);
+	/* The same for those directly below a parent; and from now on it is told, as of the parent, when one is made there.
+	 * May be NULL: there are no parents then. */
+	int (*children_each)(void *ctx, const struct gate_cgroup *parent,
+			     int (*fn)(void *data, const struct gate_cgroup *cg), void *data);
 };
 
 #endif

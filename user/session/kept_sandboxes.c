@@ -160,7 +160,8 @@ int service_sandbox_keep(struct service *service, const char *session, const cha
 	sandbox = kept_find(service, name.text);
 	*ret_made = !sandbox;
 	if (!sandbox)
-		return sandbox_make(service, name.text, CLASS_OPEN, true, who, ret, ret_failure);
+		return sandbox_make(service, name.text, &(struct sandbox_order){ .kind = SANDBOX_KEPT }, who, ret,
+				    ret_failure);
 	sandbox_touch(service, sandbox);
 	*ret = &sandbox->pub;
 	return 0;

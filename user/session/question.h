@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "session/session_name.h"
+#include "vocab/session_name.h"
 #include "vocab/level.h"
 #include "vocab/limits.h"
 

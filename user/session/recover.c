@@ -108,6 +108,8 @@ static int row_load(struct recovery *recovery, const struct sandbox_row *row, co
 	sandbox_touch(service, sandbox);
 	sandbox->pub.class = row->class;
 	sandbox->pub.kept = kept_is(service, row->id);
+	sandbox->pub.parent = !row->adopted && parent_is(&row->session, row->path);
+	sandbox->pub.born = sandbox->placed = !row->adopted && parent_holds(&row->session, row->path);
 	own_network_note(service, sandbox);
 	sandbox->recorded = sandbox->announced = sandbox->stale = sandbox->recovered = true;
 	/* It ran without the gate, as after the pins were removed; or the crash came before the cut. */
@@ -164,8 +166,8 @@ static int row_forget(void *data, const struct sandbox_row *row)
 	if (sandbox_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
 		return 0;
 	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it
-	 * goes. */
-	if (found.id && !row->adopted)
+	 * goes; but for a parent's, in which an engine has started a container again. */
+	if (found.id && !row->adopted && !parent_is(&row->session, row->path))
 		gate->cgroup_remove(gate->ctx, &found);
 	if (sandbox_by_cgroup(service, row->cgroup_id)) {
 		store_sandbox_remove(service->config.store, row->id, service->config.wall_us());

@@ -178,7 +178,8 @@ int service_run_start(struct service *service, uint64_t id, const char *session,
 	if (keep)
 		sandbox = run_enter(service, &run, &r, ret_failure);
 	else
-		r = sandbox_make(service, session, run.class, false, who, &sandbox, ret_failure);
+		r = sandbox_make(service, session, &(struct sandbox_order){ .class = run.class }, who, &sandbox,
+				 ret_failure);
 	if (!sandbox)
 		return r;
 	r = store_run_start(service->config.store, id, sandbox->id, now);

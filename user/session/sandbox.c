@@ -321,6 +321,8 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 		sandbox_hide(service, sandbox);
 		return 0;
 	}
+	if (sandbox->pub.parent)
+		parent_forget(service, sandbox->pub.id);
 	if (sandbox->stage == SANDBOX_LINGERS) {
 		if (sandbox_linger(service, sandbox) || sandbox_release(service, sandbox)) {
 			sandbox_hide(service, sandbox);
@@ -383,6 +385,9 @@ static bool sandbox_was_used(struct service *service, const struct sandbox *sand
 {
 	const uint64_t age = service->config.wall_us() - sandbox->pub.created_us;
 
+	if (sandbox->pub.parent) /* the next container comes, or the last one again */
+		return false;
+
 	/* Whoever made a temporary one, or one whose network it enters, and was killed before a process was there does not come
 	 * back to it. */
 	return sandbox->pub.ever_populated || (sandbox->recovered && age > ENTER_US) ||
@@ -409,4 +414,8 @@ void sandbox_check(struct service *service, struct sandbox *sandbox)
 	}
 	if (sandbox->pub.kept)
 		kept_check(service, sandbox);
+	else if (sandbox->pub.parent)
+		parent_look(service, sandbox);
+	else if (sandbox->pub.born)
+		born_look(service, sandbox);
 }

@@ -128,20 +128,25 @@ static int make_finish(struct service *service, struct sandbox *sandbox, struct 
  * recovery removes it; a crash after the second leaves a record, and recovery raises it or forgets
  * it. At no time is there a cgroup with a network that no record knows.
  */
-static int make_in(struct service *service, struct session *session, enum run_class class, bool kept, const char *who,
+static int make_in(struct service *service, struct session *session, const struct sandbox_order *order, const char *who,
 		   struct sandbox **ret, struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
-	char id[NP_SANDBOX_ID_MAX + 1];
+	char id[NP_SANDBOX_ID_MAX + 1], parent[PARENT_NAME_SIZE];
+	const enum sandbox_kind kind = order->kind;
 	struct gate_cgroup cgroup;
 	struct sandbox *sandbox;
 	int r = id_choose(service, &session->name, id);
 
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "no id could be made: %s", strerror(-r));
-	r = gate->cgroup_make(gate->ctx, id, &cgroup);
+	parent_name(&session->name, order->systemd, parent);
+	r = kind == SANDBOX_BORN ? gate->cgroup_find(gate->ctx, order->cgroup, &cgroup)
+				      : gate->cgroup_make(gate->ctx, kind == SANDBOX_PARENT ? parent : id, &cgroup);
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "cgroup %s: %s", id, strerror(-r));
+	if (sandbox_by_cgroup(service, cgroup.id)) /* a parent's that is about to go */
+		return service_fail(ret_failure, NP_R_SANDBOX_BUSY, -EBUSY, "cgroup %s", cgroup.path);
 	r = sandbox_new(service, session, id, &cgroup, false, &sandbox);
 	if (r) {
 		gate->cgroup_remove(gate->ctx, &cgroup);
@@ -149,12 +154,14 @@ static int make_in(struct service *service, struct session *session, enum run_cl
 	}
 	sandbox->pub.created_us = service->config.wall_us();
 	sandbox_touch(service, sandbox);
-	sandbox->pub.class = class;
-	sandbox->pub.kept = kept;
+	sandbox->pub.class = order->class;
+	sandbox->pub.kept = kind == SANDBOX_KEPT;
+	sandbox->pub.parent = kind == SANDBOX_PARENT;
+	sandbox->pub.born = sandbox->placed = kind == SANDBOX_BORN;
 	r = make_finish(service, sandbox, ret_failure);
 	if (r)
 		return r;
-	r = kept ? kept_make(service, sandbox) : 0;
+	r = kind == SANDBOX_KEPT ? kept_make(service, sandbox) : 0;
 	if (r) {
 		sandbox_abandon(service, sandbox);
 		return service_fail(ret_failure, NP_R_FAILED, r, "the directory of a kept sandbox: %s", strerror(-r));
@@ -166,7 +173,7 @@ static int make_in(struct service *service, struct session *session, enum run_cl
 	return 0;
 }
 
-int sandbox_make(struct service *service, const char *name, enum run_class class, bool kept, const char *who,
+int sandbox_make(struct service *service, const char *name, const struct sandbox_order *order, const char *who,
 		 const struct sandbox_info **ret, struct failure *ret_failure)
 {
 	struct session *session;
@@ -176,11 +183,11 @@ int sandbox_make(struct service *service, const char *name, enum run_class class
 	if (r)
 		return r;
 	/* Each who enters would take a user of its own, and a kept one gives none back. */
-	if (kept && session->temporary)
+	if (order->kind != SANDBOX_PLAIN && session->temporary)
 		r = service_fail(ret_failure, NP_R_BAD_FIELD, -EINVAL, "%s is temporary: no sandbox of it is kept",
 				 session->name.text);
 	else
-		r = make_in(service, session, class, kept, who, &sandbox, ret_failure);
+		r = make_in(service, session, order, who, &sandbox, ret_failure);
 	session_unpin(service, session);
 	if (r)
 		return r;
@@ -193,7 +200,7 @@ int service_sandbox_make(struct service *service, const char *session, const cha
 {
 	_verb_ struct service *verb = verb_begin(service);
 
-	return sandbox_make(service, session, CLASS_OPEN, false, who, ret, ret_failure);
+	return sandbox_make(service, session, &(struct sandbox_order){ 0 }, who, ret, ret_failure);
 }
 
 /* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of
@@ -250,7 +257,7 @@ static int adopt_look_again(struct service *service, const struct sandbox *sandb
 	const struct gate *gate = &service->config.gate;
 	struct gate_problem problem = { 0 };
 	struct gate_cgroup found;
-	int r = gate->cgroup_inspect(gate->ctx, sandbox->pub.cgroup.path, &found, &problem);
+	int r = gate->cgroup_inspect(gate->ctx, sandbox->pub.cgroup.path, sandbox->starting, &found, &problem);
 
 	if (r == 0 && found.id != sandbox->pub.cgroup.id)
 		return service_fail(ret_failure, NP_R_BAD_CGROUP, -ENOENT, "%s is another cgroup by now",
@@ -318,8 +325,8 @@ static void adopt_undo(struct service *service, struct sandbox *sandbox)
 		sandbox->unfinished = true;
 }
 
-static int adopt_in(struct service *service, struct session *session, const struct gate_cgroup *cgroup, const char *who,
-		    struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure)
+static int adopt_in(struct service *service, struct session *session, const struct gate_cgroup *cgroup, pid_t starting,
+		    const char *who, struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure)
 {
 	struct sandbox *sandbox = adopt_resume(service, session, cgroup);
 	int r;
@@ -339,6 +346,7 @@ static int adopt_in(struct service *service, struct session *session, const stru
 		sandbox_touch(service, sandbox);
 	}
 	sandbox->uncut = true; /* whatever its processes opened before */
+	sandbox->starting = starting;
 	r = adopt_steps(service, sandbox, ret_cut, ret_failure);
 	if (r) {
 		adopt_undo(service, sandbox);
@@ -352,8 +360,9 @@ static int adopt_in(struct service *service, struct session *session, const stru
 	return 0;
 }
 
-int service_sandbox_adopt(struct service *service, const char *name, const char *cgroup_path, const char *who,
-			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure)
+int service_sandbox_adopt(struct service *service, const char *name, const char *cgroup_path, pid_t starting,
+			  const char *who, const struct sandbox_info **ret, unsigned *ret_cut,
+			  struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
 	const struct gate *gate = &service->config.gate;
@@ -369,14 +378,19 @@ int service_sandbox_adopt(struct service *service, const char *name, const char 
 	if (r)
 		return r;
 	/* Before the session is loaded: a bad path makes no session. */
-	r = gate->cgroup_inspect(gate->ctx, cgroup_path, &cgroup, &problem);
+	if (starting && born_find(service, parsed.text, cgroup_path, ret, &r, ret_failure)) {
+		if (ret_cut)
+			*ret_cut = 0;
+		return r;
+	}
+	r = gate->cgroup_inspect(gate->ctx, cgroup_path, starting, &cgroup, &problem);
 	if (r)
 		return service_fail(ret_failure, problem.reason ? problem.reason : NP_R_BAD_CGROUP, r, "%s",
 				    problem.text[0] ? problem.text : strerror(-r));
 	r = session_enter(service, name, who, &session, ret_failure);
 	if (r)
 		return r;
-	r = adopt_in(service, session, &cgroup, who, &sandbox, &cut, ret_failure);
+	r = adopt_in(service, session, &cgroup, starting, who, &sandbox, &cut, ret_failure);
 	session_unpin(service, session);
 	if (r)
 		return r;

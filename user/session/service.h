@@ -20,7 +20,7 @@
 #include "vocab/level.h"
 #include "policy/lifetime.h"
 #include "policy/notice_text.h"
-#include "session/session_name.h"
+#include "vocab/session_name.h"
 #include "session/store.h"
 #include "vocab/limits.h"
 
@@ -50,6 +50,8 @@ struct sandbox_info {
 	bool adopted;
 	bool own_network;    /* it has a network namespace of its own */
 	bool kept;	     /* for many runs, one after the other or at once */
+	bool parent;	     /* container engines make cgroups in it: see parents.c */
+	bool born;	     /* in a parent: it is a container */
 	bool temporary;	     /* its session is: it has no workspace */
 	bool ever_populated; /* a made sandbox that was populated and is empty again is removed */
 	uint64_t created_us;
@@ -72,8 +74,9 @@ struct service_config {
 	/* The words of a notice, at most NP_NOTICE_TEXT bytes: the policy knows them. */
 	void (*notice_write)(void *data, const struct notice_facts *facts, struct buf *out);
 	void *notice_data;
-	const char *notices_dir; /* where sessions with sandboxes have their notices as files; NULL: nowhere */
-	const char *kept_dir;	 /* where kept sandboxes have their directories; NULL: there are none */
+	const char *notices_dir;    /* where sessions with sandboxes have their notices as files; NULL: nowhere */
+	const char *containers_dir; /* what containers trust, in a directory for each parent; NULL: nowhere */
+	const char *kept_dir;	    /* where kept sandboxes have their directories; NULL: there are none */
 	/* What was counted of a sandbox; NULL: nothing. */
 	void (*count)(void *data, uint64_t cgroup_id, struct sandbox_counts *ret);
 	void *count_data;
@@ -153,6 +156,12 @@ int service_escalate(struct service *service, const char *name, enum level level
 void service_sandbox_place(struct service *service, const struct sandbox_info *sandbox);
 int service_sandbox_make(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 struct failure *ret_failure);
+/* The session's parent for containers, of engines that leave cgroups to systemd or of others; one is made when there is none. */
+int service_sandbox_parent(struct service *service, const char *session, bool systemd, const char *who,
+			   const struct sandbox_info **ret, struct failure *ret_failure);
+/* Looks whether containers that were just born have a network namespace by now, for the inspectors to listen in. True: look again
+ * soon, they have not. */
+bool service_newborns_look(struct service *service);
 /* The session's kept sandbox; one is made when there is none. */
 int service_sandbox_keep(struct service *service, const char *session, const char *who, const struct sandbox_info **ret,
 			 bool *ret_made, struct failure *ret_failure);
@@ -165,8 +174,11 @@ void service_own_network_set(struct service *service, unsigned modes); /* from t
  * if its mode is one that has. sandbox->own_network tells whether *ret is set. */
 int service_sandbox_netns(struct service *service, const struct sandbox_info *sandbox, bool fresh,
 			  struct sandbox_netns *ret, struct failure *ret_failure);
-int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, const char *who,
-			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure);
+/* starting: the process that a runtime is about to make a container's first of, 0: none. It holds sockets of its runtime's, which do not
+ * count. One that was born in the session's parent is a sandbox already. */
+int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, pid_t starting,
+			  const char *who, const struct sandbox_info **ret, unsigned *ret_cut,
+			  struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);
 /* A removed sandbox whose processes are still dying is found by its cgroup only, for their last events. */
 const struct sandbox_info *service_sandbox_by_id(struct service *service, const char *id);

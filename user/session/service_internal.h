@@ -3,7 +3,7 @@
  * Inside the session service. Files: service.c (the service, sessions, look-ups, the sweep), session.c
  * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
- * adopt, remove), placed.c (processes that others put there), kept_sandboxes.c (those that stay),
+ * adopt, remove), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
  * runs.c, questions.c, questions_answer.c, questions_end.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
@@ -21,9 +21,10 @@
 #include "vocab/limits.h"
 
 #define SWEEP_BATCH \
-	64	       /* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all  \
+	64 /* sandboxes that one sweep looks at: a few system calls each, well below 10 ms in all  \
 	    */
-#define CUT_BATCH 1024 /* sandboxes named in one call of gate.cut */
+#define PARENT_NAME_SIZE (NP_SESSION_MAX + 32) /* netpawl-USER.SESSION.HASH.slice */
+#define CUT_BATCH	 1024		       /* sandboxes named in one call of gate.cut */
 
 enum session_status {
 	SESSION_NEW,   /* not in the store */
@@ -84,6 +85,7 @@ struct sandbox {
 	uint64_t linger_ns;  /* until when a sandbox that is over waits for them */
 	bool care;	     /* on the list of those that the sweep must not forget */
 	bool idle;	     /* a kept one that is removed because nobody used it: told once */
+	pid_t starting;	     /* an adopted one's: see service_sandbox_adopt() */
 	bool placed;	     /* made, and its processes do not come by `netpawl run`: see placed.c */
 	bool settled;	     /* those that were there at first have been looked at */
 	uint64_t entered_ns; /* when the first of them was found there */
@@ -197,6 +199,7 @@ struct service {
 	size_t care_count;
 	struct sandbox *cursor;	 /* the next that the sweep looks at; NULL: from the start */
 	size_t hidden;		 /* how many are dying */
+	uint64_t newborns_ns;	 /* until then containers that were born may be without a network */
 	size_t own_networks;	 /* how many have one */
 	unsigned verbs;		 /* at work, one in the other */
 	unsigned reserve;	 /* sessions that there can be, but not for the present caller */
@@ -316,8 +319,27 @@ void own_network_note(struct service *service, struct sandbox *sandbox); /* sets
 /* Of one that is adopted, if it lives in one. */
 int own_network_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure);
 
-int sandbox_make(struct service *service, const char *session, enum run_class class, bool kept, const char *who,
+enum sandbox_kind { SANDBOX_PLAIN, SANDBOX_KEPT, SANDBOX_PARENT, SANDBOX_BORN };
+struct sandbox_order {
+	enum sandbox_kind kind;
+	enum run_class class;
+	bool systemd;	    /* of a parent */
+	const char *cgroup; /* of a container: it is there already */
+};
+int sandbox_make(struct service *service, const char *session, const struct sandbox_order *order, const char *who,
 		 const struct sandbox_info **ret, struct failure *ret_failure);
+
+/* -- parents.c ------------------------------------------------------------- */
+/* The name of its cgroup, below the slice. */
+void parent_name(const struct session_name *name, bool systemd, char ret[static PARENT_NAME_SIZE]);
+bool parent_is(const struct session_name *name, const char *path);    /* is that its parent's cgroup? */
+bool parent_holds(const struct session_name *name, const char *path); /* or one right below it? */
+void parent_forget(struct service *service, const char *id);	      /* its directory */
+/* A container's sandbox, with its network; false: it was not born in a parent. *ret_error: what came of it. */
+bool born_find(struct service *service, const char *session, const char *path, const struct sandbox_info **ret,
+	       int *ret_error, struct failure *ret_failure);
+void born_look(struct service *service, struct sandbox *sandbox);  /* has it a network by now? May free it */
+void parent_look(struct service *service, struct sandbox *parent); /* for containers that came */
 
 /* -- kept_sandboxes.c --------------------------------------------------------------- */
 struct sandbox *kept_find(struct service *service, const char *session); /* NULL: it has none */

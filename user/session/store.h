@@ -15,7 +15,7 @@
 #include "vocab/limits.h"
 #include "vocab/level.h"
 #include "session/question.h"
-#include "session/session_name.h"
+#include "vocab/session_name.h"
 
 struct store;
 

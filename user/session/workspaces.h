@@ -14,7 +14,7 @@
 
 #include "base/fs.h"
 #include "policy/lifetime.h"
-#include "session/session_name.h"
+#include "vocab/session_name.h"
 
 struct workspaces;
 

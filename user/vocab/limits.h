@@ -59,10 +59,18 @@
 #define NP_EVENTS_PAGE 1000 /* events in one answer without follow */
 
 /* -- control API ---------------------------------------------------------- */
-#define NP_BODY_MAX	       (64u << 10) /* request body: a dataset with its reason is below 1 KiB */
-#define NP_JSON_DEPTH	       4	   /* no request of ours nests deeper */
-#define NP_CLIENTS_MAX	       256	   /* open control connections; a newcomer beyond them ends another's */
-#define NP_CLIENTS_RESERVE     64  /* of them, those that only root gets: other users never hold the rest and these */
+#define NP_BODY_MAX	   (64u << 10) /* request body: a dataset with its reason is below 1 KiB */
+#define NP_JSON_DEPTH	   4	       /* no request of ours nests deeper */
+#define NP_CLIENTS_MAX	   256	       /* open control connections; a newcomer beyond them ends another's */
+#define NP_CLIENTS_RESERVE 64 /* of them, those that only root gets: other users never hold the rest and these */
+#define NP_OCI_STATE_MAX \
+	(1u << 20) /* what a runtime tells a hook: mostly annotations, which Kubernetes bounds at 256 KiB */
+#define NP_NEWBORN_MS \
+	10000 /* a container that was just born: how long it is looked for its network every NP_NEWBORN_PERIOD_MS, not every second */
+#define NP_NEWBORN_PERIOD_MS   5
+#define NP_CONTAINERS_DIR      "containers" /* in the run directory: what containers trust, by their parent */
+#define NP_ENGINE_OPTIONS      64 /* words of an engine's own options in front of run: they are given to its info, too */
+#define NP_CONTAINER_ID_MAX    255 /* of an engine: 64 hexadecimal digits; a file name to runtimes */
 #define NP_CLIENTS_PER_PROCESS 128 /* of one process: a platform that waits for a hundred runs, and no hog */
 #define NP_CLIENTS_PER_USER    96  /* of one user who is not root: half of what such users have */
 #define NP_DESCRIPTORS \

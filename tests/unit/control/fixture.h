@@ -56,9 +56,10 @@ static int gate_make(void *ctx, const char *id, struct gate_cgroup *ret)
 	return 0;
 }
 
-static int gate_inspect(void *ctx, const char *path, struct gate_cgroup *ret, struct gate_problem *ret_problem)
+static int gate_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret, struct gate_problem *ret_problem)
 {
 	(void)ctx;
+	(void)starting;
 	if (strstr(path, "bad")) {
 		ret_problem->reason = NP_R_BAD_CGROUP;
 		snprintf(ret_problem->text, sizeof(ret_problem->text), "%s is bad", path);

@@ -28,7 +28,8 @@ static void launch(void **state)
 		body_of(received),
 		"{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
 		"\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"devices\":[],\"memory\":null,"
-		"\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"}}");
+		"\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"},"
+		"\"unknown_containers\":\"ignore\"}");
 }
 
 /* A new sandbox comes with its session's authority, when there is one. */

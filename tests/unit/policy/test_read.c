@@ -464,6 +464,21 @@ static void shipped(void **state)
 	tells("version: 1\nrules:\n- allow: \"@lllm\"\n", P "3:10: error: unknown list \"@lllm\"\n");
 }
 
+static void containers(void **state)
+{
+	(void)state;
+	loads("version: 1\n");
+	assert_string_equal(policy->unknown_containers, UNKNOWN_IGNORE);
+	loads("version: 1\ncontainers: {unknown: refuse}\n");
+	assert_string_equal(policy->unknown_containers, UNKNOWN_REFUSE);
+	loads("version: 1\ncontainers:\n  unknown: pods/default\n");
+	assert_string_equal(policy->unknown_containers, "pods/default");
+	tells("version: 1\ncontainers: {unknown: pods}\n",
+	      P "2:23: error: \"pods\" for \"unknown\": there are ignore, refuse, and a session as USER/SESSION\n");
+	tells("version: 1\ncontainers: {unknown: ../x}\n",
+	      P "2:23: error: \"../x\" for \"unknown\": there are ignore, refuse, and a session as USER/SESSION\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -476,6 +491,7 @@ int main(void)
 		cmocka_unit_test_teardown(fallback_by_level, found_clear),
 		cmocka_unit_test_teardown(port_lists, found_clear),
 		cmocka_unit_test_teardown(approval, found_clear),
+		cmocka_unit_test_teardown(containers, found_clear),
 		cmocka_unit_test_teardown(notices, found_clear),
 		cmocka_unit_test_teardown(deciders, found_clear),
 		cmocka_unit_test_teardown(lists, found_clear),

@@ -102,7 +102,7 @@ static const struct sandbox_info *adopt(const char *session, int error)
 	fake.service->config.inspectors.netns_find = on_find;
 	if (!fake_by_path("/cg/agent"))
 		fake_add("/cg/agent");
-	return service_sandbox_adopt(fake.service, session, "/cg/agent", "test", &sandbox, &cut, &fake.failure)
+	return service_sandbox_adopt(fake.service, session, "/cg/agent", 0, "test", &sandbox, &cut, &fake.failure)
 		       ? NULL
 		       : sandbox;
 }

@@ -10,7 +10,7 @@ static int try_adopt(const char *session, const char *path)
 	const struct sandbox_info *sandbox;
 
 	fake.failure = (struct failure){ 0 };
-	return service_sandbox_adopt(fake.service, session, path, "test", &sandbox, NULL, &fake.failure);
+	return service_sandbox_adopt(fake.service, session, path, 0, "test", &sandbox, NULL, &fake.failure);
 }
 
 static void test_make(void **state)
@@ -133,7 +133,7 @@ static void test_adopt(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
 	fake_reset(0);
 	fake.cut = 4;
-	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", "/cg/agent", "test", &sandbox, &cut, NULL), 0);
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", "/cg/agent", 0, "test", &sandbox, &cut, NULL), 0);
 	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\ncommit\ncut 101\nevent sandbox_adopted "
 		   "cut=4\n");
 	assert_int_equal(cut, 4);

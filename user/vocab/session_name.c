@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/session_name.h"
+#include "vocab/session_name.h"
 #include "vocab/limits.h"
 
 #include <errno.h>

@@ -6,8 +6,8 @@
  * a reason are free UTF-8 text, not empty, without control characters (C0, DEL, C1)
  * and without those that change the direction of writing.
  */
-#ifndef NP_SESSION_SESSION_NAME_H
-#define NP_SESSION_SESSION_NAME_H
+#ifndef NP_VOCAB_SESSION_NAME_H
+#define NP_VOCAB_SESSION_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>

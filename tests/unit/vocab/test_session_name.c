@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "session/session_name.c"
+#include "vocab/session_name.c"
 
 #include "vocab/limits.h"
 

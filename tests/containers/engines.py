@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""Podman and Docker for a test: storage, runtime directories and a daemon of its own, in the host's network namespace of a world. The
+root file system is Debian's, made once of Debian's packages by debootstrap and kept outside of the repository."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+from lib import base
+
+CACHE = pathlib.Path(os.environ.get("NETPAWL_CACHE", "/var/cache/netpawl-test"))
+PACKAGES = "ca-certificates,curl,wget,python3,openssl"
+LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]  # the engines' own are more than may be set everywhere
+
+
+def debian_root():
+    root, done = CACHE / "debian-root", CACHE / "debian-root.done"
+    if not done.exists():
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        base.sh("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", root, "http://deb.debian.org/debian",
+                timeout=1800)
+        done.touch()
+    return root
+
+
+class Engine:
+    def __init__(self, net):
+        self.net, self.world = net, net.world
+        self.dir = base.tempdir("engine")
+        self.root = self.dir / "root"
+        self.started = []
+
+    def argv(self, *words):
+        return [*self.world.enter(), *self.command(), *map(str, words)]
+
+    def call(self, *words, check=True, timeout=120):
+        p = subprocess.run(self.argv(*words), capture_output=True, text=True, timeout=timeout, env=self.env(),
+                           stdin=subprocess.DEVNULL)
+        assert not check or p.returncode == 0, f"{words}: {p.returncode}: {p.stderr[-2000:]}"
+        return p
+
+    def env(self):
+        return base.env(NETPAWL_SOCKET=str(self.net.daemon.socket))
+
+    def netpawl(self, *words, session, check=True, timeout=120, level=None):
+        """netpawl docker or netpawl podman."""
+        more = ["--level", level] if level else []
+        argv = [*self.world.enter(), str(base.NETPAWL), self.name, "--session", session, *more, "--", *self.command()[1:],
+                *map(str, words)]
+        p = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, env=self.env(), stdin=subprocess.DEVNULL)
+        assert not check or p.returncode == 0, f"{words}: {p.returncode}: {p.stderr[-2000:]}"
+        return p
+
+    def remove(self, name):
+        self.call("rm", "-f", name, check=False)
+
+    def close(self):
+        for name in self.started:
+            self.remove(name)
+        self.end()
+        for group in base.v1_groups(self.net.daemon.cgroup):
+            base.sh("find", group, "-depth", "-type", "d", "-delete", check=False)
+        subprocess.run(f"grep -o ' {self.dir}[^ ]*' /proc/self/mounts | sort -r | xargs -r umount -l", shell=True, capture_output=True)
+        base.drop_tempdir(self.dir)
+
+
+class Podman(Engine):
+    name = "podman"
+
+    def __init__(self, net):
+        super().__init__(net)
+        self.hooks = self.dir / "hooks.d"
+        self.hooks.mkdir()
+        base.sh("cp", "-al", debian_root(), self.root, timeout=120)
+
+    def command(self):
+        return ["podman", "--root", str(self.dir / "storage"), "--runroot", str(self.dir / "run"), "--cgroup-manager=cgroupfs",
+                "--runtime", "runc", "--storage-driver", "vfs", "--events-backend", "file", "--hooks-dir", str(self.hooks)]
+
+    def image(self):
+        return [*LIMITS, "--rootfs", str(self.root)]
+
+    def end(self):
+        pass
+
+
+class Docker(Engine):
+    name = "docker"
+
+    def __init__(self, net):
+        super().__init__(net)
+        base.sh("cp", "-al", debian_root(), self.root, timeout=120)
+        self.socket = self.dir / "docker.sock"
+        argv = [*self.world.enter(), "dockerd", "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "-p", self.dir / "pid",
+                "-H", f"unix://{self.socket}", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--bridge=none",
+                "--storage-driver", "vfs", "--containerd-namespace", base.unique("d")]
+        self.log = open(self.dir / "dockerd.log", "wb")
+        self.process = base.popen([str(a) for a in argv], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
+        up = lambda: self.call("version", check=False).returncode == 0
+        assert base.eventually(up, 90, 0.3), (self.dir / "dockerd.log").read_text()[-3000:]
+        tar = subprocess.Popen(["tar", "-C", str(self.root), "-c", "."], stdout=subprocess.PIPE)
+        p = subprocess.run(self.argv("import", "-", "np-test"), stdin=tar.stdout, capture_output=True, timeout=600, env=self.env())
+        assert tar.wait() == 0 and p.returncode == 0, p.stderr
+
+    def command(self):
+        return ["docker", "-H", f"unix://{self.socket}"]
+
+    def image(self):
+        return [*LIMITS, "np-test"]
+
+    def end(self):
+        base.reap(self.process, signal.SIGTERM, timeout=60)
+        self.log.close()
+
+
+def inspect(engine, name):
+    return json.loads(engine.call("inspect", name).stdout)[0]
