@@ -11,7 +11,7 @@
     session.add_private_dataset("customers.csv", "SECRET", "ticket 4711")      # from here on nothing leaves
 
     for question in Client().questions(follow=True):                           # requests that a rule asks a person about
-        question.answer("deny", reason=f"not {question['url']}")               # or once, host, domain
+        question.answer("deny", reason=f"not {question['url']}")               # or once, host, domain, always
 
 Calls go to the daemon's control socket ($NETPAWL_SOCKET, else /run/netpawl/control.sock). Session.launch() lets the daemon
 start the command. Sandbox.run() starts the program `netpawl` instead, which passes input on and can do all that its options
@@ -172,7 +172,7 @@ class Client:
                 return
 
     def answer(self, ident, answer, reason=None, policy=None, generation=None, **more):
-        """deny, once, host or domain. for_="30m": how long it holds. policy, generation: as the question showed them; it is refused
+        """deny, once, host, domain or always. for_="30m": how long it holds. policy, generation: as the question showed them; it is refused
         (question_changed) when either is another by now."""
         body = {"answer": answer, "reason": reason, "for": more.pop("for_", None), "policy": policy, "generation": generation}
         if more:
@@ -192,7 +192,7 @@ class Question(dict):
         self.client = client
 
     def answer(self, answer, reason=None, for_=None):
-        """deny, once, host or domain; refused when the level or the policy has changed since it was shown."""
+        """deny, once, host, domain or always; refused when the level or the policy has changed since it was shown."""
         return self.client.answer(self["question"], answer, reason, self["policy"], self["generation"], for_=for_)
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl questions [USER/SESSION], netpawl answer ID deny|once|host|domain */
+/* netpawl questions [USER/SESSION], netpawl answer ID deny|once|host|domain|always */
 #include <string.h>
 
 #include "api_client/api.h"
@@ -16,14 +16,16 @@ static const char questions_help[] =
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 static const char answer_help[] =
-	"Usage: netpawl answer ID deny|once|host|domain [OPTIONS]\n"
+	"Usage: netpawl answer ID deny|once|host|domain|always [OPTIONS]\n"
 	"       netpawl answer ID --revoke [OPTIONS]\n\n"
 	"Answers a question (`netpawl questions`), once. deny: what waits is refused, and so is what comes.\n"
 	"once: one request goes on, the one that has waited longest or the next that comes. host: all of this\n"
 	"session to this host and port go on, by the same rule and of the same kind (reading, writing,\n"
 	"connections). domain: likewise, all hosts of its registrable domain, by the public suffix list. deny,\n"
 	"host and domain hold until the session rises or ends, or a reload removes or changes the rule; then what\n"
-	"they opened is cut. once holds until it is used, at most as long as approval: timeout.\n\n"
+	"they opened is cut. always: as host, for all sessions of the user, at this level and below, and for good:\n"
+	"it is written into the file that the policy names (approval: grants). once holds until it is used, at most as "
+	"long as approval: timeout.\n\n"
 	"Options:\n"
 	"  --revoke         take back an answer that holds; what it opened is cut, and asked about anew\n"
 	"  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
@@ -228,7 +230,8 @@ int command_answer(struct cli *cli, int argc, char **argv)
 	if (code != OPTIONS_GO_ON)
 		return code;
 	if (argc - next != 2 - revoke || !*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
-		return usage_error(argv[0], "it takes the id of a question, a number, and deny, once, host or domain");
+		return usage_error(argv[0],
+				   "it takes the id of a question, a number, and deny, once, host, domain or always");
 	if (revoke)
 		return answer_revoke(cli, argv[next], reason);
 	return answer_send(cli, argv[next], argv[next + 1], duration, reason);

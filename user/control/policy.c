@@ -9,6 +9,7 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "policy/describe.h"
+#include "policy/grant.h"
 #include "policy/reach_summary.h"
 #include "policy/snapshot.h"
 
@@ -83,6 +84,19 @@ static json_t *rule_object(const struct policy *policy, const struct rule *rule)
 			 conditions.len ? json_text(conditions.data) : NULL);
 }
 
+static json_t *grants_array(const struct policy *policy, bool *truncated)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; array && i < policy->n_grants; i++) {
+		if (array_add(array, rule_object(policy, &policy->grants[i].rule)) < 0) {
+			*truncated = true;
+			break;
+		}
+	}
+	return array;
+}
+
 static json_t *listing_array(const struct policy *policy, const struct rule *rules, size_t n, bool *truncated)
 {
 	json_t *array = json_array();
@@ -152,6 +166,8 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 			   "listing", listing_array(policy, policy->rules, policy->n_rules, &truncated), "full",
 			   listing_array(policy, policy->full, policy->n_full, &truncated), "read_only",
 			   listing_array(policy, &policy->read_only, policy->read_only.n_patterns > 0, &truncated));
+	if (object && json_object_set_new(object, "grants", grants_array(policy, &truncated)) < 0)
+		json_decref(take_ptr(object));
 	if (object)
 		json_object_set_new(object, "upstream_proxies", proxies_array(policy));
 	if (object && truncated)

@@ -11,6 +11,7 @@
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "control/url_text.h"
+#include "policy/grant.h"
 #include "policy/warnings.h"
 #include "vocab/limits.h"
 #include "vocab/words.h"
@@ -136,15 +137,48 @@ int question_get(struct request *rq, struct answer *ret, struct failure *ret_fai
 static int given_read(const char *answer, const char *duration, struct question_given *given,
 		      struct failure *ret_failure)
 {
-	if (!strcmp(answer, "always"))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-				   "\"always\" is not offered: write a rule into the policy, or answer host");
 	if (question_answer_parse(answer, &given->answer) < 0 || given->answer == ANSWER_NONE)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
-				   "\"answer\" can be deny, once, host or domain");
+				   "\"answer\" can be deny, once, host, domain or always");
+	if (duration && given->answer == ANSWER_ALWAYS)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "what is for always has no \"for\"");
 	if (duration && (!duration_parse(duration, &given->for_ms) || given->for_ms > NP_GRANT_MAX_MS))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   "\"for\" is written as in \"30m\" or \"8h\", and is 720h at most");
+	return 0;
+}
+
+/*
+ * For always: it is in the policy's grants before anybody hears of it. Until then, and if that fails, it holds for this session
+ * and host, as the record says, and the caller is told.
+ */
+static int always_write(struct request *rq, struct question_row *row, struct failure *ret_failure)
+{
+	int r = rq->config->grant_change(rq->config->data, row, true, rq->peer.who, ret_failure);
+	char why[sizeof(ret_failure->text)];
+
+	if (r == 0)
+		return service_question_show(rq->config->service, row->id, row, ret_failure);
+	memcpy(why, ret_failure->text, sizeof(why));
+	return failure_put(ret_failure, r, ret_failure->reason, "the answer holds for this session alone: %.500s", why);
+}
+
+/* May it be given at all? Where the policy names no file for grants, it may not. */
+static int always_check(const struct request *rq, uint64_t id, struct failure *ret_failure)
+{
+	struct policy_loaded loaded;
+	struct question_row row;
+	int r = service_question_show(rq->config->service, id, &row, ret_failure);
+
+	if (r < 0)
+		return r;
+	if (!grant_host_is_plain(row.host))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "the host cannot be written into a policy");
+
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	if (!loaded.policy->approval.grants)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "the policy names no file for \"always\" (approval: grants:); answer host");
 	return 0;
 }
 
@@ -164,7 +198,12 @@ int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_
 		return r;
 	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
-	r = service_question_revoke(rq->config->service, id, reason ? reason : "", rq->peer.who, &row, ret_failure);
+	r = service_question_show(rq->config->service, id, &row, ret_failure);
+	if (r == 0 && row.answer == ANSWER_ALWAYS && row.over_us) /* the policy has it now */
+		r = rq->config->grant_change(rq->config->data, &row, false, rq->peer.who, ret_failure);
+	else if (r == 0)
+		r = service_question_revoke(rq->config->service, id, reason ? reason : "", rq->peer.who, &row,
+					    ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
 }
 
@@ -197,6 +236,10 @@ int question_answer(struct request *rq, struct answer *ret, struct failure *ret_
 	given.policy = policy;
 	given.generation = generation;
 	given.has_generation = json_object_get(body, "generation");
-	r = service_question_answer(rq->config->service, id, &given, rq->peer.who, &row, ret_failure);
+	r = given.answer == ANSWER_ALWAYS ? always_check(rq, id, ret_failure) : 0;
+	if (r == 0)
+		r = service_question_answer(rq->config->service, id, &given, rq->peer.who, &row, ret_failure);
+	if (r == 0 && given.answer == ANSWER_ALWAYS)
+		r = always_write(rq, &row, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
 }

@@ -83,6 +83,9 @@ struct server_config {
 	/* The certificate of a session's CA, as PEM. -ENOENT, -EAGAIN. */
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
+	/* Adds what was answered with "always" to the policy's grants, or takes it back: on the disk, and live. */
+	int (*grant_change)(void *data, const struct question_row *row, bool add, const char *who,
+			    struct failure *ret_failure);
 	/* Has a run that is on record started, as the record says. */
 	int (*run_launch)(void *data, const struct run_launch *launch, struct failure *ret_failure);
 	int (*run_input)(void *data, uint64_t id, const struct run_input *input, struct failure *ret_failure);

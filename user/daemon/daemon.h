@@ -105,6 +105,8 @@ int flood_start(void *data, const struct gate_sandbox *sandbox);
 void before_retire(void *data, uint64_t cgroup_id);
 bool on_report(void *data, const struct ledger_entry *of, const struct link_request *report,
 	       const char *const tails[LINK_TAILS]);
+/* grants.c: adds the grant of an answer "always" to its file, or takes it out, and reloads the policy. */
+int grant_change(void *data, const struct question_row *row, bool add, const char *who, struct failure *ret_failure);
 void on_ask(void *data, const struct question_waiter *from, const struct link_ask *message);
 void on_decision(void *data, const struct decision *decision);
 void on_asks_lost(void *data, unsigned inspector);

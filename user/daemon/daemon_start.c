@@ -317,6 +317,7 @@ static int server_start(struct daemon *d)
 		.debug = supervisor_debug(d->supervisor),
 		.policy_loaded = policy_loaded,
 		.policy_reload = policy_reload_by,
+		.grant_change = grant_change,
 		.session_ca = session_ca,
 		.settle = counts_settle,
 		.run_launch = run_launch,

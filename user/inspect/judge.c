@@ -19,6 +19,15 @@ static struct np_rung client_rung(const struct client *client)
 	return rung;
 }
 
+/* What stage_place.c says of the origin's leg. An https: URL in the clear is one that a proxy of the client's is asked for, if
+ * that may be: who has only the head cannot tell. */
+static int head_leg(const struct client *client, const struct head *head)
+{
+	if (client->tls)
+		return LEG_TLS;
+	return head->scheme && !strcmp(head->scheme, "https") ? LEG_UNKNOWN : LEG_CLEAR;
+}
+
 /* What a request says. names has to last as long as facts. */
 static void head_facts(const struct head *head, const char *names[static NP_HEAD_FIELDS + 1], struct facts *facts)
 {
@@ -62,8 +71,10 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 		facts.addr = route->addr;
 		facts.aliases = route->aliases ? route->aliases->names : NULL;
 	}
-	if (head)
+	if (head) {
 		head_facts(head, names, &facts);
+		facts.leg = head_leg(client, head);
+	}
 	verdict = policy_decide(client->worker->policy, &facts);
 	if (judge_asks(&verdict) && ask_covers(ask, client, &verdict)) {
 		verdict.action = ACTION_ALLOW;

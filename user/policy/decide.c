@@ -5,6 +5,7 @@
 
 #include "addr.h"
 #include "policy/name_reachable.h"
+#include "policy/grant.h"
 #include "policy/name_table.h"
 #include "policy/nets.h"
 #include "wire/dns.h"
@@ -19,6 +20,7 @@ struct search {
 	uint8_t levels; /* one bit; all of them in FULL, whose rules hold at every level */
 	bool inspected; /* TCP to one of inspect_ports */
 	bool alias;	/* not the name is looked for, but one that it stands for: for denies */
+	bool two;	/* an address has a say beside the name: what is granted is granted to the name alone */
 	bool dns;	/* port 53 in PROXIED, which only denies speak of: the rest is the DNS gate's */
 
 	char *path; /* normalised, once a rule asks for it */
@@ -352,6 +354,7 @@ static struct verdict decide_proxied(struct search *s)
 		metadata = judge_address(s, node);
 		if (metadata.action == ACTION_DENY)
 			return metadata;
+		s->two = true;
 		search_restart(s);
 	}
 	name_table_visit(s->policy->names, facts->name, names_consider, s);
@@ -427,6 +430,7 @@ struct verdict policy_trace(const struct policy *policy, const struct facts *fac
 	char path[NP_PATH_MAX + 1];
 	struct search s = { .policy = policy, .facts = facts, .path = path, .trace = trace };
 	struct verdict verdict = verdict_deny(NP_R_MODE_NONE, NULL);
+	const struct grant *grant;
 	struct facts unseen;
 
 	s.inspected = facts->protocol == PATTERN_TCP && policy_inspects(policy, facts->port);
@@ -444,5 +448,11 @@ struct verdict policy_trace(const struct policy *policy, const struct facts *fac
 		verdict_narrow(&s, &verdict);
 	if (verdict.rule && verdict.rule->number == s.best.rule)
 		verdict.pattern = &policy->patterns[s.best.pattern];
+	grant = verdict.action == ACTION_ASK && !s.two ? grant_find(policy, s.facts, &verdict) : NULL;
+	if (grant) {
+		verdict.action = ACTION_ALLOW;
+		verdict.reason = NP_R_APPROVED;
+		verdict.rule = &grant->rule;
+	}
 	return verdict;
 }

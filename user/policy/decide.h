@@ -52,7 +52,8 @@ struct facts {
 	const char *path;	    /* as sent, with or without its query */
 	const char *const *headers; /* names that are there, lower case, NULL-terminated; NULL: none */
 	uint64_t body;		    /* length, as far as announced */
-	bool websocket;		    /* asks for an upgrade */
+	enum { LEG_UNKNOWN, LEG_TLS, LEG_CLEAR } leg; /* to the origin; not known: no grant is for it */
+	bool websocket;				      /* asks for an upgrade */
 };
 
 /* Is the port one of inspect_ports? */

@@ -40,6 +40,8 @@ static int open_beneath(int dirfd, const char *name)
 struct directory {
 	int fd;
 	struct buf *record; /* may be NULL */
+	const char *other;  /* NULL, or the name of a file whose text is not read from the disk: */
+	const char *text;
 };
 
 static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_len)
@@ -50,6 +52,13 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 	struct stat st;
 	int e;
 
+	if (dir->other && !strcmp(dir->other, name)) {
+		if (!dir->text)
+			return -ENOENT;
+		*ret_len = strlen(dir->text);
+		*ret_text = strdup(dir->text);
+		return *ret_text ? 0 : -ENOMEM;
+	}
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
@@ -66,18 +75,12 @@ static int file_read(void *ctx, const char *name, char **ret_text, size_t *ret_l
 	return *ret_text ? 0 : -ENOMEM;
 }
 
-int policy_load_file(const char *path, struct policy **ret, struct problems *problems)
-{
-	return policy_record_file(path, NULL, ret, problems);
-}
-
-int policy_record_file(const char *path, struct buf *record, struct policy **ret, struct problems *problems)
+static int load_from(const char *path, struct directory *dir, struct policy **ret, struct problems *problems)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	_free_ char *shown = strndup(path, (size_t)(name - path));
 	_close_ int dirfd = -1;
-	struct directory dir = { .record = record };
-	struct policy_source source = { .read = file_read, .ctx = &dir };
+	struct policy_source source = { .read = file_read, .ctx = dir };
 	int e = 0;
 
 	if (shown)
@@ -92,8 +95,24 @@ int policy_record_file(const char *path, struct buf *record, struct policy **ret
 		problem_add(problems, false, path, 0, 0, "cannot read it: %s", source_words(e));
 		return e;
 	}
-	dir.fd = dirfd;
-	if (record)
-		snapshot_begin(record, shown, name);
+	dir->fd = dirfd;
+	if (dir->record)
+		snapshot_begin(dir->record, shown, name);
 	return policy_load(&source, shown, name, ret, problems);
+}
+
+int policy_load_file(const char *path, struct policy **ret, struct problems *problems)
+{
+	return policy_record_file(path, NULL, ret, problems);
+}
+
+int policy_record_file(const char *path, struct buf *record, struct policy **ret, struct problems *problems)
+{
+	return load_from(path, &(struct directory){ .record = record }, ret, problems);
+}
+
+int policy_load_with(const char *path, const char *other, const char *text, struct policy **ret,
+		     struct problems *problems)
+{
+	return load_from(path, &(struct directory){ .other = other, .text = text }, ret, problems);
 }

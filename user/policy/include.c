@@ -37,6 +37,8 @@ static int read_failed(struct loading *l, const char *name, const struct node *a
 
 	if (e == -ENOMEM)
 		return e;
+	if (e == -ENOENT && l->optional)
+		return 0;
 	if (at) {
 		error_at(&l->reader, at, "cannot read %s: %s", QUOTE(name, strlen(name)), source_words(e));
 		return 0;
@@ -82,8 +84,7 @@ static int file_register(struct loading *l, const char *name, const struct node 
 	return 0;
 }
 
-/* True when the file may be read: it is not there yet, and there are not too many. */
-static bool file_is_welcome(struct loading *l, const char *name, const struct node *at)
+bool file_is_welcome(struct loading *l, const char *name, const struct node *at)
 {
 	struct reader *reader = &l->reader;
 

@@ -15,11 +15,14 @@ struct loading {
 	const char *shown;
 	struct sha256_ctx hash;
 	size_t bytes, nodes; /* of all files so far */
+	bool optional;	     /* the file that is read need not be there */
 	/* The files as their rules count: included ones before those that include them. */
 	unsigned order[NP_POLICY_FILES];
 	unsigned n_order;
 };
 
+/* True when the file may be read: it is not there yet, and there are not too many. at: who names it. */
+bool file_is_welcome(struct loading *loading, const char *name, const struct node *at);
 /* Reads the file and what it includes. at is NULL for the first file, whose failure is returned; what is wrong with an
  * included one is told at its entry. */
 int file_load(struct loading *loading, const char *name, const struct node *at);

@@ -17,6 +17,7 @@ static const char *const words_level[] = { "PUBLIC", "INTERNAL", "CONFIDENTIAL",
 static const char *const words_mode[] = { "full", "proxied", "none", NULL };
 static const char *const words_default[] = { "deny", "ask", "allow", NULL };
 static const char *const words_remember[] = { "once", "session", NULL };
+static const char *const words_kind[] = { "read", "write", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
 static const char *const words_network[] = { "private", "shared", NULL };
@@ -97,8 +98,19 @@ static const struct key approval_keys[APPROVAL_KEYS] = {
 	[APPROVAL_REMEMBER] = KEY("remember", KEY_WORD,
 				  "may an answer hold for the session (unless written), or for one request only",
 				  .words = words_remember),
+	[APPROVAL_GRANTS] = KEY("grants", KEY_TEXT,
+				"the file beside this one that answers \"always\" are written to, and read from"),
 };
 const struct key_set keys_approval = KEY_SET("approval", approval_keys, 0);
+
+static const struct key grant_keys[GRANT_KEYS] = {
+	[GRANT_ALLOW] =
+		KEY("allow", KEY_TEXT, "https://HOST:PORT, http://HOST:PORT, or tcp://HOST:PORT for connections"),
+	[GRANT_KIND] = KEY("kind", KEY_WORD, "of requests: those that read, or those that write", .words = words_kind),
+	[GRANT_FOR] = KEY("for", KEY_WORDS, "levels that it is for; all unless written", .words = words_level),
+	[GRANT_SESSIONS] = KEY("sessions", KEY_TEXTS, "globs of USER/SESSION that it is for; all unless written"),
+};
+const struct key_set keys_grant = KEY_SET("a grant", grant_keys, 1);
 
 static const struct key notice_keys[NOTICE_KEYS] = {
 	[NOTICE_PROXIED] = KEY("proxied", KEY_TEXT, "what the agent is told when its mode becomes PROXIED"),
@@ -195,6 +207,8 @@ static const struct key file_keys[SECTION_COUNT] = {
 		KEY("full", KEY_MAP_LIST, "rules for FULL: addresses that are allowed or denied", .below = &keys_full),
 	[SECTION_DECIDERS] =
 		KEY("deciders", KEY_NAMED_MAPS, "programs that answer decide rules", .below = &keys_decider),
+	[SECTION_GRANTS] = KEY("grants", KEY_MAP_LIST, "what a person has allowed for good, where a rule asks",
+			       .below = &keys_grant),
 	[SECTION_LEVELS] = KEY("levels", KEY_MAP, "the mode of each level", .below = &keys_levels),
 	[SECTION_DEFAULT] = KEY("default", KEY_WORD_OR_MAP,
 				"what happens when no rule matches, perhaps by level: deny unless written",

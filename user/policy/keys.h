@@ -52,7 +52,7 @@ struct key_set {
 
 #define KEY_SET_MAX 24 /* keys of one mapping */
 
-/* Keys of a file. The first six may be in every file, the others only in the first one. */
+/* Keys of a file. The first seven may be in every file, the others only in the first one. */
 enum section {
 	SECTION_VERSION,
 	SECTION_INCLUDE,
@@ -60,6 +60,7 @@ enum section {
 	SECTION_RULES,
 	SECTION_FULL,
 	SECTION_DECIDERS,
+	SECTION_GRANTS,
 	SECTION_LEVELS,
 	SECTION_DEFAULT,
 	SECTION_INSPECT_PORTS,
@@ -102,7 +103,8 @@ enum rule_key {
 enum list_key { LIST_HOSTS, LIST_QUIET, LIST_KEYS };
 enum timeout_key { TIMEOUT_IDLE, TIMEOUT_FIRST_BYTE, TIMEOUT_CONNECT, TIMEOUT_KEYS };
 enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_NETWORK, DECIDER_KEYS };
-enum approval_key { APPROVAL_TIMEOUT, APPROVAL_HOLD, APPROVAL_REMEMBER, APPROVAL_KEYS };
+enum approval_key { APPROVAL_TIMEOUT, APPROVAL_HOLD, APPROVAL_REMEMBER, APPROVAL_GRANTS, APPROVAL_KEYS };
+enum grant_key { GRANT_ALLOW, GRANT_KIND, GRANT_FOR, GRANT_SESSIONS, GRANT_KEYS };
 enum dns_key { DNS_REFUSED, DNS_KEYS };
 enum notice_key { NOTICE_PROXIED, NOTICE_NONE, NOTICE_KEYS };
 enum sessions_key { SESSIONS_KEEP, SESSIONS_COUNT, SESSIONS_REMEMBER, SESSIONS_KEYS };
@@ -125,7 +127,7 @@ enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
-	keys_workspaces, keys_proxy, keys_credentials, keys_containers;
+	keys_workspaces, keys_proxy, keys_credentials, keys_containers, keys_grant;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

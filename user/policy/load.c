@@ -87,6 +87,30 @@ static int policy_new(struct policy **ret)
 	return 0;
 }
 
+/* The file of approval: grants:. Until somebody has answered so there is none. */
+static int grants_load(struct loading *l)
+{
+	struct reader *reader = &l->reader;
+	const struct node *at = reader->grants_at;
+	unsigned index = reader->n_files;
+	int e;
+
+	if (!at || !file_is_welcome(l, at->text, at))
+		return 0;
+	reader->policy->approval.grants = arena_text(reader->policy->arena, at->text, at->len);
+	if (!reader->policy->approval.grants)
+		return -ENOMEM;
+	l->optional = true;
+	e = file_load(l, at->text, at);
+	l->optional = false;
+	for (unsigned i = SECTION_VERSION + 1; e == 0 && index < reader->n_files && i < SECTION_COUNT; i++)
+		if (i != SECTION_GRANTS && reader->files[index].sections[i])
+			error_at(reader, reader->files[index].sections[i],
+				 "\"%s\" cannot be here: there are grants and nothing else",
+				 reader->files[index].sections[i]->text);
+	return e;
+}
+
 /* errors: how many there were before this policy. */
 static int read_all(struct loading *l, unsigned errors)
 {
@@ -97,11 +121,15 @@ static int read_all(struct loading *l, unsigned errors)
 		e = read_settings(reader, &reader->files[0]);
 		if (e == 0)
 			e = roots_load(l, &reader->files[0]);
+		if (e == 0)
+			e = grants_load(l);
 	}
 	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
 		e = read_deciders(reader, &reader->files[l->order[i]]);
 		if (e == 0)
 			e = read_lists(reader, &reader->files[l->order[i]]);
+		if (e == 0)
+			e = read_grants(reader, &reader->files[l->order[i]]);
 	}
 	if (e == 0)
 		e = shipped_read(l);

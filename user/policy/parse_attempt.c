@@ -77,6 +77,7 @@ int attempt_request(struct arena *arena, const char *method, const char *url, st
 	facts->method = kept_method;
 	facts->path = parsed.target;
 	facts->port = parsed.port;
+	facts->leg = parsed.tls ? LEG_TLS : LEG_CLEAR;
 	facts->protocol = PATTERN_TCP;
 	return host_set(arena, &parsed.host, facts);
 }

@@ -23,6 +23,7 @@
 #include "vocab/run_options.h"
 
 struct arena;	   /* base/arena.h */
+struct grant;	   /* grant.h */
 struct name_table; /* name_table.h */
 struct net_table;  /* nets.h */
 
@@ -104,6 +105,8 @@ struct policy {
 	size_t n_deciders;
 	struct approval approval;
 	const char *unknown_containers;	  /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
+	const struct grant *grants; /* grant.h */
+	size_t n_grants;
 	bool refused_synthetic;		  /* dns: refused: a name that no rule allows has an address all the same */
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
 	struct sandbox_policy sandbox;
@@ -133,6 +136,9 @@ int policy_load(const struct policy_source *source, const char *shown, const cha
 		struct problems *problems);
 /* The same from disk (files.c): nothing outside of path's directory is ever opened, however its links lead. */
 int policy_load_file(const char *path, struct policy **ret, struct problems *problems);
+/* The same, but for one file that it is made of, which says this, or (NULL) is not there. */
+int policy_load_with(const char *path, const char *other, const char *text, struct policy **ret,
+		     struct problems *problems);
 /* From memory: no includes. */
 int policy_load_text(const char *name, const char *text, size_t len, struct policy **ret, struct problems *problems);
 /* What holds without a file: version: 1 and nothing else. */

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "vocab/words.h"
+#include "policy/grant.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 #include "vocab/limits.h"
@@ -22,6 +23,7 @@ void reader_clear(struct reader *reader)
 	free(reader->rules);
 	free(reader->full);
 	free(reader->patterns);
+	free(reader->grants);
 }
 
 const char *node_file(const struct reader *reader, const struct node *node)
@@ -199,11 +201,14 @@ int reader_finish(struct reader *reader)
 {
 	struct policy *policy = reader->policy;
 	struct arena *arena = policy->arena;
-	const void *rules = NULL, *full = NULL, *patterns = NULL, *deciders = NULL;
+	const void *rules = NULL, *full = NULL, *patterns = NULL, *deciders = NULL, *grants = NULL;
 
+	for (size_t i = 0; i < reader->n_grants; i++)
+		reader->grants[i].rule.number = (uint32_t)reader->n_rules; /* it is looked at behind all of them */
 	if (array_keep(arena, reader->rules, reader->n_rules, sizeof(struct rule), &rules) < 0 ||
 	    array_keep(arena, reader->full, reader->n_full, sizeof(struct rule), &full) < 0 ||
 	    array_keep(arena, reader->patterns, reader->n_patterns, sizeof(struct pattern), &patterns) < 0 ||
+	    array_keep(arena, reader->grants, reader->n_grants, sizeof(struct grant), &grants) < 0 ||
 	    array_keep(arena, reader->deciders, reader->n_deciders, sizeof(struct decider), &deciders) < 0)
 		return -ENOMEM;
 	policy->rules = rules;
@@ -212,6 +217,8 @@ int reader_finish(struct reader *reader)
 	policy->n_full = reader->n_full;
 	policy->patterns = patterns;
 	policy->n_patterns = reader->n_patterns;
+	policy->grants = grants;
+	policy->n_grants = reader->n_grants;
 	policy->deciders = deciders;
 	policy->n_deciders = reader->n_deciders;
 	return 0;

@@ -65,6 +65,9 @@ struct reader {
 	const struct node *read_only; /* the key, of sandbox:; NULL: it is not there */
 	size_t n_unfolded;	      /* lists that were looked into, over all rules */
 	bool patterns_full;	      /* more than NP_POLICY_PATTERNS, and that is told */
+	struct grant *grants;
+	size_t n_grants, max_grants;
+	const struct node *grants_at; /* the value of approval: grants: */
 	struct decider deciders[NP_POLICY_DECIDERS];
 	size_t n_deciders;
 };
@@ -119,6 +122,7 @@ int read_session_globs(struct reader *reader, const struct node *key, const char
 /* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
 const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
 int read_deciders(struct reader *reader, const struct file *file);
+int read_grants(struct reader *reader, const struct file *file);
 int read_lists(struct reader *reader, const struct file *file);
 /* Once all are read. */
 int lists_link(struct reader *reader);

@@ -217,7 +217,7 @@ static void read_ports(struct reader *reader, enum section section, const struct
 
 static void read_approval(struct reader *reader, const struct node *key)
 {
-	const struct node *map = section_map(reader, key, "\"timeout\", \"hold\" and \"remember\""),
+	const struct node *map = section_map(reader, key, "\"timeout\", \"hold\", \"remember\" and \"grants\""),
 			  *fields[APPROVAL_KEYS], *value;
 	struct approval *approval = &reader->policy->approval;
 
@@ -232,6 +232,12 @@ static void read_approval(struct reader *reader, const struct node *key)
 	if (approval->hold_ms > NP_HOLD_MAX_MS)
 		error_at(reader, fields[APPROVAL_HOLD], "no client waits for longer than %u minutes",
 			 NP_HOLD_MAX_MS / 60000);
+	value = fields[APPROVAL_GRANTS] ? field_scalar(reader, fields[APPROVAL_GRANTS]) : NULL;
+	if (value && (node_is_null(value) || strchr(value->text, '/') || value->text[0] == '.'))
+		error_at(reader, value, "\"grants\" takes the name of a file beside this one, not %s",
+			 QUOTE(value->text, value->len));
+	else
+		reader->grants_at = value;
 	value = fields[APPROVAL_REMEMBER] ? field_scalar(reader, fields[APPROVAL_REMEMBER]) : NULL;
 	if (!value)
 		return;

@@ -114,9 +114,10 @@ struct decider {
 /* How a person answers ask rules. */
 struct approval {
 	uint64_t timeout_ms;
-	uint64_t hold_ms; /* that a client waits for the answer */
-	bool once;	  /* remember: once. An answer is for one request: nothing is granted for longer */
-	struct place at;  /* line 0: not written */
+	uint64_t hold_ms;   /* that a client waits for the answer */
+	const char *grants; /* the file for answers that stay, beside the first one; NULL: there is none */
+	bool once;	    /* remember: once. An answer is for one request: nothing is granted for longer */
+	struct place at;    /* line 0: not written */
 };
 
 #endif

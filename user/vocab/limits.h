@@ -160,6 +160,7 @@
 #define NP_APPROVAL_HOLD_MS    25000 /* that a client waits by default: below the 30 s of many clients */
 #define NP_GRANT_MAX_MS \
 	(30u * 24 * 3600 * 1000) /* the longest that an answer may be given for: milliseconds of 30 days in 32 bits */
+#define NP_POLICY_GRANTS 1024	 /* looked through for each request that a rule asks about: microseconds */
 #define NP_ASKS_AGAIN \
 	8 /* times that one request is asked about anew, because the level or the policy changed meanwhile */
 #define NP_WARNING_PATTERNS 4096 /* destinations of a policy that a name is compared with, for people: a millisecond */
