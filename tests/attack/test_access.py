@@ -21,7 +21,7 @@ OPERATIONS = yaml.safe_load((base.ROOT / "docs/openapi.yaml").read_text())["path
 ROUTES = {(method.upper(), re.sub(r"{\w+}", "*", path)): set(op["x-roles"]) for path, item in OPERATIONS.items() for method, op in item.items()}
 # user, group, other groups. Numbers that nobody on the host has
 PEOPLE = {"root": (0, 0, []), "operator": (61001, 61001, [61000]), "platform": (61002, 61002, []), "approver": (61003, 61003, [61033]),
-          "reader": (61004, 61004, []), "nobody": (61005, 61005, [])}
+          "reader": (61004, 61004, []), "nobody": (61005, 61005, []), "inbox": (61006, 61006, [61066]), "root in the inbox": (0, 0, [])}
 POLICY = """version: 1
 access:
   operator: group:61000
@@ -29,6 +29,7 @@ access:
     - {callers: user:61002, sessions: ["alice/*", "team-*/ci"]}
   approver: [group:61033, "user:no-such-user-of-this-host"]
   reader: [user:61004]
+approval: {group: "61066"}
 sandbox:
   binds: [%s]
 """
@@ -77,8 +78,13 @@ def words(daemon, person, argv):
     return [*daemon.world.enter(), "setpriv", "--reuid", str(uid), "--regid", str(gid), *more, *map(str, argv)]
 
 
+def socket_of(daemon, person):
+    """Those who have the group of approve.sock, and root, may be in the inbox, which is there and nowhere else."""
+    return daemon.run_dir / "approve.sock" if "inbox" in person else daemon.socket
+
+
 def calls(daemon, person, *todo):
-    p = subprocess.run(words(daemon, person, [base.PYTHON, "-I", "-c", CALLS, daemon.socket]), input=json.dumps(todo), capture_output=True,
+    p = subprocess.run(words(daemon, person, [base.PYTHON, "-I", "-c", CALLS, socket_of(daemon, person)]), input=json.dumps(todo), capture_output=True,
                        text=True, timeout=600)
     assert p.returncode == 0, p.stderr
     return json.loads(p.stdout)
@@ -137,7 +143,7 @@ ORDER = [r for r in ROUTES if r not in LAST] + LAST
 @pytest.mark.parametrize("person", PEOPLE)
 def test_every_route_and_every_role(daemon, things, person):
     """What the document says is what the daemon does, on alice's; and bob's are not there for alice's platform."""
-    role = {"root": "operator"}.get(person, person)
+    role = {"root": "operator", "root in the inbox": "inbox"}.get(person, person)
     if role != "operator":  # an operator's would end them; that he may is seen in alice's
         for route, (status, answer) in zip(ORDER, calls(daemon, person, *[sample(r, things["bob"]) for r in ORDER])):
             allowed = role in ROUTES[route] and (role != "platform" or route in (("GET", "/v1/health"), ("GET", "/v1/sessions"),
@@ -145,9 +151,9 @@ def test_every_route_and_every_role(daemon, things, person):
                                                                                  ("GET", "/v1/questions")))
             answered = status not in (403, 404) or answer["error"] == "no_such_question" and role != "platform"  # there is none of that id
             assert answered == allowed, (person, route, status, answer)
-            assert role == "reader" or role == "approver" or "bob" not in json.dumps(answer).replace(f"session {things['bob']['session']}", "") \
+            assert role in ("reader", "approver", "inbox") or "bob" not in json.dumps(answer).replace(f"session {things['bob']['session']}", "") \
                 or status in (403, 404), (route, answer)
-            assert "secret-of-bob" not in json.dumps(answer) and "hidden-of-bob" not in json.dumps(answer) or role == "approver", (route, answer)
+            assert "secret-of-bob" not in json.dumps(answer) and "hidden-of-bob" not in json.dumps(answer) or role in ("approver", "inbox"), (route, answer)
     for route, (status, answer) in zip(ORDER, calls(daemon, person, *[sample(r, things["alice"]) for r in ORDER])):
         refused = status == 403 and answer["error"] == "no_role"
         assert refused == (role not in ROUTES[route]), (person, route, status, answer)
@@ -508,3 +514,68 @@ def test_nothing_is_kept_in_a_temporary_session(daemon):
     assert state(session, {})[0] == "completed" and state(other, {"keep": True})[0] == "completed"  # the controls
     daemon.api.end(other)
     daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+
+
+# -- approve.sock, and four eyes -------------------------------------------------------------------------
+
+def test_the_inbox_is_for_its_group_alone(daemon):
+    inbox = daemon.run_dir / "approve.sock"
+    assert (os.stat(inbox).st_mode & 0o777, os.stat(inbox).st_gid) == (0o660, 61066)
+    todo = json.dumps([["GET", "/v1/questions", None]])
+    for person, status in (("inbox", 200), ("root", 200), ("operator", 0), ("approver", 0), ("nobody", 0)):
+        got = subprocess.run(words(daemon, person, [base.PYTHON, "-I", "-c", CALLS, inbox]), input=todo, capture_output=True, text=True, timeout=60)
+        assert json.loads(got.stdout)[0][0] == status, (person, got)
+    assert call(daemon, "nobody", "GET", "/v1/questions")[0] in (0, 403)
+    uid, gid, groups = PEOPLE["inbox"]
+    got = subprocess.run([*daemon.world.enter(), "setpriv", "--reuid", str(uid), "--regid", str(gid), "--groups", "61066", base.PYTHON, "-I", "-c",
+                          CALLS, daemon.socket], input=todo, capture_output=True, text=True, timeout=60)
+    assert json.loads(got.stdout)[0][0] in (0, 403), "the group opens that one, and not the control socket"
+
+
+@pytest.mark.parametrize("which", ["control.sock", "approve.sock"])
+def test_a_sandbox_answers_on_neither_socket(daemon, which):
+    """Not even as root: its mode is FULL, so that nothing but who it is keeps it out. The control is the same call from outside."""
+    session, path = name(), daemon.run_dir / which
+    todo = json.dumps([["POST", "/v1/questions/1/answer", {"answer": "always"}], ["GET", "/v1/questions", None]])
+    cgroup = base.cgroup_make("inbox")
+    argv = [base.PYTHON, "-I", "-c", CALLS, str(path)]
+    try:
+        outside = subprocess.run([*daemon.world.enter(), *argv], input=todo, capture_output=True, text=True, timeout=60)
+        assert [s for s, _ in json.loads(outside.stdout)] == [404, 200], outside
+        daemon.api.ok("POST", "/v1/sandboxes", {"session": session, "cgroup": str(cgroup)})
+        inside = subprocess.run([*daemon.world.enter(), "sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', str(cgroup), *argv], input=todo,
+                                capture_output=True, text=True, timeout=60)
+        assert all(status in (0, 403) for status, _ in json.loads(inside.stdout)), inside
+        base.eventually(lambda: not base.cgroup_pids(cgroup), 3)
+    finally:
+        daemon.api.ask("DELETE", f"/v1/sessions/{session}")
+        base.cgroup_destroy(cgroup)
+
+
+def test_four_eyes(daemon):
+    """Who started a run, or its session, does not decide on it; the control is the same before the policy says so, and another person."""
+    policy = daemon.policy.read_text()
+
+    def waits(person):
+        return call(daemon, person, "POST", "/v1/runs", {"session": name(), "class": "write", "command": ["true"], "launch": {}})[1]["run"]
+
+    def decide(person, run):
+        return call(daemon, person, "POST", f"/v1/runs/{run}/reject", {"reason": "a test"})
+
+    assert decide("operator", waits("operator"))[0] == 200
+    daemon.policy.write_text(policy.replace('approval: {', 'approval: {four_eyes: true, '))
+    daemon.api.ok("POST", "/v1/policy/reload", {})
+    try:
+        for starter in ("operator", "root"):
+            run = waits(starter)
+            status, answer = decide(starter, run)
+            assert status == 403 and "four_eyes" in answer["detail"], answer
+            assert decide("inbox", run)[0] == 200
+        session = name()
+        assert call(daemon, "operator", "POST", "/v1/sessions", {"session": session})[0] in (200, 201)
+        run = call(daemon, "platform", "POST", "/v1/runs", {"session": session, "class": "write", "command": ["true"], "launch": {}})[1]["run"]
+        assert decide("operator", run)[0] == 403, "nor does who made the session"
+        assert decide("root", run)[0] == 200
+    finally:
+        daemon.policy.write_text(policy)
+        daemon.api.ok("POST", "/v1/policy/reload", {})

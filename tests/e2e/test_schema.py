@@ -38,7 +38,7 @@ WHOLE = {
     "inspect_ports": [80, 443],
     "host_loopback": [11434],
     "inbound": [8080],
-    "approval": {"timeout": "5m", "remember": "session", "grants": "grants.yaml"},
+    "approval": {"timeout": "5m", "remember": "session", "grants": "grants.yaml", "group": "approvers", "four_eyes": True},
     "grants": [{"allow": "https://a.example:443", "kind": "read", "for": ["PUBLIC"], "sessions": ["alice/*"]}],
     "upstream_proxy": [{"url": "direct", "hosts": [".corp.example"]},
                        {"url": "http://proxy.example:3128", "except": "a.example:22", "credentials": {"file": "/etc/netpawl/proxy"}}],

@@ -64,6 +64,31 @@ static void socket_open_to(const struct access *access, const struct policy *pol
 		log_warning("%s: its group and mode could not be set: %m", path);
 }
 
+static void approvals_open_to(const struct access *access, const char *path)
+{
+	const bool known = access->callers[0].known;
+
+	if (chmod(path, 0600) < 0 || chown(path, (uid_t)-1, known ? access->callers[0].id : 0) < 0 ||
+	    chmod(path, known ? 0660 : 0600) < 0)
+		log_warning("%s: its group and mode could not be set: %m", path);
+}
+
+/* approve.sock: one group. */
+static bool approvals_renew(struct access *access, const struct server_config *config, const struct policy *policy)
+{
+	const struct access before = *access;
+	const struct access_caller group = { .is_group = true, .name = policy->approval.group };
+
+	*access = (struct access){ 0 };
+	memcpy(access->hash, policy->hash, sizeof(access->hash));
+	access->callers[0].known = group.name && caller_find(&group, &access->callers[0].id);
+	if (group.name && !access->callers[0].known)
+		log_warning("approval: there is no group %s on this host: nobody is meant", group.name);
+	approvals_open_to(access, config->socket_path);
+	return before.hash[0] &&
+	       (before.callers[0].known != access->callers[0].known || before.callers[0].id != access->callers[0].id);
+}
+
 bool access_renew(struct access *access, const struct server_config *config)
 {
 	const struct access before = *access;
@@ -73,6 +98,8 @@ bool access_renew(struct access *access, const struct server_config *config)
 	config->policy_loaded(config->data, &loaded);
 	if (!strcmp(access->hash, loaded.policy->hash))
 		return false;
+	if (config->approvals)
+		return approvals_renew(access, config, loaded.policy);
 	*access = (struct access){ 0 };
 	memcpy(access->hash, loaded.policy->hash, sizeof(access->hash));
 	for (size_t i = 0; i < loaded.policy->n_access; i++) {
@@ -130,6 +157,13 @@ void access_find(const struct access *access, const struct server_config *config
 	peer->roles = peer->uid == 0 ? ROLE_OPERATOR : 0;
 	peer->callers = 0;
 	config->policy_loaded(config->data, &loaded);
+	if (config->approvals) { /* root, too, is no more than that here */
+		groups = peer_groups(peer, &n);
+		if (peer->uid == 0 || (access->callers[0].known && !strcmp(access->hash, loaded.policy->hash) &&
+				       peer_has_group(peer, groups, n, access->callers[0].id)))
+			peer->roles = ROLE_INBOX;
+		return;
+	}
 	if (peer->roles || !loaded.policy->n_access || strcmp(access->hash, loaded.policy->hash) != 0)
 		return;
 	groups = peer_groups(peer, &n);

@@ -82,7 +82,7 @@ static int question_add(void *data, const struct question_row *row)
 	struct question_list *list = data;
 
 	if (row->id <= list->after || (!list->any && row->state != list->state) ||
-	    !access_sees(list->rq, ROLE_APPROVER | ROLE_READER, row->session.text))
+	    !access_sees(list->rq, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, row->session.text))
 		return 0;
 	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG
 							      : array_add(list->array, question_shown(list->rq, row));
@@ -128,7 +128,7 @@ int question_get(struct request *rq, struct answer *ret, struct failure *ret_fai
 
 	if (r == 0)
 		r = service_question_show(rq->config->service, id, &row, ret_failure);
-	if (r == 0 && !access_sees(rq, ROLE_APPROVER | ROLE_READER, row.session.text))
+	if (r == 0 && !access_sees(rq, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, row.session.text))
 		r = failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
 	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
 }

@@ -198,7 +198,7 @@ static json_t *run_shown(const struct request *rq, const struct run_row *row)
 {
 	json_t *object = run_object(row), *env = json_object_get(json_object_get(object, "options"), "env");
 
-	if (access_sees(rq, ROLE_APPROVER, row->session.text))
+	if (access_sees(rq, ROLE_APPROVER | ROLE_INBOX, row->session.text))
 		return object;
 	for (size_t i = 0; i < json_array_size(env); i++) {
 		const char *word = json_string_value(json_array_get(env, i));
@@ -219,7 +219,7 @@ static int run_add(void *data, const struct run_row *row)
 	struct run_list *list = data;
 
 	if ((list->state && strcmp(run_state_name(row->state), list->state) != 0) ||
-	    !access_sees(list->rq, ROLE_APPROVER | ROLE_READER, row->session.text))
+	    !access_sees(list->rq, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, row->session.text))
 		return 0;
 	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG
 							      : array_add(list->array, run_shown(list->rq, row));

@@ -68,6 +68,7 @@ struct server_config {
 	struct service *service;
 	struct workspaces *workspaces;
 	struct event_log *events;
+	bool approvals; /* it is approve.sock: for the group of the policy's approval:, and for nothing but the inbox */
 	const char *socket_path; /* made with mode 0660; a stale file of a dead daemon is replaced */
 	/* True when the process is inside a sandbox, or cannot be shown to be outside. */
 	bool (*peer_is_sandboxed)(void *data, pid_t pid);

@@ -29,6 +29,14 @@ static int sandbox_stale(void *data, const struct sandbox_info *sandbox)
 	return 0;
 }
 
+/* What is waited for may be another: d->server is there. */
+static void servers_changed(struct daemon *d)
+{
+	server_changed(d->server);
+	if (d->approvals)
+		server_changed(d->approvals);
+}
+
 void event_emit(void *data, struct event *event)
 {
 	struct daemon *d = data;
@@ -41,7 +49,7 @@ void event_emit(void *data, struct event *event)
 		server_refused(d->server, event->session);
 	if (d->server && (event->reason == NP_R_QUESTION_ASKED || event->reason == NP_R_QUESTION_ANSWERED ||
 			  event->reason == NP_R_QUESTION_ENDED))
-		server_changed(d->server);
+		servers_changed(d);
 	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
 		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);
 }
@@ -152,6 +160,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 	if (d->policy.policy != before) {
 		policy_send(d, who, ret->cut);
 		server_policy(d->server);
+		server_policy(d->approvals);
 		deciders_policy(d->deciders, d->policy.policy);
 	}
 	if (r < 0)
@@ -302,7 +311,7 @@ void on_debug(void *data)
 	struct daemon *d = data;
 
 	if (d->server)
-		server_changed(d->server);
+		servers_changed(d);
 }
 
 void on_run_output(void *data)

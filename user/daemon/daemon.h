@@ -39,6 +39,7 @@ struct daemon {
 	struct flood *flood;
 	struct launches *launches;
 	struct server *server;
+	struct server *approvals; /* approve.sock */
 	char notices_dir[FS_PATH_SIZE], kept_dir[FS_PATH_SIZE], containers_dir[FS_PATH_SIZE];
 	char slice[FS_PATH_SIZE];
 	int newborns_fd;     /* a timer */

@@ -342,8 +342,13 @@ static int server_start(struct daemon *d)
 		r = launches_new(&launches, &d->launches);
 	if (r == 0)
 		r = server_new(&config, &d->server);
+	if (r == 0)
+		r = fs_path(path, "%s/approve.sock", d->options.run_dir);
+	config.approvals = true;
+	if (r == 0)
+		r = server_new(&config, &d->approvals);
 	if (r < 0)
-		log_error("%s/control.sock: %s", d->options.run_dir, strerror(-r));
+		log_error("%s: %s", path, strerror(-r));
 	return r;
 }
 

@@ -43,6 +43,7 @@ static void daemon_free(struct daemon *d)
 {
 	char problem[512];
 
+	server_free(d->approvals);
 	server_free(d->server);
 	launches_free(d->launches);
 	deciders_free(d->deciders);

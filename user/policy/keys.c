@@ -98,6 +98,9 @@ static const struct key approval_keys[APPROVAL_KEYS] = {
 	[APPROVAL_REMEMBER] = KEY("remember", KEY_WORD,
 				  "may an answer hold for the session (unless written), or for one request only",
 				  .words = words_remember),
+	[APPROVAL_GROUP] = KEY("group", KEY_TEXT, "the group that approve.sock is for; root's alone unless written"),
+	[APPROVAL_FOUR_EYES] = KEY("four_eyes", KEY_FLAG,
+				   "who starts something in a session does not answer for it: false unless written"),
 	[APPROVAL_GRANTS] = KEY("grants", KEY_TEXT,
 				"the file beside this one that answers \"always\" are written to, and read from"),
 };

@@ -215,14 +215,14 @@ static void read_ports(struct reader *reader, enum section section, const struct
 	*ret_n = n;
 }
 
-static void read_approval(struct reader *reader, const struct node *key)
+static int read_approval(struct reader *reader, const struct node *key)
 {
-	const struct node *map = section_map(reader, key, "\"timeout\", \"hold\", \"remember\" and \"grants\""),
+	const struct node *map = section_map(reader, key, "\"timeout\", \"hold\" and \"remember\""),
 			  *fields[APPROVAL_KEYS], *value;
 	struct approval *approval = &reader->policy->approval;
 
 	if (!map)
-		return;
+		return 0;
 	map_fields(reader, map, &keys_approval, fields);
 	approval->at = node_place(key);
 	if (fields[APPROVAL_TIMEOUT])
@@ -238,13 +238,22 @@ static void read_approval(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 	else
 		reader->grants_at = value;
+	if (fields[APPROVAL_FOUR_EYES])
+		field_flag(reader, fields[APPROVAL_FOUR_EYES], &approval->four_eyes);
+	value = fields[APPROVAL_GROUP] ? field_scalar(reader, fields[APPROVAL_GROUP]) : NULL;
+	if (value) {
+		approval->group = arena_text(reader->policy->arena, value->text, value->len);
+		if (!approval->group)
+			return -ENOMEM;
+	}
 	value = fields[APPROVAL_REMEMBER] ? field_scalar(reader, fields[APPROVAL_REMEMBER]) : NULL;
 	if (!value)
-		return;
+		return 0;
 	approval->once = !strcmp(value->text, "once");
 	if (!approval->once && strcmp(value->text, "session") != 0)
 		error_at(reader, value, "%s cannot be remembered; there are once and session",
 			 QUOTE(value->text, value->len));
+	return 0;
 }
 
 static void read_dns_section(struct reader *reader, const struct node *key)
@@ -330,8 +339,8 @@ int read_settings(struct reader *reader, const struct file *file)
 	if (sections[SECTION_INBOUND])
 		read_ports(reader, SECTION_INBOUND, sections[SECTION_INBOUND], policy->inbound, NP_INBOUND_MAX,
 			   &policy->n_inbound);
-	if (sections[SECTION_APPROVAL])
-		read_approval(reader, sections[SECTION_APPROVAL]);
+	if (sections[SECTION_APPROVAL] && read_approval(reader, sections[SECTION_APPROVAL]) < 0)
+		return -ENOMEM;
 	if (sections[SECTION_DNS])
 		read_dns_section(reader, sections[SECTION_DNS]);
 	if (sections[SECTION_SANDBOX])

@@ -116,6 +116,8 @@ struct approval {
 	uint64_t timeout_ms;
 	uint64_t hold_ms;   /* that a client waits for the answer */
 	const char *grants; /* the file for answers that stay, beside the first one; NULL: there is none */
+	const char *group;  /* of approve.sock, or its number; NULL: root's alone */
+	bool four_eyes;	    /* who starts something in a session does not answer for it */
 	bool once;	    /* remember: once. An answer is for one request: nothing is granted for longer */
 	struct place at;    /* line 0: not written */
 };

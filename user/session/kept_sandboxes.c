@@ -159,12 +159,14 @@ int service_sandbox_keep(struct service *service, const char *session, const cha
 		return r;
 	sandbox = kept_find(service, name.text);
 	*ret_made = !sandbox;
-	if (!sandbox)
-		return sandbox_make(service, name.text, &(struct sandbox_order){ .kind = SANDBOX_KEPT }, who, ret,
-				    ret_failure);
-	sandbox_touch(service, sandbox);
-	*ret = &sandbox->pub;
-	return 0;
+	if (!sandbox) {
+		r = sandbox_make(service, name.text, &(struct sandbox_order){ .kind = SANDBOX_KEPT }, who, ret,
+				 ret_failure);
+	} else {
+		sandbox_touch(service, sandbox);
+		*ret = &sandbox->pub;
+	}
+	return r ? r : starter_note(service, &name, who, ret_failure);
 }
 
 void service_idle_set(struct service *service, uint64_t idle_us)

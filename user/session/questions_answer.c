@@ -99,7 +99,9 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	/* It is void, and that could not be recorded yet; or its time is over, and the sweep has not been here. */
 	if (!question || question->row.id != id || question_is_due(service, question))
 		return question_fail(ret_failure, -EALREADY, id);
-	r = answer_check(service, &row, given, ret_failure);
+	r = starter_check(service, &row.session, who, ret_failure);
+	if (!r)
+		r = answer_check(service, &row, given, ret_failure);
 	if (r)
 		return r;
 	row.state = given->answer == ANSWER_DENY ? QUESTION_DENIED : QUESTION_ALLOWED;

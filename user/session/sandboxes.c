@@ -199,8 +199,9 @@ int service_sandbox_make(struct service *service, const char *session, const cha
 			 struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
+	int r = sandbox_make(service, session, &(struct sandbox_order){ 0 }, who, ret, ret_failure);
 
-	return sandbox_make(service, session, &(struct sandbox_order){ 0 }, who, ret, ret_failure);
+	return r ? r : starter_note(service, &(*ret)->session, who, ret_failure);
 }
 
 /* Nested sandboxes would have two sessions and two modes. Adoption is rare enough to look at all of
@@ -397,7 +398,7 @@ int service_sandbox_adopt(struct service *service, const char *name, const char 
 	*ret = &sandbox->pub;
 	if (ret_cut)
 		*ret_cut = cut;
-	return 0;
+	return starter_note(service, &parsed, who, ret_failure);
 }
 
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure)

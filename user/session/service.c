@@ -205,6 +205,8 @@ int service_session_create(struct service *service, const char *name, enum level
 	else
 		r = session_raise(service, session, &request, &ignored, ret_failure);
 	session_unpin(service, session);
+	if (!r)
+		r = starter_note(service, &parsed, who, ret_failure);
 	return r ? r : service_session_show(service, parsed.text, ret, ret_failure);
 }
 

@@ -4,7 +4,7 @@
  * (a session in memory), raise.c (the ratchet: kernel, inspectors, cut, record), record.c (its last step), verb.c (a verb's end,
  * and its calls to the inspectors), sandbox.c (one sandbox in memory and its end), sandboxes.c (make,
  * adopt, remove), placed.c (processes that others put there), parents.c (cgroups for containers), kept_sandboxes.c (those that stay),
- * runs.c, questions.c, questions_answer.c, questions_end.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
+ * runs.c, starters.c, questions.c, questions_answer.c, questions_end.c, decisions.c (what deciders are asked), forwards.c, recover.c, reload.c (a new policy), notices.c, lifetime.c (what is forgotten).
  */
 #ifndef NP_SESSION_SERVICE_INTERNAL_H
 #define NP_SESSION_SERVICE_INTERNAL_H
@@ -356,6 +356,13 @@ void kept_recover(struct service *service); /* removes directories of sandboxes 
 /* Ends runs whose time is over, and those whose sandbox is gone. */
 void runs_sweep(struct service *service);
 void runs_session_ended(struct service *service, const char *session); /* what waits is rejected */
+
+/* -- starters.c -------------------------------------------------------------- */
+int starter_note(struct service *service, const struct session_name *name, const char *who,
+		 struct failure *ret_failure); /* who starts something there */
+/* -EACCES: the policy wants four eyes, and who has. */
+int starter_check(struct service *service, const struct session_name *name, const char *who,
+		  struct failure *ret_failure);
 
 /* -- questions.c ------------------------------------------------------------ */
 void question_forget(struct service *service, struct question *question); /* who holds it has it; nobody is told */

@@ -214,6 +214,10 @@ int store_runs_each(struct store *store, const char *session, int (*fn)(void *da
 /* Those that are pending or running, the oldest first. */
 int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data);
 
+/* Who has started something in a session; a person as "uid 1000". Goes with the session. */
+int store_starter_put(struct store *store, const struct session_name *name, const char *who);
+int store_starter_is(struct store *store, const struct session_name *name, const char *who, bool *ret);
+
 /*
  * Questions. That one is answered once, by somebody, and that what is over stays so, is kept by triggers in the file.
  */

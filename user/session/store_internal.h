@@ -73,6 +73,8 @@
 	X(RUN_REJECT, "UPDATE runs SET state = 'rejected', ended_us = ?2 WHERE id = ?1 AND state = 'pending'")   \
 	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                          \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'") \
+	X(STARTER_IS, "SELECT EXISTS (SELECT 1 FROM starters WHERE session = ?1 AND who = ?2)")                  \
+	X(STARTER_INSERT, "INSERT INTO starters (session, who) VALUES (?1, ?2)")                                 \
 	X(QUESTION_INSERT, "INSERT INTO questions (session, rule, host, port, writes, tls, place, sandbox,"      \
 			   " method, url, headers, body, level, mode, generation, policy, created_us,"           \
 			   " expires_us, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13," \

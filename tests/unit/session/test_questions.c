@@ -85,6 +85,14 @@ static int answers(uint64_t id, enum question_answer answer, uint64_t for_ms)
 	return service_question_answer(fake.service, id, &given, "boss", &row, &fake.failure);
 }
 
+static int answers_as(const char *who, uint64_t id)
+{
+	const struct question_given given = { .answer = ANSWER_HOST, .reason = "" };
+	struct question_row row;
+
+	return service_question_answer(fake.service, id, &given, who, &row, &fake.failure);
+}
+
 static struct question_row shown(uint64_t id)
 {
 	struct question_row row;
@@ -548,6 +556,30 @@ static void test_an_end_that_the_disk_does_not_take(void **state)
 	assert_replies("3 pending 3\n");
 }
 
+static void test_four_eyes(void **state)
+{
+	const struct sandbox_info *sandbox;
+
+	(void)state;
+	policy_use(
+		"version: 1\nlevels: {PUBLIC: proxied}\napproval: {four_eyes: true}\nrules: [{ask: ['**.example']}]\n");
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "uid 7 pid 8", &sandbox, &fake.failure), 0);
+	asks(sandbox, "h.example", 1);
+	assert_int_equal(answers_as("uid 7 pid 99", 1), -EACCES);
+	assert_int_equal(fake.failure.reason, NP_R_NO_ROLE);
+	assert_int_equal(answers_as("somebody", 1), -EACCES);
+	assert_int_equal(shown(1).state, QUESTION_PENDING);
+	assert_int_equal(answers_as("uid 77 pid 8", 1), 0);
+	/* Who started the session some time ago is still who he is. */
+	fake_stop();
+	fake_start();
+	assert_int_equal(service_recover(fake.service, &fake.failure), 0);
+	asks(service_sandbox_by_cgroup(fake.service, fake.cgroups[0].id), "i.example", 2);
+	assert_int_equal(answers_as("uid 7 pid 8", 2), -EACCES);
+	policy_use(ASKS);
+	assert_int_equal(answers_as("uid 7 pid 8", 2), 0);
+}
+
 static void clock_set(int64_t seconds)
 {
 	fake.wall += (uint64_t)(seconds * 1000000);
@@ -606,6 +638,7 @@ int main(void)
 		question_test(test_an_answer_is_taken_back),
 		question_test(test_an_end_that_the_disk_does_not_take),
 		question_test(test_a_clock_that_jumps),
+		question_test(test_four_eyes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
