@@ -561,8 +561,8 @@ static void test_four_eyes(void **state)
 	const struct sandbox_info *sandbox;
 
 	(void)state;
-	policy_use(
-		"version: 1\nlevels: {PUBLIC: proxied}\napproval: {four_eyes: true}\nrules: [{ask: ['**.example']}]\n");
+	policy_use("version: 1\nlevels: {PUBLIC: proxied, INTERNAL: proxied}\napproval: {four_eyes: true}\nrules: "
+		   "[{ask: ['**.example']}]\n");
 	assert_int_equal(service_sandbox_make(fake.service, "a/b", "uid 7 pid 8", &sandbox, &fake.failure), 0);
 	asks(sandbox, "h.example", 1);
 	assert_int_equal(answers_as("uid 7 pid 99", 1), -EACCES);
