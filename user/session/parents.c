@@ -197,5 +197,5 @@ int service_sandbox_parent(struct service *service, const char *session, bool sy
 	sandbox_touch(service, sandbox);
 	*ret = &sandbox->pub;
 	parent_look(service, sandbox); /* watches it from now on */
-	return 0;
+	return starter_note(service, &name, who, ret_failure);
 }
