@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Containers of real engines that are born in a sandbox: netpawl parent, netpawl docker, netpawl podman."""
 import contextlib
+import json
 
 import pytest
 
@@ -64,3 +65,63 @@ def test_first_request(net, engine, sessions):
     p = engine.netpawl("run", "--rm", "--network", "none", *engine.image(), "curl", "-sS", "-m", "20", "-o", "/dev/null", "-w",
                        "%{http_code}", "https://origin.test/shut", session=session)
     assert p.stdout == "403"
+
+
+def test_every_first_request(net, engine, sessions):
+    """Without the hook nobody waits for the listeners: they are there in time all the same."""
+    session = sessions("PROXIED")
+    for i in range(5):
+        p = engine.netpawl("run", "--rm", "--network", "none", *engine.image(), "curl", "-sS", "-m", "20",
+                           f"http://origin.test/open/{i}", session=session)
+        assert "origin" in p.stdout, p
+
+
+@pytest.mark.parametrize("mode", ["NONE", "PROXIED"])
+def test_nothing_else_gets_out(net, engine, sessions, mode):
+    session = sessions(mode)
+    parent = net.daemon.cli("parent", session, check=0).stdout.strip()
+    more = ["--cgroups", "no-conmon"] if engine.name == "podman" else []
+    words = ["run", "--rm", "--network", "host"]
+    # the control: the same container in no parent
+    assert engine.call(*words, *engine.image(), *dial()).stdout.strip() == "b'x'"
+    p = engine.call(*words, "--cgroup-parent", parent, *more, *engine.image(), *dial(), check=False)
+    assert p.returncode != 0 and "ConnectionRefusedError" in p.stderr, p
+
+
+def test_an_escalation_cuts_it(net, engine, sessions):
+    session, name = sessions("FULL"), base.unique("c")
+    engine.started.append(name)
+    engine.netpawl("run", "-d", "--name", name, "--network", "host", *engine.image(), "sleep", "300", session=session)
+    assert engine.call("exec", name, *dial()).stdout.strip() == "b'x'"
+    born, = [s for s in net.api.sandboxes(session) if s["born"]]
+    assert born["mode"] == "FULL" and born["container"]["id"], born
+    assert net.api.escalate(session, "SECRET")["mode"] == "NONE"
+    p = engine.call("exec", name, *dial(), check=False)
+    assert p.returncode != 0 and "ConnectionRefusedError" in p.stderr, p
+    engine.remove(name)
+    gone = lambda: not [s for s in net.api.sandboxes(session) if s["born"]]
+    assert base.eventually(gone, 30) and [s for s in net.api.sandboxes(session) if s["parent"]]
+
+
+def test_the_hook(net, engine, sessions, tmp_path):
+    if engine.name != "podman":
+        return  # Docker has no directory of hooks
+    session = sessions("PROXIED")
+    text = (base.ROOT / "netpawl-hook.json.in").read_text()
+    path = base.BUILD / "netpawl-oci-hook"
+    hook = json.loads(text.replace("@PREFIX@/sbin/netpawl-oci-hook", str(path)))
+    hook["hook"]["args"] = [str(path), str(net.daemon.socket)]
+    file = engine.hooks / "netpawl.json"
+    curl = ["curl", "-sS", "-m", "20", "http://origin.test/open/x"]
+    words = ["run", "--rm", "--network", "none", "--annotation", f"netpawl.dev/session={session}"]
+    try:
+        file.write_text(json.dumps(hook))
+        assert "origin" in engine.call(*words, *engine.image(), *curl).stdout
+        p = engine.call("run", "--rm", "--network", "none", *engine.image(), *curl, check=False)
+        assert p.returncode == 6, "the control: without the annotation it is nobody's, and has no network"
+        hook["hook"]["args"][1] = str(tmp_path / "nobody.sock")
+        file.write_text(json.dumps(hook))
+        p = engine.call(*words, *engine.image(), "true", check=False)
+        assert p.returncode != 0, "no daemon, no start"
+    finally:
+        file.unlink()

@@ -138,6 +138,26 @@ def test_one_that_was_born_in_a_parent(net, containers):
     net.api.end(session)
 
 
+@pytest.mark.parametrize("mode, code", [("CONFIDENTIAL", "200"), ("SECRET", "000")])
+def test_a_born_one_gets_its_network_without_the_hook(net, mode, code):
+    """The inspector listens in the network namespace that its processes turn out to be in."""
+    session, wired = new_session("born"), Wired(net.world)
+    net.api.create(session, mode)
+    parent = net.daemon.cli("parent", session, check=0).stdout.strip()
+    cgroup = base.cgroup_mount() / parent.lstrip("/") / "c0ffee"
+    cgroup.mkdir()
+    shell = f"echo $$ > {cgroup}/cgroup.procs && read go && exec curl -s -m 20 -o /dev/null -w '%{{http_code}}' http://origin.test/"
+    p = base.popen([*net.world.enter(wired.name), "sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=base.env())
+    try:
+        of = lambda: [s for s in net.api.sandboxes(session) if s["born"] and s["network"] == "container"]
+        assert base.eventually(of, 20), net.api.sandboxes(session)
+        assert p.communicate(b"go\n", timeout=40)[0].decode() == code
+    finally:
+        base.reap(p)
+        net.api.end(session)
+        wired.close()
+
+
 def test_the_file_for_engines(tmp_path):
     text = (base.ROOT / "netpawl-hook.json.in").read_text().replace("@PREFIX@", "/usr")
     hook = json.loads(text)

@@ -193,9 +193,9 @@ static const struct key access_keys[ACCESS_KEYS] = {
 const struct key_set keys_access = KEY_SET("access", access_keys, 0);
 
 static const struct key containers_keys[CONTAINERS_KEYS] = {
-	[CONTAINERS_UNKNOWN] =
-		KEY("unknown", KEY_TEXT,
-		    "a container that names no session: ignore unless written, refuse, or the USER/SESSION it is given"),
+	[CONTAINERS_UNKNOWN] = KEY(
+		"unknown", KEY_TEXT,
+		"a container that names no session: ignore unless written, refuse, or the USER/SESSION it is given"),
 };
 const struct key_set keys_containers = KEY_SET("containers", containers_keys, 0);
 

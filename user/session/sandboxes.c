@@ -142,7 +142,7 @@ static int make_in(struct service *service, struct session *session, const struc
 		return service_fail(ret_failure, NP_R_FAILED, r, "no id could be made: %s", strerror(-r));
 	parent_name(&session->name, order->systemd, parent);
 	r = kind == SANDBOX_BORN ? gate->cgroup_find(gate->ctx, order->cgroup, &cgroup)
-				      : gate->cgroup_make(gate->ctx, kind == SANDBOX_PARENT ? parent : id, &cgroup);
+				 : gate->cgroup_make(gate->ctx, kind == SANDBOX_PARENT ? parent : id, &cgroup);
 	if (r)
 		return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "cgroup %s: %s", id, strerror(-r));
 	if (sandbox_by_cgroup(service, cgroup.id)) /* a parent's that is about to go */
