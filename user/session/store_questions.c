@@ -92,7 +92,7 @@ const char *const store_questions_again =
 	"CREATE TABLE questions_5 AS SELECT * FROM questions;"
 	"CREATE TABLE questions_seq AS SELECT seq FROM sqlite_sequence WHERE name = 'questions';"
 	"DROP TABLE questions;" QUESTIONS_TABLE "INSERT INTO questions (id, session, rule, host, port, writes, tls, "
-						"place, sandbox, method, url, body, level, mode,"
+	"place, sandbox, method, url, body, level, mode,"
 	" generation, policy, created_us, expires_us, state, answer, who, reason, answered_us, until_us, over_us)"
 	" SELECT id, session, -id, host, port, writes, substr(url, 1, 6) = 'https:', place, sandbox, method, url, "
 	"body, level,"
