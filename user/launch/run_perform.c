@@ -13,7 +13,7 @@
 #include "vocab/limits.h"
 
 /* Mounts of the host may come and go while a sandbox is made, and what was to be covered is gone: another look helps. */
-#define MAKE_TRIES 3
+#define MAKE_TRIES 5
 
 static bool name_char(char c)
 {
