@@ -167,7 +167,9 @@ def test_ended(net, engine, contained, how):
     box = contained("PROXIED")
     assert ask(box, 20003, "/open/x") == (0, {"statuses": [200]})
     engine(*how, box.name)
-    net.world.drop(box.agent)  # Podman removes the cgroup when nobody is attached any more
+    if engine.name == "podman" and how == ("kill",):  # it keeps the empty cgroup: so does the sandbox stay, with nobody in it
+        assert base.eventually(lambda: not box.pids(), 10) and net.api.sandbox(box.id)["mode"] == "PROXIED"
+        engine("rm", "-f", box.name)
     assert gone(net, box)
 
 

@@ -18,10 +18,11 @@ int container_of_process(pid_t pid, char path[static FS_PATH_SIZE])
 	char *line;
 	int r = cgroup_mount_find(mount);
 
-	snprintf(proc, sizeof(proc), "/proc/%d/cgroup", (int)pid);
-	if (r == 0)
-		r = fs_read_at(AT_FDCWD, proc, 65536, &text);
 	if (r < 0)
+		return r;
+	snprintf(proc, sizeof(proc), "/proc/%d/cgroup", (int)pid);
+	r = fs_read_at(AT_FDCWD, proc, 65536, &text);
+	if (r < 0 || !text)
 		return r == -ENOENT ? -ESRCH : r;
 	line = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
 	if (!line)
