@@ -61,8 +61,10 @@ class Engine:
         for name in self.started:
             self.remove(name)
         self.end()
-        for group in base.v1_groups(self.net.daemon.cgroup):
-            base.sh("find", group, "-depth", "-type", "d", "-delete", check=False)
+        # beside the slice, in the hierarchies of a hybrid host: what runtimes leave there of a parent
+        for group in base.cgroup_mount().parent.glob(f"*/{self.net.daemon.cgroup}"):
+            if group != self.net.daemon.slice:
+                base.sh("find", group, "-depth", "-type", "d", "-exec", "rmdir", "{}", "+", check=False)
         subprocess.run(f"grep -o ' {self.dir}[^ ]*' /proc/self/mounts | sort -r | xargs -r umount -l", shell=True, capture_output=True)
         base.drop_tempdir(self.dir)
 
