@@ -38,9 +38,9 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	json_put_number(&out, "sessions_ended", ended);
 	json_put_number(&out, "levels_remembered", store_levels_count(store));
 	json_put_number(&out, "sandboxes", service_sandboxes_count(config->service));
+	proxies_put(config, &out);
 	if (config->health)
 		config->health(config->data, &out);
-	proxies_put(config, &out);
 	json_close_object(&out);
 	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
 	ret->body = buf_take(&out);

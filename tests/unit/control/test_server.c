@@ -11,7 +11,8 @@ static void health(void **state)
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
 	snprintf(expected, sizeof(expected),
 		 "{\"status\":\"ok\",\"version\":\"" NETPAWL_VERSION
-		 "\",\"pid\":%d,\"sessions\":0,\"sessions_ended\":0,\"levels_remembered\":0,\"sandboxes\":0,\"extra\":["
+		 "\",\"pid\":%d,\"sessions\":0,\"sessions_ended\":0,\"levels_remembered\":0,\"sandboxes\":0,"
+		 "\"upstream_proxies\":[],\"extra\":["
 		 "1,2]}",
 		 getpid());
 	assert_string_equal(body_of(received), expected);
