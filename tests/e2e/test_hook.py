@@ -151,7 +151,7 @@ def test_a_born_one_gets_its_network_without_the_hook(net, mode, code):
     try:
         of = lambda: [s for s in net.api.sandboxes(session) if s["born"] and s["network"] == "container"]
         assert base.eventually(of, 20), net.api.sandboxes(session)
-        assert p.communicate(b"go\n", timeout=40)[0].decode() == code
+        assert p.communicate(b"go\n", timeout=180)[0].decode() == code
     finally:
         base.reap(p)
         net.api.end(session)
