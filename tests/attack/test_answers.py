@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a person allowed, against a sandbox that wants more of it: another level or session, another kind, another port, more time."""
+import concurrent.futures
 import contextlib
 import subprocess
 
@@ -173,3 +174,49 @@ def test_once_for_a_time_is_cut_when_that_is_over(net):
     net.answer(net.asked(session), "once", **{"for": "8s"})
     assert p.stdout.readline() == "open\n"
     assert "reset" in p.communicate(timeout=120)[0]
+
+
+def test_of_two_approvers_at_once_one_has_answered(net):
+    """Each round eight of them, half of whom deny: one is heard, and what waits does as that one said."""
+    for _ in range(3):
+        session = net.fresh()
+        p = net.get(session, "https://race.origin.test/")
+        q, words = net.asked(session), ["host", "deny"] * 4
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            got = list(pool.map(lambda word: net.api.ask("POST", f"/v1/questions/{q['question']}/answer", {"answer": word}), words))
+        heard = [word for word, (status, _) in zip(words, got) if status == 200]
+        assert len(heard) == 1 and all(status == 409 for status, _ in got if status != 200), got
+        assert net.api.ok("GET", f"/v1/questions/{q['question']}")["answer"] == heard[0]
+        assert code(p) == ("200" if heard == ["host"] else "403")
+
+
+FLOOD = """import concurrent.futures, socket, sys
+def ask(i):
+    try:
+        s = socket.create_connection(('198.51.100.10', 80), 30)
+        s.sendall(f'GET / HTTP/1.1\\r\\nHost: flood{i}.origin.test\\r\\nConnection: close\\r\\n\\r\\n'.encode())
+        s.settimeout(30)
+        return s.recv(4096)
+    except OSError as e:
+        return str(e).encode()
+with concurrent.futures.ThreadPoolExecutor(64) as pool:
+    list(pool.map(ask, range(int(sys.argv[1]))))
+"""
+
+
+def test_a_flood_of_unknown_hosts_hides_nobodys_question(net):
+    """One sandbox asks for 2,000 hosts: 32 of them are questions, and another session's is there and is answered."""
+    flooder, other = net.fresh(), net.fresh()
+    flood = net.spawn(base.PYTHON, "-c", FLOOD, "2000", session=flooder, stdout=subprocess.PIPE, text=True)
+    try:
+        assert base.eventually(lambda: len(net.questions(flooder)) == 32, 60)
+        p = net.get(other, "https://heard.origin.test/")
+        net.answer(net.asked(other), "once")
+        assert code(p) == "200"
+        assert len(net.questions(flooder)) <= 32
+        listed = net.api.ok("GET", "/v1/questions?state=pending")["questions"]
+        assert sum(q["session"] == flooder for q in listed) <= 32
+    finally:
+        net.api.end(flooder)
+        base.reap(flood)
+    assert not net.questions(flooder)

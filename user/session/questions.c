@@ -322,8 +322,9 @@ void service_question_ask(struct service *service, const struct question_ask *as
 				      .reason = ask->decider ? NP_R_NEEDS_DECIDER : NP_R_NEEDS_APPROVAL };
 	struct question_row row;
 
-	if (!sandbox || !policy || ask->decider > policy->n_deciders ||
-	    !row_fill(service, ask, sandbox, policy, &row)) {
+	/* Of a sandbox or a session that has ended nobody is asked, though what its processes did last arrives now. */
+	if (!sandbox || sandbox->dying || sandbox->session->status == SESSION_ENDED || !policy ||
+	    ask->decider > policy->n_deciders || !row_fill(service, ask, sandbox, policy, &row)) {
 		waiter_reply(service, waiter, &news);
 		return;
 	}
