@@ -20,6 +20,7 @@
 
 #define THREADS_MAX (8u << 20) /* bytes of one cgroup.threads: a million of them */
 #define ROUNDS	    500	       /* of a millisecond, until the last of them is frozen, and was killed */
+#define AT_ONCE	    128	       /* descriptors, then a look at the list */
 
 static int control_write(const char *path, const char *file, const char *text)
 {
@@ -43,47 +44,53 @@ static pid_t process_of(const char *tid)
 	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : 0;
 }
 
-static bool is_in(const char *tid, const char *path)
+static bool is_listed(const char *list, const char *tid)
 {
-	char name[64];
-	_free_ char *text = NULL;
-	const char *at;
-	size_t len;
+	const size_t len = strlen(tid);
 
-	snprintf(name, sizeof(name), "/proc/%.20s/cgroup", tid);
-	if (fs_read_at(AT_FDCWD, name, 65536, &text) < 0)
-		return false;
-	at = !strncmp(text, "0::", 3) ? text : strstr(text, "\n0::");
-	at = at ? strchr(at, '/') : NULL;
-	len = at ? strcspn(at, "\n") : 0;
-	/* The path has the mount in front of it. */
-	return len && strlen(path) >= len && !strncmp(path + strlen(path) - len, at, len);
+	for (const char *line = list; *line; line += strcspn(line, "\n"), line += *line == '\n')
+		if (!strncmp(line, tid, len) && (line[len] == '\n' || !line[len]))
+			return true;
+	return false;
 }
 
-/* The descriptor first, then the look: what is in the cgroup by then is who it was opened for, for nobody comes into it. */
-static void thread_kill(const char *tid, const char *path)
-{
-	const pid_t process = process_of(tid);
-	_close_ int fd = process > 0 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
-
-	if (fd >= 0 && is_in(tid, path))
-		syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
-}
-
-/* How many there were, or -errno. */
-static int threads_kill(const char *path)
+static int threads_read(const char *path, char **ret)
 {
 	char name[FS_PATH_SIZE];
-	_free_ char *text = NULL;
-	int n = 0, r = fs_path(name, "%s/cgroup.threads", path);
+	int r = fs_path(name, "%s/cgroup.threads", path);
 
-	if (r == 0)
-		r = fs_read_at(AT_FDCWD, name, THREADS_MAX, &text);
-	if (r < 0)
-		return r;
-	for (char *save = NULL, *tid = strtok_r(text, "\n", &save); tid; tid = strtok_r(NULL, "\n", &save), n++)
-		thread_kill(tid, path);
-	return n;
+	return r < 0 ? r : fs_read_at(AT_FDCWD, name, THREADS_MAX, ret);
+}
+
+/* How many there were, or -errno. The descriptors first, then a second look at the list: who is in the cgroup by then is who it
+ * was opened for, for nobody comes into it. */
+static int threads_kill(const char *path)
+{
+	const char *tids[AT_ONCE];
+	char *save = NULL, *tid;
+	_free_ char *text = NULL;
+	int fds[AT_ONCE], n = 0, r = threads_read(path, &text);
+
+	tid = r < 0 ? NULL : strtok_r(text, "\n", &save);
+	while (tid) {
+		_free_ char *again = NULL;
+		int k = 0;
+
+		for (; tid && k < AT_ONCE; tid = strtok_r(NULL, "\n", &save), k++) {
+			const pid_t process = process_of(tid);
+
+			tids[k] = tid;
+			fds[k] = process > 0 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
+		}
+		n += k;
+		r = threads_read(path, &again);
+		while (k-- > 0) {
+			if (fds[k] >= 0 && r == 0 && is_listed(again, tids[k]))
+				syscall(SYS_pidfd_send_signal, fds[k], SIGKILL, NULL, 0);
+			cleanup_close(&fds[k]);
+		}
+	}
+	return r < 0 ? r : n;
 }
 
 int cgroup_kill(const char *path)

@@ -7,6 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The value of a hexadecimal digit; -1: it is none. */
+static inline int hex_digit(char c)
+{
+	const char lower = (char)(c | 0x20);
+
+	return c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 /* The length of the UTF-8 character at text (1 to 4); 0 when there is none: len is 0, a stray byte, an overlong form,
  * a surrogate, above U+10FFFF. */
 unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);

@@ -89,6 +89,19 @@ int fs_path(char path[static FS_PATH_SIZE], const char *fmt, ...)
 	return -ENAMETOOLONG;
 }
 
+int fs_path_of(int fd, char path[static FS_PATH_SIZE])
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, FS_PATH_SIZE - 1);
+	if (n < 0)
+		return -errno;
+	path[n] = '\0';
+	return 0;
+}
+
 int fs_stdio_fill(void)
 {
 	int fd;

@@ -15,18 +15,11 @@ static void put_unit(struct buf *out, uint32_t unit)
 
 static void put_escaped(struct buf *out, uint32_t c)
 {
-	switch (c) {
-	case '"':
-		buf_append(out, "\\\"", 2);
-		return;
-	case '\\':
-		buf_append(out, "\\\\", 2);
-		return;
-	case '\n':
-		buf_append(out, "\\n", 2);
-		return;
-	case '\t':
-		buf_append(out, "\\t", 2);
+	static const char plain[] = "\"\\\n\t", escaped[] = "\"\\nt";
+	const char *at = c && c < 0x80 ? strchr(plain, (int)c) : NULL;
+
+	if (at) {
+		buf_append(out, (const char[]){ '\\', escaped[at - plain] }, 2);
 		return;
 	}
 	if (c > 0xffff) {

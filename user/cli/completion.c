@@ -253,8 +253,7 @@ static void zsh_print(void)
 {
 	printf("#compdef netpawl\n"
 	       "_netpawl_sessions() { local -a names=(${(f)\"$(netpawl sessions 2>/dev/null | awk 'NR > 1 { print $1 "
-	       "}')\"}); "
-	       "compadd -a names; compadd -- \"$@\"; }\n"
+	       "}')\"}); compadd -a names; compadd -- \"$@\"; }\n"
 	       "_netpawl_policy() {\n"
 	       "	local line state\n");
 	zsh_table("subcommands", policy_commands, n_policy_commands);

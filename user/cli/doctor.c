@@ -2,11 +2,11 @@
 /* netpawl doctor */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/limits.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "api_client/api.h"
+#include "base/fs.h"
 #include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -26,35 +26,12 @@ static const char doctor_help[] =
 /* The netpawld that was installed with us, else whichever PATH finds. */
 static _Noreturn void probe_exec(void)
 {
-	char path[PATH_MAX + 16];
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-	char *slash;
+	char path[FS_PATH_SIZE];
 
-	if (n > 0) {
-		path[n] = '\0';
-		slash = strrchr(path, '/');
-		if (slash) {
-			memcpy(slash, "/netpawld", sizeof("/netpawld"));
-			execl(path, "netpawld", "--probe", (char *)NULL);
-		}
-	}
+	if (fs_beside(path, "netpawld") == 0)
+		execl(path, "netpawld", "--probe", (char *)NULL);
 	execlp("netpawld", "netpawld", "--probe", (char *)NULL);
 	_exit(127);
-}
-
-static int fd_read_all(int fd, struct buf *out)
-{
-	char chunk[4096];
-
-	for (;;) {
-		ssize_t n = read(fd, chunk, sizeof(chunk));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : buf_error(out);
-		buf_append(out, chunk, (size_t)n);
-	}
 }
 
 /* 0 and its standard output; -ENOENT when there is no netpawld, -EIO when it failed. */
@@ -72,7 +49,7 @@ static int probe_run(struct buf *out)
 		probe_exec();
 	}
 	close(ends[1]);
-	err = pid < 0 ? -errno : fd_read_all(ends[0], out);
+	err = pid < 0 ? -errno : fs_read_fd(ends[0], out);
 	close(ends[0]);
 	if (pid < 0)
 		return err;

@@ -26,19 +26,6 @@ static int open_beneath(int dir, const char *path)
 	return fs_open_beneath(dir, *path ? path : ".", O_PATH);
 }
 
-static int path_of(int fd, char path[static FS_PATH_SIZE])
-{
-	char name[64];
-	ssize_t n;
-
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, path, FS_PATH_SIZE - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = '\0';
-	return 0;
-}
-
 /* The real path of rest below the workspace. The last part may be missing: its directory may not. */
 static int path_resolve(const char *workspace, const char *rest, char path[static FS_PATH_SIZE])
 {
@@ -51,7 +38,7 @@ static int path_resolve(const char *workspace, const char *rest, char path[stati
 		return -errno;
 	fd = open_beneath(dir, rest);
 	if (fd >= 0)
-		return path_of(fd, path);
+		return fs_path_of(fd, path);
 	if (fd != -ENOENT || !*last || !strcmp(last, ".") || !strcmp(last, ".."))
 		return fd;
 	/* A link that leads nowhere is there, and could lead anywhere. */
@@ -61,7 +48,7 @@ static int path_resolve(const char *workspace, const char *rest, char path[stati
 		return fd;
 	if (faccessat(fd, last, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EXDEV;
-	r = path_of(fd, found);
+	r = fs_path_of(fd, found);
 	return r < 0 ? r : fs_path(path, "%s/%s", found, last);
 }
 

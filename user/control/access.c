@@ -234,25 +234,14 @@ static int body_check(const struct request *rq, struct failure *ret_failure)
 	return session_check(rq, session, ret_failure);
 }
 
-static int path_check(const struct request *rq, struct failure *ret_failure)
-{
-	struct session_name name;
-	int r = name_read_path(rq, &name, ret_failure);
-
-	return r < 0 ? r : session_check(rq, name.text, ret_failure);
-}
-
 /* Somebody else's is as one that is not there. */
 static int run_check(const struct request *rq, struct failure *ret_failure)
 {
 	struct run_row run;
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 
-	if (r == 0)
-		r = service_run_show(rq->config->service, id, &run, ret_failure);
 	if (r == 0 && !platform_has(rq, run.session.text))
-		r = failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%llu", (unsigned long long)id);
+		r = failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%llu", (unsigned long long)rq->id);
 	return r;
 }
 
@@ -265,12 +254,16 @@ static int sandbox_check(const struct request *rq, struct failure *ret_failure)
 	return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_SANDBOX, "%.200s", rq->args[0]);
 }
 
-int access_check(const struct request *rq, const struct route *route, struct failure *ret_failure)
+int access_check(struct request *rq, const struct route *route, struct failure *ret_failure)
 {
-	if (rq->peer.roles & (ROLE_OPERATOR | route->roles))
-		return 0;
-	if (!(rq->peer.roles & ROLE_PLATFORM))
+	const bool every = rq->peer.roles & (ROLE_OPERATOR | route->roles);
+	int r;
+
+	if (!every && !(rq->peer.roles & ROLE_PLATFORM))
 		return access_refuse(rq, NULL, ret_failure);
+	r = args_read(rq, route, ret_failure);
+	if (r < 0 || every)
+		return r;
 	switch (route->platform) {
 	case SCOPE_NONE:
 		break;
@@ -278,7 +271,7 @@ int access_check(const struct request *rq, const struct route *route, struct fai
 	case SCOPE_LIST:
 		return 0;
 	case SCOPE_PATH:
-		return path_check(rq, ret_failure);
+		return session_check(rq, rq->session.text, ret_failure);
 	case SCOPE_BODY:
 		return body_check(rq, ret_failure);
 	case SCOPE_QUERY:

@@ -29,8 +29,8 @@ bool access_renew(struct access *access, const struct server_config *config);
 /* What the peer is: fills peer->roles and peer->callers. */
 void access_find(const struct access *access, const struct server_config *config, struct peer *peer);
 
-/* May it make this call? 0, or -EACCES, -ENOENT, -EINVAL and why. What is somebody else's is not there. */
-int access_check(const struct request *rq, const struct route *route, struct failure *ret_failure);
+/* May it make this call? Reads what the path names. 0, or -EACCES, -ENOENT, -EINVAL and why. What is somebody else's is not there. */
+int access_check(struct request *rq, const struct route *route, struct failure *ret_failure);
 
 /* May it see this session's, in an answer about many? others: the roles that see every session's there. */
 bool access_sees(const struct request *rq, unsigned others, const char *session);

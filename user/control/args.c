@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "control/http_status.h"
 #include "control/url_text.h"
@@ -17,15 +18,6 @@ int name_read(const char *text, struct session_name *ret, struct failure *ret_fa
 	return 0;
 }
 
-/* USER and SESSION are two segments of the path. */
-int name_read_path(const struct request *rq, struct session_name *ret, struct failure *ret_failure)
-{
-	char text[1024]; /* a longer name is no name, cut or not */
-
-	snprintf(text, sizeof(text), "%s/%s", rq->args[0], rq->args[1]);
-	return name_read(text, ret, ret_failure);
-}
-
 int level_read(const char *text, enum level *ret, struct failure *ret_failure)
 {
 	if (level_parse(text, ret) < 0)
@@ -33,9 +25,18 @@ int level_read(const char *text, enum level *ret, struct failure *ret_failure)
 	return 0;
 }
 
-int run_id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
+int args_read(struct request *rq, const struct route *route, struct failure *ret_failure)
 {
-	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
-		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_RUN, "%.64s", rq->args[0]);
-	return 0;
+	const bool run = !strncmp(route->pattern, "/v1/runs/", 9),
+		   forward = !strncmp(route->pattern, "/v1/forwards/", 13);
+	char text[1024]; /* a longer name is no name, cut or not */
+
+	if (rq->args[0] && rq->args[1] && !strncmp(route->pattern, "/v1/sessions/", 13)) {
+		snprintf(text, sizeof(text), "%s/%s", rq->args[0], rq->args[1]);
+		return name_read(text, &rq->session, ret_failure);
+	}
+	if ((!run && !forward) || url_number(rq->args[0], INT64_MAX, &rq->id) == 0)
+		return 0;
+	return failure_put(ret_failure, -ENOENT, run ? NP_R_NO_SUCH_RUN : NP_R_NO_FORWARD,
+			   run ? "%.64s" : "there is no forward %.64s", rq->args[0]);
 }

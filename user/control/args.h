@@ -3,13 +3,12 @@
 #ifndef NP_CONTROL_ARGS_H
 #define NP_CONTROL_ARGS_H
 
-#include "control/request.h"
+#include "control/routes.h"
 
 int name_read(const char *text, struct session_name *ret, struct failure *ret_failure);
-int name_read_path(const struct request *rq, struct session_name *ret, struct failure *ret_failure);
 int level_read(const char *text, enum level *ret, struct failure *ret_failure);
 
-/* The run that the path names. -ENOENT: that is no number. */
-int run_id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure);
+/* What the path names: fills rq->session or rq->id. -ENOENT: that is no number. */
+int args_read(struct request *rq, const struct route *route, struct failure *ret_failure);
 
 #endif

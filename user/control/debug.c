@@ -177,9 +177,5 @@ int debug_get(struct request *rq, struct answer *ret, struct failure *ret_failur
 	dump.number = rq->mark;
 	dump.session = rq->query[0] ? name.text : NULL;
 	r = dump_write(&dump, &row, ret_failure);
-	if (r < 0)
-		return r;
-	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
-	ret->body = buf_take(&out);
-	return ret->body ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the answer could not be written");
+	return r < 0 ? r : answer_text(ret, "application/json", &out, ret_failure);
 }

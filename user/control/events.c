@@ -92,12 +92,7 @@ int events_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 			return failure_put(ret_failure, -EIO, NP_R_FAILED, "the history could not be read: %s",
 					   sql_strerror(r < 0 ? r : buf_error(&out)));
 	}
-	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (q.follow && !rq->head)
 		return events_follow(rq, &q, &out, ret, ret_failure);
-	ret->len = out.len;
-	ret->body = buf_take(&out);
-	if (!ret->body)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	return 0;
+	return answer_text(ret, "application/x-ndjson", &out, ret_failure);
 }

@@ -54,17 +54,10 @@ int forwards_create(struct request *rq, struct answer *ret, struct failure *ret_
 	return r < 0 ? r : answer_json(ret, 201, forward_object(forward), ret_failure);
 }
 
-static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
-{
-	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
-		return failure_put(ret_failure, -ENOENT, NP_R_NO_FORWARD, "there is no forward %.64s", rq->args[0]);
-	return 0;
-}
-
 /* cookie: of a socket that is about to call; gone: of one that is closed. Neither: it is still wanted. */
 int forward_socket(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	uint64_t id, cookie = 0, gone = 0;
+	uint64_t cookie = 0, gone = 0;
 	const struct body_field fields[] = {
 		{ "cookie", false, .ret_number = &cookie },
 		{ "gone", false, .ret_number = &gone },
@@ -75,27 +68,21 @@ int forward_socket(struct request *rq, struct answer *ret, struct failure *ret_f
 	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
 	if (r >= 0)
-		r = id_read(rq, &id, ret_failure);
-	if (r >= 0)
-		r = gone ? service_forward_socket_gone(service, id, gone, ret_failure)
-			 : service_forward_socket(service, id, cookie, &forward, ret_failure);
+		r = gone ? service_forward_socket_gone(service, rq->id, gone, ret_failure)
+			 : service_forward_socket(service, rq->id, cookie, &forward, ret_failure);
 	if (r < 0)
 		return r;
-	return answer_json(
-		ret, 200,
-		forward ? json_pack("{s:I,s:o}", "forward", (json_int_t)id, "address", json_text(forward->address))
-			: json_pack("{s:I}", "forward", (json_int_t)id),
-		ret_failure);
+	return answer_json(ret, 200,
+			   json_pack("{s:I,s:o*}", "forward", (json_int_t)rq->id, "address",
+				     forward ? json_text(forward->address) : NULL),
+			   ret_failure);
 }
 
 int forward_remove(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = service_forward_close(rq->config->service, rq->id, rq->peer.who, ret_failure);
 
-	if (r >= 0)
-		r = service_forward_close(rq->config->service, id, rq->peer.who, ret_failure);
 	return r < 0 ? r
-		     : answer_json(ret, 200, json_pack("{s:I,s:b}", "forward", (json_int_t)id, "removed", 1),
+		     : answer_json(ret, 200, json_pack("{s:I,s:b}", "forward", (json_int_t)rq->id, "removed", 1),
 				   ret_failure);
 }

@@ -42,9 +42,5 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (config->health)
 		config->health(config->data, &out);
 	json_close_object(&out);
-	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
-	ret->body = buf_take(&out);
-	if (!ret->body)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the answer could not be written");
-	return 0;
+	return answer_text(ret, "application/json", &out, ret_failure);
 }

@@ -13,7 +13,6 @@
 #include "vocab/limits.h"
 
 struct notices_query {
-	struct session_name name;
 	const char *reader;
 	uint32_t after;
 	bool follow;
@@ -34,10 +33,8 @@ static int query_read(const struct request *rq, struct notices_query *q, struct 
 	struct service *service = rq->config->service;
 	struct session_row row;
 	uint64_t after = 0;
-	int r = name_read_path(rq, &q->name, ret_failure);
+	int r = service_session_show(service, rq->session.text, &row, ret_failure);
 
-	if (r == 0)
-		r = service_session_show(service, q->name.text, &row, ret_failure);
 	q->reader = rq->query[0];
 	if (r == 0 && q->reader)
 		r = reader_read(q->reader, ret_failure);
@@ -49,7 +46,7 @@ static int query_read(const struct request *rq, struct notices_query *q, struct 
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
 	q->after = (uint32_t)after;
 	if (q->reader && !rq->query[1])
-		r = store_reader_get(service_store(service), q->name.text, q->reader, &q->after);
+		r = store_reader_get(service_store(service), rq->session.text, q->reader, &q->after);
 	return r < 0 ? failure_put(ret_failure, r, NP_R_FAILED, "the reader's place could not be read") : 0;
 }
 
@@ -81,16 +78,15 @@ static int notices_follow(struct request *rq, const struct notices_query *q, str
 {
 	_buf_ struct buf first = BUF_INIT(NP_FEED_BYTES);
 	struct follow_options options = {
-		.session = q->name.text,
+		.session = rq->session.text,
 		.more = notices_more,
 		.after = q->after,
 		.peer = rq->peer,
 	};
-	int r = notices_more(rq->config, q->name.text, &options.after, &first);
+	int r = notices_more(rq->config, rq->session.text, &options.after, &first);
 
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
-	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	return follow_answer(rq, &options, &first, ret, ret_failure);
 }
 
@@ -112,6 +108,7 @@ static int notice_add(void *data, const struct notice_row *row)
 int notices_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	struct service *service = rq->config->service;
+	const char *session = rq->session.text;
 	_json_ json_t *array = json_array();
 	struct notices_query q = { 0 };
 	char path[FS_PATH_SIZE];
@@ -121,13 +118,13 @@ int notices_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 		return r;
 	if (q.follow && !rq->head)
 		return notices_follow(rq, &q, ret, ret_failure);
-	r = store_notices_each(service_store(service), q.name.text, q.after, notice_add,
-			       &(struct listing){ array, q.name.text });
+	r = store_notices_each(service_store(service), session, q.after, notice_add,
+			       &(struct listing){ array, session });
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
-	r = service_notices_path(service, q.name.text, path);
+	r = service_notices_path(service, session, path);
 	return answer_json(ret, 200,
-			   json_pack("{s:o,s:s*,s:I,s:o,s:O}", "session", json_text(q.name.text), "reader", q.reader,
+			   json_pack("{s:o,s:s*,s:I,s:o,s:O}", "session", json_text(session), "reader", q.reader,
 				     "after", (json_int_t)q.after, "file", r < 0 ? json_null() : json_text(path),
 				     "notices", array),
 			   ret_failure);
@@ -143,32 +140,30 @@ int notices_ack(struct request *rq, struct answer *ret, struct failure *ret_fail
 		{ "upto", true, .ret_number = &upto },
 	};
 	struct store *store = service_store(rq->config->service);
-	struct session_name name;
+	const char *session = rq->session.text;
 	_json_ json_t *body = NULL;
 	uint32_t stands = 0;
-	int r = name_read_path(rq, &name, ret_failure);
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	if (r == 0)
-		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0)
 		r = reader_read(reader, ret_failure);
 	if (r < 0)
 		return r;
-	r = upto > UINT32_MAX ? -ERANGE : store_reader_put(store, name.text, reader, (uint32_t)upto);
+	r = upto > UINT32_MAX ? -ERANGE : store_reader_put(store, session, reader, (uint32_t)upto);
 	if (r == -ENOENT)
-		return failure_put(ret_failure, r, NP_R_NO_SUCH_SESSION, "%s", name.text);
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_SESSION, "%s", session);
 	if (r == -ERANGE)
-		return failure_put(ret_failure, r, NP_R_BAD_FIELD, "%s has no notice %llu yet", name.text,
+		return failure_put(ret_failure, r, NP_R_BAD_FIELD, "%s has no notice %llu yet", session,
 				   (unsigned long long)upto);
 	if (r == -E2BIG)
-		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%s has %d readers of notices already", name.text,
+		return failure_put(ret_failure, r, NP_R_TOO_MANY, "%s has %d readers of notices already", session,
 				   NP_NOTICE_READERS);
 	if (r == 0)
-		r = store_reader_get(store, name.text, reader, &stands);
+		r = store_reader_get(store, session, reader, &stands);
 	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_NOT_RECORDED, "the place of %s in %s", reader, name.text);
-	return answer_json(ret, 200,
-			   json_pack("{s:o,s:s,s:I}", "session", json_text(name.text), "reader", reader, "upto",
-				     (json_int_t)stands),
-			   ret_failure);
+		return failure_put(ret_failure, r, NP_R_NOT_RECORDED, "the place of %s in %s", reader, session);
+	return answer_json(
+		ret, 200,
+		json_pack("{s:o,s:s,s:I}", "session", json_text(session), "reader", reader, "upto", (json_int_t)stands),
+		ret_failure);
 }

@@ -51,6 +51,13 @@ int answer_json(struct answer *ret, unsigned status, json_t *json, struct failur
 	return 0;
 }
 
+int answer_text(struct answer *ret, const char *type, struct buf *text, struct failure *ret_failure)
+{
+	*ret = (struct answer){ .status = 200, .type = type, .len = text->len };
+	ret->body = buf_take(text);
+	return ret->body ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the answer could not be written");
+}
+
 void answer_failure(struct answer *ret, const struct failure *failure)
 {
 	static const char last_resort[] = "{\"error\":\"failed\",\"message\":\"an internal error\"}";
@@ -80,7 +87,7 @@ int follow_answer(struct request *rq, const struct follow_options *options, stru
 				   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER, NP_FOLLOWERS_MAX);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the stream could not be opened");
-	ret->stream = stream;
+	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson", .stream = stream };
 	return 0;
 }
 

@@ -17,6 +17,8 @@ json_t *launch_object(const struct server_config *config);
 
 /* Takes over json, also when it fails; NULL for json means that memory ran out. */
 int answer_json(struct answer *ret, unsigned status, json_t *json, struct failure *ret_failure);
+/* The same with a text that is there already, and is taken. */
+int answer_text(struct answer *ret, const char *type, struct buf *text, struct failure *ret_failure);
 /* Never fails: a ready-made text is sent when there is no memory for a better one. */
 void answer_failure(struct answer *ret, const struct failure *failure);
 

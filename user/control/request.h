@@ -26,6 +26,8 @@ struct request {
 	struct peer peer;
 	bool head;			      /* GET without the body */
 	const char *args[REQUEST_ARGS_MAX];   /* what the stars of the route's pattern matched */
+	struct session_name session;	      /* that the path names, where it does */
+	uint64_t id;			      /* likewise of a run or a forward */
 	const char *query[REQUEST_QUERY_MAX]; /* in the order of the route's names; NULL when absent */
 	const char *body;
 	size_t body_len;

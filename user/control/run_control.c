@@ -33,7 +33,7 @@ static int input_read(const char *text, const char *base64, struct buf *out, str
 int run_input_post(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const char *text = NULL, *base64 = NULL;
-	uint64_t columns = 0, rows = 0, id;
+	uint64_t columns = 0, rows = 0;
 	struct run_input input = { 0 };
 	const struct body_field fields[] = {
 		{ "data", false, .ret_text = &text },	  { "base64", false, .ret_text = &base64 },
@@ -43,10 +43,8 @@ int run_input_post(struct request *rq, struct answer *ret, struct failure *ret_f
 	_json_ json_t *body = NULL;
 	_buf_ struct buf bytes = BUF_INIT(NP_BODY_MAX);
 	struct run_row run;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 
-	if (r == 0)
-		r = service_run_show(rq->config->service, id, &run, ret_failure);
 	if (r == 0)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0 && (!columns != !rows || columns > NP_TERMINAL_MAX || rows > NP_TERMINAL_MAX))
@@ -59,10 +57,10 @@ int run_input_post(struct request *rq, struct answer *ret, struct failure *ret_f
 	input.len = bytes.len;
 	input.columns = (unsigned)columns;
 	input.rows = (unsigned)rows;
-	r = rq->config->run_input(rq->config->data, id, &input, ret_failure);
+	r = rq->config->run_input(rq->config->data, rq->id, &input, ret_failure);
 	if (r < 0)
 		return r;
-	return answer_json(ret, 200, json_pack("{s:I,s:I}", "run", (json_int_t)id, "taken", (json_int_t)bytes.len),
+	return answer_json(ret, 200, json_pack("{s:I,s:I}", "run", (json_int_t)rq->id, "taken", (json_int_t)bytes.len),
 			   ret_failure);
 }
 
@@ -89,13 +87,12 @@ int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failu
 	_json_ json_t *body = NULL;
 	_free_ char *result = NULL;
 	struct run_row run = { 0 };
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r = 0;
 
-	if (r == 0 && rq->body_len)
+	if (rq->body_len)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0)
-		r = service_run_show(rq->config->service, id, &run, ret_failure);
+		r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 	if (r < 0)
 		return r;
 	if (reason && text_check(reason, NP_REASON_TEXT_MAX - strlen("cancelled: "), &problem) < 0)
@@ -105,9 +102,9 @@ int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (!result)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	if (run.state == RUN_RUNNING)
-		rq->config->run_stop(rq->config->data, id);
+		rq->config->run_stop(rq->config->data, rq->id);
 	r = run.state == RUN_PENDING
-		    ? service_run_decide(rq->config->service, id, false, never, rq->peer.who, &run, ret_failure)
-		    : service_run_cancel(rq->config->service, id, result, rq->peer.who, &run, ret_failure);
+		    ? service_run_decide(rq->config->service, rq->id, false, never, rq->peer.who, &run, ret_failure)
+		    : service_run_cancel(rq->config->service, rq->id, result, rq->peer.who, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }

@@ -250,14 +250,11 @@ int run_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 	bool wait = false;
 	struct run_row run;
 	unsigned mark;
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (url_flag(rq->query[0], &wait) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "wait must be 0 or 1");
-	r = service_run_show(rq->config->service, id, &run, ret_failure);
+	r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 	if (r < 0)
 		return r;
 	mark = 1 + 2 * (unsigned)run.state + run.decided;
@@ -276,15 +273,12 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	struct run_text text;
 	bool follow = false, ended;
 	struct run_row run;
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (url_flag(rq->query[0], &follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
-	if (rq->config->run_output(rq->config->data, id, 0, &text, &ended) < 0) {
-		r = service_run_show(rq->config->service, id, &run, ret_failure);
+	if (rq->config->run_output(rq->config->data, rq->id, 0, &text, &ended) < 0) {
+		r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 		return r < 0 ? r
 			     : failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT,
 					   run.launched ? "the output of run %.64s is kept no longer"
@@ -293,7 +287,7 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 	}
 	*ret = (struct answer){ .status = 200, .type = "application/x-ndjson" };
 	if (follow && !rq->head) {
-		r = output_open(rq->outputs, rq->connection, id, rq->peer.uid, &ret->stream);
+		r = output_open(rq->outputs, rq->connection, rq->id, rq->peer.uid, &ret->stream);
 		if (r == -EMFILE)
 			return failure_put(ret_failure, r, NP_R_TOO_MANY, "user %u follows the output of %d runs",
 					   (unsigned)rq->peer.uid, NP_FOLLOWERS_PER_USER);
@@ -313,18 +307,15 @@ static int runs_decide(struct request *rq, bool approved, struct answer *ret, st
 	const struct body_field fields[] = { { "reason", !approved, .ret_text = &reason } };
 	_json_ json_t *body = NULL;
 	struct run_row run;
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	if (rq->body_len || !approved) /* an approval needs none */
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r < 0)
 		return r;
 	if (reason && text_check(reason, NP_REASON_TEXT_MAX, &problem) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
-	r = service_run_decide(rq->config->service, id, approved, reason ? reason : "", rq->peer.who, &run,
+	r = service_run_decide(rq->config->service, rq->id, approved, reason ? reason : "", rq->peer.who, &run,
 			       ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }
@@ -351,14 +342,10 @@ int run_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 	_free_ char *text = NULL;
 	enum run_state state;
 	struct run_row run;
-	uint64_t id;
-	int r = run_id_read(rq, &id, ret_failure);
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
 	if (r == 0)
-		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
-	if (r < 0)
-		return r;
-	r = run_launcher_check(rq, id, false, ret_failure);
+		r = run_launcher_check(rq, rq->id, false, ret_failure);
 	if (r < 0)
 		return r;
 	if (!json_is_object(json_object_get(body, "result")))
@@ -369,6 +356,6 @@ int run_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 	if (!text || strlen(text) > NP_RUN_RESULT)
 		return failure_put(ret_failure, -E2BIG, NP_R_TOO_LARGE, "\"result\" has more than %u bytes",
 				   NP_RUN_RESULT);
-	r = service_run_end(rq->config->service, id, state, text, rq->peer.who, &run, ret_failure);
+	r = service_run_end(rq->config->service, rq->id, state, text, rq->peer.who, &run, ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, run_object(&run), ret_failure);
 }

@@ -78,7 +78,7 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	struct failure ignored;
 	struct workspace workspace;
 	bool made = true;
-	json_t *object;
+	_json_ json_t *object = NULL;
 	uint64_t id = 0;
 	int r;
 
@@ -92,33 +92,24 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 		   : service_sandbox_make(service, session, rq->peer.who, &sandbox, ret_failure);
 	if (r < 0)
 		return r;
+	made = made && !(run && keep);
 	r = workspace_find(rq, sandbox, alone, &workspace, ret_failure);
-	if (r < 0) {
-		if (made && !(run && keep))
-			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
-		return r;
-	}
-	if (!run && !keep && !clean)
+	if (r == 0 && !run && !keep && !clean)
 		service_sandbox_place(service, sandbox);
-	object = sandbox_object(sandbox);
-	r = object && enters ? network_describe(rq, sandbox, made && !(run && keep), object, ret_failure) : 0;
+	object = r < 0 ? NULL : sandbox_object(sandbox);
+	if (object && enters)
+		r = network_describe(rq, sandbox, made, object, ret_failure);
 	if (r < 0) {
-		json_decref(object);
-		if (made && !(run && keep))
+		if (made)
 			service_sandbox_remove(service, sandbox->id, rq->peer.who, &ignored);
 		return r;
 	}
-	if ((keep || clean) && launch_describe(rq, sandbox, keep, object) < 0) {
-		json_decref(object);
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	}
-	if (json_object_set_new(object, "uid", json_integer(workspace.uid)) < 0 ||
+	if (((keep || clean) && launch_describe(rq, sandbox, keep, object) < 0) ||
+	    json_object_set_new(object, "uid", json_integer(workspace.uid)) < 0 ||
 	    json_object_set_new(object, "ca", ca_text(rq, session)) < 0 ||
-	    json_object_set_new(object, "workspace", workspace.path[0] ? json_text(workspace.path) : json_null()) < 0) {
-		json_decref(object);
+	    json_object_set_new(object, "workspace", workspace.path[0] ? json_text(workspace.path) : json_null()) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	}
-	*ret = object;
+	*ret = take_ptr(object);
 	return 0;
 }
 
@@ -262,9 +253,7 @@ int sandboxes_list(struct request *rq, struct answer *ret, struct failure *ret_f
 	json_close_object(&out);
 	if (buf_error(&out) || (r < 0 && r != -E2BIG))
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the list could not be written");
-	*ret = (struct answer){ .status = 200, .type = "application/json", .len = out.len };
-	ret->body = buf_take(&out);
-	return ret->body ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the list could not be written");
+	return answer_text(ret, "application/json", &out, ret_failure);
 }
 
 static int sandbox_ended(const struct request *rq, struct answer *ret, struct failure *ret_failure)

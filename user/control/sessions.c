@@ -28,22 +28,19 @@ int sessions_create(struct request *rq, struct answer *ret, struct failure *ret_
 	struct failure ignored;
 	_json_ json_t *body = NULL;
 	bool existed;
-	int r;
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
-	if (r < 0)
-		return r;
-	r = name_read(session, &name, ret_failure);
-	if (r < 0)
-		return r;
-	r = level_text ? level_read(level_text, &level, ret_failure) : 0;
+	if (r == 0)
+		r = name_read(session, &name, ret_failure);
+	if (r == 0 && level_text)
+		r = level_read(level_text, &level, ret_failure);
 	if (r < 0)
 		return r;
 	existed = service_session_show(rq->config->service, name.text, &before, &ignored) == 0 && !before.ended;
 	r = service_session_create(rq->config->service, name.text, level, temporary, rq->peer.who, &row, ret_failure);
-	if (r < 0)
-		return r;
-	return answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)), ret_failure);
+	return r < 0 ? r
+		     : answer_json(ret, existed ? 200 : 201, session_object(&row, json_integer(row.datasets)),
+				   ret_failure);
 }
 
 /* A page of the list: one more than is shown tells that there is more. */
@@ -114,44 +111,36 @@ int session_get(struct request *rq, struct answer *ret, struct failure *ret_fail
 {
 	_json_ json_t *datasets = json_array(), *object = NULL;
 	struct service *service = rq->config->service;
-	struct session_name name;
+	const char *session = rq->session.text;
 	struct session_row row;
 	char workspace[FS_PATH_SIZE];
 	bool cut_short;
-	int r;
+	int r = service_session_show(service, session, &row, ret_failure);
 
-	r = name_read_path(rq, &name, ret_failure);
 	if (r < 0)
 		return r;
-	r = service_session_show(service, name.text, &row, ret_failure);
-	if (r < 0)
-		return r;
-	r = store_datasets_each(service_store(service), name.text, dataset_add, datasets);
+	r = store_datasets_each(service_store(service), session, dataset_add, datasets);
 	if (r < 0 && r != -E2BIG)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the datasets could not be read: %s", sql_strerror(r));
 	object = session_object(&row, json_incref(datasets));
 	/* A failure to add makes the object incomplete, so it is none. */
-	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, name.text, &cut_short)) < 0 ||
-	    json_object_set_new(object, "forwards", forwards_array(service, name.text)) < 0 ||
+	if (json_object_set_new(object, "sandboxes", sandboxes_array(service, session, &cut_short)) < 0 ||
+	    json_object_set_new(object, "forwards", forwards_array(service, session)) < 0 ||
 	    json_object_set_new(object, "workspace",
-				workspaces_find(rq->config->workspaces, &name, workspace) == 0 ? json_text(workspace)
-											       : json_null()) < 0)
+				workspaces_find(rq->config->workspaces, &rq->session, workspace) == 0
+					? json_text(workspace)
+					: json_null()) < 0)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	return answer_json(ret, 200, take_ptr(object), ret_failure);
 }
 
 int session_end(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	struct session_name name;
-	int r;
+	int r = service_session_end(rq->config->service, rq->session.text, rq->peer.who, ret_failure);
 
-	r = name_read_path(rq, &name, ret_failure);
-	if (r < 0)
-		return r;
-	r = service_session_end(rq->config->service, name.text, rq->peer.who, ret_failure);
-	if (r < 0)
-		return r;
-	return answer_json(ret, 200, json_pack("{s:s,s:b}", "session", name.text, "ended", 1), ret_failure);
+	return r < 0 ? r
+		     : answer_json(ret, 200, json_pack("{s:s,s:b}", "session", rq->session.text, "ended", 1),
+				   ret_failure);
 }
 
 /* What is left of it stays plain: the answer says what is remembered. */
@@ -159,24 +148,23 @@ int session_forget(struct request *rq, struct answer *ret, struct failure *ret_f
 {
 	bool level_too = false;
 	const struct body_field fields[] = { { "level_too", false, .ret_flag = &level_too } };
+	const char *session = rq->session.text;
 	_json_ json_t *body = NULL;
-	struct session_name name;
 	struct forgotten done = { 0 };
 	json_t *level;
-	int r;
+	int r = 0;
 
-	r = name_read_path(rq, &name, ret_failure);
-	if (r == 0 && rq->body_len)
+	if (rq->body_len)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0)
-		r = service_session_forget(rq->config->service, name.text, level_too, rq->peer.who, &done, ret_failure);
+		r = service_session_forget(rq->config->service, session, level_too, rq->peer.who, &done, ret_failure);
 	if (r < 0)
 		return r;
 	level = done.remembered ? json_pack("{s:s,s:s}", "level", level_name(done.level.level), "mode",
 					    mode_name(done.level.mode))
 				: json_null();
 	return answer_json(ret, 200,
-			   json_pack("{s:s,s:b,s:o}", "session", name.text, "forgotten", 1, "remembered", level),
+			   json_pack("{s:s,s:b,s:o}", "session", session, "forgotten", 1, "remembered", level),
 			   ret_failure);
 }
 
@@ -192,45 +180,32 @@ int session_escalate(struct request *rq, struct answer *ret, struct failure *ret
 		{ "create", false, .ret_flag = &create },
 	};
 	struct escalation escalation;
-	struct session_name name;
 	_json_ json_t *body = NULL;
 	enum level level;
 	bool existing;
-	int r;
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	r = name_read_path(rq, &name, ret_failure);
-	if (r < 0)
-		return r;
-	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
-	if (r < 0)
-		return r;
-	r = level_read(level_text, &level, ret_failure);
+	if (r == 0)
+		r = level_read(level_text, &level, ret_failure);
 	if (r < 0)
 		return r;
 	existing = json_object_get(body, "create") &&
 		   !create; /* a platform that does not say makes it, as it always did */
-	r = service_escalate(rq->config->service, name.text, level, dataset, reason, existing, rq->peer.who,
+	r = service_escalate(rq->config->service, rq->session.text, level, dataset, reason, existing, rq->peer.who,
 			     &escalation, ret_failure);
-	if (r < 0)
-		return r;
-	return answer_json(ret, 200, escalation_object(&escalation), ret_failure);
+	return r < 0 ? r : answer_json(ret, 200, escalation_object(&escalation), ret_failure);
 }
 
 /* What a client in the sandbox has to trust, for TLS through the inspector. */
 int session_ca_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf pem = BUF_INIT(NP_ANSWER_BYTES);
-	struct session_name name;
-	int r = name_read_path(rq, &name, ret_failure);
+	int r = rq->config->session_ca(rq->config->data, rq->session.text, &pem);
 
-	if (r < 0)
-		return r;
-	r = rq->config->session_ca(rq->config->data, name.text, &pem);
 	if (r == -ENOENT)
-		return failure_put(ret_failure, r, NP_R_NO_SUCH_SANDBOX, "%s has none, so it has no CA", name.text);
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_SANDBOX, "%s has none, so it has no CA",
+				   rq->session.text);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_NO_INSPECTOR, "no inspector is ready; try again");
-	*ret = (struct answer){ .status = 200, .type = "application/x-pem-file", .len = pem.len };
-	ret->body = buf_take(&pem);
-	return ret->body ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	return answer_text(ret, "application/x-pem-file", &pem, ret_failure);
 }

@@ -236,17 +236,13 @@ int session_why(struct request *rq, struct answer *ret, struct failure *ret_fail
 {
 	struct why why = { 0 };
 	uint64_t last = LAST_DEFAULT;
-	struct session_name name;
 	struct session_row row;
 	int r;
 
-	r = name_read_path(rq, &name, ret_failure);
-	if (r < 0)
-		return r;
 	if (rq->query[0] && (url_number(rq->query[0], NP_WHY_MAX, &last) < 0 || last == 0))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "last must be a number from 1 to %d",
 				   NP_WHY_MAX);
-	r = service_session_show(rq->config->service, name.text, &row, ret_failure);
+	r = service_session_show(rq->config->service, rq->session.text, &row, ret_failure);
 	if (r < 0)
 		return r;
 	r = why_make(rq->config, &row, NP_WHY_EVENTS, (size_t)last, &why, ret_failure);

@@ -95,8 +95,7 @@ static int upgrade_finish(struct daemon *d)
 	if (r < 0 || !from)
 		return r;
 	snprintf(text, sizeof(text),
-		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), "
-		 "CAs "
+		 "from ABI version %u, %u sandboxes; not carried over: steered connections and DNS sockets (cut), CAs "
 		 "that it did not keep, counts of sandboxes, ports of open listeners, forwards",
 		 from, sandboxes);
 	event.text = text;

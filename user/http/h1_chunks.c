@@ -2,16 +2,9 @@
 /* Chunked bodies (RFC 9112, 7.1), byte by byte up to their trailers. Extensions are checked and dropped. */
 #include <string.h>
 
+#include "base/chars.h"
 #include "http/h1_internal.h"
 #include "vocab/limits.h"
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 static bool is_blank(char c)
 {

@@ -81,20 +81,16 @@ int cgroup_by_id(const char *mount, uint64_t id, struct gate_cgroup *ret)
 	} handle = { .header = { .handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS }, .id = id };
 	_close_ int mount_fd = open(mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	_close_ int fd = -1;
-	char link[64], path[FS_PATH_SIZE];
-	ssize_t n;
+	char path[FS_PATH_SIZE];
+	int r;
 
 	if (mount_fd < 0)
 		return -errno;
 	fd = open_by_handle_at(mount_fd, &handle.header, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ESTALE ? -ENOENT : -errno;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
-		return -errno;
-	path[n] = '\0';
-	return cgroup_look(mount, path, ret); /* -ENOENT for "PATH (deleted)" */
+	r = fs_path_of(fd, path);
+	return r < 0 ? r : cgroup_look(mount, path, ret); /* -ENOENT for "PATH (deleted)" */
 }
 
 bool cgroup_populated(const struct gate_cgroup *cg)

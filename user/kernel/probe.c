@@ -154,25 +154,24 @@ void features_describe(const struct features *f, struct buf *out)
 	feature_describe(out, "bpf_sock_destroy", f->sock_destroy,
 			 "open connections get an error at once when a session is raised",
 			 "SOCK_DESTROY is used instead: the same, but slower");
-	feature_describe(
-		out, "connect_unix", f->unix_hooks,
-		f->lsm ? "unix sockets are judged by their names where BPF LSM is not there"
-		       : "a sandbox reaches only unix sockets that it opened itself; names that are not certain "
-			 "are refused",
-		f->lsm		? "BPF LSM is used instead"
-		: landlock >= 6 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
-				: "host unix sockets with a path are hidden by netpawl run only; abstract ones "
-				  "are reached by every sandbox, whatever its mode");
+	feature_describe(out, "connect_unix", f->unix_hooks,
+			 f->lsm ? "unix sockets are judged by their names where BPF LSM is not there"
+				: "a sandbox reaches only unix sockets that it opened itself; names that are not "
+				  "certain are refused",
+			 f->lsm ? "BPF LSM is used instead"
+			 : landlock >= 6
+				 ? "host unix sockets are hidden by netpawl run only; adopted cgroups reach them"
+				 : "host unix sockets with a path are hidden by netpawl run only; abstract ones are "
+				   "reached by every sandbox, whatever its mode");
 	feature_describe(out, "bpf_cgroup_from_id", f->sees_cgroups,
 			 "the kernel itself refuses to forget a living sandbox",
 			 "only the daemon keeps a living sandbox from being forgotten and registered anew");
-	feature_describe(
-		out, "BPF LSM", f->lsm,
-		"a unix socket is judged when the kernel has found it: no race, by whatever name",
-		f->unix_hooks ? "unix sockets are judged by their names: a sandbox that sees a host's socket (adopted "
-				"cgroups, --bind) and renames directories at the right moment reaches it in the end; "
-				"a call to an own socket that would wait gets EAGAIN"
-			      : "nothing judges unix sockets");
+	feature_describe(out, "BPF LSM", f->lsm,
+			 "a unix socket is judged when the kernel has found it: no race, by whatever name",
+			 f->unix_hooks ? "unix sockets are judged by their names: a sandbox that sees a host's socket "
+					 "(adopted cgroups, --bind) and renames directories at the right moment "
+					 "reaches it in the end; a call to an own socket that would wait gets EAGAIN"
+				       : "nothing judges unix sockets");
 	feature_describe(out, "Landlock 6", landlock >= 6, "netpawl run shuts abstract unix sockets and signals twice",
 			 f->lsm || f->unix_hooks ? "abstract unix sockets are shut by the gate alone"
 						 : "nothing shuts the host's abstract unix sockets");

@@ -53,16 +53,13 @@ static int version_check(const char *pin_dir, const char *name, char problem[sta
 	if (version > NP_ABI_VERSION)
 		snprintf(problem, 512,
 			 "%.200s/%.64s was made by a newer netpawld, whose gate goes on enforcing; this one (ABI "
-			 "version %d) "
-			 "does not take over from it. Start the newer one again; or, to go back, run its netpawld "
-			 "--uninstall "
-			 "first, which ends the sandboxes",
+			 "version %d) does not take over from it. Start the newer one again; or, to go back, run its "
+			 "netpawld --uninstall first, which ends the sandboxes",
 			 pin_dir, name, NP_ABI_VERSION);
 	else
 		snprintf(problem, 512,
 			 "%.200s/%.64s was made by a netpawld that is too old to take over from; its gate goes on "
-			 "enforcing. "
-			 "Run that version's netpawld --uninstall first, which ends the sandboxes",
+			 "enforcing. Run that version's netpawld --uninstall first, which ends the sandboxes",
 			 pin_dir, name);
 	return -EPROTO;
 }

@@ -86,8 +86,7 @@ static int device_add(struct host *host, const char *path, const struct stat *st
 	if (!device_is_fit(st->st_rdev)) {
 		snprintf(problem, DEVICES_PROBLEM_SIZE,
 			 "sandbox: devices: %.100s is of no kind that a sandbox may have: graphics (drm, nvidia), "
-			 "accelerators and "
-			 "/dev/kvm are",
+			 "accelerators and /dev/kvm are",
 			 path);
 		return -EACCES;
 	}

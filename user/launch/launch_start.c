@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clone.h"
 #include "launch/launch_internal.h"
 #include "launch/quota.h"
 #include "launch/root.h"
@@ -66,38 +67,23 @@ static bool pipe_make(int flags, int *ret_read, int *ret_write)
 	return true;
 }
 
-/* A raw clone3, like fork(): the child gets a copy of our memory and goes on here. */
-static pid_t sandbox_clone_here(int cgroup, uint64_t namespaces, int *ret_pidfd)
-{
-	struct clone_args args = {
-		.flags = CLONE_INTO_CGROUP | CLONE_PIDFD | namespaces,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
-		.exit_signal = SIGCHLD,
-		.cgroup = (uint64_t)cgroup,
-	};
-
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
 /*
  * netns: where the child is to be born; -1: here. It cannot go there by itself: the namespace belongs to the host's users, so
  * that nobody in the sandbox can change anything of it, and the child is in a user namespace of its own. So we go, and come back.
+ * 0, and in the child *ret is 0; or -errno.
  */
-static pid_t sandbox_clone(int cgroup, uint64_t namespaces, int netns, int *ret_pidfd)
+static int sandbox_clone(int cgroup, uint64_t namespaces, int netns, int *ret_pidfd, pid_t *ret)
 {
 	_close_ int home = netns < 0 ? -1 : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-	pid_t pid;
-	int error;
+	int r;
 
 	if (netns >= 0 && (home < 0 || setns(netns, CLONE_NEWNET) < 0))
-		return -1;
-	pid = sandbox_clone_here(cgroup, namespaces, ret_pidfd);
-	error = errno;
+		return -errno;
+	r = clone_into_fd(cgroup, namespaces, ret_pidfd, ret);
 	/* Whoever cannot come back does no harm: what we still have to say goes to a unix socket with a path. */
-	if (pid && home >= 0 && setns(home, CLONE_NEWNET) < 0)
-		return pid;
-	errno = error;
-	return pid;
+	if ((r < 0 || *ret) && home >= 0)
+		(void)!setns(home, CLONE_NEWNET);
+	return r;
 }
 
 /* The sandbox's own network namespace, if it has one: the file is the daemon's, and may be another's by now. */
@@ -285,10 +271,10 @@ bool launch_start(struct launch *l)
 	if (!pipe_make(O_NONBLOCK, &l->report, &report) ||
 	    (control < 0 && !pipe_make(O_NONBLOCK, &control, &l->control)) || !pipe_make(0, &ready, &go))
 		return launch_problem(l->result, errno, "cannot make a pipe");
-	pid = sandbox_clone(cgroup, namespaces, netns, &l->child);
-	if (pid < 0)
-		return launch_problem(l->result, errno, "cannot start a process in %s%s", l->order->cgroup,
-				      namespaces && errno == ENOSPC ? " (is user.max_user_namespaces 0?)" : "");
+	err = sandbox_clone(cgroup, namespaces, netns, &l->child, &pid);
+	if (err < 0)
+		return launch_problem(l->result, -err, "cannot start a process in %s%s", l->order->cgroup,
+				      namespaces && err == -ENOSPC ? " (is user.max_user_namespaces 0?)" : "");
 	if (pid == 0) {
 		close(go);
 		child_main(l, report, control, ready);

@@ -259,11 +259,10 @@ static enum entered trust_check(struct keep *k)
 		return ENTERED;
 	if (is_empty(k->run) && flock(k->file, LOCK_EX | LOCK_NB) == 0)
 		return LOST;
-	output_clean_line(
-		stderr,
-		"netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is a "
-		"new one; end what runs there, or: netpawl remove %s",
-		k->run->sandbox);
+	output_clean_line(stderr,
+			  "netpawl: run: programs in the kept sandbox do not trust the inspectors, whose authority is "
+			  "a new one; end what runs there, or: netpawl remove %s",
+			  k->run->sandbox);
 	return keep_lock(k, LOCK_SH); /* it was lost in the attempt */
 }
 

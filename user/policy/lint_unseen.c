@@ -84,16 +84,15 @@ static bool pair_warns(const struct pair *p, struct problems *problems)
 	if (!refused && (rule->inspect || !ports_meet(p, true)))
 		return false;
 	place_format(p->policy, &p->deny->at, place);
-	problem_point(
-		problem_add(problems, true, p->policy->files[rule->at.file], rule->at.line, rule->at.column,
-			    refused ? "connections that %s (%.120s) could match are refused, for that deny depends on "
-				      "requests, and nobody sees them on these ports; give the deny inspected ports "
-				      "only, or put this rule above it"
-				    : "connections that %s (%.120s) could match are inspected in spite of \"inspect: "
-				      "false\", for that deny depends on requests; narrow the deny, or put this rule "
-				      "above it",
-			    place, p->deny->text),
-		p->policy->files[p->deny->at.file], p->deny->at.line);
+	problem_point(problem_add(problems, true, p->policy->files[rule->at.file], rule->at.line, rule->at.column,
+				  refused ? "connections that %s (%.120s) could match are refused, for that deny "
+					    "depends on requests, and nobody sees them on these ports; give the deny "
+					    "inspected ports only, or put this rule above it"
+					  : "connections that %s (%.120s) could match are inspected in spite of "
+					    "\"inspect: false\", for that deny depends on requests; narrow the deny, "
+					    "or put this rule above it",
+				  place, p->deny->text),
+		      p->policy->files[p->deny->at.file], p->deny->at.line);
 	return true;
 }
 

@@ -14,15 +14,14 @@
 static const char *const notice_defaults[NP_NONE + 1] = {
 	[NP_PROXIED] = NOTICE_WHO
 	"{cause}, so session {session} is now at level {level}, network mode {mode}. It may reach {allowed}. "
-	"Everything "
-	"else is refused from now on: trying again, another client or another address will not help, and connections "
-	"that are no longer allowed were cut. Processes, files and work so far are kept. Go on within these limits, or "
-	"tell the user what the platform's policy would have to allow.",
-	[NP_NONE] = NOTICE_WHO
-	"{cause}, so session {session} is now at level {level}, network mode {mode}: its network is closed and stays "
-	"closed. It may reach {allowed}. Trying again, another client or another address will not help, and open "
-	"connections were cut. Processes, files and work so far are kept. Go on with what is here already, or tell the "
-	"user that the rest needs a network.",
+	"Everything else is refused from now on: trying again, another client or another address will not help, and "
+	"connections that are no longer allowed were cut. Processes, files and work so far are kept. Go on within "
+	"these limits, or tell the user what the platform's policy would have to allow.",
+	[NP_NONE] =
+		NOTICE_WHO "{cause}, so session {session} is now at level {level}, network mode {mode}: its network is "
+			   "closed and stays closed. It may reach {allowed}. Trying again, another client or another "
+			   "address will not help, and open connections were cut. Processes, files and work so far are "
+			   "kept. Go on with what is here already, or tell the user that the rest needs a network.",
 };
 
 enum placeholder {
@@ -112,8 +111,7 @@ const char *notice_template_check(const char *text, size_t len, char problem[sta
 		if (piece.kind == PIECE_UNKNOWN) {
 			snprintf(problem, NOTICE_PROBLEM_SIZE,
 				 "nothing is called %s; there are {session}, {cause}, {dataset}, {reason}, {level}, "
-				 "{mode} "
-				 "and {allowed}",
+				 "{mode} and {allowed}",
 				 QUOTE(piece.text, piece.len));
 			return problem;
 		}

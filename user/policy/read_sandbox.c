@@ -87,12 +87,11 @@ static void read_network(struct reader *reader, const struct node *key)
 		return;
 	reader->policy->sandbox.own_network = !strcmp(value->text, "private");
 	if (!reader->policy->sandbox.own_network && strcmp(value->text, "shared") != 0)
-		error_at(
-			reader, value,
-			"%s is no network; there are private and shared, for sandboxes that start in PROXIED or NONE: "
-			"from a "
-			"private one no way leads out past the inspector, so those that start in FULL share the host's",
-			QUOTE(value->text, value->len));
+		error_at(reader, value,
+			 "%s is no network; there are private and shared, for sandboxes that start in PROXIED or NONE: "
+			 "from a private one no way leads out past the inspector, so those that start in FULL share "
+			 "the host's",
+			 QUOTE(value->text, value->len));
 }
 
 void read_sandbox(struct reader *reader, const struct node *key)

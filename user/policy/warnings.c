@@ -74,7 +74,8 @@ static bool name_looks_alike(const char *host, const char *name)
 {
 	const char *tail = host_tail(host, labels_count(name));
 	char a[NAME_TEXT], b[NAME_TEXT];
-	size_t len = strlen(name);
+	const size_t len = strlen(name);
+	const unsigned slips = len < 2 * NAME_SHORT ? 1 : 2;
 
 	/* "github.com.other.example" begins with it and is another's. */
 	if (!strncmp(host, name, len) && host[len] == '.' && strchr(name, '.'))
@@ -83,8 +84,7 @@ static bool name_looks_alike(const char *host, const char *name)
 		return false;
 	name_skeleton(tail, a);
 	name_skeleton(name, b);
-	return !strcmp(a, b) ||
-	       edit_distance(tail, name, len < 2 * NAME_SHORT ? 1 : 2) <= (len < 2 * NAME_SHORT ? 1 : 2);
+	return !strcmp(a, b) || edit_distance(tail, name, slips) <= slips;
 }
 
 static void alike_find(const struct policy *policy, const char *host, struct warnings *ret)

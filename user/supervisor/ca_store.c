@@ -52,8 +52,7 @@ int cas_open(struct supervisor *w, const char *path)
 	if (!w->cas_kept) {
 		cas_wipe(w->cas_dir, NULL, NULL, NULL);
 		log_warning("%s is not in memory (tmpfs): the CAs of sessions are not kept, and programs that run in "
-			    "PROXIED "
-			    "when netpawld ends have to be started again for TLS",
+			    "PROXIED when netpawld ends have to be started again for TLS",
 			    path);
 	}
 	return 0;

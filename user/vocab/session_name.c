@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "vocab/session_name.h"
-#include "vocab/limits.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "base/chars.h"
+#include "vocab/limits.h"
 
 /* Not isalnum(): the locale has no say in what a name is. */
 static bool is_alnum(char c)
@@ -100,30 +102,6 @@ int reader_name_check(const char *text, const char **ret_problem)
 	return *ret_problem ? -EINVAL : 0;
 }
 
-/* Reads one code point of valid UTF-8 (no overlong forms, no surrogates). 0 bytes when it is not.
- */
-static size_t utf8_next(const unsigned char *s, uint32_t *ret)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len = s[0] < 0x80 ? 1 : s[0] < 0xc0 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : s[0] < 0xf8 ? 4 : 0;
-	uint32_t c;
-
-	if (len <= 1) {
-		*ret = s[0];
-		return len;
-	}
-	c = s[0] & (0x7fu >> len);
-	for (size_t i = 1; i < len; i++) {
-		if ((s[i] & 0xc0) != 0x80) /* the terminating NUL ends up here, too */
-			return 0;
-		c = c << 6 | (s[i] & 0x3fu);
-	}
-	if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*ret = c;
-	return len;
-}
-
 /* Characters that make a terminal or a reader see something else than what is there. */
 static bool is_control(uint32_t c)
 {
@@ -139,14 +117,14 @@ int text_check(const char *text, size_t max, const char **ret_problem)
 {
 	const char *problem = NULL;
 	uint32_t c = 0;
-	size_t n;
+	unsigned n;
 
 	if (!*text)
 		problem = "the text is empty";
 	else if (strnlen(text, max + 1) > max)
 		problem = "the text is too long";
-	for (const unsigned char *p = (const unsigned char *)text; !problem && *p; p += n) {
-		n = utf8_next(p, &c);
+	for (; !problem && *text; text += n) {
+		n = char_decode(text, strnlen(text, 4), &c);
 		if (!n)
 			problem = "the text is not valid UTF-8";
 		else if (is_control(c))

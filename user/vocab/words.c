@@ -80,9 +80,8 @@ const char *reason_hint(unsigned reason)
 		       "listen() helps, too.";
 	case NP_R_INBOUND:
 		return "Trying again will not help. Clients in the same sandbox can reach this listener, others "
-		       "cannot; "
-		       "but an operator can lead a port of the host there with netpawl forward, in every mode but "
-		       "NONE.";
+		       "cannot; but an operator can lead a port of the host there with netpawl forward, in every mode "
+		       "but NONE.";
 	case NP_R_LEFT_NETNS:
 		return "Trying again will not help. Sockets are made in the container's own network namespace.";
 	case NP_R_PORT_TAKEN:
@@ -109,12 +108,10 @@ const char *reason_hint(unsigned reason)
 	case NP_R_ORIGIN_UNREACHABLE:
 	case NP_R_RESPONSE_BROKEN:
 		return "The policy allows this host, but it cannot be reached from here at the moment. Check the "
-		       "host's "
-		       "name and the port; if they are right, try again later, or go on without it.";
+		       "host's name and the port; if they are right, try again later, or go on without it.";
 	case NP_R_TIMED_OUT:
 		return "The policy allows this host, but it did not answer in time. You may try again; if it always "
-		       "takes "
-		       "so long, the user can let the rule wait longer.";
+		       "takes so long, the user can let the rule wait longer.";
 	case NP_R_PROXY_FAILED:
 	case NP_R_PROXY_TIMED_OUT:
 		return "The policy allows this host, but the proxy that leads out of this network did not lead there. "
@@ -124,12 +121,10 @@ const char *reason_hint(unsigned reason)
 		       "certificate checks; tell the user.";
 	case NP_R_ORIGIN_TLS:
 		return "The policy allows this host, but it does not speak TLS 1.2 or 1.3 at this port. Check the "
-		       "scheme "
-		       "and the port; else tell the user.";
+		       "scheme and the port; else tell the user.";
 	case NP_R_CA_UNTRUSTED:
 		return "Point the program at the file that $SSL_CERT_FILE names: it holds the session's CA. Most "
-		       "programs "
-		       "have a variable or an option for that. Do not switch certificate checks off.";
+		       "programs have a variable or an option for that. Do not switch certificate checks off.";
 	case NP_R_CLIENT_TLS:
 		return "Use a program that speaks TLS 1.2 or 1.3.";
 	case NP_R_BAD_HTTP:
@@ -139,8 +134,7 @@ const char *reason_hint(unsigned reason)
 		return "Ask for a websocket as RFC 6455 has it, with a client that does, or leave the upgrade out.";
 	case NP_R_WEBSOCKET_BROKEN:
 		return "The policy allows this websocket, but one end does not keep to RFC 6455. Use another client, "
-		       "or "
-		       "go on without it.";
+		       "or go on without it.";
 	case NP_R_BODY_TOO_LARGE:
 		return "A smaller body may pass. Sending the same one again will not.";
 	case NP_R_BAD_PATH:
@@ -165,8 +159,8 @@ const char *reason_hint(unsigned reason)
 		return "Trying again will not help: this run may only read. Use GET, HEAD or OPTIONS, or ask for a run "
 		       "of class write, which somebody has to approve.";
 	default:
-		return "Trying again, another client or another address will not help. Go on without it, or "
-		       "tell the user that the platform's policy would have to allow it.";
+		return "Trying again, another client or another address will not help. Go on without it, or tell the "
+		       "user that the platform's policy would have to allow it.";
 	}
 }
 

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "wire/url_path.h"
-#include "vocab/limits.h"
 
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "base/chars.h"
+#include "vocab/limits.h"
 
 /* The byte that text escapes, or -1. */
 static int escape_read(const char *text, size_t len)
