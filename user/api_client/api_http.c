@@ -163,9 +163,8 @@ static int body_read(int fd, const struct head *head, struct buf *body)
 static int client_open(const char *socket_path, const char *method, const char *path, const char *body, int *ret_fd)
 {
 	_close_ int fd = -1;
-	int err;
+	int err = client_connect(socket_path, &fd);
 
-	err = client_connect(socket_path, &fd);
 	if (err < 0)
 		return err;
 	err = client_send(fd, method, path, body);
@@ -181,9 +180,8 @@ int client_call(const char *socket_path, const char *method, const char *path, c
 	cleanup(buf_free) struct buf in = BUF_INIT(NP_ANSWER_BYTES);
 	_close_ int fd = -1;
 	struct head head;
-	int err;
+	int err = client_open(socket_path, method, path, body, &fd);
 
-	err = client_open(socket_path, method, path, body, &fd);
 	if (err < 0)
 		return err;
 	err = head_read(fd, &in, &head);
@@ -221,9 +219,8 @@ int client_stream(const char *socket_path, const char *path, client_line_fn *fn,
 	_close_ int fd = -1;
 	struct head head;
 	size_t got;
-	int err;
+	int err = client_open(socket_path, "GET", path, NULL, &fd);
 
-	err = client_open(socket_path, "GET", path, NULL, &fd);
 	if (err < 0)
 		return err;
 	err = head_read(fd, &in, &head);

@@ -129,6 +129,16 @@ void sql_bind_number(sqlite3_stmt *statement, int at, uint64_t number)
 	sqlite3_bind_int64(statement, at, (sqlite3_int64)number);
 }
 
+sqlite3_stmt *sql_bind(sqlite3_stmt *statement, const struct sql_value *values, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (values[i].is_text)
+			sql_bind_text(statement, (int)i + 1, values[i].text);
+		else
+			sql_bind_number(statement, (int)i + 1, values[i].number);
+	return statement;
+}
+
 void sql_done(sqlite3_stmt *statement)
 {
 	sqlite3_reset(statement);

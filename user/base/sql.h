@@ -7,6 +7,7 @@
 #define NP_BASE_SQL_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,24 @@ int sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret);
 /* The text is borrowed until the statement has run. */
 void sql_bind_text(sqlite3_stmt *statement, int at, const char *text);
 void sql_bind_number(sqlite3_stmt *statement, int at, uint64_t number);
+/* All parameters from the first on: SQL_BIND(statement, sql_t(name), sql_n(number), ...). Returns the statement. */
+struct sql_value {
+	bool is_text;
+	const char *text;
+	uint64_t number;
+};
+static inline struct sql_value sql_t(const char *text)
+{
+	return (struct sql_value){ .is_text = true, .text = text };
+}
+static inline struct sql_value sql_n(uint64_t number)
+{
+	return (struct sql_value){ .number = number };
+}
+sqlite3_stmt *sql_bind(sqlite3_stmt *statement, const struct sql_value *values, size_t n);
+#define SQL_BIND(statement, ...)                                       \
+	sql_bind(statement, (const struct sql_value[]){ __VA_ARGS__ }, \
+		 sizeof((const struct sql_value[]){ __VA_ARGS__ }) / sizeof(struct sql_value))
 /* Runs a statement that answers nothing; ret_changes (may be NULL): how many rows it changed. */
 int sql_run(sqlite3_stmt *statement, int *ret_changes);
 /* Runs one that answers a number; 0 when it has no row. */

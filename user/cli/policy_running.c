@@ -51,9 +51,8 @@ int policy_running(const struct cli *cli, const char *session, struct policy **r
 	_policy_ struct policy *policy = NULL;
 	enum level level;
 	unsigned mode;
-	int code;
+	int code = path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
 
-	code = path ? api_call(cli->socket, session, "GET", path, NULL, &answer) : CLI_REFUSED;
 	if (code == CLI_OK)
 		code = policy_fetch(cli, &policy);
 	if (code != CLI_OK)

@@ -76,9 +76,8 @@ int events_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 {
 	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
 	struct events_query q = { 0 };
-	int r;
+	int r = query_read(rq, &q, ret_failure);
 
-	r = query_read(rq, &q, ret_failure);
 	if (r < 0)
 		return r;
 	if (q.limit > 0) {

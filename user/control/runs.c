@@ -140,9 +140,8 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 	struct session_name name;
 	struct policy_loaded loaded;
 	struct run_row run;
-	int r;
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0)
 		r = name_read(session, &name, ret_failure);
 	if (r < 0)

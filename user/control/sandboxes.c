@@ -173,9 +173,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 	char notices[FS_PATH_SIZE];
 	struct session_name name;
 	struct session_row row;
-	int r;
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 
-	r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r < 0)
 		return r;
 	r = name_read(session, &name, ret_failure);

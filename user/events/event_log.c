@@ -35,9 +35,8 @@ struct event_log {
 int event_log_open(const char *dir, const struct keep_limits *limits, struct event_log **ret)
 {
 	struct event_log *log;
-	int r;
+	int r = fs_mkdir_all(dir, 0750);
 
-	r = fs_mkdir_all(dir, 0750);
 	if (r < 0)
 		return r;
 	log = calloc(1, sizeof(*log));

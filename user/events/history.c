@@ -64,13 +64,8 @@ static int insert_step(struct history *history, const struct pending *row)
 	sqlite3_stmt *stmt = history->insert;
 	const char *text = history->text.data;
 
-	sql_bind_number(stmt, 1, row->seq);
-	sql_bind_number(stmt, 2, row->wall_us);
-	sql_bind_text(stmt, 3, text + row->session);
-	sql_bind_number(stmt, 4, row->reason);
-	sql_bind_number(stmt, 5, keep_class(row->reason));
-	sql_bind_number(stmt, 6, row->weight);
-	sql_bind_number(stmt, 7, row->json_len);
+	SQL_BIND(stmt, sql_n(row->seq), sql_n(row->wall_us), sql_t(text + row->session), sql_n(row->reason),
+		 sql_n(keep_class(row->reason)), sql_n(row->weight), sql_n(row->json_len));
 	sqlite3_bind_text(stmt, 8, text + row->json, (int)row->json_len, SQLITE_STATIC);
 	return sql_run(stmt, NULL);
 }
@@ -186,8 +181,7 @@ static int query_run(sqlite3 *db, const struct history_filter *filter, struct bu
 	r = sqlite3_prepare_v2(db, sql, -1, &stmt, NULL);
 	if (r != SQLITE_OK)
 		return sql_errno(db, r);
-	sql_bind_number(stmt, 1, filter->after_seq > INT64_MAX ? INT64_MAX : filter->after_seq);
-	sql_bind_number(stmt, 2, filter->limit);
+	SQL_BIND(stmt, sql_n(filter->after_seq > INT64_MAX ? INT64_MAX : filter->after_seq), sql_n(filter->limit));
 	if (filter->session)
 		sql_bind_text(stmt, 3, filter->session);
 	if (filter->reason >= 0)
@@ -237,8 +231,7 @@ int history_before(struct history *history, uint64_t wall_us, uint64_t *ret_seq)
 	while (!r && low < high) {
 		const uint64_t middle = high - (high - low) / 2;
 
-		sql_bind_number(stmt, 1, middle);
-		r = sql_row(stmt);
+		r = sql_row(SQL_BIND(stmt, sql_n(middle)));
 		if (!r && sql_column_number(stmt, 0) > low && sql_column_number(stmt, 1) >= wall_us)
 			high = sql_column_number(stmt, 0) - 1;
 		else if (!r || r == -ENOENT)

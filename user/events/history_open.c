@@ -87,9 +87,8 @@ static int schema_make(sqlite3 *db, bool from_1)
 static int history_schema(sqlite3 *db)
 {
 	uint64_t application = 0, version = 0, objects = 0;
-	int r;
+	int r = sql_number(db, "PRAGMA application_id", &application);
 
-	r = sql_number(db, "PRAGMA application_id", &application);
 	if (r == 0)
 		r = sql_number(db, "PRAGMA user_version", &version);
 	if (r == 0)

@@ -79,7 +79,6 @@ void keep_close(struct history *history)
 
 int keep_enter(struct history *history, const struct pending *rows, unsigned n, unsigned *ret_entered)
 {
-	sqlite3_stmt *stmt = history->keep[KEEP_ENTER];
 	const char *session = history->text.data + rows->session;
 	enum keep_class class = keep_class(rows->reason);
 	uint64_t bytes = 0;
@@ -90,10 +89,7 @@ int keep_enter(struct history *history, const struct pending *rows, unsigned n, 
 		bytes += rows[i++].json_len;
 	while (i < n && keep_class(rows[i].reason) == class &&
 	       strcmp(history->text.data + rows[i].session, session) == 0);
-	sql_bind_text(stmt, 1, session);
-	sql_bind_number(stmt, 2, class);
-	sql_bind_number(stmt, 3, bytes);
-	r = sql_run(stmt, NULL);
+	r = sql_run(SQL_BIND(history->keep[KEEP_ENTER], sql_t(session), sql_n(class), sql_n(bytes)), NULL);
 	if (r == 0)
 		history->bytes[class] += bytes;
 	*ret_entered = i;
@@ -118,15 +114,13 @@ static void row_fill(sqlite3_stmt *stmt, struct row *ret)
 /* Removes rows, the oldest first, which are all of one session and class. */
 static int rows_remove(struct history *history, const struct row *rows, size_t n)
 {
-	sqlite3_stmt *count = history->keep[KEEP_COUNT];
 	uint64_t bytes = 0, weight = 0, since_us = rows->wall_us, until_us = 0, until_seq = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		const struct row *row = &rows[i];
 
-		sql_bind_number(history->keep[KEEP_REMOVE], 1, row->seq);
-		r = sql_run(history->keep[KEEP_REMOVE], NULL);
+		r = sql_run(SQL_BIND(history->keep[KEEP_REMOVE], sql_n(row->seq)), NULL);
 		bytes += row->bytes;
 		weight += row->weight;
 		since_us = row->wall_us < since_us ? row->wall_us : since_us;
@@ -136,14 +130,9 @@ static int rows_remove(struct history *history, const struct row *rows, size_t n
 	if (r < 0)
 		return r;
 	history->emptied = true;
-	sql_bind_text(count, 1, rows->session);
-	sql_bind_number(count, 2, rows->class);
-	sql_bind_number(count, 3, bytes);
-	sql_bind_number(count, 4, weight);
-	sql_bind_number(count, 5, since_us);
-	sql_bind_number(count, 6, until_us);
-	sql_bind_number(count, 7, until_seq);
-	r = sql_run(count, NULL);
+	r = sql_run(SQL_BIND(history->keep[KEEP_COUNT], sql_t(rows->session), sql_n(rows->class), sql_n(bytes),
+			     sql_n(weight), sql_n(since_us), sql_n(until_us), sql_n(until_seq)),
+		    NULL);
 	if (rows->class < KEEP_CLASSES)
 		history->bytes[rows->class] -=
 			bytes < history->bytes[rows->class] ? bytes : history->bytes[rows->class];
@@ -163,7 +152,7 @@ static int holder_find(struct history *history, enum keep_class class, struct ho
 	int r;
 
 	*ret = (struct holder){ .class = class };
-	sql_bind_number(stmt, 1, class);
+	SQL_BIND(stmt, sql_n(class));
 	r = sqlite3_step(stmt);
 	if (r == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(stmt, 0);
@@ -200,8 +189,7 @@ static int holder_shrink(struct history *history, const struct holder *holder, u
 	uint64_t bytes = 0;
 	int n = 0, r = SQLITE_ROW;
 
-	sql_bind_text(stmt, 1, holder->session);
-	sql_bind_number(stmt, 2, holder->class);
+	SQL_BIND(stmt, sql_t(holder->session), sql_n(holder->class));
 	while (n < SHRINK_ROWS && bytes < excess && (r = sqlite3_step(stmt)) == SQLITE_ROW) {
 		row_fill(stmt, &rows[n]);
 		bytes += rows[n++].bytes;
@@ -260,8 +248,7 @@ static int age_step(struct history *history, enum keep_class class)
 
 	if (!age || history->now_us <= age)
 		return 0;
-	sql_bind_number(history->keep[KEEP_AGED], 1, class);
-	sql_bind_number(history->keep[KEEP_AGED], 2, (history->now_us - age));
+	SQL_BIND(history->keep[KEEP_AGED], sql_n(class), sql_n((history->now_us - age)));
 	r = sqlite3_step(history->keep[KEEP_AGED]);
 	if (r == SQLITE_ROW)
 		row_fill(history->keep[KEEP_AGED], &row);

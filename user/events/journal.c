@@ -152,9 +152,8 @@ static int journal_ready(struct journal *journal, off_t *ret_size)
 int journal_put(struct journal *journal, const char *line, size_t len)
 {
 	off_t size = 0;
-	int r;
+	int r = journal_ready(journal, &size);
 
-	r = journal_ready(journal, &size);
 	if (r < 0)
 		return r;
 	if (size && (uint64_t)size + len > journal->file_bytes) {

@@ -153,9 +153,8 @@ int build_note(struct kernel *kernel)
 {
 	_buf_ struct buf text = BUF_INIT(TEXT_MAX);
 	char path[FS_PATH_SIZE];
-	int r;
+	int r = build_path(kernel, path);
 
-	r = build_path(kernel, path);
 	if (r < 0 || faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return r;
 	if (r == 0)

@@ -229,9 +229,8 @@ int file_load(struct loading *l, const char *name, const struct node *at)
 {
 	unsigned index = l->reader.n_files;
 	const struct node *root;
-	int e;
+	int e = file_parse(l, name, at, &root);
 
-	e = file_parse(l, name, at, &root);
 	if (e < 0 || !root)
 		return e;
 	if (!file_open(&l->reader, &l->reader.files[index], root))

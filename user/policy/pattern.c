@@ -311,9 +311,8 @@ int pattern_parse(const char *text, size_t len, char name[static NAME_SIZE], str
 {
 	struct pattern pattern = { 0 };
 	struct parts parts = { .host = { text, len } };
-	int e;
+	int e = pattern_split(parts.host, &parts, problem);
 
-	e = pattern_split(parts.host, &parts, problem);
 	if (e < 0)
 		return e;
 	if (parts.v6 || memchr(parts.host.text, '/', parts.host.len) ||

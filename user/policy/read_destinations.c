@@ -162,9 +162,8 @@ static int read_one(struct adding *a, const struct node *entry)
 {
 	char name[NAME_SIZE], problem[PATTERN_PROBLEM_SIZE];
 	struct pattern pattern;
-	int e;
+	int e = pattern_parse(entry->text, entry->len, name, &pattern, problem);
 
-	e = pattern_parse(entry->text, entry->len, name, &pattern, problem);
 	if (e == -EINVAL) {
 		error_at(a->reader, entry, "%s", problem);
 		return 0;

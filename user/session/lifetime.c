@@ -106,20 +106,17 @@ int service_session_forget(struct service *service, const char *name, bool level
 			   struct forgotten *ret, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
-	struct session_name parsed;
 	struct session *session;
 	bool remembered = false;
 	char text[160];
-	int r = service_name_read(name, &parsed, ret_failure);
+	int r = session_open(service, name, &session, ret_failure);
 
-	if (!r)
-		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
-	*ret = (struct forgotten){ .session = parsed };
+	*ret = (struct forgotten){ .session = session->name };
 	/* Of one that is not on record only a level can still be forgotten. */
 	if (session->status == SESSION_NEW)
-		r = session_missing(service, parsed.text, &remembered, ret_failure);
+		r = session_missing(service, name, &remembered, ret_failure);
 	if (!r || (remembered && level_too))
 		r = session_forget(service, session, level_too, ret, ret_failure);
 	session_unpin(service, session);
@@ -130,7 +127,7 @@ int service_session_forget(struct service *service, const char *name, bool level
 		 : level_too	 ? "its level too"
 				 : "it had no level to remember",
 		 ret->remembered ? " is remembered as its level" : "");
-	forgotten_emit(service, parsed.text, who, text);
+	forgotten_emit(service, name, who, text);
 	return 0;
 }
 

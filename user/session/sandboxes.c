@@ -42,12 +42,9 @@ static int bounds_check(const struct service *service, const struct session *ses
 static int session_enter(struct service *service, const char *name, const char *who, struct session **ret,
 			 struct failure *ret_failure)
 {
-	struct session_name parsed;
 	struct session *session;
-	int r = service_name_read(name, &parsed, ret_failure);
+	int r = session_open(service, name, &session, ret_failure);
 
-	if (!r)
-		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
 	r = bounds_check(service, session, ret_failure);
@@ -373,9 +370,8 @@ int service_sandbox_adopt(struct service *service, const char *name, const char 
 	unsigned cut = 0;
 	struct session *session;
 	struct sandbox *sandbox = NULL;
-	int r;
+	int r = service_name_read(name, &parsed, ret_failure);
 
-	r = service_name_read(name, &parsed, ret_failure);
 	if (r)
 		return r;
 	/* Before the session is loaded: a bad path makes no session. */

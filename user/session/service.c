@@ -323,12 +323,9 @@ static int session_end(struct service *service, struct session *session, const c
 int service_session_end(struct service *service, const char *name, const char *who, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
-	struct session_name parsed;
 	struct session *session;
-	int r = service_name_read(name, &parsed, ret_failure);
+	int r = session_open(service, name, &session, ret_failure);
 
-	if (!r)
-		r = session_load(service, &parsed, LEVEL_PUBLIC, &session, ret_failure);
 	if (r)
 		return r;
 	r = session_end(service, session, who, ret_failure);

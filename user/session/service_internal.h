@@ -249,6 +249,8 @@ struct session *session_find(struct service *service, const char *name);
  * Pinned: session_unpin() it. -E2BIG when it would be one session too many. */
 int session_load(struct service *service, const struct session_name *name, enum level level, struct session **ret,
 		 struct failure *ret_failure);
+/* The same by its name, which is checked; a new one is PUBLIC. */
+int session_open(struct service *service, const char *name, struct session **ret, struct failure *ret_failure);
 /* -ENOENT, and what is known all the same: the level of one that was forgotten. ret_remembered (or NULL): there is one. */
 int session_missing(struct service *service, const char *name, bool *ret_remembered, struct failure *ret_failure);
 void session_unpin(struct service *service, struct session *session);

@@ -108,6 +108,14 @@ int session_load(struct service *service, const struct session_name *name, enum 
 	return 0;
 }
 
+int session_open(struct service *service, const char *name, struct session **ret, struct failure *ret_failure)
+{
+	struct session_name parsed;
+	int r = service_name_read(name, &parsed, ret_failure);
+
+	return r ? r : session_load(service, &parsed, LEVEL_PUBLIC, ret, ret_failure);
+}
+
 void session_unpin(struct service *service, struct session *session)
 {
 	session->pins--;

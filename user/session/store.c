@@ -57,14 +57,11 @@ static int run_unsynced(struct store *store, sqlite3_stmt *one, sqlite3_stmt *tw
 int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
 {
 	int changes = 0;
-	int r;
+	int r = sql_run(SQL_BIND(statement, sql_n(id)), &changes);
 
-	sql_bind_number(statement, 1, id);
-	r = sql_run(statement, &changes);
 	if (r || changes)
 		return r;
-	sql_bind_number(get, 1, id);
-	r = sql_row(get);
+	r = sql_row(SQL_BIND(get, sql_n(id)));
 	sql_done(get);
 	return r ? r : -EALREADY;
 }
@@ -72,20 +69,15 @@ int row_update(sqlite3_stmt *statement, sqlite3_stmt *get, uint64_t id)
 int session_exists(struct store *store, const char *name)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_EXISTS];
-	int r;
+	int r = sql_row(SQL_BIND(statement, sql_t(name)));
 
-	sql_bind_text(statement, 1, name);
-	r = sql_row(statement);
 	sql_done(statement);
 	return r;
 }
 
 static void bind_session(sqlite3_stmt *statement, const char *name, const struct np_rung *rung)
 {
-	sql_bind_text(statement, 1, name);
-	sql_bind_number(statement, 2, rung->level);
-	sql_bind_number(statement, 3, rung->mode);
-	sql_bind_number(statement, 4, rung->generation);
+	SQL_BIND(statement, sql_t(name), sql_n(rung->level), sql_n(rung->mode), sql_n(rung->generation));
 }
 
 static int session_insert(struct store *store, const struct session_row *row)
@@ -160,10 +152,8 @@ int session_row_read(sqlite3_stmt *statement, struct session_row *ret)
 int store_session_get(struct store *store, const char *name, struct session_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_SESSION_GET];
-	int r;
+	int r = sql_row(SQL_BIND(statement, sql_t(name)));
 
-	sql_bind_text(statement, 1, name);
-	r = sql_row(statement);
 	if (!r)
 		r = session_row_read(statement, ret);
 	sql_done(statement);
@@ -172,12 +162,8 @@ int store_session_get(struct store *store, const char *name, struct session_row 
 
 static int end_run(struct store *store, const char *name, bool workspace_due, uint64_t now_us, int *ret_changes)
 {
-	sqlite3_stmt *statement = store->statements[STORE_SESSION_END];
-
-	sql_bind_text(statement, 1, name);
-	sql_bind_number(statement, 2, now_us);
-	sql_bind_number(statement, 3, workspace_due);
-	return sql_run(statement, ret_changes);
+	return sql_run(SQL_BIND(store->statements[STORE_SESSION_END], sql_t(name), sql_n(now_us), sql_n(workspace_due)),
+		       ret_changes);
 }
 
 static int end_count(struct store *store, const char *name, int changes, int r)
@@ -209,35 +195,26 @@ int store_temporary_end(struct store *store, const char *name, uint64_t now_us)
 
 static int dataset_insert(struct store *store, const char *session, const struct dataset_row *dataset)
 {
-	sqlite3_stmt *count = store->statements[STORE_DATASET_COUNT];
 	sqlite3_stmt *insert = store->statements[STORE_DATASET_INSERT];
 	uint64_t n = 0;
-	int r;
+	int r = sql_query(SQL_BIND(store->statements[STORE_DATASET_COUNT], sql_t(session)), &n);
 
-	sql_bind_text(count, 1, session);
-	r = sql_query(count, &n);
 	if (!r && n >= NP_DATASETS_MAX)
 		r = -E2BIG;
 	if (r)
 		return r;
-	sql_bind_text(insert, 1, session);
-	sql_bind_text(insert, 2, dataset->name);
-	sql_bind_number(insert, 3, dataset->level);
-	sql_bind_text(insert, 4, dataset->reason);
-	sql_bind_number(insert, 5, dataset->added_us);
-	return sql_run(insert, NULL);
+	return sql_run(SQL_BIND(insert, sql_t(session), sql_t(dataset->name), sql_n(dataset->level),
+				sql_t(dataset->reason), sql_n(dataset->added_us)),
+		       NULL);
 }
 
 static int dataset_put(struct store *store, const char *session, const struct dataset_row *dataset, bool *ret_new)
 {
-	sqlite3_stmt *raise = store->statements[STORE_DATASET_RAISE];
 	int changes = 0;
-	int r;
+	int r = sql_run(SQL_BIND(store->statements[STORE_DATASET_RAISE], sql_t(session), sql_t(dataset->name),
+				 sql_n(dataset->level)),
+			&changes);
 
-	sql_bind_text(raise, 1, session);
-	sql_bind_text(raise, 2, dataset->name);
-	sql_bind_number(raise, 3, dataset->level);
-	r = sql_run(raise, &changes);
 	if (r || changes)
 		return r;
 	*ret_new = true;
@@ -292,15 +269,9 @@ int store_sandbox_put(struct store *store, const struct sandbox_row *row)
 	sqlite3_stmt *statement = store->statements[STORE_SANDBOX_INSERT],
 		     *used = store->statements[STORE_SANDBOX_USED];
 
-	sql_bind_text(statement, 1, row->id);
-	sql_bind_text(statement, 2, row->session.text);
-	sql_bind_number(statement, 3, row->cgroup_id);
-	sql_bind_text(statement, 4, row->path);
-	sql_bind_number(statement, 5, row->adopted);
-	sql_bind_number(statement, 6, row->created_us);
-	sql_bind_text(statement, 7, class_name(row->class));
-	sql_bind_text(used, 1, row->id);
-	sql_bind_number(used, 2, row->created_us);
+	SQL_BIND(statement, sql_t(row->id), sql_t(row->session.text), sql_n(row->cgroup_id), sql_t(row->path),
+		 sql_n(row->adopted), sql_n(row->created_us), sql_t(class_name(row->class)));
+	SQL_BIND(used, sql_t(row->id), sql_n(row->created_us));
 	return run_unsynced(store, statement, used);
 }
 
@@ -308,9 +279,8 @@ int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us)
 {
 	sqlite3_stmt *used = store->statements[STORE_SANDBOX_USED], *delete = store->statements[STORE_SANDBOX_DELETE];
 
-	sql_bind_text(used, 1, id);
-	sql_bind_number(used, 2, now_us);
-	sql_bind_text(delete, 1, id);
+	SQL_BIND(used, sql_t(id), sql_n(now_us));
+	SQL_BIND(delete, sql_t(id));
 	return run_unsynced(store, used, delete);
 }
 

@@ -148,10 +148,7 @@ int store_due(struct store *store, enum store_due due, uint64_t before_us, unsig
 
 int store_session_seen_to(struct store *store, const char *name)
 {
-	sqlite3_stmt *statement = store->statements[STORE_SESSION_SEEN_TO];
-
-	sql_bind_text(statement, 1, name);
-	return sql_run(statement, NULL);
+	return sql_run(SQL_BIND(store->statements[STORE_SESSION_SEEN_TO], sql_t(name)), NULL);
 }
 
 /* Inside of a transaction. *levels counts the rows that are new. */
@@ -160,23 +157,17 @@ static int session_forget(struct store *store, const char *name, uint64_t now_us
 	sqlite3_stmt *raise = store->statements[STORE_LEVEL_RAISE], *insert = store->statements[STORE_LEVEL_INSERT],
 		     *delete = store->statements[STORE_SESSION_DELETE];
 	int changes = 0;
-	int r;
+	int r = sql_run(SQL_BIND(raise, sql_t(name), sql_n(now_us)), &changes);
 
-	sql_bind_text(raise, 1, name);
-	sql_bind_number(raise, 2, now_us);
-	r = sql_run(raise, &changes);
 	if (!r && !changes) {
-		sql_bind_text(insert, 1, name);
-		sql_bind_number(insert, 2, now_us);
-		r = sql_run(insert, &changes);
+		r = sql_run(SQL_BIND(insert, sql_t(name), sql_n(now_us)), &changes);
 		*levels += changes > 0;
 	}
 	if (!r && store->levels + *levels > NP_LEVELS_MAX)
 		r = -E2BIG;
 	if (r)
 		return r;
-	sql_bind_text(delete, 1, name);
-	r = sql_run(delete, &changes);
+	r = sql_run(SQL_BIND(delete, sql_t(name)), &changes);
 	if (r || changes)
 		return r;
 	r = session_exists(store, name);
@@ -216,10 +207,8 @@ int store_level_get(struct store *store, const char *name, struct np_rung *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_LEVEL_GET];
 	struct np_rung rung;
-	int r;
+	int r = sql_row(SQL_BIND(statement, sql_t(name)));
 
-	sql_bind_text(statement, 1, name);
-	r = sql_row(statement);
 	if (!r)
 		r = rung_read(statement, 0, &rung);
 	if (!r) {
@@ -238,12 +227,9 @@ int store_level_release(struct store *store, const char *name)
 
 	if (r)
 		return r;
-	sql_bind_text(release, 1, name);
-	r = sql_run(release, NULL);
-	if (!r) {
-		sql_bind_text(delete, 1, name);
-		r = sql_run(delete, &changes);
-	}
+	r = sql_run(SQL_BIND(release, sql_t(name)), NULL);
+	if (!r)
+		r = sql_run(SQL_BIND(delete, sql_t(name)), &changes);
 	r = sql_end(store->db, r);
 	if (!r)
 		store->levels -= changes > 0;
@@ -252,9 +238,5 @@ int store_level_release(struct store *store, const char *name)
 
 int store_level_renew(struct store *store, const char *name, uint64_t now_us)
 {
-	sqlite3_stmt *statement = store->statements[STORE_LEVEL_RENEW];
-
-	sql_bind_text(statement, 1, name);
-	sql_bind_number(statement, 2, now_us);
-	return sql_run(statement, NULL);
+	return sql_run(SQL_BIND(store->statements[STORE_LEVEL_RENEW], sql_t(name), sql_n(now_us)), NULL);
 }

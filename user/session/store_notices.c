@@ -7,16 +7,10 @@
 
 int notice_insert(struct store *store, const char *session, const struct notice_row *notice)
 {
-	sqlite3_stmt *statement = store->statements[STORE_NOTICE_INSERT];
-
-	sql_bind_text(statement, 1, session);
-	sql_bind_number(statement, 2, notice->made_us);
-	sql_bind_number(statement, 3, notice->rung.level);
-	sql_bind_number(statement, 4, notice->rung.mode);
-	sql_bind_text(statement, 5, notice->dataset);
-	sql_bind_text(statement, 6, notice->reason);
-	sql_bind_text(statement, 7, notice->text);
-	return sql_run(statement, NULL);
+	return sql_run(SQL_BIND(store->statements[STORE_NOTICE_INSERT], sql_t(session), sql_n(notice->made_us),
+				sql_n(notice->rung.level), sql_n(notice->rung.mode), sql_t(notice->dataset),
+				sql_t(notice->reason), sql_t(notice->text)),
+		       NULL);
 }
 
 typedef int notice_fn(void *data, const struct notice_row *row);
@@ -45,13 +39,9 @@ int store_notices_each(struct store *store, const char *name, uint32_t after,
 
 int store_reader_get(struct store *store, const char *name, const char *reader, uint32_t *ret_upto)
 {
-	sqlite3_stmt *statement = store->statements[STORE_READER_GET];
 	uint64_t upto = 0;
-	int r;
+	int r = sql_query(SQL_BIND(store->statements[STORE_READER_GET], sql_t(name), sql_t(reader)), &upto);
 
-	sql_bind_text(statement, 1, name);
-	sql_bind_text(statement, 2, reader);
-	r = sql_query(statement, &upto);
 	if (!r)
 		*ret_upto = (uint32_t)upto;
 	return r;
@@ -65,31 +55,24 @@ static int reader_check(struct store *store, const char *name, const char *reade
 
 	if (r)
 		return r;
-	sql_bind_text(last, 1, name);
-	r = sql_query(last, &newest);
+	r = sql_query(SQL_BIND(last, sql_t(name)), &newest);
 	if (r)
 		return r;
 	if (upto > newest)
 		return -ERANGE;
-	sql_bind_text(count, 1, name);
-	sql_bind_text(count, 2, reader);
-	r = sql_query(count, &others);
+	r = sql_query(SQL_BIND(count, sql_t(name), sql_t(reader)), &others);
 	return !r && others >= NP_NOTICE_READERS ? -E2BIG : r;
 }
 
 int store_reader_put(struct store *store, const char *name, const char *reader, uint32_t upto)
 {
-	sqlite3_stmt *statement = store->statements[STORE_READER_PUT];
 	int r = begin_synced(store);
 
 	if (r)
 		return r;
 	r = reader_check(store, name, reader, upto);
-	if (!r) {
-		sql_bind_text(statement, 1, name);
-		sql_bind_text(statement, 2, reader);
-		sql_bind_number(statement, 3, upto);
-		r = sql_run(statement, NULL);
-	}
+	if (!r)
+		r = sql_run(SQL_BIND(store->statements[STORE_READER_PUT], sql_t(name), sql_t(reader), sql_n(upto)),
+			    NULL);
 	return sql_end(store->db, r);
 }

@@ -190,10 +190,8 @@ static int run_read(sqlite3_stmt *statement, struct run_row *row)
 int store_run_get(struct store *store, uint64_t id, struct run_row *ret)
 {
 	sqlite3_stmt *statement = store->statements[STORE_RUN_GET];
-	int r;
+	int r = sql_row(SQL_BIND(statement, sql_n(id)));
 
-	sql_bind_number(statement, 1, id);
-	r = sql_row(statement);
 	if (!r)
 		r = run_read(statement, ret);
 	sql_done(statement);
@@ -239,20 +237,14 @@ static int run_insert(struct store *store, const struct run_row *row, uint64_t *
 		return r;
 	if (waiting >= NP_RUNS_PENDING)
 		return -E2BIG;
-	sql_bind_text(insert, 1, row->session.text);
-	sql_bind_text(insert, 2, class_name(row->class));
-	sql_bind_text(insert, 3, row->command);
-	sql_bind_text(insert, 4, row->who);
-	sql_bind_number(insert, 5, row->created_us);
-	sql_bind_number(insert, 6, row->expires_us);
-	sql_bind_text(insert, 7, row->options);
-	sql_bind_number(insert, 8, row->launched);
-	r = sql_run(insert, NULL);
+	r = sql_run(SQL_BIND(insert, sql_t(row->session.text), sql_t(class_name(row->class)), sql_t(row->command),
+			     sql_t(row->who), sql_n(row->created_us), sql_n(row->expires_us), sql_t(row->options),
+			     sql_n(row->launched)),
+		    NULL);
 	if (r)
 		return r;
 	*ret_id = (uint64_t)sqlite3_last_insert_rowid(store->db);
-	sql_bind_number(forget, 1, NP_RUNS_KEPT);
-	return sql_run(forget, NULL);
+	return sql_run(SQL_BIND(forget, sql_n(NP_RUNS_KEPT)), NULL);
 }
 
 int store_run_put(struct store *store, const struct run_row *row, uint64_t *ret_id)

@@ -100,9 +100,8 @@ static bool ace_labels_decode(const char *ascii, const char *unicode)
 static int idn_encode(const char *text, struct plain *p)
 {
 	char *ascii = NULL;
-	int e;
+	int e = idn2_to_ascii_8z(text, &ascii, IDN_FLAGS);
 
-	e = idn2_to_ascii_8z(text, &ascii, IDN_FLAGS);
 	if (e != IDN2_OK)
 		return e == IDN2_MALLOC ? -ENOMEM : -EINVAL;
 	e = name_plain(ascii, strlen(ascii), p);
@@ -115,9 +114,8 @@ static int idn_verify(const struct plain *p)
 {
 	struct plain again;
 	char *unicode = NULL;
-	int e;
+	int e = idn2_to_unicode_8z8z(p->text, &unicode, 0);
 
-	e = idn2_to_unicode_8z8z(p->text, &unicode, 0);
 	if (e != IDN2_OK)
 		return e == IDN2_MALLOC ? -ENOMEM : -EINVAL;
 	if (!ace_labels_decode(p->text, unicode))
