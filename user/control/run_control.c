@@ -57,7 +57,7 @@ int run_input_post(struct request *rq, struct answer *ret, struct failure *ret_f
 	input.len = bytes.len;
 	input.columns = (unsigned)columns;
 	input.rows = (unsigned)rows;
-	r = rq->config->run_input(rq->config->data, rq->id, &input, ret_failure);
+	r = rq->config->launcher.input(rq->config->launcher.ctx, rq->id, &input, ret_failure);
 	if (r < 0)
 		return r;
 	return answer_json(ret, 200, json_pack("{s:I,s:I}", "run", (json_int_t)rq->id, "taken", (json_int_t)bytes.len),
@@ -102,7 +102,7 @@ int run_cancel(struct request *rq, struct answer *ret, struct failure *ret_failu
 	if (!result)
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	if (run.state == RUN_RUNNING)
-		rq->config->run_stop(rq->config->data, rq->id);
+		rq->config->launcher.stop(rq->config->launcher.ctx, rq->id);
 	r = run.state == RUN_PENDING
 		    ? service_run_decide(rq->config->service, rq->id, false, never, rq->peer.who, &run, ret_failure)
 		    : service_run_cancel(rq->config->service, rq->id, result, rq->peer.who, &run, ret_failure);

@@ -31,7 +31,7 @@ static void output_free(void *data)
 			*p = o->next;
 			break;
 		}
-	o->set->config->run_left(o->set->config->data, o->id);
+	o->set->config->launcher.leave(o->set->config->launcher.ctx, o->id);
 	free(o);
 }
 
@@ -52,7 +52,7 @@ static ssize_t output_read(void *data, uint64_t pos, char *bytes, size_t max)
 	size_t n;
 
 	(void)pos;
-	if (o->over || config->run_output(config->data, o->id, o->sent, &text, &ended) < 0)
+	if (o->over || config->launcher.output(config->launcher.ctx, o->id, o->sent, &text, &ended) < 0)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
 	n = text.len < max ? text.len : max;
 	if (n) {

@@ -118,7 +118,7 @@ static int runs_launch(struct request *rq, const struct run_row *run, const json
 
 	if (terminal)
 		terminal_parse(terminal, &launch.columns, &launch.rows);
-	r = rq->config->run_launch(rq->config->data, &launch, ret_failure);
+	r = rq->config->launcher.start(rq->config->launcher.ctx, &launch, ret_failure);
 
 	if (r < 0)
 		service_run_decide(rq->config->service, run->id, false, "it could not be started", "daemon",
@@ -177,7 +177,7 @@ int runs_create(struct request *rq, struct answer *ret, struct failure *ret_fail
 
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure)
 {
-	pid_t launcher = rq->config->run_launcher(rq->config->data, id);
+	pid_t launcher = rq->config->launcher.pid(rq->config->launcher.ctx, id);
 	struct run_row run;
 	int r;
 
@@ -276,7 +276,7 @@ int run_output_get(struct request *rq, struct answer *ret, struct failure *ret_f
 
 	if (url_flag(rq->query[0], &follow) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "follow must be 0 or 1");
-	if (rq->config->run_output(rq->config->data, rq->id, 0, &text, &ended) < 0) {
+	if (rq->config->launcher.output(rq->config->launcher.ctx, rq->id, 0, &text, &ended) < 0) {
 		r = service_run_show(rq->config->service, rq->id, &run, ret_failure);
 		return r < 0 ? r
 			     : failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT,

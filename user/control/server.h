@@ -60,6 +60,22 @@ struct run_text {
 	size_t len;
 };
 
+/* Who starts runs for the API: daemon/launches.h. */
+struct launcher {
+	/* Has a run that is on record started, as the record says. */
+	int (*start)(void *ctx, const struct run_launch *launch, struct failure *ret_failure);
+	int (*input)(void *ctx, uint64_t id, const struct run_input *input, struct failure *ret_failure);
+	/* Ends the launcher of a run, if the run was launched here, so that it starts nothing any more. */
+	void (*stop)(void *ctx, uint64_t id);
+	/* Somebody who followed its output is gone: an attached one ends with its reader. */
+	void (*leave)(void *ctx, uint64_t id);
+	pid_t (*pid)(void *ctx, uint64_t id); /* of a run that was launched here and is not over; or 0 */
+	/* NDJSON from that byte on, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten, or
+	 * these bytes are. Of an attached one all before them are forgotten now. */
+	int (*output)(void *ctx, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);
+	void *ctx;
+};
+
 struct access;
 
 struct server_config {
@@ -87,17 +103,7 @@ struct server_config {
 	/* Adds what was answered with "always" to the policy's grants, or takes it back: on the disk, and live. */
 	int (*grant_change)(void *data, const struct question_row *row, bool add, const char *who,
 			    struct failure *ret_failure);
-	/* Has a run that is on record started, as the record says. */
-	int (*run_launch)(void *data, const struct run_launch *launch, struct failure *ret_failure);
-	int (*run_input)(void *data, uint64_t id, const struct run_input *input, struct failure *ret_failure);
-	/* Ends the launcher of a run, if the run was launched here, so that it starts nothing any more. */
-	void (*run_stop)(void *data, uint64_t id);
-	/* Somebody who followed its output is gone: an attached one ends with its reader. */
-	void (*run_left)(void *data, uint64_t id);
-	pid_t (*run_launcher)(void *data, uint64_t id); /* of a run that was launched here and is not over; or 0 */
-	/* NDJSON from that byte on, and whether that is all. -ENOENT: the run was not started by the daemon, or is forgotten, or
-	 * these bytes are. Of an attached one all before them are forgotten now. */
-	int (*run_output)(void *data, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);
+	struct launcher launcher;
 	void *data;
 };
 

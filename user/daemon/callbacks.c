@@ -264,48 +264,6 @@ int session_ca(void *data, const char *session, struct buf *out)
 	return supervisor_ca(d->supervisor, session, out);
 }
 
-int run_launch(void *data, const struct run_launch *launch, struct failure *ret_failure)
-{
-	struct daemon *d = data;
-
-	return launches_start(d->launches, launch, ret_failure);
-}
-
-int run_input(void *data, uint64_t id, const struct run_input *input, struct failure *ret_failure)
-{
-	struct daemon *d = data;
-
-	return launches_input(d->launches, id, input, ret_failure);
-}
-
-void run_stop(void *data, uint64_t id)
-{
-	struct daemon *d = data;
-
-	launches_stop(d->launches, id);
-}
-
-pid_t run_launcher(void *data, uint64_t id)
-{
-	const struct daemon *d = data;
-
-	return launches_pid(d->launches, id);
-}
-
-void run_left(void *data, uint64_t id)
-{
-	struct daemon *d = data;
-
-	launches_leave(d->launches, id);
-}
-
-int run_output(void *data, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended)
-{
-	struct daemon *d = data;
-
-	return launches_output(d->launches, id, from, ret, ret_ended);
-}
-
 void on_debug(void *data)
 {
 	struct daemon *d = data;

@@ -319,12 +319,6 @@ static int server_start(struct daemon *d)
 		.grant_change = grant_change,
 		.session_ca = session_ca,
 		.settle = counts_settle,
-		.run_launch = run_launch,
-		.run_launcher = run_launcher,
-		.run_input = run_input,
-		.run_stop = run_stop,
-		.run_left = run_left,
-		.run_output = run_output,
 		.data = d,
 	};
 	struct launches_config launches = { .loop = d->loop,
@@ -339,6 +333,7 @@ static int server_start(struct daemon *d)
 		r = fs_path(outputs, "%s/launches", d->options.run_dir);
 	if (r == 0)
 		r = launches_new(&launches, &d->launches);
+	config.launcher = launches_launcher(d->launches);
 	if (r == 0)
 		r = server_new(&config, &d->server);
 	if (r == 0)

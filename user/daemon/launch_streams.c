@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "control/http_status.h"
 #include "daemon/launches_internal.h"
 #include "reason.h"
 
@@ -176,27 +177,20 @@ static void on_input_room(void *data, uint32_t events)
 	input_send(data);
 }
 
-static int input_refuse(struct failure *ret_failure, int error, unsigned reason, const char *text)
+int launches_input(void *ctx, uint64_t id, const struct run_input *input, struct failure *ret_failure)
 {
-	ret_failure->reason = reason;
-	snprintf(ret_failure->text, sizeof(ret_failure->text), "%s", text);
-	return error;
-}
-
-int launches_input(struct launches *l, uint64_t id, const struct run_input *input, struct failure *ret_failure)
-{
-	struct launch *launch = launch_find(l, id);
+	struct launch *launch = launch_find(ctx, id);
 	const struct winsize size = { .ws_row = (unsigned short)input->rows, .ws_col = (unsigned short)input->columns };
 
 	if (!launch)
-		return input_refuse(ret_failure, -ENOENT, NP_R_NO_OUTPUT, "the run was not launched by this daemon");
+		return failure_put(ret_failure, -ENOENT, NP_R_NO_OUTPUT, "the run was not launched by this daemon");
 	if (launch->to < 0)
-		return input_refuse(ret_failure, -EPIPE, NP_R_RUN_OVER, "it has no input, or that has ended");
+		return failure_put(ret_failure, -EPIPE, NP_R_RUN_OVER, "it has no input, or that has ended");
 	if (input->rows && (!launch->terminal || ioctl(launch->to, TIOCSWINSZ, &size) < 0))
-		return input_refuse(ret_failure, -EINVAL, NP_R_BAD_FIELD, "it has no terminal");
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "it has no terminal");
 	if (launch->input.len + input->len > NP_LAUNCH_INPUT)
-		return input_refuse(ret_failure, -E2BIG, NP_R_TOO_MANY,
-				    "the command has not read what came before: try again");
+		return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
+				   "the command has not read what came before: try again");
 	buf_append(&launch->input, input->data, input->len);
 	if (input->end && launch->terminal)
 		buf_puts(&launch->input, "\x04"); /* as a person says it there */
@@ -208,8 +202,9 @@ int launches_input(struct launches *l, uint64_t id, const struct run_input *inpu
 	return 0;
 }
 
-int launches_output(struct launches *l, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended)
+int launches_output(void *ctx, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended)
 {
+	struct launches *l = ctx;
 	struct launch *launch = launch_find(l, id);
 
 	if (!launch || from < launch->dropped || from > launch->dropped + launch->lines.len)

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/descriptors.h"
+#include "control/http_status.h"
 #include "reason.h"
 
 bool launch_ended(const struct launch *launch)
@@ -241,22 +242,19 @@ int launch_new(struct launches *l, const struct run_launch *how, struct launch *
 	return 0;
 }
 
-int launches_start(struct launches *l, const struct run_launch *how, struct failure *ret_failure)
+static int launches_start(void *ctx, const struct run_launch *how, struct failure *ret_failure)
 {
+	struct launches *l = ctx;
 	struct launch *launch = NULL;
 	int r;
 
-	ret_failure->reason = NP_R_TOO_MANY;
-	if (launches_of(l, how->caller) >= NP_LAUNCHES_PER_USER) {
-		snprintf(ret_failure->text, sizeof(ret_failure->text),
-			 "%d runs that user %u has had started are not over", NP_LAUNCHES_PER_USER,
-			 (unsigned)how->caller);
-		return -E2BIG;
-	}
-	snprintf(ret_failure->text, sizeof(ret_failure->text), "%d runs that the API started are not over",
-		 NP_LAUNCHES_MAX);
+	if (launches_of(l, how->caller) >= NP_LAUNCHES_PER_USER)
+		return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY,
+				   "%d runs that user %u has had started are not over", NP_LAUNCHES_PER_USER,
+				   (unsigned)how->caller);
 	if (!room_make(l))
-		return -E2BIG;
+		return failure_put(ret_failure, -E2BIG, NP_R_TOO_MANY, "%d runs that the API started are not over",
+				   NP_LAUNCHES_MAX);
 	r = launch_new(l, how, &launch);
 	if (r == 0)
 		r = launch_spawn(launch, how);
@@ -264,35 +262,46 @@ int launches_start(struct launches *l, const struct run_launch *how, struct fail
 		return 0;
 	if (launch)
 		launch_free(launch);
-	ret_failure->reason = NP_R_FAILED;
-	snprintf(ret_failure->text, sizeof(ret_failure->text), "%.400s: %s", l->exe, strerror(-r));
-	return r;
+	return failure_put(ret_failure, r, NP_R_FAILED, "%.400s: %s", l->exe, strerror(-r));
 }
 
-void launches_stop(struct launches *l, uint64_t id)
+static void launches_stop(void *ctx, uint64_t id)
 {
-	const struct launch *launch = launch_find(l, id);
+	const struct launch *launch = launch_find(ctx, id);
 
 	if (launch && launch->pid)
 		syscall(SYS_pidfd_send_signal, launch->pidfd, SIGKILL, NULL, 0);
 }
 
-void launches_leave(struct launches *l, uint64_t id)
+static void launches_leave(void *ctx, uint64_t id)
 {
-	struct launch *launch = launch_find(l, id);
+	struct launch *launch = launch_find(ctx, id);
 
 	if (!launch || !launch->attach)
 		return;
 	launch->attach = false; /* what comes now is kept as anybody's, and does not hold it up */
 	streams_hold(launch);
-	launches_stop(l, id);
+	launches_stop(ctx, id);
 }
 
-pid_t launches_pid(const struct launches *l, uint64_t id)
+static pid_t launches_pid(void *ctx, uint64_t id)
 {
-	const struct launch *launch = launch_find(l, id);
+	const struct launch *launch = launch_find(ctx, id);
 
 	return launch ? launch->pid : 0;
+}
+
+struct launcher launches_launcher(struct launches *l)
+{
+	return (struct launcher){
+		.start = launches_start,
+		.input = launches_input,
+		.stop = launches_stop,
+		.leave = launches_leave,
+		.pid = launches_pid,
+		.output = launches_output,
+		.ctx = l,
+	};
 }
 
 int launches_new(const struct launches_config *config, struct launches **ret)

@@ -61,6 +61,8 @@ bool launch_ended(const struct launch *launch);
 struct launch *launch_find(const struct launches *l, uint64_t id); /* NULL: there is none */
 void fd_end(struct launches *l, int *fd);
 void input_close(struct launch *launch);
+int launches_input(void *ctx, uint64_t id, const struct run_input *input, struct failure *ret_failure);
+int launches_output(void *ctx, uint64_t id, size_t from, struct run_text *ret, bool *ret_ended);
 /* Reads its output, or leaves it unread for as long as its reader has not read enough. */
 void streams_hold(struct launch *launch);
 loop_fd_fn on_output; /* of a struct stream */

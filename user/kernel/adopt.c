@@ -308,9 +308,9 @@ static int look_at(struct kernel *kernel, const struct gate_cgroup *cg, struct l
 	return r < 0 ? r : held_check(kernel, kernel->skel->progs.np_open_rings, cg, look);
 }
 
-int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
+int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
 {
-	return look_at(kernel, cg, &(struct look){ .problem = ret_problem, .path = cg->path });
+	return look_at(ctx, cg, &(struct look){ .problem = ret_problem, .path = cg->path });
 }
 
 /* One network namespace for all of them: its home, once that is known; else where the first process lives. In the host's, sockets
@@ -335,9 +335,10 @@ static int netns_choose(struct kernel *kernel, const struct gate_cgroup *cg, str
 	return r < 0 ? -errno : 0;
 }
 
-int adopt_inspect(struct kernel *kernel, const char *path, pid_t starting, struct gate_cgroup *ret,
-		  struct gate_problem *ret_problem)
+int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
+			struct gate_problem *ret_problem)
 {
+	struct kernel *kernel = ctx;
 	struct look look = { .starting = starting, .problem = ret_problem, .path = path };
 	struct gate_cgroup cg;
 	int r = cgroup_look(kernel->mount, path, &cg);

@@ -174,14 +174,15 @@ static void cut_forget_gone(struct kernel *kernel)
 
 	while (more) {
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (ratchet_read(kernel, key, &ignored) == -ENOENT)
+		if (gate_read(kernel, key, &ignored) == -ENOENT)
 			bpf_map_delete_elem(fd, &key);
 		key = next;
 	}
 }
 
-int cut_due(struct kernel *kernel, uint64_t id)
+int gate_cut_due(void *ctx, uint64_t id)
 {
+	struct kernel *kernel = ctx;
 	return cut_name(kernel, &(struct cut_job){ .ids = &id, .n = 1 });
 }
 
@@ -211,8 +212,9 @@ void cut_unname(struct kernel *kernel, const struct cut_job *job)
 		bpf_map_delete_elem(fd, &job->ids[i]);
 }
 
-int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
+int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
 {
+	struct kernel *kernel = ctx;
 	struct cut_job job = { .ids = ids, .n = n, .why = why };
 	unsigned cut = 0;
 	int r;
@@ -232,8 +234,9 @@ int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gat
 	return r;
 }
 
-int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has)
+int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
 {
+	struct kernel *kernel = ctx;
 	struct cut_job job = { .ids = ids, .n = n, .why = GATE_CUT_ENDED };
 	int fd = bpf_map__fd(kernel->skel->maps.np_cut_targets), r;
 	struct np_cut_state state;

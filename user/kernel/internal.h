@@ -135,6 +135,8 @@ int object_load(struct kernel *kernel, char problem[static 512]);
 int object_pin(struct kernel *kernel);
 int object_repin(struct kernel *kernel); /* what was unpinned */
 int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct features *features);
+/* Takes it over, with its LSM programs attached; or destroys it, when r says so or that fails. 0 or the error. */
+int object_settle(struct kernel *kernel, struct gate_bpf *skel, const struct features *features, int r);
 int map_path(const struct kernel *kernel, const struct bpf_map *map, char path[static 4096]); /* of its pin */
 int program_path(const struct kernel *kernel, const struct bpf_program *prog, char path[static 4096]);
 size_t program_index(const struct kernel *kernel, const struct bpf_program *prog); /* SIZE_MAX: it is not loaded */
@@ -189,18 +191,18 @@ void devices_leave(struct namespace *ns);	 /* nothing is left of them */
 void devices_forget_gone(struct kernel *kernel); /* of namespaces that nobody lives in any more */
 
 /* ratchet.c */
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
-		  struct np_rung *ret);
-int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id);
-int ratchet_read(struct kernel *kernel, uint64_t cgroup_id, struct np_rung *ret); /* -ENOENT */
-int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data);
+int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+	       struct np_rung *ret);
+int gate_retire(void *ctx, uint64_t cgroup_id);
+int gate_read(void *ctx, uint64_t cgroup_id, struct np_rung *ret); /* -ENOENT */
+int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data);
 
 /* cut.c */
 int cut_open(struct kernel *kernel);
-int cut_due(struct kernel *kernel, uint64_t id); /* names it before its cut, for the next daemon if this one dies */
+int gate_cut_due(void *ctx, uint64_t id); /* names it before its cut, for the next daemon if this one dies */
 bool cut_is_due(struct kernel *kernel, uint64_t id);
-int cut_sandboxes(struct kernel *kernel, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
-int cut_orphans_find(struct kernel *kernel, const uint64_t *ids, size_t n, bool *ret_has);
+int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut);
+int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has);
 int cut_pass(struct kernel *kernel, const struct cut_job *job, enum np_cut_pass pass, bool final,
 	     struct np_cut_state *state);
 int cut_name(struct kernel *kernel, const struct cut_job *job); /* its sandboxes, in np_cut_targets */
@@ -246,9 +248,9 @@ uint32_t ports_share(void);		 /* sockets that all sandboxes may have together */
 int ports_guard(struct kernel *kernel);	 /* ports_attach(), and a predecessor's forwards go */
 int ports_attach(struct kernel *kernel); /* np_inbound to our network namespace; idempotent */
 int ports_check(struct kernel *kernel);	 /* the same, and forgets sockets that are gone */
-int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret);
-int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id);
-void ports_unforward(struct kernel *kernel, uint64_t cookie);
+int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret);
+int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id);
+void gate_unforward(void *ctx, uint64_t cookie);
 
 /* inspector.c */
 #define INSPECTOR_SUFFIX "-inspector" /* its cgroup lies beside the slice */
@@ -257,9 +259,9 @@ int inspector_check(struct kernel *kernel); /* makes it again when it is gone */
 
 /* adopt.c */
 /* What the processes of a cgroup hold: 0, or -EINVAL with the first objection. */
-int adopt_look(struct kernel *kernel, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
-int adopt_inspect(struct kernel *kernel, const char *path, pid_t starting, struct gate_cgroup *ret,
-		  struct gate_problem *ret_problem);
+int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem);
+int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
+			struct gate_problem *ret_problem);
 
 /* watch.c */
 int watch_start(struct kernel *kernel);

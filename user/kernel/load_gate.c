@@ -124,18 +124,8 @@ int object_prepare(struct kernel *kernel, struct gate_bpf *skel, const struct fe
 	return 0;
 }
 
-static int object_try(struct kernel *kernel, const struct features *features)
+int object_settle(struct kernel *kernel, struct gate_bpf *skel, const struct features *features, int r)
 {
-	struct gate_bpf *skel = gate_bpf__open();
-	int r;
-
-	if (!skel)
-		return -errno;
-	r = object_prepare(kernel, skel, features);
-	if (r == 0)
-		r = gate_bpf__load(skel);
-	if (r == 0)
-		r = programs_take(kernel, skel);
 	/* Before a program that relies on them is attached to a cgroup: their predecessors stay until then. */
 	if (r == 0 && features->lsm)
 		r = links_attach_lsm(kernel, skel);
@@ -148,6 +138,21 @@ static int object_try(struct kernel *kernel, const struct features *features)
 	kernel->skel = skel;
 	kernel->features = *features;
 	return 0;
+}
+
+static int object_try(struct kernel *kernel, const struct features *features)
+{
+	struct gate_bpf *skel = gate_bpf__open();
+	int r;
+
+	if (!skel)
+		return -errno;
+	r = object_prepare(kernel, skel, features);
+	if (r == 0)
+		r = gate_bpf__load(skel);
+	if (r == 0)
+		r = programs_take(kernel, skel);
+	return object_settle(kernel, skel, features, r);
 }
 
 /* Only the kernel's own word counts: a map of a predecessor answers EPERM to a second freeze, but not only then. */

@@ -88,10 +88,11 @@ static bool addr_is_own(struct kernel *kernel, uint64_t netns, const struct np_a
 	       kind == NP_ADDR_OWN;
 }
 
-int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, struct np_addr *ret)
+int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret)
 {
+	struct kernel *kernel = ctx;
 	struct np_listens found = { .version = NP_ABI_VERSION,
-				    .port = port,
+				    .port = (uint16_t)port,
 				    .cgroup_id = cgroup_id,
 				    .netns = namespace_cookie(kernel, cgroup_id) };
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &found, .ctx_size_in = sizeof(found)); /* and out */
@@ -112,14 +113,17 @@ int ports_listens(struct kernel *kernel, uint64_t cgroup_id, uint16_t port, stru
 	return 0;
 }
 
-int ports_forward(struct kernel *kernel, uint64_t cookie, uint64_t cgroup_id)
+int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id)
 {
+	struct kernel *kernel = ctx;
 	int fd = bpf_map__fd(kernel->skel->maps.np_forwards);
 
 	return bpf_map_update_elem(fd, &cookie, &cgroup_id, BPF_NOEXIST) < 0 ? -errno : 0;
 }
 
-void ports_unforward(struct kernel *kernel, uint64_t cookie)
+void gate_unforward(void *ctx, uint64_t cookie)
 {
+	struct kernel *kernel = ctx;
+
 	bpf_map_delete_elem(bpf_map__fd(kernel->skel->maps.np_forwards), &cookie);
 }

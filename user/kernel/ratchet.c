@@ -14,9 +14,10 @@ static int run_syscall_program(const struct kernel *kernel, const struct bpf_pro
 	return (int)opts.retval; /* the program's own 0 or -errno */
 }
 
-int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
-		  struct np_rung *ret)
+int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
+	       struct np_rung *ret)
 {
+	struct kernel *kernel = ctx;
 	struct np_raise call = {
 		.version = NP_ABI_VERSION,
 		.depth = cg->depth,
@@ -33,16 +34,21 @@ int ratchet_raise(struct kernel *kernel, const struct gate_cgroup *cg, const str
 	return 0;
 }
 
-int ratchet_retire(struct kernel *kernel, uint64_t cgroup_id)
+int gate_retire(void *ctx, uint64_t cgroup_id)
 {
+	struct kernel *kernel = ctx;
 	struct np_retire call = { .version = NP_ABI_VERSION, .cgroup_id = cgroup_id };
 	int r = run_syscall_program(kernel, kernel->skel->progs.np_retire, &call, sizeof(call));
 
-	return r == -ENOENT ? 0 : r;
+	if (r && r != -ENOENT)
+		return r;
+	kernel->sweep_due = true;
+	return 0;
 }
 
-int ratchet_each(struct kernel *kernel, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
+int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
 {
+	struct kernel *kernel = ctx;
 	int fd = bpf_map__fd(kernel->skel->maps.np_sandboxes);
 	__u64 *keys = calloc(NP_SANDBOXES_MAX, sizeof(*keys)), key = 0;
 	/* Usually nothing is. */
@@ -76,8 +82,9 @@ static int sandbox_read(const struct kernel *kernel, uint64_t cgroup_id, struct 
 	return bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_sandboxes), &cgroup_id, ret) < 0 ? -errno : 0;
 }
 
-int ratchet_read(struct kernel *kernel, uint64_t cgroup_id, struct np_rung *ret)
+int gate_read(void *ctx, uint64_t cgroup_id, struct np_rung *ret)
 {
+	struct kernel *kernel = ctx;
 	struct np_sandbox value;
 	int r = sandbox_read(kernel, cgroup_id, &value);
 

@@ -135,18 +135,9 @@ int build_take(struct kernel *kernel)
 		r = build_describe(kernel, skel, &features, &ours);
 	if (r == 0 && strcmp(ours.data, theirs) != 0)
 		r = -ESTALE;
-	if (r == 0 && features.lsm)
-		r = links_attach_lsm(kernel, skel);
-	if (r < 0) {
-		place_forget(kernel, "lsm");
-		programs_close(kernel);
-		gate_bpf__destroy(skel);
-		return r;
-	}
-	kernel->skel = skel;
-	kernel->features = features;
-	kernel->same_build = true;
-	return 0;
+	r = object_settle(kernel, skel, &features, r);
+	kernel->same_build = r == 0;
+	return r;
 }
 
 int build_note(struct kernel *kernel)

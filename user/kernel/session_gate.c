@@ -20,17 +20,6 @@ static int gate_cgroup_make(void *ctx, const char *id, struct gate_cgroup *ret)
 	return r;
 }
 
-static int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
-			       struct gate_problem *ret_problem)
-{
-	return adopt_inspect(ctx, path, starting, ret, ret_problem);
-}
-
-static int gate_cgroup_look(void *ctx, const struct gate_cgroup *cg, struct gate_problem *ret_problem)
-{
-	return adopt_look(ctx, cg, ret_problem);
-}
-
 static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret)
 {
 	struct kernel *kernel = ctx;
@@ -39,12 +28,6 @@ static int gate_cgroup_find(void *ctx, const char *path, struct gate_cgroup *ret
 	if (r == 0)
 		watch_add(kernel, ret);
 	return r;
-}
-
-static int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,
-		      struct np_rung *ret)
-{
-	return ratchet_raise(ctx, cg, rung, session, ret);
 }
 
 /* Name of an adopted cgroup's folder below links/. */
@@ -69,21 +52,6 @@ static int gate_detach(void *ctx, const struct gate_cgroup *cg)
 	links_name(cg->id, name);
 	links_detach(ctx, name);
 	return 0;
-}
-
-static int gate_cut_due(void *ctx, uint64_t cgroup_id)
-{
-	return cut_due(ctx, cgroup_id);
-}
-
-static int gate_cut(void *ctx, const uint64_t *ids, size_t n, enum gate_cut why, unsigned *ret_cut)
-{
-	return cut_sandboxes(ctx, ids, n, why, ret_cut);
-}
-
-static int gate_orphans(void *ctx, const uint64_t *ids, size_t n, bool *ret_has)
-{
-	return cut_orphans_find(ctx, ids, n, ret_has);
 }
 
 static int gate_cgroup_remove(void *ctx, const struct gate_cgroup *cg)
@@ -122,26 +90,6 @@ static bool gate_cgroup_populated(void *ctx, const struct gate_cgroup *cg)
 	return cgroup_populated(cg);
 }
 
-static int gate_retire(void *ctx, uint64_t cgroup_id)
-{
-	struct kernel *kernel = ctx;
-	int r = ratchet_retire(kernel, cgroup_id);
-
-	if (r == 0)
-		kernel->sweep_due = true;
-	return r;
-}
-
-static int gate_each(void *ctx, int (*fn)(void *data, const struct gate_sandbox *sandbox), void *data)
-{
-	return ratchet_each(ctx, fn, data);
-}
-
-static int gate_read(void *ctx, uint64_t cgroup_id, struct np_rung *ret)
-{
-	return ratchet_read(ctx, cgroup_id, ret);
-}
-
 static int gate_cgroup_by_id(void *ctx, uint64_t id, struct gate_cgroup *ret)
 {
 	struct kernel *kernel = ctx;
@@ -154,30 +102,6 @@ static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cg
 	struct kernel *kernel = ctx;
 
 	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
-}
-
-static int gate_children_each(void *ctx, const struct gate_cgroup *parent,
-			      int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
-{
-	struct kernel *kernel = ctx;
-
-	watch_children(kernel, parent); /* first: what is made after that is told, what was made before is found */
-	return cgroup_each_child(kernel->mount, parent, fn, data);
-}
-
-static int gate_listens(void *ctx, uint64_t cgroup_id, unsigned port, struct np_addr *ret)
-{
-	return ports_listens(ctx, cgroup_id, (uint16_t)port, ret);
-}
-
-static int gate_forward(void *ctx, uint64_t cookie, uint64_t cgroup_id)
-{
-	return ports_forward(ctx, cookie, cgroup_id);
-}
-
-static void gate_unforward(void *ctx, uint64_t cookie)
-{
-	ports_unforward(ctx, cookie);
 }
 
 struct gate kernel_gate(struct kernel *kernel)

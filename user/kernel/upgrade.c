@@ -149,7 +149,7 @@ static int sandbox_copy(struct kernel *kernel, const struct old_gate *old, int m
 	session[sizeof(session) - 1] = '\0';
 	if (!old->rung_read(value, &rung))
 		log_error("%s: the older gate's entry of it cannot be read; it is closed", cg.path);
-	r = ratchet_raise(kernel, &cg, &rung, session, &stands);
+	r = gate_raise(kernel, &cg, &rung, session, &stands);
 	if (r == 0)
 		kernel->carried_over++;
 	failpoint("upgrade_copying");
