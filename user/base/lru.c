@@ -40,13 +40,7 @@ int lru_new(size_t max, void (*free_value)(void *value), struct lru **ret)
 
 static struct entry *lru_find(const struct lru *lru, const void *key, size_t len, uint64_t hash)
 {
-	for (struct table_node *n = table_first(&lru->table, hash); n; n = table_next(n)) {
-		struct entry *e = container_of(n, struct entry, node);
-
-		if (e->len == len && memcmp(e->key, key, len) == 0)
-			return e;
-	}
-	return NULL;
+	return TABLE_FIND(&lru->table, hash, struct entry, node, e, e->len == len && memcmp(e->key, key, len) == 0);
 }
 
 static void lru_unlink(struct lru *lru, struct entry *e)

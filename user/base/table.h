@@ -34,4 +34,18 @@ struct table_node *table_walk(const struct table *table, const struct table_node
 
 #define container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
+/* The thing, of that type and with its node in that member, that has the hash and for which `match`, an expression in `thing`,
+ * holds; NULL when there is none. */
+#define TABLE_FIND(table, hash, type, member, thing, match)          \
+	({                                                           \
+		type *thing = NULL;                                  \
+		struct table_node *node_ = table_first(table, hash); \
+		for (; node_; node_ = table_next(node_)) {           \
+			thing = container_of(node_, type, member);   \
+			if (match)                                   \
+				break;                               \
+		}                                                    \
+		node_ ? thing : NULL;                                \
+	})
+
 #endif

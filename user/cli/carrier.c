@@ -91,8 +91,7 @@ static void pair_free(struct carrier *carrier, size_t at)
 	struct pair *pair = carrier->pairs[at];
 
 	for (int i = 0; i < 2; i++)
-		if (pair->fd[i] >= 0)
-			close(pair->fd[i]);
+		cleanup_close(&pair->fd[i]);
 	if (pair->cookie)
 		carrier->config.on_end(carrier->config.data, pair->cookie);
 	free(pair);

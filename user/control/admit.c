@@ -22,10 +22,8 @@ void admit_init(struct admit *admit, int fd)
 void admit_free(struct admit *admit)
 {
 	for (size_t i = 0; i < ADMIT_FAREWELLS; i++)
-		if (admit->farewells[i].fd >= 0)
-			close(admit->farewells[i].fd);
-	if (admit->fd >= 0)
-		close(admit->fd);
+		cleanup_close(&admit->farewells[i].fd);
+	cleanup_close(&admit->fd);
 }
 
 void admit_answer(int fd, const struct failure *failure)

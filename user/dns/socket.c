@@ -147,13 +147,7 @@ static struct dns_listener *listener_find(struct dns_socket *port, uint64_t netn
 
 	if (netns == port->host.netns)
 		return &port->host;
-	for (struct table_node *n = table_first(&port->listeners, hash); n; n = table_next(n)) {
-		struct dns_listener *listener = container_of(n, struct dns_listener, node);
-
-		if (listener->netns == netns)
-			return listener;
-	}
-	return NULL;
+	return TABLE_FIND(&port->listeners, hash, struct dns_listener, node, listener, listener->netns == netns);
 }
 
 int dns_socket_reply(struct dns_socket *port, const struct dns_client *client, const void *data, size_t len)

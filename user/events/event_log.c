@@ -74,8 +74,7 @@ void event_log_close(struct event_log *log)
 	history_free(log->history);
 	journal_free(log->journal);
 	journal_free(log->changes);
-	if (log->dirfd >= 0)
-		close(log->dirfd);
+	cleanup_close(&log->dirfd);
 	buf_free(&log->line);
 	free(log);
 }

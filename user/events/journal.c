@@ -44,8 +44,7 @@ int journal_new(int dirfd, const char *name, uint64_t bytes, struct journal **re
 
 static void journal_close(struct journal *journal)
 {
-	if (journal->fd >= 0)
-		close(journal->fd);
+	cleanup_close(&journal->fd);
 	journal->fd = -1;
 	journal->torn = journal->half = false;
 }

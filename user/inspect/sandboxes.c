@@ -12,12 +12,8 @@
 
 struct sandbox *sandbox_find(struct worker *worker, uint64_t cgroup_id)
 {
-	uint64_t hash = hash_number(&worker->key, cgroup_id);
-
-	for (struct table_node *n = table_first(&worker->sandboxes, hash); n; n = table_next(n))
-		if (container_of(n, struct sandbox, node)->cgroup_id == cgroup_id)
-			return container_of(n, struct sandbox, node);
-	return NULL;
+	return TABLE_FIND(&worker->sandboxes, hash_number(&worker->key, cgroup_id), struct sandbox, node, it,
+			  it->cgroup_id == cgroup_id);
 }
 
 struct sandbox *sandbox_next(const struct worker *worker, const struct sandbox *sandbox)
@@ -29,12 +25,8 @@ struct sandbox *sandbox_next(const struct worker *worker, const struct sandbox *
 
 struct session *session_find(struct worker *worker, const char *name)
 {
-	uint64_t hash = hash_text(&worker->key, name);
-
-	for (struct table_node *n = table_first(&worker->sessions_by_name, hash); n; n = table_next(n))
-		if (!strcmp(container_of(n, struct session, node)->name, name))
-			return container_of(n, struct session, node);
-	return NULL;
+	return TABLE_FIND(&worker->sessions_by_name, hash_text(&worker->key, name), struct session, node, it,
+			  !strcmp(it->name, name));
 }
 
 static struct session *session_get(struct worker *worker, const char *name)

@@ -167,13 +167,11 @@ void kernel_close(struct kernel *kernel)
 	cleanup_close(&kernel->cut_tcp);
 	cleanup_close(&kernel->cut_udp);
 	watch_free(kernel);
-	if (kernel->netlink_fd >= 0)
-		close(kernel->netlink_fd);
+	cleanup_close(&kernel->netlink_fd);
 	places_close(kernel);
 	programs_close(kernel);
 	gate_bpf__destroy(kernel->skel);
-	if (kernel->lock_fd >= 0)
-		close(kernel->lock_fd);
+	cleanup_close(&kernel->lock_fd);
 	free(kernel);
 }
 

@@ -44,10 +44,7 @@ static uint64_t place_hash(const char *name)
 
 static struct place *place_find(const struct kernel *kernel, const char *name)
 {
-	for (struct table_node *n = table_first(&kernel->places, place_hash(name)); n; n = table_next(n))
-		if (!strcmp(container_of(n, struct place, node)->name, name))
-			return container_of(n, struct place, node);
-	return NULL;
+	return TABLE_FIND(&kernel->places, place_hash(name), struct place, node, it, !strcmp(it->name, name));
 }
 
 static struct place *place_get(struct kernel *kernel, const char *name)

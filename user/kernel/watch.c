@@ -20,10 +20,7 @@ static uint64_t watch_hash(int wd)
 
 static struct watch *watch_find(const struct kernel *kernel, int wd)
 {
-	for (struct table_node *n = table_first(&kernel->watches, watch_hash(wd)); n; n = table_next(n))
-		if (container_of(n, struct watch, node)->wd == wd)
-			return container_of(n, struct watch, node);
-	return NULL;
+	return TABLE_FIND(&kernel->watches, watch_hash(wd), struct watch, node, it, it->wd == wd);
 }
 
 static void watch_drop(struct kernel *kernel, struct watch *w)
@@ -100,6 +97,5 @@ void watch_free(struct kernel *kernel)
 	while ((n = table_walk(&kernel->watches, NULL)))
 		watch_drop(kernel, container_of(n, struct watch, node));
 	table_clear(&kernel->watches);
-	if (kernel->inotify_fd >= 0)
-		close(kernel->inotify_fd);
+	cleanup_close(&kernel->inotify_fd);
 }

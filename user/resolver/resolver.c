@@ -81,10 +81,7 @@ static void entry_forget(struct entry *e)
 
 static struct entry *entry_find(const struct resolver *r, const char *name, uint64_t hash)
 {
-	for (struct table_node *n = table_first(&r->entries, hash); n; n = table_next(n))
-		if (!strcmp(container_of(n, struct entry, node)->name, name))
-			return container_of(n, struct entry, node);
-	return NULL;
+	return TABLE_FIND(&r->entries, hash, struct entry, node, it, !strcmp(it->name, name));
 }
 
 static void query_done(struct query *query, int error, const uint8_t *data, size_t len);

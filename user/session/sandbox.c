@@ -9,28 +9,14 @@
 
 struct sandbox *sandbox_by_cgroup(struct service *service, uint64_t cgroup_id)
 {
-	uint64_t hash = hash_number(&service->key, cgroup_id);
-
-	for (struct table_node *n = table_first(&service->sandboxes_by_cgroup, hash); n; n = table_next(n)) {
-		struct sandbox *sandbox = container_of(n, struct sandbox, by_cgroup);
-
-		if (sandbox->pub.cgroup.id == cgroup_id)
-			return sandbox;
-	}
-	return NULL;
+	return TABLE_FIND(&service->sandboxes_by_cgroup, hash_number(&service->key, cgroup_id), struct sandbox,
+			  by_cgroup, sandbox, sandbox->pub.cgroup.id == cgroup_id);
 }
 
 struct sandbox *sandbox_by_id(struct service *service, const char *id)
 {
-	uint64_t hash = hash_text(&service->key, id);
-
-	for (struct table_node *n = table_first(&service->sandboxes_by_id, hash); n; n = table_next(n)) {
-		struct sandbox *sandbox = container_of(n, struct sandbox, by_id);
-
-		if (!strcmp(sandbox->pub.id, id))
-			return sandbox;
-	}
-	return NULL;
+	return TABLE_FIND(&service->sandboxes_by_id, hash_text(&service->key, id), struct sandbox, by_id, sandbox,
+			  !strcmp(sandbox->pub.id, id));
 }
 
 int sandbox_new(struct service *service, struct session *session, const char *id, const struct gate_cgroup *cgroup,

@@ -22,15 +22,8 @@ bool session_absorb(struct session *session, const struct sandbox *sandbox)
 
 struct session *session_find(struct service *service, const char *name)
 {
-	uint64_t hash = hash_text(&service->key, name);
-
-	for (struct table_node *n = table_first(&service->sessions, hash); n; n = table_next(n)) {
-		struct session *session = container_of(n, struct session, node);
-
-		if (!strcmp(session->name.text, name))
-			return session;
-	}
-	return NULL;
+	return TABLE_FIND(&service->sessions, hash_text(&service->key, name), struct session, node, session,
+			  !strcmp(session->name.text, name));
 }
 
 /* What a session that is not on record starts from: one that was forgotten comes back as high as it went. */

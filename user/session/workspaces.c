@@ -92,8 +92,7 @@ static int user_scan(struct workspaces *workspaces, const char *user)
 	struct stat st;
 
 	if (!dir) {
-		if (fd >= 0)
-			close(fd);
+		cleanup_close(&fd);
 		return fd == -ENOTDIR || fd == -ELOOP ? 0 : fd < 0 ? fd : -errno;
 	}
 	while ((entry = readdir(dir)))

@@ -9,30 +9,16 @@
 
 struct session_brief *session_brief_find(struct supervisor *w, const char *session)
 {
-	uint64_t hash = hash_text(&w->key, session);
-
-	for (struct table_node *n = table_first(&w->sessions, hash); n; n = table_next(n)) {
-		struct session_brief *a = container_of(n, struct session_brief, node);
-
-		if (!strcmp(a->ca.session, session))
-			return a;
-	}
-	return NULL;
+	return TABLE_FIND(&w->sessions, hash_text(&w->key, session), struct session_brief, node, a,
+			  !strcmp(a->ca.session, session));
 }
 
 /* -- sandboxes -------------------------------------------------------------------------- */
 
 struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id)
 {
-	uint64_t hash = hash_number(&w->key, cgroup_id);
-
-	for (struct table_node *n = table_first(&w->sandboxes, hash); n; n = table_next(n)) {
-		struct briefed *briefed = container_of(n, struct briefed, node);
-
-		if (briefed->sandbox.cgroup_id == cgroup_id)
-			return briefed;
-	}
-	return NULL;
+	return TABLE_FIND(&w->sandboxes, hash_number(&w->key, cgroup_id), struct briefed, node, briefed,
+			  briefed->sandbox.cgroup_id == cgroup_id);
 }
 
 static struct session_brief *session_brief_new(struct supervisor *w, const char *name)
