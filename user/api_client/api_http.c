@@ -9,6 +9,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "vocab/limits.h"
 
@@ -90,15 +91,12 @@ static int client_receive(int fd, struct buf *to)
 
 static int length_parse(const char *text, struct head *head)
 {
-	char *end;
+	uint64_t length;
 
 	text += strspn(text, " \t");
-	if (!isdigit((unsigned char)*text))
+	if (number_parse(text, strlen(text), SIZE_MAX, &length) < 0)
 		return -EPROTO;
-	errno = 0;
-	head->length = strtoul(text, &end, 10);
-	if (errno || *end)
-		return -EPROTO;
+	head->length = (size_t)length;
 	head->has_length = true;
 	return 0;
 }

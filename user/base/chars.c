@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/chars.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+
+int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (!len)
+		return -EINVAL;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, text[i] - '0', &n))
+			return -ERANGE;
+	}
+	if (n > max)
+		return -ERANGE;
+	*ret = n;
+	return 0;
+}
 
 unsigned char_decode(const char *text, size_t len, uint32_t *ret_char)
 {

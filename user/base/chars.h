@@ -15,6 +15,9 @@ static inline int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+/* Decimal digits and nothing else. -EINVAL, or -ERANGE when it is more than max. */
+int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret);
+
 /* The length of the UTF-8 character at text (1 to 4); 0 when there is none: len is 0, a stray byte, an overlong form,
  * a surrogate, above U+10FFFF. */
 unsigned char_decode(const char *text, size_t len, uint32_t *ret_char);

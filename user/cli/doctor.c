@@ -2,7 +2,6 @@
 /* netpawl doctor */
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "api_client/api.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "launch/run.h" /* wall_us() */
+#include "base/chars.h"
 #include "vocab/words.h"
 #include "api_client/api.h"
 #include "cli/options.h"
@@ -133,14 +134,6 @@ static int line_print(void *data, char *line)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
-static int limit_check(const char *text)
-{
-	char *end;
-	unsigned long n = strtoul(text, &end, 10);
-
-	return *text >= '0' && *text <= '9' && !*end && n <= NP_EVENTS_PAGE ? 0 : -EINVAL;
-}
-
 /* "10m" ago as a time; a time as it is. False: it is neither. */
 static bool since_read(const char *text, char ret[static TIME_TEXT_SIZE])
 {
@@ -240,11 +233,12 @@ int command_events(struct cli *cli, int argc, char **argv)
 		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
 	};
 	char time[TIME_TEXT_SIZE];
+	uint64_t ignored;
 	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (limit && limit_check(limit) < 0)
+	if (limit && number_parse(limit, strlen(limit), NP_EVENTS_PAGE, &ignored) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	if (since && !since_read(since, time))
 		return usage_error(

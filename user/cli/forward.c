@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "wire/url.h"
 #include "base/cleanup.h"
 #include "api_client/api.h"
 #include "cli/forward.h"
@@ -178,15 +179,6 @@ static int forward_serve(struct forward *f)
 	return code;
 }
 
-static bool port_parse(const char *text, uint16_t *ret)
-{
-	char *end;
-	unsigned long port = strtoul(text, &end, 10);
-
-	*ret = (uint16_t)port;
-	return text[0] >= '1' && text[0] <= '9' && !*end && port <= 65535;
-}
-
 int command_forward(struct cli *cli, int argc, char **argv)
 {
 	struct forward f = { .cli = cli };
@@ -200,7 +192,8 @@ int command_forward(struct cli *cli, int argc, char **argv)
 	if (code != OPTIONS_GO_ON)
 		return code;
 	f.session = argv[next];
-	if (!port_parse(argv[next + 1], &f.port) || (argc - next == 3 && !port_parse(argv[next + 2], &local)))
+	if (port_parse(argv[next + 1], strlen(argv[next + 1]), &f.port) < 0 ||
+	    (argc - next == 3 && port_parse(argv[next + 2], strlen(argv[next + 2]), &local) < 0))
 		return usage_error(argv[0], "a port is a number from 1 to 65535");
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);

@@ -8,7 +8,6 @@
 #include "control/args.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
-#include "control/url_text.h"
 
 json_t *forward_object(const struct forward_row *forward)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/health */
-#include <errno.h>
 #include <unistd.h>
 
 #include "base/json.h"

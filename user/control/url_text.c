@@ -45,20 +45,7 @@ int url_decode(char *text)
 
 int url_number(const char *text, uint64_t max, uint64_t *ret)
 {
-	uint64_t n = 0;
-
-	if (!*text)
-		return -EINVAL;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, *text - '0', &n))
-			return -ERANGE;
-	}
-	if (n > max)
-		return -ERANGE;
-	*ret = n;
-	return 0;
+	return number_parse(text, strlen(text), max, ret);
 }
 
 int url_flag(const char *text, bool *ret)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "daemon/settings.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
 #include "vocab/limits.h"
@@ -91,17 +91,6 @@ static bool directories_ok(const struct options *o)
 	return true;
 }
 
-static bool number_parse(const char *text, unsigned long max, unsigned long *ret)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*ret = strtoul(text, &end, 10);
-	return !*end && !errno && *ret <= max;
-}
-
 enum event_option { EVENTS_SESSION = 512, EVENTS_TOTAL, EVENTS_DAYS, CHANGES_TOTAL, CHANGES_DAYS, JOURNAL_SIZE };
 
 static bool event_option_parse(int option, const char *name, const char *text, struct keep_limits *limits)
@@ -113,10 +102,10 @@ static bool event_option_parse(int option, const char *name, const char *text, s
 				: option == CHANGES_TOTAL ? &limits->change_bytes
 				: option == CHANGES_DAYS  ? &limits->change_age_us
 							  : &limits->journal_bytes;
-	unsigned long days;
+	uint64_t days;
 
 	if (option == EVENTS_DAYS || option == CHANGES_DAYS) {
-		if (!number_parse(text, NP_EVENTS_DAYS, &days)) {
+		if (number_parse(text, strlen(text), NP_EVENTS_DAYS, &days) < 0) {
 			fprintf(stderr, "netpawld: --%s takes a number of days up to %d; 0 for no bound\n", name,
 				NP_EVENTS_DAYS);
 			return false;
@@ -190,7 +179,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 		.events = KEEP_DEFAULTS,
 	};
 
-	unsigned long number;
+	uint64_t number;
 
 	for (int c, at = 0; (c = getopt_long(argc, argv, "", table, &at)) != -1;) {
 		switch (c) {
@@ -213,7 +202,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			o.cgroup = optarg;
 			break;
 		case INSPECTORS:
-			if (!number_parse(optarg, NP_WORKERS_MAX, &number)) {
+			if (number_parse(optarg, strlen(optarg), NP_WORKERS_MAX, &number) < 0) {
 				fprintf(stderr, "netpawld: --inspectors takes a number up to %d\n", NP_WORKERS_MAX);
 				return 3;
 			}
@@ -221,7 +210,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 			break;
 		case INSPECTOR_UID:
 		case DECIDER_UID:
-			if (!number_parse(optarg, 4294967294u, &number) || !number) {
+			if (number_parse(optarg, strlen(optarg), UINT32_MAX - 1, &number) < 0 || !number) {
 				fprintf(stderr, "netpawld: --%s takes a user's number, not root's\n", table[at].name);
 				return 3;
 			}

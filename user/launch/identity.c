@@ -5,25 +5,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Digits up to the end or to a colon. The highest number means "leave as it is" to setresuid(). */
-static int number_parse(const char *text, char end, unsigned *ret, const char **ret_rest)
-{
-	char *rest;
-	unsigned long long value;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &rest, 10);
-	if (errno || (*rest && *rest != end) || value >= (unsigned)-1)
-		return -EINVAL;
-	*ret = (unsigned)value;
-	*ret_rest = rest;
-	return 0;
-}
+#include "base/chars.h"
 
 /* What does not fit is left out: half a path would be another one. */
 static void identity_describe(struct identity *id, const struct passwd *pw)
@@ -62,24 +46,22 @@ uid_t identity_outside(const struct identity *identity)
 int identity_find(const char *text, struct identity *ret)
 {
 	const struct passwd *pw = getpwnam(text);
-	const char *rest;
-	unsigned uid, gid;
-	int err;
+	const char *rest = text + strcspn(text, ":");
+	uint64_t uid, gid;
 
 	if (pw)
 		return identity_from_passwd(pw, ret);
 	if (!isdigit((unsigned char)*text))
 		return -ENOENT;
-	err = number_parse(text, ':', &uid, &rest);
-	if (err < 0)
-		return err;
-	pw = getpwuid(uid);
+	/* The highest number means "leave as it is" to setresuid(). */
+	if (number_parse(text, (size_t)(rest - text), UINT32_MAX - 1, &uid) < 0)
+		return -EINVAL;
+	pw = getpwuid((uid_t)uid);
 	if (!*rest)
 		return pw ? identity_from_passwd(pw, ret) : -ENOENT;
-	err = number_parse(rest + 1, '\0', &gid, &rest);
-	if (err < 0)
-		return err;
-	*ret = (struct identity){ .uid = uid, .gid = gid, .ngroups = 1, .groups = { gid } };
+	if (number_parse(rest + 1, strlen(rest + 1), UINT32_MAX - 1, &gid) < 0)
+		return -EINVAL;
+	*ret = (struct identity){ .uid = (uid_t)uid, .gid = (gid_t)gid, .ngroups = 1, .groups = { (gid_t)gid } };
 	if (pw)
 		identity_describe(ret, pw);
 	return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -172,14 +173,9 @@ static int reason_find(const char *token)
 
 static int line_number(const char *text, uint32_t *ret)
 {
-	unsigned long value;
-	char *end;
+	uint64_t value;
 
-	if (*text < '1' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (*end || errno || value > UINT32_MAX)
+	if (*text == '0' || number_parse(text, strlen(text), UINT32_MAX, &value) < 0)
 		return -EINVAL;
 	*ret = (uint32_t)value;
 	return 0;

@@ -31,24 +31,6 @@ bool attempt_is_method(const char *word)
 	return is_token(word, strlen(word));
 }
 
-/* Decimal digits and nothing else. */
-static int number_parse(const char *text, size_t len, uint64_t max, uint64_t *ret)
-{
-	uint64_t value = 0;
-
-	if (!len)
-		return -EINVAL;
-	for (size_t i = 0; i < len; i++) {
-		uint64_t digit = (uint64_t)(text[i] - '0');
-
-		if (text[i] < '0' || text[i] > '9' || value > (max - digit) / 10)
-			return -EINVAL;
-		value = value * 10 + digit;
-	}
-	*ret = value;
-	return 0;
-}
-
 static int host_set(struct arena *arena, const struct host *host, struct facts *facts)
 {
 	if (host->is_addr) {
@@ -89,7 +71,7 @@ int attempt_connect(struct arena *arena, const char *text, struct facts *facts, 
 	const char *colon = memrchr(text, ':', (size_t)(end - text));
 	uint8_t protocol = PATTERN_TCP;
 	struct host host;
-	uint64_t port;
+	uint16_t port;
 
 	if (slash && !strcmp(slash, "/udp"))
 		protocol = PATTERN_UDP;
@@ -97,10 +79,10 @@ int attempt_connect(struct arena *arena, const char *text, struct facts *facts, 
 		return attempt_refuse(ret_problem, "the protocol of a connection is tcp or udp");
 	if (!colon || host_parse(text, (size_t)(colon - text), &host) < 0)
 		return attempt_refuse(ret_problem, form);
-	if (number_parse(colon + 1, (size_t)(end - colon - 1), 65535, &port) < 0 || colon[1] == '0')
+	if (port_parse(colon + 1, (size_t)(end - colon - 1), &port) < 0)
 		return attempt_refuse(ret_problem, "a port is a number from 1 to 65535");
 	facts->protocol = protocol;
-	facts->port = (uint16_t)port;
+	facts->port = port;
 	return host_set(arena, &host, facts);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/chars.h"
 #include "addr.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
@@ -62,15 +63,11 @@ static bool span_holds(struct span span, const char *bytes)
 /* A decimal number up to most, without a sign or leading zeros. */
 static bool span_number(struct span span, unsigned most, unsigned *ret)
 {
-	unsigned value = 0;
+	uint64_t value;
 
-	if (!span_holds(span, "0123456789") || span.len > 5 || (span.len > 1 && span.text[0] == '0'))
+	if (number_parse(span.text, span.len, most, &value) < 0 || (span.len > 1 && span.text[0] == '0'))
 		return false;
-	for (size_t i = 0; i < span.len; i++)
-		value = value * 10 + (unsigned)(span.text[i] - '0');
-	if (value > most)
-		return false;
-	*ret = value;
+	*ret = (unsigned)value;
 	return true;
 }
 

@@ -2,6 +2,7 @@
 /* sessions: and workspaces: how long they last. */
 #include <string.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 #include "policy/quote.h"
 #include "policy/read.h"
@@ -22,8 +23,8 @@ static bool age_parse(const char *text, uint64_t *ret)
 		*ret = 0;
 		return true;
 	}
-	for (size_t i = 0; i < digits && digits <= 9; i++)
-		value = value * 10 + (uint64_t)(text[i] - '0');
+	if (digits > 9 || number_parse(text, digits, UINT64_MAX, &value) < 0)
+		return false;
 	for (size_t i = 0; value && text[digits] && !text[digits + 1] && i < ARRAY_SIZE(units); i++)
 		if (text[digits] == units[i].unit) {
 			*ret = value * units[i].seconds;

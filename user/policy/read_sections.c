@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "wire/url.h"
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
@@ -165,18 +166,6 @@ static void read_default(struct reader *reader, const struct node *key)
 			reader->policy->fallback[level] = fallback;
 }
 
-static uint16_t port_parse(const char *text)
-{
-	size_t digits = strspn(text, "0123456789");
-	unsigned port = 0;
-
-	if (!digits || digits > 5 || text[digits] || text[0] == '0')
-		return 0;
-	for (size_t i = 0; i < digits; i++)
-		port = port * 10 + (unsigned)(text[i] - '0');
-	return port <= 65535 ? (uint16_t)port : 0;
-}
-
 static void read_ports(struct reader *reader, enum section section, const struct node *key, uint16_t *ports, size_t max,
 		       size_t *ret_n)
 {
@@ -188,12 +177,12 @@ static void read_ports(struct reader *reader, enum section section, const struct
 		return;
 	}
 	for (; entry; entry = entry->next) {
-		uint16_t port;
+		uint16_t port = 0;
 		size_t i = 0;
 
 		if (!entry_is_text(reader, key, entry))
 			continue;
-		port = port_parse(entry->text);
+		port_parse(entry->text, strlen(entry->text), &port);
 		while (i < n && ports[i] != port)
 			i++;
 		if (!port) {

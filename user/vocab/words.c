@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/chars.h"
 #include "base/cleanup.h"
 
 static const char *const reason_tokens[NP_REASON_COUNT] = {
@@ -299,12 +300,8 @@ bool size_parse(const char *text, uint64_t *ret)
 	size_t digits = strspn(text, "0123456789"), len = strlen(text);
 	uint64_t value = 0, bytes;
 
-	if (!digits)
+	if (number_parse(text, digits, UINT64_MAX, &value) < 0)
 		return false;
-	for (size_t i = 0; i < digits; i++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
-			return false;
 	text += digits;
 	len -= digits;
 	if (len && text[len - 1] == 'B')
@@ -329,10 +326,8 @@ bool duration_parse(const char *text, uint64_t *ret_ms)
 	size_t digits = strspn(text, "0123456789");
 	uint64_t value = 0;
 
-	if (!digits || digits > 9)
+	if (digits > 9 || number_parse(text, digits, UINT64_MAX, &value) < 0)
 		return false;
-	for (size_t i = 0; i < digits; i++)
-		value = value * 10 + (uint64_t)(text[i] - '0');
 	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
 		if (strcmp(text + digits, units[i].unit) != 0)
 			continue;
@@ -346,7 +341,7 @@ bool count_parse(const char *text, uint64_t max, uint64_t *ret)
 {
 	uint64_t count;
 
-	if (strspn(text, "0123456789") != strlen(text) || !size_parse(text, &count) || !count || count > max)
+	if (number_parse(text, strlen(text), max, &count) < 0 || !count)
 		return false;
 	*ret = count;
 	return true;

@@ -5,19 +5,13 @@
 #include <string.h>
 #include <strings.h>
 
-/* Decimal, as everybody writes it: no sign, no leading zero. */
-static int port_parse(const char *text, size_t len, uint16_t *ret)
-{
-	unsigned port = 0;
+#include "base/chars.h"
 
-	if (!len || len > 5 || text[0] == '0')
-		return -EINVAL;
-	for (size_t i = 0; i < len; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return -EINVAL;
-		port = port * 10 + (unsigned)(text[i] - '0');
-	}
-	if (port > UINT16_MAX)
+int port_parse(const char *text, size_t len, uint16_t *ret)
+{
+	uint64_t port;
+
+	if (number_parse(text, len, UINT16_MAX, &port) < 0 || text[0] == '0')
 		return -EINVAL;
 	*ret = (uint16_t)port;
 	return 0;

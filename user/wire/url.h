@@ -13,6 +13,9 @@ struct authority {
 	bool has_port;
 };
 
+/* A port, as everybody writes it: 1 to 65535, no sign, no leading zero. 0 or -EINVAL. */
+int port_parse(const char *text, size_t len, uint16_t *ret);
+
 /* A host and perhaps a port. -EINVAL otherwise, and then ret is as it was. */
 int authority_parse(const char *text, size_t len, bool tls, struct authority *ret);
 
