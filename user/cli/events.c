@@ -134,6 +134,13 @@ static int line_print(void *data, char *line)
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
+static int limit_check(const char *text)
+{
+	uint64_t ignored;
+
+	return number_parse(text, strlen(text), NP_EVENTS_PAGE, &ignored) < 0 ? -EINVAL : 0;
+}
+
 /* "10m" ago as a time; a time as it is. False: it is neither. */
 static bool since_read(const char *text, char ret[static TIME_TEXT_SIZE])
 {
@@ -233,12 +240,11 @@ int command_events(struct cli *cli, int argc, char **argv)
 		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
 	};
 	char time[TIME_TEXT_SIZE];
-	uint64_t ignored;
 	int next, code = command_parse(&options, cli, argc, argv, &next);
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (limit && number_parse(limit, strlen(limit), NP_EVENTS_PAGE, &ignored) < 0)
+	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
 	if (since && !since_read(since, time))
 		return usage_error(
