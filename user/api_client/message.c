@@ -80,6 +80,11 @@ int usage_error(const char *command, const char *fmt, ...)
 	return CLI_USAGE;
 }
 
+long long member_number(const json_t *object, const char *name)
+{
+	return (long long)json_integer_value(json_object_get(object, name));
+}
+
 const char *member_text(const json_t *object, const char *name)
 {
 	return json_string_value(json_object_get(object, name));

@@ -46,5 +46,6 @@ static inline void json_decref_cleanup(json_t **json)
 
 /* A member as text: NULL when it is missing or not a string. */
 const char *member_text(const json_t *object, const char *name);
+long long member_number(const json_t *object, const char *name); /* likewise; 0 */
 
 #endif

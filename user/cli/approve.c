@@ -34,8 +34,7 @@ static const char cancel_help[] =
 
 static void cancel_print(const json_t *answer)
 {
-	output_clean_line(stdout, "run %lld of %s: cancelled, and %s",
-			  (long long)json_integer_value(json_object_get(answer, "run")),
+	output_clean_line(stdout, "run %lld of %s: cancelled, and %s", member_number(answer, "run"),
 			  member_text(answer, "session") ?: "?", member_text(answer, "state") ?: "?");
 }
 
@@ -44,8 +43,7 @@ static void approve_print(const json_t *answer)
 	_free_ char *text = json_dumps(json_object_get(answer, "command"), JSON_COMPACT);
 	_free_ char *options = json_dumps(json_object_get(answer, "options"), JSON_COMPACT);
 
-	output_clean_line(stdout, "run %lld of %s: %s: %s with %s",
-			  (long long)json_integer_value(json_object_get(answer, "run")),
+	output_clean_line(stdout, "run %lld of %s: %s: %s with %s", member_number(answer, "run"),
 			  member_text(answer, "session") ?: "?",
 			  json_is_true(json_object_get(answer, "approved")) ? "approved" : "rejected", text ?: "?",
 			  options ?: "?");

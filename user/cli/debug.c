@@ -21,18 +21,13 @@ static const char debug_help[] =
 	"  netpawl debug alice/demo\n\n"
 	"Exit codes: 0 done; 1 refused or failed (no such session); 2 wrong usage; 3 no daemon.\n";
 
-static long long number_of(const json_t *object, const char *name)
-{
-	return (long long)json_integer_value(json_object_get(object, name));
-}
-
 /* "PROXIED/CONFIDENTIAL/4" */
 static const char *rung_text(const json_t *rung, char text[static 64])
 {
 	if (!json_is_object(rung))
 		return "-";
 	snprintf(text, 64, "%s/%s/%lld%s", member_text(rung, "mode"), member_text(rung, "level"),
-		 number_of(rung, "generation"), json_is_true(json_object_get(rung, "read_only")) ? "/ro" : "");
+		 member_number(rung, "generation"), json_is_true(json_object_get(rung, "read_only")) ? "/ro" : "");
 	return text;
 }
 
@@ -46,7 +41,8 @@ static void session_print(const json_t *session)
 	table_add(&table, "session", member_text(session, "session"));
 	table_add(&table, "rung", rung_text(json_object_get(session, "rung"), text));
 	table_add(&table, "CA (SHA-256)", member_text(session, "ca_sha256"));
-	snprintf(text, sizeof(text), "%lld of %lld", number_of(session, "names"), number_of(session, "names_max"));
+	snprintf(text, sizeof(text), "%lld of %lld", member_number(session, "names"),
+		 member_number(session, "names_max"));
 	table_add(&table, "names", text);
 	table_print(&table, stdout);
 	fputc('\n', stdout);
@@ -75,8 +71,9 @@ static void sandboxes_print(const json_t *answer)
 	}
 	if (i)
 		table_print(&table, stdout);
-	if (number_of(answer, "sandboxes_left_out"))
-		printf("%lld more sandboxes are not shown; name a session\n", number_of(answer, "sandboxes_left_out"));
+	if (member_number(answer, "sandboxes_left_out"))
+		printf("%lld more sandboxes are not shown; name a session\n",
+		       member_number(answer, "sandboxes_left_out"));
 }
 
 static void entries_add(struct table *table, const json_t *inspector, const char *kind, const char *word)
@@ -93,10 +90,10 @@ static void entries_add(struct table *table, const json_t *inspector, const char
 			snprintf(where, sizeof(where), "%s", name);
 		else
 			snprintf(where, sizeof(where), "%s:%lld", member_text(entry, "host") ?: "?",
-				 number_of(entry, "port"));
-		snprintf(held, sizeof(held), "%lld", number_of(entry, "held"));
+				 member_number(entry, "port"));
+		snprintf(held, sizeof(held), "%lld", member_number(entry, "held"));
 		snprintf(more, sizeof(more), json_object_get(entry, "idle_ms") ? "%s, %lld ms" : "%s",
-			 member_text(entry, "state") ?: "-", number_of(entry, "idle_ms"));
+			 member_text(entry, "state") ?: "-", member_number(entry, "idle_ms"));
 		table_add(table, word, member_text(entry, "session"), where, held, more);
 	}
 }
@@ -106,15 +103,16 @@ static void inspector_print(const json_t *inspector)
 	_table_ struct table table = { .columns = 5, .heading = true };
 	const json_t *counts = json_object_get(inspector, "counts"), *memory = json_object_get(inspector, "memory");
 
-	printf("\ninspector %lld: ", number_of(inspector, "pid"));
+	printf("\ninspector %lld: ", member_number(inspector, "pid"));
 	if (!json_is_true(json_object_get(inspector, "answered"))) {
 		puts(json_is_true(json_object_get(inspector, "ready")) ? "did not answer" : "is not ready");
 		return;
 	}
 	printf("%lld connections, %lld requests, %lld connections to origins, %lld queries wait; %lld of %lld bytes "
 	       "held\n",
-	       number_of(counts, "connections"), number_of(counts, "exchanges"), number_of(counts, "origins"),
-	       number_of(counts, "queries"), number_of(memory, "held"), number_of(memory, "held_max"));
+	       member_number(counts, "connections"), member_number(counts, "exchanges"),
+	       member_number(counts, "origins"), member_number(counts, "queries"), member_number(memory, "held"),
+	       member_number(memory, "held_max"));
 	table_add(&table, "KIND", "SESSION", "WHERE", "HELD", "STATE");
 	entries_add(&table, inspector, "connections", "connection");
 	entries_add(&table, inspector, "exchanges", "request");
@@ -122,9 +120,9 @@ static void inspector_print(const json_t *inspector)
 	entries_add(&table, inspector, "queries", "query");
 	if (table.used > table.columns)
 		table_print(&table, stdout);
-	if (number_of(inspector, "left_out"))
-		printf("%lld more entries: --after %lld\n", number_of(inspector, "left_out"),
-		       number_of(inspector, "after") + number_of(inspector, "shown"));
+	if (member_number(inspector, "left_out"))
+		printf("%lld more entries: --after %lld\n", member_number(inspector, "left_out"),
+		       member_number(inspector, "after") + member_number(inspector, "shown"));
 }
 
 static void debug_print(const json_t *answer)
@@ -133,7 +131,7 @@ static void debug_print(const json_t *answer)
 	size_t i;
 
 	printf("policy %.16s, epoch %lld; %zu forwards, %zu open runs\n\n", member_text(policy, "hash") ?: "-",
-	       number_of(policy, "epoch"), json_array_size(json_object_get(answer, "forwards")),
+	       member_number(policy, "epoch"), json_array_size(json_object_get(answer, "forwards")),
 	       json_array_size(json_object_get(answer, "runs")));
 	session_print(json_object_get(answer, "session"));
 	sandboxes_print(answer);

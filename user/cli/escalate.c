@@ -26,10 +26,8 @@ static void escalate_print(const json_t *answer)
 	output_clean_line(stdout, "%s: %s%s%s, mode %s, generation %lld, %lld connections cut, %lld us",
 			  member_text(answer, "session") ?: "?", created ? "made, and " : "",
 			  raised ? "raised to " : "stands at ", member_text(answer, "level") ?: "?",
-			  member_text(answer, "mode") ?: "?",
-			  (long long)json_integer_value(json_object_get(answer, "generation")),
-			  (long long)json_integer_value(json_object_get(answer, "cut")),
-			  (long long)json_integer_value(json_object_get(answer, "applied_us")));
+			  member_text(answer, "mode") ?: "?", member_number(answer, "generation"),
+			  member_number(answer, "cut"), member_number(answer, "applied_us"));
 }
 
 int command_escalate(struct cli *cli, int argc, char **argv)

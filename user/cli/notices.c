@@ -31,9 +31,8 @@ struct notices {
 static void notice_print(const json_t *notice)
 {
 	output_clean_line(stdout, "%s %lld %s %s %s", member_text(notice, "time") ?: "-",
-			  (long long)json_integer_value(json_object_get(notice, "notice")),
-			  member_text(notice, "level") ?: "-", member_text(notice, "mode") ?: "-",
-			  member_text(notice, "text") ?: "");
+			  member_number(notice, "notice"), member_text(notice, "level") ?: "-",
+			  member_text(notice, "mode") ?: "-", member_text(notice, "text") ?: "");
 }
 
 /* Only what was written is acknowledged: a notice may come twice, but none is lost. */

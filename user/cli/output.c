@@ -112,6 +112,17 @@ void rows_print(const json_t *list, const char *const (*columns)[2], size_t n, b
 	table_print(&table, stdout);
 }
 
+void table_members(struct table *table, const json_t *object, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const json_t *value = json_object_get(object, names[i]);
+		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
+
+		if (text)
+			table_add(table, names[i], text);
+	}
+}
+
 char *scalar_text(const json_t *value)
 {
 	switch (json_typeof(value)) {

@@ -19,6 +19,8 @@ void table_free(struct table *table);
 void table_row(struct table *table, const char *const *cells);
 #define table_add(table, ...) table_row((table), (const char *const[]){ __VA_ARGS__ })
 void table_print(const struct table *table, FILE *to);
+/* Rows of two: each of these members that is there, and its value. */
+void table_members(struct table *table, const json_t *object, const char *const *names, size_t n);
 
 /* Prints a list of objects as a table: of each column the heading, and the name of the member that stands there. What is neither
  * text nor number is shown as JSON. */

@@ -24,11 +24,6 @@ static const char reload_help[] =
 	"  netpawl policy check /etc/netpawl/policy.yaml && netpawl policy reload\n\n"
 	"Exit codes: 0 it is live; 1 refused (the policy has errors) or failed; 2 wrong usage; 3 no daemon.\n";
 
-static long long member_number(const json_t *object, const char *name)
-{
-	return (long long)json_integer_value(json_object_get(object, name));
-}
-
 /* "[80, 443]" as "80, 443". */
 static void ports_add(struct table *table, const json_t *answer, const char *name)
 {
@@ -73,13 +68,7 @@ static void facts_print(const json_t *answer)
 	const char *level;
 	json_t *mode;
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const json_t *value = json_object_get(answer, names[i]);
-		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
-
-		if (text)
-			table_add(&table, names[i], text);
-	}
+	table_members(&table, answer, names, ARRAY_SIZE(names));
 	json_object_foreach(json_object_get(answer, "levels"), level, mode)
 	{
 		const char *action = member_text(json_object_get(answer, "defaults"), level);
@@ -113,20 +102,13 @@ static void warnings_print(const json_t *answer, FILE *to)
 
 static void listing_print(const json_t *answer, const char *name, const char *heading)
 {
-	const json_t *listing = json_object_get(answer, name), *rule;
-	_table_ struct table table = { .columns = 3, .heading = true };
-	size_t i;
+	const char *const columns[][2] = { { "WHERE", "rule" }, { heading, "text" }, { "CONDITIONS", "conditions" } };
+	const json_t *listing = json_object_get(answer, name);
 
 	if (!json_array_size(listing))
 		return;
-	table_add(&table, "WHERE", heading, "CONDITIONS");
-	json_array_foreach(listing, i, rule)
-	{
-		table_add(&table, member_text(rule, "rule"), member_text(rule, "text"),
-			  member_text(rule, "conditions"));
-	}
 	putchar('\n');
-	table_print(&table, stdout);
+	rows_print(listing, columns, ARRAY_SIZE(columns), true);
 }
 
 static void show_print(const json_t *answer)

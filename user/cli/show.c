@@ -20,13 +20,7 @@ static void facts_print(const json_t *answer)
 	static const char *const names[] = { "session", "level", "mode", "generation", "created", "ended" };
 	_table_ struct table table = { .columns = 2 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		const json_t *value = json_object_get(answer, names[i]);
-		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
-
-		if (text)
-			table_add(&table, names[i], text);
-	}
+	table_members(&table, answer, names, ARRAY_SIZE(names));
 	table_print(&table, stdout);
 }
 

@@ -95,7 +95,7 @@ static void status_print(const json_t *answer)
 	char daemon[256];
 
 	snprintf(daemon, sizeof(daemon), "%s, version %s, pid %lld", member_text(answer, "status") ?: "?",
-		 member_text(answer, "version") ?: "?", (long long)json_integer_value(json_object_get(answer, "pid")));
+		 member_text(answer, "version") ?: "?", member_number(answer, "pid"));
 	table_add(&table, "daemon", daemon);
 	degraded_add(&table, answer);
 	members_add(&table, answer, "", 0);

@@ -103,7 +103,7 @@ static int remote_ask(struct remote *remote)
 		code = api_call(run->socket, run->session, "POST", "/v1/runs", body, &answer);
 	if (code != CLI_OK)
 		return code;
-	snprintf(run->id, sizeof(run->id), "%lld", (long long)json_integer_value(json_object_get(answer.json, "run")));
+	snprintf(run->id, sizeof(run->id), "%lld", member_number(answer.json, "run"));
 	if (run->options.class && !strcmp(run->options.class, "write"))
 		run_waits_print(run);
 	return CLI_OK;

@@ -26,7 +26,7 @@ static bool sandbox_brings(struct service *service, const struct sandbox *sandbo
 }
 
 /* May free the sandbox: when it is not FULL. */
-static void sandbox_row_of(struct service *service, struct sandbox *sandbox, const char *text)
+static void placed_refuse(struct service *service, struct sandbox *sandbox, const char *text)
 {
 	struct event event = { .reason = NP_R_PLACED_SOCKETS, .text = text };
 
@@ -51,7 +51,7 @@ bool placed_check(struct service *service, struct sandbox *sandbox)
 	sandbox->settled = true;
 	if (!sandbox_brings(service, sandbox, &problem))
 		return false;
-	sandbox_row_of(service, sandbox, problem.text);
+	placed_refuse(service, sandbox, problem.text);
 	return true;
 }
 
@@ -69,7 +69,7 @@ void placed_raise(struct service *service, struct session *session)
 		    !gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
 			continue;
 		if (sandbox_brings(service, sandbox, &problem))
-			sandbox_row_of(service, sandbox, problem.text);
+			placed_refuse(service, sandbox, problem.text);
 	}
 	session_unpin(service, session);
 }

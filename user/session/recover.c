@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/sql.h"
 #include "session/service_internal.h"
@@ -45,15 +46,8 @@ static int held_add(void *data, const struct gate_sandbox *sandbox)
 {
 	struct held *held = data;
 
-	if (held->count == held->size) {
-		size_t size = held->size ? held->size * 2 : 64;
-		struct gate_sandbox *sandboxes = reallocarray(held->sandboxes, size, sizeof(*sandboxes));
-
-		if (!sandboxes)
-			return -ENOMEM;
-		held->sandboxes = sandboxes;
-		held->size = size;
-	}
+	if (ARRAY_RESERVE(held->sandboxes, held->size, held->count + 1) < 0)
+		return -ENOMEM;
 	held->sandboxes[held->count++] = *sandbox;
 	return 0;
 }
@@ -204,9 +198,9 @@ static void recover_absorb(struct service *service, struct session *session)
 	service_emit(service, &event, session, NULL);
 }
 
-static void recover_session(struct recovery *recovery, struct session *session)
+static void recover_session(struct service *service, struct session *session, void *data)
 {
-	struct service *service = recovery->service;
+	struct recovery *recovery = data;
 	const struct gate *gate = &service->config.gate;
 	struct failure failure;
 	struct sandbox *sandbox;
@@ -236,26 +230,6 @@ static void recover_session(struct recovery *recovery, struct session *session)
 	}
 }
 
-static void recover_sessions(struct recovery *recovery)
-{
-	struct service *service = recovery->service;
-
-	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at
-	 * hand. */
-	for (size_t i = 0; i < service->sessions.size; i++) {
-		struct table_node *node = service->sessions.buckets[i];
-
-		while (node) {
-			struct session *session = container_of(node, struct session, node);
-
-			session->pins++;
-			recover_session(recovery, session);
-			node = node->next;
-			session_unpin(service, session);
-		}
-	}
-}
-
 /* One look at the gate, when the last of them has its rung: nobody is told of any before. */
 static void recover_whole(struct recovery *recovery)
 {
@@ -264,7 +238,7 @@ static void recover_whole(struct recovery *recovery)
 	int r;
 
 	recovery->service->whole = true;
-	recover_sessions(recovery);
+	sessions_each(recovery->service, recover_session, recovery);
 	recovery->service->whole = false;
 	r = gate->whole ? gate->whole(gate->ctx, problem) : 0;
 	if (r)
@@ -305,22 +279,19 @@ static void recover_unknown(struct recovery *recovery, const struct gate_sandbox
 struct strays {
 	struct service *service;
 	struct gate_cgroup *cgroups;
-	size_t count;
+	size_t count, size;
 };
 
 static int stray_add(void *data, const struct gate_cgroup *cgroup)
 {
 	struct strays *strays = data;
 	const struct gate *gate = &strays->service->config.gate;
-	struct gate_cgroup *cgroups;
 
 	if (sandbox_by_cgroup(strays->service, cgroup->id) || gate->cgroup_populated(gate->ctx, cgroup))
 		return 0;
-	cgroups = reallocarray(strays->cgroups, strays->count + 1, sizeof(*cgroups));
-	if (!cgroups)
+	if (ARRAY_RESERVE(strays->cgroups, strays->size, strays->count + 1) < 0)
 		return -ENOMEM;
-	cgroups[strays->count++] = *cgroup;
-	strays->cgroups = cgroups;
+	strays->cgroups[strays->count++] = *cgroup;
 	return 0;
 }
 

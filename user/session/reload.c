@@ -4,53 +4,35 @@
 
 #include "session/service_internal.h"
 
+struct reloading {
+	const char *who;
+	struct policy_effect *effect;
+	struct failure *failure; /* the first */
+	int result;
+};
+
 /* A session whose level means more now than it did. */
-static int session_reload(struct service *service, struct session *session, const char *who,
-			  struct policy_effect *effect, struct failure *ret_failure)
+static void session_reload(struct service *service, struct session *session, void *data)
 {
+	struct reloading *reloading = data;
 	struct raise_request request = {
 		.level = session->stands.level,
-		.who = who,
+		.who = reloading->who,
 		.start_ns = service->config.now_ns(),
 	};
-	struct escalation done;
+	struct escalation done = { 0 };
+	struct failure failure;
 	int r;
 
 	if (session->status != SESSION_OPEN || service->config.modes.of[session->stands.level] <= session->stands.mode)
-		return 0;
-	r = session_raise(service, session, &request, &done, ret_failure);
-	if (r)
-		return r;
-	effect->raised += done.raised;
-	effect->cut += done.cut;
-	return 0;
-}
-
-static int sessions_reload(struct service *service, const char *who, struct policy_effect *effect,
-			   struct failure *ret_failure)
-{
-	struct failure failure;
-	int result = 0;
-
-	/* Nothing below loads a session, so the table keeps its shape; and none goes but the one at hand. */
-	for (size_t i = 0; i < service->sessions.size; i++) {
-		struct table_node *node = service->sessions.buckets[i];
-
-		while (node) {
-			struct session *session = container_of(node, struct session, node);
-			int r;
-
-			session->pins++;
-			r = session_reload(service, session, who, effect, &failure);
-			if (r && !result) {
-				result = r;
-				*ret_failure = failure;
-			}
-			node = node->next;
-			session_unpin(service, session);
-		}
+		return;
+	r = session_raise(service, session, &request, &done, &failure);
+	if (r && !reloading->result) {
+		reloading->result = r;
+		*reloading->failure = failure;
 	}
-	return result;
+	reloading->effect->raised += done.raised;
+	reloading->effect->cut += done.cut;
 }
 
 static int batch_cut(struct service *service, struct sandbox *const *sandboxes, size_t n, struct policy_effect *effect,
@@ -104,9 +86,11 @@ int service_policy_raise(struct service *service, const struct level_modes *mode
 			 struct policy_effect *effect, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
+	struct reloading reloading = { .who = who, .effect = effect, .failure = ret_failure };
 
 	service->config.modes = *modes;
-	return sessions_reload(service, who, effect, ret_failure);
+	sessions_each(service, session_reload, &reloading);
+	return reloading.result;
 }
 
 int service_policy_cut(struct service *service, struct policy_effect *effect, struct failure *ret_failure)

@@ -245,6 +245,9 @@ int cgroup_retire(struct service *service, uint64_t cgroup_id);
 
 /* -- session.c -------------------------------------------------------------- */
 struct session *session_find(struct service *service, const char *name);
+/* All that are in memory. fn loads none, so the table keeps its shape, and none goes but the one at hand. */
+void sessions_each(struct service *service, void (*fn)(struct service *service, struct session *session, void *data),
+		   void *data);
 /* From memory, or from the store, or new with that level (SESSION_NEW: nothing is written yet).
  * Pinned: session_unpin() it. -E2BIG when it would be one session too many. */
 int session_load(struct service *service, const struct session_name *name, enum level level, struct session **ret,

@@ -109,6 +109,23 @@ int session_open(struct service *service, const char *name, struct session **ret
 	return r ? r : session_load(service, &parsed, LEVEL_PUBLIC, ret, ret_failure);
 }
 
+void sessions_each(struct service *service, void (*fn)(struct service *service, struct session *session, void *data),
+		   void *data)
+{
+	for (size_t i = 0; i < service->sessions.size; i++) {
+		struct table_node *node = service->sessions.buckets[i];
+
+		while (node) {
+			struct session *session = container_of(node, struct session, node);
+
+			session->pins++;
+			fn(service, session, data);
+			node = node->next;
+			session_unpin(service, session);
+		}
+	}
+}
+
 void session_unpin(struct service *service, struct session *session)
 {
 	session->pins--;

@@ -3,13 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include "base/array.h"
@@ -58,13 +56,7 @@ static unsigned uid_take(struct workspaces *workspaces)
 
 int directory_open(int dir, const char *name)
 {
-	const struct open_how how = {
-		.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	int fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
-
-	return fd < 0 ? -errno : fd;
+	return fs_open_unlinked(dir, name, O_RDONLY | O_DIRECTORY);
 }
 
 int directory_make(int dir, const char *name)
