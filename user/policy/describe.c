@@ -49,14 +49,14 @@ static void time_put(struct buf *out, const char *name, uint32_t ms)
 
 static void dns_put(struct buf *out, unsigned types)
 {
-	static const char *const known[] = { "MX", "SRV", "TXT" };
-	const char *names[sizeof(known) / sizeof(known[0]) + 1] = { NULL };
-	size_t n = 0;
+	char type[DNS_TYPE_SIZE];
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (types & dns_record_bit(dns_record_parse(known[i])))
-			names[n++] = known[i];
-	words_put(out, "dns", names);
+	if (types)
+		key_put(out, "dns");
+	for (const char *comma = ""; types; comma = ", ") {
+		dns_type_text(dns_record_next(&types), type);
+		buf_printf(out, "%s%s", comma, type);
+	}
 }
 
 void rule_describe(const struct rule *rule, struct buf *out)
