@@ -349,6 +349,9 @@ static int server_start(struct daemon *d)
 int daemon_start(struct daemon *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
+	static int (*const steps[])(struct daemon * d) = { state_start,	    workspaces_start, kernel_start,
+							   supervisor_open, deciders_open,    service_start,
+							   policy_start,    upgrade_finish };
 	int r = policy_open(d);
 
 	if (r == 0)
@@ -357,22 +360,8 @@ int daemon_start(struct daemon *d)
 		r = lock_take(d->options.state_dir, 0750, &d->state_lock);
 	if (r == 0)
 		r = loop_new(&d->loop);
-	if (r == 0)
-		r = state_start(d);
-	if (r == 0)
-		r = workspaces_start(d);
-	if (r == 0)
-		r = kernel_start(d);
-	if (r == 0)
-		r = supervisor_open(d);
-	if (r == 0)
-		r = deciders_open(d);
-	if (r == 0)
-		r = service_start(d);
-	if (r == 0)
-		r = policy_start(d);
-	if (r == 0)
-		r = upgrade_finish(d);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(steps); i++)
+		r = steps[i](d);
 	if (r == 0)
 		r = loop_signals(d->loop, signals, on_signal, d);
 	if (r == 0)
