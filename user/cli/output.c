@@ -86,7 +86,7 @@ void table_print(const struct table *table, FILE *to)
 void rows_print(const json_t *list, const char *const (*columns)[2], size_t n, bool heading)
 {
 	_table_ struct table table = { .columns = n, .heading = heading };
-	const char *cells[TABLE_COLUMNS_MAX];
+	const char *cells[TABLE_COLUMNS_MAX] = { NULL };
 	const json_t *object;
 	size_t i;
 
@@ -119,7 +119,7 @@ void table_members(struct table *table, const json_t *object, const char *const 
 		_free_ char *text = value && !json_is_null(value) ? scalar_text(value) : NULL;
 
 		if (text)
-			table_add(table, names[i], text);
+			table_row(table, (const char *const[TABLE_COLUMNS_MAX]){ names[i], text });
 	}
 }
 

@@ -181,7 +181,7 @@ int session_escalate(struct request *rq, struct answer *ret, struct failure *ret
 	};
 	struct escalation escalation;
 	_json_ json_t *body = NULL;
-	enum level level;
+	enum level level = LEVEL_SECRET;
 	bool existing;
 	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 

@@ -254,7 +254,7 @@ bool launch_start(struct launch *l)
 	_close_ int cgroup = -1, netns = -1, report = -1, control = -1, ready = -1, go = -1;
 	const uint64_t namespaces = l->order->plan->isolation == ISOLATION_FULL ? NAMESPACES : 0;
 	char problem[HANDOVER_PROBLEM_SIZE];
-	pid_t pid;
+	pid_t pid = -1;
 	int err;
 
 	_Static_assert(HANDOVER_PROBLEM_SIZE >= GROUPS_PROBLEM_SIZE, "one buffer for both");
