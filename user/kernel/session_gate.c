@@ -104,6 +104,15 @@ static int gate_slice_each(void *ctx, int (*fn)(void *data, const struct gate_cg
 	return cgroup_each_child(kernel->mount, &kernel->slice, fn, data);
 }
 
+static int gate_children_each(void *ctx, const struct gate_cgroup *parent,
+			      int (*fn)(void *data, const struct gate_cgroup *cg), void *data)
+{
+	struct kernel *kernel = ctx;
+
+	watch_children(kernel, parent); /* first: what is made after that is told, what was made before is found */
+	return cgroup_each_child(kernel->mount, parent, fn, data);
+}
+
 struct gate kernel_gate(struct kernel *kernel)
 {
 	return (struct gate){
