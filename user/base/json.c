@@ -140,3 +140,9 @@ void json_put_bool(struct buf *out, const char *key, bool value)
 	put_key(out, key);
 	buf_puts(out, value ? "true" : "false");
 }
+
+void json_put_json(struct buf *out, const char *key, const char *value)
+{
+	put_key(out, key);
+	buf_puts(out, value);
+}

@@ -21,6 +21,7 @@ void json_put_text(struct buf *out, const char *key, const char *text, size_t ma
 void json_put_bytes(struct buf *out, const char *key, const char *data, size_t len);
 void json_put_number(struct buf *out, const char *key, uint64_t number);
 void json_put_bool(struct buf *out, const char *key, bool value);
+void json_put_json(struct buf *out, const char *key, const char *value); /* it is JSON already, on one line */
 
 /*
  * Appends text as a JSON string and nothing else, valid UTF-8 on one line. Written as \uXXXX: control characters, what

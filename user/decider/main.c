@@ -16,7 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/privileges.h"
-#include "decider/channel.h"
+#include "decider/decider_channel.h"
 #include "link/decide_message.h"
 
 #ifdef __SANITIZE_ADDRESS__

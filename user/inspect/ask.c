@@ -62,11 +62,10 @@ static void terms_set(const struct worker *worker, const struct decider *decider
 
 static void terms_renew(const struct decider *decider, struct hold *hold)
 {
-	const uint64_t held_ms = (loop_now_ns() - hold->since_ns) / 1000000;
+	struct hold_terms terms = hold->terms;
 
-	terms_set(hold->worker, decider, &hold->terms);
-	hold->terms.ms =
-		held_ms + hold->terms.ms < NP_HOLD_MAX_MS ? (uint32_t)held_ms + hold->terms.ms : NP_HOLD_MAX_MS;
+	terms_set(hold->worker, decider, &terms);
+	hold_renew(hold, &terms);
 }
 
 /* The decider that a verdict asks; NULL: a person. */

@@ -30,6 +30,14 @@ int hold_begin(struct hold *hold, struct worker *worker, struct sandbox *sandbox
 	return 0;
 }
 
+void hold_renew(struct hold *hold, const struct hold_terms *terms)
+{
+	const uint64_t ms = (loop_now_ns() - hold->since_ns) / 1000000 + terms->ms;
+
+	hold->terms = *terms;
+	hold->terms.ms = ms < NP_HOLD_MAX_MS ? (uint32_t)ms : NP_HOLD_MAX_MS;
+}
+
 void hold_end(struct hold *hold)
 {
 	if (!hold_is_on(hold))

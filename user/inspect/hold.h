@@ -56,6 +56,8 @@ void holds_init(struct holds *holds);
 /* 0, or -EBUSY: as many are held as may be. */
 int hold_begin(struct hold *hold, struct worker *worker, struct sandbox *sandbox, const struct hold_terms *terms,
 	       const struct hold_events *events);
+/* Other terms for one that is held: their time begins now. All of it together is never longer than NP_HOLD_MAX_MS. */
+void hold_renew(struct hold *hold, const struct hold_terms *terms);
 void hold_end(struct hold *hold); /* of what ends by itself; nothing is called. Fine when it is not held */
 static inline bool hold_is_on(const struct hold *hold)
 {

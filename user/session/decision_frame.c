@@ -77,10 +77,7 @@ static void session_put(struct service *service, const char *session, struct buf
 	}
 	store_context_get(store, session, &context);
 	json_put_text(out, "purpose", context.purpose[0] ? context.purpose : NULL, SIZE_MAX);
-	if (context.context[0]) /* it is JSON already, on one line: see control/context.c */
-		buf_printf(out, ",\"context\":%s", context.context);
-	else
-		json_put_text(out, "context", NULL, 0);
+	json_put_json(out, "context", context.context[0] ? context.context : "null"); /* see control/context.c */
 }
 
 void decision_frame(struct service *service, const struct decision_open *open, const struct question_ask *ask,

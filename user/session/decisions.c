@@ -36,7 +36,7 @@ static void open_withdraw(struct service *service, struct decision_open *open)
 	open_drop(service, open);
 }
 
-static void refuse(struct service *service, const struct question_waiter *waiter, const char *why)
+static void waiter_refuse(struct service *service, const struct question_waiter *waiter, const char *why)
 {
 	waiter_reply(service, waiter,
 		     &(struct question_news){ .reply = REPLY_REFUSED, .reason = NP_R_NEEDS_DECIDER, .words = why });
@@ -149,14 +149,14 @@ void decision_ask(struct service *service, const struct question_ask *ask, const
 		  const struct question_row *row, const struct question_waiter *waiter)
 {
 	const struct decider_calls *calls = &service->config.deciders;
-	const struct decision *said = known_find(service, row);
+	const struct decision *known = known_find(service, row);
 	_buf_ struct buf line = BUF_INIT(FRAME_BYTES);
 	const char *why = "the decider could not be asked";
 	struct decision_open *open;
 
-	if (said) {
+	if (known) {
 		service->decisions.used++;
-		answer_give(service, said, waiter);
+		answer_give(service, known, waiter);
 		return;
 	}
 	open = calls->ask ? open_make(service, decider, ask->cgroup_id, row, waiter) : NULL;
@@ -166,7 +166,7 @@ void decision_ask(struct service *service, const struct question_ask *ask, const
 		return;
 	if (open)
 		open_drop(service, open);
-	refuse(service, waiter, why);
+	waiter_refuse(service, waiter, why);
 }
 
 /* -- what becomes of it ------------------------------------------------------------------------------ */
@@ -213,7 +213,7 @@ void service_decision(struct service *service, const struct decision *decision)
 	open = *found;
 	open_drop(service, found);
 	if (decision->kind == DECISION_NONE) {
-		refuse(service, &open.waiter, decision->words);
+		waiter_refuse(service, &open.waiter, decision->words);
 		return;
 	}
 	if (!open_stands(service, &open)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "decider/channel.h"
+#include "decider/decider_channel.h"
 
 #include <errno.h>
 #include <fcntl.h>
