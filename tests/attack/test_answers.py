@@ -19,6 +19,9 @@ rules:
   - ask: pinned.origin.test
     inspect: false
   - ask: tcp.origin.test:9000
+  - ask: short.origin.test
+    for: [CONFIDENTIAL]
+    max_body: 10
   - ask: "**.origin.test"
 """
 
@@ -220,3 +223,33 @@ def test_a_flood_of_unknown_hosts_hides_nobodys_question(net):
         net.api.end(flooder)
         base.reap(flood)
     assert not net.questions(flooder)
+
+
+# The length of its body is not announced, and it comes late.
+LATE = """import socket, sys
+s = socket.create_connection(('short.origin.test', 80), 110)
+s.settimeout(110)
+s.sendall(b'POST / HTTP/1.1\\r\\nHost: short.origin.test\\r\\nTransfer-Encoding: chunked\\r\\nConnection: close\\r\\n\\r\\n')
+sys.stdin.readline()
+try:
+    s.sendall(b'1000\\r\\n' + b'x' * 4096 + b'\\r\\n0\\r\\n\\r\\n')
+    print(s.recv(4096).split(b' ')[1].decode())
+except OSError as e:
+    print(e)
+"""
+
+
+@pytest.mark.parametrize("start,end,expected", [("INTERNAL", "INTERNAL", "200"), ("CONFIDENTIAL", "CONFIDENTIAL", "413"), ("INTERNAL", "CONFIDENTIAL", "413")])
+def test_what_is_asked_anew_after_a_rise_goes_by_the_bounds_of_that_rule(net, start, end, expected):
+    """The first two are the controls: one level has a bound, the other has none."""
+    session = net.fresh(start)
+    p = base.popen(net.argv(base.PYTHON, "-c", LATE, session=session), env=base.env(NETPAWL_SOCKET=str(net.daemon.socket)),
+                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    net.asked(session, level=start)
+    if start != end:
+        net.api.escalate(session, end)
+    net.answer(net.asked(session, level=end), "once")
+    out, err = p.communicate("go\n", timeout=180)
+    assert out.strip() == expected, (out, err)
+    if expected == "413":
+        assert net.api.wait_events(lambda got: got, session=session, reason="body_too_large")

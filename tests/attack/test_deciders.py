@@ -203,3 +203,27 @@ def test_one_that_fails_again_and_again_is_left_alone_for_a_while(hasty):
     assert hasty.decider()["pauses"] >= 1
     assert base.eventually(lambda: not hasty.decider()["paused"], 30)
     assert base.eventually(lambda: hasty.fetch(session, "https://x.origin.test/release")[1] == 200, 60)
+
+
+@pytest.mark.parametrize("start", ["PUBLIC", "INTERNAL"])
+@pytest.mark.parametrize("remember", ["host", "session"])
+def test_a_level_that_comes_with_an_adopted_cgroup_voids_what_is_remembered(net, remember, start):
+    """The kernel knows the cgroup at a higher level than the session that adopts it, at the generation that the session has itself, or another."""
+    net.settled()
+    higher, session = net.fresh("PUBLIC"), net.fresh(start)
+    if start == "PUBLIC":
+        net.api.escalate(session, "INTERNAL")
+    assert net.fetch(session, f"https://rises.origin.test/allow?remember={remember}")[1] == 200
+    assert net.fetch(session, "https://rises.origin.test/deny")[1] == 200, "the control: at its level it is not asked again"
+    cgroup = base.cgroup_make("decided")
+    try:
+        net.api.adopt(higher, str(cgroup))
+        net.api.escalate(higher, "CONFIDENTIAL")
+        net.api.end(higher)
+        net.api.adopt(session, str(cgroup))
+        assert net.api.show(session)["level"] == "CONFIDENTIAL"
+        body, code = net.fetch(session, "https://rises.origin.test/deny")
+        assert code == 403 and body["reason"] == "decider_denies", body
+        assert net.frames(session=session, level="CONFIDENTIAL")
+    finally:
+        base.cgroup_destroy(cgroup)

@@ -65,9 +65,13 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 			report_verdict(&ex->report, worker, ex->client->sandbox, &verdict);
 		return STAGE_NEXT;
 	}
-	/* It waits for an answer, and the rules still want one: if another, the daemon says so. */
-	if (judge_asks(&verdict) && ex->ask.open && ex->body <= verdict.max_body)
+	/* It waits for an answer, and the rules still want one: if another, the daemon says so. It goes by that rule's bounds. */
+	if (judge_asks(&verdict) && ex->ask.open && ex->body <= verdict.max_body) {
+		judge_apply(ex, &verdict);
+		capture_free(ex->capture); /* it comes behind who asks: there is nothing in it yet */
+		ex->capture = capture_new(verdict.capture);
 		return STAGE_NEXT;
+	}
 	reporter_count_cut(&worker->reporter);
 	report_end(&ex->report, worker, ex->client->sandbox, by, verdict.rule);
 	upstream_reset(ex);

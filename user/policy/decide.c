@@ -349,7 +349,7 @@ static struct verdict decide_proxied(struct search *s)
 	s->dns = facts->port == 53;
 	if (!facts->name)
 		return judge_address(s, node);
-	/* A name that leads to a metadata address: both must be allowed. */
+	/* A name that leads to a metadata address: both must be allowed. Who was asked about the name was not asked about that. */
 	if (node && node->metadata) {
 		metadata = judge_address(s, node);
 		if (metadata.action == ACTION_DENY)
@@ -363,7 +363,7 @@ static struct verdict decide_proxied(struct search *s)
 		name_table_visit(s->policy->names, alias, names_consider, s);
 	nets_consider(s, node, true);
 	verdict = s->best.rule != UINT32_MAX ? verdict_of_best(s) : verdict_default(s);
-	return verdict.action == ACTION_ALLOW && metadata.action != ACTION_ALLOW ? metadata : verdict;
+	return verdict.action != ACTION_DENY && metadata.action != ACTION_ALLOW ? metadata : verdict;
 }
 
 /* -- runs that may only read ------------------------------------------------------ */

@@ -49,10 +49,17 @@ static uint64_t known_hash(const struct service *service, const char *session, u
 	return hash_text(&service->key, session) ^ hash_number(&service->key, rule);
 }
 
+/* Generations alone do not tell: a session may have its rung by a cgroup that was another's, at the same one. */
+static bool rung_stands(const struct np_rung *rung, const struct np_rung *stands)
+{
+	return stands && rung->generation == stands->generation && rung->level == stands->level &&
+	       rung->mode == stands->mode;
+}
+
 static bool known_is(const struct service *service, const struct decision_known *known, const struct question_row *row)
 {
 	if (known->rule != row->rule || strcmp(known->session, row->session.text) != 0 ||
-	    known->generation != row->rung.generation || known->until_ns <= service->config.now_ns())
+	    !rung_stands(&known->rung, &row->rung) || known->until_ns <= service->config.now_ns())
 		return false;
 	return known->decision.remember == REMEMBER_SESSION ||
 	       (known->port == row->port && known->write == row->write && known->seen == !!row->method[0] &&
@@ -97,7 +104,7 @@ static void known_put(struct service *service, const struct decision *decision, 
 		.decision = *decision,
 		.until_ns = service->config.now_ns() +
 			    (decision->ttl_s ? decision->ttl_s : NP_DECISION_TTL_S) * 1000000000ull,
-		.generation = row->rung.generation,
+		.rung = row->rung,
 		.rule = row->rule,
 		.port = row->port,
 		.write = row->write,
@@ -188,19 +195,13 @@ static void decision_raise(struct service *service, const struct decision *decis
 	answer_give(service, &denied, &open->waiter);
 }
 
-static bool row_stands(const struct question_row *row, const struct np_rung *stands)
-{
-	return stands && row->rung.generation == stands->generation && row->rung.level == stands->level &&
-	       row->rung.mode == stands->mode;
-}
-
 /* Was it asked by what still holds? */
 static bool open_stands(struct service *service, const struct decision_open *open)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, open->cgroup_id);
 	const struct policy *policy = service->config.policy(service->config.policy_data);
 
-	return sandbox && policy && row_stands(&open->row, &sandbox->session->stands) &&
+	return sandbox && policy && rung_stands(&open->row.rung, &sandbox->session->stands) &&
 	       !strcmp(open->row.policy, policy->hash);
 }
 
@@ -262,15 +263,14 @@ void decisions_over(struct service *service, const char *session, const struct n
 		struct question_waiter waiter = open->waiter;
 
 		next_open = TAILQ_NEXT(open, next);
-		if (session && (strcmp(open->row.session.text, session) != 0 || row_stands(&open->row, stands)))
+		if (session && (strcmp(open->row.session.text, session) != 0 || rung_stands(&open->row.rung, stands)))
 			continue;
 		open_withdraw(service, open);
 		waiter_reply(service, &waiter, &(struct question_news){ .reply = REPLY_AGAIN });
 	}
 	for (known = TAILQ_FIRST(&service->decisions.known); known; known = next) {
 		next = TAILQ_NEXT(known, next);
-		if (!session ||
-		    (!strcmp(known->session, session) && !(stands && known->generation == stands->generation)))
+		if (!session || (!strcmp(known->session, session) && !rung_stands(&known->rung, stands)))
 			known_drop(service, known);
 	}
 }

@@ -159,7 +159,8 @@ struct decision_known {
 	TAILQ_ENTRY(decision_known) next;
 	struct decision decision;
 	uint64_t until_ns; /* by a clock that nobody sets */
-	uint64_t generation, rule;
+	struct np_rung rung;
+	uint64_t rule;
 	char session[NP_LABEL_SIZE];
 	/* Of one for a host: */
 	char host[QUESTION_HOST_SIZE];

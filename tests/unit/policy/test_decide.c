@@ -373,6 +373,21 @@ static void test_metadata(void **state)
 	ASSERT_VERDICT(resolving(to_name("a.example", 82), "169.254.1.1"), ASK, NEEDS_APPROVAL, 3);
 }
 
+/* Who allowed a name was not asked about the metadata address that it leads to: the rule that asks is that address's. */
+static void test_metadata_of_a_name_that_is_asked_about(void **state)
+{
+	_policy_ struct policy *policy = policy_of("rules:\n"
+						   "- ask: '169.254.1.1:80'\n"
+						   "- deny: bad.example\n"
+						   "- ask: '**.example:80'\n");
+
+	(void)state;
+	ASSERT_VERDICT(to_name("a.example", 80), ASK, NEEDS_APPROVAL, 2);
+	ASSERT_VERDICT(resolving(to_name("a.example", 80), "192.0.2.1"), ASK, NEEDS_APPROVAL, 2);
+	ASSERT_VERDICT(resolving(to_name("a.example", 80), "169.254.1.1"), ASK, NEEDS_APPROVAL, 0);
+	DENIED(resolving(to_name("bad.example", 80), "169.254.1.1"), 1);
+}
+
 static void test_metadata_behind_a_deny(void **state)
 {
 	_policy_ struct policy *policy = policy_of("rules:\n"
@@ -431,6 +446,7 @@ int main(void)
 		cmocka_unit_test(test_connections_without_a_request),
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_metadata),
+		cmocka_unit_test(test_metadata_of_a_name_that_is_asked_about),
 		cmocka_unit_test(test_metadata_behind_a_deny),
 		cmocka_unit_test(test_full),
 	};

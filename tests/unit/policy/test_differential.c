@@ -181,7 +181,7 @@ static struct outcome judge(const struct drafts *d, const struct attempt *a)
 	if (metadata)
 		by_addr = judge_rules(d, a, NULL);
 	by_name = judge_rules(d, a, a->facts.name);
-	if (by_addr.action == ACTION_DENY || (by_addr.action != ACTION_ALLOW && by_name.action == ACTION_ALLOW))
+	if (by_addr.action == ACTION_DENY || (by_addr.action != ACTION_ALLOW && by_name.action != ACTION_DENY))
 		return by_addr;
 	return by_name;
 }
