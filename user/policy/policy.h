@@ -105,8 +105,8 @@ struct policy {
 	const struct decider *deciders;
 	size_t n_deciders;
 	struct approval approval;
-	const char *unknown_containers;	  /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
-	const struct grant *grants; /* grant.h */
+	const char *unknown_containers; /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
+	const struct grant *grants;	/* grant.h */
 	size_t n_grants;
 	bool refused_synthetic;		  /* dns: refused: a name that no rule allows has an address all the same */
 	const char *notices[NP_NONE + 1]; /* by mode: what notice_write() says; NULL: its own words */
