@@ -76,7 +76,7 @@ struct verdict judge_request(const struct client *client, const struct host *hos
 		facts.leg = head_leg(client, head);
 	}
 	verdict = policy_decide(client->worker->policy, &facts);
-	if (judge_asks(&verdict) && ask_covers(ask, client, &verdict)) {
+	if (ask && judge_asks(&verdict) && ask_covers(ask, client, &verdict)) {
 		verdict.action = ACTION_ALLOW;
 		verdict.reason = ask->allowed;
 	}
