@@ -94,6 +94,8 @@ def test_it_hands_a_question_on_to_a_person(net):
     p = net.get(session, "https://d.origin.test/ask")
     q = base.eventually(lambda: net.questions(session), 15)[0]
     assert q["host"] == "d.origin.test" and q["rule"].endswith("/policy.yaml:11")
+    got = net.daemon.cli("answer", q["question"], "always")
+    assert got.returncode == 1 and "a decider has a person asked" in got.stderr, got
     net.answer(q, "host")
     assert done(p)[1] == 200
     asked = len(net.frames(session=session))

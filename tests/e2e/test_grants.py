@@ -85,7 +85,7 @@ def test_always_is_written_beside_the_policy_and_holds_for_the_user(net):
                                "--session", session)
     assert "grants.yaml:6" in explained.stdout, explained
     # and is taken back
-    net.daemon.cli("answer", q["question"], "--revoke", check=0)
+    assert "taken back by uid 0" in net.daemon.cli("answer", q["question"], "--revoke", check=0).stdout
     assert not net.grants.exists(), "it was the only one"
     assert net.denied(session, "https://always.origin.test/d")
     assert net.daemon.cli("answer", q["question"], "--revoke").returncode == 1

@@ -24,8 +24,8 @@ static const char answer_help[] =
 	"connections). domain: likewise, all hosts of its registrable domain, by the public suffix list. deny,\n"
 	"host and domain hold until the session rises or ends, or a reload removes or changes the rule; then what\n"
 	"they opened is cut. always: as host, for all sessions of the user, at this level and below, and for good:\n"
-	"it is written into the file that the policy names (approval: grants). once holds until it is used, at most as "
-	"long as approval: timeout.\n\n"
+	"it is written into the file that the policy names (approval: grants); not where a decider has you asked.\n"
+	"once holds until it is used, at most as long as approval: timeout.\n\n"
 	"Options:\n"
 	"  --revoke         take back an answer that holds; what it opened is cut, and asked about anew\n"
 	"  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
@@ -59,13 +59,13 @@ static void question_print(const json_t *question)
 	_free_ char *body = scalar_text(json_object_get(question, "body"));
 	const char *method = member_text(question, "method"), *answer = member_text(question, "answer");
 	const char *until = member_text(question, "over") ? NULL : member_text(question, "until");
-	const char *reason = member_text(question, "reason");
+	const char *reason = member_text(question, "reason"), *domain = member_text(question, "domain");
 	size_t i;
 
 	output_clean_line(stdout, "%lld  %s  %s  %s %s", question_id(question), member_text(question, "state") ?: "?",
 			  member_text(question, "session") ?: "?", method ?: "connect to",
 			  member_text(question, "url") ?: "?");
-	output_clean_line(stdout, "    rule %s, level %s, body %s bytes, until %s, %s wait",
+	output_clean_line(stdout, "    rule %s, level %s, body %s bytes, until %s, %s waiting",
 			  member_text(question, "rule") ?: "?", member_text(question, "level") ?: "?", body ?: "?",
 			  member_text(question, "expires") ?: "?", waiting ?: "?");
 	if (json_integer_value(json_object_get(before, "allowed")) ||
@@ -73,6 +73,8 @@ static void question_print(const json_t *question)
 		output_clean_line(stdout, "    this host before: %lld allowed, %lld denied",
 				  (long long)json_integer_value(json_object_get(before, "allowed")),
 				  (long long)json_integer_value(json_object_get(before, "denied")));
+	if (domain && !answer)
+		output_clean_line(stdout, "    its domain is %s", domain);
 	datasets_print(json_object_get(question, "datasets"));
 	json_array_foreach(json_object_get(question, "warnings"), i, warning)
 	{
@@ -80,8 +82,7 @@ static void question_print(const json_t *question)
 	}
 	if (answer)
 		output_clean_line(stdout, "    answered %s%s%s by %s%s%s%s%s", answer,
-				  !strcmp(answer, "domain") ? " " : "",
-				  !strcmp(answer, "domain") ? member_text(question, "domain") ?: "?" : "",
+				  !strcmp(answer, "domain") ? " " : "", !strcmp(answer, "domain") ? domain ?: "?" : "",
 				  member_text(question, "answered_by") ?: "?", until ? ", holds until " : "",
 				  until ?: "", reason ? ": " : "", reason ?: "");
 	if (member_text(question, "revoked_by"))

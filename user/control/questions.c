@@ -176,10 +176,26 @@ static int always_check(const struct request *rq, uint64_t id, struct failure *r
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "the host cannot be written into a policy");
 
 	rq->config->policy_loaded(rq->config->data, &loaded);
+	/* A grant answers where a rule asks. A decider is asked first, grant or none: it would be a line that opens nothing. */
+	for (size_t i = 0; i < loaded.policy->n_rules; i++)
+		if (loaded.policy->rules[i].mark == row.rule && loaded.policy->rules[i].action == ACTION_DECIDE)
+			return failure_put(
+				ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				"a decider has a person asked about it, and decides about the next; answer host");
 	if (!loaded.policy->approval.grants)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
 				   "the policy names no file for \"always\" (approval: grants:); answer host");
 	return 0;
+}
+
+/* Of a grant, which the policy has. The record of its question was closed when it had been written: the answer says who. */
+static int grant_revoke(struct request *rq, struct question_row *row, struct failure *ret_failure)
+{
+	int r = rq->config->grant_change(rq->config->data, row, false, rq->peer.who, ret_failure);
+
+	if (r == 0)
+		snprintf(row->ended_by, sizeof(row->ended_by), "%s", rq->peer.who);
+	return r;
 }
 
 /* Takes it back. */
@@ -200,7 +216,7 @@ int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"reason\": %s", problem);
 	r = service_question_show(rq->config->service, id, &row, ret_failure);
 	if (r == 0 && row.answer == ANSWER_ALWAYS && row.over_us) /* the policy has it now */
-		r = rq->config->grant_change(rq->config->data, &row, false, rq->peer.who, ret_failure);
+		r = grant_revoke(rq, &row, ret_failure);
 	else if (r == 0)
 		r = service_question_revoke(rq->config->service, id, reason ? reason : "", rq->peer.who, &row,
 					    ret_failure);
