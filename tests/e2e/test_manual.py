@@ -75,3 +75,5 @@ def test_they_are_pages(page, tmp_path):
     roff = tmp_path / page.stem
     roff.write_text(subprocess.run(["scdoc"], stdin=page.open(), capture_output=True, text=True, check=True, timeout=180).stdout)
     assert "SH NAME" in roff.read_text()
+    # A line of text that begins with a dot is a macro to troff, and would not be shown.
+    assert not re.findall(r"^\.[a-z]{3,}.*", roff.read_text(), re.M)

@@ -20,7 +20,8 @@ static const char parent_help[] =
 	"Options:\n"
 	"  --systemd        print its name as a slice, for engines that leave cgroups to systemd\n" OPTIONS_COMMON
 	"\nExample:\n"
-	"  podman run --cgroup-parent \"$(netpawl parent alice/demo)\" --cgroups no-conmon alpine\n\n"
+	"  podman run --cgroup-parent \"$(netpawl parent alice/demo)\" --cgroups no-conmon --cap-drop NET_RAW "
+	"alpine\n\n"
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
 int parent_ask(const struct cli *cli, const char *session, bool systemd, struct api_answer *ret)

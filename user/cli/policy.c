@@ -27,7 +27,7 @@ static const char policy_help[] = "Usage: netpawl policy COMMAND [OPTIONS]\n\n"
 static void policy_help_more(FILE *to)
 {
 	commands_print(policy_commands, n_policy_commands, to);
-	fputs("\ncheck, test, explain, lists and schema need no daemon.\n\n"
+	fputs("\ncheck, test, explain, lists, schema and suggest DIR need no daemon.\n\n"
 	      "Options:\n" OPTIONS_COMMON "\nExamples:\n"
 	      "  netpawl policy check /etc/netpawl/policy.yaml\n"
 	      "  netpawl policy explain policy.yaml --method GET --url https://api.github.com/repos/a/b\n\n"

@@ -27,7 +27,7 @@ static const char policy_suggest_help[] =
 	"Prints rules that allow what a session was refused for want of a rule, and the lines of a .case file that\n"
 	"go with them: to be read, narrowed and put into a policy by a person. Names, ports, methods and paths are\n"
 	"those that were refused, never a wildcard. Of a name that was only looked up it suggests to read from\n"
-	"port 443. Warns of hosts that take uploads from anybody.\n"
+	"port 443. Warns of hosts that take uploads from anybody.\n\n"
 	"Of a directory, rules for the hosts that a project's files there name: MCP servers (.mcp.json and those of\n"
 	"common clients), base URLs of models (LiteLLM, .env), .npmrc, pip.conf, git remotes, docker-compose. Each "
 	"has\n"

@@ -127,7 +127,7 @@ int policy_suggest_dir(const struct cli *cli, const char *path)
 	_buf_ struct buf notes = BUF_INIT(1u << 16);
 
 	if (dir < 0 || !project) {
-		error_print(path, NP_R_FAILED, strerror(errno));
+		fprintf(stderr, "netpawl: %s: %s\n", path, strerror(errno));
 		return CLI_REFUSED;
 	}
 	for (size_t i = 0; i < n_project_files; i++) {

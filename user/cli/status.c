@@ -78,7 +78,7 @@ static void deciders_add(struct table *table, const json_t *answer)
 
 		snprintf(key, sizeof(key), "decider.%.100s", name ? name : "?");
 		snprintf(text, sizeof(text),
-			 "%s: %lld allowed, %lld denied, %lld asked, %lld raised, %lld without an answer; %lld us",
+			 "%s: %lld allowed, %lld denied, %lld asked, %lld raised, %lld without an answer; mean %lld us",
 			 json_is_true(json_object_get(d, "paused"))  ? "left alone for a moment"
 			 : json_is_true(json_object_get(d, "ready")) ? "ready"
 								     : "not there",

@@ -15,7 +15,7 @@ static const char help[] =
 	"Hold the network of sandboxes in the kernel: raise it, never lower it.\n"
 	"\n"
 	"  --policy FILE     policy file (default: none, and PROXIED reaches nothing; policies/ has some)\n"
-	"  --run-dir DIR     control.sock lives here (default: /run/netpawl)\n"
+	"  --run-dir DIR     control.sock and approve.sock live here (default: /run/netpawl)\n"
 	"  --state-dir DIR   sessions and events, kept for ever (default: /var/lib/netpawl)\n"
 	"  --data-dir DIR    workspaces of sessions (default: data in the state directory)\n"
 	"  --pin-dir DIR     the gate's maps, programs and links, on a bpf file system\n"

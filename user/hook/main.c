@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		return argc == 2 && !strcmp(argv[1], "--help") ? CLI_OK : CLI_USAGE;
 	}
 	if (fs_read_fd(STDIN_FILENO, &text) < 0 || oci_state_read(text.data, text.len, &state, &problem) < 0) {
-		error_print("the state of a container", NP_R_BAD_JSON, problem);
+		error_print("the state of a container", NP_R_BAD_FIELD, problem);
 		return CLI_REFUSED;
 	}
 	if (!state.session.text[0])

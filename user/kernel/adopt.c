@@ -345,7 +345,8 @@ int gate_cgroup_inspect(void *ctx, const char *path, pid_t starting, struct gate
 
 	if (r < 0)
 		return adopt_refuse(ret_problem, NP_R_BAD_CGROUP, "%s: %s", path,
-				    r == -EXDEV ? "not below the cgroup v2 mount" : strerror(-r));
+				    r == -EXDEV ? "it has to be below the cgroup v2 mount, and not that itself"
+						: strerror(-r));
 	if (cg.depth >= NP_DEPTH_MAX)
 		return adopt_refuse(ret_problem, NP_R_BAD_CGROUP, "%s: deeper than %d levels", path, NP_DEPTH_MAX - 1);
 	r = own_check(kernel, &cg, ret_problem);

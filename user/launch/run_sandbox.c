@@ -100,6 +100,8 @@ int session_make(struct run *run)
 	code = run_sandbox_post(run, "/v1/sessions",
 				json_pack("{s:s,s:b}", "session", run->session, "temporary", (int)run->session_ours),
 				&made);
+	if (code == CLI_NO_DAEMON)
+		run->session_ours = false; /* said once; what it may have made is temporary, and swept */
 	if (code == CLI_OK && run->options.purpose)
 		code = purpose_put(run);
 	if (code != CLI_OK || !run->options.level)
@@ -118,6 +120,8 @@ int sandbox_make(struct run *run)
 					      (int)run->session_ours, "enters_network", (int)run->isolated),
 				    &answer);
 
+	if (code == CLI_NO_DAEMON)
+		run->session_ours = false; /* said once; what it may have made is temporary, and swept */
 	if (code == CLI_OK)
 		code = sandbox_take(run, answer.json);
 	if (code == CLI_OK) {
