@@ -9,6 +9,7 @@ import pytest
 from lib import base
 from lib.api import Failure
 from lib.asked import Asked
+from lib.proxies import credentials
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -126,3 +127,23 @@ def test_what_cannot_be_written_is_told_and_holds_for_the_session(net):
     assert "reload it first" in e.value.body["detail"] and not net.grants.exists()
     assert code(p) == "200"
     assert net.denied(session, "https://edited.origin.test/")
+
+
+def test_what_is_not_live_is_not_left_behind(net):
+    """The reload that follows fails: the file is as it was, so that the next one brings nothing that nobody was told of."""
+    session = net.fresh()
+    with credentials() as path:
+        net.policy.write_text(net.policy.read_text().replace("rules:\n", "upstream_proxy:\n  - url: http://198.51.100.99:3128\n    hosts: proxied.origin.test\n"
+                                                             f"    credentials: {{file: {path}}}\nrules:\n", 1))
+        net.api.ok("POST", "/v1/policy/reload", {})
+        path.chmod(0o644)  # it is not taken any more
+        p = net.get(session, "https://late.origin.test/")
+        q = net.asked(session)
+        with pytest.raises(Failure) as e:
+            net.answer(q, "always")
+        assert "holds for this session alone" in e.value.body["detail"], e.value.body
+        assert code(p) == "200" and not net.grants.exists()
+        path.chmod(0o600)
+        net.api.ok("POST", f"/v1/questions/{q['question']}/revoke", {})
+        net.api.ok("POST", "/v1/policy/reload", {})
+        assert net.denied(session, "https://late.origin.test/") and net.denied(net.fresh(), "https://late.origin.test/")

@@ -121,7 +121,8 @@ int grant_change(void *data, const struct question_row *row, bool add, const cha
 {
 	struct daemon *d = data;
 	const struct loaded_policy *loaded = &d->policy;
-	const char *name = loaded->policy->approval.grants, *slash;
+	const struct policy *before = loaded->policy;
+	const char *name = before->approval.grants, *slash;
 	_buf_ struct buf lines = BUF_INIT(4096), text = BUF_INIT(NP_POLICY_BYTES);
 	struct policy_reloaded done = { 0 };
 	struct grant_facts facts;
@@ -152,5 +153,10 @@ int grant_change(void *data, const struct question_row *row, bool add, const cha
 	r = text_put(dir, name, &text);
 	if (r < 0)
 		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, strerror(-r));
-	return policy_reload_by(d, who, &done, ret_failure);
+	r = policy_reload_by(d, who, &done, ret_failure);
+	/* It is not live, and who answered is told so: the next reload must not make it so. Its name was the old policy's, which stays. */
+	buf_clear(&text);
+	if (r < 0 && add && loaded->policy == before && text_make(dir, name, &lines, false, &text) == 0)
+		text_put(dir, name, &text);
+	return r;
 }
