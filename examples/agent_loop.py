@@ -13,8 +13,9 @@ import time
 
 import netpawl
 
-REACH = ("import socket\ntry:\n    socket.create_connection(('198.51.100.10', 80), 3); print('reached the outside')\n"
-         "except OSError as e:\n    print('could not reach the outside:', e.strerror or e)")
+# A request, and not a connection alone: the inspector takes that, and answers 403 to what the policy does not allow.
+REACH = ("import urllib.request\ntry:\n    print('the outside answers', urllib.request.urlopen('http://198.51.100.10/', timeout=5).status)\n"
+         "except OSError as e:\n    print('could not reach the outside:', getattr(e, 'reason', e))")
 
 # what the model says: (class of egress, command), or the data that it asked for
 SCRIPT = [

@@ -161,7 +161,8 @@ class Client:
         return self.call("POST", f"/v1/runs/{int(ident)}/cancel", {"reason": reason} if reason else {})
 
     def questions(self, session=None, state="pending", follow=False):
-        """What people are asked, the oldest first, each a Question. follow: goes on with those that come, without an end."""
+        """What people are asked, the oldest first, each a Question. state: None has all of them, pending or not. follow: goes on
+        with those that come, without an end."""
         last = 0
         while True:
             got = self.call("GET", "/v1/questions", session=session, state=state, **({"after": last, "wait": 1} if follow else {}))

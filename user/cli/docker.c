@@ -125,7 +125,9 @@ static int engine_run(struct cli *cli, const char *engine, const char *session, 
 	int code;
 
 	if (driver_ask(engine, verb - 1, argv + 1, &systemd) < 0) {
-		error_print(engine, NP_R_FAILED, "it does not say whether it leaves cgroups to systemd (info)");
+		fprintf(stderr,
+			"netpawl: %s info does not say who makes its cgroups: is %s installed, and does it run?\n",
+			engine, engine);
 		return CLI_REFUSED;
 	}
 	code = parent_ask(cli, session, systemd, &answer);
