@@ -154,9 +154,10 @@ static int thread_has_ring(const char *task_path)
 	return 0;
 }
 
-/* 1 when a process has an io_uring mapped: with a thread of the kernel at its other end (SQPOLL), which may be that of a
- * process outside, writing to memory is all that it takes to send. -errno when that cannot be told. */
-static int process_maps_ring(pid_t pid)
+/* 1 when a thread has an io_uring mapped: with a thread of the kernel at its other end (SQPOLL), which may be that of a
+ * process outside, writing to memory is all that it takes to send. *ret_seen: it has memory, which is that of its process.
+ * -errno when that cannot be told. */
+static int thread_maps_ring(pid_t thread, bool *ret_seen)
 {
 	char path[FS_PATH_SIZE];
 	_free_ char *line = NULL;
@@ -164,53 +165,59 @@ static int process_maps_ring(pid_t pid)
 	FILE *maps;
 	int r = 0;
 
-	fs_path(path, "/proc/%d/maps", (int)pid);
+	fs_path(path, "/proc/%d/maps", (int)thread);
 	maps = fopen(path, "re");
 	if (!maps)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
-	while (r == 0 && getline(&line, &size, maps) > 0)
+	while (r == 0 && getline(&line, &size, maps) > 0) {
+		*ret_seen = true;
 		r = strstr(line, "anon_inode:[io_uring]") != NULL;
+	}
 	if (r == 0 && ferror(maps) && errno != ESRCH)
 		r = -EIO;
 	fclose(maps);
 	return r;
 }
 
-static int process_check(void *data, pid_t pid)
-{
-	const struct look *look = data;
-	char path[FS_PATH_SIZE];
-	_closedir_ DIR *threads = NULL;
-	struct stat netns;
-	int r;
+struct process_look {
+	const struct look *look;
+	pid_t pid;
+	bool mapped; /* its memory was looked at */
+};
 
-	fs_path(path, "/proc/%d/ns/net", (int)pid);
+static int thread_check(void *data, pid_t thread)
+{
+	struct process_look *process = data;
+	const struct look *look = process->look;
+	char path[FS_PATH_SIZE];
+	struct stat netns;
+	int r = 0;
+
+	fs_path(path, "/proc/%d/ns/net", (int)thread);
 	if (stat(path, &netns) < 0)
 		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
 	if (look->netns && netns.st_ino != look->netns)
 		return adopt_refuse(look->problem, NP_R_FOREIGN_NETNS, "%s: process %d and others", look->path,
-				    (int)pid);
-	r = process_maps_ring(pid);
-	if (r < 0)
-		return r;
-	if (r)
+				    (int)process->pid);
+	if (!process->mapped)
+		r = thread_maps_ring(thread, &process->mapped);
+	if (r > 0)
 		return adopt_refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d has an io_uring mapped",
-				    look->path, (int)pid);
-	fs_path(path, "/proc/%d/task", (int)pid);
-	threads = opendir(path);
-	if (!threads)
-		return errno == ENOENT || errno == ESRCH ? 0 : -errno;
-	for (struct dirent *e; (e = readdir(threads));) {
-		if (e->d_name[0] == '.' || fs_path(path, "/proc/%d/task/%s/fd", (int)pid, e->d_name) < 0)
-			continue;
+				    look->path, (int)process->pid);
+	fs_path(path, "/proc/%d/fd", (int)thread);
+	if (r == 0)
 		r = thread_has_ring(path);
-		if (r > 0)
-			return adopt_refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d holds an io_uring",
-					    look->path, (int)pid);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	if (r > 0)
+		return adopt_refuse(look->problem, NP_R_HELD_SOCKETS, "%s: process %d holds an io_uring", look->path,
+				    (int)process->pid);
+	return r;
+}
+
+static int process_check(void *data, pid_t pid)
+{
+	struct process_look process = { .look = data, .pid = pid };
+
+	return process_each_thread(pid, thread_check, &process);
 }
 
 /* -- sandboxes above and below ------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kernel/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -198,6 +199,22 @@ int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_
 	struct processes processes = { cg->path, fn, data };
 
 	return cgroup_each_below(cg, each_process_of, &processes);
+}
+
+int process_each_thread(pid_t pid, int (*fn)(void *data, pid_t thread), void *data)
+{
+	char path[FS_PATH_SIZE];
+	_closedir_ DIR *dir = NULL;
+	int r = 0;
+
+	fs_path(path, "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT || errno == ESRCH ? 0 : -errno; /* gone */
+	for (struct dirent *e; r == 0 && (e = readdir(dir));)
+		if (e->d_name[0] != '.')
+			r = fn(data, (pid_t)strtol(e->d_name, NULL, 10));
+	return r;
 }
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)

@@ -22,6 +22,10 @@ int cgroup_remove(const struct gate_cgroup *cg);
 
 /* Calls fn for every process in it and below, until one answer is not 0, which is returned. */
 int cgroup_each_process(const struct gate_cgroup *cg, int (*fn)(void *data, pid_t pid), void *data);
+
+/* The same for the threads of one. Each may be in a network namespace of its own, and what /proc shows for the process is its first
+ * thread's, which may have ended before the others. */
+int process_each_thread(pid_t pid, int (*fn)(void *data, pid_t thread), void *data);
 /* Likewise for it and every cgroup below it. */
 int cgroup_each_below(const struct gate_cgroup *cg, int (*fn)(void *data, const char *path, uint64_t id), void *data);
 

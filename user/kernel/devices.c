@@ -93,8 +93,8 @@ void devices_detach_clsact(unsigned version)
 }
 
 /* Forgets pins of devices that are gone, whose links are empty: hosts that make and drop veth pairs would collect them. names:
- * those that there are, in the namespace with this cookie; NULL: none is. all: of every namespace that nobody lives in. */
-static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct if_nameindex *names, bool all)
+ * those that there are, in the namespace with this cookie; NULL: none is. */
+static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct if_nameindex *names)
 {
 	char path[FS_PATH_SIZE];
 	_closedir_ DIR *dir = NULL;
@@ -106,7 +106,7 @@ static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct 
 		unsigned index;
 		uint64_t of;
 
-		if (!device_name_read(e->d_name, &of, &index) || (all ? !of || namespace_at(kernel, of) : of != cookie))
+		if (!device_name_read(e->d_name, &of, &index) || of != cookie)
 			continue;
 		while (n && n->if_index && n->if_index != index)
 			n++;
@@ -144,7 +144,7 @@ static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, 
 		}
 		(*ret_count)++;
 	}
-	devices_forget(kernel, ns ? ns->pub.cookie : 0, names, false);
+	devices_forget(kernel, ns ? ns->pub.cookie : 0, names);
 	if_freenameindex(names);
 	return result;
 }
@@ -329,20 +329,38 @@ void devices_leave(struct namespace *ns)
 {
 	if (!ns->kernel->features.tcx)
 		netns_call(ns->pub.fd, container_detach_clsact, NULL);
-	devices_forget(ns->kernel, ns->pub.cookie, NULL, false);
+	devices_forget(ns->kernel, ns->pub.cookie, NULL);
 	addresses_forget(ns->kernel, ns->pub.cookie, NULL);
 }
 
-void devices_forget_gone(struct kernel *kernel)
+static bool is_gone(const struct kernel *kernel, uint64_t cookie, const __u64 *but, size_t n_but)
+{
+	for (size_t i = 0; i < n_but; i++)
+		if (but[i] == cookie)
+			return false;
+	return cookie && cookie != kernel->netns && !namespace_at(kernel, cookie);
+}
+
+void devices_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.np_host_addrs);
 	struct np_own_addr key, next;
 	bool more = bpf_map_get_next_key(fd, NULL, &key) == 0;
+	char path[FS_PATH_SIZE];
+	_closedir_ DIR *dir = NULL;
 
-	devices_forget(kernel, 0, NULL, true);
+	fs_path(path, "%s/devices", kernel->pins);
+	dir = opendir(path);
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		unsigned index;
+		uint64_t of;
+
+		if (device_name_read(e->d_name, &of, &index) && is_gone(kernel, of, but, n_but))
+			unlinkat(dirfd(dir), e->d_name, 0); /* nobody of us has held it so far */
+	}
 	while (more) {
 		more = bpf_map_get_next_key(fd, &key, &next) == 0;
-		if (key.netns != kernel->netns && !namespace_at(kernel, key.netns))
+		if (is_gone(kernel, key.netns, but, n_but))
 			bpf_map_delete_elem(fd, &key);
 		key = next;
 	}

@@ -185,10 +185,11 @@ int devices_attach(struct kernel *kernel);    /* to all that are there; idempote
 int devices_start(struct kernel *kernel);     /* watches netlink, attaches, fills np_host_addrs */
 void devices_detach_clsact(unsigned version); /* of the gate with that ABI version, where the calling thread is */
 struct namespace;
-int devices_watch(struct namespace *ns);	 /* the same as devices_start() in a container's */
-int devices_follow(struct namespace *ns);	 /* attaches to all that are there; idempotent */
-void devices_leave(struct namespace *ns);	 /* nothing is left of them */
-void devices_forget_gone(struct kernel *kernel); /* of namespaces that nobody lives in any more */
+int devices_watch(struct namespace *ns);  /* the same as devices_start() in a container's */
+int devices_follow(struct namespace *ns); /* attaches to all that are there; idempotent */
+void devices_leave(struct namespace *ns); /* nothing is left of them */
+/* Of namespaces that nobody lives in any more, but for these: they are some sandbox's home. */
+void devices_forget_gone(struct kernel *kernel, const __u64 *but, size_t n_but);
 
 /* ratchet.c */
 int gate_raise(void *ctx, const struct gate_cgroup *cg, const struct np_rung *rung, const char *session,

@@ -96,26 +96,36 @@ static int cookie_read(void *data)
 }
 
 struct search {
-	uint64_t wanted; /* cookie; 0: whatever the first process has */
+	uint64_t wanted; /* cookie; 0: whatever the first thread has */
 	uint64_t cookie;
-	int fd; /* of the namespace */
+	ino_t other; /* one that is not wanted: most threads are where the one before is */
+	int fd;	     /* of the namespace */
 };
 
-static int process_look(void *data, pid_t pid)
+static int thread_look(void *data, pid_t thread)
 {
 	struct search *search = data;
 	char path[FS_PATH_SIZE];
 	_close_ int fd = -1;
+	struct stat st;
 
-	if (fs_path(path, "/proc/%d/ns/net", (int)pid) < 0)
+	if (fs_path(path, "/proc/%d/ns/net", (int)thread) < 0)
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || netns_call(fd, cookie_read, &search->cookie) < 0)
-		return 0; /* gone */
-	if (search->wanted && search->cookie != search->wanted)
-		return 0; /* somewhere else */
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino == search->other ||
+	    netns_call(fd, cookie_read, &search->cookie) < 0)
+		return 0; /* gone, or somewhere else */
+	if (search->wanted && search->cookie != search->wanted) {
+		search->other = st.st_ino;
+		return 0;
+	}
 	search->fd = take_fd(fd);
 	return 1;
+}
+
+static int process_look(void *data, pid_t pid)
+{
+	return process_each_thread(pid, thread_look, data);
 }
 
 int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd)
@@ -303,7 +313,7 @@ static void namespaces_forget(struct kernel *kernel)
 int namespaces_open(struct kernel *kernel)
 {
 	int map = bpf_map__fd(kernel->skel->maps.np_homes);
-	size_t n;
+	size_t n, n_lost = 0;
 	_free_ __u64 *ids = map_keys(map, sizeof(*ids), NP_HOMES_MAX, &n);
 	struct np_home value;
 
@@ -313,8 +323,12 @@ int namespaces_open(struct kernel *kernel)
 	for (size_t i = 0; i < 2 * n; i++)
 		if (bpf_map_lookup_elem(map, &ids[i % n], &value) == 0)
 			home_recover(kernel, ids[i % n], &value);
+	/* Where nobody was found, a socket may be all the same, and its owner comes back: the devices stay guarded. */
+	for (size_t i = 0; i < n; i++)
+		if (bpf_map_lookup_elem(map, &ids[i], &value) == 0 && value.bound && !namespace_at(kernel, value.netns))
+			ids[n_lost++] = value.netns;
 	namespaces_forget(kernel);
-	devices_forget_gone(kernel);
+	devices_forget_gone(kernel, ids, n_lost);
 	return 0;
 }
 
