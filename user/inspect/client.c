@@ -235,17 +235,30 @@ void client_flush(struct leg *leg)
 
 /* -- the verdict, once more --------------------------------------------------------- */
 
+static struct exchange *client_unjudged(const struct client *client)
+{
+	struct exchange *ex;
+
+	LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
+		if (!ex->at_client.rejudged)
+			return ex;
+	return NULL;
+}
+
 void client_rejudge(struct client *client, enum np_reason by)
 {
-	struct exchange *ex, *next;
+	struct exchange *ex;
 
 	if (client->tunnel) {
 		tunnel_rejudge(client, by);
 		return;
 	}
 	client->leg.busy = true;
-	for (ex = LIST_FIRST(&client->exchanges); ex && !leg_is_dead(&client->leg); ex = next) {
-		next = LIST_NEXT(ex, at_client.of_client);
+	LIST_FOREACH(ex, &client->exchanges, at_client.of_client)
+		ex->at_client.rejudged = false;
+	/* From the start for each: one that is cut may end others, with the connection to the origin that they share. */
+	while (!leg_is_dead(&client->leg) && (ex = client_unjudged(client))) {
+		ex->at_client.rejudged = true;
 		exchange_rejudge(ex, by);
 	}
 	client_leave(client);

@@ -59,6 +59,7 @@ struct client {
 struct at_client {
 	LIST_ENTRY(exchange) of_client;
 	struct turn turn;
+	bool rejudged; /* in this round */
 };
 
 /* -- client_accept.c */

@@ -194,6 +194,11 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 
 void exchange_upstream_failed(struct exchange *ex, enum np_reason reason, const char *words)
 {
+	const enum np_reason by = ex->client->worker->rejudging;
+
+	/* One on the same connection was cut: if it would be next, that is what ended it. */
+	if (by && stages_rejudge(ex, by) != STAGE_NEXT)
+		return;
 	if (reason == NP_R_ENDED_BY_RAISE || reason == NP_R_ENDED_BY_REMOVAL || reason == NP_R_ENDED_BY_STOP) {
 		report_end(&ex->report, ex->client->worker, ex->client->sandbox, reason, NULL);
 		exchange_break(ex);

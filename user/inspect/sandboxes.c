@@ -171,10 +171,12 @@ void sandbox_rejudge(struct worker *worker, struct sandbox *sandbox, enum np_rea
 	struct client *client, *next;
 
 	dns_server_rejudge(worker->dns, &sandbox->dns);
+	worker->rejudging = by;
 	for (client = LIST_FIRST(&sandbox->clients); client; client = next) {
 		next = LIST_NEXT(client, of_sandbox);
 		client_rejudge(client, by);
 	}
+	worker->rejudging = 0;
 }
 
 static void sandbox_count_cut(struct worker *worker, const struct sandbox *sandbox)

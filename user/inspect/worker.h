@@ -56,6 +56,7 @@ struct worker {
 	/* Those that a tick looks at, of thousands that are idle: with connections to origins, and of clients. */
 	struct session_list pooling;
 	struct sandbox_list talking;
+	enum np_reason rejudging; /* why sandboxes.c is at it; 0: it is not */
 	struct table sessions_by_name;
 	struct buf spare;		  /* to gather in: none of a leg's own, so that one that waits is small */
 	struct leg_list dirty[LEG_SIDES]; /* that have something to write: worker_flush() */

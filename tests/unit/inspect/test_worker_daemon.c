@@ -131,6 +131,65 @@ static void test_raise_in_response(void **state)
 	}
 }
 
+/* The first that is cut takes the connection of the others with it. */
+static void test_raise_of_many_on_one_connection(void **state)
+{
+	struct peer *client = client_tls("h2.test", true);
+	struct talk *asked[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		asked[i] = ask(client, "GET", "/", NO_BODY);
+	settle();
+	assert_int_equal(n_fars, 1);
+	for (int i = 0; i < 3; i++) {
+		answer(last_asked, &last_asked->talks[i], 200, 10);
+		send_body(last_asked, &last_asked->talks[i], "half", 4);
+	}
+	settle();
+	policy_send("version: 1\nrules:\n  - deny: h2.test\n");
+	settle();
+	assert_int_equal(n_reports, 3);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(asked[i]->words, "200 len=10 reset:2 ");
+		assert_int_equal(reports[i].request.reason, NP_R_ENDED_BY_RELOAD);
+	}
+}
+
+/* Of several clients, and of requests that are allowed as before, which end with it, or go again if they have no answer yet. */
+static void test_cut_of_one_among_others(void **state)
+{
+	struct peer *near[2] = { client_tls("h2.test", true), client_tls("h2.test", false) };
+	struct talk *asked[4];
+
+	(void)state;
+	asked[0] = ask(near[0], "GET", "/a", NO_BODY);
+	asked[1] = ask(near[0], "GET", "/cut", NO_BODY);
+	asked[2] = ask(near[0], "GET", "/c", NO_BODY);
+	asked[3] = ask(near[1], "GET", "/d", NO_BODY);
+	settle();
+	assert_int_equal(n_fars, 1);
+	for (int i = 0; i < 4; i += i == 1 ? 2 : 1) { /* /c has no answer */
+		answer(&fars[0].peer, &fars[0].peer.talks[i], 200, 10);
+		send_body(&fars[0].peer, &fars[0].peer.talks[i], "half", 4);
+	}
+	settle();
+	policy_send("version: 1\nrules:\n  - deny: h2.test\n    paths: [\"/cut\"]\n  - allow: h2.test\n");
+	settle();
+	assert_string_equal(asked[0]->words, "200 len=10 reset:2 ");
+	assert_string_equal(asked[1]->words, "200 len=10 reset:2 ");
+	assert_true(near[1]->eof && !asked[3]->ended);
+	assert_int_equal(n_reports, 3);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(reports[i].request.reason,
+				 strstr(reports[i].url, "/cut") ? NP_R_ENDED_BY_RELOAD : NP_R_RESPONSE_BROKEN);
+	assert_int_equal(n_fars, 2);
+	assert_string_equal(fars[1].peer.talks[0].words, "GET /c end ");
+	answer(&fars[1].peer, &fars[1].peer.talks[0], 204, NO_BODY);
+	settle();
+	assert_string_equal(asked[2]->words, "204 end ");
+}
+
 /* While its name is looked up, too. */
 static void test_raise_in_dial(void **state)
 {
@@ -321,6 +380,8 @@ int main(void)
 		world_test(test_raise_closes),
 		world_test(test_raise_judges),
 		world_test(test_raise_in_response),
+		world_test(test_raise_of_many_on_one_connection),
+		world_test(test_cut_of_one_among_others),
 		world_test(test_raise_in_dial),
 		world_test(test_removed),
 		world_test(test_left),
