@@ -20,7 +20,8 @@
 	"Runs " engine " with the same words, and adds to them what puts the container into a sandbox of the\n" \
 	"session from its birth: --cgroup-parent (see netpawl parent), mounts and variables for what it has\n"  \
 	"to trust, a label, and --cap-drop NET_RAW. Options that would lead it out again are refused:\n"        \
-	"--cgroup-parent, --cgroups, --pod, --privileged. As root, on the host where the engine runs.\n\n"      \
+	"--cgroup-parent, --cgroups, --pod, --privileged, and --cap-add of NET_ADMIN, NET_RAW, SYS_ADMIN,\n"    \
+	"SYS_MODULE, BPF or ALL. As root, on the host where the engine runs.\n\n"                               \
 	"Options:\n"                                                                                            \
 	"  --session U/S    the session; it is made if there is none\n"                                         \
 	"  --level LEVEL    raise the session to that level first\n" OPTIONS_COMMON "\nExample:\n"              \

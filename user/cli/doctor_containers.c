@@ -16,6 +16,7 @@ static const struct {
 } risky[] = {
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN: on the host (privileged) it can remove the gate" },
 	{ CAP_BPF, "CAP_BPF: on the host (privileged) it can remove the gate" },
+	{ CAP_NET_ADMIN, "CAP_NET_ADMIN: it can have the kernel forward what no socket sends (a tunnel, a tap)" },
 	{ CAP_NET_RAW,
 	  "CAP_NET_RAW: it can send frames past the gate (PACKET_QDISC_BYPASS); start it with --cap-drop NET_RAW" },
 };

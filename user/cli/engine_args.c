@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/cleanup.h"
 #include "cli/trust_files.h"
@@ -67,6 +68,27 @@ int engine_verb(int argc, char *const *argv)
 	return -1;
 }
 
+/* Names of capabilities, with commas between them, as engines take them: in either case, with and without CAP_. */
+static bool capabilities_lead_out(const char *names)
+{
+	static const char *const capabilities[] = {
+		"ALL",	     "BPF", "SYS_ADMIN", "SYS_MODULE", /* on the host: they can remove the gate */
+		"NET_ADMIN", /* it has the kernel send: by a tunnel, a tap, a copy of each packet */
+		"NET_RAW",   /* to Docker it is stronger than our --cap-drop */
+	};
+
+	for (const char *name = names; *name;
+	     name += name[strcspn(name, ",")] ? strcspn(name, ",") + 1 : strlen(name)) {
+		const char *bare = strncasecmp(name, "CAP_", 4) ? name : name + 4;
+		size_t len = strcspn(bare, ",");
+
+		for (size_t k = 0; k < ARRAY_SIZE(capabilities); k++)
+			if (strlen(capabilities[k]) == len && !strncasecmp(bare, capabilities[k], len))
+				return true;
+	}
+	return false;
+}
+
 const char *engine_leads_out(int argc, char *const *argv, int verb)
 {
 	static const char *const options[] = {
@@ -76,7 +98,11 @@ const char *engine_leads_out(int argc, char *const *argv, int verb)
 		"--pod-id-file",   "--privileged", /* root on the host in all but name: it can remove the gate */
 	};
 
-	for (int i = verb + 1; i < argc; i++)
+	for (int i = verb + 1; i < argc; i++) {
+		if (!strncmp(argv[i], "--cap-add=", 10) && capabilities_lead_out(argv[i] + 10))
+			return argv[i];
+		if (!strcmp(argv[i], "--cap-add") && i + 1 < argc && capabilities_lead_out(argv[i + 1]))
+			return argv[i];
 		for (size_t k = 0; k < ARRAY_SIZE(options); k++) {
 			size_t len = strlen(options[k]);
 
@@ -84,6 +110,7 @@ const char *engine_leads_out(int argc, char *const *argv, int verb)
 			    strcmp(argv[i], "--privileged=false") != 0)
 				return options[k];
 		}
+	}
 	return NULL;
 }
 

@@ -86,12 +86,18 @@ static void test_what_leads_out(void **state)
 		WORDS("podman", "run", "--pod=new:p", "IMAGE"),
 		WORDS("docker", "run", "--privileged", "IMAGE"),
 		WORDS("docker", "run", "--privileged=true", "IMAGE"),
+		WORDS("docker", "run", "--cap-add", "NET_ADMIN", "IMAGE"),
+		WORDS("docker", "run", "--cap-add=cap_net_raw", "IMAGE"),
+		WORDS("docker", "run", "--cap-add", "all", "IMAGE"),
+		WORDS("podman", "run", "--cap-add", "CHOWN,CAP_SYS_ADMIN", "IMAGE"),
 	};
 	char *const *good[] = {
 		WORDS("docker", "run", "--rm", "IMAGE"),
 		WORDS("docker", "run", "--cgroupns=private", "IMAGE"),
 		WORDS("docker", "run", "--privileged=false", "IMAGE"),
 		WORDS("docker", "run", "IMAGE", "--privileged-port", "--podman"),
+		WORDS("docker", "run", "--cap-add", "SYS_PTRACE", "--cap-add=CHOWN,NET_BIND_SERVICE,", "IMAGE"),
+		WORDS("docker", "run", "--cap-drop", "ALL", "IMAGE", "--cap-add"),
 	};
 
 	(void)state;
