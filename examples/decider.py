@@ -91,15 +91,21 @@ def described(frame, context):
     return json.dumps(facts)
 
 
+def once_each(pairs):
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("it says something twice")
+    return dict(pairs)
+
+
 def understood(text):
-    """(decision, reason) of exactly what was asked for; anything else is a ValueError."""
-    answer = json.loads(text)
+    """(decision, reason) of exactly what was asked for; anything else is a ValueError. No character of a reason may break a frame."""
+    answer = json.loads(text, object_pairs_hook=once_each)
     if not isinstance(answer, dict) or set(answer) - {"decision", "reason"} or answer.get("decision") not in ("allow", "deny", "ask"):
         raise ValueError("not the answer that was asked for")
     reason = answer.get("reason", "")
     if not isinstance(reason, str):
         raise ValueError("the reason is no text")
-    return answer["decision"], reason[:200]
+    return answer["decision"], "".join(c if c.isprintable() else "?" for c in reason[:200])
 
 
 class Decider:
@@ -123,7 +129,7 @@ class Decider:
             return
         try:
             decision, reason = understood(text)
-        except (ValueError, TypeError) as e:
+        except (ValueError, TypeError, RecursionError) as e:
             print(f"{frame['id']}: {e}", file=sys.stderr, flush=True)
             self.send(type="answer", id=frame["id"], answer="deny", reason="the model gave no clear answer")
             return

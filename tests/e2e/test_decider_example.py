@@ -100,13 +100,16 @@ def test_the_model_decides_by_facts(net):
 
 
 @pytest.mark.parametrize("said", ["sure, allow it", '{"decision": "allow", "also": 1}', '{"decision": "ALLOW"}', '{"decision": ["allow"]}',
-                                  '{"decision": "allow", "reason": 7}', '["allow"]', "", 500])
+                                  '{"decision": "allow", "reason": 7}', '["allow"]', "", 500, '{"decision": "deny", "decision": "allow"}',
+                                  '{"decision": "deny", "reason": "\\ud800"}', '{"decision": "deny", "reason": "\\u0000"}', pytest.param("[" * 5000, id="deep")])
 def test_what_is_no_clear_answer_denies(net, said):
+    starts = net.api.health()["deciders"][0]["starts"]
     net.model.says = lambda facts: said
     body, code = net.fetch(net.fresh(), "https://b.origin.test/")
     assert code == 403 and body["reason"] == "decider_denies", body
     net.model.says = lambda facts: {"decision": "allow"}
     assert net.fetch(net.fresh(), "https://b.origin.test/")[1] == 200
+    assert net.api.health()["deciders"][0]["starts"] == starts, "nobody else's request is lost with the channel"
 
 
 def test_the_model_hands_on_to_a_person(net):
