@@ -138,6 +138,26 @@ def test_one_that_was_born_in_a_parent(net, containers):
     net.api.end(session)
 
 
+@pytest.mark.parametrize("family, first", [("-4", ""), ("-6", ""), ("", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6 && ")],
+                         ids=["IPv4", "IPv6", "no IPv6"])
+def test_a_born_one_whose_loopback_comes_up_late(net, family, first):
+    """Runtimes bring it up after netpawld has found the namespace, and ::1 cannot be bound before, as 127.0.0.1 can."""
+    session = new_session("late")
+    net.api.create(session, "CONFIDENTIAL")
+    cgroup = base.cgroup_mount() / net.daemon.cli("parent", session, check=0).stdout.strip().lstrip("/") / "c0ffee"
+    cgroup.mkdir()
+    shell = (f"{first}echo $$ > {cgroup}/cgroup.procs && read go && ip link set lo up && "
+             f"exec curl {family} -s -m 20 -o /dev/null -w '%{{http_code}}' http://origin.test/")
+    p = base.popen([*net.world.enter(), "unshare", "--net", "sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=base.env())
+    try:
+        of = lambda: [s for s in net.api.sandboxes(session) if s["born"] and s["network"] == "container"]
+        assert base.eventually(of, 20), net.api.sandboxes(session)
+        assert p.communicate(b"go\n", timeout=180)[0].decode() == "200"
+    finally:
+        base.reap(p)
+        net.api.end(session)
+
+
 @pytest.mark.parametrize("mode, code", [("CONFIDENTIAL", "200"), ("SECRET", "000")])
 def test_a_born_one_gets_its_network_without_the_hook(net, mode, code):
     """The inspector listens in the network namespace that its processes turn out to be in."""

@@ -62,6 +62,8 @@ static int socket_make(int family, int type)
 	name = sockaddr_of(&loopback, 0);
 	if (family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
+	/* A runtime brings the loopback of a container up when it likes. 127.0.0.1 can be bound before that, and ::1 only so. */
+	setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &yes, sizeof(yes));
 	if (fd < 0 || bind(fd, &name.sa, sockaddr_len(&name)) < 0)
 		return -1;
 	if (type == SOCK_STREAM)
