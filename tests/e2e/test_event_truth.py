@@ -210,6 +210,12 @@ def port_is_used(net, port):
     return len(out.splitlines()) > 1
 
 
+def tunnel_carries(net):
+    """The byte that the tunnel's client sends is at the origin: before that the tunnel is there, and has sent nothing."""
+    out = base.sh(*net.world.enter(net.world.far), "ss", "-tin", "state", "established", "sport", "=", ":9000").stdout
+    return "bytes_received:1" in out
+
+
 def settled(net):
     """No connection is open at the origin any more, of an earlier test."""
     assert base.eventually(lambda: not port_is_used(net, 80), 20)
@@ -274,8 +280,9 @@ def test_a_request_that_a_reload_ended(net, session, path, words):
 def test_a_tunnel_that_was_ended(net):
     for how in ("reload", "raise"):
         with Box(net.daemon, "PROXIED") as box, contextlib.ExitStack() as stack:
+            assert base.eventually(lambda: not port_is_used(net, 9000)), "of an earlier one"
             stack.callback(base.reap, tunnel(net, box.session))
-            assert base.eventually(lambda: port_is_used(net, 9000))
+            assert base.eventually(lambda: tunnel_carries(net))
             if how == "reload":
                 stack.enter_context(reloaded(net, "  - deny: open.test\n"))
             else:
@@ -314,9 +321,10 @@ def test_a_request_whose_sandbox_was_removed(net, session, path, words):
 
 def test_a_tunnel_whose_sandbox_was_removed(net, session):
     before = {s["sandbox"] for s in net.api.sandboxes(session)}
+    assert base.eventually(lambda: not port_is_used(net, 9000)), "of an earlier one"
     p = tunnel(net, session)
     try:
-        assert base.eventually(lambda: port_is_used(net, 9000))
+        assert base.eventually(lambda: tunnel_carries(net))
         new = [s["sandbox"] for s in net.api.sandboxes(session) if s["sandbox"] not in before]
         net.api.remove(new[0])
         e = told(net, session, lambda e: e.get("method") == "CONNECT")
