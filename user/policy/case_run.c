@@ -51,11 +51,11 @@ void case_expected_format(const struct case_item *item, char text[static CASE_TE
 
 void case_actual_format(const struct policy *policy, const struct verdict *verdict, char text[static CASE_TEXT_SIZE])
 {
+	const char *decider = verdict->rule && verdict->action == ACTION_DECIDE ? verdict->rule->by : NULL;
 	char place[PLACE_TEXT_SIZE] = "no rule";
 
 	if (verdict->rule)
 		place_format(policy, &verdict->rule->at, place);
-	snprintf(text, CASE_TEXT_SIZE, "%s%s%s %s, %s", action_name(verdict->action),
-		 verdict->action == ACTION_DECIDE ? " " : "", verdict->action == ACTION_DECIDE ? verdict->rule->by : "",
-		 reason_token(verdict->reason), place);
+	snprintf(text, CASE_TEXT_SIZE, "%s%s%s %s, %s", action_name(verdict->action), decider ? " " : "",
+		 decider ? decider : "", reason_token(verdict->reason), place);
 }

@@ -381,10 +381,7 @@ def serve_stream(h, role):
                 while not h.stop:
                     conn.send(b"d" * 1024)
                     time.sleep(0.01)
-            while not h.stop:
-                data = conn.recv(1 << 20)
-                if not data:
-                    break
+            while data := conn.recv(1 << 20):  # it outlives its listener
                 if role == "sink":
                     h.total += len(data)
                     continue
