@@ -381,6 +381,7 @@ def serve_stream(h, role):
                 while not h.stop:
                     conn.send(b"d" * 1024)
                     time.sleep(0.01)
+                return
             while data := conn.recv(1 << 20):  # it outlives its listener
                 if role == "sink":
                     h.total += len(data)
