@@ -189,8 +189,8 @@ def check_carried_over(scene):
         assert all(now.get(k) == was.get(k) for k in ("session", "mode", "cgroup", "cgroup_id", "adopted", "kept", "class")), (now, was)
         assert now["counts_partial"], "what the older gate has counted is not ours to tell"
     assert not scene.old_pins.exists()
-    assert [p.name for p in d.pin_dir.iterdir()] == ["v6"]
-    rungs = {key: value["rung"] for key, value in dump(d, "v6", "np_sandboxes").items()}
+    assert [p.name for p in d.pin_dir.iterdir()] == ["v7"]
+    rungs = {key: value["rung"] for key, value in dump(d, "v7", "np_sandboxes").items()}
     for name, box in made.items():
         rung = rungs[int(box.info["cgroup_id"])]
         assert rung["flags"] == (1 if name == "read_only" else 0), name
@@ -289,7 +289,7 @@ def test_what_only_the_older_kernel_side_knows_stands(scene):
     assert (now["level"], now["mode"]) == ("CONFIDENTIAL", "PROXIED") and now["generation"] >= 9
     assert d.api.sandbox(made["full"].id)["mode"] == "PROXIED"
     assert d.api.events(session=made["full"].session, reason="reconciled")
-    assert dump(d, "v6", "np_sandboxes")[int(made["full_adopted"].info["cgroup_id"])]["rung"]["flags"] == 1
+    assert dump(d, "v7", "np_sandboxes")[int(made["full_adopted"].info["cgroup_id"])]["rung"]["flags"] == 1
     with scene.world.watch() as watch:
         for name in ("full", "full_adopted"):
             assert made[name].try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED", name
