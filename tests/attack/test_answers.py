@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a person allowed, against a sandbox that wants more of it: another level or session, another kind, another port, more time."""
 import concurrent.futures
-import contextlib
 import subprocess
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from lib import base
 from lib.asked import Asked
 from lib.box import new_session
+from lib.inspected import unharmed
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -74,10 +74,9 @@ def code(p):
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Net(stack, policy=POLICY)
+    with unharmed(Net, policy=POLICY) as n:
         yield n
-        assert n.daemon.running() and n.api.health()["inspectors"] == 2
+        assert n.api.health()["inspectors"] == 2
 
 
 @pytest.mark.parametrize("start", ["PUBLIC", "INTERNAL"])
@@ -90,20 +89,12 @@ def test_a_level_that_comes_with_an_adopted_cgroup_voids_answers(net, start):
     net.answer(net.asked(session, host="rises.origin.test"), "host")
     assert code(p) == "200"
     assert code(net.get(session, "https://rises.origin.test/")) == "200", "the control: at its level the answer holds"
-    cgroup = base.cgroup_make("answers")
-    try:
-        net.api.adopt(higher, str(cgroup))
-        net.api.escalate(higher, "CONFIDENTIAL")
-        net.api.end(higher)
-        net.api.adopt(session, str(cgroup))
-        assert net.api.show(session)["level"] == "CONFIDENTIAL"
+    with net.risen_by_adoption(session, higher):
         p = net.get(session, "https://rises.origin.test/")
         anew = net.asked(session, host="rises.origin.test")
         assert anew["level"] == "CONFIDENTIAL"
         net.answer(anew, "deny")
         assert code(p) == "403"
-    finally:
-        base.cgroup_destroy(cgroup)
 
 
 def test_an_adopted_cgroup_is_its_sessions_at_the_inspector(net):

@@ -215,15 +215,7 @@ def test_a_level_that_comes_with_an_adopted_cgroup_voids_what_is_remembered(net,
         net.api.escalate(session, "INTERNAL")
     assert net.fetch(session, f"https://rises.origin.test/allow?remember={remember}")[1] == 200
     assert net.fetch(session, "https://rises.origin.test/deny")[1] == 200, "the control: at its level it is not asked again"
-    cgroup = base.cgroup_make("decided")
-    try:
-        net.api.adopt(higher, str(cgroup))
-        net.api.escalate(higher, "CONFIDENTIAL")
-        net.api.end(higher)
-        net.api.adopt(session, str(cgroup))
-        assert net.api.show(session)["level"] == "CONFIDENTIAL"
+    with net.risen_by_adoption(session, higher):
         body, code = net.fetch(session, "https://rises.origin.test/deny")
         assert code == 403 and body["reason"] == "decider_denies", body
         assert net.frames(session=session, level="CONFIDENTIAL")
-    finally:
-        base.cgroup_destroy(cgroup)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Rules that ask a person, against a sandbox that wants the answer without one."""
-import contextlib
 import json
 import subprocess
 
@@ -8,6 +7,7 @@ import pytest
 
 from lib import base
 from lib.asked import Asked
+from lib.inspected import unharmed
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
@@ -62,10 +62,9 @@ class Net(Asked):
 
 @pytest.fixture(scope="module")
 def net():
-    with contextlib.ExitStack() as stack:
-        n = Net(stack, policy=POLICY)
+    with unharmed(Net, policy=POLICY) as n:
         yield n
-        assert n.daemon.running() and n.api.health()["inspectors"] == 2
+        assert n.api.health()["inspectors"] == 2
 
 
 def test_a_flood_of_unknown_hosts_is_bounded_and_hides_nobody_elses_question(net):

@@ -20,8 +20,7 @@ def debian_root():
     if not done.exists():
         shutil.rmtree(root, ignore_errors=True)
         root.mkdir(parents=True)
-        base.sh("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", root, "http://deb.debian.org/debian",
-                timeout=1800)
+        base.sh("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", root, timeout=1800)
         done.touch()
     return root
 

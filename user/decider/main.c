@@ -6,13 +6,13 @@
 #include <errno.h>
 #include <jansson.h>
 #include <poll.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/call_filter.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/privileges.h"
@@ -58,20 +58,10 @@ static int filter_load(void)
 		SCMP_SYS(restart_syscall),
 		SCMP_SYS(sched_yield),
 	};
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r = ctx ? 0 : -ENOMEM;
+	scmp_filter_ctx ctx;
+	int r = call_filter_make(calls, ARRAY_SIZE(calls), &ctx);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
-	if (r == 0) /* memory that is not executable */
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
-	if (r == 0)
-		r = seccomp_load(ctx);
-	if (ctx)
-		seccomp_release(ctx);
-	return r;
+	return call_filter_load(ctx, r);
 }
 
 int main(int argc, char **argv)

@@ -11,7 +11,6 @@
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
-#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/call_filter.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/privileges.h"
@@ -104,12 +104,10 @@ static int filter_load(void)
 		SCMP_SYS(set_robust_list),
 		SCMP_SYS(rseq),
 	};
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-	int r = ctx ? 0 : -ENOMEM;
+	scmp_filter_ctx ctx;
+	int r = call_filter_make(calls, ARRAY_SIZE(calls), &ctx);
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(calls); i++)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, calls[i], 0);
-	/* Sockets of the internet; memory that is not executable. */
+	/* Sockets of the internet. */
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1, SCMP_A0(SCMP_CMP_EQ, AF_INET));
 	if (r == 0)
@@ -118,15 +116,7 @@ static int filter_load(void)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, FIONREAD));
 	if (r == 0)
 		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1, SCMP_A1(SCMP_CMP_EQ, SIOCOUTQ));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
-	if (r == 0)
-		r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
-	if (r == 0)
-		r = seccomp_load(ctx);
-	if (ctx)
-		seccomp_release(ctx);
-	return r;
+	return call_filter_load(ctx, r);
 }
 
 int main(int argc, char **argv)

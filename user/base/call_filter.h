@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* The system calls of a process that reads what strangers send. Inline, so that only programs that have such a filter need libseccomp. */
+#ifndef NP_BASE_CALL_FILTER_H
+#define NP_BASE_CALL_FILTER_H
+
+#include <errno.h>
+#include <seccomp.h>
+#include <stddef.h>
+
+/* These, and memory that is not executable. All others fail with EPERM. 0, or an error; *ret is for call_filter_load() in either case. */
+static inline int call_filter_make(const int *calls, size_t n, scmp_filter_ctx *ret)
+{
+	int r = (*ret = seccomp_init(SCMP_ACT_ERRNO(EPERM))) ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = seccomp_rule_add(*ret, SCMP_ACT_ALLOW, calls[i], 0);
+	if (r == 0)
+		r = seccomp_rule_add(*ret, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	if (r == 0)
+		r = seccomp_rule_add(*ret, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1, SCMP_A2(SCMP_CMP_MASKED_EQ, 4, 0));
+	return r;
+}
+
+/* r: what became of making it; it is loaded when that is 0, and freed. */
+static inline int call_filter_load(scmp_filter_ctx filter, int r)
+{
+	if (r == 0)
+		r = seccomp_load(filter);
+	if (filter)
+		seccomp_release(filter);
+	return r;
+}
+
+#endif
