@@ -79,13 +79,14 @@ objs = $(filter-out $(BUILD)/obj/base/sql.o,$(patsubst user/%.c,$(BUILD)/obj/%.o
 
 # Which folders a program is made of. tests/layers checks it against the table of who may use whom.
 SHARED_DIRS = base vocab wire policy
-DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel control supervisor daemon
+DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel control supervisor vault daemon
 CLI_DIRS = $(SHARED_DIRS) api_client containers launch cli
 RUN_DIRS = base vocab api_client launch launcher
 HOOK_DIRS = base vocab containers api_client hook
-INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns inspect
+INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns secrets inspect
 DECIDE_DIRS = base vocab link decider
-DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o
+DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o \
+	      $(addprefix $(BUILD)/obj/secrets/,locked.o placeholder.o secrets.o)
 CLI_OBJS = $(call objs,$(CLI_DIRS))
 RUN_OBJS = $(call objs,$(RUN_DIRS))
 HOOK_OBJS = $(call objs,$(HOOK_DIRS))
@@ -233,6 +234,8 @@ $(BUILD)/tests/unit/tls/%: tests/unit/tls/%.c $(BUILD)/libnetpawl-inspect.a
 $(BUILD)/tests/unit/dns/%: tests/unit/dns/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/wire/%: tests/unit/wire/%.c $(BUILD)/libnetpawl-inspect.a
+	$(unit_test)
+$(BUILD)/tests/unit/secrets/%: tests/unit/secrets/%.c $(BUILD)/libnetpawl-inspect.a
 	$(unit_test)
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libnetpawld.a
 	$(unit_test)

@@ -17,7 +17,7 @@ OWNERS = {
 # What one file keeps in another's struct: lists of its own things, and small structs of its own.
 LODGERS = {
     "worker": {"policy": "daemon_link", "system": "daemon_link", "roots": "daemon_link", "dialer": "daemon_link",
-               "credentials": "daemon_link", "next_credentials": "daemon_link", "origin_dials": "origin_dial", "proxy_urls": "origin_dial",
+               "proxy_logins": "daemon_link", "next_proxy_logins": "daemon_link", "origin_dials": "origin_dial", "proxy_urls": "origin_dial",
                "sandboxes": "sandboxes", "sessions": "sandboxes", "rejudging": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
                "holds": "hold", "listeners": "listeners", "has_dead_listeners": "listeners", "pooling": "pool", "talking": "client", "reporter": "report", "stopping": "stop", "memory": "memory"},
     "session": {"pool": "pool upstream", "memory": "memory"},

@@ -123,11 +123,20 @@ void on_second(void *data)
 	struct daemon *d = data;
 
 	parts_check(d);
+	vault_tick(d->vault);
 	service_sweep(d->service);
 	workspaces_sweep(d->workspaces, d->policy.policy->lifetime.archive_max);
 	orphans_sweep(d);
 	records_second(d);
 	event_log_flush(d->events, loop_wall_us());
+}
+
+void on_secret(void *data, const char *policy, const char *name)
+{
+	struct daemon *d = data;
+
+	if (d->supervisor)
+		supervisor_secret(d->supervisor, policy, name);
 }
 
 /* -- the policy ---------------------------------------------------------------- */

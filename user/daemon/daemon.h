@@ -11,6 +11,7 @@
 #include "daemon/policy_reload.h"
 #include "supervisor/deciders.h"
 #include "supervisor/supervisor.h"
+#include "vault/vault.h"
 #include "events/flood.h"
 #include "events/event_log.h"
 #include "kernel/kernel.h"
@@ -31,6 +32,7 @@ struct daemon {
 	struct store *store;
 	struct kernel *kernel;
 	struct supervisor *supervisor;
+	struct vault *vault;
 	struct deciders *deciders;
 	struct service *service;
 	struct workspaces *workspaces;
@@ -85,6 +87,8 @@ void on_run_output(void *data);
 void on_run_end(void *data, uint64_t id);
 const struct policy *policy_in_force(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
+
+void on_secret(void *data, const char *policy, const char *name);
 
 /* newborns.c */
 int newborns_start(struct daemon *d);

@@ -104,6 +104,29 @@ static int upgrade_finish(struct daemon *d)
 	return 0;
 }
 
+static int vault_open(struct daemon *d)
+{
+	char key[FS_PATH_SIZE];
+	struct vault_config config = {
+		.loop = d->loop,
+		.key_file = key,
+		.command_uid = d->options.decider_uid,
+		.on_change = on_secret,
+		.data = d,
+	};
+	int r = fs_path(key, "%s/placeholder-key", d->options.run_dir);
+
+	if (r == 0)
+		r = vault_new(&config, &d->vault);
+	if (r < 0) {
+		log_error("cannot keep the values of credentials: %s", strerror(-r));
+		return r;
+	}
+	d->policy.vault = d->vault;
+	vault_policy(d->vault, d->policy.policy);
+	return 0;
+}
+
 static int supervisor_open(struct daemon *d)
 {
 	char root[FS_PATH_SIZE], names[FS_PATH_SIZE], cas[FS_PATH_SIZE], ledgers[FS_PATH_SIZE];
@@ -117,6 +140,8 @@ static int supervisor_open(struct daemon *d)
 		.cas = cas,
 		.roots = d->options.roots,
 		.resolvers = d->options.resolvers,
+		.secrets = vault_secrets(d->vault),
+		.placeholder_key = vault_placeholder_key(d->vault),
 		.ledgers = { .dir = ledgers,
 			     .on_report = on_report,
 			     .on_lost = on_lost,
@@ -137,7 +162,7 @@ static int supervisor_open(struct daemon *d)
 	if (r == 0)
 		r = fs_path(ledgers, "%s/ledgers", d->options.run_dir);
 	if (r == 0)
-		r = supervisor_new(&config, &d->policy.record, &d->policy.credentials, &d->supervisor);
+		r = supervisor_new(&config, &d->policy.record, &d->policy.proxy_logins, &d->supervisor);
 	if (r < 0)
 		log_error("cannot start the inspector: %s", strerror(-r));
 	return r;
@@ -349,9 +374,9 @@ static int server_start(struct daemon *d)
 int daemon_start(struct daemon *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, 0 };
-	static int (*const steps[])(struct daemon * d) = { state_start,	    workspaces_start, kernel_start,
-							   supervisor_open, deciders_open,    service_start,
-							   policy_start,    upgrade_finish };
+	static int (*const steps[])(struct daemon * d) = { state_start,	  workspaces_start, kernel_start,
+							   vault_open,	  supervisor_open,  deciders_open,
+							   service_start, policy_start,	    upgrade_finish };
 	int r = policy_open(d);
 
 	if (r == 0)

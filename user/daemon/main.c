@@ -50,6 +50,7 @@ static void daemon_free(struct daemon *d)
 	service_free(d->service);
 	workspaces_free(d->workspaces);
 	supervisor_free(d->supervisor);
+	vault_free(d->vault);
 	kernel_close(d->kernel);
 	if (d->fresh) /* under the locks still */
 		kernel_uninstall(d->options.pin_dir, d->options.cgroup, false, problem);

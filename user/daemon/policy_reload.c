@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "daemon/credentials.h"
+#include "daemon/proxy_logins.h"
 #include "supervisor/supervisor.h"
 #include "loop/loop.h"
 #include "policy/tables.h"
+#include "vault/vault.h"
 #include "vocab/limits.h"
 
 #define RECORD_MAX (NP_POLICY_BYTES + (1u << 20)) /* the files and their names */
@@ -62,7 +63,7 @@ int loaded_policy_open(struct loaded_policy *loaded, const char *file, struct fa
 	loaded->record = BUF_INIT(RECORD_MAX);
 	r = policy_read(file, &loaded->policy, &loaded->record, &loaded->problems, ret_failure);
 	if (r == 0)
-		r = credentials_load(loaded->policy, &loaded->credentials, ret_failure);
+		r = proxy_logins_load(loaded->policy, &loaded->proxy_logins, ret_failure);
 	if (r < 0)
 		return r;
 	loaded->file = file;
@@ -94,12 +95,12 @@ unsigned loaded_policy_own_network(const struct loaded_policy *loaded)
 
 /* From here on the new one is the live one: nothing below can fail. */
 static void loaded_policy_replace(struct loaded_policy *loaded, struct policy *policy, struct buf *record,
-				  const struct link_credentials *credentials, struct problems *problems, uint32_t epoch,
+				  const struct link_proxy_logins *logins, struct problems *problems, uint32_t epoch,
 				  const char *who)
 {
 	buf_free(&loaded->record);
 	loaded->record = *record;
-	loaded->credentials = *credentials;
+	loaded->proxy_logins = *logins;
 	policy_free(loaded->before);
 	loaded->before = loaded->policy;
 	loaded->epoch_before = loaded->epoch;
@@ -123,8 +124,12 @@ int loaded_policy_turn(struct loaded_policy *loaded, struct kernel *kernel, stru
 	service_lifetime_set(service, &loaded->policy->lifetime);
 	service_own_network_set(service, loaded_policy_own_network(loaded));
 	kernel_policy_commit(kernel);
-	if (supervisor && supervisor_policy(supervisor, &loaded->record, &loaded->credentials) < 0)
+	if (loaded->vault)
+		vault_policy(loaded->vault, loaded->policy);
+	if (supervisor && supervisor_policy(supervisor, &loaded->record, &loaded->proxy_logins) < 0)
 		supervisor_stop(supervisor); /* better none than one with the old policy */
+	if (loaded->vault)
+		vault_settle(loaded->vault);
 	cut = service_policy_cut(service, ret, &of_cut);
 	if (!r && cut)
 		*ret_failure = of_cut;
@@ -135,7 +140,7 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 			 struct service *service, const char *who, struct policy_reloaded *ret,
 			 struct failure *ret_failure)
 {
-	cleanup(credentials_wipe) struct link_credentials credentials = { 0 };
+	cleanup(proxy_logins_wipe) struct link_proxy_logins logins = { 0 };
 	struct problems problems = { 0 };
 	struct buf record = BUF_INIT(RECORD_MAX);
 	struct policy *policy = NULL;
@@ -148,7 +153,7 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 		return policy_fail(ret_failure, -ENOENT, NP_R_BAD_POLICY, "netpawld was started without --policy FILE");
 	r = policy_read(loaded->file, &policy, &record, &problems, ret_failure);
 	if (r == 0)
-		r = credentials_load(policy, &credentials, ret_failure);
+		r = proxy_logins_load(policy, &logins, ret_failure);
 	if (r == 0)
 		r = policy_prepare(policy, kernel, &epoch, &direct, ret_failure);
 	if (r < 0) {
@@ -157,7 +162,7 @@ int loaded_policy_reload(struct loaded_policy *loaded, struct kernel *kernel, st
 		buf_free(&record);
 		return r;
 	}
-	loaded_policy_replace(loaded, policy, &record, &credentials, &problems, epoch, who);
+	loaded_policy_replace(loaded, policy, &record, &logins, &problems, epoch, who);
 	loaded->direct = direct;
 	r = loaded_policy_turn(loaded, kernel, supervisor, service, who, &effect, ret_failure);
 	memcpy(ret->previous, loaded->before->hash, sizeof(ret->previous));

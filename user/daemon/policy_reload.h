@@ -15,11 +15,12 @@ struct supervisor; /* supervisor/supervisor.h */
 struct loaded_policy {
 	const char *file; /* NULL: what holds without one */
 	struct policy *policy;
-	struct buf record;		     /* what it was read from, for the inspector */
-	struct link_credentials credentials; /* of its upstream proxies, likewise; wiped */
-	struct problems problems;	     /* its warnings */
-	uint32_t epoch;			     /* in the gate; 0: not there yet */
-	bool direct;			     /* of its tables: see struct gate_tables */
+	struct buf record;		       /* what it was read from, for the inspector */
+	struct vault *vault;		       /* the values of its credentials; set by who opened it */
+	struct link_proxy_logins proxy_logins; /* of its upstream proxies, likewise; wiped */
+	struct problems problems;	       /* its warnings */
+	uint32_t epoch;			       /* in the gate; 0: not there yet */
+	bool direct;			       /* of its tables: see struct gate_tables */
 	uint64_t loaded_us;
 	char who[64];
 	/* The one before: events of the gate that are still on their way speak of it. */

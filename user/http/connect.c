@@ -78,12 +78,12 @@ static size_t authorization_put(const char *credentials, char *out)
 ssize_t connect_write(struct connect *connect, const char *authority, const char *credentials,
 		      char out[static CONNECT_REQUEST_SIZE])
 {
-	_buf_ struct buf text = BUF_INIT(CONNECT_REQUEST_SIZE - BASE64_ENCODE_RAW_LENGTH(NP_CREDENTIALS_SIZE) - 64);
+	_buf_ struct buf text = BUF_INIT(CONNECT_REQUEST_SIZE - BASE64_ENCODE_RAW_LENGTH(NP_PROXY_LOGIN_SIZE) - 64);
 	struct head head;
 	size_t n;
 	int r;
 
-	if (credentials && strlen(credentials) >= NP_CREDENTIALS_SIZE)
+	if (credentials && strlen(credentials) >= NP_PROXY_LOGIN_SIZE)
 		return -E2BIG;
 	head_init(&head);
 	head.method = "CONNECT";

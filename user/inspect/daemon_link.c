@@ -12,6 +12,7 @@
 #include "inspect/daemon_link.h"
 #include "inspect/debug_dump.h"
 #include "link/ask_message.h"
+#include "link/secret_message.h"
 #include "net/dial.h"
 #include "policy/snapshot.h"
 #include "tls/ca.h"
@@ -95,34 +96,50 @@ static bool roots_differ(const struct policy *a, const struct policy *b)
 	return a->extra_roots_len != b->extra_roots_len || memcmp(a->extra_roots, b->extra_roots, a->extra_roots_len);
 }
 
-static void credentials_drop(struct link_credentials **credentials)
+static void proxy_logins_drop(struct link_proxy_logins **logins)
 {
-	if (*credentials)
-		explicit_bzero(*credentials, sizeof(**credentials));
-	free(*credentials);
-	*credentials = NULL;
+	if (*logins)
+		explicit_bzero(*logins, sizeof(**logins));
+	free(*logins);
+	*logins = NULL;
 }
 
 /* They count when their policy comes: of another one they would be told to the wrong proxy. */
-static int credentials_learn(struct worker *worker, struct link_credentials *message)
+static int proxy_logins_learn(struct worker *worker, struct link_proxy_logins *message)
 {
 	bool whole = true;
 
 	for (size_t i = 0; i < NP_PROXIES_MAX; i++)
-		whole = whole && !message->of[i][NP_CREDENTIALS_SIZE - 1];
-	credentials_drop(&worker->next_credentials);
-	worker->next_credentials = whole ? malloc(sizeof(*message)) : NULL;
-	if (worker->next_credentials)
-		memcpy(worker->next_credentials, message, sizeof(*message));
+		whole = whole && !message->of[i][NP_PROXY_LOGIN_SIZE - 1];
+	proxy_logins_drop(&worker->next_proxy_logins);
+	worker->next_proxy_logins = whole ? malloc(sizeof(*message)) : NULL;
+	if (worker->next_proxy_logins)
+		memcpy(worker->next_proxy_logins, message, sizeof(*message));
 	explicit_bzero(message, sizeof(*message));
-	return !whole ? -EPROTO : worker->next_credentials ? 0 : -ENOMEM;
+	return !whole ? -EPROTO : worker->next_proxy_logins ? 0 : -ENOMEM;
 }
 
-const char *worker_credentials(const struct worker *worker, const struct upstream_proxy *proxy)
+const char *worker_proxy_login(const struct worker *worker, const struct upstream_proxy *proxy)
 {
-	const char *text = worker->credentials ? worker->credentials->of[proxy - worker->policy->proxies] : "";
+	const char *text = worker->proxy_logins ? worker->proxy_logins->of[proxy - worker->policy->proxies] : "";
 
 	return *text ? text : NULL;
+}
+
+/* Without the memory for it there is none, and requests that need it are refused. */
+static int secret_learn(struct worker *worker, struct link_secret *message, size_t len)
+{
+	bool whole = len >= LINK_SECRET_SIZE(0) && message->len <= NP_SECRET_MAX &&
+		     len == LINK_SECRET_SIZE(message->len) && !message->policy[sizeof(message->policy) - 1] &&
+		     !message->name[sizeof(message->name) - 1];
+	int r = whole ? secrets_put(&worker->secrets, message->policy, message->name, message->value, message->len,
+				    message->expires_ns)
+		      : -EPROTO;
+
+	explicit_bzero(message, len);
+	if (r < 0 && whole)
+		log_error("the value of a credential cannot be kept: %s", strerror(-r));
+	return whole ? 0 : r;
 }
 
 static int policy_learn(struct worker *worker, const char *data, size_t len)
@@ -136,9 +153,10 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (r < 0)
 		return r;
 	worker->policy = policy;
-	credentials_drop(&worker->credentials);
-	worker->credentials = worker->next_credentials;
-	worker->next_credentials = NULL;
+	proxy_logins_drop(&worker->proxy_logins);
+	worker->proxy_logins = worker->next_proxy_logins;
+	worker->next_proxy_logins = NULL;
+	secrets_keep(&worker->secrets, policy->hash);
 	dns_server_policy(worker->dns, policy);
 	reporter_forget_rules(&worker->reporter);
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
@@ -268,10 +286,17 @@ static int message_take(struct worker *worker, enum link_type type, char *data, 
 		return 0;
 	case LINK_CA:
 		return len == sizeof(struct link_ca) ? ca_learn(worker, (struct link_ca *)(void *)data) : -EPROTO;
-	case LINK_CREDENTIALS:
-		return len == sizeof(struct link_credentials)
-			       ? credentials_learn(worker, (struct link_credentials *)(void *)data)
+	case LINK_PROXY_LOGINS:
+		return len == sizeof(struct link_proxy_logins)
+			       ? proxy_logins_learn(worker, (struct link_proxy_logins *)(void *)data)
 			       : -EPROTO;
+	case LINK_SECRET:
+		return secret_learn(worker, (struct link_secret *)(void *)data, len);
+	case LINK_PLACEHOLDER_KEY:
+		if (len != sizeof(worker->placeholder_key))
+			return -EPROTO;
+		memcpy(&worker->placeholder_key, data, len);
+		return 0;
 	case LINK_MAKE_CA:
 		return len == sizeof(struct link_ca) ? ca_make(worker, (struct link_ca *)(void *)data) : -EPROTO;
 	case LINK_NAME:
@@ -353,8 +378,9 @@ void worker_forget(struct worker *worker)
 	roots_free(worker->roots);
 	roots_free(worker->system);
 	policy_free(worker->policy);
-	credentials_drop(&worker->credentials);
-	credentials_drop(&worker->next_credentials);
+	proxy_logins_drop(&worker->proxy_logins);
+	proxy_logins_drop(&worker->next_proxy_logins);
+	secrets_keep(&worker->secrets, NULL);
 	worker->dialer = NULL;
 	worker->roots = worker->system = NULL;
 	worker->policy = NULL;

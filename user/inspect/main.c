@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ static int filter_load(void)
 		SCMP_SYS(munmap),
 		SCMP_SYS(mremap),
 		SCMP_SYS(madvise),
+		SCMP_SYS(mlock), /* secrets/locked.c */
 		SCMP_SYS(fstat),
 		SCMP_SYS(newfstatat),
 		/* itself */
@@ -121,6 +123,7 @@ static int filter_load(void)
 
 int main(int argc, char **argv)
 {
+	const struct rlimit locked = { NP_LOCKED_BYTES, NP_LOCKED_BYTES };
 	struct worker *worker = NULL;
 	unsigned char seed[32];
 	unsigned long uid;
@@ -145,6 +148,7 @@ int main(int argc, char **argv)
 		log_error("OpenSSL does not start");
 		return 1;
 	}
+	setrlimit(RLIMIT_MEMLOCK, &locked); /* while root; who cannot lock memory gets no secrets */
 	r = privileges_give_up((uid_t)uid, argv[2], 65536);
 	if (r == 0 && recv(LINK_FD, seed, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		return 0; /* the daemon died before PR_SET_PDEATHSIG */

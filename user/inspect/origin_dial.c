@@ -240,7 +240,7 @@ static void on_proxy_dialled(void *ctx, const struct dial_result *result)
 	}
 	d->start_ns = loop_now_ns();
 	d->fd = result->fd;
-	if (proxy_ask(d, worker_credentials(d->worker, proxy)) < 0) {
+	if (proxy_ask(d, worker_proxy_login(d->worker, proxy)) < 0) {
 		connect_free(d->connect);
 		d->connect = NULL;
 		close(d->fd);

@@ -19,6 +19,8 @@
 #include "inspect/report.h"
 #include "inspect/stop.h"
 #include "loop/loop.h"
+#include "secrets/placeholder.h"
+#include "secrets/secrets.h"
 
 LIST_HEAD(session_list, session);
 LIST_HEAD(sandbox_list, sandbox);
@@ -48,8 +50,10 @@ struct worker {
 	struct roots *system; /* roots that netpawld gave */
 	struct roots *roots;  /* and the policy's beside them */
 	struct dialer *dialer;
-	struct link_credentials *credentials,
-		*next_credentials; /* of the policy's upstream proxies, of the next policy's */
+	struct link_proxy_logins *proxy_logins,
+		*next_proxy_logins;		/* of the policy's upstream proxies, of the next policy's */
+	struct secrets secrets;			/* values of the policy's credentials */
+	struct placeholder_key placeholder_key; /* what sandboxes' placeholders are made of */
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */
 	struct session_list sessions;

@@ -48,14 +48,16 @@ enum link_type {
 	LINK_REQUESTS, /* there are new reports in the ledger */
 	/* struct link_sandbox: its programs are gone; have they left anything that is not delivered? To the daemon: they have. */
 	LINK_LEFT,
-	/* struct link_credentials: of the upstream proxies of the policy that comes next. Without it they have none. */
-	LINK_CREDENTIALS,
+	/* struct link_proxy_logins: of the upstream proxies of the policy that comes next. Without it they have none. */
+	LINK_PROXY_LOGINS,
 	LINK_ASK,    /* struct link_ask (link/ask_message.h): a person is to be asked. To the daemon */
 	LINK_ANSWER, /* struct link_answer: what came of it. To the inspector */
 	/* Between the daemon and a netpawl-decide: link/decide_message.h */
 	LINK_DECIDE,
 	LINK_WITHDRAW,
 	LINK_DECIDED,
+	LINK_SECRET,	      /* struct link_secret (link/secret_message.h): the value of a credential */
+	LINK_PLACEHOLDER_KEY, /* struct link_placeholder_key, likewise */
 	LINK_DEBUG, /* struct debug_ask: show what there is. To the daemon: struct debug_page (link/debug_page.h) */
 };
 
@@ -88,8 +90,8 @@ struct link_ca {
 };
 
 /* user:password for each entry of upstream_proxy:, "" for none. Whoever had it wipes it. */
-struct link_credentials {
-	char of[NP_PROXIES_MAX][NP_CREDENTIALS_SIZE];
+struct link_proxy_logins {
+	char of[NP_PROXIES_MAX][NP_PROXY_LOGIN_SIZE];
 };
 
 struct link_name {

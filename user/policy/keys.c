@@ -21,6 +21,11 @@ static const char *const words_kind[] = { "read", "write", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
 static const char *const words_network[] = { "private", "shared", NULL };
+static const char *const words_slot[] = { "bearer", "path", "form", "json", NULL };
+static const char *const words_inject[] = { "placeholder", "always", NULL };
+static const char *const words_echo[] = { "scrub", "refuse", "pass", NULL };
+static const char *const words_leak[] = { "refuse", "raise INTERNAL", "raise CONFIDENTIAL", "raise SECRET", NULL };
+static const char *const words_file[] = { "netrc", "npmrc", "pip", "git", "aws", "docker", NULL };
 static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
 
 static const struct key level_keys[] = {
@@ -65,6 +70,8 @@ static const struct key rule_keys[RULE_KEYS] = {
 	[RULE_TIMEOUTS] = KEY("timeouts", KEY_MAP, "how long a request waits", .below = &keys_timeouts),
 	[RULE_CAPTURE] =
 		KEY("capture", KEY_SIZE, "bytes of each body that its event has, with the headers: up to 4096"),
+	[RULE_CREDENTIAL] =
+		KEY("credential", KEY_TEXT, "a credential that these requests may carry, wherever it is for"),
 	[RULE_DNS] =
 		KEY("dns", KEY_WORDS, "types of records that may be looked up for these names", .words = words_dns),
 	[RULE_BY] = KEY("by", KEY_TEXT, "the decider of a decide rule"),
@@ -162,20 +169,81 @@ static const struct key workspaces_keys[WORKSPACES_KEYS] = {
 };
 const struct key_set keys_workspaces = KEY_SET("workspaces", workspaces_keys, 0);
 
-static const struct key credentials_keys[CREDENTIALS_KEYS] = {
-	[CREDENTIALS_FILE] =
+static const struct key proxy_login_keys[PROXY_LOGIN_KEYS] = {
+	[PROXY_LOGIN_FILE] =
 		KEY("file", KEY_TEXT, "the whole path of a file with user:password, which only root may read"),
 };
-const struct key_set keys_credentials = KEY_SET("credentials", credentials_keys, CREDENTIALS_FILE + 1);
+const struct key_set keys_proxy_login = KEY_SET("credentials", proxy_login_keys, PROXY_LOGIN_FILE + 1);
 
 static const struct key proxy_keys[PROXY_KEYS] = {
 	[PROXY_URL] = KEY("url", KEY_TEXT, "http://HOST:PORT, or direct"),
 	[PROXY_HOSTS] = KEY("hosts", KEY_TEXTS, "destinations that go by it: all unless written"),
 	[PROXY_EXCEPT] = KEY("except", KEY_TEXTS, "destinations that do not: further entries are for them"),
 	[PROXY_CREDENTIALS] =
-		KEY("credentials", KEY_MAP, "who the inspector is to the proxy", .below = &keys_credentials),
+		KEY("credentials", KEY_MAP, "who the inspector is to the proxy", .below = &keys_proxy_login),
 };
 const struct key_set keys_proxy = KEY_SET("an upstream proxy", proxy_keys, PROXY_URL + 1);
+
+static const struct key source_keys[SOURCE_KEYS] = {
+	[SOURCE_KEY_SYSTEMD] =
+		KEY("systemd", KEY_TEXT, "the name of a credential of netpawld's unit (LoadCredential=)"),
+	[SOURCE_KEY_FILE] = KEY("file", KEY_TEXT, "the whole path of a file that only root may read"),
+	[SOURCE_KEY_COMMAND] =
+		KEY("command", KEY_TEXT_LIST, "a program that prints it, with its whole path, and its arguments"),
+	[SOURCE_KEY_ENV] = KEY("env", KEY_TEXT, "a variable of netpawld's environment"),
+	[SOURCE_KEY_TTL] = KEY("ttl", KEY_TIME, "how long a value is good for: as long as it lasts unless written"),
+};
+const struct key_set keys_source = KEY_SET("source", source_keys, SOURCE_KEY_ENV + 1);
+
+static const struct key sigv4_keys[SIGV4_KEYS] = {
+	[SIGV4_SERVICE] = KEY("service", KEY_TEXT, "as in s3"),
+	[SIGV4_REGION] = KEY("region", KEY_TEXT, "as in eu-central-1"),
+};
+const struct key_set keys_sigv4 = KEY_SET("sigv4", sigv4_keys, 0);
+
+static const struct key as_keys[AS_KEYS] = {
+	[AS_BASIC] = KEY("basic", KEY_TEXT, "Authorization: Basic, with this user"),
+	[AS_HEADER] = KEY("header", KEY_TEXT, "the header of this name"),
+	[AS_QUERY] = KEY("query", KEY_TEXT, "the parameter of this name"),
+	[AS_SIGV4] = KEY("sigv4", KEY_MAP, "it signs requests as AWS wants them", .below = &keys_sigv4),
+};
+const struct key_set keys_as = KEY_SET("as", as_keys, AS_SIGV4 + 1);
+
+static const struct key placeholder_keys[PLACEHOLDER_KEYS] = {
+	[PLACEHOLDER_ENV] = KEY("env", KEY_TEXT, "the variable of sandboxes that holds the placeholder"),
+	[PLACEHOLDER_LIKE] =
+		KEY("like", KEY_TEXT, "its shape: {N} is N random letters and digits, as in \"ghp_{36}\"; or jwt"),
+	[PLACEHOLDER_FILE] =
+		KEY("file", KEY_WORD, "a file in the home of sandboxes that holds it as that tool wants it",
+		    .words = words_file),
+};
+const struct key_set keys_placeholder = KEY_SET("placeholder", placeholder_keys, 0);
+
+static const struct key credential_keys[CREDENTIAL_KEYS] = {
+	[CREDENTIAL_SOURCE] = KEY("source", KEY_MAP, "where its value comes from", .below = &keys_source),
+	[CREDENTIAL_FOR] = KEY("for", KEY_TEXTS, "hosts that get it, over TLS; port 443 unless written"),
+	[CREDENTIAL_PATHS] = KEY("paths", KEY_TEXTS, "globs of paths that get it: all unless written"),
+	[CREDENTIAL_METHODS] = KEY("methods", KEY_TEXTS, "methods of requests that get it: all unless written"),
+	[CREDENTIAL_AS] =
+		KEY("as", KEY_WORDS_OR_MAPS, "the places of a request that it may stand in: bearer unless written",
+		    .words = words_slot, .below = &keys_as),
+	[CREDENTIAL_PLACEHOLDER] =
+		KEY("placeholder", KEY_MAP, "what sandboxes hold in its place", .below = &keys_placeholder),
+	[CREDENTIAL_INJECT] = KEY("inject", KEY_WORD, "always: every request gets it; else those with the placeholder",
+				  .words = words_inject),
+	[CREDENTIAL_LEVELS] =
+		KEY("levels", KEY_WORDS, "levels at which it may be used; all unless written", .words = words_level),
+	[CREDENTIAL_SCOPE] =
+		KEY("scope", KEY_TEXTS,
+		    "sessions (USER/SESSION, * for any part) and classes of runs (read_only, write) that may use it"),
+	[CREDENTIAL_ECHO] = KEY("echo", KEY_WORD, "what becomes of the value in responses: scrub unless written",
+				.words = words_echo),
+	[CREDENTIAL_ON_LEAK] =
+		KEY("on_leak", KEY_WORD,
+		    "a session that sends the value itself: refuse unless written, or the level it is raised to",
+		    .words = words_leak),
+};
+const struct key_set keys_credential = KEY_SET("a credential", credential_keys, CREDENTIAL_SOURCE + 1);
 
 static const struct key platform_keys[PLATFORM_KEYS] = {
 	[PLATFORM_CALLERS] = KEY("callers", KEY_TEXTS, "who: user:NAME or group:NAME"),
@@ -212,6 +280,8 @@ static const struct key file_keys[SECTION_COUNT] = {
 		KEY("deciders", KEY_NAMED_MAPS, "programs that answer decide rules", .below = &keys_decider),
 	[SECTION_GRANTS] = KEY("grants", KEY_MAP_LIST, "what a person has allowed for good, where a rule asks",
 			       .below = &keys_grant),
+	[SECTION_CREDENTIALS] = KEY("credentials", KEY_NAMED_MAPS, "secrets that the inspector puts into requests",
+				    .below = &keys_credential),
 	[SECTION_LEVELS] = KEY("levels", KEY_MAP, "the mode of each level", .below = &keys_levels),
 	[SECTION_DEFAULT] = KEY("default", KEY_WORD_OR_MAP,
 				"what happens when no rule matches, perhaps by level: deny unless written",

@@ -13,26 +13,27 @@
 #include "vocab/run_options.h"
 
 enum key_shape {
-	KEY_VERSION,	  /* 1 */
-	KEY_TEXT,	  /* one scalar */
-	KEY_TEXTS,	  /* one scalar or a list of them, not empty */
-	KEY_TEXT_LIST,	  /* a list of scalars, not empty */
-	KEY_WORD,	  /* one of words */
-	KEY_WORD_OR_MAP,  /* one of words, or a mapping with the keys of below */
-	KEY_WORDS,	  /* one of words or a list of them, not empty */
-	KEY_MODE,	  /* one of words; case does not matter */
-	KEY_FLAG,	  /* true or false */
-	KEY_SIZE,	  /* a number of bytes, perhaps with a unit */
-	KEY_TIME,	  /* a number with ms, s, m or h */
-	KEY_AGE,	  /* a number with s, m, h or d, or forever */
-	KEY_COUNT,	  /* a number from 1 on */
-	KEY_CPUS,	  /* a number, perhaps with up to three decimals */
-	KEY_PORTS,	  /* a list of ports, perhaps empty */
-	KEY_MAP,	  /* a mapping with the keys of below */
-	KEY_MAP_LIST,	  /* a list of such mappings, perhaps empty */
-	KEY_TEXT_OR_MAPS, /* one scalar, such a mapping, or a list of these, not empty */
-	KEY_NAMED_MAPS,	  /* a mapping of names that the author chooses to such mappings */
-	KEY_NAMED_LISTS,  /* the same to lists of scalars, or mappings with the keys of below */
+	KEY_VERSION,	   /* 1 */
+	KEY_TEXT,	   /* one scalar */
+	KEY_TEXTS,	   /* one scalar or a list of them, not empty */
+	KEY_TEXT_LIST,	   /* a list of scalars, not empty */
+	KEY_WORD,	   /* one of words */
+	KEY_WORD_OR_MAP,   /* one of words, or a mapping with the keys of below */
+	KEY_WORDS,	   /* one of words or a list of them, not empty */
+	KEY_WORDS_OR_MAPS, /* one of words, a mapping with the keys of below, or a list of these, not empty */
+	KEY_MODE,	   /* one of words; case does not matter */
+	KEY_FLAG,	   /* true or false */
+	KEY_SIZE,	   /* a number of bytes, perhaps with a unit */
+	KEY_TIME,	   /* a number with ms, s, m or h */
+	KEY_AGE,	   /* a number with s, m, h or d, or forever */
+	KEY_COUNT,	   /* a number from 1 on */
+	KEY_CPUS,	   /* a number, perhaps with up to three decimals */
+	KEY_PORTS,	   /* a list of ports, perhaps empty */
+	KEY_MAP,	   /* a mapping with the keys of below */
+	KEY_MAP_LIST,	   /* a list of such mappings, perhaps empty */
+	KEY_TEXT_OR_MAPS,  /* one scalar, such a mapping, or a list of these, not empty */
+	KEY_NAMED_MAPS,	   /* a mapping of names that the author chooses to such mappings */
+	KEY_NAMED_LISTS,   /* the same to lists of scalars, or mappings with the keys of below */
 };
 
 struct key {
@@ -52,7 +53,7 @@ struct key_set {
 
 #define KEY_SET_MAX 24 /* keys of one mapping */
 
-/* Keys of a file. The first seven may be in every file, the others only in the first one. */
+/* Keys of a file. The first eight may be in every file, the others only in the first one. */
 enum section {
 	SECTION_VERSION,
 	SECTION_INCLUDE,
@@ -61,6 +62,7 @@ enum section {
 	SECTION_FULL,
 	SECTION_DECIDERS,
 	SECTION_GRANTS,
+	SECTION_CREDENTIALS,
 	SECTION_LEVELS,
 	SECTION_DEFAULT,
 	SECTION_INSPECT_PORTS,
@@ -92,6 +94,7 @@ enum rule_key {
 	RULE_MAX_BODY,
 	RULE_TIMEOUTS,
 	RULE_CAPTURE,
+	RULE_CREDENTIAL,
 	RULE_DNS,
 	RULE_BY,
 	RULE_FOR,
@@ -128,14 +131,40 @@ enum sandbox_key {
 };
 
 enum proxy_key { PROXY_URL, PROXY_HOSTS, PROXY_EXCEPT, PROXY_CREDENTIALS, PROXY_KEYS };
-enum credentials_key { CREDENTIALS_FILE, CREDENTIALS_KEYS };
+enum proxy_login_key { PROXY_LOGIN_FILE, PROXY_LOGIN_KEYS };
+enum credential_key {
+	CREDENTIAL_SOURCE,
+	CREDENTIAL_FOR,
+	CREDENTIAL_PATHS,
+	CREDENTIAL_METHODS,
+	CREDENTIAL_AS,
+	CREDENTIAL_PLACEHOLDER,
+	CREDENTIAL_INJECT,
+	CREDENTIAL_LEVELS,
+	CREDENTIAL_SCOPE,
+	CREDENTIAL_ECHO,
+	CREDENTIAL_ON_LEAK,
+	CREDENTIAL_KEYS,
+};
+enum source_key {
+	SOURCE_KEY_SYSTEMD,
+	SOURCE_KEY_FILE,
+	SOURCE_KEY_COMMAND,
+	SOURCE_KEY_ENV,
+	SOURCE_KEY_TTL,
+	SOURCE_KEYS
+};
+enum as_key { AS_BASIC, AS_HEADER, AS_QUERY, AS_SIGV4, AS_KEYS };
+enum sigv4_key { SIGV4_SERVICE, SIGV4_REGION, SIGV4_KEYS };
+enum placeholder_key { PLACEHOLDER_ENV, PLACEHOLDER_LIKE, PLACEHOLDER_FILE, PLACEHOLDER_KEYS };
 enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READER, ACCESS_KEYS };
 enum containers_key { CONTAINERS_UNKNOWN, CONTAINERS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
-	keys_workspaces, keys_proxy, keys_credentials, keys_containers, keys_grant;
+	keys_workspaces, keys_proxy, keys_proxy_login, keys_containers, keys_grant, keys_credential, keys_source,
+	keys_as, keys_sigv4, keys_placeholder;
 
 /* The JSON Schema (draft 7) of a policy file, as one line of JSON. Ask buf_error(). */
 void policy_schema(struct buf *out);

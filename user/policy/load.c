@@ -135,6 +135,8 @@ static int read_all(struct loading *l, unsigned errors)
 		e = shipped_read(l);
 	if (e == 0)
 		e = lists_link(reader);
+	for (unsigned i = 0; i < l->n_order && e == 0; i++)
+		e = read_credentials(reader, &reader->files[l->order[i]]);
 	for (unsigned i = 0; i < l->n_order && e == 0; i++) {
 		e = read_rules(reader, &reader->files[l->order[i]]);
 		if (e == 0)

@@ -340,6 +340,16 @@ const char *pattern_settle(struct pattern *pattern, enum pattern_use use)
 	if ((use == PATTERN_GRANT || use == PATTERN_READ) && pattern->first_port == DNS_PORT &&
 	    pattern->last_port == DNS_PORT)
 		return "port 53 belongs to the DNS gate; a rule can only deny it";
+	if (use == PATTERN_CREDENTIAL && pattern->kind != PATTERN_NAME)
+		return "a credential is for names: an address proves nothing about who is there";
+	if (use == PATTERN_CREDENTIAL && pattern->protocols & PATTERN_UDP)
+		return "a credential is for TLS over TCP";
+	if (use == PATTERN_CREDENTIAL) {
+		pattern->protocols = PATTERN_TCP;
+		pattern->first_port = ports ? pattern->first_port : 443;
+		pattern->last_port = ports ? pattern->last_port : 443;
+		return NULL;
+	}
 	if (!pattern->protocols)
 		pattern->protocols = use == PATTERN_GRANT ? PATTERN_TCP : PATTERN_TCP | PATTERN_UDP;
 	pattern->inspected = use == PATTERN_GRANT && !ports;

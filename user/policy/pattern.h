@@ -27,8 +27,9 @@ int pattern_name(const char *text, size_t len, char name[static NAME_SIZE], char
 enum pattern_use {
 	PATTERN_GRANT, /* allow, ask, decide */
 	PATTERN_REFUSE,
-	PATTERN_FULL, /* the list for FULL, allow and deny */
-	PATTERN_READ, /* the list for runs that may only read */
+	PATTERN_FULL,	    /* the list for FULL, allow and deny */
+	PATTERN_READ,	    /* the list for runs that may only read */
+	PATTERN_CREDENTIAL, /* hosts of a credential: names, TCP, port 443 unless written */
 };
 /* Fills in what was not written. NULL, or a sentence that says why it cannot be used so, and pattern is untouched. */
 const char *pattern_settle(struct pattern *pattern, enum pattern_use use);

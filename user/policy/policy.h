@@ -23,6 +23,7 @@
 #include "vocab/run_options.h"
 
 struct arena;	   /* base/arena.h */
+struct credential; /* credential.h */
 struct grant;	   /* grant.h */
 struct name_table; /* name_table.h */
 struct net_table;  /* nets.h */
@@ -104,6 +105,8 @@ struct policy {
 
 	const struct decider *deciders;
 	size_t n_deciders;
+	const struct credential *credentials; /* credential.h */
+	size_t n_credentials;
 	struct approval approval;
 	const char *unknown_containers; /* UNKNOWN_IGNORE, UNKNOWN_REFUSE, or USER/SESSION */
 	const struct grant *grants;	/* grant.h */

@@ -47,8 +47,8 @@ static bool pattern_fits(const struct pattern *pattern, const struct host *host,
 	return pattern->v4 == np_addr_is_v4(&addr) && net_holds(&pattern->addr, pattern->bits, &addr);
 }
 
-static bool run_holds(const struct policy *policy, const struct pattern_run *run, const struct host *host,
-		      uint16_t port)
+bool pattern_run_holds(const struct policy *policy, const struct pattern_run *run, const struct host *host,
+		       uint16_t port)
 {
 	for (uint32_t i = 0; i < run->n; i++)
 		if (pattern_fits(&policy->patterns[run->first + i], host, port))
@@ -61,8 +61,8 @@ const struct upstream_proxy *policy_proxy(const struct policy *policy, const str
 	for (size_t i = 0; i < policy->n_proxies; i++) {
 		const struct upstream_proxy *proxy = &policy->proxies[i];
 
-		if ((proxy->all || run_holds(policy, &proxy->hosts, host, port)) &&
-		    !run_holds(policy, &proxy->except, host, port))
+		if ((proxy->all || pattern_run_holds(policy, &proxy->hosts, host, port)) &&
+		    !pattern_run_holds(policy, &proxy->except, host, port))
 			return proxy->url ? proxy : NULL;
 	}
 	return NULL;

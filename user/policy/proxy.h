@@ -18,6 +18,10 @@ struct pattern_run {
 	uint32_t first, n; /* in policy->patterns */
 };
 
+/* Is one of these destinations this host at this port, over TCP? */
+bool pattern_run_holds(const struct policy *policy, const struct pattern_run *run, const struct host *host,
+		       uint16_t port);
+
 #define PROXY_URL_SIZE (NAME_SIZE + 16)
 
 /* An entry of upstream_proxy:. */

@@ -221,5 +221,7 @@ int reader_finish(struct reader *reader)
 	policy->n_grants = reader->n_grants;
 	policy->deciders = deciders;
 	policy->n_deciders = reader->n_deciders;
+	policy->credentials = reader->credentials; /* in the arena already: rules point there */
+	policy->n_credentials = reader->n_credentials;
 	return 0;
 }

@@ -70,6 +70,8 @@ struct reader {
 	const struct node *grants_at; /* the value of approval: grants: */
 	struct decider deciders[NP_POLICY_DECIDERS];
 	size_t n_deciders;
+	struct credential *credentials; /* NP_CREDENTIALS_MAX in policy->arena, once there is one */
+	size_t n_credentials;
 };
 
 void reader_clear(struct reader *reader); /* frees the heap, not the arenas */
@@ -117,12 +119,22 @@ void read_lifetime(struct reader *reader, const struct node *sessions,
 		   const struct node *workspaces);		  /* NULL: not there */
 int read_proxies(struct reader *reader, const struct file *file); /* of the first file; needs the lists */
 int read_access(struct reader *reader, const struct node *key);
+/* The levels below key, as bits. 0: one was wrong, and that is told. */
+uint8_t read_levels_of(struct reader *reader, const struct node *key);
+/* A program and its arguments, as a NULL-terminated array; what is wrong is told, and *ret untouched. */
+int read_command(struct reader *reader, const struct node *key, const char *const **ret);
+int read_method_words(struct reader *reader, const struct node *key, const char *const **ret);
+int read_path_globs(struct reader *reader, const struct node *key, const char *const **ret);
+/* One name of a header, in lower case; NULL in *ret: it is none, and that is told. */
+int read_header_name(struct reader *reader, const struct node *value, const char **ret);
+bool session_glob_is_valid(const char *text, size_t len);
 /* Globs of USER/SESSION below key, as a NULL-terminated array. */
 int read_session_globs(struct reader *reader, const struct node *key, const char *const **ret);
 /* The value of a section that must be a mapping. NULL when it is none, and that is told; of says what of. */
 const struct node *section_map(struct reader *reader, const struct node *key, const char *of);
 int read_deciders(struct reader *reader, const struct file *file);
 int read_grants(struct reader *reader, const struct file *file);
+int read_credentials(struct reader *reader, const struct file *file); /* needs the lists */
 int read_lists(struct reader *reader, const struct file *file);
 /* Once all are read. */
 int lists_link(struct reader *reader);

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "vocab/words.h"
+#include "policy/credential.h"
 #include "policy/quote.h"
 #include "policy/suggest.h"
 #include "wire/dns.h"
@@ -71,14 +72,21 @@ static int read_path(struct reader *reader, const struct node *entry, char word[
 }
 
 /* USER/SESSION, each with stars. What names may hold is checked where sessions are made: here only what no name has. */
+bool session_glob_is_valid(const char *text, size_t len)
+{
+	const char *slash = strchr(text, '/');
+	bool good = len <= NP_SESSION_MAX && strlen(text) == len && slash && slash != text && slash[1] &&
+		    !strchr(slash + 1, '/') && !strstr(text, "**");
+
+	for (const char *c = text; good && *c; c++)
+		good = *c > ' ' && *c < 0x7f;
+	return good;
+}
+
 static int read_session(struct reader *reader, const struct node *entry, char word[static WORD_SIZE])
 {
-	const char *slash = strchr(entry->text, '/');
-	bool good = entry->len <= NP_SESSION_MAX && strlen(entry->text) == entry->len && slash &&
-		    slash != entry->text && slash[1] && !strchr(slash + 1, '/') && !strstr(entry->text, "**");
+	const bool good = session_glob_is_valid(entry->text, entry->len);
 
-	for (const char *c = entry->text; good && *c; c++)
-		good = *c > ' ' && *c < 0x7f;
 	if (good)
 		memcpy(word, entry->text, entry->len + 1);
 	else
@@ -116,6 +124,27 @@ static int read_words(struct reader *reader, const struct node *key, word_read r
 int read_session_globs(struct reader *reader, const struct node *key, const char *const **ret)
 {
 	return read_words(reader, key, read_session, ret);
+}
+
+int read_method_words(struct reader *reader, const struct node *key, const char *const **ret)
+{
+	return read_words(reader, key, read_method, ret);
+}
+
+int read_path_globs(struct reader *reader, const struct node *key, const char *const **ret)
+{
+	return read_words(reader, key, read_path, ret);
+}
+
+int read_header_name(struct reader *reader, const struct node *value, const char **ret)
+{
+	char word[WORD_SIZE];
+
+	*ret = NULL;
+	if (read_header(reader, value, word) < 0)
+		return 0;
+	*ret = arena_text(reader->policy->arena, word, strlen(word));
+	return *ret ? 0 : -ENOMEM;
 }
 
 void field_flag(struct reader *reader, const struct node *key, bool *ret)
@@ -217,16 +246,17 @@ static void check_for(struct reader *reader, const struct node *key, const struc
 	}
 }
 
-static void read_for(struct reader *reader, const struct node *key, struct rule *rule)
+uint8_t read_levels_of(struct reader *reader, const struct node *key)
 {
 	const struct node *entry = NULL;
 	size_t n = field_entries(reader, key, &entry);
 	const char *levels[LEVEL_COUNT];
 	bool good = n > 0;
+	uint8_t bits = 0;
 
 	for (unsigned i = 0; i < LEVEL_COUNT; i++)
 		levels[i] = level_name(i);
-	for (rule->levels = 0; n; n--, entry = entry->next) {
+	for (; n; n--, entry = entry->next) {
 		unsigned level = 0;
 		const char *near;
 
@@ -237,7 +267,7 @@ static void read_for(struct reader *reader, const struct node *key, struct rule 
 		while (level < LEVEL_COUNT && strcmp(entry->text, levels[level]) != 0)
 			level++;
 		if (level < LEVEL_COUNT) {
-			rule->levels |= (uint8_t)(1u << level);
+			bits |= (uint8_t)(1u << level);
 			continue;
 		}
 		good = false;
@@ -249,7 +279,13 @@ static void read_for(struct reader *reader, const struct node *key, struct rule 
 			error_at(reader, entry, "no level %s; there are PUBLIC, INTERNAL, CONFIDENTIAL and SECRET",
 				 QUOTE(entry->text, entry->len));
 	}
-	if (good)
+	return good ? bits : 0;
+}
+
+static void read_for(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	rule->levels = read_levels_of(reader, key);
+	if (rule->levels)
 		check_for(reader, key, rule);
 }
 
@@ -276,10 +312,31 @@ static void read_by(struct reader *reader, const struct node *key, struct rule *
 			 QUOTE(value->text, value->len));
 }
 
+static void read_credential(struct reader *reader, const struct node *key, struct rule *rule)
+{
+	const struct node *value = field_scalar(reader, key);
+	struct suggestion suggestion = { .text = value ? value->text : "" };
+
+	for (size_t i = 0; value && i < reader->n_credentials; i++) {
+		if (!strcmp(value->text, reader->credentials[i].name)) {
+			rule->credential = &reader->credentials[i];
+			return;
+		}
+		if (error_is_kept(reader))
+			suggestion_offer(&suggestion, reader->credentials[i].name);
+	}
+	if (value && suggestion.best)
+		error_at(reader, value, "unknown credential %s; did you mean \"%s\"?", QUOTE(value->text, value->len),
+			 suggestion.best);
+	else if (value)
+		error_at(reader, value, "unknown credential %s; it is not in \"credentials\"",
+			 QUOTE(value->text, value->len));
+}
+
 /* Keys that make no sense together. */
 static void check_keys(struct reader *reader, const struct node *const *fields, bool complete, const struct rule *rule)
 {
-	for (unsigned i = RULE_METHODS; i <= RULE_CAPTURE; i++) {
+	for (unsigned i = RULE_METHODS; i <= RULE_CREDENTIAL; i++) {
 		if (!fields[i])
 			continue;
 		if (i >= RULE_INSPECT && rule->action == ACTION_DENY)
@@ -323,6 +380,8 @@ int read_conditions(struct reader *reader, const struct node *const *fields, boo
 		read_timeouts(reader, fields[RULE_TIMEOUTS], &rule->timeouts);
 	if (fields[RULE_CAPTURE])
 		read_capture(reader, fields[RULE_CAPTURE], rule);
+	if (fields[RULE_CREDENTIAL])
+		read_credential(reader, fields[RULE_CREDENTIAL], rule);
 	if (fields[RULE_DNS])
 		read_dns(reader, fields[RULE_DNS], rule);
 	if (fields[RULE_BY])

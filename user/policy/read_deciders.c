@@ -13,7 +13,7 @@
 #define DECIDER_TIMEOUT_MS     5000
 #define DECIDER_TIMEOUT_MAX_MS (NP_HOLD_MAX_MS / 2) /* what is held waits for longer than it */
 
-static int read_command(struct reader *reader, const struct node *key, struct decider *decider)
+int read_command(struct reader *reader, const struct node *key, const char *const **ret)
 {
 	const struct node *entry = key->next->first;
 	const char **words;
@@ -40,7 +40,7 @@ static int read_command(struct reader *reader, const struct node *key, struct de
 		if (!words[n++])
 			return -ENOMEM;
 	}
-	decider->command = words;
+	*ret = words;
 	return 0;
 }
 
@@ -79,7 +79,7 @@ static int read_decider(struct reader *reader, const struct node *key, struct de
 	else if (good && !fields[DECIDER_COMMAND] && !fields[DECIDER_SOCKET])
 		error_at(reader, key, "decider %s needs a \"command\" or a \"socket\"", QUOTE(key->text, key->len));
 	if (fields[DECIDER_COMMAND])
-		e = read_command(reader, fields[DECIDER_COMMAND], decider);
+		e = read_command(reader, fields[DECIDER_COMMAND], &decider->command);
 	if (e == 0 && fields[DECIDER_SOCKET])
 		e = read_socket(reader, fields[DECIDER_SOCKET], decider);
 	if (e == 0 && fields[DECIDER_TIMEOUT])

@@ -51,18 +51,18 @@ static int url_read(struct reader *reader, const struct node *value, struct upst
 
 static int credentials_read(struct reader *reader, const struct node *key, struct upstream_proxy *proxy)
 {
-	const struct node *map = section_map(reader, key, "\"file\""), *fields[CREDENTIALS_KEYS], *value;
+	const struct node *map = section_map(reader, key, "\"file\""), *fields[PROXY_LOGIN_KEYS], *value;
 	bool complete;
 
 	if (!map)
 		return 0;
-	complete = map_fields(reader, map, &keys_credentials, fields);
-	if (!fields[CREDENTIALS_FILE]) {
+	complete = map_fields(reader, map, &keys_proxy_login, fields);
+	if (!fields[PROXY_LOGIN_FILE]) {
 		if (complete)
 			error_at(reader, map, "\"credentials\" needs \"file\"");
 		return 0;
 	}
-	value = field_scalar(reader, fields[CREDENTIALS_FILE]);
+	value = field_scalar(reader, fields[PROXY_LOGIN_FILE]);
 	if (!value)
 		return 0;
 	if (value->text[0] != '/' || strlen(value->text) != value->len) {

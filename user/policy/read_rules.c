@@ -61,7 +61,7 @@ static const char *text_make(struct reader *reader, const struct node *key)
 
 static void check_http(struct reader *reader, const struct node *const *fields, const struct node *not_http)
 {
-	for (unsigned i = RULE_METHODS; not_http && i <= RULE_CAPTURE; i++) {
+	for (unsigned i = RULE_METHODS; not_http && i <= RULE_CREDENTIAL; i++) {
 		if (!fields[i])
 			continue;
 		error_at(reader, fields[i], "\"%s\" needs HTTP, and %s is not on a port of inspect_ports",

@@ -56,6 +56,8 @@ struct pattern {
 	uint32_t rule;	  /* index of the rule that uses it */
 };
 
+struct credential;
+
 /* In ms; 0: the default, which for first_byte is idle. */
 struct timeouts {
 	uint32_t idle;	     /* no byte moves either way */
@@ -81,9 +83,10 @@ struct rule {
 	uint64_t max_body; /* UINT64_MAX: no bound */
 	uint32_t capture;  /* so many bytes of each body, and the headers, go into events; 0: nothing does */
 	struct timeouts timeouts;
-	uint8_t dns;	/* dns_record_bit() of the types of records that may be looked up */
-	const char *by; /* decide: name of its decider */
-	bool quiet;	/* of a deny: nobody wants to read of what it refuses */
+	uint8_t dns;			     /* dns_record_bit() of the types of records that may be looked up */
+	const char *by;			     /* decide: name of its decider */
+	const struct credential *credential; /* credential.h: that requests which it allows may carry; NULL: none */
+	bool quiet;			     /* of a deny: nobody wants to read of what it refuses */
 	struct place at;
 	uint64_t mark;	  /* of what is written, wherever that stands: two rules that say the same have the same */
 	const char *text; /* its head as a person wrote it: "allow: @llm" */

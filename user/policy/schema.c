@@ -62,6 +62,16 @@ static void put_text_or_maps(struct buf *out, const struct key_set *set)
 	put_below(out, "{\"type\":\"array\",\"minItems\":1,\"items\":", set, "}]");
 }
 
+static void put_words_or_maps(struct buf *out, const struct key *key)
+{
+	_buf_ struct buf item = BUF_INIT(16384);
+
+	buf_puts(&item, "{\"anyOf\":[");
+	put_words(&item, key->words);
+	put_below(&item, ",", key->below, "]}");
+	put_one_or_more(out, item.data ? item.data : "{}");
+}
+
 static void put_shape(struct buf *out, const struct key *key)
 {
 	switch (key->shape) {
@@ -89,6 +99,9 @@ static void put_shape(struct buf *out, const struct key *key)
 		break;
 	case KEY_WORDS:
 		put_words_or_more(out, key->words);
+		break;
+	case KEY_WORDS_OR_MAPS:
+		put_words_or_maps(out, key);
 		break;
 	case KEY_MODE:
 		put_modes(out, key->words);

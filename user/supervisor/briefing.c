@@ -100,6 +100,7 @@ static void sandbox_tighten(void *ctx, uint64_t cgroup_id, const char *sandbox, 
 		briefed = known_new(w, cgroup_id, session);
 	if (!briefed)
 		return; /* the inspector resets what it does not know */
+	secrets_count(w, briefed->sandbox.rung.mode, rung->mode);
 	briefed->sandbox.rung = *rung;
 	briefed->sandbox.slot = ledgers_enter(w->ledgers, cgroup_id, sandbox, session, rung, !w->recovered);
 	send_all(w, LINK_SANDBOX, &briefed->sandbox, sizeof(briefed->sandbox), -1);
@@ -112,6 +113,7 @@ static void known_remove(struct supervisor *w, struct briefed *briefed, bool for
 {
 	struct session_brief *session = session_brief_find(w, briefed->sandbox.session);
 
+	secrets_count(w, briefed->sandbox.rung.mode, 0);
 	table_remove(&w->sandboxes, &briefed->node);
 	if (session && --session->sandboxes == 0)
 		session_brief_free(w, session, forget);

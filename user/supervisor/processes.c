@@ -212,6 +212,7 @@ static void process_brief(struct process *p)
 		process_end(p, "it could not be told what there is");
 		return;
 	}
+	secrets_send(p);
 	process_send(p, LINK_BATCH, NULL, 0, fd);
 	if (p->pid)
 		log_debug("inspector %d was briefed, %lld bytes of sandboxes, CAs and names", (int)p->pid,
@@ -265,7 +266,7 @@ int process_start(struct process *p)
 	process_send(p, LINK_LEDGER, NULL, 0, ledgers_fd(w->ledgers, index_of(p)));
 	process_send(p, LINK_SETTINGS, NULL, 0, w->settings);
 	process_send(p, LINK_ROOTS, NULL, 0, w->roots);
-	process_send(p, LINK_CREDENTIALS, &w->credentials, sizeof(w->credentials), -1);
+	process_send(p, LINK_PROXY_LOGINS, &w->proxy_logins, sizeof(w->proxy_logins), -1);
 	process_send(p, LINK_POLICY, NULL, 0, w->policy);
 	namespaces_send(p);
 	if (w->recovered)

@@ -178,7 +178,7 @@ void supervisor_stop(struct supervisor *w)
 		process_end(&w->processes[i], "stopped");
 }
 
-int supervisor_policy(struct supervisor *w, const struct buf *policy, const struct link_credentials *credentials)
+int supervisor_policy(struct supervisor *w, const struct buf *policy, const struct link_proxy_logins *logins)
 {
 	int fd, r = link_blob(policy->data, policy->len, &fd);
 
@@ -186,8 +186,9 @@ int supervisor_policy(struct supervisor *w, const struct buf *policy, const stru
 		return r;
 	close(w->policy);
 	w->policy = fd;
-	w->credentials = *credentials;
-	send_all(w, LINK_CREDENTIALS, &w->credentials, sizeof(w->credentials), -1);
+	w->proxy_logins = *logins;
+	send_all(w, LINK_PROXY_LOGINS, &w->proxy_logins, sizeof(w->proxy_logins), -1);
+	secrets_send_all(w); /* of the policy that comes: it finds them there */
 	send_all(w, LINK_POLICY, NULL, 0, w->policy);
 	sync_within(w, POLICY_MS);
 	return 0;
@@ -196,7 +197,7 @@ int supervisor_policy(struct supervisor *w, const struct buf *policy, const stru
 /* -- start --------------------------------------------------------------------------------- */
 
 int supervisor_new(const struct supervisor_config *config, const struct buf *policy,
-		   const struct link_credentials *credentials, struct supervisor **ret)
+		   const struct link_proxy_logins *logins, struct supervisor **ret)
 {
 	struct supervisor *w = calloc(1, sizeof(*w));
 	int r;
@@ -204,7 +205,7 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	if (!w)
 		return -ENOMEM;
 	w->config = *config;
-	w->credentials = *credentials;
+	w->proxy_logins = *logins;
 	w->sockets = NO_INSPECTOR_SOCKETS;
 	w->settings = w->roots = w->policy = w->cas_dir = -1;
 	w->receive = (struct loop_task){ .fn = supervisor_receive_some, .data = w };
@@ -271,6 +272,6 @@ void supervisor_free(struct supervisor *w)
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);
 	cleanup_close(&w->policy);
-	explicit_bzero(&w->credentials, sizeof(w->credentials));
+	explicit_bzero(&w->proxy_logins, sizeof(w->proxy_logins));
 	free(w);
 }

@@ -15,6 +15,8 @@
 #include "link/link.h"
 #include "kernel/kernel.h"
 #include "loop/loop.h"
+#include "secrets/placeholder.h"
+#include "secrets/secrets.h"
 #include "session/inspectors.h"
 
 struct supervisor;
@@ -24,9 +26,11 @@ struct supervisor_config {
 	struct kernel *kernel;
 	unsigned count;
 	unsigned uid;
-	const char *root;		 /* an empty directory, which is made */
-	const char *names, *cas;	 /* directories for what outlives a daemon, which are made */
-	const char *roots;		 /* file with the certificates that origins are trusted by */
+	const char *root;	       /* an empty directory, which is made */
+	const char *names, *cas;       /* directories for what outlives a daemon, which are made */
+	const char *roots;	       /* file with the certificates that origins are trusted by */
+	const struct secrets *secrets; /* values of credentials; they change, see supervisor_secret() */
+	const struct placeholder_key *placeholder_key;
 	const char *resolvers;		 /* for c-ares; NULL: those of /etc/resolv.conf */
 	struct ledgers_config ledgers;	 /* but for count and data */
 	void (*on_finished)(void *data); /* after supervisor_finish() */
@@ -37,9 +41,9 @@ struct supervisor_config {
 	void *data;
 };
 
-/* credentials: of the upstream proxies of the policy. It keeps a copy, for inspectors that start, and wipes it. */
+/* logins: of the upstream proxies of the policy. It keeps a copy, for inspectors that start, and wipes it. */
 int supervisor_new(const struct supervisor_config *config, const struct buf *policy,
-		   const struct link_credentials *credentials, struct supervisor **ret);
+		   const struct link_proxy_logins *logins, struct supervisor **ret);
 /* After a start, when all sandboxes are known: forgets the names and CAs of sessions that have none any more, and what was
  * counted of sandboxes that are gone. Then the inspectors are told of all, in one piece, and take connections. */
 void supervisor_recovered(struct supervisor *supervisor, bool (*is_used)(void *data, const char *session),
@@ -51,8 +55,9 @@ unsigned supervisor_ready(const struct supervisor *supervisor);
 void supervisor_await(struct supervisor *supervisor, unsigned ms);
 
 /* A snapshot of the policy that holds from now on. */
-int supervisor_policy(struct supervisor *supervisor, const struct buf *policy,
-		      const struct link_credentials *credentials);
+int supervisor_policy(struct supervisor *supervisor, const struct buf *policy, const struct link_proxy_logins *logins);
+/* This value of config.secrets has changed, or is gone; and all of them may have, before supervisor_policy(). */
+void supervisor_secret(struct supervisor *supervisor, const char *policy, const char *name);
 /* They take no more connections, finish what is open and end, which takes NP_DRAIN_MS at the most: then on_finished() is
  * called. None comes again. */
 void supervisor_finish(struct supervisor *supervisor);

@@ -5,7 +5,7 @@
  * session/inspectors.h), cas.c (who makes a session's CA), ca_store.c (CAs that outlive a daemon), names_store.c (which
  * synthetic address stands for which name), ledgers.c and ledger_files.c (what they counted and reported), debug_ask.c (what they show of
  * themselves), listening.c (where they listen for sandboxes with a network of their own), asks.c (what they ask people about),
- * spawn.c, config_blobs.c.
+ * secrets_brief.c (values of credentials), spawn.c, config_blobs.c.
  */
 #ifndef NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
 #define NP_SUPERVISOR_SUPERVISOR_INTERNAL_H
@@ -79,10 +79,10 @@ TAILQ_HEAD(ask_queue, ask);
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
-	struct listening_list namespaces;    /* sockets in those of sandboxes: listening.c's */
-	uint64_t sockets_of;		     /* the cgroup that they were made in */
-	int settings, roots, policy;	     /* blobs */
-	struct link_credentials credentials; /* for the policy */
+	struct listening_list namespaces;      /* sockets in those of sandboxes: listening.c's */
+	uint64_t sockets_of;		       /* the cgroup that they were made in */
+	int settings, roots, policy;	       /* blobs */
+	struct link_proxy_logins proxy_logins; /* for the policy */
 	char exe[FS_PATH_SIZE], root[FS_PATH_SIZE], names_dir[FS_PATH_SIZE];
 	struct hash_key key;
 	struct table sandboxes, sessions;
@@ -97,6 +97,7 @@ struct supervisor {
 	unsigned turn;		  /* whose turn it is to make a CA */
 	int cas_dir;		  /* where CAs are kept ... */
 	bool cas_kept;		  /* ... if it is in memory */
+	unsigned proxied;	  /* sandboxes that are: while there is none, nobody needs a secret */
 	struct session_brief_queue cas_wanted, cas_requested; /* the latter: the oldest first */
 	bool steering;					      /* the gate steers */
 	struct debug_question debug;
@@ -178,6 +179,12 @@ void asks_receive(struct supervisor *w);			    /* hands on what has come */
 void asks_lose(struct process *p);				    /* it is gone, and what it held */
 void asks_clear(struct supervisor *w);
 void asks_reply(void *ctx, const struct question_waiter *to, const struct question_news *news);
+
+/* -- secrets_brief.c: values of credentials */
+void secrets_send(struct process *p); /* all, to one that starts */
+void secrets_send_all(struct supervisor *w);
+/* A sandbox has this mode from now on instead of that one; 0: it was not there, or is gone. */
+void secrets_count(struct supervisor *w, enum np_mode before, enum np_mode now);
 
 /* -- briefing.c */
 struct briefed *known_find(struct supervisor *w, uint64_t cgroup_id);

@@ -225,7 +225,16 @@
 #define NP_POLICY_DECIDERS   64		  /* programs that answer decide rules */
 #define NP_PROXIES_MAX	     16		  /* entries of upstream_proxy: */
 #define NP_PROXY_PATTERNS    1024     /* their destinations, lists unfolded: a connection is held against one by one */
-#define NP_CREDENTIALS_SIZE  512      /* user:password of an upstream proxy, and a NUL */
+#define NP_PROXY_LOGIN_SIZE  512      /* user:password of an upstream proxy, and a NUL */
+#define NP_CREDENTIALS_MAX   256      /* credentials of one policy */
+#define NP_CREDENTIAL_SLOTS  8	      /* places of a request that one may stand in */
+#define NP_CREDENTIAL_HOSTS  256      /* its hosts, lists unfolded: a request is held against them one by one */
+#define NP_LOCKED_BYTES	     (64u << 20) /* memory that an inspector may lock: values, and what is made of them to search for them */
+#define NP_SECRET_TTL_MIN_MS 1000     /* a command is run again so often at the most */
+#define NP_SECRET_COMMAND_MS 10000    /* that a command has to print a value */
+#define NP_SECRET_MIN	     8	      /* bytes of a value: a shorter one would be found in text that has nothing to do with it */
+#define NP_SECRET_MAX	     8192     /* bytes of a value: tokens of identity providers have up to 4 KiB */
+#define NP_PLACEHOLDER_MAX   4096     /* bytes of a placeholder */
 #define NP_RULE_WORDS	     256      /* methods, paths or headers of one rule */
 #define NP_INSPECT_PORTS_MAX 16	      /* inspect_ports */
 #define NP_PATH_MAX	     4096     /* normalised path that rules with paths still look at */

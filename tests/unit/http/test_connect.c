@@ -27,7 +27,7 @@ static struct connect *asked(void)
 
 static void test_the_request(void **state)
 {
-	char out[CONNECT_REQUEST_SIZE], long_one[NP_CREDENTIALS_SIZE + 1], longest[260];
+	char out[CONNECT_REQUEST_SIZE], long_one[NP_PROXY_LOGIN_SIZE + 1], longest[260];
 	static const char plain[] = "CONNECT [2001:db8::1]:22 HTTP/1.1\r\nHost: [2001:db8::1]:22\r\n\r\n";
 	static const char with[] = "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n"
 				   "proxy-authorization: Basic dXNlcjpwYTpzcw==\r\n\r\n";
@@ -46,12 +46,12 @@ static void test_the_request(void **state)
 
 	/* The longest of both fit. */
 	memset(long_one, 'x', sizeof(long_one));
-	long_one[NP_CREDENTIALS_SIZE] = '\0';
+	long_one[NP_PROXY_LOGIN_SIZE] = '\0';
 	memset(longest, 'n', sizeof(longest));
 	memcpy(longest + 253, ":65535", 7);
 	connect = fresh();
 	assert_int_equal(connect_write(connect, longest, long_one, out), -E2BIG);
-	long_one[NP_CREDENTIALS_SIZE - 1] = '\0';
+	long_one[NP_PROXY_LOGIN_SIZE - 1] = '\0';
 	assert_true(connect_write(connect, longest, long_one, out) > 0);
 	connect_free(connect);
 

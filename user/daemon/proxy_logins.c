@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "daemon/credentials.h"
+#include "daemon/proxy_logins.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 
-void credentials_wipe(struct link_credentials *credentials)
+void proxy_logins_wipe(struct link_proxy_logins *logins)
 {
-	explicit_bzero(credentials, sizeof(*credentials));
+	explicit_bzero(logins, sizeof(*logins));
 }
 
 /* One line, "user:password". What is wrong with it; NULL: nothing. */
@@ -29,7 +29,7 @@ static const char *text_problem(char *text, size_t len)
 }
 
 /* What is wrong with the file; NULL: nothing. Who could read or write it besides root would have the password. */
-static const char *file_read(const char *path, char text[static NP_CREDENTIALS_SIZE])
+static const char *file_read(const char *path, char text[static NP_PROXY_LOGIN_SIZE])
 {
 	_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -43,15 +43,15 @@ static const char *file_read(const char *path, char text[static NP_CREDENTIALS_S
 		return "it does not belong to root";
 	if (st.st_mode & 077)
 		return "others than root may read or write it; chmod 600";
-	n = read(fd, text, NP_CREDENTIALS_SIZE);
+	n = read(fd, text, NP_PROXY_LOGIN_SIZE);
 	if (n < 0)
 		return strerror(errno);
-	if (n == NP_CREDENTIALS_SIZE)
+	if (n == NP_PROXY_LOGIN_SIZE)
 		return "it is too long";
 	return text_problem(text, (size_t)n);
 }
 
-int credentials_load(const struct policy *policy, struct link_credentials *ret, struct failure *ret_failure)
+int proxy_logins_load(const struct policy *policy, struct link_proxy_logins *ret, struct failure *ret_failure)
 {
 	for (size_t i = 0; i < policy->n_proxies; i++) {
 		const struct upstream_proxy *proxy = &policy->proxies[i];
@@ -60,7 +60,7 @@ int credentials_load(const struct policy *policy, struct link_credentials *ret, 
 
 		if (!problem)
 			continue;
-		credentials_wipe(ret);
+		proxy_logins_wipe(ret);
 		place_format(policy, &proxy->credentials_at, place);
 		ret_failure->reason = NP_R_BAD_POLICY;
 		snprintf(ret_failure->text, sizeof(ret_failure->text),

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+#include "policy/credential.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "policy/decide.h"
+#include "policy/policy.h"
+#include "wire/url_path.h"
+
+const char *placeholder_file_name(enum placeholder_file file)
+{
+	static const char *const names[PLACEHOLDER_FILES] = {
+		[PLACEHOLDER_NO_FILE] = "",	 [PLACEHOLDER_NETRC] = "netrc", [PLACEHOLDER_NPMRC] = "npmrc",
+		[PLACEHOLDER_PIP] = "pip",	 [PLACEHOLDER_GIT] = "git",	[PLACEHOLDER_AWS] = "aws",
+		[PLACEHOLDER_DOCKER] = "docker",
+	};
+
+	return (unsigned)file < ARRAY_SIZE(names) ? names[file] : "";
+}
+
+bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung)
+{
+	const uint8_t class = rung->flags & NP_READ_ONLY ? CREDENTIAL_READ_ONLY : CREDENTIAL_WRITE;
+
+	return rung->mode != NP_NONE && credential->levels & 1u << rung->level && credential->classes & class &&
+	       (!credential->sessions || sessions_match(credential->sessions, session));
+}
+
+static bool path_is_bound(const struct credential *credential, const char *target)
+{
+	char path[NP_PATH_MAX + 1];
+
+	if (!credential->paths)
+		return true;
+	if (path_normalise(target, strlen(target), path) < 0)
+		return false;
+	for (const char *const *glob = credential->paths; *glob; glob++)
+		if (path_matches(*glob, path))
+			return true;
+	return false;
+}
+
+/* What the rule names goes where the rule leads; else the credential itself says where. */
+static bool host_is_bound(const struct policy *policy, const struct credential *credential,
+			  const struct credential_facts *facts)
+{
+	if (facts->host->is_addr)
+		return false;
+	return (facts->rule && facts->rule->credential == credential) ||
+	       pattern_run_holds(policy, &credential->hosts, facts->host, facts->port);
+}
+
+bool credential_is_bound(const struct policy *policy, const struct credential *credential,
+			 const struct credential_facts *facts)
+{
+	return credential_may(credential, facts->session, &facts->rung) && host_is_bound(policy, credential, facts) &&
+	       (!facts->method || ((!credential->methods || list_has(credential->methods, facts->method)) &&
+				   path_is_bound(credential, facts->path)));
+}
+
+const struct credential *credential_find(const struct policy *policy, const char *name)
+{
+	for (size_t i = 0; i < policy->n_credentials; i++)
+		if (!strcmp(policy->credentials[i].name, name))
+			return &policy->credentials[i];
+	return NULL;
+}
