@@ -295,6 +295,11 @@
 #define NP_WITHHELD_BYTES \
 	(256u             \
 	 << 10) /* of a body that one stage may keep back until it has seen more: what is searched for in it is shorter by far */
+#define NP_SECRET_NEEDLES  (2 * NP_CREDENTIALS_MAX * 9) /* texts that one search looks for: nine forms of each value */
+#define NP_CODINGS	   2	/* content codings of one message, one upon the other: a third is for nobody's good */
+#define NP_ZSTD_WINDOW_LOG 23	/* 8 MiB: what RFC 9659 lets a server ask for; each decoder may hold as much */
+#define NP_DECODED_RATIO   1100 /* bytes that may come of one when it is decoded: gzip has 1032 at most ... */
+#define NP_DECODED_FREE	   (16u << 20) /* ... but for the first: pages of zeros are smaller still with br and zstd */
 #define NP_HELD_PER_SANDBOX \
 	512 /* requests and connections of one sandbox that wait for an answer: half of its exchanges, so that the others go on */
 #define NP_HELD_MAX	    8192   /* of all sandboxes of one worker: half of its connections */

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/buf.h"
+#include "secrets/scrub.h"
+#include "vocab/limits.h"
+
+/* Where a secret was found. */
+struct span {
+	size_t begin, end; /* in the text */
+	size_t at;	   /* in the text, or in what it is without escapes */
+	const struct needle *needle;
+	bool escaped;	/* at is in the latter */
+	bool with_last; /* end is behind a base64 digit that has bits of the secret and of what follows */
+};
+
+void scrubber_free(struct scrubber *s)
+{
+	plain_text_free(&s->plain);
+	free(s->spans);
+	*s = (struct scrubber){ 0 };
+}
+
+static struct origin_span origin_of(const struct scrubber *s, bool escaped, size_t index)
+{
+	if (escaped)
+		return plain_text_origin(&s->plain, index);
+	return (struct origin_span){ .begin = index, .end = index + 1 };
+}
+
+/* All that are in one of the two texts. *cut becomes less when something is pending. value_lens may be unknown (NULL). */
+static int spans_collect(struct scrubber *s, const struct scrub_word *words, bool escaped, const char *text, size_t len,
+			 bool end, size_t *cut)
+{
+	size_t at = 0;
+	struct hit hit;
+	enum found found;
+
+	while ((found = search_next(s->search, text, len, at, end, &hit)) == FOUND_HIT) {
+		size_t behind = hit.at + hit.needle->len;
+		struct span *span;
+
+		if (ARRAY_RESERVE(s->spans, s->room, s->n + 1) < 0)
+			return -ENOMEM;
+		span = &s->spans[s->n];
+		*span = (struct span){
+			.begin = origin_of(s, escaped, hit.at).begin,
+			.end = origin_of(s, escaped, behind - 1).end,
+			.at = hit.at,
+			.needle = hit.needle,
+			.escaped = escaped,
+		};
+		if (words && needle_shares_last(hit.needle, words[hit.needle->secret].value_len)) {
+			if (behind == len && !end) {
+				found = FOUND_PENDING;
+				break;
+			}
+			if (behind < len && base64_digit(text[behind]) >= 0) {
+				span->end = origin_of(s, escaped, behind).end;
+				span->with_last = true;
+			}
+		}
+		s->n++;
+		at = behind;
+	}
+	if (found == FOUND_PENDING) {
+		/* With the byte in front of it, which may have bits of it. */
+		size_t from = hit.at > at ? hit.at - 1 : hit.at;
+		size_t begin = origin_of(s, escaped, from).begin;
+
+		if (begin < *cut)
+			*cut = begin;
+	}
+	return 0;
+}
+
+static int span_compare(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->end == y->end ? x->escaped - y->escaped : x->end > y->end ? -1 : 1;
+}
+
+/* The escape that a place is in the middle of, or NULL. */
+static const struct escape *escape_around(const struct scrubber *s, size_t place)
+{
+	size_t low = 0, high = s->plain.n;
+	const struct escape *last;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (s->plain.escapes[middle].at < place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	last = low ? &s->plain.escapes[low - 1] : NULL;
+	return last && place < (size_t)last->at + last->len ? last : NULL;
+}
+
+/* No escape and no secret may be cut in two: what comes then would not be known for what it is. */
+static size_t cut_settle(const struct scrubber *s, size_t cut)
+{
+	size_t before;
+
+	do {
+		const struct escape *escape = escape_around(s, cut);
+
+		before = cut;
+		if (escape)
+			cut = escape->at;
+		for (size_t i = s->n; i--;)
+			if (s->spans[i].begin < cut && s->spans[i].end > cut)
+				cut = s->spans[i].begin;
+	} while (cut != before);
+	return cut;
+}
+
+/* What is found in either, in order. *cut: what is decided. */
+static int spans_find(struct scrubber *s, const struct scrub_word *words, const char *data, size_t len, bool end,
+		      size_t *ret_cut)
+{
+	size_t cut = len;
+	int r;
+
+	s->n = 0;
+	r = unescape(data, len, end, !search_has_escapes(s->search), &s->plain);
+	if (r < 0)
+		return r;
+	if (s->plain.whole < cut)
+		cut = s->plain.whole;
+	if (spans_collect(s, words, false, data, len, end, &cut) < 0)
+		return -ENOMEM;
+	if (s->plain.n && spans_collect(s, words, true, s->plain.text, s->plain.len, end, &cut) < 0)
+		return -ENOMEM;
+	/* The first escape of all is incomplete: what stands in front of it may be pending. */
+	if (!s->plain.n && s->plain.whole < len && spans_collect(s, words, false, data, s->plain.whole, end, &cut) < 0)
+		return -ENOMEM;
+	if (s->n > 1)
+		qsort(s->spans, s->n, sizeof(*s->spans), span_compare);
+	if (cut < len)
+		cut = cut_settle(s, cut);
+	while (s->n && s->spans[s->n - 1].begin >= cut)
+		s->n--;
+	*ret_cut = cut;
+	return 0;
+}
+
+/* -- what stands in its place ------------------------------------------------------------------- */
+
+static void put_hex(struct buf *out, char c, bool lower)
+{
+	const char *digits = lower ? "0123456789abcdef" : "0123456789ABCDEF";
+
+	buf_append(out, &digits[(unsigned char)c >> 4], 1);
+	buf_append(out, &digits[(unsigned char)c & 15], 1);
+}
+
+/* Another byte, escaped as the one was that was there. */
+static void put_escaped(struct buf *out, const char *was, size_t len, char c)
+{
+	bool lower = false;
+
+	for (size_t i = len - 2; i < len; i++)
+		lower |= was[i] >= 'a' && was[i] <= 'f';
+	if (was[0] == '%') {
+		buf_append(out, was, len - 2);
+		put_hex(out, c, lower);
+	} else if (was[0] == '\\' && len >= 6 && was[len - 5] == 'u') {
+		buf_append(out, was, len - 4);
+		buf_append(out, "00", 2);
+		put_hex(out, c, lower);
+	} else if (was[0] == '\\' && len >= 4 && was[len - 3] == 'x') {
+		buf_append(out, was, len - 2);
+		put_hex(out, c, lower);
+	} else if (was[0] == '&' && was[1] == '#') {
+		buf_printf(out, (was[2] | 0x20) == 'x' ? "&#x%X;" : "&#%u;", (unsigned char)c);
+	} else {
+		if (was[0] == '\\' && (c == '"' || c == '\\'))
+			buf_append(out, was, len - 1);
+		buf_append(out, &c, 1);
+	}
+}
+
+/* text stands for what was at span->at, up to count bytes of it, whose escapes and ends of lines it takes over. */
+static void put_as_found(const struct scrubber *s, const char *data, bool escaped, size_t at, size_t count,
+			 const struct buf *text, struct buf *out)
+{
+	size_t pos = origin_of(s, escaped, at).begin;
+
+	if (!escaped) {
+		buf_append(out, text->data, text->len);
+		return;
+	}
+	for (size_t i = 0; i < text->len; i++) {
+		struct origin_span span = { 0 };
+
+		if (i < count) {
+			span = origin_of(s, true, at + i);
+			if (span.begin > pos) /* ends of lines */
+				buf_append(out, data + pos, span.begin - pos);
+			if (span.end > pos)
+				pos = span.end;
+		}
+		if (span.escape && span.escape->n == 1)
+			put_escaped(out, data + span.begin, span.escape->len, text->data[i]);
+		else
+			buf_append(out, &text->data[i], 1);
+	}
+}
+
+/* From the character in front of it on that has bits of it, if that has not gone: *ret_begin. */
+static int span_replace(const struct scrubber *s, const struct scrub_word *word, const char *data,
+			const struct span *span, size_t pos, struct buf *out)
+{
+	const char *text = span->escaped ? s->plain.text : data;
+	const size_t behind = span->at + span->needle->len;
+	_buf_ struct buf made = BUF_INIT(4 * NP_SECRET_MAX + 16);
+	size_t at = span->at, begin = span->begin;
+	char first = '\0';
+
+	if (needle_shares_first(span->needle) && at && base64_digit(text[at - 1]) >= 0 &&
+	    origin_of(s, span->escaped, at - 1).begin >= pos) {
+		first = text[--at];
+		begin = origin_of(s, span->escaped, at).begin;
+	}
+	buf_append(out, data + pos, begin - pos);
+	needle_replace(span->needle, word->value_len, word->placeholder, word->len, first,
+		       span->with_last ? text[behind] : '\0', &made);
+	if (buf_error(&made))
+		return buf_error(&made);
+	put_as_found(s, data, span->escaped, at, behind + span->with_last - at, &made, out);
+	return 0;
+}
+
+int scrub(struct scrubber *s, const struct scrub_word *words, const char *data, size_t len, bool end, struct buf *out,
+	  size_t *ret_used)
+{
+	size_t cut, pos = 0;
+	int hits = 0, r;
+
+	r = spans_find(s, words, data, len, end, &cut);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct span *span = &s->spans[i];
+
+		if (span->begin >= pos) {
+			r = span_replace(s, &words[span->needle->secret], data, span, pos, out);
+			if (r < 0)
+				return r;
+			hits++;
+		}
+		if (span->end > pos) /* what overlaps goes with the first */
+			pos = span->end;
+	}
+	*ret_used = cut;
+	if (!hits)
+		return 0;
+	buf_append(out, data + pos, cut - pos);
+	if (s->plain.n) /* it held a secret in the clear */
+		explicit_bzero(s->plain.text, s->plain.len);
+	return buf_error(out) ? buf_error(out) : hits;
+}
+
+int scrub_look(struct scrubber *s, const char *data, size_t len, bool end, size_t *ret_used)
+{
+	size_t cut;
+	int r = spans_find(s, NULL, data, len, end, &cut);
+
+	if (r < 0)
+		return r;
+	*ret_used = s->n ? s->spans[0].begin : cut;
+	return s->n ? (int)s->spans[0].needle->secret : -1;
+}

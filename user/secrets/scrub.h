@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Secrets in a text become their placeholders, in the form in which each was found. Bytes in, bytes out: what could still become a
+ * secret when more has come is not used, and is offered again in front of that.
+ */
+#ifndef NP_SECRETS_SCRUB_H
+#define NP_SECRETS_SCRUB_H
+
+#include "secrets/search.h"
+#include "secrets/unescape.h"
+
+struct buf;
+struct span;
+
+/* By the number that a needle has as its secret. */
+struct scrub_word {
+	const char *placeholder; /* at most NP_SECRET_MAX */
+	size_t len;
+	size_t value_len; /* of what it stands for */
+};
+
+struct scrubber {
+	const struct search *search; /* lent */
+	/* memory, used again by the next call */
+	struct plain_text plain;
+	struct span *spans;
+	size_t n, room;
+};
+
+void scrubber_free(struct scrubber *scrubber); /* wipes it */
+
+/*
+ * How many secrets there were among the first *ret_used bytes, and, if there were any, these bytes without them in out. 0: they may
+ * go on as they are, and out is untouched. end: nothing follows, and all bytes are used. -ENOMEM or -E2BIG:
+ * nothing of it may pass.
+ */
+int scrub(struct scrubber *scrubber, const struct scrub_word *words, const char *data, size_t len, bool end,
+	  struct buf *out, size_t *ret_used);
+
+/* Is there a secret in it? Its number, or -1; *ret_used as above, up to the first. -ENOMEM or -E2BIG are below -1. */
+int scrub_look(struct scrubber *scrubber, const char *data, size_t len, bool end, size_t *ret_used);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A text as it reads when the escapes in it are undone: %41, \u0041, \x41, \/ and the other backslashes of JSON, &#65; &#x41; and
+ * the named ones of HTML. Ends of lines vanish, raw or escaped, for base64 is often wrapped. Which of them a text is written
+ * in nobody says reliably, so all are undone at once; a search looks at both, the text and this.
+ */
+#ifndef NP_SECRETS_UNESCAPE_H
+#define NP_SECRETS_UNESCAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In the place of len bytes of the text stand n others (0 to 4). */
+struct escape {
+	uint32_t at;	/* in the text */
+	uint32_t plain; /* in what was made of it */
+	uint8_t len, n;
+};
+
+struct plain_text {
+	char *text;
+	size_t len;
+	size_t whole; /* bytes of the escaped text that this stands for: behind them is the beginning of an escape, or nothing */
+	struct escape *escapes;
+	size_t n;
+	/* memory, used again by the next */
+	size_t text_room, escapes_room;
+};
+
+/* How many escapes there are, all in ret; 0: none, and ret says nothing but whole. -ENOMEM, or -E2BIG: a text of more than 1 GiB.
+ * end: nothing comes behind it. nested: an escape within an escape is undone as well (%2541, \\u0041), which is wrong where
+ * what is searched for has a '%' or '\\' of its own. */
+int unescape(const char *text, size_t len, bool end, bool nested, struct plain_text *ret);
+void plain_text_free(struct plain_text *plain); /* wipes it */
+
+/* Where the byte at an index of plain->text begins and ends in the escaped text; which escape it is, or NULL. */
+struct origin_span {
+	size_t begin, end;
+	const struct escape *escape;
+};
+struct origin_span plain_text_origin(const struct plain_text *plain, size_t index);
+
+#endif
