@@ -179,7 +179,7 @@ $(call objs,kernel): | $(BUILD)/gate.skel.h $(BUILD)/gate_build.h
 
 UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-TEST_LIBS = -lcmocka -lresolv $(DAEMON_LIBS) $(INSPECT_LIBS)
+TEST_LIBS = -lcmocka -lresolv -lbrotlienc $(DAEMON_LIBS) $(INSPECT_LIBS)
 PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
 FUZZ_SECONDS = 60
 

@@ -91,10 +91,11 @@ static int needles_copy(struct search *s, const struct needle *needles, size_t n
 
 	if (n > NP_SECRET_NEEDLES)
 		return -E2BIG;
+	s->texts_size = 1;
 	for (size_t i = 0; i < n; i++)
 		s->texts_size += needles[i].len;
 	s->needles = calloc(n + 1, sizeof(*s->needles));
-	s->texts = locked_alloc(s->texts_size + 1);
+	s->texts = locked_alloc(s->texts_size);
 	if (!s->needles || !s->texts)
 		return -ENOMEM;
 	s->window = WINDOW_MAX;
