@@ -8,6 +8,7 @@
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
+# make test-monitoring  metrics, alert rules, dashboard and exports in Debian's prometheus
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
@@ -316,6 +317,13 @@ test-clients:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
+# What other systems make of metrics and exports.
+MONITORING_DEPS = prometheus
+test-monitoring:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(MONITORING_DEPS)"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/monitoring
+
 # Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
 CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap
 test-containers:
@@ -473,7 +481,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

@@ -73,8 +73,8 @@ class Client:
         self.path = str(path or os.environ.get("NETPAWL_SOCKET") or SOCKET)
         self.timeout = timeout
 
-    def call(self, method, path, body=None, **query):
-        """One call; its answer as Python objects."""
+    def call(self, method, path, body=None, text=False, **query):
+        """One call; its answer as Python objects, or (text) as it is."""
         query = {k: v for k, v in query.items() if v is not None}
         if query:
             path += "?" + urllib.parse.urlencode(query, safe="/")
@@ -82,7 +82,8 @@ class Client:
         try:
             connection.request(method, path, None if body is None else json.dumps(body).encode())
             response = connection.getresponse()
-            return self._answer(response.status, response.read())
+            data = response.read()
+            return data.decode() if text and response.status == 200 else self._answer(response.status, data)
         except (http.client.HTTPException, ConnectionResetError, BrokenPipeError) as e:
             raise self._broken(e) from None
         except TimeoutError:
@@ -127,6 +128,10 @@ class Client:
         """Events, oldest first: session=, reason=, limit= (the newest), after= (the oldest behind that seq: a page), since= (a time, as events have it: the oldest from then on).
         follow: also those to come, for as long as you iterate."""
         return self.lines("/v1/events", follow, **query)
+
+    def metrics(self):
+        """Counters, gauges and histograms, as text for Prometheus."""
+        return self.call("GET", "/v1/metrics", text=True)
 
     def debug(self, session=None, after=None):
         """What the daemon and the inspectors hold, for whoever looks for a fault; after: entries of earlier pages."""

@@ -123,6 +123,7 @@ def life(daemon):
     at = name.split("/")
     s = "/v1/sessions/*/*"
     call("GET", "/v1/health")
+    assert "# TYPE netpawl_sessions gauge" in call("GET", "/v1/metrics")
     call("POST", "/v1/sessions", body={"session": name}, status=201)
     call("POST", "/v1/sessions", body={"session": name, "level": "INTERNAL"})
     call("GET", "/v1/sessions", query="?ended=1")

@@ -147,6 +147,13 @@ print(json.dumps([first["dataset"], [e["reason"] for e in session.events(limit=2
     assert got == ["d", ["session_created", "raised"]]
 
 
+def test_metrics(daemon):
+    got = client(daemon, """
+print(json.dumps([line for line in session.client.metrics().splitlines() if line.startswith("netpawl_build_info")]))
+""")
+    assert len(got) == 1 and got[0].endswith("} 1")
+
+
 def test_debug(daemon):
     got = client(daemon, """
 sandbox = session.client.call("POST", "/v1/sandboxes", {"session": session.name})

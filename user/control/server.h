@@ -91,7 +91,8 @@ struct server_config {
 	/* Appends members (base/json.h) to the object of the health answer, what daemon/ knows: versions, directories,
 	 * kernel features, counters. */
 	void (*health)(void *data, struct buf *out);
-	bool (*is_degraded)(void *data); /* may be NULL */
+	bool (*is_degraded)(void *data);	      /* may be NULL */
+	void (*metrics)(void *data, struct buf *out); /* base/exposition.h: what it has counted; may be NULL */
 	void (*facts)(void *data, struct daemon_facts *ret);
 	struct inspectors_debug debug;
 	void (*policy_loaded)(void *data, struct policy_loaded *ret);

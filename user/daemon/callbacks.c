@@ -45,6 +45,7 @@ void event_emit(void *data, struct event *event)
 		event->wall_us = loop_wall_us();
 	change_log(event);
 	event_log_put(d->events, event);
+	tally_note(&d->tally, event);
 	if (d->server && event->session && !NP_REASON_ALLOWS(event->reason))
 		server_refused(d->server, event->session);
 	if (d->server && (event->reason == NP_R_QUESTION_ASKED || event->reason == NP_R_QUESTION_ANSWERED ||

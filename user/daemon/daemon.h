@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parts of the running daemon, and what happens to it. Files: main.c (tasks, the end), daemon_start.c (the start),
- * daemon_describe.c (what it says of itself), callbacks.c (what the parts call each other for), reports.c (what sandboxes
+ * daemon_describe.c, daemon_metrics.c (what it says of itself), callbacks.c (what the parts call each other for), reports.c (what sandboxes
  * did), parts.c (what must be there), policy_reload.c (the policy in force). */
 #ifndef NP_DAEMON_DAEMON_H
 #define NP_DAEMON_DAEMON_H
@@ -14,6 +14,7 @@
 #include "vault/vault.h"
 #include "events/flood.h"
 #include "events/event_log.h"
+#include "events/tally.h"
 #include "kernel/kernel.h"
 #include "session/service.h"
 #include "session/workspaces.h"
@@ -50,7 +51,7 @@ struct daemon {
 	uint32_t
 		start_cut; /* connections that were cut at the start: the policy, or this version, does not carry them on */
 	struct parts parts;
-	uint64_t requests_refused[NP_REASON_COUNT]; /* by the inspectors, as they reported since this start */
+	struct tally tally; /* of the events of this start */
 	bool stopping;
 	bool fresh; /* nothing of a gate was there before this start: if that fails, nothing stays */
 	int run_lock, state_lock;
@@ -65,6 +66,9 @@ int daemon_start(struct daemon *d);
 void daemon_facts_read(void *data, struct daemon_facts *ret);
 void daemon_describe(void *data, struct buf *out);
 bool daemon_is_degraded(void *data);
+
+/* daemon_metrics.c */
+void daemon_metrics(void *data, struct buf *out);
 
 /* callbacks.c */
 void on_cgroup(void *data, uint64_t cgroup_id);

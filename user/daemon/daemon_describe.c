@@ -28,8 +28,9 @@ static void requests_describe(const struct daemon *d, struct buf *out)
 {
 	json_open_object(out, "requests_refused");
 	for (unsigned reason = 0; reason < NP_REASON_COUNT; reason++)
-		if (d->requests_refused[reason])
-			json_put_number(out, reason_token(reason), d->requests_refused[reason]);
+		if (NP_REASON_REFUSES(reason) && d->tally.requests[reason] + d->tally.queries[reason])
+			json_put_number(out, reason_token(reason),
+					d->tally.requests[reason] + d->tally.queries[reason]);
 	json_close_object(out);
 }
 

@@ -337,6 +337,7 @@ static int server_start(struct daemon *d)
 		.peer_is_sandboxed = peer_is_sandboxed,
 		.health = daemon_describe,
 		.is_degraded = daemon_is_degraded,
+		.metrics = daemon_metrics,
 		.facts = daemon_facts_read,
 		.debug = supervisor_debug(d->supervisor),
 		.policy_loaded = policy_loaded,

@@ -114,6 +114,7 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.quiet = r->quiet && NP_REASON_REFUSES(r->reason),
 		.policy = text_or_null(r->policy, sizeof(r->policy)),
 		.text = text_or_null(r->text, sizeof(r->text)),
+		.question = r->question < INT64_MAX ? r->question : 0,
 	};
 	return true;
 }

@@ -116,6 +116,9 @@ void event_to_json(const struct event *event, struct buf *out)
 	if (event->has_cut)
 		json_put_number(out, "cut", event->cut);
 	put_number_if(out, "applied_us", event->applied_us);
+	put_number_if(out, "question", event->question);
+	put_string(out, "answer", event->answer);
+	put_number_if(out, "waited_us", event->waited_us);
 	json_close_object(out);
 	buf_append(out, "\n", 1);
 }

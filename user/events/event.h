@@ -59,6 +59,11 @@ struct event {
 	uint32_t cut;
 	int has_cut; /* cut is meaningful */
 	uint64_t applied_us;
+
+	/* of a question, or by whose answer a request went on or was refused */
+	uint64_t question;
+	const char *answer; /* "host"; of an event about the question only */
+	uint64_t waited_us; /* when the question is over, or answered: since it was asked */
 };
 
 /* The kind of an event, from its reason: "allow", "refuse", "change" or "error". */

@@ -14,6 +14,7 @@ static void on_over(struct exchange *ex)
 
 	report_us(&ex->report.wait_us, us_between(ex->sent_ns, ex->head_ns ? ex->head_ns : now));
 	report_us(&ex->report.receive_us, us_between(ex->head_ns, now));
+	ex->report.question = ex->ask.question;
 	exchange_report(ex->client->worker, &ex->report,
 			&(struct exchange_texts){
 				.head = &ex->head, .tls = ex->tls, .proxy = ex->proxy, .capture = ex->capture });

@@ -79,6 +79,7 @@ static void tunnel_report(struct tunnel *tunnel)
 
 	tunnel->message = true;
 	tunnel_count(tunnel);
+	report->question = tunnel_ask(tunnel)->question;
 	if (by && NP_REASON_ALLOWS(report->reason))
 		report_end(report, client->worker, client->sandbox, by, NULL);
 	else if ((tunnel->dial || hold_is_on(&tunnel->hold)) && NP_REASON_ALLOWS(report->reason))

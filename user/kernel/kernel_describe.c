@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the kernel side says about itself. */
+#include "base/exposition.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "kernel/internal.h"
@@ -63,6 +64,43 @@ void kernel_describe(struct kernel *kernel, struct buf *out)
 	describe_errors(kernel, out);
 	json_put_number(out, "cut_late", kernel->lists.missed);
 	features_describe(&kernel->features, out);
+}
+
+/* What the gate refused is in np_counts, which outlives the daemon. Its programs are counted by the kernel while
+ * kernel.bpf_stats_enabled is 1. */
+void kernel_metrics(struct kernel *kernel, struct buf *out)
+{
+	int n = libbpf_num_possible_cpus(), fd = bpf_map__fd(kernel->skel->maps.np_counts);
+	_free_ __u64 *values = n > 0 ? calloc((size_t)n, sizeof(*values)) : NULL;
+	struct bpf_prog_info infos[PROGRAMS_MAX] = { 0 };
+
+	for (__u32 reason = 0; values && reason < NP_REASON_COUNT; reason++) {
+		uint64_t sum = NP_REASON_REFUSES(reason) ? count_sum(fd, &reason, values, n) : 0;
+
+		if (sum)
+			metric_put(out, "netpawl_refusals_total", sum, "layer", "gate", "reason", reason_token(reason),
+				   NULL);
+	}
+	metric_family(out, "netpawl_cut_late_total", METRIC_COUNTER,
+		      "Open connections that a cut had missed and a later look found.");
+	metric_put(out, "netpawl_cut_late_total", kernel->lists.missed, NULL);
+	for (size_t i = 0; i < kernel->n_programs; i++) {
+		__u32 size = sizeof(infos[i]);
+
+		if (bpf_obj_get_info_by_fd(kernel->programs[i].fd, &infos[i], &size) < 0)
+			infos[i].run_cnt = 0;
+	}
+	metric_family(out, "netpawl_bpf_runs_total", METRIC_COUNTER,
+		      "Runs of the gate's programs, while kernel.bpf_stats_enabled is 1.");
+	for (size_t i = 0; i < kernel->n_programs; i++)
+		if (infos[i].run_cnt)
+			metric_put(out, "netpawl_bpf_runs_total", infos[i].run_cnt, "program", infos[i].name, NULL);
+	metric_family(out, "netpawl_bpf_run_seconds_total", METRIC_COUNTER,
+		      "Time that these runs took; by their number it is the time of one.");
+	for (size_t i = 0; i < kernel->n_programs; i++)
+		if (infos[i].run_cnt)
+			metric_put_seconds(out, "netpawl_bpf_run_seconds_total", infos[i].run_time_ns, "program",
+					   infos[i].name, NULL);
 }
 
 void kernel_probe(struct buf *out)

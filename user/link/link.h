@@ -128,6 +128,7 @@ struct link_request {
 	uint16_t port;
 	uint64_t time_ns;	 /* CLOCK_MONOTONIC when it ended */
 	uint64_t sent, received; /* bytes of bodies: given to the origin's connection, come from there */
+	uint64_t question;	 /* by whose answer, or for want of one; 0: none */
 	uint32_t dns_us, connect_us, tls_us, wait_us, receive_us;
 	uint32_t tails[LINK_TAILS]; /* lengths of what follows; 0: there is none */
 	char policy[65];	    /* hash */

@@ -146,6 +146,12 @@ void questions_free(struct service *service)
 
 /* -- what is news --------------------------------------------------------------------------- */
 
+/* At least 1, also when the clock was set: 0 means that nobody waited. */
+static uint64_t question_waited(uint64_t from_us, uint64_t to_us)
+{
+	return to_us > from_us ? to_us - from_us : 1;
+}
+
 void question_event(struct service *service, unsigned reason, const struct question_row *row, const char *who,
 		    const char *words)
 {
@@ -161,8 +167,14 @@ void question_event(struct service *service, unsigned reason, const struct quest
 		.port = row->port,
 		.who = who,
 		.text = text,
+		.question = row->id,
+		.answer = row->answer ? question_answer_name(row->answer) : NULL,
 	};
 
+	if (reason == NP_R_QUESTION_ANSWERED)
+		event.waited_us = question_waited(row->created_us, row->answered_us);
+	else if (reason == NP_R_QUESTION_ENDED && row->state == QUESTION_PENDING)
+		event.waited_us = question_waited(row->created_us, service->config.wall_us());
 	snprintf(text, sizeof(text), "question %llu%s%s%s%.512s", (unsigned long long)row->id, row->answer ? ", " : "",
 		 question_answer_name(row->answer), words && *words ? ": " : "", words ? words : "");
 	service_emit(service, &event, NULL, NULL);

@@ -35,6 +35,16 @@ unsigned service_question_waiting(struct service *service, const struct question
 	return question && question->row.id == row->id ? question->n_held : 0;
 }
 
+unsigned service_questions_pending(const struct service *service)
+{
+	const struct question *question;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(question, &service->questions, of_all)
+		n += question->row.state == QUESTION_PENDING;
+	return n;
+}
+
 static unsigned answers_count(const struct service *service, const char *session)
 {
 	const struct question *question;

@@ -301,6 +301,7 @@ int service_question_revoke(struct service *service, uint64_t id, const char *re
 int service_question_show(struct service *service, uint64_t id, struct question_row *ret, struct failure *ret_failure);
 unsigned service_question_waiting(struct service *service,
 				  const struct question_row *row); /* how many wait for it now */
+unsigned service_questions_pending(const struct service *service);
 /* At the start, when the sessions are known: those that wait, and answers that hold, come back. */
 int service_questions_recover(struct service *service, struct failure *ret_failure);
 

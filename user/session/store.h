@@ -158,6 +158,7 @@ int store_check(struct store *store);
 unsigned store_sessions_count(const struct store *store); /* ended ones included; from memory, as those below */
 unsigned store_sessions_ended(const struct store *store);
 unsigned store_levels_count(const struct store *store);
+int store_sessions_by_level(struct store *store, unsigned ret[static LEVEL_COUNT]); /* that have not ended */
 /* At most limit sessions, by name, behind the name after ("": from the first). */
 int store_sessions_page(struct store *store, const char *after, bool with_ended, unsigned limit,
 			int (*fn)(void *data, const struct session_row *row), void *data);

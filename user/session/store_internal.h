@@ -16,6 +16,7 @@
 	X(SESSION_INSERT, "INSERT INTO sessions (name, level, mode, generation, created_us, used_us, temporary)" \
 			  " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)")                                                \
 	X(SESSION_EXISTS, "SELECT 1 FROM sessions WHERE name = ?1")                                              \
+	X(OPEN_BY_LEVEL, "SELECT n FROM temp.open_sessions WHERE level = ?1")                                    \
 	X(SESSION_GET, STORE_SESSION_SELECT " WHERE name = ?1")                                                  \
 	X(SESSION_END, "UPDATE sessions SET ended_us = ?2, used_us = ?2, workspace_due = ?3"                     \
 		       " WHERE name = ?1 AND ended_us IS NULL")                                                  \
@@ -161,6 +162,7 @@ extern const char *const store_runs_schema, *const store_runs_apart; /* store_ru
 extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */
 /* store_questions.c: of version 6, where there is none; from 5, to be followed by the triggers */
 extern const char store_context_schema[];
+extern const char *const store_levels_tally;
 extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers;
 
 #endif

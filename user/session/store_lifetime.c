@@ -86,6 +86,42 @@ unsigned store_levels_count(const struct store *store)
 	return store->levels;
 }
 
+/*
+ * How many have not ended, by level: kept by SQLite itself beside every change, in memory, for whoever asks every few seconds
+ * how a million of them are doing.
+ */
+const char *const store_levels_tally =
+	"PRAGMA temp_store = MEMORY;"
+	"CREATE TEMP TABLE open_sessions (level INTEGER PRIMARY KEY, n INTEGER NOT NULL);"
+	"INSERT INTO temp.open_sessions (level, n) VALUES (0, 0), (1, 0), (2, 0), (3, 0);"
+	"UPDATE temp.open_sessions SET n = s.n FROM"
+	" (SELECT level, count(*) AS n FROM main.sessions WHERE ended_us IS NULL GROUP BY level) AS s"
+	" WHERE open_sessions.level = s.level;"
+	"CREATE TEMP TRIGGER open_more AFTER INSERT ON main.sessions WHEN NEW.ended_us IS NULL"
+	" BEGIN UPDATE open_sessions SET n = n + 1 WHERE level = NEW.level; END;"
+	"CREATE TEMP TRIGGER open_less AFTER DELETE ON main.sessions WHEN OLD.ended_us IS NULL"
+	" BEGIN UPDATE open_sessions SET n = n - 1 WHERE level = OLD.level; END;"
+	"CREATE TEMP TRIGGER open_other AFTER UPDATE OF level, ended_us ON main.sessions"
+	" WHEN OLD.level <> NEW.level OR (OLD.ended_us IS NULL) <> (NEW.ended_us IS NULL)"
+	" BEGIN"
+	" UPDATE open_sessions SET n = n - (OLD.ended_us IS NULL) WHERE level = OLD.level;"
+	" UPDATE open_sessions SET n = n + (NEW.ended_us IS NULL) WHERE level = NEW.level;"
+	" END;";
+_Static_assert(LEVEL_COUNT == 4, "a row for each");
+
+int store_sessions_by_level(struct store *store, unsigned ret[static LEVEL_COUNT])
+{
+	for (unsigned level = 0; level < LEVEL_COUNT; level++) {
+		uint64_t n = 0;
+		int r = sql_query(SQL_BIND(store->statements[STORE_OPEN_BY_LEVEL], sql_n(level)), &n);
+
+		if (r)
+			return r;
+		ret[level] = (unsigned)n;
+	}
+	return 0;
+}
+
 /* -- lists ------------------------------------------------------------------- */
 
 typedef int session_fn(void *data, const struct session_row *row);

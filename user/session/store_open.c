@@ -240,6 +240,9 @@ static int store_settle(struct store *store)
 	store->sessions = (unsigned)sessions;
 	store->ended = (unsigned)ended;
 	store->levels = (unsigned)levels;
+	r = sql_exec(store->db, store_levels_tally);
+	if (r)
+		return r;
 	/* Only now: an upgrade drops tables that others refer to. */
 	return sql_exec(store->db, "PRAGMA foreign_keys = ON");
 }

@@ -7,9 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "supervisor/deciders_internal.h"
+
+static histogram_bounds latency_bounds = { 1000,   5000,    10000,   50000,   100000,	250000,
+					   500000, 1000000, 2500000, 5000000, 15000000, 60000000 };
 
 #define LINK_MS 0 /* a reader that does not take a question at once does not read: nothing waits for it */
 
@@ -74,6 +78,7 @@ static void decision_take(struct decider_line *line, const struct decision *deci
 	line->failures = 0; /* it can be spoken with: if the channel ends, the next one need not wait for long */
 	line->answers[decision->kind]++;
 	line->sum_us += us;
+	histogram_note(&line->latency, latency_bounds, us);
 	line->max_us = us > line->max_us ? us : line->max_us;
 	asked_drop(deciders, asked);
 	deciders->config.on_decision(deciders->config.data, decision);
@@ -377,4 +382,40 @@ void deciders_describe(const struct deciders *deciders, struct buf *out)
 		json_close_object(out);
 	}
 	json_close_array(out);
+}
+
+/* Deciders are the policy's, and few. */
+void deciders_metrics(const struct deciders *deciders, struct buf *out)
+{
+	const struct decider_line *line;
+
+	metric_family(out, "netpawl_decider_up", METRIC_GAUGE, "Whether a decider can be asked.");
+	TAILQ_FOREACH(line, &deciders->lines, next)
+		if (line->wanted)
+			metric_put(out, "netpawl_decider_up",
+				   line->ready && !breaker_is_open(&line->breaker, loop_now_ns()), "decider",
+				   line->name, NULL);
+	metric_family(out, "netpawl_decider_answers_total", METRIC_COUNTER,
+		      "What came of asking a decider: its answers, and late, lost and turned_away for none.");
+	TAILQ_FOREACH(line, &deciders->lines, next) {
+		const struct {
+			const char *outcome;
+			uint64_t count;
+		} all[] = { { "allow", line->answers[DECISION_ALLOW] },
+			    { "deny", line->answers[DECISION_DENY] },
+			    { "ask", line->answers[DECISION_ASK] },
+			    { "raise", line->answers[DECISION_RAISE] },
+			    { "late", line->late },
+			    { "lost", line->lost },
+			    { "turned_away", line->turned_away } };
+
+		for (size_t i = 0; line->wanted && i < ARRAY_SIZE(all); i++)
+			metric_put(out, "netpawl_decider_answers_total", all[i].count, "decider", line->name, "outcome",
+				   all[i].outcome, NULL);
+	}
+	metric_family(out, "netpawl_decider_seconds", METRIC_HISTOGRAM, "How long a decider took to answer.");
+	TAILQ_FOREACH(line, &deciders->lines, next)
+		if (line->wanted)
+			metric_put_histogram(out, "netpawl_decider_seconds", &line->latency, latency_bounds, "decider",
+					     line->name);
 }

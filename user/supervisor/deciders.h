@@ -31,5 +31,6 @@ void deciders_free(struct deciders *deciders);
 void deciders_policy(struct deciders *deciders, const struct policy *policy);
 struct decider_calls deciders_calls(struct deciders *deciders);
 void deciders_describe(const struct deciders *deciders, struct buf *out); /* an array, for the health's answer */
+void deciders_metrics(const struct deciders *deciders, struct buf *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/exposition.h"
 #include "base/fs.h"
 #include "base/hash.h"
 #include "base/table.h"
@@ -45,6 +46,7 @@ struct decider_line {
 	/* Counts. */
 	uint64_t answers[DECISION_KINDS], late, lost, turned_away; /* not in time; with the channel; at once */
 	uint64_t sum_us, max_us;				   /* of answers */
+	struct histogram latency;				   /* likewise */
 };
 TAILQ_HEAD(decider_line_list, decider_line);
 

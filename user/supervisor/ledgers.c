@@ -120,14 +120,39 @@ void ledgers_tick(struct ledgers *l)
 	}
 }
 
+static void slot_add(struct ledger_slot *to, const struct ledger_slot *slot)
+{
+	to->requests += slot->requests;
+	to->refused += slot->refused;
+	to->bytes_out += slot->bytes_out;
+	to->bytes_in += slot->bytes_in;
+	to->suppressed += slot->suppressed;
+	to->queries += slot->queries;
+}
+
+void ledgers_total(const struct ledgers *l, struct ledger_slot *ret)
+{
+	struct ledger_slot sum;
+
+	*ret = l->gone;
+	for (uint32_t slot = 0; slot < l->used_to; slot++)
+		if (l->index->entries[slot].cgroup_id) {
+			ledgers_sum(l, &l->index->entries[slot], &sum);
+			slot_add(ret, &sum);
+		}
+}
+
 void ledgers_leave(struct ledgers *l, uint64_t cgroup_id)
 {
 	struct ledger_entry *entry = ledgers_find(l, cgroup_id);
+	struct ledger_slot sum;
 	uint32_t slot;
 
 	if (!entry)
 		return;
 	suppressed_report(l, entry);
+	ledgers_sum(l, entry, &sum);
+	slot_add(&l->gone, &sum);
 	slot = slot_of(l, entry);
 	table_remove(&l->by_cgroup, &l->nodes[slot]);
 	slot_clear(l, slot);

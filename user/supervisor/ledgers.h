@@ -58,6 +58,8 @@ void ledgers_sweep(struct ledgers *ledgers, bool (*is_used)(void *data, uint64_t
 
 /* What all inspectors have counted of it. */
 void ledgers_sum(const struct ledgers *ledgers, const struct ledger_entry *entry, struct ledger_slot *ret);
+/* The same of all sandboxes, those that are gone since this daemon's start included: it only grows. */
+void ledgers_total(const struct ledgers *ledgers, struct ledger_slot *ret);
 /* Suppressed requests that nobody was told of: they count as told now. */
 uint64_t ledgers_suppressed(const struct ledgers *ledgers, struct ledger_entry *entry);
 /* About every second: tells what was suppressed of sandboxes that were quiet since. What it costs does not grow with the

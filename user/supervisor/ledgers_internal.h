@@ -31,6 +31,7 @@ struct ledgers {
 	uint32_t reserved;	  /* slots that have memory in every file */
 	uint32_t free_from;	  /* no slot below it is free */
 	uint32_t used_to;	  /* none from it on is used */
+	struct ledger_slot gone;  /* what was counted of sandboxes that have left */
 	uint32_t turn;		  /* where the next tick begins */
 };
 

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/exposition.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void metric_family(struct buf *out, const char *name, enum metric_type type, const char *help)
+{
+	static const char *const words[] = { "counter", "gauge", "histogram" };
+
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, words[type]);
+}
+
+static void label_put(struct buf *out, const char *name, const char *value, bool first)
+{
+	buf_printf(out, "%s%s=\"", first ? "{" : ",", name);
+	for (; *value; value++)
+		if (*value == '"' || *value == '\\')
+			buf_printf(out, "\\%c", *value);
+		else if (*value == '\n')
+			buf_puts(out, "\\n");
+		else
+			buf_append(out, value, 1);
+	buf_puts(out, "\"");
+}
+
+static void labels_put(struct buf *out, va_list labels)
+{
+	const char *name;
+	bool any = false;
+
+	while ((name = va_arg(labels, const char *))) {
+		label_put(out, name, va_arg(labels, const char *), !any);
+		any = true;
+	}
+	if (any)
+		buf_puts(out, "}");
+}
+
+void metric_put(struct buf *out, const char *name, uint64_t value, ...)
+{
+	va_list labels;
+
+	buf_puts(out, name);
+	va_start(labels, value);
+	labels_put(out, labels);
+	va_end(labels);
+	buf_printf(out, " %" PRIu64 "\n", value);
+}
+
+static void seconds_put(struct buf *out, uint64_t ns)
+{
+	buf_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
+}
+
+void metric_put_seconds(struct buf *out, const char *name, uint64_t ns, ...)
+{
+	va_list labels;
+
+	buf_puts(out, name);
+	va_start(labels, ns);
+	labels_put(out, labels);
+	va_end(labels);
+	buf_puts(out, " ");
+	seconds_put(out, ns);
+	buf_puts(out, "\n");
+}
+
+void histogram_note(struct histogram *histogram, histogram_bounds bounds, uint64_t us)
+{
+	unsigned i = 0;
+
+	while (i < HISTOGRAM_BOUNDS && bounds[i] && us > bounds[i])
+		i++;
+	histogram->counts[i < HISTOGRAM_BOUNDS && bounds[i] ? i : HISTOGRAM_BOUNDS]++;
+	histogram->sum_us += us;
+}
+
+/* A bound as people write it: 0.0001, 2.5, 60. */
+static void bound_format(uint64_t us, char text[static 32])
+{
+	int len = snprintf(text, 32, "%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+
+	while (text[len - 1] == '0')
+		text[--len] = '\0';
+	if (text[len - 1] == '.')
+		text[len - 1] = '\0';
+}
+
+static void bucket_put(struct buf *out, const char *name, const char *label, const char *value, const char *bound,
+		       uint64_t count)
+{
+	buf_printf(out, "%s_bucket", name);
+	if (label)
+		label_put(out, label, value, true);
+	label_put(out, "le", bound, !label);
+	buf_printf(out, "} %" PRIu64 "\n", count);
+}
+
+void metric_put_histogram(struct buf *out, const char *name, const struct histogram *histogram, histogram_bounds bounds,
+			  const char *label, const char *value)
+{
+	uint64_t count = 0;
+	char text[128];
+
+	for (unsigned i = 0; i < HISTOGRAM_BOUNDS && bounds[i]; i++) {
+		count += histogram->counts[i];
+		bound_format(bounds[i], text);
+		bucket_put(out, name, label, value, text, count);
+	}
+	count += histogram->counts[HISTOGRAM_BOUNDS];
+	bucket_put(out, name, label, value, "+Inf", count);
+	snprintf(text, sizeof(text), "%s_sum", name);
+	metric_put_seconds(out, text, histogram->sum_us * 1000, label, value, NULL);
+	snprintf(text, sizeof(text), "%s_count", name);
+	metric_put(out, text, count, label, value, NULL);
+}

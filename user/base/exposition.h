@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Numbers for monitoring systems: Prometheus' text format, version 0.0.4. A family (metric_family) comes before its numbers, once.
+ * Labels are pairs of names and values behind the number, and NULL at the end.
+ */
+#ifndef NP_BASE_EXPOSITION_H
+#define NP_BASE_EXPOSITION_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define EXPOSITION_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+
+void metric_family(struct buf *out, const char *name, enum metric_type type, const char *help);
+void metric_put(struct buf *out, const char *name, uint64_t value, ...) __attribute__((sentinel));
+void metric_put_seconds(struct buf *out, const char *name, uint64_t ns, ...) __attribute__((sentinel));
+
+/* How long something took, by classes: each has what took no longer than its bound, and the last one the rest. */
+#define HISTOGRAM_BOUNDS 12
+struct histogram {
+	uint64_t counts[HISTOGRAM_BOUNDS + 1];
+	uint64_t sum_us;
+};
+/* In microseconds, ascending; what is not used is 0. */
+typedef const uint64_t histogram_bounds[HISTOGRAM_BOUNDS];
+
+void histogram_note(struct histogram *histogram, histogram_bounds bounds, uint64_t us);
+/* label and value: one pair, or NULL. */
+void metric_put_histogram(struct buf *out, const char *name, const struct histogram *histogram, histogram_bounds bounds,
+			  const char *label, const char *value);
+
+#endif
