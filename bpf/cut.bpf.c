@@ -7,6 +7,7 @@
 #include <asm/errno.h>
 
 #include "cut.h"
+#include "judge.bpf.h"
 #include "ports.bpf.h"
 #include "sockets.bpf.h"
 #include "steer.bpf.h"
@@ -82,62 +83,64 @@ static __always_inline void np_flow_remember(struct np_cut_state *state, struct 
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
 
-/* Whose socket is looked at. */
-struct np_cut_owner {
-	__u64 id; /* 0: not one of those that the daemon asked for */
+/* A socket that is looked at, and the flow that is found at it. */
+struct np_cut_query {
+	__u64 sock; /* address of the kernel's struct sock */
+	__u64 id;   /* of the sandbox that it belongs to; 0: only the socket knows */
 	struct np_rung rung;
+	struct np_cut_flow flow; /* out */
+	__u32 protocol;
+	__u32 pad; /* named, so that it is set: the verifier of 6.1 wants all of what a function is given */
 };
 
-/* known: by whoever found the socket; NULL: only the socket knows. */
-static __always_inline struct np_cut_owner np_cut_owner_of(const void *sk, const struct np_cut_owner *known)
+/* Is it one of a sandbox that the daemon asked for? */
+static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 {
-	struct np_cut_owner found = {};
 	struct np_owner owner;
 
-	if (known)
-		return *known;
-	owner = np_owner_of(sk);
-	if (owner.sandbox && bpf_map_lookup_elem(&np_cut_targets, &owner.id)) {
-		found.id = owner.id;
-		found.rung = owner.rung;
-	}
-	return found;
+	if (query->id)
+		return true;
+	owner = np_owner_at(query->sock);
+	if (!owner.sandbox || !bpf_map_lookup_elem(&np_cut_targets, &owner.id))
+		return false;
+	query->id = owner.id;
+	query->rung = owner.rung;
+	return true;
 }
 
-/* True when the socket has to go in this pass. */
-static __always_inline bool np_cut_wants(struct sock *sk, const struct np_cut_owner *known, __u16 protocol,
-					 bool connected, struct np_cut_state *state, struct np_cut_flow *flow)
+/* True when what leads somewhere has to go in this pass. */
+static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool connected, struct np_cut_state *state)
 {
-	struct np_cut_owner owner = np_cut_owner_of(sk, known);
+	struct sock *sk = (struct sock *)query->sock;
 	struct np_facts f = {};
 	__u64 netns;
 	__u32 in_flight;
 
-	if (!owner.id)
+	if (!np_cut_owner_find(query))
 		return false;
-	*flow = np_flow_of(&sk->__sk_common, protocol);
-	netns = np_netns_of(np_sock_address(sk));
-	f.mode = owner.rung.mode;
-	f.protocol = protocol;
-	f.addr = flow->far_addr;
-	f.port = flow->far_port;
+	query->flow = np_flow_of(&sk->__sk_common, query->protocol);
+	netns = np_netns_of(query->sock);
+	f.mode = query->rung.mode;
+	f.protocol = query->protocol;
+	f.addr = query->flow.far_addr;
+	f.port = query->flow.far_port;
 	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
-	f.opening = protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
+	f.opening = f.protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
 	if (f.local) {
-		f.host_port = np_host_port_listed(f.port, owner.rung);
-		f.inspector = protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
-		f.dns_gate = protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
+		f.host_port = np_host_port_listed(f.port, query->rung);
+		f.inspector = f.protocol == NP_IPPROTO_TCP && np_is_inspector(netns, &f.addr, f.port);
+		f.dns_gate = f.protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
 	} else {
-		np_facts_add_rule(&f, owner.rung);
-		np_facts_add_host(&f, netns, owner.rung);
-		f.withdrawn = f.mode == NP_FULL && protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow->near_port);
+		np_facts_add_far(&f, netns, &query->rung);
+		f.withdrawn = f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP &&
+			      np_inbound_withdrawn(query->flow.near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)
-		return f.local && np_judge_cut(&f, connected && np_flow_is_own(flow, owner.id));
-	if (!np_judge_cut(&f, false))
+		return f.local && np_must_cut(&f, connected && np_flow_is_own(&query->flow, query->id));
+	if (!np_must_cut(&f, false))
 		return false;
 	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
-		np_flow_remember(state, flow, owner.id);
+		np_flow_remember(state, &query->flow, query->id);
 		state->local++;
 		return false;
 	}
@@ -194,20 +197,19 @@ static __always_inline bool np_is_orphan(struct sock *sk, unsigned char tcp_stat
 }
 
 /* True when it is an orphan of a sandbox that the daemon asked for, and has to go. */
-static __always_inline bool np_orphan_wants(struct sock *sk, const struct np_cut_owner *known, unsigned char tcp_state,
-					    const struct np_cut_state *state, struct np_cut_flow *flow)
+static __always_inline bool np_orphan_wants(struct np_cut_query *query, unsigned char tcp_state,
+					    const struct np_cut_state *state)
 {
-	struct np_cut_owner owner;
+	struct sock *sk = (struct sock *)query->sock;
 	__u8 *found;
 
-	if (!np_is_orphan(sk, tcp_state))
+	if (!np_is_orphan(sk, tcp_state) || !np_cut_owner_find(query))
 		return false;
-	owner = np_cut_owner_of(sk, known);
-	found = owner.id ? bpf_map_lookup_elem(&np_cut_targets, &owner.id) : NULL;
+	found = bpf_map_lookup_elem(&np_cut_targets, &query->id);
 	if (!found)
 		return false;
 	*found = NP_CUT_HAS_ORPHAN;
-	*flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_TCP);
+	query->flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_TCP);
 	return state->pass == NP_CUT_ENDED;
 }
 
@@ -231,9 +233,9 @@ static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, stru
 }
 
 /* True when this TCP socket has to go in this pass. */
-static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, const struct np_cut_owner *known,
-					     struct np_cut_state *state, struct np_cut_flow *flow)
+static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct np_cut_state *state)
 {
+	const struct sock_common *skc = (const void *)query->sock;
 	unsigned char tcp_state = BPF_CORE_READ(skc, skc_state);
 
 	/* A listener stays: its own sandbox may still call. Two are no full sockets and carry nothing; and what is closed, or
@@ -245,27 +247,23 @@ static __always_inline bool np_cut_wants_tcp(struct sock_common *skc, const stru
 		return false;
 	}
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
-		return np_orphan_wants((struct sock *)skc, known, tcp_state, state, flow);
-	return np_cut_wants((struct sock *)skc, known, NP_IPPROTO_TCP, true, state, flow);
+		return np_orphan_wants(query, tcp_state, state);
+	return np_cut_wants_open(query, true, state);
 }
 
-static __always_inline void np_cut_remember_server(struct np_cut_state *state, struct sock *sk,
-						   const struct np_cut_owner *known)
+static __always_inline void np_cut_remember_server(struct np_cut_query *query, struct np_cut_state *state)
 {
-	struct np_cut_owner owner = np_cut_owner_of(sk, known);
-	struct np_cut_flow flow;
-
-	if (!owner.id)
+	if (!np_cut_owner_find(query))
 		return;
-	flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_UDP);
-	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
-	np_flow_remember(state, &flow, owner.id);
+	query->flow = np_flow_of((struct sock_common *)query->sock, NP_IPPROTO_UDP);
+	__builtin_memset(&query->flow.far_addr, 0, sizeof(query->flow.far_addr)); /* nobody, in either family's form */
+	np_flow_remember(state, &query->flow, query->id);
 }
 
 /* Likewise of UDP. */
-static __always_inline bool np_cut_wants_udp(struct sock *sk, const struct np_cut_owner *known,
-					     struct np_cut_state *state, struct np_cut_flow *flow)
+static __always_inline bool np_cut_wants_udp(struct np_cut_query *query, struct np_cut_state *state)
 {
+	struct sock *sk = (struct sock *)query->sock;
 	bool connected = BPF_CORE_READ(sk, __sk_common.skc_dport) != 0;
 
 	if (state->pass == NP_CUT_ORPHANS || state->pass == NP_CUT_ENDED)
@@ -278,12 +276,28 @@ static __always_inline bool np_cut_wants_udp(struct sock *sk, const struct np_cu
 	 * the kernel put it is a client that may be waiting for an answer that will never come. */
 	if (!connected && (BPF_CORE_READ_BITFIELD_PROBED(sk, sk_userlocks) & NP_SOCK_BIND_LOCKS)) {
 		if (state->pass == NP_CUT_LOOK)
-			np_cut_remember_server(state, sk, known);
+			np_cut_remember_server(query, state);
 		return false;
 	}
 	if (!connected && state->reload)
 		return false; /* each of its datagrams is judged anew */
-	return np_cut_wants(sk, known, NP_IPPROTO_UDP, connected, state, flow);
+	return np_cut_wants_open(query, connected, state);
+}
+
+/* 1 when the socket has to go in this pass. Functions of their own, so that the verifier walks them once, and not with all that it
+ * knows of each caller. */
+__noinline int np_cut_tcp_wants(struct np_cut_query *query)
+{
+	struct np_cut_state *state = np_cut_state();
+
+	return query && state && np_cut_wants_tcp(query, state);
+}
+
+__noinline int np_cut_udp_wants(struct np_cut_query *query)
+{
+	struct np_cut_state *state = np_cut_state();
+
+	return query && state && np_cut_wants_udp(query, state);
 }
 
 /* -- all sockets of the host ------------------------------------------------------------- */
@@ -309,7 +323,7 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 {
 	struct np_cut_state *state = np_cut_state();
 	struct sock_common *skc = ctx->sk_common;
-	struct np_cut_flow flow = {};
+	struct np_cut_query query = { .protocol = NP_IPPROTO_TCP };
 	unsigned char tcp_state;
 
 	if (!skc || !state)
@@ -320,10 +334,11 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 			np_cut_note(skc, state, NP_IPPROTO_TCP);
 		return 0;
 	}
-	if (np_cut_wants_tcp(skc, NULL, state, &flow) ||
+	query.sock = np_sock_address(skc);
+	if (np_cut_tcp_wants(&query) ||
 	    (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV &&
-	     np_cut_wants_caller(state, skc, &flow)))
-		np_cut_one(ctx->meta, skc, state, &flow);
+	     np_cut_wants_caller(state, skc, &query.flow)))
+		np_cut_one(ctx->meta, skc, state, &query.flow);
 	return 0;
 }
 
@@ -332,58 +347,57 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 {
 	struct np_cut_state *state = np_cut_state();
 	struct udp_sock *udp = ctx->udp_sk;
-	struct np_cut_flow flow = {};
+	struct np_cut_query query = { .protocol = NP_IPPROTO_UDP };
 
 	if (!udp || !state)
 		return 0;
-	if (state->pass == NP_CUT_NOTE)
+	if (state->pass == NP_CUT_NOTE) {
 		np_cut_note((struct sock_common *)udp, state, NP_IPPROTO_UDP);
-	else if (np_cut_wants_udp((struct sock *)udp, NULL, state, &flow))
-		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &flow);
+		return 0;
+	}
+	query.sock = np_sock_address(udp);
+	if (np_cut_udp_wants(&query))
+		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &query.flow);
 	return 0;
 }
 
 /* -- those of one sandbox -------------------------------------------------------------------- */
 
 struct np_walk_state {
-	struct np_cut_owner owner; /* of all of them: they are noted with the one that they belong to */
-	__u32 from;		   /* slot */
-	__u32 orders;		   /* that were written */
+	__u64 id; /* of their sandbox: they are noted with the one that they belong to */
+	struct np_rung rung;
+	__u32 from;   /* slot */
+	__u32 orders; /* that were written */
 };
 
 /* The daemon destroys them by SOCK_DESTROY: bpf_sock_destroy takes what an iterator shows, and nothing else. */
 static long np_cut_slot(__u32 index, void *data)
 {
 	struct np_walk_state *walk = data;
-	struct np_socket_key key = { .cgroup_id = walk->owner.id, .slot = walk->from + index };
+	struct np_socket_key key = { .cgroup_id = walk->id, .slot = walk->from + index };
 	struct np_socket *socket = bpf_map_lookup_elem(&np_sockets, &key);
+	struct np_cut_query query = { .id = walk->id, .rung = walk->rung };
 	struct np_cut_state *state = np_cut_state();
-	struct np_cut_flow flow = {};
 	struct np_cut_order *order;
-	__u64 cookie, sock;
 	__u32 at = walk->orders;
-	bool wants;
+	__u64 cookie;
 
 	if (!socket || !state)
 		return 0;
 	cookie = *(volatile __u64 *)&socket->cookie;
-	sock = *(volatile __u64 *)&socket->sock;
+	query.sock = *(volatile __u64 *)&socket->sock;
+	query.protocol = socket->protocol;
 	if (cookie == NP_SOCKET_BUSY) { /* a socket is on its way into it: once more */
 		state->busy++;
 		return 0;
 	}
-	if (!np_socket_stands(sock, cookie))
-		return 0;
-	if (socket->protocol == NP_IPPROTO_TCP)
-		wants = np_cut_wants_tcp((struct sock_common *)sock, &walk->owner, state, &flow);
-	else
-		wants = np_cut_wants_udp((struct sock *)sock, &walk->owner, state, &flow);
-	if (!wants)
+	if (!np_socket_stands(query.sock, cookie) ||
+	    !(query.protocol == NP_IPPROTO_TCP ? np_cut_tcp_wants(&query) : np_cut_udp_wants(&query)))
 		return 0;
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
 	if (!order)
 		return 1;
-	*order = np_order_of((struct sock_common *)sock, &flow);
+	*order = np_order_of((struct sock_common *)query.sock, &query.flow);
 	order->cookie = cookie;
 	walk->orders++;
 	return walk->orders == NP_CUT_ORDERS;
@@ -404,13 +418,13 @@ int np_cut_walk(struct __sk_buff *skb)
 		return -EINVAL;
 	if (call->version != NP_ABI_VERSION)
 		return -EPROTO;
-	walk.owner.id = call->cgroup_id;
+	walk.id = call->cgroup_id;
 	walk.from = call->from;
 	call->from = 0;
-	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.owner.id);
+	sandbox = bpf_map_lookup_elem(&np_sandboxes, &walk.id);
 	if (!sandbox)
 		return -ENOENT;
-	walk.owner.rung = np_rung_of(sandbox);
+	walk.rung = np_rung_of(sandbox);
 	slots = *(volatile __u32 *)&sandbox->slots;
 	if (slots & NP_SLOTS_LOST)
 		return -EAGAIN;

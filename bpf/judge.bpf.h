@@ -7,10 +7,15 @@
 #ifndef NP_BPF_JUDGE_BPF_H
 #define NP_BPF_JUDGE_BPF_H
 
-#include "gate.bpf.h"
+#include "owner.bpf.h"
+
+/* Fills in what the policy says of the far end, and whether that is the host, which a container sees beyond a device of its own;
+ * for what does not stay on this host. */
+int np_facts_add_far(struct np_facts *f, __u64 netns, const struct np_rung *rung);
 
 /* enum np_reason. f is not changed. */
 int np_reach_out(struct np_facts *f);
 int np_reach_in(struct np_facts *f);
+int np_must_cut(struct np_facts *f, int own); /* np_judge_cut() */
 
 #endif

@@ -253,15 +253,4 @@ static __always_inline __u64 np_netns_of_packet(struct __sk_buff *skb)
 	return np_netns_of(np_sock_address(skb->sk));
 }
 
-/* Is it the host, which a container sees beyond a device of its own? */
-static __always_inline void np_facts_add_host(struct np_facts *f, __u64 netns, struct np_rung rung)
-{
-	if (f->mode == NP_FULL && f->protocol == NP_IPPROTO_TCP && !f->opening)
-		return; /* it passes in any case */
-	if (netns == np_host_netns || np_addr_kind(np_host_netns, &f->addr) != NP_ADDR_OWN)
-		return;
-	f->host = true;
-	f->host_port = np_host_port_listed(f->port, rung);
-}
-
 #endif

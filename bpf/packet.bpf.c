@@ -272,8 +272,7 @@ int np_egress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_rule(&f, owner.rung);
-		np_facts_add_host(&f, netns, owner.rung);
+		np_facts_add_far(&f, netns, &owner.rung);
 	} else if (np_is_ported(p.protocol) && (f.mode != NP_FULL || p.protocol == NP_IPPROTO_UDP || p.opening)) {
 		struct np_tuple flow = {
 			.near_addr = p.dst,
@@ -377,8 +376,7 @@ int np_ingress(struct __sk_buff *skb)
 		goto refuse;
 	}
 	if (!f.local) {
-		np_facts_add_rule(&f, owner.rung);
-		np_facts_add_host(&f, np_netns_of_packet(skb), owner.rung);
+		np_facts_add_far(&f, np_netns_of_packet(skb), &owner.rung);
 		if (sk)
 			np_facts_add_receiver(skb, sk, &f, &owner, &p);
 	} else if (np_is_ported(p.protocol)) {
@@ -431,8 +429,7 @@ int np_device(struct __sk_buff *skb)
 			return NP_TC_NEXT;
 		reason = NP_R_PROTOCOL;
 	} else {
-		np_facts_add_rule(&f, owner.rung);
-		np_facts_add_host(&f, np_netns_of_packet(skb), owner.rung);
+		np_facts_add_far(&f, np_netns_of_packet(skb), &owner.rung);
 		reason = np_reach_out(&f);
 		if (NP_REASON_ALLOWS(reason))
 			return NP_TC_NEXT;

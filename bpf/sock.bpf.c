@@ -280,8 +280,7 @@ static __always_inline int np_reach(struct bpf_sock_addr *ctx, struct np_addr ad
 		if (f.dns_gate && hook == NP_HOOK_SEND && !six)
 			f.steered = np_is_led_there(ctx);
 	} else {
-		np_facts_add_rule(&f, owner.rung);
-		np_facts_add_host(&f, netns, owner.rung);
+		np_facts_add_far(&f, netns, &owner.rung);
 	}
 	if (np_wants_inspector(&f))
 		f.inspector = hook == NP_HOOK_CONNECT && np_listener_is_there(ctx, &f);
