@@ -3,16 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
-#include "launch/run.h" /* wall_us() */
 #include "base/chars.h"
 #include "vocab/words.h"
 #include "api_client/api.h"
+#include "cli/event_facts.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "vocab/limits.h"
 #include "reason.h"
-
-#define PAGE "1000" /* NP_EVENTS_PAGE */
 
 static const char events_help[] =
 	"Usage: netpawl events [OPTIONS]\n\n"
@@ -23,6 +21,7 @@ static const char events_help[] =
 	"  --session U/S    of this session only\n"
 	"  --reason TOKEN   with this reason only\n"
 	"  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
+	"  --filter TEXT    what passes this filter only: 'host:github.com verdict:refused -llm'\n"
 	"  --quiet          what rules and lists with quiet: true refuse, too; --json has it in any case\n"
 	"  --limit N        the newest N (default 100; with --follow 0); with --since the oldest N\n" OPTIONS_COMMON
 	"\nExample:\n"
@@ -105,28 +104,41 @@ static void event_format(struct buf *out, const json_t *event)
 
 struct stream {
 	const struct cli *cli;
+	struct event_filter filter;
 	bool quiet; /* what the policy calls quiet, too */
 	size_t lines;
-	unsigned long long last; /* seq of the last event that had one */
 };
+
+/* Is it wanted? An event that was parsed to find out is *ret. */
+static int line_passes(const struct stream *stream, const char *line, json_t **ret)
+{
+	struct event_facts facts;
+
+	if (stream->cli->json && !stream->filter.n)
+		return true;
+	*ret = json_loads(line, 0, NULL);
+	if (!json_is_object(*ret))
+		return -EPROTO;
+	if (!stream->cli->json && !stream->quiet && json_is_true(json_object_get(*ret, "quiet")))
+		return false;
+	event_facts_read(*ret, &facts);
+	return event_filter_passes(&stream->filter, &facts.facts);
+}
 
 static int line_print(void *data, char *line)
 {
 	struct stream *stream = data;
 	cleanup(buf_free) struct buf out = BUF_INIT(OUTPUT_TEXT_MAX);
 	_json_ json_t *event = NULL;
+	int r;
 
 	stream->lines++;
-	if (strncmp(line, "{\"seq\":", 7) == 0)
-		stream->last = strtoull(line + 7, NULL, 10);
+	r = line_passes(stream, line, &event);
+	if (r <= 0)
+		return r;
 	if (stream->cli->json) {
 		puts(line);
 	} else {
-		event = json_loads(line, 0, NULL);
-		if (!json_is_object(event))
-			return -EPROTO;
-		if (!stream->quiet && json_is_true(json_object_get(event, "quiet")))
-			return 0;
 		event_format(&out, event);
 		output_clean_line(stdout, "%s", out.data ? out.data : "");
 	}
@@ -141,26 +153,7 @@ static int limit_check(const char *text)
 	return number_parse(text, strlen(text), NP_EVENTS_PAGE, &ignored) < 0 ? -EINVAL : 0;
 }
 
-/* "10m" ago as a time; a time as it is. False: it is neither. */
-static bool since_read(const char *text, char ret[static TIME_TEXT_SIZE])
-{
-	size_t digits = strspn(text, "0123456789");
-	uint64_t us = 0;
-
-	if (digits && digits < 6 && !strcmp(text + digits, "d"))
-		us = strtoull(text, NULL, 10) * 86400000;
-	else if (!duration_parse(text, &us))
-		us = 0;
-	if (us)
-		us = wall_us() - us * 1000; /* until here milliseconds */
-	else if (!time_parse(text, &us))
-		return false;
-	time_format(us, ret);
-	return true;
-}
-
-static char *query_build(const char *session, const char *reason, const char *limit, bool follow, const char *since,
-			 const char *after)
+static char *query_build(const char *session, const char *reason, const char *limit, bool follow, const char *since)
 {
 	_buf_ struct buf path = BUF_INIT(8192);
 
@@ -170,7 +163,6 @@ static char *query_build(const char *session, const char *reason, const char *li
 	api_query(&path, "limit", limit);
 	api_query(&path, "follow", follow ? "1" : NULL);
 	api_query(&path, "since", since);
-	api_query(&path, "after", after);
 	return buf_take(&path);
 }
 
@@ -203,38 +195,35 @@ static int events_stream(const char *path, bool follow, struct stream *stream)
 
 /* since without a limit: page by page, until none is left. */
 static int events_print(const struct cli *cli, const char *session, const char *reason, const char *limit, bool follow,
-			const char *since, bool quiet)
+			const char *since, struct stream *stream)
 {
-	const bool all = since && !limit && !follow;
-	struct stream stream = { .cli = cli, .quiet = quiet };
-	char after[24] = "";
+	_free_ char *path = query_build(session, reason, limit, follow, since);
 	int code;
 
-	for (;;) {
-		const unsigned long long before = stream.last;
-		_free_ char *path = query_build(session, reason, all ? PAGE : limit, follow, *after ? NULL : since,
-						*after ? after : NULL);
-
-		if (!path) {
-			error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
-			return CLI_REFUSED;
-		}
-		code = events_stream(path, follow, &stream);
-		if (code != CLI_OK || !all || stream.last == before)
-			break;
-		snprintf(after, sizeof(after), "%llu", stream.last);
+	if (!path) {
+		error_print(NULL, NP_R_BAD_REQUEST, "the session or the reason is too long");
+		return CLI_REFUSED;
 	}
-	return code == CLI_OK && session && !stream.lines ? session_find(cli, session) : code;
+	if (since && !limit && !follow)
+		code = event_pages_each(cli, &(struct event_pages){ session, reason, since }, line_print, stream);
+	else
+		code = events_stream(path, follow, stream);
+	return code == CLI_OK && session && !stream->lines ? session_find(cli, session) : code;
 }
 
 int command_events(struct cli *cli, int argc, char **argv)
 {
-	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL;
-	bool follow = false, quiet = false;
+	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL, *filter = NULL;
+	struct stream stream = { .cli = cli };
+	bool follow = false;
 	const struct option_spec specs[] = {
-		{ "follow", .flag = &follow },	{ "session", .value = &session, .complete = COMPLETE_SESSION },
-		{ "reason", .value = &reason }, { "limit", .value = &limit },
-		{ "since", .value = &since },	{ "quiet", .flag = &quiet },
+		{ "follow", .flag = &follow },
+		{ "session", .value = &session, .complete = COMPLETE_SESSION },
+		{ "reason", .value = &reason },
+		{ "limit", .value = &limit },
+		{ "since", .value = &since },
+		{ "quiet", .flag = &stream.quiet },
+		{ "filter", .value = &filter, .complete = COMPLETE_NOTHING },
 	};
 	const struct options options = {
 		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
@@ -246,15 +235,15 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return code;
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
-	if (since && !since_read(since, time))
-		return usage_error(
-			argv[0],
-			"--since takes 10m, 2h, 3d, a date (2026-01-31) or a time (2026-01-31T00:00:00Z), and got '%s'",
-			since);
+	code = since ? since_check(argv[0], since, time, sizeof(time)) : CLI_OK;
+	if (code == CLI_OK)
+		code = filter_read(argv[0], filter, &stream.filter);
+	if (code != CLI_OK)
+		return code;
 	code = session ? session_check(argv[0], session) : CLI_OK;
 	if (code != CLI_OK)
 		return code;
 	if (reason && reason_parse(reason) < 0)
 		return usage_error(argv[0], "there is no reason '%s'", reason);
-	return events_print(cli, session, reason, limit, follow, since ? time : NULL, quiet);
+	return events_print(cli, session, reason, limit, follow, since ? time : NULL, &stream);
 }

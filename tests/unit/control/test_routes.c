@@ -22,6 +22,7 @@ static void finds_every_route(void **state)
 		request_fn *fn;
 	} calls[] = {
 		{ "GET", "/v1/health", health_get },
+		{ "GET", "/v1/metrics", metrics_get },
 		{ "POST", "/v1/sessions", sessions_create },
 		{ "GET", "/v1/sessions", sessions_list },
 		{ "GET", "/v1/sessions/alice/demo", session_get },
