@@ -166,16 +166,20 @@ class Client:
         return self.call("POST", f"/v1/runs/{int(ident)}/cancel", {"reason": reason} if reason else {})
 
     def questions(self, session=None, state="pending", follow=False):
-        """What people are asked, the oldest first, each a Question. state: None has all of them, pending or not. follow: goes on
-        with those that come, without an end."""
-        last = 0
-        while True:
-            got = self.call("GET", "/v1/questions", session=session, state=state, **({"after": last, "wait": 1} if follow else {}))
-            for record in reversed(got["questions"]):
-                last = max(last, record["question"])
+        """What people are asked, the oldest first, each a Question: requests that a rule asks about, and runs of class write
+        (kind "run"). state: None has all of them, pending or not. follow: goes on with those that come, without an
+        end."""
+        if not follow:
+            for record in reversed(self.call("GET", "/v1/questions", session=session, state=state)["questions"]):
                 yield Question(self, record)
-            if not follow:
-                return
+            return
+        for record in self.lines("/v1/questions", True, session=session, state=state):
+            yield Question(self, record)
+
+    def inbox(self, session=None):
+        """Follows all that waits for a person: what waits now, then each change, as a Question with its state: pending, allowed,
+        denied, expired or void. One that changes while it is not looked at is told as it stands then."""
+        return self.questions(session, state=None, follow=True)
 
     def answer(self, ident, answer, reason=None, policy=None, generation=None, **more):
         """deny, once, host, domain or always. for_="30m": how long it holds. policy, generation: as the question showed them; it is refused
@@ -183,7 +187,7 @@ class Client:
         body = {"answer": answer, "reason": reason, "for": more.pop("for_", None), "policy": policy, "generation": generation}
         if more:
             raise TypeError(f"answer() takes no {', '.join(more)}")
-        return self.call("POST", f"/v1/questions/{int(ident)}/answer", {k: v for k, v in body.items() if v is not None})
+        return self.call("POST", f"/v1/questions/{ident}/answer", {k: v for k, v in body.items() if v is not None})
 
     def revoke(self, ident, reason=None):
         """Takes back an answer that holds: what it opened is cut."""
@@ -198,8 +202,9 @@ class Question(dict):
         self.client = client
 
     def answer(self, answer, reason=None, for_=None):
-        """deny, once, host, domain or always; refused when the level or the policy has changed since it was shown."""
-        return self.client.answer(self["question"], answer, reason, self["policy"], self["generation"], for_=for_)
+        """deny, once, host, domain or always, of a run once or deny; refused (question_changed) when the level or the policy has changed
+        since it was shown, and (question_over, run_over) when it was answered meanwhile."""
+        return self.client.answer(self["id"], answer, reason, self["policy"], self["generation"], for_=for_)
 
 
 def _words(command):

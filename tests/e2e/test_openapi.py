@@ -195,6 +195,11 @@ def runs(call, name):
     assert call("GET", "/v1/runs/*/output", launched["run"]) == [{"stream": "stdout", "data": "hello\n"}]
     waits = call("POST", "/v1/runs", body={"session": name, "class": "write", "command": ["true"], "options": {"memory": "1GiB"}}, status=201)
     assert call("GET", "/v1/runs", query="?state=pending")["runs"]
+    asked = call("GET", "/v1/questions", query="?state=pending")["questions"][0]
+    assert asked["kind"] == "run" and call("GET", "/v1/questions/*", asked["id"])["run"] == waits["run"]
+    call("POST", "/v1/questions/*/answer", asked["id"], body={"answer": "host"}, status=400)
+    denied = call("POST", "/v1/runs", body={"session": name, "class": "write", "command": ["true"], "options": {}}, status=201)
+    call("POST", "/v1/questions/*/answer", f"run-{denied['run']}", body={"answer": "deny", "reason": "a test"})
     call("POST", "/v1/runs/*/approve", waits["run"], body={"reason": "a test"})
     call("POST", "/v1/runs/*/reject", waits["run"], body={"reason": "too late"}, status=409)
     call("POST", "/v1/sandboxes", body={"session": name, "run": str(waits["run"])}, status=201)

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* netpawl questions [USER/SESSION], netpawl answer ID deny|once|host|domain|always */
+#include <errno.h>
 #include <string.h>
 
 #include "api_client/api.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/questions.h"
 
 static const char questions_help[] =
 	"Usage: netpawl questions [USER/SESSION] [OPTIONS]\n\n"
-	"Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask).\n\n"
+	"Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask), and\n"
+	"runs of class write, whose ids are run-1 and so on. Sessions take turns: each one's oldest, then each\n"
+	"one's second. `netpawl ask` shows one after the other and takes answers by a key.\n\n"
 	"Options:\n"
 	"  --state STATE    pending (unless given), allowed, denied, expired, void or all\n"
-	"  --follow         go on with those that come\n" OPTIONS_COMMON "\nExample:\n"
+	"  --follow         what waits now, then each that is asked, answered, expired or void (unless --state\n"
+	"                   says which), until interrupted\n" OPTIONS_COMMON "\nExample:\n"
 	"  netpawl questions --follow\n\n"
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
@@ -26,6 +31,7 @@ static const char answer_help[] =
 	"they opened is cut. always: as host, for all sessions of the user, at this level and below, and for good:\n"
 	"it is written into the file that the policy names (approval: grants); not where a decider has you asked.\n"
 	"once holds until it is used, at most as long as approval: timeout.\n\n"
+	"A run that waits (run-3) is answered once, as `netpawl approve 3` does, or deny, as `netpawl reject 3`.\n\n"
 	"Options:\n"
 	"  --revoke         take back an answer that holds; what it opened is cut, and asked about anew\n"
 	"  --for TIME       no longer than this: 30m, 8h; then what it opened is cut\n"
@@ -33,60 +39,92 @@ static const char answer_help[] =
 	"  netpawl answer 7 host --for 30m\n\n"
 	"Exit codes: 0 answered; 1 refused or failed; 2 wrong usage; 3 no daemon.\n";
 
-static long long question_id(const json_t *question)
-{
-	return (long long)json_integer_value(json_object_get(question, "question"));
-}
-
 /* What the session has seen is what an answer may let out. --json has all of them. */
-static void datasets_print(const json_t *datasets)
+static void datasets_print(FILE *to, const json_t *datasets)
 {
 	enum { SHOWN = 8 };
 	size_t count = json_array_size(datasets);
 
 	for (size_t i = 0; i < count && i < SHOWN; i++)
-		output_clean_line(stdout, "    the session holds %s",
+		output_clean_line(to, "    the session holds %s",
 				  json_string_value(json_array_get(datasets, i)) ?: "?");
 	if (count > SHOWN)
-		output_clean_line(stdout, "    the session holds %zu more (--json)", count - SHOWN);
+		output_clean_line(to, "    the session holds %zu more (--json)", count - SHOWN);
+}
+
+static void warnings_print(FILE *to, const json_t *question)
+{
+	const json_t *warning;
+	size_t i;
+
+	json_array_foreach(json_object_get(question, "warnings"), i, warning)
+	{
+		output_clean_line(to, "    ! %s", json_string_value(warning) ?: "?");
+	}
+}
+
+static void run_print(FILE *to, const json_t *run)
+{
+	_free_ char *command = json_dumps(json_object_get(run, "command"), JSON_COMPACT);
+	_free_ char *options = json_dumps(json_object_get(run, "options"), JSON_COMPACT);
+	const char *answer = member_text(run, "answer"), *reason = member_text(run, "reason");
+
+	output_clean_line(to, "%s  %s  %s  run %s", member_text(run, "id") ?: "?", member_text(run, "state") ?: "?",
+			  member_text(run, "session") ?: "?", command ?: "?");
+	output_clean_line(to, "    class write, asked for by %s, level %s, until %s",
+			  member_text(run, "asked_by") ?: "?", member_text(run, "level") ?: "?",
+			  member_text(run, "expires") ?: "?");
+	if (options && strcmp(options, "{}") != 0)
+		output_clean_line(to, "    with %s", options);
+	datasets_print(to, json_object_get(run, "datasets"));
+	warnings_print(to, run);
+	if (answer)
+		output_clean_line(to, "    %s by %s%s%s", !strcmp(answer, "deny") ? "rejected" : "approved",
+				  member_text(run, "answered_by") ?: "?", reason ? ": " : "", reason ?: "");
 }
 
 /* Everything that a stranger may have written goes through output_clean_line(). */
-static void question_print(const json_t *question)
+static void request_print(FILE *to, const json_t *question)
 {
-	const json_t *before = json_object_get(question, "before"), *warning;
+	const json_t *before = json_object_get(question, "before");
 	_free_ char *waiting = scalar_text(json_object_get(question, "waiting"));
 	_free_ char *body = scalar_text(json_object_get(question, "body"));
 	const char *method = member_text(question, "method"), *answer = member_text(question, "answer");
 	const char *until = member_text(question, "over") ? NULL : member_text(question, "until");
 	const char *reason = member_text(question, "reason"), *domain = member_text(question, "domain");
-	size_t i;
 
-	output_clean_line(stdout, "%lld  %s  %s  %s %s", question_id(question), member_text(question, "state") ?: "?",
-			  member_text(question, "session") ?: "?", method ?: "connect to",
-			  member_text(question, "url") ?: "?");
-	output_clean_line(stdout, "    rule %s, level %s, body %s bytes, until %s, %s waiting",
+	output_clean_line(to, "%s  %s  %s  %s %s", member_text(question, "id") ?: "?",
+			  member_text(question, "state") ?: "?", member_text(question, "session") ?: "?",
+			  method ?: "connect to", member_text(question, "url") ?: "?");
+	output_clean_line(to, "    rule %s, level %s, body %s bytes, until %s, %s waiting",
 			  member_text(question, "rule") ?: "?", member_text(question, "level") ?: "?", body ?: "?",
 			  member_text(question, "expires") ?: "?", waiting ?: "?");
 	if (json_integer_value(json_object_get(before, "allowed")) ||
 	    json_integer_value(json_object_get(before, "denied")))
-		output_clean_line(stdout, "    this host before: %lld allowed, %lld denied",
+		output_clean_line(to, "    this host before: %lld allowed, %lld denied",
 				  (long long)json_integer_value(json_object_get(before, "allowed")),
 				  (long long)json_integer_value(json_object_get(before, "denied")));
 	if (domain && !answer)
-		output_clean_line(stdout, "    its domain is %s", domain);
-	datasets_print(json_object_get(question, "datasets"));
-	json_array_foreach(json_object_get(question, "warnings"), i, warning)
-	{
-		output_clean_line(stdout, "    ! %s", json_string_value(warning) ?: "?");
-	}
+		output_clean_line(to, "    its domain is %s", domain);
+	datasets_print(to, json_object_get(question, "datasets"));
+	warnings_print(to, question);
 	if (answer)
-		output_clean_line(stdout, "    answered %s%s%s by %s%s%s%s%s", answer,
-				  !strcmp(answer, "domain") ? " " : "", !strcmp(answer, "domain") ? domain ?: "?" : "",
+		output_clean_line(to, "    answered %s%s%s by %s%s%s%s%s", answer, !strcmp(answer, "domain") ? " " : "",
+				  !strcmp(answer, "domain") ? domain ?: "?" : "",
 				  member_text(question, "answered_by") ?: "?", until ? ", holds until " : "",
 				  until ?: "", reason ? ": " : "", reason ?: "");
 	if (member_text(question, "revoked_by"))
-		output_clean_line(stdout, "    taken back by %s", member_text(question, "revoked_by"));
+		output_clean_line(to, "    taken back by %s", member_text(question, "revoked_by"));
+}
+
+void question_write(FILE *to, const json_t *question)
+{
+	(json_object_get(question, "run") ? run_print : request_print)(to, question);
+}
+
+static void question_print(const json_t *question)
+{
+	question_write(stdout, question);
 }
 
 static bool is_state(const char *word)
@@ -99,58 +137,44 @@ static bool is_state(const char *word)
 	return false;
 }
 
-/* The oldest first. Returns the newest of them. */
-static long long list_print(const struct cli *cli, const json_t *answer, long long last)
+static void questions_print(const json_t *answer)
 {
 	const json_t *list = json_object_get(answer, "questions");
 
-	for (size_t i = json_array_size(list); i-- > 0;) {
-		const json_t *question = json_array_get(list, i);
+	for (size_t i = json_array_size(list); i-- > 0;) /* the newest is first, and is read last */
+		question_print(json_array_get(list, i));
+	if (!json_array_size(list))
+		puts("no questions");
+}
 
-		if (cli->json) {
-			_free_ char *line = json_dumps(question, JSON_COMPACT);
+static int line_print(void *data, char *line)
+{
+	const struct cli *cli = data;
+	_json_ json_t *question = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
 
-			json_text_print(line ?: "{}");
-		} else {
-			question_print(question);
-		}
-		last = question_id(question) > last ? question_id(question) : last;
-	}
-	fflush(stdout);
-	return last;
+	if (!json_is_object(question))
+		return -EPROTO;
+	if (cli->json)
+		puts(line);
+	else
+		question_print(question);
+	return fflush(stdout) < 0 ? -EPIPE : 0;
 }
 
 /* Until it is interrupted, or the daemon goes. */
-static int questions_follow(const struct cli *cli, const char *path)
+static int questions_follow(struct cli *cli, const char *path)
 {
-	long long last = 0;
+	cleanup(client_answer_free) struct client_answer answer = { 0 };
+	int err = client_stream(cli->socket, path, line_print, cli, &answer);
 
-	for (;;) {
-		_api_answer_ struct api_answer answer = { 0 };
-		_buf_ struct buf next = BUF_INIT(4096);
-		int code;
-
-		buf_printf(&next, "%s&wait=1&after=%lld", path, last);
-		if (buf_error(&next))
-			return usage_error("questions", "the name is too long");
-		code = api_call(cli->socket, NULL, "GET", next.data, NULL, &answer);
-		if (code != CLI_OK)
-			return code;
-		last = list_print(cli, answer.json, last);
-	}
-}
-
-static void questions_print(const json_t *answer)
-{
-	static const struct cli people;
-
-	if (!list_print(&people, answer, 0))
-		puts("no questions");
+	if (err == 0 && answer.status != 200)
+		return api_refused(NULL, answer.status, answer.body.data ? answer.body.data : "");
+	return api_unreachable(cli->socket, NULL, err < 0 ? err : -ECONNRESET);
 }
 
 int command_questions(struct cli *cli, int argc, char **argv)
 {
-	const char *state = "pending";
+	const char *state = NULL;
 	bool follow = false;
 	const struct option_spec specs[] = { { "state", .value = &state, .complete = COMPLETE_QUESTION },
 					     { "follow", .flag = &follow } };
@@ -161,19 +185,15 @@ int command_questions(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
+	state = state ? state : follow ? "all" : "pending";
 	if (!is_state(state))
 		return usage_error(argv[0],
 				   "there is no state '%s'; there are pending, allowed, denied, expired, void and all",
 				   state);
-	buf_puts(&path, "/v1/questions?");
-	if (next < argc) {
-		buf_puts(&path, "session=");
-		api_escape(&path, argv[next]);
-	}
-	if (strcmp(state, "all") != 0) {
-		buf_puts(&path, next < argc ? "&state=" : "state=");
-		api_escape(&path, state);
-	}
+	buf_puts(&path, "/v1/questions");
+	api_query(&path, "session", next < argc ? argv[next] : NULL);
+	api_query(&path, "state", strcmp(state, "all") != 0 ? state : NULL);
+	api_query(&path, "follow", follow ? "1" : NULL);
 	if (buf_error(&path))
 		return usage_error(argv[0], "the name is too long");
 	return follow ? questions_follow(cli, path.data) : api_show(cli, NULL, "GET", path.data, NULL, questions_print);
@@ -216,6 +236,14 @@ static int answer_revoke(const struct cli *cli, const char *id, const char *reas
 	return code == CLI_OK ? api_show(cli, id, "POST", path.data, body, question_print) : code;
 }
 
+/* "7", "run-3" */
+static bool is_id(const char *text)
+{
+	const char *number = strncmp(text, "run-", 4) ? text : text + 4;
+
+	return *number && strspn(number, "0123456789") == strlen(number);
+}
+
 int command_answer(struct cli *cli, int argc, char **argv)
 {
 	const char *duration = NULL, *reason = NULL;
@@ -230,9 +258,10 @@ int command_answer(struct cli *cli, int argc, char **argv)
 
 	if (code != OPTIONS_GO_ON)
 		return code;
-	if (argc - next != 2 - revoke || !*argv[next] || strspn(argv[next], "0123456789") != strlen(argv[next]))
+	if (argc - next != 2 - revoke || !is_id(argv[next]))
 		return usage_error(argv[0],
-				   "it takes the id of a question, a number, and deny, once, host, domain or always");
+				   "it takes the id of a question, a number or run-1 and so on, and deny, once, "
+				   "host, domain or always");
 	if (revoke)
 		return answer_revoke(cli, argv[next], reason);
 	return answer_send(cli, argv[next], argv[next + 1], duration, reason);

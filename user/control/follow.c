@@ -16,12 +16,12 @@ struct follower {
 	struct MHD_Connection *connection;
 	int fd; /* MHD's */
 	struct peer peer;
-	struct event_feed *feed;     /* NULL once ended */
-	struct session_name session; /* with more only */
-	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
-	uint32_t after;
-	struct buf match; /* the member that a line must contain; empty when all of them pass */
-	struct buf out;	  /* history, then lines that passed the filter */
+	struct event_feed *feed;	      /* NULL once ended */
+	const struct follow_subject *subject; /* NULL: the events themselves */
+	void *state;			      /* the subject's */
+	bool news;			      /* the subject has more to tell, or may have */
+	struct buf match;		      /* the member that a line must contain; empty when all of them pass */
+	struct buf out;			      /* history, then lines that passed the filter */
 	size_t out_sent;
 	struct buf line;   /* filter only: the start of a line whose end has not come yet */
 	uint64_t spoke_ns; /* when bytes were last handed out */
@@ -63,6 +63,8 @@ static void follower_free(void *data)
 		break;
 	}
 	event_feed_free(f->feed);
+	if (f->subject)
+		f->subject->free(f->state);
 	buf_free(&f->out);
 	buf_free(&f->line);
 	buf_free(&f->match);
@@ -71,16 +73,42 @@ static void follower_free(void *data)
 
 /* A string inside of the line cannot imitate the member: its quotes would be escaped. That events were lost is
  * told to everybody, since one of them may have been wanted. */
-static bool line_passes(const struct follower *f, const char *line, size_t len)
+static bool line_is_of_loss(const char *line, size_t len)
 {
 	static const char lost[] = "\"reason\":\"lost\"";
 
-	return memmem(line, len, f->match.data, f->match.len) || memmem(line, len, lost, sizeof(lost) - 1);
+	return memmem(line, len, lost, sizeof(lost) - 1);
 }
 
+static bool subject_matches(const struct follow_subject *subject, const char *line, size_t len)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(subject->matches); i++)
+		if (subject->matches[i] && memmem(line, len, subject->matches[i], strlen(subject->matches[i])))
+			return true;
+	return false;
+}
+
+static void follower_line(struct follower *f, const char *line, size_t len)
+{
+	const bool lost = line_is_of_loss(line, len);
+
+	if (!f->subject) {
+		if (lost || memmem(line, len, f->match.data, f->match.len))
+			buf_append(&f->out, line, len);
+	} else if (lost || subject_matches(f->subject, line, len)) {
+		f->news = true;
+		if (f->subject->look)
+			f->subject->look(f->state, line, len, lost);
+	}
+}
+
+/* What was left for later, because a reader takes a piece at a time, is told before the feed is looked at again. */
 static void follower_more(struct follower *f)
 {
-	if (f->more(f->set->config, f->session.text, &f->after, &f->out) < 0 && !buf_error(&f->out))
+	int r = f->subject->more(f->set->config, f->state, &f->out);
+
+	f->news = r > 0;
+	if (r < 0 && !buf_error(&f->out))
 		f->out.error = -EIO;
 }
 
@@ -90,19 +118,14 @@ static void follower_filter(struct follower *f)
 	char chunk[READ_CHUNK];
 	size_t n;
 
-	while (f->out.len == 0 && (n = event_feed_read(f->feed, chunk, sizeof(chunk))) > 0) {
+	while (f->out.len == 0 && !f->news && (n = event_feed_read(f->feed, chunk, sizeof(chunk))) > 0) {
 		const char *end;
 
 		buf_append(&f->line, chunk, n);
 		while (f->line.len && (end = memchr(f->line.data, '\n', f->line.len))) {
 			size_t len = (size_t)(end - f->line.data) + 1;
 
-			if (line_passes(f, f->line.data, len)) {
-				if (f->more)
-					follower_more(f);
-				else
-					buf_append(&f->out, f->line.data, len);
-			}
+			follower_line(f, f->line.data, len);
 			buf_drop(&f->line, len);
 		}
 	}
@@ -131,18 +154,23 @@ static ssize_t follower_read(void *data, uint64_t pos, char *bytes, size_t max)
 	(void)pos;
 	if (!f->feed)
 		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (f->out.len == 0 && f->match.len) {
-		follower_filter(f);
-		/* Not every way to a notice has an event: nobody waits longer than a heartbeat for one. */
-		if (f->beat && f->more)
-			follower_more(f);
+	if (f->out.len == 0 && (f->match.len || f->subject)) {
+		bool news;
+
+		do {
+			follower_filter(f);
+			news = f->news;
+			/* Not every way to a notice has an event: nobody waits longer than a heartbeat for one. */
+			if (f->subject && (news || f->beat))
+				follower_more(f);
+		} while (f->out.len == 0 && news && !buf_error(&f->out)); /* it was not for this one */
 		if (buf_error(&f->line) || buf_error(&f->out))
 			return MHD_CONTENT_READER_END_WITH_ERROR;
 	}
 	if (f->out.len)
 		n = follower_flush(f, bytes, max);
 	else
-		n = f->match.len ? 0 : event_feed_read(f->feed, bytes, max);
+		n = f->match.len || f->subject ? 0 : event_feed_read(f->feed, bytes, max);
 	if (n == 0 && f->beat && max > 0) {
 		/* Only whole lines went out so far, for the feed is empty. */
 		bytes[0] = '\n';
@@ -195,13 +223,6 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 	f->spoke_ns = loop_now_ns();
 	if (options->reason)
 		json_put_text(&match, "reason", options->reason, SIZE_MAX);
-	if (options->more) {
-		f->more = options->more;
-		f->after = options->after;
-		snprintf(f->session.text, sizeof(f->session.text), "%s", options->session);
-		buf_clear(&match);
-		json_put_text(&match, "kind", "change", SIZE_MAX);
-	}
 	if (buf_error(&match))
 		return -ENOMEM;
 
@@ -218,6 +239,9 @@ int follow_open(struct follow_set *set, struct MHD_Connection *connection, const
 		event_feed_free(f->feed);
 		return -ENOMEM;
 	}
+	f->subject = options->subject;
+	f->state = options->state;
+	f->news = options->subject;
 	f->match = match;
 	match = BUF_INIT(0);
 	f->out = *history;

@@ -21,13 +21,21 @@ struct follow_set {
 	void *data;
 };
 
+/* For who follows something else than events: they only say that there may be something new of it. */
+struct follow_subject {
+	const char *matches[2]; /* what the line of such an event contains, either of them; NULL: there is one */
+	/* One of them came; NULL: nobody wants to look at it. lost: some of them may have been left out. */
+	void (*look)(void *state, const char *line, size_t len, bool lost);
+	/* Appends what is new, in whole lines, or a part of it. 1: there is more; 0: that is all; or -errno, which ends it. */
+	int (*more)(const struct server_config *config, void *state, struct buf *out);
+	void (*free)(void *state);
+};
+
 struct follow_options {
-	const char *session; /* NULL for all */
-	const char *reason;  /* a token, or NULL for all */
-	/* NULL: the events themselves. Else a change of the session only means that there may be something new: then this
-	 * appends what is new after *after, and moves that on. */
-	int (*more)(const struct server_config *config, const char *session, uint32_t *after, struct buf *out);
-	uint32_t after;
+	const char *session;		      /* NULL for all */
+	const char *reason;		      /* a token, or NULL for all */
+	const struct follow_subject *subject; /* NULL: the events themselves */
+	void *state;			      /* of the subject; taken over when it succeeds */
 	struct peer peer;
 };
 

@@ -29,6 +29,19 @@ json_t *dataset_object(const struct dataset_row *row)
 			 json_time(row->added_us), "reason", row->reason[0] ? json_text(row->reason) : NULL);
 }
 
+static int dataset_name_add(void *data, const struct dataset_row *row)
+{
+	return json_array_append_new(data, json_text(row->name)) < 0 ? -ENOMEM : 0;
+}
+
+json_t *dataset_names(struct store *store, const char *session)
+{
+	json_t *names = json_array();
+
+	store_datasets_each(store, session, dataset_name_add, names);
+	return names;
+}
+
 static void time_put(struct buf *out, const char *key, uint64_t us)
 {
 	char text[TIME_TEXT_SIZE];
@@ -134,23 +147,26 @@ static json_t *domain_or_null(const struct question_row *row)
 
 json_t *question_object(const struct question_row *row)
 {
-	return json_pack("{s:I,s:o,s:s,s:o,s:o,s:i,s:s,s:b,s:o,s:o,s:o,s:o,s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
-			 "s:o,s:o,s:o}",
-			 "question", (json_int_t)row->id, "session", json_text(row->session.text), "state",
-			 question_state_name(row->state), "sandbox", text_or_null(row->sandbox), "host",
-			 json_text(row->host), "port", (int)row->port, "kind",
-			 !row->method[0] ? "connect"
-			 : row->write	 ? "write"
-					 : "read",
-			 "tls", row->tls, "method", text_or_null(row->method), "url", json_text(row->url), "body",
-			 row->body == UINT64_MAX ? json_null() : json_integer((json_int_t)row->body), "rule",
-			 json_text(row->place), "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode),
-			 "generation", (json_int_t)row->rung.generation, "policy", json_text(row->policy), "answer",
-			 text_or_null(question_answer_name(row->answer)), "answered_by", text_or_null(row->who),
-			 "reason", text_or_null(row->reason), "created", json_time(row->created_us), "expires",
-			 json_time(row->expires_us), "answered", time_or_null(row->answered_us), "until",
-			 time_or_null(row->until_us), "over", time_or_null(row->over_us), "revoked_by",
-			 text_or_null(row->ended_by), "domain", domain_or_null(row));
+	char id[24];
+
+	snprintf(id, sizeof(id), "%" PRIu64, row->id);
+	return json_pack(
+		"{s:s,s:I,s:o,s:s,s:o,s:o,s:i,s:s,s:b,s:o,s:o,s:o,s:o,s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
+		"s:o,s:o,s:o}",
+		"id", id, "question", (json_int_t)row->id, "session", json_text(row->session.text), "state",
+		question_state_name(row->state), "sandbox", text_or_null(row->sandbox), "host", json_text(row->host),
+		"port", (int)row->port, "kind",
+		!row->method[0] ? "connect"
+		: row->write	? "write"
+				: "read",
+		"tls", row->tls, "method", text_or_null(row->method), "url", json_text(row->url), "body",
+		row->body == UINT64_MAX ? json_null() : json_integer((json_int_t)row->body), "rule",
+		json_text(row->place), "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode),
+		"generation", (json_int_t)row->rung.generation, "policy", json_text(row->policy), "answer",
+		text_or_null(question_answer_name(row->answer)), "answered_by", text_or_null(row->who), "reason",
+		text_or_null(row->reason), "created", json_time(row->created_us), "expires", json_time(row->expires_us),
+		"answered", time_or_null(row->answered_us), "until", time_or_null(row->until_us), "over",
+		time_or_null(row->over_us), "revoked_by", text_or_null(row->ended_by), "domain", domain_or_null(row));
 }
 
 json_t *escalation_object(const struct escalation *escalation)

@@ -10,6 +10,7 @@
 /* datasets is what stands for the member of that name: a count or an array. Taken over. */
 json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
+json_t *dataset_names(struct store *store, const char *session);       /* an array of what it holds */
 void sandbox_put(const struct sandbox_info *sandbox, struct buf *out); /* the one form of it; */
 json_t *sandbox_object(const struct sandbox_info *sandbox);
 /* NULL: it is the host's, or out of memory. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* /v1/sessions/USER/SESSION/notices */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/sql.h"
@@ -67,27 +68,48 @@ static int notice_take(void *data, const struct notice_row *row)
 	return 0;
 }
 
-static int notices_more(const struct server_config *config, const char *session, uint32_t *after, struct buf *out)
+struct notices_state {
+	struct session_name session;
+	uint32_t after;
+};
+
+static int notices_more(const struct server_config *config, void *state, struct buf *out)
 {
-	return store_notices_each(service_store(config->service), session, *after, notice_take,
-				  &(struct taking){ session, after, out });
+	struct notices_state *notices = state;
+
+	return store_notices_each(service_store(config->service), notices->session.text, notices->after, notice_take,
+				  &(struct taking){ notices->session.text, &notices->after, out });
 }
+
+static const struct follow_subject notices_subject = {
+	.matches = { "\"kind\":\"change\"" },
+	.more = notices_more,
+	.free = free,
+};
 
 static int notices_follow(struct request *rq, const struct notices_query *q, struct answer *ret,
 			  struct failure *ret_failure)
 {
+	_free_ struct notices_state *state = calloc(1, sizeof(*state));
 	_buf_ struct buf first = BUF_INIT(NP_FEED_BYTES);
-	struct follow_options options = {
+	const struct follow_options options = {
 		.session = rq->session.text,
-		.more = notices_more,
-		.after = q->after,
+		.subject = &notices_subject,
+		.state = state,
 		.peer = rq->peer,
 	};
-	int r = notices_more(rq->config, rq->session.text, &options.after, &first);
+	int r;
 
+	if (!state)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	*state = (struct notices_state){ rq->session, q->after };
+	r = notices_more(rq->config, state, &first);
 	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the notices could not be read: %s", sql_strerror(r));
-	return follow_answer(rq, &options, &first, ret, ret_failure);
+	r = follow_answer(rq, &options, &first, ret, ret_failure);
+	if (r == 0)
+		take_ptr(state); /* the follower's */
+	return r;
 }
 
 struct listing {

@@ -8,6 +8,7 @@
 #include "control/access.h"
 #include "control/args.h"
 #include "control/body.h"
+#include "control/inbox.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "control/url_text.h"
@@ -16,16 +17,15 @@
 #include "vocab/limits.h"
 #include "vocab/words.h"
 
-static int id_read(const struct request *rq, uint64_t *ret, struct failure *ret_failure)
+static int no_such(const struct request *rq, struct failure *ret_failure)
 {
-	if (url_number(rq->args[0], INT64_MAX, ret) < 0)
-		return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
-	return 0;
+	return failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
 }
 
-static int dataset_name_add(void *data, const struct dataset_row *row)
+/* Of a question, or "run-3" of a run that waits, which is one as well. */
+static int ref_read(const struct request *rq, struct inbox_ref *ret, struct failure *ret_failure)
 {
-	return json_array_append_new(data, json_text(row->name)) < 0 ? -ENOMEM : 0;
+	return inbox_ref_read(rq->args[0], ret) < 0 ? no_such(rq, ret_failure) : 0;
 }
 
 static json_t *warnings_array(const struct policy *policy, const struct question_row *row, bool asked_before)
@@ -45,20 +45,17 @@ static json_t *warnings_array(const struct policy *policy, const struct question
 	return array;
 }
 
-/* What a person needs to know to answer: with what the session holds, and what was said about this host before. */
-static json_t *question_shown(const struct request *rq, const struct question_row *row)
+json_t *question_shown(const struct request *rq, const struct question_row *row)
 {
 	struct service *service = rq->config->service;
 	struct store *store = service_store(service);
 	_json_ json_t *object = question_object(row);
-	json_t *datasets = json_array();
 	unsigned allowed = 0, denied = 0;
 	struct policy_loaded loaded;
 
 	rq->config->policy_loaded(rq->config->data, &loaded);
 	store_questions_before(store, row, &allowed, &denied);
-	store_datasets_each(store, row->session.text, dataset_name_add, datasets);
-	if (json_object_set_new(object, "datasets", datasets) < 0 ||
+	if (json_object_set_new(object, "datasets", dataset_names(store, row->session.text)) < 0 ||
 	    json_object_set_new(object, "before",
 				json_pack("{s:i,s:i}", "allowed", (int)allowed, "denied", (int)denied)) < 0 ||
 	    json_object_set_new(object, "warnings", warnings_array(loaded.policy, row, allowed + denied > 0)) < 0 ||
@@ -69,68 +66,89 @@ static json_t *question_shown(const struct request *rq, const struct question_ro
 	return take_ptr(object);
 }
 
-struct question_list {
-	const struct request *rq;
-	json_t *array;
-	bool any; /* state is not asked for */
-	enum question_state state;
-	uint64_t after;
-};
-
-static int question_add(void *data, const struct question_row *row)
+static int query_read(const struct request *rq, struct session_name *name, struct inbox_query *ret,
+		      struct failure *ret_failure)
 {
-	struct question_list *list = data;
-
-	if (row->id <= list->after || (!list->any && row->state != list->state) ||
-	    !access_sees(list->rq, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, row->session.text))
-		return 0;
-	return json_array_size(list->array) >= NP_EVENTS_PAGE ? -E2BIG
-							      : array_add(list->array, question_shown(list->rq, row));
-}
-
-/* wait=1: as soon as there is one. */
-int questions_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
-{
-	_json_ json_t *array = json_array();
-	struct question_list list = { .rq = rq, .array = array, .any = !rq->query[1] };
-	struct session_name name;
-	bool wait = false;
-	int r = rq->query[0] ? name_read(rq->query[0], &name, ret_failure) : 0;
+	int r = rq->query[0] ? name_read(rq->query[0], name, ret_failure) : 0;
 
 	if (r < 0)
 		return r;
-	if (rq->query[1] && question_state_parse(rq->query[1], &list.state) < 0)
+	*ret = (struct inbox_query){ .session = rq->query[0] ? name->text : NULL, .any = !rq->query[1] };
+	if (rq->query[1] && question_state_parse(rq->query[1], &ret->state) < 0)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
 				   "there is no state \"%.32s\"; there are pending, allowed, denied, expired and void, "
 				   "and without it all are listed",
 				   rq->query[1]);
-	if (rq->query[2] && url_number(rq->query[2], INT64_MAX, &list.after) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the id of a question");
-	if (url_flag(rq->query[3], &wait) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "wait must be 0 or 1");
-	r = store_questions_each(service_store(rq->config->service), rq->query[0] ? name.text : NULL,
-				 !list.any && list.state == QUESTION_PENDING, question_add, &list);
-	if (r < 0 && r != -E2BIG)
+	if (rq->query[2] && url_number(rq->query[2], INT64_MAX, &ret->after) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "after must be the number of a question");
+	return 0;
+}
+
+static int list_answer(const struct request *rq, const struct inbox_query *query, const struct inbox *inbox, bool cut,
+		       struct answer *ret, struct failure *ret_failure)
+{
+	const bool waits = !query->any && query->state == QUESTION_PENDING;
+	_json_ json_t *array = json_array();
+	int r = 0;
+
+	for (size_t i = 0; i < inbox->n && r == 0; i++) {
+		/* The newest comes first in every list: what waits longest, or is next to be answered, is last. */
+		const struct inbox_item *item = &inbox->items[waits ? inbox->n - 1 - i : i];
+		enum question_state ignored;
+		json_t *object = NULL;
+
+		r = inbox_show(rq, &item->ref, query, &object, &ignored);
+		if (r == 0 && object)
+			r = array_add(array, object);
+	}
+	if (r < 0)
 		return failure_put(ret_failure, r, NP_R_FAILED, "the questions could not be read: %s", sql_strerror(r));
-	if (wait && !rq->head && rq->may_wait && !json_array_size(array)) {
+	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "questions", array, "truncated", cut ? json_true() : NULL),
+			   ret_failure);
+}
+
+/* wait=1: as soon as there is one. follow=1: what waits, and then what changes. */
+int questions_list(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	cleanup(inbox_free) struct inbox inbox = { 0 };
+	bool wait = false, follow = false, cut = false;
+	struct inbox_query query;
+	struct session_name name;
+	int r = query_read(rq, &name, &query, ret_failure);
+
+	if (r < 0)
+		return r;
+	if (url_flag(rq->query[3], &wait) < 0 || url_flag(rq->query[4], &follow) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "wait and follow must be 0 or 1");
+	if (follow && (wait || rq->query[2]))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST,
+				   "follow begins with what waits: it goes with neither wait nor after");
+	if (follow && !rq->head)
+		return inbox_follow(rq, &query, ret, ret_failure);
+	r = inbox_read(rq, &query, &inbox, &cut);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the questions could not be read: %s", sql_strerror(r));
+	if (wait && !rq->head && rq->may_wait && !inbox.n) {
 		ret->wait = true;
 		return 0;
 	}
-	return answer_json(ret, 200, json_pack("{s:O,s:o*}", "questions", array, "truncated", r ? json_true() : NULL),
-			   ret_failure);
+	return list_answer(rq, &query, &inbox, cut, ret, ret_failure);
 }
 
 int question_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	struct question_row row;
-	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	const struct inbox_query query = { .any = true };
+	enum question_state ignored;
+	struct inbox_ref ref;
+	json_t *object = NULL;
+	int r = ref_read(rq, &ref, ret_failure);
 
-	if (r == 0)
-		r = service_question_show(rq->config->service, id, &row, ret_failure);
-	if (r == 0 && !access_sees(rq, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, row.session.text))
-		r = failure_put(ret_failure, -ENOENT, NP_R_NO_SUCH_QUESTION, "%.64s", rq->args[0]);
-	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
+	if (r < 0)
+		return r;
+	r = inbox_show(rq, &ref, &query, &object, &ignored);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "question %.64s: %s", rq->args[0], sql_strerror(r));
+	return object ? answer_json(ret, 200, object, ret_failure) : no_such(rq, ret_failure);
 }
 
 /* What was answered, in words that the service takes. */
@@ -205,9 +223,14 @@ int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_
 	const struct body_field fields[] = { { "reason", false, .ret_text = &reason } };
 	_json_ json_t *body = NULL;
 	struct question_row row;
+	struct inbox_ref ref;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = ref_read(rq, &ref, ret_failure);
 
+	id = ref.id;
+	if (r == 0 && ref.run)
+		r = failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				"what a run was answered is not taken back; it can be cancelled (netpawl cancel)");
 	if (r == 0 && rq->body_len)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r < 0)
@@ -221,6 +244,33 @@ int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_
 		r = service_question_revoke(rq->config->service, id, reason ? reason : "", rq->peer.who, &row,
 					    ret_failure);
 	return r < 0 ? r : answer_json(ret, 200, question_shown(rq, &row), ret_failure);
+}
+
+/* A run that waits: once approves it, deny rejects it. */
+static int run_answer(struct request *rq, uint64_t id, const struct question_given *given, struct answer *ret,
+		      struct failure *ret_failure)
+{
+	struct service *service = rq->config->service;
+	struct policy_loaded loaded;
+	struct session_row session;
+	struct run_row run;
+	int r = service_run_show(service, id, &run, ret_failure);
+
+	if (r < 0 || !run_is_asked(&run))
+		return no_such(rq, ret_failure);
+	if ((given->answer != ANSWER_ONCE && given->answer != ANSWER_DENY) || given->for_ms)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "a run is answered once (approved) or deny (rejected), and for no time");
+	rq->config->policy_loaded(rq->config->data, &loaded);
+	r = given->has_generation ? service_session_show(service, run.session.text, &session, ret_failure) : 0;
+	if (r < 0)
+		return r;
+	if ((given->policy && strcmp(given->policy, loaded.policy->hash) != 0) ||
+	    (given->has_generation && given->generation != session.rung.generation))
+		return failure_put(ret_failure, -ESTALE, NP_R_QUESTION_CHANGED, "run %llu", (unsigned long long)id);
+	r = service_run_decide(service, id, given->answer == ANSWER_ONCE, given->reason, rq->peer.who, &run,
+			       ret_failure);
+	return r < 0 ? r : answer_json(ret, 200, run_asked_object(rq, &run), ret_failure);
 }
 
 int question_answer(struct request *rq, struct answer *ret, struct failure *ret_failure)
@@ -237,9 +287,11 @@ int question_answer(struct request *rq, struct answer *ret, struct failure *ret_
 	_json_ json_t *body = NULL;
 	struct question_given given = { 0 };
 	struct question_row row;
+	struct inbox_ref ref;
 	uint64_t id;
-	int r = id_read(rq, &id, ret_failure);
+	int r = ref_read(rq, &ref, ret_failure);
 
+	id = ref.id;
 	if (r == 0)
 		r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
 	if (r == 0)
@@ -252,6 +304,8 @@ int question_answer(struct request *rq, struct answer *ret, struct failure *ret_
 	given.policy = policy;
 	given.generation = generation;
 	given.has_generation = json_object_get(body, "generation");
+	if (ref.run)
+		return run_answer(rq, id, &given, ret, ret_failure);
 	r = given.answer == ANSWER_ALWAYS ? always_check(rq, id, ret_failure) : 0;
 	if (r == 0)
 		r = service_question_answer(rq->config->service, id, &given, rq->peer.who, &row, ret_failure);

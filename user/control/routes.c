@@ -46,7 +46,7 @@ static const struct route routes[] = {
 	  questions_list,
 	  ROLE_APPROVER | ROLE_INBOX | ROLE_READER,
 	  SCOPE_LIST,
-	  { "session", "state", "after", "wait" } },
+	  { "session", "state", "after", "wait", "follow" } },
 	{ "GET", "/v1/questions/*", question_get, ROLE_APPROVER | ROLE_INBOX | ROLE_READER, SCOPE_LIST, { NULL } },
 	{ "POST", "/v1/questions/*/answer", question_answer, ROLE_APPROVER | ROLE_INBOX, SCOPE_NONE, { NULL } },
 	{ "POST", "/v1/questions/*/revoke", question_revoke, ROLE_APPROVER | ROLE_INBOX, SCOPE_NONE, { NULL } },

@@ -9,6 +9,7 @@
 #include "control/access.h"
 #include "control/body.h"
 #include "control/args.h"
+#include "control/inbox.h"
 #include "control/json_objects.h"
 #include "control/reply.h"
 #include "control/url_text.h"
@@ -192,8 +193,7 @@ int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struc
 		       : 0;
 }
 
-/* Values of variables are for who may start runs like it, or approve it; a reader sees their names. */
-static json_t *run_shown(const struct request *rq, const struct run_row *row)
+json_t *run_shown(const struct request *rq, const struct run_row *row)
 {
 	json_t *object = run_object(row), *env = json_object_get(json_object_get(object, "options"), "env");
 

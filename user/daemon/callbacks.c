@@ -48,8 +48,7 @@ void event_emit(void *data, struct event *event)
 	tally_note(&d->tally, event);
 	if (d->server && event->session && !NP_REASON_ALLOWS(event->reason))
 		server_refused(d->server, event->session);
-	if (d->server && (event->reason == NP_R_QUESTION_ASKED || event->reason == NP_R_QUESTION_ANSWERED ||
-			  event->reason == NP_R_QUESTION_ENDED))
+	if (d->server && (event->question || event->run))
 		servers_changed(d);
 	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
 		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);

@@ -44,6 +44,7 @@ static void run_event(struct service *service, unsigned reason, const struct run
 		.reason = reason,
 		.session = run->session.text,
 		.sandbox = run->sandbox[0] ? run->sandbox : NULL,
+		.run = run->id,
 		.who = who,
 		.text = text,
 	};

@@ -166,6 +166,10 @@
 #define NP_WARNING_PATTERNS 4096 /* destinations of a policy that a name is compared with, for people: a millisecond */
 #define NP_RETRY_AFTER_S    10	 /* what a refused client is told to wait before it tries again */
 
+/* -- who watches and answers questions --------------------------------------- */
+#define NP_INBOX_BEHIND 4096 /* changes that a follower has not been told of: then it is told of all that waits */
+#define NP_INBOX_PIECE (64u << 10) /* bytes of them that are made at a time; one has up to 150 KiB */
+
 /* -- deciders ------------------------------------------------------------- */
 #define NP_DECIDER_FRAME (64u << 10) /* bytes of a line that a decider sends: an answer has a few hundred */
 #define NP_DECIDER_UNREAD (1u << 20) /* bytes that it has not read: then it is taken to be dead */

@@ -117,13 +117,17 @@ class Api:
     def follow(self, **params):
         return Feed(self.path, params)
 
+    def inbox(self, path=None, **params):
+        """A feed of questions."""
+        return Feed(path or self.path, params, "/v1/questions")
+
 
 class Feed:
     """An open event feed; next() gives one event, or None when none came in time."""
 
-    def __init__(self, path, params):
+    def __init__(self, path, params, of="/v1/events"):
         self.c = Connection(path, 600)
-        self.c.request("GET", "/v1/events?" + urllib.parse.urlencode(dict(params, follow=1), safe="/"))
+        self.c.request("GET", of + "?" + urllib.parse.urlencode(dict(params, follow=1), safe="/"))
         self.r = self.c.getresponse()
         self.status = self.r.status
         self.q = queue.Queue()
