@@ -22,7 +22,7 @@ CACHE = HERE.parent.parent / "build" / "vm"
 SERIES = ["6.1", "6.12", "6.12-nolsm"]
 MODULES = ["veth", "dummy", "sch_ingress", "cls_bpf", "tcp_diag", "udp_diag", "loop", "quota_v2"]
 TOOLS = {"ip": "/bin/ip", "tc": "/sbin/tc", "bpftool": "/usr/sbin/bpftool"}
-TIMEOUT = 900  # seconds for one machine; on an idle host it takes about 60
+TIMEOUT = int(os.environ.get("NETPAWL_VM_TIMEOUT", 900))  # seconds for one machine; on an idle host it takes about 60
 
 
 def sh(*argv, **more):
