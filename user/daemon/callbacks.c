@@ -48,7 +48,7 @@ void event_emit(void *data, struct event *event)
 	tally_note(&d->tally, event);
 	if (d->server && event->session && !NP_REASON_ALLOWS(event->reason))
 		server_refused(d->server, event->session);
-	if (d->server && (event->question || event->run))
+	if (d->server && (event->question || event->run) && NP_REASON_CHANGES(event->reason))
 		servers_changed(d);
 	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
 		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);

@@ -109,7 +109,6 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_number_if(out, "dropped", event->dropped);
 	put_time(out, "since", event->since_us);
 	put_number_if(out, "until_seq", event->until_seq);
-	put_number_if(out, "question", event->question);
 	put_number_if(out, "run", event->run);
 	put_string(out, "dataset", event->dataset);
 	put_string(out, "text", event->text);

@@ -52,7 +52,7 @@ struct event {
 	int request_base64, response_base64;
 
 	/* a change */
-	uint64_t question, run; /* that it is about */
+	uint64_t run; /* that it is about */
 	const char *dataset;
 	const char *text;   /* the reason a person gave, or details */
 	const char *policy; /* hash of the policy that is live now, or was refused */

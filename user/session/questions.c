@@ -165,7 +165,6 @@ void question_event(struct service *service, unsigned reason, const struct quest
 		.method = row->method[0] ? row->method : "CONNECT",
 		.url = row->url,
 		.port = row->port,
-		.question = row->id,
 		.who = who,
 		.text = text,
 		.question = row->id,
