@@ -19,7 +19,7 @@ LODGERS = {
     "worker": {"policy": "daemon_link", "system": "daemon_link", "roots": "daemon_link", "dialer": "daemon_link",
                "proxy_logins": "daemon_link", "next_proxy_logins": "daemon_link", "origin_dials": "origin_dial", "proxy_urls": "origin_dial",
                "sandboxes": "sandboxes", "sessions": "sandboxes", "rejudging": "sandboxes", "n_clients": "client", "dirty": "leg", "spare": "leg worker",
-               "holds": "hold", "listeners": "listeners", "has_dead_listeners": "listeners", "pooling": "pool", "talking": "client", "reporter": "report", "stopping": "stop", "memory": "memory"},
+               "holds": "hold", "listeners": "listeners", "has_dead_listeners": "listeners", "pooling": "pool", "talking": "client", "reporter": "report", "stopping": "stop", "secret_watch": "secret_watch", "memory": "memory"},
     "session": {"pool": "pool upstream", "memory": "memory"},
     "sandbox": {"clients": "client", "n_clients": "client", "n_exchanges": "client", "n_held": "hold", "rate": "report", "memory": "memory"},
     "ex": {"at_client": "client", "at_origin": "upstream pool"},

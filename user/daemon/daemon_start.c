@@ -151,6 +151,7 @@ static int supervisor_open(struct daemon *d)
 		.on_debug = on_debug,
 		.on_ask = on_ask,
 		.on_asks_lost = on_asks_lost,
+		.on_leak = on_leak,
 		.data = d,
 	};
 	int r = fs_path(root, "%s/empty", d->options.run_dir);

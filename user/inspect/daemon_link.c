@@ -380,6 +380,7 @@ void worker_forget(struct worker *worker)
 	policy_free(worker->policy);
 	proxy_logins_drop(&worker->proxy_logins);
 	proxy_logins_drop(&worker->next_proxy_logins);
+	secret_watch_free(&worker->secret_watch);
 	secrets_keep(&worker->secrets, NULL);
 	worker->dialer = NULL;
 	worker->roots = worker->system = NULL;

@@ -12,6 +12,7 @@
 #include "inspect/stage.h"
 
 struct capture;
+struct leak;
 struct origin_dial_result;
 struct withheld;
 
@@ -60,6 +61,7 @@ struct exchange {
 	struct link_request report;
 	const char *proxy;	 /* that it went by last */
 	struct capture *capture; /* NULL: its rule wants none */
+	struct leak *leak;	 /* of a request's body that comes coded: stage_leak.c's */
 	uint64_t sent_ns, head_ns;
 };
 

@@ -17,6 +17,7 @@
 #include "inspect/memory.h"
 #include "inspect/queries.h"
 #include "inspect/report.h"
+#include "inspect/secret_watch.h"
 #include "inspect/stop.h"
 #include "loop/loop.h"
 #include "secrets/placeholder.h"
@@ -53,6 +54,7 @@ struct worker {
 	struct link_proxy_logins *proxy_logins,
 		*next_proxy_logins;		/* of the policy's upstream proxies, of the next policy's */
 	struct secrets secrets;			/* values of the policy's credentials */
+	struct secret_watch secret_watch;	/* made of them: secret_watch.c's */
 	struct placeholder_key placeholder_key; /* what sandboxes' placeholders are made of */
 	/* Lists, each of the file that owns what is in it. */
 	struct table sandboxes; /* by cgroup */

@@ -23,4 +23,10 @@ struct link_placeholder_key {
 	uint8_t bytes[32];
 };
 
+/* LINK_LEAK: a request of the sandbox had the value of this credential in it, and was refused. */
+struct link_leak {
+	uint64_t cgroup_id;
+	char name[NP_NAME_MAX + 1];
+};
+
 #endif

@@ -52,10 +52,10 @@ int needle_shares_first(const struct needle *needle)
 	return (needle->form == FORM_BASE64 || needle->form == FORM_BASE64URL) && needle->bytes_ahead;
 }
 
-int needle_shares_last(const struct needle *needle, size_t value_len)
+int needle_shares_last(const struct needle *needle)
 {
 	return (needle->form == FORM_BASE64 || needle->form == FORM_BASE64URL) &&
-	       8 * (needle->bytes_ahead + value_len) % 6;
+	       8 * (needle->bytes_ahead + (size_t)needle->value_len) % 6;
 }
 
 static bool form_base64(const char *value, size_t len, const char *alphabet, unsigned ahead, struct needle *p)
@@ -164,6 +164,7 @@ int forms_make(const char *value, size_t len, uint32_t secret, struct needle nee
 
 		*p = all[i];
 		p->secret = secret;
+		p->value_len = (uint32_t)len;
 		if (!form_make(value, len, p)) {
 			while (n)
 				needle_free(&needles[--n]);
@@ -184,12 +185,12 @@ static size_t fitting_length(size_t len, size_t value_len)
 	return len + (value_len + 3 - len % 3) % 3;
 }
 
-static void replace_base64(const struct needle *p, size_t value_len, const char *placeholder, size_t len, char first,
-			   char last, struct buf *out)
+static void replace_base64(const struct needle *p, const char *placeholder, size_t len, char first, char last,
+			   struct buf *out)
 {
 	const char *alphabet = p->form == FORM_BASE64URL ? url_safe : standard;
 	const unsigned ahead = p->bytes_ahead;
-	const size_t fits = fitting_length(len, value_len);
+	const size_t fits = fitting_length(len, p->value_len);
 	char padded[NP_SECRET_MAX + 3];
 	size_t from = digits_begin(ahead), to = digits_end(fits, ahead);
 
@@ -210,7 +211,7 @@ static void replace_base64(const struct needle *p, size_t value_len, const char 
 	}
 	for (size_t i = from; i < to; i++)
 		buf_append(out, &alphabet[digit_at(padded, fits, ahead, i)], 1);
-	if (needle_shares_last(p, value_len) && base64_digit(last) >= 0) {
+	if (needle_shares_last(p) && base64_digit(last) >= 0) {
 		/* 2 or 4 bits of the last byte, then those of what follows. */
 		unsigned others = 8 * (ahead + fits) % 6 == 2 ? 0x0f : 0x03;
 
@@ -219,8 +220,7 @@ static void replace_base64(const struct needle *p, size_t value_len, const char 
 	}
 }
 
-void needle_replace(const struct needle *p, size_t value_len, const char *placeholder, size_t len, char first,
-		    char last, struct buf *out)
+void needle_replace(const struct needle *p, const char *placeholder, size_t len, char first, char last, struct buf *out)
 {
 	char pair[2];
 
@@ -230,7 +230,7 @@ void needle_replace(const struct needle *p, size_t value_len, const char *placeh
 		return;
 	case FORM_BASE64:
 	case FORM_BASE64URL:
-		replace_base64(p, value_len, placeholder, len, first, last, out);
+		replace_base64(p, placeholder, len, first, last, out);
 		return;
 	case FORM_HEX:
 	case FORM_HEX_UPPER:

@@ -24,8 +24,9 @@ enum form {
 struct needle {
 	char *text;
 	uint32_t len;
-	uint32_t secret;     /* whose it is: the caller's number */
-	uint8_t form;	     /* enum form */
+	uint32_t secret;    /* whose it is: the caller's number */
+	uint32_t value_len; /* of the secret itself */
+	uint8_t form;	    /* enum form */
 	uint8_t bytes_ahead; /* base64: how many bytes of the first group of three belong to what stands in front of it */
 };
 
@@ -42,10 +43,10 @@ void needle_free(struct needle *needle); /* wipes it */
  * first and last in what is appended; elsewhere they are not looked at. Where the placeholder is as long as the value, the
  * text is as long as the needle, and what stands around it keeps its meaning.
  */
-void needle_replace(const struct needle *needle, size_t value_len, const char *placeholder, size_t len, char first,
-		    char last, struct buf *out);
+void needle_replace(const struct needle *needle, const char *placeholder, size_t len, char first, char last,
+		    struct buf *out);
 int needle_shares_first(const struct needle *needle);
-int needle_shares_last(const struct needle *needle, size_t value_len);
+int needle_shares_last(const struct needle *needle);
 /* Six bits, or -1; both alphabets. */
 int base64_digit(char c);
 

@@ -31,9 +31,8 @@ static struct origin_span origin_of(const struct scrubber *s, bool escaped, size
 	return (struct origin_span){ .begin = index, .end = index + 1 };
 }
 
-/* All that are in one of the two texts. *cut becomes less when something is pending. value_lens may be unknown (NULL). */
-static int spans_collect(struct scrubber *s, const struct scrub_word *words, bool escaped, const char *text, size_t len,
-			 bool end, size_t *cut)
+/* All that are in one of the two texts. *cut becomes less when something is pending. */
+static int spans_collect(struct scrubber *s, bool escaped, const char *text, size_t len, bool end, size_t *cut)
 {
 	size_t at = 0;
 	struct hit hit;
@@ -53,7 +52,7 @@ static int spans_collect(struct scrubber *s, const struct scrub_word *words, boo
 			.needle = hit.needle,
 			.escaped = escaped,
 		};
-		if (words && needle_shares_last(hit.needle, words[hit.needle->secret].value_len)) {
+		if (needle_shares_last(hit.needle)) {
 			if (behind == len && !end) {
 				found = FOUND_PENDING;
 				break;
@@ -123,8 +122,7 @@ static size_t cut_settle(const struct scrubber *s, size_t cut)
 }
 
 /* What is found in either, in order. *cut: what is decided. */
-static int spans_find(struct scrubber *s, const struct scrub_word *words, const char *data, size_t len, bool end,
-		      size_t *ret_cut)
+static int spans_find(struct scrubber *s, const char *data, size_t len, bool end, size_t *ret_cut)
 {
 	size_t cut = len;
 	int r;
@@ -135,12 +133,12 @@ static int spans_find(struct scrubber *s, const struct scrub_word *words, const 
 		return r;
 	if (s->plain.whole < cut)
 		cut = s->plain.whole;
-	if (spans_collect(s, words, false, data, len, end, &cut) < 0)
+	if (spans_collect(s, false, data, len, end, &cut) < 0)
 		return -ENOMEM;
-	if (s->plain.n && spans_collect(s, words, true, s->plain.text, s->plain.len, end, &cut) < 0)
+	if (s->plain.n && spans_collect(s, true, s->plain.text, s->plain.len, end, &cut) < 0)
 		return -ENOMEM;
 	/* The first escape of all is incomplete: what stands in front of it may be pending. */
-	if (!s->plain.n && s->plain.whole < len && spans_collect(s, words, false, data, s->plain.whole, end, &cut) < 0)
+	if (!s->plain.n && s->plain.whole < len && spans_collect(s, false, data, s->plain.whole, end, &cut) < 0)
 		return -ENOMEM;
 	if (s->n > 1)
 		qsort(s->spans, s->n, sizeof(*s->spans), span_compare);
@@ -231,28 +229,30 @@ static int span_replace(const struct scrubber *s, const struct scrub_word *word,
 		begin = origin_of(s, span->escaped, at).begin;
 	}
 	buf_append(out, data + pos, begin - pos);
-	needle_replace(span->needle, word->value_len, word->placeholder, word->len, first,
-		       span->with_last ? text[behind] : '\0', &made);
+	needle_replace(span->needle, word->text, word->len, first, span->with_last ? text[behind] : '\0', &made);
 	if (buf_error(&made))
 		return buf_error(&made);
 	put_as_found(s, data, span->escaped, at, behind + span->with_last - at, &made, out);
 	return 0;
 }
 
-int scrub(struct scrubber *s, const struct scrub_word *words, const char *data, size_t len, bool end, struct buf *out,
+int scrub(struct scrubber *s, const struct scrub_words *words, const char *data, size_t len, bool end, struct buf *out,
 	  size_t *ret_used)
 {
 	size_t cut, pos = 0;
 	int hits = 0, r;
 
-	r = spans_find(s, words, data, len, end, &cut);
+	r = spans_find(s, data, len, end, &cut);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct span *span = &s->spans[i];
+		struct scrub_word word;
 
+		if (!words->find(words->ctx, span->needle->secret, &word))
+			continue;
 		if (span->begin >= pos) {
-			r = span_replace(s, &words[span->needle->secret], data, span, pos, out);
+			r = span_replace(s, &word, data, span, pos, out);
 			if (r < 0)
 				return r;
 			hits++;
@@ -272,7 +272,7 @@ int scrub(struct scrubber *s, const struct scrub_word *words, const char *data, 
 int scrub_look(struct scrubber *s, const char *data, size_t len, bool end, size_t *ret_used)
 {
 	size_t cut;
-	int r = spans_find(s, NULL, data, len, end, &cut);
+	int r = spans_find(s, data, len, end, &cut);
 
 	if (r < 0)
 		return r;

@@ -12,11 +12,15 @@
 struct buf;
 struct span;
 
-/* By the number that a needle has as its secret. */
 struct scrub_word {
-	const char *placeholder; /* at most NP_SECRET_MAX */
+	const char *text; /* at most NP_SECRET_MAX */
 	size_t len;
-	size_t value_len; /* of what it stands for */
+};
+
+/* What stands for a secret, by the number that its needles have; asked for each that is found. False: it stays where it is. */
+struct scrub_words {
+	bool (*find)(void *ctx, uint32_t secret, struct scrub_word *ret);
+	void *ctx;
 };
 
 struct scrubber {
@@ -30,11 +34,11 @@ struct scrubber {
 void scrubber_free(struct scrubber *scrubber); /* wipes it */
 
 /*
- * How many secrets there were among the first *ret_used bytes, and, if there were any, these bytes without them in out. 0: they may
+ * How many secrets were replaced among the first *ret_used bytes, and, if there were any, these bytes without them in out. 0: they may
  * go on as they are, and out is untouched. end: nothing follows, and all bytes are used. -ENOMEM or -E2BIG:
  * nothing of it may pass.
  */
-int scrub(struct scrubber *scrubber, const struct scrub_word *words, const char *data, size_t len, bool end,
+int scrub(struct scrubber *scrubber, const struct scrub_words *words, const char *data, size_t len, bool end,
 	  struct buf *out, size_t *ret_used);
 
 /* Is there a secret in it? Its number, or -1; *ret_used as above, up to the first. -ENOMEM or -E2BIG are below -1. */

@@ -127,6 +127,8 @@ static int message_take(struct process *p, enum link_type type, const char *data
 		return debug_learn(p, data, len);
 	case LINK_ASK:
 		return asks_learn(p, data, len);
+	case LINK_LEAK:
+		return leaks_learn(p, data, len);
 	case LINK_REQUESTS:
 		return 0; /* it has woken us: supervisor_receive() comes when whoever reads this is done */
 	default:
@@ -171,6 +173,7 @@ static bool reports_take(struct supervisor *w, uint64_t most)
 		more |= p->pid && ledgers_unread(w->ledgers, i);
 	}
 	asks_receive(w);
+	leaks_receive(w);
 	return more;
 }
 

@@ -76,6 +76,12 @@ struct debug_question {
 
 TAILQ_HEAD(ask_queue, ask);
 
+/* A value of this credential was about to leave from this sandbox. */
+struct leaked {
+	uint64_t cgroup_id;
+	char credential[NP_NAME_MAX + 1];
+};
+
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
@@ -102,6 +108,8 @@ struct supervisor {
 	bool steering;					      /* the gate steers */
 	struct debug_question debug;
 	struct ask_queue asks;
+	struct leaked leaks[NP_LEAKS_WAITING]; /* leaks.c's: what has come of such, until a verb is over */
+	unsigned n_leaks;
 	struct process processes[NP_WORKERS_MAX];
 };
 
@@ -172,6 +180,10 @@ int namespace_make(void *ctx, uint64_t cgroup_id, bool steered);
 int namespace_join(void *ctx, const struct gate_cgroup *cgroup);
 int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 void namespace_drop(struct supervisor *w, uint64_t cgroup_id); /* the sandbox is gone. An unknown one is fine */
+
+/* -- leaks.c */
+int leaks_learn(struct process *from, const char *data, size_t len); /* 0, or -EPROTO */
+void leaks_receive(struct supervisor *w);			     /* hands on what has come */
 
 /* -- asks.c */
 int asks_learn(struct process *from, const char *data, size_t len); /* 0, -ENOMEM, or -EPROTO */

@@ -143,6 +143,9 @@ const char *reason_hint(unsigned reason)
 	case NP_R_NEEDS_APPROVAL:
 		return "A person has to answer first. Go on with something else, and try the same request again later: "
 		       "it meets the answer, or waits for it again.";
+	case NP_R_SECRET_LEAVING:
+		return "Trying again will not help. Use the placeholder of the credential, which netpawl replaces where the "
+		       "credential belongs, and tell your operator where the value came from.";
 	case NP_R_ANSWER_DENIES:
 		return "Trying again will not help: a person has seen it and said no. Go on without it.";
 	case NP_R_TOO_MANY_QUESTIONS:

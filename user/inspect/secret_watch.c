@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "inspect/secret_watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/head.h"
+#include "inspect/worker.h"
+#include "policy/credential.h"
+
+/* Of a key that signs, its parts are what would be worth having: KEY_ID:SECRET or KEY_ID:SECRET:TOKEN. */
+static bool secret_signs(const struct worker *worker, const struct secret *secret)
+{
+	const struct credential *credential = worker->policy && strcmp(worker->policy->hash, secret->policy) == 0
+						      ? credential_find(worker->policy, secret->name)
+						      : NULL;
+
+	for (size_t i = 0; credential && i < credential->n_slots; i++)
+		if (credential->slots[i].kind == SLOT_SIGV4)
+			return true;
+	return false;
+}
+
+static int needles_add(struct needle *needles, size_t *n, const char *text, size_t len, uint32_t number)
+{
+	int r = forms_make(text, len, number, needles + *n);
+
+	if (r > 0)
+		*n += (size_t)r;
+	return r < 0 ? r : 0;
+}
+
+static int needles_of(const struct worker *worker, uint32_t number, struct needle *needles, size_t *n)
+{
+	const struct secret *secret = &worker->secrets.items[number];
+	const char *colon = secret_signs(worker, secret) ? memchr(secret->value, ':', secret->len) : NULL, *end, *token;
+	int r;
+
+	if (!colon)
+		return needles_add(needles, n, secret->value, secret->len, number);
+	end = secret->value + secret->len;
+	token = memchr(colon + 1, ':', (size_t)(end - colon - 1));
+	r = needles_add(needles, n, colon + 1, (size_t)((token ? token : end) - colon - 1), number);
+	if (r == 0 && token)
+		r = needles_add(needles, n, token + 1, (size_t)(end - token - 1), number);
+	return r;
+}
+
+static int watch_make(struct worker *worker, struct search **ret)
+{
+	const size_t room = worker->secrets.n * 2 * FORMS_MAX;
+	struct needle *needles = calloc(room + 1, sizeof(*needles));
+	size_t n = 0;
+	int r = needles ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; r == 0 && i < worker->secrets.n; i++)
+		r = needles_of(worker, i, needles, &n);
+	if (r == 0 && n)
+		r = search_new(needles, n, ret);
+	else
+		for (size_t i = 0; i < n; i++)
+			needle_free(&needles[i]);
+	free(needles);
+	return r;
+}
+
+int secret_watch(struct worker *worker, struct scrubber **ret)
+{
+	struct secret_watch *watch = &worker->secret_watch;
+	const char *policy = worker->policy ? worker->policy->hash : "";
+	int r;
+
+	if (watch->generation != worker->secrets.generation || strcmp(watch->policy, policy) != 0) {
+		secret_watch_free(watch);
+		r = watch_make(worker, &watch->search);
+		if (r < 0)
+			return r;
+		watch->generation = worker->secrets.generation;
+		memcpy(watch->policy, policy, strlen(policy) + 1);
+		watch->scrubber.search = watch->search;
+	}
+	*ret = watch->search ? &watch->scrubber : NULL;
+	return 0;
+}
+
+void secret_watch_free(struct secret_watch *watch)
+{
+	scrubber_free(&watch->scrubber);
+	search_free(watch->search);
+	*watch = (struct secret_watch){ .generation = UINT64_MAX };
+}
+
+int secret_in_text(struct scrubber *scrubber, const char *text, size_t len)
+{
+	size_t used;
+
+	return len < NP_SECRET_MIN ? -1 : scrub_look(scrubber, text, len, true, &used);
+}
+
+int secret_in_fields(struct scrubber *scrubber, const struct fields *fields)
+{
+	int found = -1;
+
+	for (uint32_t i = 0; i < fields->n && found == -1; i++) {
+		const struct field *f = &fields->items[i];
+
+		found = secret_in_text(scrubber, f->value, f->value_len);
+		if (found == -1)
+			found = secret_in_text(scrubber, f->name, f->name_len);
+	}
+	return found;
+}
+
+int secret_in_head(struct scrubber *scrubber, const struct head *head)
+{
+	const char *const texts[] = { head->method, head->target, head->authority };
+	int found = -1;
+
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]) && found == -1; i++)
+		if (texts[i])
+			found = secret_in_text(scrubber, texts[i], strlen(texts[i]));
+	return found == -1 ? secret_in_fields(scrubber, &head->fields) : found;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A secret that is about to leave: the value of a credential, in any request of any session. No sandbox has it from us, so it came
+ * from where it should not have been. It is refused, and the daemon raises the session if the credential says so (on_leak).
+ *
+ * This comes before the verdict, because what a verdict refuses is reported with its URL, and before what captures bodies.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/exchange.h"
+#include "inspect/secret_watch.h"
+#include "inspect/stage.h"
+#include "link/secret_message.h"
+#include "secrets/decode.h"
+
+#define DECODE_BYTES (64u << 10) /* that are looked at in one go */
+#define LEAK_SEND_MS 1000
+
+/* Of a body that comes coded. */
+struct leak {
+	struct decoder *decoder;
+	struct buf plain; /* what was decoded of it, and may be the beginning of a secret */
+};
+
+static bool word_redacted(void *ctx, uint32_t secret, struct scrub_word *ret)
+{
+	(void)ctx;
+	(void)secret;
+	*ret = (struct scrub_word){ "(secret)", 8 };
+	return true;
+}
+
+/* What is reported of it must not have it either. */
+static void target_redact(struct exchange *ex, struct scrubber *scrubber)
+{
+	const struct scrub_words words = { word_redacted, NULL };
+	_buf_ struct buf out = BUF_INIT(NP_HEAD_BYTES);
+	size_t used, len = strlen(ex->head.target);
+	int hits = scrub(scrubber, &words, ex->head.target, len, true, &out, &used);
+
+	if (hits < 0 || (hits > 0 && head_set_target(&ex->head, out.data, out.len) < 0))
+		ex->head.target = "/(secret)";
+}
+
+static void leak_send(const struct worker *worker, const struct exchange *ex, const struct secret *secret)
+{
+	struct link_leak message = { .cgroup_id = ex->client->sandbox->cgroup_id };
+
+	snprintf(message.name, sizeof(message.name), "%s", secret->name);
+	link_send_patiently(worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
+}
+
+/* found: the number of a secret, or below -1: it could not be searched. */
+static enum stage_result leak_stop(struct exchange *ex, struct scrubber *scrubber, int found, const char *where)
+{
+	const struct worker *worker = ex->client->worker;
+	char words[NP_NAME_MAX + 80];
+
+	if (found < -1) {
+		exchange_stop(ex, found == -EIO ? NP_R_BAD_HTTP : NP_R_INTERNAL, NULL,
+			      found == -EIO ? "its body is not what its content-encoding says"
+					    : "it could not be searched for secrets");
+		return STAGE_OVER;
+	}
+	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", worker->secrets.items[found].name,
+		 where);
+	target_redact(ex, scrubber);
+	leak_send(worker, ex, &worker->secrets.items[found]);
+	exchange_stop(ex, NP_R_SECRET_LEAVING, NULL, words);
+	return STAGE_OVER;
+}
+
+/* A coding that is not known is not looked into: what is in there is as hidden as if it were encrypted. */
+static int leak_begin(struct exchange *ex)
+{
+	const struct field *coding = fields_find(&ex->head.fields, "content-encoding");
+	struct decoder *decoder = NULL;
+	int r = coding ? decoder_new(coding->value, coding->value_len, &decoder) : 0;
+
+	if (r == -ENOMEM || (decoder && !(ex->leak = calloc(1, sizeof(*ex->leak))))) {
+		decoder_free(decoder);
+		return -ENOMEM;
+	}
+	if (r < 0)
+		return 0;
+	if (decoder)
+		*ex->leak =
+			(struct leak){ .decoder = decoder, .plain = BUF_INIT(NP_WITHHELD_BYTES + 4 * DECODE_BYTES) };
+	stage_wants(ex, &stage_leak, WAY_REQUEST, WANT_LOOK);
+	return 0;
+}
+
+static enum stage_result on_start(struct exchange *ex)
+{
+	struct scrubber *scrubber = NULL;
+	int found = secret_watch(ex->client->worker, &scrubber);
+
+	if (found < 0)
+		return leak_stop(ex, NULL, -ENOMEM, "");
+	if (!scrubber)
+		return STAGE_NEXT;
+	found = secret_in_head(scrubber, &ex->head);
+	if (found == -1 && ex->head.has_body)
+		found = leak_begin(ex) < 0 ? -ENOMEM : -1;
+	return found == -1 ? STAGE_NEXT : leak_stop(ex, scrubber, found, "head");
+}
+
+/* What was coded goes on once what it stands for has been looked at: whoever has all but the last piece has no whole secret. */
+static int look_into(struct leak *leak, struct scrubber *scrubber, const struct piece *piece)
+{
+	enum decoded decoded = DECODED_MORE;
+	size_t at = 0;
+
+	while (decoded == DECODED_MORE) {
+		size_t used;
+		int found;
+
+		decoded = decoder_read(leak->decoder, piece->data + at, piece->len - at, piece->end, DECODE_BYTES,
+				       &leak->plain, &used);
+		at += used;
+		if (decoded != DECODED_ALL && decoded != DECODED_MORE)
+			return -EIO;
+		found = scrub_look(scrubber, leak->plain.data, leak->plain.len, piece->end && decoded == DECODED_ALL,
+				   &used);
+		if (found != -1)
+			return found;
+		buf_drop(&leak->plain, used);
+	}
+	return -1;
+}
+
+static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
+{
+	struct scrubber *scrubber = NULL;
+	int found = secret_watch(ex->client->worker, &scrubber);
+
+	if (found < 0)
+		return leak_stop(ex, NULL, -ENOMEM, "");
+	if (!scrubber) /* the last value was taken back */
+		return STAGE_NEXT;
+	if (ex->leak)
+		found = look_into(ex->leak, scrubber, piece);
+	else
+		found = scrub_look(scrubber, piece->data, piece->len, piece->end, &piece->used);
+	if (found == -1 && piece->trailers)
+		found = secret_in_fields(scrubber, piece->trailers);
+	return found == -1 ? STAGE_NEXT : leak_stop(ex, scrubber, found, "body");
+}
+
+static void on_forget(struct exchange *ex)
+{
+	if (!ex->leak)
+		return;
+	decoder_free(ex->leak->decoder);
+	buf_free(&ex->leak->plain);
+	free(ex->leak);
+	ex->leak = NULL;
+}
+
+const struct stage stage_leak = {
+	.name = "leak",
+	.role = STAGE_ANSWERS,
+	.start = on_start,
+	.request_body = on_request_body,
+	.forget = on_forget,
+};
