@@ -110,7 +110,7 @@
 	X(ENDED_BY_EXPIRY, 77, "ended_by_expiry", "the approval that it was opened by is over")    \
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
-	X(SECRET_LEAVING, 96, "secret_leaving", "the value of a credential is in it, which no sandbox should have") \
+	X(SECRET_LEAVING, 98, "secret_leaving", "the value of a credential is in it, which no sandbox should have") \
 	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \
 	  "the host's response broke off or could not be read to its end; the policy is not the reason") \
 	X(TIMED_OUT, 95, "timed_out", "the host or the client was silent for longer than the rule waits (timeouts)") \
