@@ -84,6 +84,7 @@ DAEMON_DIRS = $(SHARED_DIRS) loop link netns containers session events kernel co
 CLI_DIRS = $(SHARED_DIRS) api_client containers launch cli
 RUN_DIRS = base vocab api_client launch launcher
 HOOK_DIRS = base vocab containers api_client hook
+CNI_DIRS = base vocab containers api_client cni
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns secrets inspect
 DECIDE_DIRS = base vocab link decider
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o \
@@ -97,7 +98,7 @@ LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init \
-     $(BUILD)/netpawl-oci-hook
+     $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -115,6 +116,11 @@ $(BUILD)/netpawl-run: $(RUN_OBJS)
 $(BUILD)/netpawl-oci-hook: $(HOOK_OBJS)
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ -ljansson
+
+# Static: it is copied to nodes that have none of our libraries.
+$(BUILD)/netpawl-cni: $(call objs,$(CNI_DIRS))
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) $(if $(SANFLAGS),,-static-pie) -o $@ $^ -ljansson
 
 $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 	$(say) LINK $@
@@ -325,7 +331,7 @@ test-monitoring:
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/monitoring
 
 # Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
-CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap
+CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap containernetworking-plugins
 test-containers:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CONTAINER_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
@@ -457,7 +463,7 @@ $(BUILD)/completion/%: $(BUILD)/netpawl
 install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(BUILD)/completion/,bash zsh fish)
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
-	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-oci-hook $(DESTDIR)$(PREFIX)/sbin
+	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(DESTDIR)$(PREFIX)/sbin
 	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
@@ -471,7 +477,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \
@@ -483,5 +489,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(call objs,$(CNI_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

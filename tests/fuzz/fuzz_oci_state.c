@@ -24,9 +24,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r < 0)
 		return 0;
 	check(state.pid > 0 && state.id[0] && strnlen(state.id, sizeof(state.id)) < sizeof(state.id));
-	check(!state.has_level || (state.session.text[0] && state.level < LEVEL_COUNT));
-	if (state.session.text[0])
-		check(session_name_parse(state.session.text, &again, &problem) == 0 &&
-		      strcmp(again.text, state.session.text) == 0);
+	check(!state.wish.has_level || (state.wish.session.text[0] && state.wish.level < LEVEL_COUNT));
+	if (state.wish.session.text[0])
+		check(session_name_parse(state.wish.session.text, &again, &problem) == 0 &&
+		      strcmp(again.text, state.wish.session.text) == 0);
 	return 0;
 }

@@ -113,13 +113,13 @@ static int sandboxes_make(struct request *rq, const char *session, const char *r
 	return 0;
 }
 
-static int sandboxes_adopt(struct request *rq, const char *session, const char *cgroup, uint64_t starting, json_t **ret,
+static int sandboxes_adopt(struct request *rq, const char *session, const struct adoption *adoption, json_t **ret,
 			   struct failure *ret_failure)
 {
 	const struct sandbox_info *sandbox;
 	unsigned cut;
-	int r = service_sandbox_adopt(rq->config->service, session, cgroup, (pid_t)starting, rq->peer.who, &sandbox,
-				      &cut, ret_failure);
+	int r = service_sandbox_adopt(rq->config->service, session, adoption, rq->peer.who, &sandbox, &cut,
+				      ret_failure);
 
 	if (r < 0)
 		return r;
@@ -157,7 +157,7 @@ static int sandboxes_parent(struct request *rq, const char *session, bool system
 /* With a cgroup it adopts that one, without it makes one. */
 int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
-	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL;
+	const char *session = "", *cgroup = NULL, *workspace = NULL, *run = NULL, *netns = NULL;
 	bool keep = false, clean = false, temporary = false, enters = false, parent = false, systemd = false;
 	uint64_t starting = 0;
 	const struct body_field fields[] = {
@@ -166,7 +166,7 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		{ "keep", false, .ret_flag = &keep },		{ "clean", false, .ret_flag = &clean },
 		{ "temporary", false, .ret_flag = &temporary }, { "enters_network", false, .ret_flag = &enters },
 		{ "starting", false, .ret_number = &starting }, { "parent", false, .ret_flag = &parent },
-		{ "systemd", false, .ret_flag = &systemd },
+		{ "systemd", false, .ret_flag = &systemd },	{ "netns", false, .ret_text = &netns },
 	};
 	struct service *service = rq->config->service;
 	_json_ json_t *body = NULL, *object = NULL;
@@ -182,6 +182,9 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		return r;
 	if (starting && (!cgroup || starting > INT32_MAX))
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"starting\" is a process of a \"cgroup\"");
+	if (netns && (!cgroup || netns[0] != '/'))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD,
+				   "\"netns\" is the path of a file, for a \"cgroup\" that nobody is in yet");
 	if (systemd && !parent)
 		return failure_put(ret_failure, -EINVAL, NP_R_BAD_FIELD, "\"systemd\" is for a parent");
 	if (parent && (cgroup || workspace || run || keep || clean || temporary || enters))
@@ -207,7 +210,8 @@ int sandboxes_create(struct request *rq, struct answer *ret, struct failure *ret
 		      : 0;
 	if (r < 0)
 		return r;
-	r = cgroup   ? sandboxes_adopt(rq, name.text, cgroup, starting, &object, ret_failure)
+	r = cgroup   ? sandboxes_adopt(rq, name.text, &(struct adoption){ cgroup, (pid_t)starting, netns }, &object,
+				       ret_failure)
 	    : parent ? sandboxes_parent(rq, name.text, systemd, &object, ret_failure)
 		     : sandboxes_make(rq, name.text, run, workspace, keep, clean, enters, &object, ret_failure);
 	if (r < 0)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "api_client/api.h"
+#include "api_client/container.h"
 #include "base/fs.h"
 #include "containers/container_find.h"
 #include "hook/state.h"
@@ -23,37 +24,6 @@
 	"daemon's (else " CLI_SOCKET ").\n\n"                                                           \
 	"Exit codes: 0 confined, or to be left alone; else the container must not start.\n"
 
-/* What the policy says of one that names no session: *ret_go_on with a session, or it is left alone. */
-static int unknown_ask(const char *socket, struct oci_state *state, bool *ret_go_on)
-{
-	_api_answer_ struct api_answer answer = { 0 };
-	int code = api_call(socket, state->id, "GET", "/v1/launch", NULL, &answer);
-	const char *unknown = member_text(answer.json, "unknown_containers"), *problem;
-
-	*ret_go_on = false;
-	if (code != CLI_OK)
-		return code;
-	if (unknown && !strcmp(unknown, "ignore"))
-		return CLI_OK;
-	*ret_go_on = unknown && session_name_parse(unknown, &state->session, &problem) == 0;
-	if (*ret_go_on)
-		return CLI_OK;
-	error_print(state->id, NP_R_BAD_NAME, "it has no annotation " ANNOTATION_SESSION ", and the policy wants one");
-	return CLI_REFUSED;
-}
-
-static int level_raise(const char *socket, const struct oci_state *state)
-{
-	_api_answer_ struct api_answer answer = { 0 };
-	_free_ char *path = api_session_path(state->session.text, "/datasets");
-
-	return path ? api_call(socket, state->id, "POST", path,
-			       json_pack("{s:s,s:s,s:b}", "level", level_name(state->level), "reason",
-					 "annotation of a container", "create", 1),
-			       &answer)
-		    : CLI_REFUSED;
-}
-
 static int sandbox_ask(const char *socket, const struct oci_state *state)
 {
 	_api_answer_ struct api_answer answer = { 0 };
@@ -65,7 +35,7 @@ static int sandbox_ask(const char *socket, const struct oci_state *state)
 		return CLI_REFUSED;
 	}
 	return api_call(socket, state->id, "POST", "/v1/sandboxes",
-			json_pack("{s:s,s:s,s:i}", "session", state->session.text, "cgroup", cgroup, "starting",
+			json_pack("{s:s,s:s,s:i}", "session", state->wish.session.text, "cgroup", cgroup, "starting",
 				  (int)state->pid),
 			&answer);
 }
@@ -86,9 +56,9 @@ int main(int argc, char **argv)
 		error_print("the state of a container", NP_R_BAD_FIELD, problem);
 		return CLI_REFUSED;
 	}
-	if (!state.session.text[0])
-		code = unknown_ask(socket, &state, &go_on);
-	if (code == CLI_OK && go_on && state.has_level)
-		code = level_raise(socket, &state);
+	if (!state.wish.session.text[0])
+		code = container_unknown(socket, state.id, &state.wish.session, &go_on);
+	if (code == CLI_OK && go_on && state.wish.has_level)
+		code = container_raise(socket, state.id, state.wish.session.text, state.wish.level);
 	return code == CLI_OK && go_on ? sandbox_ask(socket, &state) : code;
 }

@@ -19,28 +19,6 @@ static int state_bad(const char **ret_problem, const char *problem)
 	return -EINVAL;
 }
 
-static int annotations_read(const json_t *annotations, struct oci_state *state, const char **ret_problem)
-{
-	const json_t *session = json_object_get(annotations, ANNOTATION_SESSION);
-	const json_t *level = json_object_get(annotations, ANNOTATION_LEVEL);
-
-	if (annotations && !json_is_object(annotations) && !json_is_null(annotations))
-		return state_bad(ret_problem, "\"annotations\" is no object");
-	if (level && !session)
-		return state_bad(ret_problem, ANNOTATION_LEVEL " is there, and " ANNOTATION_SESSION " is not");
-	if (session && !json_is_string(session))
-		return state_bad(ret_problem, ANNOTATION_SESSION " is no text");
-	if (session && session_name_parse(json_string_value(session), &state->session, ret_problem) < 0)
-		return -EINVAL;
-	if (level) {
-		if (!json_is_string(level) || level_parse(json_string_value(level), &state->level) < 0)
-			return state_bad(ret_problem,
-					 ANNOTATION_LEVEL " is none of PUBLIC, INTERNAL, CONFIDENTIAL and SECRET");
-		state->has_level = true;
-	}
-	return 0;
-}
-
 int oci_state_read(const char *data, size_t len, struct oci_state *ret, const char **ret_problem)
 {
 	cleanup(cleanup_json) json_t *root = json_loadb(data, len, JSON_REJECT_DUPLICATES, NULL);
@@ -56,7 +34,7 @@ int oci_state_read(const char *data, size_t len, struct oci_state *ret, const ch
 		return state_bad(ret_problem, "it has no \"pid\": the hook is for the stage createRuntime");
 	memcpy(state.id, json_string_value(id), json_string_length(id));
 	state.pid = (pid_t)json_integer_value(pid);
-	r = annotations_read(json_object_get(root, "annotations"), &state, ret_problem);
+	r = annotations_read(json_object_get(root, "annotations"), &state.wish, ret_problem);
 	if (r < 0)
 		return r;
 	*ret = state;

@@ -65,7 +65,7 @@ struct kernel_netns {
 	ino_t inode;
 	int fd;
 };
-/* Where the processes of a cgroup live, by the first of them. *ret_fd -1: in the host's, or there is none. */
+/* Where the processes of a cgroup live, by the first of them. *ret_fd -1: in the host's, or there is none (*ret_cookie 0). */
 int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd);
 /* Makes it the home of a sandbox. container: it has devices of its own, and the sandbox is not to leave it. Takes fd, also when it
  * fails. -ENOSPC: there are NP_NAMESPACES_MAX. */
@@ -73,6 +73,8 @@ int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool con
 		     const struct kernel_netns **ret);
 /* It goes with the last of its sandboxes. An unknown one is fine. */
 void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id);
+/* A predecessor knew its home, and nobody was there when this daemon looked. */
+bool kernel_netns_lost(const struct kernel *kernel, uint64_t cgroup_id);
 const struct kernel_netns *kernel_netns_find(const struct kernel *kernel, uint64_t cgroup_id);
 const struct kernel_netns *kernel_netns_next(const struct kernel *kernel, const struct kernel_netns *after);
 /* The map that tells whose queries come from which port (dns_origin.h), to be mapped for reading; nobody can write it. It

@@ -131,14 +131,28 @@ static int process_look(void *data, pid_t pid)
 int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd)
 {
 	struct search search = { .fd = -1 };
-	int r = cgroup_each_process(cg, process_look, &search);
-	_close_ int fd = search.fd;
+	struct np_home home;
+	_close_ int fd = -1;
+	int r;
 
+	/* One that a predecessor knew, and this daemon has not found yet, is nowhere else. */
+	if (bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cg->id, &home) == 0)
+		search.wanted = home.netns;
+	r = cgroup_each_process(cg, process_look, &search);
+	fd = search.fd;
 	if (r < 0)
 		return r;
-	*ret_cookie = r == 0 ? kernel->netns : search.cookie;
-	*ret_fd = *ret_cookie == kernel->netns ? -1 : take_fd(fd);
+	*ret_cookie = r == 0 ? 0 : search.cookie;
+	*ret_fd = r == 0 || *ret_cookie == kernel->netns ? -1 : take_fd(fd);
 	return 0;
+}
+
+bool kernel_netns_lost(const struct kernel *kernel, uint64_t cgroup_id)
+{
+	struct np_home home;
+
+	return !home_find(kernel, cgroup_id) &&
+	       bpf_map_lookup_elem(bpf_map__fd(kernel->skel->maps.np_homes), &cgroup_id, &home) == 0;
 }
 
 /* -- what there is -------------------------------------------------------------------------- */

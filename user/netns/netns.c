@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/nsfs.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -198,6 +203,45 @@ void inspector_sockets_close(struct inspector_sockets *sockets)
 }
 
 /* -- looking into one ------------------------------------------------------------------------ */
+
+int netns_inode(int netns, uint64_t *ret)
+{
+	struct stat st;
+
+	if (fstat(netns, &st) < 0)
+		return -errno;
+	*ret = st.st_ino;
+	return 0;
+}
+
+/* O_PATH first: to open what a stranger named, a device or a queue, may do something or wait. */
+int netns_open(const char *path, int *ret_fd, uint64_t *ret_inode)
+{
+	_close_ int named = open(path, O_PATH | O_CLOEXEC), fd = -1;
+	char again[64];
+	struct statfs fs;
+	struct stat own;
+	uint64_t inode = 0;
+	int r;
+
+	if (named < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? -EINVAL : -errno;
+	if (fstatfs(named, &fs) < 0 || stat(SELF, &own) < 0)
+		return -errno;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", named);
+	if (fs.f_type == NSFS_MAGIC)
+		fd = open(again, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, NS_GET_NSTYPE) != CLONE_NEWNET)
+		return -EINVAL;
+	r = netns_inode(fd, &inode);
+	if (r < 0)
+		return r;
+	if (inode == own.st_ino)
+		return -EINVAL;
+	*ret_fd = take_fd(fd);
+	*ret_inode = inode;
+	return 0;
+}
 
 int netns_cookie(uint64_t *ret)
 {

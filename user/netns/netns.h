@@ -28,6 +28,10 @@ int netns_listen_in(const char *cgroup, int netns, struct inspector_sockets *ret
  * has it: the descriptor, a process, a socket. */
 int netns_new(const char *cgroup, bool listen, int *ret_netns, struct inspector_sockets *ret);
 
+/* The one that a file leads to, and its number in /proc. -EINVAL: it leads to none, or to the caller's. */
+int netns_open(const char *path, int *ret_fd, uint64_t *ret_inode);
+int netns_inode(int netns, uint64_t *ret);
+
 /* The kernel's number of the caller's, which is never given twice. */
 int netns_cookie(uint64_t *ret);
 /* Calls fn in it; what fn opens stays there. The calling thread, and no other one, goes there, and is back when this returns: if

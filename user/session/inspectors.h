@@ -49,8 +49,13 @@ struct inspectors {
 	 * the sandbox is forgotten. 0 or -errno. */
 	int (*netns_make)(void *ctx, uint64_t cgroup_id, bool steered);
 	/* Has the inspectors listen in the one that the processes of an adopted cgroup live in, unless it is the host's; and they
-	 * make no sockets in any other from then on. It is left when the sandbox is forgotten. 0 or -errno. */
-	int (*netns_join)(void *ctx, const struct gate_cgroup *cgroup);
+	 * make no sockets in any other from then on. It is left when the sandbox is forgotten. path: a file that leads to the one
+	 * that they will live in, where none of them is there yet; NULL: they tell. 0 or -errno; -EXDEV: they live in another one;
+	 * -EINVAL: path leads to none, or to the host's. */
+	int (*netns_join)(void *ctx, const struct gate_cgroup *cgroup, const char *path);
+	/* Does it have one that this daemon has not found again, since nobody was in it at the start? netns_join() finds it then as soon
+	 * as somebody is, and no other. */
+	bool (*netns_lost)(void *ctx, uint64_t cgroup_id);
 	/* That of a sandbox; -ENOENT: it has none, but shares the host's. */
 	int (*netns_find)(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 

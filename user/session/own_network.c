@@ -60,11 +60,15 @@ static int network_fail(const char *id, int r, struct failure *ret_failure)
 	return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "a network of its own for %s: %s", id, strerror(-r));
 }
 
-int own_network_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure)
+int own_network_join(struct service *service, struct sandbox *sandbox, const char *netns, struct failure *ret_failure)
 {
 	const struct inspectors *inspectors = &service->config.inspectors;
-	int r = inspectors->netns_join ? inspectors->netns_join(inspectors->ctx, &sandbox->pub.cgroup) : 0;
+	int r = inspectors->netns_join ? inspectors->netns_join(inspectors->ctx, &sandbox->pub.cgroup, netns) : 0;
 
+	if (netns && (r == -EXDEV || r == -EINVAL))
+		return service_fail(ret_failure, NP_R_FOREIGN_NETNS, r, "%s: %s", netns,
+				    r == -EXDEV ? "its processes live in another network namespace"
+						: "it leads to no network namespace but the host's");
 	if (r < 0)
 		return network_fail(sandbox->pub.id, r, ret_failure);
 	if (sandbox->pub.own_network)

@@ -58,7 +58,7 @@ bool parent_holds(const struct session_name *session, const char *path)
  * inspectors listen there, what they should see is refused. 0: they do, or it is the host's so far. */
 static int born_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure)
 {
-	int r = sandbox->pub.own_network ? 0 : own_network_join(service, sandbox, ret_failure);
+	int r = sandbox->pub.own_network ? 0 : own_network_join(service, sandbox, NULL, ret_failure);
 
 	if (r && sandbox->pub.own_network) /* one too many */
 		sandbox_abandon(service, sandbox);

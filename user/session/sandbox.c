@@ -380,6 +380,19 @@ static bool sandbox_was_used(struct service *service, const struct sandbox *sand
 	       ((sandbox->pub.temporary || sandbox->pub.own_network) && age > NP_RUN_START_S * 1000000ull);
 }
 
+/* A pod whose first process came after the daemon that had adopted it went: by its processes its network is found again. */
+static void adopted_look(struct service *service, struct sandbox *sandbox)
+{
+	const struct inspectors *inspectors = &service->config.inspectors;
+	const struct gate *gate = &service->config.gate;
+	struct failure ignored;
+
+	if (sandbox->recovered && !sandbox->pub.own_network && inspectors->netns_lost &&
+	    inspectors->netns_lost(inspectors->ctx, sandbox->pub.cgroup.id) &&
+	    gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
+		own_network_join(service, sandbox, NULL, &ignored);
+}
+
 void sandbox_check(struct service *service, struct sandbox *sandbox)
 {
 	const struct gate *gate = &service->config.gate;
@@ -388,8 +401,10 @@ void sandbox_check(struct service *service, struct sandbox *sandbox)
 		sandbox_end(service, sandbox, !sandbox->dying, "daemon");
 		return;
 	}
-	if (sandbox->pub.adopted)
+	if (sandbox->pub.adopted) {
+		adopted_look(service, sandbox);
 		return;
+	}
 	if (gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup)) {
 		sandbox->pub.ever_populated = true;
 		if (placed_check(service, sandbox))

@@ -279,11 +279,12 @@ static int adopt_look_again(struct service *service, const struct sandbox *sandb
  * the network back to processes that have just shown that they get around it, and a crash here leaves the same: a
  * registered cgroup with the gate on it. Before the record, because a record says that the promise holds.
  */
-static int adopt_steps(struct service *service, struct sandbox *sandbox, unsigned *ret_cut, struct failure *ret_failure)
+static int adopt_steps(struct service *service, struct sandbox *sandbox, const char *netns, unsigned *ret_cut,
+		       struct failure *ret_failure)
 {
 	const struct gate *gate = &service->config.gate;
 	struct session *session = sandbox->session;
-	int r = own_network_join(service, sandbox, ret_failure);
+	int r = own_network_join(service, sandbox, netns, ret_failure);
 
 	if (!r)
 		r = session_apply(service, session, ret_failure);
@@ -323,8 +324,9 @@ static void adopt_undo(struct service *service, struct sandbox *sandbox)
 		sandbox->unfinished = true;
 }
 
-static int adopt_in(struct service *service, struct session *session, const struct gate_cgroup *cgroup, pid_t starting,
-		    const char *who, struct sandbox **ret, unsigned *ret_cut, struct failure *ret_failure)
+static int adopt_in(struct service *service, struct session *session, const struct gate_cgroup *cgroup,
+		    const struct adoption *adoption, const char *who, struct sandbox **ret, unsigned *ret_cut,
+		    struct failure *ret_failure)
 {
 	struct sandbox *sandbox = adopt_resume(service, session, cgroup);
 	int r;
@@ -344,8 +346,8 @@ static int adopt_in(struct service *service, struct session *session, const stru
 		sandbox_touch(service, sandbox);
 	}
 	sandbox->uncut = true; /* whatever its processes opened before */
-	sandbox->starting = starting;
-	r = adopt_steps(service, sandbox, ret_cut, ret_failure);
+	sandbox->starting = adoption->starting;
+	r = adopt_steps(service, sandbox, adoption->netns, ret_cut, ret_failure);
 	if (r) {
 		adopt_undo(service, sandbox);
 		return r;
@@ -358,9 +360,24 @@ static int adopt_in(struct service *service, struct session *session, const stru
 	return 0;
 }
 
-int service_sandbox_adopt(struct service *service, const char *name, const char *cgroup_path, pid_t starting,
-			  const char *who, const struct sandbox_info **ret, unsigned *ret_cut,
-			  struct failure *ret_failure)
+/* Attached to the same session before, and whole: that may be asked for again. NULL: it is not. */
+static struct sandbox *adopted_find(struct service *service, const char *session, const char *path)
+{
+	const struct gate *gate = &service->config.gate;
+	struct sandbox *sandbox;
+	struct gate_cgroup cgroup;
+
+	if (gate->cgroup_find(gate->ctx, path, &cgroup))
+		return NULL;
+	sandbox = sandbox_by_cgroup(service, cgroup.id);
+	return sandbox && sandbox->pub.adopted && !sandbox->unfinished && sandbox->announced && !sandbox->dying &&
+			       sandbox->stage == SANDBOX_RUNS && !strcmp(sandbox->pub.session.text, session)
+		       ? sandbox
+		       : NULL;
+}
+
+int service_sandbox_adopt(struct service *service, const char *name, const struct adoption *adoption, const char *who,
+			  const struct sandbox_info **ret, unsigned *ret_cut, struct failure *ret_failure)
 {
 	_verb_ struct service *verb = verb_begin(service);
 	const struct gate *gate = &service->config.gate;
@@ -375,19 +392,23 @@ int service_sandbox_adopt(struct service *service, const char *name, const char 
 	if (r)
 		return r;
 	/* Before the session is loaded: a bad path makes no session. */
-	if (starting && born_find(service, parsed.text, cgroup_path, ret, &r, ret_failure)) {
-		if (ret_cut)
-			*ret_cut = 0;
+	if (ret_cut)
+		*ret_cut = 0;
+	if (adoption->starting && born_find(service, parsed.text, adoption->cgroup, ret, &r, ret_failure))
 		return r;
+	sandbox = adopted_find(service, parsed.text, adoption->cgroup);
+	if (sandbox) {
+		*ret = &sandbox->pub;
+		return own_network_join(service, sandbox, adoption->netns, ret_failure);
 	}
-	r = gate->cgroup_inspect(gate->ctx, cgroup_path, starting, &cgroup, &problem);
+	r = gate->cgroup_inspect(gate->ctx, adoption->cgroup, adoption->starting, &cgroup, &problem);
 	if (r)
 		return service_fail(ret_failure, problem.reason ? problem.reason : NP_R_BAD_CGROUP, r, "%s",
 				    problem.text[0] ? problem.text : strerror(-r));
 	r = session_enter(service, name, who, &session, ret_failure);
 	if (r)
 		return r;
-	r = adopt_in(service, session, &cgroup, starting, who, &sandbox, &cut, ret_failure);
+	r = adopt_in(service, session, &cgroup, adoption, who, &sandbox, &cut, ret_failure);
 	session_unpin(service, session);
 	if (r)
 		return r;

@@ -177,9 +177,17 @@ void service_own_network_set(struct service *service, unsigned modes); /* from t
  * if its mode is one that has. sandbox->own_network tells whether *ret is set. */
 int service_sandbox_netns(struct service *service, const struct sandbox_info *sandbox, bool fresh,
 			  struct sandbox_netns *ret, struct failure *ret_failure);
-/* starting: the process that a runtime is about to make a container's first of, 0: none. It holds sockets of its runtime's, which do not
- * count. One that was born in the session's parent is a sandbox already. */
-int service_sandbox_adopt(struct service *service, const char *session, const char *cgroup_path, pid_t starting,
+struct adoption {
+	const char *cgroup; /* its path */
+	pid_t starting; /* the process that a runtime is about to make a container's first of, and whose sockets of its
+			     * runtime's do not count; 0: none */
+	const char
+		*netns; /* a file that leads to the network namespace that its processes will live in, if none is there
+			     * yet; NULL: they tell */
+};
+/* One that was born in the session's parent is a sandbox already; so is one that the session has adopted before, and the answer is
+ * the same then, with nothing cut. */
+int service_sandbox_adopt(struct service *service, const char *session, const struct adoption *adoption,
 			  const char *who, const struct sandbox_info **ret, unsigned *ret_cut,
 			  struct failure *ret_failure);
 int service_sandbox_remove(struct service *service, const char *id, const char *who, struct failure *ret_failure);

@@ -283,8 +283,8 @@ void notices_recover(struct service *service); /* removes those of sessions that
 /* own_network.c */
 bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret);
 void own_network_note(struct service *service, struct sandbox *sandbox); /* sets pub.own_network */
-/* Of one that is adopted, if it lives in one. */
-int own_network_join(struct service *service, struct sandbox *sandbox, struct failure *ret_failure);
+/* Of one that is adopted, if it lives in one; netns: a file that leads to where it will, or NULL. */
+int own_network_join(struct service *service, struct sandbox *sandbox, const char *netns, struct failure *ret_failure);
 
 enum sandbox_kind { SANDBOX_PLAIN, SANDBOX_KEPT, SANDBOX_PARENT, SANDBOX_BORN };
 struct sandbox_order {

@@ -276,6 +276,7 @@ struct inspectors supervisor_inspectors(struct supervisor *w)
 		.forget = sandbox_forget,
 		.netns_make = namespace_make,
 		.netns_join = namespace_join,
+		.netns_lost = namespace_lost,
 		.netns_find = namespace_find,
 		.reply = asks_reply,
 		.receive = all_receive,

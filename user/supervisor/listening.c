@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/descriptors.h"
 #include "base/log.h"
 #include "supervisor/supervisor_internal.h"
@@ -130,15 +131,44 @@ int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
 	return r;
 }
 
+/* The one that a file leads to, for a cgroup that nobody is in, or only who lives there. A home that was left for it is forgotten: the
+ * containers of a pod that gets another network are gone. *ret_fd -1: it is the home already. */
+static int namespace_open(struct supervisor *w, const struct gate_cgroup *cgroup, const char *path, int *ret_fd)
+{
+	const struct kernel_netns *home = kernel_netns_find(w->config.kernel, cgroup->id);
+	_close_ int fd = -1, seen = -1;
+	uint64_t inode, there = 0, cookie;
+	int r = netns_open(path, &fd, &inode);
+
+	if (r < 0)
+		return r;
+	*ret_fd = -1;
+	if (home && home->inode == inode)
+		return 0;
+	r = kernel_netns_look(w->config.kernel, cgroup, &cookie, &seen);
+	if (r == 0 && seen >= 0)
+		r = netns_inode(seen, &there);
+	if (r < 0)
+		return r;
+	if (cookie && there != inode)
+		return -EXDEV;
+	if (home)
+		namespace_drop(w, cgroup->id);
+	*ret_fd = take_fd(fd);
+	return 0;
+}
+
 /* Whatever its mode is: a raise to PROXIED does not wait for listeners. */
-int namespace_join(void *ctx, const struct gate_cgroup *cgroup)
+int namespace_join(void *ctx, const struct gate_cgroup *cgroup, const char *path)
 {
 	struct supervisor *w = ctx;
 	struct kernel *kernel = w->config.kernel;
-	const struct kernel_netns *netns = kernel_netns_find(kernel, cgroup->id);
+	const struct kernel_netns *netns = path ? NULL : kernel_netns_find(kernel, cgroup->id);
 	struct inspector_sockets sockets;
 	uint64_t cookie;
-	int fd = -1, r = netns ? 0 : kernel_netns_look(kernel, cgroup, &cookie, &fd);
+	int fd = -1, r = path	 ? namespace_open(w, cgroup, path, &fd)
+			 : netns ? 0
+				 : kernel_netns_look(kernel, cgroup, &cookie, &fd);
 
 	if (r < 0 || fd < 0)
 		return r;
@@ -155,6 +185,13 @@ int namespace_join(void *ctx, const struct gate_cgroup *cgroup)
 	if (r < 0)
 		kernel_netns_remove(kernel, cgroup->id);
 	return r;
+}
+
+bool namespace_lost(void *ctx, uint64_t cgroup_id)
+{
+	const struct supervisor *w = ctx;
+
+	return kernel_netns_lost(w->config.kernel, cgroup_id);
 }
 
 int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret)

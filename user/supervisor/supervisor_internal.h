@@ -177,7 +177,8 @@ void namespaces_unlisten(struct supervisor *w); /* nowhere any more */
 void namespaces_send(struct process *p);	/* to a worker that starts */
 void namespaces_steer(struct supervisor *w);	/* as w->steering says */
 int namespace_make(void *ctx, uint64_t cgroup_id, bool steered);
-int namespace_join(void *ctx, const struct gate_cgroup *cgroup);
+int namespace_join(void *ctx, const struct gate_cgroup *cgroup, const char *path);
+bool namespace_lost(void *ctx, uint64_t cgroup_id);
 int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);
 void namespace_drop(struct supervisor *w, uint64_t cgroup_id); /* the sandbox is gone. An unknown one is fine */
 

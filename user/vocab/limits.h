@@ -65,6 +65,10 @@
 #define NP_CLIENTS_RESERVE 64 /* of them, those that only root gets: other users never hold the rest and these */
 #define NP_OCI_STATE_MAX \
 	(1u << 20) /* what a runtime tells a hook: mostly annotations, which Kubernetes bounds at 256 KiB */
+#define NP_CNI_CONFIG_MAX \
+	(1u << 20) /* what a runtime tells a CNI plugin: the annotations again, and what the plugins before it made */
+#define NP_CNI_TEXT_MAX 511 /* a session, a socket or a cgroup in its configuration */
+#define NP_POD_UID_MAX	64  /* Kubernetes: 36 */
 #define NP_NEWBORN_MS \
 	10000 /* a container that was just born: how long it is looked for its network every NP_NEWBORN_PERIOD_MS, not every second */
 #define NP_NEWBORN_PERIOD_MS   5

@@ -28,8 +28,8 @@ static void test_what_a_runtime_says(void **state)
 		0);
 	assert_string_equal(s.id, "c0ffee");
 	assert_int_equal(s.pid, 4711);
-	assert_string_equal(s.session.text, "alice/demo");
-	assert_true(s.has_level && s.level == LEVEL_SECRET);
+	assert_string_equal(s.wish.session.text, "alice/demo");
+	assert_true(s.wish.has_level && s.wish.level == LEVEL_SECRET);
 }
 
 static void test_without_annotations(void **state)
@@ -46,8 +46,8 @@ static void test_without_annotations(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		assert_int_equal(state_of(texts[i], &s, &problem), 0);
-		assert_string_equal(s.session.text, "");
-		assert_false(s.has_level);
+		assert_string_equal(s.wish.session.text, "");
+		assert_false(s.wish.has_level);
 	}
 }
 

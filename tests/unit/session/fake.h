@@ -187,7 +187,8 @@ static inline const struct sandbox_info *made(const char *session)
 static inline const struct sandbox_info *adopted(const char *session, const char *path)
 {
 	const struct sandbox_info *sandbox = NULL;
-	int r = service_sandbox_adopt(fake.service, session, path, 0, "test", &sandbox, NULL, &fake.failure);
+	int r = service_sandbox_adopt(fake.service, session, &(struct adoption){ .cgroup = path }, "test", &sandbox,
+				      NULL, &fake.failure);
 
 	if (r)
 		fail_msg("adopt: %s: %s", reason_token(fake.failure.reason), fake.failure.text);

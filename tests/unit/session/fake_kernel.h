@@ -156,7 +156,8 @@ static inline int fake_make(void *ctx, const char *id, struct gate_cgroup *ret)
 	return 0;
 }
 
-static inline int fake_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret, struct gate_problem *problem)
+static inline int fake_inspect(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
+			       struct gate_problem *problem)
 {
 	struct fake_cgroup *cg = fake_by_path(path);
 

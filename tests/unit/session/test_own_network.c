@@ -8,6 +8,7 @@ static struct {
 	uint64_t of; /* cgroup that has one */
 	bool steered;
 	int error;
+	const char *path;
 } own;
 
 static int on_make(void *ctx, uint64_t cgroup_id, bool steered)
@@ -84,9 +85,10 @@ static void test_where_none_can_be_made(void **state)
 	assert_false(sandbox->own_network);
 }
 
-static int on_join(void *ctx, const struct gate_cgroup *cgroup)
+static int on_join(void *ctx, const struct gate_cgroup *cgroup, const char *path)
 {
 	(void)ctx;
+	own.path = path;
 	own.of = own.error ? 0 : cgroup->id;
 	return own.error;
 }
@@ -102,7 +104,8 @@ static const struct sandbox_info *adopt(const char *session, int error)
 	fake.service->config.inspectors.netns_find = on_find;
 	if (!fake_by_path("/cg/agent"))
 		fake_add("/cg/agent");
-	return service_sandbox_adopt(fake.service, session, "/cg/agent", 0, "test", &sandbox, &cut, &fake.failure)
+	return service_sandbox_adopt(fake.service, session, &(struct adoption){ .cgroup = "/cg/agent" }, "test",
+				     &sandbox, &cut, &fake.failure)
 		       ? NULL
 		       : sandbox;
 }
@@ -116,6 +119,26 @@ static void test_a_container_has_its_own(void **state)
 	assert_false(fake_by_path("/cg/agent")->held);
 	assert_true(adopt("alice/demo", 0)->own_network);
 	assert_int_equal(fake.service->own_networks, 1);
+}
+
+/* Nobody is in it yet: its network is told. */
+static void test_a_pod_is_told_its_own(void **state)
+{
+	const struct adoption adoption = { .cgroup = "/cg/agent", .netns = "/run/netns/pod" };
+	const struct sandbox_info *sandbox;
+
+	(void)state;
+	assert_null(adopt("alice/demo", -EXDEV));
+	assert_int_equal(fake.failure.reason, NP_R_NOT_APPLIED);
+	assert_int_equal(
+		service_sandbox_adopt(fake.service, "alice/demo", &adoption, "test", &sandbox, NULL, &fake.failure),
+		-EXDEV);
+	assert_int_equal(fake.failure.reason, NP_R_FOREIGN_NETNS);
+	assert_string_equal(own.path, "/run/netns/pod");
+	own.error = 0;
+	assert_int_equal(
+		service_sandbox_adopt(fake.service, "alice/demo", &adoption, "test", &sandbox, NULL, &fake.failure), 0);
+	assert_true(sandbox->own_network);
 }
 
 static void test_a_user_has_a_share(void **state)
@@ -160,6 +183,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_modes_that_have_one, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_where_none_can_be_made, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_a_container_has_its_own, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_a_pod_is_told_its_own, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_a_user_has_a_share, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_one_that_nobody_enters, fake_setup, fake_teardown),
 	};

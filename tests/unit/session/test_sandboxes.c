@@ -10,7 +10,8 @@ static int try_adopt(const char *session, const char *path)
 	const struct sandbox_info *sandbox;
 
 	fake.failure = (struct failure){ 0 };
-	return service_sandbox_adopt(fake.service, session, path, 0, "test", &sandbox, NULL, &fake.failure);
+	return service_sandbox_adopt(fake.service, session, &(struct adoption){ .cgroup = path }, "test", &sandbox,
+				     NULL, &fake.failure);
 }
 
 static void test_make(void **state)
@@ -133,7 +134,9 @@ static void test_adopt(void **state)
 	assert_int_equal(escalate("a/b", LEVEL_SECRET, NULL, NULL), 0);
 	fake_reset(0);
 	fake.cut = 4;
-	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", "/cg/agent", 0, "test", &sandbox, &cut, NULL), 0);
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", &(struct adoption){ .cgroup = "/cg/agent" }, "test",
+					       &sandbox, &cut, NULL),
+			 0);
 	assert_log("inspect\nraise 101 NONE 2\nattach 101\ninspect\ncommit\ncut 101\nevent sandbox_adopted "
 		   "cut=4\n");
 	assert_int_equal(cut, 4);
@@ -141,6 +144,22 @@ static void test_adopt(void **state)
 	assert_int_equal(sandbox->rung.mode, NP_NONE);
 	assert_string_equal(sandbox->cgroup.path, "/cg/agent");
 	assert_int_equal(stored_sandboxes(), 1);
+}
+
+static void test_adopt_again(void **state)
+{
+	const struct sandbox_info *sandbox, *again = NULL;
+	const struct adoption adoption = { .cgroup = "/cg/agent" };
+	unsigned cut = 99;
+
+	(void)state;
+	fake_add("/cg/agent");
+	sandbox = adopted("a/b", "/cg/agent");
+	fake_reset(0);
+	assert_int_equal(service_sandbox_adopt(fake.service, "a/b", &adoption, "test", &again, &cut, NULL), 0);
+	assert_ptr_equal(again, sandbox);
+	assert_int_equal(cut, 0);
+	assert_log("");
 }
 
 static void test_adopt_passes_the_gates_reason_on(void **state)
@@ -160,10 +179,9 @@ static void test_adopt_refuses_overlaps(void **state)
 	fake_add("/cg/agents");
 	fake_add("/cg/agents/one-more");
 	adopted("a/b", "/cg/agents/one");
-	assert_int_equal(try_adopt("a/b", "/cg/agents/one"), -EEXIST);
+	assert_int_equal(try_adopt("c/d", "/cg/agents/one"), -EEXIST);
 	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
 	assert_non_null(strstr(fake.failure.text, "already a sandbox of a/b"));
-	assert_int_equal(try_adopt("c/d", "/cg/agents/one"), -EEXIST);
 	assert_int_equal(try_adopt("c/d", "/cg/agents/one/inner"), -EEXIST);
 	assert_int_equal(fake.failure.reason, NP_R_BAD_CGROUP);
 	assert_non_null(strstr(fake.failure.text, "is below"));
@@ -352,6 +370,7 @@ int main(void)
 		fake_test(test_make_undone_later_when_it_cannot_be_now),
 		fake_test(test_bad_names_and_bounds),
 		fake_test(test_adopt),
+		fake_test(test_adopt_again),
 		fake_test(test_adopt_passes_the_gates_reason_on),
 		fake_test(test_adopt_refuses_overlaps),
 		fake_test(test_adopt_may_fail_at_any_step),

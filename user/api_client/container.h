@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* What the programs that container runtimes call (the OCI hook, the CNI plugin) ask the daemon alike. subject: the container, for messages. */
+#ifndef NP_API_CLIENT_CONTAINER_H
+#define NP_API_CLIENT_CONTAINER_H
+
+#include "vocab/level.h"
+#include "vocab/session_name.h"
+
+/* What the policy (containers: unknown:) says of a container that names no session. CLI_OK with *ret_go_on and a session, or, without,
+ * it is left alone; else the exit code, after the message was printed. */
+int container_unknown(const char *socket, const char *subject, struct session_name *ret, bool *ret_go_on);
+/* The session has at least this level afterwards. CLI_OK, or the exit code. */
+int container_raise(const char *socket, const char *subject, const char *session, enum level level);
+
+#endif
