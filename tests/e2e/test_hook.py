@@ -30,13 +30,13 @@ class Net(Inspected):
 
 
 class Container:
-    def __init__(self, net, cgroup=None):
+    def __init__(self, net, cgroup=None, handed=()):
         self.net, self.own = net, not cgroup
         self.cgroup = cgroup or base.cgroup_make("hook")
         self.wired = Wired(net.world)
         self.near, far = socket.socketpair()
         argv = [*net.world.enter(self.wired.name), "sh", "-c", f"echo $$ > {self.cgroup}/cgroup.procs && exec cat"]
-        self.process = base.popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[far.fileno()])
+        self.process = base.popen(argv, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=[far.fileno(), *(s.fileno() for s in handed)])
         far.close()
         assert base.eventually(lambda: self.process.pid in base.cgroup_pids(self.cgroup))
 
@@ -97,6 +97,29 @@ def test_a_process_beside_it_counts(net, containers):
     status, answer = net.api.ask("POST", "/v1/sandboxes",
                                  {"session": session, "cgroup": str(c.cgroup), "starting": base.os.getpid()})
     assert (status, answer["error"]) == (409, "held_sockets") and not c.sandbox(), answer
+
+
+@pytest.mark.parametrize("kind", ["udp", "tcp", "listener", "datagrams", "in flight", "a runtime's"])
+def test_what_its_runtime_was_handed(net, containers, kind):
+    """--preserve-fds: a socket of the host's would send in every mode. The last one is the control: it does start with what a runtime
+    holds itself."""
+    family = socket.AF_INET if kind in ("udp", "tcp") else socket.AF_UNIX
+    if kind in ("udp", "tcp"):
+        handed, other = socket.socket(family, socket.SOCK_DGRAM if kind == "udp" else socket.SOCK_STREAM), None
+    elif kind == "listener":
+        handed, other = socket.socket(family), None
+        handed.bind("\0" + base.unique("l"))
+        handed.listen()
+    else:
+        handed, other = socket.socketpair(family, socket.SOCK_DGRAM if kind == "datagrams" else socket.SOCK_SEQPACKET)
+    if kind == "in flight":
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as hidden:
+            socket.send_fds(other, [b"x"], [hidden.fileno()])
+    with handed, other or contextlib.nullcontext():
+        c = containers(handed=[handed])
+        p = c.hook({"netpawl.dev/session": new_session("hook")})
+        assert p.returncode == (kind != "a runtime's"), p
+        assert bool(p.stderr) == bool(p.returncode) and ("held_sockets" in p.stderr) == bool(p.returncode), p
 
 
 @pytest.mark.parametrize("unknown, code", [("ignore", 0), ("refuse", 1), ("pods/default", 0)])

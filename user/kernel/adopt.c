@@ -32,7 +32,7 @@ static int adopt_refuse(struct gate_problem *problem, unsigned reason, const cha
 struct look {
 	ino_t netns;	 /* where processes must live; 0: anywhere */
 	uint64_t cookie; /* where their IP sockets must be, likewise */
-	pid_t starting;	 /* this one has yet to become what it will be: what it holds is its runtime's; 0: none */
+	pid_t starting;	 /* this one has yet to become what it will be, and talks with its runtime; 0: none */
 	struct gate_problem *problem;
 	const char *path;
 };
@@ -83,9 +83,21 @@ static const char *held_objection(const struct np_open_socket *open)
 	}
 }
 
-static int held_refuse(const struct gate_cgroup *cg, const struct np_open_socket *open, struct gate_problem *problem)
+/* Of a process that its runtime is about to make a container's first of. The runtime talks with it over pairs of unix sockets, made
+ * outside, and takes them back. Whatever else it holds, it was handed for its command. */
+static const char *starting_objection(const struct np_open_socket *open)
 {
-	const char *objection = held_objection(open);
+	const bool runtimes = open->family == AF_UNIX && open->connected && open->type != SOCK_DGRAM &&
+			      !open->in_flight && !open->not_accepted;
+
+	return runtimes ? NULL : held_objection(open);
+}
+
+static int held_refuse(const struct gate_cgroup *cg, const struct np_open_socket *open, const struct look *look)
+{
+	const bool starting = look->starting && open->pid == (uint32_t)look->starting;
+	const char *objection = starting ? starting_objection(open) : held_objection(open);
+	struct gate_problem *problem = look->problem;
 
 	if (!objection)
 		return 0;
@@ -126,8 +138,7 @@ static int held_check(struct kernel *kernel, const struct bpf_program *prog, con
 		if (n < 0 || n % (ssize_t)sizeof(*open))
 			r = adopt_refuse(problem, NP_R_FAILED, "%s: cannot read its sockets", cg->path);
 		for (ssize_t i = 0; r == 0 && i < n / (ssize_t)sizeof(*open); i++)
-			if (!look->starting || open[i].pid != (uint32_t)look->starting)
-				r = held_refuse(cg, &open[i], problem);
+			r = held_refuse(cg, &open[i], look);
 	}
 	return r;
 }

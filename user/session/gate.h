@@ -48,7 +48,8 @@ struct gate {
 
 	/* Makes slice/ID. The cgroup is NONE until it is raised. */
 	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
-	/* starting: a process whose sockets do not count, for a runtime is about to make a container's first of it; 0: none.
+	/* starting: a process that a runtime is about to make a container's first of: unix sockets that are connected are the runtime's,
+	 * and do not count; 0: none.
 	 * Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
 	int (*cgroup_inspect)(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
 			      struct gate_problem *ret_problem);

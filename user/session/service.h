@@ -179,7 +179,7 @@ int service_sandbox_netns(struct service *service, const struct sandbox_info *sa
 			  struct sandbox_netns *ret, struct failure *ret_failure);
 struct adoption {
 	const char *cgroup; /* its path */
-	pid_t starting; /* the process that a runtime is about to make a container's first of, and whose sockets of its
+	pid_t starting; /* the process that a runtime is about to make a container's first of, and whose unix sockets of its
 			     * runtime's do not count; 0: none */
 	const char
 		*netns; /* a file that leads to the network namespace that its processes will live in, if none is there
