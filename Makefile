@@ -69,7 +69,7 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-decl
 
 POLICY_LIBS = -lyaml -lidn2 -lnettle
 INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp -lz -lbrotlidec -lzstd $(POLICY_LIBS)
-DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl $(POLICY_LIBS)
+DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl -lnftables $(POLICY_LIBS)
 CLI_LIBS = -ljansson $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lnettle
 DECIDE_LIBS = -ljansson -lseccomp
@@ -433,7 +433,7 @@ $(BUILD)/tidy/%.ok: user/%.c $(wildcard user/*/*.h include/*.h) .clang-tidy | $(
 
 # -- installation ------------------------------------------------------------------
 
-DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev libpsl-dev \
+DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttpd-dev libjansson-dev libsqlite3-dev libpsl-dev libnftables-dev nftables \
        libyaml-dev libidn2-dev nettle-dev libbrotli-dev libzstd-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
        python3-dnspython iodine dns2tcp tinyproxy musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema zsh fish \

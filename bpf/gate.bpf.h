@@ -9,6 +9,7 @@
 #include "addr.h"
 #include "sandbox.h"
 #include "event.h"
+#include "nat.h"
 #include "reason.h"
 #include "rules.h"
 #include "synth.h"
@@ -223,6 +224,9 @@ np_pure enum np_reason np_judge_out(const struct np_facts *f)
 		return NP_R_MULTICAST;
 	if (f->local)
 		return np_judge_local(f);
+	/* Another sandbox's, which is nobody's to call; the host's firewall is not relied on. */
+	if (np_addr_is_natted(&f->addr))
+		return f->mode == NP_NONE ? NP_R_MODE_NONE : NP_R_HOST_LOOPBACK;
 	if (f->host)
 		return np_judge_host(f);
 	switch (f->mode) {

@@ -70,6 +70,7 @@ void sandbox_put(const struct sandbox_info *sandbox, struct buf *out)
 	json_put_text(out, "network",
 		      !sandbox->own_network		  ? "shared"
 		      : sandbox->adopted || sandbox->born ? "container"
+		      : sandbox->way_out		  ? "nat"
 							  : "private",
 		      SIZE_MAX);
 	if ((sandbox->adopted || sandbox->born) && container_of_path(sandbox->cgroup.path, &container)) {

@@ -61,7 +61,7 @@ static int network_describe(const struct request *rq, const struct sandbox_info 
 
 	if (r < 0 || !sandbox->own_network)
 		return r;
-	return json_object_set_new(object, "network", json_string("private")) < 0 ||
+	return json_object_set_new(object, "network", json_string(sandbox->way_out ? "nat" : "private")) < 0 ||
 			       json_object_set_new(object, "netns", netns_object(&netns)) < 0
 		       ? failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory")
 		       : 0;

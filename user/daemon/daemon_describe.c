@@ -39,6 +39,7 @@ void daemon_describe(void *data, struct buf *out)
 	struct daemon *d = data;
 	struct event_log_stats stats;
 	struct daemon_facts known;
+	const char *lacks = supervisor_way_out_problem(d->supervisor);
 
 	event_log_stats(d->events, &stats);
 	daemon_facts_read(d, &known);
@@ -61,6 +62,9 @@ void daemon_describe(void *data, struct buf *out)
 			 "the CAs of sessions outlive the daemon",
 			 "the run directory is on a disk, which keys must not touch: programs that run in PROXIED when "
 			 "netpawld ends have to be started again for TLS");
+	if (lacks)
+		feature_describe(out, "way out of networks of their own", !lacks[0],
+				 "sandboxes that start in FULL have one (network: nat)", lacks);
 	json_close_array(out);
 }
 

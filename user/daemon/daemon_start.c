@@ -35,6 +35,7 @@ static int policy_start(struct daemon *d)
 
 	if (r < 0)
 		log_error("%s", failure.text);
+	supervisor_way_out(d->supervisor, loaded_policy_own_networks(&d->policy).way_out);
 	policy_send(d, "daemon", effect.cut);
 	d->start_cut = effect.cut;
 	return r;

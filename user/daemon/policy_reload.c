@@ -86,11 +86,19 @@ int loaded_policy_prepare(struct loaded_policy *loaded, struct kernel *kernel, s
 	return policy_prepare(loaded->policy, kernel, &loaded->epoch, &loaded->direct, ret_failure);
 }
 
-unsigned loaded_policy_own_network(const struct loaded_policy *loaded)
+struct own_networks loaded_policy_own_networks(const struct loaded_policy *loaded)
 {
-	if (!loaded->policy->sandbox.own_network)
-		return 0;
-	return 1u << NP_NONE | (loaded->direct ? 0 : 1u << NP_PROXIED);
+	const struct policy *policy = loaded->policy;
+	struct own_networks networks = { 0 };
+
+	if (policy->sandbox.network == NETWORK_SHARED)
+		return networks;
+	networks.modes = 1u << NP_NONE | (loaded->direct ? 0 : 1u << NP_PROXIED);
+	if (policy->sandbox.network == NETWORK_NAT && !policy->n_host_loopback) {
+		networks.modes = 1u << NP_FULL | 1u << NP_PROXIED | 1u << NP_NONE;
+		networks.way_out = 1u << NP_FULL | (loaded->direct ? 1u << NP_PROXIED : 0);
+	}
+	return networks;
 }
 
 /* From here on the new one is the live one: nothing below can fail. */
@@ -116,13 +124,17 @@ int loaded_policy_turn(struct loaded_policy *loaded, struct kernel *kernel, stru
 		       struct service *service, const char *who, struct policy_effect *ret, struct failure *ret_failure)
 {
 	struct failure of_cut = { 0 };
+	struct own_networks networks;
 	int r, cut;
 
 	*ret = (struct policy_effect){ 0 };
 	r = service_policy_raise(service, &loaded->policy->modes, who, ret, ret_failure);
 	service_idle_set(service, loaded->policy->sandbox.idle_ms * 1000);
 	service_lifetime_set(service, &loaded->policy->lifetime);
-	service_own_network_set(service, loaded_policy_own_network(loaded));
+	networks = loaded_policy_own_networks(loaded);
+	service_own_network_set(service, &networks);
+	if (supervisor)
+		supervisor_way_out(supervisor, networks.way_out);
 	kernel_policy_commit(kernel);
 	if (loaded->vault)
 		vault_policy(loaded->vault, loaded->policy);

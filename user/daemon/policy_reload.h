@@ -36,7 +36,7 @@ void loaded_policy_close(struct loaded_policy *loaded);
 int loaded_policy_prepare(struct loaded_policy *loaded, struct kernel *kernel, struct failure *ret_failure);
 /* The modes in which sandboxes start with a network of their own: see struct service_config. What reaches out past the inspector
  * has no way out of such a one, so where rules grant that, sandboxes in PROXIED share the host's. */
-unsigned loaded_policy_own_network(const struct loaded_policy *loaded);
+struct own_networks loaded_policy_own_networks(const struct loaded_policy *loaded);
 /* Modes rise first, then the rules change, then what they forbid is cut: at no time holds more than one of the two
  * policies grants. */
 int loaded_policy_turn(struct loaded_policy *loaded, struct kernel *kernel, struct supervisor *supervisor,

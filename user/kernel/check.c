@@ -74,7 +74,7 @@ static int containers_check(struct kernel *kernel)
 	for (struct namespace *ns = namespace_next(kernel, NULL); ns; ns = namespace_next(kernel, ns)) {
 		int r;
 
-		if (!ns->wired || n++ < kernel->namespaces_turn)
+		if (!ns->pub.wired || n++ < kernel->namespaces_turn)
 			continue;
 		if (looked++ == ADOPTED_AT_ONCE)
 			break;

@@ -18,50 +18,57 @@
 #include "base/log.h"
 #include "base/fs.h"
 #include "kernel/internal.h"
+#include "netns/way_out.h"
 
 /* Our place among a device's clsact filters, so that we find, replace and remove only our own. A gate of an older version
  * has another, so that both are asked while it is taken over. */
 #define CLSACT_HANDLE		 0x6e70
 #define CLSACT_PRIORITY(version) (0x6e70 - 4 + (version))
 
-/* Of a device's link and its pin: "if2" is the host's, "n4711-if2" that of the container's namespace with this cookie. */
+/* Of a device's link and its pin: "if2" is the host's, "n4711-if2" that of the namespace with this cookie; "if7-in" is the way in of a
+ * device. */
 #define NAME_SIZE 40
 
-static void device_name(const struct namespace *ns, unsigned ifindex, char name[static NAME_SIZE])
+static void device_name(const struct namespace *ns, unsigned ifindex, bool in, char name[static NAME_SIZE])
 {
+	const char *way = in ? "-in" : "";
+
 	if (ns)
-		snprintf(name, NAME_SIZE, "n%llu-if%u", (unsigned long long)ns->pub.cookie, ifindex);
+		snprintf(name, NAME_SIZE, "n%llu-if%u%s", (unsigned long long)ns->pub.cookie, ifindex, way);
 	else
-		snprintf(name, NAME_SIZE, "if%u", ifindex);
+		snprintf(name, NAME_SIZE, "if%u%s", ifindex, way);
 }
 
 /* The namespace that a name tells, 0 for the host's. False: it is none of ours. */
 static bool device_name_read(const char *name, uint64_t *ret_cookie, unsigned *ret_ifindex)
 {
 	unsigned long long cookie = 0;
-	char rest;
+	int end = 0;
 
-	if (sscanf(name, "if%u%c", ret_ifindex, &rest) != 1 &&
-	    sscanf(name, "n%llu-if%u%c", &cookie, ret_ifindex, &rest) != 2)
+	if (sscanf(name, "if%u%n", ret_ifindex, &end) != 1 &&
+	    sscanf(name, "n%llu-if%u%n", &cookie, ret_ifindex, &end) != 2)
+		return false;
+	if (name[end] && strcmp(name + end, "-in") != 0)
 		return false;
 	*ret_cookie = cookie;
 	return true;
 }
 
-static int device_attach_tcx(struct kernel *kernel, const struct namespace *ns, unsigned ifindex)
+static int device_attach_tcx(struct kernel *kernel, const struct namespace *ns, unsigned ifindex, bool in)
 {
 	char path[FS_PATH_SIZE], name[NAME_SIZE];
-	const struct link_want want = { path, LINK_DEVICE, ifindex, (int)ifindex, NP_ATTACH_TCX_EGRESS };
+	const struct link_want want = { path, LINK_DEVICE, ifindex, (int)ifindex,
+					in ? NP_ATTACH_TCX_INGRESS : NP_ATTACH_TCX_EGRESS };
 	int r;
 
-	device_name(ns, ifindex, name);
+	device_name(ns, ifindex, in, name);
 	r = fs_path(path, "%s/devices/%s", kernel->pins, name);
 	return r < 0 ? r : link_hold(kernel, name, kernel->skel->progs.np_device, &want);
 }
 
-static int device_attach_clsact(struct kernel *kernel, unsigned ifindex)
+static int device_attach_clsact(struct kernel *kernel, unsigned ifindex, bool in)
 {
-	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = BPF_TC_EGRESS);
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)ifindex, .attach_point = in ? BPF_TC_INGRESS : BPF_TC_EGRESS);
 	LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION),
 		    .prog_fd = program_fd(kernel, kernel->skel->progs.np_device), .flags = BPF_TC_F_REPLACE);
 	LIBBPF_OPTS(bpf_tc_opts, there, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(NP_ABI_VERSION));
@@ -87,6 +94,8 @@ void devices_detach_clsact(unsigned version)
 		LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)n->if_index, .attach_point = BPF_TC_EGRESS);
 		LIBBPF_OPTS(bpf_tc_opts, opts, .handle = CLSACT_HANDLE, .priority = CLSACT_PRIORITY(version));
 
+		bpf_tc_detach(&hook, &opts);
+		hook.attach_point = BPF_TC_INGRESS;
 		bpf_tc_detach(&hook, &opts);
 	}
 	if_freenameindex(names);
@@ -117,6 +126,25 @@ static void devices_forget(struct kernel *kernel, uint64_t cookie, const struct 
 	}
 }
 
+static int device_attach(struct kernel *kernel, const struct namespace *ns, unsigned ifindex, bool in)
+{
+	int r = -EINVAL;
+
+	if (kernel->features.tcx)
+		r = device_attach_tcx(kernel, ns, ifindex, in);
+	if (r != -EINVAL)
+		return r;
+	kernel->features.tcx = false;
+	return device_attach_clsact(kernel, ifindex, in);
+}
+
+/* The near end of a way out that a sandbox has of its own. What comes in there still has its socket, and has waited in a queue since
+ * it was judged last: it is judged once more before the host takes it for its own to forward. */
+static bool device_leads_in(const struct namespace *ns, const char *name)
+{
+	return !ns && !strncmp(name, WAY_OUT_PREFIX, strlen(WAY_OUT_PREFIX));
+}
+
 /* ns NULL: the host's. The caller is there. */
 static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, unsigned *ret_count)
 {
@@ -127,14 +155,10 @@ static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, 
 		return -errno;
 	*ret_count = 0;
 	for (struct if_nameindex *n = names; n->if_index; n++) {
-		int r = -EINVAL;
+		int r = device_attach(kernel, ns, n->if_index, false);
 
-		if (kernel->features.tcx)
-			r = device_attach_tcx(kernel, ns, n->if_index);
-		if (r == -EINVAL) {
-			kernel->features.tcx = false;
-			r = device_attach_clsact(kernel, n->if_index);
-		}
+		if (r == 0 && device_leads_in(ns, n->if_name))
+			r = device_attach(kernel, ns, n->if_index, true);
 		if (r == -ENODEV)
 			continue; /* gone in the meantime */
 		if (r < 0) {
@@ -152,6 +176,11 @@ static int devices_attach_in(struct kernel *kernel, const struct namespace *ns, 
 int devices_attach(struct kernel *kernel)
 {
 	return devices_attach_in(kernel, NULL, &kernel->devices);
+}
+
+int kernel_devices_look(struct kernel *kernel)
+{
+	return devices_attach(kernel);
 }
 
 /* -- addresses ---------------------------------------------------------------------------------- */

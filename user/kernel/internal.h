@@ -21,6 +21,7 @@
 
 /* Attach types that the libbpf headers we build with do not name yet. */
 enum {
+	NP_ATTACH_TCX_INGRESS = 46,
 	NP_ATTACH_TCX_EGRESS = 47,
 	NP_ATTACH_UNIX_CONNECT = 49,
 	NP_ATTACH_UNIX_SENDMSG = 50,
@@ -229,7 +230,6 @@ struct namespace
 	struct kernel_netns pub;
 	struct kernel *kernel;
 	int diag_fd, netlink_fd;
-	bool wired; /* it is a container's, with devices of its own */
 };
 int namespaces_open(struct kernel *kernel); /* finds those that a predecessor knew */
 void namespaces_close(struct kernel *kernel);

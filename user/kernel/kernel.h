@@ -64,13 +64,16 @@ struct kernel_netns {
 	unsigned sandboxes; /* that live there */
 	ino_t inode;
 	int fd;
+	bool wired; /* it has devices: a container's, or one that has a way out */
 };
 /* Where the processes of a cgroup live, by the first of them. *ret_fd -1: in the host's, or there is none (*ret_cookie 0). */
 int kernel_netns_look(struct kernel *kernel, const struct gate_cgroup *cg, uint64_t *ret_cookie, int *ret_fd);
-/* Makes it the home of a sandbox. container: it has devices of its own, and the sandbox is not to leave it. Takes fd, also when it
+/* Makes it the home of a sandbox. wired: it has devices of its own, and the sandbox is not to leave it. Takes fd, also when it
  * fails. -ENOSPC: there are NP_NAMESPACES_MAX. */
-int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool container,
-		     const struct kernel_netns **ret);
+int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool wired, const struct kernel_netns **ret);
+/* Attaches to devices of the host that are new, at once: the kernel's news of them come a moment later. */
+int kernel_devices_look(struct kernel *kernel);
+bool kernel_cgroup_is_there(const struct kernel *kernel, uint64_t cgroup_id);
 /* It goes with the last of its sandboxes. An unknown one is fine. */
 void kernel_netns_remove(struct kernel *kernel, uint64_t cgroup_id);
 /* A predecessor knew its home, and nobody was there when this daemon looked. */

@@ -4,10 +4,10 @@
  * iterators see the namespace that they are opened in, so each has a descriptor for the one, and the daemon goes there for a
  * moment to open the other. There are two kinds:
  *
- *   - what `netpawl run` has made: loopback and no other device. Nothing of it leaves this host, nobody beyond the host calls there,
+ *   - what `netpawl run` has made without a way out: loopback and no other device. Nothing of it leaves this host, nobody beyond the host calls there,
  *     and what is sent past the IP stack reaches nobody but the sandbox and the inspector, which knows it by its flow. So np_device
  *     has nothing to do there, and of "this host" it has no address but loopback's;
- *   - a container's, which has a way out of its own: np_device is on its devices, np_host_addrs has its addresses (devices.c), and
+ *   - a container's, or one that was made with a way out (netns/way_out.h): np_device is on its devices, np_host_addrs has its addresses (devices.c), and
  *     its sandboxes are bound to it, so that nobody leaves it for one where nothing of that is. Containers of one pod share it.
  *
  * np_inbound is on the host's namespace alone, since the kernel does not tell it where it is asked: a caller at a container's
@@ -89,6 +89,13 @@ uint64_t namespace_cookie(const struct kernel *kernel, uint64_t cgroup_id)
 }
 
 /* -- where processes are -------------------------------------------------------------------- */
+
+bool kernel_cgroup_is_there(const struct kernel *kernel, uint64_t cgroup_id)
+{
+	struct gate_cgroup ignored;
+
+	return cgroup_by_id(kernel->mount, cgroup_id, &ignored) != -ENOENT;
+}
 
 static int cookie_read(void *data)
 {
@@ -181,7 +188,7 @@ static void namespace_free(struct namespace *ns)
 static void namespace_leave(struct namespace *ns)
 {
 	bpf_map_delete_elem(bpf_map__fd(ns->kernel->skel->maps.np_namespaces), &ns->pub.cookie);
-	if (ns->wired)
+	if (ns->pub.wired)
 		devices_leave(ns);
 	namespace_free(ns);
 }
@@ -198,7 +205,7 @@ static int namespace_new(struct kernel *kernel, int fd, bool wired, struct names
 		close(fd);
 		return -ENOMEM;
 	}
-	*ns = (struct namespace){ .pub.fd = fd, .kernel = kernel, .diag_fd = -1, .netlink_fd = -1, .wired = wired };
+	*ns = (struct namespace){ .pub.fd = fd, .kernel = kernel, .diag_fd = -1, .netlink_fd = -1, .pub.wired = wired };
 	r = fstat(fd, &st) < 0 ? -errno : 0;
 	ns->pub.inode = st.st_ino;
 	if (r == 0)
@@ -232,12 +239,12 @@ static void namespace_drop(struct kernel *kernel, struct namespace *ns)
 	namespace_leave(ns);
 }
 
-int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool container, const struct kernel_netns **ret)
+int kernel_netns_add(struct kernel *kernel, uint64_t cgroup_id, int fd, bool wired, const struct kernel_netns **ret)
 {
 	struct home *home = NULL;
 	struct namespace *ns = NULL;
-	struct np_home value = { .bound = container };
-	int r = namespace_new(kernel, fd, container, &ns);
+	struct np_home value = { .bound = wired };
+	int r = namespace_new(kernel, fd, wired, &ns);
 
 	if (r < 0)
 		return r;

@@ -178,6 +178,15 @@ static const char *account_look(struct host *host, const char *path)
 	return arena_text(host->arena, text, strlen(text));
 }
 
+/* As its links lead. */
+static const char *text_look(struct host *host, const char *path)
+{
+	_free_ char *text = NULL;
+
+	return fs_read_at(AT_FDCWD, path, ACCOUNT_BYTES, &text) < 0 ? NULL
+								    : arena_text(host->arena, text, strlen(text));
+}
+
 /* Where /etc/resolv.conf leads to when it is a link: a private /run hides what lives there. */
 static int resolver_look(struct host *host)
 {
@@ -214,6 +223,8 @@ int host_look(const char *const *hidden, struct host *ret)
 		return r;
 	ret->passwd = account_look(ret, "/etc/passwd");
 	ret->group = account_look(ret, "/etc/group");
+	ret->resolv_conf = text_look(ret, "/etc/resolv.conf");
+	ret->upstream = text_look(ret, "/run/systemd/resolve/resolv.conf");
 	return resolver_look(ret);
 }
 

@@ -46,6 +46,8 @@ struct host {
 		*group; /* the text of /etc/passwd and /etc/group; NULL: there is none, or it is no plain file */
 	struct host_device devices[NP_DEVICES_MAX]; /* beside those that every sandbox has: device_kinds.h */
 	size_t n_devices;
+	const char *resolv_conf,
+		*upstream;    /* texts: the name servers of programs, and of the host's own resolver; or NULL */
 	const char *resolver; /* where /etc/resolv.conf leads to when that is below /run; else NULL */
 };
 

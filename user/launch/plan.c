@@ -131,6 +131,7 @@ static int plan_begin(const struct plan_request *request, struct plan *ret)
 		.argv = request->argv,
 		.limits = request->limits,
 		.passwd = BUF_INIT(NP_PLAN_MEMORY),
+		.resolv_conf = BUF_INIT(NP_PLAN_MEMORY),
 		.group = BUF_INIT(NP_PLAN_MEMORY),
 	};
 	return arena_new(NP_PLAN_MEMORY, &ret->arena);
@@ -186,6 +187,7 @@ int plan_make(const struct plan_request *request, const struct host *host, struc
 void plan_free(struct plan *plan)
 {
 	buf_free(&plan->passwd);
+	buf_free(&plan->resolv_conf);
 	buf_free(&plan->group);
 	free(plan->environ);
 	free(plan->steps);

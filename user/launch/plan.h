@@ -97,6 +97,7 @@ struct plan_request {
 	size_t n_permits;
 	const struct trust *trust; /* NULL: nothing but the system's own */
 	bool own_nssdb; /* the workspace has one that the session's commands made, or something else in its place */
+	bool way_out;	/* the sandbox has a network of its own with a way out: the host's loopback is not in it */
 	struct limits limits;
 };
 
@@ -112,6 +113,7 @@ struct plan {
 	struct step *steps;
 	size_t n_steps;
 	struct buf passwd, group; /* the host's, and a line for who has none */
+	struct buf resolv_conf;	  /* with servers that are reached from its own network; empty: the host's will do */
 	struct limits limits;
 };
 

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "launch/plan_internal.h"
+#include "launch/resolv_conf.h"
 
 /* Puts nothing, read-only, over what is at dest. */
 static int cover_add(struct planner *p, const char *dest, enum host_kind kind)
@@ -71,6 +72,23 @@ int system_add(struct planner *p)
 	return r;
 }
 
+/* Where no server is known that could be reached, programs see the host's, and are told that nobody answers. */
+static int resolver_add(struct planner *p)
+{
+	const char *at = p->host->resolver;
+	struct buf *own = &p->plan->resolv_conf;
+	int r = p->request->way_out && p->host->resolv_conf
+			? resolv_conf_make(p->host->resolv_conf, p->host->upstream, own)
+			: 0;
+
+	if (r == 1)
+		return step_add(p,
+				(struct step){ .kind = STEP_FILE, .dest = at ? at : "/etc/resolv.conf", .file = own });
+	if (r == -ENOMEM || !at)
+		return r == -ENOENT ? 0 : r;
+	return step_add(p, (struct step){ .kind = STEP_RO_BIND, .source = at, .dest = at });
+}
+
 int kernel_add(struct planner *p)
 {
 	const bool as_root = identity_has_root(p->request->identity);
@@ -107,10 +125,7 @@ int kernel_add(struct planner *p)
 					       .device = host->devices[i].device,
 					       .inode = host->devices[i].inode });
 
-	if (r == 0 && host->resolver)
-		r = step_add(p,
-			     (struct step){ .kind = STEP_RO_BIND, .source = host->resolver, .dest = host->resolver });
-	return r;
+	return r == 0 ? resolver_add(p) : r;
 }
 
 /* A user that only the daemon knows of still needs a name: programs ask for it, and for its home. */

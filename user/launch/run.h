@@ -32,6 +32,7 @@ struct run {
 	char *ca;			    /* the session's, as PEM; likewise */
 	char *netns;			    /* a file that leads to its own network namespace; likewise */
 	uint64_t netns_inode;
+	bool way_out;	 /* it leads to beyond the host */
 	char *hidden[5]; /* the daemon's directories, ends with NULL; owned */
 	char *data_dir;	 /* one of them */
 

@@ -278,6 +278,7 @@ struct plan_request run_request(struct run *run)
 		.n_binds = run->options.bind.n,
 		.permits = run->permits,
 		.n_permits = run_permits(run),
+		.way_out = run->way_out,
 		.limits = run->limits,
 	};
 }

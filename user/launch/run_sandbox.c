@@ -149,6 +149,7 @@ int sandbox_take(struct run *run, const json_t *answer)
 	run->workspace = workspace ? strdup(workspace) : NULL;
 	run->ca = ca ? strdup(ca) : NULL;
 	run->netns = netns && inode ? strdup(netns) : NULL;
+	run->way_out = member_text(answer, "network") && !strcmp(member_text(answer, "network"), "nat");
 	run->netns_inode = inode ? strtoull(inode, NULL, 10) : 0;
 	/* A convenience: the daemon may have failed to make it, and that is no reason not to run. */
 	if (notices && strrchr(notices, '/') && access(notices, R_OK) == 0)

@@ -2,6 +2,7 @@
 #include "policy/keys.h"
 
 #include "base/cleanup.h"
+#include "policy/policy.h"
 #include "vocab/level.h"
 
 #define KEY(key_name, key_shape, key_about, ...)                                      \
@@ -20,12 +21,14 @@ static const char *const words_remember[] = { "once", "session", NULL };
 static const char *const words_kind[] = { "read", "write", NULL };
 static const char *const words_refused[] = { "nxdomain", "synthetic", NULL };
 static const char *const words_at_end[] = { "keep", "archive", "remove", NULL };
-static const char *const words_network[] = { "private", "shared", NULL };
 static const char *const words_slot[] = { "bearer", "path", "form", "json", NULL };
 static const char *const words_inject[] = { "placeholder", "always", NULL };
 static const char *const words_echo[] = { "scrub", "refuse", "pass", NULL };
 static const char *const words_leak[] = { "refuse", "raise INTERNAL", "raise CONFIDENTIAL", "raise SECRET", NULL };
 static const char *const words_file[] = { "netrc", "npmrc", "pip", "git", "aws", "docker", NULL };
+const char *const keys_networks[] = {
+	[NETWORK_SHARED] = "shared", [NETWORK_PRIVATE] = "private", [NETWORK_NAT] = "nat", NULL
+};
 static const char *const words_dns[] = { "MX", "SRV", "TXT", NULL };
 
 static const struct key level_keys[] = {
@@ -136,11 +139,12 @@ static const struct key sandbox_keys[SANDBOX_KEYS] = {
 		[SANDBOX_IDLE] = KEY("idle", KEY_TIME, "how long a kept sandbox stays unused: 1h unless written"),
 	[SANDBOX_READ_ONLY] = KEY("read_only", KEY_TEXTS, "addresses that read_only runs reach past the inspector"),
 	[SANDBOX_DEVICES] = KEY("devices", KEY_TEXTS, "graphics cards and the like that sandboxes have: /dev/nvidia*"),
-	[SANDBOX_NETWORK] =
-		KEY("network", KEY_WORD,
-		    "what sandboxes that start in PROXIED or NONE have: private, a network of their own with nothing "
-		    "but loopback; or shared, the host's, as FULL has: shared unless written",
-		    .words = words_network),
+	[SANDBOX_NETWORK] = KEY(
+		"network", KEY_WORD,
+		"private: sandboxes that start in PROXIED or NONE have a network of their own with nothing but "
+		"loopback; nat: all have one, with a way out that the host forwards and masquerades where they start "
+		"in FULL; shared: the host's. shared unless written",
+		.words = keys_networks),
 };
 const struct key_set keys_sandbox = KEY_SET("sandbox", sandbox_keys, 0);
 

@@ -161,6 +161,7 @@ enum access_key { ACCESS_OPERATOR, ACCESS_PLATFORM, ACCESS_APPROVER, ACCESS_READ
 enum containers_key { CONTAINERS_UNKNOWN, CONTAINERS_KEYS };
 enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
+extern const char *const keys_networks[]; /* by enum sandbox_network (policy.h) */
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
 	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
 	keys_workspaces, keys_proxy, keys_proxy_login, keys_containers, keys_grant, keys_credential, keys_source,

@@ -28,6 +28,13 @@ struct grant;	   /* grant.h */
 struct name_table; /* name_table.h */
 struct net_table;  /* nets.h */
 
+/* Where sandboxes live that `netpawl run` makes. */
+enum sandbox_network {
+	NETWORK_SHARED,	 /* in the host's network namespace */
+	NETWORK_PRIVATE, /* those that start in PROXIED or NONE in one of their own */
+	NETWORK_NAT,	 /* all of them; those that start in FULL with a way out of it */
+};
+
 /* For sandboxes that `netpawl run` makes. 0: no limit. */
 struct sandbox_policy {
 	struct {
@@ -39,7 +46,7 @@ struct sandbox_policy {
 	size_t n_devices;
 	struct limits limits;
 	uint64_t idle_ms; /* after which a kept one goes; never 0 */
-	bool own_network; /* those that start in PROXIED or NONE have a network namespace of their own */
+	enum sandbox_network network;
 };
 
 /* What a caller of the control API may be; bits. Root is an operator, and nobody else is anything unless access: says so. */

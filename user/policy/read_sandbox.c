@@ -85,13 +85,19 @@ static void read_network(struct reader *reader, const struct node *key)
 
 	if (!value)
 		return;
-	reader->policy->sandbox.own_network = !strcmp(value->text, "private");
-	if (!reader->policy->sandbox.own_network && strcmp(value->text, "shared") != 0)
-		error_at(reader, value,
-			 "%s is no network; there are private and shared, for sandboxes that start in PROXIED or NONE: "
-			 "from a private one no way leads out past the inspector, so those that start in FULL share "
-			 "the host's",
-			 QUOTE(value->text, value->len));
+	for (size_t i = 0; keys_networks[i]; i++) {
+		if (strcmp(value->text, keys_networks[i]) != 0)
+			continue;
+		reader->policy->sandbox.network = (enum sandbox_network)i;
+		return;
+	}
+	error_at(reader, value,
+		 "%s is no network; there are shared, private (of their own for sandboxes that start in PROXIED or "
+		 "NONE; no way "
+		 "leads out of it past the inspector, so those that start in FULL share the host's) and nat (of their "
+		 "own for "
+		 "all; what leaves is forwarded and masqueraded)",
+		 QUOTE(value->text, value->len));
 }
 
 void read_sandbox(struct reader *reader, const struct node *key)

@@ -310,6 +310,23 @@ static int read_notices(struct reader *reader, const struct node *key)
 	return 0;
 }
 
+/* What the one section says and the other takes back. */
+static void network_warn(struct reader *reader, const struct node *const *sections)
+{
+	const struct policy *policy = reader->policy;
+
+	if (policy->sandbox.network != NETWORK_NAT)
+		return;
+	if (policy->n_host_loopback)
+		warn_at(reader, sections[SECTION_HOST_LOOPBACK],
+			"network: nat gives no way out where ports of the host's loopback are named: sandboxes that "
+			"start in "
+			"FULL share the host's network");
+	else if (policy->n_inbound)
+		warn_at(reader, sections[SECTION_INBOUND],
+			"nobody calls sandboxes with network: nat: use netpawl forward, or network: private");
+}
+
 int read_settings(struct reader *reader, const struct file *file)
 {
 	const struct node *const *sections = file->sections;
@@ -334,6 +351,7 @@ int read_settings(struct reader *reader, const struct file *file)
 		read_dns_section(reader, sections[SECTION_DNS]);
 	if (sections[SECTION_SANDBOX])
 		read_sandbox(reader, sections[SECTION_SANDBOX]);
+	network_warn(reader, sections);
 	read_lifetime(reader, sections[SECTION_SESSIONS], sections[SECTION_WORKSPACES]);
 	if (sections[SECTION_ACCESS]) {
 		int e = read_access(reader, sections[SECTION_ACCESS]);

@@ -40,14 +40,16 @@ struct question_news {
 struct sandbox_netns {
 	char path[64];
 	uint64_t inode;
+	bool wired; /* it has devices beside loopback */
 };
 
 struct inspectors {
 	void *ctx;
 
-	/* Makes one for a new sandbox, with nothing but loopback in it; steered: and with the inspectors' listeners. It goes when
-	 * the sandbox is forgotten. 0 or -errno. */
-	int (*netns_make)(void *ctx, uint64_t cgroup_id, bool steered);
+	/* Makes one for a new sandbox, with nothing but loopback in it; steered: and with the inspectors' listeners; way_out: and with
+	 * a way to beyond the host, which is forwarded and masqueraded. It goes when the sandbox is forgotten. 0; -ENONET: this host does
+	 * not forward; or another -errno. */
+	int (*netns_make)(void *ctx, uint64_t cgroup_id, bool steered, bool way_out);
 	/* Has the inspectors listen in the one that the processes of an adopted cgroup live in, unless it is the host's; and they
 	 * make no sockets in any other from then on. It is left when the sandbox is forgotten. path: a file that leads to the one
 	 * that they will live in, where none of them is there yet; NULL: they tell. 0 or -errno; -EXDEV: they live in another one;

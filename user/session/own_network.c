@@ -9,9 +9,9 @@
 
 #include "session/service_internal.h"
 
-void service_own_network_set(struct service *service, unsigned modes)
+void service_own_network_set(struct service *service, const struct own_networks *networks)
 {
-	service->config.own_network = modes;
+	service->config.own_networks = *networks;
 }
 
 bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_netns *ret)
@@ -23,10 +23,11 @@ bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_
 
 void own_network_note(struct service *service, struct sandbox *sandbox)
 {
-	struct sandbox_netns ignored;
+	struct sandbox_netns netns;
 
 	service->own_networks -= sandbox->pub.own_network;
-	sandbox->pub.own_network = own_network_is(service, sandbox->pub.cgroup.id, &ignored);
+	sandbox->pub.own_network = own_network_is(service, sandbox->pub.cgroup.id, &netns);
+	sandbox->pub.way_out = sandbox->pub.own_network && netns.wired && !sandbox->pub.adopted && !sandbox->pub.born;
 	service->own_networks += sandbox->pub.own_network;
 }
 
@@ -57,6 +58,11 @@ static int network_fail(const char *id, int r, struct failure *ret_failure)
 	if (r == -ENOSPC)
 		return service_fail(ret_failure, NP_R_TOO_MANY, r, "there are %d networks of sandboxes' own already",
 				    NP_NAMESPACES_MAX);
+	if (r == -ENONET)
+		return service_fail(ret_failure, NP_R_NOT_APPLIED, r,
+				    "a network of its own with a way out for %s: this host does not forward; set "
+				    "net.ipv4.ip_forward to 1, or choose another sandbox: network: in the policy",
+				    id);
 	return service_fail(ret_failure, NP_R_NOT_APPLIED, r, "a network of its own for %s: %s", id, strerror(-r));
 }
 
@@ -82,15 +88,18 @@ int service_sandbox_netns(struct service *service, const struct sandbox_info *sa
 {
 	const struct inspectors *inspectors = &service->config.inspectors;
 	struct sandbox *own = sandbox_by_cgroup(service, sandbox->cgroup.id);
+	const struct own_networks *networks = &service->config.own_networks;
+	const unsigned mode = 1u << sandbox->rung.mode;
 	int r = 0;
 
 	if (!own || own->pub.adopted)
 		return 0;
-	if (fresh && !own->pub.own_network && service->config.own_network >> sandbox->rung.mode & 1) {
+	if (fresh && !own->pub.own_network && networks->modes & mode) {
 		r = share_check(service, &sandbox->session, 1, ret_failure);
 		if (r < 0)
 			return r;
-		r = inspectors->netns_make(inspectors->ctx, sandbox->cgroup.id, sandbox->rung.mode == NP_PROXIED);
+		r = inspectors->netns_make(inspectors->ctx, sandbox->cgroup.id, sandbox->rung.mode == NP_PROXIED,
+					   networks->way_out & mode);
 	}
 	if (r < 0)
 		return network_fail(sandbox->id, r, ret_failure);

@@ -48,7 +48,8 @@ struct sandbox_info {
 	struct gate_cgroup cgroup;
 	enum run_class class; /* of the run it was made for */
 	bool adopted;
-	bool own_network;    /* it has a network namespace of its own */
+	bool own_network;    /* it has a network namespace of its own, */
+	bool way_out;	     /*   which was made with a way to beyond the host */
 	bool kept;	     /* for many runs, one after the other or at once */
 	bool parent;	     /* container engines make cgroups in it: see parents.c */
 	bool born;	     /* in a parent: it is a container */
@@ -58,6 +59,12 @@ struct sandbox_info {
 	uint64_t active_us;  /* a run began, was in progress or ended; a request was judged; or the daemon started */
 	struct np_rung rung; /* what the kernel holds */
 	struct sandbox_counts counts; /* as of when it was looked up by its id, or with others of its session */
+};
+
+/* Which sandboxes have a network namespace of their own; bits (1 << mode) of the mode that they start in. */
+struct own_networks {
+	unsigned modes;
+	unsigned way_out; /* of these, those with a way to beyond the host */
 };
 
 struct service_config {
@@ -89,7 +96,7 @@ struct service_config {
 	struct decider_calls deciders; /* ask NULL: there are none */
 	uint64_t idle_us;	       /* after which a kept sandbox goes; 0: never */
 	struct lifetime lifetime;
-	unsigned own_network; /* bits (1 << mode): sandboxes that start in it have a network namespace of their own */
+	struct own_networks own_networks;
 	/* No sandbox of the session is left: 0, -ENOENT when there is none, -errno. NULL: there are no workspaces. */
 	int (*workspace_end)(void *data, const char *session, enum workspace_fate fate);
 	bool (*workspace_is)(void *data, const char *session);
@@ -172,7 +179,8 @@ int service_sandbox_keep(struct service *service, const char *session, const cha
 int service_kept_path(const struct service *service, const struct sandbox_info *sandbox,
 		      char path[static FS_PATH_SIZE]);
 void service_idle_set(struct service *service, uint64_t idle_us);
-void service_own_network_set(struct service *service, unsigned modes); /* from the next sandbox on */
+void service_own_network_set(struct service *service,
+			     const struct own_networks *networks); /* from the next sandbox on */
 /* The network namespace of a sandbox, for who starts its first process. fresh: nobody is in it yet, and it gets one of its own
  * if its mode is one that has. sandbox->own_network tells whether *ret is set. */
 int service_sandbox_netns(struct service *service, const struct sandbox_info *sandbox, bool fresh,

@@ -106,28 +106,36 @@ void namespaces_unlisten(struct supervisor *w)
 		listening_free(l);
 }
 
-int namespace_make(void *ctx, uint64_t cgroup_id, bool steered)
+/* With a way out it is steered in any case: a raise to PROXIED does not wait for listeners. The devices are there before the gate looks
+ * for them, and that is done before anybody is in there. */
+int namespace_make(void *ctx, uint64_t cgroup_id, bool steered, bool way_out)
 {
 	struct supervisor *w = ctx;
 	struct inspector_sockets sockets;
 	const struct kernel_netns *netns;
-	int fd, r = netns_new(kernel_inspector_cgroup(w->config.kernel), steered, &fd, &sockets);
+	int fd, r;
 
+	steered = steered || way_out;
+	r = netns_new(kernel_inspector_cgroup(w->config.kernel), steered, &fd, &sockets);
 	if (r < 0)
 		return r;
-	if (!descriptors_left(fd, NP_DESCRIPTORS_RESERVE)) {
+	r = !descriptors_left(fd, NP_DESCRIPTORS_RESERVE) ? -EMFILE
+	    : way_out					  ? way_out_make(&w->ways_out, cgroup_id, fd)
+							  : 0;
+	if (r < 0)
 		close(fd);
-		inspector_sockets_close(&sockets);
-		return -EMFILE;
-	}
-	r = kernel_netns_add(w->config.kernel, cgroup_id, fd, false, &netns);
+	else
+		r = kernel_netns_add(w->config.kernel, cgroup_id, fd, way_out, &netns);
 	if (r < 0) {
+		way_out_drop(&w->ways_out, cgroup_id);
 		inspector_sockets_close(&sockets);
 		return r;
 	}
 	r = steered ? listening_add(w, netns, &sockets) : 0;
+	if (r == 0 && way_out)
+		r = kernel_devices_look(w->config.kernel);
 	if (r < 0)
-		kernel_netns_remove(w->config.kernel, cgroup_id);
+		namespace_drop(w, cgroup_id);
 	return r;
 }
 
@@ -203,6 +211,7 @@ int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret)
 		return -ENOENT;
 	snprintf(ret->path, sizeof(ret->path), "/proc/%d/fd/%d", (int)getpid(), netns->fd);
 	ret->inode = netns->inode;
+	ret->wired = netns->wired;
 	return 0;
 }
 
@@ -220,5 +229,6 @@ void namespace_drop(struct supervisor *w, uint64_t cgroup_id)
 			process_send(&w->processes[i], LINK_UNLISTEN, &message, sizeof(message), -1);
 		listening_free(l);
 	}
+	way_out_drop(&w->ways_out, cgroup_id);
 	kernel_netns_remove(w->config.kernel, cgroup_id);
 }

@@ -196,6 +196,11 @@ int supervisor_policy(struct supervisor *w, const struct buf *policy, const stru
 
 /* -- start --------------------------------------------------------------------------------- */
 
+static bool cgroup_is_there(void *data, uint64_t cgroup_id)
+{
+	return kernel_cgroup_is_there(data, cgroup_id);
+}
+
 int supervisor_new(const struct supervisor_config *config, const struct buf *policy,
 		   const struct link_proxy_logins *logins, struct supervisor **ret)
 {
@@ -235,8 +240,10 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 		w->cut = ledgers_cut(w->ledgers);
 	if (r == 0)
 		r = sockets_make(w);
-	if (r == 0)
+	if (r == 0) {
 		namespaces_listen(w);
+		ways_out_find(&w->ways_out, cgroup_is_there, config->kernel);
+	}
 	if (r == 0)
 		r = blob_settings(config->resolvers, &w->settings);
 	if (r == 0)
@@ -254,6 +261,16 @@ int supervisor_new(const struct supervisor_config *config, const struct buf *pol
 	return 0;
 }
 
+void supervisor_way_out(struct supervisor *w, bool wanted)
+{
+	ways_out_want(&w->ways_out, wanted);
+}
+
+const char *supervisor_way_out_problem(const struct supervisor *w)
+{
+	return w->ways_out.wanted ? w->ways_out.problem : NULL;
+}
+
 void supervisor_free(struct supervisor *w)
 {
 	if (!w)
@@ -268,6 +285,8 @@ void supervisor_free(struct supervisor *w)
 	ledgers_free(w->ledgers);
 	inspector_sockets_close(&w->sockets);
 	namespaces_unlisten(w);
+	if (w->ways_out.wanted)
+		ways_out_want(&w->ways_out, false);
 	cleanup_close(&w->cas_dir);
 	cleanup_close(&w->settings);
 	cleanup_close(&w->roots);

@@ -60,6 +60,10 @@ void supervisor_await(struct supervisor *supervisor, unsigned ms);
 int supervisor_policy(struct supervisor *supervisor, const struct buf *policy, const struct link_proxy_logins *logins);
 /* This value of config.secrets has changed, or is gone; and all of them may have, before supervisor_policy(). */
 void supervisor_secret(struct supervisor *supervisor, const char *policy, const char *name);
+/* Sandboxes may be made with a way out of a network of their own, by the policy that holds from now on. */
+void supervisor_way_out(struct supervisor *supervisor, bool wanted);
+/* What this host lacks for it; empty: nothing that is known. NULL: the policy does not say so. */
+const char *supervisor_way_out_problem(const struct supervisor *supervisor);
 /* They take no more connections, finish what is open and end, which takes NP_DRAIN_MS at the most: then on_finished() is
  * called. None comes again. */
 void supervisor_finish(struct supervisor *supervisor);

@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "supervisor/supervisor.h"
 #include "dns/synthetic_names.h"
+#include "netns/way_out.h"
 #include "base/table.h"
 #include "vocab/limits.h"
 
@@ -85,6 +86,7 @@ struct leaked {
 struct supervisor {
 	struct supervisor_config config;
 	struct inspector_sockets sockets;
+	struct ways_out ways_out;	       /* of those of sandboxes */
 	struct listening_list namespaces;      /* sockets in those of sandboxes: listening.c's */
 	uint64_t sockets_of;		       /* the cgroup that they were made in */
 	int settings, roots, policy;	       /* blobs */
@@ -176,7 +178,7 @@ void namespaces_listen(struct supervisor *w);	/* in those that there are */
 void namespaces_unlisten(struct supervisor *w); /* nowhere any more */
 void namespaces_send(struct process *p);	/* to a worker that starts */
 void namespaces_steer(struct supervisor *w);	/* as w->steering says */
-int namespace_make(void *ctx, uint64_t cgroup_id, bool steered);
+int namespace_make(void *ctx, uint64_t cgroup_id, bool steered, bool way_out);
 int namespace_join(void *ctx, const struct gate_cgroup *cgroup, const char *path);
 bool namespace_lost(void *ctx, uint64_t cgroup_id);
 int namespace_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret);

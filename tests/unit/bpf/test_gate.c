@@ -139,6 +139,36 @@ static void rules_decide_in_proxied(void **state)
 	}
 }
 
+/* Addresses of sandboxes with a way out of their own: nobody's to call, whatever a rule says, but by who has it. */
+static void others_with_a_way_out_are_closed(void **state)
+{
+	static const char *const addrs[] = { "100.127.240.0", "100.127.255.255", "fd6e:6574:7061:7768::fff",
+					     "64:ff9b::647f:f001" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(addrs) / sizeof(*addrs); i++) {
+		struct np_facts f = to(NP_FULL, 6, addrs[i], 80);
+
+		for (f.action = 0; f.action <= NP_ALLOW; f.action += NP_ALLOW) {
+			f.mode = NP_FULL;
+			assert_int_equal(np_judge_out(&f), NP_R_HOST_LOOPBACK);
+			f.mode = NP_PROXIED;
+			assert_false(NP_REASON_ALLOWS(np_judge_out(&f)));
+			f.mode = NP_NONE;
+			assert_int_equal(np_judge_out(&f), NP_R_MODE_NONE);
+		}
+		f = to(NP_FULL, 6, addrs[i], 80);
+		f.local = true;
+		f.peer = NP_PEER_SELF;
+		assert_int_equal(np_judge_out(&f), NP_R_OWN_LOOPBACK);
+	}
+	{
+		struct np_facts f = to(NP_FULL, 6, "100.127.239.255", 80);
+
+		assert_int_equal(np_judge_out(&f), NP_R_OPEN_MODE);
+	}
+}
+
 static void rules_refuse_in_full(void **state)
 {
 	struct np_facts f = to(NP_FULL, 6, "192.0.2.1", 8443), meta = to(NP_FULL, 6, "169.254.169.254", 80);
@@ -633,6 +663,7 @@ int main(void)
 		cmocka_unit_test(metadata_is_refused_in_every_mode_and_disguise),
 		cmocka_unit_test(modes_decide_what_leaves),
 		cmocka_unit_test(rules_decide_in_proxied),
+		cmocka_unit_test(others_with_a_way_out_are_closed),
 		cmocka_unit_test(rules_refuse_in_full),
 		cmocka_unit_test(loopback_is_private_in_every_mode),
 		cmocka_unit_test(nothing_is_sent_to_nobody),

@@ -56,13 +56,14 @@ static void networks(void **state)
 {
 	static const struct {
 		const char *section;
-		bool own;
+		enum sandbox_network network;
 		const char *wrong;
 	} cases[] = {
-		{ "  network: private\n", true, "" },
-		{ "  network: shared\n", false, "" },
-		{ "  network: own\n", false, "p:3:12: error: \"own\" is no network; there are private and shared" },
-		{ "  network: {full: private}\n", false, "p:3:12: error: " },
+		{ "  network: private\n", NETWORK_PRIVATE, "" },
+		{ "  network: shared\n", NETWORK_SHARED, "" },
+		{ "  network: nat\n", NETWORK_NAT, "" },
+		{ "  network: own\n", 0, "p:3:12: error: \"own\" is no network; there are shared, private" },
+		{ "  network: {full: private}\n", 0, "p:3:12: error: " },
 	};
 
 	(void)state;
@@ -73,7 +74,32 @@ static void networks(void **state)
 		assert_int_equal(strncmp(text, cases[i].wrong, strlen(cases[i].wrong)), 0);
 		assert_int_equal(!policy, cases[i].wrong[0] != '\0');
 		if (policy)
-			assert_int_equal(policy->sandbox.own_network, cases[i].own);
+			assert_int_equal(policy->sandbox.network, cases[i].network);
+	}
+}
+
+/* Sections that take back what the other says. */
+static void networks_and_ports(void **state)
+{
+	static const struct {
+		const char *section, *warning;
+	} cases[] = {
+		{ "  network: nat\ninbound: [8000]\n", "nobody calls sandboxes" },
+		{ "  network: nat\nhost_loopback: [9]\ninbound: [8000]\n", "share the host's network" },
+		{ "  network: private\nhost_loopback: [9]\ninbound: [8000]\n", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_problems_ struct problems problems = { 0 };
+		_policy_ struct policy *policy = NULL;
+		char all[256];
+
+		snprintf(all, sizeof(all), "version: 1\nsandbox:\n%s", cases[i].section);
+		assert_int_equal(policy_load_text("p", all, strlen(all), &policy, &problems), 0);
+		assert_int_equal(problems.warnings, cases[i].warning != NULL);
+		if (cases[i].warning)
+			assert_non_null(strstr(problems.items[0].text, cases[i].warning));
 	}
 }
 
@@ -199,6 +225,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything),
 		cmocka_unit_test(networks),
+		cmocka_unit_test(networks_and_ports),
 		cmocka_unit_test(the_spelling_of_the_option),
 		cmocka_unit_test(one_bind),
 		cmocka_unit_test(without_it_nothing_is_permitted),

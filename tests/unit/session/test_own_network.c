@@ -6,16 +6,17 @@
 
 static struct {
 	uint64_t of; /* cgroup that has one */
-	bool steered;
+	bool steered, way_out;
 	int error;
 	const char *path;
 } own;
 
-static int on_make(void *ctx, uint64_t cgroup_id, bool steered)
+static int on_make(void *ctx, uint64_t cgroup_id, bool steered, bool way_out)
 {
 	(void)ctx;
 	own.of = own.error ? 0 : cgroup_id;
 	own.steered = steered;
+	own.way_out = way_out;
 	return own.error;
 }
 
@@ -23,6 +24,7 @@ static int on_find(void *ctx, uint64_t cgroup_id, struct sandbox_netns *ret)
 {
 	(void)ctx;
 	strcpy(ret->path, "/proc/1/fd/9");
+	ret->wired = own.way_out;
 	return cgroup_id == own.of ? 0 : -ENOENT;
 }
 
@@ -38,6 +40,11 @@ static const struct sandbox_info *sandbox_at(enum level level)
 			 0);
 	assert_int_equal(service_sandbox_make(fake.service, "alice/demo", "test", &sandbox, &fake.failure), 0);
 	return sandbox;
+}
+
+static void networks_set(unsigned modes, unsigned way_out)
+{
+	service_own_network_set(fake.service, &(struct own_networks){ modes, way_out });
 }
 
 static int ask(const struct sandbox_info *sandbox, bool fresh)
@@ -56,10 +63,10 @@ static void test_modes_that_have_one(void **state)
 		const struct sandbox_info *sandbox = sandbox_at(levels[i]);
 		enum np_mode mode = sandbox->rung.mode;
 
-		service_own_network_set(fake.service, 0);
+		networks_set(0, 0);
 		assert_int_equal(ask(sandbox, true), 0);
 		assert_false(sandbox->own_network);
-		service_own_network_set(fake.service, 1u << NP_PROXIED | 1u << NP_NONE);
+		networks_set(1u << NP_PROXIED | 1u << NP_NONE, 0);
 		assert_int_equal(ask(sandbox, false), 0); /* somebody is in there already */
 		assert_false(sandbox->own_network);
 		assert_int_equal(ask(sandbox, true), 0);
@@ -70,12 +77,29 @@ static void test_modes_that_have_one(void **state)
 	}
 }
 
+static void test_a_way_out(void **state)
+{
+	const struct sandbox_info *sandbox = sandbox_at(LEVEL_PUBLIC);
+
+	(void)state;
+	networks_set(1u << NP_FULL | 1u << NP_NONE, 1u << NP_FULL);
+	own.error = -ENONET;
+	assert_int_equal(ask(sandbox, true), -ENONET);
+	assert_non_null(strstr(fake.failure.text, "net.ipv4.ip_forward"));
+	own.error = 0;
+	assert_int_equal(ask(sandbox, true), 0);
+	assert_true(own.way_out && sandbox->own_network && sandbox->way_out);
+	sandbox = sandbox_at(LEVEL_SECRET);
+	assert_int_equal(ask(sandbox, true), 0);
+	assert_true(sandbox->own_network && !own.way_out && !sandbox->way_out);
+}
+
 static void test_where_none_can_be_made(void **state)
 {
 	const struct sandbox_info *sandbox = sandbox_at(LEVEL_SECRET);
 
 	(void)state;
-	service_own_network_set(fake.service, 1u << NP_NONE);
+	networks_set(1u << NP_NONE, 0);
 	own.error = -ENOSPC;
 	assert_int_equal(ask(sandbox, true), -ENOSPC);
 	assert_int_equal(fake.failure.reason, NP_R_TOO_MANY);
@@ -146,7 +170,7 @@ static void test_a_user_has_a_share(void **state)
 	const struct sandbox_info *sandbox = sandbox_at(LEVEL_SECRET);
 
 	(void)state;
-	service_own_network_set(fake.service, 1u << NP_NONE);
+	networks_set(1u << NP_NONE, 0);
 	assert_int_equal(ask(sandbox, true), 0);
 	fake.service->own_networks = NP_NAMESPACES_PER_USER; /* of all users: this one has one of them */
 	assert_non_null(adopt("alice/other", 0));
@@ -166,7 +190,7 @@ static void test_one_that_nobody_enters(void **state)
 		char id[sizeof(sandbox->id)];
 
 		memcpy(id, sandbox->id, sizeof(id));
-		service_own_network_set(fake.service, has ? 1u << NP_NONE : 0);
+		networks_set(has ? 1u << NP_NONE : 0, 0);
 		assert_int_equal(ask(sandbox, true), 0);
 		fake.wall += NP_RUN_START_S * 1000000ull;
 		service_sweep(fake.service);
@@ -181,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_modes_that_have_one, fake_setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(test_a_way_out, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_where_none_can_be_made, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_a_container_has_its_own, fake_setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(test_a_pod_is_told_its_own, fake_setup, fake_teardown),

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: MIT
+"""sandbox: network: nat. A sandbox that starts in FULL has a network namespace of its own with a way out, which the host forwards and
+masquerades: it gets out as a shared one does, is raised as one, and meets neither the host nor another sandbox by it."""
+import contextlib
+import json
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+
+from lib import base
+from lib.box import Box, new_session
+from lib.world import FAR, HOST4, HOST6
+from test_forward import Forward, call
+from test_own_network import Net, namespaces
+
+FORWARDS = {"net.ipv4.ip_forward": 1, "net.ipv6.conf.all.forwarding": 1}
+
+
+class Nat(Net):
+    def __init__(self, stack, **kw):
+        super().__init__(stack, kw.pop("network", "nat"), **kw)
+        self.world.sysctl(self.world.host, FORWARDS)
+
+    def devices(self):
+        return [d["ifname"] for d in json.loads(self.world.ip("-j", "link").stdout) if d["ifname"].startswith("npnat")]
+
+    def nft(self, *words):
+        return subprocess.run([*self.world.enter(), "nft", *words], capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def nat():
+    with contextlib.ExitStack() as stack:
+        yield Nat(stack)
+
+
+def own(box, family):
+    """Its address beside loopback's."""
+    got = json.loads(base.sh("nsenter", "-t", box.pids()[0], "-n", "ip", "-j", "addr", "show", "dev", "eth0").stdout)
+    return next(a["local"] for a in got[0]["addr_info"] if a["family"] == ("inet" if family == 4 else "inet6"))
+
+
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("kind", ["stream", "dgram"])
+def test_it_gets_out(nat, family, kind):
+    """By the host's address: nobody outside sees its own."""
+    box = nat.box("FULL")
+    assert box.info["network"] == "nat"
+    with nat.world.watch() as seen:
+        assert box.try_("dial", family=family, kind=kind, addr=FAR[family], port=9000, data="hello", recv=5) == "ok"
+
+    assert seen.something() and {f["src"] for f in seen.frames if "src" in f} <= {HOST4, HOST6}
+
+
+def test_it_is_its_own(nat):
+    """A port of the host's and of another sandbox is free there; of the host's devices it sees none but its end of the pair."""
+    one, two, port = nat.box("FULL"), nat.box("two", mode="FULL"), nat.port()
+    nat.world.outside.call("listen", keep=f"{port}", family=4, addr="0.0.0.0", port=port)
+    for box in (one, two):
+        assert box.try_("listen", keep=f"{port}", family=4, addr="0.0.0.0", port=port) == "ok"
+        assert box.payload("channels", "seen")[1]["devices"] == ["lo", "eth0"]
+        assert box.try_("dial", family=4, addr="127.0.0.1", port=port) == "ok"
+        assert box.try_("dial", family=4, addr=own(box, 4), port=port) == "ok"
+    assert own(one, 4) != own(two, 4) and own(one, 6) != own(two, 6)
+    nat.world.outside.call("close", keep=f"{port}")
+
+
+def test_the_host_and_other_sandboxes_are_closed(nat):
+    """By every address that either has; with the host's rules flushed, too."""
+    one, two, port = nat.box("FULL"), nat.box("two", mode="FULL"), nat.port()
+    nat.world.outside.call("listen", keep=f"a{port}", family=4, addr="0.0.0.0", port=port)
+    nat.world.outside.call("listen", keep=f"b{port}", family=6, addr="::", port=port)
+    for kind in ("stream", "dgram"):
+        two.call("listen", keep=f"t{kind}", family=4, addr="0.0.0.0", port=port + 1, kind=kind)
+        two.call("listen", keep=f"u{kind}", family=6, addr="::", port=port + 1, kind=kind)
+    since = time.time_ns()
+    attempts = [(4, HOST4, port), (6, HOST6, port), (4, own(two, 4), port + 1), (6, own(two, 6), port + 1)]
+    for flushed in (False, True):
+        if flushed:
+            assert nat.nft("flush", "ruleset").returncode == 0
+        for family, addr, to in attempts:
+            assert one.try_("dial", family=family, addr=addr, port=to, timeout=1) == "ECONNREFUSED", (addr, flushed)
+            assert one.try_("dial", family=family, kind="dgram", addr=addr, port=to, data="x", recv=1, timeout=0.2) != "ok"
+    # the host calls in vain, too
+    assert nat.world.outside.try_("dial", family=4, addr=own(two, 4), port=port + 1, timeout=0.3) != "ok"
+    assert not [r for r in two.call("records", since=since)["records"]]
+    for keep in (f"a{port}", f"b{port}"):
+        nat.world.outside.call("close", keep=keep)
+    # the next one puts the rules back
+    with Box(nat.daemon, "FULL") as box:
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
+    assert one.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
+
+
+def test_nobody_from_outside_calls_it(nat):
+    """Not even who routes to its address: the far side does, as a neighbour of the host would."""
+    box, port = nat.box("FULL"), nat.port()
+    box.call("listen", keep="web", family=4, addr="0.0.0.0", port=port)
+    base.sh("ip", "-n", nat.world.far, "route", "replace", own(box, 4), "via", HOST4)
+    since = time.time_ns()
+    for addr in (own(box, 4), HOST4):
+        assert nat.world.world.try_("dial", family=4, addr=addr, port=port, timeout=0.5) in ("TIMEOUT", "ETIMEDOUT", "ECONNREFUSED")
+    assert not box.call("records", keep="web", since=since)["records"]
+    box.call("close", keep="web")
+
+
+def test_a_source_of_its_own_choice(nat):
+    """An address that is not its own is refused at the bind."""
+    box = nat.box("FULL")
+    for addr in (HOST4, FAR[4], "100.127.255.254"):
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000, bind=[addr, 0]) in ("EPERM", "EADDRNOTAVAIL", "EACCES")
+
+
+FLOOD = r"""
+import socket, sys, threading
+mark, tcp, udp = sys.argv[1].encode(), (sys.argv[2], int(sys.argv[3])), (sys.argv[2], int(sys.argv[4]))
+family = socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET
+def stream():
+    s = socket.create_connection(tcp)
+    try:
+        while True:
+            s.sendall(mark * 64)
+    except OSError:
+        pass
+def datagrams():
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    for _ in range(10 ** 7):
+        try:
+            s.sendto(mark, udp)
+        except OSError:
+            pass
+for target in (stream, datagrams, datagrams):
+    threading.Thread(target=target, daemon=True).start()
+print("going", flush=True)
+threading.Event().wait(120)
+"""
+
+
+@pytest.mark.parametrize("level, mode", [("SECRET", "NONE"), ("INTERNAL", "PROXIED")])
+@pytest.mark.parametrize("family", [4, 6])
+def test_a_raise_with_traffic_running(nat, family, level, mode):
+    """Not a byte reaches the far side after the acknowledgement, whatever the host's table of connections still says; what PROXIED
+    lets through goes by the inspector."""
+    session, mark, world = new_session("flood"), base.token(), nat.world
+    nat.api.create(session, "PUBLIC")
+    p = nat.spawn(base.PYTHON, "-c", FLOOD, mark, FAR[family], 9101, 9000, session=session, stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "going\n"
+        since = time.time_ns()
+        assert base.eventually(lambda: world.frames(since, mark)["marked"] > 20, 20), "the control"
+        assert nat.api.sandboxes(session)[0]["network"] == "nat"
+        answer = nat.api.escalate(session, level)
+        moment = time.time_ns()
+        assert answer["mode"] == mode and answer["cut"] >= 1
+        time.sleep(0.5)
+        # not the kernel's "nobody is there any more" to what the far side still echoes, which quotes that
+        late = [f for f in world.frames(moment, mark, limit=1000)["frames"] if f["mark"] and f.get("proto") not in (1, 58)]
+        assert not late
+    finally:
+        base.reap(p)
+
+
+def test_raised_it_is_led_to_the_inspector(nat):
+    """The listeners are in there before anybody is."""
+    with Box(nat.daemon, "FULL") as box:
+        args = dict(addr=FAR[4], port=80, local=nat.port(), host="origin.test")
+        assert nat.api.escalate(box.session, "CONFIDENTIAL")["mode"] == "PROXIED"
+        ask = lambda *paths: box.payload("channels", "ask", paths=list(paths), **args)
+        assert ask("/open/x", "/else") == (0, {"statuses": [200, 403]})
+        status, got = box.payload("channels", "resolve", name="origin.test", family="AF_INET", flags=[])
+        assert status == 0 and any(a.startswith("198.1") for a in got["addrs"]), got
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ECONNREFUSED"
+        assert nat.api.escalate(box.session, "SECRET")["mode"] == "NONE"
+        assert ask("/open/x") == (0, {"error": "ECONNREFUSED"})
+
+
+def test_what_waits_is_judged_again(nat):
+    """Without the hooks of the cgroup, as a bug in them would: the devices' programs refuse, in there and where the host takes it.
+    The control has neither, and gets out."""
+    with Box(nat.daemon, "FULL") as box:
+        index = next(iter(nat.devices()[-1:]))
+        nat.api.escalate(box.session, "SECRET")
+        dial = lambda: box.try_("dial", family=4, addr=FAR[4], port=9000, timeout=1)
+        links = {e.name: e for e in (nat.daemon.pins / "devices").iterdir()}
+        inside = [e for name, e in links.items() if name.startswith("n")]
+        number = json.loads(nat.world.ip("-j", "link", "show", index).stdout)[0]["ifindex"]
+        ways_in = [e for name, e in links.items() if name == f"if{number}-in"]
+        assert inside and len(ways_in) == 1
+        with nat.daemon.without("connect4", "egress", "ingress"):
+            assert dial() != "ok"
+            for link in inside:
+                base.sh(*nat.world.enter(), "bpftool", "link", "detach", "pinned", link)
+            assert dial() != "ok", "the way in"
+            base.sh(*nat.world.enter(), "bpftool", "link", "detach", "pinned", ways_in[0])
+            assert dial() == "ok", "the control"
+
+
+def test_a_forward_leads_into_it(nat):
+    box = nat.box("FULL")
+    port = box.call("listen", keep="fw", family=4, addr="127.0.0.1")["port"]
+    forward = Forward(nat.daemon, box.session, port)
+    try:
+        assert call(nat.world, forward.local) == "ok"
+    finally:
+        forward.end()
+        box.call("close", keep="fw")
+
+
+def test_nothing_is_left_of_one(nat):
+    nat.box("FULL")
+    there, before = nat.devices(), namespaces(nat)
+    routes = lambda: nat.world.ip("route").stdout + nat.world.ip("-6", "route").stdout + nat.world.ip("neigh").stdout
+    box = Box(nat.daemon, "FULL")
+    new = set(nat.devices()) - set(there)
+    assert len(new) == 1 and next(iter(new)) in routes()
+    box.close()
+    assert base.eventually(lambda: set(nat.devices()) == set(there) and namespaces(nat) == before, 15)
+    assert next(iter(new)) not in routes()
+    assert base.eventually(lambda: len([e for e in (nat.daemon.pins / "devices").iterdir() if e.name.endswith("-in")]) == len(there), 5)
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_new_daemon_keeps_it(how):
+    """It goes on while there is none, and afterwards; what ended meanwhile is removed, and with the last the host's rules are."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, in_memory=True)
+        box, ended = net.box("FULL"), Box(net.daemon, "FULL")
+        dial = lambda: box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1)
+        out = box.call("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1, keep="out")
+        assert dial() == "ok" and len(net.devices()) == 2 and out
+        getattr(net.daemon, how)()
+        ended.close()
+        assert dial() == "ok" and net.nft("list", "table", "inet", "netpawl").returncode == 0
+        net.daemon.start()
+        assert base.eventually(lambda: net.api.health()["inspectors"] == 2, 20)
+        assert base.eventually(lambda: len(net.devices()) == 1, 10)
+        assert net.api.sandbox(box.id)["network"] == "nat" and dial() == "ok"
+        box.call("send", keep="out", data="y")
+        with Box(net.daemon, "FULL") as another:
+            assert own(another, 4) != own(box, 4)
+        assert net.api.escalate(box.session, "SECRET")["mode"] == "NONE"
+        assert dial() == "ECONNREFUSED"
+        net.boxes.clear()
+        box.close()
+        assert base.eventually(lambda: not net.devices(), 10)
+        net.daemon.stop()
+        assert net.nft("list", "tables").stdout == ""
+
+
+def test_a_policy_that_takes_it_back(nat):
+    """Those that live keep theirs, and the rules with them; the next are shared."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        box = net.box("FULL")
+        net.policy.write_text(net.policy.read_text().replace("network: nat", "network: shared"))
+        net.api.ok("POST", "/v1/policy/reload")
+        with Box(net.daemon, "FULL") as other:
+            assert other.info["network"] == "shared"
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
+        net.boxes.clear()
+        box.close()
+        assert base.eventually(lambda: net.nft("list", "tables").stdout == "", 10)
+
+
+def test_a_host_that_does_not_forward():
+    """Nothing is started, and says why; doctor says it before. Nobody turns it on but the operator."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        net.world.sysctl(net.world.host, {"net.ipv4.ip_forward": 0})
+        net.api.ok("POST", "/v1/policy/reload")
+        p = subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--session", new_session("no"), "--", "true"],
+                           capture_output=True, text=True, timeout=60, env=net.env())
+        assert p.returncode == 125 and "net.ipv4.ip_forward" in p.stderr, p.stderr
+        doctor = subprocess.run([*net.world.enter(), str(base.NETPAWL), "doctor"], capture_output=True, text=True, timeout=60, env=net.env())
+        assert "net.ipv4.ip_forward" in doctor.stdout
+        assert not net.devices()
+        # a firewall of the host's that drops what is forwarded
+        net.world.sysctl(net.world.host, FORWARDS)
+        assert net.nft("add table ip mine; add chain ip mine FORWARD { type filter hook forward priority 0; policy drop; }").returncode == 0
+        net.api.ok("POST", "/v1/policy/reload")
+        doctor = subprocess.run([*net.world.enter(), str(base.NETPAWL), "doctor"], capture_output=True, text=True, timeout=60, env=net.env())
+        assert "ip mine FORWARD" in doctor.stdout
+        assert net.box("FULL").try_("dial", family=4, addr=FAR[4], port=9000, timeout=1) != "ok"
+        net.nft("add rule ip mine FORWARD iifname npnat* accept; add rule ip mine FORWARD oifname npnat* accept")
+        assert net.box("FULL").try_("dial", family=4, addr=FAR[4], port=9000) == "ok", "the control"
+
+
+@pytest.mark.parametrize("more, full, proxied", [
+    ("", "nat", "private"), (f"  - allow: {FAR[4]}:9000\n", "nat", "nat"), ("host_loopback: [9]\n", "shared", "shared")],
+    ids=["names", "address-port", "host_loopback"])
+def test_who_has_a_way_out(world, make_daemon, more, full, proxied):
+    """Rules that reach past the inspector lead out by it; ports of the host's loopback are reached from nowhere else."""
+    world.sysctl(world.host, FORWARDS)
+    d = make_daemon()
+    d.policy.write_text("version: 1\nrules:\n  - allow: origin.test\n" + more + base.permits("nat"))
+    d.start()
+    for mode, has in (("FULL", full), ("PROXIED", proxied), ("NONE", "private")):
+        with Box(d, mode) as box:
+            assert box.info["network"] == has
+            if mode == "PROXIED" and has == "nat":
+                assert box.try_("dial", family=4, addr=FAR[4], port=9000) == "ok"
+                assert box.try_("dial", family=4, addr=FAR[4], port=8080) == "ECONNREFUSED"
