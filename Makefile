@@ -67,7 +67,7 @@ LDFLAGS = -pie -Wl,-z,relro,-z,now $(SANFLAGS)
 BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-declarations \
 	     -I/usr/include/$(shell gcc -dumpmachine) -iquote include -iquote vmlinux -iquote bpf
 
-POLICY_LIBS = -lyaml -lidn2 -lnettle
+POLICY_LIBS = -lyaml -lidn2 -lnettle -lm
 INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp -lz -lbrotlidec -lzstd $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl -lnftables $(POLICY_LIBS)
 CLI_LIBS = -ljansson $(POLICY_LIBS)

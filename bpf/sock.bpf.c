@@ -148,6 +148,7 @@ static __always_inline bool np_note(struct bpf_sock_addr *ctx, const struct np_o
 		flow->addr = f->addr;
 		flow->port = f->port;
 		flow->generation = owner->rung.generation;
+		flow->pid = bpf_get_current_pid_tgid() >> 32;
 		return true;
 	}
 	server = bpf_sk_storage_get(&np_dns_server, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);

@@ -39,7 +39,7 @@ struct np_flow {
 	__u16 client_gone;   /* filled in for the inspector: the client has reset the connection */
 	__u32 generation;    /* of the sandbox when it connected */
 	__u32 isn;	     /* as in the key */
-	__u32 pad;
+	__u32 pid;	     /* of the process that called connect(), as the host counts; 0: not known. For people */
 };
 _Static_assert(sizeof(struct np_flow) == 40, "np_flow layout");
 

@@ -37,6 +37,7 @@ def test_it_is_asked_and_its_answer_counts(net, version):
     assert (frame["type"], frame["host"], frame["port"], frame["kind"], frame["method"]) == ("decide", "a.origin.test", 443, "write", "POST")
     assert frame["url"] == "https://a.origin.test/allow?" and frame["body"] == 5 and frame["level"] == "INTERNAL" and frame["mode"] == "PROXIED"
     assert frame["rule"].endswith("/policy.yaml:11") and frame["sandbox"]
+    assert frame["comm"] == "curl" and frame["program"].endswith("/curl") and frame["pid"] > 1
     assert ["x-word", "w"] in frame["headers"] and ["authorization", "(redacted)"] in frame["headers"]
     assert "s3" not in net.frames_file.read_text()
     body, code = net.fetch(session, version, "https://a.origin.test/deny?reason=not+this")
@@ -98,9 +99,10 @@ def test_it_hands_a_question_on_to_a_person(net):
     assert got.returncode == 1 and "a decider has a person asked" in got.stderr, got
     net.answer(q, "host")
     assert done(p)[1] == 200
-    asked = len(net.frames(session=session))
-    assert net.fetch(session, "https://d.origin.test/deny")[1] == 200, "a person has answered for the host"
-    assert len(net.frames(session=session)) == asked
+    assert net.fetch(session, "https://d.origin.test/ask")[1] == 200, "a person has answered for what it hands over"
+    assert not net.questions(session)
+    body, code = net.fetch(session, "https://d.origin.test/deny")
+    assert code == 403 and body["reason"] == "decider_denies", "and for nothing else: what it denies stays denied"
     body, code = net.fetch(session, "https://e.origin.test/deny")
     assert code == 403 and body["reason"] == "decider_denies"
 

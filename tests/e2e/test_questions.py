@@ -97,6 +97,64 @@ def test_a_request_waits_and_goes_on_when_it_is_allowed(net, version):
     assert "not twice" in refusal["message"]
 
 
+@VERSIONS
+def test_it_shows_who_asks_and_what(net, version):
+    """The process as the host counts it, headers without secrets; of the body nothing, for the rule does not capture."""
+    session = net.fresh()
+    p = net.get(session, version, "https://shown.origin.test/a", "-d", "hello", "-H", "X-Word: w", "-H", "Authorization: Bearer s3cret",
+                "-H", "Cookie: s=s3cret", "-H", "X-Api-Key: s3cret", "-H", "X-Long: " + "v" * 500)
+    q = net.asked(session, waiting=1)[0]
+    assert q["comm"] == "curl" and q["program"].endswith("/curl") and os.path.basename(os.readlink(f"/proc/{q['pid']}/exe")) == "curl"
+    headers = dict(q["headers"])
+    assert headers["x-word"] == "w" and headers["x-long"] == "v" * 124 + "..."
+    assert [headers[k] for k in ("authorization", "cookie", "x-api-key")] == ["(redacted)"] * 3 and "s3cret" not in json.dumps(q)
+    assert q["body_start"] is None and q["body"] == 5
+    told = net.daemon.cli("questions", session).stdout
+    assert f"by curl, pid {q['pid']} (" in told and "x-word: w" in told and "s3cret" not in told, told
+    net.answer(q, "deny")
+    assert done(p)[1] == 403
+    assert net.api.wait_events(lambda got: any(e.get("url") and e.get("pid") == q["pid"] and e["reason"] == "answer_denies" for e in got),
+                               session=session)
+
+
+CAPTURES = policy(rules="rules:\n  - ask: ['**.origin.test']\n    capture: 4096\n")
+
+
+@VERSIONS
+def test_a_rule_that_captures_shows_how_the_body_begins(net, version):
+    net.rewrite(CAPTURES)
+    try:
+        session = net.fresh()
+        body = "line one\n\x1b[31m" + "x" * 500
+        p = net.get(session, version, "https://shown.origin.test/a", "--data-binary", body)
+        q = net.asked(session, waiting=1)[0]
+        assert q["body_start"] == ("line one ?[31m" + "x" * 500)[:256] and q["body"] == len(body)
+        net.answer(q, "host")
+        got, code, err = done(p)
+        assert code == 200 and json.loads(got)["text"] == body[:200] and json.loads(got)["body"] == len(body), (got, err)
+        # a client that waits to be told to go on, and one that sends a few bytes and no more: it is asked all the same
+        p = net.get(session, version, "https://other.origin.test/a", "-H", "Expect: 100-continue", "-d", "short")
+        q = net.asked(session, waiting=1)[0]
+        assert q["body_start"] == "short"
+        net.answer(q, "once")
+        assert done(p)[1] == 200
+        slow = net.spawn("sh", "-c", "(printf begin; sleep 300) | curl -sS -m 110 -T - https://slow.origin.test/a", session=session,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        q = net.asked(session, waiting=1)[0]
+        assert q["body_start"] == "begin" and q["body"] is None
+        net.answer(q, "deny")
+        slow.kill()
+        slow.wait()
+        # random bytes, as a person would call them
+        p = net.get(session, version, "https://noise.origin.test/a", "--data-binary", f"@{net.binary()}")
+        q = net.asked(session, waiting=1)[0]
+        assert any("compressed, encrypted or encoded" in w for w in q["warnings"]), q
+        net.answer(q, "deny")
+        assert done(p)[1] == 403
+    finally:
+        net.rewrite(policy())
+
+
 def test_an_answer_for_the_host_covers_its_kind_and_nothing_else(net):
     session = net.fresh()
     p = net.get(session, "https://kind.origin.test/1")

@@ -83,12 +83,27 @@ static void run_print(FILE *to, const json_t *run)
 				  member_text(run, "answered_by") ?: "?", reason ? ": " : "", reason ?: "");
 }
 
+static void headers_print(const json_t *headers)
+{
+	const json_t *header;
+	size_t i;
+
+	json_array_foreach(headers, i, header)
+	{
+		output_clean_line(stdout, "    %s: %s", json_string_value(json_array_get(header, 0)) ?: "?",
+				  json_string_value(json_array_get(header, 1)) ?: "?");
+	}
+}
+
 /* Everything that a stranger may have written goes through output_clean_line(). */
 static void request_print(FILE *to, const json_t *question)
 {
 	const json_t *before = json_object_get(question, "before");
 	_free_ char *waiting = scalar_text(json_object_get(question, "waiting"));
 	_free_ char *body = scalar_text(json_object_get(question, "body"));
+	_free_ char *pid = json_is_integer(json_object_get(question, "pid"))
+				   ? scalar_text(json_object_get(question, "pid"))
+				   : NULL;
 	const char *method = member_text(question, "method"), *answer = member_text(question, "answer");
 	const char *until = member_text(question, "over") ? NULL : member_text(question, "until");
 	const char *reason = member_text(question, "reason"), *domain = member_text(question, "domain");
@@ -99,6 +114,13 @@ static void request_print(FILE *to, const json_t *question)
 	output_clean_line(to, "    rule %s, level %s, body %s bytes, until %s, %s waiting",
 			  member_text(question, "rule") ?: "?", member_text(question, "level") ?: "?", body ?: "?",
 			  member_text(question, "expires") ?: "?", waiting ?: "?");
+	if (pid)
+		output_clean_line(stdout, "    by %s, pid %s (%s)",
+				  member_text(question, "comm") ?: "a process that is gone", pid,
+				  member_text(question, "program") ?: "program not known");
+	headers_print(json_object_get(question, "headers"));
+	if (member_text(question, "body_start"))
+		output_clean_line(stdout, "    its body begins: %s", member_text(question, "body_start"));
 	if (json_integer_value(json_object_get(before, "allowed")) ||
 	    json_integer_value(json_object_get(before, "denied")))
 		output_clean_line(to, "    this host before: %lld allowed, %lld denied",

@@ -146,12 +146,50 @@ static json_t *domain_or_null(const struct question_row *row)
 	return registrable_domain(row->host, domain) == 0 ? json_text(domain) : json_null();
 }
 
+/* "name: value" lines become pairs, in their order, for names may come twice. */
+static json_t *headers_array(const char *text)
+{
+	json_t *array = json_array();
+	const char *end;
+
+	for (; array && (end = strchr(text, '\n')); text = end + 1) {
+		const char *colon = memchr(text, ':', (size_t)(end - text));
+
+		if (colon && end - colon >= 2)
+			json_array_append_new(array, json_pack("[s%,s%]", text, (size_t)(colon - text), colon + 2,
+							       (size_t)(end - colon) - 2));
+	}
+	return array;
+}
+
+/* What can be read of it: a line of ASCII. */
+static json_t *preview_or_null(const struct question_row *row)
+{
+	char text[NP_QUESTION_PREVIEW];
+
+	for (size_t i = 0; i < row->preview_len; i++) {
+		char c = row->preview[i];
+
+		text[i] = c == '\n' || c == '\r' || c == '\t' ? ' ' : c < ' ' || c > '~' ? '?' : c;
+	}
+	return row->preview_len ? json_stringn(text, row->preview_len) : json_null();
+}
+
+/* Who asked, and more of what. */
+static json_t *client_object(const struct question_row *row)
+{
+	return json_pack("{s:o,s:o,s:o,s:o,s:o}", "pid", row->pid ? json_integer(row->pid) : json_null(), "comm",
+			 text_or_null(row->comm), "program", text_or_null(row->program), "headers",
+			 headers_array(row->headers), "body_start", preview_or_null(row));
+}
+
 json_t *question_object(const struct question_row *row)
 {
+	json_t *client = client_object(row), *object;
 	char id[24];
 
 	snprintf(id, sizeof(id), "%" PRIu64, row->id);
-	return json_pack(
+	object = json_pack(
 		"{s:s,s:I,s:o,s:s,s:o,s:o,s:i,s:s,s:b,s:o,s:o,s:o,s:o,s:s,s:s,s:I,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,"
 		"s:o,s:o,s:o}",
 		"id", id, "question", (json_int_t)row->id, "session", json_text(row->session.text), "state",
@@ -168,6 +206,13 @@ json_t *question_object(const struct question_row *row)
 		text_or_null(row->reason), "created", json_time(row->created_us), "expires", json_time(row->expires_us),
 		"answered", time_or_null(row->answered_us), "until", time_or_null(row->until_us), "over",
 		time_or_null(row->over_us), "revoked_by", text_or_null(row->ended_by), "domain", domain_or_null(row));
+
+	if (!object || !client || json_object_update(object, client) < 0) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(client);
+	return object;
 }
 
 json_t *escalation_object(const struct escalation *escalation)

@@ -35,6 +35,8 @@ static json_t *warnings_array(const struct policy *policy, const struct question
 					     .url = row->url,
 					     .write = row->write,
 					     .body = row->body,
+					     .preview = row->preview,
+					     .preview_len = row->preview_len,
 					     .asked_before = asked_before };
 	json_t *array = json_array();
 	struct warnings warnings;
@@ -206,14 +208,12 @@ static int always_check(const struct request *rq, uint64_t id, struct failure *r
 	return 0;
 }
 
-/* Of a grant, which the policy has. The record of its question was closed when it had been written: the answer says who. */
+/* Of a grant, which the policy has. */
 static int grant_revoke(struct request *rq, struct question_row *row, struct failure *ret_failure)
 {
 	int r = rq->config->grant_change(rq->config->data, row, false, rq->peer.who, ret_failure);
 
-	if (r == 0)
-		snprintf(row->ended_by, sizeof(row->ended_by), "%s", rq->peer.who);
-	return r;
+	return r < 0 ? r : service_grant_revoked(rq->config->service, row, rq->peer.who, ret_failure);
 }
 
 /* Takes it back. */

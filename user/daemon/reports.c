@@ -202,6 +202,9 @@ void on_ask(void *data, const struct question_waiter *from, const struct link_as
 		.decider = message->decider,
 		.headers = link_ask_headers(message),
 		.headers_len = message->headers,
+		.preview = link_ask_preview(message),
+		.preview_len = message->preview,
+		.pid = (pid_t)message->pid,
 	};
 
 	if (!d->service)

@@ -91,6 +91,7 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.protocol = tails[LINK_QUERY] ? 0 : IPPROTO_TCP,
 		.address = text_or_null(r->address, sizeof(r->address)),
 		.port = r->port,
+		.pid = r->pid,
 		.query = tails[LINK_QUERY],
 		.method = tails[LINK_METHOD],
 		.url = tails[LINK_URL],

@@ -85,7 +85,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_number_if(out, "port", event->port);
 	put_number_if(out, "listener_port", event->listener_port);
 	put_number_if(out, "pid", event->pid);
-	if (event->pid || event->uid)
+	if ((event->pid && event->hook) || event->uid) /* an inspector knows the process alone */
 		json_put_number(out, "uid", event->uid);
 	put_string(out, "comm", event->comm);
 	put_string(out, "lookup", event->query);

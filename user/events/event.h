@@ -28,7 +28,7 @@ struct event {
 	unsigned port;
 	unsigned listener_port; /* the sandbox's, that somebody called; address and port are the caller's */
 	uint32_t pid;
-	uint32_t uid; /* root is 0, so it is written whenever pid is */
+	uint32_t uid; /* root is 0, so it is written whenever a hook names a pid */
 	const char *comm;
 	const char *rule;    /* the policy's rule that decided: "coding-agent.yaml:14" */
 	const char *list;    /* the list that the rule has it from: "@llm" */

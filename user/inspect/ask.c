@@ -26,9 +26,11 @@ bool ask_covers(const struct ask *ask, const struct client *client, const struct
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head, bool tls)
+	      const struct head *head, const struct buf *came, bool tls)
 {
-	*ask = (struct ask){ .wanted = true, .client = client, .host = host, .port = port, .tls = tls, .head = head };
+	*ask = (struct ask){
+		.wanted = true, .client = client, .host = host, .port = port, .tls = tls, .head = head, .came = came
+	};
 }
 
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head)
@@ -36,10 +38,13 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 	*to = *from;
 	to->host = host;
 	to->head = head;
+	to->came = NULL;
 	from->granted = false;
 }
 
 /* -- asking ------------------------------------------------------------------------------ */
+
+static void ask_again(struct ask *ask, struct hold *hold);
 
 /* Its time is over, or nobody is there for it any more: the question stays. */
 static void ask_over(struct hold *hold)
@@ -50,6 +55,7 @@ static void ask_over(struct hold *hold)
 	if (ask->open)
 		link_send(hold->worker->link, LINK_ASK, &message, sizeof(message), -1);
 	ask->open = false;
+	ask->look = 0;
 }
 
 /* How long it is held from now on, for a person or (NULL: none) a decider. That one's time is the daemon's to keep: it is over before ours. */
@@ -77,11 +83,30 @@ static const struct decider *verdict_decider(const struct worker *worker, const 
 	return NULL;
 }
 
-struct hold_terms ask_terms(struct ask *ask)
+/* The first bytes of its body did not come in time, or are not needed any more. */
+static void ask_wake(struct hold *hold)
+{
+	struct ask *ask = hold->terms.ctx;
+
+	if (!ask->look)
+		return;
+	ask->look = 0;
+	ask_again(ask, hold);
+}
+
+struct hold_terms ask_terms(struct ask *ask, bool look)
 {
 	struct hold_terms terms = { .over = ask_over, .ctx = ask };
 
 	terms_set(ask->client->worker, NULL, &terms); /* ask_send() knows better */
+	if (look && ask->head->has_body) {
+		ask->look = NP_QUESTION_PREVIEW;
+		if (ask->head->has_length && ask->head->length < ask->look)
+			ask->look = (size_t)ask->head->length;
+		terms.body = ask->look;
+		terms.wake = ask_wake;
+		terms.wake_ms = NP_PREVIEW_MS;
+	}
 	return terms;
 }
 
@@ -117,6 +142,7 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 				      .rung = hold->sandbox->rung,
 				      .port = ask->port,
 				      .tls = ask->tls,
+				      .pid = ask->client->flow.pid,
 				      .rule = asked_rule(verdict),
 				      .write = !head || !judge_reads(head) };
 	if (head && head->has_body)
@@ -133,29 +159,68 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 	url_write(ask, message->url);
 }
 
-bool ask_send(struct ask *ask, struct hold *hold)
+/* What a rule that captures shows of a body: the bytes that came, and those that are at hand (NULL: none). */
+static void preview_write(const struct ask *ask, const struct verdict *verdict, const struct piece *piece,
+			  struct buf *to)
 {
-	struct verdict verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
-	const struct decider *decider = verdict_decider(hold->worker, &verdict);
-	_buf_ struct buf message = BUF_INIT(sizeof(struct link_ask) + NP_DECIDE_HEADERS);
-	_buf_ struct buf headers = BUF_INIT(NP_DECIDE_HEADERS);
+	const size_t max = verdict->capture < to->max ? verdict->capture : to->max;
+	const size_t came = !ask->came ? 0 : ask->came->len < max ? ask->came->len : max;
+
+	if (came)
+		buf_append(to, ask->came->data, came);
+	if (piece)
+		buf_append(to, piece->data, piece->len < max - came ? piece->len : max - came);
+}
+
+static bool ask_send(struct ask *ask, struct hold *hold, const struct verdict *verdict, const struct piece *piece)
+{
+	const struct decider *decider = verdict_decider(hold->worker, verdict);
+	_buf_ struct buf message = BUF_INIT(sizeof(struct link_ask) + NP_DECIDE_HEADERS + NP_QUESTION_PREVIEW);
+	_buf_ struct buf headers = BUF_INIT(NP_DECIDE_HEADERS), preview = BUF_INIT(NP_QUESTION_PREVIEW);
 	struct link_ask fixed;
 
-	message_fill(ask, hold, &verdict, decider, &fixed);
-	if (decider && ask->head)
+	message_fill(ask, hold, verdict, decider, &fixed);
+	if (ask->head)
 		fields_shown(&ask->head->fields, NP_DECIDE_HEADERS, &headers);
+	preview_write(ask, verdict, piece, &preview);
 	fixed.headers = (uint16_t)headers.len;
+	fixed.preview = (uint16_t)preview.len;
 	buf_append(&message, &fixed, sizeof(fixed));
 	buf_append(&message, headers.data, headers.len);
+	buf_append(&message, preview.data, preview.len);
 	terms_renew(decider, hold);
 	ask->rule = fixed.rule;
 	ask->open = true;
+	ask->look = 0;
 	if (!buf_error(&message) &&
 	    link_send_patiently(hold->worker->link, LINK_ASK, message.data, message.len, -1, ASK_MS) == 0)
 		return true;
 	ask->open = false;
 	hold_refuse(hold, hold->terms.late, "nobody could be asked");
 	return false;
+}
+
+bool ask_begin(struct ask *ask, struct hold *hold)
+{
+	struct verdict verdict;
+
+	if (ask->look)
+		return true;
+	verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
+	return ask_send(ask, hold, &verdict, NULL);
+}
+
+bool ask_see(struct ask *ask, struct hold *hold, const struct piece *piece)
+{
+	struct verdict verdict;
+
+	if (!ask->look || (ask->came->len + piece->len < ask->look && !piece->end))
+		return true;
+	verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
+	if (judge_asks(&verdict))
+		return ask_send(ask, hold, &verdict, piece);
+	hold_wake(hold); /* not from within its body */
+	return true;
 }
 
 /* -- the answer ----------------------------------------------------------------------------- */
@@ -171,7 +236,7 @@ static void ask_again(struct ask *ask, struct hold *hold)
 	else if (!judge_asks(&verdict))
 		hold_refuse(hold, verdict.reason, NULL);
 	else if (ask->again++ < NP_ASKS_AGAIN)
-		ask_send(ask, hold);
+		ask_send(ask, hold, &verdict, NULL);
 	else
 		hold_refuse(hold, hold->terms.late, "the level or the policy does not stay the same");
 }

@@ -7,17 +7,20 @@
 #define NP_INSPECT_ASK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "reason.h"
 #include "rung.h"
 
+struct buf;
 struct client;
 struct head;
 struct hold;
 struct hold_terms;
 struct host;
 struct link_answer;
+struct piece;
 struct verdict;
 struct worker;
 
@@ -31,21 +34,29 @@ struct ask {
 	uint64_t rule;		/* which is about this rule: asked_rule(), */
 	struct np_rung rung;	/* and at this rung */
 	unsigned again;
+	size_t look; /* bytes of its body that are waited for before anybody is asked; 0: none */
 	/* What is asked about. */
 	const struct client *client;
 	const struct host *host;
 	uint16_t port;
 	bool tls;		 /* to the origin */
 	const struct head *head; /* NULL: nothing of it is seen */
+	const struct buf *came;	 /* of its body; NULL likewise */
 };
 
 /* The verdict asks: what is it about? tls: of a request, whether its origin is spoken to in TLS, whatever it says of itself. */
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head, bool tls);
-/* How long it is held, and what becomes of it then. */
-struct hold_terms ask_terms(struct ask *ask);
-/* Asks the daemon about what is held. It is refused where that is not possible: false. */
-bool ask_send(struct ask *ask, struct hold *hold);
+	      const struct head *head, const struct buf *came, bool tls);
+/* How long it is held, and what becomes of it then. look: its rule captures, so the first bytes of its body are waited for. */
+struct hold_terms ask_terms(struct ask *ask, bool look);
+/* Asks the daemon about what is held, unless bytes of its body are waited for. It is refused where that is not possible: false. */
+bool ask_begin(struct ask *ask, struct hold *hold);
+/* More of its body is there, behind what came. False: it was refused. */
+bool ask_see(struct ask *ask, struct hold *hold, const struct piece *piece);
+static inline bool ask_waits(const struct ask *ask)
+{
+	return ask->open || ask->look;
+}
 /* The exchange becomes a tunnel: what was allowed stays so. */
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head);
 /* Was allowed what this verdict asks for? ask may be NULL. */

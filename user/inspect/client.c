@@ -152,6 +152,7 @@ void client_report_refusal(struct client *client, const struct client_refusal *r
 		.reason = refusal->reason,
 		.status = refusal->status,
 		.port = client->port,
+		.pid = client->flow.pid,
 	};
 	const struct host *host = &client->host, flow = { .is_addr = true, .addr = client->flow.addr };
 	const struct np_addr *addr = refusal->addr	  ? refusal->addr

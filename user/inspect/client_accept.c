@@ -173,7 +173,7 @@ static struct sandbox *flow_sandbox(struct worker *worker, int fd, struct np_flo
 static void flow_report(struct worker *worker, const struct sandbox *sandbox, const struct np_flow *flow,
 			enum np_reason reason, const char *text)
 {
-	struct link_request report = { .reason = reason, .port = flow->port };
+	struct link_request report = { .reason = reason, .port = flow->port, .pid = flow->pid };
 
 	report_decide(&report, worker, sandbox);
 	addr_format(&flow->addr, report.address);

@@ -166,6 +166,7 @@ void exchange_start(struct client *client, const struct turn *turn, struct head 
 	}
 	ex->request_whole = end;
 	report_begin(&ex->report, client->worker, client->sandbox);
+	ex->report.pid = client->flow.pid;
 	stages_go_on(ex);
 }
 
@@ -185,6 +186,7 @@ void request_refuse(struct client *client, const struct turn *turn, struct head 
 		ex->port = to.port;
 	}
 	report_begin(&ex->report, client->worker, client->sandbox);
+	ex->report.pid = client->flow.pid;
 	ex->report.port = ex->port;
 	if (ex->host.is_addr)
 		addr_format(&ex->host.addr, ex->report.address);

@@ -38,6 +38,11 @@ void hold_renew(struct hold *hold, const struct hold_terms *terms)
 	hold->terms.ms = ms < NP_HOLD_MAX_MS ? (uint32_t)ms : NP_HOLD_MAX_MS;
 }
 
+void hold_wake(struct hold *hold)
+{
+	hold->terms.wake_ms = 0;
+}
+
 void hold_end(struct hold *hold)
 {
 	if (!hold_is_on(hold))
@@ -82,11 +87,27 @@ static struct hold *hold_late(const struct worker *worker, uint64_t now_ns)
 	return NULL;
 }
 
+static struct hold *hold_to_wake(const struct worker *worker, uint64_t now_ns)
+{
+	struct hold *hold;
+
+	TAILQ_FOREACH(hold, &worker->holds.list, of_worker)
+		if (hold->terms.wake && now_ns >= hold->since_ns + hold->terms.wake_ms * 1000000ull)
+			return hold;
+	return NULL;
+}
+
 /* From the start for each: one that is refused may end others, of the same connection. */
 void holds_tick(struct worker *worker, uint64_t now_ns)
 {
 	struct hold *hold;
 
+	while ((hold = hold_to_wake(worker, now_ns))) {
+		void (*wake)(struct hold * hold) = hold->terms.wake;
+
+		hold->terms.wake = NULL;
+		wake(hold);
+	}
 	while ((hold = hold_late(worker, now_ns)))
 		hold_refuse(hold, hold->terms.late, hold->terms.words);
 }

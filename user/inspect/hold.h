@@ -23,7 +23,9 @@ struct hold_terms {
 	const char *words;   /* with these, which last as long as the program. NULL: none */
 	size_t body;	     /* bytes of a request's body that are read meanwhile, beside what came with its head */
 	void (*over)(struct hold *hold); /* it is about to be held no longer, whatever the cause; NULL: nobody cares */
-	void *ctx;			 /* for over() */
+	void (*wake)(struct hold *hold); /* called once, when it was held for wake_ms; NULL: nobody wants that */
+	uint32_t wake_ms;
+	void *ctx; /* for these two */
 };
 
 /* For its owner. It is held no longer when one of them is called. */
@@ -58,7 +60,8 @@ int hold_begin(struct hold *hold, struct worker *worker, struct sandbox *sandbox
 	       const struct hold_events *events);
 /* Other terms for one that is held: their time begins now. All of it together is never longer than NP_HOLD_MAX_MS. */
 void hold_renew(struct hold *hold, const struct hold_terms *terms);
-void hold_end(struct hold *hold); /* of what ends by itself; nothing is called. Fine when it is not held */
+void hold_wake(struct hold *hold); /* its wake() is called as soon as nothing else is at work */
+void hold_end(struct hold *hold);  /* of what ends by itself; nothing is called. Fine when it is not held */
 static inline bool hold_is_on(const struct hold *hold)
 {
 	return hold->number;

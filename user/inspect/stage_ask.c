@@ -10,10 +10,17 @@ static enum stage_result on_start(struct exchange *ex)
 
 	if (!ex->ask.wanted)
 		return STAGE_NEXT;
-	terms = ask_terms(&ex->ask);
+	terms = ask_terms(&ex->ask, ex->capture);
 	if (exchange_hold(ex, &terms) != STAGE_HELD)
 		return STAGE_OVER;
-	return ask_send(&ex->ask, &ex->hold) ? STAGE_HELD : STAGE_OVER;
+	if (ex->ask.look)
+		stage_wants(ex, &stage_ask, WAY_REQUEST, WANT_LOOK);
+	return ask_begin(&ex->ask, &ex->hold) ? STAGE_HELD : STAGE_OVER;
+}
+
+static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
+{
+	return !exchange_is_held(ex) || ask_see(&ex->ask, &ex->hold, piece) ? STAGE_NEXT : STAGE_OVER;
 }
 
 static enum stage_result on_connect(struct tunnel *tunnel)
@@ -23,11 +30,17 @@ static enum stage_result on_connect(struct tunnel *tunnel)
 
 	if (!ask->wanted)
 		return STAGE_NEXT;
-	terms = ask_terms(ask);
+	terms = ask_terms(ask, false);
 	if (tunnel_hold(tunnel, &terms) != STAGE_HELD)
 		return STAGE_OVER;
-	return ask_send(ask, hold_find(tunnel_client(tunnel)->worker, tunnel_hold_number(tunnel))) ? STAGE_HELD
-												   : STAGE_OVER;
+	return ask_begin(ask, hold_find(tunnel_client(tunnel)->worker, tunnel_hold_number(tunnel))) ? STAGE_HELD
+												    : STAGE_OVER;
 }
 
-const struct stage stage_ask = { .name = "ask", .role = STAGE_ANSWERS, .start = on_start, .connect = on_connect };
+const struct stage stage_ask = {
+	.name = "ask",
+	.role = STAGE_ANSWERS,
+	.start = on_start,
+	.connect = on_connect,
+	.request_body = on_request_body,
+};

@@ -38,7 +38,7 @@ static enum stage_result on_start(struct exchange *ex)
 	}
 	judge_apply(ex, &verdict);
 	if (judge_asks(&verdict))
-		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, ex->tls);
+		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, &ex->pending, ex->tls);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }
@@ -66,7 +66,7 @@ static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 		return STAGE_NEXT;
 	}
 	/* It waits for an answer, and the rules still want one: if another, the daemon says so. It goes by that rule's bounds. */
-	if (judge_asks(&verdict) && ex->ask.open && ex->body <= verdict.max_body) {
+	if (judge_asks(&verdict) && ask_waits(&ex->ask) && ex->body <= verdict.max_body) {
 		judge_apply(ex, &verdict);
 		capture_free(ex->capture); /* it comes behind who asks: there is nothing in it yet */
 		ex->capture = capture_new(verdict.capture);

@@ -392,12 +392,13 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 		return;
 	}
 	report_begin(&tunnel->report, worker, client->sandbox);
+	tunnel->report.pid = client->flow.pid;
 	report_verdict(&tunnel->report, worker, client->sandbox, verdict);
 	tunnel->report.port = client->port;
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
 	if (judge_asks(verdict))
-		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, false);
+		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, NULL, false);
 	channel_pause(client->leg.channel);
 	tunnel_go_on(tunnel);
 }

@@ -37,4 +37,7 @@ int cgroup_each_child(const char *mount, const struct gate_cgroup *cg,
  * An error when that cannot be told, as for a process that is gone. */
 int cgroup_each_above(const char *mount, pid_t pid, int (*fn)(void *data, uint64_t id), void *data);
 
+/* What runs as the process, if it is in the cgroup or below it. -ESRCH: it is not, or gone. */
+int cgroup_process(const char *mount, uint64_t id, pid_t pid, struct gate_process *ret);
+
 #endif

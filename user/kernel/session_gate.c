@@ -113,6 +113,13 @@ static int gate_children_each(void *ctx, const struct gate_cgroup *parent,
 	return cgroup_each_child(kernel->mount, parent, fn, data);
 }
 
+static int gate_process(void *ctx, uint64_t cgroup_id, pid_t pid, struct gate_process *ret)
+{
+	struct kernel *kernel = ctx;
+
+	return cgroup_process(kernel->mount, cgroup_id, pid, ret);
+}
+
 struct gate kernel_gate(struct kernel *kernel)
 {
 	return (struct gate){
@@ -140,5 +147,6 @@ struct gate kernel_gate(struct kernel *kernel)
 		.slice_each = gate_slice_each,
 		.children_each = gate_children_each,
 		.whole = gate_whole,
+		.process = gate_process,
 	};
 }

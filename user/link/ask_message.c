@@ -7,8 +7,9 @@ const struct link_ask *link_ask_read(const void *data, size_t len)
 {
 	const struct link_ask *ask = data;
 
-	if (len < sizeof(*ask) || len != sizeof(*ask) + ask->headers || ask->headers > NP_DECIDE_HEADERS ||
-	    !ask->number || ask->gone > 1 || ask->write > 1 || ask->tls > 1 || (!ask->decider && ask->headers))
+	if (len < sizeof(*ask) || len != sizeof(*ask) + ask->headers + ask->preview ||
+	    ask->headers > NP_DECIDE_HEADERS || ask->preview > NP_QUESTION_PREVIEW || !ask->number || ask->gone > 1 ||
+	    ask->write > 1 || ask->tls > 1)
 		return NULL;
 	if (ask->gone)
 		return ask;

@@ -20,7 +20,9 @@ struct link_ask {
 	uint8_t tls;	 /* 1: a request whose origin is spoken to in TLS */
 	uint8_t decider; /* 1 and up: the decider of the policy that is asked; 0: a person is */
 	uint8_t reserved;
-	uint16_t headers; /* bytes behind the message: of what a decider is asked about */
+	uint16_t headers; /* bytes behind the message */
+	uint16_t preview; /* bytes behind these: the first ones of its body, if the rule captures */
+	uint32_t pid;	  /* of the process that connected; 0: not known */
 	uint16_t port;
 	uint64_t body;	 /* its length, as far as announced; UINT64_MAX: there is one, and it is not known */
 	uint64_t rule;	 /* that asks: asked_rule() */
@@ -38,10 +40,15 @@ struct link_answer {
 	char words[256];   /* for whoever asked */
 };
 
-/* What waits for a decider comes with the request's headers, "name: value" a line, without their secrets. */
+/* A request comes with its headers, "name: value" a line, without their secrets. */
 static inline const char *link_ask_headers(const struct link_ask *ask)
 {
 	return (const char *)(ask + 1);
+}
+
+static inline const char *link_ask_preview(const struct link_ask *ask)
+{
+	return link_ask_headers(ask) + ask->headers;
 }
 
 /* The message, or NULL for nonsense. Each text of what it returns is one of text_ascii(): it ends, and can be shown. */

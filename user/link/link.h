@@ -127,6 +127,7 @@ struct link_request {
 	uint8_t begun;				 /* the inspector's: it was counted when it began */
 	uint8_t quiet;				 /* refused by what the policy calls quiet */
 	uint16_t port;
+	uint32_t pid;		 /* of the process that connected; 0: not known */
 	uint64_t time_ns;	 /* CLOCK_MONOTONIC when it ended */
 	uint64_t sent, received; /* bytes of bodies: given to the origin's connection, come from there */
 	uint64_t question;	 /* by whose answer, or for want of one; 0: none */

@@ -3,20 +3,24 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "policy/suggest.h"
+#include "policy/look_alike.h"
 #include "vocab/limits.h"
 
 #define BODY_LARGE (1u << 20)
-#define RUN_LONG   64 /* letters and digits in one piece that no person types */
-#define RUN_KINDS  20 /* and so many different ones: not a line of dashes */
-#define LABEL_LONG 40 /* of a name: longer than those that people give */
-#define NAME_TEXT  256
-#define NAME_SHORT 6 /* any short name is near to any other */
+#define RUN_LONG   64  /* letters and digits in one piece that no person types */
+#define RUN_KINDS  8   /* and so many different ones: not a line of dashes */
+#define RUN_NOISE  32  /* likewise, if they are as mixed as what a machine makes: */
+#define URL_NOISE  4.4 /* bits a character. Words of any language have 4.1 at most in a piece of this length */
+#define URL_LONG   512
+#define BODY_SEEN  96  /* bytes that say something about the rest */
+#define BODY_NOISE 5.5 /* bits a byte: text has 5 at most, base64 nearly 6, what is compressed or encrypted 7 */
+#define LABEL_LONG 40  /* of a name: longer than those that people give */
 
 /* Targets of look-alikes, beside what the policy allows. */
 static const char *const well_known[] = {
@@ -33,58 +37,6 @@ static __attribute__((format(printf, 2, 3))) void warning_add(struct warnings *w
 	va_start(ap, fmt);
 	vsnprintf(warnings->text[warnings->n++], WARNING_SIZE, fmt, ap);
 	va_end(ap);
-}
-
-static unsigned labels_count(const char *name)
-{
-	unsigned n = 1;
-
-	for (; *name; name++)
-		n += *name == '.';
-	return n;
-}
-
-/* As much of the end of the host as the name has labels; NULL: it has fewer. */
-static const char *host_tail(const char *host, unsigned labels)
-{
-	unsigned have = labels_count(host);
-
-	for (; have > labels; have--)
-		host = strchr(host, '.') + 1;
-	return have == labels ? host : NULL;
-}
-
-/* What looks the same in many typefaces becomes the same. */
-static void name_skeleton(const char *name, char to[static NAME_TEXT])
-{
-	size_t n = 0;
-
-	for (; *name && n + 1 < NAME_TEXT; name++) {
-		if (name[0] == 'r' && name[1] == 'n')
-			to[n++] = 'm', name++;
-		else if (name[0] == 'v' && name[1] == 'v')
-			to[n++] = 'w', name++;
-		else
-			to[n++] = *name == '0' ? 'o' : *name == '1' || *name == 'i' ? 'l' : *name == '5' ? 's' : *name;
-	}
-	to[n] = '\0';
-}
-
-static bool name_looks_alike(const char *host, const char *name)
-{
-	const char *tail = host_tail(host, labels_count(name));
-	char a[NAME_TEXT], b[NAME_TEXT];
-	const size_t len = strlen(name);
-	const unsigned slips = len < 2 * NAME_SHORT ? 1 : 2;
-
-	/* "github.com.other.example" begins with it and is another's. */
-	if (!strncmp(host, name, len) && host[len] == '.' && strchr(name, '.'))
-		return true;
-	if (!tail || !strcmp(tail, name) || len < NAME_SHORT || !strchr(name, '.'))
-		return false;
-	name_skeleton(tail, a);
-	name_skeleton(name, b);
-	return !strcmp(a, b) || edit_distance(tail, name, slips) <= slips;
 }
 
 static void alike_find(const struct policy *policy, const char *host, struct warnings *ret)
@@ -131,24 +83,63 @@ static void host_warn(const struct policy *policy, const char *host, struct warn
 		}
 }
 
-/* The longest piece of letters and digits, with many different ones. */
+/* Bits that each byte says about the next: Shannon's entropy of what is there. */
+static double data_entropy(const char *data, size_t len)
+{
+	unsigned counts[256] = { 0 };
+	double bits = 0;
+
+	for (size_t i = 0; i < len; i++)
+		counts[(unsigned char)data[i]]++;
+	for (unsigned i = 0; i < 256; i++)
+		if (counts[i])
+			bits -= (double)counts[i] / (double)len * log2((double)counts[i] / (double)len);
+	return bits;
+}
+
+/* A piece of letters and digits. Its length, if no person has typed it. */
+static size_t piece_data(const char *piece, size_t len)
+{
+	bool seen[128] = { false }, upper = false, lower = false, digit = false;
+	size_t kinds = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		kinds += !seen[piece[i] & 127];
+		seen[piece[i] & 127] = true;
+		upper |= isupper((unsigned char)piece[i]);
+		lower |= islower((unsigned char)piece[i]);
+		digit |= isdigit((unsigned char)piece[i]);
+	}
+	if (len >= RUN_LONG && kinds >= RUN_KINDS)
+		return len;
+	return len >= RUN_NOISE && upper && lower && digit && data_entropy(piece, len) >= URL_NOISE ? len : 0;
+}
+
+/* The longest of them. */
 static size_t data_longest(const char *url)
 {
 	size_t longest = 0;
 
 	while (*url) {
-		bool seen[128] = { false };
-		size_t len = 0, kinds = 0;
+		size_t len = 0, data;
 
-		for (; isalnum((unsigned char)url[len]) || (url[len] && strchr("+_=-%", url[len])); len++) {
-			kinds += !seen[url[len] & 127];
-			seen[url[len] & 127] = true;
-		}
-		if (len > longest && kinds >= RUN_KINDS)
-			longest = len;
+		while (isalnum((unsigned char)url[len]) || (url[len] && strchr("+_=-%", url[len])))
+			len++;
+		data = piece_data(url, len);
+		longest = data > longest ? data : longest;
 		url += len ? len : 1;
 	}
 	return longest;
+}
+
+static void body_warn(const struct warning_facts *facts, struct warnings *ret)
+{
+	if (facts->body == UINT64_MAX)
+		warning_add(ret, "nobody knows how long its body is");
+	else if (facts->body >= BODY_LARGE)
+		warning_add(ret, "its body has %llu bytes", (unsigned long long)facts->body);
+	if (facts->preview_len >= BODY_SEEN && data_entropy(facts->preview, facts->preview_len) >= BODY_NOISE)
+		warning_add(ret, "its body is no text that can be read: compressed, encrypted or encoded");
 }
 
 void warnings_find(const struct policy *policy, const struct warning_facts *facts, struct warnings *ret)
@@ -161,12 +152,11 @@ void warnings_find(const struct policy *policy, const struct warning_facts *fact
 		warning_add(ret, "nothing of the connection will be seen: data may go both ways");
 	else if (facts->write)
 		warning_add(ret, "it may send data: %.32s", facts->method);
-	if (facts->body == UINT64_MAX)
-		warning_add(ret, "nobody knows how long its body is");
-	else if (facts->body >= BODY_LARGE)
-		warning_add(ret, "its body has %llu bytes", (unsigned long long)facts->body);
-	if (data >= RUN_LONG)
+	body_warn(facts, ret);
+	if (data)
 		warning_add(ret, "the URL has %zu characters in one piece: it may carry data", data);
+	else if (facts->method[0] && strlen(facts->url) >= URL_LONG)
+		warning_add(ret, "the URL has %zu characters: it may carry data", strlen(facts->url));
 	if (!facts->asked_before)
 		warning_add(ret, "the session was never asked about this host before");
 }

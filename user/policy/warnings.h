@@ -10,7 +10,9 @@ struct warning_facts {
 	const char *method; /* empty: a connection of which nothing is seen */
 	const char *url;
 	bool write;
-	uint64_t body;	   /* UINT64_MAX: its length is not known */
+	uint64_t body;	     /* UINT64_MAX: its length is not known */
+	const char *preview; /* its first bytes, as far as they are known */
+	size_t preview_len;
 	bool asked_before; /* the session, about this host */
 };
 

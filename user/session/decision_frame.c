@@ -90,6 +90,12 @@ void decision_frame(struct service *service, const struct decision_open *open, c
 	json_put_number(out, "id", open->id);
 	json_put_text(out, "session", row->session.text, SIZE_MAX);
 	json_put_text(out, "sandbox", row->sandbox, SIZE_MAX);
+	if (row->pid)
+		json_put_number(out, "pid", row->pid);
+	else
+		json_put_text(out, "pid", NULL, 0);
+	json_put_text(out, "comm", row->comm[0] ? row->comm : NULL, SIZE_MAX);
+	json_put_text(out, "program", row->program[0] ? row->program : NULL, SIZE_MAX);
 	json_put_text(out, "level", level_name(row->rung.level), SIZE_MAX);
 	json_put_text(out, "mode", mode_name(row->rung.mode), SIZE_MAX);
 	json_put_number(out, "generation", row->rung.generation);

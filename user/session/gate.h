@@ -14,6 +14,7 @@
 
 #include "sandbox.h"
 #include "vocab/level.h"
+#include "vocab/limits.h"
 
 /* A sandbox's cgroup, as found or made. */
 struct gate_cgroup {
@@ -34,6 +35,12 @@ struct gate_sandbox {
 	struct np_rung rung;
 	char session[NP_LABEL_SIZE];
 	bool uncut; /* its cut was due, and nobody has done it: see cut_due() */
+};
+
+/* A process, as it calls itself and by its file, as far as these can be told. Strangers' texts: text_ascii(). */
+struct gate_process {
+	char name[16];
+	char file[NP_PROGRAM_SIZE]; /* a path in its own mount namespace */
 };
 
 /* Why open connections are cut. */
@@ -102,6 +109,10 @@ struct gate {
 	/* Is every part of the gate in place, so that a raise may be acknowledged? Puts back what it can. -errno with words
 	 * for what is gone. May be NULL. */
 	int (*whole)(void *ctx, char problem[static 512]);
+
+	/* What runs as this process of the sandbox, for people to read; -ESRCH: it is gone, or another sandbox's by now. May be
+	 * NULL: nobody is told. */
+	int (*process)(void *ctx, uint64_t cgroup_id, pid_t pid, struct gate_process *ret);
 
 	/* The two below may be NULL; recovery then cleans up less, and loosens nothing. */
 

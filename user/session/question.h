@@ -58,7 +58,13 @@ struct question_row {
 	char url[NP_QUESTION_URL];
 	char headers[NP_QUESTION_HEADERS]; /* "name: value" lines, without what may be secret */
 	uint64_t body;			   /* length as far as announced; UINT64_MAX: there is one */
-	struct np_rung rung;		   /* of the session */
+	/* The process that connected, then: it may have become another program since, or have given the socket away. */
+	uint32_t pid;		       /* 0: not known */
+	char comm[16];		       /* empty: it was gone */
+	char program[NP_PROGRAM_SIZE]; /* likewise; the path of its file, in its own view */
+	char preview[NP_QUESTION_PREVIEW];
+	size_t preview_len;  /* the first bytes of the body; 0: the rule captures nothing, or none had come */
+	struct np_rung rung; /* of the session */
 	char policy[QUESTION_POLICY_SIZE]; /* hash, when it was asked */
 	uint64_t created_us, expires_us;
 	/* What became of it. */

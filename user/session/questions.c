@@ -273,28 +273,6 @@ static int question_make(struct service *service, const struct question_row *row
 	return r;
 }
 
-static bool row_fill(const struct service *service, const struct question_ask *ask, const struct sandbox *sandbox,
-		     const struct policy *policy, struct question_row *row)
-{
-	*row = (struct question_row){
-		.session = sandbox->session->name,
-		.port = ask->port,
-		.rule = ask->rule,
-		.write = ask->write,
-		.tls = ask->tls,
-		.body = ask->body,
-		.rung = sandbox->session->stands,
-		.created_us = service->config.wall_us(),
-	};
-	row->expires_us = row->created_us + policy->approval.timeout_ms * 1000;
-	memcpy(row->sandbox, sandbox->pub.id, sizeof(row->sandbox));
-	return (size_t)snprintf(row->place, sizeof(row->place), "%s", ask->place) < sizeof(row->place) &&
-	       (size_t)snprintf(row->host, sizeof(row->host), "%s", ask->host) < sizeof(row->host) &&
-	       (size_t)snprintf(row->method, sizeof(row->method), "%s", ask->method) < sizeof(row->method) &&
-	       (size_t)snprintf(row->url, sizeof(row->url), "%s", ask->url) < sizeof(row->url) &&
-	       (size_t)snprintf(row->policy, sizeof(row->policy), "%s", policy->hash) < sizeof(row->policy);
-}
-
 bool question_meet(struct service *service, const struct question_row *row, const struct question_waiter *waiter)
 {
 	struct question *question = question_find(service, row);
@@ -325,6 +303,13 @@ void question_put(struct service *service, const struct question_row *row, const
 	waiter_reply(service, waiter, &news);
 }
 
+static bool question_is_denied(const struct service *service, const struct question_row *row)
+{
+	const struct question *question = question_find(service, row);
+
+	return question && question->row.answer == ANSWER_DENY;
+}
+
 void service_question_ask(struct service *service, const struct question_ask *ask, const struct question_waiter *waiter)
 {
 	const struct sandbox *sandbox = sandbox_by_cgroup(service, ask->cgroup_id);
@@ -336,7 +321,7 @@ void service_question_ask(struct service *service, const struct question_ask *as
 
 	/* Of a sandbox or a session that has ended nobody is asked, though what its processes did last arrives now. */
 	if (!sandbox || sandbox->dying || sandbox->session->status == SESSION_ENDED || !policy ||
-	    ask->decider > policy->n_deciders || !row_fill(service, ask, sandbox, policy, &row)) {
+	    ask->decider > policy->n_deciders || !question_row_fill(service, ask, sandbox, policy, &row)) {
 		waiter_reply(service, waiter, &news);
 		return;
 	}
@@ -346,9 +331,13 @@ void service_question_ask(struct service *service, const struct question_ask *as
 		waiter_reply(service, waiter, &news);
 		return;
 	}
-	/* A person may have been asked about it, if that is what a decider wanted. */
-	if (question_meet(service, &row, waiter))
+	/*
+	 * A decider is asked about each request, whatever a person has allowed: it narrows, and hands over what it does not
+	 * decide itself; then that is met (service_decision()). What a person has denied, it is not asked about.
+	 */
+	if ((!ask->decider || question_is_denied(service, &row)) && question_meet(service, &row, waiter))
 		return;
+	question_row_process(service, ask->cgroup_id, &row);
 	if (ask->decider)
 		decision_ask(service, ask, policy->deciders[ask->decider - 1].name, &row, waiter);
 	else

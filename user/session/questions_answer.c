@@ -109,7 +109,8 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	/* It is void, and that could not be recorded yet; or its time is over, and the sweep has not been here. */
 	if (!question || question->row.id != id || question_is_due(service, question))
 		return question_fail(ret_failure, -EALREADY, id);
-	r = starter_check(service, &row.session, who, ret_failure);
+	/* What is for always is for all sessions of the user. */
+	r = starter_check(service, &row.session, given->answer == ANSWER_ALWAYS, who, ret_failure);
 	if (!r)
 		r = answer_check(service, &row, given, ret_failure);
 	if (r)
@@ -143,6 +144,16 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	return store_question_get(store, id, ret)
 		       ? service_fail(ret_failure, NP_R_FAILED, -EIO, "question %llu", (unsigned long long)id)
 		       : 0;
+}
+
+int service_grant_revoked(struct service *service, struct question_row *row, const char *who,
+			  struct failure *ret_failure)
+{
+	int r = store_grant_revoked(service->config.store, row->id, who);
+
+	if (!r)
+		r = store_question_get(service->config.store, row->id, row);
+	return r ? question_fail(ret_failure, r, row->id) : 0;
 }
 
 int service_question_revoke(struct service *service, uint64_t id, const char *reason, const char *who,

@@ -124,7 +124,7 @@ int service_run_decide(struct service *service, uint64_t id, bool approved, cons
 
 	if (!r && (ret->state != RUN_PENDING || ret->expires_us <= now))
 		r = -EALREADY;
-	if (!r && starter_check(service, &ret->session, who, ret_failure))
+	if (!r && starter_check(service, &ret->session, false, who, ret_failure))
 		return -EACCES;
 	if (!r)
 		r = store_run_decide(store, id, approved, who, reason, now);

@@ -287,8 +287,11 @@ struct question_ask {
 	const char *method, *url; /* see struct question_row */
 	uint64_t body;
 	unsigned decider;    /* 1 and up: that decider of the policy is asked; 0: a person is */
-	const char *headers; /* for a decider: "name: value" a line */
+	const char *headers; /* "name: value" a line */
 	size_t headers_len;
+	const char *preview; /* the first bytes of its body, if the rule captures */
+	size_t preview_len;
+	pid_t pid; /* that connected; 0: not known */
 };
 /* Shares the question that waits, meets an answer that holds, or makes a question. The inspector is told. */
 void service_question_ask(struct service *service, const struct question_ask *ask,
@@ -317,6 +320,9 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 /* Takes back an answer that holds, and cuts what it opened. NOT_RECORDED: done, but another daemon may not know it. */
 int service_question_revoke(struct service *service, uint64_t id, const char *reason, const char *who,
 			    struct question_row *ret, struct failure *ret_failure);
+/* The policy has lost the grant that an answer for always became. NOT_RECORDED: by whom is not on record. */
+int service_grant_revoked(struct service *service, struct question_row *row, const char *who,
+			  struct failure *ret_failure);
 int service_question_show(struct service *service, uint64_t id, struct question_row *ret, struct failure *ret_failure);
 unsigned service_question_waiting(struct service *service,
 				  const struct question_row *row); /* how many wait for it now */

@@ -328,7 +328,7 @@ void runs_session_ended(struct service *service, const char *session); /* what w
 int starter_note(struct service *service, const struct session_name *name, const char *who,
 		 struct failure *ret_failure); /* who starts something there */
 /* -EACCES: the policy wants four eyes, and who has. */
-int starter_check(struct service *service, const struct session_name *name, const char *who,
+int starter_check(struct service *service, const struct session_name *name, bool of_user, const char *who,
 		  struct failure *ret_failure);
 
 /* -- questions.c ------------------------------------------------------------ */
@@ -352,6 +352,10 @@ void question_reply(struct service *service, struct question *question, enum que
 		    const char *words);
 
 /* A person is asked: shares the question that waits, meets an answer that holds, or (make) makes one. False: there is none. */
+/* question_row.c: what it is about. False: it does not fit, so it is not what an inspector of this build says. */
+bool question_row_fill(const struct service *service, const struct question_ask *ask, const struct sandbox *sandbox,
+		       const struct policy *policy, struct question_row *row);
+void question_row_process(const struct service *service, uint64_t cgroup_id, struct question_row *row); /* who asks */
 bool question_meet(struct service *service, const struct question_row *row, const struct question_waiter *waiter);
 void question_put(struct service *service, const struct question_row *row, const struct question_waiter *waiter);
 void waiter_reply(struct service *service, const struct question_waiter *to, const struct question_news *news);

@@ -31,7 +31,7 @@ int starter_note(struct service *service, const struct session_name *name, const
 		 : 0;
 }
 
-int starter_check(struct service *service, const struct session_name *name, const char *who,
+int starter_check(struct service *service, const struct session_name *name, bool of_user, const char *who,
 		  struct failure *ret_failure)
 {
 	const struct policy *policy =
@@ -44,13 +44,15 @@ int starter_check(struct service *service, const struct session_name *name, cons
 		return 0;
 	if (!person_read(who, person))
 		return service_fail(ret_failure, NP_R_NO_ROLE, -EACCES, "%s", who);
-	r = store_starter_is(service->config.store, name, person, &is);
+	r = (of_user ? store_starter_of_user : store_starter_is)(service->config.store, name, person, &is);
 	if (r)
 		return service_fail(ret_failure, NP_R_FAILED, r, "who started %s is not known: %s", name->text,
 				    sql_strerror(r));
-	return is ? service_fail(
-			    ret_failure, NP_R_NO_ROLE, -EACCES,
-			    "%s has started something in %s, and somebody else answers for it (approval: four_eyes)",
-			    person, name->text)
-		  : 0;
+	if (!is)
+		return 0;
+	return service_fail(
+		ret_failure, NP_R_NO_ROLE, -EACCES,
+		"%s has started something in %s%.*s, and somebody else answers for it (approval: four_eyes)", person,
+		of_user ? "a session of " : "", of_user ? (int)strcspn(name->text, "/") : (int)strlen(name->text),
+		name->text);
 }

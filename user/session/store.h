@@ -218,6 +218,8 @@ int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct
 /* Who has started something in a session; a person as "uid 1000". Goes with the session. */
 int store_starter_put(struct store *store, const struct session_name *name, const char *who);
 int store_starter_is(struct store *store, const struct session_name *name, const char *who, bool *ret);
+/* In any session of the same user. */
+int store_starter_of_user(struct store *store, const struct session_name *name, const char *who, bool *ret);
 
 /*
  * Questions. That one is answered once, by somebody, and that what is over stays so, is kept by triggers in the file.
@@ -231,6 +233,8 @@ int store_question_answer(struct store *store, const struct question_row *row);
 int store_question_end(struct store *store, uint64_t id, enum question_state state, uint64_t now_us);
 /* It is used, or holds no more; who took it back, or "". */
 int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t now_us);
+/* Of an answer for always, which is in the policy: who took it out. -EALREADY: it is no such answer, or that is known. */
+int store_grant_revoked(struct store *store, uint64_t id, const char *who);
 /* What is ended in between is one transaction: on the disk when commit() returns 0, or none of it is. */
 int store_questions_begin(struct store *store);
 int store_questions_commit(struct store *store, int r); /* r: not 0 undoes it, and is returned */

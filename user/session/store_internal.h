@@ -75,11 +75,14 @@
 	X(RUN_LOSE, "UPDATE runs SET lost_us = ?2 WHERE id = ?1 AND state = 'running'")                          \
 	X(RUN_END, "UPDATE runs SET state = ?2, result = ?3, ended_us = ?4 WHERE id = ?1 AND state = 'running'") \
 	X(STARTER_IS, "SELECT EXISTS (SELECT 1 FROM starters WHERE session = ?1 AND who = ?2)")                  \
+	X(STARTER_OF_USER, "SELECT EXISTS (SELECT 1 FROM starters WHERE who = ?2 AND"                            \
+			   " substr(session, 1, instr(session, '/')) = substr(?1, 1, instr(?1, '/')))")          \
 	X(STARTER_INSERT, "INSERT INTO starters (session, who) VALUES (?1, ?2)")                                 \
 	X(QUESTION_INSERT, "INSERT INTO questions (session, rule, host, port, writes, tls, place, sandbox,"      \
 			   " method, url, headers, body, level, mode, generation, policy, created_us,"           \
-			   " expires_us, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13," \
-			   " ?14, ?15, ?16, ?17, ?18, 'pending')")                                               \
+			   " expires_us, pid, comm, program, preview, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7" \
+			   ", ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22,"          \
+			   " 'pending')")                                                                        \
 	X(QUESTION_FORGET, "DELETE FROM questions WHERE over_us <> 0 AND id <= ("                                \
 			   "SELECT id FROM questions ORDER BY id DESC LIMIT 1 OFFSET ?1)")                       \
 	X(QUESTION_GET, STORE_QUESTION_SELECT " WHERE id = ?1")                                                  \
@@ -88,6 +91,8 @@
 	X(QUESTION_ANSWER, "UPDATE questions SET state = ?2, answer = ?3, who = ?4, reason = ?5,"                \
 			   " answered_us = ?6, until_us = ?7, domain = ?8 WHERE id = ?1 AND state = 'pending'")  \
 	X(QUESTION_END, "UPDATE questions SET state = ?2, over_us = ?3 WHERE id = ?1 AND state = 'pending'")     \
+	X(GRANT_REVOKED, "UPDATE questions SET ended_by = ?2 WHERE id = ?1 AND answer = 'always'"                \
+			 " AND over_us <> 0 AND ended_by = ''")                                                  \
 	X(ANSWER_END, "UPDATE questions SET over_us = ?2, ended_by = ?3 WHERE id = ?1 AND over_us = 0"           \
 		      " AND state IN ('allowed', 'denied')")
 
@@ -105,7 +110,7 @@
 #define STORE_QUESTION_SELECT                                                                            \
 	"SELECT id, session, rule, host, port, writes, tls, place, sandbox, method, url, headers, body," \
 	" level, mode, generation, policy, created_us, expires_us, state, answer, domain, who, reason,"  \
-	" answered_us, until_us, over_us, ended_by FROM questions"
+	" answered_us, until_us, over_us, ended_by, pid, comm, program, preview FROM questions"
 
 enum store_statement {
 #define X(name, sql) STORE_##name,
@@ -160,9 +165,10 @@ int notice_insert(struct store *store, const char *session, const struct notice_
 /* What versions of the schema add. */
 extern const char *const store_runs_schema, *const store_runs_apart; /* store_runs.c: of version 3, of 4 */
 extern const char *const store_lifetime_schema;			     /* store_lifetime.c: of version 4 */
-/* store_questions.c: of version 6, where there is none; from 5, to be followed by the triggers */
+/* store_questions.c: of this version, where there is none; from 5, to be followed by the triggers; from 6 */
 extern const char store_context_schema[];
 extern const char *const store_levels_tally;
-extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers;
+extern const char *const store_questions_schema, *const store_questions_again, *const store_questions_triggers,
+										       *const store_questions_more;
 
 #endif

@@ -11,7 +11,7 @@
 #include "session/store_internal.h"
 #include "vocab/limits.h"
 
-#define STORE_VERSION 6
+#define STORE_VERSION 7
 
 /* Another process may only be a person who looks: whoever holds the file for longer is not waited
  * for. */
@@ -182,7 +182,7 @@ static int store_upgrade_lifetime(struct store *store)
 	return r ? r : broken ? -EUCLEAN : 0;
 }
 
-/* Questions came with version 5, and are what they are with 6; with that, too, who has started something in a session. */
+/* Questions came with version 5, knew their rule from 6 on, and say who asks from 7 on; with 6 came, too, who has started something in a session. */
 static int store_upgrade_questions(struct store *store, int version)
 {
 	int r = sql_exec(store->db, version < 5 ? store_questions_schema : store_questions_again);
@@ -197,7 +197,7 @@ static int store_upgrade_questions(struct store *store, int version)
 					") STRICT, WITHOUT ROWID;");
 	if (!r)
 		r = sql_exec(store->db, store_context_schema);
-	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 6 WHERE key = 'schema'");
+	return r ? r : sql_exec(store->db, "UPDATE meta SET value = 7 WHERE key = 'schema'");
 }
 
 /* Whole or not at all: a crash on the way leaves the file of the version before. */
@@ -214,7 +214,7 @@ static int store_upgrade_from(struct store *store, int version)
 	if (!r && version < 4)
 		r = store_upgrade_lifetime(store);
 	if (!r)
-		r = store_upgrade_questions(store, version);
+		r = version < 6 ? store_upgrade_questions(store, version) : sql_exec(store->db, store_questions_more);
 	return sql_end(store->db, r);
 }
 

@@ -12,6 +12,11 @@
  * answer is for that very question; it is given once, by somebody, and stays; and what is over is not brought back.
  */
 /* clang-format off: one line a piece */
+/* Since version 7. */
+#define QUESTIONS_PID	  " pid INTEGER NOT NULL DEFAULT 0"
+#define QUESTIONS_COMM	  " comm TEXT NOT NULL DEFAULT '' CHECK (length(comm) < 16)"
+#define QUESTIONS_PROGRAM " program TEXT NOT NULL DEFAULT '' CHECK (length(program) < 256)"
+#define QUESTIONS_PREVIEW " preview BLOB NOT NULL DEFAULT x'' CHECK (length(preview) <= 256)"
 #define QUESTIONS_TABLE                                                                                        \
 	"CREATE TABLE questions ("                                                                             \
 	" id INTEGER PRIMARY KEY AUTOINCREMENT,"                                                               \
@@ -41,8 +46,8 @@
 	" answered_us INTEGER NOT NULL DEFAULT 0,"                                                             \
 	" until_us INTEGER NOT NULL DEFAULT 0,"                                                                \
 	" over_us INTEGER NOT NULL DEFAULT 0,"                                                                 \
-	" ended_by TEXT NOT NULL DEFAULT ''"                                                                   \
-	") STRICT;"
+	" ended_by TEXT NOT NULL DEFAULT ''," QUESTIONS_PID "," QUESTIONS_COMM "," QUESTIONS_PROGRAM           \
+	"," QUESTIONS_PREVIEW ") STRICT;"
 #define QUESTIONS_TRIGGERS                                                                                            \
 	"CREATE INDEX questions_open ON questions (session) WHERE over_us = 0;"                                       \
 	"CREATE UNIQUE INDEX questions_are_shared ON questions (session, rule, host, port, writes, method = '', tls)" \
@@ -62,6 +67,8 @@
 	" OR NEW.body IS NOT OLD.body OR NEW.level IS NOT OLD.level OR NEW.mode IS NOT OLD.mode"                      \
 	" OR NEW.generation IS NOT OLD.generation OR NEW.policy IS NOT OLD.policy"                                    \
 	" OR NEW.created_us IS NOT OLD.created_us OR NEW.expires_us IS NOT OLD.expires_us"                            \
+	" OR NEW.pid IS NOT OLD.pid OR NEW.comm IS NOT OLD.comm OR NEW.program IS NOT OLD.program"                    \
+	" OR NEW.preview IS NOT OLD.preview"                                                                          \
 	" BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;"                                      \
 	"CREATE TRIGGER questions_are_answered_once BEFORE UPDATE ON questions"                                       \
 	" WHEN OLD.state <> 'pending' AND (NEW.state <> OLD.state OR NEW.answer <> OLD.answer OR NEW.who <> OLD.who"  \
@@ -77,7 +84,8 @@
 	"(NEW.over_us = 0))"                                                                                          \
 	" BEGIN SELECT RAISE(ABORT, 'nobody has answered'); END;"                                                     \
 	"CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions"                                               \
-	" WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR NEW.ended_by <> OLD.ended_by)"                     \
+	" WHEN OLD.over_us <> 0 AND (NEW.over_us <> OLD.over_us OR (NEW.ended_by <> OLD.ended_by"                     \
+	" AND (OLD.answer <> 'always' OR OLD.ended_by <> '')))" /* who takes a grant back comes later */              \
 	" BEGIN SELECT RAISE(ABORT, 'what is over stays over'); END;"                                                 \
 	"CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN OLD.over_us = 0"           \
 	" BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;"
@@ -103,8 +111,25 @@ const char *const store_questions_again =
 	"DROP TABLE questions_5;"
 	"DROP TABLE questions_seq;";
 const char *const store_questions_triggers = QUESTIONS_TRIGGERS;
+
+/* From version 6, which did not say which process asked. */
+const char *const store_questions_more = "ALTER TABLE questions ADD COLUMN" QUESTIONS_PID ";"
+					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_COMM ";"
+					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_PROGRAM ";"
+					 "ALTER TABLE questions ADD COLUMN" QUESTIONS_PREVIEW ";"
+					 "DROP INDEX questions_open;"
+					 "DROP INDEX questions_are_shared;"
+					 "DROP TRIGGER questions_enter_pending;"
+					 "DROP TRIGGER questions_stay_what_they_are;"
+					 "DROP TRIGGER questions_are_answered_once;"
+					 "DROP TRIGGER questions_are_answered_by_name;"
+					 "DROP TRIGGER questions_without_an_answer;"
+					 "DROP TRIGGER questions_stay_over;"
+					 "DROP TRIGGER questions_stay_until_they_are_over;" QUESTIONS_TRIGGERS
+					 "UPDATE meta SET value = 7 WHERE key = 'schema'";
 /* clang-format on */
-_Static_assert(NP_QUESTION_URL == 2048 && NP_QUESTION_HEADERS == 1024,
+_Static_assert(NP_QUESTION_URL == 2048 && NP_QUESTION_HEADERS == 1024 && NP_PROGRAM_SIZE == 256 &&
+		       NP_QUESTION_PREVIEW == 256,
 	       "the CHECK constraints are on disk: another bound needs another schema version");
 
 /* -- words ----------------------------------------------------------------------------- */
@@ -158,7 +183,13 @@ static int question_read(sqlite3_stmt *statement, struct question_row *row)
 		.answered_us = sql_column_number(statement, 24),
 		.until_us = sql_column_number(statement, 25),
 		.over_us = sql_column_number(statement, 26),
+		.pid = (uint32_t)sql_column_number(statement, 28),
+		.preview_len = (size_t)sqlite3_column_bytes(statement, 31),
 	};
+	if (row->preview_len > sizeof(row->preview))
+		return -EUCLEAN;
+	if (row->preview_len)
+		memcpy(row->preview, sqlite3_column_blob(statement, 31), row->preview_len);
 	if (!session || session_name_parse(session, &row->session, &problem) ||
 	    sql_column_copy(statement, 3, row->host, sizeof(row->host)) ||
 	    sql_column_copy(statement, 7, row->place, sizeof(row->place)) ||
@@ -172,7 +203,9 @@ static int question_read(sqlite3_stmt *statement, struct question_row *row)
 	    sql_column_copy(statement, 21, row->domain, sizeof(row->domain)) ||
 	    sql_column_copy(statement, 22, row->who, sizeof(row->who)) ||
 	    sql_column_copy(statement, 23, row->reason, sizeof(row->reason)) ||
-	    sql_column_copy(statement, 27, row->ended_by, sizeof(row->ended_by)))
+	    sql_column_copy(statement, 27, row->ended_by, sizeof(row->ended_by)) ||
+	    sql_column_copy(statement, 29, row->comm, sizeof(row->comm)) ||
+	    sql_column_copy(statement, 30, row->program, sizeof(row->program)))
 		return -EUCLEAN;
 	row->rung.generation = (uint32_t)sql_column_number(statement, 15);
 	return 0;
@@ -254,6 +287,13 @@ static int question_insert(struct store *store, const struct question_row *row, 
 	sql_bind_text(insert, 16, row->policy);
 	sql_bind_number(insert, 17, row->created_us);
 	sql_bind_number(insert, 18, row->expires_us);
+	sql_bind_number(insert, 19, row->pid);
+	sql_bind_text(insert, 20, row->comm);
+	sql_bind_text(insert, 21, row->program);
+	if (row->preview_len)
+		sqlite3_bind_blob(insert, 22, row->preview, (int)row->preview_len, SQLITE_STATIC);
+	else
+		sqlite3_bind_zeroblob(insert, 22, 0);
 	r = sql_run(insert, NULL);
 	if (r)
 		return r;
@@ -309,6 +349,14 @@ int store_answer_end(struct store *store, uint64_t id, const char *who, uint64_t
 
 	sql_bind_number(statement, 2, now_us);
 	sql_bind_text(statement, 3, who);
+	return question_update(store, id, statement);
+}
+
+int store_grant_revoked(struct store *store, uint64_t id, const char *who)
+{
+	sqlite3_stmt *statement = store->statements[STORE_GRANT_REVOKED];
+
+	sql_bind_text(statement, 2, who);
 	return question_update(store, id, statement);
 }
 

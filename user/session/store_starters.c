@@ -2,9 +2,8 @@
 /* Who has started something in a session. */
 #include "session/store_internal.h"
 
-int store_starter_is(struct store *store, const struct session_name *name, const char *who, bool *ret)
+static int starter_look(sqlite3_stmt *statement, const struct session_name *name, const char *who, bool *ret)
 {
-	sqlite3_stmt *statement = store->statements[STORE_STARTER_IS];
 	int r;
 
 	sql_bind_text(statement, 1, name->text);
@@ -14,6 +13,16 @@ int store_starter_is(struct store *store, const struct session_name *name, const
 		*ret = sqlite3_column_int(statement, 0) != 0;
 	sql_done(statement);
 	return r;
+}
+
+int store_starter_is(struct store *store, const struct session_name *name, const char *who, bool *ret)
+{
+	return starter_look(store->statements[STORE_STARTER_IS], name, who, ret);
+}
+
+int store_starter_of_user(struct store *store, const struct session_name *name, const char *who, bool *ret)
+{
+	return starter_look(store->statements[STORE_STARTER_OF_USER], name, who, ret);
 }
 
 int store_starter_put(struct store *store, const struct session_name *name, const char *who)

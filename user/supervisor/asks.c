@@ -11,7 +11,7 @@
 struct ask {
 	TAILQ_ENTRY(ask) next;
 	struct question_waiter from;
-	struct link_ask message; /* its headers follow */
+	struct link_ask message; /* its tail follows */
 };
 
 int asks_learn(struct process *from, const char *data, size_t len)
@@ -23,13 +23,13 @@ int asks_learn(struct process *from, const char *data, size_t len)
 	/* An inspector asks once about each thing that it holds, and leaves once. */
 	if (!message || from->asks >= 2 * NP_HELD_MAX)
 		return -EPROTO;
-	ask = malloc(sizeof(*ask) + message->headers);
+	ask = malloc(sizeof(*ask) + message->headers + message->preview);
 	if (!ask)
 		return -ENOMEM;
 	ask->from = (struct question_waiter){ .inspector = (unsigned)(from - w->processes),
 					      .pid = (int)from->pid,
 					      .number = message->number };
-	memcpy(&ask->message, message, sizeof(*message) + message->headers);
+	memcpy(&ask->message, message, sizeof(*message) + message->headers + message->preview);
 	from->asks++;
 	TAILQ_INSERT_TAIL(&w->asks, ask, next);
 	return 0;

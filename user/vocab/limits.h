@@ -163,6 +163,10 @@
 #define NP_QUESTION_URL	       2048  /* bytes of a URL that are shown; what is cut ends in three dots */
 #define NP_QUESTION_METHOD     32    /* likewise */
 #define NP_QUESTION_HEADERS    1024  /* likewise, of a request's headers */
+#define NP_QUESTION_VALUE      128   /* of the value of each of these */
+#define NP_QUESTION_PREVIEW    256   /* of a body, if the rule captures: what a person looks at */
+#define NP_PREVIEW_MS	       1000  /* that these are waited for before anybody is asked */
+#define NP_PROGRAM_SIZE	       256   /* likewise of the path of the program that asks */
 #define NP_APPROVAL_HOLD_MS    25000 /* that a client waits by default: below the 30 s of many clients */
 #define NP_GRANT_MAX_MS \
 	(30u * 24 * 3600 * 1000) /* the longest that an answer may be given for: milliseconds of 30 days in 32 bits */
@@ -177,24 +181,25 @@
 #define NP_INBOX_PIECE (64u << 10) /* bytes of them that are made at a time; one has up to 150 KiB */
 
 /* -- deciders ------------------------------------------------------------- */
-#define NP_DECIDER_FRAME (64u << 10) /* bytes of a line that a decider sends: an answer has a few hundred */
-#define NP_DECIDER_UNREAD (1u << 20) /* bytes that it has not read: then it is taken to be dead */
-#define NP_DECIDER_HELLO_MS 10000    /* from its start to its hello: an interpreter starts on a busy machine */
-#define NP_DECIDER_OPEN 512	     /* requests that wait for one decider; more are refused at once */
-#define NP_DECIDER_UNANSWERED 4096   /* those that nobody waits for any more included: then it is taken to be dead */
-#define NP_DECIDER_FAILURES 5	     /* in a row: then it is left alone ... */
-#define NP_DECIDER_PAUSE_MS 10000    /* ... for so long */
-#define NP_DECIDER_LOG_LINES 20	     /* of its stderr, a second */
-#define NP_DECISION_WORDS 240	     /* bytes of its words to an agent, with the NUL: they fit a refusal */
-#define NP_DECISION_TTL_S 300	     /* that an answer is remembered, if it does not say */
-#define NP_DECISION_TTL_MAX_S 86400
+#define NP_DECIDER_FRAME	(64u << 10) /* bytes of a line that a decider sends: an answer has a few hundred */
+#define NP_DECIDER_UNREAD	(1u << 20)  /* bytes that it has not read: then it is taken to be dead */
+#define NP_DECIDER_HELLO_MS	10000	    /* from its start to its hello: an interpreter starts on a busy machine */
+#define NP_DECIDER_OPEN		512	    /* requests that wait for one decider; more are refused at once */
+#define NP_DECIDER_UNANSWERED	4096  /* those that nobody waits for any more included: then it is taken to be dead */
+#define NP_DECIDER_FAILURES	5     /* in a row: then it is left alone ... */
+#define NP_DECIDER_PAUSE_MS	10000 /* ... for so long */
+#define NP_DECIDER_LOG_LINES	20    /* of its stderr, a second */
+#define NP_DECISION_WORDS	240   /* bytes of its words to an agent, with the NUL: they fit a refusal */
+#define NP_DECISION_TTL_S	300   /* that an answer is remembered, if it does not say */
+#define NP_DECISION_TTL_MAX_S	86400
 #define NP_DECISIONS_REMEMBERED 4096 /* of all sessions; the oldest go first, and are asked for again */
-#define NP_TRAILS 1024		     /* sessions whose last requests are known to deciders: the busy ones, 20 KiB each */
-#define NP_TRAIL_REQUESTS 8	     /* of each */
-#define NP_TRAIL_HOSTS 64	     /* of each that bytes are counted for */
-#define NP_DECIDE_DATASETS 32	     /* of a session that a decider is told by name; the rest are counted */
-#define NP_PURPOSE_MAX 1024	     /* bytes of what a session is for: a sentence or a few */
-#define NP_CONTEXT_MAX (16u << 10)   /* of what its platform adds as JSON: the last messages; it is in each line that a decider gets */
+#define NP_TRAILS		1024 /* sessions whose last requests are known to deciders: the busy ones, 20 KiB each */
+#define NP_TRAIL_REQUESTS	8    /* of each */
+#define NP_TRAIL_HOSTS		64   /* of each that bytes are counted for */
+#define NP_DECIDE_DATASETS	32   /* of a session that a decider is told by name; the rest are counted */
+#define NP_PURPOSE_MAX		1024 /* bytes of what a session is for: a sentence or a few */
+#define NP_CONTEXT_MAX \
+	(16u << 10) /* of what its platform adds as JSON: the last messages; it is in each line that a decider gets */
 #define NP_DECIDE_HEADERS (8u << 10) /* bytes of a request's headers that a decider sees */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */
@@ -257,7 +262,7 @@
 #define NP_CASE_BYTES	     (1u << 20) /* one .case file: 20,000 lines of 50 bytes */
 #define NP_CASE_LINES	     20000	/* lines of it, and so cases */
 #define NP_CASE_LINE	     16384	/* bytes of one line: a path of NP_PATH_MAX, every byte escaped, and the rest */
-#define NP_PROJECT_FILE	     (1u << 20)	 /* a file of a project that policy suggest reads */
+#define NP_PROJECT_FILE	     (1u << 20) /* a file of a project that policy suggest reads */
 #define NP_PROJECT_MEMORY    (64u << 20) /* what such a file may take once it is read */
 #define NP_PROJECT_HOSTS     256	 /* hosts that are suggested: more is read by nobody */
 #define NP_CASE_MEMORY	     (64u << 20) /* what such a file may take once it is read */

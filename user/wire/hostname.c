@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <idn2.h>
+#include <stdio.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -126,6 +127,18 @@ static int idn_verify(const struct plain *p)
 	if (e < 0)
 		return e;
 	return strcmp(again.text, p->text) ? -EINVAL : 0;
+}
+
+int name_unicode(const char *name, char *ret, size_t size)
+{
+	char *unicode = NULL;
+	int e = idn2_to_unicode_8z8z(name, &unicode, 0);
+
+	if (e != IDN2_OK)
+		return e == IDN2_MALLOC ? -ENOMEM : -EINVAL;
+	e = (size_t)snprintf(ret, size, "%s", unicode) < size ? 0 : -E2BIG;
+	idn2_free(unicode);
+	return e;
 }
 
 static int name_idn(const char *text, size_t len, struct plain *p)

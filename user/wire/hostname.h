@@ -19,6 +19,9 @@
  * non-transitional). One trailing dot is dropped. -ENOMEM. */
 int name_canonical(const char *text, size_t len, char ret[static NAME_SIZE]);
 
+/* The form of a canonical name that people read: UTF-8, other scripts as such. -EINVAL when it has none; -E2BIG; -ENOMEM. */
+int name_unicode(const char *name, char *ret, size_t size);
+
 /* localhost, and every name below it: everybody's own (RFC 6761), and hardly a resolver says anything else. */
 bool name_is_localhost(const char *name);
 

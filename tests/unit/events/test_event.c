@@ -87,10 +87,12 @@ static void test_absent_members(void **state)
 
 static void test_root_has_a_uid(void **state)
 {
-	const struct event event = { .reason = NP_R_MODE_NONE, .pid = 7 };
+	struct event event = { .reason = NP_R_MODE_NONE, .hook = NP_HOOK_CONNECT, .pid = 7 };
 
 	(void)state;
 	assert_non_null(strstr(written(&event), ",\"pid\":7,\"uid\":0}"));
+	event.hook = 0; /* of an inspector: whose process it is, it does not know */
+	assert_non_null(strstr(written(&event), ",\"pid\":7}"));
 }
 
 static void test_kinds(void **state)

@@ -53,6 +53,10 @@ static void names_that_look_like_others(void **state)
 		{ "api.c0rp.example", "corp.example" },
 		{ "paymnets.example", "payments.example" },
 		{ "github.com.evil.example", "github.com" },
+		{ "xn--pple-43d.com", "apple.com" },		   /* Cyrillic a */
+		{ "www.xn--80ak6aa92e.com", "apple.com" },	   /* all of it Cyrillic */
+		{ "xn--githb-bva.com", "github.com" },		   /* u with a mark */
+		{ "xn--pyments-2fg.example", "payments.example" }, /* of the policy */
 	};
 	static const char *const others[] = {
 		"github.com",	   "api.github.com", "api.corp.example", "x.payments.example",
@@ -107,10 +111,48 @@ static void what_is_sent(void **state)
 	facts = reads("weather.example");
 	facts.url = "https://weather.example/?q=QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2";
 	assert_true(warns(&facts, "it may carry data"));
+	facts.url = "https://weather.example/c/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+	assert_true(warns(&facts, "it may carry data"));
+	facts.url = "https://weather.example/t/aB3xK9qLm2Zr7TvYw8NcPd4FgHj6SkQe";
+	assert_true(warns(&facts, "32 characters in one piece"));
+	facts.url = "https://weather.example/wiki/How-To-Read-The-Weather-Of-The-Last-10-Years";
+	assert_false(warns(&facts, NULL));
+	facts.url = "https://weather.example/commit/da39a3ee5e6b4b0d3255bfef95601890afd80709";
+	assert_false(warns(&facts, NULL));
 	facts.url = "https://weather.example/----------------------------------------------------------------------";
 	assert_false(warns(&facts, NULL));
 	facts.asked_before = false;
 	assert_true(warns(&facts, "never asked"));
+}
+
+static void long_urls_and_bodies_that_nobody_reads(void **state)
+{
+	static const char prose[] =
+		"{\"title\": \"The build fails\", \"body\": \"Since the last release the tests of the parser "
+		"fail on 32 bit machines; see line 117 of read.c, where a length is taken for an int.\", \"labels\": "
+		"3}";
+	struct warning_facts facts = reads("weather.example");
+	char url[700] = "https://weather.example/?", noise[256];
+
+	(void)state;
+	while (strlen(url) < 600)
+		strcat(url, "word=some&");
+	facts.url = url;
+	assert_true(warns(&facts, "the URL has 605 characters"));
+	facts = reads("weather.example");
+	facts.preview = prose;
+	facts.preview_len = sizeof(prose) - 1;
+	assert_false(warns(&facts, NULL));
+	for (unsigned i = 0, x = 1; i < sizeof(noise); i++, x = x * 1103515245 + 12345)
+		noise[i] = (char)(x >> 16);
+	facts.preview = noise;
+	facts.preview_len = sizeof(noise);
+	assert_true(warns(&facts, "compressed, encrypted or encoded"));
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[noise[i] & 63];
+	assert_true(warns(&facts, "compressed, encrypted or encoded"));
+	facts.preview_len = 16; /* too few to say */
+	assert_false(warns(&facts, NULL));
 }
 
 int main(void)
@@ -119,6 +161,7 @@ int main(void)
 		cmocka_unit_test(names_that_look_like_others),
 		cmocka_unit_test(addresses_scripts_and_long_labels),
 		cmocka_unit_test(what_is_sent),
+		cmocka_unit_test(long_urls_and_bodies_that_nobody_reads),
 	};
 
 	return cmocka_run_group_tests(tests, policy_make, policy_drop);

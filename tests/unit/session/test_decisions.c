@@ -152,19 +152,42 @@ static void test_it_hands_on_and_raises(void **state)
 	asks(box, "h.example", "GET", 1);
 	says(1, DECISION_ASK, REMEMBER_NONE, 0);
 	asks(box, "h.example", "GET", 2);
-	ASSERT_SENT("g 1\n", "1 pending 1\n2 pending 1\n");
+	says(2, DECISION_ASK, REMEMBER_NONE, 0);
+	ASSERT_SENT("g 1\ng 2\n", "1 pending 1\n2 pending 1\n");
 	assert_int_equal(service_question_answer(fake.service, 1,
 						 &(struct question_given){ .answer = ANSWER_HOST, .reason = "" },
 						 "boss", &row, &fake.failure),
 			 0);
+	ASSERT_SENT("", "1 allowed 1\n2 allowed 1\n");
+	/* What a person has allowed is what it hands over, and nothing else. */
 	asks(box, "h.example", "GET", 3);
-	ASSERT_SENT("", "1 allowed 1\n2 allowed 1\n3 allowed 1\n");
+	says(3, DECISION_ASK, REMEMBER_NONE, 0);
+	asks(box, "h.example", "GET", 4);
+	says(4, DECISION_DENY, REMEMBER_NONE, 0);
+	ASSERT_SENT("g 3\ng 4\n", "3 allowed 1\n4 denied 0\n");
 	asks(box, "i.example", "GET", 4);
 	asks(box, "j.example", "GET", 5);
 	service_decision(fake.service,
-			 &(struct decision){ .id = 2, .kind = DECISION_RAISE, .level = LEVEL_INTERNAL, .words = "w" });
+			 &(struct decision){ .id = 5, .kind = DECISION_RAISE, .level = LEVEL_INTERNAL, .words = "w" });
 	assert_int_equal(box->rung.level, LEVEL_INTERNAL);
-	ASSERT_SENT("g 2\ng 3\nwithdraw 3\n", "5 again 0\n0 over 1\n4 denied 0\n");
+	ASSERT_SENT("g 5\ng 6\nwithdraw 6\n", "5 again 0\n0 over 1\n4 denied 0\n");
+}
+
+/* A person's deny is final: a decider is not asked whether it should be. */
+static void test_what_a_person_denied_it_is_not_asked_about(void **state)
+{
+	const struct sandbox_info *box = made("a/b");
+	struct question_row row;
+
+	(void)state;
+	asks(box, "h.example", "GET", 1);
+	says(1, DECISION_ASK, REMEMBER_NONE, 0);
+	assert_int_equal(service_question_answer(fake.service, 1,
+						 &(struct question_given){ .answer = ANSWER_DENY, .reason = "" },
+						 "boss", &row, &fake.failure),
+			 0);
+	asks(box, "h.example", "GET", 2);
+	ASSERT_SENT("g 1\n", "1 pending 1\n1 denied 1\n2 denied 1\n");
 }
 
 static void test_memory_is_bounded(void **state)
@@ -194,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_failures_are_not_remembered_and_who_leaves_takes_it_back, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_it_hands_on_and_raises, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_a_person_denied_it_is_not_asked_about, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_memory_is_bounded, setup, teardown),
 	};
 

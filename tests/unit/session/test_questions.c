@@ -85,12 +85,17 @@ static int answers(uint64_t id, enum question_answer answer, uint64_t for_ms)
 	return service_question_answer(fake.service, id, &given, "boss", &row, &fake.failure);
 }
 
-static int answers_as(const char *who, uint64_t id)
+static int answers_by(const char *who, uint64_t id, enum question_answer answer)
 {
-	const struct question_given given = { .answer = ANSWER_HOST, .reason = "" };
+	const struct question_given given = { .answer = answer, .reason = "" };
 	struct question_row row;
 
 	return service_question_answer(fake.service, id, &given, who, &row, &fake.failure);
+}
+
+static int answers_as(const char *who, uint64_t id)
+{
+	return answers_by(who, id, ANSWER_HOST);
 }
 
 static struct question_row shown(uint64_t id)
@@ -580,6 +585,71 @@ static void test_four_eyes(void **state)
 	assert_int_equal(answers_as("uid 7 pid 8", 2), 0);
 }
 
+/* What is for always is for every session of the user: nobody who started one of them answers so. */
+static void test_four_eyes_of_what_is_for_always(void **state)
+{
+	const struct sandbox_info *sandbox, *other;
+
+	(void)state;
+	policy_use("version: 1\nlevels: {PUBLIC: proxied, INTERNAL: proxied}\napproval: {four_eyes: true}\nrules: "
+		   "[{ask: ['**.example']}]\n");
+	assert_int_equal(service_sandbox_make(fake.service, "a/b", "uid 7 pid 8", &sandbox, &fake.failure), 0);
+	assert_int_equal(service_sandbox_make(fake.service, "a/other", "uid 9 pid 8", &other, &fake.failure), 0);
+	assert_int_equal(service_sandbox_make(fake.service, "ab/other", "uid 5 pid 8", &other, &fake.failure), 0);
+	asks(sandbox, "h.example", 1);
+	asks(sandbox, "i.example", 2);
+	assert_int_equal(answers_by("uid 9 pid 1", 1, ANSWER_ALWAYS), -EACCES);
+	assert_int_equal(fake.failure.reason, NP_R_NO_ROLE);
+	assert_int_equal(answers_by("uid 9 pid 1", 1, ANSWER_HOST), 0);
+	assert_int_equal(answers_by("uid 5 pid 1", 2, ANSWER_ALWAYS), 0); /* of another user, whose name begins so */
+}
+
+/* What a person is shown: secrets were taken out by the inspector, what is long is cut here, and nothing writes to his screen. */
+static void test_what_is_shown_of_a_request(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	char headers[4000], preview[300], longest[200];
+	struct question_ask ask = { .cgroup_id = sandbox->cgroup.id,
+				    .rung = sandbox->rung,
+				    .policy = loaded->hash,
+				    .rule = loaded->rules[0].mark,
+				    .place = "p.yaml:5",
+				    .tls = true,
+				    .host = "h.example",
+				    .port = 443,
+				    .write = true,
+				    .method = "POST",
+				    .url = "https://h.example/",
+				    .headers = headers,
+				    .preview = preview,
+				    .preview_len = sizeof(preview),
+				    .pid = 77 };
+	struct question_row row;
+
+	(void)state;
+	memset(preview, 'p', sizeof(preview));
+	memset(longest, 'v', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	ask.headers_len =
+		(size_t)snprintf(headers, sizeof(headers), "x-a: 1\nx-esc: \33[2J\nx-long: %s\nx-empty: \n", longest);
+	service_question_ask(fake.service, &ask, &(struct question_waiter){ .pid = 10, .number = 1 });
+	row = shown(1);
+	assert_int_equal(row.pid, 77);
+	assert_int_equal(row.preview_len, NP_QUESTION_PREVIEW);
+	assert_memory_equal(row.preview, preview, NP_QUESTION_PREVIEW);
+	assert_non_null(strstr(row.headers, "x-a: 1\nx-esc: ?[2J\nx-long: vvv"));
+	assert_non_null(strstr(row.headers, "v...\nx-empty: \n"));
+	assert_true(strlen(row.headers) < 200);
+	ask.host = "i.example";
+	for (ask.headers_len = 0; ask.headers_len < 3000;)
+		ask.headers_len += (size_t)snprintf(headers + ask.headers_len, sizeof(headers) - ask.headers_len,
+						    "x-%zu: %.90s\n", ask.headers_len, longest);
+	service_question_ask(fake.service, &ask, &(struct question_waiter){ .pid = 10, .number = 2 });
+	row = shown(2);
+	assert_true(strlen(row.headers) > 800);
+	assert_string_equal(row.headers + strlen(row.headers) - 20, "...: there are more\n");
+}
+
 static void clock_set(int64_t seconds)
 {
 	fake.wall += (uint64_t)(seconds * 1000000);
@@ -639,6 +709,8 @@ int main(void)
 		question_test(test_an_end_that_the_disk_does_not_take),
 		question_test(test_a_clock_that_jumps),
 		question_test(test_four_eyes),
+		question_test(test_four_eyes_of_what_is_for_always),
+		question_test(test_what_is_shown_of_a_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

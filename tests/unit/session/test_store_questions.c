@@ -10,6 +10,7 @@
 #include "session/store_questions.c"
 
 #include "store_v5.h"
+#include "store_v6.h"
 #include "stranger_fixture.h"
 
 #define store_test(fn) cmocka_unit_test_setup_teardown(fn, stranger_setup, stranger_teardown)
@@ -227,6 +228,8 @@ static void test_the_oldest_that_are_over_go_first(void **state)
  * whose rule is not known, nothing changes. */
 static void old_file(const char *questions, int version)
 {
+	const char *drop =
+		version < 6 ? "DROP TABLE questions; DROP TABLE starters; DROP TABLE contexts" : "DROP TABLE questions";
 	char text[64];
 	sqlite3 *old;
 
@@ -234,13 +237,51 @@ static void old_file(const char *questions, int version)
 	store = NULL;
 	snprintf(text, sizeof(text), "UPDATE meta SET value = %d", version);
 	assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
-	assert_int_equal(
-		sqlite3_exec(old, "DROP TABLE questions; DROP TABLE starters; DROP TABLE contexts", NULL, NULL, NULL),
-		SQLITE_OK);
+	assert_int_equal(sqlite3_exec(old, drop, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(old, questions, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(old, text, NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(old);
 	assert_int_equal(store_open(path, &store), 0);
+}
+
+static void test_a_file_of_version_6(void **state)
+{
+	struct question_row row;
+
+	(void)state;
+	old_file(store_v6_questions, 6);
+	row = got(1);
+	assert_true(row.state == QUESTION_PENDING && row.rule == 77 && !row.pid && !row.preview_len);
+	assert_string_equal(row.program, "");
+	assert_string_equal(row.url, "https://w.example/x");
+	assert_true(got(2).answer == ANSWER_ALWAYS && got(3).state == QUESTION_DENIED);
+	REFUSED("UPDATE questions SET pid = 5 WHERE id = 1");
+	REFUSED("DELETE FROM questions WHERE id = 1");
+	REFUSED("UPDATE questions SET ended_by = 'me' WHERE id = 3");
+	assert_int_equal(asked("new.example"), 4);
+}
+
+/* A grant is taken back after its question is over: by whom is known then, once. */
+static void test_who_takes_a_grant_back_is_recorded_once(void **state)
+{
+	struct question_row row;
+	const uint64_t id = asked("h.example"), other = asked("i.example");
+
+	(void)state;
+	row = got(id);
+	row.state = QUESTION_ALLOWED;
+	row.answer = ANSWER_ALWAYS;
+	row.answered_us = 20;
+	snprintf(row.who, sizeof(row.who), "boss");
+	assert_int_equal(store_question_answer(store, &row), 0);
+	assert_int_equal(store_grant_revoked(store, id, "uid 1"), -EALREADY); /* it is not in the policy yet */
+	assert_int_equal(store_answer_end(store, id, "", 30), 0);
+	assert_int_equal(store_grant_revoked(store, id, "uid 1"), 0);
+	assert_string_equal(got(id).ended_by, "uid 1");
+	assert_int_equal(got(id).over_us, 30);
+	assert_int_equal(store_grant_revoked(store, id, "uid 2"), -EALREADY);
+	assert_int_equal(store_grant_revoked(store, other, "uid 1"), -EALREADY);
+	REFUSED("UPDATE questions SET ended_by = 'another'");
 }
 
 static void test_a_file_of_version_5(void **state)
@@ -284,6 +325,8 @@ int main(void)
 		store_test(test_a_question_enters_as_pending_and_is_not_replaced),
 		store_test(test_what_is_over_stays_over),
 		store_test(test_the_oldest_that_are_over_go_first),
+		store_test(test_who_takes_a_grant_back_is_recorded_once),
+		store_test(test_a_file_of_version_6),
 		store_test(test_a_file_of_version_5),
 		store_test(test_a_file_of_version_4),
 	};

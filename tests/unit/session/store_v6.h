@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The questions in a file of schema version 6: one waits, one was answered for always, one was denied and is over. */
+#ifndef NP_TEST_SESSION_STORE_V6_H
+#define NP_TEST_SESSION_STORE_V6_H
+
+/* clang-format off */
+static const char store_v6_questions[] =
+	"CREATE TABLE questions ( id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, rule INTEGER N"
+	"OT NULL, host TEXT NOT NULL CHECK (length(host) > 0), port INTEGER NOT NULL CHECK (port BETWEEN 1 AN"
+	"D 65535), writes INTEGER NOT NULL CHECK (writes IN (0, 1)), tls INTEGER NOT NULL CHECK (tls IN (0, 1"
+	")), place TEXT NOT NULL, sandbox TEXT NOT NULL, method TEXT NOT NULL, url TEXT NOT NULL CHECK (lengt"
+	"h(url) < 2048), headers TEXT NOT NULL DEFAULT '' CHECK (length(headers) < 1024), body INTEGER NOT NU"
+	"LL, level INTEGER NOT NULL CHECK (level BETWEEN 0 AND 3), mode INTEGER NOT NULL CHECK (mode BETWEEN "
+	"1 AND 3), generation INTEGER NOT NULL CHECK (generation BETWEEN 0 AND 4294967295), policy TEXT NOT N"
+	"ULL, created_us INTEGER NOT NULL, expires_us INTEGER NOT NULL, state TEXT NOT NULL CHECK (state IN ("
+	"'pending', 'allowed', 'denied', 'expired', 'void')), answer TEXT NOT NULL DEFAULT '' CHECK (answer I"
+	"N ('', 'deny', 'once', 'host', 'domain', 'always')), domain TEXT NOT NULL DEFAULT '' CHECK ((domain "
+	"= '') = (answer <> 'domain')), who TEXT NOT NULL DEFAULT '', reason TEXT NOT NULL DEFAULT '', answer"
+	"ed_us INTEGER NOT NULL DEFAULT 0, until_us INTEGER NOT NULL DEFAULT 0, over_us INTEGER NOT NULL DEFA"
+	"ULT 0, ended_by TEXT NOT NULL DEFAULT '') STRICT;INSERT INTO questions (id, session, rule, host, por"
+	"t, writes, tls, place, sandbox, method, url, headers, body, level, mode, generation, policy, created"
+	"_us, expires_us, state, answer, domain, who, reason, answered_us, until_us, over_us, ended_by) VALUE"
+	"S (1, 'alice/open', 77, 'w.example', 443, 1, 1, 'p.yaml:3', 'alice.open.1', 'POST', 'https://w.examp"
+	"le/x', '', 5, 2, 2, 4, 'hash', 10, 1000, 'pending', '', '', '', '', 0, 0, 0, '');INSERT INTO questio"
+	"ns (id, session, rule, host, port, writes, tls, place, sandbox, method, url, headers, body, level, m"
+	"ode, generation, policy, created_us, expires_us, state, answer, domain, who, reason, answered_us, un"
+	"til_us, over_us, ended_by) VALUES (2, 'alice/open', 77, 'h.example', 443, 0, 1, 'p.yaml:3', 'alice.o"
+	"pen.1', 'GET', 'https://h.example/', '', 0, 2, 2, 4, 'hash', 10, 1000, 'allowed', 'always', '', 'bos"
+	"s', 'fine', 20, 0, 30, '');INSERT INTO questions (id, session, rule, host, port, writes, tls, place,"
+	" sandbox, method, url, headers, body, level, mode, generation, policy, created_us, expires_us, state"
+	", answer, domain, who, reason, answered_us, until_us, over_us, ended_by) VALUES (3, 'alice/open', 77"
+	", 'o.example', 443, 0, 1, 'p.yaml:3', 'alice.open.1', 'GET', 'https://o.example/', '', 0, 2, 2, 4, '"
+	"hash', 10, 1000, 'denied', 'deny', '', 'boss', '', 20, 0, 30, '');CREATE INDEX questions_open ON que"
+	"stions (session) WHERE over_us = 0;CREATE UNIQUE INDEX questions_are_shared ON questions (session, r"
+	"ule, host, port, writes, method = '', tls) WHERE state = 'pending';CREATE TRIGGER questions_enter_pe"
+	"nding BEFORE INSERT ON questions WHEN NEW.state <> 'pending' OR NEW.answer <> '' OR NEW.over_us <> 0"
+	" OR EXISTS (SELECT 1 FROM questions WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM questions WHERE stat"
+	"e = 'pending' AND session = NEW.session AND rule = NEW.rule AND host = NEW.host AND port = NEW.port "
+	"AND writes = NEW.writes AND (method = '') = (NEW.method = '') AND tls = NEW.tls) BEGIN SELECT RAISE("
+	"ABORT, 'a question enters as pending, under a new id'); END;CREATE TRIGGER questions_stay_what_they_"
+	"are BEFORE UPDATE ON questions WHEN NEW.id IS NOT OLD.id OR NEW.session IS NOT OLD.session OR NEW.ru"
+	"le IS NOT OLD.rule OR NEW.host IS NOT OLD.host OR NEW.port IS NOT OLD.port OR NEW.writes IS NOT OLD."
+	"writes OR NEW.tls IS NOT OLD.tls OR NEW.place IS NOT OLD.place OR NEW.headers IS NOT OLD.headers OR "
+	"NEW.sandbox IS NOT OLD.sandbox OR NEW.method IS NOT OLD.method OR NEW.url IS NOT OLD.url OR NEW.body"
+	" IS NOT OLD.body OR NEW.level IS NOT OLD.level OR NEW.mode IS NOT OLD.mode OR NEW.generation IS NOT "
+	"OLD.generation OR NEW.policy IS NOT OLD.policy OR NEW.created_us IS NOT OLD.created_us OR NEW.expire"
+	"s_us IS NOT OLD.expires_us BEGIN SELECT RAISE(ABORT, 'what was asked for does not change'); END;CREA"
+	"TE TRIGGER questions_are_answered_once BEFORE UPDATE ON questions WHEN OLD.state <> 'pending' AND (N"
+	"EW.state <> OLD.state OR NEW.answer <> OLD.answer OR NEW.who <> OLD.who OR NEW.reason <> OLD.reason "
+	"OR NEW.answered_us <> OLD.answered_us OR NEW.until_us <> OLD.until_us OR NEW.domain <> OLD.domain) B"
+	"EGIN SELECT RAISE(ABORT, 'an answer is never changed'); END;CREATE TRIGGER questions_are_answered_by"
+	"_name BEFORE UPDATE ON questions WHEN OLD.state = 'pending' AND NEW.state IN ('allowed', 'denied') A"
+	"ND (NEW.who = '' OR NEW.answer = '' OR (NEW.state = 'denied') <> (NEW.answer = 'deny') OR NEW.answer"
+	"ed_us = 0) BEGIN SELECT RAISE(ABORT, 'an answer has a name'); END;CREATE TRIGGER questions_without_a"
+	"n_answer BEFORE UPDATE ON questions WHEN NEW.state IN ('pending', 'expired', 'void') AND (NEW.answer"
+	" <> '' OR (NEW.state = 'pending') <> (NEW.over_us = 0)) BEGIN SELECT RAISE(ABORT, 'nobody has answer"
+	"ed'); END;CREATE TRIGGER questions_stay_over BEFORE UPDATE ON questions WHEN OLD.over_us <> 0 AND (N"
+	"EW.over_us <> OLD.over_us OR NEW.ended_by <> OLD.ended_by) BEGIN SELECT RAISE(ABORT, 'what is over s"
+	"tays over'); END;CREATE TRIGGER questions_stay_until_they_are_over BEFORE DELETE ON questions WHEN O"
+	"LD.over_us = 0 BEGIN SELECT RAISE(ABORT, 'the question is not over'); END;";
+/* clang-format on */
+
+#endif
