@@ -47,7 +47,7 @@ static int needles_of(const struct worker *worker, uint32_t number, struct needl
 	return r;
 }
 
-static int watch_make(struct worker *worker, struct search **ret)
+static int search_make(const struct worker *worker, struct search **ret)
 {
 	const size_t room = worker->secrets.n * 2 * FORMS_MAX;
 	struct needle *needles = calloc(room + 1, sizeof(*needles));
@@ -56,7 +56,7 @@ static int watch_make(struct worker *worker, struct search **ret)
 
 	for (uint32_t i = 0; r == 0 && i < worker->secrets.n; i++)
 		r = needles_of(worker, i, needles, &n);
-	if (r == 0 && n)
+	if (r == 0)
 		r = search_new(needles, n, ret);
 	else
 		for (size_t i = 0; i < n; i++)
@@ -65,30 +65,72 @@ static int watch_make(struct worker *worker, struct search **ret)
 	return r;
 }
 
-int secret_watch(struct worker *worker, struct scrubber **ret)
+static int set_make(const struct worker *worker, struct secret_set **ret)
+{
+	struct secret_set *set = calloc(1, sizeof(*set));
+	int r = -ENOMEM;
+
+	if (set) {
+		set->refs = 1;
+		set->n = worker->secrets.n;
+		set->names = calloc(set->n, sizeof(*set->names));
+	}
+	if (set && set->names)
+		r = search_make(worker, &set->search);
+	if (r < 0) {
+		secret_set_unref(set);
+		return r;
+	}
+	for (size_t i = 0; i < set->n; i++)
+		memcpy(set->names[i], worker->secrets.items[i].name, sizeof(set->names[i]));
+	*ret = set;
+	return 0;
+}
+
+int secret_watch(struct worker *worker, struct secret_set **ret)
 {
 	struct secret_watch *watch = &worker->secret_watch;
 	const char *policy = worker->policy ? worker->policy->hash : "";
-	int r;
+	int r = 0;
 
 	if (watch->generation != worker->secrets.generation || strcmp(watch->policy, policy) != 0) {
 		secret_watch_free(watch);
-		r = watch_make(worker, &watch->search);
+		if (worker->secrets.n)
+			r = set_make(worker, &watch->set);
 		if (r < 0)
 			return r;
 		watch->generation = worker->secrets.generation;
 		memcpy(watch->policy, policy, strlen(policy) + 1);
-		watch->scrubber.search = watch->search;
 	}
-	*ret = watch->search ? &watch->scrubber : NULL;
+	*ret = watch->set;
 	return 0;
 }
 
 void secret_watch_free(struct secret_watch *watch)
 {
 	scrubber_free(&watch->scrubber);
-	search_free(watch->search);
+	secret_set_unref(watch->set);
 	*watch = (struct secret_watch){ .generation = UINT64_MAX };
+}
+
+void secret_set_ref(struct secret_set *set)
+{
+	set->refs++;
+}
+
+void secret_set_unref(struct secret_set *set)
+{
+	if (!set || --set->refs)
+		return;
+	search_free(set->search);
+	free(set->names);
+	free(set);
+}
+
+struct scrubber *secret_scrubber(struct worker *worker, const struct secret_set *set)
+{
+	worker->secret_watch.scrubber.search = set->search;
+	return &worker->secret_watch.scrubber;
 }
 
 int secret_in_text(struct scrubber *scrubber, const char *text, size_t len)

@@ -12,16 +12,29 @@ struct fields;
 struct head;
 struct worker;
 
+/* Values as they were at one time: who waits for a response searches it for what the request carried, whatever came since. */
+struct secret_set {
+	unsigned refs;
+	struct search *search;
+	size_t n;
+	char (*names)[NP_NAME_MAX + 1]; /* of their credentials, by the number of a secret */
+};
+
 struct secret_watch {
 	uint64_t generation;	       /* of worker->secrets, that it was made of ... */
 	char policy[POLICY_HASH_SIZE]; /* ... and of this policy */
-	struct search *search;	       /* NULL: there is nothing to search for */
-	struct scrubber scrubber;      /* the number of a secret is its index in worker->secrets */
+	struct secret_set *set;	       /* NULL: there is nothing to search for */
+	struct scrubber scrubber;      /* memory, for one set or another */
 };
 
-/* NULL: no credential has a value. -errno: it could not be made, and nothing may pass that would have to be searched. */
-int secret_watch(struct worker *worker, struct scrubber **ret);
+/* The values that hold now; *ret NULL: no credential has one. -errno: it could not be made, and nothing may pass that would have
+ * to be searched. Valid until the next call, but for who takes a reference. */
+int secret_watch(struct worker *worker, struct secret_set **ret);
 void secret_watch_free(struct secret_watch *watch);
+void secret_set_ref(struct secret_set *set);
+void secret_set_unref(struct secret_set *set); /* NULL is fine */
+/* To search for what is in the set; valid until the next call. */
+struct scrubber *secret_scrubber(struct worker *worker, const struct secret_set *set);
 
 /* The first secret in any of these texts, each of which is whole; -1: there is none, or less: -errno. */
 int secret_in_text(struct scrubber *scrubber, const char *text, size_t len);

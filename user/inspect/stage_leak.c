@@ -45,18 +45,17 @@ static void target_redact(struct exchange *ex, struct scrubber *scrubber)
 		ex->head.target = "/(secret)";
 }
 
-static void leak_send(const struct worker *worker, const struct exchange *ex, const struct secret *secret)
+static void leak_send(const struct exchange *ex, const char *credential)
 {
 	struct link_leak message = { .cgroup_id = ex->client->sandbox->cgroup_id };
 
-	snprintf(message.name, sizeof(message.name), "%s", secret->name);
-	link_send_patiently(worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
+	snprintf(message.name, sizeof(message.name), "%s", credential);
+	link_send_patiently(ex->client->worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
 }
 
 /* found: the number of a secret, or below -1: it could not be searched. */
-static enum stage_result leak_stop(struct exchange *ex, struct scrubber *scrubber, int found, const char *where)
+static enum stage_result leak_stop(struct exchange *ex, const struct secret_set *set, int found, const char *where)
 {
-	const struct worker *worker = ex->client->worker;
 	char words[NP_NAME_MAX + 80];
 
 	if (found < -1) {
@@ -65,10 +64,9 @@ static enum stage_result leak_stop(struct exchange *ex, struct scrubber *scrubbe
 					    : "it could not be searched for secrets");
 		return STAGE_OVER;
 	}
-	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", worker->secrets.items[found].name,
-		 where);
-	target_redact(ex, scrubber);
-	leak_send(worker, ex, &worker->secrets.items[found]);
+	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", set->names[found], where);
+	target_redact(ex, secret_scrubber(ex->client->worker, set));
+	leak_send(ex, set->names[found]);
 	exchange_stop(ex, NP_R_SECRET_LEAVING, NULL, words);
 	return STAGE_OVER;
 }
@@ -95,17 +93,19 @@ static int leak_begin(struct exchange *ex)
 
 static enum stage_result on_start(struct exchange *ex)
 {
-	struct scrubber *scrubber = NULL;
-	int found = secret_watch(ex->client->worker, &scrubber);
+	struct secret_set *set = NULL;
+	struct scrubber *scrubber;
+	int found = secret_watch(ex->client->worker, &set);
 
 	if (found < 0)
 		return leak_stop(ex, NULL, -ENOMEM, "");
-	if (!scrubber)
+	if (!set)
 		return STAGE_NEXT;
+	scrubber = secret_scrubber(ex->client->worker, set);
 	found = secret_in_head(scrubber, &ex->head);
 	if (found == -1 && ex->head.has_body)
 		found = leak_begin(ex) < 0 ? -ENOMEM : -1;
-	return found == -1 ? STAGE_NEXT : leak_stop(ex, scrubber, found, "head");
+	return found == -1 ? STAGE_NEXT : leak_stop(ex, set, found, "head");
 }
 
 /* What was coded goes on once what it stands for has been looked at: whoever has all but the last piece has no whole secret. */
@@ -134,20 +134,22 @@ static int look_into(struct leak *leak, struct scrubber *scrubber, const struct 
 
 static enum stage_result on_request_body(struct exchange *ex, struct piece *piece)
 {
-	struct scrubber *scrubber = NULL;
-	int found = secret_watch(ex->client->worker, &scrubber);
+	struct secret_set *set = NULL;
+	struct scrubber *scrubber;
+	int found = secret_watch(ex->client->worker, &set);
 
 	if (found < 0)
 		return leak_stop(ex, NULL, -ENOMEM, "");
-	if (!scrubber) /* the last value was taken back */
+	if (!set) /* the last value was taken back */
 		return STAGE_NEXT;
+	scrubber = secret_scrubber(ex->client->worker, set);
 	if (ex->leak)
 		found = look_into(ex->leak, scrubber, piece);
 	else
 		found = scrub_look(scrubber, piece->data, piece->len, piece->end, &piece->used);
 	if (found == -1 && piece->trailers)
 		found = secret_in_fields(scrubber, piece->trailers);
-	return found == -1 ? STAGE_NEXT : leak_stop(ex, scrubber, found, "body");
+	return found == -1 ? STAGE_NEXT : leak_stop(ex, set, found, "body");
 }
 
 static void on_forget(struct exchange *ex)
