@@ -30,7 +30,7 @@ static const struct sigv4_header *header_find(const struct sigv4_request *r, con
 	return NULL;
 }
 
-static bool begins(const struct sigv4_header *h, const char *text)
+static bool value_begins(const struct sigv4_header *h, const char *text)
 {
 	const size_t len = strlen(text);
 
@@ -63,9 +63,9 @@ enum sigv4_kind sigv4_look(const struct sigv4_request *r, bool has_body, const c
 		*problem = "it is presigned: the signature is in its URL, and would be good for whoever has that";
 		return SIGV4_REFUSED;
 	}
-	if (!signature || !begins(signature, "AWS4-"))
+	if (!signature || !value_begins(signature, "AWS4-"))
 		return SIGV4_NONE;
-	if (!begins(signature, ALGORITHM " ")) {
+	if (!value_begins(signature, ALGORITHM " ")) {
 		*problem = "it is signed by another algorithm than " ALGORITHM;
 		return SIGV4_REFUSED;
 	}
@@ -73,7 +73,7 @@ enum sigv4_kind sigv4_look(const struct sigv4_request *r, bool has_body, const c
 		*problem = "it has no header x-amz-date";
 		return SIGV4_REFUSED;
 	}
-	if (hash && (begins(hash, "STREAMING-AWS4-"))) {
+	if (hash && (value_begins(hash, "STREAMING-AWS4-"))) {
 		*problem = "its body is signed chunk by chunk: have the client sign the whole "
 			   "(payload_signing_enabled), or none of it";
 		return SIGV4_REFUSED;
@@ -375,7 +375,7 @@ void sigv4_hash(const char *data, size_t len, char ret[static SIGV4_HASH])
 	hex_of(digest, ret);
 }
 
-static void mac(uint8_t key[static SHA256_DIGEST_SIZE], const char *text, size_t len)
+static void hmac_step(uint8_t key[static SHA256_DIGEST_SIZE], const char *text, size_t len)
 {
 	struct hmac_sha256_ctx hmac;
 
@@ -398,10 +398,10 @@ static void signature_make(const struct sigv4_key *key, const char *date, const 
 	hmac_sha256_set_key(&hmac, 4 + len, (const uint8_t *)first);
 	hmac_sha256_update(&hmac, DAY_LEN, (const uint8_t *)date);
 	hmac_sha256_digest(&hmac, sizeof(derived), derived);
-	mac(derived, key->region, strlen(key->region));
-	mac(derived, key->service, strlen(key->service));
-	mac(derived, "aws4_request", 12);
-	mac(derived, text->data, text->len);
+	hmac_step(derived, key->region, strlen(key->region));
+	hmac_step(derived, key->service, strlen(key->service));
+	hmac_step(derived, "aws4_request", 12);
+	hmac_step(derived, text->data, text->len);
 	hex_of(derived, ret);
 	explicit_bzero(first, sizeof(first));
 	explicit_bzero(derived, sizeof(derived));
