@@ -47,18 +47,19 @@ static __always_inline bool np_flow_owner_is(const struct np_cut_flow *flow, __u
 }
 
 /* Is the other end of this connection in the same sandbox? It is a connected socket that looks back, or, for
- * UDP, one that is bound there and takes datagrams from everyone. */
-static __always_inline bool np_flow_is_own(const struct np_cut_flow *flow, __u64 id)
+ * UDP, one that is bound there and takes datagrams from everyone. A function of its own, for the room on its caller's stack. */
+__noinline int np_flow_is_own(const struct np_cut_flow *flow, __u64 id)
 {
-	struct np_cut_flow back = {
-		.near_addr = flow->far_addr,
-		.far_addr = flow->near_addr,
-		.near_port = flow->far_port,
-		.far_port = flow->near_port,
-		.protocol = flow->protocol,
-		.netns = flow->netns,
-	};
+	struct np_cut_flow back = {};
 
+	if (!flow)
+		return false;
+	back.near_addr = flow->far_addr;
+	back.far_addr = flow->near_addr;
+	back.near_port = flow->far_port;
+	back.far_port = flow->near_port;
+	back.protocol = flow->protocol;
+	back.netns = flow->netns;
 	if (np_flow_owner_is(&back, id))
 		return true;
 	if (flow->protocol != NP_IPPROTO_UDP)
@@ -83,12 +84,11 @@ static __always_inline void np_flow_remember(struct np_cut_state *state, struct 
 		np_error_count(NP_AT_FLOW_INSERT, r); /* then it is taken for foreign, and cut */
 }
 
-/* A socket that is looked at, and the flow that is found at it. */
+/* A socket that is looked at. */
 struct np_cut_query {
 	__u64 sock; /* address of the kernel's struct sock */
 	__u64 id;   /* of the sandbox that it belongs to; 0: only the socket knows */
 	struct np_rung rung;
-	struct np_cut_flow flow; /* out */
 	__u32 protocol;
 	__u32 pad; /* named, so that it is set: the verifier of 6.1 wants all of what a function is given */
 };
@@ -112,18 +112,19 @@ static __always_inline bool np_cut_owner_find(struct np_cut_query *query)
 static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool connected, struct np_cut_state *state)
 {
 	struct sock *sk = (struct sock *)query->sock;
+	struct np_cut_flow flow;
 	struct np_facts f = {};
 	__u64 netns;
 	__u32 in_flight;
 
 	if (!np_cut_owner_find(query))
 		return false;
-	query->flow = np_flow_of(&sk->__sk_common, query->protocol);
+	flow = np_flow_of(&sk->__sk_common, query->protocol);
 	netns = np_netns_of(query->sock);
 	f.mode = query->rung.mode;
 	f.protocol = query->protocol;
-	f.addr = query->flow.far_addr;
-	f.port = query->flow.far_port;
+	f.addr = flow.far_addr;
+	f.port = flow.far_port;
 	f.local = np_addr_is_loopback(&f.addr) || np_addr_kind(netns, &f.addr);
 	f.opening = f.protocol == NP_IPPROTO_TCP && BPF_CORE_READ(sk, __sk_common.skc_state) == NP_TCP_SYN_SENT;
 	if (f.local) {
@@ -132,15 +133,14 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 		f.dns_gate = f.protocol == NP_IPPROTO_UDP && np_is_dns_gate(netns, &f.addr, f.port);
 	} else {
 		np_facts_add_far(&f, netns, &query->rung);
-		f.withdrawn = f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP &&
-			      np_inbound_withdrawn(query->flow.near_port);
+		f.withdrawn = f.mode == NP_FULL && f.protocol == NP_IPPROTO_TCP && np_inbound_withdrawn(flow.near_port);
 	}
 	if (state->pass == NP_CUT_LOCAL)
-		return f.local && np_must_cut(&f, connected && np_flow_is_own(&query->flow, query->id));
+		return f.local && np_must_cut(&f, connected && np_flow_is_own(&flow, query->id));
 	if (!np_must_cut(&f, false))
 		return false;
 	if (connected && f.local && !np_addr_is_metadata(&f.addr)) {
-		np_flow_remember(state, &query->flow, query->id);
+		np_flow_remember(state, &flow, query->id);
 		state->local++;
 		return false;
 	}
@@ -150,27 +150,26 @@ static __always_inline bool np_cut_wants_open(struct np_cut_query *query, bool c
 	return !in_flight || state->final;
 }
 
-static __always_inline struct np_cut_order np_order_of(struct sock_common *skc, const struct np_cut_flow *flow)
+static __always_inline void np_order_write(struct np_cut_order *order, struct sock_common *skc, __u16 protocol)
 {
-	struct np_cut_order order = { .flow = *flow };
-
-	order.cookie = BPF_CORE_READ(skc, skc_cookie.counter);
-	order.family = BPF_CORE_READ(skc, skc_family);
-	order.device = BPF_CORE_READ(skc, skc_bound_dev_if);
-	return order;
+	order->flow = np_flow_of(skc, protocol);
+	order->cookie = BPF_CORE_READ(skc, skc_cookie.counter);
+	order->family = BPF_CORE_READ(skc, skc_family);
+	order->device = BPF_CORE_READ(skc, skc_bound_dev_if);
 }
 
 /* Destroys a socket, or, before bpf_sock_destroy (6.5), writes to the daemon which one it has to destroy. */
 static __always_inline void np_cut_one(struct bpf_iter_meta *meta, struct sock_common *skc, struct np_cut_state *state,
-				       const struct np_cut_flow *flow)
+				       __u16 protocol)
 {
 	long r;
 
 	if (np_destroys) {
 		r = bpf_sock_destroy(skc);
 	} else {
-		struct np_cut_order order = np_order_of(skc, flow);
+		struct np_cut_order order;
 
+		np_order_write(&order, skc, protocol);
 		r = bpf_seq_write(meta->seq, &order, sizeof(order));
 	}
 	if (r == 0) {
@@ -202,33 +201,34 @@ static __always_inline bool np_orphan_wants(struct np_cut_query *query, unsigned
 {
 	struct sock *sk = (struct sock *)query->sock;
 	__u8 *found;
+	__u64 id;
 
 	if (!np_is_orphan(sk, tcp_state) || !np_cut_owner_find(query))
 		return false;
-	found = bpf_map_lookup_elem(&np_cut_targets, &query->id);
+	id = query->id; /* 6.1 looks nothing up by what a function was given */
+	found = bpf_map_lookup_elem(&np_cut_targets, &id);
 	if (!found)
 		return false;
 	*found = NP_CUT_HAS_ORPHAN;
-	query->flow = np_flow_of(&sk->__sk_common, NP_IPPROTO_TCP);
 	return state->pass == NP_CUT_ENDED;
 }
 
 /* A socket of the host that calls into one of these sandboxes (netpawl forward): it goes when the mode is NONE. Until then
  * its other end is none of those that lead to somebody else. */
-static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, struct sock_common *skc,
-						struct np_cut_flow *flow)
+static __always_inline bool np_cut_wants_caller(struct np_cut_state *state, struct sock_common *skc)
 {
 	__u64 cookie = BPF_CORE_READ(skc, skc_cookie.counter), *id;
 	struct np_sandbox *sandbox;
+	struct np_cut_flow flow;
 
 	id = cookie && state->pass == NP_CUT_LOOK ? bpf_map_lookup_elem(&np_forwards, &cookie) : NULL;
 	if (!id || !bpf_map_lookup_elem(&np_cut_targets, id))
 		return false;
-	*flow = np_flow_of(skc, NP_IPPROTO_TCP);
 	sandbox = bpf_map_lookup_elem(&np_sandboxes, id);
 	if (!sandbox || sandbox->rung.mode == NP_NONE)
 		return true;
-	np_flow_remember(state, flow, *id);
+	flow = np_flow_of(skc, NP_IPPROTO_TCP);
+	np_flow_remember(state, &flow, *id);
 	return false;
 }
 
@@ -253,11 +253,13 @@ static __always_inline bool np_cut_wants_tcp(struct np_cut_query *query, struct 
 
 static __always_inline void np_cut_remember_server(struct np_cut_query *query, struct np_cut_state *state)
 {
+	struct np_cut_flow flow;
+
 	if (!np_cut_owner_find(query))
 		return;
-	query->flow = np_flow_of((struct sock_common *)query->sock, NP_IPPROTO_UDP);
-	__builtin_memset(&query->flow.far_addr, 0, sizeof(query->flow.far_addr)); /* nobody, in either family's form */
-	np_flow_remember(state, &query->flow, query->id);
+	flow = np_flow_of((struct sock_common *)query->sock, NP_IPPROTO_UDP);
+	__builtin_memset(&flow.far_addr, 0, sizeof(flow.far_addr)); /* nobody, in either family's form */
+	np_flow_remember(state, &flow, query->id);
 }
 
 /* Likewise of UDP. */
@@ -335,10 +337,9 @@ int np_cut_tcp(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	query.sock = np_sock_address(skc);
-	if (np_cut_tcp_wants(&query) ||
-	    (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT && tcp_state != NP_TCP_NEW_SYN_RECV &&
-	     np_cut_wants_caller(state, skc, &query.flow)))
-		np_cut_one(ctx->meta, skc, state, &query.flow);
+	if (np_cut_tcp_wants(&query) || (tcp_state != NP_TCP_LISTEN && tcp_state != NP_TCP_TIME_WAIT &&
+					 tcp_state != NP_TCP_NEW_SYN_RECV && np_cut_wants_caller(state, skc)))
+		np_cut_one(ctx->meta, skc, state, NP_IPPROTO_TCP);
 	return 0;
 }
 
@@ -357,7 +358,7 @@ int np_cut_udp(struct bpf_iter__udp *ctx)
 	}
 	query.sock = np_sock_address(udp);
 	if (np_cut_udp_wants(&query))
-		np_cut_one(ctx->meta, (struct sock_common *)udp, state, &query.flow);
+		np_cut_one(ctx->meta, (struct sock_common *)udp, state, NP_IPPROTO_UDP);
 	return 0;
 }
 
@@ -397,7 +398,7 @@ static long np_cut_slot(__u32 index, void *data)
 	order = bpf_map_lookup_elem(&np_cut_orders, &at);
 	if (!order)
 		return 1;
-	*order = np_order_of((struct sock_common *)query.sock, &query.flow);
+	np_order_write(order, (struct sock_common *)query.sock, query.protocol);
 	order->cookie = cookie;
 	walk->orders++;
 	return walk->orders == NP_CUT_ORDERS;
