@@ -93,6 +93,10 @@
 	X(NAME_FORGOTTEN, 65, "name_forgotten",                                                    \
 	  "the address stands for no name that this session has looked up; look the name up again") \
 	X(NO_TUNNEL, 60, "no_tunnel", "CONNECT leads only to where a rule allows a connection")    \
+	X(CREDENTIAL_ELSEWHERE, 96, "credential_elsewhere",                                        \
+	  "the request carries a placeholder of a credential that is not for it: another host, another place in the request, or no TLS") \
+	X(CREDENTIAL_MISSING, 97, "credential_missing",                                            \
+	  "the request needs a credential, and its source has given no value")                     \
 	X(ENDED_BY_RAISE, 84, "ended_by_raise",                                                    \
 	  "the session was raised while it was open, and it is not allowed any more")              \
 	X(ENDED_BY_RELOAD, 85, "ended_by_reload",                                                  \
@@ -199,6 +203,7 @@
 	X(NO_FORWARD, 227, "no_forward", "the sandbox's listener cannot be forwarded to")          \
 	X(NO_OUTPUT, 228, "no_output", "no output of that run is kept")                            \
 	X(NOT_THE_LAUNCHER, 229, "not_the_launcher", "the daemon started a launcher for the run: nobody else starts or ends it") \
+	X(NO_SUCH_CREDENTIAL, 253, "no_such_credential", "the policy has no credential of that name") \
 	X(NO_SUCH_QUESTION, 250, "no_such_question", "there is no question of that id")            \
 	X(QUESTION_OVER, 251, "question_over", "the question has been answered already, or is void") \
 	X(QUESTION_CHANGED, 252, "question_changed",                                               \

@@ -254,6 +254,13 @@ class Session:
         """The reader has read up to that notice."""
         return self._call("POST", "/notices/ack", {"reader": reader, "upto": number})
 
+    def credential(self, name):
+        """What its sandboxes hold in the place of this credential: a placeholder, which the inspector makes the value of."""
+        for one in self._call("GET", "/placeholders")["placeholders"]:
+            if one["name"] == name:
+                return one["placeholder"]
+        raise Error(404, "no_such_credential", f"the session may use no credential {name}")
+
     def why(self, last=None):
         """What was refused lately, why, and what the session may do instead; "text" is for the agent to read."""
         return self._call("GET", "/why", last=last)

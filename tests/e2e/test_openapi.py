@@ -111,6 +111,9 @@ def called(world):
     from lib.daemon import Daemon
 
     daemon = Daemon(world, inspectors=1)
+    with open(daemon.policy, "a") as policy:
+        policy.write("credentials:\n  a: {source: {command: [/bin/echo, a-value-of-it]}, for: a.example}\n"
+                     "  b: {source: {file: /nonexistent}, for: [b.example, .c.example], scope: [\"*/*\"], as: {basic: me}, placeholder: {env: B, file: git}}\n")
     try:
         daemon.start()
         yield life(daemon)
@@ -132,6 +135,11 @@ def life(daemon):
     call("GET", "/v1/policy")
     call("GET", "/v1/policy/source")
     call("POST", "/v1/policy/reload", body={})
+    assert [c["name"] for c in call("GET", "/v1/credentials")["credentials"]] == ["a", "b"]
+    call("POST", "/v1/credentials/*/refresh", "a", status=202)
+    call("POST", "/v1/credentials/*/refresh", "b")
+    call("POST", "/v1/credentials/*/refresh", "c", status=404)
+    assert len(call("GET", s + "/placeholders", *at)["placeholders"]) == 2
     kept = call("POST", "/v1/sandboxes", body={"session": name, "keep": True}, status=201)
     made = call("POST", "/v1/sandboxes", body={"session": name, "workspace": "none", "clean": True}, status=201)
     call("GET", "/v1/sandboxes")

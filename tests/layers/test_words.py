@@ -53,7 +53,7 @@ def test_functions_have_names_that_say_something():
 
 
 # The same thing seen from several sides, and what each program has.
-SHARED_NAMES = {"main", "questions", "cut", "event", "ports", "rules", "policy", "runs", "tables", "launch", "kept", "exchange", "notices", "sessions", "sandboxes", "events", "why", "forwards", "forward", "judge", "debug"}
+SHARED_NAMES = {"main", "questions", "cut", "event", "ports", "rules", "policy", "runs", "tables", "launch", "kept", "exchange", "notices", "sessions", "sandboxes", "events", "why", "forwards", "forward", "judge", "debug", "credentials"}
 
 
 def test_a_file_name_means_one_thing():

@@ -23,6 +23,8 @@ const struct command commands[] = {
 	{ "cancel", command_cancel, "end a run that waits or goes on", COMPLETE_NOTHING },
 	{ "questions", command_questions, "list requests that wait for a person", COMPLETE_NOTHING },
 	{ "answer", command_answer, "answer a question: deny, once, host, domain or always", COMPLETE_ANSWER },
+	{ "credentials", command_credentials,
+	  "list the policy's credentials, never their values; refresh and test them", COMPLETE_NOTHING },
 	{ "cp", command_cp, "copy files into a session's workspace, or out of it", 0 },
 	{ "path", command_path, "translate a path of a workspace", COMPLETE_SESSION },
 	{ "env", command_env, "what programs in an adopted cgroup have to trust", COMPLETE_SESSION },

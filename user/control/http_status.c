@@ -38,6 +38,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_NO_SUCH_PATH:
 	case NP_R_NO_SUCH_RUN:
 	case NP_R_NO_OUTPUT:
+	case NP_R_NO_SUCH_CREDENTIAL:
 	case NP_R_NO_SUCH_QUESTION:
 		return 404;
 	case NP_R_BAD_METHOD:

@@ -8,6 +8,8 @@
 #include "session/service.h"
 
 /* datasets is what stands for the member of that name: a count or an array. Taken over. */
+/* Destinations of the policy, in words; of many the first. */
+json_t *patterns_array(const struct policy *policy, const struct pattern_run *run);
 json_t *session_object(const struct session_row *row, json_t *datasets);
 json_t *dataset_object(const struct dataset_row *row);
 json_t *dataset_names(struct store *store, const char *session);       /* an array of what it holds */

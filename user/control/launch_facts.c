@@ -46,11 +46,12 @@ json_t *launch_object(const struct server_config *config)
 
 	config->policy_loaded(config->data, &loaded);
 	config->facts(config->data, &facts);
-	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:o}", "netns", json_text(facts.netns), "run_dir",
+	return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:o,s:o,s:I}", "netns", json_text(facts.netns), "run_dir",
 			 json_text(facts.run_dir), "state_dir", json_text(facts.state_dir), "data_dir",
 			 json_text(facts.data_dir), "pin_dir", json_text(facts.pin_dir), "inspectors",
 			 (json_int_t)facts.inspectors, "sandbox", section_object(&loaded.policy->sandbox),
-			 "unknown_containers", json_text(loaded.policy->unknown_containers));
+			 "unknown_containers", json_text(loaded.policy->unknown_containers), "credentials",
+			 (json_int_t)loaded.policy->n_credentials);
 }
 
 int launch_get(struct request *rq, struct answer *ret, struct failure *ret_failure)

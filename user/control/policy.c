@@ -110,7 +110,7 @@ static json_t *listing_array(const struct policy *policy, const struct rule *rul
 	return array;
 }
 
-static json_t *patterns_array(const struct policy *policy, const struct pattern_run *run)
+json_t *patterns_array(const struct policy *policy, const struct pattern_run *run)
 {
 	json_t *array = json_array();
 

@@ -61,6 +61,7 @@ request_fn runs_create, runs_list, run_get, run_approve, run_reject, run_end, ru
 	run_cancel;
 request_fn questions_list, question_get, question_answer, question_revoke;
 request_fn forwards_create, forward_socket, forward_remove;
+request_fn credentials_list, credential_refresh, placeholders_get;
 request_fn events_get;
 request_fn policy_get, policy_source_get, policy_reload;
 

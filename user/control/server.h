@@ -8,6 +8,7 @@
 
 #include "events/event_log.h"
 #include "loop/loop.h"
+#include "policy/credential.h"
 #include "policy/policy.h"
 #include "session/service.h"
 #include "session/workspaces.h"
@@ -76,6 +77,16 @@ struct launcher {
 	void *ctx;
 };
 
+/* The values of credentials, without them: vault/vault.h. */
+struct credentials_calls {
+	size_t (*count)(void *data);
+	void (*describe)(void *data, size_t i, struct credential_state *ret);
+	/* Fetches it now. -ENOENT: there is none of that name; -EINPROGRESS: its command runs. */
+	int (*refresh)(void *data, const char *name);
+	size_t (*placeholder)(void *data, const char *session, const struct credential *credential,
+			      char ret[static NP_PLACEHOLDER_MAX + 1]);
+};
+
 struct access;
 
 struct server_config {
@@ -105,6 +116,7 @@ struct server_config {
 	int (*grant_change)(void *data, const struct question_row *row, bool add, const char *who,
 			    struct failure *ret_failure);
 	struct launcher launcher;
+	struct credentials_calls credentials;
 	void *data;
 };
 

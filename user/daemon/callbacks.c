@@ -131,6 +131,29 @@ void on_second(void *data)
 	event_log_flush(d->events, loop_wall_us());
 }
 
+size_t credentials_count(void *data)
+{
+	return vault_count(((struct daemon *)data)->vault);
+}
+
+void credentials_describe(void *data, size_t i, struct credential_state *ret)
+{
+	vault_describe(((struct daemon *)data)->vault, i, ret);
+}
+
+int credentials_refresh(void *data, const char *name)
+{
+	return vault_refresh(((struct daemon *)data)->vault, name);
+}
+
+size_t credentials_placeholder(void *data, const char *session, const struct credential *credential,
+			       char ret[static NP_PLACEHOLDER_MAX + 1])
+{
+	const struct daemon *d = data;
+
+	return placeholder_make(vault_placeholder_key(d->vault), session, credential->name, credential->like, ret);
+}
+
 void on_secret(void *data, const char *policy, const char *name)
 {
 	struct daemon *d = data;

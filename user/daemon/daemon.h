@@ -92,6 +92,11 @@ void on_run_end(void *data, uint64_t id);
 const struct policy *policy_in_force(void *data);
 int session_ca(void *data, const char *session, struct buf *out);
 
+size_t credentials_count(void *data);
+void credentials_describe(void *data, size_t i, struct credential_state *ret);
+int credentials_refresh(void *data, const char *name);
+size_t credentials_placeholder(void *data, const char *session, const struct credential *credential,
+			       char ret[static NP_PLACEHOLDER_MAX + 1]);
 void on_secret(void *data, const char *policy, const char *name);
 
 /* newborns.c */

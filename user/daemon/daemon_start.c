@@ -346,6 +346,8 @@ static int server_start(struct daemon *d)
 		.policy_reload = policy_reload_by,
 		.grant_change = grant_change,
 		.session_ca = session_ca,
+		.credentials = { credentials_count, credentials_describe, credentials_refresh,
+				 credentials_placeholder },
 		.settle = counts_settle,
 		.data = d,
 	};

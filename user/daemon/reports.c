@@ -170,6 +170,8 @@ bool on_report(void *data, const struct ledger_entry *of, const struct link_requ
 	r.event.wall_us = loop_wall_us() - age / 1000;
 	if (entry)
 		r.event.suppressed = event_number(ledgers_suppressed(ledgers, entry));
+	if (r.event.credential && NP_REASON_ALLOWS(r.event.reason))
+		vault_note_use(d->vault, r.event.credential);
 	event_emit(d, &r.event);
 	if (d->service && r.event.url && r.event.session)
 		service_request_note(d->service, &(struct trail_request){ .session = r.event.session,

@@ -95,6 +95,7 @@ bool translate_request(const struct link_request *reported, const char *const ta
 		.query = tails[LINK_QUERY],
 		.method = tails[LINK_METHOD],
 		.url = tails[LINK_URL],
+		.credential = text_or_null(r->credential, sizeof(r->credential)),
 		.proxy = tails[LINK_PROXY],
 		.status = r->status,
 		.sent = r->sent,

@@ -91,6 +91,7 @@ void event_to_json(const struct event *event, struct buf *out)
 	put_string(out, "lookup", event->query);
 	put_string(out, "method", event->method);
 	put_string(out, "url", event->url);
+	put_string(out, "credential", event->credential);
 	put_string(out, "proxy", event->proxy);
 	put_number_if(out, "status", event->status);
 	put_number_if(out, "sent", event->sent);

@@ -42,6 +42,7 @@ struct event {
 
 	/* a request that the inspector judged */
 	const char *method, *url;
+	const char *credential;	 /* name of the one that it carried, or was refused for */
 	const char *proxy;	 /* URL of the upstream proxy that it went by */
 	unsigned status;	 /* what the client was answered */
 	uint64_t sent, received; /* bytes of its body, and of the response's */

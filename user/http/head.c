@@ -139,6 +139,32 @@ int fields_add(struct fields *fields, const char *name, size_t name_len, const c
 	return 0;
 }
 
+int fields_set(struct fields *fields, uint32_t at, const char *value, size_t len)
+{
+	char *text;
+	int e = len > NP_HEAD_BYTES ? -E2BIG : fields_take(fields, len + 1, &text);
+
+	if (e < 0)
+		return e;
+	memcpy(text, value, len);
+	text[len] = '\0';
+	fields->items[at].value = text;
+	fields->items[at].value_len = (uint32_t)len;
+	return 0;
+}
+
+void fields_wipe(struct fields *fields)
+{
+	struct block *block = fields_block(fields);
+	size_t used = fields->used;
+
+	while (block) {
+		explicit_bzero(block + 1, used);
+		used = block->older ? block->before - block->older->before : 0;
+		block = block->older;
+	}
+}
+
 const struct field *fields_find(const struct fields *fields, const char *name)
 {
 	size_t len = strlen(name);

@@ -162,8 +162,10 @@ static int policy_learn(struct worker *worker, const char *data, size_t len)
 	if (old ? roots_differ(old, policy) : policy->extra_roots_len > 0)
 		roots_turn(worker);
 	policy_free(old);
-	LIST_FOREACH(session, &worker->sessions, of_worker)
+	LIST_FOREACH(session, &worker->sessions, of_worker) {
+		session_drop_placeholders(session);
 		upstream_retire(session);
+	}
 	for (sandbox = sandbox_next(worker, NULL); sandbox; sandbox = sandbox_next(worker, sandbox))
 		sandbox_rejudge(worker, sandbox, NP_R_ENDED_BY_RELOAD);
 	worker_cancel_unwanted(worker);

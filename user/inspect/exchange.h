@@ -12,6 +12,7 @@
 #include "inspect/stage.h"
 
 struct capture;
+struct carried;
 struct leak;
 struct origin_dial_result;
 struct withheld;
@@ -59,9 +60,11 @@ struct exchange {
 	uint64_t active_ns;	  /* when a byte moved last */
 	size_t waiting;		  /* bytes on their way to either side, when that was looked at last */
 	struct link_request report;
-	const char *proxy;	 /* that it went by last */
-	struct capture *capture; /* NULL: its rule wants none */
-	struct leak *leak;	 /* of a request's body that comes coded: stage_leak.c's */
+	const char *proxy;		     /* that it went by last */
+	struct capture *capture;	     /* NULL: its rule wants none */
+	const struct credential *credential; /* that the rule names which allows it: stage_judge.c's; NULL: none */
+	struct carried *carried;	     /* stage_credentials.c's; NULL: the policy has no credentials */
+	struct leak *leak;		     /* of a request's body that comes coded: stage_leak.c's */
 	uint64_t sent_ns, head_ns;
 };
 

@@ -31,6 +31,8 @@ static unsigned refusal_status(enum np_reason reason)
 	case NP_R_PROXY_FAILED:
 	case NP_R_WEBSOCKET_BROKEN:
 		return 502;
+	case NP_R_CREDENTIAL_MISSING:
+		return 503;
 	case NP_R_TIMED_OUT:
 	case NP_R_PROXY_TIMED_OUT:
 		return 504;
@@ -42,7 +44,8 @@ static unsigned refusal_status(enum np_reason reason)
 /* The policy let it pass, and then the host or the way there failed: whoever reads it must not look for a rule. */
 static bool refusal_is_origins(enum np_reason reason)
 {
-	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN;
+	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN &&
+	       reason != NP_R_CREDENTIAL_MISSING;
 }
 
 static const char *failed_words(enum np_reason reason)

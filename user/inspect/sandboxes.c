@@ -56,6 +56,19 @@ static void session_drop_kept_ca(struct session *session)
 	session->ca_data = NULL;
 }
 
+const struct placeholder_set *session_placeholders(const struct worker *worker, struct session *session)
+{
+	if (!session->placeholders && worker->policy->n_credentials)
+		placeholder_set_new(worker->policy, &worker->placeholder_key, session->name, &session->placeholders);
+	return session->placeholders;
+}
+
+void session_drop_placeholders(struct session *session)
+{
+	placeholder_set_free(session->placeholders);
+	session->placeholders = NULL;
+}
+
 static void session_free(struct worker *worker, struct session *session, enum np_reason by)
 {
 	upstream_close_all(session, by, "the sandbox was removed");
@@ -63,6 +76,7 @@ static void session_free(struct worker *worker, struct session *session, enum np
 	origins_free(session->origins);
 	ca_free(session->ca);
 	session_drop_kept_ca(session);
+	session_drop_placeholders(session);
 	dns_session_free(&session->dns);
 	LIST_REMOVE(session, of_worker);
 	table_remove(&worker->sessions_by_name, &session->node);

@@ -23,7 +23,8 @@ struct session {
 	bool raised;		 /* one of them was, so all will be: what is open to origins goes when that is done */
 	struct pool pool;
 	struct memory_sum memory;
-	struct lane lane; /* what its connections have to do: sessions take turns */
+	struct placeholder_set *placeholders; /* session_placeholders() */
+	struct lane lane;		      /* what its connections have to do: sessions take turns */
 };
 
 /* A sandbox. */
@@ -58,6 +59,9 @@ int session_set_ca(struct worker *worker, struct session *session, const char *d
 struct ca *session_ca(struct session *session); /* NULL: it has not come */
 /* What its origins remember, from the first connection on; NULL without memory. */
 struct origins *session_origins(const struct worker *worker, struct session *session);
+/* What its sandboxes hold in the place of the policy's credentials; NULL: there is no memory, or the policy has none. */
+const struct placeholder_set *session_placeholders(const struct worker *worker, struct session *session);
+void session_drop_placeholders(struct session *session); /* the policy has changed */
 /* Who vouches for origins has changed: what was vouched for by others is over. */
 void session_renew_origins(struct session *session);
 

@@ -102,7 +102,7 @@ bool stages_body_due(const struct exchange *exchange, enum stage_way way);
 size_t stages_body_withheld(const struct exchange *exchange);
 void stages_body_forget(struct exchange *exchange);
 
-extern const struct stage stage_place, stage_leak, stage_judge, stage_ask, stage_capture, stage_canonical, stage_upstream,
-	stage_report;
+extern const struct stage stage_place, stage_leak, stage_judge, stage_ask, stage_capture, stage_canonical,
+	stage_credentials, stage_upstream, stage_report;
 
 #endif

@@ -13,6 +13,7 @@ static void judge_apply(struct exchange *ex, const struct verdict *verdict)
 {
 	ex->max_body = verdict->max_body;
 	ex->timeouts = verdict->timeouts;
+	ex->credential = verdict->rule ? verdict->rule->credential : NULL;
 	if (ex->max_body != UINT64_MAX)
 		stage_wants(ex, &stage_judge, WAY_REQUEST, WANT_LOOK);
 }

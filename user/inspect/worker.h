@@ -21,6 +21,7 @@
 #include "inspect/stop.h"
 #include "loop/loop.h"
 #include "secrets/placeholder.h"
+#include "secrets/placeholder_set.h"
 #include "secrets/secrets.h"
 
 LIST_HEAD(session_list, session);

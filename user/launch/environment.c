@@ -194,6 +194,8 @@ int environment_make(const struct plan_request *rq, struct arena *arena, char **
 		r = variables_notices(&v);
 	if (r == 0)
 		r = rq->isolation == ISOLATION_NONE ? variables_user(&v) : variables_own(&v);
+	for (size_t i = 0; r == 0 && rq->placeholders && i < rq->placeholders->n; i++)
+		r = variable_put(&v, rq->placeholders->env[i]); /* in the place of what the caller has */
 	if (r == 0)
 		r = variables_named(&v);
 	if (r == 0 && rq->trust && rq->isolation != ISOLATION_NONE)

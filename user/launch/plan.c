@@ -109,6 +109,8 @@ static int steps_make(struct planner *p)
 	if (r == 0)
 		r = trust_add(p);
 	if (r == 0)
+		r = placeholders_add(p);
+	if (r == 0)
 		r = notices_add(p);
 	/* The root itself is in memory; nobody has a reason to write there. */
 	return r == 0 ? step_add(p, (struct step){ .kind = STEP_REMOUNT_RO, .dest = "/" }) : r;

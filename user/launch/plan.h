@@ -25,6 +25,7 @@
 #include "launch/host.h"
 #include "launch/identity.h"
 #include "vocab/run_options.h"
+#include "launch/placeholders.h"
 #include "launch/trust.h"
 
 #define PLAN_WORKSPACE "/workspace"
@@ -95,7 +96,8 @@ struct plan_request {
 	size_t n_binds;
 	const struct permit *permits;
 	size_t n_permits;
-	const struct trust *trust; /* NULL: nothing but the system's own */
+	const struct placeholders *placeholders; /* NULL: none */
+	const struct trust *trust;		 /* NULL: nothing but the system's own */
 	bool own_nssdb; /* the workspace has one that the session's commands made, or something else in its place */
 	bool way_out;	/* the sandbox has a network of its own with a way out: the host's loopback is not in it */
 	struct limits limits;

@@ -193,6 +193,20 @@ static int nssdb_add(struct planner *p, const struct trust *trust)
 	return steps_add(p, steps, ARRAY_SIZE(steps));
 }
 
+/* For everybody in the sandbox, and nobody's to change. */
+int placeholders_add(struct planner *p)
+{
+	const struct placeholders *placeholders = p->request->placeholders;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && placeholders && i < PLACEHOLDERS_FILES; i++)
+		if (placeholders->files[i].len)
+			r = step_add(p, (struct step){ .kind = STEP_FILE,
+						       .dest = placeholders_path(i),
+						       .file = &placeholders->files[i] });
+	return r;
+}
+
 int trust_add(struct planner *p)
 {
 	const struct trust *trust = p->request->trust;

@@ -24,6 +24,7 @@ int kernel_add(struct planner *p);
 int accounts_add(struct planner *p);
 int workspace_add(struct planner *p);
 int notices_add(struct planner *p);
+int placeholders_add(struct planner *p);
 int trust_add(struct planner *p);
 int windows_cover(struct planner *p, const char *source, const char *dest);
 

@@ -40,6 +40,7 @@ struct run {
 	struct identity identity;
 	struct host host;
 	struct trust trust;
+	struct placeholders placeholders;
 	struct bind binds[NP_BINDS_MAX];
 	struct permit permits[NP_BINDS_MAX];
 	json_t *facts; /* what the daemon said of itself; permits point into it */
@@ -81,6 +82,8 @@ __attribute__((format(printf, 2, 3))) int run_refuse(struct run *run, const char
 struct plan_request run_request(struct run *run);
 /* The whole plan, for a sandbox that is there, or (dry run) as if it were. */
 int run_plan(struct run *run);
+/* What its session has in the place of credentials, for the request. 0; LAUNCH_FAILED after a message. */
+int run_placeholders(struct run *run, struct plan_request *request);
 /* Another one, for the host as it is now. */
 int run_plan_again(struct run *run);
 void run_free(struct run *run);

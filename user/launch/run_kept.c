@@ -300,6 +300,8 @@ static int command_plan(struct keep *k)
 	request.trust = k->spec.trust ? &trusted : NULL;
 	request.notices = k->spec.notices ? "" : NULL;
 	plan_free(&run->plan);
+	if (run_placeholders(run, &request) != CLI_OK)
+		return LAUNCH_FAILED;
 	return plan_make_command(&request, &host, &run->plan, problem) < 0 ? run_refuse(run, "%s", problem) : CLI_OK;
 }
 

@@ -323,6 +323,17 @@ int run_refuse(struct run *run, const char *fmt, ...)
 	return LAUNCH_FAILED;
 }
 
+int run_placeholders(struct run *run, struct plan_request *request)
+{
+	placeholders_free(&run->placeholders);
+	if (!json_integer_value(json_object_get(run->facts, "credentials")))
+		return CLI_OK;
+	if (placeholders_fetch(run->socket, run->session, run->isolated, &run->placeholders) < 0)
+		return LAUNCH_FAILED;
+	request->placeholders = &run->placeholders;
+	return CLI_OK;
+}
+
 int run_plan(struct run *run)
 {
 	char problem[PLAN_PROBLEM_SIZE];
@@ -353,6 +364,8 @@ int run_plan(struct run *run)
 				  "netpawl: run: the inspectors are not ready: programs in this sandbox will not "
 				  "trust them");
 	request.trust = run->has_trust ? &run->trust : NULL;
+	if (!run->options.dry_run && run_placeholders(run, &request) != CLI_OK)
+		return LAUNCH_FAILED;
 	return plan_make(&request, &run->host, &run->plan, problem) < 0 ? run_refuse(run, "%s", problem) : CLI_OK;
 }
 
@@ -366,6 +379,7 @@ int run_plan_again(struct run *run)
 
 void run_free(struct run *run)
 {
+	placeholders_free(&run->placeholders);
 	plan_free(&run->plan);
 	host_free(&run->host);
 	trust_free(&run->trust);

@@ -137,7 +137,8 @@ struct link_request {
 	char place[320];	    /* "coding-agent.yaml:14" */
 	char list[NP_NAME_MAX + 2]; /* "@llm": the list that the rule has the destination from */
 	char address[48];
-	char text[256]; /* details of a failure */
+	char credential[NP_NAME_MAX + 1]; /* that it carried, or that it was refused for */
+	char text[256];			  /* details of a failure */
 };
 
 /* Takes the next of the requests in data: ret is a copy, and the tails point into data. How many bytes it took, or

@@ -13,5 +13,7 @@ void policy_check_cover(const struct policy *policy, struct problems *problems);
 void policy_check_unseen(const struct policy *policy, struct problems *problems);
 /* A warning for each grant that opens nothing, or everything below a domain and not the domain. */
 void policy_check_hosts(const struct policy *policy, struct problems *problems);
+/* A warning for each host of a credential that should not have it, or never gets it. */
+void policy_check_credentials(const struct policy *policy, struct problems *problems);
 
 #endif

@@ -27,6 +27,12 @@ bool credential_may(const struct credential *credential, const char *session, co
 	       (!credential->sessions || sessions_match(credential->sessions, session));
 }
 
+bool credential_is_offered(const struct credential *credential, const char *session, const struct np_rung *rung)
+{
+	return rung->mode != NP_NONE && credential->levels >> rung->level &&
+	       (!credential->sessions || sessions_match(credential->sessions, session));
+}
+
 static bool path_is_bound(const struct credential *credential, const char *target)
 {
 	char path[NP_PATH_MAX + 1];
@@ -47,8 +53,7 @@ static bool host_is_bound(const struct policy *policy, const struct credential *
 {
 	if (facts->host->is_addr)
 		return false;
-	return (facts->rule && facts->rule->credential == credential) ||
-	       pattern_run_holds(policy, &credential->hosts, facts->host, facts->port);
+	return facts->named == credential || pattern_run_holds(policy, &credential->hosts, facts->host, facts->port);
 }
 
 bool credential_is_bound(const struct policy *policy, const struct credential *credential,

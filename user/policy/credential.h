@@ -96,6 +96,17 @@ struct credential {
 	struct place at;
 };
 
+/* What there is to know of a credential's value, without it. */
+struct credential_state {
+	const struct credential *credential;
+	bool has_value;
+	bool busy;		/* its command runs */
+	char problem[160];	/* of the last try, in words; "" when that went well */
+	uint64_t fetched_us;	/* CLOCK_REALTIME; 0: never */
+	uint64_t expires_us;	/* likewise; 0: it does not */
+	uint64_t used_us, uses; /* last use, likewise, and how many since netpawld started */
+};
+
 /* What a request is, as far as credentials ask. */
 struct credential_facts {
 	const struct host *host;
@@ -104,11 +115,13 @@ struct credential_facts {
 	const char *path;   /* as sent, with or without its query */
 	const char *session;
 	struct np_rung rung;
-	const struct rule *rule; /* that allows it; may be NULL */
+	const struct credential *named; /* by the rule that allows it; may be NULL */
 };
 
 /* May the session use it now, wherever? */
 bool credential_may(const struct credential *credential, const char *session, const struct np_rung *rung);
+/* May it use it, now or at a higher level? */
+bool credential_is_offered(const struct credential *credential, const char *session, const struct np_rung *rung);
 /* May it be put into this request? TLS is the caller's business. */
 bool credential_is_bound(const struct policy *policy, const struct credential *credential,
 			 const struct credential_facts *facts);

@@ -181,6 +181,7 @@ static int load_load_it(struct loading *l, const char *name)
 		policy_check_cover(l->reader.policy, problems);
 		policy_check_unseen(l->reader.policy, problems);
 		policy_check_hosts(l->reader.policy, problems);
+		policy_check_credentials(l->reader.policy, problems);
 	}
 	return e;
 }

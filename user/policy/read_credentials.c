@@ -117,6 +117,25 @@ static int read_sigv4(struct reader *reader, const struct node *key, struct cred
 	return e;
 }
 
+/* Files of tools, and helpers of git, are made of it. */
+static bool text_is_word(const char *text)
+{
+	return *text && !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@+-")];
+}
+
+/* They say where the request goes and where it ends. */
+static bool header_is_taken(const char *name)
+{
+	static const char *const names[] = { "host",	"content-length",  "transfer-encoding",	  "connection",
+					     "te",	"upgrade",	   "proxy-authorization", "expect",
+					     "trailer", "accept-encoding", "content-type",	  "content-encoding" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
 /* A mapping of as:. */
 static int read_slot_map(struct reader *reader, const struct node *map, struct credential_slot *slot)
 {
@@ -141,10 +160,17 @@ static int read_slot_map(struct reader *reader, const struct node *map, struct c
 	value = field_scalar(reader, at);
 	if (!value)
 		return 0;
-	if (slot->kind == SLOT_HEADER)
-		return read_header_name(reader, value, &slot->name);
-	if (slot->kind == SLOT_BASIC && strchr(value->text, ':'))
-		error_at(reader, value, "a user of Basic has no colon");
+	if (slot->kind == SLOT_HEADER) {
+		int e = read_header_name(reader, value, &slot->name);
+
+		if (e == 0 && slot->name && header_is_taken(slot->name))
+			error_at(reader, value, "no credential stands in the header \"%s\"", slot->name);
+		return e;
+	}
+	if (slot->kind == SLOT_BASIC && !text_is_word(value->text))
+		error_at(reader, value, "a user of Basic has letters, digits and _.@+-");
+	if (slot->kind == SLOT_QUERY && !text_is_word(value->text))
+		error_at(reader, value, "a parameter has letters, digits and _.@+-");
 	return text_keep(reader, at, &slot->name);
 }
 

@@ -208,18 +208,18 @@ size_t vault_count(const struct vault *vault)
 	return vault->n;
 }
 
-void vault_describe(const struct vault *vault, size_t i, struct vault_entry *ret)
+void vault_describe(const struct vault *vault, size_t i, struct credential_state *ret)
 {
 	const struct kept *kept = &vault->kept[i];
 	const uint64_t now = loop_now_ns();
 	const struct secret *secret = secrets_find(vault->secrets, vault->policy->hash, kept->credential->name, now);
 
-	*ret = (struct vault_entry){ .credential = kept->credential,
-				     .has_value = secret != NULL,
-				     .busy = kept->command.pid != 0,
-				     .fetched_us = kept->fetched_us,
-				     .used_us = kept->used_us,
-				     .uses = kept->uses };
+	*ret = (struct credential_state){ .credential = kept->credential,
+					  .has_value = secret != NULL,
+					  .busy = kept->command.pid != 0,
+					  .fetched_us = kept->fetched_us,
+					  .used_us = kept->used_us,
+					  .uses = kept->uses };
 	if (secret && secret->expires_ns)
 		ret->expires_us = loop_wall_us() + (secret->expires_ns - now) / 1000;
 	memcpy(ret->problem, kept->problem, sizeof(ret->problem));

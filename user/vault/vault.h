@@ -26,17 +26,6 @@ struct vault_config {
 	void *data;
 };
 
-/* What there is to know of one, without its value. */
-struct vault_entry {
-	const struct credential *credential;
-	bool has_value;
-	bool busy;		/* its command runs */
-	char problem[160];	/* of the last try, in words; "" when that went well */
-	uint64_t fetched_us;	/* CLOCK_REALTIME; 0: never */
-	uint64_t expires_us;	/* likewise; 0: it does not */
-	uint64_t used_us, uses; /* last use, likewise, and how many since this start */
-};
-
 int vault_new(const struct vault_config *config, struct vault **ret);
 void vault_free(struct vault *vault);
 
@@ -52,7 +41,7 @@ const struct placeholder_key *vault_placeholder_key(const struct vault *vault);
 
 /* Of the policy's credentials, in its order. */
 size_t vault_count(const struct vault *vault);
-void vault_describe(const struct vault *vault, size_t i, struct vault_entry *ret);
+void vault_describe(const struct vault *vault, size_t i, struct credential_state *ret);
 /* Fetches it now. -ENOENT: there is none of that name; -EINPROGRESS: its command runs. */
 int vault_refresh(struct vault *vault, const char *name);
 void vault_note_use(struct vault *vault, const char *name); /* a report says so; an unknown name is fine */

@@ -248,6 +248,7 @@
 #define NP_SECRET_TTL_MIN_MS 1000     /* a command is run again so often at the most */
 #define NP_SECRET_COMMAND_MS 10000    /* that a command has to print a value */
 #define NP_SECRET_MIN	     8	      /* bytes of a value: a shorter one would be found in text that has nothing to do with it */
+#define NP_CARRIED_MAX	     8	      /* credentials in one request */
 #define NP_SECRET_MAX	     8192     /* bytes of a value: tokens of identity providers have up to 4 KiB */
 #define NP_PLACEHOLDER_MAX   4096     /* bytes of a placeholder */
 #define NP_RULE_WORDS	     256      /* methods, paths or headers of one rule */

@@ -72,6 +72,12 @@ const char *reason_hint(unsigned reason)
 		return "Nothing is there to judge it at the moment. You may try again later.";
 	case NP_R_METADATA:
 		return "Trying again will not help. Sandboxes get no credentials of the host; go on without them.";
+	case NP_R_CREDENTIAL_ELSEWHERE:
+		return "Trying again will not help. Send the placeholder only to the hosts it is for, over https, and where "
+		       "the policy says; it is worth nothing elsewhere.";
+	case NP_R_CREDENTIAL_MISSING:
+		return "The policy allows it, but an operator has to look after the credential: netpawl credentials. You may "
+		       "try again later.";
 	case NP_R_HOST_LOOPBACK:
 	case NP_R_FOREIGN_UNIX:
 		return "Trying again will not help. Only what was started in this sandbox can be reached: start the "

@@ -60,6 +60,9 @@ static void finds_every_route(void **state)
 		{ "POST", "/v1/forwards/1", forward_socket },
 		{ "DELETE", "/v1/forwards/1", forward_remove },
 		{ "GET", "/v1/launch", launch_get },
+		{ "GET", "/v1/credentials", credentials_list },
+		{ "POST", "/v1/credentials/github/refresh", credential_refresh },
+		{ "GET", "/v1/sessions/alice/demo/placeholders", placeholders_get },
 		{ "GET", "/v1/events", events_get },
 	};
 

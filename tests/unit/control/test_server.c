@@ -30,7 +30,7 @@ static void launch(void **state)
 		"{\"netns\":\"4026\",\"run_dir\":\"/r\",\"state_dir\":\"/s\",\"data_dir\":\"/d\","
 		"\"pin_dir\":\"/p\",\"inspectors\":2,\"sandbox\":{\"binds\":[],\"devices\":[],\"memory\":null,"
 		"\"cpus\":null,\"pids\":null,\"timeout\":null,\"output_limit\":null,\"disk\":null,\"idle\":\"1h\"},"
-		"\"unknown_containers\":\"ignore\"}");
+		"\"unknown_containers\":\"ignore\",\"credentials\":0}");
 }
 
 /* A new sandbox comes with its session's authority, when there is one. */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+
+#include "policy/lint_credentials.c"
+
+#include "found.h"
+
+#define P	"p.yaml:"
+#define HEAD	"version: 1\ncredentials:\n  a:\n    source: {env: A}\n"
+#define ALLOW	"rules:\n- allow: [a.example, .b.example, pastebin.com]\n"
+#define OF_A(x) "warning: credential \"a\" for \"" x "\": "
+
+static void test_hosts(void **state)
+{
+	(void)state;
+	loads(HEAD "    for: [a.example, x.b.example]\n" ALLOW);
+	tells(HEAD "    for: [a.example, .b.example]\n" ALLOW,
+	      P "5:22: " OF_A(".b.example") "it goes to whoever runs a host of such a name; write whole names\n");
+	tells(HEAD "    for: a.example:80\n" ALLOW,
+	      P "5:10: " OF_A("a.example") "at port 80 HTTP goes without TLS as a rule, and then it is never put in\n");
+	tells(HEAD "    for: a.example:8443\n" ALLOW,
+	      P "5:10: " OF_A("a.example") "the port is not one of inspect_ports, so nobody puts it in\n");
+	tells(HEAD "    for: pastebin.com\n" ALLOW,
+	      P "5:10: " OF_A("pastebin.com") "the host takes uploads from anyone, and shows them to others\n");
+	tells(HEAD "    for: other.example\n" ALLOW,
+	      P "5:10: " OF_A("other.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
+	tells(HEAD "    for: a.example\n    levels: PUBLIC\n" ALLOW,
+	      P "5:10: " OF_A("a.example") "at none of its levels is the mode PROXIED and the host allowed by a rule\n");
+}
+
+static void test_nobody(void **state)
+{
+	(void)state;
+	tells(HEAD ALLOW, P "3:3: warning: nothing gets the credential \"a\": it has no \"for\", and no rule names it\n");
+	loads(HEAD "rules:\n- allow: a.example\n  credential: a\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_hosts), cmocka_unit_test(test_nobody) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Credentials that go further than their author thinks, or nowhere. */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "policy/compile.h"
+#include "policy/credential.h"
+#include "policy/decide.h"
+#include "policy/name_reachable.h"
+
+/* Who can write somewhere for everybody can have a value show up where he reads. Below these names, too. */
+static bool takes_uploads(const char *name)
+{
+	static const char *const names[] = { "gist.github.com",
+					     "pastebin.com",
+					     "paste.ee",
+					     "transfer.sh",
+					     "webhook.site",
+					     "requestbin.com",
+					     "httpbin.org",
+					     "file.io",
+					     "0x0.st",
+					     "dpaste.org",
+					     "s3.amazonaws.com",
+					     "ngrok.io",
+					     "storage.googleapis.com" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t n = strlen(names[i]), len = strlen(name);
+
+		if (len >= n && !strcmp(name + len - n, names[i]) && (len == n || name[len - n - 1] == '.'))
+			return true;
+	}
+	return false;
+}
+
+/* Is there a level at which a rule could allow a request to the name, and the credential be used? */
+static bool is_reachable(const struct policy *policy, const struct credential *credential, const char *name)
+{
+	for (unsigned level = 0; level < LEVEL_COUNT; level++) {
+		const struct np_rung rung = { .mode = policy->modes.of[level], .level = (uint8_t)level };
+
+		if (credential->levels & 1u << level && rung.mode == NP_PROXIED &&
+		    policy_may_name(policy, &rung, NULL, name) & MAY_HTTP)
+			return true;
+	}
+	return false;
+}
+
+static void host_check(const struct policy *policy, const struct credential *credential, const struct pattern *pattern,
+		       struct problems *problems)
+{
+	const char *words = NULL;
+
+	if (pattern_is_wide(pattern))
+		words = "it goes to whoever runs a host of such a name; write whole names";
+	else if (pattern->first_port == 80)
+		words = "at port 80 HTTP goes without TLS as a rule, and then it is never put in";
+	else if (!policy_inspects(policy, pattern->first_port))
+		words = "the port is not one of inspect_ports, so nobody puts it in";
+	else if (takes_uploads(pattern->name))
+		words = "the host takes uploads from anyone, and shows them to others";
+	else if (!is_reachable(policy, credential, pattern->name))
+		words = "at none of its levels is the mode PROXIED and the host allowed by a rule";
+	if (words)
+		problem_add(problems, true, policy->files[pattern->at.file], pattern->at.line, pattern->at.column,
+			    "credential \"%s\" for \"%s\": %s", credential->name, pattern->name, words);
+}
+
+static bool is_named(const struct policy *policy, const struct credential *credential)
+{
+	for (size_t i = 0; i < policy->n_rules; i++)
+		if (policy->rules[i].credential == credential)
+			return true;
+	return false;
+}
+
+void policy_check_credentials(const struct policy *policy, struct problems *problems)
+{
+	for (size_t i = 0; i < policy->n_credentials && problems->warnings < NP_POLICY_PROBLEMS; i++) {
+		const struct credential *credential = &policy->credentials[i];
+
+		if (!credential->hosts.n && !is_named(policy, credential))
+			problem_add(problems, true, policy->files[credential->at.file], credential->at.line,
+				    credential->at.column,
+				    "nothing gets the credential \"%s\": it has no \"for\", and no rule names it",
+				    credential->name);
+		for (uint32_t k = 0; k < credential->hosts.n && problems->warnings < NP_POLICY_PROBLEMS; k++)
+			host_check(policy, credential, &policy->patterns[credential->hosts.first + k], problems);
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "secrets/placeholder_set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/credential.h"
+#include "policy/placeholder_shape.h"
+#include "policy/policy.h"
+
+#define WORD sizeof(uint64_t)
+
+static uint64_t word_at(const char *text)
+{
+	uint64_t word;
+
+	memcpy(&word, text, sizeof(word));
+	return word;
+}
+
+static unsigned place_of(uint64_t word)
+{
+	return (unsigned)(word % PLACEHOLDER_PLACES);
+}
+
+/* Where the longest part that is random begins. Two placeholders have the same eight bytes there by chance alone. */
+static size_t anchor_find(const char *like, size_t len)
+{
+	size_t at = 0, best = len - WORD, longest = 0;
+	struct shape_part part;
+
+	if (!strcmp(like, PLACEHOLDER_JWT))
+		return len - 43; /* its signature */
+	for (const char *text = like; shape_next(&text, &part) > 0; at += part.len)
+		if (part.alphabet && part.len > longest && at + WORD <= len) {
+			longest = part.len;
+			best = at;
+		}
+	return best;
+}
+
+static void set_add(struct placeholder_set *set, const struct credential *credential, const char *text, size_t len)
+{
+	struct placeholder *item = &set->items[set->n];
+	size_t anchor = anchor_find(credential->like, len);
+	unsigned place;
+
+	*item = (struct placeholder){ .text = text,
+				      .len = len,
+				      .credential = credential->number,
+				      .anchor = (uint32_t)anchor,
+				      .word = word_at(text + anchor) };
+	place = place_of(item->word);
+	item->next = set->first[place];
+	set->first[place] = (uint16_t)++set->n;
+	if (len > set->longest)
+		set->longest = len;
+}
+
+int placeholder_set_new(const struct policy *policy, const struct placeholder_key *key, const char *session,
+			struct placeholder_set **ret)
+{
+	struct placeholder_set *set = calloc(1, sizeof(*set));
+	char text[NP_PLACEHOLDER_MAX + 1];
+	size_t used = 0;
+
+	if (set) {
+		set->items = calloc(policy->n_credentials + 1, sizeof(*set->items));
+		for (size_t i = 0; i < policy->n_credentials; i++)
+			used += placeholder_make(key, session, policy->credentials[i].name, policy->credentials[i].like,
+						 text) +
+				1;
+		set->texts = malloc(used + 1);
+	}
+	if (!set || !set->items || !set->texts) {
+		placeholder_set_free(set);
+		return -ENOMEM;
+	}
+	used = 0;
+	for (size_t i = 0; i < policy->n_credentials; i++) {
+		const struct credential *credential = &policy->credentials[i];
+		size_t len = placeholder_make(key, session, credential->name, credential->like, text);
+
+		memcpy(set->texts + used, text, len + 1);
+		set_add(set, credential, set->texts + used, len);
+		used += len + 1;
+	}
+	*ret = set;
+	return 0;
+}
+
+void placeholder_set_free(struct placeholder_set *set)
+{
+	if (!set)
+		return;
+	free(set->items);
+	free(set->texts);
+	free(set);
+}
+
+const struct placeholder *placeholder_set_find(const struct placeholder_set *set, const char *text, size_t len,
+					       size_t *ret_at)
+{
+	for (size_t i = 0; i + WORD <= len; i++) {
+		const uint64_t word = word_at(text + i);
+
+		for (uint32_t k = set->first[place_of(word)]; k; k = set->items[k - 1].next) {
+			const struct placeholder *item = &set->items[k - 1];
+
+			if (item->word != word || i < item->anchor || len - (i - item->anchor) < item->len ||
+			    memcmp(text + i - item->anchor, item->text, item->len) != 0)
+				continue;
+			*ret_at = i - item->anchor;
+			return item;
+		}
+	}
+	return NULL;
+}
+
+size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len)
+{
+	size_t pending = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct placeholder *item = &set->items[i];
+		size_t most = item->len - 1 < len ? item->len - 1 : len;
+
+		for (size_t n = most; n > pending; n--)
+			if (!memcmp(text + len - n, item->text, n)) {
+				pending = n;
+				break;
+			}
+	}
+	return pending;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The placeholders of one session, to be found in what it sends: by eight bytes of each that are random, so that the time does
+ * not depend on how many there are. Pure.
+ */
+#ifndef NP_SECRETS_PLACEHOLDER_SET_H
+#define NP_SECRETS_PLACEHOLDER_SET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "secrets/placeholder.h"
+
+struct policy;
+
+#define PLACEHOLDER_PLACES 4093 /* a prime */
+
+struct placeholder {
+	const char *text; /* with a NUL */
+	size_t len;
+	uint32_t credential; /* its number in the policy */
+	uint32_t anchor;     /* where in it the eight bytes are */
+	uint64_t word;	     /* and these */
+	uint32_t next;	     /* of the same place, from 1; 0: none */
+};
+
+struct placeholder_set {
+	struct placeholder *items; /* one for each credential of the policy, in its order */
+	size_t n;
+	size_t longest;
+	char *texts;
+	uint16_t first[PLACEHOLDER_PLACES]; /* the first of those with such a word, from 1; 0: none */
+};
+
+/* 0 or -ENOMEM. */
+int placeholder_set_new(const struct policy *policy, const struct placeholder_key *key, const char *session,
+			struct placeholder_set **ret);
+void placeholder_set_free(struct placeholder_set *set); /* NULL is fine */
+
+/* The first one in the text, and where; NULL: there is none. */
+const struct placeholder *placeholder_set_find(const struct placeholder_set *set, const char *text, size_t len,
+					       size_t *ret_at);
+/* How many bytes at the end of the text could be the beginning of one. */
+size_t placeholder_set_pending(const struct placeholder_set *set, const char *text, size_t len);
+
+#endif
