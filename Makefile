@@ -73,6 +73,7 @@ DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl -lnftables 
 CLI_LIBS = -ljansson $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lnettle
 DECIDE_LIBS = -ljansson -lseccomp
+CONSOLE_LIBS = -lmicrohttpd -ljansson -lseccomp -lpthread $(POLICY_LIBS)
 
 srcs = $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(1)))))
 # base/sql.c is the daemon's alone: no other program links SQLite.
@@ -87,18 +88,20 @@ HOOK_DIRS = base vocab containers api_client hook
 CNI_DIRS = base vocab containers api_client cni
 INSPECT_DIRS = $(SHARED_DIRS) loop link http net resolver tls dns secrets inspect
 DECIDE_DIRS = base vocab link decider
+CONSOLE_DIRS = $(SHARED_DIRS) api_client console
 DAEMON_OBJS = $(call objs,$(DAEMON_DIRS)) $(BUILD)/obj/base/sql.o $(BUILD)/obj/dns/synthetic_names.o \
 	      $(addprefix $(BUILD)/obj/secrets/,locked.o placeholder.o secrets.o)
 CLI_OBJS = $(call objs,$(CLI_DIRS))
 RUN_OBJS = $(call objs,$(RUN_DIRS))
 HOOK_OBJS = $(call objs,$(HOOK_DIRS))
+CONSOLE_OBJS = $(call objs,$(CONSOLE_DIRS))
 # Debian ships llhttp as generated C, to be compiled in.
 LLHTTP = /usr/share/llhttp
 LLHTTP_OBJS = $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 INSPECT_OBJS = $(LLHTTP_OBJS) $(call objs,$(INSPECT_DIRS))
 
 all: $(BUILD)/netpawld $(BUILD)/netpawl $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-init \
-     $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni
+     $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(BUILD)/netpawl-console
 .PHONY: all
 
 $(BUILD)/netpawld: $(DAEMON_OBJS)
@@ -129,6 +132,21 @@ $(BUILD)/netpawl-inspect: $(INSPECT_OBJS)
 $(BUILD)/netpawl-decide: $(call objs,$(DECIDE_DIRS))
 	$(say) LINK $@
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(DECIDE_LIBS)
+
+$(BUILD)/netpawl-console: $(CONSOLE_OBJS) $(BUILD)/obj/console/page.o
+	$(say) LINK $@
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(CONSOLE_LIBS)
+
+# The files of the console's page, inside the program.
+PAGE = $(sort $(wildcard user/console/page/*))
+$(BUILD)/console_page.c: user/console/embed.py $(PAGE)
+	$(say) PAGE $@
+	$(Q)mkdir -p $(@D)
+	$(Q)$(PYTHON) user/console/embed.py $(PAGE) > $@
+$(BUILD)/obj/console/page.o: $(BUILD)/console_page.c
+	$(say) CC $<
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # The first process of a sandbox: static, for it must not need a file of the sandbox, and so without sanitizers.
 INIT_SRCS = $(call srcs,init)
@@ -213,6 +231,8 @@ $(BUILD)/tests/unit/cli/%: tests/unit/cli/%.c $(BUILD)/libnetpawl.a
 $(BUILD)/tests/unit/api_client/%: tests/unit/api_client/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 $(BUILD)/tests/unit/hook/%: tests/unit/hook/%.c $(BUILD)/libnetpawl.a
+	$(unit_test)
+$(BUILD)/tests/unit/console/%: tests/unit/console/%.c $(BUILD)/libnetpawl.a
 	$(unit_test)
 # Found beside the program that starts a sandbox.
 $(BUILD)/tests/unit/launch/netpawl-init: $(BUILD)/netpawl-init
@@ -464,7 +484,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 	install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/netpawl/policies \
 		$(DESTDIR)$(PREFIX)/lib/systemd/system $(addprefix $(DESTDIR)$(PREFIX)/share/man/man,1 5 8)
 	install -m 0755 $(BUILD)/netpawld $(BUILD)/netpawl-run $(BUILD)/netpawl-inspect $(BUILD)/netpawl-decide $(BUILD)/netpawl-oci-hook $(BUILD)/netpawl-cni $(DESTDIR)$(PREFIX)/sbin
-	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
+	install -m 0755 $(BUILD)/netpawl $(BUILD)/netpawl-console $(BUILD)/netpawl-init $(DESTDIR)$(PREFIX)/bin
 	install -m 0644 policies/*.yaml policies/*.case $(DESTDIR)$(PREFIX)/share/netpawl/policies
 	install -m 0644 $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(DESTDIR)$(PREFIX)/share/netpawl
 	install -D -m 0644 $(BUILD)/completion/bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/netpawl
@@ -477,7 +497,7 @@ install: all man $(BUILD)/policy.schema.json $(BUILD)/lists.yaml $(addprefix $(B
 
 # What is the administrator's stays: /etc/netpawl, the state directory, and a gate that is in the kernel (netpawld --uninstall).
 uninstall:
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-init) \
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/sbin/,netpawld netpawl-run netpawl-inspect netpawl-decide netpawl-oci-hook netpawl-cni) $(addprefix $(DESTDIR)$(PREFIX)/bin/,netpawl netpawl-console netpawl-init) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/netpawl/,$(wildcard policies/*.yaml policies/*.case)) \
 		$(foreach s,1 5 8,$(addprefix $(DESTDIR)$(PREFIX)/share/man/man$s/,$(notdir $(filter %.$s,$(MAN_PAGES))))) \
 		$(addprefix $(DESTDIR)$(PREFIX)/share/,netpawl/policy.schema.json netpawl/lists.yaml bash-completion/completions/netpawl \
@@ -489,5 +509,5 @@ clean:
 
 .PHONY: test test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
--include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(call objs,$(CNI_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
+-include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

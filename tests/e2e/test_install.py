@@ -21,7 +21,7 @@ def test_uninstall_takes_away_what_install_put_there():
     try:
         where = [f"DESTDIR={folder}", "PREFIX=/opt/np"]
         make("install", *where)
-        assert {"opt/np/sbin/netpawld", "opt/np/sbin/netpawl-run", "opt/np/bin/netpawl", "opt/np/share/netpawl/policies/default.yaml"} <= set(files(folder))
+        assert {"opt/np/sbin/netpawld", "opt/np/sbin/netpawl-run", "opt/np/bin/netpawl", "opt/np/bin/netpawl-console", "opt/np/share/netpawl/policies/default.yaml"} <= set(files(folder))
         mine = folder / "opt/np/share/netpawl/policies/mine.yaml"
         mine.write_text("version: 1\n")
         make("uninstall", *where)

@@ -76,7 +76,7 @@ def programs():
     """What the Makefile links into which program: folders, and single files of others."""
     text = (ROOT / "Makefile").read_text()
     shared = re.search(r"^SHARED_DIRS = (.*)$", text, re.M).group(1).split()
-    for name in ("DAEMON", "CLI", "RUN", "INSPECT"):
+    for name in ("DAEMON", "CLI", "RUN", "INSPECT", "CONSOLE"):
         folders = re.search(rf"^{name}_DIRS = (.*)$", text, re.M).group(1).replace("$(SHARED_DIRS)", " ".join(shared)).split()
         single = re.findall(r"obj/(\w+/\w+)\.o", re.search(rf"^{name}_OBJS = (.*)$", text, re.M).group(1))
         yield name, folders, single
@@ -86,7 +86,7 @@ def test_what_is_linked_is_in_the_table():
     """A folder that is linked into a program is used by another one there, and brings what it may use."""
     rows = table()
     for name, folders, single in programs():
-        heads = {"DAEMON": "daemon", "CLI": "cli", "RUN": "launcher", "INSPECT": "inspect"}
+        heads = {"DAEMON": "daemon", "CLI": "cli", "RUN": "launcher", "INSPECT": "inspect", "CONSOLE": "console"}
         reach, todo = set(), [heads[name]]
         while todo:
             folder = todo.pop()

@@ -211,28 +211,49 @@ static int lines_give(struct buf *in, client_line_fn *fn, void *data)
 	return err;
 }
 
+/* A status other than 200 goes into *ret with its whole answer; *ret_fd stays -1 then. */
+static int stream_open(const char *socket_path, const char *path, struct buf *in, struct head *head, int *ret_fd,
+		       struct client_answer *ret)
+{
+	_close_ int fd = -1;
+	int err = client_open(socket_path, "GET", path, NULL, &fd);
+
+	if (err < 0)
+		return err;
+	err = head_read(fd, in, head);
+	if (err < 0)
+		return err;
+	if (head->status == 200) {
+		*ret_fd = take_fd(fd);
+		return 0;
+	}
+	err = body_read(fd, head, in);
+	if (err < 0)
+		return err;
+	buf_append(in, "", 0);
+	*ret = (struct client_answer){ .status = head->status, .body = *in };
+	*in = BUF_INIT(0);
+	return 0;
+}
+
+int client_stream_open(const char *socket_path, const char *path, struct buf *rest, int *ret_fd,
+		       struct client_answer *ret)
+{
+	struct head head;
+
+	return stream_open(socket_path, path, rest, &head, ret_fd, ret);
+}
+
 int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data, struct client_answer *ret)
 {
 	cleanup(buf_free) struct buf in = BUF_INIT(CLIENT_LINE_MAX);
 	_close_ int fd = -1;
 	struct head head;
 	size_t got;
-	int err = client_open(socket_path, "GET", path, NULL, &fd);
+	int err = stream_open(socket_path, path, &in, &head, &fd, ret);
 
-	if (err < 0)
+	if (err < 0 || fd < 0)
 		return err;
-	err = head_read(fd, &in, &head);
-	if (err < 0)
-		return err;
-	if (head.status != 200) {
-		err = body_read(fd, &head, &in);
-		if (err < 0)
-			return err;
-		buf_append(&in, "", 0);
-		*ret = (struct client_answer){ .status = head.status, .body = in };
-		in = BUF_INIT(0);
-		return 0;
-	}
 	got = in.len;
 	for (;;) {
 		size_t before;

@@ -28,4 +28,9 @@ typedef int client_line_fn(void *data, char *line);
 #define CLIENT_LINE_MAX (256u << 10) /* an event has up to NP_EVENT_LINE_MAX bytes, 192 KiB */
 int client_stream(const char *socket_path, const char *path, client_line_fn *fn, void *data, struct client_answer *ret);
 
+/* The same for whoever reads the bytes himself, by *ret_fd until it ends; the first of them are in rest, which the caller has made
+ * and frees. *ret_fd is left alone when the status is not 200. */
+int client_stream_open(const char *socket_path, const char *path, struct buf *rest, int *ret_fd,
+		       struct client_answer *ret);
+
 #endif

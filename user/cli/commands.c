@@ -32,6 +32,7 @@ const struct command commands[] = {
 	{ "har", command_har, "requests as an HTTP archive, for developer tools", COMPLETE_NOTHING },
 	{ "why", command_why, "what was refused of a session, and what it may do instead", COMPLETE_SESSION },
 	{ "notices", command_notices, "what a session's agent is told when its network tightens", COMPLETE_SESSION },
+	{ "console", command_console, "sessions, live traffic and questions in a browser", COMPLETE_NOTHING },
 	{ "status", command_status, "the daemon in one page", COMPLETE_NOTHING },
 	{ "debug", command_debug, "what the daemon and the inspectors hold, for whoever looks for a fault",
 	  COMPLETE_SESSION },

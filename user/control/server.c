@@ -213,7 +213,7 @@ static size_t on_unescape(void *data, struct MHD_Connection *connection, char *t
 static int server_start(struct server *server)
 {
 	const union MHD_DaemonInfo *info;
-	int fd = listen_unix(server->path, &server->file);
+	int fd = listen_unix(server->path, NP_BACKLOG, &server->file);
 
 	if (fd < 0)
 		return fd;

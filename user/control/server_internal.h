@@ -7,7 +7,7 @@
 #include "control/admit.h"
 #include "control/clients.h"
 #include "control/follow.h"
-#include "control/listen.h"
+#include "base/listen.h"
 #include "control/run_output.h"
 #include "control/server.h"
 #include "control/why_files.h"

@@ -105,6 +105,17 @@
 #define NP_WAIT_S	25	   /* longest that wait=1 holds an answer back: well below NP_REQUEST_S */
 #define NP_HEARTBEAT_S	15	   /* an empty line to a silent follower, so that a gone one is noticed */
 
+/* -- console -------------------------------------------------------------- */
+#define NP_CONSOLE_CONNECTIONS 96 /* of browsers, a thread each: a dozen tabs have six each at most */
+#define NP_CONSOLE_STREAMS     48 /* of them, those that follow something: a daemon has NP_FOLLOWERS_PER_USER for one user */
+#define NP_CONSOLE_TIMEOUT_S   60 /* a browser that says nothing for so long is dropped; a stream has NP_HEARTBEAT_S */
+#define NP_CONSOLE_MEMORY      (64u << 10) /* header memory per connection */
+#define NP_CONSOLE_URI	       4096 /* path and query of a request: a session's name and some numbers */
+#define NP_CONSOLE_BODY	       (10u << 20) /* of a request: a policy that is checked, NP_POLICY_BYTES, escaped for JSON */
+#define NP_CONSOLE_TOKENS      8 /* links that nobody has opened yet */
+#define NP_CONSOLE_TOKEN_S     600 /* for so long a link is good */
+#define NP_CONSOLE_LOGINS      32 /* browsers that have opened one */
+
 /* -- sessions ------------------------------------------------------------- */
 #define NP_SESSIONS_MAX \
 	1000000 /* sessions in the store, some 200 bytes each; ended ones make room when it is reached */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "control/listen.c"
+#include "base/listen.c"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void has_its_mode_and_restores_the_umask(void **state)
 
 	(void)state;
 	umask(0);
-	fd = listen_unix(path, &file);
+	fd = listen_unix(path, 4096, &file);
 	assert_true(fd >= 0);
 	assert_int_equal(umask(022), 0);
 	assert_int_equal(lstat(path, &st), 0);
@@ -62,11 +62,11 @@ static void replaces_a_stale_socket(void **state)
 	int fd;
 
 	(void)state;
-	fd = listen_unix(path, &first);
+	fd = listen_unix(path, 4096, &first);
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(reach(), -ECONNREFUSED);
-	fd = listen_unix(path, &second);
+	fd = listen_unix(path, 4096, &second);
 	assert_true(fd >= 0);
 	assert_int_equal(reach(), 0);
 	/* The predecessor, slow to die, must not take the socket away. */
@@ -83,11 +83,11 @@ static void replaces_nothing_else(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(listen_unix(path, &file), -EEXIST);
+	assert_int_equal(listen_unix(path, 4096, &file), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
-	assert_int_equal(listen_unix(path, &file), -EEXIST);
+	assert_int_equal(listen_unix(path, 4096, &file), -EEXIST);
 }
 
 static void leaves_nothing_behind(void **state)
@@ -99,8 +99,8 @@ static void leaves_nothing_behind(void **state)
 	memset(longer, 'x', sizeof(longer));
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
-	assert_int_equal(listen_unix(longer, &file), -ENAMETOOLONG);
-	assert_int_equal(listen_unix("/nonexistent/dir/s", &file), -ENOENT);
+	assert_int_equal(listen_unix(longer, 4096, &file), -ENAMETOOLONG);
+	assert_int_equal(listen_unix("/nonexistent/dir/s", 4096, &file), -ENOENT);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "control/listen.h"
+#include "base/listen.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
-#include "vocab/limits.h"
 
 static int bind_as(int fd, const struct sockaddr_un *addr)
 {
@@ -20,11 +19,11 @@ static int bind_as(int fd, const struct sockaddr_un *addr)
 }
 
 /* Listens before the name appears, so that whoever finds it can connect. */
-static int listen_publish(int fd, const char *temporary, const char *path, struct listen_file *ret_file)
+static int listen_publish(int fd, const char *temporary, const char *path, int backlog, struct listen_file *ret_file)
 {
 	struct stat st;
 
-	if (listen(fd, NP_BACKLOG) < 0 || lstat(temporary, &st) < 0)
+	if (listen(fd, backlog) < 0 || lstat(temporary, &st) < 0)
 		return -errno;
 	if (rename(temporary, path) < 0)
 		return -errno;
@@ -32,7 +31,7 @@ static int listen_publish(int fd, const char *temporary, const char *path, struc
 	return 0;
 }
 
-int listen_unix(const char *path, struct listen_file *ret_file)
+int listen_unix(const char *path, int backlog, struct listen_file *ret_file)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	_close_ int fd = -1;
@@ -52,7 +51,7 @@ int listen_unix(const char *path, struct listen_file *ret_file)
 	r = bind_as(fd, &addr);
 	if (r < 0)
 		return r;
-	r = listen_publish(fd, addr.sun_path, path, ret_file);
+	r = listen_publish(fd, addr.sun_path, path, backlog, ret_file);
 	if (r < 0) {
 		unlink(addr.sun_path);
 		return r;

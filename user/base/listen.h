@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A listening unix socket that is never looser than 0660, and that a restart replaces in one step. */
-#ifndef NP_CONTROL_LISTEN_H
-#define NP_CONTROL_LISTEN_H
+#ifndef NP_BASE_LISTEN_H
+#define NP_BASE_LISTEN_H
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@ struct listen_file {
 };
 
 /* Replaces a socket that is there, and nothing else: -EEXIST. Returns the descriptor or -errno. */
-int listen_unix(const char *path, struct listen_file *ret_file);
+int listen_unix(const char *path, int backlog, struct listen_file *ret_file);
 
 /* Removes the file unless it is somebody else's by now. */
 void listen_remove(const char *path, const struct listen_file *file);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* /console/...: what the console answers itself. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "console/console.h"
+#include "reason.h"
+
+static enum MHD_Result json_send(struct visit *visit, json_t *object)
+{
+	char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+
+	json_decref(object);
+	return visit_text(visit, 200, "application/json", text, text ? strlen(text) : 0);
+}
+
+static json_t *body_object(const struct visit *visit)
+{
+	json_t *object =
+		visit->body.len ? json_loadb(visit->body.data, visit->body.len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+
+	if (object && !json_is_object(object)) {
+		json_decref(object);
+		return NULL;
+	}
+	return object;
+}
+
+/* The token of a link becomes a cookie and a key. */
+static enum MHD_Result login_post(struct visit *visit)
+{
+	json_t *body = body_object(visit);
+	const char *token = json_string_value(json_object_get(body, "token"));
+	char cookie[SECRET_SIZE], key[SECRET_SIZE], header[160];
+	struct MHD_Response *response;
+	int r = token ? logins_enter(visit->console->logins, now_s(), token, cookie, key) : -EACCES;
+	json_t *answer;
+	char *text;
+
+	json_decref(body);
+	if (r < 0)
+		return visit_fail(visit, r == -EACCES ? 401 : 500, r == -EACCES ? NP_R_NOT_PERMITTED : NP_R_FAILED,
+				  "the link was used already, or is too old");
+	answer = json_pack("{s:s}", "key", key);
+	text = answer ? json_dumps(answer, JSON_COMPACT) : NULL;
+	json_decref(answer);
+	response = text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL;
+	if (!response) {
+		free(text);
+		return MHD_NO;
+	}
+	snprintf(header, sizeof(header), "%s=%s; Path=/; HttpOnly; SameSite=Strict%s", visit->console->cookie, cookie,
+		 visit->console->secure ? "; Secure" : "");
+	MHD_add_response_header(response, "Set-Cookie", header);
+	return visit_send(visit, 200, "application/json", response);
+}
+
+/* A link for another browser. */
+static enum MHD_Result link_post(struct visit *visit)
+{
+	char token[SECRET_SIZE];
+
+	if (logins_invite(visit->console->logins, now_s(), token) < 0)
+		return visit_fail(visit, 500, NP_R_FAILED, "there are no random numbers");
+	return json_send(visit, json_pack("{s:s}", "token", token));
+}
+
+static enum MHD_Result info_get(struct visit *visit)
+{
+	const struct console *console = visit->console;
+
+	return json_send(visit, json_pack("{s:s,s:s,s:b,s:b,s:s}", "version", NETPAWL_VERSION, "user", console->user,
+					  "read_only", console->rights.read_only, "approver", console->rights.approver,
+					  "socket", console->socket));
+}
+
+bool own_is(const char *path)
+{
+	return !strncmp(path, "/console/", 9);
+}
+
+enum MHD_Result own_call(struct visit *visit, bool logged_in)
+{
+	bool posts = !strcmp(visit->method, "POST");
+
+	if (posts && !strcmp(visit->path, "/console/login"))
+		return login_post(visit);
+	if (!logged_in)
+		return visit_fail(visit, 401, NP_R_NOT_PERMITTED, "open the link that netpawl console has printed");
+	if (posts && !strcmp(visit->path, "/console/link"))
+		return link_post(visit);
+	if (!posts && !strcmp(visit->path, "/console/info"))
+		return info_get(visit);
+	return visit_fail(visit, 404, NP_R_NO_SUCH_PATH, "the console has no such page");
+}
