@@ -2,8 +2,12 @@
 """credentials: the sandbox holds a placeholder, the origin gets the value, and nobody else does."""
 import base64
 import contextlib
+import hashlib
+import hmac
 import json
 import os
+import re
+import sys
 import threading
 
 import pytest
@@ -15,6 +19,7 @@ from lib.world import FAR
 
 VALUE = "".join(["ghp_", "0123456789abcdefghij", "ABCDEFGHIJ012345"])  # in no file: sandboxes of tests see this one
 OTHER = "sk-ant-api03-another/value+with=signs~"
+SIGNS = "".join(["wJalrXUtnFEMI", "/K7MDENG/bPxRfiCYEXAMPLEKEY"])
 
 POLICY = """version: 1
 credentials:
@@ -56,6 +61,11 @@ credentials:
     source: {{file: /nonexistent/netpawl-secret}}
     for: gone.origin.test
     placeholder: {{env: GONE}}
+  aws:
+    source: {{file: {aws}}}
+    for: s3.origin.test
+    as: {{sigv4: {{service: s3, region: eu-test-1}}}}
+    placeholder: {{env: AWS_ACCESS_KEY_ID, like: "AKIA{{24}}", file: aws}}
   spoken:
     source: {{command: [/bin/sh, -c, "echo spoken-value-0123; id -u >&2"], ttl: 1h}}
     for: spoken.origin.test
@@ -77,7 +87,7 @@ class Net(Rogues):
     def __init__(self, stack, policy):
         self.got, self.lock = {}, threading.Lock()
         super().__init__(stack, policy)
-        for name in ("api", "git", "model", "inject", "queried", "low", "theirs", "named", "gone", "spoken", "evil"):
+        for name in ("api", "git", "model", "inject", "queried", "low", "theirs", "named", "gone", "spoken", "evil", "s3"):
             self.origin(name + ".origin.test", self.keeps(name), 443)
         for name in ("api", "plain"):
             addr = self.names.get(name + ".origin.test", [None])[0]
@@ -121,7 +131,8 @@ def net():
     with contextlib.ExitStack() as stack:
         github = stack.enter_context(secret_file(VALUE.encode() + b"\n"))
         model = stack.enter_context(secret_file(OTHER.encode()))
-        text = POLICY.format(github=github, model=model)
+        aws = stack.enter_context(secret_file(f"AKIDREAL:{SIGNS}".encode()))
+        text = POLICY.format(github=github, model=model, aws=aws)
         n = Net(stack, text)
         n.files = {"github": github, "model": model}
         n.text = n.policy.read_text()
@@ -240,9 +251,63 @@ def test_a_command_is_a_source(net):
     assert listed(net)["spoken"]["expires"]
 
 
+def test_aws_is_signed_anew(net):
+    """curl signs with the placeholder; what the origin gets is what whoever has the key would have signed."""
+    empty = hashlib.sha256(b"").hexdigest()
+    sign = '--aws-sigv4 aws:amz:us-east-1:s3 -u "$AWS_ACCESS_KEY_ID:not-a-secret"'
+    assert net.curl(f'{sign} -H "x-amz-content-sha256: {empty}" "https://s3.origin.test/bucket/a%20key?list-type=2&prefix=b"') == "served"
+    fields = dict(l.split(": ", 1) for l in net.last("s3")[0].split("\r\n")[1:])
+    fields = {k.lower(): v for k, v in fields.items()}
+    given = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=AKIDREAL/(\d+)/eu-test-1/s3/aws4_request, ?SignedHeaders=([\w;-]+), ?Signature=(\w+)",
+                         fields["authorization"])
+    assert given, fields["authorization"]
+    date, names, signature = given.groups()
+    canonical = "\n".join(["GET", "/bucket/a%20key", "list-type=2&prefix=b", *[f"{n}:{fields[n]}" for n in names.split(";")], "", names, empty])
+    scope = f"{date}/eu-test-1/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", fields["x-amz-date"], scope, hashlib.sha256(canonical.encode()).hexdigest()])
+    key = ("AWS4" + SIGNS).encode()
+    for part in (date, "eu-test-1", "s3", "aws4_request"):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    assert hmac.new(key, text.encode(), hashlib.sha256).hexdigest() == signature
+    assert SIGNS not in net.last("s3")[0] and {"host", "x-amz-date"} <= set(names.split(";"))
+    before = len(net.got["s3"])
+    got = json.loads(net.curl(f'{sign} "https://s3.origin.test/?X-Amz-Signature=0"'))
+    assert got["reason"] == "credential_elsewhere" and "presigned" in got["message"] and len(net.got["s3"]) == before
+    got = json.loads(net.curl(f'{sign} https://evil.origin.test/'))
+    assert got["reason"] == "credential_elsewhere"
+    assert placeholders(net)["aws"] in net.sh("cat $AWS_SHARED_CREDENTIALS_FILE")
+
+
 def test_git_asks_its_helper(net):
     out = net.sh("printf 'protocol=https\\nhost=git.origin.test\\n\\n' | git credential fill")
     assert f"username=x-access-token\npassword={placeholders(net)['github']}" in out
+
+
+def test_the_command_line(net):
+    got = net.daemon.cli("credentials")
+    assert got.returncode == 0 and "github" in got.stdout and "api.origin.test" in got.stdout and VALUE not in got.stdout
+    assert net.daemon.cli("credentials", "test", "github").returncode == 0
+    assert net.daemon.cli("credentials", "test", "spoken").returncode == 0
+    assert net.daemon.cli("credentials", "test", "gone").returncode == 1
+    assert net.daemon.cli("credentials", "test", "nobody").returncode == 1
+    assert net.daemon.cli("credentials", "tset").returncode == 2
+    assert {c["name"] for c in json.loads(net.daemon.cli("credentials", "--json").stdout)["credentials"]} == set(listed(net))
+    folder = base.tempdir("trust")
+    try:
+        got = net.daemon.cli("env", net.session, "--dir", folder).stdout
+        assert f"export GITHUB_TOKEN='{placeholders(net)['github']}'" in got
+    finally:
+        base.drop_tempdir(folder)
+
+
+def test_the_python_client(net):
+    sys.path.insert(0, str(base.ROOT / "clients/python"))
+    import netpawl
+
+    session = netpawl.Session(*net.session.split("/"), path=str(net.daemon.socket))
+    assert session.credential("github") == placeholders(net)["github"]
+    with pytest.raises(netpawl.Error):
+        session.credential("theirs")
 
 
 # -- only where it belongs ------------------------------------------------------------------------------

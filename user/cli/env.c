@@ -13,7 +13,8 @@ static const char env_help[] =
 	"Usage: netpawl env USER/SESSION --dir DIR [OPTIONS]\n\n"
 	"For cgroups that were adopted: writes what programs have to trust for TLS through the inspector into\n"
 	"DIR, and prints the variables that lead them there, for a shell to read. netpawl run does the same by\n"
-	"itself. The session needs a sandbox: its CA lives as long.\n\n"
+	"itself. The session needs a sandbox: its CA lives as long. The placeholders of its credentials are printed,\n"
+	"too.\n\n"
 	"Options:\n"
 	"  --dir DIR        an existing directory for authority.pem, bundle.pem and bundle.jks\n"
 	"  --at PATH        where programs see DIR, when it is mounted elsewhere for them\n" OPTIONS_COMMON
@@ -42,11 +43,26 @@ static int variable_add(void *data, const char *name, const char *value)
 	return 0;
 }
 
-static int variables_print(const struct cli *cli, const char *dir)
+/* Without files: where these would be is not ours to say. */
+static int placeholders_print(const struct cli *cli, const char *session, json_t *json)
+{
+	cleanup(placeholders_free) struct placeholders placeholders;
+	int r = placeholders_fetch(cli->socket, session, false, &placeholders);
+
+	for (size_t i = 0; r == 0 && i < placeholders.n; i++) {
+		char *value = strchr(placeholders.env[i], '=');
+
+		*value++ = '\0';
+		variable_add(json, placeholders.env[i], value);
+	}
+	return r;
+}
+
+static int variables_print(const struct cli *cli, const char *session, const char *dir)
 {
 	_json_ json_t *json = cli->json ? json_object() : NULL;
 
-	if (trust_variables_each(dir, variable_add, json) < 0)
+	if (trust_variables_each(dir, variable_add, json) < 0 || placeholders_print(cli, session, json) < 0)
 		return CLI_REFUSED;
 	return cli->json ? json_print(take_ptr(json), CLI_OK) : CLI_OK;
 }
@@ -74,5 +90,5 @@ int command_env(struct cli *cli, int argc, char **argv)
 		error_print(argv[next], NP_R_NO_INSPECTOR, "the session has no sandbox, or no inspector is ready");
 	if (r <= 0 || trust_files_write(dir, &trust) < 0)
 		return CLI_REFUSED;
-	return variables_print(cli, at ? at : dir);
+	return variables_print(cli, argv[next], at ? at : dir);
 }

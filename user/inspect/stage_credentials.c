@@ -12,6 +12,7 @@
 #include "inspect/carried.h"
 #include "inspect/exchange.h"
 #include "inspect/stage.h"
+#include "secrets/sigv4.h"
 #include "secrets/slots.h"
 
 #define TEXT_MAX (NP_HEAD_BYTES + 4 * NP_SECRET_MAX)
@@ -23,6 +24,7 @@ struct looking {
 	const struct credential *refused; /* the one that is the reason, ... */
 	enum np_reason reason;		  /* ... which is this one, ... */
 	const char *words;		  /* ... in words */
+	const struct credential *signs;	  /* the request is to be signed with this one */
 };
 
 const struct credential *carried_credential(const struct exchange *ex, unsigned i)
@@ -105,6 +107,7 @@ static const struct secret *value_get(struct looking *look, const struct credent
 static const struct secret *on_placeholder(void *ctx, const struct placeholder *placeholder,
 					   const struct slot_place *place)
 {
+	static const struct secret nothing;
 	struct looking *look = ctx;
 	const struct credential *credential = &look->policy->credentials[placeholder->credential];
 
@@ -116,7 +119,10 @@ static const struct secret *on_placeholder(void *ctx, const struct placeholder *
 	if (!slot_fits(credential, place))
 		return look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
 				   "it stands in another place of the request than \"as\" says");
-	return value_get(look, credential);
+	if (place->kind != SLOT_SIGV4)
+		return value_get(look, credential);
+	look->signs = credential; /* what stands there now is written anew: request_sign() */
+	return &nothing;
 }
 
 static enum stage_result look_end(struct looking *look)
@@ -167,6 +173,91 @@ static int target_rewrite(struct looking *look, const struct slot_finder *finder
 	return r;
 }
 
+/* KEY_ID:SECRET or KEY_ID:SECRET:TOKEN, taken apart where it lies. */
+static bool sigv4_key_read(char *text, struct sigv4_key *ret)
+{
+	char *secret = strchr(text, ':'), *token = secret ? strchr(secret + 1, ':') : NULL;
+
+	if (!secret || secret == text || !secret[1] || secret + 1 == token || (token && !token[1]))
+		return false;
+	*secret = '\0';
+	if (token)
+		*token = '\0';
+	ret->id = text;
+	ret->secret = secret + 1;
+	ret->token = token ? token + 1 : NULL;
+	return true;
+}
+
+static int outgoing_set(struct head *outgoing, const char *name, const char *value, size_t len)
+{
+	fields_remove(&outgoing->fields, name);
+	return value ? fields_add(&outgoing->fields, name, strlen(name), value, len) : 0;
+}
+
+/* What the client has signed with the placeholder, or with anything, is signed anew: the head as it goes. */
+static int head_sign(struct looking *look, const struct credential *credential, const struct sigv4_key *key)
+{
+	static const char token[] = "x-amz-security-token";
+	struct head *outgoing = exchange_outgoing(look->ex);
+	struct sigv4_header headers[NP_HEAD_FIELDS];
+	_wiped_ struct buf fresh = BUF_INIT(TEXT_MAX);
+	const char *problem = "the client has not signed it: it needs a key, for which the placeholder is good";
+	struct sigv4_request request;
+	int r = outgoing ? outgoing_set(outgoing, token, key->token, key->token ? strlen(key->token) : 0) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < outgoing->fields.n; i++)
+		headers[i] =
+			(struct sigv4_header){ outgoing->fields.items[i].name, outgoing->fields.items[i].name_len,
+					       outgoing->fields.items[i].value, outgoing->fields.items[i].value_len };
+	request = (struct sigv4_request){ .method = outgoing->method,
+					  .target = outgoing->target,
+					  .host = outgoing->authority,
+					  .headers = headers,
+					  .n = outgoing->fields.n };
+	switch (sigv4_look(&request, outgoing->has_body, &problem)) {
+	case SIGV4_READY:
+		r = sigv4_sign(&request, key, NULL, &fresh);
+		if (r == 0)
+			r = outgoing_set(outgoing, "authorization", fresh.data, fresh.len);
+		if (r != -EINVAL)
+			return r;
+		problem = "it is none that can be signed";
+		break;
+	case SIGV4_BODY:
+		problem = "the client does not say the hash of its body (x-amz-content-sha256)";
+		break;
+	case SIGV4_NONE:
+	case SIGV4_REFUSED:
+		break;
+	}
+	look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE, problem);
+	return -EACCES;
+}
+
+static int request_sign(struct looking *look, const struct credential *credential)
+{
+	const struct secret *secret = value_get(look, credential);
+	struct sigv4_key key = { .service = credential->slots[0].name, .region = credential->slots[0].region };
+	char text[NP_SECRET_MAX + 1];
+	int r;
+
+	if (!secret)
+		return -EACCES;
+	memcpy(text, secret->value, secret->len);
+	text[secret->len] = '\0';
+	if (sigv4_key_read(text, &key)) {
+		r = head_sign(look, credential, &key);
+	} else {
+		look_refuse(look, credential, NP_R_CREDENTIAL_MISSING, "its value is not KEY_ID:SECRET");
+		r = -EACCES;
+	}
+	explicit_bzero(text, sizeof(text));
+	return r;
+}
+
 /* inject: always. The client's own value of the place goes first: it has no say there. */
 static int value_inject(struct looking *look, const struct credential *credential)
 {
@@ -199,10 +290,13 @@ static int values_inject(struct looking *look)
 		if (!credential->always || !is_bound(look->ex, look->policy, credential))
 			continue;
 		r = carried_get(look->ex);
-		if (r == 0)
+		if (r == 0 && credential->slots[0].kind == SLOT_SIGV4)
+			look->signs = credential;
+		else if (r == 0)
 			r = value_inject(look, credential);
 	}
-	return r;
+	/* Last, for what is signed is the head as it goes. */
+	return r == 0 && look->signs ? request_sign(look, look->signs) : r;
 }
 
 /* -- the body --------------------------------------------------------------------------- */
