@@ -115,6 +115,8 @@
 	X(BAD_WEBSOCKET, 92, "bad_websocket",                                                      \
 	  "the request asks for another protocol than websocket, or not in the way that websockets are asked for") \
 	X(SECRET_LEAVING, 98, "secret_leaving", "the value of a credential is in it, which no sandbox should have") \
+	X(SECRET_RETURNED, 99, "secret_returned", "the value of a credential came back in the response, and echo says refuse") \
+	X(UNSEARCHABLE, 100, "unsearchable", "the response may have the value of a credential in it, and cannot be searched") \
 	X(RESPONSE_BROKEN, 94, "response_broken",                                                  \
 	  "the host's response broke off or could not be read to its end; the policy is not the reason") \
 	X(TIMED_OUT, 95, "timed_out", "the host or the client was silent for longer than the rule waits (timeouts)") \

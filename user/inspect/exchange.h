@@ -13,6 +13,7 @@
 
 struct capture;
 struct carried;
+struct echo;
 struct leak;
 struct origin_dial_result;
 struct withheld;
@@ -65,6 +66,7 @@ struct exchange {
 	const struct credential *credential; /* that the rule names which allows it: stage_judge.c's; NULL: none */
 	struct carried *carried;	     /* stage_credentials.c's; NULL: the policy has no credentials */
 	struct leak *leak;		     /* of a request's body that comes coded: stage_leak.c's */
+	struct echo *echo;		     /* of a response that is searched: stage_echo.c's */
 	uint64_t sent_ns, head_ns;
 };
 

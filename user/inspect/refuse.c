@@ -30,6 +30,8 @@ static unsigned refusal_status(enum np_reason reason)
 	case NP_R_ORIGIN_TLS:
 	case NP_R_PROXY_FAILED:
 	case NP_R_WEBSOCKET_BROKEN:
+	case NP_R_SECRET_RETURNED:
+	case NP_R_UNSEARCHABLE:
 		return 502;
 	case NP_R_CREDENTIAL_MISSING:
 		return 503;
@@ -45,7 +47,7 @@ static unsigned refusal_status(enum np_reason reason)
 static bool refusal_is_origins(enum np_reason reason)
 {
 	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN &&
-	       reason != NP_R_CREDENTIAL_MISSING;
+	       reason != NP_R_CREDENTIAL_MISSING && reason != NP_R_SECRET_RETURNED && reason != NP_R_UNSEARCHABLE;
 }
 
 static const char *failed_words(enum np_reason reason)

@@ -149,6 +149,10 @@ const char *reason_hint(unsigned reason)
 	case NP_R_NEEDS_APPROVAL:
 		return "A person has to answer first. Go on with something else, and try the same request again later: "
 		       "it meets the answer, or waits for it again.";
+	case NP_R_SECRET_RETURNED:
+	case NP_R_UNSEARCHABLE:
+		return "The host was asked, and what it answered is withheld because a secret may be in it. Trying the same again "
+		       "will not help; another call of the host's API may.";
 	case NP_R_SECRET_LEAVING:
 		return "Trying again will not help. Use the placeholder of the credential, which netpawl replaces where the "
 		       "credential belongs, and tell your operator where the value came from.";
