@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What whoever shares a network namespace sees of the others in it, without a packet."""
+import errno
 import os
 import socket
+import time
 
 
 def names(mark):
@@ -52,3 +54,55 @@ def resolve(name, family, flags):
     """With the C library's own rules for hosts without a network."""
     got = socket.getaddrinfo(name, 80, getattr(socket, family), socket.SOCK_STREAM, 0, sum(getattr(socket, f) for f in flags))
     return {"addrs": [entry[4][0] for entry in got]}
+
+
+def meet(mark, first, length, stream, dgram, addrs, wait=0.4):
+    """What whoever listens at these ports and at an abstract name leaves to be met: who is seen (names, ports, listeners in
+    /proc/net), what is taken (bind), and who answers, by every address that is named."""
+    out = {"names": names(mark)["text"], "ports": ports(first, length)["text"], "tcp": stream in seen()["tcp"]}
+    out["taken"] = []
+    for what, family, kind, name in (("tcp", socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", stream)),
+                                     ("udp", socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", dgram)),
+                                     ("name", socket.AF_UNIX, socket.SOCK_DGRAM, f"\0call-{mark}")):
+        with socket.socket(family, kind) as s:
+            try:
+                s.bind(name)
+            except OSError:
+                out["taken"].append(what)
+    out["answers"], waiting = [], []
+    for addr in addrs:
+        family = socket.AF_INET6 if ":" in addr else socket.AF_INET
+        for kind, port in ((socket.SOCK_STREAM, stream), (socket.SOCK_DGRAM, dgram)):
+            s = socket.socket(family, kind)
+            s.setblocking(False)
+            try:
+                s.connect((addr, port))
+            except BlockingIOError:
+                pass
+            except OSError:
+                continue
+            waiting.append((s, addr, kind))
+    end = time.monotonic() + wait
+    while time.monotonic() < end and waiting:
+        time.sleep(0.02)
+        for entry in list(waiting):
+            s, addr, kind = entry
+            try:
+                s.send(mark.encode())
+                s.recv(100)
+            except BlockingIOError:
+                continue
+            except OSError as e:
+                if e.errno == errno.ENOTCONN:
+                    continue
+            else:
+                out["answers"].append(addr)
+            waiting.remove(entry)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect(f"\0call-{mark}")
+            s.send(mark.encode())
+            out["answers"].append("name")
+        except OSError:
+            pass
+    return out
