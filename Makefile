@@ -336,7 +336,7 @@ help:
 	$(Q)sed -n '/^# make /s/^# //p;/^# V=1/s/^# //p' Makefile
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
-CLIENT_DEPS = wget python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go \
+CLIENT_DEPS = awscli wget python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go \
 	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql chromium libnss3-tools
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: MIT
+"""Debian's awscli, which holds a placeholder, against an S3 of the test's making that checks every signature by itself."""
+import contextlib
+import hashlib
+import hmac
+import re
+import subprocess
+import urllib.parse
+
+import pytest
+
+from lib.proxies import credentials as secret_file
+from lib.rogues import Rogues, read_head
+
+ID, SECRET, TOKEN = "AKIDREALKEY0001", "".join(["wJalrXUtnFEMI/", "K7MDENG+bPxRfi"]), "session-token/of+the=test"
+POLICY = """version: 1
+credentials:
+  aws:
+    source: {{file: {file}}}
+    for: s3.origin.test
+    as: {{sigv4: {{service: s3, region: eu-test-1}}}}
+    placeholder: {{like: "AKIA{{24}}", file: aws}}
+rules:
+  - allow: "**.origin.test"
+"""
+
+
+def signature(method, target, fields, body):
+    """As the documents of AWS have it. (what it should be, what it is)"""
+    given = re.fullmatch(r"AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/s3/aws4_request, *SignedHeaders=([^,]+), *Signature=(\w+)",
+                         fields["authorization"])
+    ident, date, region, names, is_ = given.groups()
+    assert ident == ID and region == "eu-test-1" and fields["x-amz-security-token"] == TOKEN, fields
+    path, _, query = target.partition("?")
+    quote = lambda text, safe="": urllib.parse.quote(urllib.parse.unquote(text), safe=safe + "-_.~")
+    pairs = sorted((quote(n), quote(v)) for n, _, v in (p.partition("=") for p in query.split("&") if p))
+    claimed = fields["x-amz-content-sha256"]
+    assert claimed in ("UNSIGNED-PAYLOAD", hashlib.sha256(body).hexdigest()), claimed
+    lines = [method, quote(path, "/"), "&".join(f"{n}={v}" for n, v in pairs)]
+    lines += [f"{n}:{' '.join(fields[n].split())}" for n in names.split(";")] + ["", names, claimed]
+    scope = f"{date}/{region}/s3/aws4_request"
+    text = "\n".join(["AWS4-HMAC-SHA256", fields["x-amz-date"], scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()])
+    key = ("AWS4" + SECRET).encode()
+    for part in (*scope.split("/"),):
+        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest(), is_
+
+
+class Net(Rogues):
+    def __init__(self, stack, policy):
+        super().__init__(stack, policy)
+        self.objects, self.verdicts = {}, []
+        self.origin("s3.origin.test", self.s3, 443)
+
+    def s3(self, c):
+        while True:
+            head, _, body = read_head(c).partition(b"\r\n\r\n")
+            lines = head.decode().split("\r\n")
+            method, target, _ = lines[0].split(" ")
+            fields = {k.lower(): v for k, v in (l.split(": ", 1) for l in lines[1:])}
+            if fields.get("expect"):
+                c.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            while len(body) < int(fields.get("content-length", 0)):
+                body += c.recv(65536)
+            want, is_ = signature(method, target, fields, body)
+            self.verdicts.append((method, target, want == is_))
+            path = urllib.parse.unquote(target.partition("?")[0])
+            if want != is_:
+                self.reply(c, "403 Forbidden", b"<Error><Code>SignatureDoesNotMatch</Code></Error>")
+            elif method == "PUT":
+                self.objects[path] = body
+                self.reply(c, "200 OK", b"", 'etag: "x"\r\n')
+            else:
+                self.reply(c, "200 OK", self.objects[path], "content-type: binary/octet-stream\r\n")
+
+    @staticmethod
+    def reply(c, status, body, more=""):
+        c.sendall(f"HTTP/1.1 {status}\r\n{more}content-length: {len(body)}\r\n\r\n".encode() + body)
+
+    def aws(self, *words):
+        p = subprocess.run([*self.argv(), "aws", "--endpoint-url", "https://s3.origin.test", "--region", "eu-test-1", *words],
+                           capture_output=True, text=True, timeout=300, env=self.env(AWS_EC2_METADATA_DISABLED="true", AWS_MAX_ATTEMPTS="1"))
+        print(words, p.returncode, p.stdout, p.stderr)
+        return p
+
+
+@pytest.fixture(scope="module")
+def net():
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(secret_file(f"{ID}:{SECRET}:{TOKEN}".encode()))
+        yield Net(stack, POLICY.format(file=file))
+
+
+def test_an_object_goes_and_comes(net):
+    source = net.world.dir / "object"
+    source.write_text("an object of the test\n" * 1000)
+    source.chmod(0o644)
+    assert net.aws("s3api", "put-object", "--bucket", "b", "--key", "a key (1)/x+y", "--body", str(source)).returncode == 0
+    assert net.objects["/b/a key (1)/x+y"] == source.read_bytes()
+    got = net.aws("s3api", "get-object", "--bucket", "b", "--key", "a key (1)/x+y", "/dev/stderr")
+    assert got.returncode == 0 and source.read_text() in got.stderr
+    assert [v[2] for v in net.verdicts] == [True, True], net.verdicts
+
+
+def test_presigned_urls_are_refused(net):
+    before = len(net.verdicts)
+    p = net.aws("s3", "presign", "s3://b/k")
+    assert p.returncode == 0
+    got = net.run("curl", "-sS", p.stdout.strip())
+    assert "credential_elsewhere" in got.stdout and len(net.verdicts) == before
