@@ -70,7 +70,7 @@ BPF_CFLAGS = -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-missing-decl
 POLICY_LIBS = -lyaml -lidn2 -lnettle -lm
 INSPECT_LIBS = -lssl -lcrypto -lnghttp2 -lcares -lseccomp -lz -lbrotlidec -lzstd $(POLICY_LIBS)
 DAEMON_LIBS = -lbpf -lelf -lz -lmicrohttpd -ljansson -lsqlite3 -lpsl -lnftables $(POLICY_LIBS)
-CLI_LIBS = -ljansson $(POLICY_LIBS)
+CLI_LIBS = -ljansson -lncursesw -ltinfo $(POLICY_LIBS)
 RUN_LIBS = -ljansson -lnettle
 DECIDE_LIBS = -ljansson -lseccomp
 CONSOLE_LIBS = -lmicrohttpd -ljansson -lseccomp -lpthread $(POLICY_LIBS)
@@ -204,7 +204,7 @@ $(call objs,kernel): | $(BUILD)/gate.skel.h $(BUILD)/gate_build.h
 
 UNIT_TESTS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS = $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
-TEST_LIBS = -lcmocka -lresolv -lbrotlienc $(DAEMON_LIBS) $(INSPECT_LIBS)
+TEST_LIBS = -lcmocka -lresolv -lncursesw -ltinfo -lbrotlienc $(DAEMON_LIBS) $(INSPECT_LIBS)
 PYTEST = $(PYTHON) -m pytest -q -p no:cacheprovider
 FUZZ_SECONDS = 60
 
@@ -457,7 +457,7 @@ DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttp
        libyaml-dev libidn2-dev nettle-dev libbrotli-dev libzstd-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
        python3-dnspython iodine dns2tcp tinyproxy musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema zsh fish \
-       nodejs python3-requests default-jre-headless systemd
+       nodejs python3-requests default-jre-headless systemd libncurses-dev ncurses-term tmux
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

@@ -29,6 +29,7 @@ const struct command commands[] = {
 	{ "path", command_path, "translate a path of a workspace", COMPLETE_SESSION },
 	{ "env", command_env, "what programs in an adopted cgroup have to trust", COMPLETE_SESSION },
 	{ "events", command_events, "what was refused and what was changed", COMPLETE_NOTHING },
+	{ "top", command_top, "sessions, requests and questions as they come, on a terminal", COMPLETE_NOTHING },
 	{ "har", command_har, "requests as an HTTP archive, for developer tools", COMPLETE_NOTHING },
 	{ "why", command_why, "what was refused of a session, and what it may do instead", COMPLETE_SESSION },
 	{ "notices", command_notices, "what a session's agent is told when its network tightens", COMPLETE_SESSION },

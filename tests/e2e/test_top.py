@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""netpawl top, as somebody at a terminal meets it: a tmux of 80x24."""
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+from lib import base
+from lib.asked import Asked
+from lib.world import FAR
+
+RULES = """version: 1
+levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
+approval: {hold: 2m, timeout: 15m}
+rules:
+  - allow: open.origin.test
+  - allow: get-only.origin.test
+    methods: GET
+  - ask: asked.origin.test
+"""
+
+
+@pytest.fixture(scope="module")
+def net():
+    with contextlib.ExitStack() as stack:
+        yield Asked(stack, policy=RULES)
+
+
+# A program with a name that clears screens, at an address that nobody may reach.
+NAMED = f"""import socket
+open("/proc/self/comm", "wb").write(b"\\x1b[2J\\x1b]0;x\\x07")
+socket.socket().connect_ex(("{FAR[4]}", 9999))
+"""
+
+
+class Terminal:
+    """A shell in a tmux of its own, in which netpawl top runs."""
+
+    def __init__(self, net, *words, term="screen", size=(80, 24), env=()):
+        self.dir = base.tempdir("tmux")
+        self.socket = self.dir / "socket"
+        command = shlex.join([str(base.NETPAWL), "top", "--socket", str(net.daemon.socket), *words])
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "t", "-x", str(size[0]), "-y", str(size[1]),
+                  f"env TERM={term} {' '.join(env)} PS1='$ ' sh")
+        self.type(command + "; echo left with $?", "Enter")
+
+    def tmux(self, *words):
+        return subprocess.run(["tmux", "-S", str(self.socket), *words], capture_output=True, text=True, timeout=30, check=True,
+                              env={**os.environ, "TERM": "screen", "LC_ALL": "C.UTF-8"}).stdout
+
+    def type(self, *keys):
+        self.tmux("send-keys", "-t", "t", *keys)
+
+    def text(self):
+        return self.tmux("capture-pane", "-p", "-t", "t")
+
+    def shows(self, *wanted, but=(), seconds=8):
+        """Waits for a screen with all of these (regular expressions) and none of those."""
+        look = lambda: all(re.search(w, t := self.text()) for w in wanted) and not any(re.search(b, t) for b in but)
+        assert base.eventually(look, seconds), f"no {wanted} without {but} in:\n{self.text()}"
+        return self.text()
+
+    def pid(self):
+        shell = int(self.tmux("list-panes", "-t", "t", "-F", "#{pane_pid}"))
+        pids = subprocess.run(["ps", "-o", "pid=", "--ppid", str(shell)], capture_output=True, text=True).stdout.split()
+        return int(pids[0])
+
+    def close(self):
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.tmux("kill-server")
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    __enter__ = lambda self: self
+    __exit__ = lambda self, *exc: self.close()
+
+
+def curl(net, session, *words):
+    return net.spawn("curl", "-sS", "-m", "100", "-o", "/dev/null", "-w", "%{http_code}", *words, session=session,
+                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_traffic_filters_detail_and_a_clean_end(net):
+    session = net.fresh()
+    with Terminal(net, "--session", session) as t:
+        t.shows(r"netpawl traffic .*0 pending", "1 2 3 views")
+        for _ in range(3):
+            assert curl(net, session, "http://open.origin.test/a").communicate(timeout=100)[0] == "200"
+        assert curl(net, session, "http://get-only.origin.test/b", "-d", "x").communicate(timeout=100)[0] == "403"
+        t.shows(r"allowed x3 GET http://open.origin.test/a 200", r"REFUSED POST http://get-only.origin.test/b 403 +\S+", r"3 allowed, 1 refused")
+        t.type("r")
+        t.shows("REFUSED POST", "verdict:refused", but=["GET http://open"])
+        t.type("r")
+        t.shows("GET http://open")
+        t.type("/", "host:open", "Enter")
+        t.shows(r"host:open \|", but=["POST http", "GET http"])  # no such host: names below it, not in it
+        t.type("/", "C-u", "host:origin.test -url:/b", "Enter")
+        t.shows("GET http://open", but=["POST http"])
+        t.type("/", "C-u", "hots:x", "Enter")
+        t.shows('there is no key "hots"', "GET http://open")
+        t.type("Escape")
+        t.type("/", "C-u", "Enter")
+        t.shows("POST http", "GET http")
+        t.type("r", "Enter")
+        t.shows(r"reason +not_in_policy|reason +\w+", r"url +http://get-only.origin.test/b", f"session +{session}")
+        t.type("Escape", "2")
+        t.shows(r"SESSION +LEVEL +MODE", re.escape(session))
+        t.type("?")
+        t.shows("the selected question", "q +quit")
+        t.type("q")
+        t.shows("left with 0", but=["1 2 3 views"])
+
+
+def test_a_question_is_answered_with_a_key(net):
+    session = net.fresh()
+    with Terminal(net) as t:
+        t.shows("netpawl traffic")
+        p = curl(net, session, "https://asked.origin.test/d")
+        t.shows(rf"3: \d+ {session} wants GET https://asked.origin.test/d +\(\d+s left\)", "1 pending")
+        t.type("3")
+        t.shows(rf"{session} wants GET", "rule policy.yaml:|rule \\S+:\\d+", "d deny  o once")
+        t.type("o")
+        assert p.communicate(timeout=100)[0] == "200"
+        t.shows("question \\d+: allowed", "Nothing waits for a person", "0 pending")
+        p = curl(net, session, "https://asked.origin.test/e")
+        t.shows(rf"{session} wants GET https://asked.origin.test/e")
+        t.type("d")
+        assert p.communicate(timeout=100)[0] == "403"
+        t.shows("question \\d+: denied")
+
+
+def test_what_comes_while_it_is_paused_comes_later(net):
+    session = net.fresh()
+    with Terminal(net, "--session", session) as t:
+        t.shows("netpawl traffic", "session_created|a session was created")
+        t.type("Space")
+        t.shows("PAUSED")
+        curl(net, session, "http://open.origin.test/paused").communicate(timeout=100)
+        t.shows("1 allowed", but=["GET http://open.origin.test/paused"])
+        t.type("Space")
+        t.shows("GET http://open.origin.test/paused", but=["PAUSED"])
+
+
+def test_it_is_resized_and_small(net):
+    session = net.fresh()
+    with Terminal(net, "--session", session) as t:
+        t.shows("q quit")
+        t.tmux("resize-window", "-t", "t", "-x", "40", "-y", "10")
+        t.shows("netpawl traffic", "1 2 3 views")
+        assert len(t.text().rstrip("\n").splitlines()) == 10 and all(len(line) <= 40 for line in t.text().splitlines())
+        t.tmux("resize-window", "-t", "t", "-x", "20", "-y", "2")
+        t.tmux("resize-window", "-t", "t", "-x", "120", "-y", "40")
+        t.shows("q quit", "a session was created")
+        assert len(t.text().rstrip("\n").splitlines()) == 40
+        t.type("q")
+        t.shows("left with 0")
+
+
+@pytest.mark.parametrize("how", [{"term": "vt100"}, {"term": "xterm", "env": ["NO_COLOR=1"]}], ids=["vt100", "no-color"])
+def test_without_colour(net, how):
+    session = net.fresh()
+    with Terminal(net, "--session", session, **how) as t:
+        t.shows("netpawl traffic", "a session was created")
+        assert not re.search(r"\x1b\[[0-9;]*3[1-6]", t.tmux("capture-pane", "-p", "-e", "-t", "t"))
+        t.type("q")
+        t.shows("left with 0")
+
+
+@pytest.mark.parametrize("term, why", [("dumb", "cannot be drawn on"), ("no-such-terminal", "not known")])
+def test_a_terminal_that_cannot_be_drawn_on(net, term, why):
+    with Terminal(net, term=term) as t:
+        t.shows(why, "left with 1")
+
+
+def test_no_terminal_at_all(net):
+    p = subprocess.run([str(base.NETPAWL), "top", "--socket", str(net.daemon.socket)], capture_output=True, text=True, timeout=60,
+                       stdin=subprocess.DEVNULL)
+    assert p.returncode == 1 and "needs a terminal" in p.stderr
+    p = subprocess.run([str(base.NETPAWL), "top", "--filter", "x:y"], capture_output=True, text=True, timeout=60)
+    assert p.returncode == 2 and "there is no key" in p.stderr
+
+
+def test_a_signal_leaves_the_terminal_as_it_was(net):
+    with Terminal(net) as t:
+        t.shows("netpawl traffic")
+        os.kill(t.pid(), 15)
+        t.shows("left with 0", but=["1 2 3 views"])
+        t.type("stty -a", "Enter")
+        t.shows(r"(^|\s)icanon", r"(^|\s)echo(\s|;)")
+        # Nobody of it is left.
+        assert base.eventually(lambda: not subprocess.run(["pgrep", "-f", f"netpawl top --socket {net.daemon.socket}"],
+                                                          capture_output=True, text=True).stdout, 10)
+
+
+def test_strange_words_cannot_draw(net):
+    session = net.fresh()
+    with Terminal(net, "--session", session) as t:
+        t.shows("netpawl traffic")
+        curl(net, session, "-X", "GET", "--path-as-is", "-g", "http://get-only.origin.test/" + "\u202e\U0001f600%1b[2J" + "z" * 3000, "-d", "x").communicate(timeout=100)
+        text = t.shows("REFUSED|refused")
+        assert text.splitlines()[0].startswith("netpawl traffic") and "1 2 3 views" in text
+        p = net.spawn(base.PYTHON, "-I", "-c", NAMED, session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        p.communicate(timeout=100)
+        t.type("/", f"address:{FAR[4]}", "Enter")
+        t.shows(rf"REFUSED .*{re.escape(FAR[4])}")
+        t.type("Enter")
+        text = t.shows(r"comm +\?\[2J\?\]0;x\?", "netpawl traffic", "1 2 3 views")
+        assert "\u202e" not in text and "\x1b" not in text
+
+
+def test_the_daemon_goes_and_comes(world, make_daemon):
+    d = make_daemon()
+    d.start()
+    d.api.create("top/before")
+
+    class Net:
+        daemon = d
+
+    with Terminal(Net) as t:
+        t.shows("netpawl traffic", "top/before")
+        assert d.stop() == 0
+        t.shows("NO DAEMON")
+        d.start()
+        t.shows("netpawl is ready|netpawld is ready", but=["NO DAEMON"])
+        d.api.create("top/after")
+        t.shows("top/after", "top/before")
+        t.type("q")
+        t.shows("left with 0")
