@@ -154,3 +154,28 @@ def test_more_than_a_page(net):
         assert base.eventually(lambda: len(har(net, "--session", load.session)) == 1600, 20)
         entries = har(net, "--session", load.session)
         assert len({e["_netpawl"]["seq"] for e in entries}) == 1600
+
+
+def test_events_for_a_siem(net, seen):
+    """OCSF: every event is an object of a class, and says what the event said."""
+    session, question = seen
+    net.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "CONFIDENTIAL", "dataset": "d"})
+    plain = [json.loads(line) for line in cli(net, "events", "--session", session, "--since", "1h", "--json").stdout.splitlines()]
+    text = cli(net, "events", "--session", session, "--since", "1h", "--format", "ocsf").stdout
+    got = [json.loads(line) for line in text.splitlines()]
+    assert len(got) == len(plain) and "hunter2" not in text and "who=me" not in text
+    for event, o in zip(plain, got):
+        assert o["metadata"]["version"] == "1.6.0" and o["metadata"]["uid"] == str(event["seq"]) and o["metadata"]["product"]["name"] == "netpawl"
+        assert o["category_uid"] == o["class_uid"] // 1000 and o["type_uid"] == o["class_uid"] * 100 + o["activity_id"]
+        assert o["severity_id"] in (1, 2, 3, 4) and o["status_code"] == event["reason"] and o["time"] > 1.7e12
+        assert o["metadata"]["correlation_uid"] == session
+        if o["category_uid"] == 4:
+            assert o["action_id"] == (2 if event["kind"] == "refuse" else 1)
+    classes = {o["status_code"]: o["class_uid"] for o in got}
+    assert classes["raised"] == 5019 and classes["session_created"] == 6003 and classes["question_answered"] == 6003
+    [refused] = [o for o in got if o["status_code"] == "answer_denies"]
+    assert refused["class_uid"] == 4002 and refused["http_request"]["url"]["url_string"] == "https://asked.origin.test/d"
+    assert refused["http_response"]["code"] == 403 and refused["activity_id"] == 3 and refused["dst_endpoint"]["hostname"] == "asked.origin.test"
+    assert refused["unmapped"]["question"] == question and refused["unmapped"]["level"] == "INTERNAL"
+    assert json.loads(cli(net, "events", "--session", session, "--limit", "1", "--format", "json").stdout)["seq"] == plain[-1]["seq"]
+    assert "text, json or ocsf" in cli(net, "events", "--format", "xml", code=2).stderr

@@ -7,6 +7,7 @@
 #include "vocab/words.h"
 #include "api_client/api.h"
 #include "cli/event_facts.h"
+#include "cli/ocsf.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "vocab/limits.h"
@@ -22,6 +23,7 @@ static const char events_help[] =
 	"  --reason TOKEN   with this reason only\n"
 	"  --since WHEN     all from then on: 90s, 10m, 2h or 3d ago, a date, or a time as events have it\n"
 	"  --filter TEXT    what passes this filter only: 'host:github.com verdict:refused -llm'\n"
+	"  --format FORMAT  text, json (as --json) or ocsf: OCSF 1.6, one object a line, for SIEM systems\n"
 	"  --quiet          what rules and lists with quiet: true refuse, too; --json has it in any case\n"
 	"  --limit N        the newest N (default 100; with --follow 0); with --since the oldest N\n" OPTIONS_COMMON
 	"\nExample:\n"
@@ -106,6 +108,7 @@ struct stream {
 	const struct cli *cli;
 	struct event_filter filter;
 	bool quiet; /* what the policy calls quiet, too */
+	bool ocsf;  /* for SIEM systems */
 	size_t lines;
 };
 
@@ -114,12 +117,12 @@ static int line_passes(const struct stream *stream, const char *line, json_t **r
 {
 	struct event_facts facts;
 
-	if (stream->cli->json && !stream->filter.n)
+	if (stream->cli->json && !stream->filter.n && !stream->ocsf)
 		return true;
 	*ret = json_loads(line, 0, NULL);
 	if (!json_is_object(*ret))
 		return -EPROTO;
-	if (!stream->cli->json && !stream->quiet && json_is_true(json_object_get(*ret, "quiet")))
+	if (!stream->cli->json && !stream->ocsf && !stream->quiet && json_is_true(json_object_get(*ret, "quiet")))
 		return false;
 	event_facts_read(*ret, &facts);
 	return event_filter_passes(&stream->filter, &facts.facts);
@@ -136,7 +139,12 @@ static int line_print(void *data, char *line)
 	r = line_passes(stream, line, &event);
 	if (r <= 0)
 		return r;
-	if (stream->cli->json) {
+	if (stream->ocsf) {
+		ocsf_put(event, &out);
+		if (buf_error(&out))
+			return buf_error(&out);
+		puts(out.data);
+	} else if (stream->cli->json) {
 		puts(line);
 	} else {
 		event_format(&out, event);
@@ -213,7 +221,7 @@ static int events_print(const struct cli *cli, const char *session, const char *
 
 int command_events(struct cli *cli, int argc, char **argv)
 {
-	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL, *filter = NULL;
+	const char *session = NULL, *reason = NULL, *limit = NULL, *since = NULL, *filter = NULL, *format = NULL;
 	struct stream stream = { .cli = cli };
 	bool follow = false;
 	const struct option_spec specs[] = {
@@ -224,6 +232,7 @@ int command_events(struct cli *cli, int argc, char **argv)
 		{ "since", .value = &since },
 		{ "quiet", .flag = &stream.quiet },
 		{ "filter", .value = &filter, .complete = COMPLETE_NOTHING },
+		{ "format", .value = &format, .complete = COMPLETE_NOTHING },
 	};
 	const struct options options = {
 		.command = argv[0], .help = events_help, .specs = specs, .count = ARRAY_SIZE(specs)
@@ -235,6 +244,10 @@ int command_events(struct cli *cli, int argc, char **argv)
 		return code;
 	if (limit && limit_check(limit) < 0)
 		return usage_error(argv[0], "--limit takes a number up to %d, and got '%s'", NP_EVENTS_PAGE, limit);
+	if (format && strcmp(format, "text") != 0 && strcmp(format, "json") != 0 && strcmp(format, "ocsf") != 0)
+		return usage_error(argv[0], "--format takes text, json or ocsf, and got '%s'", format);
+	stream.ocsf = format && !strcmp(format, "ocsf");
+	cli->json |= format && !strcmp(format, "json");
 	code = since ? since_check(argv[0], since, time, sizeof(time)) : CLI_OK;
 	if (code == CLI_OK)
 		code = filter_read(argv[0], filter, &stream.filter);

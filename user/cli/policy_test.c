@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fs.h"
+#include "base/progress.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
@@ -105,6 +106,7 @@ static void file_run(struct run *run, const char *path)
 	_policy_ struct policy *own = NULL;
 	json_t *results = run->cli->json ? json_array() : NULL;
 	size_t before = run->cases, failed = run->failed;
+	struct progress progress;
 	const struct policy *policy = run->policy;
 	int e = cases_load(path, &cases, &problems);
 
@@ -114,8 +116,12 @@ static void file_run(struct run *run, const char *path)
 	}
 	if (e < 0)
 		run->broken++;
-	for (size_t i = 0; e == 0 && i < cases->n_items; i++)
+	progress_start(&progress, "cases", cases ? cases->n_items : 0);
+	for (size_t i = 0; e == 0 && i < cases->n_items; i++) {
 		item_run(run, path, policy, &cases->items[i], results);
+		progress_step(&progress, 1);
+	}
+	progress_end(&progress);
 	if (!run->cli->json) {
 		problems_print(&problems, false);
 		return;

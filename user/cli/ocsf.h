@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* An event in the Open Cybersecurity Schema Framework (OCSF 1.6), for SIEM systems. Pure: an event in, one JSON object out. */
+#ifndef NP_CLI_OCSF_H
+#define NP_CLI_OCSF_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+
+/* Appends one object and no newline. Captured headers and bodies are left out; "unmapped" has what OCSF has no place for. */
+void ocsf_put(const json_t *event, struct buf *out);
+
+#endif
