@@ -86,7 +86,7 @@ def both(net, make):
     left, text = leaves(net, *make(VALUE))
     assert not left and VALUE not in text
     events = net.events(lambda e: e["reason"] == "secret_leaving", after=after)
-    assert len(events) == 1 and "github" in events[0]["text"]
+    assert len(events) == 1 and "github" in events[0]["text"] and events[0]["credential"] == "github"
     assert VALUE not in json.dumps(events), "the event has it"
     assert leaves(net, *make(OTHER))[0]
 

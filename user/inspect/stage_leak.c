@@ -53,17 +53,24 @@ static void leak_send(const struct exchange *ex, const char *credential)
 	link_send_patiently(ex->client->worker->link, LINK_LEAK, &message, sizeof(message), -1, LEAK_SEND_MS);
 }
 
-/* found: the number of a secret, or below -1: it could not be searched. */
-static enum stage_result leak_stop(struct exchange *ex, const struct secret_set *set, int found, const char *where)
+static enum stage_result leak_fail(struct exchange *ex, int error)
+{
+	exchange_stop(ex, error == -EIO ? NP_R_BAD_HTTP : NP_R_INTERNAL, NULL,
+		      error == -EIO ? "its body is not what its content-encoding says"
+				    : "it could not be searched for secrets");
+	return STAGE_OVER;
+}
+
+/* found: the number of a secret; -1: there is none; or less: it could not be searched. */
+static enum stage_result leak_judge(struct exchange *ex, const struct secret_set *set, int found, const char *where)
 {
 	char words[NP_NAME_MAX + 80];
 
-	if (found < -1) {
-		exchange_stop(ex, found == -EIO ? NP_R_BAD_HTTP : NP_R_INTERNAL, NULL,
-			      found == -EIO ? "its body is not what its content-encoding says"
-					    : "it could not be searched for secrets");
-		return STAGE_OVER;
-	}
+	if (found == -1)
+		return STAGE_NEXT;
+	if (found < -1)
+		return leak_fail(ex, found);
+	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", set->names[found]);
 	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", set->names[found], where);
 	target_redact(ex, secret_scrubber(ex->client->worker, set));
 	leak_send(ex, set->names[found]);
@@ -98,14 +105,14 @@ static enum stage_result on_start(struct exchange *ex)
 	int found = secret_watch(ex->client->worker, &set);
 
 	if (found < 0)
-		return leak_stop(ex, NULL, -ENOMEM, "");
+		return leak_fail(ex, -ENOMEM);
 	if (!set)
 		return STAGE_NEXT;
 	scrubber = secret_scrubber(ex->client->worker, set);
 	found = secret_in_head(scrubber, &ex->head);
 	if (found == -1 && ex->head.has_body)
 		found = leak_begin(ex) < 0 ? -ENOMEM : -1;
-	return found == -1 ? STAGE_NEXT : leak_stop(ex, set, found, "head");
+	return leak_judge(ex, set, found, "head");
 }
 
 /* What was coded goes on once what it stands for has been looked at: whoever has all but the last piece has no whole secret. */
@@ -139,7 +146,7 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 	int found = secret_watch(ex->client->worker, &set);
 
 	if (found < 0)
-		return leak_stop(ex, NULL, -ENOMEM, "");
+		return leak_fail(ex, -ENOMEM);
 	if (!set) /* the last value was taken back */
 		return STAGE_NEXT;
 	scrubber = secret_scrubber(ex->client->worker, set);
@@ -149,7 +156,7 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 		found = scrub_look(scrubber, piece->data, piece->len, piece->end, &piece->used);
 	if (found == -1 && piece->trailers)
 		found = secret_in_fields(scrubber, piece->trailers);
-	return found == -1 ? STAGE_NEXT : leak_stop(ex, set, found, "body");
+	return leak_judge(ex, set, found, "body");
 }
 
 static void on_forget(struct exchange *ex)
