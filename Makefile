@@ -7,6 +7,7 @@
 # make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
 # make coverage   run the unit and e2e tests with gcov, print how many lines of user/ they reach
 # make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
+# make test-browser  the console's page in Chromium; leaves pictures of it in build/browser/
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
 # make test-monitoring  metrics, alert rules, dashboard and exports in Debian's prometheus
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
@@ -350,6 +351,14 @@ test-monitoring:
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/monitoring
 
+# The console's page in Chromium. The driver comes from npm, pinned by its hash, and into build/ alone.
+test-browser:
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) chromium fonts-dejavu-core npm"
+	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
+	$(Q)mkdir -p build/browser && cp tests/browser/package.json tests/browser/package-lock.json build/browser/
+	$(Q)cd build/browser && npm ci --no-audit --no-fund --silent
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/browser
+
 # Real engines. A root file system of Debian's packages is made once, and kept in /var/cache/netpawl-test.
 CONTAINER_DEPS = podman runc docker.io busybox-static debootstrap containernetworking-plugins
 test-containers:
@@ -507,7 +516,7 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: test test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
+.PHONY: test test-browser test-build test-unit test-e2e check help coverage test-clients test-monitoring test-containers test-upgrade differential mutate soak fuzz $(FUZZ_RUNS) prove bench vm run lint deps man install uninstall clean
 
 -include $(patsubst %.o,%.d,$(DAEMON_OBJS) $(CLI_OBJS) $(RUN_OBJS) $(HOOK_OBJS) $(CONSOLE_OBJS) $(call objs,$(CNI_DIRS)) $(INSPECT_OBJS) $(FAIL_OBJS) $(FUZZ_OBJS) $(BPF_OBJS))
 -include $(addsuffix .d,$(UNIT_TESTS))

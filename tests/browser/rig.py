@@ -17,7 +17,7 @@ from lib.console import Console  # noqa: E402
 
 POLICY = """version: 1
 levels: {PUBLIC: full, INTERNAL: proxied, CONFIDENTIAL: proxied, SECRET: none}
-approval: {hold: 2m, timeout: 15m, grants: grants.yaml}
+approval: {hold: 20s, timeout: 15m, grants: grants.yaml, group: root}
 lists:
   llm: [llm.origin.test]
 rules:
@@ -28,6 +28,7 @@ rules:
     capture: 2000
   - allow: get-only.origin.test
     methods: [GET, HEAD]
+  - deny: get-only.origin.test
   - ask: ["**.origin.test", origin.test]
 """
 

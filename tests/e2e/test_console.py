@@ -39,7 +39,7 @@ def test_a_link_is_good_once(console):
     assert first.call("GET", "/v1/health")[0] == 200, "the first one stays"
 
 
-@pytest.mark.parametrize("token", ["", "0" * 32, "x", 7, None, "0" * 100000])
+@pytest.mark.parametrize("token", ["", "0" * 32, "x", 7, None, "0" * 100000], ids=range(6))
 def test_no_other_token_is(console, token):
     assert Browser(console).call("POST", "/console/login", {"token": token})[0] == 401
     assert Browser(console).call("POST", "/console/login", b"[]")[0] == 401
@@ -362,3 +362,56 @@ def test_the_modules_of_the_page():
     """The filter's language, coalescing, gaps and the rest that needs no browser."""
     p = subprocess.run(["node", "--test", str(ROOT / "tests/unit/console")], capture_output=True, text=True, timeout=120, env={**os.environ, "NO_COLOR": "1"})
     assert p.returncode == 0 and "# pass 0" not in p.stdout, p.stdout[-4000:]
+
+
+# -- a policy that somebody is writing ------------------------------------------------
+
+@pytest.fixture(scope="module")
+def policied(world):
+    from lib.fixtures import daemon_with
+    with daemon_with(world, "rules:\n  - allow: a.example\n") as d, Console(d) as c:
+        b = Browser(c)
+        b.login()
+        yield d, b
+
+
+def tried(policied, text, **more):
+    return policied[1].call("POST", "/console/policy", {"name": "policy.yaml", "text": text, **more})
+
+
+def test_a_text_is_checked_and_nothing_changes(policied):
+    d, browser = policied
+    before = d.api.ok("GET", "/v1/policy")["hash"]
+    status, found, _ = tried(policied, "version: 1\nrules:\n  - allow: b.example\n  - allw: c.example\n")
+    assert status == 200 and not found["ok"] and found["errors"][0]["line"] == 4 and "allw" in found["errors"][0]["message"]
+    status, found, _ = tried(policied, "version: 1\nrules:\n  - allow: b.example\n")
+    assert found["ok"] and found["rules"] == 1 and found["hash"] != before
+    assert d.api.ok("GET", "/v1/policy")["hash"] == before and "b.example" not in d.policy.read_text()
+    live = browser.call("GET", "/v1/policy/source")[1]["files"][0]["text"]
+    assert tried(policied, live)[1]["hash"] == before, "the same text is the same policy"
+
+
+def test_cases_are_run_beside_it(policied):
+    text = "version: 1\nrules:\n  - allow: b.example\n"
+    lines = "at CONFIDENTIAL\nGET https://b.example/ -> allow\nGET https://c.example/ -> allow\n"
+    found = tried(policied, text, cases=lines)[1]
+    assert [(c["line"], c["expected"]) for c in found["failed"]] == [(3, "allow")] and "not_in_policy" in found["failed"][0]["actual"]
+    assert tried(policied, text, cases="at CONFIDENTIAL\nGET https://b.example/ -> allow\n")[1]["failed"] == []
+    assert tried(policied, text, cases="nonsense\n")[1]["failed"][0]["line"] == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"name": "policy.yaml"}, {"name": 7, "text": ""}, {"name": "policy.yaml", "text": "a\0b"}, []])
+def test_a_body_that_is_none(policied, body):
+    assert policied[1].call("POST", "/console/policy", body)[0] == 400
+
+
+def test_a_file_that_the_policy_does_not_have_changes_nothing_in_it(policied):
+    live = policied[0].api.ok("GET", "/v1/policy")["hash"]
+    assert policied[1].call("POST", "/console/policy", {"name": "/etc/shadow", "text": "x"})[1]["hash"] == live
+
+
+@pytest.mark.parametrize("text", ["\x01\x02", "a: " * 3000, "- " * 20000, "&a [*a, *a]", "rules: [" * 500, "\ufeffversion: 1", "%", "version: 1\nrules:\n" + "  - allow: x.example\n" * 20000], ids=range(8))
+def test_hostile_texts(policied, text):
+    status, found, _ = tried(policied, text)
+    assert status == 200 and isinstance(found["ok"], bool)
+    assert policied[1].call("GET", "/v1/health")[0] == 200

@@ -2,11 +2,14 @@
 /* /console/...: what the console answers itself. */
 #include <errno.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "api_client/api_http.h"
 #include "base/cleanup.h"
 #include "console/console.h"
+#include "console/policy_try.h"
 #include "reason.h"
 
 static enum MHD_Result json_send(struct visit *visit, json_t *object)
@@ -77,6 +80,38 @@ static enum MHD_Result info_get(struct visit *visit)
 					  "socket", console->socket));
 }
 
+/* {name, text, cases, history}: how the live policy would be with this text in the place of that file. */
+static enum MHD_Result policy_post(struct visit *visit)
+{
+	cleanup(client_answer_free) struct client_answer source = { 0 }, events = { 0 };
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* a policy may take much memory */
+	json_t *body = body_object(visit), *running = NULL, *found = NULL;
+	const char *name = json_string_value(json_object_get(body, "name"));
+	const char *text = json_string_value(json_object_get(body, "text"));
+	int r = -EINVAL;
+
+	if (name && text && strlen(text) == json_string_length(json_object_get(body, "text")))
+		r = client_call(visit->console->socket, "GET", "/v1/policy/source", NULL, &source);
+	if (r == 0 && source.status == 200 && json_is_true(json_object_get(body, "history")))
+		r = client_call(visit->console->socket, "GET", "/v1/events?limit=1000", NULL, &events);
+	if (r == 0 && source.status == 200)
+		running = json_loadb(source.body.data, source.body.len, 0, NULL);
+	if (running) {
+		pthread_mutex_lock(&one);
+		found = policy_try(running, name, text, json_string_value(json_object_get(body, "cases")),
+				   events.status == 200 ? &events.body : NULL);
+		pthread_mutex_unlock(&one);
+	}
+	json_decref(body);
+	json_decref(running);
+	if (found)
+		return json_send(visit, found);
+	if (r == 0 && source.status != 200)
+		return visit_fail(visit, (unsigned)source.status, NP_R_NO_ROLE, "the policy is not for you to see");
+	return r == -EINVAL ? visit_fail(visit, 400, NP_R_BAD_REQUEST, "it takes a name and a text without NUL")
+			    : visit_fail(visit, 503, NP_R_NO_DAEMON, "the live policy is not to be had");
+}
+
 bool own_is(const char *path)
 {
 	return !strncmp(path, "/console/", 9);
@@ -92,6 +127,8 @@ enum MHD_Result own_call(struct visit *visit, bool logged_in)
 		return visit_fail(visit, 401, NP_R_NOT_PERMITTED, "open the link that netpawl console has printed");
 	if (posts && !strcmp(visit->path, "/console/link"))
 		return link_post(visit);
+	if (posts && !visit->console->rights.approver && !strcmp(visit->path, "/console/policy"))
+		return policy_post(visit);
 	if (!posts && !strcmp(visit->path, "/console/info"))
 		return info_get(visit);
 	return visit_fail(visit, 404, NP_R_NO_SUCH_PATH, "the console has no such page");

@@ -85,7 +85,7 @@ test("who is logged out does not try again", async () => {
 test("repeats are counted, and come up again", () => {
   const rows = new Rows();
   const same = (seq) => event(seq, { url: "http://same.test/", sent: 5 });
-  rows.add([same(1), event(2), same(3)]);
+  assert.deepEqual(rows.add([same(1), event(2), same(3)]).fresh.map((r) => r.seq), [2, 1], "in the order of the rows");
   assert.deepEqual(rows.all.map((r) => [r.seq, r.count]), [[2, 1], [1, 2]]);
   assert.equal(rows.all[1].sent, 10);
   const { fresh, moved } = rows.add([same(4), event(5)]);

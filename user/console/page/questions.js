@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Questions, and runs that wait: a dialog on top of everything, and the list.
-import { call } from "./api.js";
+import { call, stream } from "./api.js";
 import { $, fill, h, kept, toast } from "./dom.js";
 import { ago, bytes, left, moment, plural } from "./words.js";
 
@@ -20,28 +20,34 @@ export function outcome(q) {
   return { expired: "nobody answered in time", void: "it was voided: the session rose or ended, or the policy changed", allowed: "allowed", denied: "denied" }[q.state] ?? q.state;
 }
 
-const keyOf = (item) => (item.run !== undefined && item.question === undefined ? "run " + item.run : "question " + item.question);
+const isRun = (item) => item.kind === "run";
+const keyOf = (item) => String(item.id ?? item.question);
+const nameOf = (item) => (isRun(item) ? `Run ${item.run}` : `Question ${item.question}`);
 
 export class Questions {
   constructor(app) {
     this.app = app;
-    this.pending = []; // oldest first: questions, and runs of class write
+    this.pending = []; // questions, and runs of class write, in the order of the inbox
     this.seen = new Set();
     this.later = new Set(); // put off by this person
     this.listeners = new Set();
     this.stopped = false;
+    this.following = new AbortController();
   }
 
   stop() {
     this.stopped = true;
+    this.following.abort();
     clearTimeout(this.timer);
     this.close();
   }
 
+  // Events tell of changes. Where there are none to see, the inbox itself is followed.
   async run() {
     if (this.stopped) return;
     await this.refresh();
-    this.timer = setTimeout(() => this.run(), this.app.feed ? POLL_MS.events : POLL_MS.alone);
+    if (!this.app.feed) await stream("/v1/questions?follow=1", this.following.signal, (items) => { if (items.length) this.refresh(); }).catch(() => {});
+    if (!this.stopped) this.timer = setTimeout(() => this.run(), this.app.feed ? POLL_MS.events : POLL_MS.alone);
   }
 
   // One at a time; a change that comes meanwhile is looked at afterwards.
@@ -53,10 +59,8 @@ export class Questions {
   }
 
   async look() {
-    const [asked, runs] = await Promise.all([call("GET", "/v1/questions?state=pending"), call("GET", "/v1/runs?state=pending")]);
-    // A run of class write waits for a decision; others only until they are started.
-    const waiting = runs.runs.filter((r) => r.class === "write" && !r.approved);
-    this.pending = [...asked.questions, ...waiting].sort((a, b) => (a.created < b.created ? -1 : 1));
+    const { questions } = await call("GET", "/v1/questions?state=pending");
+    this.pending = questions.reverse(); // as they are to be answered: sessions take turns
     const fresh = this.pending.filter((item) => !this.seen.has(keyOf(item)));
     for (const item of fresh) this.seen.add(keyOf(item));
     $("#bell-count").hidden = !this.pending.length;
@@ -86,8 +90,7 @@ export class Questions {
     this.close();
     if (this.mine === keyOf(item)) { this.mine = null; return; }
     try {
-      const now = await call("GET", item.question !== undefined ? "/v1/questions/" + item.question : "/v1/runs/" + item.run);
-      toast(`${keyOf(item)}: ${item.question !== undefined ? outcome(now) : `${now.state}, by ${now.decided_by ?? "nobody"}`}`);
+      toast(`${nameOf(item)}: ${outcome(await call("GET", "/v1/questions/" + keyOf(item)))}`);
     } catch { /* it is gone */ }
   }
 
@@ -142,14 +145,14 @@ export class Questions {
   }
 
   draw(item) {
-    const asks = item.question !== undefined;
+    const asks = !isRun(item);
     const reason = h("input", { type: "text", id: "ask-reason", placeholder: "A reason, for the record and the agent", maxlength: 500, "aria-label": "Reason" });
     const period = h("select", { id: "ask-for", "aria-label": "For how long" }, [["", "until it rises"], ["10m", "10 minutes"], ["1h", "an hour"], ["8h", "8 hours"]].map(([value, text]) => h("option", { value }, text)));
     const others = this.pending.length - 1;
     const bars = h("div");
     this.bars = bars;
     fill(this.dialog,
-      h("div", { class: "strip" }, h("span", null, asks ? `Question ${item.question}` : `Run ${item.run}`), h("span", { id: "ask-others" }, others > 0 ? plural(others, "more", "more") + " waiting" : "")),
+      h("div", { class: "strip" }, h("span", null, nameOf(item)), h("span", { id: "ask-others" }, others > 0 ? plural(others, "more", "more") + " waiting" : "")),
       h("div", { class: "body" },
         h("h2", { class: "asks", id: "asks", tabindex: -1 }, "Agent ", h("span", null, item.session), programOf(item), asks ? (item.method ? ` wants to ${item.method}` : " wants to connect to") : " wants to run",
           h("span", { class: "mono", id: "ask-what" }, asks ? item.url : item.command.join(" "))),
@@ -163,8 +166,8 @@ export class Questions {
             return h("button", { type: "button", disabled: true, class: answer === "deny" ? "deny" : "", data: { key, answer, wait: never ? "never" : "calm" }, onclick: () => this.answer(item, answer, reason.value, period.value) },
               h("b", null, name, h("span", { class: "soft" }, "  " + key)), h("small", null, means(item)));
           })
-          : [["reject", "d", "Reject", "It never starts. The reason is on record."], ["approve", "y", "Approve", "It starts, as it stands above."]].map(([verb, key, name, means]) =>
-            h("button", { type: "button", disabled: true, class: verb === "reject" ? "deny" : "", data: { key, answer: verb, wait: "calm" }, onclick: () => this.decide(item, verb, reason.value) }, h("b", null, name, h("span", { class: "soft" }, "  " + key)), h("small", null, means)))),
+          : [["deny", "d", "Reject", "It never starts. The reason is on record."], ["once", "y", "Approve", "It starts, as it stands above."]].map(([answer, key, name, means]) =>
+            h("button", { type: "button", disabled: true, class: answer === "deny" ? "deny" : "", data: { key, answer, wait: "calm" }, onclick: () => this.answer(item, answer, reason.value, "") }, h("b", null, name, h("span", { class: "soft" }, "  " + key)), h("small", null, means)))),
         h("div", { class: "buttons" }, h("button", { type: "button", data: { key: "n" }, onclick: () => this.putOff() }, "Later", h("span", { class: "soft" }, "  n")))));
     this.details = (now) => {
       const box = this.dialog?.querySelector("#ask-facts");
@@ -190,14 +193,11 @@ export class Questions {
   }
 
   async answer(item, answer, reason, period) {
-    const body = { answer, policy: item.policy, generation: item.generation };
+    const body = { answer };
+    if (!isRun(item)) Object.assign(body, { policy: item.policy, generation: item.generation });
     if (reason) body.reason = reason;
     if (period && answer !== "once" && answer !== "always") body.for = period;
-    await this.send(item, `/v1/questions/${item.question}/answer`, body, `Question ${item.question}: ${answer}`);
-  }
-
-  async decide(item, verb, reason) {
-    await this.send(item, `/v1/runs/${item.run}/${verb}`, reason ? { reason } : {}, `Run ${item.run}: ${verb === "approve" ? "approved" : "rejected"}`);
+    await this.send(item, `/v1/questions/${keyOf(item)}/answer`, body, `${nameOf(item)}: ${answer}`);
   }
 
   async send(item, path, body, done) {
@@ -208,8 +208,8 @@ export class Questions {
     } catch (e) {
       this.mine = null;
       if (e.error === "question_over" || e.error === "run_over") {
-        const now = await call("GET", item.question !== undefined ? "/v1/questions/" + item.question : "/v1/runs/" + item.run).catch(() => null);
-        toast(`Too late: ${now ? (item.question !== undefined ? outcome(now) : now.state) : e.message}`, true);
+        const now = await call("GET", "/v1/questions/" + keyOf(item)).catch(() => null);
+        toast(`Too late: ${now ? outcome(now) : e.message}`, true);
         this.mine = keyOf(item);
       } else if (e.error === "question_changed") {
         toast("The session or the policy has changed since this was shown. Look again.", true);
@@ -256,7 +256,7 @@ function questionFacts(q) {
 
 function runFacts(r) {
   const options = Object.entries(r.options ?? {}).map(([k, v]) => `${k}: ${Array.isArray(v) ? v.join(" ") : v}`).join("\n");
-  return pairs([["class", r.class], ["options", options ? h("pre", null, options) : null], ["asked by", r.asked_by], ["asked", moment(r.created)]]);
+  return pairs([["the session holds", [h("span", { class: "chip " + r.level }, r.level), " ", r.datasets?.length ? r.datasets.join(", ") : "no dataset"]], ["class", "write"], ["options", options ? h("pre", null, options) : null], ["asked by", r.asked_by], ["asked", moment(r.created)]]);
 }
 
 // Two notes of our own making: no file, so the page needs no permission to load one.
@@ -286,8 +286,8 @@ export function questionsPanel(app, box) {
 
   const line = (item, right) => h("div", { class: "qrow" },
     h("span", { class: "chip " + (item.state === "pending" ? "pending" : item.state === "allowed" ? "allowed" : item.state === "denied" || item.state === "rejected" ? "refused" : "") }, item.state),
-    h("div", null, h("div", { class: "mono" }, item.question !== undefined ? `${item.method ?? "connect to"} ${item.url}` : item.command.join(" ")),
-      h("div", { class: "soft" }, item.session, " · ", item.question !== undefined ? item.level : "run", " · ", ago(item.created), item.state === "pending" ? "" : " · " + (item.question !== undefined ? outcome(item) : item.decided_by ?? ""))),
+    h("div", null, h("div", { class: "mono" }, isRun(item) ? item.command.join(" ") : `${item.method ?? "connect to"} ${item.url}`),
+      h("div", { class: "soft" }, item.session, " · ", item.level, " · ", ago(item.created), item.state === "pending" ? "" : " · " + outcome(item))),
     right);
 
   function draw() {

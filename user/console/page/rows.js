@@ -49,7 +49,8 @@ export class Rows {
         same.received = same.received === null && row.received === null ? null : (same.received ?? 0) + (row.received ?? 0);
         delete same.hay;
         moveToEnd(this.all, same);
-        if (!fresh.includes(same)) moved.add(same);
+        if (fresh.includes(same)) moveToEnd(fresh, same);
+        else moved.add(same);
         continue;
       }
       this.put(row, key);

@@ -1,17 +1,116 @@
 // SPDX-License-Identifier: MIT
-// The live policy: its files and its grants.
+// The live policy: its files, and what a change of one would mean before anybody is judged by it. The page writes no file.
 import { call } from "./api.js";
-import { fill, h } from "./dom.js";
-import { moment } from "./words.js";
+import { copy, fill, h } from "./dom.js";
+import { moment, plural } from "./words.js";
+
+const CALM_MS = 400; // after the last key, the text is looked at
+
+// Lines of the text that a problem is at: Map line -> "bad" or "warn". Pure.
+export function marks(found, name) {
+  const out = new Map();
+  const own = (p) => p.file === name || p.file.endsWith("/" + name);
+  for (const p of found.warnings ?? []) if (own(p)) out.set(p.line, "warn");
+  for (const p of found.errors ?? []) if (own(p)) out.set(p.line, "bad");
+  return out;
+}
+
+// "12 that passed would be refused". Pure.
+export function summary(changes) {
+  const counts = new Map();
+  for (const c of changes) {
+    const key = `${c.before} ${c.after}`;
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  const was = { allow: "passed", deny: "was refused", ask: "was asked about", decide: "was decided" }, were = { ...was, deny: "were refused", ask: "were asked about", decide: "were decided" };
+  const will = { allow: "would pass", deny: "would be refused", ask: "would be asked about", decide: "would be decided" };
+  return [...counts].map(([key, n]) => {
+    const [before, after] = key.split(" ");
+    return `${n} that ${(n === 1 ? was : were)[before]} ${will[after]}`;
+  });
+}
 
 export function settings(app, box) {
   const page = h("div", { class: "editor" });
+  let source, policy, file, timer, asked = 0, gone = false;
+  const texts = new Map(); // of files that were changed here
+  const area = h("textarea", { id: "policy-text", spellcheck: "false", autocomplete: "off", "aria-label": "Text of the file", wrap: "off" });
+  const gutter = h("div", { class: "gutter", "aria-hidden": "true" });
+  const files = h("div", { class: "files" });
+  const side = h("div", { class: "side", id: "policy-side" });
+  const cases = h("textarea", { id: "policy-cases", rows: 5, spellcheck: "false", "aria-label": "Cases", placeholder: "at CONFIDENTIAL\nGET https://api.github.com/ -> allow", style: { width: "100%", "font-family": "var(--mono)", "font-size": "12.5px" } });
+  const findings = h("div", { id: "policy-findings", role: "status" });
   box.append(page);
-  Promise.all([call("GET", "/v1/policy"), call("GET", "/v1/policy/source")]).then(([policy, source]) => {
-    const code = h("div", { class: "scroll" });
-    const show = (file) => fill(code, h("pre", { class: "source", style: { "max-height": "none" } }, file.text.split("\n").map((line, i) => h("div", null, h("span", null, i + 1), h("span", null, line || " ")))));
-    fill(page, h("div", { class: "files" }, h("h3", null, "Files"), source.files.map((f) => h("button", { type: "button", onclick: () => show(f) }, f.name)), h("h3", null, "Live"), h("p", { class: "soft" }, `${policy.rules} rules, since ${moment(policy.loaded)}, by ${policy.who}`)), code);
-    show(source.files.find((f) => f.name === source.first) ?? source.files[0]);
-  }).catch((e) => fill(page, h("p", { class: "empty" }, e.message)));
-  return {};
+
+  function lines(found) {
+    const at = marks(found ?? {}, file.name), n = area.value.split("\n").length;
+    fill(gutter, Array.from({ length: n }, (_, i) => h("div", { class: at.get(i + 1) ?? "" }, i + 1)));
+    gutter.scrollTop = area.scrollTop;
+  }
+
+  function show(name) {
+    file = source.files.find((f) => f.name === name) ?? source.files[0];
+    area.value = texts.get(file.name) ?? file.text;
+    drawFiles();
+    lines();
+    look(0);
+  }
+
+  function drawFiles() {
+    fill(files, h("h3", null, "Files"),
+      source.files.map((f) => h("button", { type: "button", "aria-pressed": f === file ? "true" : "false", onclick: () => show(f.name) }, f.name, texts.has(f.name) ? " (changed here)" : "")),
+      h("h3", null, "Live"), h("dl", null, [["rules", policy.rules], ["default", policy.default], ["since", moment(policy.loaded)], ["by", policy.who], ["hash", policy.hash.slice(0, 12)]].map(([k, v]) => [h("dt", null, k), h("dd", null, v)])),
+      h("h3", null, "Grants"), policy.grants.length ? policy.grants.map((g) => h("p", { class: "mono" }, g.text)) : h("p", { class: "soft" }, "None."));
+  }
+
+  function go(line) {
+    const all = area.value.split("\n"), begin = all.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
+    area.focus();
+    area.setSelectionRange(begin, begin + (all[line - 1]?.length ?? 0));
+    area.scrollTop = Math.max(0, (line - 5) * 20);
+  }
+
+  function draw(found) {
+    lines(found);
+    const line = (p, cls) => h("button", { type: "button", class: "problem-line " + cls, onclick: () => go(p.line) }, `line ${p.line}: ${p.message}`);
+    const changes = found.changes ?? [], changed = texts.has(file.name);
+    fill(findings,
+      h("p", null, h("span", { class: "chip " + (found.ok ? "good" : "bad") }, found.ok ? "it can be used" : plural(found.errors.length, "error")), " ", found.ok ? plural(found.rules, "rule") : ""),
+      found.errors.map((p) => line(p, "bad")), found.warnings.map((p) => line(p, "warn")),
+      found.failed?.length ? [h("h3", null, "Cases that do not hold"), found.failed.map((c) => h("div", { class: "effect" }, `line ${c.line}: `, c.message ?? [c.text, h("div", null, `expected ${c.expected}, got ${c.actual}`)]))] : found.failed && cases.value.trim() ? h("p", null, h("span", { class: "chip good" }, "all cases hold")) : null,
+      found.ok && found.compared !== undefined ? [h("h3", null, "What changes for the history"), h("p", { id: "policy-diff" }, changes.length ? summary(changes).join(", ") : changed ? "Nothing." : "Change the text to see.", h("span", { class: "soft" }, ` (${plural(found.compared, "request")} of the last 1,000 events)`)),
+        changes.slice(0, 100).map((c) => h("div", { class: "effect" }, h("span", { class: "chip " + (c.after === "allow" ? "allowed" : c.after === "deny" ? "refused" : "pending") }, c.after), " ", c.method, " ", h("span", { class: "mono" }, c.url.slice(0, 300)), h("div", { class: "soft" }, `${c.session}, was ${c.before}; ${c.reason} ${c.rule.split("/").pop()}`)))] : null,
+      changed ? h("div", { class: "buttons" }, h("button", { type: "button", onclick: () => { texts.delete(file.name); show(file.name); } }, "Undo"), h("button", { type: "button", class: "primary", onclick: () => copy(area.value) }, "Copy the text")) : null,
+      changed ? h("p", { class: "soft" }, `The page writes no file: put the text into ${source.shown}${file.name}, then netpawl policy reload.`) : null);
+  }
+
+  function look(wait = CALM_MS) {
+    clearTimeout(timer);
+    timer = setTimeout(async () => {
+      const number = ++asked;
+      try {
+        const found = await call("POST", "/console/policy", { name: file.name, text: area.value, cases: cases.value.trim() ? cases.value : undefined, history: true });
+        if (!gone && number === asked) draw(found);
+      } catch (e) { if (!gone && number === asked) fill(findings, h("p", { class: "soft" }, e.message)); }
+    }, wait);
+  }
+
+  area.addEventListener("input", () => {
+    const before = texts.has(file.name);
+    if (area.value === file.text) texts.delete(file.name);
+    else texts.set(file.name, area.value);
+    if (before !== texts.has(file.name)) drawFiles();
+    lines();
+    look();
+  });
+  area.addEventListener("scroll", () => { gutter.scrollTop = area.scrollTop; }, { passive: true });
+  cases.addEventListener("input", () => look());
+  Promise.all([call("GET", "/v1/policy"), call("GET", "/v1/policy/source")]).then(([p, s]) => {
+    if (gone) return;
+    [policy, source] = [p, s];
+    fill(page, files, h("div", { class: "code" }, gutter, area), side);
+    fill(side, h("h3", null, "Check"), findings, h("h3", null, "Cases"), cases);
+    show(source.first);
+  }).catch((e) => { if (!gone) fill(page, h("p", { class: "empty" }, e.message)); });
+  return { leave() { gone = true; clearTimeout(timer); }, show() {} };
 }

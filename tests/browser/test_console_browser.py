@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+"""The console's page in a real browser (make test-browser). Pictures of every panel are left in build/browser/."""
+import contextlib
+import json
+import os
+import pathlib
+import queue
+import subprocess
+import threading
+
+import pytest
+
+from lib import base
+from rig import Rig
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = base.BUILD / "browser"
+
+
+class Chromium:
+    """In HOST, where the console is. Each call is the body of an async function; see driver.mjs."""
+
+    def __init__(self, world):
+        self.process = base.popen([*world.enter(), "node", str(HERE / "driver.mjs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                  env={**os.environ, "NETPAWL_BUILD": str(base.BUILD)})
+        self.lines = queue.Queue()
+        threading.Thread(target=lambda: [self.lines.put(line) for line in self.process.stdout], daemon=True).start()
+        assert json.loads(self.lines.get(timeout=120))["ready"]
+
+    def __call__(self, code, timeout=120, **values):
+        given = "".join(f"const {name} = {json.dumps(value)};\n" for name, value in values.items())
+        self.process.stdin.write(json.dumps({"id": 1, "code": given + code}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.lines.get(timeout=timeout))
+        assert "error" not in answer, answer["error"]
+        return answer["value"]
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            pass
+        base.reap(self.process)
+
+
+@pytest.fixture(scope="module")
+def rig():
+    with contextlib.ExitStack() as stack:
+        yield Rig(stack)
+
+
+@pytest.fixture(scope="module")
+def chromium(rig):
+    with contextlib.closing(Chromium(rig.world)) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def console(rig):
+    return rig.console()
+
+
+@pytest.fixture
+def page(chromium, console):
+    """A fresh browser, logged in, on the live traffic. Nothing may go wrong in it on the way."""
+    chromium("seen.length = 0; await open('a', link); await pages.a.waitForSelector('#state[data-state=live]');", link=console.another())
+    yield chromium
+    said = chromium("const s = seen.filter((line) => !/status of (403|404|409|503)|ERR_/.test(line)); await pages.a.context().close(); return s;")
+    assert said == []
+
+
+def picture(chromium, name, who="a"):
+    OUT.mkdir(exist_ok=True)
+    chromium(f"await pages.{who}.screenshot({{ path: file }})", file=str(OUT / f"{name}.png"))
+
+
+def eventually(chromium, code, want=True, timeout=30, **values):
+    assert base.eventually(lambda: chromium(code, **values) == want, timeout), (chromium(code, **values), want)
+
+
+def settle(rig, session):
+    for q in rig.questions(session):
+        rig.answer(q, "deny")
+
+
+ROWS = "return await pages.a.locator('#rows .row:not([hidden])').allInnerTexts();"
+
+
+def test_a_link_that_was_used_opens_nothing(chromium, console):
+    link = console.another()
+    chromium("await open('one', link); await pages.one.waitForSelector('#rows')", link=link)
+    chromium("await open('two', link); await pages.two.waitForSelector('#logged-out')", link=link)
+    assert chromium("return pages.one.url()") == console.origin + "/", "the token is not in the address any more"
+    chromium("await pages.one.reload(); await pages.one.waitForSelector('#rows')")
+    chromium("await pages.one.context().close(); await pages.two.context().close()")
+
+
+def test_live_traffic(rig, page):
+    session = rig.fresh()
+    page("await pages.a.fill('#filter', f)", f=f"session:{session}")
+    rig.traffic(session, 2)
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).some((t) => t.includes('open.origin.test/repos') && t.includes('allowed'))")
+    rows = "\n".join(page(ROWS))
+    for word in ("lookup", "bad.origin.test", "rule_denies", "198.51.100.10:7", "×2", "LLM", "169.254.169.254"):
+        assert word in rows, (word, rows)
+    picture(page, "traffic")
+    # the language of filters
+    page("await pages.a.fill('#filter', f)", f=f"session:{session} verdict:allowed -llm")
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).every((t) => t.includes('allowed') && !t.includes('LLM'))")
+    page("await pages.a.fill('#filter', 'hots:x')")
+    assert "there is no 'hots:'" in page("return await pages.a.textContent('.bar .problem')")
+    # why, the rule's lines, times, curl, a rule
+    page("await pages.a.fill('#filter', f); await pages.a.locator('#rows .row:not([hidden])', { hasText: 'open.origin.test' }).first().click(); await pages.a.waitForSelector('.detail .source')",
+         f=f"session:{session} host:open.origin.test kind:request")
+    text = page("return await pages.a.innerText('.detail')")
+    for word in ("rule_allows", "open.origin.test, files.origin.test", "capture: 2000", "user-agent: curl", "wait", "receive"):
+        assert word in text, (word, text)
+    page("await pages.a.click('#make-rule')")
+    assert page("return await pages.a.textContent('#rule-yaml')") == '  - allow: open.origin.test\n    methods: [GET]\n    paths: ["/repos/a/b"]\n'
+    assert "GET https://open.origin.test/repos/a/b?page=2 -> allow" in page("return await pages.a.textContent('#rule-case')")
+    picture(page, "traffic-detail")
+    settle(rig, session)
+
+
+def test_pause_and_go_on(rig, page):
+    session = rig.fresh()
+    page("await pages.a.fill('#filter', f); await pages.a.click('#pause')", f=f"session:{session}")
+    rig.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "CONFIDENTIAL", "dataset": "while paused"})
+    eventually(page, "return /\\d+ new/.test(await pages.a.textContent('#pause'))")
+    assert not any("while paused" in row for row in page(ROWS))
+    page("await pages.a.click('#pause')")
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).some((t) => t.includes('while paused') && t.includes('raised to'))")
+
+
+def test_a_hundred_thousand_rows(page):
+    """Made in the page; only what can be seen are elements, and scrolling goes anywhere at once."""
+    got = page("""return await pages.a.evaluate(async () => {
+        const { app } = await import("/app.js").catch(() => ({}));
+        const { Rows } = await import("/rows.js");
+        const { Table } = await import("/table.js");
+        const rows = new Rows();
+        const events = Array.from({ length: 100000 }, (_, i) => ({ seq: i + 1, time: new Date(1.7e12 + i).toISOString(), kind: "allow", reason: "rule_allows", method: "GET", url: "https://h" + i + ".test/" }));
+        const begin = performance.now();
+        rows.add(events);
+        const box = document.createElement("div");
+        box.className = "rows"; box.style.height = "600px"; box.style.flex = "none";
+        document.querySelector(".left").append(box);
+        const table = new Table(box, { height: 30, label: "many", pick() {}, draw(element, row) { element.textContent = row.what; } });
+        table.set(rows.all);
+        await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
+        const made = performance.now() - begin;
+        const seen = [];
+        for (const at of [0, 1e6, 2e6, 100000 * 30]) {
+            box.scrollTop = at;
+            await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
+            const top = box.getBoundingClientRect().top;
+            seen.push([...box.querySelectorAll(".row")].filter((e) => !e.hidden && e.getBoundingClientRect().top >= top).sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)[0].textContent);
+        }
+        const count = box.querySelectorAll(".row").length;
+        box.remove();
+        return { count, seen, made, length: rows.all.length };
+    })""")
+    print("100,000 rows:", got["made"], "ms")
+    assert got["length"] == 100000 and got["count"] < 60
+    assert got["seen"][0] == "https://h99999.test/" and got["seen"][3].startswith("https://h1"), got["seen"]
+
+
+def test_sessions_and_the_time_line(rig, page):
+    session = rig.fresh()
+    rig.traffic(session, 1)
+    settle(rig, session)
+    rig.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "CONFIDENTIAL", "dataset": "customers.csv", "reason": "ticket 4711"})
+    rig.traffic(session, 1)
+    settle(rig, session)
+    page("await pages.a.evaluate((s) => { location.hash = '#sessions/' + s; }, s); await pages.a.waitForSelector('.timeline')", s=session)
+    text = page("return await pages.a.innerText('#session-page')")
+    for word in ("customers.csv", "ticket 4711", "uid 0", "CONFIDENTIAL", "Notice from netpawl"):
+        assert word in text, word
+    for lane in ("allowed", "refused", "dns", "socket"):
+        assert page("return await pages.a.locator('.mark-' + lane).count()", lane=lane) > 0, lane
+    assert page("return await pages.a.locator('.rise-mark').count()") == 1
+    picture(page, "sessions")
+    # a raise says that it cannot be undone, and can be left
+    page("await pages.a.click('#raise'); await pages.a.waitForSelector('dialog.confirm')")
+    assert "cannot be undone" in page("return await pages.a.innerText('dialog.confirm')")
+    picture(page, "raise")
+    page("await pages.a.click('dialog.confirm >> text=Cancel')")
+    assert rig.api.show(session)["level"] == "CONFIDENTIAL"
+    page("await pages.a.click('#raise'); await pages.a.selectOption('#raise-level', 'SECRET'); await pages.a.fill('#raise-dataset', 'keys.pem'); await pages.a.click('#confirm-yes')")
+    assert base.eventually(lambda: rig.api.show(session)["level"] == "SECRET")
+    eventually(page, "return await pages.a.locator('.rise-mark').count()", 2)
+    page("await pages.a.click('#end-session'); await pages.a.click('#confirm-yes')")
+    assert base.eventually(lambda: rig.api.show(session)["ended"])
+
+
+ASK = "return await pages.a.locator('#ask').count()"
+
+
+def test_a_question_comes_up_and_is_answered(rig, page):
+    session = rig.fresh()
+    p = rig.curl(session, "https://api.origin.test/v1/data", "-d", "hello world")
+    page("await pages.a.waitForSelector('#ask')")
+    text = page("return await pages.a.innerText('#ask')")
+    for word in (session, "wants to POST", "https://api.origin.test/v1/data", "it may send data", "11 B", "INTERNAL", "Deny", "Once", "Host", "Domain", "Always"):
+        assert word in text, (word, text)
+    assert page("return await pages.a.locator('#count-timeout').getAttribute('aria-valuenow')") in ("99", "100")
+    assert page("return await pages.a.evaluate(() => document.documentElement.dataset.sounds)") == "1"
+    assert page("return await pages.a.textContent('#bell-count')") == "1"
+    picture(page, "question")
+    page("await pages.a.fill('#ask-reason', 'for the test'); await pages.a.click('#ask [data-answer=once]')")
+    assert p.wait(60) == 0
+    eventually(page, ASK, 0)
+    q = rig.api.ok("GET", f"/v1/questions?session={session}")["questions"][0]
+    assert (q["state"], q["answer"], q["reason"]) == ("allowed", "once", "for the test")
+    page("await pages.a.evaluate(() => { location.hash = '#questions'; }); await pages.a.waitForSelector('.qrow')")
+    picture(page, "questions")
+
+
+def test_keys_answer_but_not_in_the_first_moment(rig, page):
+    session = rig.fresh()
+    p = rig.curl(session, "https://keys.origin.test/")
+    page("await pages.a.waitForSelector('#ask'); await pages.a.keyboard.press('d')")
+    assert rig.questions(session), "what was typed as it came up answered nothing"
+    page("await pages.a.waitForSelector('#ask [data-answer=deny]:not([disabled])'); await pages.a.keyboard.press('n')")
+    eventually(page, ASK, 0)
+    assert rig.questions(session), "later is no answer"
+    page("await pages.a.click('#bell'); await pages.a.waitForSelector('#ask [data-answer=deny]:not([disabled])'); await pages.a.keyboard.press('d')")
+    p.wait(60)
+    assert base.eventually(lambda: not rig.questions(session))
+    assert rig.api.ok("GET", f"/v1/questions?session={session}")["questions"][0]["state"] == "denied"
+
+
+def test_the_sound_can_be_switched_off_and_stays_off(rig, page):
+    page("await pages.a.click('#menu'); await pages.a.uncheck('#pref-sound'); await pages.a.click('text=Done'); await pages.a.reload(); await pages.a.waitForSelector('#state[data-state=live]')")
+    session = rig.fresh()
+    rig.curl(session, "https://quiet.origin.test/")
+    page("await pages.a.waitForSelector('#ask')")
+    assert page("return await pages.a.evaluate(() => document.documentElement.dataset.sounds ?? '0')") == "0"
+    settle(rig, session)
+    eventually(page, ASK, 0)
+
+
+def test_two_browsers_see_one_truth(rig, page, console):
+    page("await open('b', link); await pages.b.waitForSelector('#state[data-state=live]')", link=console.another())
+    session = rig.fresh()
+    p = rig.curl(session, "https://both.origin.test/")
+    page("await Promise.all([pages.a.waitForSelector('#ask'), pages.b.waitForSelector('#ask [data-answer=host]:not([disabled])')])")
+    page("await pages.b.click('#ask [data-answer=host]')")
+    assert p.wait(60) == 0
+    eventually(page, ASK, 0)
+    eventually(page, "return /answered \"host\" by/.test(await pages.a.textContent('#toast'))")
+    page("await pages.b.context().close()")
+
+
+def test_who_is_late_is_told_so(rig, page):
+    session = rig.fresh()
+    p = rig.curl(session, "https://late.origin.test/")
+    page("await pages.a.waitForSelector('#ask [data-answer=once]:not([disabled])'); await pages.a.route((u) => u.pathname === '/v1/questions', (r) => r.abort())")
+    rig.answer(rig.questions(session)[0], "deny", reason="first")
+    p.wait(60)
+    page("await pages.a.click('#ask [data-answer=once]')")
+    eventually(page, "return /Too late: answered \"deny\" by .*: first/.test(await pages.a.textContent('#toast'))")
+    page("await pages.a.unrouteAll()")
+
+
+def test_a_run_that_waits_is_in_the_same_list(rig, page):
+    session = rig.fresh()
+    run = rig.api.ok("POST", "/v1/runs", {"session": session, "class": "write", "command": ["sh", "-c", "echo <b>hi</b>"], "launch": {"memory": "64MiB"}})
+    page("await pages.a.waitForSelector('#ask')")
+    text = page("return await pages.a.innerText('#ask')")
+    assert "wants to run" in text and "echo <b>hi</b>" in text and "64MiB" in text
+    page("await pages.a.waitForSelector('#ask [data-answer=deny]:not([disabled])'); await pages.a.click('#ask [data-answer=deny]')")
+    assert base.eventually(lambda: rig.api.ok("GET", f"/v1/runs/{run['run']}")["state"] == "rejected")
+    eventually(page, ASK, 0)
+
+
+HOSTILE = ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>", "\u202egnp.exe\u202c", "\x1b[2J\x1b]0;owned\x07", "'\"`${alert(1)}", "javascript:alert(1)", "&lt;b&gt;", "A" * 500]
+
+
+def test_hostile_strings_in_every_field(rig, page):
+    """Nothing executes, nothing breaks the layout; what turns text around is shown as a mark."""
+    session = rig.fresh()
+    for text in HOSTILE:
+        rig.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "INTERNAL", "dataset": text.replace("\x1b", "").replace("\x07", "")[:120], "reason": text[:400]}) if text.isprintable() else None
+    for path in ("%3Cimg%20src=x%20onerror=alert(1)%3E", "<img/src=x/onerror=alert(1)>", "a" * 60000):
+        rig.curl(session, "-g", "-A", "<script>alert(2)</script>", f"https://open.origin.test/{path}").wait(60)
+    p = rig.curl(session, "-g", "https://ask.origin.test/<img/src=x/onerror=alert(1)>?" + "q" * 3000)
+    page("await pages.a.waitForSelector('#ask')")
+    picture(page, "hostile-question")
+    assert page("return await pages.a.locator('#ask img, #ask script').count()") == 0
+    assert page("const b = await pages.a.locator('#ask').boundingBox(); return b.width <= 760 && b.height <= 820")
+    settle(rig, session)
+    p.wait(60)
+    eventually(page, ASK, 0)
+    page("await pages.a.fill('#filter', f)", f=f"session:{session}")
+    # what an event may hold, said by a daemon that was itself deceived
+    events = [{"seq": 10**9 + i, "time": "2026-01-01T00:00:00Z", "kind": "refuse", **{k: text for k in ("reason", "message", "session", "sandbox", "comm", "method", "url", "rule", "text", "dataset", "who", "request_headers", "request_body")}}
+              for i, text in enumerate([*HOSTILE, "https://x.test/" + "é\u202e<b>" * 16000])]
+    page("""await pages.a.evaluate(async (events) => {
+        const { Rows } = await import("/rows.js"); const { detail } = await import("/detail.js");
+        const rows = new Rows();
+        for (const row of rows.add(events).fresh) {
+            const box = document.createElement("aside");
+            document.body.append(box);
+            detail({}, box, row, { close() {}, filter() {} });
+            if (box.querySelector("img, script, b > b, iframe")) throw new Error("markup of a stranger: " + box.innerHTML.slice(0, 500));
+            if (/[\\u202e\\u001b]/.test(box.textContent)) throw new Error("it turns text around");
+            box.remove();
+        }
+    }, events)""", events=events)
+    for name in (f"sessions/{session}", "questions", "traffic", "node"):
+        page("await pages.a.evaluate((n) => { location.hash = '#' + n; }, name); await pages.a.waitForTimeout(700)", name=name)
+        assert page("return await pages.a.evaluate(() => document.documentElement.scrollWidth <= innerWidth && document.body.scrollHeight <= innerHeight)"), name
+        assert page("return await pages.a.locator('main img, main script').count()") == 0
+    picture(page, "hostile")
+
+
+def test_the_page_outlives_the_daemon(rig, page):
+    session = rig.fresh()
+    page("await pages.a.fill('#filter', f)", f=f"session:{session}")
+    rig.daemon.stop()
+    page("await pages.a.waitForSelector('#state[data-state=lost]')")
+    rig.daemon.start()
+    rig.api.ok("POST", f"/v1/sessions/{session}/datasets", {"level": "CONFIDENTIAL", "dataset": "after the restart"})
+    page("await pages.a.waitForSelector('#state[data-state=live]')")
+    eventually(page, "return (await pages.a.locator('#rows .row:not([hidden])').allInnerTexts()).filter((t) => t.includes('after the restart')).length", 1)
+    assert page("return await pages.a.locator('.row.type-gap').count()") == 0
+    assert base.eventually(lambda: rig.api.health()["inspectors"] == 2)
+
+
+def test_the_node(page):
+    page("await pages.a.evaluate(() => { location.hash = '#node'; }); await pages.a.waitForSelector('#doctor')")
+    text = page("return await pages.a.innerText('#node-page')")
+    for word in ("inspectors ready", "cgroup v2", "Refusals by reason", "Requests a minute"):
+        assert word in text, word
+    picture(page, "node")
+
+
+def test_the_policy(page):
+    page("await pages.a.evaluate(() => { location.hash = '#settings'; }); await pages.a.waitForSelector('.files')")
+    assert "policy.yaml" in page("return await pages.a.innerText('.files')")
+    eventually(page, "return /it can be used/.test(await pages.a.innerText('#policy-findings'))")
+    # an error at its line, as it is typed
+    page("await pages.a.fill('#policy-text', (await pages.a.inputValue('#policy-text')).replace('- deny: bad.origin.test', '- dny: bad.origin.test'))")
+    eventually(page, "return /line 7:.*dny/s.test(await pages.a.innerText('#policy-findings')) && await pages.a.locator('.gutter .bad').innerText() === '7'")
+    picture(page, "settings-error")
+    # what it would have meant for what has passed
+    page("await pages.a.fill('#policy-text', (await pages.a.inputValue('#policy-text')).replace('- dny: bad.origin.test', '- deny: [bad.origin.test, open.origin.test]'))")
+    page("await pages.a.fill('#policy-cases', 'at CONFIDENTIAL\\nGET https://open.origin.test/ -> allow')")
+    eventually(page, "return /\\d+ that passed would be refused/.test(await pages.a.innerText('#policy-diff').catch(() => ''))")
+    eventually(page, "return /expected allow, got deny/.test(await pages.a.innerText('#policy-findings'))")
+    picture(page, "settings")
+
+
+@pytest.mark.parametrize("name, options", [("dark", {"colorScheme": "dark"}), ("phone", {"viewport": {"width": 390, "height": 780}, "colorScheme": "light"})])
+def test_dark_and_on_a_phone(rig, chromium, console, name, options):
+    session = rig.fresh()
+    rig.traffic(session, 1)
+    settle(rig, session)
+    chromium("await open('c', link, options); await pages.c.waitForSelector('#rows .row')", link=console.another(), options=options)
+    for panel in ("traffic", f"sessions/{session}", "questions", "settings", "node"):
+        chromium("await pages.c.evaluate((n) => { location.hash = '#' + n; }, panel); await pages.c.waitForTimeout(900)", panel=panel)
+        assert chromium("return await pages.c.evaluate(() => document.documentElement.scrollWidth <= innerWidth)"), panel
+        picture(chromium, f"{name}-{panel.split('/')[0]}", "c")
+    chromium("await pages.c.context().close()")
+
+
+def test_every_control_has_a_name(page):
+    for panel in ("traffic", "sessions", "questions", "settings", "node"):
+        page("await pages.a.evaluate((n) => { location.hash = '#' + n; }, panel); await pages.a.waitForTimeout(700)", panel=panel)
+        nameless = page("""return await pages.a.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, a, [role=grid]")]
+            .filter((e) => e.offsetParent && !(e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length || e.getAttribute("aria-labelledby"))).map((e) => e.outerHTML))""")
+        assert nameless == []
+
+
+def test_read_only_offers_nothing_that_changes(rig, chromium):
+    console = rig.console("--read-only")
+    session = rig.fresh()
+    p = rig.curl(session, "https://ro.origin.test/")
+    chromium("await open('r', link); await pages.r.waitForSelector('#bell-count:not([hidden])')", link=console.link)
+    assert chromium("return await pages.r.locator('#ask').count()") == 0
+    chromium("await pages.r.evaluate((s) => { location.hash = '#sessions/' + s; }, s); await pages.r.waitForSelector('.timeline')", s=session)
+    assert chromium("return await pages.r.locator('#raise, #end-session').count()") == 0
+    chromium("await pages.r.context().close()")
+    settle(rig, session)
+    p.wait(60)
+
+
+def test_approver_has_questions_alone(rig, chromium):
+    console = rig.console("--approver")
+    session = rig.fresh()
+    chromium("await open('q', link); await pages.q.waitForSelector('#tabs a')", link=console.link)
+    assert chromium("return await pages.q.locator('#tabs a').allInnerTexts()") == ["Questions"]
+    p = rig.curl(session, "https://approver.origin.test/")
+    chromium("await pages.q.waitForSelector('#ask [data-answer=once]:not([disabled])'); await pages.q.click('#ask [data-answer=once]')")
+    assert p.wait(60) == 0
+    chromium("await pages.q.context().close()")
