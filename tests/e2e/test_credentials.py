@@ -7,6 +7,7 @@ import hmac
 import json
 import os
 import re
+import ssl
 import sys
 import threading
 
@@ -340,6 +341,37 @@ def test_elsewhere_it_is_refused(net, words):
     assert seen["credential"] in ("github", "model", "named")
     # the same request without the placeholder gets through
     assert net.curl(words.replace("$GITHUB_TOKEN", "nothing").replace("$MODEL_KEY", "nothing").replace("$NAMED", "x")) == "served"
+
+
+def test_a_redirect_is_a_new_request(net):
+    """curl hands its header on to whoever it is sent to: the second request is refused."""
+    def sends_on(c):
+        head = read_head(c)
+        net.got.setdefault("sends", []).append((head.decode("latin-1"), b""))
+        c.sendall(b"HTTP/1.1 302 Found\r\nlocation: https://evil.origin.test/got\r\ncontent-length: 0\r\n\r\n")
+        c.recv(1)
+
+    net.names["git.origin.test"] = [net.host("sends.origin.test")]
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*net.origins.authority.leaf("git.origin.test"))
+    net.listen(net.world.far, net.names["git.origin.test"][0], 443, sends_on, tls)
+    before = len(net.got.get("evil", []))
+    asked = '--location-trusted -H "Authorization: Bearer {}" https://git.origin.test/'
+    assert json.loads(net.curl(asked.format("$GITHUB_TOKEN")))["reason"] == "credential_elsewhere"
+    assert VALUE in net.got["sends"][-1][0] and len(net.got.get("evil", [])) == before
+    assert net.curl(asked.format("nothing")) == "served"  # the control
+
+
+@pytest.mark.parametrize("sni,host,reason", [("evil", "api", "host_mismatch"), ("api", "evil", "host_mismatch"), ("api", "api", None)])
+def test_the_name_of_tls_and_of_the_request_are_one(net, sni, host, reason):
+    before = {k: len(v) for k, v in net.got.items()}
+    word = placeholders(net)["github"]
+    got = net.raw(f"GET /sni HTTP/1.1\r\nHost: {host}.origin.test\r\nAuthorization: Bearer {word}\r\nConnection: close\r\n\r\n", port=443,
+                  sni=f"{sni}.origin.test", until=["served", "hint"]).decode()
+    if reason:
+        assert reason in got and {k: len(v) for k, v in net.got.items()} == before
+    else:
+        assert "served" in got and VALUE in net.last("api")[0]
 
 
 def test_what_a_session_may_not_use_is_not_offered(net):
