@@ -5,8 +5,8 @@
     NETPAWL_BUILD=build tests/bench/bench.py [--quick]
 
 Needs root. Everything happens in network namespaces, cgroups and a bpf file system of its own, which are gone at
-the end. Writes BUILD/bench/gate.json, policy.json, run.json, restart.json, inspect.json, dns.json, decisions.json and scrubbing.json. raise.py, run.py, restart.py,
-inspection.py, lookups.py, decisions.py and scrubbing.py do their part alone.
+the end. Writes BUILD/bench/gate.json, policy.json, credentials.json, run.json, restart.json, inspect.json, dns.json, decisions.json and scrubbing.json. raise.py, run.py, restart.py,
+inspection.py, lookups.py, credentials.py, decisions.py and scrubbing.py do their part alone.
 """
 import argparse
 import contextlib
@@ -30,6 +30,7 @@ import decisions  # noqa: E402
 import escalation  # noqa: E402
 import inspection  # noqa: E402
 import lookups  # noqa: E402
+import credentials  # noqa: E402
 import policy  # noqa: E402
 import restart  # noqa: E402
 import run as starting  # noqa: E402
@@ -209,6 +210,7 @@ def main():
     out = {"kernel": platform.release(), "cpus": os.cpu_count(), "quick": args.quick, "load": os.getloadavg()[0]}
     print(f"netpawl on Linux {out['kernel']}, {out['cpus']} CPUs, load {out['load']:.1f}")
     policy.run()
+    credentials.run()
     with contextlib.ExitStack() as stack:
         measure(Bench(stack, with_nft), size, out)
     out["seconds"] = time.monotonic() - started
