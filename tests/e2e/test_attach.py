@@ -89,3 +89,25 @@ def test_doctor_says_what_one_has(daemon, contained):
     line, = [l for l in daemon.cli("doctor").stdout.splitlines() if id in l and "CAP_NET_RAW" in l]
     assert "docker" in line and "--cap-drop NET_RAW" in line
     json.loads(daemon.cli("doctor", "--json").stdout)
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_what_leads_past_the_gate_is_said(daemon, has):
+    """CAP_NET_RAW and others of a container; the control is one without."""
+    top, id, session = base.cgroup_make("caps"), secrets.token_hex(32), new_session("caps")
+    cgroup = top / f"libpod-{id}"
+    cgroup.mkdir()
+    less = [] if has else ["setpriv", "--bounding-set=-net_raw,-net_admin,-sys_admin,-bpf"]
+    p = base.popen([*daemon.world.enter(), "sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh", *less, "sleep", "300"])
+    try:
+        assert base.eventually(lambda: b"sleep" in open(f"/proc/{p.pid}/cmdline", "rb").read().split(b"\0")[0])
+        attach = lambda: daemon.cli("attach", session, "--container", id, check=0).stderr
+        said = attach()
+        assert ("CAP_NET_RAW" in said) is has and ("CAP_NET_ADMIN" in said) is has, said
+        assert attach() == said, "and again"
+    finally:
+        base.reap(p)
+        base.eventually(lambda: not base.cgroup_pids(cgroup))
+        for sandbox in daemon.api.sandboxes(session):
+            daemon.api.remove(sandbox["sandbox"])
+        base.cgroup_destroy(top)

@@ -5,6 +5,7 @@
 
 #include "api_client/api.h"
 #include "cli/engine.h"
+#include "cli/features.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "containers/container_find.h"
@@ -102,5 +103,8 @@ int command_attach(struct cli *cli, int argc, char **argv)
 	code = api_body(argv[next], json_pack("{s:s,s:s}", "session", argv[next], "cgroup", path), &body);
 	if (code != CLI_OK)
 		return code;
-	return api_show(cli, argv[next], "POST", "/v1/sandboxes", body, attach_print);
+	code = api_show(cli, argv[next], "POST", "/v1/sandboxes", body, attach_print);
+	if (code == CLI_OK)
+		container_warn(path);
+	return code;
 }

@@ -41,6 +41,18 @@ static bool caps_read(const char *path, unsigned long long *ret)
 	return true;
 }
 
+void container_warn(const char *path)
+{
+	struct container container;
+	unsigned long long caps;
+
+	if (!container_of_path(path, &container) || !caps_read(path, &caps))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(risky); i++)
+		if (caps >> risky[i].cap & 1)
+			output_clean_line(stderr, "netpawl: attached, but it has %s", risky[i].means);
+}
+
 static int container_add(void *data, const char *path, const struct container *container)
 {
 	struct table *table = data;

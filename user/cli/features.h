@@ -18,5 +18,7 @@ bool feature_get(const json_t *object, size_t i, struct feature *ret);
 size_t features_missing(const json_t *object);
 
 void doctor_containers(void); /* prints those that run here, and what they have */
+void container_warn(
+	const char *path); /* of one that was adopted: on stderr, what it has that leads past the gate; else nothing */
 
 #endif
