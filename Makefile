@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
 # make            build everything into build/ (SAN=1: with ASan and UBSan, into build/san/)
-# make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours
+# make run        show the three modes on a small internet of its own; AGENT="cmd ..." runs yours, CONSOLE=1 shows it in a browser
 # make check      in under a minute: unit tests, layers, policy cases, a smoke test of the gate
 # make test       build and run every test; T="words" for pytest: T="-x -k takeover" (unit tests run all the same)
 # make test-unit  the unit tests alone; make test-e2e: the others alone, or the files in T="tests/e2e/test_dns.py -x"
@@ -441,7 +441,7 @@ vm:
 
 run: deps
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
-	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTHON) examples/demo.py $(AGENT)
+	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) CONSOLE=$(CONSOLE) $(PYTHON) examples/demo.py $(AGENT)
 
 LINT_SRCS = $(sort $(wildcard user/*/*.c))
 LINT_HDRS = $(filter-out user/vocab/limits.h,$(wildcard user/*/*.h)) $(filter-out include/gate_limits.h include/reason.h,$(wildcard include/*.h))

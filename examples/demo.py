@@ -4,6 +4,7 @@
 
     make run                  the three modes, step by step, and a daemon that is killed on the way
     make run AGENT="cmd ..."  your command in a sandbox on that little internet
+    make run CONSOLE=1        the same, and then the console on it, until you interrupt it
 
 Two network namespaces are made: HOST, where netpawld and the sandbox live, and WORLD, which plays the
 internet with addresses from the documentation ranges. Nothing can leave the machine, and nothing is left
@@ -25,7 +26,8 @@ BUILD = Path(os.environ.get("NETPAWL_BUILD", HERE.parent / "build"))
 PYTHON = "/usr/bin/python3"
 
 SERVERS = r"""
-import os, socketserver, socket, ssl, sys, threading
+import os, signal, socketserver, socket, ssl, sys, threading
+signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the demo, which ends this
 NAMES = {"api.example.org": "198.51.100.10", "db.corp.example": "198.51.100.20"}
 class Http(socketserver.BaseRequestHandler):
     def handle(self):
@@ -251,7 +253,19 @@ def three_modes(demo, daemon):
     agent.stdin.close()
     agent.wait(10)
     print("    names asked for: " + ", ".join(demo.seen()))
+    if os.environ.get("CONSOLE"):
+        return console(demo)
+    say("6. All of this can be looked at in a browser: make run CONSOLE=1 opens the console on it (netpawl console).")
     return 0
+
+
+def console(demo):
+    """On the machine's own loopback, where the browser is; the daemon is found by the path of its socket."""
+    say("6. The console, with all of this in it. Open the link; interrupt (Ctrl-C) ends the demo.")
+    try:
+        return subprocess.run([f"{BUILD}/netpawl", "--socket", demo.socket, "console"]).returncode
+    except KeyboardInterrupt:
+        return 0
 
 
 def own_command(demo, argv):

@@ -147,7 +147,7 @@ json_t *policy_try(const json_t *source, const char *name, const char *text, con
 {
 	_problems_ struct problems problems = { 0 }, old_problems = { 0 };
 	_policy_ struct policy *now = NULL, *then = NULL;
-	bool ok = source_load(source, name, text, &then, &problems) == 0;
+	bool ok = source_load(source, name, text, &then, &problems) == 0 && then;
 	json_t *ret = json_pack("{s:b,s:i,s:o,s:o}", "ok", ok, "rules", ok ? (int)then->n_rules : 0, "errors",
 				problems_array(&problems, false), "warnings", problems_array(&problems, true));
 
@@ -156,7 +156,7 @@ json_t *policy_try(const json_t *source, const char *name, const char *text, con
 	json_object_set_new(ret, "hash", json_string(then->hash));
 	if (cases)
 		json_object_set_new(ret, "failed", cases_run(then, cases));
-	if (events && source_load(source, "", NULL, &now, &old_problems) == 0)
+	if (events && source_load(source, "", NULL, &now, &old_problems) == 0 && now)
 		events_compare(now, then, events, ret);
 	return ret;
 }
