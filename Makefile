@@ -9,7 +9,7 @@
 # make test-containers  containers of Podman and Docker: born in a sandbox, and adopted while they run
 # make test-browser  the console's page in Chromium; leaves pictures of it in build/browser/
 # make test-clients  curl, wget, Python, Node, Go, Java, git, npm, apt and others through the inspector
-# make test-monitoring  metrics, alert rules, dashboard and exports in Debian's prometheus
+# make test-monitoring  metrics and alert rules by Debian's promtool, HAR by its schema
 # make test-upgrade  from the last build of ABI version 4, made from the git history, to this one, under traffic
 # make bench      measure, print ratios, write JSON into build/bench/
 # make vm         run the gate on Debian's 6.1 and 6.12 kernels, emulated: KERNELS="6.1 6.12 6.12-nolsm"
@@ -345,7 +345,7 @@ test-clients:
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
 # What other systems make of metrics and exports.
-MONITORING_DEPS = prometheus
+MONITORING_DEPS = prometheus nodejs npm
 test-monitoring:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(MONITORING_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all

@@ -28,6 +28,7 @@ from lib.daemon import Daemon  # noqa: E402
 import cost  # noqa: E402
 import decisions  # noqa: E402
 import escalation  # noqa: E402
+import followers  # noqa: E402
 import inspection  # noqa: E402
 import lookups  # noqa: E402
 import credentials  # noqa: E402
@@ -43,7 +44,7 @@ FULL = {"boxes": (1, 100, 10000), "escalations": 250, "batches": 4, "rounds": 30
         "seconds": 480}
 QUICK = {"boxes": (1, 100), "escalations": 40, "batches": 2, "rounds": 8, "turns": 3, "starts": 30, "seconds": 120}
 CROWD, ELSEWHERE = 10000, 100000  # closed connections; open sockets of others
-PARTS = (starting, restart, inspection, lookups, decisions, scrubbing)  # each with QUICK and FULL, which have the seconds that it may take
+PARTS = (starting, restart, inspection, lookups, decisions, scrubbing, followers)  # each with QUICK and FULL, which have the seconds that it may take
 REGISTER_SECONDS, REGISTER_STEP = 60, 500  # what registering may take; beyond it there are fewer sandboxes
 
 

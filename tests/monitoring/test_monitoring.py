@@ -5,7 +5,11 @@ import pathlib
 import re
 import subprocess
 
+import pytest
+
+from lib import base
 from lib.box import Box, new_session
+from lib.inspected import inspected
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs/monitoring"
 
@@ -49,3 +53,31 @@ def test_the_dashboard_has_what_grafana_wants():
     for panel in dashboard["panels"]:
         assert panel["title"] and panel["targets"] and panel["datasource"]["uid"] == "${datasource}"
         assert panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24
+
+
+@pytest.fixture(scope="module")
+def validator():
+    """npm's har-validator, with the schema of HAR 1.2."""
+    folder = base.tempdir("npm")
+    base.sh("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", folder, "har-validator@5.1.5")
+    yield lambda text: subprocess.run(["node", "-e", VALIDATE], input=text, capture_output=True, text=True, timeout=60, cwd=folder)
+    base.drop_tempdir(folder)
+
+
+VALIDATE = """
+require("har-validator/lib/promise").har(JSON.parse(require("fs").readFileSync(0)))
+  .catch(e => { console.log(JSON.stringify(e.errors || String(e))); process.exit(1); });
+"""
+
+
+def test_archives_pass_the_schema(validator):
+    with inspected() as net:
+        assert net.curl("https://captured.origin.test/a?b=c", "-d", "who=me").returncode == 0
+        net.curl("https://get-only.origin.test/<x>", "-d", "x")
+        net.events(lambda e: e["kind"] == "refuse")
+        text = subprocess.run([str(base.NETPAWL), "har", "--socket", str(net.daemon.socket)], capture_output=True, text=True, timeout=60).stdout
+    assert len(json.loads(text)["log"]["entries"]) >= 2
+    got = validator(text)
+    assert got.returncode == 0, got.stdout + got.stderr
+    bad = validator(text.replace('"startedDateTime"', '"started"'))
+    assert bad.returncode == 1, "it would say so"
