@@ -202,7 +202,7 @@ def test_a_question_comes_up_and_is_answered(rig, page):
     p = rig.curl(session, "https://api.origin.test/v1/data", "-d", "hello world")
     page("await pages.a.waitForSelector('#ask')")
     text = page("return await pages.a.innerText('#ask')")
-    for word in (session, "wants to POST", "https://api.origin.test/v1/data", "it may send data", "11 B", "INTERNAL", "Deny", "Once", "Host", "Domain", "Always"):
+    for word in (session, "wants to POST", "https://api.origin.test/v1/data", "it may send data", "11 B", "(curl)", "user-agent: curl", "INTERNAL", "Deny", "Once", "Host", "Domain", "Always"):
         assert word in text, (word, text)
     assert page("return await pages.a.locator('#count-timeout').getAttribute('aria-valuenow')") in ("99", "100")
     assert page("return await pages.a.evaluate(() => document.documentElement.dataset.sounds)") == "1"

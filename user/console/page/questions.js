@@ -228,15 +228,12 @@ export class Questions {
 }
 
 function programOf(item) {
-  const program = item.program?.name ?? item.program?.comm ?? item.program ?? item.comm;
-  return typeof program === "string" && program ? ` (${program})` : "";
+  return item.comm ? ` (${item.comm})` : "";
 }
 
+// Pairs of name and value, without secrets.
 function headersOf(item) {
-  const headers = item.headers;
-  if (!headers) return null;
-  const lines = Array.isArray(headers) ? headers.map((x) => (typeof x === "string" ? x : `${x.name}: ${x.value}`)) : typeof headers === "object" ? Object.entries(headers).map(([k, v]) => `${k}: ${v}`) : String(headers).split("\n");
-  return lines.filter((l) => l).length ? h("pre", { class: "headers" }, lines.filter((l) => l).join("\n")) : null;
+  return item.headers?.length ? h("pre", { class: "headers" }, item.headers.map(([name, value]) => `${name}: ${value}`).join("\n")) : null;
 }
 
 function pairs(list) {
@@ -248,6 +245,8 @@ function questionFacts(q) {
     ["the session holds", [h("span", { class: "chip " + q.level }, q.level), " ", q.datasets?.length ? q.datasets.join(", ") : "no dataset"]],
     ["headers", headersOf(q)],
     ["body", q.body === null || q.body === undefined ? (q.method && q.kind === "write" ? "of a length that is not known" : null) : q.body > 0 ? bytes(q.body) : null],
+    ["it begins with", q.body_start ? h("pre", null, q.body_start) : null],
+    ["program", q.program ? `${q.program}, pid ${q.pid}` : null],
     ["this host before", q.before?.allowed || q.before?.denied ? `${q.before.allowed} allowed, ${q.before.denied} denied` : null],
     ["waiting now", q.waiting ? plural(q.waiting, "client") : "nobody: a retry joins, or meets the answer"],
     ["rule", q.rule], ["sandbox", q.sandbox], ["asked", moment(q.created)],
