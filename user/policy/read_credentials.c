@@ -226,12 +226,12 @@ static int read_placeholder(struct reader *reader, const struct node *key, struc
 	map_fields(reader, map, &keys_placeholder, fields);
 	if (fields[PLACEHOLDER_ENV])
 		e = text_keep(reader, fields[PLACEHOLDER_ENV], &credential->env);
-	if (e == 0 && credential->env && !name_is_variable(credential->env))
+	if (e == 0 && fields[PLACEHOLDER_ENV] && credential->env && !name_is_variable(credential->env))
 		error_at(reader, fields[PLACEHOLDER_ENV]->next, "%s is no name of a variable",
 			 QUOTE(credential->env, strlen(credential->env)));
 	if (e == 0 && fields[PLACEHOLDER_LIKE])
 		e = text_keep(reader, fields[PLACEHOLDER_LIKE], &credential->like);
-	problem = e == 0 ? placeholder_shape_problem(credential->like) : NULL;
+	problem = e == 0 && fields[PLACEHOLDER_LIKE] ? placeholder_shape_problem(credential->like) : NULL;
 	if (problem)
 		error_at(reader, fields[PLACEHOLDER_LIKE]->next, "\"like\": %s", problem);
 	if (fields[PLACEHOLDER_FILE]) {
