@@ -24,27 +24,18 @@ static void label_put(struct buf *out, const char *name, const char *value, bool
 	buf_puts(out, "\"");
 }
 
-static void labels_put(struct buf *out, va_list labels)
+static void labels_put(struct buf *out, const char *const *labels)
 {
-	const char *name;
-	bool any = false;
-
-	while ((name = va_arg(labels, const char *))) {
-		label_put(out, name, va_arg(labels, const char *), !any);
-		any = true;
-	}
-	if (any)
+	for (size_t i = 0; labels[i]; i += 2)
+		label_put(out, labels[i], labels[i + 1], i == 0);
+	if (labels[0])
 		buf_puts(out, "}");
 }
 
-void metric_put(struct buf *out, const char *name, uint64_t value, ...)
+void metric_put_labelled(struct buf *out, const char *name, uint64_t value, const char *const *labels)
 {
-	va_list labels;
-
 	buf_puts(out, name);
-	va_start(labels, value);
 	labels_put(out, labels);
-	va_end(labels);
 	buf_printf(out, " %" PRIu64 "\n", value);
 }
 
@@ -53,14 +44,10 @@ static void seconds_put(struct buf *out, uint64_t ns)
 	buf_printf(out, "%" PRIu64 ".%09" PRIu64, ns / 1000000000, ns % 1000000000);
 }
 
-void metric_put_seconds(struct buf *out, const char *name, uint64_t ns, ...)
+void metric_put_labelled_seconds(struct buf *out, const char *name, uint64_t ns, const char *const *labels)
 {
-	va_list labels;
-
 	buf_puts(out, name);
-	va_start(labels, ns);
 	labels_put(out, labels);
-	va_end(labels);
 	buf_puts(out, " ");
 	seconds_put(out, ns);
 	buf_puts(out, "\n");

@@ -15,8 +15,12 @@
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 void metric_family(struct buf *out, const char *name, enum metric_type type, const char *help);
-void metric_put(struct buf *out, const char *name, uint64_t value, ...) __attribute__((sentinel));
-void metric_put_seconds(struct buf *out, const char *name, uint64_t ns, ...) __attribute__((sentinel));
+void metric_put_labelled(struct buf *out, const char *name, uint64_t value, const char *const *labels);
+void metric_put_labelled_seconds(struct buf *out, const char *name, uint64_t ns, const char *const *labels);
+#define metric_put(out, name, value, ...) \
+	metric_put_labelled((out), (name), (value), (const char *const[]){ __VA_ARGS__ })
+#define metric_put_seconds(out, name, ns, ...) \
+	metric_put_labelled_seconds((out), (name), (ns), (const char *const[]){ __VA_ARGS__ })
 
 /* How long something took, by classes: each has what took no longer than its bound, and the last one the rest. */
 #define HISTOGRAM_BOUNDS 12

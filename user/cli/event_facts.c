@@ -55,9 +55,10 @@ void event_facts_read(const json_t *event, struct event_facts *ret)
 		{ FILTER_LIST, "list" },       { FILTER_ADDRESS, "address" },
 	};
 	const char *kind = member_text(event, "kind") ?: "", *url = member_text(event, "url");
-	const char **of = ret->facts.of;
+	const char **of;
 
 	*ret = (struct event_facts){ 0 };
+	of = ret->facts.of;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		of[texts[i].key] = member_text(event, texts[i].name);
 	number_fact(event, "status", ret->status, sizeof(ret->status));

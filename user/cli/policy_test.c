@@ -116,7 +116,7 @@ static void file_run(struct run *run, const char *path)
 	}
 	if (e < 0)
 		run->broken++;
-	progress_start(&progress, "cases", cases ? cases->n_items : 0);
+	progress_start(&progress, "cases", e == 0 ? cases->n_items : 0);
 	for (size_t i = 0; e == 0 && i < cases->n_items; i++) {
 		item_run(run, path, policy, &cases->items[i], results);
 		progress_step(&progress, 1);
