@@ -12,7 +12,7 @@ static const char questions_help[] =
 	"Usage: netpawl questions [USER/SESSION] [OPTIONS]\n\n"
 	"Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask), and\n"
 	"runs of class write, whose ids are run-1 and so on. Sessions take turns: each one's oldest, then each\n"
-	"one's second. `netpawl ask` shows one after the other and takes answers by a key.\n\n"
+	"one's second.\n\n"
 	"Options:\n"
 	"  --state STATE    pending (unless given), allowed, denied, expired, void or all\n"
 	"  --follow         what waits now, then each that is asked, answered, expired or void (unless --state\n"
