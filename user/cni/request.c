@@ -198,7 +198,7 @@ static int own_read(const json_t *object, const struct pod *pod, struct cni_requ
 
 	if (r < 0)
 		return r;
-	if (own.socket && !template_fill(own.socket, NULL, 0, request->socket, sizeof(request->socket)))
+	if (own.socket && !template_fill(own.socket, ids, 0, request->socket, sizeof(request->socket)))
 		return request_bad(ret_problem, CNI_BAD_CONFIG, "\"socket\" is no path");
 	if (own.cgroup && (!template_fill(own.cgroup, ids, ARRAY_SIZE(ids), request->cgroup, sizeof(request->cgroup)) ||
 			   !is_cgroup_path(request->cgroup)))
