@@ -250,6 +250,17 @@ def test_a_new_daemon_keeps_it(how):
         assert net.nft("list", "tables").stdout == ""
 
 
+def test_uninstall_leaves_nothing():
+    """Of sandboxes that outlived a daemon, too."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        net.box("FULL")
+        net.daemon.kill()
+        assert len(net.devices()) == 1 and "netpawl" in net.nft("list", "tables").stdout
+        net.daemon.uninstall()
+        assert not net.devices() and net.nft("list", "tables").stdout == ""
+
+
 def test_a_policy_that_takes_it_back(nat):
     """Those that live keep theirs, and the rules with them; the next are shared."""
     with contextlib.ExitStack() as stack:

@@ -8,6 +8,7 @@
 #include "base/fs.h"
 #include "kernel/internal.h"
 #include "kernel/old_gate.h"
+#include "netns/way_out.h"
 
 /* The first adopted cgroup of a version's map in which processes still run: 1 with its path, or 0. */
 static int find_adopted(const char *pin_dir, unsigned version, const char *map, const char *mount, const char *slice,
@@ -55,6 +56,24 @@ static int slice_remove(const char *mount, const char *slice, const char *suffix
 	return r;
 }
 
+static bool cgroup_exists(void *mount, uint64_t id)
+{
+	struct gate_cgroup ignored;
+
+	return cgroup_by_id(mount, id, &ignored) != -ENOENT;
+}
+
+/* Their devices, and with the last of them, other daemons' included, the host's rules. */
+static void ways_out_remove(char *mount)
+{
+	_free_ struct ways_out *ways = calloc(1, sizeof(*ways));
+
+	if (!ways)
+		return;
+	ways_out_find(ways, cgroup_exists, mount);
+	ways_out_want(ways, false);
+}
+
 int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char problem[static 512])
 {
 	_close_ int lock = open(pin_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,6 +108,7 @@ int kernel_uninstall(const char *pin_dir, const char *slice, bool force, char pr
 		r = fs_path(path, "%s/v%d", pin_dir, NP_ABI_VERSION);
 	if (r < 0)
 		return r;
+	ways_out_remove(mount);
 	pins_remove_tree(path);
 	r = upgrade_remove_old(pin_dir);
 	rmdir(pin_dir);

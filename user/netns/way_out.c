@@ -204,6 +204,16 @@ static int family_outside(const struct end *end, const struct np_addr *addr)
 	return r == 0 ? neighbour_add(end, addr, true) : r;
 }
 
+/* name: of a device, or "all". */
+static bool device_forwards(const char *family, const char *name)
+{
+	char path[FS_PATH_SIZE];
+	_free_ char *text = NULL;
+
+	return fs_path(path, "/proc/sys/net/%s/conf/%s/forwarding", family, name) == 0 &&
+	       fs_read_at(AT_FDCWD, path, 16, &text) == 0 && text[0] == '1';
+}
+
 static int ends_make(struct end *end, uint64_t cgroup_id, int netns)
 {
 	const struct np_addr v4 = np_nat_v4(end->number), v6 = np_nat_v6(end->number);
@@ -218,8 +228,10 @@ static int ends_make(struct end *end, uint64_t cgroup_id, int netns)
 	if (end->v6 && fs_path(path, "/proc/sys/net/ipv6/conf/%s/disable_ipv6", name) == 0)
 		(void)fs_write_at(AT_FDCWD, path, "0");
 	r = link_up(end, alias);
-	if (r == 0 && fs_path(path, "/proc/sys/net/ipv4/conf/%s/forwarding", name) == 0)
-		r = fs_write_at(AT_FDCWD, path, "1"); /* of our own device */
+	if (r == 0 && !device_forwards("ipv4", name))
+		r = fs_path(path, "/proc/sys/net/ipv4/conf/%s/forwarding", name) < 0
+			    ? -ENAMETOOLONG
+			    : fs_write_at(AT_FDCWD, path, "1"); /* of our own device */
 	if (r == 0)
 		r = family_outside(end, &v4);
 	if (r == 0 && end->v6)
@@ -241,15 +253,6 @@ static void device_delete(int fd, unsigned index)
 
 /* -- what the host does --------------------------------------------------------------------------- */
 
-static bool host_forwards(const char *family)
-{
-	char path[FS_PATH_SIZE];
-	_free_ char *text = NULL;
-
-	return fs_path(path, "/proc/sys/net/%s/conf/all/forwarding", family) == 0 &&
-	       fs_read_at(AT_FDCWD, path, 16, &text) == 0 && text[0] == '1';
-}
-
 static void problem_look(struct ways_out *ways)
 {
 	char chain[96];
@@ -257,7 +260,7 @@ static void problem_look(struct ways_out *ways)
 	ways->problem[0] = '\0';
 	if (!ways->wanted)
 		return;
-	if (!host_forwards("ipv4"))
+	if (!device_forwards("ipv4", "all"))
 		snprintf(ways->problem, sizeof(ways->problem),
 			 "this host does not forward: set net.ipv4.ip_forward to 1; until then no sandbox with a way "
 			 "out is started");
@@ -283,8 +286,8 @@ void ways_out_want(struct ways_out *ways, bool wanted)
 int way_out_make(struct ways_out *ways, uint64_t cgroup_id, int netns)
 {
 	_close_ int fd = rtnl_open();
-	struct end end = { .fd = fd, .v6 = host_forwards("ipv6") };
-	int r = fd < 0 ? fd : host_forwards("ipv4") ? masquerade_ensure() : -ENONET;
+	struct end end = { .fd = fd, .v6 = device_forwards("ipv6", "all") };
+	int r = fd < 0 ? fd : device_forwards("ipv4", "all") ? masquerade_ensure() : -ENONET;
 
 	if (r < 0)
 		return r;
