@@ -466,7 +466,7 @@ DEPS = gcc make clang llvm libbpf-dev bpftool libelf-dev zlib1g-dev libmicrohttp
        libyaml-dev libidn2-dev nettle-dev libbrotli-dev libzstd-dev libssl-dev libnghttp2-dev libc-ares-dev node-llhttp libseccomp-dev \
        libcmocka-dev libc6-dev python3 python3-pytest iproute2 util-linux procps curl openssl bind9-dnsutils scdoc \
        python3-dnspython iodine dns2tcp tinyproxy musl-tools openssh-client python3-asyncssh python3-websockets python3-yaml python3-jsonschema zsh fish \
-       nodejs python3-requests default-jre-headless systemd libncurses-dev ncurses-term tmux
+       nodejs python3-requests default-jre-headless systemd libncurses-dev ncurses-term tmux brotli zstd
 
 deps:
 	$(Q)missing=; for p in $(DEPS); do \

@@ -5,7 +5,6 @@ import base64
 import contextlib
 import gzip
 import json
-import shutil
 import subprocess
 import urllib.parse
 import zlib
@@ -165,7 +164,7 @@ def test_everywhere(net, where):
     assert code == 0 and not there(got, VALUE) and there(got, net.placeholder("scrub")), got
 
 
-@pytest.mark.parametrize("coding", [c for c in ("gzip", "deflate", "br", "zstd") if c in ("gzip", "deflate") or shutil.which({"br": "brotli"}.get(c, c))])
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "br", "zstd"])
 def test_coded(net, coding):
     """What the client asked to be coded comes as it is, without the value. HTTP/1.1: chunks of seven bytes."""
     got, code = net.fetch("scrub", f"coded/{coding}", "-H", f"accept-encoding: {coding}")
