@@ -16,7 +16,7 @@ SEEN = [
     r"POST https://api.example.org/v1 +403, and its body says:\n +netpawl refused this request",
     r"secret.evil.example +no such name",
     r"db.corp.example:5432 +got '1 row, from the warehouse'",
-    r"GET https://api.example.org/v1 200 .*\n? +rule=\S+policy.yaml:3",
+    r"GET https://api.example.org/v1 200 [^$]*? rule=\S+policy.yaml:3",
     r"\$ netpawl why demo/agent\n +Session demo/agent is at level CONFIDENTIAL",
     r"\$ netpawl notices demo/agent\n.*Notice from netpawl",
     r"3. The gate outlives the daemon.*\n +TCP to \S+ +refused",

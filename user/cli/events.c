@@ -83,8 +83,10 @@ static void event_format(struct buf *out, const json_t *event)
 		   reason, member_text(event, "session") ?: "-");
 	request_append(out, event);
 	target_append(out, event);
-	if (comm || pid)
-		buf_printf(out, " %s[%lld]", comm ? comm : "?", (long long)json_integer_value(pid));
+	if (comm)
+		buf_printf(out, " %s[%lld]", comm, (long long)json_integer_value(pid));
+	else if (pid)
+		buf_printf(out, " pid=%lld", (long long)json_integer_value(pid));
 	named_append(out, event, "rule");
 	named_append(out, event, "list");
 	named_append(out, event, "sandbox");
