@@ -46,8 +46,8 @@ static unsigned refusal_status(enum np_reason reason)
 /* The policy let it pass, and then the host or the way there failed: whoever reads it must not look for a rule. */
 static bool refusal_is_origins(enum np_reason reason)
 {
-	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN &&
-	       reason != NP_R_CREDENTIAL_MISSING && reason != NP_R_SECRET_RETURNED && reason != NP_R_UNSEARCHABLE;
+	return refusal_status(reason) >= 500 && reason != NP_R_WEBSOCKET_BROKEN && reason != NP_R_CREDENTIAL_MISSING &&
+	       reason != NP_R_SECRET_RETURNED && reason != NP_R_UNSEARCHABLE;
 }
 
 static const char *failed_words(enum np_reason reason)

@@ -73,10 +73,12 @@ const char *reason_hint(unsigned reason)
 	case NP_R_METADATA:
 		return "Trying again will not help. Sandboxes get no credentials of the host; go on without them.";
 	case NP_R_CREDENTIAL_ELSEWHERE:
-		return "Trying again will not help. Send the placeholder only to the hosts it is for, over https, and where "
+		return "Trying again will not help. Send the placeholder only to the hosts it is for, over https, and "
+		       "where "
 		       "the policy says; it is worth nothing elsewhere.";
 	case NP_R_CREDENTIAL_MISSING:
-		return "The policy allows it, but an operator has to look after the credential: netpawl credentials. You may "
+		return "The policy allows it, but an operator has to look after the credential: netpawl credentials. "
+		       "You may "
 		       "try again later.";
 	case NP_R_HOST_LOOPBACK:
 	case NP_R_FOREIGN_UNIX:
@@ -151,10 +153,12 @@ const char *reason_hint(unsigned reason)
 		       "it meets the answer, or waits for it again.";
 	case NP_R_SECRET_RETURNED:
 	case NP_R_UNSEARCHABLE:
-		return "The host was asked, and what it answered is withheld because a secret may be in it. Trying the same again "
+		return "The host was asked, and what it answered is withheld because a secret may be in it. Trying the "
+		       "same again "
 		       "will not help; another call of the host's API may.";
 	case NP_R_SECRET_LEAVING:
-		return "Trying again will not help. Use the placeholder of the credential, which netpawl replaces where the "
+		return "Trying again will not help. Use the placeholder of the credential, which netpawl replaces "
+		       "where the "
 		       "credential belongs, and tell your operator where the value came from.";
 	case NP_R_ANSWER_DENIES:
 		return "Trying again will not help: a person has seen it and said no. Go on without it.";
