@@ -88,6 +88,7 @@ def test_always_is_written_beside_the_policy_and_holds_for_the_user(net):
     # and is taken back
     assert "taken back by uid 0" in net.daemon.cli("answer", q["question"], "--revoke", check=0).stdout
     assert not net.grants.exists(), "it was the only one"
+    assert net.api.ok("GET", f"/v1/questions/{q['question']}")["revoked_by"].startswith("uid 0 pid "), "and that stays on record"
     assert net.denied(session, "https://always.origin.test/d")
     assert net.daemon.cli("answer", q["question"], "--revoke").returncode == 1
 

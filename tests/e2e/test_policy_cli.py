@@ -409,6 +409,14 @@ def test_check_warns_of_a_deny_below_its_allow(write):
     assert policy_json("check", write(upside_down))["warnings"] == []
 
 
+def test_check_warns_of_users_and_groups_that_the_host_does_not_have(write):
+    rules = "version: 1\napproval: {group: %s}\naccess:\n  approver: [group:%s, user:%s]\nrules:\n  - ask: b.example\n"
+    said = [w["message"] for w in policy_json("check", write(rules % ("no-such-group", "no-such-group", "no-such-user")))["warnings"]]
+    assert len(said) == 3 and "no group no-such-group, so that approve.sock is root's alone" in said[0], said
+    assert "no group no-such-group" in said[1] and "no user no-such-user" in said[2]
+    assert policy_json("check", write(rules % ("root", "61000", "root")))["warnings"] == [], "the control: names of this host, and numbers"
+
+
 def test_warnings_say_what_to_write_instead(write):
     rules = "version: 1\nrules:\n  - {deny: b.example, methods: POST}\n  - allow: 'b.example:8443'\n  - {allow: b.example, inspect: false}\n"
     refused, inspected = [w["message"] for w in policy_json("check", write(rules))["warnings"]]

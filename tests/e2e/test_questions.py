@@ -251,6 +251,28 @@ def test_who_is_refused_after_a_while_tries_again_and_meets_the_answer(short, ve
     assert "needs_approval" in told or "a person" in told, told
 
 
+def test_why_tells_what_was_asked_and_whether_to_try_again(net):
+    session = net.fresh()
+    ps = {host: net.get(session, f"https://{host}.origin.test/") for host in ("waits", "no", "yes")}
+    asked = {q["host"].split(".")[0]: q for q in net.asked(session, 3)}
+    net.answer(asked["no"], "deny", reason="use the mirror")
+    net.answer(asked["yes"], "host")
+    assert done(ps["no"])[1] == 403 and done(ps["yes"])[1] == 200
+    why = net.api.ok("GET", f"/v1/sessions/{session}/why")
+    told = {q["question"]: (q["state"], q["retry"]) for q in why["questions"]}
+    assert told == {asked["waits"]["question"]: ("pending", True), asked["no"]["question"]: ("denied", False),
+                    asked["yes"]["question"]: ("allowed", True)}
+    said = net.daemon.cli("why", session).stdout
+    assert f"Question {asked['waits']['question']} (GET https://waits.origin.test/) waits for a person; trying again joins it, until " in said, said
+    assert "was denied; trying again will not help: use the mirror." in said and "was allowed: try again." in said
+    net.api.escalate(session, "CONFIDENTIAL")
+    anew = net.asked(session)[0]
+    said = net.daemon.cli("why", session).stdout
+    assert "is void, for the level or the policy is another by now" in said and "the answer holds no more; trying again asks anew" in said
+    net.answer(anew, "deny")
+    assert done(ps["waits"])[1] == 403
+
+
 def test_a_client_that_hangs_up_leaves_the_question(net):
     session = net.fresh()
     p = net.get(session, "https://hangs.origin.test/")

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/policy.h"
+#include "policy/accounts.h"
 #include "policy/tables.h"
 
 static const char policy_check_help[] =
@@ -12,7 +13,8 @@ static const char policy_check_help[] =
 	"Reads a policy and all that it includes, and names everything that is wrong with it by file, line\n"
 	"and column. Needs no daemon.\n\n"
 	"Options:\n"
-	"  --strict         warnings fail too\n" OPTIONS_COMMON "\nExample:\n"
+	"  --strict         warnings fail too, but for users and groups that this host does not have\n" OPTIONS_COMMON
+	"\nExample:\n"
 	"  netpawl policy check --strict /etc/netpawl/policy.yaml\n\n"
 	"Exit codes: 0 the policy can be used; 1 it has errors; 2 wrong usage.\n";
 
@@ -48,6 +50,8 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 		       : CLI_OK;
 	if (strict && problems.warnings)
 		code = CLI_REFUSED;
+	if (policy) /* what this host has is no fault of the file, which may be meant for another */
+		policy_accounts_check(policy, argv[next], &problems);
 	if (cli->json)
 		return json_print(json_pack("{s:o,s:b,s:o,s:i,s:o,s:o}", "file", text_json(argv[next]), "ok",
 					    code == CLI_OK, "hash", text_json(policy ? policy->hash : NULL), "rules",

@@ -2,9 +2,7 @@
 #include "control/access.h"
 
 #include <errno.h>
-#include <grp.h>
 #include <jansson.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,33 +15,13 @@
 #include "control/args.h"
 #include "control/body.h"
 #include "control/http_status.h"
+#include "policy/accounts.h"
 #include "policy/decide.h"
 #include "vocab/words.h"
 
 #define GROUPS_MAX 65536 /* NGROUPS_MAX of the kernel */
 
 /* -- the section --------------------------------------------------------------------------- */
-
-static bool caller_find(const struct access_caller *caller, unsigned *ret)
-{
-	uint64_t number;
-
-	if (count_parse(caller->name, UINT32_MAX - 1, &number)) {
-		*ret = (unsigned)number;
-		return true;
-	}
-	if (caller->is_group) {
-		const struct group *group = getgrnam(caller->name);
-
-		*ret = group ? group->gr_gid : 0;
-		return group;
-	} else {
-		const struct passwd *user = getpwnam(caller->name);
-
-		*ret = user ? user->pw_uid : 0;
-		return user;
-	}
-}
 
 /* One group can be the socket's; for more, and for single users, everybody may connect, and who has no role is turned away
  * before anything is read. */
@@ -81,7 +59,7 @@ static bool approvals_renew(struct access *access, const struct server_config *c
 
 	*access = (struct access){ 0 };
 	memcpy(access->hash, policy->hash, sizeof(access->hash));
-	access->callers[0].known = group.name && caller_find(&group, &access->callers[0].id);
+	access->callers[0].known = group.name && account_find(&group, &access->callers[0].id);
 	if (group.name && !access->callers[0].known)
 		log_warning("approval: there is no group %s on this host: nobody is meant", group.name);
 	approvals_open_to(access, config->socket_path);
@@ -105,7 +83,7 @@ bool access_renew(struct access *access, const struct server_config *config)
 	for (size_t i = 0; i < loaded.policy->n_access; i++) {
 		const struct access_caller *caller = &loaded.policy->access[i];
 
-		access->callers[i].known = caller_find(caller, &access->callers[i].id);
+		access->callers[i].known = account_find(caller, &access->callers[i].id);
 		if (!access->callers[i].known)
 			log_warning("access: there is no %s %s on this host: nobody is meant",
 				    caller->is_group ? "group" : "user", caller->name);

@@ -14,6 +14,7 @@
 #include "control/reply.h"
 #include "control/url_text.h"
 #include "control/why_files.h"
+#include "control/why_questions.h"
 #include "policy/near_miss.h"
 #include "policy/parse_attempt.h"
 #include "policy/quote.h"
@@ -178,6 +179,7 @@ struct why {
 	struct reach reach;
 	struct refusals refusals;
 	struct buf allowed, text;
+	json_t *questions;
 };
 
 static void why_clear(struct why *why)
@@ -185,6 +187,7 @@ static void why_clear(struct why *why)
 	refusals_clear(&why->refusals);
 	buf_free(&why->allowed);
 	buf_free(&why->text);
+	json_decref(why->questions);
 }
 
 /* Of the newest refusals, at most most of them, merged to the last. */
@@ -209,6 +212,9 @@ static int why_make(const struct server_config *config, const struct session_row
 		near_note(loaded.policy, row, &ret->refusals.items[i]);
 	head_text(row, &ret->since, &ret->text);
 	buf_printf(&ret->text, "It may reach %s.\n", ret->allowed.data);
+	r = why_questions(config->service, row->name.text, &ret->text, &ret->questions);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_FAILED, "the questions could not be read: %s", sql_strerror(r));
 	refusals_text(&ret->refusals, row->rung.mode, &ret->text);
 	if (buf_error(&ret->text) || buf_error(&ret->allowed))
 		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "the text could not be made");
@@ -220,16 +226,16 @@ static int why_answer(const struct session_row *row, const struct why *why, stru
 {
 	const struct refusals *refusals = &why->refusals;
 
-	return answer_json(ret, 200,
-			   json_pack("{s:o,s:s,s:s,s:o,s:o,s:o,s:i,s:i,s:I,s:b,s:o,s:o}", "session",
-				     json_text(row->name.text), "level", level_name(row->rung.level), "mode",
-				     mode_name(row->rung.mode), "since", since_object(&why->since), "allowed",
-				     allowed_object(&why->reach, why->allowed.data), "refused",
-				     refused_array(refusals, row->rung.mode), "others", (int)refusals->others, "quiet",
-				     (int)refusals->quiet, "suppressed", (json_int_t)refusals->suppressed, "truncated",
-				     (int)(refusals->seen >= NP_WHY_EVENTS), "not_kept", not_kept_object(refusals),
-				     "text", json_text(why->text.data)),
-			   ret_failure);
+	return answer_json(
+		ret, 200,
+		json_pack("{s:o,s:s,s:s,s:o,s:o,s:O,s:o,s:i,s:i,s:I,s:b,s:o,s:o}", "session", json_text(row->name.text),
+			  "level", level_name(row->rung.level), "mode", mode_name(row->rung.mode), "since",
+			  since_object(&why->since), "allowed", allowed_object(&why->reach, why->allowed.data),
+			  "questions", why->questions, "refused", refused_array(refusals, row->rung.mode), "others",
+			  (int)refusals->others, "quiet", (int)refusals->quiet, "suppressed",
+			  (json_int_t)refusals->suppressed, "truncated", (int)(refusals->seen >= NP_WHY_EVENTS),
+			  "not_kept", not_kept_object(refusals), "text", json_text(why->text.data)),
+		ret_failure);
 }
 
 int session_why(struct request *rq, struct answer *ret, struct failure *ret_failure)

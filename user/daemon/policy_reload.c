@@ -9,6 +9,7 @@
 #include "daemon/proxy_logins.h"
 #include "supervisor/supervisor.h"
 #include "loop/loop.h"
+#include "policy/accounts.h"
 #include "policy/tables.h"
 #include "vault/vault.h"
 #include "vocab/limits.h"
@@ -33,8 +34,10 @@ static int policy_read(const char *file, struct policy **ret, struct buf *record
 		*ret = NULL;
 		r = buf_error(record);
 	}
-	if (r == 0)
+	if (r == 0) {
+		policy_accounts_check(*ret, file ? file : "the default policy", problems);
 		return 0;
+	}
 	problems_first(problems, line);
 	return policy_fail(ret_failure, r, NP_R_BAD_POLICY, line[0] ? line : strerror(-r));
 }

@@ -174,6 +174,7 @@
 #define NP_QUESTION_URL	       2048  /* bytes of a URL that are shown; what is cut ends in three dots */
 #define NP_QUESTION_METHOD     32    /* likewise */
 #define NP_QUESTION_HEADERS    1024  /* likewise, of a request's headers */
+#define NP_WHY_QUESTIONS       5     /* of a session, the newest, that `netpawl why` tells of */
 #define NP_QUESTION_VALUE      128   /* of the value of each of these */
 #define NP_QUESTION_PREVIEW    256   /* of a body, if the rule captures: what a person looks at */
 #define NP_PREVIEW_MS	       1000  /* that these are waited for before anybody is asked */

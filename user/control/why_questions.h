@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What people were asked for a session of late, for who wants to know whether to try again. */
+#ifndef NP_CONTROL_WHY_QUESTIONS_H
+#define NP_CONTROL_WHY_QUESTIONS_H
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "session/service.h"
+
+/* The newest of them, as sentences behind text and as an array. 0 or -errno. */
+int why_questions(struct service *service, const char *session, struct buf *text, json_t **ret);
+
+#endif
