@@ -104,7 +104,7 @@ const struct key_set keys_decider = KEY_SET("a decider", decider_keys, DECIDER_S
 
 static const struct key approval_keys[APPROVAL_KEYS] = {
 	[APPROVAL_TIMEOUT] = KEY("timeout", KEY_TIME, "how long people have: 10m unless written"),
-	[APPROVAL_HOLD] = KEY("hold", KEY_TIME, "how long a client waits for the answer: 25s unless written"),
+	[APPROVAL_HOLD] = KEY("hold", KEY_TIME, "how long a client waits for the answer: 12s unless written"),
 	[APPROVAL_REMEMBER] = KEY("remember", KEY_WORD,
 				  "may an answer hold for the session (unless written), or for one request only",
 				  .words = words_remember),

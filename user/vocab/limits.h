@@ -179,7 +179,7 @@
 #define NP_QUESTION_PREVIEW    256   /* of a body, if the rule captures: what a person looks at */
 #define NP_PREVIEW_MS	       1000  /* that these are waited for before anybody is asked */
 #define NP_PROGRAM_SIZE	       256   /* likewise of the path of the program that asks */
-#define NP_APPROVAL_HOLD_MS    25000 /* that a client waits by default: below the 30 s of many clients */
+#define NP_APPROVAL_HOLD_MS    12000 /* that a client waits by default: below the 15 s of pip, the least patient of common clients */
 #define NP_GRANT_MAX_MS \
 	(30u * 24 * 3600 * 1000) /* the longest that an answer may be given for: milliseconds of 30 days in 32 bits */
 #define NP_POLICY_GRANTS 1024	 /* looked through for each request that a rule asks about: microseconds */

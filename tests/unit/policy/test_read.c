@@ -25,7 +25,7 @@ static void the_shortest(void **state)
 	assert_int_equal(policy->n_host_loopback, 0);
 	assert_int_equal(policy->n_deciders, 0);
 	assert_int_equal(policy->approval.timeout_ms, 10 * 60 * 1000);
-	assert_int_equal(policy->approval.hold_ms, 25000);
+	assert_int_equal(policy->approval.hold_ms, 12000);
 	assert_false(policy->approval.once);
 	assert_int_equal(policy->approval.at.line, 0);
 	assert_non_null(policy->names);
