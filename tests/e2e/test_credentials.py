@@ -87,7 +87,7 @@ class Net(Rogues):
 
     def __init__(self, stack, policy):
         self.got, self.lock = {}, threading.Lock()
-        super().__init__(stack, policy)
+        super().__init__(stack, policy, in_memory=True)
         for name in ("api", "git", "model", "inject", "queried", "low", "theirs", "named", "gone", "spoken", "evil", "s3"):
             self.origin(name + ".origin.test", self.keeps(name), 443)
         for name in ("api", "plain"):

@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -194,4 +195,14 @@ int fs_open_apart(const char *path)
 	snprintf(reopen, sizeof(reopen), "/proc/self/fd/%d", tree);
 	fd = open(reopen, O_RDONLY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+#define TMPFS_TYPE 0x01021994
+#define RAMFS_TYPE 0x858458f6
+
+bool fs_is_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_TYPE || fs.f_type == RAMFS_TYPE);
 }

@@ -9,16 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "supervisor/supervisor_internal.h"
-
-#define TMPFS_TYPE 0x01021994
-#define RAMFS_TYPE 0x858458f6
 
 /* It is read by later builds: who changes it changes the last byte of the magic, too. */
 struct ca_file {
@@ -38,17 +34,16 @@ static uint64_t ca_file_mark(const struct ca_file *file)
 
 int cas_open(struct supervisor *w, const char *path)
 {
-	struct statfs fs;
 	_close_ int dir = -1;
 	int r = fs_mkdir_all(path, 0700);
 
 	if (r < 0)
 		return r;
 	dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0 || fchmod(dir, 0700) < 0 || fstatfs(dir, &fs) < 0)
+	if (dir < 0 || fchmod(dir, 0700) < 0)
 		return -errno;
 	w->cas_dir = take_fd(dir);
-	w->cas_kept = fs.f_type == TMPFS_TYPE || fs.f_type == RAMFS_TYPE;
+	w->cas_kept = fs_is_in_memory(w->cas_dir);
 	if (!w->cas_kept) {
 		cas_wipe(w->cas_dir, NULL, NULL, NULL);
 		log_warning("%s is not in memory (tmpfs): the CAs of sessions are not kept, and programs that run in "

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The placeholder key outlives a daemon, as sandboxes do: they hold placeholders. It is kept in the run directory, if that is in
- * memory, and goes with the host's next start, as sandboxes do.
+ * memory: it touches no disk, as keys of CAs do not. It goes with the host's next start, as sandboxes do.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,15 +40,29 @@ static int key_write(const char *path, const struct placeholder_key *key)
 	return r == 0 && rename(fresh, path) < 0 ? -errno : r;
 }
 
+static bool key_may_be_kept(const char *path)
+{
+	char folder[FS_PATH_SIZE];
+	_close_ int dir = -1;
+
+	if (fs_path(folder, "%.*s", (int)(strrchr(path, '/') - path), path) == 0)
+		dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir >= 0 && fs_is_in_memory(dir);
+}
+
 int placeholder_key_open(const char *path, struct placeholder_key *ret)
 {
-	int r;
+	const bool keep = key_may_be_kept(path);
+	int r = -EXDEV;
 
-	if (key_read(path, ret))
+	if (keep && key_read(path, ret))
 		return 0;
 	if (getrandom(ret, sizeof(*ret), 0) != (ssize_t)sizeof(*ret))
 		return -errno;
-	r = key_write(path, ret);
+	if (keep)
+		r = key_write(path, ret);
+	else
+		unlink(path); /* of one that was started before the directory was on a disk, or knew no better */
 	if (r < 0)
 		log_warning("the placeholder key is not kept: when netpawld ends, sandboxes need new placeholders");
 	return 0;

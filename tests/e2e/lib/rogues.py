@@ -91,10 +91,10 @@ def says(body):
 class Rogues(Inspected):
     """Origins that are as bad as we like: threads of this process, with sockets of the far namespace."""
 
-    def __init__(self, stack, policy, inspectors=2):
+    def __init__(self, stack, policy, inspectors=2, in_memory=False):
         self.names, self.fresh, self.sockets = {}, itertools.count(20), []
         stack.callback(lambda: [s.close() for s in self.sockets])
-        super().__init__(stack, policy=policy, inspectors=inspectors, more=["--resolvers", f"{GATE4}:{DNS_PORT}"])
+        super().__init__(stack, policy=policy, inspectors=inspectors, in_memory=in_memory, more=["--resolvers", f"{GATE4}:{DNS_PORT}"])
         self.names.update({"origin.test": [FAR[4]], "bad.test": [FAR[4]], "get.origin.test": [FAR[4]], "dead.test": ["198.51.100.99"],
                            "slow.test": ["198.51.100.99"]})
         self.listen(self.world.far, GATE4, DNS_PORT, None, kind=socket.SOCK_DGRAM)
