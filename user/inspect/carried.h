@@ -5,16 +5,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "policy/credential.h"
 #include "vocab/limits.h"
 
+struct client;
 struct exchange;
+struct head;
 
 struct carried {
 	char names[NP_CARRIED_MAX]
 		  [NP_NAME_MAX + 1]; /* of the credentials whose values it carries: the policy may change */
 	unsigned n;
+	uint64_t generation; /* of worker->secrets when it began: stage_echo.c searches for these values */
 	bool body_values;    /* values may stand in its body ... */
 	enum slot_kind body; /* ... which is of this kind */
 	size_t tail_len;     /* the last bytes of its body that were looked at */
@@ -23,5 +27,8 @@ struct carried {
 
 /* The i-th that it carries, of the policy in hand; NULL: that has none of this name. */
 const struct credential *carried_credential(const struct exchange *exchange, unsigned i);
+/* The name of the first that is not for such a request any more, since the level or the policy has changed; NULL: there is none. */
+const char *carried_lost(const struct carried *carried, const struct client *client,
+			 const struct credential_facts *facts);
 
 #endif

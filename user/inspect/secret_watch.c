@@ -9,12 +9,25 @@
 #include "inspect/worker.h"
 #include "policy/credential.h"
 
+/* NULL: the policy in hand is not the one that it belongs to. */
+static const struct credential *credential_of(const struct worker *worker, const struct secret *secret)
+{
+	return worker->policy && strcmp(worker->policy->hash, secret->policy) == 0
+		       ? credential_find(worker->policy, secret->name)
+		       : NULL;
+}
+
+static bool secret_passes(const struct worker *worker, const struct secret *secret)
+{
+	const struct credential *credential = credential_of(worker, secret);
+
+	return credential && credential->echo == ECHO_PASSES;
+}
+
 /* Of a key that signs, its parts are what would be worth having: KEY_ID:SECRET or KEY_ID:SECRET:TOKEN. */
 static bool secret_signs(const struct worker *worker, const struct secret *secret)
 {
-	const struct credential *credential = worker->policy && strcmp(worker->policy->hash, secret->policy) == 0
-						      ? credential_find(worker->policy, secret->name)
-						      : NULL;
+	const struct credential *credential = credential_of(worker, secret);
 
 	for (size_t i = 0; credential && i < credential->n_slots; i++)
 		if (credential->slots[i].kind == SLOT_SIGV4)
@@ -47,7 +60,7 @@ static int needles_of(const struct worker *worker, uint32_t number, struct needl
 	return r;
 }
 
-static int search_make(const struct worker *worker, struct search **ret)
+static int search_make(const struct worker *worker, bool echoes, struct search **ret)
 {
 	const size_t room = worker->secrets.n * 2 * FORMS_MAX;
 	struct needle *needles = calloc(room + 1, sizeof(*needles));
@@ -55,7 +68,8 @@ static int search_make(const struct worker *worker, struct search **ret)
 	int r = needles ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; r == 0 && i < worker->secrets.n; i++)
-		r = needles_of(worker, i, needles, &n);
+		if (!echoes || !secret_passes(worker, &worker->secrets.items[i]))
+			r = needles_of(worker, i, needles, &n);
 	if (r == 0)
 		r = search_new(needles, n, ret);
 	else
@@ -63,6 +77,25 @@ static int search_make(const struct worker *worker, struct search **ret)
 			needle_free(&needles[i]);
 	free(needles);
 	return r;
+}
+
+static uint32_t first_same(const struct secrets *secrets, uint32_t number)
+{
+	const struct secret *secret = &secrets->items[number];
+
+	for (uint32_t i = 0; i < number; i++)
+		if (secrets->items[i].len == secret->len &&
+		    memcmp(secrets->items[i].value, secret->value, secret->len) == 0)
+			return i;
+	return number;
+}
+
+static bool any_passes(const struct worker *worker)
+{
+	for (size_t i = 0; i < worker->secrets.n; i++)
+		if (secret_passes(worker, &worker->secrets.items[i]))
+			return true;
+	return false;
 }
 
 static int set_make(const struct worker *worker, struct secret_set **ret)
@@ -74,15 +107,22 @@ static int set_make(const struct worker *worker, struct secret_set **ret)
 		set->refs = 1;
 		set->n = worker->secrets.n;
 		set->names = calloc(set->n, sizeof(*set->names));
+		set->same = calloc(set->n, sizeof(*set->same));
 	}
-	if (set && set->names)
-		r = search_make(worker, &set->search);
+	if (set && set->names && set->same)
+		r = search_make(worker, false, &set->search);
+	if (r == 0 && any_passes(worker))
+		r = search_make(worker, true, &set->echoes);
+	else if (r == 0)
+		set->echoes = set->search;
 	if (r < 0) {
 		secret_set_unref(set);
 		return r;
 	}
-	for (size_t i = 0; i < set->n; i++)
+	for (uint32_t i = 0; i < set->n; i++) {
 		memcpy(set->names[i], worker->secrets.items[i].name, sizeof(set->names[i]));
+		set->same[i] = first_same(&worker->secrets, i);
+	}
 	*ret = set;
 	return 0;
 }
@@ -122,14 +162,23 @@ void secret_set_unref(struct secret_set *set)
 {
 	if (!set || --set->refs)
 		return;
+	if (set->echoes != set->search)
+		search_free(set->echoes);
 	search_free(set->search);
 	free(set->names);
+	free(set->same);
 	free(set);
 }
 
 struct scrubber *secret_scrubber(struct worker *worker, const struct secret_set *set)
 {
 	worker->secret_watch.scrubber.search = set->search;
+	return &worker->secret_watch.scrubber;
+}
+
+struct scrubber *secret_echo_scrubber(struct worker *worker, const struct secret_set *set)
+{
+	worker->secret_watch.scrubber.search = set->echoes;
 	return &worker->secret_watch.scrubber;
 }
 

@@ -16,8 +16,10 @@ struct worker;
 struct secret_set {
 	unsigned refs;
 	struct search *search;
+	struct search *echoes; /* without those that may come back (echo: pass): another may have the same value */
 	size_t n;
 	char (*names)[NP_NAME_MAX + 1]; /* of their credentials, by the number of a secret */
+	uint32_t *same;			/* by that number: the first that has the same value */
 };
 
 struct secret_watch {
@@ -33,8 +35,9 @@ int secret_watch(struct worker *worker, struct secret_set **ret);
 void secret_watch_free(struct secret_watch *watch);
 void secret_set_ref(struct secret_set *set);
 void secret_set_unref(struct secret_set *set); /* NULL is fine */
-/* To search for what is in the set; valid until the next call. */
+/* To search for what is in the set, in what leaves and in what comes back; valid until the next call of either. */
 struct scrubber *secret_scrubber(struct worker *worker, const struct secret_set *set);
+struct scrubber *secret_echo_scrubber(struct worker *worker, const struct secret_set *set);
 
 /* The first secret in any of these texts, each of which is whole; -1: there is none, or less: -errno. */
 int secret_in_text(struct scrubber *scrubber, const char *text, size_t len);

@@ -40,10 +40,11 @@ static bool method_echoes(const char *method)
 	return !strcasecmp(method, "TRACE") || !strcasecmp(method, "TRACK");
 }
 
-static bool is_bound(const struct exchange *ex, const struct policy *policy, const struct credential *credential)
+static struct credential_facts facts_of(const struct exchange *ex)
 {
 	const struct sandbox *sandbox = ex->client->sandbox;
-	const struct credential_facts facts = {
+
+	return (struct credential_facts){
 		.host = &ex->host,
 		.port = ex->port,
 		.method = ex->head.method,
@@ -52,6 +53,11 @@ static bool is_bound(const struct exchange *ex, const struct policy *policy, con
 		.rung = sandbox->rung,
 		.named = ex->credential,
 	};
+}
+
+static bool is_bound(const struct exchange *ex, const struct policy *policy, const struct credential *credential)
+{
+	const struct credential_facts facts = facts_of(ex);
 
 	/* The origin is whom its certificate says, the name is the one that was judged, and we have looked it up: what is
 	 * left is whether that is the right one. */
@@ -60,9 +66,13 @@ static bool is_bound(const struct exchange *ex, const struct policy *policy, con
 
 static int carried_get(struct exchange *ex)
 {
+	if (ex->carried)
+		return 0;
+	ex->carried = calloc(1, sizeof(*ex->carried));
 	if (!ex->carried)
-		ex->carried = calloc(1, sizeof(*ex->carried));
-	return ex->carried ? 0 : -ENOMEM;
+		return -ENOMEM;
+	ex->carried->generation = ex->client->worker->secrets.generation;
+	return 0;
 }
 
 /* It goes with the request from now on. False: with so many that nobody keeps count. */
@@ -99,6 +109,10 @@ static const struct secret *value_get(struct looking *look, const struct credent
 
 	if (!secret)
 		return look_refuse(look, credential, NP_R_CREDENTIAL_MISSING, "its source has given no value");
+	/* In its body, later: its response is searched for the values that there were when it began, and not for this one. */
+	if (look->ex->carried->generation != worker->secrets.generation)
+		return look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
+				   "values have changed since the request began: it may be sent again");
 	if (!carried_note(look->ex, credential))
 		return look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE, "too many of them in one request");
 	return secret;
@@ -375,18 +389,30 @@ static const struct placeholder *piece_find(const struct placeholder_set *set, s
 }
 
 /* No value belongs there. */
-static enum stage_result piece_look(struct looking *look, const struct placeholder_set *set, const struct piece *piece)
+static const struct slot_place nowhere = { .kind = SLOT_KINDS };
+
+/* True: one has a placeholder, and look says so. */
+static bool trailers_look(struct looking *look, const struct placeholder_set *set, const struct piece *piece)
 {
-	static const struct slot_place nowhere = { .kind = SLOT_KINDS };
-	const struct placeholder *found = piece_find(set, look->ex->carried, piece->data, piece->len);
+	const struct placeholder *found = NULL;
 	size_t at;
 
 	for (uint32_t i = 0; !found && piece->trailers && i < piece->trailers->n; i++)
 		found = placeholder_set_find(set, piece->trailers->items[i].value, piece->trailers->items[i].value_len,
 					     &at);
-	if (!found)
+	if (found)
+		on_placeholder(look, found, &nowhere);
+	return found;
+}
+
+static enum stage_result piece_look(struct looking *look, const struct placeholder_set *set, const struct piece *piece)
+{
+	const struct placeholder *found = piece_find(set, look->ex->carried, piece->data, piece->len);
+
+	if (found)
+		on_placeholder(look, found, &nowhere);
+	else if (!trailers_look(look, set, piece))
 		return STAGE_NEXT;
-	on_placeholder(look, found, &nowhere);
 	return look_end(look);
 }
 
@@ -411,30 +437,43 @@ static enum stage_result on_request_body(struct exchange *ex, struct piece *piec
 	r = slot_replace(&finder, &place, piece->data, piece->used, piece->out);
 	if (r < 0)
 		return look_end(&look);
+	if (trailers_look(&look, finder.set, piece))
+		return look_end(&look);
 	return r > 0 ? STAGE_REPLACED : STAGE_NEXT;
 }
 
 /* -- what changes while it is under way --------------------------------------------------- */
 
+const char *carried_lost(const struct carried *carried, const struct client *client,
+			 const struct credential_facts *facts)
+{
+	const struct policy *policy = client->worker->policy;
+
+	for (unsigned i = 0; i < carried->n; i++) {
+		const struct credential *credential = credential_find(policy, carried->names[i]);
+
+		if (!credential || !credential_is_bound(policy, credential, facts))
+			return carried->names[i];
+	}
+	return NULL;
+}
+
 /* What it carries has to be for it still: at this level, and by this policy. */
 static enum stage_result on_rejudge(struct exchange *ex, enum np_reason by)
 {
 	struct worker *worker = ex->client->worker;
+	const struct credential_facts facts = facts_of(ex);
+	const char *lost = ex->carried ? carried_lost(ex->carried, ex->client, &facts) : NULL;
 	char words[NP_NAME_MAX + 64];
 
-	for (unsigned i = 0; ex->carried && i < ex->carried->n; i++) {
-		const struct credential *credential = carried_credential(ex, i);
-
-		if (credential && is_bound(ex, worker->policy, credential))
-			continue;
-		reporter_count_cut(&worker->reporter);
-		report_end(&ex->report, worker, ex->client->sandbox, by, NULL);
-		snprintf(words, sizeof(words), "the credential %s is not for it any more", ex->carried->names[i]);
-		upstream_reset(ex);
-		exchange_stop(ex, by, NULL, words);
-		return STAGE_OVER;
-	}
-	return STAGE_NEXT;
+	if (!lost)
+		return STAGE_NEXT;
+	reporter_count_cut(&worker->reporter);
+	report_end(&ex->report, worker, ex->client->sandbox, by, NULL);
+	snprintf(words, sizeof(words), "the credential %s is not for it any more", lost);
+	upstream_reset(ex);
+	exchange_stop(ex, by, NULL, words);
+	return STAGE_OVER;
 }
 
 static void on_forget(struct exchange *ex)

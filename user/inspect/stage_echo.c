@@ -208,7 +208,7 @@ static enum stage_result on_response(struct exchange *ex, struct head *head)
 		return STAGE_NEXT;
 	if (head->status == 101)
 		return echo_stop(ex, NP_R_UNSEARCHABLE, "websockets are not searched: see echo of the credential");
-	r = echo_judge(ex, fields_scrub(ex, secret_scrubber(ex->client->worker, ex->echo->set), &head->fields));
+	r = echo_judge(ex, fields_scrub(ex, secret_echo_scrubber(ex->client->worker, ex->echo->set), &head->fields));
 	if (r != STAGE_NEXT || head->status < 200 || !head->has_body)
 		return r;
 	return body_begin(ex, head);
@@ -268,7 +268,7 @@ static enum stage_result trailers_scrub(struct exchange *ex, struct scrubber *sc
 static enum stage_result on_response_body(struct exchange *ex, struct piece *piece)
 {
 	const struct scrub_words words = { word_find, ex };
-	struct scrubber *scrubber = secret_scrubber(ex->client->worker, ex->echo->set);
+	struct scrubber *scrubber = secret_echo_scrubber(ex->client->worker, ex->echo->set);
 	enum stage_result r;
 	int hits;
 

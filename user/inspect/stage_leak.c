@@ -14,6 +14,7 @@
 #include "inspect/secret_watch.h"
 #include "inspect/stage.h"
 #include "link/secret_message.h"
+#include "policy/credential.h"
 #include "secrets/decode.h"
 
 #define DECODE_BYTES (64u << 10) /* that are looked at in one go */
@@ -61,6 +62,25 @@ static enum stage_result leak_fail(struct exchange *ex, int error)
 	return STAGE_OVER;
 }
 
+/* How far its leak raises a session; 0: not at all. */
+static unsigned leak_raises(const struct policy *policy, const char *name)
+{
+	const struct credential *credential = credential_find(policy, name);
+
+	return credential && credential->on_leak != CREDENTIAL_NO_RAISE ? credential->on_leak + 1 : 0;
+}
+
+/* Of the credentials that have the same value, the one whose leak raises the session furthest. */
+static int leak_strictest(const struct policy *policy, const struct secret_set *set, int found)
+{
+	const uint32_t same = set->same[found];
+
+	for (size_t i = 0; i < set->n; i++)
+		if (set->same[i] == same && leak_raises(policy, set->names[i]) > leak_raises(policy, set->names[found]))
+			found = (int)i;
+	return found;
+}
+
 /* found: the number of a secret; -1: there is none; or less: it could not be searched. */
 static enum stage_result leak_judge(struct exchange *ex, const struct secret_set *set, int found, const char *where)
 {
@@ -70,6 +90,7 @@ static enum stage_result leak_judge(struct exchange *ex, const struct secret_set
 		return STAGE_NEXT;
 	if (found < -1)
 		return leak_fail(ex, found);
+	found = leak_strictest(ex->client->worker->policy, set, found);
 	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", set->names[found]);
 	snprintf(words, sizeof(words), "the value of the credential %s is in its %s", set->names[found], where);
 	target_redact(ex, secret_scrubber(ex->client->worker, set));

@@ -11,6 +11,7 @@
 #include "base/table.h"
 #include "vocab/words.h"
 #include "net/splice.h"
+#include "inspect/carried.h"
 #include "inspect/exchange.h"
 #include "inspect/judge.h"
 #include "inspect/origin_dial.h"
@@ -36,6 +37,7 @@ struct tunnel {
 	const char *proxy;	    /* the upstream proxy that it goes by: its URL, or NULL */
 	bool looks;		    /* it could lead to an address only if its requests are seen */
 	struct head head;	    /* of the request that it grew out of; without a method: none did */
+	struct carried *carried;    /* credentials that this request carried; NULL: none */
 	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
 	struct link_request report;
 };
@@ -107,6 +109,7 @@ void tunnel_free(struct tunnel *tunnel)
 	relay_free(tunnel->relay);
 	splice_free(tunnel->splice);
 	head_free(&tunnel->head);
+	free(tunnel->carried);
 	route_clear(&tunnel->route);
 	free(tunnel);
 }
@@ -406,15 +409,20 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 void tunnel_switch(struct exchange *ex, bool deflate)
 {
 	struct client *client = ex->client;
-	struct tunnel *tunnel = tunnel_new(client);
+	struct carried *carried = ex->carried && ex->carried->n ? malloc(sizeof(*carried)) : NULL;
+	struct tunnel *tunnel = ex->carried && ex->carried->n && !carried ? NULL : tunnel_new(client);
 	const struct buf none = BUF_INIT(0); /* what followed the head is in the channel */
 	struct channel *near, *far;
 
 	if (!tunnel) {
+		free(carried);
 		exchange_upstream_failed(ex, NP_R_ORIGIN_UNREACHABLE, "out of memory");
 		return;
 	}
 	tunnel_set_route(tunnel, upstream_route(ex));
+	if (carried)
+		*carried = *ex->carried;
+	tunnel->carried = carried;
 	tunnel->proxy = ex->proxy;
 	tunnel->report = ex->report;
 	tunnel->sent = ex->report.sent;
@@ -429,6 +437,23 @@ void tunnel_switch(struct exchange *ex, bool deflate)
 	tunnel_relay(tunnel, near, far, &none, &websocket_events);
 }
 
+/* What its request carried is for it still, by the rule that allows it now. */
+static bool tunnel_keeps_credentials(const struct tunnel *tunnel, const struct verdict *verdict)
+{
+	const struct client *client = tunnel->client;
+	const struct credential_facts facts = {
+		.host = &client->host,
+		.port = client->port,
+		.method = tunnel->head.method,
+		.path = tunnel->head.target,
+		.session = client->sandbox->session->name,
+		.rung = client->sandbox->rung,
+		.named = verdict->rule ? verdict->rule->credential : NULL,
+	};
+
+	return !tunnel->carried || !carried_lost(tunnel->carried, client, &facts);
+}
+
 void tunnel_rejudge(struct client *client, enum np_reason by)
 {
 	struct tunnel *tunnel = client->tunnel;
@@ -440,6 +465,7 @@ void tunnel_rejudge(struct client *client, enum np_reason by)
 
 	/* Without a request it passed unseen, so that must still be granted. */
 	if (verdict.action == ACTION_ALLOW && (head || !verdict.inspect) &&
+	    tunnel_keeps_credentials(tunnel, &verdict) &&
 	    (!began || judge_same_way(client->worker, &client->host, client->port, proxy))) {
 		if (hold_is_on(&tunnel->hold)) /* what is said now is what it goes by */
 			report_verdict(&tunnel->report, client->worker, client->sandbox, &verdict);
