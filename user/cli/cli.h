@@ -49,6 +49,6 @@ cli_fn command_run, command_escalate, command_sessions, command_show, command_at
 	command_why, command_notices, command_status, command_policy, command_doctor, command_path, command_env,
 	command_approve, command_reject, command_cancel, command_runs, command_remove, command_cp, command_credentials,
 	command_forward, command_completion, command_debug, command_forget, command_questions, command_answer,
-	command_parent, command_docker, command_podman, command_har, command_console, command_top;
+	command_parent, command_docker, command_podman, command_har, command_console, command_top, command_ask;
 
 #endif

@@ -12,7 +12,7 @@ static const char questions_help[] =
 	"Usage: netpawl questions [USER/SESSION] [OPTIONS]\n\n"
 	"Lists what waits for a person: requests and connections that a rule asks about (ask:, default: ask), and\n"
 	"runs of class write, whose ids are run-1 and so on. Sessions take turns: each one's oldest, then each\n"
-	"one's second.\n\n"
+	"one's second. `netpawl ask` shows one after the other and takes answers by a key.\n\n"
 	"Options:\n"
 	"  --state STATE    pending (unless given), allowed, denied, expired, void or all\n"
 	"  --follow         what waits now, then each that is asked, answered, expired or void (unless --state\n"
@@ -83,14 +83,14 @@ static void run_print(FILE *to, const json_t *run)
 				  member_text(run, "answered_by") ?: "?", reason ? ": " : "", reason ?: "");
 }
 
-static void headers_print(const json_t *headers)
+static void headers_print(FILE *to, const json_t *headers)
 {
 	const json_t *header;
 	size_t i;
 
 	json_array_foreach(headers, i, header)
 	{
-		output_clean_line(stdout, "    %s: %s", json_string_value(json_array_get(header, 0)) ?: "?",
+		output_clean_line(to, "    %s: %s", json_string_value(json_array_get(header, 0)) ?: "?",
 				  json_string_value(json_array_get(header, 1)) ?: "?");
 	}
 }
@@ -115,12 +115,12 @@ static void request_print(FILE *to, const json_t *question)
 			  member_text(question, "rule") ?: "?", member_text(question, "level") ?: "?", body ?: "?",
 			  member_text(question, "expires") ?: "?", waiting ?: "?");
 	if (pid)
-		output_clean_line(stdout, "    by %s, pid %s (%s)",
+		output_clean_line(to, "    by %s, pid %s (%s)",
 				  member_text(question, "comm") ?: "a process that is gone", pid,
 				  member_text(question, "program") ?: "program not known");
-	headers_print(json_object_get(question, "headers"));
+	headers_print(to, json_object_get(question, "headers"));
 	if (member_text(question, "body_start"))
-		output_clean_line(stdout, "    its body begins: %s", member_text(question, "body_start"));
+		output_clean_line(to, "    its body begins: %s", member_text(question, "body_start"));
 	if (json_integer_value(json_object_get(before, "allowed")) ||
 	    json_integer_value(json_object_get(before, "denied")))
 		output_clean_line(to, "    this host before: %lld allowed, %lld denied",

@@ -21,6 +21,23 @@ static void proxies_put(const struct server_config *config, struct buf *out)
 	json_close_array(out);
 }
 
+/* What waits for people, and what became of what did. */
+static void questions_put(const struct server_config *config, struct buf *out)
+{
+	struct question_counts counts;
+
+	service_questions_count(config->service, &counts);
+	json_open_object(out, "questions");
+	json_put_number(out, "pending", counts.pending);
+	json_put_number(out, "waiting", counts.waiting);
+	json_put_number(out, "answers", counts.answers);
+	json_put_number(out, "asked", counts.asked);
+	for (enum question_state state = QUESTION_ALLOWED; state < QUESTION_STATES; state++)
+		json_put_number(out, question_state_name(state), counts.ended[state]);
+	json_put_number(out, "runs_pending", store_runs_asked(service_store(config->service)));
+	json_close_object(out);
+}
+
 int health_get(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	_buf_ struct buf out = BUF_INIT(NP_ANSWER_BYTES);
@@ -37,6 +54,7 @@ int health_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 	json_put_number(&out, "sessions_ended", ended);
 	json_put_number(&out, "levels_remembered", store_levels_count(store));
 	json_put_number(&out, "sandboxes", service_sandboxes_count(config->service));
+	questions_put(config, &out);
 	proxies_put(config, &out);
 	if (config->health)
 		config->health(config->data, &out);

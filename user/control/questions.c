@@ -63,6 +63,9 @@ json_t *question_shown(const struct request *rq, const struct question_row *row)
 	    json_object_set_new(object, "warnings", warnings_array(loaded.policy, row, allowed + denied > 0)) < 0 ||
 	    json_object_set_new(object, "waiting", json_integer(service_question_waiting(service, row))) < 0 ||
 	    (row->state == QUESTION_PENDING &&
+	     json_object_set_new(object, "held_until",
+				 json_time(row->created_us + loaded.policy->approval.hold_ms * 1000)) < 0) ||
+	    (row->state == QUESTION_PENDING &&
 	     json_object_set_new(object, "policy", json_string(loaded.policy->hash)) < 0))
 		return NULL;
 	return take_ptr(object);

@@ -50,6 +50,8 @@ void event_emit(void *data, struct event *event)
 		server_refused(d->server, event->session);
 	if (d->server && (event->question || event->run) && NP_REASON_CHANGES(event->reason))
 		servers_changed(d);
+	if (d->notifier && d->service)
+		question_notify(d, event);
 	if (d->server && event->reason == NP_R_POLICY_LOADED) /* what they may reach is another */
 		service_sandboxes_each(d->service, NULL, sandbox_stale, d->server);
 }
@@ -194,6 +196,7 @@ int policy_reload_by(void *data, const char *who, struct policy_reloaded *ret, s
 		server_policy(d->server);
 		server_policy(d->approvals);
 		deciders_policy(d->deciders, d->policy.policy);
+		notifier_policy(d->notifier, d->policy.policy);
 	}
 	if (r < 0)
 		event_emit(d, &(struct event){ .reason = d->policy.policy != before ? ret_failure->reason

@@ -10,6 +10,7 @@
 #include "daemon/settings.h"
 #include "daemon/policy_reload.h"
 #include "supervisor/deciders.h"
+#include "supervisor/notify.h"
 #include "supervisor/supervisor.h"
 #include "vault/vault.h"
 #include "events/flood.h"
@@ -35,6 +36,7 @@ struct daemon {
 	struct supervisor *supervisor;
 	struct vault *vault;
 	struct deciders *deciders;
+	struct notifier *notifier;
 	struct service *service;
 	struct workspaces *workspaces;
 	char data_dir[FS_PATH_SIZE];
@@ -58,6 +60,7 @@ struct daemon {
 };
 
 void event_emit(void *data, struct event *event);
+void question_notify(struct daemon *d, const struct event *event); /* notifications.c */
 
 /* daemon_start.c */
 int daemon_start(struct daemon *d);

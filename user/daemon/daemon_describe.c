@@ -57,6 +57,7 @@ void daemon_describe(void *data, struct buf *out)
 	json_put_number(out, "history_errors", stats.history_errors);
 	requests_describe(d, out);
 	deciders_describe(d->deciders, out);
+	notifier_describe(d->notifier, out);
 	kernel_describe(d->kernel, out);
 	feature_describe(out, "run directory in memory", supervisor_keeps_cas(d->supervisor),
 			 "the CAs of sessions outlive the daemon",

@@ -186,6 +186,8 @@ static int deciders_open(struct daemon *d)
 
 	if (r == 0)
 		r = deciders_new(&config, &d->deciders);
+	if (r == 0)
+		r = notifier_new(&(struct notifier_config){ d->loop, d->kernel, d->options.decider_uid }, &d->notifier);
 	if (r < 0)
 		log_error("cannot start deciders: %s", strerror(-r));
 	return r;
@@ -400,7 +402,9 @@ int daemon_start(struct daemon *d)
 		r = loop_every(d->loop, 1000, on_second, d);
 	if (r == 0)
 		r = server_start(d);
-	if (r == 0)
+	if (r == 0) {
 		deciders_policy(d->deciders, d->policy.policy);
+		notifier_policy(d->notifier, d->policy.policy);
+	}
 	return r;
 }

@@ -47,6 +47,7 @@ static void daemon_free(struct daemon *d)
 	server_free(d->server);
 	launches_free(d->launches);
 	deciders_free(d->deciders);
+	notifier_free(take_ptr(d->notifier));
 	service_free(d->service);
 	workspaces_free(d->workspaces);
 	supervisor_free(d->supervisor);

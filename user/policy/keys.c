@@ -102,6 +102,15 @@ static const struct key decider_keys[DECIDER_KEYS] = {
 };
 const struct key_set keys_decider = KEY_SET("a decider", decider_keys, DECIDER_SOCKET + 1);
 
+static const struct key notify_keys[NOTIFY_KEYS] = {
+	[NOTIFY_COMMAND] = KEY("command", KEY_TEXT_LIST, "a program, with its whole path, and its arguments"),
+	[NOTIFY_SOCKET] = KEY("socket", KEY_TEXT, "the whole path of a unix socket"),
+	[NOTIFY_URL] = KEY("url", KEY_TEXT, "an http:// URL of a loopback address, which is posted to"),
+	[NOTIFY_NETWORK] = KEY("network", KEY_FLAG,
+			       "a command has the network of the host: false unless written, then it has none"),
+};
+const struct key_set keys_notify = KEY_SET("notify", notify_keys, NOTIFY_URL + 1);
+
 static const struct key approval_keys[APPROVAL_KEYS] = {
 	[APPROVAL_TIMEOUT] = KEY("timeout", KEY_TIME, "how long people have: 10m unless written"),
 	[APPROVAL_HOLD] = KEY("hold", KEY_TIME, "how long a client waits for the answer: 12s unless written"),
@@ -111,6 +120,7 @@ static const struct key approval_keys[APPROVAL_KEYS] = {
 	[APPROVAL_GROUP] = KEY("group", KEY_TEXT, "the group that approve.sock is for; root's alone unless written"),
 	[APPROVAL_FOUR_EYES] = KEY("four_eyes", KEY_FLAG,
 				   "who starts something in a session does not answer for it: false unless written"),
+	[APPROVAL_NOTIFY] = KEY("notify", KEY_MAP, "who is told that a question waits", .below = &keys_notify),
 	[APPROVAL_GRANTS] = KEY("grants", KEY_TEXT,
 				"the file beside this one that answers \"always\" are written to, and read from"),
 };

@@ -106,6 +106,7 @@ enum rule_key {
 enum list_key { LIST_HOSTS, LIST_QUIET, LIST_KEYS };
 enum timeout_key { TIMEOUT_IDLE, TIMEOUT_FIRST_BYTE, TIMEOUT_CONNECT, TIMEOUT_KEYS };
 enum decider_key { DECIDER_COMMAND, DECIDER_SOCKET, DECIDER_TIMEOUT, DECIDER_NETWORK, DECIDER_KEYS };
+enum notify_key { NOTIFY_COMMAND, NOTIFY_SOCKET, NOTIFY_URL, NOTIFY_NETWORK, NOTIFY_KEYS };
 enum approval_key {
 	APPROVAL_TIMEOUT,
 	APPROVAL_HOLD,
@@ -113,6 +114,7 @@ enum approval_key {
 	APPROVAL_GRANTS,
 	APPROVAL_GROUP,
 	APPROVAL_FOUR_EYES,
+	APPROVAL_NOTIFY,
 	APPROVAL_KEYS
 };
 enum grant_key { GRANT_ALLOW, GRANT_KIND, GRANT_FOR, GRANT_SESSIONS, GRANT_KEYS };
@@ -163,7 +165,7 @@ enum platform_key { PLATFORM_CALLERS, PLATFORM_SESSIONS, PLATFORM_KEYS };
 
 extern const char *const keys_networks[]; /* by enum sandbox_network (policy.h) */
 extern const struct key_set keys_file, keys_access, keys_platform, keys_levels, keys_defaults, keys_rule, keys_list,
-	keys_timeouts, keys_decider, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
+	keys_timeouts, keys_decider, keys_notify, keys_approval, keys_notices, keys_sandbox, keys_dns, keys_sessions,
 	keys_workspaces, keys_proxy, keys_proxy_login, keys_containers, keys_grant, keys_credential, keys_source,
 	keys_as, keys_sigv4, keys_placeholder;
 

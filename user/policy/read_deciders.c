@@ -44,7 +44,7 @@ int read_command(struct reader *reader, const struct node *key, const char *cons
 	return 0;
 }
 
-static int read_socket(struct reader *reader, const struct node *key, struct decider *decider)
+int read_socket(struct reader *reader, const struct node *key, const char **ret)
 {
 	const struct node *value = field_scalar(reader, key);
 
@@ -56,8 +56,8 @@ static int read_socket(struct reader *reader, const struct node *key, struct dec
 	if (value->len >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		error_at(reader, value, "the path of a unix socket has at most %zu bytes",
 			 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-	decider->socket = arena_text(reader->policy->arena, value->text, value->len);
-	return decider->socket ? 0 : -ENOMEM;
+	*ret = arena_text(reader->policy->arena, value->text, value->len);
+	return *ret ? 0 : -ENOMEM;
 }
 
 static int read_decider(struct reader *reader, const struct node *key, struct decider *decider)
@@ -81,7 +81,7 @@ static int read_decider(struct reader *reader, const struct node *key, struct de
 	if (fields[DECIDER_COMMAND])
 		e = read_command(reader, fields[DECIDER_COMMAND], &decider->command);
 	if (e == 0 && fields[DECIDER_SOCKET])
-		e = read_socket(reader, fields[DECIDER_SOCKET], decider);
+		e = read_socket(reader, fields[DECIDER_SOCKET], &decider->socket);
 	if (e == 0 && fields[DECIDER_TIMEOUT])
 		field_duration(reader, fields[DECIDER_TIMEOUT], &decider->timeout_ms);
 	if (decider->timeout_ms > DECIDER_TIMEOUT_MAX_MS)

@@ -227,6 +227,8 @@ static int read_approval(struct reader *reader, const struct node *key)
 			 QUOTE(value->text, value->len));
 	else
 		reader->grants_at = value;
+	if (fields[APPROVAL_NOTIFY] && read_notify(reader, fields[APPROVAL_NOTIFY], &approval->notify) < 0)
+		return -ENOMEM;
 	if (fields[APPROVAL_FOUR_EYES])
 		field_flag(reader, fields[APPROVAL_FOUR_EYES], &approval->four_eyes);
 	value = fields[APPROVAL_GROUP] ? field_scalar(reader, fields[APPROVAL_GROUP]) : NULL;

@@ -114,6 +114,14 @@ struct decider {
 	struct place at;
 };
 
+/* Who is told that a question waits: one of them is set, or none. */
+struct notify {
+	const char *const *command; /* as a decider's; the id and a line about it are its last arguments */
+	bool network;		    /* likewise */
+	const char *socket;	    /* absolute path of a unix socket */
+	const char *url;	    /* http://, of a loopback address */
+};
+
 /* How a person answers ask rules. */
 struct approval {
 	uint64_t timeout_ms;
@@ -121,6 +129,7 @@ struct approval {
 	const char *grants; /* the file for answers that stay, beside the first one; NULL: there is none */
 	const char *group;  /* of approve.sock, or its number; NULL: root's alone */
 	bool four_eyes;	    /* who starts something in a session does not answer for it */
+	struct notify notify;
 	bool once;	    /* remember: once. An answer is for one request: nothing is granted for longer */
 	struct place at;    /* line 0: not written */
 };

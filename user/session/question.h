@@ -22,6 +22,7 @@ enum question_state {
 	QUESTION_EXPIRED, /* nobody answered in time */
 	QUESTION_VOID,	  /* the level rose, the session ended, or the policy does not ask any more */
 };
+#define QUESTION_STATES (QUESTION_VOID + 1)
 const char *question_state_name(enum question_state state);
 int question_state_parse(const char *name, enum question_state *ret); /* 0 or -EINVAL */
 

@@ -269,6 +269,8 @@ static int question_make(struct service *service, const struct question_row *row
 	if (!r)
 		r = question_keep(service, &made, ret);
 	if (!r)
+		service->question_counts.asked++;
+	if (!r)
 		question_event(service, NP_R_QUESTION_ASKED, &made, "daemon", NULL);
 	return r;
 }

@@ -45,6 +45,20 @@ unsigned service_questions_pending(const struct service *service)
 	return n;
 }
 
+void service_questions_count(const struct service *service, struct question_counts *ret)
+{
+	const struct question *question;
+
+	*ret = service->question_counts;
+	TAILQ_FOREACH(question, &service->questions, of_all) {
+		const bool waits = question->row.state == QUESTION_PENDING;
+
+		ret->pending += waits;
+		ret->answers += !waits && !question->used;
+		ret->waiting += question->n_held;
+	}
+}
+
 static unsigned answers_count(const struct service *service, const char *session)
 {
 	const struct question *question;
@@ -137,6 +151,7 @@ int service_question_answer(struct service *service, uint64_t id, const struct q
 	question->timed = given->for_ms;
 	question->due_us = question_due(service, &row);
 	question_index(service, question);
+	service->question_counts.ended[row.state]++;
 	question_event(service, NP_R_QUESTION_ANSWERED, &row, who, row.reason);
 	if (row.answer == ANSWER_DOMAIN)
 		questions_covered(service, question);

@@ -34,6 +34,8 @@ static void question_report_end(struct service *service, struct question *questi
 void question_end(struct service *service, struct question *question, enum question_state state, const char *who,
 		  const char *why)
 {
+	if (question->row.state == QUESTION_PENDING)
+		service->question_counts.ended[state]++;
 	question_report_end(service, question, state, who, why);
 	question->end = (struct question_end){ .state = state, .us = service->config.wall_us() };
 	if (strcmp(who, DAEMON) != 0)

@@ -327,6 +327,12 @@ int service_question_show(struct service *service, uint64_t id, struct question_
 unsigned service_question_waiting(struct service *service,
 				  const struct question_row *row); /* how many wait for it now */
 unsigned service_questions_pending(const struct service *service);
+struct question_counts {
+	unsigned pending, waiting; /* questions now, and requests and connections that wait for them */
+	unsigned answers;	   /* that hold */
+	uint64_t asked, ended[QUESTION_STATES]; /* since the daemon started; by the state that they came to */
+};
+void service_questions_count(const struct service *service, struct question_counts *ret);
 /* At the start, when the sessions are known: those that wait, and answers that hold, come back. */
 int service_questions_recover(struct service *service, struct failure *ret_failure);
 

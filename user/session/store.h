@@ -212,6 +212,7 @@ int store_run_end(struct store *store, uint64_t id, enum run_state state, const 
 /* All of them, the newest first (session NULL), or one session's. */
 int store_runs_each(struct store *store, const char *session, int (*fn)(void *data, const struct run_row *row),
 		    void *data);
+unsigned store_runs_asked(struct store *store); /* that wait for a person */
 /* Those that are pending or running, the oldest first. */
 int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct run_row *row), void *data);
 

@@ -60,6 +60,8 @@
 			" WHERE name = (SELECT session FROM sandboxes WHERE id = ?1)")                           \
 	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                 \
 	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                      \
+	X(RUN_ASKED, "SELECT count(*) FROM runs WHERE state = 'pending' AND class = 'write'"                     \
+		     " AND NOT EXISTS (SELECT 1 FROM approvals WHERE run = id)")                                 \
 	X(RUN_INSERT, "INSERT INTO runs (session, class, command, state, who, created_us, expires_us, options,"  \
 		      " launched) VALUES (?1, ?2, ?3, 'pending', ?4, ?5, ?6, ?7, ?8)")                           \
 	X(RUN_FORGET, "DELETE FROM runs WHERE state NOT IN ('pending', 'running') AND id <= ("                   \

@@ -223,6 +223,13 @@ int store_runs_open_each(struct store *store, int (*fn)(void *data, const struct
 			&(struct each){ .fn = &fn, .data = data });
 }
 
+unsigned store_runs_asked(struct store *store)
+{
+	uint64_t n = 0;
+
+	return sql_query(store->statements[STORE_RUN_ASKED], &n) ? 0 : (unsigned)n;
+}
+
 /* -- writing --------------------------------------------------------------------------- */
 
 static int run_insert(struct store *store, const struct run_row *row, uint64_t *ret_id)

@@ -189,6 +189,11 @@
 #define NP_RETRY_AFTER_S    10	 /* what a refused client is told to wait before it tries again */
 
 /* -- who watches and answers questions --------------------------------------- */
+#define NP_NOTIFY_QUEUE 64	/* questions that are to be told of (approval: notify); more are counted, and not told */
+#define NP_NOTIFY_PER_SESSION 8 /* of one session, so that none keeps others' out */
+#define NP_NOTIFY_AT_ONCE 4	/* processes or connections that tell of them */
+#define NP_NOTIFY_GAP_MS 200	/* from one to the next: five a second */
+#define NP_NOTIFY_MS 10000	/* that one of them has */
 #define NP_INBOX_BEHIND 4096 /* changes that a follower has not been told of: then it is told of all that waits */
 #define NP_INBOX_PIECE (64u << 10) /* bytes of them that are made at a time; one has up to 150 KiB */
 

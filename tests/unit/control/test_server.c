@@ -5,13 +5,15 @@
 
 static void health(void **state)
 {
-	char expected[256];
+	char expected[512];
 
 	(void)state;
 	assert_int_equal(ask("GET", "/v1/health", NULL), 200);
 	snprintf(expected, sizeof(expected),
 		 "{\"status\":\"ok\",\"version\":\"" NETPAWL_VERSION
 		 "\",\"pid\":%d,\"sessions\":0,\"sessions_ended\":0,\"levels_remembered\":0,\"sandboxes\":0,"
+		 "\"questions\":{\"pending\":0,\"waiting\":0,\"answers\":0,\"asked\":0,\"allowed\":0,\"denied\":0,"
+		 "\"expired\":0,\"void\":0,\"runs_pending\":0},"
 		 "\"upstream_proxies\":[],\"extra\":["
 		 "1,2]}",
 		 getpid());
