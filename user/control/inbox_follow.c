@@ -169,10 +169,10 @@ int inbox_follow(struct request *rq, const struct inbox_query *query, struct ans
 	_buf_ struct buf none = BUF_INIT(NP_FEED_BYTES);
 	struct inbox_state *state = calloc(1, sizeof(*state));
 	struct follow_options options = { .subject = &subject, .state = state, .peer = rq->peer };
-	int r = state ? 0 : failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!state)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
 	state->peer = rq->peer;
 	state->query = *query;
 	state->again = state->first = true;

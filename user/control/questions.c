@@ -190,7 +190,7 @@ static int always_write(struct request *rq, struct question_row *row, struct fai
 static int always_check(const struct request *rq, uint64_t id, struct failure *ret_failure)
 {
 	struct policy_loaded loaded;
-	struct question_row row;
+	struct question_row row = {};
 	int r = service_question_show(rq->config->service, id, &row, ret_failure);
 
 	if (r < 0)
@@ -225,7 +225,7 @@ int question_revoke(struct request *rq, struct answer *ret, struct failure *ret_
 	const char *reason = NULL, *problem;
 	const struct body_field fields[] = { { "reason", false, .ret_text = &reason } };
 	_json_ json_t *body = NULL;
-	struct question_row row;
+	struct question_row row = {};
 	struct inbox_ref ref;
 	uint64_t id;
 	int r = ref_read(rq, &ref, ret_failure);
@@ -289,7 +289,7 @@ int question_answer(struct request *rq, struct answer *ret, struct failure *ret_
 	};
 	_json_ json_t *body = NULL;
 	struct question_given given = { 0 };
-	struct question_row row;
+	struct question_row row = {};
 	struct inbox_ref ref;
 	uint64_t id;
 	int r = ref_read(rq, &ref, ret_failure);

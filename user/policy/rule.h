@@ -130,8 +130,8 @@ struct approval {
 	const char *group;  /* of approve.sock, or its number; NULL: root's alone */
 	bool four_eyes;	    /* who starts something in a session does not answer for it */
 	struct notify notify;
-	bool once;	    /* remember: once. An answer is for one request: nothing is granted for longer */
-	struct place at;    /* line 0: not written */
+	bool once;	 /* remember: once. An answer is for one request: nothing is granted for longer */
+	struct place at; /* line 0: not written */
 };
 
 #endif

@@ -328,8 +328,8 @@ unsigned service_question_waiting(struct service *service,
 				  const struct question_row *row); /* how many wait for it now */
 unsigned service_questions_pending(const struct service *service);
 struct question_counts {
-	unsigned pending, waiting; /* questions now, and requests and connections that wait for them */
-	unsigned answers;	   /* that hold */
+	unsigned pending, waiting;		/* questions now, and requests and connections that wait for them */
+	unsigned answers;			/* that hold */
 	uint64_t asked, ended[QUESTION_STATES]; /* since the daemon started; by the state that they came to */
 };
 void service_questions_count(const struct service *service, struct question_counts *ret);

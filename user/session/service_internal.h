@@ -147,7 +147,7 @@ struct service {
 	struct question_list questions;	 /* in the order they came */
 	struct question_list unrecorded; /* that are over, and the record does not know it yet */
 	struct decisions decisions;
-	struct question_counts question_counts; /* what of it is counted as it happens */
+	struct question_counts question_counts;	   /* what of it is counted as it happens */
 	unsigned n_held[NP_WORKERS_MAX];	   /* by each inspector */
 	struct ended_sandbox ended[NP_ENDED_KEPT]; /* a ring */
 	size_t ended_next;			   /* the oldest, or one that was never used */
