@@ -79,6 +79,42 @@ def net():
         assert n.api.health()["inspectors"] == 2
 
 
+@pytest.mark.parametrize("another", [["/secret?d=1"], ["/shown", "-H", "x-d: secret"], ["/shown", "-I"]], ids=["url", "header", "method"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_once_is_for_what_was_shown(net, waits, another):
+    """A sandbox asks for something harmless, and hangs up; another request to the same host waits in its place when a person answers
+    once, or comes then. It is asked about anew. The control: what was shown comes again, and goes on."""
+    session, at = net.fresh(), "https://bait.origin.test"
+    bait = net.get(session, at + "/shown")
+    shown = net.asked(session, waiting=1)
+    bait.terminate()
+    bait.communicate(timeout=60)
+    net.asked(session, waiting=0)
+    switched = [net.get(session, at + another[0], *another[1:])] if waits else []
+    if waits:
+        net.asked(session, waiting=1)
+    net.answer(shown, "once")
+    switched = switched or [net.get(session, at + another[0], *another[1:])]
+    anew = net.asked(session, waiting=1)
+    assert anew["question"] > shown["question"] and anew["url"] == at + another[0]
+    assert code(net.get(session, at + "/shown")) == "200", "the control"
+    net.answer(anew, "deny")
+    assert code(switched[0]) == "403"
+
+
+def test_what_was_denied_later_is(net):
+    """An answer for once that nobody has used does not outlive a later deny of the same host."""
+    session, at = net.fresh(), "https://later.origin.test"
+    for path, answer in (("/shown", "once"), ("/other", "deny")):
+        p = net.get(session, at + path)
+        q = net.asked(session, waiting=1)
+        p.terminate()
+        p.communicate(timeout=60)
+        net.asked(session, waiting=0)
+        net.answer(q, answer)
+    assert code(net.get(session, at + "/shown")) == "403"
+
+
 @pytest.mark.parametrize("start", ["PUBLIC", "INTERNAL"])
 def test_a_level_that_comes_with_an_adopted_cgroup_voids_answers(net, start):
     """The kernel knows the cgroup at a higher level than the session that adopts it, at a generation of its own."""

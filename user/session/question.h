@@ -29,7 +29,7 @@ int question_state_parse(const char *name, enum question_state *ret); /* 0 or -E
 enum question_answer {
 	ANSWER_NONE,
 	ANSWER_DENY,   /* what waits, and what comes, as long as it holds */
-	ANSWER_ONCE,   /* one request or connection: the one that has waited longest, or the next that comes */
+	ANSWER_ONCE,   /* one request or connection that is what the question shows: the first that waits, or comes */
 	ANSWER_HOST,   /* all of this session, rule, host, port and kind, as long as it holds */
 	ANSWER_DOMAIN, /* likewise, and of all hosts of its registrable domain */
 	ANSWER_ALWAYS, /* a rule is written into the policy's grants; until it holds, as host */

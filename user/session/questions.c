@@ -37,21 +37,39 @@ bool question_covers(const struct question_row *answered, const struct question_
 	       registrable_domain(asked->host, domain) == 0 && !strcmp(answered->domain, domain);
 }
 
-/* The question about this very host, or an answer for its domain. */
+/* Is it, in all that is shown of it, what the question shows? A text that was cut may have gone on in another way. */
+static bool question_shows(const struct question_row *row, const struct question_row *asked)
+{
+	return !strcmp(row->method, asked->method) && !strcmp(row->url, asked->url) &&
+	       strlen(row->url) + 1 < sizeof(row->url) && !strcmp(row->headers, asked->headers) &&
+	       row->body == asked->body && row->preview_len == asked->preview_len &&
+	       !memcmp(row->preview, asked->preview, row->preview_len);
+}
+
+/* Which of two of the same key is met: what was denied is, before what was answered once, before the rest. */
+static unsigned question_rank(const struct question *question)
+{
+	return question->row.answer == ANSWER_DENY ? 2 : question->row.answer == ANSWER_ONCE;
+}
+
+/* The question about this very host, or an answer for its domain. What was answered once is there for what it has shown. */
 struct question *question_find(const struct service *service, const struct question_row *key)
 {
 	char domain[QUESTION_HOST_SIZE];
+	struct question *found = NULL;
 	struct table_node *n;
 
 	for (n = table_first(&service->questions_by_key, key_hash(service, key, key->host)); n; n = table_next(n)) {
 		struct question *question = container_of(n, struct question, node);
 		const struct question_row *row = &question->row;
 
-		if (row->answer != ANSWER_DOMAIN && same_kind(row, key) && !strcmp(row->host, key->host))
-			return question;
+		if (row->answer != ANSWER_DOMAIN && same_kind(row, key) && !strcmp(row->host, key->host) &&
+		    (row->answer != ANSWER_ONCE || question_shows(row, key)) &&
+		    (!found || question_rank(question) > question_rank(found)))
+			found = question;
 	}
-	if (registrable_domain(key->host, domain) < 0)
-		return NULL;
+	if (found || registrable_domain(key->host, domain) < 0)
+		return found;
 	for (n = table_first(&service->questions_by_key, key_hash(service, key, domain)); n; n = table_next(n)) {
 		struct question *question = container_of(n, struct question, node);
 
@@ -205,7 +223,8 @@ void question_reply(struct service *service, struct question *question, enum que
 /* -- an inspector asks ------------------------------------------------------------------------ */
 
 /* It waits. An inspector holds no more than it may: what says otherwise is not believed. */
-static void question_hold(struct service *service, struct question *question, const struct question_waiter *waiter)
+static void question_hold(struct service *service, struct question *question, const struct question_waiter *waiter,
+			  bool shown)
 {
 	struct question_news news = { .reply = REPLY_PENDING, .question = question->row.id };
 	struct question_held *held = service->n_held[waiter->inspector] < NP_HELD_MAX ? calloc(1, sizeof(*held)) : NULL;
@@ -215,6 +234,7 @@ static void question_hold(struct service *service, struct question *question, co
 		news.reason = NP_R_TOO_MANY_QUESTIONS;
 	} else {
 		held->waiter = *waiter;
+		held->shown = shown;
 		TAILQ_INSERT_TAIL(&question->held, held, next);
 		question->n_held++;
 		service->n_held[waiter->inspector]++;
@@ -284,7 +304,7 @@ bool question_meet(struct service *service, const struct question_row *row, cons
 		question = question_find(service, row);
 	}
 	if (question && question->row.state == QUESTION_PENDING)
-		question_hold(service, question, waiter);
+		question_hold(service, question, waiter, question_shows(&question->row, row));
 	else if (question)
 		question_use(service, question, waiter);
 	return question;
@@ -297,7 +317,7 @@ void question_put(struct service *service, const struct question_row *row, const
 	int r = question_make(service, row, &question);
 
 	if (r == 0) {
-		question_hold(service, question, waiter);
+		question_hold(service, question, waiter, true);
 		return;
 	}
 	news.reason = r == -E2BIG ? NP_R_TOO_MANY_QUESTIONS : NP_R_NEEDS_APPROVAL;

@@ -88,11 +88,15 @@ static int answer_check(const struct service *service, const struct question_row
 	return 0;
 }
 
-/* The record has the answer. One that was given once goes to who has waited longest, the others ask anew. */
+/* The record has the answer. One that was given once goes to who has waited longest of those that are what the question shows: else a
+ * sandbox would show one request and have another one go. The others ask anew. */
 static void answer_apply(struct service *service, struct question *question)
 {
-	const struct question_held *first = TAILQ_FIRST(&question->held);
+	struct question_held *first = TAILQ_FIRST(&question->held);
 	struct question_waiter waiter;
+
+	while (first && !first->shown)
+		first = TAILQ_NEXT(first, next);
 
 	if (question->row.answer == ANSWER_DENY) {
 		question_reply(service, question, REPLY_DENIED, NP_R_ANSWER_DENIES, question->row.reason);
@@ -100,9 +104,11 @@ static void answer_apply(struct service *service, struct question *question)
 		question_reply(service, question, REPLY_ALLOWED, 0, NULL);
 	} else if (first) {
 		waiter = first->waiter;
-		held_drop(service, question, TAILQ_FIRST(&question->held));
+		held_drop(service, question, first);
 		question_reply(service, question, REPLY_AGAIN, 0, NULL);
 		question_use(service, question, &waiter);
+	} else {
+		question_reply(service, question, REPLY_AGAIN, 0, NULL);
 	}
 }
 

@@ -118,6 +118,7 @@ struct ended_sandbox {
 struct question_held {
 	TAILQ_ENTRY(question_held) next;
 	struct question_waiter waiter;
+	bool shown; /* it is what the question shows: an answer for once is for such a one */
 };
 TAILQ_HEAD(question_held_list, question_held);
 

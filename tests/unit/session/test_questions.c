@@ -44,11 +44,13 @@ static int teardown(void **state)
 
 static const char *held_policy; /* that an inspector judged by; NULL: the one in force */
 
+static const char *asked_path = "/";
+
 /* An inspector holds something of the sandbox. method empty: nothing of it is seen. */
 static void asks_by(const struct sandbox_info *sandbox, const char *host, const char *method, uint64_t number,
 		    unsigned inspector)
 {
-	char url[300];
+	char url[NP_QUESTION_URL];
 	const struct question_ask ask = { .cgroup_id = sandbox->cgroup.id,
 					  .rung = sandbox->rung,
 					  .policy = held_policy ? held_policy : loaded->hash,
@@ -62,7 +64,7 @@ static void asks_by(const struct sandbox_info *sandbox, const char *host, const 
 					  .url = url };
 	const struct question_waiter waiter = { .inspector = inspector, .pid = 10, .number = number };
 
-	snprintf(url, sizeof(url), *method ? "https://%s/" : "%s:443", host);
+	snprintf(url, sizeof(url), *method ? "https://%s%s" : "%s:443", host, asked_path);
 	service_question_ask(fake.service, &ask, &waiter);
 }
 
@@ -162,6 +164,49 @@ static void test_once_goes_to_who_has_waited_longest(void **state)
 	asks(sandbox, "h.example", 3);
 	asks(sandbox, "h.example", 4);
 	assert_replies("3 allowed 2\n4 pending 3\n");
+}
+
+static void asks_for(const struct sandbox_info *sandbox, const char *path, uint64_t number)
+{
+	asked_path = path;
+	asks(sandbox, "h.example", number);
+	asked_path = "/";
+}
+
+/* Who shows one request does not have another one go. */
+static void test_once_is_for_what_was_shown(void **state)
+{
+	const struct sandbox_info *sandbox = made("a/b");
+	char longest[NP_QUESTION_URL];
+
+	(void)state;
+	asks_for(sandbox, "/shown", 1);
+	asks_for(sandbox, "/other", 2);
+	asks_for(sandbox, "/shown", 3);
+	service_question_leave(fake.service, &(struct question_waiter){ .number = 1 });
+	assert_replies("1 pending 1\n2 pending 1\n3 pending 1\n");
+	assert_int_equal(answers(1, ANSWER_ONCE, 0), 0);
+	assert_replies("2 again 1\n3 allowed 1\n");
+	asks_for(sandbox, "/shown", 4);
+	asks_for(sandbox, "/other", 5);
+	service_question_leave(fake.service, &(struct question_waiter){ .number = 4 });
+	assert_replies("4 pending 2\n5 pending 2\n");
+	assert_int_equal(answers(2, ANSWER_ONCE, 0), 0);
+	assert_replies("5 again 2\n");
+	asks_for(sandbox, "/other", 5); /* beside the answer, which waits for its own */
+	asks_for(sandbox, "/shown", 6);
+	assert_replies("5 pending 3\n6 allowed 2\n");
+	assert_int_equal(answers(3, ANSWER_ONCE, 0), 0);
+	assert_replies("5 allowed 3\n");
+	/* What was cut may go on in another way: only the very one that is shown is it. */
+	memset(longest, 'x', sizeof(longest));
+	longest[0] = '/';
+	longest[sizeof(longest) - 1 - strlen("https://h.example")] = '\0';
+	asks_for(sandbox, longest, 7);
+	asks_for(sandbox, longest, 8);
+	assert_replies("7 pending 4\n8 pending 4\n");
+	assert_int_equal(answers(4, ANSWER_ONCE, 0), 0);
+	assert_replies("8 again 4\n7 allowed 4\n");
 }
 
 /* The record comes first: what it does not take does not pass. */
@@ -691,6 +736,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		question_test(test_what_waits_for_the_same_shares_a_question),
 		question_test(test_once_goes_to_who_has_waited_longest),
+		question_test(test_once_is_for_what_was_shown),
 		question_test(test_what_cannot_be_recorded_does_not_pass),
 		question_test(test_a_rise_voids_questions_and_answers),
 		question_test(test_what_was_judged_by_another_rung_or_policy_is_judged_again),

@@ -9,7 +9,7 @@ const POLL_MS = { events: 10000, alone: 2000 };
 
 const ANSWERS = [
   ["deny", "d", "Deny", () => "Refuses what waits and what comes. The agent reads your reason."],
-  ["once", "o", "Once", () => "One request goes on: the one that has waited longest."],
+  ["once", "o", "Once", () => "The request that is shown goes on, or the next that is the same in all that is shown."],
   ["host", "h", "Host", (q) => `This session to ${q.host}:${q.port}, ${{ read: "reading", write: "writing", connect: "connections" }[q.kind] ?? q.kind}, until it rises.`],
   ["domain", "m", "Domain", (q) => (q.domain ? `As Host, for all of ${q.domain}.` : "There is no domain that is one owner's.")],
   ["always", "a", "Always", (q) => `As Host, for all sessions of ${q.session.split("/")[0]}, for good: written into the policy's grants.`],
