@@ -12,6 +12,7 @@ import pytest
 
 from lib import base
 from lib.box import Box, new_session
+from lib.daemon import Daemon
 from lib.world import FAR, HOST4, HOST6
 from test_forward import Forward, call
 from test_own_network import Net, namespaces
@@ -259,6 +260,68 @@ def test_uninstall_leaves_nothing():
         assert len(net.devices()) == 1 and "netpawl" in net.nft("list", "tables").stdout
         net.daemon.uninstall()
         assert not net.devices() and net.nft("list", "tables").stdout == ""
+
+
+@pytest.mark.parametrize("forwards6", [0, 1])
+def test_neither_end_makes_up_an_address(forwards6):
+    """A link-local one would be the host's, where it is met. Most hosts that forward do not forward IPv6."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        net.world.sysctl(net.world.host, {"net.ipv6.conf.all.forwarding": forwards6})
+        box = net.box("FULL")
+        assert box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1) == "ok"
+        assert (box.try_("dial", family=6, addr=FAR[6], port=9000, data="x", recv=1, timeout=2) == "ok") == bool(forwards6)
+        near = ["ip", "-n", net.world.host, "-6", "-o", "addr", "show", "dev"]
+        assert "fe80" in base.sh(*near, "npv0").stdout, "the control: another device here has one"
+        assert base.sh(*near, *net.devices()).stdout == ""
+        inside = base.sh("nsenter", "-t", box.pids()[0], "-n", "ip", "-6", "-o", "addr", "show", "dev", "eth0").stdout
+        assert "fe80" not in inside and len(inside.splitlines()) == forwards6
+
+
+def test_the_rules_stay_while_another_daemon_needs_them():
+    """Two of one host: the first began before the other's sandbox did, and stops."""
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        other = Daemon(net.world, policy=net.policy, inspectors=1, more=net.daemon.more)
+        stack.callback(other.close)
+        other.start()
+        box = Box(other, "FULL")
+        stack.callback(box.close)
+        dial = lambda: box.try_("dial", family=4, addr=FAR[4], port=9000, data="x", recv=1)
+        assert box.info["network"] == "nat" and dial() == "ok"
+        net.daemon.stop()
+        assert dial() == "ok"
+
+
+NO_NETFILTER = r"""
+#include <errno.h>
+#include <linux/netlink.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int socket(int domain, int type, int protocol)
+{
+    if (domain == AF_NETLINK && protocol == NETLINK_NETFILTER) {
+        errno = EPROTONOSUPPORT;
+        return -1;
+    }
+    return syscall(SYS_socket, domain, type, protocol);
+}
+"""
+
+
+def test_a_kernel_without_netfilter(tmp_path, monkeypatch):
+    """The daemon starts there, and says what it lacks to who wants a way out."""
+    source, library = tmp_path / "none.c", tmp_path / "none.so"
+    source.write_text(NO_NETFILTER)
+    base.sh("cc", "-shared", "-fPIC", "-o", library, source)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    with contextlib.ExitStack() as stack:
+        net = Nat(stack, inspectors=1)
+        p = subprocess.run([*net.world.enter(), str(base.NETPAWL), "run", "--session", new_session("no"), "--", "true"],
+                           capture_output=True, text=True, timeout=60, env=net.env())
+        assert p.returncode == 125 and "a network of its own" in p.stderr, p.stderr
+        assert "no netfilter" in net.daemon.log.read_text() and net.api.health()["status"]
 
 
 def test_a_policy_that_takes_it_back(nat):

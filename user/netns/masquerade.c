@@ -2,10 +2,14 @@
 #include "netns/masquerade.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <nftables/libnftables.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "gate_limits.h"
 #include "vocab/limits.h"
@@ -59,13 +63,21 @@ static const char table[] =
 														      "add rule inet netpawl leaves_as_host iifname \"npnat*\" masquerade comment \"" MARK
 														      "\"\n";
 
+/* Where there is none, or no descriptor left, libnftables ends the process. */
+static bool netlink_is_there(void)
+{
+	_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+
+	return fd >= 0;
+}
+
 /* Made once: that takes longer than what is asked of it. It stays with the namespace that it was made in, the daemon's. */
 static struct nft_ctx *nft_open(void)
 {
 	static struct nft_ctx *ctx;
 
 	if (!ctx) {
-		ctx = nft_ctx_new(NFT_CTX_DEFAULT);
+		ctx = netlink_is_there() ? nft_ctx_new(NFT_CTX_DEFAULT) : NULL;
 		if (ctx && (nft_ctx_buffer_output(ctx) || nft_ctx_buffer_error(ctx))) {
 			nft_ctx_free(ctx);
 			ctx = NULL;
@@ -80,7 +92,7 @@ static const char *nft_run(const char *commands)
 	struct nft_ctx *ctx = nft_open();
 
 	if (!ctx) {
-		errno = ENOMEM;
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	if (nft_run_cmd_from_buffer(ctx, commands) == 0)
@@ -98,7 +110,7 @@ int masquerade_ensure(void)
 	if (nft_run(table))
 		return 0;
 	log_error("nftables does not take the rules for sandboxes' ways out: %.300s",
-		  nft_open() ? nft_ctx_get_error_buffer(nft_open()) : strerror(ENOMEM));
+		  nft_open() ? nft_ctx_get_error_buffer(nft_open()) : "this kernel has no netfilter");
 	return -EIO;
 }
 

@@ -93,26 +93,39 @@ static int pair_make(int fd, unsigned number, int netns)
 	return rtnl_send(fd, &rq);
 }
 
+/* Before it is up: then it would have made up a link-local address, by which the two would meet. A kernel without IPv6 says no. */
+static int link_quiet(const struct end *end)
+{
+	const struct ifinfomsg link = { .ifi_family = AF_UNSPEC, .ifi_index = (int)end->index };
+	const __u8 none = IN6_ADDR_GEN_MODE_NONE;
+	struct rtnl_request rq;
+	struct rtattr *spec, *inet6;
+	int r;
+
+	rtnl_begin(&rq, RTM_NEWLINK, 0, &link, sizeof(link));
+	spec = rtnl_nest(&rq, IFLA_AF_SPEC);
+	inet6 = rtnl_nest(&rq, AF_INET6);
+	rtnl_put(&rq, IFLA_INET6_ADDR_GEN_MODE, &none, sizeof(none));
+	rtnl_nest_end(&rq, inet6);
+	rtnl_nest_end(&rq, spec);
+	r = rtnl_send(end->fd, &rq);
+	return r == -EAFNOSUPPORT && !end->v6 ? 0 : r;
+}
+
 /* alias NULL: none. */
 static int link_up(const struct end *end, const char *alias)
 {
 	const struct ifinfomsg link = {
 		.ifi_family = AF_UNSPEC, .ifi_index = (int)end->index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP
 	};
-	const __u8 none = IN6_ADDR_GEN_MODE_NONE;
 	struct rtnl_request rq;
-	struct rtattr *spec, *inet6;
+	int r = link_quiet(end);
 
+	if (r < 0)
+		return r;
 	rtnl_begin(&rq, RTM_NEWLINK, 0, &link, sizeof(link));
 	if (alias)
 		rtnl_put(&rq, IFLA_IFALIAS, alias, strlen(alias));
-	if (end->v6) {
-		spec = rtnl_nest(&rq, IFLA_AF_SPEC);
-		inet6 = rtnl_nest(&rq, AF_INET6);
-		rtnl_put(&rq, IFLA_INET6_ADDR_GEN_MODE, &none, sizeof(none));
-		rtnl_nest_end(&rq, inet6);
-		rtnl_nest_end(&rq, spec);
-	}
 	return rtnl_send(end->fd, &rq);
 }
 
@@ -269,12 +282,24 @@ static void problem_look(struct ways_out *ways)
 			 "the chain %s drops what is forwarded: have it accept the devices npnat*, in and out", chain);
 }
 
+/* Whoever's: another daemon may have made some since this one has looked. */
+static bool devices_left(void)
+{
+	struct if_nameindex *names = if_nameindex();
+	bool found = !names;
+
+	for (const struct if_nameindex *n = names; n && n->if_index && !found; n++)
+		found = !strncmp(n->if_name, WAY_OUT_PREFIX, strlen(WAY_OUT_PREFIX));
+	if_freenameindex(names);
+	return found;
+}
+
 void ways_out_want(struct ways_out *ways, bool wanted)
 {
 	bool news = wanted && !ways->wanted;
 
 	ways->wanted = wanted;
-	if (!wanted && !ways->n && masquerade_remove() < 0)
+	if (!wanted && !ways->n && !devices_left() && masquerade_remove() < 0)
 		log_warning("the table of nft for sandboxes' ways out stays");
 	problem_look(ways);
 	if (news && ways->problem[0])
