@@ -13,26 +13,27 @@ struct span {
 	size_t begin, end; /* in the text */
 	size_t at;	   /* in the text, or in what it is without escapes */
 	const struct needle *needle;
-	bool escaped;	/* at is in the latter */
+	uint8_t text;	/* at is in: 0 the text; else plain[text - 1] */
 	bool with_last; /* end is behind a base64 digit that has bits of the secret and of what follows */
 };
 
 void scrubber_free(struct scrubber *s)
 {
-	plain_text_free(&s->plain);
+	for (unsigned way = 0; way < UNESCAPE_WAYS; way++)
+		plain_text_free(&s->plain[way]);
 	free(s->spans);
 	*s = (struct scrubber){ 0 };
 }
 
-static struct origin_span origin_of(const struct scrubber *s, bool escaped, size_t index)
+static struct origin_span origin_of(const struct scrubber *s, unsigned in, size_t index)
 {
-	if (escaped)
-		return plain_text_origin(&s->plain, index);
+	if (in)
+		return plain_text_origin(&s->plain[in - 1], index);
 	return (struct origin_span){ .begin = index, .end = index + 1 };
 }
 
-/* All that are in one of the two texts. *cut becomes less when something is pending. */
-static int spans_collect(struct scrubber *s, bool escaped, const char *text, size_t len, bool end, size_t *cut)
+/* All that are in one of the texts. *cut becomes less when something is pending. */
+static int spans_collect(struct scrubber *s, unsigned in, const char *text, size_t len, bool end, size_t *cut)
 {
 	size_t at = 0;
 	struct hit hit;
@@ -46,11 +47,11 @@ static int spans_collect(struct scrubber *s, bool escaped, const char *text, siz
 			return -ENOMEM;
 		span = &s->spans[s->n];
 		*span = (struct span){
-			.begin = origin_of(s, escaped, hit.at).begin,
-			.end = origin_of(s, escaped, behind - 1).end,
+			.begin = origin_of(s, in, hit.at).begin,
+			.end = origin_of(s, in, behind - 1).end,
 			.at = hit.at,
 			.needle = hit.needle,
-			.escaped = escaped,
+			.text = (uint8_t)in,
 		};
 		if (needle_shares_last(hit.needle)) {
 			if (behind == len && !end) {
@@ -58,7 +59,7 @@ static int spans_collect(struct scrubber *s, bool escaped, const char *text, siz
 				break;
 			}
 			if (behind < len && base64_digit(text[behind]) >= 0) {
-				span->end = origin_of(s, escaped, behind).end;
+				span->end = origin_of(s, in, behind).end;
 				span->with_last = true;
 			}
 		}
@@ -68,7 +69,7 @@ static int spans_collect(struct scrubber *s, bool escaped, const char *text, siz
 	if (found == FOUND_PENDING) {
 		/* With the byte in front of it, which may have bits of it. */
 		size_t from = hit.at > at ? hit.at - 1 : hit.at;
-		size_t begin = origin_of(s, escaped, from).begin;
+		size_t begin = origin_of(s, in, from).begin;
 
 		if (begin < *cut)
 			*cut = begin;
@@ -82,24 +83,30 @@ static int span_compare(const void *a, const void *b)
 
 	if (x->begin != y->begin)
 		return x->begin < y->begin ? -1 : 1;
-	return x->end == y->end ? x->escaped - y->escaped : x->end > y->end ? -1 : 1;
+	return x->end == y->end ? x->text - y->text : x->end > y->end ? -1 : 1;
+}
+
+/* Where no value has a sign of an escape, one way finds what any does. */
+static unsigned ways_of(const struct scrubber *s)
+{
+	return search_has_escapes(s->search) ? UNESCAPE_WAYS : 1;
 }
 
 /* The escape that a place is in the middle of, or NULL. */
-static const struct escape *escape_around(const struct scrubber *s, size_t place)
+static const struct escape *escape_around(const struct plain_text *plain, size_t place)
 {
-	size_t low = 0, high = s->plain.n;
+	size_t low = 0, high = plain->n;
 	const struct escape *last;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (s->plain.escapes[middle].at < place)
+		if (plain->escapes[middle].at < place)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	last = low ? &s->plain.escapes[low - 1] : NULL;
+	last = low ? &plain->escapes[low - 1] : NULL;
 	return last && place < (size_t)last->at + last->len ? last : NULL;
 }
 
@@ -109,11 +116,13 @@ static size_t cut_settle(const struct scrubber *s, size_t cut)
 	size_t before;
 
 	do {
-		const struct escape *escape = escape_around(s, cut);
-
 		before = cut;
-		if (escape)
-			cut = escape->at;
+		for (unsigned way = 0; way < ways_of(s); way++) {
+			const struct escape *escape = escape_around(&s->plain[way], cut);
+
+			if (escape)
+				cut = escape->at;
+		}
 		for (size_t i = s->n; i--;)
 			if (s->spans[i].begin < cut && s->spans[i].end > cut)
 				cut = s->spans[i].begin;
@@ -121,25 +130,34 @@ static size_t cut_settle(const struct scrubber *s, size_t cut)
 	return cut;
 }
 
-/* What is found in either, in order. *cut: what is decided. */
+/* What is found when it is read in one of the ways. */
+static int way_find(struct scrubber *s, enum unescape_way way, const char *data, size_t len, bool end, size_t *cut)
+{
+	struct plain_text *plain = &s->plain[way];
+	int r = unescape(data, len, end, way, plain);
+
+	if (r < 0)
+		return r;
+	if (plain->whole < *cut)
+		*cut = plain->whole;
+	if (plain->n)
+		return spans_collect(s, way + 1, plain->text, plain->len, end, cut);
+	/* The first escape of all is incomplete: what stands in front of it may be pending. */
+	return plain->whole < len ? spans_collect(s, 0, data, plain->whole, end, cut) : 0;
+}
+
+/* What is found in any, in order. *cut: what is decided. */
 static int spans_find(struct scrubber *s, const char *data, size_t len, bool end, size_t *ret_cut)
 {
 	size_t cut = len;
 	int r;
 
 	s->n = 0;
-	r = unescape(data, len, end, !search_has_escapes(s->search), &s->plain);
+	r = spans_collect(s, 0, data, len, end, &cut);
+	for (unsigned way = 0; r == 0 && way < ways_of(s); way++)
+		r = way_find(s, way, data, len, end, &cut);
 	if (r < 0)
 		return r;
-	if (s->plain.whole < cut)
-		cut = s->plain.whole;
-	if (spans_collect(s, false, data, len, end, &cut) < 0)
-		return -ENOMEM;
-	if (s->plain.n && spans_collect(s, true, s->plain.text, s->plain.len, end, &cut) < 0)
-		return -ENOMEM;
-	/* The first escape of all is incomplete: what stands in front of it may be pending. */
-	if (!s->plain.n && s->plain.whole < len && spans_collect(s, false, data, s->plain.whole, end, &cut) < 0)
-		return -ENOMEM;
 	if (s->n > 1)
 		qsort(s->spans, s->n, sizeof(*s->spans), span_compare);
 	if (cut < len)
@@ -187,12 +205,12 @@ static void put_escaped(struct buf *out, const char *was, size_t len, char c)
 }
 
 /* text stands for what was at span->at, up to count bytes of it, whose escapes and ends of lines it takes over. */
-static void put_as_found(const struct scrubber *s, const char *data, bool escaped, size_t at, size_t count,
+static void put_as_found(const struct scrubber *s, const char *data, unsigned in, size_t at, size_t count,
 			 const struct buf *text, struct buf *out)
 {
-	size_t pos = origin_of(s, escaped, at).begin;
+	size_t pos = origin_of(s, in, at).begin;
 
-	if (!escaped) {
+	if (!in) {
 		buf_append(out, text->data, text->len);
 		return;
 	}
@@ -200,7 +218,7 @@ static void put_as_found(const struct scrubber *s, const char *data, bool escape
 		struct origin_span span = { 0 };
 
 		if (i < count) {
-			span = origin_of(s, true, at + i);
+			span = origin_of(s, in, at + i);
 			if (span.begin > pos) /* ends of lines */
 				buf_append(out, data + pos, span.begin - pos);
 			if (span.end > pos)
@@ -217,22 +235,22 @@ static void put_as_found(const struct scrubber *s, const char *data, bool escape
 static int span_replace(const struct scrubber *s, const struct scrub_word *word, const char *data,
 			const struct span *span, size_t pos, struct buf *out)
 {
-	const char *text = span->escaped ? s->plain.text : data;
+	const char *text = span->text ? s->plain[span->text - 1].text : data;
 	const size_t behind = span->at + span->needle->len;
 	_buf_ struct buf made = BUF_INIT(4 * NP_SECRET_MAX + 16);
 	size_t at = span->at, begin = span->begin;
 	char first = '\0';
 
 	if (needle_shares_first(span->needle) && at && base64_digit(text[at - 1]) >= 0 &&
-	    origin_of(s, span->escaped, at - 1).begin >= pos) {
+	    origin_of(s, span->text, at - 1).begin >= pos) {
 		first = text[--at];
-		begin = origin_of(s, span->escaped, at).begin;
+		begin = origin_of(s, span->text, at).begin;
 	}
 	buf_append(out, data + pos, begin - pos);
 	needle_replace(span->needle, word->text, word->len, first, span->with_last ? text[behind] : '\0', &made);
 	if (buf_error(&made))
 		return buf_error(&made);
-	put_as_found(s, data, span->escaped, at, behind + span->with_last - at, &made, out);
+	put_as_found(s, data, span->text, at, behind + span->with_last - at, &made, out);
 	return 0;
 }
 
@@ -264,8 +282,9 @@ int scrub(struct scrubber *s, const struct scrub_words *words, const char *data,
 	if (!hits)
 		return 0;
 	buf_append(out, data + pos, cut - pos);
-	if (s->plain.n) /* it held a secret in the clear */
-		explicit_bzero(s->plain.text, s->plain.len);
+	for (unsigned way = 0; way < ways_of(s); way++)
+		if (s->plain[way].n) /* it held a secret in the clear */
+			explicit_bzero(s->plain[way].text, s->plain[way].len);
 	return buf_error(out) ? buf_error(out) : hits;
 }
 

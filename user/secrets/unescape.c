@@ -238,7 +238,22 @@ static int escape_note(struct plain_text *plain, size_t at, size_t len, const st
 	return 0;
 }
 
-int unescape(const char *text, size_t len, bool end, bool nested, struct plain_text *plain)
+/* Ends of lines are undone in every way. */
+static bool way_undoes(enum unescape_way way, char c)
+{
+	switch (way) {
+	case UNESCAPE_PERCENT:
+		return c != '\\' && c != '&';
+	case UNESCAPE_BACKSLASH:
+		return c != '%' && c != '&';
+	case UNESCAPE_ENTITY:
+		return c != '%' && c != '\\';
+	default:
+		return true;
+	}
+}
+
+int unescape(const char *text, size_t len, bool end, enum unescape_way way, struct plain_text *plain)
 {
 	size_t from = 0, at = 0;
 
@@ -247,7 +262,7 @@ int unescape(const char *text, size_t len, bool end, bool nested, struct plain_t
 	if (len > 1u << 30)
 		return -E2BIG;
 	for (;;) {
-		struct reader r = { .end = end, .nested = nested };
+		struct reader r = { .end = end, .nested = way == UNESCAPE_NESTED };
 		int n;
 
 		at = escape_find(text, at, len);
@@ -255,7 +270,7 @@ int unescape(const char *text, size_t len, bool end, bool nested, struct plain_t
 			break;
 		r.text = text + at;
 		r.len = len - at;
-		n = escape_read(&r);
+		n = way_undoes(way, text[at]) ? escape_read(&r) : 0;
 		if (n == 0) {
 			at++;
 			continue;

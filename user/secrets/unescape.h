@@ -2,7 +2,8 @@
 /*
  * A text as it reads when the escapes in it are undone: %41, \u0041, \x41, \/ and the other backslashes of JSON, &#65; &#x41; and
  * the named ones of HTML. Ends of lines vanish, raw or escaped, for base64 is often wrapped. Which of them a text is written
- * in nobody says reliably, so all are undone at once; a search looks at both, the text and this.
+ * in nobody says reliably, so all are undone at once; a search looks at both, the text and this. One for values that have signs of escapes
+ * of their own looks at what the text is in other ways, too.
  */
 #ifndef NP_SECRETS_UNESCAPE_H
 #define NP_SECRETS_UNESCAPE_H
@@ -28,10 +29,18 @@ struct plain_text {
 	size_t text_room, escapes_room;
 };
 
+enum unescape_way {
+	UNESCAPE_NESTED,    /* also an escape within an escape: %2541, \\u0041 */
+	UNESCAPE_ONCE,	    /* as it was written by one who escaped a '%', '\\' or '&' of the value as well */
+	UNESCAPE_PERCENT,   /* no other kind, once: ... */
+	UNESCAPE_BACKSLASH, /* ... those of the others are the value's own */
+	UNESCAPE_ENTITY,
+	UNESCAPE_WAYS,
+};
+
 /* How many escapes there are, all in ret; 0: none, and ret says nothing but whole. -ENOMEM, or -E2BIG: a text of more than 1 GiB.
- * end: nothing comes behind it. nested: an escape within an escape is undone as well (%2541, \\u0041), which is wrong where
- * what is searched for has a '%' or '\\' of its own. */
-int unescape(const char *text, size_t len, bool end, bool nested, struct plain_text *ret);
+ * end: nothing comes behind it. */
+int unescape(const char *text, size_t len, bool end, enum unescape_way way, struct plain_text *ret);
 void plain_text_free(struct plain_text *plain); /* wipes it */
 
 /* Where the byte at an index of plain->text begins and ends in the escaped text; which escape it is, or NULL. */

@@ -188,7 +188,7 @@ static void test_other_length(void **state)
 	set_up(&f, "twelve-bytes", "eleven-byte");
 	plain = scrubbed(&f, "<twelve-bytes>", 100);
 	assert_string_equal(plain, "<eleven-byte>");
-	base64 = scrubbed(&f, "PHR3ZWx2ZS1ieXRlcz4=", 100); /* <twelve-bytes> */
+	base64 = scrubbed(&f, "PHR3ZWx2ZS1ieXRlcz4=", 100);  /* <twelve-bytes> */
 	assert_string_equal(base64, "PGVsZXZlbi1ieXRlXz4="); /* <eleven-byte_> */
 	tear_down(&f);
 }
@@ -217,7 +217,8 @@ static void test_held_back(void **state)
 		_buf_ struct buf out = BUF_INIT(100);
 		size_t used;
 
-		assert_int_equal(scrub(&f.scrubber, &words, cases[i].text, strlen(cases[i].text), false, &out, &used), 0);
+		assert_int_equal(scrub(&f.scrubber, &words, cases[i].text, strlen(cases[i].text), false, &out, &used),
+				 0);
 		assert_int_equal(used, cases[i].used);
 		assert_int_equal(out.len, 0);
 	}
@@ -286,13 +287,68 @@ static void test_longest(void **state)
 	search_free(search);
 }
 
+/* Values that have signs of escapes of their own, written by one who escapes another kind, or some twice. */
+static void test_signs_of_escapes(void **state)
+{
+	static const struct {
+		const char *value, *text;
+	} cases[] = {
+		{ "abcd%41efgh", "x abcd%41efgh y" },	  { "abcd%41efgh", "abcd%2541efgh" },
+		{ "a/cd%41efgh", "\"a\\/cd%41efgh\"" },	  { "a\"cd%41efgh", "a&quot;cd%41efgh<" },
+		{ "a/cd\\nefgh", "a%2Fcd\\nefgh" },	  { "a/cd\\nefgh", "\"a\\/cd\\\\nefgh\"" },
+		{ "a/cd&lt;efgh", "\"a\\/cd&lt;efgh\"" }, { "a/cdefgh%", "a\\/cdefgh%41" },
+		{ "ab/cd&fgh", "q=ab%252Fcd%2526fgh" },	  { "a<cd&amp;ef", "a&lt;cd&amp;amp;ef" },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {
+		_free_ char *whole = NULL, *bytes = NULL;
+		struct fixture f;
+		size_t used;
+
+		set_up(&f, cases[i].value, "PLACEHOLDER");
+		assert_int_equal(scrub_look(&f.scrubber, cases[i].text, strlen(cases[i].text), true, &used), 0);
+		whole = scrubbed(&f, cases[i].text, strlen(cases[i].text));
+		bytes = scrubbed(&f, cases[i].text, 1);
+		assert_string_equal(whole, bytes);
+		assert_int_equal(scrub_look(&f.scrubber, whole, strlen(whole), true, &used), -1);
+		tear_down(&f);
+	}
+}
+
+/* One value with a sign of an escape leaves the others as they are: theirs are found in an escape's escape. */
+static void test_signs_of_another(void **state)
+{
+	static const char value[] = "ab/cdefgh", other[] = "zz%zzzzzzz", text[] = "ab%252Fcdefgh";
+	struct needle needles[2 * FORMS_MAX];
+	struct scrubber s = { 0 };
+	struct search *search;
+	size_t used;
+	int n = forms_make(value, strlen(value), 0, needles);
+
+	(void)state;
+	n += forms_make(other, strlen(other), 1, needles + n);
+	assert_int_equal(search_new(needles, (size_t)n, &search), 0);
+	s.search = search;
+	assert_int_equal(scrub_look(&s, text, strlen(text), true, &used), 0);
+	scrubber_free(&s);
+	search_free(search);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),	     cmocka_unit_test(test_escaped),   cmocka_unit_test(test_hex),
-		cmocka_unit_test(test_base64),	     cmocka_unit_test(test_other_length),
-		cmocka_unit_test(test_held_back), cmocka_unit_test(test_look),
-		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_escaped),
+		cmocka_unit_test(test_hex),
+		cmocka_unit_test(test_base64),
+		cmocka_unit_test(test_other_length),
+		cmocka_unit_test(test_held_back),
+		cmocka_unit_test(test_look),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_longest),
+		cmocka_unit_test(test_signs_of_escapes),
+		cmocka_unit_test(test_signs_of_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
