@@ -21,6 +21,7 @@ credentials:
   scrubbed: {{source: {{file: {shared}}}, for: scrub.origin.test, inject: always, on_leak: raise SECRET}}
   passed: {{source: {{file: {shared}}}, for: pass.origin.test, inject: always, echo: pass}}
   low: {{source: {{file: {rotates}}}, for: ws.origin.test, levels: [INTERNAL], echo: pass, placeholder: {{env: LOW}}}}
+  signs: {{source: {{file: {short}}}, for: s3.origin.test, as: {{sigv4: {{service: s3, region: eu-test-1}}}}}}
 levels: {{INTERNAL: proxied}}
 rules:
   - allow: "**.origin.test"
@@ -68,7 +69,7 @@ class Net(Rogues):
 @pytest.fixture(scope="module")
 def net():
     with contextlib.ExitStack() as stack:
-        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("rotates", VALUE), ("shared", SHARED))}
+        files = {n: stack.enter_context(secret_file(v.encode())) for n, v in (("rotates", VALUE), ("shared", SHARED), ("short", "AKIDREAL0123:short"))}
         n = Net(stack, POLICY.format(**files))
         n.files = files
         yield n
@@ -158,6 +159,15 @@ def test_a_rise_ends_a_websocket_that_carries_a_credential(net):
     finally:
         for p in both:
             base.reap(p)
+
+
+def test_a_key_that_could_not_be_searched_for_is_no_value(net):
+    state = lambda: {c["name"]: c for c in net.api.ask("GET", "/v1/credentials")[1]["credentials"]}["signs"]
+    assert state()["state"] == "missing" and "too short" in state()["problem"]
+    net.files["short"].write_text("AKIDREAL0123:longEnoughToBeFound")
+    assert net.api.ask("POST", "/v1/credentials/signs/refresh")[1]["state"] == "ready"  # the control
+    net.files["short"].write_text("longEnoughToBeFound")
+    assert net.api.ask("POST", "/v1/credentials/signs/refresh")[1]["problem"] == "it is not KEY_ID:SECRET or KEY_ID:SECRET:TOKEN"
 
 
 def test_the_placeholder_key_touches_no_disk(net):

@@ -63,11 +63,30 @@ static void value_put(struct kept *kept, const char *text, size_t len)
 	snprintf(kept->problem, sizeof(kept->problem), "%s", r == 0 ? "" : strerror(-r));
 }
 
+/* The parts of a key that signs are searched for one by one: each has to be one that can be. NULL: it is fine, or signs nothing. */
+static const char *key_problem(const struct credential *credential, const char *text, size_t len)
+{
+	const char *colon = memchr(text, ':', len), *end = text + len;
+	const char *token = colon ? memchr(colon + 1, ':', (size_t)(end - colon - 1)) : NULL;
+
+	if (credential->slots[0].kind != SLOT_SIGV4)
+		return NULL;
+	if (!colon || colon == text)
+		return "it is not KEY_ID:SECRET or KEY_ID:SECRET:TOKEN";
+	return (token ? token : end) - colon - 1 < NP_SECRET_MIN || (token && end - token - 1 < NP_SECRET_MIN)
+		       ? "a part of it is too short to be told from other text"
+		       : NULL;
+}
+
 void kept_fetched(struct kept *kept, const char *text, size_t len, const char *problem)
 {
 	const struct vault *vault = kept->vault;
 	const char *name = kept->credential->name;
 
+	if (text)
+		problem = key_problem(kept->credential, text, len);
+	if (problem)
+		text = NULL;
 	if (text) {
 		value_put(kept, text, len);
 	} else {
