@@ -122,6 +122,24 @@ def test_what_its_runtime_was_handed(net, containers, kind):
         assert bool(p.stderr) == bool(p.returncode) and ("held_sockets" in p.stderr) == bool(p.returncode), p
 
 
+@pytest.mark.parametrize("handed", [True, False])
+def test_what_it_was_handed_in_a_cgroup_that_was_attached_before(net, containers, handed):
+    """To attach once more is no error, and no way around the look either. The control was handed nothing."""
+    session, cgroup = new_session("hook"), base.cgroup_make("hook")
+    net.api.adopt(session, str(cgroup))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        c = containers(cgroup=cgroup, handed=[s] if handed else [])
+    try:
+        p = c.hook({"netpawl.dev/session": session})
+        assert (p.returncode != 0, "held_sockets" in p.stderr) == (handed, handed), p
+    finally:
+        base.reap(c.process)
+        base.eventually(lambda: not base.cgroup_pids(cgroup))
+        for sandbox in net.api.sandboxes(session):
+            net.api.remove(sandbox["sandbox"])
+        base.cgroup_destroy(cgroup)
+
+
 @pytest.mark.parametrize("unknown, code", [("ignore", 0), ("refuse", 1), ("pods/default", 0)])
 def test_no_annotation(net, containers, unknown, code):
     c = containers()

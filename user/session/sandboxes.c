@@ -399,7 +399,10 @@ int service_sandbox_adopt(struct service *service, const char *name, const struc
 	sandbox = adopted_find(service, parsed.text, adoption->cgroup);
 	if (sandbox) {
 		*ret = &sandbox->pub;
-		return own_network_join(service, sandbox, adoption->netns, ret_failure);
+		sandbox->starting = adoption->starting;
+		/* What is about to start there was handed what it holds since. */
+		r = adoption->starting ? adopt_look_again(service, sandbox, ret_failure) : 0;
+		return r ? r : own_network_join(service, sandbox, adoption->netns, ret_failure);
 	}
 	r = gate->cgroup_inspect(gate->ctx, adoption->cgroup, adoption->starting, &cgroup, &problem);
 	if (r)
