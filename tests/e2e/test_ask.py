@@ -77,6 +77,13 @@ class Terminal:
     def press(self, keys):
         os.write(self.main, keys.encode())
 
+    def choose(self, key):
+        """The key of an answer, until it is taken: of a question that has just come by itself it is not at once."""
+        end = time.monotonic() + 30
+        while "Enter sends it" not in self.screen() and time.monotonic() < end:
+            self.press(key)
+            self.read(0.3)
+
     def restored(self):
         return termios.tcgetattr(self.side) == self.before
 
@@ -203,6 +210,26 @@ def test_two_at_once_see_one_truth(net):
         assert [q["answer"] for q in net.questions(session, "allowed")] == ["once"]
 
 
+def test_a_key_for_what_has_just_gone_is_no_answer_to_what_came(net):
+    """Somebody else answers the question that is shown, in the moment that the key for it is pressed: another stands there then."""
+    session = net.fresh()
+    first = net.get(session, "https://harmless.origin.test/")
+    harmless = net.asked(session)[0]["id"]
+    with net.terminal(session) as t:
+        t.until("https://harmless.origin.test/")
+        second = net.get(session, "https://evil.origin.test/")
+        evil = [q["id"] for q in net.asked(session, 2) if q["host"] == "evil.origin.test"][0]
+        t.until("1 more waits")
+        net.api.ok("POST", f"/v1/questions/{harmless}/answer", {"answer": "deny"})
+        t.until("https://evil.origin.test/", seconds=10)
+        t.press("o\r")
+        t.until("the key was not taken")
+        assert net.api.ok("GET", f"/v1/questions/{evil}")["state"] == "pending"
+        t.choose("o")  # the control: who has had time to read it is heard
+        t.press("\r")
+        assert status(second)[0] == 200 and status(first)[0] == 403
+
+
 def test_what_has_changed_is_shown_anew(net):
     session = net.fresh()
     with net.terminal(session) as t:
@@ -259,7 +286,8 @@ def test_others_wait_in_line_and_sessions_take_turns(net):
         t.until(f"pending  {busy}")
         net.api.end(busy)
         t.until(f"run-{last}  pending  {quiet}", without=["more wait"])
-        t.press("d\r")
+        t.choose("d")
+        t.press("\r")
         t.until("nothing waits")
 
 

@@ -32,7 +32,8 @@ static const char ask_help[] =
 	"Exit codes: 0 done; 1 refused or failed; 2 wrong usage, or no terminal; 3 no daemon at the start.\n";
 
 #define MESSAGE_SIZE 256
-#define LOOK_S	     2 /* how often it is looked at how many wait for what is shown */
+#define SEEN_MS	     700 /* before that nobody has read it: a key was meant for the one before */
+#define LOOK_S	     2	 /* how often it is looked at how many wait for what is shown */
 
 enum stage {
 	STAGE_LOOK,   /* at a question, or at none */
@@ -57,6 +58,7 @@ struct ask {
 	bool over; /* q */
 	int code;
 	time_t looked;
+	uint64_t replaced_ms; /* when another question took the place of the one that was shown, by itself */
 };
 
 static volatile sig_atomic_t ended;
@@ -355,6 +357,15 @@ static void key_reason(struct ask *ask, char key)
 	}
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* What was meant for a question that has just gone from the screen by itself is no answer to the next. */
 static void keys_read(struct ask *ask)
 {
 	char keys[64];
@@ -364,6 +375,10 @@ static void keys_read(struct ask *ask)
 		ask->over = true;   /* the terminal is gone */
 	if (n > 1 && keys[0] == 27) /* a key with a name: an arrow */
 		return;
+	if (n > 0 && ask->replaced_ms && now_ms() - ask->replaced_ms < SEEN_MS) {
+		message_set(ask, "another question has taken the place of the one before: the key was not taken");
+		return;
+	}
 	for (ssize_t i = 0; i < n && !ask->over; i++)
 		(ask->stage == STAGE_REASON ? key_reason : key_look)(ask, keys[i]);
 }
@@ -485,6 +500,13 @@ static void terminal_end(const struct termios *before)
 	tcsetattr(STDIN_FILENO, TCSAFLUSH, before);
 }
 
+/* Has another taken the place of the one that was drawn, without a key? */
+static void replaced_note(struct ask *ask, const char *drawn)
+{
+	if (*drawn && ask->shown && strcmp(drawn, ask_id(ask->shown)) != 0)
+		ask->replaced_ms = now_ms();
+}
+
 /* Signals arrive in ppoll() and nowhere else. */
 static void ask_loop(struct ask *ask, const sigset_t *outside)
 {
@@ -492,18 +514,23 @@ static void ask_loop(struct ask *ask, const sigset_t *outside)
 
 	while (!ask->over && !ended) {
 		struct pollfd fds[] = { { STDIN_FILENO, POLLIN, 0 }, { ask->stream.fd, POLLIN, 0 } };
+		char drawn[64];
 		int n;
 
 		ask_draw(ask);
 		n = ppoll(fds, 2, &second, outside);
+		snprintf(drawn, sizeof(drawn), "%s", ask->shown ? ask_id(ask->shown) : "");
 		if (n > 0 && fds[1].revents)
 			stream_read(ask);
+		replaced_note(ask, drawn);
 		if (n > 0 && fds[0].revents)
 			keys_read(ask);
 		if (ask->shown && !ask->over && ask->stage == STAGE_LOOK && time(NULL) - ask->looked >= LOOK_S) {
 			const time_t now = time(NULL);
 
+			snprintf(drawn, sizeof(drawn), "%s", ask_id(ask->shown));
 			shown_renew(ask);
+			replaced_note(ask, drawn);
 			ask->looked = now;
 		}
 	}
