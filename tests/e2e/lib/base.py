@@ -2,6 +2,7 @@
 """Where things are, what this run calls its things, and the list of what it must not leave behind."""
 import atexit
 import ctypes
+import itertools
 import os
 import pathlib
 import secrets
@@ -52,10 +53,11 @@ def shown():
 
 # Everything that a run makes (namespace, cgroup, directory) starts with this.
 PREFIX = "np-test-" + secrets.token_hex(3)
+COUNT = itertools.count(1)
 
 
 def unique(word):
-    return f"{PREFIX}-{word}-{secrets.token_hex(2)}"
+    return f"{PREFIX}-{word}-{next(COUNT):x}"
 
 
 def token():

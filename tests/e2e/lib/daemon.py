@@ -56,8 +56,8 @@ class Daemon:
         return self.slice.with_name(self.slice.name + "-inspector")
 
     def workers(self):
-        """The pids of its inspectors."""
-        return sorted(base.cgroup_pids(self.inspector_cgroup))
+        """The pids of its inspectors. Channels to deciders live beside them, and come and go."""
+        return sorted(p for p in base.cgroup_pids(self.inspector_cgroup) if comm(p) == "netpawl-inspect")
 
     @property
     def pins(self):
@@ -195,6 +195,13 @@ class Daemon:
 
 def pids_of(path):
     return base.cgroup_pids(path)
+
+
+def comm(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def alive(pid):
