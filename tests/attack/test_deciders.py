@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Deciders that lie, hang, flood or die, and sandboxes that would like to be their own. The control is a decider that keeps to the
 protocol: in each test a request that it allows gets through, by the same channel or by the next."""
+import base64
 import contextlib
 import json
 import os
@@ -38,7 +39,8 @@ def refused(p):
     return body
 
 
-SURPRISES = ["wrong", "unknown", "null", "garbage", "bytes", "duplicate", "huge", "long", "half", "die", "hello"]
+SURPRISES = ["wrong", "unknown", "null", "garbage", "bytes", "duplicate", "huge", "long", "half", "die", "hello",
+             "body-twice", "body-other", "body-large", "body-none", "body-reason"]
 
 
 @pytest.mark.parametrize("what", SURPRISES)
@@ -57,7 +59,7 @@ def test_a_surprise_ends_the_channel_and_refuses_all_that_wait_on_it(net, what):
     assert not allowed
 
 
-@pytest.mark.parametrize("what", ["twice", "flood", "other"])
+@pytest.mark.parametrize("what", ["twice", "flood", "other", "body-after", "body-then-twice", "body-twice-at-once"])
 def test_what_it_says_twice_ends_the_channel(net, what):
     session = net.fresh()
     net.settled()
@@ -189,6 +191,39 @@ def test_late_answers_change_nothing_and_failures_are_not_remembered(hasty):
     got = base.eventually(lambda: hasty.fetch(session, "https://late.origin.test/release")[1] == 200, 30)
     assert got, "asked again, though it had failed; the late answer is dropped"
     assert hasty.decider()["starts"] == starts and hasty.decider()["late"] >= 1
+
+
+def test_a_body_that_it_needs_gives_it_no_more_time(hasty):
+    session = hasty.fresh()
+    assert base.eventually(lambda: not hasty.decider()["paused"] and hasty.fetch(session, "https://b.origin.test/body", "-d", "control")[1] == 200, 60)
+    late = hasty.decider()["late"]
+    assert "in time" in refused(hasty.get(session, "https://b.origin.test/body-hang", "-d", "hello"))["message"]
+    assert hasty.decider()["late"] == late + 1
+    assert base.eventually(lambda: hasty.fetch(session, "https://b.origin.test/release")[1] == 200, 60), "the late answer is dropped"
+    assert not [e for e in hasty.api.events(session=session, reason="decider_allows") if "body-hang" in e["url"]]
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_nothing_of_a_body_that_it_sees_has_left(net, version):
+    session = net.fresh()
+    net.settled()
+    big = net.decider_dir / "big"
+    big.write_bytes(b"0123456789abcdef" * 65536)
+    p = net.get(session, version, "https://seen.origin.test/body-hang", "--data-binary", f"@{big}")
+    id_ = net.wait_frames(session=session)[0]["id"]
+    frame = net.wait_frames(type="body", id=id_)[0]
+    assert base64.b64decode(frame["base64"]) == b"0123456789abcdef" * 4 and not frame["whole"]
+    net.api.escalate(session, "CONFIDENTIAL")  # it is asked about anew, and may be shown once more
+    net.wait_frames(session=session, level="CONFIDENTIAL")
+    again = net.frames(session=session, level="CONFIDENTIAL")[0]["id"]
+    net.wait_frames(type="body", id=again)
+    net.api.escalate(session, "SECRET")
+    body, code = done(p)
+    assert code != 200
+    told = net.api.wait_events(lambda got: [e for e in got if "body-hang" in (e.get("url") or "")], session=session)
+    assert not [e for e in told if "body-hang" in (e.get("url") or "") and (e.get("status") == 200 or e.get("sent"))], told
+    net.fetch(net.fresh(), "https://seen.origin.test/release")
+    net.settled()
 
 
 def test_one_that_fails_again_and_again_is_left_alone_for_a_while(hasty):

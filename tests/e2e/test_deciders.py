@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Rules that a program decides about: what it is asked, what its answers do, and what happens when there is none."""
+import base64
 import contextlib
 import os
 import subprocess
@@ -12,7 +13,7 @@ from lib.decided import Decided, done
 RULES = """rules:
   - deny: bad.origin.test
   - allow: open.origin.test
-  - decide: tcp.origin.test:9000
+  - decide: [tcp.origin.test:9000, body.origin.test:9000]
     by: guard
   - decide: ["**.origin.test", origin.test]
     by: guard
@@ -66,6 +67,9 @@ def test_a_connection_that_nobody_sees_into_is_decided_about_before_the_dial(net
     assert out.strip(), err
     frame = net.wait_frames(session=session)[0]
     assert (frame["method"], frame["url"], frame["kind"], frame["headers"]) == (None, "tcp.origin.test:9000", "write", [])
+    p = net.spawn(base.PYTHON, "-c", talk.replace("tcp.", "body."), session=session, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = p.communicate(timeout=180)
+    assert out.strip() and shown(net, session) == [(b"", False)], (out, err)
 
 
 def test_many_are_asked_at_once_and_answered_in_any_order(net):
@@ -87,6 +91,66 @@ def test_a_client_that_hangs_up_takes_it_back(net):
     id_ = net.frames(session=session)[0]["id"]
     net.wait_frames(type="withdrawn", id=id_)
     assert net.fetch(session, "https://c.origin.test/release")[1] == 200, "an answer that comes late is no surprise"
+    net.settled()
+
+
+def shown(net, session):
+    """What the decider was shown of the bodies of a session, in turn: (bytes, are they all)."""
+    ids = [f["id"] for f in net.frames(session=session)]
+    return [(base64.b64decode(f["base64"]), f["whole"]) for f in net.frames(type="body") if f["id"] in ids]
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_it_may_see_how_a_body_begins(net, version):
+    session, long = net.fresh(), "0123456789abcdef" * 4096
+    body, code = net.fetch(session, version, "https://o.origin.test/body", "-d", "hello")
+    assert code == 200 and body["text"] == "hello", body
+    assert shown(net, session) == [(b"hello", True)]
+    body, code = net.fetch(session, version, "https://o.origin.test/body?max=7", "-d", "my secret")
+    assert code == 200, "it did not see so far"
+    assert shown(net, session)[1] == (b"my secr", False)
+    body, code = net.fetch(session, version, "https://o.origin.test/body", "-d", "my secret")
+    assert code == 403 and body["reason"] == "decider_denies" and "a secret" in body["message"]
+    big = net.decider_dir / "big"
+    big.write_text(long)
+    body, code = net.fetch(session, version, "https://o.origin.test/body", "--data-binary", f"@{big}")
+    assert code == 200 and body["body"] == len(long) and body["text"] == long[:200], "all of it goes on, and once"
+    assert shown(net, session)[3] == (long[:4096].encode(), False)
+    words = ["-H", "Transfer-Encoding: chunked"] if version == "--http1.1" else []
+    body, code = net.fetch(session, version, "https://o.origin.test/body", *words, "-H", "Content-Length:", "-d", "of unknown length")
+    assert code == 200 and shown(net, session)[4] == (b"of unknown length", True), shown(net, session)[4]
+    assert net.fetch(session, version, "https://o.origin.test/body")[1] == 200
+    assert shown(net, session)[5] == (b"", True), "there is none"
+    words = ["-H", "Expect: 100-continue", "--expect100-timeout", "60", "-d", "told to go on"]
+    body, code = net.fetch(session, version, "https://o.origin.test/body", *words)
+    assert code == 200 and body["text"] == "told to go on" and shown(net, session)[6] == (b"told to go on", True)
+    net.settled()
+
+
+def test_a_body_that_comes_slowly_is_shown_as_far_as_it_came(net):
+    session = net.fresh()
+    talk = """import socket, sys
+s = socket.create_connection(("p.origin.test", 80), 100)
+s.sendall(b"POST /body HTTP/1.1\\r\\nhost: p.origin.test\\r\\ncontent-length: 20\\r\\n\\r\\nthe first")
+sys.stdin.readline()
+s.sendall(b" and the s")
+sys.stdin.readline()
+s.sendall(b"\\n")
+print(s.recv(12))
+"""
+    p = base.popen(net.argv(base.PYTHON, "-c", talk, session=session), env=net.env(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                   stderr=subprocess.PIPE, text=True)
+    assert base.eventually(lambda: shown(net, session), 30), p.poll()
+    assert shown(net, session) == [(b"the first", False)]
+    out, err = p.communicate("\n\n", timeout=180)
+    assert "HTTP/1.1 200" in out, (out, err)
+
+
+def test_it_need_not_wait_for_what_it_asked_for(net):
+    session = net.fresh()
+    p = net.get(session, "https://q.origin.test/body-unseen", "-d", "hello")
+    body, code = done(p)
+    assert code == 403 and "unseen" in body["message"]
     net.settled()
 
 

@@ -19,5 +19,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (frame.type == FRAME_ANSWER && (!decision_is_valid(&frame.decision) || frame.decision.kind == DECISION_NONE))
 		abort();
+	if (frame.type == FRAME_ANSWER) { /* what it says is about something that it was asked, and it says it once */
+		const bool needs = frame.decision.kind == DECISION_NEED_BODY;
+		static struct unanswered all;
+
+		all.n = 0;
+		if (unanswered_need_body(&all, frame.decision.id) || unanswered_take(&all, frame.decision.id) ||
+		    unanswered_add(&all, frame.decision.id) < 0)
+			abort();
+		if (needs &&
+		    (!unanswered_need_body(&all, frame.decision.id) || unanswered_need_body(&all, frame.decision.id)))
+			abort();
+		if (!unanswered_take(&all, frame.decision.id) || unanswered_need_body(&all, frame.decision.id))
+			abort();
+	}
 	return 0;
 }

@@ -215,6 +215,10 @@ void on_ask(void *data, const struct question_waiter *from, const struct link_as
 		service_question_leave(d->service, from);
 		return;
 	}
+	if (message->shows) {
+		service_question_body(d->service, from, link_ask_preview(message), message->preview, message->whole);
+		return;
+	}
 	service_question_ask(d->service, &ask, from);
 	service_sandbox_active(d->service, message->cgroup_id);
 }

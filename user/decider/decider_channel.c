@@ -101,9 +101,9 @@ static const char *daemon_read(struct channel *c)
 	memcpy(&ask, data, sizeof(ask));
 	if (type == LINK_WITHDRAW)
 		return withdraw_send(c, ask.id);
-	if (type != LINK_DECIDE || !c->ready)
+	if ((type != LINK_DECIDE && type != LINK_DECIDE_BODY) || !c->ready)
 		return "netpawld is of another build";
-	if (unanswered_add(&c->unanswered, ask.id) < 0)
+	if (type == LINK_DECIDE && unanswered_add(&c->unanswered, ask.id) < 0)
 		return "it leaves too much unanswered";
 	return out_line(c, data + sizeof(ask), len - sizeof(ask));
 }
@@ -123,8 +123,12 @@ static const char *line_take(struct channel *c, const char *line, size_t len)
 		c->ready = true;
 		return link_send_patiently(LINK_FD, LINK_READY, NULL, 0, -1, LINK_MS) < 0 ? "netpawld is gone" : NULL;
 	}
-	if (!unanswered_take(&c->unanswered, frame.decision.id))
+	if (frame.decision.kind == DECISION_NEED_BODY) {
+		if (!unanswered_need_body(&c->unanswered, frame.decision.id))
+			return "it needs a body that it was not asked about, or needs it twice";
+	} else if (!unanswered_take(&c->unanswered, frame.decision.id)) {
 		return "it answers what it was not asked, or twice";
+	}
 	return link_send_patiently(LINK_FD, LINK_DECIDED, &frame.decision, sizeof(frame.decision), -1, LINK_MS) < 0
 		       ? "netpawld is gone"
 		       : NULL;

@@ -70,12 +70,17 @@ static int hello_read(json_t *object, struct frame *ret, const char **ret_proble
 }
 
 /* What belongs to one kind of answer only. */
-static const char *answer_problem(const struct decision *decision, const char *level, const char *remember, bool ttl)
+static const char *answer_problem(const struct decision *decision, const char *reason, const char *level,
+				  const char *remember, bool ttl)
 {
 	const bool final = decision->kind == DECISION_ALLOW || decision->kind == DECISION_DENY;
 
 	if ((decision->kind == DECISION_RAISE) != (level != NULL))
 		return "\"level\" is of the answer raise, and of no other";
+	if ((decision->kind == DECISION_NEED_BODY) != (decision->max > 0))
+		return "\"max\" is of the answer need_body, and of no other";
+	if (decision->kind == DECISION_NEED_BODY && reason)
+		return "\"reason\" is of an answer, and need_body is none";
 	if (!final && (remember || ttl))
 		return "\"remember\" and \"ttl\" are of allow and deny";
 	if (ttl && decision->remember == REMEMBER_NONE)
@@ -85,18 +90,20 @@ static const char *answer_problem(const struct decision *decision, const char *l
 
 static int answer_read(json_t *object, struct frame *ret, const char **ret_problem)
 {
-	static const char *const known[] = { "type", "id", "answer", "reason", "level", "remember", "ttl", NULL };
+	static const char *const known[] = {
+		"type", "id", "answer", "reason", "level", "remember", "ttl", "max", NULL
+	};
 	const char *answer, *reason, *level, *remember;
 	struct decision decision = { 0 };
 	enum level to = LEVEL_PUBLIC;
-	uint64_t ttl = 0;
+	uint64_t ttl = 0, max = 0;
 
 	if (!members_known(object, known))
 		return frame_fail(ret_problem, "its answer has an unknown field");
 	if (!member_number(object, "id", INT64_MAX, &decision.id) || !decision.id)
 		return frame_fail(ret_problem, "\"id\" is the number of what was asked");
 	if (!member_text(object, "answer", &answer) || !answer || decision_kind_parse(answer, &decision.kind) < 0)
-		return frame_fail(ret_problem, "\"answer\" is allow, deny, ask or raise");
+		return frame_fail(ret_problem, "\"answer\" is allow, deny, ask, raise or need_body");
 	if (!member_text(object, "reason", &reason))
 		return frame_fail(ret_problem, "\"reason\" is a text");
 	if (!member_text(object, "level", &level) || (level && level_parse(level, &to) < 0))
@@ -106,7 +113,10 @@ static int answer_read(json_t *object, struct frame *ret, const char **ret_probl
 		return frame_fail(ret_problem, "\"remember\" is none, host or session");
 	if (!member_number(object, "ttl", NP_DECISION_TTL_MAX_S, &ttl))
 		return frame_fail(ret_problem, "\"ttl\" is a number of seconds, at most a day");
-	*ret_problem = answer_problem(&decision, level, remember, ttl);
+	if (!member_number(object, "max", NP_DECIDE_BODY, &max))
+		return frame_fail(ret_problem, "\"max\" is a number of bytes, at most 4096");
+	decision.max = (uint32_t)max;
+	*ret_problem = answer_problem(&decision, reason, level, remember, ttl);
 	if (*ret_problem)
 		return -EPROTO;
 	decision.level = to;
@@ -139,29 +149,46 @@ int frame_read(const char *line, size_t len, struct frame *ret, const char **ret
 
 int unanswered_add(struct unanswered *unanswered, uint64_t id)
 {
-	if (unanswered->n && unanswered->ids[unanswered->n - 1] >= id)
+	if (unanswered->n && unanswered->all[unanswered->n - 1].id >= id)
 		return -EPROTO;
 	if (unanswered->n == NP_DECIDER_UNANSWERED)
 		return -E2BIG;
-	unanswered->ids[unanswered->n++] = id;
+	unanswered->all[unanswered->n++] = (struct unanswered_one){ .id = id };
 	return 0;
 }
 
-bool unanswered_take(struct unanswered *unanswered, uint64_t id)
+static struct unanswered_one *unanswered_find(struct unanswered *unanswered, uint64_t id)
 {
 	size_t low = 0, high = unanswered->n;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (unanswered->ids[middle] < id)
+		if (unanswered->all[middle].id < id)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (low == unanswered->n || unanswered->ids[low] != id)
+	return low < unanswered->n && unanswered->all[low].id == id ? &unanswered->all[low] : NULL;
+}
+
+bool unanswered_take(struct unanswered *unanswered, uint64_t id)
+{
+	struct unanswered_one *one = unanswered_find(unanswered, id);
+
+	if (!one)
 		return false;
 	unanswered->n--;
-	memmove(&unanswered->ids[low], &unanswered->ids[low + 1], (unanswered->n - low) * sizeof(unanswered->ids[0]));
+	memmove(one, one + 1, (size_t)(&unanswered->all[unanswered->n] - one) * sizeof(*one));
+	return true;
+}
+
+bool unanswered_need_body(struct unanswered *unanswered, uint64_t id)
+{
+	struct unanswered_one *one = unanswered_find(unanswered, id);
+
+	if (!one || one->needed_body)
+		return false;
+	one->needed_body = true;
 	return true;
 }

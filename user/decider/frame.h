@@ -5,6 +5,7 @@
  * is understood, or not believed at all.
  *
  *   {"type":"hello","version":1}
+ *   {"type":"answer","id":7,"answer":"need_body","max":1024}
  *   {"type":"answer","id":7,"answer":"deny","reason":"...","remember":"host","ttl":300}
  */
 #ifndef NP_DECIDER_FRAME_H
@@ -30,9 +31,13 @@ int frame_read(const char *line, size_t len, struct frame *ret, const char **ret
 /* What a decider was asked and has not answered, in the order of the numbers, which only rise. Zeroed: nothing. */
 struct unanswered {
 	size_t n;
-	uint64_t ids[NP_DECIDER_UNANSWERED];
+	struct unanswered_one {
+		uint64_t id;
+		bool needed_body; /* it has asked to see that */
+	} all[NP_DECIDER_UNANSWERED];
 };
 int unanswered_add(struct unanswered *unanswered, uint64_t id);	  /* 0; -E2BIG; -EPROTO: the number has not risen */
 bool unanswered_take(struct unanswered *unanswered, uint64_t id); /* false: it was never asked, or is answered */
+bool unanswered_need_body(struct unanswered *unanswered, uint64_t id); /* likewise, or it has had that already */
 
 #endif

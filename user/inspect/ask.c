@@ -26,11 +26,16 @@ bool ask_covers(const struct ask *ask, const struct client *client, const struct
 }
 
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head, const struct buf *came, bool tls)
+	      const struct head *head, const struct buf *came, const bool *whole, bool tls)
 {
-	*ask = (struct ask){
-		.wanted = true, .client = client, .host = host, .port = port, .tls = tls, .head = head, .came = came
-	};
+	*ask = (struct ask){ .wanted = true,
+			     .client = client,
+			     .host = host,
+			     .port = port,
+			     .tls = tls,
+			     .head = head,
+			     .came = came,
+			     .whole = whole };
 }
 
 void ask_move(struct ask *to, struct ask *from, const struct host *host, const struct head *head)
@@ -39,12 +44,14 @@ void ask_move(struct ask *to, struct ask *from, const struct host *host, const s
 	to->host = host;
 	to->head = head;
 	to->came = NULL;
+	to->whole = NULL;
 	from->granted = false;
 }
 
 /* -- asking ------------------------------------------------------------------------------ */
 
 static void ask_again(struct ask *ask, struct hold *hold);
+static bool body_show(struct ask *ask, struct hold *hold, const struct piece *piece);
 
 /* Its time is over, or nobody is there for it any more: the question stays. */
 static void ask_over(struct hold *hold)
@@ -56,6 +63,7 @@ static void ask_over(struct hold *hold)
 		link_send(hold->worker->link, LINK_ASK, &message, sizeof(message), -1);
 	ask->open = false;
 	ask->look = 0;
+	ask->shows = false;
 }
 
 /* How long it is held from now on, for a person or (NULL: none) a decider. That one's time is the daemon's to keep: it is over before ours. */
@@ -90,8 +98,18 @@ static void ask_wake(struct hold *hold)
 
 	if (!ask->look)
 		return;
+	if (ask->shows) {
+		body_show(ask, hold, NULL);
+		return;
+	}
 	ask->look = 0;
 	ask_again(ask, hold);
+}
+
+/* So many of its body, if it has as many. */
+static size_t body_bytes(const struct head *head, size_t max)
+{
+	return head->has_length && head->length < max ? (size_t)head->length : max;
 }
 
 struct hold_terms ask_terms(struct ask *ask, bool look)
@@ -100,9 +118,7 @@ struct hold_terms ask_terms(struct ask *ask, bool look)
 
 	terms_set(ask->client->worker, NULL, &terms); /* ask_send() knows better */
 	if (look && ask->head->has_body) {
-		ask->look = NP_QUESTION_PREVIEW;
-		if (ask->head->has_length && ask->head->length < ask->look)
-			ask->look = (size_t)ask->head->length;
+		ask->look = body_bytes(ask->head, NP_QUESTION_PREVIEW);
 		terms.body = ask->look;
 		terms.wake = ask_wake;
 		terms.wake_ms = NP_PREVIEW_MS;
@@ -159,11 +175,9 @@ static void message_fill(const struct ask *ask, const struct hold *hold, const s
 	url_write(ask, message->url);
 }
 
-/* What a rule that captures shows of a body: the bytes that came, and those that are at hand (NULL: none). */
-static void preview_write(const struct ask *ask, const struct verdict *verdict, const struct piece *piece,
-			  struct buf *to)
+/* How its body begins: the bytes that came, and those that are at hand (NULL: none). */
+static void body_begin(const struct ask *ask, size_t max, const struct piece *piece, struct buf *to)
 {
-	const size_t max = verdict->capture < to->max ? verdict->capture : to->max;
 	const size_t came = !ask->came ? 0 : ask->came->len < max ? ask->came->len : max;
 
 	if (came)
@@ -182,7 +196,7 @@ static bool ask_send(struct ask *ask, struct hold *hold, const struct verdict *v
 	message_fill(ask, hold, verdict, decider, &fixed);
 	if (ask->head)
 		fields_shown(&ask->head->fields, NP_DECIDE_HEADERS, &headers);
-	preview_write(ask, verdict, piece, &preview);
+	body_begin(ask, verdict->capture < preview.max ? verdict->capture : preview.max, piece, &preview);
 	fixed.headers = (uint16_t)headers.len;
 	fixed.preview = (uint16_t)preview.len;
 	buf_append(&message, &fixed, sizeof(fixed));
@@ -192,6 +206,7 @@ static bool ask_send(struct ask *ask, struct hold *hold, const struct verdict *v
 	ask->rule = fixed.rule;
 	ask->open = true;
 	ask->look = 0;
+	ask->shows = false;
 	if (!buf_error(&message) &&
 	    link_send_patiently(hold->worker->link, LINK_ASK, message.data, message.len, -1, ASK_MS) == 0)
 		return true;
@@ -216,11 +231,62 @@ bool ask_see(struct ask *ask, struct hold *hold, const struct piece *piece)
 
 	if (!ask->look || (ask->came->len + piece->len < ask->look && !piece->end))
 		return true;
+	if (ask->shows)
+		return body_show(ask, hold, piece);
 	verdict = judge_request(ask->client, ask->host, ask->port, NULL, ask->head, NULL);
 	if (judge_asks(&verdict))
 		return ask_send(ask, hold, &verdict, piece);
 	hold_wake(hold); /* not from within its body */
 	return true;
+}
+
+/* -- what a decider wants to see ------------------------------------------------------------ */
+
+static size_t body_there(const struct ask *ask, const struct piece *piece)
+{
+	return (ask->came ? ask->came->len : 0) + (piece ? piece->len : 0);
+}
+
+/* Nothing of its body comes behind what is there. */
+static bool body_is_whole(const struct ask *ask, const struct piece *piece)
+{
+	const struct head *head = ask->head;
+
+	if (!head || !head->has_body)
+		return head;
+	return (ask->whole && *ask->whole) || (piece && piece->end) ||
+	       (head->has_length && body_there(ask, piece) >= head->length);
+}
+
+static bool body_show(struct ask *ask, struct hold *hold, const struct piece *piece)
+{
+	const size_t there = body_there(ask, piece);
+	_buf_ struct buf message = BUF_INIT(sizeof(struct link_ask) + NP_DECIDE_BODY);
+	struct link_ask fixed = { .number = hold->number, .shows = 1 };
+
+	fixed.preview = (uint16_t)(there < ask->look ? there : ask->look);
+	fixed.whole = there <= ask->look && body_is_whole(ask, piece);
+	buf_append(&message, &fixed, sizeof(fixed));
+	body_begin(ask, fixed.preview, piece, &message);
+	ask->look = 0;
+	ask->shows = false;
+	if (!buf_error(&message) &&
+	    link_send_patiently(hold->worker->link, LINK_ASK, message.data, message.len, -1, ASK_MS) == 0)
+		return true;
+	hold_refuse(hold, hold->terms.late, "its body could not be shown");
+	return false;
+}
+
+static void body_want(struct ask *ask, struct hold *hold, size_t max)
+{
+	const bool has_body = ask->head && ask->head->has_body;
+
+	ask->look = has_body ? body_bytes(ask->head, max < NP_DECIDE_BODY ? max : NP_DECIDE_BODY) : 0;
+	ask->shows = true;
+	if (!ask->look || body_there(ask, NULL) >= ask->look || body_is_whole(ask, NULL))
+		body_show(ask, hold, NULL);
+	else
+		hold_read(hold, ask->look, ask_wake, NP_PREVIEW_MS);
 }
 
 /* -- the answer ----------------------------------------------------------------------------- */
@@ -280,6 +346,10 @@ void asks_answer(struct worker *worker, const struct link_answer *answer)
 		question_over(worker, answer->question);
 	if (!ask) /* it is gone, and the daemon was told */
 		return;
+	if (answer->reply == REPLY_BODY) {
+		body_want(ask, hold, answer->body);
+		return;
+	}
 	ask->question = answer->question;
 	if (answer->reply == REPLY_PENDING) { /* a person is asked, whoever was before */
 		if (hold->terms.late != NP_R_NEEDS_APPROVAL)

@@ -34,7 +34,8 @@ struct ask {
 	uint64_t rule;		/* which is about this rule: asked_rule(), */
 	struct np_rung rung;	/* and at this rung */
 	unsigned again;
-	size_t look; /* bytes of its body that are waited for before anybody is asked; 0: none */
+	size_t look; /* bytes of its body that are waited for before anybody is asked, 0: none; or, */
+	bool shows;  /* if it was asked already, before they are shown to its decider */
 	/* What is asked about. */
 	const struct client *client;
 	const struct host *host;
@@ -42,11 +43,12 @@ struct ask {
 	bool tls;		 /* to the origin */
 	const struct head *head; /* NULL: nothing of it is seen */
 	const struct buf *came;	 /* of its body; NULL likewise */
+	const bool *whole;	 /* that is all of it; NULL likewise */
 };
 
 /* The verdict asks: what is it about? tls: of a request, whether its origin is spoken to in TLS, whatever it says of itself. */
 void ask_want(struct ask *ask, const struct client *client, const struct host *host, uint16_t port,
-	      const struct head *head, const struct buf *came, bool tls);
+	      const struct head *head, const struct buf *came, const bool *whole, bool tls);
 /* How long it is held, and what becomes of it then. look: its rule captures, so the first bytes of its body are waited for. */
 struct hold_terms ask_terms(struct ask *ask, bool look);
 /* Asks the daemon about what is held, unless bytes of its body are waited for. It is refused where that is not possible: false. */

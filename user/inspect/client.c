@@ -95,6 +95,14 @@ static bool client_waits(const struct client *client)
 	return client->tunnel ? tunnel_hold_number(client->tunnel) : ex && exchange_is_held(ex);
 }
 
+/* May it be read on, as far as something of it waits? A little of the body may be wanted meanwhile. */
+static bool client_may_read(const struct client *client)
+{
+	const struct exchange *ex = client_at_hand(client);
+
+	return !client_waits(client) || (!client->tunnel && client->leg.unread < ex->hold.terms.body);
+}
+
 /* Some of what it was told, or its tunnel told the origin, is still on its way, and a part of that was taken since this
  * was asked last. */
 static bool client_takes(struct client *client)
@@ -227,7 +235,7 @@ void client_flush(struct leg *leg)
 		exchange_client_drained(ex);
 	if (client->state == CLIENT_H1 && client->request_read && client->answered)
 		client_next(client);
-	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW && !client_waits(client) &&
+	else if (client->leg.paused && client->leg.unread < NP_BACKLOG_LOW && client_may_read(client) &&
 		 (client->state != CLIENT_DNS || channel_backlog(client->leg.channel) <= NP_BACKLOG_LOW)) {
 		client->leg.paused = false;
 		channel_resume(client->leg.channel);

@@ -30,8 +30,6 @@ static void on_refuse(struct hold *hold, enum np_reason reason, const char *word
 	exchange_refuse(ex, reason, &verdict, words);
 }
 
-static const struct hold_events hold_events = { .resume = on_resume, .refuse = on_refuse };
-
 /* A client that waits to be told so sends no body, and there is no origin yet to tell it. */
 static int continue_send(struct exchange *ex)
 {
@@ -47,6 +45,18 @@ static int continue_send(struct exchange *ex)
 	head_free(&head);
 	return r;
 }
+
+static void on_read(struct hold *hold)
+{
+	struct exchange *ex = container_of(hold, struct exchange, hold);
+
+	if (continue_send(ex) == 0)
+		leg_consume(&ex->at_client.turn, 0); /* it is read on */
+	else
+		exchange_break(ex);
+}
+
+static const struct hold_events hold_events = { .resume = on_resume, .refuse = on_refuse, .read = on_read };
 
 enum stage_result exchange_hold(struct exchange *ex, const struct hold_terms *terms)
 {

@@ -38,6 +38,14 @@ void hold_renew(struct hold *hold, const struct hold_terms *terms)
 	hold->terms.ms = ms < NP_HOLD_MAX_MS ? (uint32_t)ms : NP_HOLD_MAX_MS;
 }
 
+void hold_read(struct hold *hold, size_t body, void (*wake)(struct hold *hold), uint32_t ms)
+{
+	hold->terms.body = body;
+	hold->terms.wake = wake;
+	hold->terms.wake_ms = (uint32_t)((loop_now_ns() - hold->since_ns) / 1000000) + ms;
+	hold->events->read(hold);
+}
+
 void hold_wake(struct hold *hold)
 {
 	hold->terms.wake_ms = 0;

@@ -32,6 +32,7 @@ struct hold_terms {
 struct hold_events {
 	void (*resume)(struct hold *hold);
 	void (*refuse)(struct hold *hold, enum np_reason reason, const char *words);
+	void (*read)(struct hold *hold); /* it is still held, and more of its body is wanted; NULL: it has none */
 };
 
 /* Only hold.c writes it. Zeroed: it is not held. */
@@ -60,6 +61,9 @@ int hold_begin(struct hold *hold, struct worker *worker, struct sandbox *sandbox
 	       const struct hold_events *events);
 /* Other terms for one that is held: their time begins now. All of it together is never longer than NP_HOLD_MAX_MS. */
 void hold_renew(struct hold *hold, const struct hold_terms *terms);
+/* So many bytes of its body are wanted now, within ms; then wake() is called, once. How long it is held stays as it was. It may be over
+ * when this returns. */
+void hold_read(struct hold *hold, size_t body, void (*wake)(struct hold *hold), uint32_t ms);
 void hold_wake(struct hold *hold); /* its wake() is called as soon as nothing else is at work */
 void hold_end(struct hold *hold);  /* of what ends by itself; nothing is called. Fine when it is not held */
 static inline bool hold_is_on(const struct hold *hold)

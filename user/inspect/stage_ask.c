@@ -13,7 +13,7 @@ static enum stage_result on_start(struct exchange *ex)
 	terms = ask_terms(&ex->ask, ex->capture);
 	if (exchange_hold(ex, &terms) != STAGE_HELD)
 		return STAGE_OVER;
-	if (ex->ask.look)
+	if (ex->head.has_body) /* a person, or a decider, may be shown how it begins */
 		stage_wants(ex, &stage_ask, WAY_REQUEST, WANT_LOOK);
 	return ask_begin(&ex->ask, &ex->hold) ? STAGE_HELD : STAGE_OVER;
 }

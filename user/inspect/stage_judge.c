@@ -39,7 +39,7 @@ static enum stage_result on_start(struct exchange *ex)
 	}
 	judge_apply(ex, &verdict);
 	if (judge_asks(&verdict))
-		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, &ex->pending, ex->tls);
+		ask_want(&ex->ask, client, &ex->host, ex->port, &ex->head, &ex->pending, &ex->request_whole, ex->tls);
 	ex->capture = capture_new(verdict.capture);
 	return STAGE_NEXT;
 }

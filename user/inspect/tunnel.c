@@ -401,7 +401,7 @@ void tunnel_start(struct client *client, const struct verdict *verdict)
 	if (client->host.is_addr) /* of a name when it is known */
 		addr_format(&client->host.addr, tunnel->report.address);
 	if (judge_asks(verdict))
-		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, NULL, false);
+		ask_want(&tunnel->ask, client, &client->host, client->port, NULL, NULL, NULL, false);
 	channel_pause(client->leg.channel);
 	tunnel_go_on(tunnel);
 }

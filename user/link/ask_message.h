@@ -19,10 +19,13 @@ struct link_ask {
 	uint8_t write;	 /* 1: it may write. 0: a request that reads */
 	uint8_t tls;	 /* 1: a request whose origin is spoken to in TLS */
 	uint8_t decider; /* 1 and up: the decider of the policy that is asked; 0: a person is */
+	uint8_t shows; /* 1: nothing is asked; these are the bytes that its decider needs. But for number and whole nothing counts */
+	uint8_t whole; /* 1: of these, and they are all of its body */
 	uint8_t reserved;
 	uint16_t headers; /* bytes behind the message */
-	uint16_t preview; /* bytes behind these: the first ones of its body, if the rule captures */
-	uint32_t pid;	  /* of the process that connected; 0: not known */
+	uint16_t
+		preview; /* bytes behind these: the first ones of its body, if the rule captures, or its decider needs them */
+	uint32_t pid; /* of the process that connected; 0: not known */
 	uint16_t port;
 	uint64_t body;	 /* its length, as far as announced; UINT64_MAX: there is one, and it is not known */
 	uint64_t rule;	 /* that asks: asked_rule() */
@@ -37,7 +40,9 @@ struct link_answer {
 	uint64_t question; /* id */
 	uint32_t reply;	   /* enum question_reply */
 	uint32_t reason;   /* enum np_reason of a refusal */
-	char words[256];   /* for whoever asked */
+	uint32_t body;	   /* of REPLY_BODY: bytes */
+	uint32_t reserved;
+	char words[256]; /* for whoever asked */
 };
 
 /* A request comes with its headers, "name: value" a line, without their secrets. */

@@ -54,6 +54,7 @@ enum link_type {
 	LINK_ANSWER, /* struct link_answer: what came of it. To the inspector */
 	/* Between the daemon and a netpawl-decide: link/decide_message.h */
 	LINK_DECIDE,
+	LINK_DECIDE_BODY,
 	LINK_WITHDRAW,
 	LINK_DECIDED,
 	LINK_SECRET,	      /* struct link_secret (link/secret_message.h): the value of a credential */

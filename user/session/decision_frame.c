@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a decider is told: one line of JSON, which docs/deciders.md describes. */
+#include <nettle/base64.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -112,5 +113,19 @@ void decision_frame(struct service *service, const struct decision_open *open, c
 		json_put_number(out, "body", row->body);
 	session_put(service, row->session.text, out);
 	trails_put(&service->decisions.trails, &service->key, row->session.text, row->host, out);
+	json_close_object(out);
+}
+
+void decision_body_frame(uint64_t id, const char *bytes, size_t len, bool whole, struct buf *out)
+{
+	char text[BASE64_ENCODE_RAW_LENGTH(NP_DECIDE_BODY)];
+	const size_t n = len < NP_DECIDE_BODY ? len : NP_DECIDE_BODY;
+
+	base64_encode_raw(text, n, (const uint8_t *)bytes);
+	json_open_object(out, NULL);
+	json_put_text(out, "type", "body", SIZE_MAX);
+	json_put_number(out, "id", id);
+	json_put_bytes(out, "base64", text, BASE64_ENCODE_RAW_LENGTH(n));
+	json_put_bool(out, "whole", whole);
 	json_close_object(out);
 }

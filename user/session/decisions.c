@@ -211,8 +211,17 @@ void service_decision(struct service *service, const struct decision *decision)
 
 	if (!found)
 		return;
+	if (decision->kind == DECISION_NEED_BODY && open_stands(service, found)) {
+		found->needs_body = true;
+		waiter_reply(service, &found->waiter,
+			     &(struct question_news){ .reply = REPLY_BODY, .body = decision->max });
+		return;
+	}
 	open = *found;
-	open_drop(service, found);
+	if (decision->kind == DECISION_NEED_BODY)
+		open_withdraw(service, found);
+	else
+		open_drop(service, found);
 	if (decision->kind == DECISION_NONE) {
 		waiter_refuse(service, &open.waiter, decision->words);
 		return;
@@ -231,16 +240,39 @@ void service_decision(struct service *service, const struct decision *decision)
 		question_put(service, &open.row, &open.waiter);
 }
 
-void decisions_leave(struct service *service, const struct question_waiter *waiter)
+static struct decision_open *open_of(struct service *service, const struct question_waiter *waiter)
 {
 	struct decision_open *open;
 
-	TAILQ_FOREACH(open, &service->decisions.open, next) {
-		if (open->waiter.number != waiter->number || open->waiter.inspector != waiter->inspector)
-			continue;
-		open_withdraw(service, open);
+	TAILQ_FOREACH(open, &service->decisions.open, next)
+		if (open->waiter.number == waiter->number && open->waiter.inspector == waiter->inspector)
+			return open;
+	return NULL;
+}
+
+void service_question_body(struct service *service, const struct question_waiter *waiter, const char *bytes, size_t len,
+			   bool whole)
+{
+	const struct decider_calls *calls = &service->config.deciders;
+	struct decision_open *open = open_of(service, waiter);
+	_buf_ struct buf line = BUF_INIT(FRAME_BYTES);
+
+	if (!open || !open->needs_body) /* it has answered meanwhile, or is asked about something else */
 		return;
-	}
+	open->needs_body = false;
+	decision_body_frame(open->id, bytes, len, whole, &line);
+	if (!buf_error(&line) && calls->show(calls->ctx, open->id, line.data, line.len) == 0)
+		return;
+	open_withdraw(service, open);
+	waiter_refuse(service, waiter, "the decider could not be shown the body");
+}
+
+void decisions_leave(struct service *service, const struct question_waiter *waiter)
+{
+	struct decision_open *open = open_of(service, waiter);
+
+	if (open)
+		open_withdraw(service, open);
 }
 
 void decisions_lost(struct service *service, unsigned inspector)

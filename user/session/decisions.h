@@ -18,6 +18,7 @@ struct decision_open {
 	uint64_t id;
 	struct question_waiter waiter;
 	uint64_t cgroup_id;
+	bool needs_body; /* it waits for that */
 	char decider[NP_NAME_MAX + 1];
 	struct question_row row; /* what it is about, as a person would be asked */
 };
@@ -61,5 +62,6 @@ void decisions_over(struct service *service, const char *session, const struct n
 /* decision_frame.c: one line of JSON */
 void decision_frame(struct service *service, const struct decision_open *open, const struct question_ask *ask,
 		    struct buf *out);
+void decision_body_frame(uint64_t id, const char *bytes, size_t len, bool whole, struct buf *out); /* likewise */
 
 #endif

@@ -33,6 +33,7 @@ struct question_news {
 	uint64_t question; /* id */
 	unsigned reason;   /* enum np_reason of a refusal */
 	const char *words; /* or NULL */
+	uint32_t body;	   /* of REPLY_BODY: bytes */
 };
 
 /* The network namespace of a sandbox that is not in the host's, for who starts its first process: a file that leads there, as long as this daemon runs and

@@ -296,6 +296,9 @@ struct question_ask {
 /* Shares the question that waits, meets an answer that holds, or makes a question. The inspector is told. */
 void service_question_ask(struct service *service, const struct question_ask *ask,
 			  const struct question_waiter *waiter);
+/* How its body begins: its decider needs that (REPLY_BODY). whole: there is no more of it. */
+void service_question_body(struct service *service, const struct question_waiter *waiter, const char *bytes, size_t len,
+			   bool whole);
 void service_question_leave(struct service *service, const struct question_waiter *waiter); /* it waits no longer */
 void service_question_lost(struct service *service, unsigned inspector); /* nor does anything of that inspector */
 

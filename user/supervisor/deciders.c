@@ -65,14 +65,21 @@ void line_end(struct decider_line *line, const char *why)
 
 /* -- answers ------------------------------------------------------------------------------------ */
 
-static void decision_take(struct decider_line *line, const struct decision *decision)
+static int decision_take(struct decider_line *line, const struct decision *decision)
 {
 	struct deciders *deciders = line->deciders;
 	struct asked *asked = asked_find(deciders, decision->id);
 	uint64_t us;
 
 	if (!asked || asked->of != line) /* nobody waits for it any more */
-		return;
+		return 0;
+	if (decision->kind == DECISION_NEED_BODY) { /* its time goes on */
+		if (asked->needs_body)
+			return -EPROTO;
+		asked->needs_body = true;
+		deciders->config.on_decision(deciders->config.data, decision);
+		return 0;
+	}
 	us = (loop_now_ns() - asked->since_ns) / 1000;
 	breaker_succeed(&line->breaker);
 	line->failures = 0; /* it can be spoken with: if the channel ends, the next one need not wait for long */
@@ -82,6 +89,7 @@ static void decision_take(struct decider_line *line, const struct decision *deci
 	line->max_us = us > line->max_us ? us : line->max_us;
 	asked_drop(deciders, asked);
 	deciders->config.on_decision(deciders->config.data, decision);
+	return 0;
 }
 
 int line_receive(struct decider_line *line)
@@ -104,8 +112,7 @@ int line_receive(struct decider_line *line)
 	memcpy(&decision, data, sizeof(decision));
 	if (!decision_is_valid(&decision) || decision.kind == DECISION_NONE)
 		return -EPROTO;
-	decision_take(line, &decision);
-	return 0;
+	return decision_take(line, &decision);
 }
 
 /* -- asking ---------------------------------------------------------------------------------------- */
@@ -120,7 +127,7 @@ static struct decider_line *line_find(const struct deciders *deciders, const cha
 	return NULL;
 }
 
-static int line_send(struct decider_line *line, uint64_t id, const char *text, size_t len)
+static int line_send(const struct decider_line *line, enum link_type type, uint64_t id, const char *text, size_t len)
 {
 	static char data[LINK_BYTES_MAX];
 	struct link_decide head = { .id = id };
@@ -129,7 +136,7 @@ static int line_send(struct decider_line *line, uint64_t id, const char *text, s
 		return -E2BIG;
 	memcpy(data, &head, sizeof(head));
 	memcpy(data + sizeof(head), text, len);
-	return link_send_patiently(line->link, LINK_DECIDE, data, sizeof(head) + len, -1, LINK_MS);
+	return link_send_patiently(line->link, type, data, sizeof(head) + len, -1, LINK_MS);
 }
 
 static const char *line_unfit(const struct decider_line *line)
@@ -156,7 +163,7 @@ static int calls_ask(void *ctx, const char *decider, uint64_t id, const char *te
 	}
 	asked = table_reserve(&deciders->asked) == 0 ? calloc(1, sizeof(*asked)) : NULL;
 	if (asked)
-		r = line_send(line, id, text, len);
+		r = line_send(line, LINK_DECIDE, id, text, len);
 	if (!asked || r < 0) {
 		free(asked);
 		line->turned_away++;
@@ -168,6 +175,13 @@ static int calls_ask(void *ctx, const char *decider, uint64_t id, const char *te
 	line->n_asked++;
 	table_add(&deciders->asked, &asked->node, hash_number(&deciders->key, id));
 	return 0;
+}
+
+static int calls_show(void *ctx, uint64_t id, const char *text, size_t len)
+{
+	const struct asked *asked = asked_find(ctx, id);
+
+	return asked && asked->needs_body ? line_send(asked->of, LINK_DECIDE_BODY, id, text, len) : -ESRCH;
 }
 
 static void line_withdraw(struct decider_line *line, uint64_t id)
@@ -190,7 +204,9 @@ static void calls_withdraw(void *ctx, uint64_t id)
 
 struct decider_calls deciders_calls(struct deciders *deciders)
 {
-	return (struct decider_calls){ .ctx = deciders, .ask = calls_ask, .withdraw = calls_withdraw };
+	return (struct decider_calls){
+		.ctx = deciders, .ask = calls_ask, .show = calls_show, .withdraw = calls_withdraw
+	};
 }
 
 /* -- all of them ------------------------------------------------------------------------------------ */

@@ -21,6 +21,7 @@ struct asked {
 	TAILQ_ENTRY(asked) next;
 	struct decider_line *of;
 	uint64_t id, since_ns;
+	bool needs_body; /* it has said so: once is enough */
 };
 TAILQ_HEAD(asked_queue, asked);
 

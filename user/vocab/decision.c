@@ -20,7 +20,7 @@ static int word_find(const char *const *words, uint32_t n, const char *word, uin
 
 int decision_kind_parse(const char *word, uint32_t *ret)
 {
-	static const char *const words[DECISION_KINDS] = { NULL, "allow", "deny", "ask", "raise" };
+	static const char *const words[DECISION_KINDS] = { NULL, "allow", "deny", "ask", "raise", "need_body" };
 
 	return word_find(words, DECISION_KINDS, word, ret);
 }
@@ -36,5 +36,6 @@ bool decision_is_valid(const struct decision *decision)
 {
 	return decision->id && decision->kind < DECISION_KINDS && decision->remember < REMEMBER_SCOPES &&
 	       decision->level < LEVEL_COUNT && decision->ttl_s <= NP_DECISION_TTL_MAX_S &&
+	       decision->max <= NP_DECIDE_BODY && (decision->kind == DECISION_NEED_BODY) == (decision->max > 0) &&
 	       text_is_printable(decision->words, sizeof(decision->words));
 }

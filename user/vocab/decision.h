@@ -17,6 +17,7 @@ enum decision_kind {
 	DECISION_DENY,
 	DECISION_ASK,	/* a person is to be asked */
 	DECISION_RAISE, /* the session is to be raised to level, and the request is refused */
+	DECISION_NEED_BODY, /* no answer yet: it wants to see how the body begins, max bytes of it. Once for each question */
 	DECISION_KINDS,
 };
 
@@ -28,11 +29,13 @@ enum decision_scope {
 };
 
 struct decision {
-	uint64_t id;		       /* of what was asked */
-	uint32_t kind;		       /* enum decision_kind */
-	uint32_t remember;	       /* enum decision_scope; of allow and deny */
-	uint32_t level;		       /* enum level, of raise */
-	uint32_t ttl_s;		       /* that it is remembered; 0: NP_DECISION_TTL_S */
+	uint64_t id;	   /* of what was asked */
+	uint32_t kind;	   /* enum decision_kind */
+	uint32_t remember; /* enum decision_scope; of allow and deny */
+	uint32_t level;	   /* enum level, of raise */
+	uint32_t ttl_s;	   /* that it is remembered; 0: NP_DECISION_TTL_S */
+	uint32_t max;	   /* of need_body; 0 for all others */
+	uint32_t reserved;
 	char words[NP_DECISION_WORDS]; /* text_printable(); for the agent */
 };
 

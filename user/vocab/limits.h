@@ -218,6 +218,7 @@
 #define NP_CONTEXT_MAX \
 	(16u << 10) /* of what its platform adds as JSON: the last messages; it is in each line that a decider gets */
 #define NP_DECIDE_HEADERS (8u << 10) /* bytes of a request's headers that a decider sees */
+#define NP_DECIDE_BODY	  4096	     /* bytes of its body that one may ask for */
 
 /* -- sandboxes made by netpawl run ------------------------------------------ */
 #define NP_RUN_TEXTS 256 /* words of one option that may come more than once: variables of a run (--env) */

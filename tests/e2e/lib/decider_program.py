@@ -7,6 +7,7 @@ A decider that does what the path of a request says, good or bad.
 
 Each line that it gets is appended to the file FRAMES.
 """
+import base64
 import json
 import os
 import socket
@@ -24,6 +25,7 @@ class Talk:
         self.read, self.write_, self.frames = read, write, frames
         self.lock = threading.Lock()
         self.hung = []  # ids that wait for /release
+        self.shown = {}  # id: what is done when its body is shown
 
     def raw(self, data):
         with self.lock:
@@ -41,14 +43,49 @@ class Talk:
             with open(self.frames, "ab") as f:
                 f.write(line)
             frame = json.loads(line)
+            if frame["type"] == "body":
+                self.shown.pop(frame["id"])(base64.b64decode(frame["base64"], validate=True))
             if frame["type"] == "decide":
                 url = urlsplit(frame["url"])
-                self.decide(frame, url.path.split("/")[1] if "://" in frame["url"] else "allow",
+                self.decide(frame, url.path.split("/")[1] if "://" in frame["url"] else "body" if frame["host"].startswith("body.") else "allow",
                             {k: v[0] for k, v in parse_qs(url.query).items()})
+
+    def need_body(self, id_, max_, then):
+        self.shown[id_] = then
+        self.answer(id_, "need_body", max=max_)
+
+    def judge_body(self, id_, data):
+        self.answer(id_, "deny" if b"secret" in data else "allow", **({"reason": "a secret"} if b"secret" in data else {}))
 
     def decide(self, frame, what, query):
         id_ = frame["id"]
-        if what in ("allow", "deny", "ask", "raise"):
+        if what == "body":
+            self.need_body(id_, int(query.get("max", 4096)), lambda data: self.judge_body(id_, data))
+        elif what == "body-hang":
+            self.need_body(id_, 64, lambda data: self.hung.append(id_))
+        elif what == "body-twice":
+            self.need_body(id_, 64, lambda data: self.answer(id_, "need_body", max=64))
+        elif what == "body-twice-at-once":
+            for _ in range(2):
+                self.answer(id_, "need_body", max=64)
+            self.answer(id_, "allow")
+        elif what == "body-then-twice":  # the one answer that counts, and another
+            self.need_body(id_, 64, lambda data: (self.answer(id_, "deny"), self.answer(id_, "allow")))
+        elif what == "body-other":
+            self.answer(id_ + 1000, "need_body", max=64)
+        elif what == "body-large":
+            self.answer(id_, "need_body", max=4097)
+        elif what == "body-none":
+            self.answer(id_, "need_body")
+        elif what == "body-reason":
+            self.answer(id_, "need_body", max=64, reason="because")
+        elif what == "body-after":
+            self.answer(id_, "deny")
+            self.answer(id_, "need_body", max=64)
+        elif what == "body-unseen":  # it does not wait for what it asked for
+            self.need_body(id_, 64, lambda data: None)
+            self.answer(id_, "deny", reason="unseen")
+        elif what in ("allow", "deny", "ask", "raise"):
             more = {k: int(v) if k == "ttl" else v for k, v in query.items()}
             self.answer(id_, what, **more)
         elif what == "hang":

@@ -36,6 +36,10 @@ static void test_frames_that_are(void **state)
 	assert_null(problem_of(ANSWER("\"answer\":\"ask\"")));
 	assert_null(problem_of(ANSWER("\"answer\":\"raise\",\"level\":\"SECRET\",\"reason\":\"r\"")));
 	assert_int_equal(frame.decision.level, LEVEL_SECRET);
+	assert_int_equal(frame.decision.max, 0);
+	assert_null(problem_of(ANSWER("\"answer\":\"need_body\",\"max\":4096")));
+	assert_int_equal(frame.decision.kind, DECISION_NEED_BODY);
+	assert_int_equal(frame.decision.max, NP_DECIDE_BODY);
 	assert_true(decision_is_valid(&frame.decision));
 }
 
@@ -69,6 +73,15 @@ static void test_frames_that_are_not(void **state)
 		ANSWER("\"answer\":\"ask\",\"remember\":\"host\""),
 		ANSWER("\"answer\":\"deny\",\"remember\":\"ever\""),
 		ANSWER("\"answer\":\"deny\",\"ttl\":5"),
+		ANSWER("\"answer\":\"need_body\""),
+		ANSWER("\"answer\":\"need_body\",\"max\":0"),
+		ANSWER("\"answer\":\"need_body\",\"max\":-1"),
+		ANSWER("\"answer\":\"need_body\",\"max\":4097"),
+		ANSWER("\"answer\":\"need_body\",\"max\":\"64\""),
+		ANSWER("\"answer\":\"need_body\",\"max\":64,\"reason\":\"r\""),
+		ANSWER("\"answer\":\"need_body\",\"max\":64,\"remember\":\"host\""),
+		ANSWER("\"answer\":\"need_body\",\"max\":64,\"level\":\"SECRET\""),
+		ANSWER("\"answer\":\"allow\",\"max\":64"),
 		ANSWER("\"answer\":\"deny\",\"remember\":\"none\",\"ttl\":5"),
 		ANSWER("\"answer\":\"deny\",\"remember\":\"host\",\"ttl\":0"),
 		ANSWER("\"answer\":\"deny\",\"remember\":\"host\",\"ttl\":86401"),
@@ -126,13 +139,32 @@ static void test_each_is_answered_once(void **state)
 	assert_false(unanswered_take(&all, 3));
 }
 
+static void test_a_body_is_needed_once(void **state)
+{
+	static struct unanswered all;
+
+	(void)state;
+	for (uint64_t id = 1; id <= 3; id++)
+		assert_int_equal(unanswered_add(&all, id), 0);
+	assert_false(unanswered_need_body(&all, 4));
+	assert_true(unanswered_need_body(&all, 2));
+	assert_false(unanswered_need_body(&all, 2));
+	assert_true(unanswered_take(&all, 1));
+	assert_false(unanswered_need_body(&all, 1)); /* it is answered */
+	assert_false(unanswered_need_body(&all, 2)); /* what moves up is what it was */
+	assert_true(unanswered_need_body(&all, 3));
+	assert_true(unanswered_take(&all, 2));
+	assert_true(unanswered_take(&all, 3));
+	assert_int_equal(unanswered_add(&all, 5), 0);
+	assert_true(unanswered_need_body(&all, 5));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_frames_that_are),
-		cmocka_unit_test(test_frames_that_are_not),
-		cmocka_unit_test(test_words_are_harmless),
-		cmocka_unit_test(test_each_is_answered_once),
+		cmocka_unit_test(test_frames_that_are),	      cmocka_unit_test(test_frames_that_are_not),
+		cmocka_unit_test(test_words_are_harmless),    cmocka_unit_test(test_each_is_answered_once),
+		cmocka_unit_test(test_a_body_is_needed_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

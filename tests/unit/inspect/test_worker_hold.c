@@ -17,6 +17,7 @@
 static bool holds; /* else nothing is */
 static struct hold_terms terms;
 static char looked[64]; /* what came of the body meanwhile */
+static bool looks;	/* whatever the terms say */
 
 static const struct stage stage_hold;
 
@@ -24,7 +25,7 @@ static enum stage_result on_start(struct exchange *ex)
 {
 	if (!holds)
 		return STAGE_NEXT;
-	if (terms.body)
+	if (terms.body || looks)
 		stage_wants(ex, &stage_hold, WAY_REQUEST, WANT_LOOK);
 	return exchange_hold(ex, &terms);
 }
@@ -63,6 +64,7 @@ static int hold_start(void **state)
 	holds = true;
 	terms = (struct hold_terms){ .ms = 25000, .late = NP_R_NEEDS_APPROVAL, .words = "nobody answered" };
 	looked[0] = '\0';
+	looks = false;
 	return world_start(state);
 }
 
@@ -225,6 +227,86 @@ static void test_body_wanted(void **state)
 }
 
 /* HTTP/2: streams that wait with all that their windows allow are in nobody's way. */
+static unsigned woken;
+
+static void on_wake(struct hold *hold)
+{
+	assert_true(hold_is_on(hold));
+	woken++;
+}
+
+static void read_on(size_t body)
+{
+	woken = 0;
+	hold_read(the_hold(), body, on_wake, 1000);
+	worker_flush(worker);
+	settle();
+}
+
+static void test_body_wanted_later(void **state)
+{
+	(void)state;
+	looks = true;
+	for (int h2 = 0; h2 < 2; h2++) {
+		struct peer *client = client_of(h2);
+		struct talk *asked = ask(client, "POST", "/", 9), *heard;
+
+		looked[0] = '\0';
+		send_body(client, asked, "ask", 3);
+		settle();
+		send_body(client, asked, "ing", 3);
+		settle();
+		assert_string_equal(looked, h2 ? "ask|ing|" : "ask|"); /* a stream has a window of its own */
+		pass_ms(20000);
+		read_on(9);
+		assert_string_equal(looked, "ask|ing|");
+		assert_int_equal(woken, 0);
+		pass_ms(1100);
+		assert_int_equal(woken, 1);
+		send_body(client, asked, " on", 3);
+		send_end(client, asked, NULL);
+		settle();
+		assert_string_equal(looked, "ask|ing| on|.");
+		pass_ms(2000);
+		assert_int_equal(woken, 1);
+		resume(the_hold());
+		heard = &fars[h2].peer.talks[0];
+		assert_string_equal(heard->words, "POST / len=9 end ");
+		assert_body(heard, "asking on");
+	}
+	/* Its time is what it was. */
+	ask(client_of(false), "POST", "/", 9);
+	settle();
+	pass_ms(24000);
+	read_on(9);
+	pass_ms(1100);
+	assert_int_equal(worker->holds.n, 0);
+}
+
+static void test_body_told_later(void **state)
+{
+	(void)state;
+	looks = true;
+	for (int h2 = 0; h2 < 2; h2++) {
+		struct peer *client = client_of(h2);
+		struct talk *asked = ask_with(client, "POST", "/", 3, "expect", ""), *heard;
+
+		looked[0] = '\0';
+		settle();
+		assert_string_equal(asked->words, "");
+		read_on(3);
+		assert_string_equal(asked->words, "100 ");
+		send_body(client, asked, "ask", 3);
+		send_end(client, asked, NULL);
+		settle();
+		assert_string_equal(looked, "ask|.");
+		resume(the_hold());
+		heard = &fars[h2].peer.talks[0];
+		assert_string_equal(heard->words, "POST / len=3 end ");
+		assert_body(heard, "ask");
+	}
+}
+
 static void test_others_go_on(void **state)
 {
 	static char bytes[NP_H2_WINDOW];
@@ -520,12 +602,25 @@ static void test_tunnel_bound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		hold_test(test_resumed),      hold_test(test_refused),	      hold_test(test_late),
-		hold_test(test_body_waits),   hold_test(test_body_wanted),    hold_test(test_others_go_on),
-		hold_test(test_shown),	      hold_test(test_raised),	      hold_test(test_raised_and_resumed),
-		hold_test(test_reloaded),     hold_test(test_removed),	      hold_test(test_client_goes),
-		hold_test(test_bound),	      hold_test(test_tunnel_resumed), hold_test(test_tunnel_refused),
-		hold_test(test_tunnel_ended), hold_test(test_tunnel_bound),
+		hold_test(test_resumed),
+		hold_test(test_refused),
+		hold_test(test_late),
+		hold_test(test_body_waits),
+		hold_test(test_body_wanted),
+		hold_test(test_body_wanted_later),
+		hold_test(test_body_told_later),
+		hold_test(test_others_go_on),
+		hold_test(test_shown),
+		hold_test(test_raised),
+		hold_test(test_raised_and_resumed),
+		hold_test(test_reloaded),
+		hold_test(test_removed),
+		hold_test(test_client_goes),
+		hold_test(test_bound),
+		hold_test(test_tunnel_resumed),
+		hold_test(test_tunnel_refused),
+		hold_test(test_tunnel_ended),
+		hold_test(test_tunnel_bound),
 	};
 
 	return cmocka_run_group_tests_name("worker_hold", tests, NULL, NULL);

@@ -101,7 +101,7 @@ static inline void fake_start(void)
 			.slice_each = fake_slice,
 		},
 		.inspectors = fake_inspectors(),
-		.deciders = { .ask = fake_decider_ask, .withdraw = fake_decider_withdraw },
+		.deciders = { .ask = fake_decider_ask, .show = fake_decider_show, .withdraw = fake_decider_withdraw },
 		.modes = fake.modes,
 		.wall_us = fake_wall,
 		.now_ns = fake_now,

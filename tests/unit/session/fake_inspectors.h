@@ -71,7 +71,7 @@ static char fake_replies[4096];
 
 static inline void fake_reply(void *ctx, const struct question_waiter *to, const struct question_news *news)
 {
-	static const char *const names[] = { "pending", "allowed", "denied", "again", "refused", "over" };
+	static const char *const names[] = { "pending", "allowed", "denied", "again", "refused", "over", "body" };
 	size_t len = strlen(fake_replies);
 
 	(void)ctx;
@@ -94,6 +94,18 @@ static inline int fake_decider_ask(void *ctx, const char *decider, uint64_t id, 
 	if (fake_deaf)
 		return -EAGAIN;
 	snprintf(fake_asked + used, sizeof(fake_asked) - used, "%s %d\n", decider, (int)id);
+	return 0;
+}
+
+static inline int fake_decider_show(void *ctx, uint64_t id, const char *line, size_t len)
+{
+	size_t used = strlen(fake_asked);
+
+	(void)ctx;
+	(void)id; /* it is in the line */
+	if (fake_deaf)
+		return -EAGAIN;
+	snprintf(fake_asked + used, sizeof(fake_asked) - used, "%.*s\n", (int)len, line);
 	return 0;
 }
 

@@ -94,6 +94,66 @@ static void test_each_is_asked_about_unless_it_is_remembered(void **state)
 	ASSERT_SENT("", "7 denied 0\n8 allowed 0\n");
 }
 
+static void shows(uint64_t number, const char *bytes, bool whole)
+{
+	service_question_body(fake.service, &(struct question_waiter){ .inspector = 0, .pid = 10, .number = number },
+			      bytes, strlen(bytes), whole);
+}
+
+static void needs(uint64_t id, uint32_t max)
+{
+	service_decision(fake.service, &(struct decision){ .id = id, .kind = DECISION_NEED_BODY, .max = max });
+}
+
+static void test_it_may_need_the_body(void **state)
+{
+	const struct sandbox_info *box = made("a/b");
+	struct escalation done;
+
+	(void)state;
+	asks(box, "h.example", "POST", 1);
+	shows(1, "nobody wants it", true);
+	ASSERT_SENT("g 1\n", "");
+	needs(1, 64);
+	needs(9, 64); /* nobody asked that */
+	ASSERT_SENT("", "1 body 0\n");
+	shows(2, "another one's", true);
+	shows(1, "hello", true);
+	shows(1, "again", true);
+	ASSERT_SENT("{\"type\":\"body\",\"id\":1,\"base64\":\"aGVsbG8=\",\"whole\":true}\n", "");
+	says(1, DECISION_DENY, REMEMBER_HOST, 0);
+	ASSERT_SENT("", "1 denied 0\n");
+	asks(box, "h.example", "POST", 3); /* an answer that has seen the body counts as others do */
+	ASSERT_SENT("", "3 denied 0\n");
+	/* It answers before it was shown anything, or the channel breaks: what comes then is nobody's. */
+	asks(box, "i.example", "POST", 4);
+	needs(2, 1);
+	says(2, DECISION_ALLOW, REMEMBER_NONE, 0);
+	shows(4, "x", false);
+	ASSERT_SENT("g 2\n", "4 body 0\n4 allowed 0\n");
+	asks(box, "i.example", "POST", 5);
+	needs(3, 1);
+	fake_deaf = true;
+	shows(5, "x", false);
+	fake_deaf = false;
+	ASSERT_SENT("g 3\nwithdraw 3\n", "5 body 0\n5 refused 0\n");
+	/* The level rises meanwhile. */
+	asks(box, "i.example", "POST", 6);
+	needs(4, 1);
+	ASSERT_SENT("g 4\n", "6 body 0\n");
+	assert_int_equal(
+		service_escalate(fake.service, "a/b", LEVEL_INTERNAL, NULL, NULL, false, "root", &done, &fake.failure),
+		0);
+	shows(6, "x", true);
+	ASSERT_SENT("withdraw 4\n", "6 again 0\n");
+	/* A client that hangs up. */
+	asks(box, "i.example", "POST", 7);
+	needs(5, 1);
+	service_question_leave(fake.service, &(struct question_waiter){ .inspector = 0, .pid = 10, .number = 7 });
+	shows(7, "x", true);
+	ASSERT_SENT("g 5\nwithdraw 5\n", "7 body 0\n");
+}
+
 static void test_what_is_remembered_ends(void **state)
 {
 	const struct sandbox_info *box = made("a/b");
@@ -213,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_each_is_asked_about_unless_it_is_remembered, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_it_may_need_the_body, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_remembered_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failures_are_not_remembered_and_who_leaves_takes_it_back, setup,
 						teardown),
