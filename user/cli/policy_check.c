@@ -60,7 +60,7 @@ int command_policy_check(struct cli *cli, int argc, char **argv)
 					    problems_json(&problems, true)),
 				  code);
 	problems_print(&problems, true);
-	if (code == CLI_OK)
+	if (policy && code == CLI_OK)
 		output_clean_line(stdout, "%s: ok, %zu rule%s, hash %.*s", argv[next], policy->n_rules + policy->n_full,
 				  policy->n_rules + policy->n_full == 1 ? "" : "s", POLICY_HASH_SHOWN, policy->hash);
 	return code;

@@ -82,17 +82,14 @@ void kept_fetched(struct kept *kept, const char *text, size_t len, const char *p
 {
 	const struct vault *vault = kept->vault;
 	const char *name = kept->credential->name;
+	const char *wrong = text ? key_problem(kept->credential, text, len) : problem;
 
-	if (text)
-		problem = key_problem(kept->credential, text, len);
-	if (problem)
-		text = NULL;
-	if (text) {
+	if (!wrong) {
 		value_put(kept, text, len);
 	} else {
-		if (strcmp(kept->problem, problem) != 0) /* once: it is tried again and again */
-			log_warning("the credential %s: %s", name, problem);
-		snprintf(kept->problem, sizeof(kept->problem), "%s", problem);
+		if (strcmp(kept->problem, wrong) != 0) /* once: it is tried again and again */
+			log_warning("the credential %s: %s", name, wrong);
+		snprintf(kept->problem, sizeof(kept->problem), "%s", wrong);
 		kept->due_ns = loop_now_ns() + RETRY_MS * 1000000ull;
 		/* With a ttl the value before is good until that is over. */
 		if (!kept->credential->source.ttl_ms)
