@@ -169,7 +169,8 @@ def test_its_reader_is_killed_and_another_comes(net):
     session = net.fresh()
     p = net.get(session, "https://held.origin.test/hang")
     net.wait_frames(session=session)
-    readers = [pid for pid in net.daemon.workers() if b"netpawl-decide" in open(f"/proc/{pid}/cmdline", "rb").read()]
+    beside = base.cgroup_pids(net.daemon.inspector_cgroup)
+    readers = [pid for pid in beside if b"netpawl-decide" in open(f"/proc/{pid}/cmdline", "rb").read()]
     assert len(readers) == 1
     os.kill(readers[0], 9)
     refused(p)
