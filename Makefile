@@ -336,8 +336,11 @@ coverage:
 help:
 	$(Q)sed -n '/^# make /s/^# //p;/^# V=1/s/^# //p' Makefile
 
+# Some packages of Node bring npm along, and conflict with Debian's.
+NPM = $(shell command -v npm >/dev/null || echo npm)
+
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
-CLIENT_DEPS = awscli wget python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go \
+CLIENT_DEPS = awscli wget python3-pip python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go $(NPM) skopeo docker-registry python3-grpcio \
 	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql chromium libnss3-tools
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
@@ -345,7 +348,7 @@ test-clients:
 	$(Q)NETPAWL_BUILD=$(abspath $(BUILD)) $(PYTEST) $(T) tests/clients
 
 # What other systems make of metrics and exports.
-MONITORING_DEPS = prometheus nodejs npm
+MONITORING_DEPS = prometheus nodejs $(NPM)
 test-monitoring:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(MONITORING_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
@@ -353,7 +356,7 @@ test-monitoring:
 
 # The console's page in Chromium. The driver comes from npm, pinned by its hash, and into build/ alone.
 test-browser:
-	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) chromium fonts-dejavu-core npm"
+	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) chromium fonts-dejavu-core $(NPM)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all
 	$(Q)mkdir -p build/browser && cp tests/browser/package.json tests/browser/package-lock.json build/browser/
 	$(Q)cd build/browser && npm ci --no-audit --no-fund --silent
