@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an exchange has to do with credentials: stage_credentials.c's. Others read which ones it carries. */
+/* What an exchange has to do with credentials: the stage's own (stage_credentials.h). Others read which ones it carries. */
 #ifndef NP_INSPECT_CARRIED_H
 #define NP_INSPECT_CARRIED_H
 

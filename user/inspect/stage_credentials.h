@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of the stage `credentials`, among themselves. */
+#ifndef NP_INSPECT_STAGE_CREDENTIALS_H
+#define NP_INSPECT_STAGE_CREDENTIALS_H
+
+#include "inspect/carried.h"
+#include "inspect/exchange.h"
+#include "inspect/stage.h"
+#include "secrets/slots.h"
+
+/* A look at the head of one request, or at a piece of its body. */
+struct credential_look {
+	struct exchange *ex;
+	const struct policy *policy;
+	struct slot_finder finder;	  /* without a set of placeholders: no credential is left, or no memory */
+	const struct credential *refused; /* the one that is the reason, ... */
+	enum np_reason reason;		  /* ... which is this one, ... */
+	const char *words;		  /* ... in words */
+	const struct credential *signs;	  /* the request is to be signed with this one */
+};
+
+/* -- stage_credentials_look.c */
+void credential_look_begin(struct credential_look *look, struct exchange *exchange);
+/* The value, which the request carries from now on; NULL: the look says why not. */
+const struct secret *credential_look_value(struct credential_look *look, const struct credential *credential);
+/* A placeholder stands at this place: NULL if it must not. */
+const struct secret *credential_look_placeholder(struct credential_look *look, const struct placeholder *placeholder,
+						 const struct slot_place *place);
+/* NULL, always. */
+const struct secret *credential_look_refuse(struct credential_look *look, const struct credential *credential,
+					    enum np_reason reason, const char *words);
+/* The exchange ends for what the look says, or for want of memory if it says nothing. */
+enum stage_result credential_look_end(struct credential_look *look);
+struct credential_facts credential_facts_of(const struct exchange *exchange);
+/* Is it for this request? Whether it has a value is another matter. */
+bool credential_fits(const struct exchange *exchange, const struct policy *policy, const struct credential *credential);
+int carried_get(struct exchange *exchange); /* makes exchange->carried, unless it is there */
+
+/* -- stage_credentials_head.c: -EACCES: the look says why */
+int credentials_head_rewrite(struct credential_look *look);
+
+/* -- stage_credentials_body.c */
+void credentials_body_open(struct exchange *exchange, const struct policy *policy);
+enum stage_result credentials_body_look(struct exchange *exchange, struct piece *piece);
+
+#endif

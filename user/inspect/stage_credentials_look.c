@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* May the value of a credential go with this request? Who carries which. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "inspect/stage_credentials.h"
+
+const struct credential *carried_credential(const struct exchange *ex, unsigned i)
+{
+	return credential_find(ex->client->worker->policy, ex->carried->names[i]);
+}
+
+const char *carried_lost(const struct carried *carried, const struct client *client,
+			 const struct credential_facts *facts)
+{
+	const struct policy *policy = client->worker->policy;
+
+	for (unsigned i = 0; i < carried->n; i++) {
+		const struct credential *credential = credential_find(policy, carried->names[i]);
+
+		if (!credential || !credential_is_bound(policy, credential, facts))
+			return carried->names[i];
+	}
+	return NULL;
+}
+
+/* They send back what they get. */
+static bool method_echoes(const char *method)
+{
+	return !strcasecmp(method, "TRACE") || !strcasecmp(method, "TRACK");
+}
+
+struct credential_facts credential_facts_of(const struct exchange *ex)
+{
+	const struct sandbox *sandbox = ex->client->sandbox;
+
+	return (struct credential_facts){
+		.host = &ex->host,
+		.port = ex->port,
+		.method = ex->head.method,
+		.path = ex->head.target,
+		.session = sandbox->session->name,
+		.rung = sandbox->rung,
+		.named = ex->credential,
+	};
+}
+
+bool credential_fits(const struct exchange *ex, const struct policy *policy, const struct credential *credential)
+{
+	const struct credential_facts facts = credential_facts_of(ex);
+
+	/* The origin is whom its certificate says, the name is the one that was judged, and we have looked it up: what is
+	 * left is whether that is the right one. */
+	return ex->tls && !method_echoes(ex->head.method) && credential_is_bound(policy, credential, &facts);
+}
+
+int carried_get(struct exchange *ex)
+{
+	if (ex->carried)
+		return 0;
+	ex->carried = calloc(1, sizeof(*ex->carried));
+	if (!ex->carried)
+		return -ENOMEM;
+	ex->carried->generation = ex->client->worker->secrets.generation;
+	return 0;
+}
+
+/* It goes with the request from now on. False: with so many that nobody keeps count. */
+static bool carried_note(struct exchange *ex, const struct credential *credential)
+{
+	struct carried *carried = ex->carried;
+
+	for (unsigned i = 0; i < carried->n; i++)
+		if (!strcmp(carried->names[i], credential->name))
+			return true;
+	if (carried->n == NP_CARRIED_MAX)
+		return false;
+	snprintf(carried->names[carried->n++], sizeof(carried->names[0]), "%s", credential->name);
+	if (!ex->report.credential[0])
+		snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", credential->name);
+	return true;
+}
+
+const struct secret *credential_look_refuse(struct credential_look *look, const struct credential *credential,
+					    enum np_reason reason, const char *words)
+{
+	look->refused = credential;
+	look->reason = reason;
+	look->words = words;
+	return NULL;
+}
+
+/* A value that may go with the request, which carries it then; NULL: look says why not. */
+const struct secret *credential_look_value(struct credential_look *look, const struct credential *credential)
+{
+	const struct worker *worker = look->ex->client->worker;
+	const struct secret *secret =
+		secrets_find(&worker->secrets, look->policy->hash, credential->name, loop_now_ns());
+
+	if (!secret)
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
+					      "its source has given no value");
+	/* In its body, later: its response is searched for the values that there were when it began, and not for this one. */
+	if (look->ex->carried->generation != worker->secrets.generation)
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_MISSING,
+					      "values have changed since the request began: it may be sent again");
+	if (!carried_note(look->ex, credential))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "too many of them in one request");
+	return secret;
+}
+
+const struct secret *credential_look_placeholder(struct credential_look *look, const struct placeholder *placeholder,
+						 const struct slot_place *place)
+{
+	static const struct secret nothing;
+	const struct credential *credential = &look->policy->credentials[placeholder->credential];
+
+	if (!look->ex->tls)
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "the request goes without TLS");
+	if (!credential_fits(look->ex, look->policy, credential))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "it is not for this host, this request, or this session at its level");
+	if (!slot_fits(credential, place))
+		return credential_look_refuse(look, credential, NP_R_CREDENTIAL_ELSEWHERE,
+					      "it stands in another place of the request than \"as\" says");
+	if (place->kind != SLOT_SIGV4)
+		return credential_look_value(look, credential);
+	look->signs = credential; /* what stands there now is written anew: stage_credentials_head.c */
+	return &nothing;
+}
+
+static const struct secret *on_placeholder(void *ctx, const struct placeholder *placeholder,
+					   const struct slot_place *place)
+{
+	return credential_look_placeholder(ctx, placeholder, place);
+}
+
+void credential_look_begin(struct credential_look *look, struct exchange *ex)
+{
+	const struct worker *worker = ex->client->worker;
+
+	*look = (struct credential_look){
+		.ex = ex,
+		.policy = worker->policy,
+		.finder = { session_placeholders(worker, ex->client->sandbox->session), on_placeholder, look },
+	};
+}
+
+enum stage_result credential_look_end(struct credential_look *look)
+{
+	struct exchange *ex = look->ex;
+	char words[NP_NAME_MAX + 128];
+
+	if (!look->refused) {
+		exchange_stop(ex, NP_R_INTERNAL, NULL, "there is no room for a credential");
+		return STAGE_OVER;
+	}
+	snprintf(ex->report.credential, sizeof(ex->report.credential), "%s", look->refused->name);
+	snprintf(words, sizeof(words), "the credential %s: %s", look->refused->name, look->words);
+	upstream_reset(ex);
+	exchange_stop(ex, look->reason, NULL, words);
+	return STAGE_OVER;
+}

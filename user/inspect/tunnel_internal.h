@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of tunnels, among themselves. */
+#ifndef NP_INSPECT_TUNNEL_INTERNAL_H
+#define NP_INSPECT_TUNNEL_INTERNAL_H
+
+#include "http/websocket.h"
+#include "inspect/ask.h"
+#include "inspect/client.h"
+#include "inspect/hold.h"
+#include "inspect/report.h"
+#include "inspect/tunnel.h"
+#include "net/channel.h"
+#include "net/relay.h"
+#include "net/splice.h"
+
+struct tunnel {
+	struct client *client;
+	unsigned stage;		    /* of stages[] that is next */
+	struct hold hold;	    /* it waits for an answer, */
+	struct ask ask;		    /* of a person, */
+	struct origin_dial *dial;   /* is on the way, */
+	struct relay *relay;	    /* goes through our hands, or */
+	struct splice *splice;	    /* the kernel's */
+	uint64_t first;		    /* bytes that went before it */
+	uint64_t sent, received;    /* bytes that were counted */
+	bool message;		    /* its end, whatever that was, is one event */
+	struct route route;	    /* where it leads, */
+	bool routed;		    /* if that is known here */
+	const char *proxy;	    /* the upstream proxy that it goes by: its URL, or NULL */
+	bool looks;		    /* it could lead to an address only if its requests are seen */
+	struct head head;	    /* of the request that it grew out of; without a method: none did */
+	struct carried *carried;    /* credentials that this request carried; NULL: none */
+	struct websocket frames[2]; /* of a websocket: the origin's, the client's */
+	struct link_request report;
+};
+
+struct tunnel *tunnel_new(struct client *client);			 /* NULL: out of memory */
+void tunnel_set_route(struct tunnel *tunnel, const struct route *route); /* NULL: it is not known here */
+/* Takes over both channels. first goes to the origin before what comes. */
+void tunnel_relay(struct tunnel *tunnel, struct channel *near, struct channel *far, const struct buf *first,
+		  const struct relay_events *events);
+void tunnel_over(void *tunnel, uint64_t sent, uint64_t received);	      /* one end has closed: of relay_events */
+void tunnel_withdraw(struct tunnel *tunnel);				      /* it gets no event of its own */
+void tunnel_end(struct tunnel *tunnel, const struct client_refusal *refusal); /* a refusal, instead of its event */
+
+#endif
