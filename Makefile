@@ -341,7 +341,7 @@ NPM = $(shell command -v npm >/dev/null || echo npm)
 
 # Real clients and servers of many kinds, from inside a sandbox; they take a while to install.
 CLIENT_DEPS = awscli wget python3-pip python3-requests python3-aiohttp python3-httpx python3-h2 nodejs golang-go $(NPM) skopeo docker-registry python3-grpcio \
-	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql chromium libnss3-tools
+	      default-jdk-headless git fcgiwrap nginx-light nghttp2-client nghttp2-server openssl procps postgresql chromium firefox-esr libnss3-tools
 test-clients:
 	$(Q)$(MAKE) --no-print-directory deps DEPS="$(DEPS) $(CLIENT_DEPS)"
 	$(Q)$(MAKE) --no-print-directory -j$(shell nproc) all

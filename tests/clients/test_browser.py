@@ -42,3 +42,18 @@ def test_certutil_agrees(net):
     assert got.returncode == 0, got
     ours, theirs, valid, before, after = got.stdout.splitlines()
     assert ours == theirs and "valid" in valid and before.split() == ["netpawl", "C,,"] and after.split() == ["netpawl", "CT,,"]
+
+
+def test_firefox_trusts_it_by_a_profile_with_the_database(net):
+    """As docs/sandbox.md has it."""
+    if not shutil.which("firefox-esr"):
+        pytest.skip("firefox-esr is not installed")
+
+    def visit(word, profile):
+        after = net.last()
+        firefox = f"timeout 60 firefox-esr --headless --no-remote --profile $HOME/{word} --screenshot $HOME/{word}.png"
+        net.run("sh", "-c", f"cd; mkdir {word}; {profile}; {firefox} https://origin.test/{word}", timeout=150)
+        return {e["reason"] for e in net.events(lambda e: "origin.test" in e["url"], after=after)}
+
+    assert visit("trusting", "cp ~/.pki/nssdb/*.db trusting") == {"rule_allows"}
+    assert visit("doubting", "true") == {"ca_untrusted"}, "the control: this is how it came to trust it"
