@@ -1,35 +1,19 @@
 # SPDX-License-Identifier: MIT
-"""Podman and Docker for a test: storage, runtime directories and a daemon of its own, in the host's network namespace of a world. The
-root file system is Debian's, made once of Debian's packages by debootstrap and kept outside of the repository."""
+"""Podman and Docker for a test: storage, runtime directories and a daemon of its own, in the host's network namespace of a world."""
 import json
-import os
-import pathlib
-import shutil
 import signal
 import subprocess
 
+import roots
 from lib import base
 
-CACHE = pathlib.Path(os.environ.get("NETPAWL_CACHE", "/var/cache/netpawl-test"))
-PACKAGES = "ca-certificates,curl,wget,python3,openssl"
 LIMITS = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"]  # the engines' own are more than may be set everywhere
-
-
-def debian_root():
-    root, done = CACHE / "debian-root", CACHE / "debian-root.done"
-    if not done.exists():
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir(parents=True)
-        base.sh("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", root, timeout=1800)
-        done.touch()
-    return root
 
 
 class Engine:
     def __init__(self, net):
         self.net, self.world = net, net.world
         self.dir = base.tempdir("engine")
-        self.root = self.dir / "root"
         self.started = []
 
     def argv(self, *words):
@@ -53,6 +37,14 @@ class Engine:
         assert not check or p.returncode == 0, f"{words}: {p.returncode}: {p.stderr[-2000:]}"
         return p
 
+    def image(self, kind=roots.debian):
+        """Words of run: an image with a root file system of that kind, made at its first use."""
+        root = self.dir / f"root-{kind.__name__}"
+        if not root.exists():
+            kind(root)
+            self.take(root)
+        return [*LIMITS, *self.words(root)]
+
     def remove(self, name):
         self.call("rm", "-f", name, check=False)
 
@@ -75,14 +67,16 @@ class Podman(Engine):
         super().__init__(net)
         self.hooks = self.dir / "hooks.d"
         self.hooks.mkdir()
-        base.sh("cp", "-al", debian_root(), self.root, timeout=120)
 
     def command(self):
         return ["podman", "--root", str(self.dir / "storage"), "--runroot", str(self.dir / "run"), "--cgroup-manager=cgroupfs",
                 "--runtime", "runc", "--storage-driver", "vfs", "--events-backend", "file", "--hooks-dir", str(self.hooks)]
 
-    def image(self):
-        return [*LIMITS, "--rootfs", str(self.root)]
+    def take(self, root):
+        pass
+
+    def words(self, root):
+        return ["--rootfs", str(root)]
 
     def end(self):
         pass
@@ -93,24 +87,25 @@ class Docker(Engine):
 
     def __init__(self, net):
         super().__init__(net)
-        base.sh("cp", "-al", debian_root(), self.root, timeout=120)
         self.socket = self.dir / "docker.sock"
         argv = [*self.world.enter(), "dockerd", "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "-p", self.dir / "pid",
                 "-H", f"unix://{self.socket}", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--bridge=none",
-                "--storage-driver", "vfs", "--containerd-namespace", base.unique("d")]
+                "--containerd-namespace", base.unique("d")]
         self.log = open(self.dir / "dockerd.log", "wb")
         self.process = base.popen([str(a) for a in argv], stdout=self.log, stderr=self.log, stdin=subprocess.DEVNULL)
         up = lambda: self.call("version", check=False).returncode == 0
         assert base.eventually(up, 90, 0.3), (self.dir / "dockerd.log").read_text()[-3000:]
-        tar = subprocess.Popen(["tar", "-C", str(self.root), "-c", "."], stdout=subprocess.PIPE)
-        p = subprocess.run(self.argv("import", "-", "np-test"), stdin=tar.stdout, capture_output=True, timeout=600, env=self.env())
-        assert tar.wait() == 0 and p.returncode == 0, p.stderr
 
     def command(self):
         return ["docker", "-H", f"unix://{self.socket}"]
 
-    def image(self):
-        return [*LIMITS, "np-test"]
+    def take(self, root):
+        tar = subprocess.Popen(["tar", "-C", str(root), "-c", "."], stdout=subprocess.PIPE)
+        p = subprocess.run(self.argv("import", "-", root.name), stdin=tar.stdout, capture_output=True, timeout=600, env=self.env())
+        assert tar.wait() == 0 and p.returncode == 0, p.stderr
+
+    def words(self, root):
+        return [root.name]
 
     def end(self):
         base.reap(self.process, signal.SIGTERM, timeout=60)

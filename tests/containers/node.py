@@ -4,13 +4,13 @@ in it under Podman with the capabilities and mounts that the manifest has, and n
 import json
 import os
 import re
-import shutil
 
 import yaml
 
-from engines import CACHE, LIMITS
+from engines import LIMITS
 from lib import base
 from lib.daemon import Daemon
+from roots import debootstrap
 
 DEPLOY = base.ROOT / "deploy" / "kubernetes"
 
@@ -42,13 +42,7 @@ def entry():
 
 def image(where):
     """The root file system that the Dockerfile makes."""
-    packages = sorted(dockerfile()[0])
-    root, done = CACHE / "node-root", CACHE / "node-root.done"
-    if not done.exists() or done.read_text() != " ".join(packages):
-        shutil.rmtree(root, ignore_errors=True)
-        root.mkdir(parents=True)
-        base.sh("debootstrap", "--variant=minbase", f"--include={','.join(packages)}", "bookworm", root, timeout=1800)
-        done.write_text(" ".join(packages))
+    root = debootstrap("node-root", dockerfile()[0])
     base.sh("cp", "-al", root, where, timeout=120)
     out = where.with_name("image")
     base.sh("make", "-C", base.ROOT, f"BUILD={base.BUILD}", "install", "PREFIX=/usr", f"DESTDIR={out}", timeout=600)

@@ -10,12 +10,12 @@ import uuid
 import pytest
 
 import node
-from engines import CACHE
 from lib import base
 from lib.box import Wired, new_session
 from lib.engines import Contained, Podman
 from lib.origins import Origins
 from lib.world import FAR, World
+from roots import CACHE
 
 POLICY = """version: 1
 rules:

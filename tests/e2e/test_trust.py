@@ -12,6 +12,7 @@ import pytest
 from lib import base
 from lib.box import Adopted, new_session
 from lib.inspected import Inspected
+from lib.java import JAVA
 from lib.world import FAR
 
 URL = "https://origin.test/x"
@@ -36,21 +37,6 @@ NODE = ("const tls = require('tls'); const s = tls.connect({host: '%s', port: 44
         "() => { console.log(s.authorized ? 200 : s.authorizationError); s.destroy(); });"
         "s.on('error', e => console.log(String(e)));" % FAR[4])
 OPENSSL = f"openssl s_client -connect {FAR[4]}:443 -servername origin.test -verify_return_error </dev/null 2>&1 | grep -q 'Verification: OK' && echo 200"
-# A class file, for there is no compiler where Java only runs (javac -g:none --release 8):
-#   public class Handshake { public static void main(String[] args) throws Exception {
-#     javax.net.ssl.SSLSocketFactory factory = (javax.net.ssl.SSLSocketFactory) javax.net.ssl.SSLSocketFactory.getDefault();
-#     ((javax.net.ssl.SSLSocket) factory.createSocket(new java.net.Socket(args[0], 443), "origin.test", 443, true)).startHandshake();
-#     System.out.println(200); } }
-HANDSHAKE = (
-    "yv66vgAAADQAMQoAAgADBwAEDAAFAAYBABBqYXZhL2xhbmcvT2JqZWN0AQAGPGluaXQ+AQADKClWCgAIAAkHAAoMAAsADAEAHmphdmF4L25ldC9zc2wvU1"
-    "NMU29ja2V0RmFjdG9yeQEACmdldERlZmF1bHQBABsoKUxqYXZheC9uZXQvU29ja2V0RmFjdG9yeTsHAA4BAA9qYXZhL25ldC9Tb2NrZXQKAA0AEAwABQAR"
-    "AQAWKExqYXZhL2xhbmcvU3RyaW5nO0kpVggAEwEAC29yaWdpbi50ZXN0CgAIABUMABYAFwEADGNyZWF0ZVNvY2tldAEAOChMamF2YS9uZXQvU29ja2V0O0"
-    "xqYXZhL2xhbmcvU3RyaW5nO0laKUxqYXZhL25ldC9Tb2NrZXQ7BwAZAQAXamF2YXgvbmV0L3NzbC9TU0xTb2NrZXQKABgAGwwAHAAGAQAOc3RhcnRIYW5k"
-    "c2hha2UJAB4AHwcAIAwAIQAiAQAQamF2YS9sYW5nL1N5c3RlbQEAA291dAEAFUxqYXZhL2lvL1ByaW50U3RyZWFtOwoAJAAlBwAmDAAnACgBABNqYXZhL2"
-    "lvL1ByaW50U3RyZWFtAQAHcHJpbnRsbgEABChJKVYHACoBAAlIYW5kc2hha2UBAARDb2RlAQAEbWFpbgEAFihbTGphdmEvbGFuZy9TdHJpbmc7KVYBAApF"
-    "eGNlcHRpb25zBwAwAQATamF2YS9sYW5nL0V4Y2VwdGlvbgAhACkAAgAAAAAAAgABAAUABgABACsAAAARAAEAAQAAAAUqtwABsQAAAAAACQAsAC0AAgArAA"
-    "AAOgAFAAIAAAAuuAAHwAAITCu7AA1ZKgMyEQG7twAPEhIRAbsEtgAUwAAYtgAasgAdEQDItgAjsQAAAAAALgAAAAQAAQAvAAA=")
-JAVA = f'cd "$(mktemp -d)" && echo {HANDSHAKE} | base64 -d >Handshake.class && java -cp . Handshake {FAR[4]}; rm Handshake.class'
 RUNTIMES = {
     "curl": ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", URL],
     # by the system's bundle alone, with no variable
