@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""What credentials cost a request: the look for placeholders in a head of ten fields, and the value in one's place.
+"""What credentials cost a request: the look for placeholders in a head of ten fields, and the value in one's place; and how fast texts are
+searched for values (searching.c), which scrubbing.py measures in a whole inspector.
 
     NETPAWL_BUILD=build tests/bench/credentials.py
 
@@ -19,25 +20,32 @@ from nets import BENCH, SOURCES  # noqa: E402
 from table import show  # noqa: E402
 
 
-def build():
-    """credentials.c with the objects that it measures, as they were built for the inspector."""
+def build(name):
+    """NAME.c with the objects that it measures, as they were built for the inspector."""
     objects = [base.BUILD / "obj" / folder / f"{source.stem}.o" for folder in ("base", "vocab", "wire", "policy", "secrets")
                for source in sorted((base.ROOT / "user" / folder).glob("*.c"))]
-    archive = BENCH / "credentials.a"
+    archive = BENCH / f"{name}.a"
     archive.unlink(missing_ok=True)
     base.sh("ar", "qcs", archive, *(o for o in objects if o.exists()))
     base.sh("gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-iquote", base.ROOT / "include", "-iquote",
-            base.ROOT / "user", "-o", BENCH / "credentials", SOURCES / "credentials.c", archive, "-lyaml", "-lidn2", "-lnettle", timeout=60)
+            base.ROOT / "user", "-o", BENCH / name, SOURCES / f"{name}.c", archive, "-lyaml", "-lidn2", "-lnettle", timeout=60)
+    return json.loads(base.sh(BENCH / name, timeout=120).stdout)
 
 
 def run():
     BENCH.mkdir(parents=True, exist_ok=True)
-    build()
-    sizes = json.loads(base.sh(BENCH / "credentials", timeout=120).stdout)
+    sizes = build("credentials")
     show("Credentials, CPU of a request's head, one core", ["credentials", "look ns", "replace ns"],
          [[f"{s['credentials']:,}", s["look_ns"], s["replace_ns"]] for s in sizes],
          ["look: no placeholder is there; replace: one is, in Authorization. A policy without credentials does neither."])
-    (BENCH / "credentials.json").write_text(json.dumps(sizes, indent=1) + "\n")
+    speeds = build("searching")
+    texts = list(dict.fromkeys(s["text"] for s in speeds))
+    sets = list(dict.fromkeys((s["credentials"], s["signs"]) for s in speeds))
+    show("Texts searched for the values of credentials, MB/s of CPU, one core", ["credentials", *texts],
+         [[f"{n:,}" + (", with %, & in values" if signs else "")] +
+          [next(s["mb_s"] for s in speeds if (s["text"], s["credentials"], s["signs"]) == (text, n, signs)) for text in texts]
+          for n, signs in sets], ["Pieces of 16 KiB; nine forms of each value, escapes undone."])
+    (BENCH / "credentials.json").write_text(json.dumps({"heads": sizes, "searches": speeds}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -80,12 +80,16 @@ static void put_secret(struct buf *out, const struct secret *secret, uint8_t for
 	}
 }
 
-/* Text of others. None that begins an escape: in front of a value that has escapes of another kind it would take the value's
- * first digits for its own, see SECURITY.md. */
+/* Text of others, which may begin an escape right in front of a value. */
 static void put_other(struct buf *out, const uint8_t *data, size_t n)
 {
+	static const char *const begins[] = { "%", "\\u", "\\u0", "\\u00", "\\", "&#", "%4", "\\x" };
+
 	for (size_t i = 0; i < n; i++)
-		buf_append(out, strchr("%\\&", data[i]) ? "x" : (const char *)&data[i], 1);
+		if (data[i] < 64)
+			buf_puts(out, begins[data[i] % 8]);
+		else
+			buf_append(out, (const char *)&data[i], 1);
 }
 
 /* Undone without regard to speed, one level only; what it does not know stays. */

@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "secrets/scrub.h"
 #include "vocab/limits.h"
 
@@ -15,12 +16,14 @@ struct span {
 	const struct needle *needle;
 	uint8_t text;	/* at is in: 0 the text; else plain[text - 1] */
 	bool with_last; /* end is behind a base64 digit that has bits of the secret and of what follows */
+	bool in_escape; /* it begins in what reads as an escape: what takes its place is written as it is */
 };
 
 void scrubber_free(struct scrubber *s)
 {
 	for (unsigned way = 0; way < UNESCAPE_WAYS; way++)
 		plain_text_free(&s->plain[way]);
+	signs_free(&s->signs);
 	free(s->spans);
 	*s = (struct scrubber){ 0 };
 }
@@ -86,12 +89,6 @@ static int span_compare(const void *a, const void *b)
 	return x->end == y->end ? x->text - y->text : x->end > y->end ? -1 : 1;
 }
 
-/* Where no value has a sign of an escape, one way finds what any does. */
-static unsigned ways_of(const struct scrubber *s)
-{
-	return search_has_escapes(s->search) ? UNESCAPE_WAYS : 1;
-}
-
 /* The escape that a place is in the middle of, or NULL. */
 static const struct escape *escape_around(const struct plain_text *plain, size_t place)
 {
@@ -117,7 +114,7 @@ static size_t cut_settle(const struct scrubber *s, size_t cut)
 
 	do {
 		before = cut;
-		for (unsigned way = 0; way < ways_of(s); way++) {
+		for (unsigned way = 0; way < UNESCAPE_WAYS; way++) {
 			const struct escape *escape = escape_around(&s->plain[way], cut);
 
 			if (escape)
@@ -130,20 +127,80 @@ static size_t cut_settle(const struct scrubber *s, size_t cut)
 	return cut;
 }
 
+/* A secret whose first characters what stands in front of it has taken for its own escape ("\\u" before four hexadecimal digits): it
+ * begins inside of that. */
+static int tails_collect(struct scrubber *s, enum unescape_way way, const char *data, bool end, size_t *cut)
+{
+	const struct plain_text *plain = &s->plain[way];
+
+	for (size_t i = 0; i < plain->n; i++) {
+		const struct escape *escape = &plain->escapes[i];
+		const size_t behind = (size_t)escape->plain + escape->n;
+
+		for (size_t k = 1; k < escape->len; k++) {
+			const struct needle *needle;
+			enum found found = search_begins(s->search, data + escape->at + k, escape->len - k,
+							 plain->text + behind, plain->len - behind, end, &needle);
+
+			if (found == FOUND_PENDING && escape->at < *cut)
+				*cut = escape->at;
+			if (found != FOUND_HIT)
+				continue;
+			if (ARRAY_RESERVE(s->spans, s->room, s->n + 1) < 0)
+				return -ENOMEM;
+			s->spans[s->n++] = (struct span){
+				.begin = escape->at + k,
+				.end = plain_text_origin(plain, behind + needle->len - (escape->len - k) - 1).end,
+				.needle = needle,
+				.text = (uint8_t)(way + 1),
+				.in_escape = true,
+			};
+		}
+	}
+	return 0;
+}
+
 /* What is found when it is read in one of the ways. */
 static int way_find(struct scrubber *s, enum unescape_way way, const char *data, size_t len, bool end, size_t *cut)
 {
 	struct plain_text *plain = &s->plain[way];
-	int r = unescape(data, len, end, way, plain);
+	int r = unescape(data, len, end, way, &s->signs, plain);
 
 	if (r < 0)
 		return r;
 	if (plain->whole < *cut)
 		*cut = plain->whole;
-	if (plain->n)
-		return spans_collect(s, way + 1, plain->text, plain->len, end, cut);
-	/* The first escape of all is incomplete: what stands in front of it may be pending. */
-	return plain->whole < len ? spans_collect(s, 0, data, plain->whole, end, cut) : 0;
+	if (!plain->n) /* None is one, or the first of all is incomplete: what stands in front of it may be pending. */
+		return s->signs.n ? spans_collect(s, 0, data, plain->whole, end, cut) : 0;
+	r = spans_collect(s, way + 1, plain->text, plain->len, end, cut);
+	return r == 0 && plain->kinds & ~ESCAPE_LINE ? tails_collect(s, way, data, end, cut) : r;
+}
+
+/* Values with signs of escapes are looked for in each way, but for those that read a text as one before it did. */
+static int other_ways_find(struct scrubber *s, const char *data, size_t len, bool end, size_t *cut)
+{
+	static const struct {
+		enum unescape_way way;
+		unsigned kind;
+	} single[] = { { UNESCAPE_PERCENT, ESCAPE_PERCENT },
+		       { UNESCAPE_BACKSLASH, ESCAPE_BACKSLASH },
+		       { UNESCAPE_ENTITY, ESCAPE_ENTITY } };
+	const unsigned all = ESCAPE_PERCENT | ESCAPE_BACKSLASH | ESCAPE_ENTITY;
+	unsigned kinds = s->plain[UNESCAPE_NESTED].kinds;
+	bool lines = false; /* one that undoes ends of lines alone was there */
+	int r = 0;
+
+	if (kinds & ESCAPE_NESTED) {
+		r = way_find(s, UNESCAPE_ONCE, data, len, end, cut);
+		kinds |= s->plain[UNESCAPE_ONCE].kinds;
+	}
+	for (unsigned i = 0; r == 0 && i < ARRAY_SIZE(single); i++) {
+		if (!(kinds & all & ~single[i].kind) || (lines && !(kinds & single[i].kind)))
+			continue;
+		lines |= !(kinds & single[i].kind);
+		r = way_find(s, single[i].way, data, len, end, cut);
+	}
+	return r;
 }
 
 /* What is found in any, in order. *cut: what is decided. */
@@ -153,9 +210,16 @@ static int spans_find(struct scrubber *s, const char *data, size_t len, bool end
 	int r;
 
 	s->n = 0;
-	r = spans_collect(s, 0, data, len, end, &cut);
-	for (unsigned way = 0; r == 0 && way < ways_of(s); way++)
-		r = way_find(s, way, data, len, end, &cut);
+	for (unsigned way = 0; way < UNESCAPE_WAYS; way++)
+		s->plain[way].n = 0;
+	r = signs_find(data, len, &s->signs);
+	/* A value without signs of escapes reads the same when they are undone, or begins in one: see tails_collect(). */
+	if (r == 0 && (!s->signs.n || search_has_escapes(s->search)))
+		r = spans_collect(s, 0, data, len, end, &cut);
+	if (r == 0)
+		r = way_find(s, UNESCAPE_NESTED, data, len, end, &cut);
+	if (r == 0 && search_has_escapes(s->search))
+		r = other_ways_find(s, data, len, end, &cut);
 	if (r < 0)
 		return r;
 	if (s->n > 1)
@@ -241,6 +305,11 @@ static int span_replace(const struct scrubber *s, const struct scrub_word *word,
 	size_t at = span->at, begin = span->begin;
 	char first = '\0';
 
+	if (span->in_escape) {
+		buf_append(out, data + pos, begin - pos);
+		needle_replace(span->needle, word->text, word->len, '\0', '\0', out);
+		return buf_error(out);
+	}
 	if (needle_shares_first(span->needle) && at && base64_digit(text[at - 1]) >= 0 &&
 	    origin_of(s, span->text, at - 1).begin >= pos) {
 		first = text[--at];
@@ -282,9 +351,9 @@ int scrub(struct scrubber *s, const struct scrub_words *words, const char *data,
 	if (!hits)
 		return 0;
 	buf_append(out, data + pos, cut - pos);
-	for (unsigned way = 0; way < ways_of(s); way++)
+	for (unsigned way = 0; way < UNESCAPE_WAYS; way++)
 		if (s->plain[way].n) /* it held a secret in the clear */
-			explicit_bzero(s->plain[way].text, s->plain[way].len);
+			explicit_bzero(s->plain[way].text, s->plain[way].text_room);
 	return buf_error(out) ? buf_error(out) : hits;
 }
 

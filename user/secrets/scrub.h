@@ -26,6 +26,7 @@ struct scrub_words {
 struct scrubber {
 	const struct search *search; /* lent */
 	/* memory, used again by the next call */
+	struct signs signs;
 	struct plain_text plain[UNESCAPE_WAYS]; /* but for the first of use only if a value has signs of escapes */
 	struct span *spans;
 	size_t n, room;

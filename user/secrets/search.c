@@ -13,6 +13,7 @@
 #define WINDOW_MAX 64 /* a longer window jumps hardly further, and fills the table */
 #define BITS_MIN   12 /* of the table's index: fits into the first cache ... */
 #define BITS_MAX   18 /* ... and into the second */
+#define BEGIN_BITS 15 /* 4 KiB */
 #define NONE	   UINT32_MAX
 
 struct search {
@@ -22,7 +23,8 @@ struct search {
 	size_t texts_size;
 	unsigned window, bits;
 	bool has_escapes;
-	uint8_t *jumps;	      /* by the hash of a block */
+	uint64_t begins[1u << (BEGIN_BITS - 6)]; /* bits by the hash of a needle's first block */
+	uint8_t *jumps;				 /* by the hash of a block */
 	uint32_t *last;	      /* by the same: the first of the needles whose window ends with such a block */
 	uint32_t *next;	      /* of each needle: the next of those */
 	uint32_t *next_first; /* likewise, of those that begin with the same byte */
@@ -38,6 +40,13 @@ static inline uint32_t block_hash(const char *last, unsigned bits)
 	return word * 0x9e3779b1u >> (32 - bits);
 }
 
+static inline uint32_t begin_hash(const char block[static BLOCK])
+{
+	const unsigned char *b = (const unsigned char *)block;
+
+	return (b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16) * 0x9e3779b1u >> (32 - BEGIN_BITS);
+}
+
 static void jumps_fill(struct search *s)
 {
 	memset(s->jumps, (int)(s->window - BLOCK + 1), (size_t)1 << s->bits);
@@ -45,8 +54,10 @@ static void jumps_fill(struct search *s)
 	memset(s->by_first, 0xff, sizeof(s->by_first));
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct needle *p = &s->needles[i];
+		const uint32_t begin = begin_hash(p->text);
 		uint32_t *head;
 
+		s->begins[begin / 64] |= 1ull << begin % 64;
 		for (unsigned end = BLOCK; end <= s->window; end++) {
 			/* The first block has no byte in front of it. */
 			char block[BLOCK + 1] = { 0 };
@@ -161,6 +172,40 @@ static enum found begins_with(const struct search *s, const char *text, size_t l
 		if (p->len > left)
 			pending = pending || (!end && memcmp(p->text, text, left) == 0);
 		else if ((!longest || p->len > longest->len) && memcmp(p->text, text, p->len) == 0)
+			longest = p;
+	}
+	if (pending)
+		return FOUND_PENDING;
+	*ret = longest;
+	return longest ? FOUND_HIT : FOUND_NOTHING;
+}
+
+enum found search_begins(const struct search *s, const char *head, size_t head_len, const char *text, size_t len,
+			 bool end, const struct needle **ret)
+{
+	const size_t all = head_len + len;
+	const struct needle *longest = NULL;
+	char block[BLOCK] = { 0 };
+	bool pending = false;
+
+	for (size_t i = 0; i < BLOCK && i < all; i++)
+		block[i] = i < head_len ? head[i] : text[i - head_len];
+	if (all >= BLOCK) {
+		const uint32_t begin = begin_hash(block);
+
+		if (!(s->begins[begin / 64] >> begin % 64 & 1))
+			return FOUND_NOTHING;
+	}
+	for (uint32_t i = s->by_first[(unsigned char)head[0]]; i != NONE; i = s->next_first[i]) {
+		const struct needle *p = &s->needles[i];
+		const size_t has = p->len < all ? p->len : all;
+
+		if (has < head_len || memcmp(p->text, head, head_len) != 0 ||
+		    memcmp(p->text + head_len, text, has - head_len) != 0)
+			continue;
+		if (has < p->len)
+			pending = pending || !end;
+		else if (!longest || p->len > longest->len)
 			longest = p;
 	}
 	if (pending)

@@ -39,4 +39,8 @@ struct hit {
 enum found search_next(const struct search *search, const char *text, size_t len, size_t from, bool end,
 		       struct hit *ret);
 
+/* Does a text that comes in two parts begin with a needle? The head is not empty, and shorter than any. */
+enum found search_begins(const struct search *search, const char *head, size_t head_len, const char *text, size_t len,
+			 bool end, const struct needle **ret);
+
 #endif

@@ -18,26 +18,57 @@ static bool starts_escape(char c)
 	return c == '%' || c == '\\' || c == '&' || c == '\n' || c == '\r';
 }
 
-/* Where the next sign is that starts one; len: nowhere. */
-static size_t escape_find(const char *text, size_t i, size_t len)
-{
-#ifdef __SSE2__
-	for (; len - i >= 16; i += 16) {
-		__m128i v = _mm_loadu_si128((const __m128i *)(text + i));
-		__m128i found = _mm_or_si128(
-			_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('%')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))),
-			_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('&')),
-				     _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('\n')),
-						  _mm_cmpeq_epi8(v, _mm_set1_epi8('\r')))));
-		int mask = _mm_movemask_epi8(found);
+/* -- signs: where an escape may begin ------------------------------------------------------- */
 
-		if (mask)
-			return i + (size_t)__builtin_ctz((unsigned)mask);
+#ifdef __SSE2__
+static unsigned block_signs(const char *text)
+{
+	const __m128i v = _mm_loadu_si128((const __m128i *)text);
+	const __m128i found = _mm_or_si128(
+		_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('%')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))),
+		_mm_or_si128(
+			_mm_cmpeq_epi8(v, _mm_set1_epi8('&')),
+			_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('\n')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\r')))));
+
+	return (unsigned)_mm_movemask_epi8(found);
+}
+#endif
+
+int signs_find(const char *text, size_t len, struct signs *signs)
+{
+	size_t i = 0;
+
+	signs->n = 0;
+	if (len > 1u << 30)
+		return -E2BIG;
+#ifdef __SSE2__
+	for (; len - i >= 64; i += 64) {
+		uint64_t mask = 0;
+
+		for (unsigned k = 0; k < 4; k++)
+			mask |= (uint64_t)block_signs(text + i + 16 * k) << 16 * k;
+		if (!mask)
+			continue;
+		if (ARRAY_RESERVE(signs->at, signs->room, signs->n + 64) < 0)
+			return -ENOMEM;
+		for (; mask; mask &= mask - 1)
+			signs->at[signs->n++] = (uint32_t)i + (uint32_t)__builtin_ctzll(mask);
 	}
 #endif
-	while (i < len && !starts_escape(text[i]))
-		i++;
-	return i;
+	for (; i < len; i++) {
+		if (!starts_escape(text[i]))
+			continue;
+		if (ARRAY_RESERVE(signs->at, signs->room, signs->n + 1) < 0)
+			return -ENOMEM;
+		signs->at[signs->n++] = (uint32_t)i;
+	}
+	return 0;
+}
+
+void signs_free(struct signs *signs)
+{
+	free(signs->at);
+	*signs = (struct signs){ 0 };
 }
 
 /* -- one escape ----------------------------------------------------------------------------- */
@@ -49,7 +80,7 @@ struct reader {
 	size_t len;
 	bool end, nested;
 	char out[4];
-	uint8_t n;
+	uint8_t n, kinds; /* what was undone: ESCAPE_* */
 };
 
 /* digits of a number; how many of the wanted there are, or INCOMPLETE. */
@@ -110,6 +141,7 @@ static int read_percent(struct reader *r)
 			break;
 		byte = next;
 		at += 2;
+		r->kinds |= ESCAPE_NESTED;
 	}
 	put_byte(r, byte);
 	return at + 2;
@@ -126,6 +158,8 @@ static int read_backslash(struct reader *r)
 		run++;
 	if (run >= r->len)
 		return r->end ? 0 : INCOMPLETE;
+	if (run > 1)
+		r->kinds |= ESCAPE_NESTED;
 	switch (r->text[run]) {
 	case 'u':
 	case 'x':
@@ -168,16 +202,18 @@ static int read_entity(struct reader *r)
 {
 	static const struct {
 		const char *name;
-		char c;
-	} named[] = { { "&amp;", '&' }, { "&lt;", '<' }, { "&gt;", '>' }, { "&quot;", '"' }, { "&apos;", '\'' } };
+		char len, c;
+	} named[] = {
+		{ "&amp;", 5, '&' }, { "&lt;", 4, '<' }, { "&gt;", 4, '>' }, { "&quot;", 6, '"' }, { "&apos;", 6, '\'' }
+	};
 	size_t i = 2;
 	uint32_t c = 0;
 	bool hex;
 
 	for (unsigned k = 0; k < ARRAY_SIZE(named); k++) {
-		size_t n = strlen(named[k].name), has = r->len < n ? r->len : n;
+		const size_t n = (size_t)named[k].len, has = r->len < n ? r->len : n;
 
-		if (memcmp(named[k].name, r->text, has) != 0)
+		if ((has > 1 && r->text[1] != named[k].name[1]) || memcmp(named[k].name, r->text, has) != 0)
 			continue;
 		if (has < n)
 			return r->end ? 0 : INCOMPLETE;
@@ -212,31 +248,22 @@ static int escape_read(struct reader *r)
 {
 	switch (r->text[0]) {
 	case '%':
+		r->kinds = ESCAPE_PERCENT;
 		return read_percent(r);
 	case '\\':
+		r->kinds = ESCAPE_BACKSLASH;
 		return read_backslash(r);
 	case '&':
+		r->kinds = ESCAPE_ENTITY;
 		return read_entity(r);
 	default:
 		r->n = 0;
+		r->kinds = ESCAPE_LINE;
 		return 1;
 	}
 }
 
 /* -- all of them ------------------------------------------------------------------------------ */
-
-static int escape_note(struct plain_text *plain, size_t at, size_t len, const struct reader *r)
-{
-	if (ARRAY_RESERVE(plain->escapes, plain->escapes_room, plain->n + 1) < 0)
-		return -ENOMEM;
-	plain->escapes[plain->n++] = (struct escape){
-		.at = (uint32_t)at,
-		.plain = (uint32_t)plain->len,
-		.len = (uint8_t)len,
-		.n = r->n,
-	};
-	return 0;
-}
 
 /* Ends of lines are undone in every way. */
 static bool way_undoes(enum unescape_way way, char c)
@@ -253,41 +280,52 @@ static bool way_undoes(enum unescape_way way, char c)
 	}
 }
 
-int unescape(const char *text, size_t len, bool end, enum unescape_way way, struct plain_text *plain)
+/* What stands between two escapes is short as a rule: then it is copied as a whole block, beyond its end. */
+#define BLOCK 32
+static void plain_copy(struct plain_text *plain, const char *text, size_t from, size_t to, size_t len)
 {
-	size_t from = 0, at = 0;
+	if (to - from <= BLOCK && len - from >= BLOCK)
+		memcpy(plain->text + plain->len, text + from, BLOCK);
+	else
+		memcpy(plain->text + plain->len, text + from, to - from);
+	plain->len += to - from;
+}
+
+int unescape(const char *text, size_t len, bool end, enum unescape_way way, const struct signs *signs,
+	     struct plain_text *plain)
+{
+	const size_t whole = len;
+	size_t from = 0;
 
 	plain->len = plain->n = 0;
 	plain->whole = len;
-	if (len > 1u << 30)
-		return -E2BIG;
-	for (;;) {
-		struct reader r = { .end = end, .nested = way == UNESCAPE_NESTED };
+	plain->kinds = 0;
+	/* What is made is never longer than what was there. */
+	if (signs->n && (ARRAY_RESERVE(plain->text, plain->text_room, len + BLOCK) < 0 ||
+			 ARRAY_RESERVE(plain->escapes, plain->escapes_room, signs->n) < 0))
+		return -ENOMEM;
+	for (size_t i = 0; i < signs->n; i++) {
+		const size_t at = signs->at[i];
+		struct reader r = { .text = text + at, .len = len - at, .end = end, .nested = way == UNESCAPE_NESTED };
 		int n;
 
-		at = escape_find(text, at, len);
-		if (at == len)
-			break;
-		r.text = text + at;
-		r.len = len - at;
-		n = way_undoes(way, text[at]) ? escape_read(&r) : 0;
-		if (n == 0) {
-			at++;
+		if (at < from || !way_undoes(way, text[at]))
+			continue; /* it is inside of the one before, or stays */
+		n = escape_read(&r);
+		if (n == 0)
 			continue;
-		}
 		if (n == INCOMPLETE) {
 			plain->whole = len = at;
 			break;
 		}
-		/* What is made is never longer than what was there. */
-		if (ARRAY_RESERVE(plain->text, plain->text_room, len) < 0 || escape_note(plain, at, (size_t)n, &r) < 0)
-			return -ENOMEM;
-		memcpy(plain->text + plain->len, text + from, at - from);
-		plain->len += at - from;
-		plain->escapes[plain->n - 1].plain = (uint32_t)plain->len;
-		memcpy(plain->text + plain->len, r.out, r.n);
+		plain_copy(plain, text, from, at, whole);
+		plain->kinds |= r.kinds;
+		plain->escapes[plain->n++] = (struct escape){
+			.at = (uint32_t)at, .plain = (uint32_t)plain->len, .len = (uint8_t)n, .n = r.n
+		};
+		memcpy(plain->text + plain->len, r.out, sizeof(r.out));
 		plain->len += r.n;
-		from = at += (size_t)n;
+		from = at + (size_t)n;
 	}
 	if (!plain->n)
 		return 0;

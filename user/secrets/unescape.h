@@ -19,9 +19,17 @@ struct escape {
 	uint8_t len, n;
 };
 
+/* Kinds of escapes that were undone. */
+#define ESCAPE_PERCENT	 1u
+#define ESCAPE_BACKSLASH 2u
+#define ESCAPE_ENTITY	 4u
+#define ESCAPE_LINE	 8u  /* an end of a line */
+#define ESCAPE_NESTED	 16u /* one within another, which UNESCAPE_ONCE reads otherwise */
+
 struct plain_text {
 	char *text;
 	size_t len;
+	unsigned kinds; /* ESCAPE_* */
 	size_t whole; /* bytes of the escaped text that this stands for: behind them is the beginning of an escape, or nothing */
 	struct escape *escapes;
 	size_t n;
@@ -38,9 +46,18 @@ enum unescape_way {
 	UNESCAPE_WAYS,
 };
 
-/* How many escapes there are, all in ret; 0: none, and ret says nothing but whole. -ENOMEM, or -E2BIG: a text of more than 1 GiB.
- * end: nothing comes behind it. */
-int unescape(const char *text, size_t len, bool end, enum unescape_way way, struct plain_text *ret);
+/* Where an escape may begin: found once for all ways. */
+struct signs {
+	uint32_t *at;
+	size_t n, room;
+};
+/* 0, -ENOMEM, or -E2BIG: a text of more than 1 GiB. */
+int signs_find(const char *text, size_t len, struct signs *signs);
+void signs_free(struct signs *signs);
+
+/* How many escapes there are, all in ret; 0: none, and ret says nothing but whole. -ENOMEM. end: nothing comes behind it. */
+int unescape(const char *text, size_t len, bool end, enum unescape_way way, const struct signs *signs,
+	     struct plain_text *ret);
 void plain_text_free(struct plain_text *plain); /* wipes it */
 
 /* Where the byte at an index of plain->text begins and ends in the escaped text; which escape it is, or NULL. */

@@ -335,6 +335,28 @@ static void test_signs_of_another(void **state)
 	search_free(search);
 }
 
+/* The beginning of an escape right in front of a value takes the value's first characters for its own. */
+static void test_begins_in_an_escape(void **state)
+{
+	static const char value[] = "abcd0/secret;";
+	static const char *const texts[] = { "\\uabcd0%2Fsecret;", "%abcd0%2Fsecret;", "%25abcd0%2fsecret;", "\\xabcd0\\/secret;",
+					     "x%\nabcd0%2Fsecret;" };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(texts); i++)
+		for (size_t each = 1; each < 32; each++) {
+			struct fixture f;
+			char *out;
+
+			set_up(&f, value, "PLACEHOLDERxx");
+			out = scrubbed(&f, texts[i], each);
+			assert_non_null(strstr(out, "PLACE"));
+			assert_null(strstr(out, "secret"));
+			free(out);
+			tear_down(&f);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_longest),
 		cmocka_unit_test(test_signs_of_escapes),
 		cmocka_unit_test(test_signs_of_another),
+		cmocka_unit_test(test_begins_in_an_escape),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
