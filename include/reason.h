@@ -152,6 +152,7 @@
 	X(MENDED, 181, "mended", "what was gone is in its place again")                            \
 	X(POLICY_LOADED, 142, "policy_loaded", "a policy is live")                                 \
 	X(POLICY_REFUSED, 143, "policy_refused", "a policy could not be loaded; the one before stays live") \
+	X(POLICY_SAVED, 182, "policy_saved", "a file of the policy was written by the API, and is live") \
 	X(SANDBOX_IDLE, 146, "sandbox_idle",                                                       \
 	  "nobody used a kept sandbox for as long as the policy gives it: it is removed")          \
 	X(RUN_ASKED, 150, "run_asked", "a run waits for approval")                                 \
@@ -210,6 +211,8 @@
 	X(QUESTION_OVER, 251, "question_over", "the question has been answered already, or is void") \
 	X(QUESTION_CHANGED, 252, "question_changed",                                               \
 	  "the level or the policy has changed since the question was shown; look at it again")    \
+	X(NO_SUCH_FILE, 231, "no_such_file", "the live policy is not made of such a file")         \
+	X(FILE_CHANGED, 232, "file_changed", "the file is not as it was shown; look at it again")  \
 	X(SESSION_OPEN, 230, "session_open", "the session has not ended")                                     \
 	X(NO_ROLE, 245, "no_role", "the caller has no role that may do this: see access: in the policy")
 

@@ -181,6 +181,13 @@ class Client:
         denied, expired or void. One that changes while it is not looked at is told as it stands then."""
         return self.questions(session, state=None, follow=True)
 
+    def save_policy(self, file, text, old=None):
+        """Writes a file of the live policy, and reloads. old: the sha256 of the text that was seen; the live one's unless given."""
+        if old is None:
+            files = self.call("GET", "/v1/policy/source")["files"]
+            old = next((f["sha256"] for f in files if f["name"] == file), "")
+        return self.call("PUT", "/v1/policy/file", {"file": file, "old": old, "text": text})
+
     def answer(self, ident, answer, reason=None, policy=None, generation=None, **more):
         """deny, once, host, domain or always. for_="30m": how long it holds. policy, generation: as the question showed them; it is refused
         (question_changed) when either is another by now."""

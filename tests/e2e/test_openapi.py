@@ -133,7 +133,11 @@ def life(daemon):
     call("GET", s, "no", "such", status=404)
     call("GET", "/v1/launch")
     call("GET", "/v1/policy")
-    call("GET", "/v1/policy/source")
+    source = call("GET", "/v1/policy/source")
+    first = next(f for f in source["files"] if f["name"] == source["first"])
+    call("PUT", "/v1/policy/file", body={"file": first["name"], "old": first["sha256"], "text": first["text"] + "# saved\n"})
+    call("PUT", "/v1/policy/file", body={"file": first["name"], "old": first["sha256"], "text": first["text"]}, status=409)
+    call("PUT", "/v1/policy/file", body={"file": "other.yaml", "old": first["sha256"], "text": first["text"]}, status=404)
     call("POST", "/v1/policy/reload", body={})
     assert [c["name"] for c in call("GET", "/v1/credentials")["credentials"]] == ["a", "b"]
     call("POST", "/v1/credentials/*/refresh", "a", status=202)

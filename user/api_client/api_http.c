@@ -49,7 +49,7 @@ static int client_connect(const char *path, int *ret_fd)
 
 static int client_send(int fd, const char *method, const char *path, const char *body)
 {
-	cleanup(buf_free) struct buf request = BUF_INIT(NP_BODY_MAX * 2);
+	cleanup(buf_free) struct buf request = BUF_INIT(NP_POLICY_BODY + NP_BODY_MAX);
 	size_t sent = 0;
 
 	buf_printf(&request, "%s %s HTTP/1.0\r\nHost: netpawl\r\n", method, path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* netpawl policy check|test|explain|suggest|lists|schema|show|reload */
+/* netpawl policy check|test|explain|suggest|lists|schema|show|reload|save */
 #include "cli/policy.h"
 
 #include <string.h>
@@ -17,6 +17,7 @@ const struct command policy_commands[] = {
 	{ "schema", command_policy_schema, "a JSON Schema of policy files, for editors", COMPLETE_NOTHING },
 	{ "show", command_policy_show, "the policy that the daemon enforces", COMPLETE_NOTHING },
 	{ "reload", command_policy_reload, "have the daemon read its policy again", COMPLETE_NOTHING },
+	{ "save", command_policy_save, "have the daemon write a file of its policy, and read it", 0 },
 };
 const size_t n_policy_commands = ARRAY_SIZE(policy_commands);
 

@@ -9,12 +9,15 @@
 #include "policy/policy.h"
 
 cli_fn command_policy_check, command_policy_test, command_policy_explain, command_policy_suggest, command_policy_schema,
-	command_policy_lists, command_policy_show, command_policy_reload;
+	command_policy_lists, command_policy_show, command_policy_reload, command_policy_save;
 
 #define POLICY_HASH_SHOWN 12 /* digits of a hash that people get to see; --json has them all */
 
 /* The policy that the daemon runs, and the rung of a session. CLI_OK; else the exit code, after a message. */
 int policy_running(const struct cli *cli, const char *session, struct policy **ret, struct np_rung *ret_rung);
+
+/* What a reload has done. */
+void reload_print(const json_t *answer);
 
 /* Anybody who has an account there can put things, and have them fetched from elsewhere. */
 bool host_takes_uploads(const char *name);

@@ -130,7 +130,7 @@ static const char *plural_of(long long n)
 	return n == 1 ? "" : "s";
 }
 
-static void reload_print(const json_t *answer)
+void reload_print(const json_t *answer)
 {
 	long long rules = member_number(answer, "rules"), cut = member_number(answer, "cut");
 	long long raised = member_number(answer, "raised");

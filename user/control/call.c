@@ -14,6 +14,7 @@
 
 struct exchange {
 	struct buf body;
+	size_t body_max;
 	uint64_t body_seen; /* bytes, kept or thrown away */
 	char *path;
 	char *query[REQUEST_QUERY_MAX];
@@ -29,7 +30,8 @@ int exchange_new(struct exchange **ret)
 
 	if (!ex)
 		return -ENOMEM;
-	ex->body = BUF_INIT(NP_BODY_MAX);
+	ex->body_max = NP_BODY_MAX;
+	ex->body = BUF_INIT(ex->body_max);
 	*ret = ex;
 	return 0;
 }
@@ -45,24 +47,65 @@ void exchange_free(struct exchange *ex)
 	free(ex);
 }
 
-static int body_too_large(struct failure *ret_failure)
+static int body_too_large(const struct exchange *ex, struct failure *ret_failure)
 {
-	return failure_put(ret_failure, -E2BIG, NP_R_TOO_LARGE, "the body has more than %u bytes", NP_BODY_MAX);
+	return failure_put(ret_failure, -E2BIG, NP_R_TOO_LARGE, "the body has more than %zu bytes", ex->body_max);
 }
 
-enum MHD_Result exchange_begin(struct exchange *ex, struct MHD_Connection *connection)
+static int exchange_route(struct exchange *ex, const char *method, const char *url, struct failure *ret_failure)
+{
+	int r;
+
+	free(ex->path); /* of the time before, when the handler waits */
+	ex->path = strdup(url);
+	if (!ex->path)
+		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
+	if (url_decode(ex->path) < 0)
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "the path is not encoded well");
+	r = route_find(method, ex->path, &ex->match);
+	if (r == -ENOENT)
+		return failure_put(ret_failure, r, NP_R_NO_SUCH_PATH, "%.200s", ex->path);
+	if (r < 0)
+		return failure_put(ret_failure, r, NP_R_BAD_METHOD, "%.32s; it takes %s", method, ex->match.allow);
+	if (ex->body_seen > 0 && !route_takes_body(ex->match.route))
+		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "%.32s takes no body", method);
+	return 0;
+}
+
+/* A large body is read where the call takes one, and for those who may make it. */
+static bool body_is_welcome(struct exchange *ex, struct MHD_Connection *connection, const char *method, const char *url,
+			    const struct server_config *config, uint64_t len)
+{
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct peer peer = { 0 };
+	struct failure failure;
+
+	if (!info || exchange_route(ex, method, url, &failure) < 0 || len > route_body_max(ex->match.route) ||
+	    peer_read(info->connect_fd, &peer) < 0 || !peer_is_outside(&peer, config))
+		return false;
+	access_find(config->access, config, &peer);
+	if (!(peer.roles & (ROLE_OPERATOR | ex->match.route->roles)))
+		return false;
+	ex->body_max = route_body_max(ex->match.route);
+	ex->body = BUF_INIT(ex->body_max);
+	return true;
+}
+
+enum MHD_Result exchange_begin(struct exchange *ex, struct MHD_Connection *connection, const char *method,
+			       const char *url, const struct server_config *config)
 {
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	struct answer answer = { 0 };
 	struct failure failure;
 	uint64_t n;
 
-	(void)ex;
 	if (!length || url_number(length, NP_BODY_MAX, &n) == 0)
+		return MHD_YES;
+	if (url_number(length, NP_POLICY_BODY, &n) == 0 && body_is_welcome(ex, connection, method, url, config, n))
 		return MHD_YES;
 	/* An answer now, instead of at the end, makes MHD close the connection without reading the body. What is
 	 * no number did not get past MHD, so the number is too large. */
-	body_too_large(&failure);
+	body_too_large(ex, &failure);
 	answer_failure(&answer, &failure);
 	return answer_send(&answer, connection);
 }
@@ -75,7 +118,7 @@ enum MHD_Result exchange_take(struct exchange *ex, const char *data, size_t len)
 	buf_append(&ex->body, data, len);
 	if (buf_error(&ex->body))
 		buf_free(&ex->body);
-	return ex->body_seen > NP_BODY_DISCARD ? MHD_NO : MHD_YES;
+	return ex->body_seen > ex->body_max + NP_BODY_DISCARD ? MHD_NO : MHD_YES;
 }
 
 struct query_reader {
@@ -128,26 +171,6 @@ static int exchange_query(struct exchange *ex, struct MHD_Connection *connection
 	return reader.result;
 }
 
-static int exchange_route(struct exchange *ex, const char *method, const char *url, struct failure *ret_failure)
-{
-	int r;
-
-	free(ex->path); /* of the time before, when the handler waits */
-	ex->path = strdup(url);
-	if (!ex->path)
-		return failure_put(ret_failure, -ENOMEM, NP_R_FAILED, "out of memory");
-	if (url_decode(ex->path) < 0)
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "the path is not encoded well");
-	r = route_find(method, ex->path, &ex->match);
-	if (r == -ENOENT)
-		return failure_put(ret_failure, r, NP_R_NO_SUCH_PATH, "%.200s", ex->path);
-	if (r < 0)
-		return failure_put(ret_failure, r, NP_R_BAD_METHOD, "%.32s; it takes %s", method, ex->match.allow);
-	if (ex->body_seen > 0 && !route_takes_body(ex->match.route))
-		return failure_put(ret_failure, -EINVAL, NP_R_BAD_REQUEST, "%.32s takes no body", method);
-	return 0;
-}
-
 /* The order matters: a peer inside a sandbox learns nothing, not even which paths there are. It is checked for
  * each request, and when the request is complete: a process may be moved at any time. */
 static int exchange_run(struct exchange *ex, struct request *rq, const char *method, const char *url,
@@ -164,8 +187,8 @@ static int exchange_run(struct exchange *ex, struct request *rq, const char *met
 	access_find(rq->config->access, rq->config, &rq->peer);
 	if (!rq->peer.roles)
 		return failure_put(ret_failure, -EACCES, NP_R_NO_ROLE, "%s", rq->peer.who);
-	if (ex->body_seen > NP_BODY_MAX)
-		return body_too_large(ret_failure);
+	if (ex->body_seen > ex->body_max)
+		return body_too_large(ex, ret_failure);
 	r = exchange_route(ex, method, url, ret_failure);
 	if (r < 0)
 		return r;

@@ -12,7 +12,8 @@ void exchange_free(struct exchange *ex); /* NULL is fine */
 
 /* The headers are here, the body is not. MHD_YES to go on, or what answering at once gave: the answer is sent,
  * the body is not read and the connection ends. */
-enum MHD_Result exchange_begin(struct exchange *ex, struct MHD_Connection *connection);
+enum MHD_Result exchange_begin(struct exchange *ex, struct MHD_Connection *connection, const char *method,
+			       const char *url, const struct server_config *config);
 
 /* Bytes of the body. MHD_NO ends the connection. */
 enum MHD_Result exchange_take(struct exchange *ex, const char *data, size_t len);

@@ -40,6 +40,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_NO_OUTPUT:
 	case NP_R_NO_SUCH_CREDENTIAL:
 	case NP_R_NO_SUCH_QUESTION:
+	case NP_R_NO_SUCH_FILE:
 		return 404;
 	case NP_R_BAD_METHOD:
 		return 405;
@@ -50,6 +51,7 @@ unsigned failure_status(unsigned reason)
 	case NP_R_RUN_OVER:
 	case NP_R_QUESTION_OVER:
 	case NP_R_QUESTION_CHANGED:
+	case NP_R_FILE_CHANGED:
 	case NP_R_SESSION_OPEN:
 	case NP_R_NO_FORWARD:
 		return 409;

@@ -177,10 +177,13 @@ int policy_get(struct request *rq, struct answer *ret, struct failure *ret_failu
 
 static int file_add(void *ctx, const char *name, const char *text, size_t len)
 {
-	json_t *file = json_pack("{s:o,s:o}", "name", json_text(name), "text", json_stringn(text, len));
+	char hash[TEXT_HASH_SIZE];
+	json_t *file;
 
+	text_hash(text, len, hash);
+	file = json_pack("{s:o,s:o,s:s}", "name", json_text(name), "text", json_stringn(text, len), "sha256", hash);
 	if (!file) /* bytes that no JSON holds: a certificate file may have them, a policy has none */
-		file = json_pack("{s:o,s:s}", "name", json_text(name), "text", "");
+		file = json_pack("{s:o,s:s,s:s}", "name", json_text(name), "text", "", "sha256", hash);
 	return json_array_append_new(ctx, file) < 0 ? -ENOMEM : 0;
 }
 
@@ -199,12 +202,22 @@ int policy_source_get(struct request *rq, struct answer *ret, struct failure *re
 			   ret_failure);
 }
 
+static json_t *reloaded_object(const struct server_config *config, const struct policy_reloaded *done)
+{
+	struct policy_loaded loaded;
+
+	config->policy_loaded(config->data, &loaded);
+	return json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:o}", "hash", loaded.policy->hash, "previous", done->previous,
+			 "changed", strcmp(loaded.policy->hash, done->previous) != 0, "rules",
+			 (json_int_t)loaded.policy->n_rules, "cut", (json_int_t)done->cut, "raised",
+			 (json_int_t)done->raised, "warnings", warnings_array(loaded.problems));
+}
+
 int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_failure)
 {
 	const struct server_config *config = rq->config;
 	struct policy_reloaded done = { 0 };
 	_json_ json_t *body = NULL;
-	struct policy_loaded loaded;
 	int r = 0;
 
 	if (rq->body_len) /* a body is not needed; one that says something is not understood */
@@ -213,11 +226,31 @@ int policy_reload(struct request *rq, struct answer *ret, struct failure *ret_fa
 		r = config->policy_reload(config->data, rq->peer.who, &done, ret_failure);
 	if (r < 0)
 		return r;
-	config->policy_loaded(config->data, &loaded);
-	return answer_json(ret, 200,
-			   json_pack("{s:s,s:s,s:b,s:I,s:I,s:I,s:o}", "hash", loaded.policy->hash, "previous",
-				     done.previous, "changed", strcmp(loaded.policy->hash, done.previous) != 0, "rules",
-				     (json_int_t)loaded.policy->n_rules, "cut", (json_int_t)done.cut, "raised",
-				     (json_int_t)done.raised, "warnings", warnings_array(loaded.problems)),
-			   ret_failure);
+	return answer_json(ret, 200, reloaded_object(config, &done), ret_failure);
+}
+
+int policy_file_save(struct request *rq, struct answer *ret, struct failure *ret_failure)
+{
+	const struct server_config *config = rq->config;
+	struct policy_save save = { .operator= rq->peer.roles & ROLE_OPERATOR };
+	const struct body_field fields[] = {
+		{ "file", .required = true, .ret_text = &save.file },
+		{ "old", .required = true, .ret_text = &save.old },
+		{ "text", .required = true, .ret_text = &save.text },
+	};
+	struct policy_saved done = { 0 };
+	_json_ json_t *body = NULL;
+	json_t *object;
+	int r = body_read(rq->body, rq->body_len, fields, ARRAY_SIZE(fields), &body, ret_failure);
+
+	if (r == 0)
+		r = config->policy_save(config->data, &save, rq->peer.who, &done, ret_failure);
+	if (r < 0)
+		return r;
+	object = reloaded_object(config, &done.reloaded);
+	if (object)
+		json_object_set_new(object, "file", json_text(save.file));
+	if (object)
+		json_object_set_new(object, "sha256", json_string(done.hash));
+	return answer_json(ret, 200, object, ret_failure);
 }

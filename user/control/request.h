@@ -63,7 +63,7 @@ request_fn questions_list, question_get, question_answer, question_revoke;
 request_fn forwards_create, forward_socket, forward_remove;
 request_fn credentials_list, credential_refresh, placeholders_get;
 request_fn events_get;
-request_fn policy_get, policy_source_get, policy_reload;
+request_fn policy_get, policy_source_get, policy_reload, policy_file_save;
 
 /* Is the peer who may start (or end) this run? A run that the daemon launches is its launcher's. */
 int run_launcher_check(const struct request *rq, uint64_t id, bool starts, struct failure *ret_failure);

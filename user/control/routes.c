@@ -6,10 +6,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "vocab/limits.h"
 
 /* Who is not named may not: deny is the default of a new line, and an operator may everything. */
 static const struct route routes[] = {
-	{ "GET", "/v1/health", health_get, ROLE_APPROVER | ROLE_READER, SCOPE_ANY, { NULL } },
+	{ "GET", "/v1/health", health_get, ROLE_APPROVER | ROLE_EDITOR | ROLE_READER, SCOPE_ANY, { NULL } },
 	{ "GET", "/v1/metrics", metrics_get, ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/debug", debug_get, 0, SCOPE_NONE, { "session", "after" } },
 	{ "POST", "/v1/sessions", sessions_create, 0, SCOPE_BODY, { NULL } },
@@ -53,8 +54,9 @@ static const struct route routes[] = {
 	{ "POST", "/v1/questions/*/revoke", question_revoke, ROLE_APPROVER | ROLE_INBOX, SCOPE_NONE, { NULL } },
 	{ "GET", "/v1/credentials", credentials_list, ROLE_READER, SCOPE_NONE, { NULL } },
 	{ "POST", "/v1/credentials/*/refresh", credential_refresh, 0, SCOPE_NONE, { NULL } },
-	{ "GET", "/v1/policy", policy_get, ROLE_APPROVER | ROLE_READER, SCOPE_NONE, { NULL } },
-	{ "GET", "/v1/policy/source", policy_source_get, ROLE_READER, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/policy", policy_get, ROLE_APPROVER | ROLE_EDITOR | ROLE_READER, SCOPE_NONE, { NULL } },
+	{ "GET", "/v1/policy/source", policy_source_get, ROLE_EDITOR | ROLE_READER, SCOPE_NONE, { NULL } },
+	{ "PUT", "/v1/policy/file", policy_file_save, ROLE_EDITOR, SCOPE_NONE, { NULL } },
 	{ "POST", "/v1/policy/reload", policy_reload, 0, SCOPE_NONE, { NULL } },
 	{ "GET",
 	  "/v1/events",
@@ -136,4 +138,9 @@ int route_find(const char *method, char *path, struct route_match *ret)
 bool route_takes_body(const struct route *route)
 {
 	return strcmp(route->method, "POST") == 0 || strcmp(route->method, "PUT") == 0;
+}
+
+size_t route_body_max(const struct route *route)
+{
+	return route->fn == policy_file_save ? NP_POLICY_BODY : NP_BODY_MAX;
 }

@@ -38,5 +38,7 @@ int route_find(const char *method, char *path, struct route_match *ret);
 
 /* True when a request of that method may carry a body. */
 bool route_takes_body(const struct route *route);
+/* The largest one, for those who may call it. */
+size_t route_body_max(const struct route *route);
 
 #endif

@@ -158,7 +158,7 @@ static enum MHD_Result on_request(void *data, struct MHD_Connection *connection,
 		if (exchange_new(&ex) < 0)
 			return MHD_NO;
 		*request_context = ex;
-		return exchange_begin(ex, connection);
+		return exchange_begin(ex, connection, method, url, &server->config);
 	}
 	if (*body_len > 0) {
 		size_t len = *body_len;

@@ -10,6 +10,7 @@
 #include "loop/loop.h"
 #include "policy/credential.h"
 #include "policy/policy.h"
+#include "policy/text_hash.h"
 #include "session/service.h"
 #include "session/workspaces.h"
 
@@ -31,6 +32,19 @@ struct policy_reloaded {
 	char previous[POLICY_HASH_SIZE];
 	unsigned raised; /* sessions */
 	unsigned cut;	 /* connections */
+};
+
+/* Another text for a file of the policy; borrowed. */
+struct policy_save {
+	const char *file; /* as GET /v1/policy/source names it */
+	const char *old;  /* what it was when it was shown: policy/text_hash.h */
+	const char *text;
+	bool operator; /* else an editor: policy/editors.h */
+};
+
+struct policy_saved {
+	char hash[TEXT_HASH_SIZE];
+	struct policy_reloaded reloaded;
 };
 
 /* What a launcher has to know of the daemon; borrowed. */
@@ -112,6 +126,9 @@ struct server_config {
 	/* The certificate of a session's CA, as PEM. -ENOENT, -EAGAIN. */
 	int (*session_ca)(void *data, const char *session, struct buf *out);
 	int (*policy_reload)(void *data, const char *who, struct policy_reloaded *ret, struct failure *ret_failure);
+	/* Writes the file and reloads. -ESTALE: it is another by now. */
+	int (*policy_save)(void *data, const struct policy_save *save, const char *who, struct policy_saved *ret,
+			   struct failure *ret_failure);
 	/* Adds what was answered with "always" to the policy's grants, or takes it back: on the disk, and live. */
 	int (*grant_change)(void *data, const struct question_row *row, bool add, const char *who,
 			    struct failure *ret_failure);

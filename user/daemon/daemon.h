@@ -102,6 +102,14 @@ size_t credentials_placeholder(void *data, const char *session, const struct cre
 			       char ret[static NP_PLACEHOLDER_MAX + 1]);
 void on_secret(void *data, const char *policy, const char *name);
 
+/* policy_files.c */
+int policy_save_by(void *data, const struct policy_save *save, const char *who, struct policy_saved *ret,
+		   struct failure *ret_failure);
+/* The directory of the policy's first file; -errno. */
+int policy_dir_open(const char *file);
+/* Puts text in the place of the file at once, with its owner and mode, and on the disk. Nothing: the file goes. 0 or -errno. */
+int policy_file_put(int dir, const char *name, const struct buf *text);
+
 /* newborns.c */
 int newborns_start(struct daemon *d);
 void newborns_look(struct daemon *d);

@@ -346,6 +346,7 @@ static int server_start(struct daemon *d)
 		.debug = supervisor_debug(d->supervisor),
 		.policy_loaded = policy_loaded,
 		.policy_reload = policy_reload_by,
+		.policy_save = policy_save_by,
 		.grant_change = grant_change,
 		.session_ca = session_ca,
 		.credentials = { credentials_count, credentials_describe, credentials_refresh,

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The file that answers "always" are written to. The reviewed file is never touched. What is written is read first, with the
- * whole policy; then it is on the disk under another name, then under its own, then the policy is reloaded. A crash in between
- * leaves the file as it was, or one that the next start reads.
- */
+/* The file that answers "always" are written to, in the steps of policy_files.c. The reviewed file is never touched. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fs.h"
@@ -90,43 +83,15 @@ static int text_check_policy(const struct loaded_policy *loaded, const struct bu
 	return 0;
 }
 
-static int text_put(int dir, const char *name, const struct buf *text)
-{
-	_close_ int fd = -1;
-	char new[FS_PATH_SIZE];
-	struct stat st;
-	int r = fs_path(new, "%s.new", name);
-
-	if (r < 0)
-		return r;
-	if (!text->len)
-		return unlinkat(dir, name, 0) < 0 || fsync(dir) < 0 ? -errno : 0;
-	if (unlinkat(dir, new, 0) < 0 && errno != ENOENT)
-		return -errno;
-	fd = openat(dir, new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & 0644 : 0644);
-	if (fd < 0)
-		return -errno;
-	r = fs_write_all(fd, text->data, text->len);
-	if (r == 0 && fsync(fd) < 0)
-		r = -errno;
-	if (r == 0 && renameat(dir, new, dir, name) < 0)
-		r = -errno;
-	if (r < 0)
-		unlinkat(dir, new, 0);
-	return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
-}
-
 int grant_change(void *data, const struct question_row *row, bool add, const char *who, struct failure *ret_failure)
 {
 	struct daemon *d = data;
 	const struct loaded_policy *loaded = &d->policy;
 	const struct policy *before = loaded->policy;
-	const char *name = before->approval.grants, *slash;
+	const char *name = before->approval.grants;
 	_buf_ struct buf lines = BUF_INIT(4096), text = BUF_INIT(NP_POLICY_BYTES);
 	struct policy_reloaded done = { 0 };
 	struct grant_facts facts;
-	char path[FS_PATH_SIZE];
 	_close_ int dir = -1;
 	int r;
 
@@ -138,11 +103,8 @@ int grant_change(void *data, const struct question_row *row, bool add, const cha
 	if (r < 0)
 		return grants_fail(ret_failure, r, NP_R_BAD_FIELD, "always",
 				   "the host cannot be written into a policy");
-	slash = strrchr(loaded->file, '/');
-	r = fs_path(path, "%.*s", slash ? (int)(slash - loaded->file + 1) : 1, slash ? loaded->file : ".");
-	if (r == 0)
-		dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = r < 0 ? r : dir < 0 ? -errno : text_make(dir, name, &lines, add, &text);
+	dir = policy_dir_open(loaded->file);
+	r = dir < 0 ? dir : text_make(dir, name, &lines, add, &text);
 	if (r == -ENOENT && !add)
 		return grants_fail(ret_failure, r, NP_R_NO_SUCH_QUESTION, name, "it has no such lines: look there");
 	if (r < 0)
@@ -150,13 +112,13 @@ int grant_change(void *data, const struct question_row *row, bool add, const cha
 	r = text_check_policy(loaded, &text, add, ret_failure);
 	if (r < 0)
 		return r;
-	r = text_put(dir, name, &text);
+	r = policy_file_put(dir, name, &text);
 	if (r < 0)
 		return grants_fail(ret_failure, r, NP_R_NOT_RECORDED, name, strerror(-r));
 	r = policy_reload_by(d, who, &done, ret_failure);
 	/* It is not live, and who answered is told so: the next reload must not make it so. Its name was the old policy's, which stays. */
 	buf_clear(&text);
 	if (r < 0 && add && loaded->policy == before && text_make(dir, name, &lines, false, &text) == 0)
-		text_put(dir, name, &text);
+		policy_file_put(dir, name, &text);
 	return r;
 }

@@ -270,6 +270,8 @@ static const struct key access_keys[ACCESS_KEYS] = {
 	[ACCESS_PLATFORM] = KEY("platform", KEY_MAP_LIST, "who may have which sessions, and run commands there",
 				.below = &keys_platform),
 	[ACCESS_APPROVER] = KEY("approver", KEY_TEXTS, "who decides on runs that wait"),
+	[ACCESS_EDITOR] =
+		KEY("editor", KEY_TEXTS, "who may save files of the policy: rules, lists, defaults, limits and times"),
 	[ACCESS_READER] = KEY("reader", KEY_TEXTS, "who may see sessions, runs and events, and change nothing"),
 };
 const struct key_set keys_access = KEY_SET("access", access_keys, 0);

@@ -55,6 +55,7 @@ enum role {
 	ROLE_PLATFORM = 2, /* sessions that are named, and their runs */
 	ROLE_APPROVER = 4, /* decides on runs */
 	ROLE_READER = 8,   /* sees, and changes nothing */
+	ROLE_EDITOR = 32,  /* writes files of the policy, see policy/editors.h */
 	ROLE_INBOX = 16,   /* sees what waits for a person, and answers: who calls approve.sock, and nobody else */
 };
 

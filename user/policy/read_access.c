@@ -72,6 +72,7 @@ int read_access(struct reader *reader, const struct node *key)
 		enum role role;
 	} plain[] = { { ACCESS_OPERATOR, ROLE_OPERATOR },
 		      { ACCESS_APPROVER, ROLE_APPROVER },
+		      { ACCESS_EDITOR, ROLE_EDITOR },
 		      { ACCESS_READER, ROLE_READER } };
 	const struct node *map = section_map(reader, key, "roles to users and groups"), *fields[ACCESS_KEYS], *entry;
 	int e = 0;

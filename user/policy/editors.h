@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the editors of access: may change in a file of the policy. They say what may be reached, what is asked about and how much a
+ * run may use. Who may call, which commands run, what secrets there are and where they go, which mode a level has and what of the
+ * host is shown is the operators' business: whoever writes that could make themselves anything. Pure.
+ */
+#ifndef NP_POLICY_EDITORS_H
+#define NP_POLICY_EDITORS_H
+
+#include <stddef.h>
+
+/* 0 when an editor may make the one text of the other. -EACCES with the key, in words, that only operators change. -EINVAL: one of
+ * them is no YAML. -ENOMEM. */
+int editor_change_check(const char *before, size_t before_len, const char *after, size_t after_len,
+			const char **ret_key);
+
+#endif
