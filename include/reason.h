@@ -165,6 +165,10 @@
 	X(QUESTION_ENDED, 186, "question_ended", "a question, or an answer that held, is over")    \
 	X(PLACED_SOCKETS, 155, "placed_sockets",                                                   \
 	  "a process that was placed in the sandbox holds what the gate cannot govern; unless the mode is FULL, the sandbox ends") \
+	X(CONTAINER_RESTARTED, 156, "container_restarted",                                         \
+	  "a container that was attached was started again, and is a sandbox of its session again")          \
+	X(CONTAINER_OUTSIDE, 157, "container_outside",                                             \
+	  "a container that was attached was started again, and could not be made a sandbox")      \
 	X(NOT_KEPT, 170, "not_kept", "older events were not kept: they are over a bound on size or age")     \
 	X(FORWARD_OPENED, 174, "forward_opened", "an operator reaches a listener of the sandbox (netpawl forward)") \
 	X(FORWARD_ENDED, 175, "forward_ended", "a forward to a listener of the sandbox is over")   \

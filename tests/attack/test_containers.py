@@ -434,3 +434,123 @@ def test_a_new_daemon_finds_them():
         assert net.api.escalate(boxes["FULL"].session, "SECRET")["cut"] == 1
         assert boxes["FULL"].try_("recv", keep="c") in ("ECONNABORTED", "ECONNRESET")
         assert len(pins(net, boxes["FULL"])) == 2
+
+
+# -- started again ------------------------------------------------------------------------------------------
+
+class Restarted:
+    """A cgroup that is named as an engine names one, with an agent in it. again() is what an engine does at a restart: the cgroup goes, a
+    new one of the same name comes, and a process in it, in a network namespace."""
+
+    def __init__(self, net, stack, mode="FULL"):
+        self.net, self.name = net, f"docker-{os.urandom(32).hex()}.scope"
+        self.box = Adopted(net.daemon, mode, wired=True, above=self.name)
+        self.session, self.wired, self.path = self.box.session, self.box.wired, self.box.cgroup
+        stack.callback(self.close)
+        self.agent = None
+
+    def stop(self):
+        self.net.world.drop(self.agent or self.box.agent)
+        assert base.eventually(lambda: not base.cgroup_pids(self.path), 5)
+        self.path.rmdir()
+
+    def start(self):
+        self.path.mkdir()
+        self.agent = self.net.world.agent(self.wired.name)
+        (self.path / "cgroup.procs").write_text(str(self.agent.process.pid))
+        return self.agent
+
+    def sandboxes(self):
+        return [s for s in self.net.api.sandboxes(self.session) if s["cgroup"] == str(self.path)]
+
+    def again(self):
+        """What it is then, when the gate knows where it lives."""
+        number = os.stat(self.path).st_ino
+        pick = lambda: [s for s in self.sandboxes() if int(s["cgroup_id"]) == number and s["network"] == "container"]
+        assert base.eventually(pick, 20), self.net.daemon.text()[-2000:]
+        return pick()[0]
+
+    def close(self):
+        if self.agent:
+            self.net.world.drop(self.agent)
+        self.box.close()
+
+
+@pytest.fixture
+def restarted(net):
+    with contextlib.ExitStack() as stack:
+        yield lambda mode="FULL": Restarted(net, stack, mode)
+
+
+@pytest.mark.parametrize("mode", ["FULL", "PROXIED", "NONE"])
+def test_one_that_is_started_again_is_a_sandbox_again(net, restarted, alone, mode):
+    """By the daemon itself, whoever started it: the same session, the mode of before, its own namespace."""
+    c = restarted(mode)
+    stranger = alone(c.wired)
+    before, after = c.box.id, net.last()
+    c.stop()
+    assert base.eventually(lambda: not c.sandboxes(), 10)
+    agent, info = c.start(), c.again()
+    assert info["sandbox"] != before and info["mode"] == mode and info["adopted"]
+    got = reach(agent, 4, FAR[4], 9000)
+    assert got == ("ok" if mode == "FULL" else "ECONNREFUSED")
+    assert reach(stranger, 4, FAR[4], 9000) == "ok", "the control"
+    if mode == "PROXIED":
+        status, got = agent.payload("channels", "ask", addr=FAR[4], port=80, local=20050, host="origin.test", paths=["/open/x"])
+        assert (status, got) == (0, {"statuses": [200]})
+    event, = net.api.events(session=c.session, reason="container_restarted", after=after)
+    assert event["sandbox"] == info["sandbox"]
+    # and once more, higher than before
+    net.api.escalate(c.session, "SECRET")
+    c.stop()
+    agent = c.start()
+    assert c.again()["mode"] == "NONE"
+    assert reach(agent, 4, FAR[4], 9000) == "ECONNREFUSED"
+
+
+def test_one_that_comes_back_with_what_the_gate_cannot_govern(net, restarted):
+    """It is confined all the same, and somebody is told; when it lets go, it is whole."""
+    c = restarted("NONE")
+    c.stop()
+    assert base.eventually(lambda: not c.sandboxes(), 10)
+    with contextlib.ExitStack() as stack:
+        agent = net.world.agent(c.wired.name)
+        stack.callback(net.world.drop, agent)
+        agent.call("dial", family=4, addr=FAR[4], port=9000, kind="dgram", keep="held")
+        c.path.mkdir()
+        (c.path / "cgroup.procs").write_text(str(agent.process.pid))
+        c.agent = agent
+        assert base.eventually(lambda: reach(agent, 4, FAR[4], 9000) == "ECONNREFUSED", 15), "confined before it is looked at"
+        pick = lambda got: [e for e in got if e["reason"] in ("container_outside", "placed_sockets")]
+        told = pick(net.api.wait_events(pick, 30, session=c.session))
+        assert told and "made outside the cgroup" in told[0]["text"], told
+
+
+def test_an_operator_takes_it_back(net, restarted):
+    """Removed by hand, or its session ended: what comes at the same place is nobody's."""
+    c = restarted("FULL")
+    c.stop()
+    assert base.eventually(lambda: not c.sandboxes(), 10)
+    net.api.end(c.session)
+    agent = c.start()
+    time.sleep(1.5)  # longer than the sweep
+    assert not c.sandboxes() and reach(agent, 4, FAR[4], 9000) == "ok"
+
+
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_one_that_is_started_again_while_nobody_looks(how):
+    """The next daemon awaits what stopped before, and finds what was started meanwhile."""
+    with contextlib.ExitStack() as stack:
+        net = Net(stack, in_memory=True)
+        early, late = Restarted(net, stack, "NONE"), Restarted(net, stack, "PROXIED")
+        early.stop()
+        assert base.eventually(lambda: not early.sandboxes(), 10)
+        getattr(net.daemon, how)()
+        late.stop()
+        agents = [late.start()]
+        assert reach(agents[0], 4, FAR[4], 9000) == "ok", "the control: without a daemon, and without a hook, it is outside"
+        net.daemon.start()
+        agents.append(early.start())
+        for c, agent in zip((late, early), agents):
+            c.again()
+            assert reach(agent, 4, FAR[4], 9000) == "ECONNREFUSED"

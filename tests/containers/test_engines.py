@@ -173,17 +173,54 @@ def test_ended(net, engine, contained, how):
     assert gone(net, box)
 
 
-def test_started_again(net, engine, contained):
-    """Its cgroup is another one: the old sandbox is over, the new container is nobody's until it is adopted again; and the session's
-    mode is what it was."""
+def again(net, engine, box):
+    """The sandbox that it is after it was started again: its cgroup is another one, its session and mode are not."""
+    fresh = lambda: [s for s in net.api.sandboxes(box.session) if s["cgroup_id"] != box.info["cgroup_id"] and s["network"] == "container"]
+    assert base.eventually(fresh, 30), (net.api.sandboxes(box.session), net.daemon.text()[-2000:])
+    info, = fresh()
+    assert info["container"]["id"] == box.info["container"]["id"]
+    return info
+
+
+def connects(engine, name):
+    """What a connection of its own meets: 0, or the error."""
+    code = f"import socket; s = socket.socket(); s.settimeout(5); print(s.connect_ex(('{FAR[4]}', 9000)))"
+    return engine("exec", name, base.PYTHON, "-c", code)
+
+
+@pytest.mark.parametrize("how", [("restart", "-t", "1"), ("stop", "start"), ("kill", "start")], ids=lambda h: "-".join(h[:2]))
+def test_started_again(net, engine, contained, how):
+    """The container is a sandbox of the same session again, without anybody's help."""
     box = contained("FULL")
     net.api.escalate(box.session, "SECRET")
-    engine("restart", "-t", "1", box.name)
-    assert gone(net, box)
-    env = {k: v for k, v in engine.env.items() if k.startswith(("CONTAINERS_", "DOCKER_"))}
-    net.daemon.cli("attach", box.session, "--container", box.name, env=env, check=0)
-    info, = net.api.sandboxes(box.session)
-    assert info["mode"] == "NONE" and info["cgroup_id"] != box.info["cgroup_id"]
+    for words in ([how] if how[0] == "restart" else [(word, *("-t", "1") * (word == "stop")) for word in how]):
+        engine(*words, box.name)
+    info = again(net, engine, box)
+    assert info["mode"] == "NONE"
+    base.sh("nsenter", "-t", engine.inspect(box.name, ".State.Pid"), "-n", "ip", "link", "set", "lo", "up")
+    net.world.wire(f"/proc/{engine.inspect(box.name, '.State.Pid')}/ns/net")
+    assert connects(engine, box.name) == "111"
+    assert net.api.wait_events(len, session=box.session, reason="container_restarted")
+    stranger = base.unique("c")
+    argv = engine.run_argv(stranger, "-d", *NONE, cmd=["sleep", "300"])
+    base.sh(*argv, env=engine.env, timeout=60)
+    try:
+        net.world.wire(f"/proc/{engine.inspect(stranger, '.State.Pid')}/ns/net")
+        assert connects(engine, stranger) == "0", "the control: one that was never attached"
+    finally:
+        engine("rm", "-f", stranger)
+
+
+def test_the_engine_is_restarted(net, engine, contained):
+    """Its containers end with it, and come back with it: as what they were."""
+    if engine.name != "docker":
+        pytest.skip("podman has no daemon")
+    box = contained("PROXIED", options=(*NONE, "--restart", "always"))
+    assert ask(box, 20008, "/open/x") == (0, {"statuses": [200]})
+    engine.restart()
+    again(net, engine, box)
+    net.world.wire(f"/proc/{engine.inspect(box.name, '.State.Pid')}/ns/net")
+    assert connects(engine, box.name) == "111"
 
 
 def test_a_namespace_that_outlives_its_container(net, engine, contained):

@@ -23,9 +23,10 @@ enum { SEVERITY_INFORMATIONAL = 1, SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH 
 /* What people have to look at: these are findings, whatever else they are. */
 static bool reason_is_finding(const char *reason)
 {
-	static const char *const findings[] = { "placed_sockets", "not_whole",	    "not_recorded",
-						"not_applied",	  "degraded",	    "requests_lost",
-						"lost",		  "secret_leaving", "credential_elsewhere" };
+	static const char *const findings[] = {
+		"placed_sockets", "not_whole", "not_recorded",	 "not_applied",		 "degraded",
+		"requests_lost",  "lost",      "secret_leaving", "credential_elsewhere", "container_outside"
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(findings); i++)
 		if (!strcmp(reason, findings[i]))

@@ -127,6 +127,7 @@ void on_second(void *data)
 	parts_check(d);
 	vault_tick(d->vault);
 	service_sweep(d->service);
+	newborns_look(d);
 	workspaces_sweep(d->workspaces, d->policy.policy->lifetime.archive_max);
 	orphans_sweep(d);
 	records_second(d);

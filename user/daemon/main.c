@@ -30,6 +30,7 @@ static int daemon_run(struct daemon *d)
 	if (kernel_took_over(d->kernel))
 		event_emit(d, &(struct event){ .reason = NP_R_TOOK_OVER, .who = "daemon" });
 	supervisor_await(d->supervisor, 3000);
+	newborns_look(d); /* containers that were started again meanwhile */
 	event_emit(d, &ready);
 	log_info("ready: %s/control.sock", d->options.run_dir);
 	systemd_notify("READY=1");

@@ -32,7 +32,7 @@ static int adopt_refuse(struct gate_problem *problem, unsigned reason, const cha
 struct look {
 	ino_t netns;	 /* where processes must live; 0: anywhere */
 	uint64_t cookie; /* where their IP sockets must be, likewise */
-	pid_t starting;	 /* this one has yet to become what it will be, and talks with its runtime; 0: none */
+	pid_t starting; /* this one has yet to become what it will be, and talks with its runtime; 0: none; GATE_STARTING_ALL */
 	struct gate_problem *problem;
 	const char *path;
 };
@@ -95,7 +95,8 @@ static const char *starting_objection(const struct np_open_socket *open)
 
 static int held_refuse(const struct gate_cgroup *cg, const struct np_open_socket *open, const struct look *look)
 {
-	const bool starting = look->starting && open->pid == (uint32_t)look->starting;
+	const bool starting =
+		look->starting == GATE_STARTING_ALL || (look->starting && open->pid == (uint32_t)look->starting);
 	const char *objection = starting ? starting_objection(open) : held_objection(open);
 	struct gate_problem *problem = look->problem;
 

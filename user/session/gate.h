@@ -50,13 +50,15 @@ enum gate_cut {
 	GATE_CUT_ENDED,	   /* the sandbox is over: its orphans, see orphans(), whatever its mode permits */
 };
 
+#define GATE_STARTING_ALL ((pid_t)-1)
+
 struct gate {
 	void *ctx;
 
 	/* Makes slice/ID. The cgroup is NONE until it is raised. */
 	int (*cgroup_make)(void *ctx, const char *id, struct gate_cgroup *ret);
 	/* starting: a process that a runtime is about to make a container's first of: unix sockets that are connected are the runtime's,
-	 * and do not count; 0: none.
+	 * and do not count; 0: none; GATE_STARTING_ALL: each of them may be.
 	 * Looks at a path for adoption, changes nothing. -EINVAL with *ret_problem when it cannot be adopted. */
 	int (*cgroup_inspect)(void *ctx, const char *path, pid_t starting, struct gate_cgroup *ret,
 			      struct gate_problem *ret_problem);
@@ -124,6 +126,8 @@ struct gate {
 	 * May be NULL: there are no parents then. */
 	int (*children_each)(void *ctx, const struct gate_cgroup *parent,
 			     int (*fn)(void *data, const struct gate_cgroup *cg), void *data);
+	/* From now on it is told, as of the parent, when a cgroup is made right below it. May be NULL: the sweep finds it. */
+	void (*children_watch)(void *ctx, const struct gate_cgroup *parent);
 };
 
 #endif

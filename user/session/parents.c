@@ -60,7 +60,7 @@ static int born_join(struct service *service, struct sandbox *sandbox, struct fa
 {
 	int r = sandbox->pub.own_network ? 0 : own_network_join(service, sandbox, NULL, ret_failure);
 
-	if (r && sandbox->pub.own_network) /* one too many */
+	if (r && sandbox->pub.own_network && !sandbox->pub.adopted) /* one too many */
 		sandbox_abandon(service, sandbox);
 	return r;
 }
@@ -75,15 +75,18 @@ void born_look(struct service *service, struct sandbox *sandbox)
 bool service_newborns_look(struct service *service)
 {
 	_verb_ struct service *verb = verb_begin(service);
-	struct sandbox *sandbox = service->config.now_ns() < service->newborns_ns ? TAILQ_FIRST(&service->all) : NULL;
-	struct sandbox *next;
-	bool left = false;
+	struct sandbox *sandbox, *next;
+	bool left;
 
-	for (; sandbox; sandbox = next) {
+	if (service->config.now_ns() >= service->newborns_ns)
+		return false;
+	left = restarted_look(service);
+	for (sandbox = TAILQ_FIRST(&service->all); sandbox; sandbox = next) {
 		struct failure ignored;
 
 		next = TAILQ_NEXT(sandbox, of_all);
-		if (!sandbox->pub.born || sandbox->pub.own_network || sandbox->dying || sandbox->stage != SANDBOX_RUNS)
+		if ((!sandbox->pub.born && !sandbox->again) || sandbox->pub.own_network || sandbox->dying ||
+		    sandbox->stage != SANDBOX_RUNS)
 			continue;
 		left = born_join(service, sandbox, &ignored) != 0 || !sandbox->pub.own_network || left;
 	}

@@ -25,13 +25,13 @@ static bool sandbox_brings(struct service *service, const struct sandbox *sandbo
 	return r != 0;
 }
 
-/* May free the sandbox: when it is not FULL. */
+/* May free the sandbox: when it is made, and not FULL. */
 static void placed_refuse(struct service *service, struct sandbox *sandbox, const char *text)
 {
 	struct event event = { .reason = NP_R_PLACED_SOCKETS, .text = text };
 
 	service_emit(service, &event, sandbox->session, sandbox);
-	if (sandbox->pub.rung.mode != NP_FULL)
+	if (sandbox->pub.rung.mode != NP_FULL && !sandbox->pub.adopted) /* whose processes are its engine's to end */
 		sandbox_abandon(service, sandbox);
 }
 

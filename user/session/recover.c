@@ -159,6 +159,10 @@ static int row_forget(void *data, const struct sandbox_row *row)
 
 	if (sandbox_by_id(service, row->id) || row_find(service, row, &found) != -ENOENT)
 		return 0;
+	if (!row->cgroup_id) {
+		restarted_recover(service, row);
+		return 0;
+	}
 	/* Another cgroup under a name of ours, below the slice, is nobody's. It is NONE, and it
 	 * goes; but for a parent's, in which an engine has started a container again. */
 	if (found.id && !row->adopted && !parent_is(&row->session, row->path))

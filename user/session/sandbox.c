@@ -300,6 +300,8 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 		if (r)
 			return r;
 		sandbox->stage = SANDBOX_LINGERS;
+		if (sandbox->gone && !strcmp(who, "daemon"))
+			restarted_await(service, sandbox);
 		if (sandbox->announced)
 			sandbox_event(service, NP_R_SANDBOX_REMOVED, sandbox, who, NULL);
 	}
@@ -326,7 +328,8 @@ int sandbox_end(struct service *service, struct sandbox *sandbox, bool gone, con
 		sandbox->stage = SANDBOX_RETIRED;
 	}
 	/* Even a put that failed may have reached the disk, so this does not ask sandbox->recorded. */
-	if (store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us())) {
+	if (!restarted_is_awaited(service, sandbox->pub.id) &&
+	    store_sandbox_remove(service->config.store, sandbox->pub.id, service->config.wall_us())) {
 		sandbox_hide(service, sandbox);
 		return 0;
 	}
@@ -403,6 +406,8 @@ void sandbox_check(struct service *service, struct sandbox *sandbox)
 	}
 	if (sandbox->pub.adopted) {
 		adopted_look(service, sandbox);
+		if (sandbox->again && gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup))
+			placed_check(service, sandbox);
 		return;
 	}
 	if (gate->cgroup_populated(gate->ctx, &sandbox->pub.cgroup)) {

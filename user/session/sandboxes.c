@@ -360,6 +360,27 @@ static int adopt_in(struct service *service, struct session *session, const stru
 	return 0;
 }
 
+int adopt_again(struct service *service, const char *name, const struct gate_cgroup *cgroup,
+		struct failure *ret_failure)
+{
+	_verb_ struct service *verb = verb_begin(service);
+	const struct adoption adoption = { .cgroup = cgroup->path, .starting = GATE_STARTING_ALL };
+	struct session *session;
+	struct sandbox *sandbox;
+	unsigned cut = 0;
+	int r = session_enter(service, name, "daemon", &session, ret_failure);
+
+	if (r)
+		return r;
+	r = adopt_in(service, session, cgroup, &adoption, "daemon", &sandbox, &cut, ret_failure);
+	session_unpin(service, session);
+	if (r)
+		return r;
+	sandbox->again = sandbox->placed = true;
+	sandbox_event(service, NP_R_CONTAINER_RESTARTED, sandbox, "daemon", NULL);
+	return 0;
+}
+
 /* Attached to the same session before, and whole: that may be asked for again. NULL: it is not. */
 static struct sandbox *adopted_find(struct service *service, const char *session, const char *path)
 {

@@ -80,6 +80,7 @@ int service_new(const struct service_config *config, struct service **ret)
 	TAILQ_INIT(&service->unrecorded);
 	decisions_init(service);
 	TAILQ_INIT(&service->care);
+	TAILQ_INIT(&service->awaited);
 	if (hash_key_make(&service->key) < 0) {
 		free(service);
 		return -EIO;
@@ -99,6 +100,7 @@ void service_free(struct service *service)
 	forwards_free(service);
 	questions_free(service);
 	decisions_free(service);
+	restarted_free(service);
 	while ((sandbox = TAILQ_FIRST(&service->all)))
 		sandbox_drop(service, sandbox);
 	for (struct table_node *n = table_walk(&service->sessions, NULL), *next; n; n = next) {
@@ -316,6 +318,7 @@ static int session_end(struct service *service, struct session *session, const c
 	service_emit(service, &event, session, NULL);
 	runs_session_ended(service, session->name.text);
 	questions_session_ended(service, session->name.text);
+	restarted_forget(service, session->name.text);
 	session_workspace_end(service, session);
 	return 0;
 }
@@ -428,6 +431,7 @@ void service_sweep(struct service *service)
 		if (!service->cursor)
 			break; /* once around is enough */
 	}
+	restarted_look(service);
 	runs_sweep(service);
 	questions_sweep(service);
 	forwards_sweep(service);
@@ -440,8 +444,10 @@ void service_sandbox_changed(struct service *service, uint64_t cgroup_id)
 	_verb_ struct service *verb = verb_begin(service);
 	struct sandbox *sandbox = sandbox_by_cgroup(service, cgroup_id);
 
-	if (!sandbox)
+	if (!sandbox) {
+		restarted_look(service); /* made where one was that is awaited */
 		return;
+	}
 	/* The file says something new only when a process came or the last one went. Events that came and went together
 	 * are one: a command can be over before we look. */
 	sandbox->pub.ever_populated = true;

@@ -85,7 +85,8 @@ struct sandbox {
 	bool care;	     /* on the list of those that the sweep must not forget */
 	bool idle;	     /* a kept one that is removed because nobody used it: told once */
 	pid_t starting;	     /* an adopted one's: see service_sandbox_adopt() */
-	bool placed;	     /* made, and its processes do not come by `netpawl run`: see placed.c */
+	bool placed;	     /* made, and its processes do not come by `netpawl run`: see placed.c; or again */
+	bool again;	     /* an adopted container that was started again: restarted.c */
 	bool settled;	     /* those that were there at first have been looked at */
 	uint64_t entered_ns; /* when the first of them was found there */
 };
@@ -141,6 +142,8 @@ struct question {
 };
 TAILQ_HEAD(question_list, question);
 
+TAILQ_HEAD(awaited_list, awaited);
+
 struct service {
 	struct service_config config;
 	struct beside *beside; /* cuts while a raise is recorded */
@@ -161,8 +164,10 @@ struct service {
 	struct sandbox_list all;  /* in the order they came */
 	struct sandbox_list care; /* dying, behind or uncut */
 	size_t care_count;
-	struct sandbox *cursor;	 /* the next that the sweep looks at; NULL: from the start */
-	size_t hidden;		 /* how many are dying */
+	struct sandbox *cursor;	     /* the next that the sweep looks at; NULL: from the start */
+	size_t hidden;		     /* how many are dying */
+	struct awaited_list awaited; /* restarted.c */
+	size_t awaited_count;
 	uint64_t newborns_ns;	 /* until then containers that were born may be without a network */
 	size_t own_networks;	 /* how many have one */
 	unsigned verbs;		 /* at work, one in the other */
@@ -266,6 +271,14 @@ void session_workspace_end(struct service *service, struct session *session);
 bool sessions_make_room(struct service *service); /* forgets the oldest that have ended; true: there is room now */
 void lifetime_sweep(struct service *service);
 
+/* -- restarted.c ----------------------------------------------------------- */
+void restarted_await(struct service *service, const struct sandbox *sandbox); /* its cgroup is gone */
+bool restarted_is_awaited(const struct service *service, const char *id);
+int restarted_recover(struct service *service, const struct sandbox_row *row); /* of a predecessor */
+void restarted_forget(struct service *service, const char *session);
+bool restarted_look(struct service *service); /* true: look again in a moment */
+void restarted_free(struct service *service);
+
 /* -- placed.c -------------------------------------------------------------- */
 /* Looks at the first processes of a placed sandbox, once. True: the sandbox ends, and the sandbox may be gone. */
 bool placed_check(struct service *service, struct sandbox *sandbox);
@@ -287,6 +300,11 @@ bool own_network_is(struct service *service, uint64_t cgroup_id, struct sandbox_
 void own_network_note(struct service *service, struct sandbox *sandbox); /* sets pub.own_network */
 /* Of one that is adopted, if it lives in one; netns: a file that leads to where it will, or NULL. */
 int own_network_join(struct service *service, struct sandbox *sandbox, const char *netns, struct failure *ret_failure);
+
+/* Adopts a container that its runtime may be starting: it is confined first and looked at then. The same again goes on with one that the
+ * look found something in. */
+int adopt_again(struct service *service, const char *session, const struct gate_cgroup *cgroup,
+		struct failure *ret_failure);
 
 enum sandbox_kind { SANDBOX_PLAIN, SANDBOX_KEPT, SANDBOX_PARENT, SANDBOX_BORN };
 struct sandbox_order {

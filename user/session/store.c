@@ -284,6 +284,15 @@ int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us)
 	return run_unsynced(store, used, delete);
 }
 
+int store_sandbox_await(struct store *store, const char *id, uint64_t now_us)
+{
+	sqlite3_stmt *used = store->statements[STORE_SANDBOX_USED], *await = store->statements[STORE_SANDBOX_AWAIT];
+
+	SQL_BIND(used, sql_t(id), sql_n(now_us));
+	SQL_BIND(await, sql_t(id));
+	return run_unsynced(store, used, await);
+}
+
 int each_row_of(struct store *store, sqlite3_stmt *statement, const char *name, uint64_t after,
 		int (*row_fn)(sqlite3_stmt *statement, const struct each *each), const struct each *each)
 {

@@ -188,6 +188,8 @@ int store_level_renew(struct store *store, const char *name, uint64_t now_us); /
 
 /* -EEXIST when the id is taken, -ENOENT when there is no such session. */
 int store_sandbox_put(struct store *store, const struct sandbox_row *row);
+/* Its cgroup is gone, and the row stays, with 0 for it: restarted.c. */
+int store_sandbox_await(struct store *store, const char *id, uint64_t now_us);
 int store_sandbox_remove(struct store *store, const char *id, uint64_t now_us); /* a missing row is fine */
 int store_sandboxes_each(struct store *store, int (*fn)(void *data, const struct sandbox_row *row), void *data);
 

@@ -58,6 +58,7 @@
 			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")                                                \
 	X(SANDBOX_USED, "UPDATE sessions SET used_us = max(used_us, ?2)"                                         \
 			" WHERE name = (SELECT session FROM sandboxes WHERE id = ?1)")                           \
+	X(SANDBOX_AWAIT, "UPDATE sandboxes SET cgroup_id = 0 WHERE id = ?1")                                     \
 	X(SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?1")                                                 \
 	X(RUN_WAITING, "SELECT count(*) FROM runs WHERE state = 'pending'")                                      \
 	X(RUN_ASKED, "SELECT count(*) FROM runs WHERE state = 'pending' AND class = 'write'"                     \

@@ -144,9 +144,9 @@ int store_sessions_page(struct store *store, const char *after, bool with_ended,
 			after, limit, each_session, &(struct each){ .fn = &fn, .data = data });
 }
 
-/* Neither a sandbox nor a run that is not over needs it. */
-#define UNUSED                                                           \
-	" AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE session = name)" \
+/* Neither a sandbox nor a run that is not over needs it. A container that is stopped (restarted.c) does not count. */
+#define UNUSED                                                                              \
+	" AND NOT EXISTS (SELECT 1 FROM sandboxes WHERE session = name AND cgroup_id <> 0)" \
 	" AND NOT EXISTS (SELECT 1 FROM runs WHERE session = name AND state IN ('pending', 'running'))"
 
 static const char *const due_sql[] = {

@@ -73,6 +73,8 @@
 #define NP_NEWBORN_MS \
 	10000 /* a container that was just born: how long it is looked for its network every NP_NEWBORN_PERIOD_MS, not every second */
 #define NP_NEWBORN_PERIOD_MS   5
+#define NP_AWAITED_MAX \
+	1024 /* attached containers that are stopped, and are sandboxes again when they are started: 4 KiB each, looked for every second */
 #define NP_CONTAINERS_DIR      "containers" /* in the run directory: what containers trust, by their parent */
 #define NP_ENGINE_OPTIONS      64 /* words of an engine's own options in front of run: they are given to its info, too */
 #define NP_CONTAINER_ID_MAX    255 /* of an engine: 64 hexadecimal digits; a file name to runtimes */

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 
 from lib import base
@@ -115,18 +116,26 @@ class Docker(Podman):
         host = f"unix://{self.dir}/docker.sock"
         self.env = base.env(DOCKER_HOST=host, DOCKER_CONFIG=str(self.dir))
         self.log = open(self.dir / "log", "wb")
-        self.process = base.popen(
-            [*world.enter(), "dockerd", "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "-p", self.dir / "pid", "-H", host,
-             "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--bridge=none", "--storage-driver", "vfs",
-             "--default-ulimit", "nofile=1024:1024"], env=base.env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.server = [*world.enter(), "dockerd", "--data-root", self.dir / "data", "--exec-root", self.dir / "exec", "-p", self.dir / "pid", "-H",
+                       host, "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--bridge=none", "--storage-driver", "vfs",
+                       "--default-ulimit", "nofile=1024:1024"]
         try:
-            assert base.eventually(lambda: self("version", "--format", "{{.Server.Version}}", check=False), 60, 0.2), \
-                (self.dir / "log").read_text()[-2000:]
+            self.serve()
             base.sh("tar", "-C", self.root, "-cf", self.dir / "root.tar", ".")
             self("import", self.dir / "root.tar", "np-test")
         except BaseException:
             self.close()
             raise
+
+    def serve(self):
+        self.process = base.popen(self.server, env=base.env(), stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        assert base.eventually(lambda: self("version", "--format", "{{.Server.Version}}", check=False), 60, 0.2), \
+            (self.dir / "log").read_text()[-2000:]
+
+    def restart(self):
+        """The engine itself, as an update of its package does."""
+        base.reap(self.process, signal.SIGTERM, timeout=60)
+        self.serve()
 
     def argv(self, *words):
         return [*self.world.enter(), "docker", *map(str, words)]

@@ -164,7 +164,7 @@ static inline int fake_inspect(void *ctx, const char *path, pid_t starting, stru
 	(void)ctx;
 	(void)starting;
 	fake_log("inspect\n");
-	if (!cg || fake_fails()) {
+	if (!cg || cg->brings || fake_fails()) {
 		problem->reason = NP_R_HELD_SOCKETS;
 		strcpy(problem->text, "pid 1 holds fd 3");
 		return -EINVAL;
