@@ -26,7 +26,7 @@ struct awaited {
 	uint64_t cgroup_id; /* of the one that is in its place, and cannot be made a sandbox so far; 0: there is none */
 	uint64_t found_ns;  /* when it was found there: for NP_NEWBORN_MS its runtime may be the cause */
 	uint64_t next_ns;   /* when to try again */
-	bool told;	    /* that it is outside, or not whole */
+	bool reported;	    /* that it is outside, or not whole */
 	char path[];
 };
 
@@ -131,12 +131,12 @@ void restarted_free(struct service *service)
 	}
 }
 
-static void awaited_tell(struct service *service, struct awaited *a, const struct failure *failure)
+static void awaited_report(struct service *service, struct awaited *a, const struct failure *failure)
 {
 	struct event event = { .reason = NP_R_CONTAINER_OUTSIDE, .session = a->session.text };
 	char text[FS_PATH_SIZE + sizeof(failure->text)];
 
-	a->told = true;
+	a->reported = true;
 	snprintf(text, sizeof(text), "%s: %s", a->path,
 		 failure->text[0] ? failure->text : reason_sentence(failure->reason));
 	event.text = text;
@@ -150,8 +150,8 @@ static void awaited_put_off(struct service *service, struct awaited *a, const st
 	const uint64_t now = service->config.now_ns(), since = now - a->found_ns;
 
 	a->next_ns = now + since / 4;
-	if (since >= NP_NEWBORN_MS * 1000000ull && !a->told)
-		awaited_tell(service, a, failure);
+	if (since >= NP_NEWBORN_MS * 1000000ull && !a->reported)
+		awaited_report(service, a, failure);
 }
 
 /* True: it may become one within a moment. */
@@ -175,17 +175,17 @@ static bool awaited_look(struct service *service, struct awaited *a)
 	if (a->cgroup_id != cgroup.id) {
 		a->cgroup_id = cgroup.id;
 		a->found_ns = a->next_ns = now;
-		a->told = false;
+		a->reported = false;
 		service->newborns_ns = now + NP_NEWBORN_MS * 1000000ull;
 	}
 	if (now < a->next_ns)
-		return !a->told;
+		return !a->reported;
 	if (adopt_again(service, a->session.text, &cgroup, &failure) == 0) {
 		awaited_drop(service, a);
 		return false;
 	}
 	awaited_put_off(service, a, &failure);
-	return !a->told;
+	return !a->reported;
 }
 
 bool restarted_look(struct service *service)
